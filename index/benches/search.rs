@@ -1,0 +1,151 @@
+//! What searches, inserts, rebuilds and snapshots cost: `cargo bench -p reprise-index -- [VECTORS [DIMENSION]]`.
+//!
+//! Vectors are drawn from 200 clusters with anisotropic noise: uniform random ones would mislead.
+#![allow(clippy::print_stdout, missing_docs)]
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use reprise_index::{Filter, Index, Level, Mode, SpaceExpectation, SpaceLevel, UnitVector};
+
+const AT: SpaceLevel = SpaceLevel { space: 1, level: Level::Clip };
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let numbers: Vec<usize> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
+    let count = numbers.first().copied().unwrap_or(10_000) as u32;
+    let dim = numbers.get(1).copied().unwrap_or(512);
+    let mut source = Source::new(dim);
+    let vectors: Vec<UnitVector> = (0..count).map(|_| source.vector()).collect();
+    let queries: Vec<UnitVector> = (0..200).map(|_| source.vector()).collect();
+    let space = SpaceExpectation { key: AT.space, id: "bench".into(), dim };
+
+    println!("{count} vectors of {dim} values\n");
+    let index = Index::new();
+    index.declare(&space)?;
+    let started = Instant::now();
+    for (key, vector) in (0..).zip(&vectors) {
+        index.insert(AT, key, vector)?;
+    }
+    println!("insert all:               {:>9.3} s", started.elapsed().as_secs_f64());
+    index.settle();
+    println!("until the graph is there: {:>9.3} s", started.elapsed().as_secs_f64());
+    let started = Instant::now();
+    for (key, vector) in (count..).zip(&queries) {
+        index.insert(AT, key, vector)?;
+    }
+    println!(
+        "insert one into a graph:  {:>9.3} ms",
+        started.elapsed().as_secs_f64() * 1e3 / queries.len() as f64
+    );
+    for key in count..count + queries.len() as u32 {
+        index.remove(AT, key);
+    }
+
+    let folder = tempfile::tempdir()?;
+    let started = Instant::now();
+    index.save(folder.path(), 1)?;
+    println!("save:                     {:>9.3} s", started.elapsed().as_secs_f64());
+    let started = Instant::now();
+    let (loaded, _) = Index::load(folder.path(), &[space])?;
+    println!("load until it answers:    {:>9.3} s", started.elapsed().as_secs_f64());
+    loaded.settle();
+    println!("load with the graph:      {:>9.3} s\n", started.elapsed().as_secs_f64());
+
+    println!("| live | filter | mode | p50 ms | p95 ms | recall@10 | exact |\n|---|---|---|---|---|---|---|");
+    for share in [1.0, 0.5, 0.2, 0.05, 0.005] {
+        let filter = only(count, share);
+        row(&loaded, &queries, "all", share, &filter, Mode::Auto)?;
+        row(&loaded, &queries, "all", share, &filter, Mode::Exact)?;
+    }
+    for key in (0..count).filter(|key| key % 5 < 2) {
+        loaded.remove(AT, key);
+    }
+    row(&loaded, &queries, "60 %", 1.0, &Filter::default(), Mode::Auto)?;
+    row(&loaded, &queries, "60 %", 1.0, &Filter::default(), Mode::Exact)?;
+    Ok(())
+}
+
+fn only(count: u32, share: f64) -> Filter {
+    let keep = (share * 1000.0) as u32;
+    let only = (keep < 1000)
+        .then(|| Arc::new((0..count).filter(|key| key.wrapping_mul(7919) % 1000 < keep).collect()));
+    Filter { only }
+}
+
+fn row(
+    index: &Index,
+    queries: &[UnitVector],
+    live: &str,
+    share: f64,
+    filter: &Filter,
+    mode: Mode,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let (mut times, mut found, mut exact) = (Vec::new(), 0, 0);
+    for query in queries {
+        let started = Instant::now();
+        let got = index.search(AT, query, 10, filter, mode)?;
+        times.push(started.elapsed());
+        exact += usize::from(got.exact);
+        let truth = index.search(AT, query, 10, filter, Mode::Exact)?;
+        let truth: HashSet<u32> = truth.hits.iter().map(|hit| hit.key).collect();
+        found += got.hits.iter().filter(|hit| truth.contains(&hit.key)).count();
+    }
+    times.sort();
+    let at = |part: f64| -> f64 { times[((times.len() - 1) as f64 * part) as usize].as_secs_f64() * 1e3 };
+    let (p50, p95) = (at(0.5), at(0.95));
+    println!(
+        "| {live} | {share} | {mode:?} | {p50:.3} | {p95:.3} | {:.4} | {:.2} |",
+        found as f64 / (10 * queries.len()) as f64,
+        exact as f64 / queries.len() as f64
+    );
+    Ok(())
+}
+
+/// Clustered vectors, the same in every run.
+struct Source {
+    state: u64,
+    centres: Vec<Vec<f32>>,
+    common: Vec<f32>,
+}
+
+impl Source {
+    fn new(dim: usize) -> Source {
+        let mut source = Source { state: 42, centres: Vec::new(), common: Vec::new() };
+        source.common = source.normal(dim);
+        source.centres = (0..200).map(|_| source.normal(dim)).collect();
+        source
+    }
+
+    fn uniform(&mut self) -> f32 {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        (self.state >> 40) as f32 / (1 << 24) as f32
+    }
+
+    /// Nearly normal values, smaller towards the end: few directions carry most of the spread.
+    fn normal(&mut self, dim: usize) -> Vec<f32> {
+        let mut value = |at: usize| {
+            let sum: f32 = (0..4).map(|_| self.uniform() - 0.5).sum();
+            sum / (1.0 + at as f32 / 16.0).sqrt()
+        };
+        (0..dim).map(&mut value).collect()
+    }
+
+    fn vector(&mut self) -> UnitVector {
+        loop {
+            let centre = (self.uniform() * 199.0) as usize;
+            let noise = self.normal(self.common.len());
+            let values: Vec<f32> = noise
+                .iter()
+                .zip(&self.centres[centre])
+                .zip(&self.common)
+                .map(|((noise, centre), common)| noise * 0.6 + centre + common)
+                .collect();
+            if let Some((unit, _)) = UnitVector::from_raw(&values) {
+                return unit;
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The vectors of one (space, level), contiguous in blocks and never moved: what the exact search runs on.
+//! Knows no removal: a row that is replaced or removed stays until the rows are rewritten.
+
+use std::sync::Arc;
+
+use crate::SpanKey;
+
+/// Rows of a block: small, because a block is copied when a row is appended while a search holds it.
+const ROWS_PER_BLOCK: usize = 256;
+
+/// Keys and vectors by ordinal (0, 1, 2, ... in the order of insertion). A clone is cheap and shares the blocks: it
+/// is a picture of the rows at that moment.
+#[derive(Clone)]
+pub(crate) struct Rows {
+    dimension: usize,
+    len: u32,
+    blocks: Arc<Vec<Arc<Block>>>,
+}
+
+#[derive(Clone, Default)]
+struct Block {
+    keys: Vec<SpanKey>,
+    values: Vec<f32>,
+}
+
+impl Rows {
+    pub(crate) fn new(dimension: usize) -> Rows {
+        Rows { dimension, len: 0, blocks: Arc::default() }
+    }
+
+    pub(crate) fn dimension(&self) -> usize {
+        self.dimension
+    }
+
+    /// Number of rows, which is also the next ordinal.
+    pub(crate) fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Appends a row. `values` must have the rows' dimension: [`crate::Index`] checks it at its door.
+    pub(crate) fn push(&mut self, key: SpanKey, values: &[f32]) {
+        debug_assert_eq!(values.len(), self.dimension);
+        let blocks = Arc::make_mut(&mut self.blocks);
+        if (self.len as usize).is_multiple_of(ROWS_PER_BLOCK) {
+            blocks.push(Arc::default());
+        }
+        if let Some(last) = blocks.last_mut() {
+            let block = Arc::make_mut(last);
+            block.keys.push(key);
+            block.values.extend_from_slice(values);
+            self.len += 1;
+        }
+    }
+
+    /// The key of a row; the ordinal must be below [`Rows::len`].
+    pub(crate) fn key(&self, ordinal: u32) -> SpanKey {
+        let (block, row) = self.place(ordinal);
+        block.keys[row]
+    }
+
+    /// The vector of a row; the ordinal must be below [`Rows::len`].
+    pub(crate) fn vector(&self, ordinal: u32) -> &[f32] {
+        let (block, row) = self.place(ordinal);
+        &block.values[row * self.dimension..(row + 1) * self.dimension]
+    }
+
+    fn place(&self, ordinal: u32) -> (&Block, usize) {
+        let ordinal = ordinal as usize;
+        (&self.blocks[ordinal / ROWS_PER_BLOCK], ordinal % ROWS_PER_BLOCK)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clone_is_a_picture_of_the_rows_at_that_moment() {
+        let mut rows = Rows::new(2);
+        for key in 0..300 {
+            rows.push(key, &[key as f32, 1.0]);
+        }
+        let picture = rows.clone();
+        for key in 300..600 {
+            rows.push(key, &[key as f32, 1.0]);
+        }
+        assert_eq!((picture.len(), rows.len()), (300, 600));
+        for ordinal in 0..600 {
+            assert_eq!(rows.key(ordinal), ordinal);
+            assert_eq!(rows.vector(ordinal), [ordinal as f32, 1.0]);
+        }
+        assert_eq!(picture.vector(299), [299.0, 1.0]);
+    }
+}
