@@ -1,0 +1,65 @@
+// Turns the address into a view and back: links inside the page, history, scroll positions.
+
+/** Where an address points to, or null for addresses that are not this page's. */
+export function parse(url) {
+  const parameters = url.searchParams;
+  if (url.pathname === '/') return { name: 'home', parameters, key: url.search };
+  const match = /^\/v\/([0-9a-fA-F-]{36})\/?$/.exec(url.pathname);
+  if (!match) return null;
+  const at = Number.parseFloat(parameters.get('t') ?? '');
+  return { name: 'video', id: match[1], at: Number.isFinite(at) && at >= 0 ? at : null };
+}
+
+/** The address of a video, playing from `seconds`. */
+export function videoPath(id, seconds) {
+  return Number.isFinite(seconds) ? `/v/${id}?t=${Math.round(seconds * 1000) / 1000}` : `/v/${id}`;
+}
+
+export class Router {
+  /** @param {(route: object|null, how: {back: boolean, control?: string}) => void} show */
+  constructor(show) {
+    this.show = show;
+  }
+
+  start() {
+    history.scrollRestoration = 'manual';
+    document.addEventListener('click', (event) => this.followLink(event));
+    document.addEventListener('scrollend', () => this.rememberScroll());
+    window.addEventListener('popstate', (event) => {
+      this.show(parse(new URL(location.href)), { back: true });
+      requestAnimationFrame(() => scrollTo(0, event.state?.scroll ?? 0));
+    });
+    this.show(parse(new URL(location.href)), { back: false });
+  }
+
+  /** Goes to an address of this page, with a history entry. */
+  go(path) {
+    this.rememberScroll();
+    history.pushState({}, '', path);
+    this.show(parse(new URL(location.href)), { back: false });
+    scrollTo(0, 0);
+  }
+
+  /**
+   * Changes the address in place: for settings that Back should not step through.
+   * @param {string} control selector of the setting that keeps the focus
+   */
+  replace(path, control) {
+    history.replaceState(history.state, '', path);
+    this.show(parse(new URL(location.href)), { back: false, control });
+  }
+
+  rememberScroll() {
+    history.replaceState({ ...history.state, scroll: scrollY }, '');
+  }
+
+  followLink(event) {
+    const plain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
+    const link = event.target.closest?.('a[href]');
+    if (!plain || event.defaultPrevented || !link || link.target || link.hasAttribute('download')) return;
+    const url = new URL(link.href);
+    if (url.origin !== location.origin || url.hash || !parse(url)) return;
+    event.preventDefault();
+    this.go(url.pathname + url.search);
+  }
+}

@@ -1,0 +1,48 @@
+// What the loaded models can do, and a plain word about those that know nothing yet.
+
+import { listSpaces } from './api.js';
+
+export class Spaces {
+  constructor() {
+    this.items = [];
+  }
+
+  async load() {
+    this.items = await listSpaces();
+  }
+
+  /** The space that answers queries of a kind: text, clip, composed. */
+  activeFor(kind) {
+    return this.items.find((space) => (space.active_for || []).includes(kind)) ?? null;
+  }
+
+  /** Whether a clip and a modification text can be asked together. */
+  canCompose() {
+    return this.items.some((space) => (space.active_for || []).length > 0 && space.can
+      && (space.can.composed || (space.can.text && space.can.frames)));
+  }
+
+  /** What a person should know before trusting the answers; null if all is well. */
+  warning() {
+    const text = this.activeFor('text');
+    const clip = this.activeFor('clip');
+    const load = 'Start the server with --model to use a trained one.';
+    if (text?.untrained && clip?.untrained) {
+      return `The model ${text.name} knows nothing yet: it has not been trained. It sees little more than colour and layout, `
+        + `and words mean nothing to it, so the order of text results is arbitrary. ${load}`;
+    }
+    if (text?.untrained) {
+      return `The model for text, ${text.name}, knows nothing yet: words mean nothing to it, so the order of text results is arbitrary. ${load}`;
+    }
+    if (clip?.untrained) {
+      return `The model for clips, ${clip.name}, knows nothing yet: it sees little more than colour and layout. ${load}`;
+    }
+    return null;
+  }
+
+  /** One line for the footer. */
+  line() {
+    const active = this.items.filter((space) => (space.active_for || []).length > 0);
+    return active.map((space) => `${space.name}: ${space.active_for.join(', ')}`).join(' · ');
+  }
+}
