@@ -7,12 +7,11 @@ import { isTerminal } from './jobs.js';
 import { announce, describe, problemBox } from './problems.js';
 import { formatRemaining, formatTime } from './time.js';
 
-const PAGE = 48;
+const PAGE = 500;
+const SHOWN = 48;
 const REFRESH_MS = 10000;
 
-const STAGES = {
-  probe: 'reading the file', decode: 'decoding', segment: 'finding shots', encode: 'encoding', commit: 'saving',
-};
+const STAGES = { probe: 'reading the file', decode: 'looking at every frame', finish: 'saving' };
 
 /** "encoding, 42 %, 3 min left" */
 export function describeJob(job) {
@@ -58,7 +57,8 @@ class VideoCard {
     this.video = video;
     // Only what changed is drawn again: a redraw would steal the focus from a button in the card.
     if (!shown || JSON.stringify(shown) !== JSON.stringify(video)) this.draw();
-    if (video.state === 'pending' && video.job_id) this.follow(video.job_id);
+    const ended = this.job?.id === video.job_id && this.job && isTerminal(this.job);
+    if (video.state === 'pending' && video.job_id && !ended) this.follow(video.job_id);
     if (video.state === 'failed' && video.job_id && !this.reason) this.loadReason(video.job_id);
   }
 
@@ -84,6 +84,7 @@ class VideoCard {
   drawState() {
     const { video, job } = this;
     const pending = video.state === 'pending';
+    this.element.dataset.job = job?.state ?? '';
     this.progress.hidden = !pending || !job || isTerminal(job);
     if (pending && job && job.progress > 0) this.progress.value = job.progress;
     else this.progress.removeAttribute('value');
@@ -150,7 +151,9 @@ class VideoCard {
     this.followedJob = null;
     this.reason = job.reason;
     try {
-      this.update(await getVideo(this.video.id));
+      const video = await getVideo(this.video.id);
+      this.library.videos.set(video.id, video);
+      this.update(video);
       announce(`${this.video.title}: ${this.video.state === 'ready' ? 'ready to search' : this.stateText()}`);
     } catch (error) {
       if (error.status === 404) this.library.drop(this.video.id);
@@ -202,14 +205,21 @@ export class Library {
   constructor({ jobs, chooseFiles }) {
     this.jobs = jobs;
     this.title = 'Library';
-    /** @type {Map<string, VideoCard>} */
+    /** All videos by id, in the server's order: oldest first. @type {Map<string, object>} */
+    this.videos = new Map();
+    /** Those on the page. @type {Map<string, VideoCard>} */
     this.cards = new Map();
-    this.cursor = null;
+    this.limit = SHOWN;
+    this.lastCursor = null;
     this.timer = null;
     this.count = el('span', { class: 'count' });
     this.grid = el('ul', { class: 'grid', id: 'library' });
     this.problem = el('div');
-    this.more = button('Show more', () => this.loadMore());
+    this.more = button('Show more', () => {
+      this.limit += SHOWN;
+      this.draw();
+    });
+    this.more.hidden = true;
     this.empty = el('div', { class: 'empty', hidden: true },
       el('h2', {}, 'No videos yet'),
       el('p', {}, 'Drop video files anywhere on this page. They are cut into clips and become searchable by words, by a clip, or by a clip and a change.'),
@@ -217,13 +227,12 @@ export class Library {
     this.element = el('div', {},
       el('div', { class: 'heading' }, el('h1', { tabindex: -1 }, 'Library'), this.count),
       this.problem, this.empty, this.grid, el('div', { class: 'center' }, this.more));
-    this.more.hidden = true;
     document.addEventListener('visibilitychange', () => this.schedule(0));
   }
 
   show() {
     this.shown = true;
-    return this.refresh();
+    this.load(null);
   }
 
   hide() {
@@ -231,90 +240,81 @@ export class Library {
     clearTimeout(this.timer);
   }
 
-  /** Videos can come from elsewhere (the command line, another tab): look again now and then. */
+  /** Videos can come from elsewhere (the command line, another tab): look for newer ones now and then. */
   schedule(delay = REFRESH_MS) {
     clearTimeout(this.timer);
-    if (this.shown && document.visibilityState === 'visible') this.timer = setTimeout(() => this.refresh(), delay);
+    if (this.shown && document.visibilityState === 'visible') this.timer = setTimeout(() => this.load(this.lastCursor), delay);
   }
 
-  async refresh() {
+  /** Reads the list from a cursor (null: the start) to its end; the newest are on the last page. */
+  async load(cursor) {
+    const present = new Set();
     try {
-      const page = await listVideos({ limit: PAGE });
+      for (let next = cursor, more = true; more;) {
+        this.lastCursor = next;
+        const page = await listVideos({ limit: PAGE, cursor: next });
+        for (const video of page.items) {
+          this.videos.set(video.id, video);
+          present.add(video.id);
+        }
+        next = page.next_cursor;
+        more = Boolean(next);
+      }
+      if (cursor === null) this.forgetAllBut(present);
       fill(this.problem);
-      this.merge(page);
+      this.loaded = true;
+      this.draw();
     } catch (error) {
-      fill(this.problem, problemBox(error, () => this.refresh()));
+      fill(this.problem, problemBox(error, () => this.load(null)));
     }
     this.schedule();
   }
 
-  /** Brings the first page up to date without moving cards that stand right. */
-  merge({ items, next_cursor: cursor }) {
+  forgetAllBut(present) {
+    for (const id of [...this.videos.keys()]) if (!present.has(id)) this.videos.delete(id);
+  }
+
+  /** Brings the page up to date, newest first, without moving cards that stand right. */
+  draw() {
+    const wanted = [...this.videos.values()].reverse().slice(0, this.limit);
+    const ids = new Set(wanted.map((video) => video.id));
+    for (const [id, card] of this.cards) {
+      if (ids.has(id)) continue;
+      card.close();
+      this.cards.delete(id);
+    }
     let place = this.grid.firstElementChild;
-    for (const video of items) {
-      const card = this.cards.get(video.id);
-      card?.update(video);
-      const element = (card ?? this.create(video)).element;
+    for (const video of wanted) {
+      const { element } = this.cardOf(video);
       if (element === place) place = place.nextElementSibling;
       else this.grid.insertBefore(element, place);
     }
-    if (!cursor) {
-      const present = new Set(items.map((video) => video.id));
-      for (const id of this.cards.keys()) if (!present.has(id)) this.drop(id);
-      this.cursor = null;
-    } else if (this.cards.size <= items.length) {
-      this.cursor = cursor;
-    }
-    this.drawCount();
+    const count = this.videos.size;
+    this.empty.hidden = count > 0 || !this.loaded;
+    this.more.hidden = count <= this.limit;
+    this.count.textContent = count === 0 ? '' : count === 1 ? '1 video' : `${count} videos`;
   }
 
-  async loadMore() {
-    this.more.disabled = true;
-    try {
-      const page = await listVideos({ limit: PAGE, cursor: this.cursor });
-      for (const video of page.items) {
-        const card = this.cards.get(video.id);
-        if (card) card.update(video);
-        else this.grid.append(this.create(video).element);
-      }
-      this.cursor = page.next_cursor;
-      this.drawCount();
-    } catch (error) {
-      fill(this.problem, problemBox(error));
-    } finally {
-      this.more.disabled = false;
+  cardOf(video) {
+    const known = this.cards.get(video.id);
+    if (known) {
+      known.update(video);
+      return known;
     }
-  }
-
-  create(video) {
     const card = new VideoCard(video, this);
     this.cards.set(video.id, card);
     return card;
   }
 
-  /** A video that was just uploaded: shown first, at once. */
+  /** A video that was just uploaded. */
   add(video, job) {
-    const card = this.cards.get(video.id);
-    if (card) {
-      card.update(video);
-    } else {
-      this.grid.prepend(this.create(video).element);
-    }
-    if (job && video.state === 'pending') this.cards.get(video.id).follow(job.id);
-    this.drawCount();
+    this.videos.set(video.id, video);
+    this.draw();
+    if (job && video.state === 'pending') this.cards.get(video.id)?.follow(job.id);
   }
 
   drop(id) {
-    this.cards.get(id)?.close();
-    this.cards.delete(id);
-    this.drawCount();
-  }
-
-  drawCount() {
-    const count = this.cards.size;
-    this.empty.hidden = count > 0;
-    this.more.hidden = !this.cursor;
-    const videos = count === 1 ? '1 video' : `${count} videos`;
-    this.count.textContent = count === 0 ? '' : this.cursor ? `first ${videos}` : videos;
+    this.videos.delete(id);
+    this.draw();
   }
 }
