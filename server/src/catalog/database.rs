@@ -1,0 +1,410 @@
+//! One way to talk to either database: a statement, its values, its rows.
+//!
+//! Both databases understand `$1` placeholders, `RETURNING`, `ON CONFLICT` and row values, so most
+//! statements are written once; where they differ, [`Sql::Each`] holds both texts. Knows no table.
+
+use futures_util::TryStreamExt;
+use roaring::RoaringBitmap;
+use sqlx::postgres::{PgArguments, PgPool, PgRow};
+use sqlx::sqlite::{SqliteArguments, SqlitePool, SqliteRow};
+use sqlx::{Arguments, AssertSqlSafe, Decode, Postgres, Row as _, SqlSafeStr, Sqlite, Transaction, Type};
+use uuid::Uuid;
+
+use super::{CatalogError, instant};
+
+/// Rows of one multi-row `INSERT`: enough to make the round trip cheap, and far from the databases' limits
+/// of 32,766 (SQLite) and 65,535 (Postgres) values.
+const ROWS_PER_INSERT: usize = 128;
+
+/// The text of a statement. Only this folder writes these, and never with a user's words in them.
+pub(super) enum Sql {
+    /// The same on both.
+    Same(&'static str),
+    /// One for each.
+    Each {
+        /// For SQLite.
+        sqlite: &'static str,
+        /// For Postgres.
+        postgres: &'static str,
+    },
+    /// The same on both, put together from literals of this folder.
+    Built(String),
+}
+
+impl From<&'static str> for Sql {
+    fn from(text: &'static str) -> Sql {
+        Sql::Same(text)
+    }
+}
+
+impl Sql {
+    fn for_sqlite(self) -> sqlx::SqlStr {
+        match self {
+            Sql::Same(text) | Sql::Each { sqlite: text, .. } => text.into_sql_str(),
+            Sql::Built(text) => AssertSqlSafe(text).into_sql_str(),
+        }
+    }
+
+    fn for_postgres(self) -> sqlx::SqlStr {
+        match self {
+            Sql::Same(text) | Sql::Each { postgres: text, .. } => text.into_sql_str(),
+            Sql::Built(text) => AssertSqlSafe(text).into_sql_str(),
+        }
+    }
+}
+
+/// A value of a statement.
+#[derive(Debug, Clone)]
+pub(super) enum Value {
+    Int(Option<i64>),
+    Real(Option<f64>),
+    Text(Option<String>),
+    Bytes(Option<Vec<u8>>),
+    Uuid(Option<Uuid>),
+    Bool(bool),
+    /// An array on Postgres (`= ANY($1)`), a JSON text on SQLite (`IN (SELECT value FROM json_each($1))`).
+    Ints(Vec<i64>),
+}
+
+macro_rules! value_from {
+    ($($source:ty => $variant:ident),+ $(,)?) => {$(
+        impl From<$source> for Value {
+            fn from(value: $source) -> Value {
+                Value::$variant(value.into())
+            }
+        }
+    )+};
+}
+
+value_from! {
+    i64 => Int, Option<i64> => Int,
+    f64 => Real, Option<f64> => Real,
+    String => Text, Option<String> => Text,
+    Vec<u8> => Bytes, Option<Vec<u8>> => Bytes,
+    Uuid => Uuid, Option<Uuid> => Uuid,
+    bool => Bool, Vec<i64> => Ints,
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Value {
+        Value::Text(Some(value.to_owned()))
+    }
+}
+
+impl From<u32> for Value {
+    fn from(value: u32) -> Value {
+        Value::Int(Some(i64::from(value)))
+    }
+}
+
+/// The values of a statement, in the order of their placeholders.
+macro_rules! values {
+    ($($value:expr),* $(,)?) => { vec![$($crate::catalog::database::Value::from($value)),*] };
+}
+pub(super) use values;
+
+/// Postgres texts can't hold NUL; both databases refuse it so that they behave alike.
+fn storable(text: Option<String>) -> Result<Option<String>, CatalogError> {
+    match &text {
+        Some(found) if found.contains('\0') => {
+            Err(CatalogError::Invalid("a text with a NUL character can't be stored".to_owned()))
+        }
+        _ => Ok(text),
+    }
+}
+
+fn sqlite_arguments(values: Vec<Value>) -> Result<SqliteArguments, CatalogError> {
+    let mut arguments = SqliteArguments::default();
+    for value in values {
+        match value {
+            Value::Int(value) => arguments.add(value),
+            Value::Real(value) => arguments.add(value),
+            Value::Text(value) => arguments.add(storable(value)?),
+            Value::Bytes(value) => arguments.add(value),
+            Value::Uuid(value) => arguments.add(value),
+            Value::Bool(value) => arguments.add(value),
+            Value::Ints(value) => arguments.add(serde_json::Value::from(value).to_string()),
+        }
+        .map_err(|error| CatalogError::Database(error.to_string()))?;
+    }
+    Ok(arguments)
+}
+
+fn postgres_arguments(values: Vec<Value>) -> Result<PgArguments, CatalogError> {
+    let mut arguments = PgArguments::default();
+    for value in values {
+        match value {
+            Value::Int(value) => arguments.add(value),
+            Value::Real(value) => arguments.add(value),
+            Value::Text(value) => arguments.add(storable(value)?),
+            Value::Bytes(value) => arguments.add(value),
+            Value::Uuid(value) => arguments.add(value),
+            Value::Bool(value) => arguments.add(value),
+            Value::Ints(value) => arguments.add(value),
+        }
+        .map_err(|error| CatalogError::Database(error.to_string()))?;
+    }
+    Ok(arguments)
+}
+
+/// A row of an answer.
+pub(super) enum Row {
+    Sqlite(SqliteRow),
+    Postgres(PgRow),
+}
+
+impl Row {
+    /// The value of a column.
+    pub(super) fn get<T>(&self, column: &str) -> Result<T, CatalogError>
+    where
+        T: for<'r> Decode<'r, Sqlite> + Type<Sqlite> + for<'r> Decode<'r, Postgres> + Type<Postgres>,
+    {
+        match self {
+            Row::Sqlite(row) => row.try_get(column),
+            Row::Postgres(row) => row.try_get(column),
+        }
+        .map_err(|error| CatalogError::Damaged(error.to_string()))
+    }
+
+    /// The value of a column that holds a key.
+    pub(super) fn key(&self, column: &str) -> Result<u32, CatalogError> {
+        let value: i64 = self.get(column)?;
+        u32::try_from(value).map_err(|_| CatalogError::Damaged(format!("{column} {value} is no key")))
+    }
+}
+
+fn failed(error: sqlx::Error) -> CatalogError {
+    CatalogError::Database(error.to_string())
+}
+
+const NOW: &str = "SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS bigint) AS now";
+
+fn now_from(row: Option<Row>) -> Result<i64, CatalogError> {
+    row.ok_or_else(|| CatalogError::Database("the database told no time".to_owned()))?.get("now")
+}
+
+/// Connections to one of the two databases.
+pub(super) enum Database {
+    /// SQLite has one writer at a time; readers see the last commit meanwhile.
+    Sqlite {
+        /// One connection.
+        writer: SqlitePool,
+        /// Several, read-only.
+        readers: SqlitePool,
+    },
+    /// Postgres.
+    Postgres(PgPool),
+}
+
+impl Database {
+    /// All rows of one reading statement.
+    pub(super) async fn rows(
+        &self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<Vec<Row>, CatalogError> {
+        let sql = sql.into();
+        match self {
+            Database::Sqlite { readers, .. } => {
+                let query = sqlx::query_with(sql.for_sqlite(), sqlite_arguments(values)?);
+                let rows = query.fetch_all(readers).await.map_err(failed)?;
+                Ok(rows.into_iter().map(Row::Sqlite).collect())
+            }
+            Database::Postgres(pool) => {
+                let query = sqlx::query_with(sql.for_postgres(), postgres_arguments(values)?);
+                let rows = query.fetch_all(pool).await.map_err(failed)?;
+                Ok(rows.into_iter().map(Row::Postgres).collect())
+            }
+        }
+    }
+
+    /// The first row of one reading statement.
+    pub(super) async fn row(
+        &self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<Option<Row>, CatalogError> {
+        Ok(self.rows(sql, values).await?.into_iter().next())
+    }
+
+    /// The keys in the first column of one reading statement, never all in memory as rows.
+    pub(super) async fn keys(
+        &self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<RoaringBitmap, CatalogError> {
+        let sql = sql.into();
+        let mut keys = RoaringBitmap::new();
+        let mut add = |key: i64| {
+            let key = u32::try_from(key).map_err(|_| CatalogError::Damaged(format!("{key} is no key")))?;
+            keys.insert(key);
+            Ok::<(), CatalogError>(())
+        };
+        match self {
+            Database::Sqlite { readers, .. } => {
+                let query = sqlx::query_with(sql.for_sqlite(), sqlite_arguments(values)?);
+                let mut rows = query.fetch(readers);
+                while let Some(row) = rows.try_next().await.map_err(failed)? {
+                    add(row.try_get(0).map_err(failed)?)?;
+                }
+            }
+            Database::Postgres(pool) => {
+                let query = sqlx::query_with(sql.for_postgres(), postgres_arguments(values)?);
+                let mut rows = query.fetch(pool);
+                while let Some(row) = rows.try_next().await.map_err(failed)? {
+                    add(row.try_get(0).map_err(failed)?)?;
+                }
+            }
+        }
+        Ok(keys)
+    }
+
+    /// A transaction that may write. Dropped before its commit, it never happened.
+    pub(super) async fn begin(&self) -> Result<Tx, CatalogError> {
+        match self {
+            // IMMEDIATE: a transaction that reads first and writes later could otherwise fail half-way.
+            Database::Sqlite { writer, .. } => {
+                Ok(Tx::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?))
+            }
+            Database::Postgres(pool) => Ok(Tx::Postgres(pool.begin().await.map_err(failed)?)),
+        }
+    }
+
+    /// Now, in Unix milliseconds: on Postgres by its clock, so that workers on several machines agree on
+    /// when a lease has run out.
+    pub(super) async fn now_ms(&self) -> Result<i64, CatalogError> {
+        match self {
+            Database::Sqlite { .. } => Ok(instant::now_ms()),
+            Database::Postgres(_) => now_from(self.row(NOW, values![]).await?),
+        }
+    }
+
+    /// Closes all connections once what runs on them has ended.
+    pub(super) async fn close(&self) {
+        match self {
+            Database::Sqlite { writer, readers } => {
+                readers.close().await;
+                writer.close().await;
+            }
+            Database::Postgres(pool) => pool.close().await,
+        }
+    }
+}
+
+/// A transaction on one of the two databases.
+pub(super) enum Tx {
+    Sqlite(Transaction<'static, Sqlite>),
+    Postgres(Transaction<'static, Postgres>),
+}
+
+impl Tx {
+    /// Runs a statement; answers how many rows it touched.
+    pub(super) async fn execute(
+        &mut self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<u64, CatalogError> {
+        let sql = sql.into();
+        match self {
+            Tx::Sqlite(tx) => {
+                let query = sqlx::query_with(sql.for_sqlite(), sqlite_arguments(values)?);
+                Ok(query.execute(&mut **tx).await.map_err(failed)?.rows_affected())
+            }
+            Tx::Postgres(tx) => {
+                let query = sqlx::query_with(sql.for_postgres(), postgres_arguments(values)?);
+                Ok(query.execute(&mut **tx).await.map_err(failed)?.rows_affected())
+            }
+        }
+    }
+
+    /// All rows of a statement.
+    pub(super) async fn rows(
+        &mut self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<Vec<Row>, CatalogError> {
+        let sql = sql.into();
+        match self {
+            Tx::Sqlite(tx) => {
+                let query = sqlx::query_with(sql.for_sqlite(), sqlite_arguments(values)?);
+                let rows = query.fetch_all(&mut **tx).await.map_err(failed)?;
+                Ok(rows.into_iter().map(Row::Sqlite).collect())
+            }
+            Tx::Postgres(tx) => {
+                let query = sqlx::query_with(sql.for_postgres(), postgres_arguments(values)?);
+                let rows = query.fetch_all(&mut **tx).await.map_err(failed)?;
+                Ok(rows.into_iter().map(Row::Postgres).collect())
+            }
+        }
+    }
+
+    /// The first row of a statement.
+    pub(super) async fn row(
+        &mut self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<Option<Row>, CatalogError> {
+        Ok(self.rows(sql, values).await?.into_iter().next())
+    }
+
+    /// Inserts many rows of equal width; `head` is `INSERT INTO table (columns)`, `tail` what follows the
+    /// values (`RETURNING …`, `ON CONFLICT …`). Answers the returned rows, in any order.
+    pub(super) async fn insert(
+        &mut self,
+        head: &'static str,
+        rows: Vec<Vec<Value>>,
+        tail: &'static str,
+    ) -> Result<Vec<Row>, CatalogError> {
+        let mut returned = Vec::new();
+        let mut rows = rows.into_iter().peekable();
+        while let Some(width) = rows.peek().map(Vec::len) {
+            let chunk: Vec<Vec<Value>> = rows.by_ref().take(ROWS_PER_INSERT).collect();
+            let sql = format!("{head} VALUES {} {tail}", placeholders(chunk.len(), width));
+            returned.extend(self.rows(Sql::Built(sql), chunk.into_iter().flatten().collect()).await?);
+        }
+        Ok(returned)
+    }
+
+    /// See [`Database::now_ms`].
+    pub(super) async fn now_ms(&mut self) -> Result<i64, CatalogError> {
+        match self {
+            Tx::Sqlite(_) => Ok(instant::now_ms()),
+            Tx::Postgres(_) => now_from(self.row(NOW, values![]).await?),
+        }
+    }
+
+    /// Makes all that was done durable and visible.
+    pub(super) async fn commit(self) -> Result<(), CatalogError> {
+        match self {
+            Tx::Sqlite(tx) => tx.commit().await.map_err(failed),
+            Tx::Postgres(tx) => tx.commit().await.map_err(failed),
+        }
+    }
+}
+
+/// `($1, $2), ($3, $4)` for two rows of width two.
+fn placeholders(rows: usize, width: usize) -> String {
+    let row = |row: usize| {
+        let numbers: Vec<String> = (1..=width).map(|column| format!("${}", row * width + column)).collect();
+        format!("({})", numbers.join(", "))
+    };
+    (0..rows).map(row).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::placeholders;
+
+    #[track_caller]
+    fn check(rows: usize, width: usize, expected: &str) {
+        assert_eq!(placeholders(rows, width), expected);
+    }
+
+    #[test]
+    fn placeholders_are_numbered_through_all_rows() {
+        check(1, 1, "($1)");
+        check(1, 3, "($1, $2, $3)");
+        check(2, 2, "($1, $2), ($3, $4)");
+        check(3, 1, "($1), ($2), ($3)");
+    }
+}

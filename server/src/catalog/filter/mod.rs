@@ -1,0 +1,361 @@
+//! The metadata filter of the API: its syntax, its checks, and what it means.
+//!
+//! A filter is a test, or `{"all": [..]}`, `{"any": [..]}`, `{"not": {..}}` of filters. A test names a
+//! field and exactly one operator: `{"field": F, "eq" | "in" | "lt" | "lte" | "gt" | "gte" | "exists": V}`.
+//! `not` is plain boolean negation; an empty `all` holds, an empty `any` does not.
+//!
+//! What a test means is the same on both databases:
+//! - Numbers compare with numbers, as 64-bit floats; strings with strings, byte by byte in UTF-8; booleans
+//!   by `eq` and `in` only. Any other pair does not match: a missing or null field matches nothing but
+//!   `exists: false`.
+//! - An array matches when any of its elements that is a number, a string or a boolean does.
+//! - `in` is an `eq` with any of its values.
+//!
+//! Built-in fields: `duration` (of the video, seconds, to the nearest millisecond), `recorded_at` and
+//! `created_at` (RFC 3339 instants or dates, a date standing for its first moment in UTC; compared as
+//! instants), `title`, `video_id` and `level` (`eq`, `in`, `exists` only). Their values must be of the
+//! field's type.
+//!
+//! `metadata.x` is the user's field x, `metadata.x.y` the field y of the object in x; `\.` is a dot and `\\`
+//! a backslash within a name. A given clip's metadata overlays its video's: where the clip has the top-level
+//! field, the video's is not looked at. Names longer than 512 bytes together can't be filtered on.
+
+pub(super) mod attributes;
+mod sql;
+
+use std::fmt;
+
+use reprise_index::Level;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::instant;
+
+/// How deep filters nest at most.
+pub const MAX_DEPTH: usize = 8;
+/// How many tests and combinations one filter has at most.
+pub const MAX_NODES: usize = 200;
+/// How many values one `in` has at most, and how many all of a filter's have.
+pub const MAX_VALUES: usize = 1000;
+
+/// A parsed and validated filter.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Filter {
+    source: Value,
+    root: Node,
+}
+
+/// What is wrong with a filter; the caller's fault.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilterError {
+    /// Where, as a JSON pointer relative to the filter, e.g. `/all/0/gte`.
+    pub pointer: String,
+    /// What, lower case, no full stop.
+    pub detail: String,
+}
+
+impl fmt::Display for FilterError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "filter{}: {}", self.pointer, self.detail)
+    }
+}
+
+impl std::error::Error for FilterError {}
+
+impl Filter {
+    /// Reads a filter.
+    ///
+    /// # Errors
+    /// Names the first part that is unknown, of the wrong type or over a limit.
+    pub fn parse(source: &Value) -> Result<Filter, FilterError> {
+        let mut parser = Parser { nodes: 0, values: 0 };
+        let root = parser.node(source, "", 1)?;
+        Ok(Filter { source: source.clone(), root })
+    }
+
+    /// The filter as it was given to [`Filter::parse`].
+    pub fn to_json(&self) -> &Value {
+        &self.source
+    }
+}
+
+impl Serialize for Filter {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.source.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Filter {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Filter, D::Error> {
+        Filter::parse(&Value::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Node {
+    All(Vec<Node>),
+    Any(Vec<Node>),
+    Not(Box<Node>),
+    Test(Field, Test),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Field {
+    BuiltIn(BuiltIn),
+    /// Where the value lies, and where its top-level field does.
+    Metadata {
+        path: Vec<u8>,
+        top: Vec<u8>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BuiltIn {
+    Duration,
+    RecordedAt,
+    CreatedAt,
+    Title,
+    VideoId,
+    Level,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Test {
+    Exists(bool),
+    /// Equal to any of these.
+    In(Vec<Scalar>),
+    Order(Order, Scalar),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Scalar {
+    Number(f64),
+    Text(String),
+    Bool(bool),
+    /// Milliseconds: a length or an instant.
+    Ms(i64),
+    Id(Uuid),
+    Level(Level),
+}
+
+struct Parser {
+    nodes: usize,
+    values: usize,
+}
+
+fn wrong<T>(pointer: impl Into<String>, detail: impl Into<String>) -> Result<T, FilterError> {
+    Err(FilterError { pointer: pointer.into(), detail: detail.into() })
+}
+
+impl Parser {
+    fn node(&mut self, source: &Value, at: &str, depth: usize) -> Result<Node, FilterError> {
+        if depth > MAX_DEPTH {
+            return wrong(at, format!("nested deeper than {MAX_DEPTH}"));
+        }
+        self.nodes += 1;
+        if self.nodes > MAX_NODES {
+            return wrong(at, format!("more than {MAX_NODES} tests and combinations"));
+        }
+        let Some(object) = source.as_object() else {
+            return wrong(at, "expected an object with `all`, `any`, `not` or `field`");
+        };
+        if object.contains_key("field") {
+            return self.test(object, at);
+        }
+        let mut entries = object.iter();
+        let (Some((key, inner)), None) = (entries.next(), entries.next()) else {
+            return wrong(at, "expected exactly one of `all`, `any`, `not`, or a test with `field`");
+        };
+        let at = format!("{at}/{}", escape(key));
+        match key.as_str() {
+            "all" => Ok(Node::All(self.nodes(inner, &at, depth)?)),
+            "any" => Ok(Node::Any(self.nodes(inner, &at, depth)?)),
+            "not" => Ok(Node::Not(Box::new(self.node(inner, &at, depth + 1)?))),
+            _ => wrong(at, "unknown; expected `all`, `any`, `not` or `field`"),
+        }
+    }
+
+    fn nodes(&mut self, source: &Value, at: &str, depth: usize) -> Result<Vec<Node>, FilterError> {
+        let Some(list) = source.as_array() else {
+            return wrong(at, "expected an array of filters");
+        };
+        let inner = list.iter().enumerate();
+        inner.map(|(number, source)| self.node(source, &format!("{at}/{number}"), depth + 1)).collect()
+    }
+
+    fn test(&mut self, object: &Map<String, Value>, at: &str) -> Result<Node, FilterError> {
+        let Some(name) = object.get("field").and_then(Value::as_str) else {
+            return wrong(format!("{at}/field"), "expected a string");
+        };
+        let field =
+            Field::parse(name).map_err(|detail| FilterError { pointer: format!("{at}/field"), detail })?;
+        let mut operators = object.iter().filter(|(key, _)| *key != "field");
+        let (Some((operator, value)), None) = (operators.next(), operators.next()) else {
+            return wrong(at, "expected exactly one of `eq`, `in`, `lt`, `lte`, `gt`, `gte`, `exists`");
+        };
+        let at = format!("{at}/{}", escape(operator));
+        let test = match operator.as_str() {
+            "exists" => match value {
+                Value::Bool(wanted) => Test::Exists(*wanted),
+                _ => return wrong(at, "expected true or false"),
+            },
+            "eq" => Test::In(vec![self.scalar(&field, value, &at)?]),
+            "in" => Test::In(self.list(&field, value, &at)?),
+            "lt" => Test::Order(Order::Less, self.ordered(&field, value, &at)?),
+            "lte" => Test::Order(Order::LessOrEqual, self.ordered(&field, value, &at)?),
+            "gt" => Test::Order(Order::Greater, self.ordered(&field, value, &at)?),
+            "gte" => Test::Order(Order::GreaterOrEqual, self.ordered(&field, value, &at)?),
+            _ => {
+                let detail = "unknown operator; expected `eq`, `in`, `lt`, `lte`, `gt`, `gte` or `exists`";
+                return wrong(at, detail);
+            }
+        };
+        Ok(Node::Test(field, test))
+    }
+
+    fn list(&mut self, field: &Field, value: &Value, at: &str) -> Result<Vec<Scalar>, FilterError> {
+        let Some(list) = value.as_array() else {
+            return wrong(at, "expected an array of values");
+        };
+        if list.len() > MAX_VALUES {
+            return wrong(at, format!("more than {MAX_VALUES} values"));
+        }
+        let values = list.iter().enumerate();
+        values.map(|(number, value)| self.scalar(field, value, &format!("{at}/{number}"))).collect()
+    }
+
+    fn ordered(&mut self, field: &Field, value: &Value, at: &str) -> Result<Scalar, FilterError> {
+        match self.scalar(field, value, at)? {
+            Scalar::Bool(_) => wrong(at, "expected a number or a string; booleans have no order"),
+            Scalar::Id(_) | Scalar::Level(_) => wrong(at, "this field has no order; use `eq` or `in`"),
+            scalar => Ok(scalar),
+        }
+    }
+
+    fn scalar(&mut self, field: &Field, value: &Value, at: &str) -> Result<Scalar, FilterError> {
+        self.values += 1;
+        if self.values > MAX_VALUES {
+            return wrong(at, format!("more than {MAX_VALUES} values in one filter"));
+        }
+        field
+            .scalar(value)
+            .map_err(|detail| FilterError { pointer: at.to_owned(), detail: detail.to_owned() })
+    }
+}
+
+impl Field {
+    fn parse(name: &str) -> Result<Field, String> {
+        match name {
+            "duration" => Ok(Field::BuiltIn(BuiltIn::Duration)),
+            "recorded_at" => Ok(Field::BuiltIn(BuiltIn::RecordedAt)),
+            "created_at" => Ok(Field::BuiltIn(BuiltIn::CreatedAt)),
+            "title" => Ok(Field::BuiltIn(BuiltIn::Title)),
+            "video_id" => Ok(Field::BuiltIn(BuiltIn::VideoId)),
+            "level" => Ok(Field::BuiltIn(BuiltIn::Level)),
+            _ => match name.strip_prefix("metadata.") {
+                Some(rest) => Field::metadata(rest),
+                None => Err("unknown field; expected `duration`, `recorded_at`, `created_at`, `title`, \
+                             `video_id`, `level` or `metadata.…`"
+                    .to_owned()),
+            },
+        }
+    }
+
+    fn metadata(names: &str) -> Result<Field, String> {
+        let names = split_names(names)?;
+        if names.iter().any(String::is_empty) {
+            return Err("a name between the dots is empty".to_owned());
+        }
+        let path = attributes::path(&names);
+        if path.len() > attributes::MAX_PATH_BYTES {
+            return Err(format!("longer than {} bytes", attributes::MAX_PATH_BYTES));
+        }
+        Ok(Field::Metadata { top: attributes::path(&names[..1]), path })
+    }
+
+    /// `value` as one of this field.
+    fn scalar(&self, value: &Value) -> Result<Scalar, &'static str> {
+        match self {
+            Field::BuiltIn(field) => field.scalar(value),
+            Field::Metadata { .. } => match value {
+                Value::String(text) => Ok(Scalar::Text(text.clone())),
+                Value::Bool(value) => Ok(Scalar::Bool(*value)),
+                _ => number(value).map(Scalar::Number).ok_or("expected a number, a string or a boolean"),
+            },
+        }
+    }
+}
+
+impl BuiltIn {
+    /// `value` as one of this field.
+    fn scalar(self, value: &Value) -> Result<Scalar, &'static str> {
+        let text = || value.as_str().filter(|text| !text.contains('\0'));
+        match self {
+            BuiltIn::Duration => {
+                number(value).map(|seconds| Scalar::Ms(to_ms(seconds))).ok_or("expected seconds")
+            }
+            BuiltIn::RecordedAt | BuiltIn::CreatedAt => text()
+                .and_then(instant::parse)
+                .map(Scalar::Ms)
+                .ok_or("expected an RFC 3339 date or instant, e.g. `2024-07-01` or `2024-07-01T12:00:00Z`"),
+            BuiltIn::Title => text()
+                .map(|text| Scalar::Text(text.to_owned()))
+                .ok_or("expected a string without NUL characters"),
+            BuiltIn::VideoId => text()
+                .and_then(|text| Uuid::try_parse(text).ok())
+                .map(Scalar::Id)
+                .ok_or("expected a video's id"),
+            BuiltIn::Level => match value.as_str() {
+                Some("video") => Ok(Scalar::Level(Level::Video)),
+                Some("clip") => Ok(Scalar::Level(Level::Clip)),
+                Some("moment") => Ok(Scalar::Level(Level::Moment)),
+                _ => Err("expected `video`, `clip` or `moment`"),
+            },
+        }
+    }
+}
+
+/// Seconds as milliseconds, to the nearest; what is too large for any video stays too large.
+fn to_ms(seconds: f64) -> i64 {
+    (seconds * 1000.0).round() as i64
+}
+
+fn number(value: &Value) -> Option<f64> {
+    value.as_f64().filter(|number| number.is_finite())
+}
+
+/// Splits at dots that no backslash stands before.
+fn split_names(text: &str) -> Result<Vec<String>, String> {
+    let mut names = vec![];
+    let mut name = String::new();
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '.' => names.push(std::mem::take(&mut name)),
+            '\\' => match characters.next() {
+                Some(escaped @ ('.' | '\\')) => name.push(escaped),
+                _ => return Err("a backslash must stand before a dot or a backslash".to_owned()),
+            },
+            _ => name.push(character),
+        }
+    }
+    names.push(name);
+    Ok(names)
+}
+
+/// A key as a part of a JSON pointer.
+fn escape(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! A filter as a condition on `spans s JOIN videos v`.
+
+use super::{BuiltIn, Field, Filter, Node, Order, Scalar, Test};
+use crate::catalog::database::{Sql, Value};
+use crate::catalog::rows::level_name;
+
+impl Filter {
+    /// The statement that selects the keys of all matching spans, and its values.
+    pub(in crate::catalog) fn to_sql(&self) -> (Sql, Vec<Value>) {
+        let mut writer = Writer::default();
+        let condition = writer.node(&self.root);
+        let sql =
+            format!("SELECT s.key AS key FROM spans s JOIN videos v ON v.id = s.video WHERE {condition}");
+        (Sql::Built(sql), writer.values)
+    }
+}
+
+/// Collects the values that the written condition refers to. Every condition is true or false, never null.
+#[derive(Default)]
+struct Writer {
+    values: Vec<Value>,
+}
+
+impl Writer {
+    fn placeholder(&mut self, value: impl Into<Value>) -> String {
+        self.values.push(value.into());
+        format!("${}", self.values.len())
+    }
+
+    fn node(&mut self, node: &Node) -> String {
+        match node {
+            Node::All(nodes) => self.join(nodes, " AND ", "(1 = 1)"),
+            Node::Any(nodes) => self.join(nodes, " OR ", "(1 = 0)"),
+            Node::Not(node) => format!("(NOT {})", self.node(node)),
+            Node::Test(Field::Metadata { path, top }, test) => self.metadata(path, top, test),
+            Node::Test(Field::BuiltIn(field), test) => self.column(column(*field), test),
+        }
+    }
+
+    fn join(&mut self, nodes: &[Node], operator: &str, empty: &str) -> String {
+        let conditions: Vec<String> = nodes.iter().map(|node| self.node(node)).collect();
+        if conditions.is_empty() { empty.to_owned() } else { format!("({})", conditions.join(operator)) }
+    }
+
+    fn column(&mut self, column: &str, test: &Test) -> String {
+        match test {
+            Test::Exists(true) => format!("({column} IS NOT NULL)"),
+            Test::Exists(false) => format!("({column} IS NULL)"),
+            Test::In(scalars) if scalars.is_empty() => "(1 = 0)".to_owned(),
+            Test::In(scalars) => {
+                let list: Vec<String> = scalars.iter().map(|scalar| self.scalar(scalar)).collect();
+                format!("({column} IS NOT NULL AND {column} IN ({}))", list.join(", "))
+            }
+            Test::Order(order, scalar) => {
+                let value = self.scalar(scalar);
+                format!("({column} IS NOT NULL AND {column} {} {value})", operator(*order))
+            }
+        }
+    }
+
+    /// The clip's own value where it has the top-level field, else the video's. The inner selects don't
+    /// depend on the row: each runs once.
+    fn metadata(&mut self, path: &[u8], top: &[u8], test: &Test) -> String {
+        if let Test::Exists(false) = test {
+            return format!("(NOT {})", self.metadata(path, top, &Test::Exists(true)));
+        }
+        let top = self.placeholder(top.to_vec());
+        let path = self.placeholder(path.to_vec());
+        let matches = self.attribute(test);
+        format!(
+            "(CASE WHEN s.given AND s.key IN (SELECT a.span FROM span_attributes a WHERE a.path = {top}) \
+             THEN s.key IN (SELECT a.span FROM span_attributes a WHERE a.path = {path} AND {matches}) \
+             ELSE s.video IN (SELECT a.video FROM video_attributes a WHERE a.path = {path} AND {matches}) END)"
+        )
+    }
+
+    /// A condition on one attribute row `a`.
+    fn attribute(&mut self, test: &Test) -> String {
+        match test {
+            Test::Exists(_) => "a.kind <> 'null'".to_owned(),
+            Test::Order(order, scalar) => {
+                let (kind, column) = storage(scalar);
+                let value = self.stored(scalar);
+                format!("(a.kind = '{kind}' AND a.{column} {} {value})", operator(*order))
+            }
+            Test::In(scalars) => {
+                let mut conditions = Vec::new();
+                for kind in ["number", "string", "boolean"] {
+                    let of_kind: Vec<&Scalar> =
+                        scalars.iter().filter(|scalar| storage(scalar).0 == kind).collect();
+                    let Some(first) = of_kind.first() else { continue };
+                    let column = storage(first).1;
+                    let list: Vec<String> = of_kind.into_iter().map(|scalar| self.stored(scalar)).collect();
+                    conditions.push(format!("(a.kind = '{kind}' AND a.{column} IN ({}))", list.join(", ")));
+                }
+                if conditions.is_empty() {
+                    "(1 = 0)".to_owned()
+                } else {
+                    format!("({})", conditions.join(" OR "))
+                }
+            }
+        }
+    }
+
+    /// The value as attribute rows hold it: texts as bytes.
+    fn stored(&mut self, scalar: &Scalar) -> String {
+        match scalar {
+            Scalar::Text(text) => self.placeholder(text.clone().into_bytes()),
+            _ => self.scalar(scalar),
+        }
+    }
+
+    fn scalar(&mut self, scalar: &Scalar) -> String {
+        match scalar {
+            Scalar::Number(number) => self.placeholder(*number),
+            Scalar::Bool(value) => self.placeholder(f64::from(u8::from(*value))),
+            Scalar::Ms(ms) => self.placeholder(*ms),
+            Scalar::Id(id) => self.placeholder(*id),
+            Scalar::Level(level) => self.placeholder(level_name(*level)),
+            Scalar::Text(text) => self.placeholder(text.clone()),
+        }
+    }
+}
+
+fn column(field: BuiltIn) -> &'static str {
+    match field {
+        BuiltIn::Duration => "v.duration_ms",
+        BuiltIn::RecordedAt => "v.recorded_at_ms",
+        BuiltIn::CreatedAt => "v.created_at_ms",
+        BuiltIn::Title => "v.title",
+        BuiltIn::VideoId => "v.id",
+        BuiltIn::Level => "s.level",
+    }
+}
+
+/// Which kind of attribute row holds such a value, and in which column.
+fn storage(scalar: &Scalar) -> (&'static str, &'static str) {
+    match scalar {
+        Scalar::Text(_) => ("string", "text"),
+        Scalar::Bool(_) => ("boolean", "number"),
+        _ => ("number", "number"),
+    }
+}
+
+fn operator(order: Order) -> &'static str {
+    match order {
+        Order::Less => "<",
+        Order::LessOrEqual => "<=",
+        Order::Greater => ">",
+        Order::GreaterOrEqual => ">=",
+    }
+}

@@ -1,0 +1,185 @@
+//! What is known about videos, spans, vectors and jobs, and keeps being known after a crash.
+//!
+//! The only folder with SQL. Everything else talks to [`Catalog`] in the service's own words. SQLite and
+//! Postgres implement it; one conformance suite runs on both.
+
+mod database;
+pub mod filter;
+pub mod instant;
+mod jobs;
+mod postgres;
+mod results;
+mod rows;
+mod spans;
+mod sqlite;
+mod store;
+mod types;
+mod vectors;
+mod videos;
+mod wake;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use roaring::RoaringBitmap;
+use uuid::Uuid;
+
+pub use filter::Filter;
+pub use types::*;
+
+/// Opens the catalog at `url` (`sqlite:PATH`, `postgres://…`), creating and migrating as needed.
+///
+/// PATH is taken as it is: no percent signs, no parameters.
+///
+/// # Errors
+/// [`CatalogError::Database`] if it can't be reached or migrated; [`CatalogError::Invalid`] for any other URL.
+pub async fn open(url: &str) -> Result<Arc<dyn Catalog>, CatalogError> {
+    let wake = Arc::new(wake::Wake::default());
+    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+        let database = postgres::open(url).await?;
+        let listener = postgres::listen(url.to_owned(), Arc::clone(&wake));
+        return Ok(Arc::new(store::SqlCatalog::new(database, wake, Some(listener))));
+    }
+    let Some(path) = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:")) else {
+        let text = "the database's URL must start with sqlite: or postgres://";
+        return Err(CatalogError::Invalid(text.to_owned()));
+    };
+    let database = sqlite::open(Path::new(path)).await?;
+    Ok(Arc::new(store::SqlCatalog::new(database, wake, None)))
+}
+
+/// The URL of the embedded database in `data_dir`.
+pub fn embedded_url(data_dir: &Path) -> String {
+    format!("sqlite:{}", data_dir.join("catalog.sqlite").display())
+}
+
+/// Everything that is stored. All times are milliseconds; instants are Unix milliseconds.
+///
+/// Every method is atomic: it happened whole and is durable when it returns `Ok`, or did not happen.
+#[async_trait]
+pub trait Catalog: Send + Sync {
+    // --- videos ---
+
+    /// Adds a video and its first job in one transaction, unless its content hash is there already.
+    ///
+    /// With `idempotency`, the key and the resulting ids are stored in the same transaction.
+    async fn add_video(&self, video: NewVideo, idempotency: Option<IdempotencyKey>) -> Result<Added, CatalogError>;
+    /// What an earlier request with this key did, if it is younger than 24 hours.
+    async fn idempotent(&self, key: &str) -> Result<Option<IdempotencyRecord>, CatalogError>;
+    /// One video.
+    async fn video(&self, id: Uuid) -> Result<Option<Video>, CatalogError>;
+    /// The video with this content hash (64 hex digits).
+    async fn video_by_hash(&self, content_hash: &str) -> Result<Option<Video>, CatalogError>;
+    /// Videos in order of id (so: of creation), after `after`.
+    async fn videos(&self, after: Option<Uuid>, limit: u32) -> Result<Vec<Video>, CatalogError>;
+    /// Changes title, metadata or recording time; `None` if there is no such video.
+    async fn update_video(&self, id: Uuid, patch: VideoPatch) -> Result<Option<Video>, CatalogError>;
+    /// Deletes a video with its spans, vectors (appended to `changes`), jobs and keys; returns what it was.
+    async fn delete_video(&self, id: Uuid) -> Result<Option<Video>, CatalogError>;
+
+    // --- spans ---
+
+    /// Spans of a video at level clip, in order of (start, id), after `after`.
+    async fn clips(&self, video: Uuid, after: Option<(i64, Uuid)>, limit: u32) -> Result<Vec<Span>, CatalogError>;
+    /// One span of any level.
+    async fn span(&self, id: Uuid) -> Result<Option<Span>, CatalogError>;
+    /// The span of `video` with exactly this range that has a vector in `space`, level clip or video.
+    async fn span_at(&self, video: Uuid, start_ms: i64, end_ms: i64, space: u32) -> Result<Option<Span>, CatalogError>;
+    /// Adds a given clip and a `fill` job for its vectors in one transaction; `None` if there is no such video.
+    async fn add_given_clip(&self, video: Uuid, clip: GivenClip) -> Result<Option<(Span, Job)>, CatalogError>;
+    /// Replaces a given clip's metadata. `Err(Conflict)` for a found clip.
+    async fn update_clip(&self, id: Uuid, metadata: serde_json::Value) -> Result<Option<Span>, CatalogError>;
+    /// Deletes a given clip with its vectors. `Err(Conflict)` for a found clip.
+    async fn delete_clip(&self, id: Uuid) -> Result<Option<Span>, CatalogError>;
+    /// Everything a hit shows, for these keys; keys that are gone are left out; any order.
+    async fn spans_by_key(&self, keys: &[u32]) -> Result<Vec<SpanWithVideo>, CatalogError>;
+    /// Keys of all spans that match. `filter` was validated when it was parsed.
+    async fn keys_matching(&self, filter: &Filter) -> Result<RoaringBitmap, CatalogError>;
+
+    // --- spaces and vectors ---
+
+    /// Registers a space, or finds it by its id.
+    async fn register_space(&self, space: &NewSpace) -> Result<SpaceRow, CatalogError>;
+    /// All spaces that were ever registered.
+    async fn spaces(&self) -> Result<Vec<SpaceRow>, CatalogError>;
+    /// The raw vector (norm * unit) of a span in a space.
+    async fn raw_vector(&self, span: u32, space: u32) -> Result<Option<Vec<f32>>, CatalogError>;
+    /// Vectors of a space in order of span key, after `after`.
+    async fn vectors(&self, space: u32, after: Option<u32>, limit: u32) -> Result<Vec<StoredVector>, CatalogError>;
+    /// Inserts and deletes of vectors with a seq over `after`, in order. On Postgres a seq is visible only
+    /// when all smaller ones are.
+    async fn changes(&self, after: i64, limit: u32) -> Result<Vec<Change>, CatalogError>;
+    /// The newest seq; 0 if there was never a change.
+    async fn last_seq(&self) -> Result<i64, CatalogError>;
+    /// Enqueues a `fill` job for each ready video that lacks a vector of a span in one of `spaces` and has no
+    /// unfinished job. Returns how many.
+    async fn enqueue_fills(&self, spaces: &[u32]) -> Result<u64, CatalogError>;
+    /// Spans of a video (all levels) that lack a vector in `space`.
+    async fn spans_without_vector(&self, video: Uuid, space: u32) -> Result<Vec<Span>, CatalogError>;
+
+    // --- jobs ---
+
+    /// Takes the oldest job that is queued, or running with a lease that has run out; counts an attempt.
+    ///
+    /// A job whose attempts are used up is failed instead, with a reason, and the next one is tried.
+    async fn lease_job(&self, worker: Uuid, lease: Duration) -> Result<Option<Leased>, CatalogError>;
+    /// Renews the lease and stores progress.
+    async fn heartbeat(&self, lease: &Lease, extend: Duration, progress: &Progress) -> Result<Beat, CatalogError>;
+    /// Hands a job back: queued again, the attempt not counted.
+    async fn release_job(&self, lease: &Lease) -> Result<(), CatalogError>;
+    /// Ends a job as failed (and, for `ingest`, the video as failed), or queues it again if `retry`.
+    async fn fail_job(&self, lease: &Lease, reason: &str, retry: bool) -> Result<(), CatalogError>;
+    /// One transaction: replaces the found spans of the job's video and all its vectors by `ingested`, keeps
+    /// given spans (they are matched by id), appends to `changes`, finishes the job, marks the video ready.
+    ///
+    /// # Errors
+    /// [`CatalogError::LeaseLost`] if the lease is no longer held or the job was cancelled: nothing changed.
+    async fn finish_ingest(&self, lease: &Lease, ingested: Ingested) -> Result<(), CatalogError>;
+    /// One transaction: inserts vectors that are still missing, appends to `changes`, finishes the job.
+    async fn finish_fill(&self, lease: &Lease, vectors: Vec<NewVector>) -> Result<(), CatalogError>;
+    /// One job.
+    async fn job(&self, id: Uuid) -> Result<Option<Job>, CatalogError>;
+    /// Jobs in order of id, newest first, before `before`.
+    async fn jobs(&self, only: &JobFilter, before: Option<Uuid>, limit: u32) -> Result<Vec<Job>, CatalogError>;
+    /// Queued or running becomes cancelled; `Err(Conflict)` if it has ended.
+    async fn cancel_job(&self, id: Uuid) -> Result<Option<Job>, CatalogError>;
+    /// Failed or cancelled becomes queued with fresh attempts; `Err(Conflict)` otherwise.
+    async fn retry_job(&self, id: Uuid) -> Result<Option<Job>, CatalogError>;
+    /// Waits until a job may be waiting, or `at_most` has passed (NOTIFY on Postgres; in-process on SQLite).
+    async fn wait_for_job(&self, at_most: Duration);
+    /// Waits until `changes` may have grown past `after`, or `at_most` has passed.
+    async fn wait_for_change(&self, after: i64, at_most: Duration);
+
+    // --- operation ---
+
+    /// Counts for /v1/stats.
+    async fn counts(&self) -> Result<Counts, CatalogError>;
+    /// Answers if the database answers.
+    async fn ping(&self) -> Result<(), CatalogError>;
+    /// `sqlite` or `postgres`.
+    fn kind(&self) -> &'static str;
+    /// Finishes what runs and closes all connections.
+    async fn close(&self);
+}
+
+/// Why the catalog did not do it.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogError {
+    /// The state of the thing forbids it; the caller's fault. The text says what and why.
+    #[error("{0}")]
+    Conflict(String),
+    /// What was to be stored is not valid; the caller's fault. The text says what is wrong with it.
+    #[error("{0}")]
+    Invalid(String),
+    /// The worker no longer holds the job; it must drop its result.
+    #[error("the job's lease was lost or the job was cancelled")]
+    LeaseLost,
+    /// The database failed or can't be reached; the operator's concern.
+    #[error("the database failed: {0}")]
+    Database(String),
+    /// A stored row can't be read back; ours.
+    #[error("stored data is damaged: {0}")]
+    Damaged(String),
+}

@@ -1,0 +1,162 @@
+//! What a finished job leaves: the video's spans and vectors, replaced or completed in one transaction.
+
+use std::collections::{HashMap, HashSet};
+
+use reprise_index::Level;
+use uuid::Uuid;
+
+use super::database::{Database, Sql, Tx, Value, values};
+use super::jobs::Locked;
+use super::rows::{self, level_name, to_json};
+use super::types::*;
+use super::vectors::{self, At, Op};
+use super::{CatalogError, jobs, postgres, spans};
+
+pub(super) async fn finish_ingest(
+    database: &Database,
+    lease: &Lease,
+    ingested: Ingested,
+) -> Result<(), CatalogError> {
+    let mut tx = database.begin().await?;
+    let Some(found) = held(&mut tx, lease, JobKind::Ingest).await? else { return Ok(()) };
+    let video = found.job.video;
+    let old = vectors::of_video(&mut tx, video).await?;
+    let given = update_given(&mut tx, video, &ingested.spans).await?;
+    tx.execute("DELETE FROM spans WHERE video = $1 AND NOT given", values![video]).await?;
+    let new = insert_spans(&mut tx, video, ingested.spans, &given).await?;
+    vectors::insert(&mut tx, &new.vectors).await?;
+    store_facts(&mut tx, video, &ingested.facts, &ingested.warnings).await?;
+    jobs::succeed(&mut tx, lease.job).await?;
+    // Fills of this video that waited may be leased now.
+    postgres::notify_jobs(&mut tx).await?;
+    let kept: HashSet<u32> = spans::given(&mut tx, video).await?.iter().map(|span| span.key).collect();
+    vectors::append_changes(&mut tx, changes(old, new, &kept, &given)).await?;
+    tx.commit().await
+}
+
+/// The job, if this lease may finish it; `None` if it has already done so.
+async fn held(tx: &mut Tx, lease: &Lease, kind: JobKind) -> Result<Option<Locked>, CatalogError> {
+    match jobs::lock(tx, lease.job).await? {
+        Some(found) if found.was_finished_by(lease) => Ok(None),
+        Some(found) if found.is_held_by(lease) && found.job.kind == kind => Ok(Some(found)),
+        _ => Err(CatalogError::LeaseLost),
+    }
+}
+
+/// Prepares the given clips that `ingested` has vectors for: cut to the video's end, without vectors.
+/// Answers id to key. A clip that was given meanwhile is not among them: its own job fills it.
+async fn update_given(
+    tx: &mut Tx,
+    video: Uuid,
+    ingested: &[IngestedSpan],
+) -> Result<HashMap<Uuid, u32>, CatalogError> {
+    let ends: HashMap<Uuid, i64> =
+        ingested.iter().filter_map(|span| span.given.map(|id| (id, span.end_ms))).collect();
+    let mut keys = HashMap::new();
+    for span in spans::given(tx, video).await? {
+        let Some(&end_ms) = ends.get(&span.id) else { continue };
+        keys.insert(span.id, span.key);
+        if span.start_ms < end_ms && end_ms < span.end_ms {
+            tx.execute("UPDATE spans SET end_ms = $2 WHERE key = $1", values![span.key, end_ms]).await?;
+        }
+    }
+    let sql = Sql::Each {
+        sqlite: "DELETE FROM embeddings WHERE span IN (SELECT value FROM json_each($1))",
+        postgres: "DELETE FROM embeddings WHERE span = ANY($1)",
+    };
+    let list: Vec<u32> = keys.values().copied().collect();
+    tx.execute(sql, vec![rows::keys(&list)]).await?;
+    Ok(keys)
+}
+
+/// What was inserted: the vectors, and the level of each of their spans.
+struct Inserted {
+    vectors: Vec<NewVector>,
+    levels: HashMap<u32, Level>,
+}
+
+async fn insert_spans(
+    tx: &mut Tx,
+    video: Uuid,
+    ingested: Vec<IngestedSpan>,
+    given: &HashMap<Uuid, u32>,
+) -> Result<Inserted, CatalogError> {
+    let empty = to_json(&serde_json::json!({}))?;
+    let ids: Vec<Uuid> = ingested.iter().map(|span| span.given.unwrap_or_else(Uuid::now_v7)).collect();
+    let row = |(span, id): (&IngestedSpan, &Uuid)| -> Vec<Value> {
+        values![*id, video, level_name(span.level), false, span.start_ms, span.end_ms, empty.as_str()]
+    };
+    let found = ingested.iter().zip(&ids).filter(|(span, _)| span.given.is_none());
+    let mut keys = spans::insert(tx, found.map(row).collect()).await?;
+    keys.extend(given);
+    let mut inserted = Inserted { vectors: Vec::new(), levels: HashMap::new() };
+    for (span, id) in ingested.into_iter().zip(&ids) {
+        let Some(&key) = keys.get(id) else { continue };
+        inserted.levels.insert(key, span.level);
+        let vectors = span.vectors.into_iter();
+        inserted.vectors.extend(vectors.map(|(space, unit, norm)| NewVector {
+            span: key,
+            space,
+            unit,
+            norm,
+        }));
+    }
+    Ok(inserted)
+}
+
+/// Deletes of what is gone, then inserts. A vector that was replaced is an insert alone, so that no follower
+/// misses its span for a moment.
+fn changes(old: Vec<At>, new: Inserted, kept: &HashSet<u32>, replaced: &HashMap<Uuid, u32>) -> Vec<(Op, At)> {
+    let inserts: Vec<At> = new
+        .vectors
+        .iter()
+        .filter_map(|vector| {
+            let level = *new.levels.get(&vector.span)?;
+            Some(At { span: vector.span, space: vector.space, level })
+        })
+        .collect();
+    let there: HashSet<At> = inserts.iter().copied().collect();
+    let replaced: HashSet<u32> = replaced.values().copied().collect();
+    let untouched = |at: &At| kept.contains(&at.span) && !replaced.contains(&at.span);
+    let deletes = old.into_iter().filter(|at| !there.contains(at) && !untouched(at));
+    let deletes: Vec<(Op, At)> = deletes.map(|at| (Op::Delete, at)).collect();
+    deletes.into_iter().chain(inserts.into_iter().map(|at| (Op::Insert, at))).collect()
+}
+
+async fn store_facts(
+    tx: &mut Tx,
+    video: Uuid,
+    facts: &MediaFacts,
+    warnings: &[String],
+) -> Result<(), CatalogError> {
+    let sql = "UPDATE videos SET state = 'ready', facts = $2, duration_ms = $3, media_offset_ms = $4, \
+               warnings = $5 WHERE id = $1";
+    let values =
+        values![video, to_json(facts)?, facts.duration_ms, facts.media_offset_ms, to_json(&warnings)?];
+    tx.execute(sql, values).await?;
+    Ok(())
+}
+
+pub(super) async fn finish_fill(
+    database: &Database,
+    lease: &Lease,
+    mut vectors: Vec<NewVector>,
+) -> Result<(), CatalogError> {
+    let mut tx = database.begin().await?;
+    let Some(found) = held(&mut tx, lease, JobKind::Fill).await? else { return Ok(()) };
+    let rows = tx.rows("SELECT key, level FROM spans WHERE video = $1", values![found.job.video]).await?;
+    let levels: HashMap<u32, Level> = rows
+        .iter()
+        .map(|row| Ok((row.key("key")?, rows::level(row)?)))
+        .collect::<Result<_, CatalogError>>()?;
+    // A clip may have been deleted since the job began.
+    vectors.retain(|vector| levels.contains_key(&vector.span));
+    let inserted = vectors::insert(&mut tx, &vectors).await?;
+    jobs::succeed(&mut tx, lease.job).await?;
+    let change = |(space, span): (u32, u32)| {
+        let level = *levels.get(&span)?;
+        Some((Op::Insert, At { span, space, level }))
+    };
+    vectors::append_changes(&mut tx, inserted.into_iter().filter_map(change).collect()).await?;
+    tx.commit().await
+}

@@ -1,0 +1,224 @@
+//! Spans: reading, and the clips that users give.
+
+use std::collections::HashMap;
+
+use roaring::RoaringBitmap;
+use uuid::Uuid;
+
+use super::database::{Database, Row, Sql, Tx, Value, values};
+use super::filter::attributes::attributes;
+use super::rows::{self, span_columns, to_json};
+use super::types::*;
+use super::vectors::{self, Op};
+use super::{CatalogError, Filter, jobs, postgres, videos};
+
+pub(super) async fn clips(
+    database: &Database,
+    video: Uuid,
+    after: Option<(i64, Uuid)>,
+    limit: u32,
+) -> Result<Vec<Span>, CatalogError> {
+    let (start_ms, id) = after.unwrap_or((-1, Uuid::nil()));
+    let sql = concat!(
+        "SELECT ",
+        span_columns!(),
+        " FROM spans s WHERE s.video = $1 AND s.level = 'clip' AND (s.start_ms, s.id) > ($2, $3) \
+         ORDER BY s.start_ms, s.id LIMIT $4"
+    );
+    let rows = database.rows(sql, values![video, start_ms, id, limit]).await?;
+    rows.iter().map(rows::span).collect()
+}
+
+const BY_ID: &str = concat!("SELECT ", span_columns!(), " FROM spans s WHERE s.id = $1");
+
+pub(super) async fn get(database: &Database, id: Uuid) -> Result<Option<Span>, CatalogError> {
+    let row = database.row(BY_ID, values![id]).await?;
+    row.as_ref().map(rows::span).transpose()
+}
+
+pub(super) async fn at(
+    database: &Database,
+    video: Uuid,
+    start_ms: i64,
+    end_ms: i64,
+    space: u32,
+) -> Result<Option<Span>, CatalogError> {
+    let sql = concat!(
+        "SELECT ",
+        span_columns!(),
+        " FROM spans s WHERE s.video = $1 AND s.level IN ('clip', 'video') AND s.start_ms = $2 \
+         AND s.end_ms = $3 AND EXISTS (SELECT 1 FROM embeddings e WHERE e.space = $4 AND e.span = s.key) \
+         ORDER BY s.level, s.key LIMIT 1"
+    );
+    let row = database.row(sql, values![video, start_ms, end_ms, space]).await?;
+    row.as_ref().map(rows::span).transpose()
+}
+
+/// The given spans of a video, in order of key.
+pub(super) async fn given(tx: &mut Tx, video: Uuid) -> Result<Vec<Span>, CatalogError> {
+    let sql =
+        concat!("SELECT ", span_columns!(), " FROM spans s WHERE s.video = $1 AND s.given ORDER BY s.key");
+    tx.rows(sql, values![video]).await?.iter().map(rows::span).collect()
+}
+
+pub(super) async fn by_key(database: &Database, keys: &[u32]) -> Result<Vec<SpanWithVideo>, CatalogError> {
+    let sql = Sql::Each { sqlite: BY_KEY_SQLITE, postgres: BY_KEY_POSTGRES };
+    let rows = database.rows(sql, vec![rows::keys(keys)]).await?;
+    rows.iter().map(with_video).collect()
+}
+
+macro_rules! by_key {
+    ($condition:literal) => {
+        concat!(
+            "SELECT ",
+            span_columns!(),
+            ", v.title, v.metadata AS video_metadata, v.media_offset_ms, v.duration_ms \
+             FROM spans s JOIN videos v ON v.id = s.video WHERE ",
+            $condition
+        )
+    };
+}
+
+const BY_KEY_SQLITE: &str = by_key!("s.key IN (SELECT value FROM json_each($1))");
+const BY_KEY_POSTGRES: &str = by_key!("s.key = ANY($1)");
+
+fn with_video(row: &Row) -> Result<SpanWithVideo, CatalogError> {
+    Ok(SpanWithVideo {
+        span: rows::span(row)?,
+        title: row.get("title")?,
+        video_metadata: rows::json(&row.get::<String>("video_metadata")?)?,
+        media_offset_ms: row.get::<Option<i64>>("media_offset_ms")?.unwrap_or(0),
+        duration_ms: row.get::<Option<i64>>("duration_ms")?.unwrap_or(0),
+    })
+}
+
+pub(super) async fn keys_matching(
+    database: &Database,
+    filter: &Filter,
+) -> Result<RoaringBitmap, CatalogError> {
+    let (sql, values) = filter.to_sql();
+    database.keys(sql, values).await
+}
+
+/// A given clip has a length and an object as metadata.
+pub(super) fn check_given(clip: &GivenClip) -> Result<(), CatalogError> {
+    if clip.start_ms < 0 || clip.end_ms <= clip.start_ms {
+        let range = format!("{} to {} ms", clip.start_ms, clip.end_ms);
+        return Err(CatalogError::Invalid(format!(
+            "{range} is no range: it must start at 0 or later and not be empty"
+        )));
+    }
+    videos::check_metadata(&clip.metadata)
+}
+
+/// Inserts clips that [`check_given`] let through; answers their ids in the order given.
+pub(super) async fn insert_given(
+    tx: &mut Tx,
+    video: Uuid,
+    clips: &[GivenClip],
+) -> Result<Vec<Uuid>, CatalogError> {
+    let ids: Vec<Uuid> = clips.iter().map(|_| Uuid::now_v7()).collect();
+    let row = |(clip, id): (&GivenClip, &Uuid)| {
+        Ok(values![*id, video, "clip", true, clip.start_ms, clip.end_ms, to_json(&clip.metadata)?])
+    };
+    let rows = clips.iter().zip(&ids).map(row).collect::<Result<Vec<_>, CatalogError>>()?;
+    let keys = insert(tx, rows).await?;
+    let mut attributes = Vec::new();
+    for (clip, id) in clips.iter().zip(&ids) {
+        if let Some(key) = keys.get(id) {
+            attributes.extend(attribute_rows(*key, &clip.metadata));
+        }
+    }
+    tx.insert(INSERT_ATTRIBUTES, attributes, "").await?;
+    Ok(ids)
+}
+
+/// Inserts rows of (id, video, level, given, start_ms, end_ms, metadata); answers each id's new key.
+pub(super) async fn insert(tx: &mut Tx, rows: Vec<Vec<Value>>) -> Result<HashMap<Uuid, u32>, CatalogError> {
+    let head = "INSERT INTO spans (id, video, level, given, start_ms, end_ms, metadata)";
+    let rows = tx.insert(head, rows, "RETURNING key, id").await?;
+    rows.iter().map(|row| Ok((row.get("id")?, row.key("key")?))).collect()
+}
+
+const INSERT_ATTRIBUTES: &str = "INSERT INTO span_attributes (span, path, kind, number, text)";
+
+fn attribute_rows(key: u32, metadata: &serde_json::Value) -> Vec<Vec<Value>> {
+    let found = attributes(metadata).into_iter();
+    found.map(|found| values![key, found.path, found.kind, found.number, found.text]).collect()
+}
+
+pub(super) async fn add_given(
+    database: &Database,
+    video: Uuid,
+    mut clip: GivenClip,
+) -> Result<Option<(Span, Job)>, CatalogError> {
+    check_given(&clip)?;
+    let mut tx = database.begin().await?;
+    if !videos::lock(&mut tx, video).await? {
+        return Ok(None);
+    }
+    let row = tx.row("SELECT duration_ms FROM videos WHERE id = $1", values![video]).await?;
+    if let Some(duration_ms) = row.map(|row| row.get::<Option<i64>>("duration_ms")).transpose()?.flatten() {
+        if clip.start_ms >= duration_ms {
+            let text = format!("the clip starts at {} ms, the video ends at {duration_ms} ms", clip.start_ms);
+            return Err(CatalogError::Invalid(text));
+        }
+        clip.end_ms = clip.end_ms.min(duration_ms);
+    }
+    let ids = insert_given(&mut tx, video, &[clip]).await?;
+    let now = tx.now_ms().await?;
+    let job = jobs::enqueue(&mut tx, JobKind::Fill, video, now).await?;
+    let mut added = None;
+    for id in ids {
+        added = read(&mut tx, id).await?;
+    }
+    postgres::notify_jobs(&mut tx).await?;
+    tx.commit().await?;
+    Ok(added.map(|span| (span, job)))
+}
+
+async fn read(tx: &mut Tx, id: Uuid) -> Result<Option<Span>, CatalogError> {
+    let row = tx.row(BY_ID, values![id]).await?;
+    row.as_ref().map(rows::span).transpose()
+}
+
+/// The clip, if it is there and given, its video locked.
+async fn lock_given(tx: &mut Tx, id: Uuid) -> Result<Option<Span>, CatalogError> {
+    let Some(span) = read(tx, id).await? else { return Ok(None) };
+    if !videos::lock(tx, span.video).await? {
+        return Ok(None);
+    }
+    // Again: it may have been deleted while the lock was waited for.
+    let Some(span) = read(tx, id).await? else { return Ok(None) };
+    if !span.given {
+        return Err(CatalogError::Conflict(
+            "only clips that a user gave can be changed or deleted".to_owned(),
+        ));
+    }
+    Ok(Some(span))
+}
+
+pub(super) async fn update_given(
+    database: &Database,
+    id: Uuid,
+    metadata: serde_json::Value,
+) -> Result<Option<Span>, CatalogError> {
+    videos::check_metadata(&metadata)?;
+    let mut tx = database.begin().await?;
+    let Some(span) = lock_given(&mut tx, id).await? else { return Ok(None) };
+    tx.execute("UPDATE spans SET metadata = $2 WHERE id = $1", values![id, to_json(&metadata)?]).await?;
+    tx.execute("DELETE FROM span_attributes WHERE span = $1", values![span.key]).await?;
+    tx.insert(INSERT_ATTRIBUTES, attribute_rows(span.key, &metadata), "").await?;
+    tx.commit().await?;
+    Ok(Some(Span { metadata, ..span }))
+}
+
+pub(super) async fn delete_given(database: &Database, id: Uuid) -> Result<Option<Span>, CatalogError> {
+    let mut tx = database.begin().await?;
+    let Some(span) = lock_given(&mut tx, id).await? else { return Ok(None) };
+    let gone = vectors::of_span(&mut tx, span.key).await?;
+    tx.execute("DELETE FROM spans WHERE id = $1", values![id]).await?;
+    vectors::append_changes(&mut tx, gone.into_iter().map(|at| (Op::Delete, at)).collect()).await?;
+    tx.commit().await?;
+    Ok(Some(span))
+}

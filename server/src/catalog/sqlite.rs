@@ -1,0 +1,79 @@
+//! The embedded database: one file in WAL mode, one writer, several readers.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+
+use super::CatalogError;
+use super::database::Database;
+
+/// How long a write waits for one in another process.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
+
+const READERS: u32 = 4;
+
+/// Opens the file at `path`, creating it and its folder, and migrates it.
+pub(super) async fn open(path: &Path) -> Result<Database, CatalogError> {
+    let path = path.to_path_buf();
+    // Two processes may open a new catalog at once: neither switching to WAL nor migrating can be left to
+    // SQLite's own locks.
+    let lock = {
+        let path = path.clone();
+        tokio::task::spawn_blocking(move || lock(&path)).await
+    };
+    let lock = lock.map_err(|error| CatalogError::Database(error.to_string()))??;
+    let opened = connect(&path).await;
+    drop(lock);
+    opened
+}
+
+async fn connect(path: &Path) -> Result<Database, CatalogError> {
+    let failed = |error: &dyn std::fmt::Display| {
+        CatalogError::Database(format!("can't open {}: {error}", path.display()))
+    };
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .busy_timeout(BUSY_TIMEOUT);
+    let writer = SqlitePoolOptions::new()
+        .max_connections(1)
+        .acquire_timeout(BUSY_TIMEOUT)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .connect_with(options.clone())
+        .await
+        .map_err(|error| failed(&error))?;
+    sqlx::migrate!("../migrations/sqlite").run(&writer).await.map_err(|error| failed(&error))?;
+    let readers = SqlitePoolOptions::new()
+        .max_connections(READERS)
+        .acquire_timeout(BUSY_TIMEOUT)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .connect_with(options.read_only(true))
+        .await
+        .map_err(|error| failed(&error))?;
+    Ok(Database::Sqlite { writer, readers })
+}
+
+/// Waits for the right to open; it ends when the file is dropped.
+fn lock(path: &Path) -> Result<File, CatalogError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let lock_path = PathBuf::from(name);
+    let locked = || {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        let file = File::options().create(true).truncate(false).write(true).open(&lock_path)?;
+        file.lock()?;
+        Ok(file)
+    };
+    locked().map_err(|error: std::io::Error| {
+        CatalogError::Database(format!("can't lock {}: {error}", lock_path.display()))
+    })
+}

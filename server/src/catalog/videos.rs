@@ -1,0 +1,272 @@
+//! Videos: adding with the first job, reading, changing, deleting whole.
+
+use uuid::Uuid;
+
+use super::database::{Database, Sql, Tx, Value, values};
+use super::filter::attributes::attributes;
+use super::rows::{self, to_json, video_columns};
+use super::types::*;
+use super::vectors::{self, Op};
+use super::{CatalogError, instant, jobs, postgres, spans};
+
+/// How often adding is tried again because the same bytes were deleted in that moment.
+const TRIES: usize = 3;
+
+pub(super) async fn add(
+    database: &Database,
+    video: NewVideo,
+    idempotency: Option<IdempotencyKey>,
+) -> Result<Added, CatalogError> {
+    check_metadata(&video.metadata)?;
+    video.given.iter().try_for_each(spans::check_given)?;
+    let mut tx = database.begin().await?;
+    let now = tx.now_ms().await?;
+    if let Some(key) = &idempotency
+        && let Some(record) = claim(&mut tx, key, now).await?
+    {
+        return repeat(&mut tx, key, &record).await;
+    }
+    let mut added = None;
+    for _ in 0..TRIES {
+        added = add_once(&mut tx, &video, now).await?;
+        if added.is_some() {
+            break;
+        }
+    }
+    let Some(added) = added else {
+        return Err(CatalogError::Conflict("the same file is being added and deleted; try again".to_owned()));
+    };
+    if let Some(key) = &idempotency {
+        record(&mut tx, key, &added, now).await?;
+    }
+    postgres::notify_jobs(&mut tx).await?;
+    tx.commit().await?;
+    Ok(added)
+}
+
+/// `None`: the bytes were there when inserting and gone when looking.
+async fn add_once(tx: &mut Tx, video: &NewVideo, now: i64) -> Result<Option<Added>, CatalogError> {
+    if insert(tx, video, now).await? {
+        insert_attributes(tx, video.id, &video.metadata).await?;
+        spans::insert_given(tx, video.id, &video.given).await?;
+        let job = jobs::enqueue(tx, JobKind::Ingest, video.id, now).await?;
+        let stored = read(tx, video.id).await?;
+        return Ok(stored.map(|stored| Added::New(Box::new(stored), Box::new(job))));
+    }
+    let sql = concat!("SELECT ", video_columns!(), " FROM videos v WHERE v.content_hash = $1");
+    let Some(row) = tx.row(sql, values![video.content_hash.as_str()]).await? else {
+        return Ok(None);
+    };
+    let stored = rows::video(&row)?;
+    let job = match stored.job_id {
+        Some(id) => jobs::read(tx, id).await?,
+        None => None,
+    };
+    Ok(Some(Added::Duplicate(Box::new(stored), job.map(Box::new))))
+}
+
+async fn insert(tx: &mut Tx, video: &NewVideo, now: i64) -> Result<bool, CatalogError> {
+    let sql = "INSERT INTO videos (id, content_hash, file, file_name, bytes, title, metadata, recorded_at, \
+               recorded_at_ms, created_at_ms, state, segmentation, warnings) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending', $11, '[]') \
+               ON CONFLICT (content_hash) DO NOTHING";
+    let values = values![
+        video.id,
+        video.content_hash.as_str(),
+        video.file.as_str(),
+        video.file_name.as_str(),
+        video.bytes,
+        video.title.as_str(),
+        to_json(&video.metadata)?,
+        video.recorded_at.clone(),
+        recorded_at_ms(video.recorded_at.as_deref())?,
+        now,
+        to_json(&video.segmentation)?,
+    ];
+    Ok(tx.execute(sql, values).await? > 0)
+}
+
+/// Reserves the key for this transaction, or finds what an earlier request did with it.
+async fn claim(
+    tx: &mut Tx,
+    key: &IdempotencyKey,
+    now: i64,
+) -> Result<Option<IdempotencyRecord>, CatalogError> {
+    if let Tx::Postgres(_) = tx {
+        // A second request with the key waits here until the first has committed.
+        let sql = "SELECT pg_advisory_xact_lock(hashtextextended($1, 7265))";
+        tx.execute(sql, values![key.key.as_str()]).await?;
+    }
+    tx.execute("DELETE FROM idempotency_keys WHERE created_at_ms <= $1", values![oldest_key(now)]).await?;
+    let row = tx.row(RECORD, values![key.key.as_str(), oldest_key(now)]).await?;
+    row.as_ref().map(record_from).transpose()
+}
+
+const RECORD: &str = "SELECT request_hash, video, job, duplicate FROM idempotency_keys \
+                      WHERE key = $1 AND created_at_ms > $2";
+
+fn record_from(row: &super::database::Row) -> Result<IdempotencyRecord, CatalogError> {
+    Ok(IdempotencyRecord {
+        request_hash: row.get("request_hash")?,
+        video: row.get("video")?,
+        job: row.get("job")?,
+        duplicate: row.get("duplicate")?,
+    })
+}
+
+fn oldest_key(now: i64) -> i64 {
+    now - i64::try_from(IDEMPOTENCY_WINDOW.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// The answer of the earlier request.
+async fn repeat(
+    tx: &mut Tx,
+    key: &IdempotencyKey,
+    record: &IdempotencyRecord,
+) -> Result<Added, CatalogError> {
+    if record.request_hash != key.request_hash {
+        return Err(CatalogError::Conflict(format!("the key {:?} was used for another request", key.key)));
+    }
+    let damaged =
+        || CatalogError::Damaged(format!("the idempotency key {:?} names what is not there", key.key));
+    let video = read(tx, record.video).await?.ok_or_else(damaged)?;
+    let job = match record.job {
+        Some(id) => jobs::read(tx, id).await?,
+        None => None,
+    };
+    match job {
+        job if record.duplicate => Ok(Added::Duplicate(Box::new(video), job.map(Box::new))),
+        Some(job) => Ok(Added::New(Box::new(video), Box::new(job))),
+        None => Err(damaged()),
+    }
+}
+
+async fn record(tx: &mut Tx, key: &IdempotencyKey, added: &Added, now: i64) -> Result<(), CatalogError> {
+    let (video, job, duplicate) = match added {
+        Added::New(video, job) => (video.id, Some(job.id), false),
+        Added::Duplicate(video, job) => (video.id, job.as_ref().map(|job| job.id), true),
+    };
+    let sql = "INSERT INTO idempotency_keys (key, request_hash, video, job, duplicate, created_at_ms) \
+               VALUES ($1, $2, $3, $4, $5, $6)";
+    let values = values![key.key.as_str(), key.request_hash.as_str(), video, job, duplicate, now];
+    tx.execute(sql, values).await?;
+    Ok(())
+}
+
+pub(super) async fn idempotent(
+    database: &Database,
+    key: &str,
+) -> Result<Option<IdempotencyRecord>, CatalogError> {
+    if key.contains('\0') {
+        return Ok(None);
+    }
+    let row = database.row(RECORD, values![key, oldest_key(database.now_ms().await?)]).await?;
+    row.as_ref().map(record_from).transpose()
+}
+
+pub(super) async fn get(database: &Database, id: Uuid) -> Result<Option<Video>, CatalogError> {
+    let row = database.row(BY_ID, values![id]).await?;
+    row.as_ref().map(rows::video).transpose()
+}
+
+const BY_ID: &str = concat!("SELECT ", video_columns!(), " FROM videos v WHERE v.id = $1");
+
+/// One video, as this transaction sees it.
+pub(super) async fn read(tx: &mut Tx, id: Uuid) -> Result<Option<Video>, CatalogError> {
+    let row = tx.row(BY_ID, values![id]).await?;
+    row.as_ref().map(rows::video).transpose()
+}
+
+pub(super) async fn by_hash(database: &Database, content_hash: &str) -> Result<Option<Video>, CatalogError> {
+    let sql = concat!("SELECT ", video_columns!(), " FROM videos v WHERE v.content_hash = $1");
+    let row = database.row(sql, values![content_hash]).await?;
+    row.as_ref().map(rows::video).transpose()
+}
+
+pub(super) async fn list(
+    database: &Database,
+    after: Option<Uuid>,
+    limit: u32,
+) -> Result<Vec<Video>, CatalogError> {
+    let sql = concat!("SELECT ", video_columns!(), " FROM videos v WHERE v.id > $1 ORDER BY v.id LIMIT $2");
+    let rows = database.rows(sql, values![after.unwrap_or(Uuid::nil()), limit]).await?;
+    rows.iter().map(rows::video).collect()
+}
+
+/// Keeps every other writer of this video's spans, vectors and jobs out until the transaction ends; false if
+/// there is no such video. Taken before any of them, so that no two transactions wait for each other.
+pub(super) async fn lock(tx: &mut Tx, id: Uuid) -> Result<bool, CatalogError> {
+    let sql = Sql::Each {
+        sqlite: "SELECT id FROM videos WHERE id = $1",
+        postgres: "SELECT id FROM videos WHERE id = $1 FOR UPDATE",
+    };
+    Ok(tx.row(sql, values![id]).await?.is_some())
+}
+
+pub(super) async fn update(
+    database: &Database,
+    id: Uuid,
+    patch: VideoPatch,
+) -> Result<Option<Video>, CatalogError> {
+    if let Some(metadata) = &patch.metadata {
+        check_metadata(metadata)?;
+    }
+    let mut tx = database.begin().await?;
+    if !lock(&mut tx, id).await? {
+        return Ok(None);
+    }
+    if let Some(title) = patch.title {
+        tx.execute("UPDATE videos SET title = $2 WHERE id = $1", values![id, title]).await?;
+    }
+    if let Some(metadata) = patch.metadata {
+        tx.execute("UPDATE videos SET metadata = $2 WHERE id = $1", values![id, to_json(&metadata)?]).await?;
+        tx.execute("DELETE FROM video_attributes WHERE video = $1", values![id]).await?;
+        insert_attributes(&mut tx, id, &metadata).await?;
+    }
+    if let Some(recorded_at) = patch.recorded_at {
+        let ms = recorded_at_ms(recorded_at.as_deref())?;
+        let sql = "UPDATE videos SET recorded_at = $2, recorded_at_ms = $3 WHERE id = $1";
+        tx.execute(sql, values![id, recorded_at, ms]).await?;
+    }
+    let video = read(&mut tx, id).await?;
+    tx.commit().await?;
+    Ok(video)
+}
+
+pub(super) async fn delete(database: &Database, id: Uuid) -> Result<Option<Video>, CatalogError> {
+    let mut tx = database.begin().await?;
+    if !lock(&mut tx, id).await? {
+        return Ok(None);
+    }
+    let video = read(&mut tx, id).await?;
+    let gone = vectors::of_video(&mut tx, id).await?;
+    // Spans, vectors, attributes, cues, jobs and keys go with it.
+    tx.execute("DELETE FROM videos WHERE id = $1", values![id]).await?;
+    vectors::append_changes(&mut tx, gone.into_iter().map(|at| (Op::Delete, at)).collect()).await?;
+    tx.commit().await?;
+    Ok(video)
+}
+
+fn recorded_at_ms(recorded_at: Option<&str>) -> Result<Option<i64>, CatalogError> {
+    let invalid = |text: &str| {
+        CatalogError::Invalid(format!("recorded_at {text:?} is neither an RFC 3339 date nor an instant"))
+    };
+    recorded_at.map(|text| instant::parse(text).ok_or_else(|| invalid(text))).transpose()
+}
+
+/// Metadata is an object.
+pub(super) fn check_metadata(metadata: &serde_json::Value) -> Result<(), CatalogError> {
+    if metadata.is_object() {
+        return Ok(());
+    }
+    Err(CatalogError::Invalid("metadata must be a JSON object".to_owned()))
+}
+
+async fn insert_attributes(tx: &mut Tx, id: Uuid, metadata: &serde_json::Value) -> Result<(), CatalogError> {
+    let rows: Vec<Vec<Value>> = attributes(metadata)
+        .into_iter()
+        .map(|found| values![id, found.path, found.kind, found.number, found.text])
+        .collect();
+    tx.insert("INSERT INTO video_attributes (video, path, kind, number, text)", rows, "").await?;
+    Ok(())
+}
