@@ -1,0 +1,156 @@
+//! Everything that a running server holds, opened and closed in order.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use reprise_index::SpaceExpectation;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::catalog::{self, Catalog, CatalogError};
+use crate::config::Config;
+use crate::gallery::Gallery;
+use crate::ingest;
+use crate::media::MediaStore;
+use crate::spaces::{Spaces, SpacesError};
+
+/// The parts of a server.
+pub struct App {
+    /// Its settings.
+    pub config: Config,
+    /// What is known.
+    pub catalog: Arc<dyn Catalog>,
+    /// The models.
+    pub spaces: Spaces,
+    /// What is searched.
+    pub gallery: Arc<Gallery>,
+    /// The files.
+    pub media: MediaStore,
+    /// Places for decoding queries.
+    pub query_decodes: Arc<Semaphore>,
+    /// Places for rendering pictures and video for people.
+    pub renders: Semaphore,
+    /// Whether requests should be sent here.
+    pub ready: AtomicBool,
+}
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The data folder can't be used; the operator should choose another or free it.
+    #[error("the data folder {folder} can't be used: {error}")]
+    DataFolder {
+        /// The folder.
+        folder: String,
+        /// What failed.
+        error: std::io::Error,
+    },
+    /// The database can't be used.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// A model can't be used.
+    #[error(transparent)]
+    Spaces(#[from] SpacesError),
+}
+
+/// The background tasks of an open [`App`].
+pub struct Background {
+    closing: CancellationToken,
+    runners: Vec<JoinHandle<()>>,
+    follower: JoinHandle<()>,
+}
+
+impl App {
+    /// Opens folder, catalog, models and index, in this order. Not ready yet: nothing runs in the background.
+    ///
+    /// # Errors
+    /// [`StartError`] names the part that failed.
+    pub async fn open(config: Config) -> Result<Arc<App>, StartError> {
+        let data_folder =
+            |error| StartError::DataFolder { folder: config.data_dir.display().to_string(), error };
+        std::fs::create_dir_all(&config.data_dir).map_err(data_folder)?;
+        let media = MediaStore::open(&config.data_dir).map_err(data_folder)?;
+        let catalog = catalog::open(&config.catalog_url()).await?;
+        let spaces = Spaces::load(&config, &*catalog).await?;
+        let expected = spaces.all().iter().map(|it| SpaceExpectation {
+            key: it.key,
+            id: it.space.id.clone(),
+            dim: it.space.dim,
+        });
+        let folder = config.data_dir.join("index");
+        let gallery = Gallery::open(folder, Arc::clone(&catalog), expected.collect()).await?;
+        Ok(Arc::new(App {
+            query_decodes: Arc::new(Semaphore::new(config.query_decodes.max(1))),
+            renders: Semaphore::new(2),
+            ready: AtomicBool::new(false),
+            gallery: Arc::new(gallery),
+            config,
+            catalog,
+            spaces,
+            media,
+        }))
+    }
+
+    /// Starts runners and follower, asks for vectors that stored videos lack, and becomes ready.
+    ///
+    /// # Errors
+    /// The catalog failed.
+    pub async fn start(self: &Arc<Self>) -> Result<Background, StartError> {
+        let keys: Vec<u32> =
+            self.spaces.all().iter().filter(|it| it.space.can.frames).map(|it| it.key).collect();
+        let fills = self.catalog.enqueue_fills(&keys).await?;
+        if fills > 0 {
+            tracing::info!(videos = fills, "videos lack vectors of a loaded space; filling them in");
+        }
+        self.sweep_orphans().await;
+        let closing = CancellationToken::new();
+        let runner = |_| tokio::spawn(ingest::run_forever(Arc::clone(self), closing.clone()));
+        let runners = (0..self.config.runners).map(runner).collect();
+        let follower = tokio::spawn(Arc::clone(&self.gallery).follow());
+        self.ready.store(true, Ordering::Release);
+        Ok(Background { closing, runners, follower })
+    }
+
+    /// Whether requests should be sent here: started, not closing, and every model has a living worker.
+    pub fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::Acquire) && self.spaces.alive()
+    }
+
+    /// Closes in order, after the last request: runners hand back their jobs, pools finish, the index is
+    /// snapshotted, the catalog closes.
+    pub async fn close(self: &Arc<Self>, background: Background) {
+        self.ready.store(false, Ordering::Release);
+        background.closing.cancel();
+        for runner in background.runners {
+            if tokio::time::timeout(Duration::from_secs(20), runner).await.is_err() {
+                tracing::warn!("a job did not stop in time; its lease will run out");
+            }
+        }
+        let app = Arc::clone(self);
+        if let Err(panic) = tokio::task::spawn_blocking(move || app.spaces.close()).await {
+            tracing::warn!(%panic, "a pool did not close cleanly");
+        }
+        background.follower.abort();
+        self.gallery.save().await;
+        self.catalog.close().await;
+    }
+
+    async fn sweep_orphans(&self) {
+        let mut known = std::collections::HashSet::new();
+        let mut after = None;
+        while let Ok(videos) = self.catalog.videos(after, 1000).await {
+            let Some(last) = videos.last().map(|video| video.id) else {
+                match self.media.sweep_orphans(|id| known.contains(&id)) {
+                    Ok(0) => {}
+                    Ok(removed) => tracing::info!(removed, "removed files that no video names"),
+                    Err(error) => tracing::warn!(%error, "the video folder can't be swept"),
+                }
+                return;
+            };
+            after = Some(last);
+            known.extend(videos.into_iter().map(|video| video.id));
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! `reprise index`: looks after the index of a server that is not running.
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use reprise_index::SpaceExpectation;
+
+use super::migrate::MigrateArgs;
+use super::say;
+use crate::catalog;
+use crate::gallery::Gallery;
+
+/// Arguments of `reprise index`.
+#[derive(Debug, Args)]
+pub(super) struct IndexArgs {
+    #[command(subcommand)]
+    command: IndexCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum IndexCommand {
+    /// Build the snapshot anew from the database; the server must be stopped
+    Rebuild(MigrateArgs),
+}
+
+/// Runs one of the subcommands.
+pub(super) async fn run(args: IndexArgs) -> anyhow::Result<()> {
+    let IndexCommand::Rebuild(at) = args.command;
+    let url = at.database_url.unwrap_or_else(|| catalog::embedded_url(&at.data_dir));
+    let catalog = catalog::open(&url).await?;
+    let spaces = catalog.spaces().await?;
+    let expected: Vec<SpaceExpectation> = spaces
+        .iter()
+        .map(|row| SpaceExpectation { key: row.key, id: row.space.id.clone(), dim: row.space.dim })
+        .collect();
+    let folder = at.data_dir.join("index");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).with_context(|| format!("{} can't be removed", folder.display()))?;
+    }
+    let gallery = Gallery::open(folder, std::sync::Arc::clone(&catalog), expected).await?;
+    gallery.save().await;
+    for at in gallery.index().levels() {
+        let name = spaces.iter().find(|row| row.key == at.space).map_or("?", |row| row.space.name.as_str());
+        say(format!("{name} {:?}: {} vectors", at.level, gallery.index().live(at)).to_lowercase())?;
+    }
+    say(format!("rebuilt up to change {}", gallery.applied()))?;
+    catalog.close().await;
+    Ok(())
+}

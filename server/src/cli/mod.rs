@@ -1,0 +1,127 @@
+//! The command line: one file a subcommand.
+
+mod client;
+mod demo;
+mod embed;
+mod index;
+mod ingest;
+mod migrate;
+mod models;
+mod openapi;
+mod search;
+mod segment;
+mod serve;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Finds moments in video
+#[derive(Debug, Parser)]
+#[command(name = "reprise", version)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the server: REST API and web page
+    Serve(Box<serve::ServeArgs>),
+    /// Run a server with a few videos in it, to look around
+    Demo(Box<demo::DemoArgs>),
+    /// Add videos to a running server
+    Ingest(ingest::IngestArgs),
+    /// Search a running server
+    Search(search::SearchArgs),
+    /// Print where a video would be cut
+    Segment(segment::SegmentArgs),
+    /// Print the vector of a text or video
+    Embed(embed::EmbedArgs),
+    /// List the models that can be loaded
+    Models(models::ModelsArgs),
+    /// Bring the database to the newest schema
+    Migrate(migrate::MigrateArgs),
+    /// Look after the index
+    Index(index::IndexArgs),
+    /// Print the OpenAPI file
+    Openapi,
+}
+
+/// Runs a command; errors go to stderr, with their causes.
+pub fn run(cli: Cli) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&error.into()),
+    };
+    let done = runtime.block_on(dispatch(cli.command));
+    // A decode that nobody waits for any more must not hold up the exit.
+    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&error),
+    }
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    let broken_pipe = |it: &std::io::Error| it.kind() == std::io::ErrorKind::BrokenPipe;
+    if error.downcast_ref::<std::io::Error>().is_some_and(broken_pipe) {
+        return ExitCode::SUCCESS;
+    }
+    let _ = writeln!(std::io::stderr(), "reprise: {error:#}");
+    ExitCode::FAILURE
+}
+
+async fn dispatch(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Serve(args) => serve::run(*args).await,
+        Command::Demo(args) => demo::run(*args).await,
+        Command::Ingest(args) => ingest::run(args).await,
+        Command::Search(args) => search::run(args).await,
+        Command::Segment(args) => segment::run(args).await,
+        Command::Embed(args) => embed::run(args).await,
+        Command::Models(args) => models::run(&args),
+        Command::Migrate(args) => migrate::run(args).await,
+        Command::Index(args) => index::run(args).await,
+        Command::Openapi => openapi::run(),
+    }
+}
+
+/// One line to stdout.
+fn say(line: impl std::fmt::Display) -> std::io::Result<()> {
+    writeln!(std::io::stdout(), "{line}")
+}
+
+/// Seconds as people read them: `1:02:03.4`.
+fn clock(seconds: f64) -> String {
+    let tenths = (seconds * 10.0).round() as i64;
+    let (hours, minutes, rest) = (tenths / 36000, tenths / 600 % 60, tenths % 600);
+    match hours {
+        0 => format!("{minutes}:{:02}.{}", rest / 10, rest % 10),
+        _ => format!("{hours}:{minutes:02}:{:02}.{}", rest / 10, rest % 10),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(seconds: f64, expected: &str) {
+        assert_eq!(clock(seconds), expected);
+    }
+
+    #[test]
+    fn seconds_are_shown_as_a_clock() {
+        check(0.0, "0:00.0");
+        check(59.96, "1:00.0");
+        check(3723.4, "1:02:03.4");
+    }
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,207 @@
+//! The settings of a server: one struct, every field a flag, an environment variable and a sentence.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::Args;
+use reprise_encoders::ModelName;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// How a server runs.
+#[derive(Debug, Clone, Args)]
+pub struct Config {
+    /// Address to listen on; one that is not loopback needs an API key
+    #[arg(long, env = "REPRISE_LISTEN", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+    /// Folder for videos, pictures, the index snapshot and the embedded database
+    #[arg(long, env = "REPRISE_DATA_DIR", default_value_os_t = default_data_dir())]
+    pub data_dir: PathBuf,
+    /// Model to load, as [KINDS=]NAME; KINDS from text, clip, composed, spoken; may be given several times.
+    /// NAME is builtin:tiny, a folder, or a hub id org/name[@revision]
+    #[arg(long = "model", env = "REPRISE_MODEL", value_delimiter = ';', default_value = "builtin:tiny")]
+    pub models: Vec<ModelChoice>,
+    /// Database: sqlite:PATH or postgres://…; the embedded SQLite in the data folder if not given
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
+    pub database_url: Option<String>,
+    /// Key that clients must send as `Authorization: Bearer KEY`
+    #[arg(long, env = "REPRISE_API_KEY", hide_env_values = true)]
+    pub api_key: Option<String>,
+    /// Listen beyond loopback without an API key
+    #[arg(long, env = "REPRISE_INSECURE")]
+    pub insecure: bool,
+    /// Origin allowed to call the API from a browser (CORS); may be given several times
+    #[arg(long = "cors-origin", env = "REPRISE_CORS_ORIGIN", value_delimiter = ';')]
+    pub cors_origins: Vec<String>,
+    /// Folder from which `{"path": …}` may take videos in place; may be given several times
+    #[arg(long = "media-root", env = "REPRISE_MEDIA_ROOT", value_delimiter = ';')]
+    pub media_roots: Vec<PathBuf>,
+    /// Allow `{"url": …}`: the server fetches videos over https from public addresses
+    #[arg(long, env = "REPRISE_ALLOW_URL")]
+    pub allow_url: bool,
+    /// Largest upload, in bytes
+    #[arg(long, env = "REPRISE_MAX_UPLOAD_BYTES", default_value_t = 64 << 30)]
+    pub max_upload_bytes: u64,
+    /// Most windows that a long query text is cut into
+    #[arg(long, env = "REPRISE_MAX_WINDOWS", default_value_t = 128)]
+    pub max_windows: usize,
+    /// Longest clip of a segmentation, in seconds
+    #[arg(long, env = "REPRISE_MAX_CLIP_SECONDS", default_value_t = 30.0, value_parser = positive_seconds)]
+    pub max_clip_seconds: f64,
+    /// Ingest jobs that run at once in this process; 0: this process only answers
+    #[arg(long, env = "REPRISE_RUNNERS", default_value_t = 2)]
+    pub runners: usize,
+    /// Worker threads per model on a CPU; 0: chosen for the machine
+    #[arg(long, env = "REPRISE_REPLICAS", default_value_t = 0)]
+    pub replicas: usize,
+    /// Requests that one model's pool admits at once; more are answered 429
+    #[arg(long, env = "REPRISE_MAX_REQUESTS", default_value_t = 64)]
+    pub max_requests: usize,
+    /// Query decodes that run at once
+    #[arg(long, env = "REPRISE_QUERY_DECODES", default_value_t = 2)]
+    pub query_decodes: usize,
+    /// Seconds after which a request that is neither upload nor media is answered 504
+    #[arg(long, env = "REPRISE_TIMEOUT_SECONDS", default_value_t = 60.0, value_parser = positive_seconds)]
+    pub timeout_seconds: f64,
+    /// Seconds that running requests get at shutdown
+    #[arg(long, env = "REPRISE_DRAIN_SECONDS", default_value_t = 10.0, value_parser = positive_seconds)]
+    pub drain_seconds: f64,
+    /// Wall-clock limit of one run of ffmpeg, in seconds
+    #[arg(long, env = "REPRISE_DECODE_SECONDS", default_value_t = 14_400.0, value_parser = positive_seconds)]
+    pub decode_seconds: f64,
+    /// Memory limit of one run of ffmpeg, in bytes
+    #[arg(long, env = "REPRISE_DECODE_MEMORY", default_value_t = 4 << 30)]
+    pub decode_memory: u64,
+}
+
+impl Config {
+    /// Limits of one run of ffmpeg.
+    pub fn decode_limits(&self) -> reprise_encoders::video::Limits {
+        reprise_encoders::video::Limits {
+            wall_clock: Duration::from_secs_f64(self.decode_seconds),
+            memory_bytes: self.decode_memory,
+            ..Default::default()
+        }
+    }
+
+    /// Longest clip of a segmentation, in milliseconds.
+    pub fn max_clip_ms(&self) -> i64 {
+        (self.max_clip_seconds * 1000.0) as i64
+    }
+
+    /// Where the catalog lives.
+    pub fn catalog_url(&self) -> String {
+        self.database_url.clone().unwrap_or_else(|| crate::catalog::embedded_url(&self.data_dir))
+    }
+
+    /// Worker threads per model.
+    pub fn replicas(&self) -> usize {
+        match self.replicas {
+            0 => 1,
+            chosen => chosen,
+        }
+    }
+}
+
+/// What kind of question a space answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum QueryKind {
+    /// A text.
+    Text,
+    /// A stored range or an uploaded clip.
+    Clip,
+    /// A clip changed by a modification text.
+    Composed,
+    /// What is said, by meaning.
+    Spoken,
+}
+
+impl QueryKind {
+    /// All of them.
+    pub const ALL: [QueryKind; 4] =
+        [QueryKind::Text, QueryKind::Clip, QueryKind::Composed, QueryKind::Spoken];
+
+    /// As it is written in flags and answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            QueryKind::Text => "text",
+            QueryKind::Clip => "clip",
+            QueryKind::Composed => "composed",
+            QueryKind::Spoken => "spoken",
+        }
+    }
+}
+
+/// `[KINDS=]NAME`: a model and the query kinds that it is to answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelChoice {
+    /// Empty: whatever it can do and no other model was named for.
+    pub kinds: Vec<QueryKind>,
+    /// The model.
+    pub model: ModelName,
+}
+
+impl FromStr for ModelChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (kinds, name) = match text.split_once('=') {
+            Some((before, after)) => match parse_kinds(before) {
+                Some(kinds) => (kinds, after),
+                None if before.contains(['/', '.', ':']) => (Vec::new(), text),
+                None => {
+                    return Err(format!(
+                        "`{before}` is no list of query kinds; use text, clip, composed, spoken"
+                    ));
+                }
+            },
+            None => (Vec::new(), text),
+        };
+        let model = name.parse().map_err(|error| format!("{error}"))?;
+        Ok(ModelChoice { kinds, model })
+    }
+}
+
+fn parse_kinds(text: &str) -> Option<Vec<QueryKind>> {
+    let kind = |word: &str| QueryKind::ALL.into_iter().find(|kind| kind.name() == word.trim());
+    text.split(',').map(kind).collect()
+}
+
+fn positive_seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if seconds.is_finite() && (0.001..=1e7).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err("must be between 0.001 and 10000000 seconds".to_owned())
+    }
+}
+
+/// The user's data directory for reprise.
+pub fn default_data_dir() -> PathBuf {
+    dirs::data_dir().unwrap_or_else(|| PathBuf::from(".")).join("reprise")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(input: &str, expected: Option<(&[QueryKind], &str)>) {
+        let expected =
+            expected.map(|(kinds, name)| ModelChoice { kinds: kinds.to_vec(), model: name.parse().unwrap() });
+        assert_eq!(input.parse::<ModelChoice>().ok(), expected, "{input}");
+    }
+
+    #[test]
+    fn model_choices_are_parsed() {
+        check("builtin:tiny", Some((&[], "builtin:tiny")));
+        check("text=builtin:tiny", Some((&[QueryKind::Text], "builtin:tiny")));
+        check("clip,composed=org/name@v2", Some((&[QueryKind::Clip, QueryKind::Composed], "org/name@v2")));
+        check("video=builtin:tiny", None);
+        check("text=", None);
+        check("", None);
+    }
+}

@@ -1,0 +1,168 @@
+//! `/v1/videos/{id}/clips` and `/v1/clips/{id}`: found clips, and clips given by users.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use reprise_index::Level;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use uuid::Uuid;
+
+use super::error::{ApiError, Problem};
+use super::extract::{self, Id, Json, Params};
+use super::jobs::JobOut;
+use super::search::seconds;
+use super::segmentation::GivenBody;
+use super::videos::{checked_metadata, found as found_video};
+use crate::app::App;
+use crate::catalog::Span;
+
+/// The routes of this file.
+pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(list, add)).routes(routes!(get, patch, delete))
+}
+
+/// A stretch of a video.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ClipOut {
+    id: Uuid,
+    video_id: Uuid,
+    #[schema(value_type = String)]
+    level: Level,
+    /// Whether a user gave it.
+    given: bool,
+    start: f64,
+    end: f64,
+    /// Its own metadata; in a hit it overlays the video's.
+    #[schema(value_type = Object)]
+    metadata: Value,
+    thumbnail_url: String,
+    preview_url: String,
+}
+
+impl From<Span> for ClipOut {
+    fn from(span: Span) -> ClipOut {
+        ClipOut {
+            thumbnail_url: format!("/v1/clips/{}/thumbnail", span.id),
+            preview_url: format!("/v1/clips/{}/preview", span.id),
+            id: span.id,
+            video_id: span.video,
+            level: span.level,
+            given: span.given,
+            start: seconds(span.start_ms),
+            end: seconds(span.end_ms),
+            metadata: span.metadata,
+        }
+    }
+}
+
+/// One page of clips.
+#[derive(Debug, Serialize, ToSchema)]
+struct ClipPage {
+    items: Vec<ClipOut>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+struct ClipParams {
+    /// Items per page, 1 to 1000; default 50.
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// Lists a video's clips in order of start.
+#[utoipa::path(get, path = "/v1/videos/{id}/clips", tag = "library", params(("id" = Uuid, Path), ClipParams),
+    responses((status = 200, body = ClipPage), (status = 404, body = Problem)))]
+async fn list(
+    State(app): State<Arc<App>>,
+    Id(id): Id,
+    Params(params): Params<ClipParams>,
+) -> Result<axum::Json<ClipPage>, ApiError> {
+    found_video(app.catalog.video(id).await?, id)?;
+    let limit = extract::page_size(params.limit)?;
+    let after = params.cursor.as_deref().map(read_cursor).transpose()?;
+    let clips = app.catalog.clips(id, after, limit).await?;
+    let next_cursor = super::next_cursor(&clips, limit, |clip| format!("{}.{}", clip.start_ms, clip.id));
+    Ok(axum::Json(ClipPage { items: clips.into_iter().map(ClipOut::from).collect(), next_cursor }))
+}
+
+/// `start.id` of the last clip seen.
+fn read_cursor(text: &str) -> Result<(i64, Uuid), ApiError> {
+    let parts = text.split_once('.').and_then(|(start, id)| Some((start.parse().ok()?, id.parse().ok()?)));
+    parts.ok_or_else(|| ApiError::invalid("cursor", "this is not a cursor of this service"))
+}
+
+/// A given clip and the job that makes it searchable.
+#[derive(Debug, Serialize, ToSchema)]
+struct AddedClip {
+    clip: ClipOut,
+    job: JobOut,
+}
+
+/// Adds a clip of your own; it is searchable when the job has succeeded.
+#[utoipa::path(post, path = "/v1/videos/{id}/clips", tag = "library", params(("id" = Uuid, Path)), request_body = GivenBody,
+    responses((status = 202, body = AddedClip), (status = 404, body = Problem), (status = 422, body = Problem)))]
+async fn add(
+    State(app): State<Arc<App>>,
+    Id(id): Id,
+    Json(body): Json<GivenBody>,
+) -> Result<(StatusCode, axum::Json<AddedClip>), ApiError> {
+    let clip = body.checked("")?;
+    let video = found_video(app.catalog.video(id).await?, id)?;
+    if let Some(facts) = video.facts.filter(|facts| facts.duration_ms <= clip.start_ms) {
+        let detail = format!("the video ends at {} s", seconds(facts.duration_ms));
+        return Err(ApiError::invalid("/start", detail));
+    }
+    let added = app.catalog.add_given_clip(id, clip).await?;
+    let (clip, job) = added.ok_or_else(|| ApiError::not_found(format!("there is no video {id}")))?;
+    Ok((StatusCode::ACCEPTED, axum::Json(AddedClip { clip: clip.into(), job: job.into() })))
+}
+
+/// One clip.
+#[utoipa::path(get, path = "/v1/clips/{id}", tag = "library", params(("id" = Uuid, Path)),
+    responses((status = 200, body = ClipOut), (status = 404, body = Problem)))]
+async fn get(State(app): State<Arc<App>>, Id(id): Id) -> Result<axum::Json<ClipOut>, ApiError> {
+    Ok(axum::Json(found(app.catalog.span(id).await?, id)?.into()))
+}
+
+/// What may be changed of a given clip.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct ClipPatch {
+    /// Replaces the old object.
+    #[schema(value_type = Object)]
+    metadata: Value,
+}
+
+/// Changes a given clip's metadata.
+#[utoipa::path(patch, path = "/v1/clips/{id}", tag = "library", params(("id" = Uuid, Path)), request_body = ClipPatch,
+    responses((status = 200, body = ClipOut), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
+async fn patch(
+    State(app): State<Arc<App>>,
+    Id(id): Id,
+    Json(body): Json<ClipPatch>,
+) -> Result<axum::Json<ClipOut>, ApiError> {
+    checked_metadata(Some(&body.metadata), "/metadata")?;
+    Ok(axum::Json(found(app.catalog.update_clip(id, body.metadata).await?, id)?.into()))
+}
+
+/// Deletes a given clip; it is in no answer from then on.
+#[utoipa::path(delete, path = "/v1/clips/{id}", tag = "library", params(("id" = Uuid, Path)),
+    responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem)))]
+async fn delete(State(app): State<Arc<App>>, Id(id): Id) -> Result<StatusCode, ApiError> {
+    found(app.catalog.delete_clip(id).await?, id)?;
+    app.gallery.catch_up().await?;
+    app.media.remove_span(id).await;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The span, or 404.
+pub(super) fn found(span: Option<Span>, id: Uuid) -> Result<Span, ApiError> {
+    span.ok_or_else(|| ApiError::not_found(format!("there is no clip {id}")))
+}

@@ -1,0 +1,272 @@
+//! One error type at the edge: RFC 9457 problem+json, with the cause logged once and never sent.
+
+use axum::extract::Request;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use reprise_encoders::EncodeError;
+use reprise_encoders::video::VideoError;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::catalog::CatalogError;
+use crate::search::SearchError;
+
+/// The header that names a request.
+pub(super) const REQUEST_ID: &str = "x-request-id";
+
+/// A refusal or failure on its way to the client.
+#[derive(Debug, Clone)]
+pub(super) struct ApiError {
+    status: StatusCode,
+    title: &'static str,
+    detail: String,
+    errors: Vec<FieldError>,
+    retry_after_s: Option<u64>,
+}
+
+/// One thing wrong with the request.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(super) struct FieldError {
+    /// JSON pointer into the request's JSON, or the name of a parameter or part.
+    pub(super) pointer: String,
+    /// What is wrong with it.
+    pub(super) detail: String,
+}
+
+/// An RFC 9457 problem.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Problem {
+    /// Kind of problem.
+    r#type: String,
+    /// The kind in words.
+    title: String,
+    /// HTTP status.
+    status: u16,
+    /// What happened and what to do.
+    detail: String,
+    /// The path that was asked for.
+    instance: String,
+    /// Names this request in the server's log.
+    request_id: String,
+    /// What is wrong with the request, part by part.
+    errors: Vec<FieldError>,
+}
+
+impl ApiError {
+    fn new(status: StatusCode, title: &'static str, detail: impl Into<String>) -> ApiError {
+        ApiError { status, title, detail: detail.into(), errors: Vec::new(), retry_after_s: None }
+    }
+
+    pub(super) fn unreadable(detail: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::BAD_REQUEST, "unreadable request", detail)
+    }
+
+    pub(super) fn unauthorized() -> ApiError {
+        let detail = "this server needs an API key: send `Authorization: Bearer KEY`";
+        ApiError::new(StatusCode::UNAUTHORIZED, "no valid API key", detail)
+    }
+
+    pub(super) fn forbidden(detail: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::FORBIDDEN, "forbidden", detail)
+    }
+
+    pub(super) fn not_found(detail: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::NOT_FOUND, "not found", detail)
+    }
+
+    pub(super) fn conflict(detail: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::CONFLICT, "conflict", detail)
+    }
+
+    pub(super) fn too_large(detail: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too large", detail)
+    }
+
+    pub(super) fn not_video(detail: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not decodable as video", detail)
+    }
+
+    pub(super) fn wrong_type(detail: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "wrong content type", detail)
+    }
+
+    pub(super) fn invalid(pointer: impl Into<String>, detail: impl Into<String>) -> ApiError {
+        let (pointer, detail) = (pointer.into(), detail.into());
+        let mut error = ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid request", detail.clone());
+        error.errors.push(FieldError { pointer, detail });
+        error
+    }
+
+    pub(super) fn timeout() -> ApiError {
+        ApiError::new(
+            StatusCode::GATEWAY_TIMEOUT,
+            "timeout",
+            "the answer took too long; try a smaller request",
+        )
+    }
+
+    pub(super) fn unavailable(detail: impl Into<String>) -> ApiError {
+        let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "not available", detail);
+        ApiError { retry_after_s: Some(1), ..error }
+    }
+
+    /// Logs the cause; the client learns only that it was not its fault.
+    pub(super) fn internal(cause: impl std::fmt::Display) -> ApiError {
+        tracing::error!(%cause, "a request failed");
+        let detail = "something went wrong; the server's log has the cause under this request id";
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "something went wrong", detail)
+    }
+}
+
+impl From<CatalogError> for ApiError {
+    fn from(error: CatalogError) -> Self {
+        match error {
+            CatalogError::Conflict(detail) => ApiError::conflict(detail),
+            other => ApiError::internal(other),
+        }
+    }
+}
+
+impl From<EncodeError> for ApiError {
+    fn from(error: EncodeError) -> Self {
+        match &error {
+            EncodeError::Overloaded { .. } => {
+                let full =
+                    ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too many requests", error.to_string());
+                ApiError { retry_after_s: Some(1), ..full }
+            }
+            EncodeError::Closed => ApiError::unavailable("the service is stopping"),
+            EncodeError::Unsupported { .. } => ApiError::conflict(error.to_string()),
+            EncodeError::BadInput(_) => ApiError::invalid("/query", error.to_string()),
+            EncodeError::Failed(_) => {
+                tracing::error!(%error, "an encoder failed");
+                ApiError::new(
+                    StatusCode::FAILED_DEPENDENCY,
+                    "the encoder failed",
+                    "the model could not encode the query",
+                )
+            }
+        }
+    }
+}
+
+impl From<VideoError> for ApiError {
+    fn from(error: VideoError) -> Self {
+        match &error {
+            VideoError::NotVideo(_) => ApiError::not_video(error.to_string()),
+            VideoError::EmptySpan { .. } | VideoError::OverLimit(_) => {
+                ApiError::invalid("/query", error.to_string())
+            }
+            VideoError::Ffmpeg(_) => ApiError::internal(error),
+        }
+    }
+}
+
+impl From<SearchError> for ApiError {
+    fn from(error: SearchError) -> Self {
+        match error {
+            SearchError::Invalid { pointer, detail } => ApiError::invalid(pointer, detail),
+            SearchError::NoSuchSpace(_) => ApiError::invalid("/space", error.to_string()),
+            SearchError::SpaceCannot(detail) => ApiError::conflict(detail),
+            SearchError::NotFound { .. } => ApiError::not_found(error.to_string()),
+            SearchError::CursorGone => ApiError::new(StatusCode::GONE, "cursor gone", error.to_string()),
+            SearchError::Video(error) => error.into(),
+            SearchError::Encode(error) => error.into(),
+            SearchError::Catalog(error) => error.into(),
+            SearchError::Index(error) => ApiError::internal(error),
+            SearchError::Internal(cause) => ApiError::internal(cause),
+        }
+    }
+}
+
+impl From<std::io::Error> for ApiError {
+    fn from(error: std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::StorageFull {
+            tracing::error!("the disk is full");
+            return ApiError::new(
+                StatusCode::INSUFFICIENT_STORAGE,
+                "no space left",
+                "the server's disk is full",
+            );
+        }
+        ApiError::internal(error)
+    }
+}
+
+impl IntoResponse for ApiError {
+    /// The body is written by [`render`], which knows path and request id.
+    fn into_response(self) -> Response {
+        let mut response = self.status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// Outermost layer: turns every error, ours or a library's, into problem+json.
+pub(super) async fn render(request: Request, next: Next) -> Response {
+    let instance = request.uri().path().to_owned();
+    let response = next.run(request).await;
+    let status = response.status();
+    if !status.is_client_error() && !status.is_server_error() {
+        return response;
+    }
+    let header = |name: &str| response.headers().get(name).and_then(|it| it.to_str().ok()).map(str::to_owned);
+    let request_id = header(REQUEST_ID).unwrap_or_default();
+    let allow = response.headers().get(header::ALLOW).cloned();
+    let range = response.headers().get(header::CONTENT_RANGE).cloned();
+    let error = response.extensions().get::<ApiError>().cloned().unwrap_or_else(|| of_status(status));
+    let mut rendered = problem(error, instance, &request_id);
+    for (name, value) in [(header::ALLOW, allow), (header::CONTENT_RANGE, range)] {
+        if let Some(value) = value {
+            rendered.headers_mut().insert(name, value);
+        }
+    }
+    rendered
+}
+
+fn problem(error: ApiError, instance: String, request_id: &str) -> Response {
+    let body = Problem {
+        r#type: format!("urn:reprise:problem:{}", error.title.replace(' ', "-")),
+        title: error.title.to_owned(),
+        status: error.status.as_u16(),
+        detail: error.detail,
+        instance,
+        request_id: request_id.to_owned(),
+        errors: error.errors,
+    };
+    let json = serde_json::to_vec(&body).unwrap_or_default();
+    let mut response = (error.status, json).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    if let Ok(id) = HeaderValue::from_str(request_id) {
+        headers.insert(REQUEST_ID, id);
+    }
+    if let Some(seconds) = error.retry_after_s {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if error.status == StatusCode::UNAUTHORIZED {
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+/// The words for a refusal that a library made.
+fn of_status(status: StatusCode) -> ApiError {
+    match status {
+        StatusCode::NOT_FOUND => ApiError::not_found("there is nothing at this path"),
+        StatusCode::METHOD_NOT_ALLOWED => ApiError::new(
+            status,
+            "method not allowed",
+            "this path has no such method; the header Allow names those it has",
+        ),
+        StatusCode::RANGE_NOT_SATISFIABLE => {
+            ApiError::new(status, "range not satisfiable", "the file has no such bytes")
+        }
+        StatusCode::PAYLOAD_TOO_LARGE => ApiError::too_large("the body is too large"),
+        other if other.is_server_error() => ApiError::internal(other),
+        other => {
+            ApiError::new(other, "bad request", other.canonical_reason().unwrap_or("the request is wrong"))
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Extractors that refuse with our errors: JSON with a pointer to what is wrong, ids, query strings, parts
+//! of a multipart body.
+
+use axum::extract::multipart::{Field, MultipartError};
+use axum::extract::{FromRequest, FromRequestParts, Multipart, Request};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+use super::error::ApiError;
+use crate::media::{Incoming, MediaStore, Received};
+
+/// Largest JSON body, in bytes.
+pub(super) const MAX_JSON: usize = 1 << 20;
+/// Largest JSON part of a multipart body, in bytes.
+pub(super) const MAX_PART: usize = 256 << 10;
+
+/// A JSON body.
+pub(super) struct Json<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
+        if !has_type(request.headers(), "application/json") {
+            return Err(ApiError::wrong_type("the body must be sent as application/json"));
+        }
+        let bytes = axum::body::to_bytes(request.into_body(), MAX_JSON).await;
+        let too_large = |_| ApiError::too_large(format!("a JSON body may have {MAX_JSON} bytes"));
+        Ok(Json(parse(&bytes.map_err(too_large)?, "")?))
+    }
+}
+
+/// Whether the content type is `wanted`, whatever its parameters.
+pub(super) fn has_type(headers: &axum::http::HeaderMap, wanted: &str) -> bool {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    value.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(wanted)
+}
+
+/// Reads JSON; `prefix` stands before the pointers of errors.
+///
+/// # Errors
+/// 400 if it isn't JSON, 422 with a pointer if it isn't what was expected.
+pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8], prefix: &str) -> Result<T, ApiError> {
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let parsed = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let pointer = format!("{prefix}{}", pointer(error.path()));
+        let inner = error.into_inner();
+        if inner.is_data() {
+            ApiError::invalid(pointer, strip_place(&inner.to_string()))
+        } else {
+            ApiError::unreadable(format!("this is not JSON: {inner}"))
+        }
+    })?;
+    reader.end().map_err(|error| ApiError::unreadable(format!("this is not JSON: {error}")))?;
+    Ok(parsed)
+}
+
+fn pointer(path: &serde_path_to_error::Path) -> String {
+    use serde_path_to_error::Segment;
+    let part = |segment: &Segment| match segment {
+        Segment::Seq { index } => format!("/{index}"),
+        Segment::Map { key } => format!("/{}", key.replace('~', "~0").replace('/', "~1")),
+        Segment::Enum { .. } | Segment::Unknown => String::new(),
+    };
+    path.iter().map(part).collect()
+}
+
+/// `missing field x` of `missing field x at line 1 column 2`.
+fn strip_place(message: &str) -> &str {
+    message.split(" at line ").next().unwrap_or(message)
+}
+
+/// The id in the path; whatever isn't an id names nothing.
+pub(super) struct Id(pub(super) Uuid);
+
+impl<S: Send + Sync> FromRequestParts<S> for Id {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let nothing = || ApiError::not_found("the id in the path is not a uuid");
+        let path = axum::extract::Path::<String>::from_request_parts(parts, state).await;
+        let text = path.map_err(|_| nothing())?;
+        text.parse().map(Id).map_err(|_| nothing())
+    }
+}
+
+/// The query string.
+pub(super) struct Params<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let query = axum::extract::Query::<T>::from_request_parts(parts, state).await;
+        query.map(|query| Params(query.0)).map_err(|wrong| ApiError::invalid("?", wrong.body_text()))
+    }
+}
+
+/// A multipart body.
+pub(super) struct Form(pub(super) Multipart);
+
+impl<S: Send + Sync> FromRequest<S> for Form {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let multipart = Multipart::from_request(request, state).await;
+        multipart.map(Form).map_err(|wrong| ApiError::unreadable(wrong.body_text()))
+    }
+}
+
+/// The next part, if there is one.
+pub(super) async fn next_part(parts: &mut Multipart) -> Result<Option<Field<'_>>, ApiError> {
+    parts.next_field().await.map_err(broken)
+}
+
+/// A part as text of at most [`MAX_PART`] bytes.
+pub(super) async fn text_part(mut field: Field<'_>) -> Result<Vec<u8>, ApiError> {
+    let name = field.name().unwrap_or_default().to_owned();
+    let mut bytes = Vec::new();
+    while let Some(piece) = field.chunk().await.map_err(broken)? {
+        bytes.extend_from_slice(&piece);
+        if bytes.len() > MAX_PART {
+            return Err(ApiError::invalid(name, format!("this part may have {MAX_PART} bytes")));
+        }
+    }
+    Ok(bytes)
+}
+
+/// Writes a part to disk as it comes.
+pub(super) async fn file_part(
+    mut field: Field<'_>,
+    media: &MediaStore,
+    max_bytes: u64,
+) -> Result<Received, ApiError> {
+    let mut incoming: Incoming = media.receive().await?;
+    while let Some(piece) = field.chunk().await.map_err(broken)? {
+        incoming.write(&piece).await?;
+        if incoming.bytes() > max_bytes {
+            return Err(ApiError::too_large(format!("a file may have {max_bytes} bytes")));
+        }
+    }
+    Ok(incoming.finish().await?)
+}
+
+fn broken(error: MultipartError) -> ApiError {
+    match error.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => ApiError::too_large("the body is too large"),
+        _ => ApiError::unreadable(format!("the multipart body is broken: {}", error.body_text())),
+    }
+}
+
+/// Seconds of the API to milliseconds.
+///
+/// # Errors
+/// Not finite, negative, or beyond anything that a video can have.
+pub(super) fn milliseconds(seconds: f64, pointer: &str) -> Result<i64, ApiError> {
+    if seconds.is_finite() && (0.0..=1e7).contains(&seconds) {
+        return Ok((seconds * 1000.0).round() as i64);
+    }
+    Err(ApiError::invalid(pointer, "a time is a number of seconds from 0 to 10000000"))
+}
+
+/// A stretch `[start, end)` in seconds to milliseconds.
+///
+/// # Errors
+/// Empty, inverted or out of bounds, at `pointer`.
+pub(super) fn stretch(start: f64, end: f64, pointer: &str) -> Result<(i64, i64), ApiError> {
+    let start_ms = milliseconds(start, &format!("{pointer}/start"))?;
+    let end_ms = milliseconds(end, &format!("{pointer}/end"))?;
+    if end_ms <= start_ms {
+        return Err(ApiError::invalid(format!("{pointer}/end"), "the end must be after the start"));
+    }
+    Ok((start_ms, end_ms))
+}
+
+/// A page size from a query string.
+///
+/// # Errors
+/// Not from 1 to 1000.
+pub(super) fn page_size(limit: Option<u32>) -> Result<u32, ApiError> {
+    match limit.unwrap_or(50) {
+        limit @ 1..=1000 => Ok(limit),
+        _ => Err(ApiError::invalid("limit", "must be from 1 to 1000")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(start: f64, end: f64, expected: Option<(i64, i64)>) {
+        assert_eq!(stretch(start, end, "/query").ok(), expected, "{start} to {end}");
+    }
+
+    #[test]
+    fn stretches_are_rounded_to_milliseconds_and_never_empty() {
+        check(12.4, 13.1, Some((12400, 13100)));
+        check(0.0, 0.001, Some((0, 1)));
+        check(0.0, 0.0004, None);
+        check(2.0, 1.0, None);
+        check(-1.0, 1.0, None);
+        check(0.0, f64::INFINITY, None);
+        check(f64::NAN, 1.0, None);
+        check(0.0, 1e300, None);
+    }
+}

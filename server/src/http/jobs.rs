@@ -1,0 +1,180 @@
+//! `/v1/jobs`: what runs in the background, live and in hindsight.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use futures_util::{Stream, stream};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use uuid::Uuid;
+
+use super::error::{ApiError, Problem};
+use super::extract::{self, Id, Params};
+use crate::app::App;
+use crate::catalog::{Job, JobFilter, JobKind, JobState};
+
+/// How often a watched job is looked at.
+const LOOK: Duration = Duration::from_millis(400);
+
+/// The routes of this file.
+pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(get))
+        .routes(routes!(events))
+        .routes(routes!(cancel))
+        .routes(routes!(retry))
+}
+
+/// One unit of background work.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub(super) struct JobOut {
+    id: Uuid,
+    #[schema(value_type = String)]
+    kind: JobKind,
+    video_id: Uuid,
+    #[schema(value_type = String)]
+    state: JobState,
+    /// What it does now: probe, decode, finish.
+    stage: String,
+    /// 0 to 1.
+    progress: f64,
+    frames_done: i64,
+    /// An estimate.
+    frames_total: Option<i64>,
+    /// Seconds left, an estimate.
+    eta_s: Option<f64>,
+    attempts: i64,
+    /// Why it failed, is tried again or was cancelled.
+    reason: Option<String>,
+    created_at: String,
+    updated_at: String,
+}
+
+impl From<Job> for JobOut {
+    fn from(job: Job) -> JobOut {
+        let done = job.state == JobState::Succeeded;
+        JobOut {
+            id: job.id,
+            kind: job.kind,
+            video_id: job.video,
+            state: job.state,
+            stage: job.progress.stage,
+            progress: if done { 1.0 } else { job.progress.fraction },
+            frames_done: job.progress.frames_done,
+            frames_total: job.progress.frames_total,
+            eta_s: if job.state == JobState::Running { job.progress.eta_s } else { None },
+            attempts: job.attempts,
+            reason: job.reason,
+            created_at: super::instant(job.created_at_ms),
+            updated_at: super::instant(job.updated_at_ms),
+        }
+    }
+}
+
+impl JobOut {
+    fn has_ended(&self) -> bool {
+        matches!(self.state, JobState::Succeeded | JobState::Failed | JobState::Cancelled)
+    }
+}
+
+/// One page of jobs.
+#[derive(Debug, Serialize, ToSchema)]
+struct JobPage {
+    items: Vec<JobOut>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+struct JobParams {
+    /// Only in this state.
+    #[param(value_type = Option<String>)]
+    state: Option<JobState>,
+    /// Only of this kind.
+    #[param(value_type = Option<String>)]
+    kind: Option<JobKind>,
+    /// Only of this video.
+    video_id: Option<Uuid>,
+    /// Items per page, 1 to 1000; default 50.
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<Uuid>,
+}
+
+/// Lists jobs, newest first.
+#[utoipa::path(get, path = "/v1/jobs", tag = "jobs", params(JobParams), responses((status = 200, body = JobPage)))]
+async fn list(
+    State(app): State<Arc<App>>,
+    Params(params): Params<JobParams>,
+) -> Result<axum::Json<JobPage>, ApiError> {
+    let limit = extract::page_size(params.limit)?;
+    let only = JobFilter { state: params.state, kind: params.kind, video: params.video_id };
+    let jobs = app.catalog.jobs(&only, params.cursor, limit).await?;
+    let next_cursor = super::next_cursor(&jobs, limit, |job| job.id);
+    Ok(axum::Json(JobPage { items: jobs.into_iter().map(JobOut::from).collect(), next_cursor }))
+}
+
+/// One job.
+#[utoipa::path(get, path = "/v1/jobs/{id}", tag = "jobs", params(("id" = Uuid, Path)),
+    responses((status = 200, body = JobOut), (status = 404, body = Problem)))]
+async fn get(State(app): State<Arc<App>>, Id(id): Id) -> Result<axum::Json<JobOut>, ApiError> {
+    found(app.catalog.job(id).await?, id)
+}
+
+/// The job as server-sent events: `job` with the job as data at each change, until it has ended.
+#[utoipa::path(get, path = "/v1/jobs/{id}/events", tag = "jobs", params(("id" = Uuid, Path)),
+    responses((status = 200, content_type = "text/event-stream", body = String), (status = 404, body = Problem)))]
+async fn events(
+    State(app): State<Arc<App>>,
+    Id(id): Id,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
+    let _exists = found(app.catalog.job(id).await?, id)?;
+    let watched = stream::unfold((app, None::<JobOut>), move |(app, shown)| async move {
+        let next = next_change(&app, id, shown).await?;
+        let event = Event::default().event("job").json_data(&next).ok()?;
+        Some((Ok(event), (app, Some(next))))
+    });
+    Ok(Sse::new(watched).keep_alive(KeepAlive::default()))
+}
+
+/// The job when it differs from what was shown; `None` once it has ended, is gone, or the service stops.
+async fn next_change(app: &App, id: Uuid, shown: Option<JobOut>) -> Option<JobOut> {
+    if shown.as_ref().is_some_and(JobOut::has_ended) {
+        return None;
+    }
+    loop {
+        let job = JobOut::from(app.catalog.job(id).await.ok()??);
+        if shown.as_ref() != Some(&job) {
+            return Some(job);
+        }
+        if !app.is_ready() {
+            return None;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Cancels a queued or running job.
+#[utoipa::path(post, path = "/v1/jobs/{id}/cancel", tag = "jobs", params(("id" = Uuid, Path)),
+    responses((status = 200, body = JobOut), (status = 404, body = Problem), (status = 409, body = Problem)))]
+async fn cancel(State(app): State<Arc<App>>, Id(id): Id) -> Result<axum::Json<JobOut>, ApiError> {
+    found(app.catalog.cancel_job(id).await?, id)
+}
+
+/// Queues a failed or cancelled job again.
+#[utoipa::path(post, path = "/v1/jobs/{id}/retry", tag = "jobs", params(("id" = Uuid, Path)),
+    responses((status = 200, body = JobOut), (status = 404, body = Problem), (status = 409, body = Problem)))]
+async fn retry(State(app): State<Arc<App>>, Id(id): Id) -> Result<axum::Json<JobOut>, ApiError> {
+    found(app.catalog.retry_job(id).await?, id)
+}
+
+fn found(job: Option<Job>, id: Uuid) -> Result<axum::Json<JobOut>, ApiError> {
+    let job = job.ok_or_else(|| ApiError::not_found(format!("there is no job {id}")))?;
+    Ok(axum::Json(job.into()))
+}

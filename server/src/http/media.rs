@@ -1,0 +1,226 @@
+//! Bytes for people: originals with byte ranges, renditions, previews and thumbnails, made when first asked for.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use reprise_encoders::video::{self, Limits, Probe, VideoError, rendition};
+use serde::Deserialize;
+use tower::ServiceExt;
+use tower_http::services::ServeFile;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use uuid::Uuid;
+
+use super::error::{ApiError, Problem};
+use super::extract::{Id, Params};
+use super::{clips, videos};
+use crate::app::App;
+use crate::catalog::{Span, Video};
+use crate::media::Derived;
+
+/// Width of thumbnails, in pixels.
+const THUMBNAIL_WIDTH: u32 = 480;
+/// Width of previews, in pixels.
+const PREVIEW_WIDTH: u32 = 480;
+/// A preview shows no more than this of a long clip.
+const PREVIEW_MS: i64 = 10_000;
+
+/// The routes of this file.
+pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(media))
+        .routes(routes!(video_thumbnail))
+        .routes(routes!(clip_thumbnail))
+        .routes(routes!(preview))
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+struct MediaParams {
+    /// `web`: an MP4 that browsers play, whose clock starts at the first frame. Default: the original.
+    rendition: Option<String>,
+}
+
+/// A video's bytes, with byte ranges.
+#[utoipa::path(get, path = "/v1/videos/{id}/media", tag = "media", params(("id" = Uuid, Path), MediaParams),
+    responses((status = 200, content_type = "video/*"), (status = 206, content_type = "video/*"), (status = 404, body = Problem)))]
+async fn media(
+    State(app): State<Arc<App>>,
+    Id(id): Id,
+    Params(params): Params<MediaParams>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let video = videos::found(app.catalog.video(id).await?, id)?;
+    match params.rendition.as_deref() {
+        None => serve(&app.media.path_of(&video.file), media_type(&video), request).await,
+        Some("web") => {
+            let target = web_rendition(&app, &video).await?;
+            serve(&target, "video/mp4", request).await
+        }
+        Some(_) => Err(ApiError::invalid("rendition", "the only rendition is `web`")),
+    }
+}
+
+/// A picture of a video's middle.
+#[utoipa::path(get, path = "/v1/videos/{id}/thumbnail", tag = "media", params(("id" = Uuid, Path)),
+    responses((status = 200, content_type = "image/jpeg"), (status = 404, body = Problem)))]
+async fn video_thumbnail(
+    State(app): State<Arc<App>>,
+    Id(id): Id,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let video = videos::found(app.catalog.video(id).await?, id)?;
+    let target = app.media.derived(Derived::Thumbnail, id);
+    let footage = Footage::of(&app, &video).await?;
+    let at_ms = footage.duration_ms() / 2;
+    make(&app, Derived::Thumbnail, &target, move |out| footage.thumbnail(at_ms, out)).await?;
+    serve(&target, "image/jpeg", request).await
+}
+
+/// A picture of a clip's middle.
+#[utoipa::path(get, path = "/v1/clips/{id}/thumbnail", tag = "media", params(("id" = Uuid, Path)),
+    responses((status = 200, content_type = "image/jpeg"), (status = 404, body = Problem)))]
+async fn clip_thumbnail(
+    State(app): State<Arc<App>>,
+    Id(id): Id,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (span, footage) = footage_of_clip(&app, id).await?;
+    let target = app.media.derived(Derived::Thumbnail, id);
+    let at_ms = (span.start_ms + span.end_ms.min(footage.duration_ms())) / 2;
+    make(&app, Derived::Thumbnail, &target, move |out| footage.thumbnail(at_ms, out)).await?;
+    serve(&target, "image/jpeg", request).await
+}
+
+/// The first seconds of a clip as MP4, playable in any browser whatever the source.
+#[utoipa::path(get, path = "/v1/clips/{id}/preview", tag = "media", params(("id" = Uuid, Path)),
+    responses((status = 200, content_type = "video/mp4"), (status = 404, body = Problem)))]
+async fn preview(State(app): State<Arc<App>>, Id(id): Id, request: Request) -> Result<Response, ApiError> {
+    let (span, footage) = footage_of_clip(&app, id).await?;
+    let target = app.media.derived(Derived::Preview, id);
+    let shown = span.start_ms..span.end_ms.min(span.start_ms + PREVIEW_MS);
+    make(&app, Derived::Preview, &target, move |out| footage.preview(shown, out)).await?;
+    serve(&target, "video/mp4", request).await
+}
+
+async fn footage_of_clip(app: &App, id: Uuid) -> Result<(Span, Footage), ApiError> {
+    let span = clips::found(app.catalog.span(id).await?, id)?;
+    let video = videos::found(app.catalog.video(span.video).await?, span.video)?;
+    Ok((span, Footage::of(app, &video).await?))
+}
+
+async fn web_rendition(app: &App, video: &Video) -> Result<PathBuf, ApiError> {
+    let target = app.media.derived(Derived::Rendition, video.id);
+    let footage = Footage::of(app, video).await?;
+    make(app, Derived::Rendition, &target, move |out| footage.web(out)).await?;
+    Ok(target)
+}
+
+/// A stored file and what is needed to read it.
+struct Footage {
+    path: PathBuf,
+    probe: Probe,
+    in_order: bool,
+    limits: Limits,
+}
+
+impl Footage {
+    /// A video that is not ingested yet is probed.
+    async fn of(app: &App, video: &Video) -> Result<Footage, ApiError> {
+        let (path, limits) = (app.media.path_of(&video.file), app.config.decode_limits());
+        let facts = video.facts.as_ref();
+        let stored = facts.and_then(|facts| serde_json::from_value::<Probe>(facts.probe.clone()).ok());
+        let probe = match (stored, facts) {
+            (Some(probe), Some(facts)) => Probe { duration_ms: facts.duration_ms, ..probe },
+            _ => {
+                let path = path.clone();
+                tokio::task::spawn_blocking(move || video::probe(&path, &limits))
+                    .await
+                    .map_err(ApiError::internal)??
+            }
+        };
+        Ok(Footage { path, probe, in_order: facts.is_some_and(|facts| !facts.seek_is_safe), limits })
+    }
+
+    fn duration_ms(&self) -> i64 {
+        self.probe.duration_ms
+    }
+
+    fn thumbnail(&self, at_ms: i64, out: &Path) -> Result<(), VideoError> {
+        let jpeg = rendition::thumbnail(
+            &self.path,
+            &self.probe,
+            at_ms,
+            THUMBNAIL_WIDTH,
+            self.in_order,
+            &self.limits,
+        )?;
+        std::fs::write(out, jpeg).map_err(|error| VideoError::Ffmpeg(error.to_string()))
+    }
+
+    fn preview(&self, span: std::ops::Range<i64>, out: &Path) -> Result<(), VideoError> {
+        rendition::preview(&self.path, &self.probe, span, PREVIEW_WIDTH, self.in_order, out, &self.limits)
+    }
+
+    fn web(&self, out: &Path) -> Result<(), VideoError> {
+        rendition::web(&self.path, &self.probe, out, &self.limits)
+    }
+}
+
+/// Makes `target` unless it is there: by one request at a time, complete or not at all.
+async fn make(
+    app: &App,
+    kind: Derived,
+    target: &Path,
+    work: impl FnOnce(&Path) -> Result<(), VideoError> + Send + 'static,
+) -> Result<(), ApiError> {
+    if target.exists() {
+        return Ok(());
+    }
+    let _only_one = app.media.one_at_a_time(target).await;
+    if target.exists() {
+        return Ok(());
+    }
+    let _place = app.renders.acquire().await.map_err(ApiError::internal)?;
+    let unfinished = app.media.unfinished(kind);
+    let out = unfinished.clone();
+    let made = tokio::task::spawn_blocking(move || work(&out)).await.map_err(ApiError::internal)?;
+    if let Err(error) = made {
+        let _ = tokio::fs::remove_file(&unfinished).await;
+        return Err(error.into());
+    }
+    tokio::fs::rename(&unfinished, target).await?;
+    Ok(())
+}
+
+async fn serve(path: &Path, media_type: &'static str, request: Request) -> Result<Response, ApiError> {
+    let Ok(served) = ServeFile::new(path).oneshot(request).await;
+    let mut response = served.map(Body::new).into_response();
+    let headers = response.headers_mut();
+    // The client's file decides nothing about how browsers read it.
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=3600"));
+    Ok(response)
+}
+
+/// From what ffprobe calls the container, never from the client's file name.
+fn media_type(video: &Video) -> &'static str {
+    let container =
+        video.facts.as_ref().and_then(|facts| facts.probe.get("container")?.as_str()).unwrap_or_default();
+    match container.split(',').next().unwrap_or_default() {
+        "mov" => "video/mp4",
+        "matroska" if video.file.ends_with(".webm") => "video/webm",
+        "matroska" => "video/x-matroska",
+        "webm" => "video/webm",
+        "avi" => "video/x-msvideo",
+        "mpegts" => "video/mp2t",
+        "ogg" => "video/ogg",
+        "gif" => "image/gif",
+        _ => "application/octet-stream",
+    }
+}

@@ -1,0 +1,149 @@
+//! The HTTP contract: routes, the layers that every request passes, and serving. The only folder with axum.
+
+mod clips;
+mod error;
+mod extract;
+mod guard;
+mod jobs;
+mod media;
+mod operation;
+mod page;
+mod search;
+mod segmentation;
+mod sources;
+mod spaces;
+mod videos;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::DefaultBodyLimit;
+use axum::http::{HeaderName, HeaderValue, Request};
+use axum::response::IntoResponse;
+use axum::{Router, middleware};
+use tokio::net::TcpListener;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::cors::{AllowOrigin, Any, CorsLayer};
+use tower_http::request_id::{MakeRequestId, PropagateRequestIdLayer, RequestId, SetRequestIdLayer};
+use tower_http::set_header::SetResponseHeaderLayer;
+use tower_http::trace::TraceLayer;
+use utoipa::OpenApi;
+use utoipa::openapi::OpenApi as OpenApiFile;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_swagger_ui::SwaggerUi;
+use uuid::Uuid;
+
+use crate::app::App;
+use error::{ApiError, REQUEST_ID};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "reprise", description = "Finds moments in video. Times are seconds, end exclusive; ids are uuid v7; errors are RFC 9457 problem+json. Scores are comparable within one answer only."),
+    tags(
+        (name = "search", description = "Find clips and full videos"),
+        (name = "library", description = "Videos and clips"),
+        (name = "media", description = "Bytes for people"),
+        (name = "jobs", description = "Work in the background"),
+        (name = "models", description = "Embedding spaces and vectors"),
+        (name = "operation", description = "Health, metrics, counts"),
+    )
+)]
+struct Contract;
+
+fn documented() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::with_openapi(Contract::openapi())
+        .merge(search::routes())
+        .merge(videos::routes())
+        .merge(clips::routes())
+        .merge(media::routes())
+        .merge(jobs::routes())
+        .merge(spaces::routes())
+        .merge(operation::routes())
+}
+
+/// The OpenAPI file that the routes themselves make.
+pub fn openapi() -> OpenApiFile {
+    documented().split_for_parts().1
+}
+
+/// All routes, with every layer; the first layer listed is the innermost.
+pub fn router(app: Arc<App>) -> Router {
+    let (routes, contract) = documented().split_for_parts();
+    routes
+        .merge(page::routes())
+        .merge(SwaggerUi::new("/docs").url("/openapi.json", contract))
+        .fallback(|| async { ApiError::not_found("there is nothing at this path") })
+        .layer(DefaultBodyLimit::disable())
+        .layer(middleware::from_fn(guard::measure))
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), guard::time_limit))
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), guard::api_key))
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), guard::origin))
+        .layer(CatchPanicLayer::custom(|_panic| {
+            ApiError::internal("a handler panicked").into_response().map(axum::body::Body::new)
+        }))
+        .layer(cors(&app.config.cors_origins))
+        .layer(TraceLayer::new_for_http())
+        .layer(PropagateRequestIdLayer::new(HeaderName::from_static(REQUEST_ID)))
+        .layer(middleware::from_fn(error::render))
+        .layer(SetRequestIdLayer::new(HeaderName::from_static(REQUEST_ID), NewRequestId))
+        .layer(SetResponseHeaderLayer::if_not_present(
+            HeaderName::from_static("x-content-type-options"),
+            HeaderValue::from_static("nosniff"),
+        ))
+        .with_state(app)
+}
+
+/// Serves until `stop`, then lets running requests finish for as long as `drain`.
+///
+/// # Errors
+/// The listener failed.
+pub async fn serve(
+    app: Arc<App>,
+    listener: TcpListener,
+    stop: impl Future<Output = ()> + Send + 'static,
+    drain: Duration,
+) -> std::io::Result<()> {
+    let (stopping, stopped) = tokio::sync::oneshot::channel();
+    let stop = async move {
+        stop.await;
+        let _ = stopping.send(());
+    };
+    let serving = axum::serve(listener, router(app)).with_graceful_shutdown(stop);
+    tokio::select! {
+        served = async { serving.await } => served,
+        () = async { let _ = stopped.await; tokio::time::sleep(drain).await } => {
+            tracing::warn!("requests that did not finish in time are cut off");
+            Ok(())
+        }
+    }
+}
+
+fn cors(origins: &[String]) -> CorsLayer {
+    let origins: Vec<HeaderValue> = origins.iter().filter_map(|origin| origin.parse().ok()).collect();
+    if origins.is_empty() {
+        return CorsLayer::new();
+    }
+    CorsLayer::new().allow_origin(AllowOrigin::list(origins)).allow_methods(Any).allow_headers(Any)
+}
+
+/// A uuid v7 for requests that bring no id of their own.
+#[derive(Clone, Copy)]
+struct NewRequestId;
+
+impl MakeRequestId for NewRequestId {
+    fn make_request_id<B>(&mut self, _: &Request<B>) -> Option<RequestId> {
+        HeaderValue::from_str(&Uuid::now_v7().to_string()).ok().map(RequestId::new)
+    }
+}
+
+/// Unix milliseconds as RFC 3339.
+fn instant(unix_ms: i64) -> String {
+    crate::catalog::instant::format(unix_ms)
+}
+
+/// The cursor after a full page; a page that isn't full is the last.
+fn next_cursor<T, C: ToString>(page: &[T], limit: u32, cursor: impl Fn(&T) -> C) -> Option<String> {
+    let full = page.len() == limit as usize;
+    page.last().filter(|_| full).map(|last| cursor(last).to_string())
+}

@@ -1,0 +1,36 @@
+//! The web page, embedded in the binary.
+
+use axum::Router;
+use axum::extract::Path;
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use include_dir::{Dir, include_dir};
+
+use super::error::ApiError;
+
+static FILES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../static");
+
+/// What the page may load: its own files and media that it makes itself.
+const POLICY: &str = "default-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; object-src 'none'; base-uri 'none'; frame-ancestors 'none'";
+
+/// `/`, `/v/{id}` (one page, which reads its own address) and `/static/…`.
+pub(super) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
+    Router::new()
+        .route("/", get(|| async { file("index.html") }))
+        .route("/v/{id}", get(|| async { file("index.html") }))
+        .route("/static/{*path}", get(|Path(path): Path<String>| async move { file(&path) }))
+}
+
+fn file(path: &str) -> Result<Response, ApiError> {
+    let file = FILES.get_file(path).ok_or_else(|| ApiError::not_found("the page has no such file"))?;
+    let kind = mime_guess::from_path(path).first_or_octet_stream();
+    let mut response = file.contents().into_response();
+    let headers = response.headers_mut();
+    if let Ok(kind) = HeaderValue::from_str(kind.as_ref()) {
+        headers.insert(header::CONTENT_TYPE, kind);
+    }
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(HeaderName::from_static("content-security-policy"), HeaderValue::from_static(POLICY));
+    Ok(response)
+}

@@ -1,0 +1,16 @@
+//! reprise, the service: the library behind the `reprise` binary.
+//!
+//! Dependencies inside point one way: `http -> {search, ingest} -> {catalog, app}`; axum lives under
+//! [`http`] alone, SQL under [`catalog`] alone.
+
+pub mod app;
+pub mod catalog;
+pub mod cli;
+pub mod config;
+pub mod gallery;
+pub mod http;
+pub mod ingest;
+pub mod media;
+pub mod search;
+pub mod spaces;
+pub mod telemetry;

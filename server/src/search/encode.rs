@@ -1,0 +1,337 @@
+//! The query vector: from text, a stored stretch, an upload, or a composition of them.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use reprise_encoders::text::{Overflow, TextError, Windows};
+use reprise_encoders::video::{self, Probe, VideoError};
+use reprise_encoders::{Clip, EncodeError, Frame, Input, Permit, Source};
+use reprise_index::UnitVector;
+
+use super::{Fusion, FusionMode, Origin, Query, QueryInfo, Request, SearchError, Weights};
+use crate::app::App;
+use crate::catalog::Video;
+use crate::config::QueryKind;
+use crate::spaces::LoadedSpace;
+
+/// A query as a vector.
+pub struct Encoded {
+    /// Its direction.
+    pub vector: UnitVector,
+    /// Length of the raw vector.
+    pub norm: f32,
+    /// One per text window, in order; empty for a clip.
+    pub windows: Vec<(usize, usize, UnitVector)>,
+    /// The stored stretch that the query is, if it is one.
+    pub origin: Option<Origin>,
+    /// What it was made of.
+    pub info: QueryInfo,
+    /// Time spent reading pictures.
+    pub decode_ms: f64,
+    /// Time spent in the pool.
+    pub encode_ms: f64,
+}
+
+/// The video side of a query before it is encoded.
+struct Footage {
+    source: Source,
+    frames: usize,
+    origin: Option<Origin>,
+    decode_ms: f64,
+}
+
+/// Encodes a search request.
+pub(super) async fn query(
+    app: &App,
+    request: &Request,
+    space: &LoadedSpace,
+    permit: Permit,
+) -> Result<Encoded, SearchError> {
+    match (&request.query, &request.modification) {
+        (Query::Text(text), _) => embed_text(app, space, permit, text, request.overflow, "/query/text").await,
+        (clip, None) => embed_clip(app, space, permit, clip).await,
+        (clip, Some(modification)) => composed(app, space, permit, clip, modification, request.fusion).await,
+    }
+}
+
+/// Encodes a text: each window of norm 1, their mean, norm 1 again.
+///
+/// # Errors
+/// A text over the limits, with `pointer` saying where it stood.
+pub async fn embed_text(
+    app: &App,
+    space: &LoadedSpace,
+    permit: Permit,
+    text: &str,
+    overflow: Overflow,
+    pointer: &str,
+) -> Result<Encoded, SearchError> {
+    let windows = tokenizer(space)?
+        .windows(text, overflow, app.config.max_windows)
+        .map_err(|error| too_long(pointer, &error))?;
+    let inputs = windows.windows.iter().map(|window| Input::Text(window.tokens.clone())).collect();
+    let started = Instant::now();
+    let raw = space.pool.encode(permit, inputs).await?;
+    let units = raw.iter().map(|raw| unit(raw)).collect::<Result<Vec<_>, _>>()?;
+    let (vector, norm) = match &units[..] {
+        [(only, norm)] => (only.clone(), *norm),
+        several => unit(&mean(several.iter().map(|(vector, _)| vector.values())))?,
+    };
+    let placed = windows.windows.iter().zip(units);
+    Ok(Encoded {
+        vector,
+        norm,
+        windows: placed.map(|(window, (unit, _))| (window.start_token, window.end_token, unit)).collect(),
+        origin: None,
+        info: text_info(QueryKind::Text, &windows),
+        decode_ms: 0.0,
+        encode_ms: started.elapsed().as_secs_f64() * 1000.0,
+    })
+}
+
+/// Encodes a stored stretch or an upload. A stored span needs neither decoder nor encoder.
+///
+/// # Errors
+/// No such video, a stretch without frames, a file that can't be decoded.
+pub async fn embed_clip(
+    app: &App,
+    space: &LoadedSpace,
+    permit: Permit,
+    clip: &Query,
+) -> Result<Encoded, SearchError> {
+    let footage = footage(app, space, clip).await?;
+    let started = Instant::now();
+    let raw = match footage.source {
+        Source::Raw(raw) => raw,
+        Source::Frames(clip) => one(space.pool.encode(permit, vec![Input::Frames(clip)]).await?)?,
+    };
+    let (vector, norm) = unit(&raw)?;
+    Ok(Encoded {
+        vector,
+        norm,
+        windows: Vec::new(),
+        origin: footage.origin,
+        info: clip_info(QueryKind::Clip, footage.frames),
+        decode_ms: footage.decode_ms,
+        encode_ms: started.elapsed().as_secs_f64() * 1000.0,
+    })
+}
+
+async fn composed(
+    app: &App,
+    space: &LoadedSpace,
+    permit: Permit,
+    clip: &Query,
+    modification: &str,
+    fusion: Fusion,
+) -> Result<Encoded, SearchError> {
+    let read = tokenizer(space)?
+        .modification(modification)
+        .map_err(|error| too_long("/query/modification", &error))?;
+    let footage = footage(app, space, clip).await?;
+    let head = fusion.mode.unwrap_or(if space.space.can.composed {
+        FusionMode::Combiner
+    } else {
+        FusionMode::Average
+    });
+    let started = Instant::now();
+    let raw = match head {
+        FusionMode::Combiner => combine(space, permit, footage.source, &read).await?,
+        FusionMode::Average => average(space, permit, footage.source, &read, fusion.alpha).await?,
+    };
+    let (vector, norm) = unit(&raw)?;
+    let text = text_info(QueryKind::Composed, &read);
+    Ok(Encoded {
+        vector,
+        norm,
+        windows: Vec::new(),
+        origin: footage.origin,
+        info: QueryInfo { frames: footage.frames, fusion: Some(head), ..text },
+        decode_ms: footage.decode_ms,
+        encode_ms: started.elapsed().as_secs_f64() * 1000.0,
+    })
+}
+
+async fn combine(
+    space: &LoadedSpace,
+    permit: Permit,
+    query: Source,
+    modification: &Windows,
+) -> Result<Vec<f32>, SearchError> {
+    let modification = modification.windows[0].tokens.clone();
+    one(space.pool.encode(permit, vec![Input::Composed { query, modification }]).await?)
+}
+
+async fn average(
+    space: &LoadedSpace,
+    permit: Permit,
+    query: Source,
+    modification: &Windows,
+    alpha: f32,
+) -> Result<Vec<f32>, SearchError> {
+    let mut inputs = vec![Input::Text(modification.windows[0].tokens.clone())];
+    let stored = match query {
+        Source::Raw(raw) => Some(raw),
+        Source::Frames(clip) => {
+            inputs.push(Input::Frames(clip));
+            None
+        }
+    };
+    let mut raw = space.pool.encode(permit, inputs).await?;
+    let video = match stored {
+        Some(raw) => raw,
+        None => raw.pop().ok_or_else(|| SearchError::Internal("the encoder gave no vector".to_owned()))?,
+    };
+    let (text, _) = unit(&one(raw)?)?;
+    let (video, _) = unit(&video)?;
+    let mixed = video.values().iter().zip(text.values());
+    Ok(mixed.map(|(video, text)| alpha * video + (1.0 - alpha) * text).collect())
+}
+
+/// Finds the pictures of a query clip, or the stored vector that makes them unnecessary.
+async fn footage(app: &App, space: &LoadedSpace, clip: &Query) -> Result<Footage, SearchError> {
+    match clip {
+        Query::Text(_) => Err(SearchError::Internal("a text has no pictures".to_owned())),
+        Query::Clip(id) => {
+            let span = app.catalog.span(*id).await?.ok_or(SearchError::NotFound { what: "clip", id: *id })?;
+            let origin = Origin { video: span.video, start_ms: span.start_ms, end_ms: span.end_ms };
+            stored(app, space, origin).await
+        }
+        Query::Range { video, start_ms, end_ms } => {
+            stored(app, space, Origin { video: *video, start_ms: *start_ms, end_ms: *end_ms }).await
+        }
+        Query::Upload { path, content_hash, start_ms, end_ms } => {
+            uploaded(app, space, path.clone(), content_hash, *start_ms, *end_ms).await
+        }
+    }
+}
+
+async fn stored(app: &App, space: &LoadedSpace, origin: Origin) -> Result<Footage, SearchError> {
+    let video = app.catalog.video(origin.video).await?;
+    let video = video.ok_or(SearchError::NotFound { what: "video", id: origin.video })?;
+    let span = app.catalog.span_at(video.id, origin.start_ms, origin.end_ms, space.key).await?;
+    if let Some(span) = span {
+        if let Some(raw) = app.catalog.raw_vector(span.key, space.key).await? {
+            return Ok(Footage { source: Source::Raw(raw), frames: 0, origin: Some(origin), decode_ms: 0.0 });
+        }
+    }
+    let file = app.media.path_of(&video.file);
+    let range = origin.start_ms..origin.end_ms;
+    let in_order = video.facts.as_ref().is_some_and(|facts| !facts.seek_is_safe);
+    let (frames, decode_ms) = decode(app, space, file, known_probe(&video), range, in_order).await?;
+    Ok(Footage {
+        frames: frames.len(),
+        source: Source::Frames(Clip { frames }),
+        origin: Some(origin),
+        decode_ms,
+    })
+}
+
+async fn uploaded(
+    app: &App,
+    space: &LoadedSpace,
+    path: PathBuf,
+    content_hash: &str,
+    start_ms: Option<i64>,
+    end_ms: Option<i64>,
+) -> Result<Footage, SearchError> {
+    let twin = app.catalog.video_by_hash(content_hash).await?;
+    // Nothing is known of an upload's index yet: only decoding in order is sure to give its own pictures.
+    let range = start_ms.unwrap_or(0)..end_ms.unwrap_or(i64::MAX);
+    let (frames, decode_ms) = decode(app, space, path, None, range.clone(), true).await?;
+    let end_of = |video: &Video| video.facts.as_ref().map_or(i64::MAX, |facts| facts.duration_ms);
+    let origin = twin.map(|video| Origin {
+        video: video.id,
+        start_ms: range.start,
+        end_ms: range.end.min(end_of(&video)),
+    });
+    Ok(Footage { frames: frames.len(), source: Source::Frames(Clip { frames }), origin, decode_ms })
+}
+
+fn known_probe(video: &Video) -> Option<Probe> {
+    let facts = video.facts.as_ref()?;
+    serde_json::from_value(facts.probe.clone()).ok()
+}
+
+async fn decode(
+    app: &App,
+    space: &LoadedSpace,
+    path: PathBuf,
+    probe: Option<Probe>,
+    range: std::ops::Range<i64>,
+    in_order: bool,
+) -> Result<(Vec<Frame>, f64), SearchError> {
+    let closed = |_| SearchError::Encode(EncodeError::Closed);
+    let place = std::sync::Arc::clone(&app.query_decodes).acquire_owned().await.map_err(closed)?;
+    let (sampler, size, limits) = (space.space.sampler, space.space.frame_size, app.config.decode_limits());
+    let started = Instant::now();
+    let work = move || -> Result<Vec<Frame>, VideoError> {
+        // Held by the work, not by the request: a client that hangs up does not make room for a second decode.
+        let _place = place;
+        let probe = match probe {
+            Some(probe) => probe,
+            None => video::probe(&path, &limits)?,
+        };
+        video::frames_of_span(&path, &probe, range, &sampler, size, in_order, &limits)
+    };
+    let decoded = tokio::task::spawn_blocking(work).await;
+    let frames = decoded.map_err(|panic| SearchError::Internal(panic.to_string()))??;
+    Ok((frames, started.elapsed().as_secs_f64() * 1000.0))
+}
+
+fn tokenizer(space: &LoadedSpace) -> Result<&reprise_encoders::text::Tokenizer, SearchError> {
+    let none = || SearchError::SpaceCannot(format!("space {} takes no text", space.space.name));
+    space.tokenizer.as_deref().ok_or_else(none)
+}
+
+fn too_long(pointer: &str, error: &TextError) -> SearchError {
+    SearchError::invalid(pointer, error.to_string())
+}
+
+fn unit(raw: &[f32]) -> Result<(UnitVector, f32), SearchError> {
+    let failed = || EncodeError::Failed("the query's vector is zero or not finite".to_owned());
+    Ok(UnitVector::from_raw(raw).ok_or_else(failed)?)
+}
+
+fn one(raw: Vec<Vec<f32>>) -> Result<Vec<f32>, SearchError> {
+    let none = || SearchError::Internal("the encoder gave no vector".to_owned());
+    raw.into_iter().next().ok_or_else(none)
+}
+
+fn mean<'a>(vectors: impl Iterator<Item = &'a [f32]>) -> Vec<f32> {
+    let mut sum: Vec<f32> = Vec::new();
+    let mut count = 0.0;
+    for vector in vectors {
+        sum.resize(vector.len(), 0.0);
+        sum.iter_mut().zip(vector).for_each(|(sum, value)| *sum += value);
+        count += 1.0;
+    }
+    sum.iter_mut().for_each(|value| *value /= count);
+    sum
+}
+
+fn text_info(kind: QueryKind, windows: &Windows) -> QueryInfo {
+    QueryInfo {
+        kind,
+        tokens_total: windows.tokens_total,
+        tokens_used: windows.tokens_used,
+        windows: windows.windows.len(),
+        truncated: windows.truncated,
+        frames: 0,
+        fusion: None,
+        weights: Weights { visual: 1.0 },
+    }
+}
+
+fn clip_info(kind: QueryKind, frames: usize) -> QueryInfo {
+    QueryInfo {
+        kind,
+        tokens_total: 0,
+        tokens_used: 0,
+        windows: 0,
+        truncated: false,
+        frames,
+        fusion: None,
+        weights: Weights { visual: 1.0 },
+    }
+}

@@ -1,0 +1,190 @@
+//! One query, inputs to ranked matches. Knows no axum.
+//!
+//! [`run`] resolves the space, [`encode`] makes the query vector, [`rank`] turns index hits into matches,
+//! groups and pages; [`cursor`] carries all of it to the next page.
+
+mod cursor;
+mod encode;
+mod rank;
+mod types;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use reprise_encoders::{EncodeError, Permit};
+
+use crate::app::App;
+use crate::config::QueryKind;
+use crate::spaces::LoadedSpace;
+
+pub use cursor::Cursor;
+pub use encode::{Encoded, embed_clip, embed_text};
+pub use types::*;
+
+/// How long a search waits for changes that were committed before it came.
+/// Most hits or groups per page.
+pub const MAX_LIMIT: usize = 1000;
+/// How long a search waits for changes that were committed before it came.
+const CATCH_UP: Duration = Duration::from_secs(2);
+
+/// A search that has its space and its place in the pool, and may now read files and decode.
+pub struct Admitted {
+    space: Arc<LoadedSpace>,
+    permit: Permit,
+    kind: QueryKind,
+}
+
+/// Finds the space for a query and takes a place in its pool.
+///
+/// # Errors
+/// No such space, a space that can't do it, or a full pool.
+pub fn admit(app: &App, request: &Request) -> Result<Admitted, SearchError> {
+    let kind = request.kind();
+    let space = space_for(app, kind, request.space.as_deref())?;
+    if request.fusion.mode == Some(FusionMode::Combiner) && !space.space.can.composed {
+        return Err(SearchError::SpaceCannot(format!(
+            "space {} has no trained fusion head; use the mode `average`",
+            space.space.name
+        )));
+    }
+    let permit = space.pool.admit()?;
+    Ok(Admitted { space, permit, kind })
+}
+
+/// The space named, or the active one for `kind`.
+///
+/// # Errors
+/// No such space, or it can't answer this kind.
+pub fn space_for(app: &App, kind: QueryKind, named: Option<&str>) -> Result<Arc<LoadedSpace>, SearchError> {
+    let Some(name) = named else {
+        let active = app.spaces.active(kind).cloned();
+        return active.ok_or_else(|| {
+            SearchError::SpaceCannot(format!("no loaded model answers {} queries", kind.name()))
+        });
+    };
+    let space = app.spaces.named(name).ok_or_else(|| SearchError::NoSuchSpace(name.to_owned()))?;
+    if !space.can(kind) {
+        return Err(SearchError::SpaceCannot(format!(
+            "space {} can't answer {} queries",
+            space.space.name,
+            kind.name()
+        )));
+    }
+    Ok(Arc::clone(space))
+}
+
+/// Answers a query's first page.
+///
+/// # Errors
+/// See [`SearchError`]; nothing is changed by a search.
+pub async fn run(app: &App, request: Request, admitted: Admitted) -> Result<Outcome, SearchError> {
+    let started = Instant::now();
+    let Admitted { space, permit, kind } = admitted;
+    let encoded = encode::query(app, &request, &space, permit).await?;
+    let cursor = Cursor::first(app, &request, kind, &space, &encoded)?;
+    let mut outcome = page(app, &space, cursor, started).await?;
+    outcome.info = QueryInfo { kind, ..encoded.info };
+    outcome.timings.decode_ms = encoded.decode_ms;
+    outcome.timings.encode_ms = encoded.encode_ms;
+    outcome.timings.total_ms = millis(started);
+    record(&outcome.timings);
+    Ok(outcome)
+}
+
+/// Answers the page after the one that gave `cursor`.
+///
+/// # Errors
+/// [`SearchError::CursorGone`] if the index it belongs to is gone.
+pub async fn next(app: &App, cursor: Cursor) -> Result<Outcome, SearchError> {
+    let started = Instant::now();
+    let space = cursor.space(app)?;
+    let info = cursor.info();
+    let mut outcome = page(app, &space, cursor, started).await?;
+    outcome.info = info;
+    outcome.timings.total_ms = millis(started);
+    record(&outcome.timings);
+    Ok(outcome)
+}
+
+async fn page(
+    app: &App,
+    space: &Arc<LoadedSpace>,
+    cursor: Cursor,
+    started: Instant,
+) -> Result<Outcome, SearchError> {
+    let at_catalog = Instant::now();
+    app.gallery.catch_up_within(CATCH_UP).await?;
+    let keys = match &cursor.filter {
+        Some(filter) => Some(Arc::new(app.catalog.keys_matching(filter).await?)),
+        None => None,
+    };
+    let catalog_ms = millis(at_catalog);
+    let mut outcome = rank::page(app, space, cursor, keys).await?;
+    outcome.timings.catalog_ms += catalog_ms;
+    outcome.timings.total_ms = millis(started);
+    Ok(outcome)
+}
+
+fn millis(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1000.0
+}
+
+fn record(timings: &Timings) {
+    metrics::histogram!("reprise_search_seconds", "part" => "decode").record(timings.decode_ms / 1000.0);
+    metrics::histogram!("reprise_search_seconds", "part" => "encode").record(timings.encode_ms / 1000.0);
+    metrics::histogram!("reprise_search_seconds", "part" => "index").record(timings.search_ms / 1000.0);
+    metrics::histogram!("reprise_search_seconds", "part" => "catalog").record(timings.catalog_ms / 1000.0);
+    metrics::histogram!("reprise_search_seconds", "part" => "total").record(timings.total_ms / 1000.0);
+}
+
+/// Why a search has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum SearchError {
+    /// Something in the request is wrong; `pointer` says where.
+    #[error("{detail}")]
+    Invalid {
+        /// JSON pointer into the request.
+        pointer: String,
+        /// What is wrong.
+        detail: String,
+    },
+    /// No space has this id or name.
+    #[error("no loaded space is called `{0}`")]
+    NoSuchSpace(String),
+    /// The space can't answer this kind of query.
+    #[error("{0}")]
+    SpaceCannot(String),
+    /// The query names a video or clip that isn't there.
+    #[error("there is no {what} {id}")]
+    NotFound {
+        /// `video` or `clip`.
+        what: &'static str,
+        /// Its id.
+        id: uuid::Uuid,
+    },
+    /// The cursor's index generation or space is gone; the client should search anew.
+    #[error("the search that this cursor belongs to can't be continued; search again")]
+    CursorGone,
+    /// The file can't be decoded.
+    #[error(transparent)]
+    Video(#[from] reprise_encoders::video::VideoError),
+    /// The encoder refused or failed.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+    /// The catalog failed.
+    #[error(transparent)]
+    Catalog(#[from] crate::catalog::CatalogError),
+    /// The index failed.
+    #[error(transparent)]
+    Index(#[from] reprise_index::IndexError),
+    /// Something of ours broke.
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl SearchError {
+    /// An invalid part of the request.
+    pub fn invalid(pointer: &str, detail: impl Into<String>) -> SearchError {
+        SearchError::Invalid { pointer: pointer.to_owned(), detail: detail.into() }
+    }
+}

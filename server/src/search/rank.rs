@@ -1,0 +1,329 @@
+//! Index hits to one page of matches: joined with their rows, cut down by what is excluded, grouped, merged.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use reprise_index::{Filter as KeyFilter, Hit, Hits, Level, Mode, SpaceLevel};
+use roaring::RoaringBitmap;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::cursor::Last;
+use super::{Cursor, Group, IndexInfo, Levels, Match, Origin, Outcome, SearchError, Timings, millis};
+use crate::app::App;
+use crate::catalog::{Filter, SpanWithVideo};
+use crate::spaces::LoadedSpace;
+
+/// Hits fetched beyond those asked for, so that exclusions seldom need a second round.
+const SLACK: usize = 32;
+/// Neighbours are merged only if they score at least this share of the best.
+const MERGE_SHARE: f32 = 0.9;
+
+/// Matches from the best on, as far as they were fetched.
+struct Ranking<'a> {
+    app: &'a App,
+    at: SpaceLevel,
+    cursor: &'a Cursor,
+    keys: Option<Arc<RoaringBitmap>>,
+    rows: HashMap<u32, Option<SpanWithVideo>>,
+    fetched: Hits,
+    rounds: usize,
+    timings: Timings,
+}
+
+/// One page: the hits after `cursor`'s place.
+pub(super) async fn page(
+    app: &App,
+    space: &Arc<LoadedSpace>,
+    cursor: Cursor,
+    keys: Option<Arc<RoaringBitmap>>,
+) -> Result<Outcome, SearchError> {
+    let at = SpaceLevel { space: space.key, level: cursor.state.levels.of_results() };
+    let mut ranking = Ranking::new(app, at, &cursor, keys.clone());
+    let page = match cursor.state.per_group {
+        None => ranking.flat().await?,
+        Some(per_group) => ranking.grouped(per_group).await?,
+    };
+    let videos = match (cursor.state.levels, cursor.state.last) {
+        (Levels::Both, None) => Some(full_videos(app, space, &cursor, keys, &mut ranking.timings).await?),
+        _ => None,
+    };
+    let next_cursor = match (&page.last, page.exhausted) {
+        (Some(last), false) => Some(cursor.after(*last, page.seen).encode()?),
+        _ => None,
+    };
+    Ok(Outcome {
+        explain: cursor.state.explain.then(|| ranking.explain()),
+        index: IndexInfo {
+            space: space.space.name.clone(),
+            generation: cursor.state.generation,
+            exact: ranking.fetched.exact,
+            live: app.gallery.index().live(at),
+        },
+        results: page.results,
+        groups: page.groups,
+        videos,
+        next_cursor,
+        exhausted: page.exhausted,
+        info: cursor.info(),
+        timings: ranking.timings,
+    })
+}
+
+/// The full videos beside a first page of clips.
+async fn full_videos(
+    app: &App,
+    space: &LoadedSpace,
+    cursor: &Cursor,
+    keys: Option<Arc<RoaringBitmap>>,
+    timings: &mut Timings,
+) -> Result<Vec<Match>, SearchError> {
+    let at = SpaceLevel { space: space.key, level: Level::Video };
+    let mut ranking = Ranking::new(app, at, cursor, keys);
+    let page = ranking.flat().await?;
+    timings.search_ms += ranking.timings.search_ms;
+    timings.catalog_ms += ranking.timings.catalog_ms;
+    Ok(page.results)
+}
+
+struct Page {
+    results: Vec<Match>,
+    groups: Option<Vec<Group>>,
+    exhausted: bool,
+    last: Option<Last>,
+    seen: usize,
+}
+
+impl<'a> Ranking<'a> {
+    fn new(app: &'a App, at: SpaceLevel, cursor: &'a Cursor, keys: Option<Arc<RoaringBitmap>>) -> Self {
+        let fetched = Hits { hits: Vec::new(), matching: u64::MAX, exact: false, unreadable: Vec::new() };
+        Ranking {
+            app,
+            at,
+            cursor,
+            keys,
+            rows: HashMap::new(),
+            fetched,
+            rounds: 0,
+            timings: Timings::default(),
+        }
+    }
+
+    async fn flat(&mut self) -> Result<Page, SearchError> {
+        let limit = self.cursor.state.limit;
+        let mut wanted = self.cursor.state.seen + limit + SLACK;
+        loop {
+            self.fetch(wanted).await?;
+            let mut matches = self.matches();
+            matches.retain(|found| self.is_ahead(found));
+            if matches.len() > limit || self.is_all() {
+                let exhausted = matches.len() <= limit;
+                matches.truncate(limit);
+                let last = matches.last().map(place);
+                let seen = self.cursor.state.seen + matches.len();
+                number(&mut matches, self.cursor.state.seen);
+                let results = if self.cursor.state.merge_adjacent { self.merge(matches) } else { matches };
+                return Ok(Page { results, groups: None, exhausted, last, seen });
+            }
+            wanted *= 2;
+        }
+    }
+
+    async fn grouped(&mut self, per_group: usize) -> Result<Page, SearchError> {
+        let limit = self.cursor.state.limit;
+        let mut wanted = (self.cursor.state.seen + limit) * per_group + SLACK;
+        loop {
+            self.fetch(wanted).await?;
+            let mut groups = group(self.matches());
+            groups.retain(|group| group.matches.first().is_some_and(|best| self.is_ahead(best)));
+            if groups.len() > limit || self.is_all() {
+                let exhausted = groups.len() <= limit;
+                groups.truncate(limit);
+                self.fill(&mut groups, per_group).await?;
+                let last = groups.last().and_then(|group| group.matches.first()).map(place);
+                let seen = self.cursor.state.seen + groups.len();
+                for group in &mut groups {
+                    number(&mut group.matches, 0);
+                    if self.cursor.state.merge_adjacent {
+                        group.matches = self.merge(std::mem::take(&mut group.matches));
+                    }
+                }
+                return Ok(Page { results: Vec::new(), groups: Some(groups), exhausted, last, seen });
+            }
+            wanted *= 2;
+        }
+    }
+
+    /// Fetches the best `wanted` hits and the rows of those not seen yet.
+    async fn fetch(&mut self, wanted: usize) -> Result<(), SearchError> {
+        self.fetched = self.search(wanted, self.keys.clone()).await?;
+        self.rounds += 1;
+        let keys: Vec<u32> = self.fetched.hits.iter().map(|hit| hit.key).collect();
+        self.fetch_rows(&keys).await
+    }
+
+    async fn search(&mut self, wanted: usize, only: Option<Arc<RoaringBitmap>>) -> Result<Hits, SearchError> {
+        let started = Instant::now();
+        let (index, at, query) = (Arc::clone(self.app.gallery.index()), self.at, self.cursor.vector.clone());
+        let mode = if self.cursor.state.exact { Mode::Exact } else { Mode::Auto };
+        let searched =
+            tokio::task::spawn_blocking(move || index.search(at, &query, wanted, &KeyFilter { only }, mode));
+        let hits = searched.await.map_err(|panic| SearchError::Internal(panic.to_string()))??;
+        self.timings.search_ms += millis(started);
+        Ok(hits)
+    }
+
+    async fn fetch_rows(&mut self, keys: &[u32]) -> Result<(), SearchError> {
+        let started = Instant::now();
+        let missing: Vec<u32> = keys.iter().filter(|key| !self.rows.contains_key(key)).copied().collect();
+        // A key that stays `None` was deleted since the index heard of it.
+        self.rows.extend(missing.iter().map(|key| (*key, None)));
+        for row in self.app.catalog.spans_by_key(&missing).await? {
+            self.rows.insert(row.span.key, Some(row));
+        }
+        self.timings.catalog_ms += millis(started);
+        Ok(())
+    }
+
+    /// Whether the index has nothing beyond what was fetched.
+    fn is_all(&self) -> bool {
+        self.fetched.matching <= self.fetched.hits.len() as u64
+    }
+
+    fn matches(&self) -> Vec<Match> {
+        self.fetched.hits.iter().filter_map(|hit| self.to_match(hit)).collect()
+    }
+
+    fn to_match(&self, hit: &Hit) -> Option<Match> {
+        let span = self.rows.get(&hit.key)?.clone()?;
+        let found = Match { rank: 0, score: hit.score, span, merged: Vec::new() };
+        (!self.is_excluded(&found)).then_some(found)
+    }
+
+    fn is_excluded(&self, found: &Match) -> bool {
+        let Some(origin) = self.cursor.state.origin else { return false };
+        let exclude = self.cursor.state.exclude;
+        let same_video = found.span.span.video == origin.video;
+        let itself = same_video && (self.at.level == Level::Video || overlaps(&origin, found));
+        (exclude.same_video && same_video) || (exclude.itself && itself)
+    }
+
+    /// Whether a match comes after the pages before.
+    fn is_ahead(&self, found: &Match) -> bool {
+        self.cursor.state.last.is_none_or(|last| {
+            let last_score = f32::from_bits(last.score_bits);
+            found.score < last_score || (found.score == last_score && last.key < found.span.span.key)
+        })
+    }
+
+    /// Completes groups with the best hits of their videos, wherever they rank.
+    async fn fill(&mut self, groups: &mut [Group], per_group: usize) -> Result<(), SearchError> {
+        let lacking: Vec<Uuid> =
+            groups.iter().filter(|group| group.matches.len() < per_group).map(|group| group.video).collect();
+        if !lacking.is_empty() && !self.is_all() {
+            let filter = Filter::parse(&json!({"field": "video_id", "in": lacking}))
+                .map_err(|error| SearchError::Internal(error.to_string()))?;
+            let mut keys = self.app.catalog.keys_matching(&filter).await?;
+            if let Some(only) = &self.keys {
+                keys &= &**only;
+            }
+            let hits = self.search(keys.len() as usize, Some(Arc::new(keys))).await?;
+            self.fetch_rows(&hits.hits.iter().map(|hit| hit.key).collect::<Vec<_>>()).await?;
+            let matches: Vec<Match> = hits.hits.iter().filter_map(|hit| self.to_match(hit)).collect();
+            for full in group(matches) {
+                if let Some(group) = groups.iter_mut().find(|group| group.video == full.video) {
+                    if group.matches.len() < full.matches.len() {
+                        group.matches = full.matches;
+                    }
+                }
+            }
+        }
+        groups.iter_mut().for_each(|group| group.matches.truncate(per_group));
+        Ok(())
+    }
+
+    /// Joins neighbours that both score near the best of the list, never past the longest clip.
+    fn merge(&self, matches: Vec<Match>) -> Vec<Match> {
+        let max_clip_ms = self.app.config.max_clip_ms();
+        let Some(best) = matches.first().map(|best| best.score) else { return matches };
+        let mut merged: Vec<Match> = Vec::new();
+        for found in matches {
+            let good = MERGE_SHARE * best <= found.score && best > 0.0;
+            let neighbour = merged.iter_mut().find(|it| {
+                good && MERGE_SHARE * best <= it.score
+                    && touches(it, &found)
+                    && joined_ms(it, &found) <= max_clip_ms
+            });
+            match neighbour {
+                Some(neighbour) => join(neighbour, found),
+                None => merged.push(found),
+            }
+        }
+        merged
+    }
+
+    fn explain(&self) -> serde_json::Value {
+        json!({
+            "matching": self.fetched.matching,
+            "fetched": self.fetched.hits.len(),
+            "rounds": self.rounds,
+            "filtered": self.keys.is_some(),
+            "exact": self.fetched.exact,
+            "gone": self.rows.values().filter(|row| row.is_none()).count(),
+        })
+    }
+}
+
+fn place(found: &Match) -> Last {
+    Last { score_bits: found.score.to_bits(), key: found.span.span.key, video: found.span.span.video }
+}
+
+fn number(matches: &mut [Match], before: usize) {
+    for (index, found) in matches.iter_mut().enumerate() {
+        found.rank = before + index + 1;
+    }
+}
+
+/// Groups in order of their best match; members in order of score.
+fn group(matches: Vec<Match>) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut places: HashMap<Uuid, usize> = HashMap::new();
+    for found in matches {
+        let video = found.span.span.video;
+        let place = *places.entry(video).or_insert_with(|| {
+            groups.push(Group { video, score: found.score, matches: Vec::new() });
+            groups.len() - 1
+        });
+        groups[place].matches.push(found);
+    }
+    groups
+}
+
+/// Whether the two share more than half of the shorter one.
+fn overlaps(origin: &Origin, found: &Match) -> bool {
+    let span = &found.span.span;
+    let shared = origin.end_ms.min(span.end_ms) - origin.start_ms.max(span.start_ms);
+    let shorter = (origin.end_ms - origin.start_ms).min(span.end_ms - span.start_ms);
+    shorter < 2 * shared
+}
+
+fn touches(one: &Match, other: &Match) -> bool {
+    let (one, other) = (&one.span.span, &other.span.span);
+    one.video == other.video && (one.end_ms == other.start_ms || other.end_ms == one.start_ms)
+}
+
+fn joined_ms(one: &Match, other: &Match) -> i64 {
+    let (one, other) = (&one.span.span, &other.span.span);
+    one.end_ms.max(other.end_ms) - one.start_ms.min(other.start_ms)
+}
+
+fn join(one: &mut Match, other: Match) {
+    if one.merged.is_empty() {
+        one.merged.push(one.clone());
+    }
+    let span = &mut one.span.span;
+    span.start_ms = span.start_ms.min(other.span.span.start_ms);
+    span.end_ms = span.end_ms.max(other.span.span.end_ms);
+    one.merged.push(other);
+}

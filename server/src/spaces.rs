@@ -1,0 +1,211 @@
+//! The embedding spaces that this server has loaded, and which one answers which kind of query.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use reprise_encoders::text::Tokenizer;
+use reprise_encoders::{EncodeError, LoadError, Loaded, Pool, Space, batch, pool};
+
+use crate::catalog::{Catalog, CatalogError, NewSpace};
+use crate::config::{Config, ModelChoice, QueryKind};
+
+/// One loaded space: its description, its tokenizer and the pool that encodes into it.
+pub struct LoadedSpace {
+    /// Dense number in catalog and index.
+    pub key: u32,
+    /// What the space is.
+    pub space: Space,
+    /// How it reads text.
+    pub tokenizer: Option<Arc<Tokenizer>>,
+    /// Its workers.
+    pub pool: Pool,
+}
+
+impl LoadedSpace {
+    /// Whether the space can answer this kind of query: composed by its own head or by averaging.
+    pub fn can(&self, kind: QueryKind) -> bool {
+        can(&self.space, kind)
+    }
+}
+
+fn can(space: &Space, kind: QueryKind) -> bool {
+    match kind {
+        QueryKind::Text => space.can.text,
+        QueryKind::Clip => space.can.frames,
+        QueryKind::Composed => space.can.composed || (space.can.text && space.can.frames),
+        QueryKind::Spoken => false,
+    }
+}
+
+/// All loaded spaces.
+pub struct Spaces {
+    loaded: Vec<Arc<LoadedSpace>>,
+    active: BTreeMap<QueryKind, usize>,
+}
+
+/// Why the spaces could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum SpacesError {
+    /// A model did not load.
+    #[error("model {model}: {error}")]
+    Load {
+        /// As the user named it.
+        model: String,
+        /// Why.
+        error: LoadError,
+    },
+    /// A model was named for a kind of query that it can't answer.
+    #[error("model {model} can't answer {kind} queries; name another model for them")]
+    Cannot {
+        /// As the user named it.
+        model: String,
+        /// The kind.
+        kind: &'static str,
+    },
+    /// Two models were named for one kind.
+    #[error("two models are named for {0} queries; name one")]
+    Twice(&'static str),
+    /// The first forward pass failed.
+    #[error("model {model} does not run: {error}")]
+    WarmUp {
+        /// As the user named it.
+        model: String,
+        /// Why.
+        error: EncodeError,
+    },
+    /// Loading panicked; ours.
+    #[error("model {model}: loading panicked: {panic}")]
+    Panicked {
+        /// As the user named it.
+        model: String,
+        /// What it said.
+        panic: String,
+    },
+    /// The catalog failed.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+}
+
+impl Spaces {
+    /// Loads every model of `config` and registers its space.
+    ///
+    /// # Errors
+    /// A model that doesn't load or run, or kinds that don't fit, end the start: a wrong name must not
+    /// wait for the first search.
+    pub async fn load(config: &Config, catalog: &dyn Catalog) -> Result<Spaces, SpacesError> {
+        let mut spaces: Vec<Arc<LoadedSpace>> = Vec::new();
+        for choice in &config.models {
+            let loaded = load_model(choice, config.replicas()).await?;
+            if let Some(known) = spaces.iter().find(|known| known.space.id == loaded.space.id) {
+                tracing::warn!(space = known.space.name, "the model is named twice; it is loaded once");
+                continue;
+            }
+            spaces.push(Arc::new(start(loaded, config, catalog).await?));
+        }
+        let described: Vec<&Space> = spaces.iter().map(|it| &it.space).collect();
+        let active = activate(&config.models, &described)?;
+        Ok(Spaces { loaded: spaces, active })
+    }
+
+    /// The space that answers `kind`, if any can.
+    pub fn active(&self, kind: QueryKind) -> Option<&Arc<LoadedSpace>> {
+        self.active.get(&kind).map(|index| &self.loaded[*index])
+    }
+
+    /// A loaded space by id or readable name.
+    pub fn named(&self, name: &str) -> Option<&Arc<LoadedSpace>> {
+        self.loaded.iter().find(|it| it.space.id == name || it.space.name == name)
+    }
+
+    /// All loaded spaces, in the order of the flags.
+    pub fn all(&self) -> &[Arc<LoadedSpace>] {
+        &self.loaded
+    }
+
+    /// The kinds of query that `space` is active for.
+    pub fn active_for(&self, space: &LoadedSpace) -> Vec<QueryKind> {
+        let is_it = |kind: &QueryKind| self.active(*kind).is_some_and(|active| active.key == space.key);
+        QueryKind::ALL.into_iter().filter(is_it).collect()
+    }
+
+    /// Finishes all queues and joins all workers. Blocks.
+    pub fn close(&self) {
+        self.loaded.iter().for_each(|it| it.pool.close());
+    }
+
+    /// Whether every pool still has a worker.
+    pub fn alive(&self) -> bool {
+        self.loaded.iter().all(|it| it.pool.alive())
+    }
+}
+
+/// A kind not named goes to the first model that can do it.
+fn activate(choices: &[ModelChoice], spaces: &[&Space]) -> Result<BTreeMap<QueryKind, usize>, SpacesError> {
+    let mut active = BTreeMap::new();
+    for choice in choices {
+        let name = choice.model.to_string();
+        let Some(index) = spaces.iter().position(|space| space.model == name) else { continue };
+        for kind in &choice.kinds {
+            if !can(spaces[index], *kind) {
+                return Err(SpacesError::Cannot { model: name, kind: kind.name() });
+            }
+            if active.insert(*kind, index).is_some_and(|before| before != index) {
+                return Err(SpacesError::Twice(kind.name()));
+            }
+        }
+    }
+    for kind in QueryKind::ALL {
+        if let Some(index) = spaces.iter().position(|space| can(space, kind)) {
+            active.entry(kind).or_insert(index);
+        }
+    }
+    Ok(active)
+}
+
+async fn load_model(choice: &ModelChoice, replicas: usize) -> Result<Loaded, SpacesError> {
+    let model = choice.model.clone();
+    let name = model.to_string();
+    let failed = {
+        let model = name.clone();
+        move |error: LoadError| SpacesError::Load { model, error }
+    };
+    let warm = move || {
+        let mut loaded = reprise_encoders::load(&model, replicas).map_err(failed)?;
+        let model = model.to_string();
+        loaded.warm_up().map_err(|error| SpacesError::WarmUp { model, error })?;
+        Ok(loaded)
+    };
+    let loaded = tokio::task::spawn_blocking(warm).await;
+    loaded.map_err(|panic| SpacesError::Panicked { model: name, panic: panic.to_string() })?
+}
+
+async fn start(loaded: Loaded, config: &Config, catalog: &dyn Catalog) -> Result<LoadedSpace, SpacesError> {
+    let Loaded { space, tokenizer, encoders } = loaded;
+    let row = catalog
+        .register_space(&NewSpace {
+            id: space.id.clone(),
+            name: space.name.clone(),
+            model: space.model.clone(),
+            dim: space.dim,
+        })
+        .await?;
+    let settings = pool::Settings {
+        limits: batch::Limits { inputs: 32, cost: 8192 },
+        requests: config.max_requests,
+        ..pool::Settings::default()
+    };
+    let pool = Pool::start(encoders, settings);
+    let name = space.name.clone();
+    pool.observe(move |batch| measure(&name, batch));
+    tracing::info!(space = space.name, dim = space.dim, "model ready");
+    Ok(LoadedSpace { key: row.key, space, tokenizer, pool })
+}
+
+fn measure(space: &str, batch: &pool::BatchReport) {
+    for waited in &batch.waited {
+        metrics::histogram!("reprise_queue_seconds", "space" => space.to_owned())
+            .record(waited.as_secs_f64());
+    }
+    metrics::histogram!("reprise_encode_seconds", "space" => space.to_owned())
+        .record(batch.encoding.as_secs_f64());
+}

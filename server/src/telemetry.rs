@@ -1,0 +1,47 @@
+//! Logs and metrics: the tracing subscriber, the Prometheus recorder, and the names of what is measured.
+
+use std::sync::OnceLock;
+
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use tracing_subscriber::EnvFilter;
+
+/// Seconds; from a fast index search to a long decode.
+const SECONDS: [f64; 15] =
+    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0];
+/// Seconds of a job.
+const JOB_SECONDS: [f64; 9] = [0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0];
+
+/// Sends logs to stderr; `RUST_LOG` picks them, `info` if it is not set.
+pub fn start_logs() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,sqlx=warn"));
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // Only a second start in one process fails, and then the first one serves.
+    let _ = subscriber.try_init();
+}
+
+/// The recorder of this process; installed at the first call, `None` if another one was there before.
+pub fn metrics() -> Option<&'static PrometheusHandle> {
+    static HANDLE: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
+    HANDLE.get_or_init(|| install().map_err(|error| tracing::error!(%error, "no metrics")).ok()).as_ref()
+}
+
+fn install() -> Result<PrometheusHandle, BuildError> {
+    let handle = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Full("reprise_job_seconds".to_owned()), &JOB_SECONDS)?
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
+        .install_recorder()?;
+    metrics::describe_counter!("reprise_requests_total", "answered requests by route and status");
+    metrics::describe_histogram!("reprise_request_seconds", "time to answer by route");
+    metrics::describe_histogram!(
+        "reprise_search_seconds",
+        "parts of a search: decode, encode, index, catalog, total"
+    );
+    metrics::describe_histogram!("reprise_queue_seconds", "time that inputs wait for a batch, by space");
+    metrics::describe_histogram!("reprise_encode_seconds", "time of one batch, by space");
+    metrics::describe_counter!("reprise_jobs_total", "ended jobs by outcome");
+    metrics::describe_histogram!("reprise_job_seconds", "time that a job took");
+    metrics::describe_gauge!("reprise_pool_waiting", "inputs waiting by space and lane");
+    metrics::describe_gauge!("reprise_index_live", "searchable vectors by space and level");
+    metrics::describe_gauge!("reprise_index_seq", "newest change that the index holds");
+    Ok(handle)
+}
