@@ -1,0 +1,19 @@
+//! reprise-encoders: pixels and words to vectors.
+//!
+//! Decodes video, cuts it into clips, samples frames, and turns frames and texts into vectors of an
+//! embedding space. Knows no HTTP (but for the model hub, in [`load`]), no SQL and no index.
+#![warn(missing_docs)]
+
+pub mod batch;
+pub mod encoder;
+pub mod load;
+pub mod models;
+pub mod pool;
+pub mod preprocess;
+pub mod text;
+pub mod video;
+mod weights;
+
+pub use encoder::{Abilities, Clip, EncodeError, Encoder, Frame, FrameSize, Input, Source, Space};
+pub use load::{LoadError, LoadOptions, Loaded, ModelName, device_name, load, load_with};
+pub use pool::{Permit, Pool};

@@ -1,0 +1,402 @@
+//! A model folder or hub id to encoders; picks the device.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::{Arc, OnceLock};
+
+use candle_core::Device;
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use crate::models::clip::{self, ClipEncoder};
+use crate::models::{Family, tiny};
+use crate::preprocess::Preprocessing;
+use crate::text::{Overflow, Tokenizer, TokenizerError};
+use crate::video::sample::Sampler;
+use crate::weights::Weights;
+use crate::{Abilities, Clip, EncodeError, Encoder, Frame, FrameSize, Input, Space};
+
+mod folder;
+mod hub;
+
+/// Which model: `builtin:tiny`, a folder, or a hub id `org/name[@revision]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelName(Kind);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    Tiny,
+    Folder(PathBuf),
+    Hub { repository: String, revision: Option<String> },
+}
+
+/// A model ready to start in a pool.
+pub struct Loaded {
+    /// The space of its vectors.
+    pub space: Space,
+    /// How it reads text; `None` if it takes no text.
+    pub tokenizer: Option<Arc<Tokenizer>>,
+    /// One encoder a replica, all of this space.
+    pub encoders: Vec<Box<dyn Encoder>>,
+}
+
+/// How and from where a model is loaded.
+#[derive(Debug, Clone)]
+pub struct LoadOptions {
+    /// Encoders to make; they share the weights. 0 counts as 1.
+    pub replicas: usize,
+    /// The hub's address; `None`: `HF_ENDPOINT`, or the public hub.
+    pub endpoint: Option<String>,
+    /// Where downloads are kept; `None`: under `HF_HOME`, or the user's cache folder.
+    pub cache: Option<PathBuf>,
+    /// The hub's access token; `None`: `HF_TOKEN`, or the token that the hub's own client stored.
+    pub token: Option<String>,
+}
+
+impl Default for LoadOptions {
+    fn default() -> Self {
+        LoadOptions { replicas: 1, endpoint: None, cache: None, token: None }
+    }
+}
+
+/// Why a model did not load.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The name is of no known form; the caller's fault.
+    #[error(
+        "{0:?} is no model: give builtin:tiny, an existing folder, or a hub id such as org/name or org/name@revision"
+    )]
+    Name(String),
+    /// The hub has no such model or revision.
+    #[error("the hub at {endpoint} has no model {model}; check its name and revision")]
+    NotFound {
+        /// The hub id.
+        model: String,
+        /// The hub's address.
+        endpoint: String,
+    },
+    /// The hub does not let this user read the model; it answers the same for some names that don't exist.
+    #[error(
+        "the hub at {endpoint} refuses access to {model}: it is private, gated or does not exist; \
+         accept its terms on the hub and set HF_TOKEN to a token that may read it"
+    )]
+    Unauthorized {
+        /// The hub id.
+        model: String,
+        /// The hub's address.
+        endpoint: String,
+    },
+    /// The hub can't be reached or does not behave.
+    #[error(
+        "the hub at {endpoint} can't be read: {why}; check the network and HF_ENDPOINT, or give a folder"
+    )]
+    Network {
+        /// The hub's address.
+        endpoint: String,
+        /// What happened.
+        why: String,
+    },
+    /// The model lacks a file.
+    #[error("model {model} has no {file}")]
+    MissingFile {
+        /// The folder or hub id.
+        model: String,
+        /// The file, and what to do if it is known.
+        file: String,
+    },
+    /// A file can't be read or parsed.
+    #[error("{path} can't be used: {why}")]
+    BadFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// No family reads this kind of model.
+    #[error("models of type {found:?} are not supported; clip is")]
+    Architecture {
+        /// `model_type` of its config.json.
+        found: String,
+    },
+    /// The configuration asks for something that the family can't do.
+    #[error("the model's configuration is not supported: {0}")]
+    Unsupported(String),
+    /// The weights lack a tensor that the configuration calls for.
+    #[error("the weights have no tensor {name}; they do not belong to this config.json")]
+    MissingTensor {
+        /// The tensor's name.
+        name: String,
+    },
+    /// A tensor has another shape than the configuration calls for.
+    #[error("tensor {name} has shape {found:?}, config.json calls for {expected:?}")]
+    WrongShape {
+        /// The tensor's name.
+        name: String,
+        /// Shape that the configuration calls for.
+        expected: Vec<usize>,
+        /// Shape in the file.
+        found: Vec<usize>,
+    },
+    /// A tensor holds values that are no numbers: the file is damaged or its training diverged.
+    #[error("tensor {name} holds values that are not finite; get the weights again")]
+    NotFinite {
+        /// The tensor's name.
+        name: String,
+    },
+    /// The tokenizer can't be used.
+    #[error("the model's tokenizer can't be used: {0}")]
+    Tokenizer(#[from] TokenizerError),
+    /// The model gives no vector for a plain text or picture.
+    #[error("the model loads but does not encode: {0}")]
+    WarmUp(EncodeError),
+    /// The device failed, e.g. for want of memory.
+    #[error("the device failed while loading: {0}")]
+    Device(#[from] candle_core::Error),
+}
+
+impl FromStr for ModelName {
+    type Err = LoadError;
+
+    fn from_str(name: &str) -> Result<Self, LoadError> {
+        if name == "builtin:tiny" {
+            return Ok(ModelName(Kind::Tiny));
+        }
+        if !name.is_empty() && PathBuf::from(name).is_dir() {
+            return Ok(ModelName(Kind::Folder(PathBuf::from(name))));
+        }
+        let (repository, revision) = match name.split_once('@') {
+            Some((repository, revision)) => (repository, Some(revision)),
+            None => (name, None),
+        };
+        let parts: Vec<&str> = repository.split('/').collect();
+        let valid = parts.len() == 2 && parts.into_iter().chain(revision).all(is_hub_word);
+        if !valid {
+            return Err(LoadError::Name(name.to_owned()));
+        }
+        let (repository, revision) = (repository.to_owned(), revision.map(str::to_owned));
+        Ok(ModelName(Kind::Hub { repository, revision }))
+    }
+}
+
+/// What the hub allows in names of users, models and revisions; nothing that climbs out of a folder.
+fn is_hub_word(word: &str) -> bool {
+    let allowed = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    !word.is_empty() && word.chars().all(allowed) && !word.starts_with('.') && !word.contains("..")
+}
+
+impl fmt::Display for ModelName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Tiny => f.write_str("builtin:tiny"),
+            Kind::Folder(path) => path.display().fmt(f),
+            Kind::Hub { repository, revision: None } => f.write_str(repository),
+            Kind::Hub { repository, revision: Some(revision) } => write!(f, "{repository}@{revision}"),
+        }
+    }
+}
+
+impl ModelName {
+    /// What its spaces are called, in letters that need no quoting.
+    fn short(&self) -> String {
+        let long = match &self.0 {
+            Kind::Tiny => "tiny".to_owned(),
+            Kind::Folder(path) => {
+                let path = path.canonicalize().unwrap_or_else(|_| path.clone());
+                path.file_name()
+                    .map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned())
+            }
+            Kind::Hub { repository, .. } => repository.rsplit('/').next().unwrap_or_default().to_owned(),
+        };
+        let safe = |letter: char| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '-' };
+        long.to_lowercase().chars().map(safe).collect()
+    }
+}
+
+/// The files of a model, wherever they came from.
+pub(crate) struct Files {
+    /// Where they lie, for messages.
+    pub(crate) folder: PathBuf,
+    pub(crate) config: Vec<u8>,
+    pub(crate) preprocessor: Vec<u8>,
+    pub(crate) tokenizer: Vec<u8>,
+    pub(crate) weights: Weights,
+}
+
+/// Loads `name` with `replicas` encoders. Blocks; downloads if it must.
+///
+/// # Errors
+/// As [`load_with`].
+pub fn load(name: &ModelName, replicas: usize) -> Result<Loaded, LoadError> {
+    load_with(name, &LoadOptions { replicas, ..LoadOptions::default() })
+}
+
+/// Loads `name` as `options` say. Blocks; downloads if it must.
+///
+/// Each encoder has encoded a text and a picture when this returns.
+///
+/// # Errors
+/// [`LoadError`]: whatever would give wrong vectors later is an error here.
+pub fn load_with(name: &ModelName, options: &LoadOptions) -> Result<Loaded, LoadError> {
+    let files = match &name.0 {
+        Kind::Tiny => tiny::files()?,
+        Kind::Folder(path) => folder::read(path, &name.to_string())?,
+        Kind::Hub { repository, revision } => {
+            folder::read(&hub::download(repository, revision.as_deref(), options)?, &name.to_string())?
+        }
+    };
+    let bad = |file: &str, why: String| LoadError::BadFile { path: files.folder.join(file), why };
+    let kind: ModelType =
+        serde_json::from_slice(&files.config).map_err(|error| bad("config.json", error.to_string()))?;
+    let mut loaded = match Family::of(&kind.model_type) {
+        Some(Family::Clip) => load_clip(name, &files, options.replicas.max(1))?,
+        None => return Err(LoadError::Architecture { found: kind.model_type }),
+    };
+    loaded.warm_up().map_err(LoadError::WarmUp)?;
+    Ok(loaded)
+}
+
+#[derive(Deserialize)]
+struct ModelType {
+    #[serde(default)]
+    model_type: String,
+}
+
+fn load_clip(name: &ModelName, files: &Files, replicas: usize) -> Result<Loaded, LoadError> {
+    let bad = |file: &str, why: String| LoadError::BadFile { path: files.folder.join(file), why };
+    let config: clip::Config =
+        serde_json::from_slice(&files.config).map_err(|error| bad("config.json", error.to_string()))?;
+    config.check()?;
+    let preprocessing =
+        Preprocessing::from_json(&files.preprocessor).map_err(|why| bad("preprocessor_config.json", why))?;
+    let side = config.vision_config.image_size as u64;
+    let (width, height) = preprocessing.crop;
+    if (u64::from(width), u64::from(height)) != (side, side) {
+        return Err(LoadError::Unsupported(format!(
+            "the preprocessor makes pictures of {width}x{height}, the model takes {side}x{side}"
+        )));
+    }
+    let text = &config.text_config;
+    let tokenizer = Tokenizer::from_json(&files.tokenizer, text.specials(), text.max_position_embeddings)?;
+    check_tokenizer(&tokenizer, text)?;
+    let space = clip_space(name, files, &config, &preprocessing);
+    let model = Arc::new(clip::Model::load(config, &files.weights, device())?);
+    let encoder = || ClipEncoder::new(Arc::clone(&model), space.clone(), preprocessing.clone());
+    let encoders = (0..replicas).map(|_| Box::new(encoder()) as Box<dyn Encoder>).collect();
+    Ok(Loaded { space, tokenizer: Some(Arc::new(tokenizer)), encoders })
+}
+
+/// A tokenizer of another model would give vectors, but wrong ones.
+fn check_tokenizer(tokenizer: &Tokenizer, text: &clip::TextConfig) -> Result<(), LoadError> {
+    if tokenizer.id_bound() > text.vocab_size {
+        let (ids, rows) = (tokenizer.id_bound(), text.vocab_size);
+        return Err(LoadError::Unsupported(format!(
+            "tokenizer.json gives {ids} ids, the model has {rows} tokens"
+        )));
+    }
+    let ids = tokenizer.ids("a").map_err(|error| LoadError::Unsupported(error.to_string()))?;
+    if text.end_of_text(&ids) + 1 != ids.len() {
+        let last = ids.last().copied().unwrap_or_default();
+        let why =
+            format!("tokenizer.json ends texts with id {last}, which config.json does not take for the end");
+        return Err(LoadError::Unsupported(why));
+    }
+    Ok(())
+}
+
+/// Two frames a second are as many as a clip's mean gains from.
+const SAMPLER: Sampler = Sampler::PerSecond { rate: 2.0, at_most: 64 };
+
+fn clip_space(
+    name: &ModelName,
+    files: &Files,
+    config: &clip::Config,
+    preprocessing: &Preprocessing,
+) -> Space {
+    let family = Family::Clip;
+    let mut hasher = Sha256::new();
+    hasher.update(files.weights.digest());
+    hasher.update(Sha256::digest(&files.tokenizer));
+    let rest = serde_json::json!({
+        "family": family.name(),
+        "version": family.version(),
+        "config": config,
+        "preprocessing": preprocessing,
+        "sampler": SAMPLER,
+        "pooling": "mean of the frames' unit vectors",
+    });
+    hasher.update(rest.to_string());
+    let id: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    Space {
+        name: format!("{}-{}", name.short(), &id[..6]),
+        id,
+        model: name.to_string(),
+        family: family.name().to_owned(),
+        dim: config.projection_dim,
+        sampler: SAMPLER,
+        frame_size: preprocessing.size,
+        max_text_tokens: config.text_config.max_position_embeddings,
+        temporal: false,
+        can: Abilities { text: true, frames: true, composed: false },
+        untrained: name.0 == Kind::Tiny,
+    }
+}
+
+impl Loaded {
+    /// Has every encoder encode a short text and a small picture, so that faults (and, on a GPU, the
+    /// compilation of kernels) come before traffic. Blocks.
+    ///
+    /// # Errors
+    /// The first encoder's error.
+    pub fn warm_up(&mut self) -> Result<(), EncodeError> {
+        let mut inputs = Vec::new();
+        if let Some(tokenizer) = self.tokenizer.as_ref().filter(|_| self.space.can.text) {
+            let windows = tokenizer.windows("a", Overflow::Truncate, 1);
+            let windows = windows.map_err(|error| EncodeError::Failed(error.to_string()))?;
+            inputs.extend(windows.windows.into_iter().map(|window| Input::Text(window.tokens)));
+        }
+        if self.space.can.frames {
+            inputs.push(Input::Frames(Clip { frames: vec![picture(self.space.frame_size)] }));
+        }
+        for encoder in &mut self.encoders {
+            for vector in encoder.encode(&inputs)? {
+                if !vector.iter().all(|value| value.is_finite()) || vector.iter().all(|value| *value == 0.0) {
+                    return Err(EncodeError::Failed("a vector that is not finite or has norm 0".to_owned()));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A picture with some light and dark in it.
+fn picture(size: FrameSize) -> Frame {
+    let (width, height) = match size {
+        FrameSize::ShortEdge(side) => (side, side),
+        FrameSize::Exact { width, height } => (width, height),
+    };
+    let bytes = width as usize * height as usize * 3;
+    Frame { time_ms: 0, width, height, rgb: (0..bytes).map(|at| (at % 251) as u8).collect() }
+}
+
+static DEVICE: OnceLock<Device> = OnceLock::new();
+
+/// The first GPU where the binary was built for one and there is one, else the CPU.
+fn device() -> &'static Device {
+    DEVICE.get_or_init(|| {
+        #[cfg(feature = "cuda")]
+        match Device::new_cuda(0) {
+            Ok(device) => return device,
+            Err(error) => tracing::warn!(%error, "no GPU can be used, encoding on the CPU"),
+        }
+        Device::Cpu
+    })
+}
+
+/// The device that models are loaded onto: `cuda:0` or `cpu`.
+pub fn device_name() -> &'static str {
+    if device().is_cuda() { "cuda:0" } else { "cpu" }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! A model folder in Hugging Face's layout.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::{Files, LoadError};
+use crate::weights::Weights;
+
+/// The weights in one file.
+pub(super) const WEIGHTS: &str = "model.safetensors";
+/// Which of several files holds which tensor.
+pub(super) const INDEX: &str = "model.safetensors.index.json";
+
+/// Reads the folder; `model` is its name in messages.
+///
+/// # Errors
+/// [`LoadError::MissingFile`] or [`LoadError::BadFile`].
+pub(super) fn read(folder: &Path, model: &str) -> Result<Files, LoadError> {
+    let file = |name: &str| read_file(folder, model, name);
+    Ok(Files {
+        config: file("config.json")?,
+        preprocessor: file("preprocessor_config.json")?,
+        tokenizer: file("tokenizer.json")?,
+        weights: Weights::read(&weight_files(folder, model)?)?,
+        folder: folder.to_owned(),
+    })
+}
+
+fn read_file(folder: &Path, model: &str, name: &str) -> Result<Vec<u8>, LoadError> {
+    let path = folder.join(name);
+    std::fs::read(&path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            LoadError::MissingFile { model: model.to_owned(), file: name.to_owned() }
+        }
+        _ => LoadError::BadFile { path, why: error.to_string() },
+    })
+}
+
+fn weight_files(folder: &Path, model: &str) -> Result<Vec<PathBuf>, LoadError> {
+    let single = folder.join(WEIGHTS);
+    if single.is_file() {
+        return Ok(vec![single]);
+    }
+    if !folder.join(INDEX).is_file() {
+        let old = ["pytorch_model.bin", "tf_model.h5", "flax_model.msgpack"];
+        let hint = match old.into_iter().find(|file| folder.join(file).is_file()) {
+            Some(file) => format!("{WEIGHTS} (only {file}: convert it to safetensors)"),
+            None => WEIGHTS.to_owned(),
+        };
+        return Err(LoadError::MissingFile { model: model.to_owned(), file: hint });
+    }
+    let names = shards(&read_file(folder, model, INDEX)?, &folder.join(INDEX))?;
+    let missing = names.iter().find(|name| !folder.join(name).is_file());
+    match missing {
+        Some(name) => Err(LoadError::MissingFile { model: model.to_owned(), file: name.clone() }),
+        None => Ok(names.iter().map(|name| folder.join(name)).collect()),
+    }
+}
+
+#[derive(Deserialize)]
+struct Index {
+    weight_map: BTreeMap<String, String>,
+}
+
+/// The files that an index names, each once. A name that leaves the folder is refused.
+pub(super) fn shards(index: &[u8], path: &Path) -> Result<Vec<String>, LoadError> {
+    let bad = |why: String| LoadError::BadFile { path: path.to_owned(), why };
+    let index: Index = serde_json::from_slice(index).map_err(|error| bad(error.to_string()))?;
+    let names: BTreeSet<String> = index.weight_map.into_values().collect();
+    match names.iter().find(|name| Path::new(name).components().count() != 1 || name.starts_with('.')) {
+        Some(name) => Err(bad(format!("it names the file {name:?}"))),
+        None if names.is_empty() => Err(bad("it names no file".to_owned())),
+        None => Ok(names.into_iter().collect()),
+    }
+}

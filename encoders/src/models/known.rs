@@ -1,0 +1,26 @@
+//! What can be named as a model, for people to choose from.
+
+use serde::Serialize;
+
+/// One line of `reprise models`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KnownModel {
+    /// What to pass as the model; `FOLDER` and `ORG/NAME` stand for the user's own.
+    pub name: &'static str,
+    /// The family that reads it.
+    pub family: &'static str,
+    /// What it encodes.
+    pub modality: &'static str,
+    /// How it was verified, and what to know.
+    pub note: &'static str,
+}
+
+/// All of them.
+pub fn known() -> Vec<KnownModel> {
+    let clip = |name, note| KnownModel { name, family: "clip", modality: "text, frames", note };
+    vec![
+        clip("builtin:tiny", "seeded weights in the binary; untrained: sees little more than colour and layout"),
+        clip("FOLDER", "a Hugging Face CLIP folder; verified against transformers on small seeded models"),
+        clip("ORG/NAME", "the same from a hub, e.g. openai/clip-vit-base-patch32[@revision]"),
+    ]
+}

@@ -1,0 +1,42 @@
+//! The model families, one file each, and the one enum that names them all.
+
+pub use known::{KnownModel, known};
+use serde::Serialize;
+
+pub mod clip;
+mod known;
+pub(crate) mod tiny;
+mod transformer;
+
+/// A kind of model that can be loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Family {
+    /// Contrastive image and text towers.
+    Clip,
+}
+
+impl Family {
+    /// The family that reads a config.json of this `model_type`.
+    pub fn of(model_type: &str) -> Option<Family> {
+        match model_type {
+            "clip" => Some(Family::Clip),
+            _ => None,
+        }
+    }
+
+    /// Its name in a space's description.
+    pub fn name(self) -> &'static str {
+        match self {
+            Family::Clip => "clip",
+        }
+    }
+
+    /// Raised whenever the family's code gives other vectors for the same weights and input, so that
+    /// they become another space.
+    pub fn version(self) -> u32 {
+        match self {
+            Family::Clip => 1,
+        }
+    }
+}

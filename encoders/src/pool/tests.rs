@@ -1,0 +1,319 @@
+use std::sync::mpsc;
+
+use super::*;
+use crate::text::Tokens;
+use crate::video::sample::Sampler;
+use crate::{Abilities, FrameSize, Space};
+
+/// An encoder that waits for a word before each batch and tells what it was given.
+///
+/// A text's first id decides: its vector is `[id]`; see the constants for the exceptions.
+struct Gated {
+    space: Space,
+    seen: mpsc::Sender<Vec<u32>>,
+    go: mpsc::Receiver<()>,
+}
+
+const PANICS: u32 = 100;
+const IS_BAD: u32 = 101;
+const IS_ZERO: u32 = 102;
+const IS_NAN: u32 = 103;
+const IS_SHORT: u32 = 104;
+const FAILS: u32 = 105;
+
+impl Encoder for Gated {
+    fn space(&self) -> &Space {
+        &self.space
+    }
+
+    fn cost(&self, _: &Input) -> usize {
+        1
+    }
+
+    fn encode(&mut self, batch: &[Input]) -> Result<Vec<Vec<f32>>, EncodeError> {
+        let ids: Vec<u32> = batch.iter().map(first_id).collect();
+        self.seen.send(ids.clone()).unwrap();
+        self.go.recv().unwrap();
+        assert!(!ids.contains(&PANICS), "told to panic");
+        if ids.contains(&IS_BAD) {
+            return Err(EncodeError::BadInput("bad".to_owned()));
+        }
+        if ids.contains(&FAILS) {
+            return Err(EncodeError::Failed("broken".to_owned()));
+        }
+        let vector = |id: u32| match id {
+            IS_ZERO => vec![0.0],
+            IS_NAN => vec![f32::NAN],
+            IS_SHORT => Vec::new(),
+            id => vec![id as f32],
+        };
+        Ok(ids.into_iter().map(vector).collect())
+    }
+}
+
+fn first_id(input: &Input) -> u32 {
+    match input {
+        Input::Text(tokens) => tokens.ids[0],
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A pool of one gated encoder, what it sees, and the hand on its gate.
+struct Bench {
+    pool: Pool,
+    seen: mpsc::Receiver<Vec<u32>>,
+    go: mpsc::Sender<()>,
+}
+
+fn space() -> Space {
+    Space {
+        id: "0".repeat(64),
+        name: "fake-000000".to_owned(),
+        model: "fake".to_owned(),
+        family: "fake".to_owned(),
+        dim: 1,
+        sampler: Sampler::Middles { frames: 1 },
+        frame_size: FrameSize::ShortEdge(1),
+        max_text_tokens: 1,
+        temporal: false,
+        can: Abilities { text: true, frames: false, composed: false },
+        untrained: true,
+    }
+}
+
+fn settings() -> Settings {
+    Settings { limits: Limits { inputs: 4, cost: 4 }, requests: 8, bulk_waiting: 3, bulk_every: 3 }
+}
+
+fn bench(settings: Settings) -> Bench {
+    let (tell, seen) = mpsc::channel();
+    let (go, wait) = mpsc::channel();
+    let encoder = Gated { space: space(), seen: tell, go: wait };
+    Bench { pool: Pool::start(vec![Box::new(encoder)], settings), seen, go }
+}
+
+fn texts(ids: &[u32]) -> Vec<Input> {
+    ids.iter().map(|id| Input::Text(Tokens { ids: vec![*id] })).collect()
+}
+
+type Call = tokio::task::JoinHandle<Result<Vec<Vec<f32>>, EncodeError>>;
+
+impl Bench {
+    fn query(&self, ids: &[u32]) -> Call {
+        let (pool, inputs) = (self.pool.clone(), texts(ids));
+        let permit = pool.admit().unwrap();
+        tokio::spawn(async move { pool.encode(permit, inputs).await })
+    }
+
+    fn bulk(&self, ids: &[u32]) -> Call {
+        let (pool, inputs) = (self.pool.clone(), texts(ids));
+        tokio::spawn(async move { pool.encode_bulk(inputs).await })
+    }
+
+    /// Waits until this much lies in the queue.
+    async fn until_waiting(&self, expected: (usize, usize)) {
+        while self.pool.waiting() != expected {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn next_batch(&self) -> Vec<u32> {
+        self.seen.recv().unwrap()
+    }
+
+    fn open(&self, batches: usize) {
+        (0..batches).for_each(|_| self.go.send(()).unwrap());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_arrive_while_the_encoder_is_busy_share_a_batch() {
+    let bench = bench(settings());
+    let first = bench.query(&[1]);
+    assert_eq!(bench.next_batch(), [1]);
+    let (second, third) = (bench.query(&[2, 3]), bench.query(&[4]));
+    bench.until_waiting((3, 0)).await;
+    bench.open(2);
+    assert_eq!(first.await.unwrap().unwrap(), [[1.0]]);
+    assert_eq!(second.await.unwrap().unwrap(), [[2.0], [3.0]]);
+    assert_eq!(third.await.unwrap().unwrap(), [[4.0]]);
+    assert_eq!(bench.next_batch().len(), 3);
+    let stats = bench.pool.stats();
+    assert_eq!((stats.batches, stats.inputs, stats.failed), (2, 4, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_pool_says_so_at_once() {
+    let bench = bench(Settings { requests: 1, ..settings() });
+    let permit = bench.pool.admit().unwrap();
+    assert!(matches!(bench.pool.admit(), Err(EncodeError::Overloaded { capacity: 1 })));
+    drop(permit);
+    assert!(bench.pool.admit().is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_who_hangs_up_keeps_its_place_until_the_batch_ends() {
+    let bench = bench(Settings { requests: 1, ..settings() });
+    let call = bench.query(&[1]);
+    assert_eq!(bench.next_batch(), [1]);
+    call.abort();
+    assert!(call.await.unwrap_err().is_cancelled());
+    assert!(bench.pool.admit().is_err());
+    bench.open(1);
+    while bench.pool.admit().is_err() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_leaves_the_queue_with_its_caller() {
+    let bench = bench(settings());
+    let first = bench.query(&[1]);
+    assert_eq!(bench.next_batch(), [1]);
+    let gone = bench.query(&[2]);
+    bench.until_waiting((1, 0)).await;
+    let last = bench.query(&[3]);
+    bench.until_waiting((2, 0)).await;
+    gone.abort();
+    assert!(gone.await.unwrap_err().is_cancelled());
+    bench.open(2);
+    assert_eq!(last.await.unwrap().unwrap(), [[3.0]]);
+    assert_eq!(first.await.unwrap().unwrap(), [[1.0]]);
+    assert_eq!(bench.next_batch(), [3]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queries_overtake_bulk_but_every_third_batch_is_bulk() {
+    let bench = bench(Settings { limits: Limits { inputs: 1, cost: 1 }, ..settings() });
+    let first = bench.query(&[1]);
+    assert_eq!(bench.next_batch(), [1]);
+    let bulk = bench.bulk(&[50, 51]);
+    bench.until_waiting((0, 2)).await;
+    let queries = bench.query(&[2, 3, 4, 5, 6]);
+    bench.until_waiting((5, 2)).await;
+    bench.open(8);
+    let order: Vec<u32> = (0..7).flat_map(|_| bench.next_batch()).collect();
+    assert_eq!(order, [2, 3, 50, 4, 5, 51, 6]);
+    assert_eq!(bulk.await.unwrap().unwrap(), [[50.0], [51.0]]);
+    assert_eq!(queries.await.unwrap().unwrap().len(), 5);
+    assert!(first.await.unwrap().is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bulk_work_waits_for_room() {
+    let bench = bench(Settings { limits: Limits { inputs: 1, cost: 1 }, ..settings() });
+    let bulk = bench.bulk(&[1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(bench.next_batch(), [1]);
+    bench.until_waiting((0, 3)).await;
+    for expected in 2..=7 {
+        bench.open(1);
+        assert_eq!(bench.next_batch(), [expected]);
+        assert!(bench.pool.waiting().1 <= 3);
+    }
+    bench.open(1);
+    assert_eq!(bulk.await.unwrap().unwrap().len(), 7);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_fails_its_batch_and_the_worker_lives() {
+    let bench = bench(settings());
+    bench.open(2);
+    let error = bench.query(&[1, PANICS]).await.unwrap().unwrap_err();
+    assert!(matches!(&error, EncodeError::Failed(why) if why.contains("told to panic")), "{error}");
+    assert_eq!(bench.query(&[2]).await.unwrap().unwrap(), [[2.0]]);
+    assert!(bench.pool.alive());
+}
+
+/// Encodes `bad` in one batch with a good neighbour; the neighbour must not notice.
+#[track_caller]
+fn check(bad: u32, is_expected: fn(&EncodeError) -> bool) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
+    runtime.block_on(async {
+        let bench = bench(settings());
+        let busy = bench.query(&[1]);
+        assert_eq!(bench.next_batch(), [1]);
+        let (bad, good) = (bench.query(&[bad]), bench.query(&[2]));
+        bench.until_waiting((2, 0)).await;
+        bench.open(4);
+        let error = bad.await.unwrap().unwrap_err();
+        assert!(is_expected(&error), "{error}");
+        assert_eq!(good.await.unwrap().unwrap(), [[2.0]]);
+        assert!(busy.await.unwrap().is_ok());
+        assert_eq!(bench.pool.stats().failed, 1);
+    });
+}
+
+#[test]
+fn a_bad_input_fails_alone() {
+    check(IS_BAD, |error| matches!(error, EncodeError::BadInput(_)));
+}
+
+#[test]
+fn a_vector_of_norm_0_is_its_inputs_fault() {
+    check(IS_ZERO, |error| matches!(error, EncodeError::BadInput(_)));
+}
+
+#[test]
+fn a_vector_that_is_not_finite_is_a_failure() {
+    check(IS_NAN, |error| matches!(error, EncodeError::Failed(_)));
+}
+
+#[test]
+fn a_vector_of_another_dimension_is_a_failure() {
+    check(IS_SHORT, |error| matches!(error, EncodeError::Failed(_)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failing_device_fails_the_whole_batch_without_a_retry() {
+    let bench = bench(settings());
+    bench.open(1);
+    let error = bench.query(&[1, FAILS]).await.unwrap().unwrap_err();
+    assert!(matches!(error, EncodeError::Failed(_)), "{error}");
+    assert_eq!(bench.pool.stats().batches, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn close_finishes_the_queue_and_takes_nothing_new() {
+    let bench = bench(settings());
+    let first = bench.query(&[1]);
+    assert_eq!(bench.next_batch(), [1]);
+    let (query, bulk) = (bench.query(&[2]), bench.bulk(&[3]));
+    bench.until_waiting((1, 1)).await;
+    bench.open(3);
+    let closing = bench.pool.clone();
+    tokio::task::spawn_blocking(move || closing.close()).await.unwrap();
+    for call in [first, query, bulk] {
+        assert_eq!(call.await.unwrap().unwrap().len(), 1);
+    }
+    assert!(!bench.pool.alive());
+    assert!(matches!(bench.pool.admit(), Err(EncodeError::Closed)));
+    assert!(matches!(bench.pool.encode_bulk(texts(&[4])).await, Err(EncodeError::Closed)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pool_dropped_without_close_ends_its_threads() {
+    let Bench { pool, seen, go } = bench(settings());
+    drop(pool);
+    // The channel breaks when the thread drops its encoder.
+    assert!(tokio::task::spawn_blocking(move || seen.recv()).await.unwrap().is_err());
+    drop(go);
+}
+
+#[tokio::test]
+async fn a_pool_without_encoders_is_closed() {
+    let pool = Pool::start(Vec::new(), settings());
+    assert!(!pool.alive());
+    assert!(matches!(pool.admit(), Err(EncodeError::Closed)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_observer_sees_every_batch_before_its_callers_do() {
+    let bench = bench(settings());
+    let (tell, reports) = mpsc::channel();
+    assert!(bench.pool.observe(move |report| drop(tell.send(report.clone()))));
+    assert!(!bench.pool.observe(|_| ()));
+    bench.open(1);
+    bench.bulk(&[1]).await.unwrap().unwrap();
+    let report = reports.try_recv().unwrap();
+    assert_eq!((report.lane, report.waited.len(), report.failed), (Lane::Bulk, 1, 0));
+}

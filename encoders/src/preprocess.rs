@@ -1,0 +1,348 @@
+//! Decoded frames to a vision model's pixels, as its preprocessor_config.json says.
+//!
+//! Resizing rounds to bytes as Pillow does, so that the reference's pixels come out within 2/255.
+
+use fast_image_resize::images::{Image, ImageRef};
+use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
+use serde::{Deserialize, Serialize};
+
+use crate::{EncodeError, Frame, FrameSize};
+
+/// How pixels between those of the picture are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Resampling {
+    /// The nearest pixel.
+    Nearest,
+    /// Lanczos with three lobes.
+    Lanczos,
+    /// Linear, antialiased.
+    Bilinear,
+    /// Cubic with a = -0.5, antialiased.
+    Bicubic,
+    /// Mean of the covered pixels.
+    Box,
+    /// Hamming window.
+    Hamming,
+}
+
+/// What happens to a frame before the model sees it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Preprocessing {
+    /// The first step.
+    pub size: FrameSize,
+    /// How the first step is done.
+    pub resampling: Resampling,
+    /// Pixels per row and rows that are cut from the middle; what is missing is black.
+    pub crop: (u32, u32),
+    /// Bytes are multiplied by this.
+    pub scale: f32,
+    /// Subtracted then, by channel.
+    pub mean: [f32; 3],
+    /// Divided by in the end, by channel.
+    pub std: [f32; 3],
+}
+
+/// A longer side than this, after resizing, is refused: it would only be cropped away.
+const LONGEST_SIDE: u64 = 65_535;
+
+impl Preprocessing {
+    /// Reads the contents of a preprocessor_config.json; what it leaves out is as in CLIP's.
+    ///
+    /// # Errors
+    /// In plain words, what the file asks for that is not supported.
+    pub fn from_json(json: &[u8]) -> Result<Self, String> {
+        let config: Config = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+        if !config.do_resize {
+            return Err("do_resize is false; frames of any size are not supported".to_owned());
+        }
+        let size = config.size.as_frame_size()?;
+        let crop = match (config.do_center_crop, size) {
+            (true, _) => config.crop_size.as_square_or_exact()?,
+            (false, FrameSize::Exact { width, height }) => (width, height),
+            (false, FrameSize::ShortEdge(_)) => {
+                return Err("frames are neither cropped nor resized to an exact size".to_owned());
+            }
+        };
+        let (mean, std) = match config.do_normalize {
+            true => (config.image_mean, config.image_std),
+            false => ([0.0; 3], [1.0; 3]),
+        };
+        let scale = if config.do_rescale { config.rescale_factor } else { 1.0 };
+        let finite = mean.iter().chain([&scale]).all(|value| value.is_finite());
+        if !finite || !std.iter().all(|value| value.is_finite() && *value != 0.0) {
+            return Err("mean, std or rescale factor is not a usable number".to_owned());
+        }
+        Ok(Preprocessing { size, resampling: resampling(config.resample)?, crop, scale, mean, std })
+    }
+
+    /// The size of `frame` after the first step.
+    fn resized(&self, frame: &Frame) -> Result<(u32, u32), EncodeError> {
+        let (width, height) = (u64::from(frame.width), u64::from(frame.height));
+        let size = match self.size {
+            FrameSize::Exact { width, height } => return Ok((width, height)),
+            FrameSize::ShortEdge(short) if width <= height => {
+                (u64::from(short), u64::from(short) * height / width)
+            }
+            FrameSize::ShortEdge(short) => (u64::from(short) * width / height, u64::from(short)),
+        };
+        match (u32::try_from(size.0), u32::try_from(size.1)) {
+            (Ok(width), Ok(height)) if size.0.max(size.1) <= LONGEST_SIDE => Ok((width, height)),
+            _ => Err(EncodeError::BadInput(format!("a picture of {width}x{height} pixels is too narrow"))),
+        }
+    }
+
+    /// The model's pixels of one frame: channel by channel, row by row, `3 * crop.1 * crop.0` values.
+    ///
+    /// # Errors
+    /// [`EncodeError::BadInput`] for a frame without pixels, with a wrong number of them, or far too
+    /// narrow.
+    pub fn pixels(&self, frame: &Frame, resizer: &mut Resizer) -> Result<Vec<f32>, EncodeError> {
+        let expected = frame.width as usize * frame.height as usize * 3;
+        if expected == 0 || frame.rgb.len() != expected {
+            let (width, height, bytes) = (frame.width, frame.height, frame.rgb.len());
+            return Err(EncodeError::BadInput(format!("{bytes} bytes are no {width}x{height} picture")));
+        }
+        let (width, height) = self.resized(frame)?;
+        if (width, height) == (frame.width, frame.height) {
+            return Ok(self.cropped(&frame.rgb, width, height));
+        }
+        Ok(self.cropped(&self.resize(frame, width, height, resizer)?, width, height))
+    }
+
+    fn resize(
+        &self,
+        frame: &Frame,
+        width: u32,
+        height: u32,
+        resizer: &mut Resizer,
+    ) -> Result<Vec<u8>, EncodeError> {
+        let failed =
+            |error: &dyn std::fmt::Display| EncodeError::Failed(format!("resizing a frame: {error}"));
+        let source = ImageRef::new(frame.width, frame.height, &frame.rgb, PixelType::U8x3);
+        let source = source.map_err(|error| failed(&error))?;
+        let mut target = Image::new(width, height, PixelType::U8x3);
+        let options = ResizeOptions::new().resize_alg(self.resampling.algorithm());
+        resizer.resize(&source, &mut target, &options).map_err(|error| failed(&error))?;
+        Ok(target.into_vec())
+    }
+
+    fn cropped(&self, rgb: &[u8], width: u32, height: u32) -> Vec<f32> {
+        let (columns, rows) = (self.crop.0 as usize, self.crop.1 as usize);
+        let left = offset(width, self.crop.0);
+        let top = offset(height, self.crop.1);
+        let mut pixels = Vec::with_capacity(3 * rows * columns);
+        for channel in 0..3 {
+            let value = |byte: u8| (f32::from(byte) * self.scale - self.mean[channel]) / self.std[channel];
+            let values: [f32; 256] = std::array::from_fn(|byte| value(byte as u8));
+            for row in 0..rows as i64 {
+                for column in 0..columns as i64 {
+                    let (x, y) = (left + column, top + row);
+                    let inside = (0..i64::from(width)).contains(&x) && (0..i64::from(height)).contains(&y);
+                    let at = (y * i64::from(width) + x) * 3 + channel as i64;
+                    let byte = if inside { rgb[at as usize] } else { 0 };
+                    pixels.push(values[usize::from(byte)]);
+                }
+            }
+        }
+        pixels
+    }
+}
+
+/// Where the crop begins, in pixels of the picture; negative where the picture is smaller.
+///
+/// The reference rounds the two cases differently: a margin cut off rounds down, one added rounds up.
+fn offset(size: u32, crop: u32) -> i64 {
+    (i64::from(size) - i64::from(crop)).div_euclid(2)
+}
+
+impl Resampling {
+    fn algorithm(self) -> ResizeAlg {
+        match self {
+            Resampling::Nearest => ResizeAlg::Nearest,
+            Resampling::Lanczos => ResizeAlg::Convolution(FilterType::Lanczos3),
+            Resampling::Bilinear => ResizeAlg::Convolution(FilterType::Bilinear),
+            Resampling::Bicubic => ResizeAlg::Convolution(FilterType::CatmullRom),
+            Resampling::Box => ResizeAlg::Convolution(FilterType::Box),
+            Resampling::Hamming => ResizeAlg::Convolution(FilterType::Hamming),
+        }
+    }
+}
+
+/// Pillow's numbers.
+fn resampling(number: u32) -> Result<Resampling, String> {
+    match number {
+        0 => Ok(Resampling::Nearest),
+        1 => Ok(Resampling::Lanczos),
+        2 => Ok(Resampling::Bilinear),
+        3 => Ok(Resampling::Bicubic),
+        4 => Ok(Resampling::Box),
+        5 => Ok(Resampling::Hamming),
+        other => Err(format!("resample {other} is not one of 0 to 5")),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(default)]
+struct Config {
+    do_resize: bool,
+    size: Size,
+    resample: u32,
+    do_center_crop: bool,
+    crop_size: Size,
+    do_rescale: bool,
+    rescale_factor: f32,
+    do_normalize: bool,
+    image_mean: [f32; 3],
+    image_std: [f32; 3],
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            do_resize: true,
+            size: Size::Number(224),
+            resample: 3,
+            do_center_crop: true,
+            crop_size: Size::Number(224),
+            do_rescale: true,
+            rescale_factor: 1.0 / 255.0,
+            do_normalize: true,
+            image_mean: [0.481_454_66, 0.457_827_5, 0.408_210_73],
+            image_std: [0.268_629_54, 0.261_302_6, 0.275_777_1],
+        }
+    }
+}
+
+/// Both layouts that are in use: a number, or an object.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Size {
+    Number(u32),
+    Short { shortest_edge: u32 },
+    Exact { width: u32, height: u32 },
+    Other(serde_json::Value),
+}
+
+impl Size {
+    fn as_frame_size(&self) -> Result<FrameSize, String> {
+        match *self {
+            Size::Number(0) | Size::Short { shortest_edge: 0 } => Err("size is 0".to_owned()),
+            Size::Number(short) | Size::Short { shortest_edge: short } => Ok(FrameSize::ShortEdge(short)),
+            Size::Exact { width, height } if width > 0 && height > 0 => {
+                Ok(FrameSize::Exact { width, height })
+            }
+            ref other => Err(format!("size {} is not supported", other.json())),
+        }
+    }
+
+    fn as_square_or_exact(&self) -> Result<(u32, u32), String> {
+        match *self {
+            Size::Number(side) | Size::Short { shortest_edge: side } if side > 0 => Ok((side, side)),
+            Size::Exact { width, height } if width > 0 && height > 0 => Ok((width, height)),
+            ref other => Err(format!("crop_size {} is not supported", other.json())),
+        }
+    }
+
+    fn json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(width: u32, height: u32, byte: impl Fn(u32, u32) -> u8) -> Frame {
+        let pixels = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
+        let rgb: Vec<u8> = pixels.flat_map(|(x, y)| [byte(x, y), 0, 255]).collect();
+        Frame { time_ms: 0, width, height, rgb: rgb.into() }
+    }
+
+    /// Bytes as they are: scale 1, mean 0, std 1.
+    fn plain(size: FrameSize, crop: (u32, u32)) -> Preprocessing {
+        let resampling = Resampling::Bicubic;
+        Preprocessing { size, resampling, crop, scale: 1.0, mean: [0.0; 3], std: [1.0; 3] }
+    }
+
+    /// The red channel of a frame whose red is `10 * row + column`.
+    #[track_caller]
+    fn check(size: FrameSize, crop: (u32, u32), (width, height): (u32, u32), expected: &[f32]) {
+        let frame = frame(width, height, |x, y| (10 * y + x) as u8);
+        let pixels = plain(size, crop).pixels(&frame, &mut Resizer::new()).unwrap();
+        assert_eq!(pixels.len(), 3 * expected.len());
+        assert_eq!(pixels[..expected.len()], *expected);
+    }
+
+    #[test]
+    fn a_frame_of_the_right_size_is_only_cropped() {
+        check(FrameSize::ShortEdge(2), (2, 2), (5, 2), &[1.0, 2.0, 11.0, 12.0]);
+    }
+
+    #[test]
+    fn an_odd_margin_loses_the_larger_half_at_the_end() {
+        check(FrameSize::ShortEdge(3), (2, 2), (3, 3), &[0.0, 1.0, 10.0, 11.0]);
+    }
+
+    #[test]
+    fn a_frame_smaller_than_the_crop_gets_a_black_margin() {
+        check(FrameSize::Exact { width: 1, height: 2 }, (3, 2), (1, 2), &[0.0, 0.0, 0.0, 0.0, 10.0, 0.0]);
+    }
+
+    #[track_caller]
+    fn refused(frame: Frame) {
+        let error = plain(FrameSize::ShortEdge(8), (8, 8)).pixels(&frame, &mut Resizer::new());
+        assert!(matches!(error, Err(EncodeError::BadInput(_))), "{error:?}");
+    }
+
+    #[test]
+    fn frames_that_are_no_pictures_are_refused() {
+        refused(frame(0, 3, |_, _| 0));
+        refused(Frame { width: 2, ..frame(1, 1, |_, _| 0) });
+        refused(frame(100_000, 1, |_, _| 0));
+    }
+
+    #[track_caller]
+    fn reads(json: &str, expected: Result<(FrameSize, (u32, u32)), &str>) {
+        let got = Preprocessing::from_json(json.as_bytes()).map(|it| (it.size, it.crop));
+        match (got, expected) {
+            (Ok(got), Ok(expected)) => assert_eq!(got, expected),
+            (Err(got), Err(expected)) => assert!(got.contains(expected), "{got}"),
+            (got, expected) => panic!("{got:?} instead of {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn both_layouts_of_sizes_are_read() {
+        reads(r#"{"size": 32, "crop_size": 30}"#, Ok((FrameSize::ShortEdge(32), (30, 30))));
+        let json = r#"{"size": {"shortest_edge": 32}, "crop_size": {"height": 28, "width": 30}}"#;
+        reads(json, Ok((FrameSize::ShortEdge(32), (30, 28))));
+        let json = r#"{"size": {"height": 28, "width": 30}, "do_center_crop": false}"#;
+        reads(json, Ok((FrameSize::Exact { width: 30, height: 28 }, (30, 28))));
+        reads("{}", Ok((FrameSize::ShortEdge(224), (224, 224))));
+    }
+
+    #[test]
+    fn what_is_not_supported_is_named() {
+        reads(r#"{"do_resize": false}"#, Err("do_resize"));
+        reads(r#"{"do_center_crop": false}"#, Err("neither cropped"));
+        reads(r#"{"resample": 9}"#, Err("resample 9"));
+        reads(r#"{"size": {"longest_edge": 9}}"#, Err("size"));
+        reads(r#"{"size": 0}"#, Err("size is 0"));
+        reads(r#"{"image_std": [0.0, 1.0, 1.0]}"#, Err("std"));
+        reads("[", Err("EOF"));
+    }
+
+    #[test]
+    fn values_are_scaled_and_normalised_by_channel() {
+        let preprocessing = Preprocessing {
+            scale: 0.1,
+            mean: [1.0, 2.0, 0.5],
+            std: [2.0, 4.0, 0.5],
+            ..plain(FrameSize::ShortEdge(1), (1, 1))
+        };
+        let pixels = preprocessing.pixels(&frame(1, 1, |_, _| 30), &mut Resizer::new()).unwrap();
+        let expected = [1.0, -0.5, 50.0];
+        assert!(pixels.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-5), "{pixels:?}");
+    }
+}

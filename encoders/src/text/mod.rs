@@ -1,0 +1,304 @@
+//! Words to token ids: tokenizer and overlapping windows over long texts.
+
+use tokenizers::Tokenizer as Inner;
+
+mod window;
+
+/// The ids of one text or window, specials included, not padded; never longer than the model's limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tokens {
+    /// Token ids.
+    pub ids: Vec<u32>,
+}
+
+/// What to do with a text over the model's limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Overflow {
+    /// Overlapping windows; every token is used.
+    #[default]
+    Window,
+    /// The first window only.
+    Truncate,
+    /// An error.
+    Error,
+}
+
+/// One stretch of a text, in tokens of the text (specials not counted), end exclusive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Window {
+    /// First token.
+    pub start_token: usize,
+    /// One past the last token.
+    pub end_token: usize,
+    /// What goes into the encoder.
+    pub tokens: Tokens,
+}
+
+/// A text as an encoder reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Windows {
+    /// At least one; an empty text gives one window with the specials alone.
+    pub windows: Vec<Window>,
+    /// Tokens of the text, specials not counted.
+    pub tokens_total: usize,
+    /// Tokens that lie in some window.
+    pub tokens_used: usize,
+    /// Whether tokens were cut off.
+    pub truncated: bool,
+}
+
+/// Why a text gave no windows; the caller's fault.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TextError {
+    /// The text is over the limit and the caller asked for an error.
+    #[error("the text has {tokens} tokens, the model takes {limit}")]
+    TooLong {
+        /// Tokens of the text.
+        tokens: usize,
+        /// Tokens that fit.
+        limit: usize,
+    },
+    /// The text needs more windows than allowed.
+    #[error("the text needs {windows} windows, at most {limit} are allowed")]
+    TooManyWindows {
+        /// Windows needed.
+        windows: usize,
+        /// Windows allowed.
+        limit: usize,
+    },
+    /// The tokenizer knows no token for some of it.
+    #[error("the model's tokenizer can't read the text: {0}")]
+    Unreadable(String),
+}
+
+/// The ids that a model's configuration states, for tokenizers that add no special tokens themselves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Specials {
+    /// Put before every text.
+    pub bos: Option<u32>,
+    /// Put after every text.
+    pub eos: Option<u32>,
+}
+
+/// Why a tokenizer can't be used; the model's fault.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TokenizerError {
+    /// Not a tokenizer file that can be read.
+    #[error("tokenizer.json can't be read: {0}")]
+    Unreadable(String),
+    /// The special tokens leave no room for text.
+    #[error("{specials} special tokens fill the model's {limit} positions")]
+    NoRoom {
+        /// Special tokens around a text.
+        specials: usize,
+        /// Positions that the model has.
+        limit: usize,
+    },
+}
+
+/// A model's tokenizer with its limits.
+pub struct Tokenizer {
+    inner: Inner,
+    before: Vec<u32>,
+    after: Vec<u32>,
+    max_tokens: usize,
+}
+
+impl Tokenizer {
+    /// Reads the contents of a tokenizer.json for a model of `max_tokens` positions.
+    ///
+    /// The special tokens are those that the file itself puts around a text, else `specials`.
+    /// Truncation and padding that the file asks for are ignored: windows and batches see to them.
+    ///
+    /// # Errors
+    /// When the file can't be read or leaves no room for text.
+    pub fn from_json(json: &[u8], specials: Specials, max_tokens: usize) -> Result<Self, TokenizerError> {
+        let unreadable = |error: tokenizers::Error| TokenizerError::Unreadable(error.to_string());
+        let mut inner = Inner::from_bytes(json).map_err(unreadable)?;
+        inner.with_truncation(None).map_err(unreadable)?;
+        inner.with_padding(None);
+        let (mut before, mut after) = specials_of(&inner).map_err(unreadable)?;
+        if before.is_empty() && after.is_empty() {
+            before.extend(specials.bos);
+            after.extend(specials.eos);
+        }
+        let count = before.len() + after.len();
+        if max_tokens <= count {
+            return Err(TokenizerError::NoRoom { specials: count, limit: max_tokens });
+        }
+        Ok(Tokenizer { inner, before, after, max_tokens })
+    }
+
+    /// Positions of the model, specials included.
+    pub fn max_tokens(&self) -> usize {
+        self.max_tokens
+    }
+
+    /// One more than the largest id that the tokenizer can give.
+    pub fn id_bound(&self) -> usize {
+        let largest = self.inner.get_vocab(true).into_values().max();
+        largest.map_or(0, |id| id as usize + 1)
+    }
+
+    /// All ids of `text`, specials included, however long.
+    ///
+    /// # Errors
+    /// [`TextError::Unreadable`].
+    pub fn ids(&self, text: &str) -> Result<Vec<u32>, TextError> {
+        Ok(self.with_specials(&self.content(text)?).ids)
+    }
+
+    /// Cuts `text` into windows of the model's limit.
+    ///
+    /// # Errors
+    /// [`TextError`], also when `max_windows` is 0.
+    pub fn windows(&self, text: &str, overflow: Overflow, max_windows: usize) -> Result<Windows, TextError> {
+        let ids = self.content(text)?;
+        let room = self.room();
+        if overflow == Overflow::Error && ids.len() > room {
+            return Err(TextError::TooLong { tokens: ids.len(), limit: room });
+        }
+        let seen = if overflow == Overflow::Truncate { &ids[..ids.len().min(room)] } else { &ids[..] };
+        let needed = window::count(seen.len(), room);
+        if needed > max_windows {
+            return Err(TextError::TooManyWindows { windows: needed, limit: max_windows });
+        }
+        let windows = window::spans(seen.len(), room).map(|span| Window {
+            start_token: span.start,
+            end_token: span.end,
+            tokens: self.with_specials(&seen[span]),
+        });
+        let (windows, tokens_total, tokens_used) = (windows.collect(), ids.len(), seen.len());
+        Ok(Windows { windows, tokens_total, tokens_used, truncated: tokens_used < tokens_total })
+    }
+
+    /// The modification text of a composed query: one window, cut at the model's limit.
+    ///
+    /// # Errors
+    /// [`TextError::Unreadable`].
+    pub fn modification(&self, text: &str) -> Result<Windows, TextError> {
+        self.windows(text, Overflow::Truncate, 1)
+    }
+
+    /// Tokens of a text that fit beside the specials; at least one.
+    fn room(&self) -> usize {
+        self.max_tokens - self.before.len() - self.after.len()
+    }
+
+    fn content(&self, text: &str) -> Result<Vec<u32>, TextError> {
+        let encoding = self.inner.encode_fast(text, false);
+        let encoding = encoding.map_err(|error| TextError::Unreadable(error.to_string()))?;
+        Ok(encoding.get_ids().to_vec())
+    }
+
+    fn with_specials(&self, content: &[u32]) -> Tokens {
+        Tokens { ids: [&self.before[..], content, &self.after[..]].concat() }
+    }
+}
+
+/// What the tokenizer's own post-processor puts before and after a text.
+fn specials_of(inner: &Inner) -> tokenizers::Result<(Vec<u32>, Vec<u32>)> {
+    let encoding = inner.encode("a", true)?;
+    let (ids, mask) = (encoding.get_ids(), encoding.get_special_tokens_mask());
+    let before = mask.iter().take_while(|special| **special == 1).count();
+    let after = mask[before..].iter().rev().take_while(|special| **special == 1).count();
+    Ok((ids[..before].to_vec(), ids[ids.len() - after..].to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Whole words to ids, `unknown` for others, four positions for text between `[1 ... 2]`.
+    fn tokenizer(post_processor: &str) -> Tokenizer {
+        let json = format!(
+            r#"{{"version": "1.0", "truncation": null, "padding": null, "added_tokens": [],
+            "normalizer": null, "pre_tokenizer": {{"type": "Whitespace"}}, "post_processor": {post_processor},
+            "decoder": null, "model": {{"type": "WordLevel", "unk_token": "unknown",
+            "vocab": {{"unknown": 0, "begin": 1, "end": 2, "a": 3, "b": 4, "c": 5}}}}}}"#
+        );
+        let specials = Specials { bos: Some(1), eos: Some(2) };
+        Tokenizer::from_json(json.as_bytes(), specials, 6).unwrap()
+    }
+
+    const BERT: &str = r#"{"type": "BertProcessing", "cls": ["begin", 1], "sep": ["end", 2]}"#;
+
+    #[track_caller]
+    fn check(text: &str, overflow: Overflow, max_windows: usize, expected: Result<&[&[u32]], TextError>) {
+        for post_processor in [BERT, "null"] {
+            let got = tokenizer(post_processor).windows(text, overflow, max_windows);
+            let got =
+                got.map(|it| it.windows.into_iter().map(|window| window.tokens.ids).collect::<Vec<_>>());
+            assert_eq!(got, expected.clone().map(|windows| windows.iter().map(|ids| ids.to_vec()).collect()));
+        }
+    }
+
+    #[test]
+    fn a_text_that_fits_is_one_window() {
+        check("a b c z", Overflow::Window, 1, Ok(&[&[1, 3, 4, 5, 0, 2]]));
+    }
+
+    #[test]
+    fn an_empty_text_is_one_window_of_specials() {
+        check("", Overflow::Window, 1, Ok(&[&[1, 2]]));
+    }
+
+    #[test]
+    fn a_long_text_is_cut_into_windows_that_overlap_by_a_quarter() {
+        check("a b c a b", Overflow::Window, 2, Ok(&[&[1, 3, 4, 5, 3, 2], &[1, 3, 4, 2]]));
+    }
+
+    #[test]
+    fn truncation_keeps_the_first_window() {
+        check("a b c a b", Overflow::Truncate, 1, Ok(&[&[1, 3, 4, 5, 3, 2]]));
+    }
+
+    #[test]
+    fn a_long_text_is_an_error_where_asked_for() {
+        check("a b c a b", Overflow::Error, 9, Err(TextError::TooLong { tokens: 5, limit: 4 }));
+    }
+
+    #[test]
+    fn too_many_windows_are_an_error() {
+        check("a b c a b", Overflow::Window, 1, Err(TextError::TooManyWindows { windows: 2, limit: 1 }));
+    }
+
+    #[test]
+    fn a_modification_says_that_it_was_cut() {
+        let windows = tokenizer(BERT).modification("a b c a b").unwrap();
+        assert_eq!((windows.windows.len(), windows.tokens_total, windows.tokens_used), (1, 5, 4));
+        assert!(windows.truncated);
+    }
+
+    #[test]
+    fn a_file_that_is_no_tokenizer_is_an_error() {
+        let error = Tokenizer::from_json(b"{}", Specials::default(), 6).err();
+        assert!(matches!(error, Some(TokenizerError::Unreadable(_))), "{error:?}");
+    }
+
+    #[test]
+    fn specials_that_fill_the_model_are_an_error() {
+        let json = serde_json::to_vec(&tokenizer(BERT).inner).unwrap();
+        let error = Tokenizer::from_json(&json, Specials::default(), 2).err();
+        assert_eq!(error, Some(TokenizerError::NoRoom { specials: 2, limit: 2 }));
+    }
+
+    proptest! {
+        #[test]
+        fn windows_hold_every_token_of_any_text(words in prop::collection::vec("[abcz]", 0..60)) {
+            let (tokenizer, text) = (tokenizer(BERT), words.join(" "));
+            let ids = tokenizer.ids(&text).unwrap();
+            let windows = tokenizer.windows(&text, Overflow::Window, usize::MAX).unwrap();
+            prop_assert_eq!((windows.tokens_total, windows.tokens_used), (words.len(), words.len()));
+            let mut seen = vec![false; words.len()];
+            for window in &windows.windows {
+                let content = &window.tokens.ids[1..window.tokens.ids.len() - 1];
+                prop_assert_eq!(content, &ids[1 + window.start_token..1 + window.end_token]);
+                seen[window.start_token..window.end_token].fill(true);
+            }
+            prop_assert!(seen.into_iter().all(|seen| seen));
+        }
+    }
+}

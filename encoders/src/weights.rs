@@ -1,0 +1,163 @@
+//! The named tensors of a model, read from safetensors files or made in memory, and their digest.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use candle_core::safetensors::{Load, SliceSafetensors};
+use candle_core::{DType, Device, Tensor};
+use sha2::{Digest, Sha256};
+
+use crate::LoadError;
+
+/// Tensors by name, in f32 on the CPU, and a hash of what they were read from.
+///
+/// The hash covers names, types, shapes and bytes in order of names: how a model is cut into files
+/// does not change it.
+#[derive(Debug)]
+pub(crate) struct Weights {
+    tensors: BTreeMap<String, Tensor>,
+    digest: [u8; 32],
+}
+
+impl Weights {
+    /// Reads all floating-point tensors of `files`.
+    ///
+    /// # Errors
+    /// [`LoadError::BadFile`] for what can't be read.
+    pub(crate) fn read(files: &[PathBuf]) -> Result<Self, LoadError> {
+        let mut tensors = BTreeMap::new();
+        let mut hashes = BTreeMap::new();
+        for file in files {
+            for (name, tensor, hash) in read_file(file)? {
+                hashes.insert(name.clone(), hash);
+                tensors.insert(name, tensor);
+            }
+        }
+        Ok(Weights { tensors, digest: digest(&hashes) })
+    }
+
+    /// Weights made in memory: name, shape, values.
+    ///
+    /// # Errors
+    /// [`LoadError::Device`] when a shape does not fit its values.
+    pub(crate) fn from_values(values: Vec<(String, Vec<usize>, Vec<f32>)>) -> Result<Self, LoadError> {
+        let mut tensors = BTreeMap::new();
+        let mut hashes = BTreeMap::new();
+        for (name, shape, values) in values {
+            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+            hashes.insert(name.clone(), hash("F32", &shape, &bytes));
+            tensors.insert(name, Tensor::from_vec(values, shape, &Device::Cpu)?);
+        }
+        Ok(Weights { tensors, digest: digest(&hashes) })
+    }
+
+    /// SHA-256 over all tensors.
+    pub(crate) fn digest(&self) -> &[u8; 32] {
+        &self.digest
+    }
+
+    /// The tensor `name`, which must have this shape and be finite.
+    ///
+    /// # Errors
+    /// [`LoadError::MissingTensor`], [`LoadError::WrongShape`] or [`LoadError::NotFinite`].
+    pub(crate) fn get(&self, name: &str, shape: &[usize]) -> Result<Tensor, LoadError> {
+        let found =
+            self.tensors.get(name).ok_or_else(|| LoadError::MissingTensor { name: name.to_owned() })?;
+        if found.dims() != shape {
+            let (name, expected, found) = (name.to_owned(), shape.to_vec(), found.dims().to_vec());
+            return Err(LoadError::WrongShape { name, expected, found });
+        }
+        let sum = found.abs()?.sum_all()?.to_scalar::<f32>()?;
+        if !sum.is_finite() {
+            return Err(LoadError::NotFinite { name: name.to_owned() });
+        }
+        Ok(found.clone())
+    }
+}
+
+fn read_file(path: &Path) -> Result<Vec<(String, Tensor, [u8; 32])>, LoadError> {
+    let bad = |why: String| LoadError::BadFile { path: path.to_owned(), why };
+    let bytes = std::fs::read(path).map_err(|error| bad(error.to_string()))?;
+    let file = SliceSafetensors::new(&bytes).map_err(|error| bad(error.to_string()))?;
+    let mut tensors = Vec::new();
+    for (name, view) in file.tensors() {
+        // Position ids and the like: made by the code, not learnt.
+        let Some(kind) = float_type(&format!("{:?}", view.dtype())) else { continue };
+        let tensor = view.load(&Device::Cpu).and_then(|tensor| tensor.to_dtype(DType::F32));
+        let tensor = tensor.map_err(|error| bad(format!("{name}: {error}")))?;
+        tensors.push((name, tensor, hash(kind, view.shape(), view.data())));
+    }
+    Ok(tensors)
+}
+
+fn float_type(name: &str) -> Option<&'static str> {
+    ["F16", "BF16", "F32", "F64"].into_iter().find(|kind| *kind == name)
+}
+
+fn hash(kind: &str, shape: &[usize], bytes: &[u8]) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    hasher.update(format!("{kind} {shape:?}\n"));
+    hasher.update(bytes);
+    hasher.finalize().into()
+}
+
+fn digest(hashes: &BTreeMap<String, [u8; 32]>) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    for (name, hash) in hashes {
+        hasher.update(format!("{} {name}\n", name.len()));
+        hasher.update(hash);
+    }
+    hasher.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn weights(values: Vec<f32>) -> Weights {
+        Weights::from_values(vec![("layer.weight".to_owned(), vec![2, 1], values)]).unwrap()
+    }
+
+    #[track_caller]
+    fn check(name: &str, shape: &[usize], values: Vec<f32>, expected: &str) {
+        let got = weights(values).get(name, shape).map(|tensor| tensor.dims().to_vec());
+        assert!(format!("{got:?}").starts_with(expected), "{got:?}");
+    }
+
+    #[test]
+    fn a_tensor_is_given_only_if_it_is_what_was_asked_for() {
+        check("layer.weight", &[2, 1], vec![1.0, 2.0], "Ok([2, 1])");
+        check("layer.bias", &[2, 1], vec![1.0, 2.0], "Err(MissingTensor");
+        check("layer.weight", &[1, 2], vec![1.0, 2.0], "Err(WrongShape");
+        check("layer.weight", &[2, 1], vec![1.0, f32::NAN], "Err(NotFinite");
+        check("layer.weight", &[2, 1], vec![1.0, f32::INFINITY], "Err(NotFinite");
+    }
+
+    #[test]
+    fn the_digest_depends_on_every_value_and_not_on_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let (a, b) =
+            (Tensor::new(&[1f32, 2.0], &Device::Cpu).unwrap(), Tensor::new(&[3f32], &Device::Cpu).unwrap());
+        let save = |file: &str, tensors: Vec<(&str, Tensor)>| {
+            let path = folder.path().join(file);
+            candle_core::safetensors::save(&tensors.into_iter().collect(), &path).unwrap();
+            path
+        };
+        let whole = save("whole", vec![("a", a.clone()), ("b", b.clone())]);
+        let parts = [save("1", vec![("b", b.clone())]), save("2", vec![("a", a.clone())])];
+        let other = save("other", vec![("a", a), ("b", (b + 1.0).unwrap())]);
+        let digest = |files: &[PathBuf]| *Weights::read(files).unwrap().digest();
+        assert_eq!(digest(&[whole.clone()]), digest(&parts));
+        assert_ne!(digest(&[whole]), digest(&[other]));
+    }
+
+    #[test]
+    fn a_damaged_file_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.safetensors");
+        std::fs::write(&path, b"not weights").unwrap();
+        assert!(
+            matches!(Weights::read(&[path.clone()]), Err(LoadError::BadFile { path: bad, .. }) if bad == path)
+        );
+    }
+}
