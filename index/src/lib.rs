@@ -328,3 +328,6 @@ impl Index {
         Arc::clone(collections.entry(at).or_insert_with(new))
     }
 }
+
+#[cfg(test)]
+mod tests;

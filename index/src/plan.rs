@@ -58,15 +58,20 @@ impl Iterator for Widths {
 impl Widths {
     /// For `k` of the `matching` among `rows`: wide enough to hold k matching ones if they lie anywhere.
     pub(crate) fn new(k: usize, matching: u64, rows: u64, rows_per_step: u64) -> Widths {
-        let wanted = EF_LEAST.max((k as u64).saturating_mul(2));
-        Widths { next: wanted.saturating_mul(rows) / matching.max(1), most: matching / rows_per_step.max(1) }
+        let next = u128::from(wanted(k)) * u128::from(rows) / u128::from(matching.max(1));
+        Widths { next: u64::try_from(next).unwrap_or(u64::MAX), most: matching / rows_per_step.max(1) }
     }
 
     /// One walk of a width that suffices where every row matches.
     pub(crate) fn single(k: usize) -> Widths {
-        let next = EF_LEAST.max((k as u64).saturating_mul(2));
+        let next = wanted(k);
         Widths { next, most: next }
     }
+}
+
+/// Candidates for a good choice of `k`.
+fn wanted(k: usize) -> u64 {
+    EF_LEAST.max((k as u64).saturating_mul(2))
 }
 
 /// The plan for `k` of `matching` live rows.

@@ -134,6 +134,15 @@ impl Index {
     ///
     /// The index answers at once, by brute force; its graphs are built in the background.
     pub fn load(dir: &Path, expected: &[SpaceExpectation]) -> Result<(Index, u64), SnapshotError> {
+        Index::load_with_settings(dir, expected, Settings::default())
+    }
+
+    /// [`Index::load`] into an index with other settings than the usual.
+    pub fn load_with_settings(
+        dir: &Path,
+        expected: &[SpaceExpectation],
+        settings: Settings,
+    ) -> Result<(Index, u64), SnapshotError> {
         let found = if dir.is_dir() { numbered(dir)?.pop() } else { None };
         let (_, folder) = found.ok_or_else(|| SnapshotError::Missing(dir.to_owned()))?;
         let manifest = read_manifest(&folder)?;
@@ -143,7 +152,7 @@ impl Index {
                 strange.key, strange.id, strange.dim
             )));
         }
-        let index = Index::at_generation(manifest.generation.saturating_add(1), Settings::default());
+        let index = Index::at_generation(manifest.generation.saturating_add(1), settings);
         for space in expected {
             index.declare(space).map_err(|error| SnapshotError::Foreign(error.to_string()))?;
         }
@@ -369,4 +378,186 @@ fn damaged(file: &str, reason: impl Into<String>) -> SnapshotError {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Filter, Level, Mode};
+
+    const AT: SpaceLevel = SpaceLevel { space: 3, level: Level::Clip };
+
+    fn spaces() -> Vec<SpaceExpectation> {
+        vec![
+            SpaceExpectation { key: 3, id: "a-space".into(), dim: 3 },
+            SpaceExpectation { key: 4, id: "another-space".into(), dim: 2 },
+        ]
+    }
+
+    fn unit(raw: &[f32]) -> UnitVector {
+        UnitVector::from_raw(raw).unwrap().0
+    }
+
+    fn saved() -> (tempfile::TempDir, Index) {
+        let index = Index::new();
+        for space in spaces() {
+            index.declare(&space).unwrap();
+        }
+        for key in 0..40 {
+            index.insert(AT, key, &unit(&[1.0, key as f32, 2.0])).unwrap();
+            index
+                .insert(SpaceLevel { space: 4, level: Level::Video }, key, &unit(&[1.0, key as f32]))
+                .unwrap();
+        }
+        index.remove(AT, 7);
+        let folder = tempfile::tempdir().unwrap();
+        index.save(folder.path(), 99).unwrap();
+        (folder, index)
+    }
+
+    fn files(folder: &Path) -> Vec<PathBuf> {
+        let (_, snapshot) = numbered(folder).unwrap().pop().unwrap();
+        let mut files: Vec<_> = fs::read_dir(snapshot).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        files
+    }
+
+    /// Rewrites the manifest as somebody would who knows about its checksum.
+    fn rewrite(folder: &Path, change: impl FnOnce(&mut serde_json::Value)) {
+        let path = files(folder).into_iter().find(|path| path.ends_with(MANIFEST)).unwrap();
+        let mut manifest: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        change(&mut manifest);
+        let text = serde_json::to_vec(&manifest).unwrap();
+        fs::write(&path, &text).unwrap();
+        fs::write(path.with_file_name(MANIFEST_CHECKSUM), hex(&Sha256::digest(&text))).unwrap();
+    }
+
+    #[track_caller]
+    fn check(result: Result<(Index, u64), SnapshotError>, expected: &str) {
+        let message = result.err().expect("is refused").to_string();
+        assert!(message.contains(expected), "the reason was: {message}");
+    }
+
+    #[test]
+    fn what_was_saved_comes_back() {
+        let (folder, index) = saved();
+        let (loaded, seq) = Index::load(folder.path(), &spaces()).unwrap();
+        assert_eq!(seq, 99);
+        assert_eq!(loaded.generation(), index.generation() + 1);
+        assert_eq!(loaded.levels(), index.levels());
+        for at in index.levels() {
+            assert_eq!(loaded.keys(at), index.keys(at));
+            for key in index.keys(at) {
+                assert_eq!(loaded.vector(at, key), index.vector(at, key));
+            }
+        }
+        let hits =
+            loaded.search(AT, &unit(&[1.0, 5.0, 2.0]), 1, &Filter::default(), Mode::Auto).unwrap().hits;
+        assert_eq!(hits[0].key, 5);
+    }
+
+    #[test]
+    fn the_newest_snapshot_is_the_only_one_kept() {
+        let (folder, index) = saved();
+        index.remove(AT, 8);
+        fs::create_dir(folder.path().join(".partial-2")).unwrap();
+        fs::write(folder.path().join(".partial-2/manifest.json"), "half").unwrap();
+        index.save(folder.path(), 100).unwrap();
+        let (loaded, seq) = Index::load(folder.path(), &spaces()).unwrap();
+        assert_eq!((seq, loaded.live(AT)), (100, 38));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_snapshot_that_was_never_finished_is_not_there() {
+        let folder = tempfile::tempdir().unwrap();
+        check(Index::load(folder.path(), &spaces()), "there is no snapshot");
+        check(Index::load(&folder.path().join("nowhere"), &spaces()), "there is no snapshot");
+        fs::create_dir(folder.path().join(".partial-1")).unwrap();
+        check(Index::load(folder.path(), &spaces()), "there is no snapshot");
+    }
+
+    #[test]
+    fn any_flipped_bit_is_noticed() {
+        let (folder, _) = saved();
+        for path in files(folder.path()) {
+            let whole = fs::read(&path).unwrap();
+            for at in (0..whole.len()).step_by(7) {
+                let mut flipped = whole.clone();
+                flipped[at] ^= 1 << (at % 8);
+                fs::write(&path, flipped).unwrap();
+                assert!(Index::load(folder.path(), &spaces()).is_err(), "byte {at} of {}", path.display());
+            }
+            fs::write(&path, whole).unwrap();
+        }
+        Index::load(folder.path(), &spaces()).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_is_cut_longer_or_missing_is_noticed() {
+        let (folder, _) = saved();
+        for path in files(folder.path()) {
+            let whole = fs::read(&path).unwrap();
+            for length in [0, 1, whole.len() / 2, whole.len() - 1] {
+                fs::write(&path, &whole[..length]).unwrap();
+                check(Index::load(folder.path(), &spaces()), "damaged");
+            }
+            fs::write(&path, [whole.as_slice(), b" "].concat()).unwrap();
+            check(Index::load(folder.path(), &spaces()), "damaged");
+            fs::remove_file(&path).unwrap();
+            check(Index::load(folder.path(), &spaces()), "is missing");
+            fs::write(&path, whole).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_snapshot_of_other_spaces_is_refused() {
+        let (folder, _) = saved();
+        let change = |change: fn(&mut SpaceExpectation)| {
+            let mut expected = spaces();
+            change(&mut expected[0]);
+            expected
+        };
+        check(
+            Index::load(folder.path(), &change(|space| space.id = "other-weights".into())),
+            "of other spaces",
+        );
+        check(Index::load(folder.path(), &change(|space| space.dim = 4)), "of other spaces");
+        check(Index::load(folder.path(), &change(|space| space.key = 30)), "of other spaces");
+        check(Index::load(folder.path(), &spaces()[..1]), "of other spaces");
+    }
+
+    #[test]
+    fn a_space_that_came_later_is_expected_and_empty() {
+        let (folder, _) = saved();
+        let later = SpaceExpectation { key: 5, id: "later".into(), dim: 8 };
+        let (loaded, _) = Index::load(folder.path(), &[spaces(), vec![later.clone()]].concat()).unwrap();
+        loaded.declare(&later).unwrap();
+        assert!(loaded.declare(&SpaceExpectation { dim: 9, ..later }).is_err());
+    }
+
+    #[test]
+    fn a_manifest_that_lies_is_refused() {
+        let lies: [(&str, fn(&mut serde_json::Value)); 5] = [
+            ("format 2", |manifest| manifest["format"] = 2.into()),
+            ("bytes, not", |manifest| manifest["levels"][0]["count"] = 38.into()),
+            ("bytes, not", |manifest| manifest["levels"][0]["count"] = u32::MAX.into()),
+            ("that is a path", |manifest| manifest["levels"][0]["keys"]["name"] = "../1/3-clip.keys".into()),
+            ("doesn't list", |manifest| manifest["levels"][0]["at"]["space"] = 9.into()),
+        ];
+        for (expected, lie) in lies {
+            let (folder, _) = saved();
+            rewrite(folder.path(), lie);
+            check(Index::load(folder.path(), &spaces()), expected);
+        }
+    }
+
+    #[test]
+    fn a_space_without_an_id_is_not_saved() {
+        let index = Index::new();
+        index.insert(AT, 1, &unit(&[1.0])).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        assert!(matches!(index.save(folder.path(), 1), Err(SnapshotError::Undeclared(3))));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
 }

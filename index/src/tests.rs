@@ -1,0 +1,355 @@
+//! The index against a model that is too simple to be wrong: a map from key to vector and a sorted list of scores.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use proptest::prelude::*;
+use roaring::RoaringBitmap;
+
+use super::*;
+
+const AT: SpaceLevel = SpaceLevel { space: 3, level: Level::Clip };
+const DIM: usize = 24;
+/// The graph is kept and walked from small sets on, so that small tests meet it.
+const EAGER: Settings = Settings { graph_from: 64, rows_per_step: 1 };
+/// Brute force only, at the sizes of these tests.
+const PATIENT: Settings = Settings { graph_from: 1 << 40, rows_per_step: 160 };
+
+fn space() -> SpaceExpectation {
+    SpaceExpectation { key: AT.space, id: "a-space".into(), dim: DIM }
+}
+
+/// A pseudo-random value in -0.5 .. 0.5, the same for the same arguments.
+fn noise(seed: u64, at: usize) -> f32 {
+    let mut state = (seed << 20 | at as u64).wrapping_add(0x9E37_79B9_7F4A_7C15);
+    state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    state = (state ^ (state >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    ((state ^ (state >> 31)) >> 40) as f32 / (1 << 24) as f32 - 0.5
+}
+
+/// One of 40 clusters around a common direction: real embeddings are neither uniform nor centred.
+fn clustered(seed: u64) -> UnitVector {
+    let cluster = 1_000_000 + seed % 40;
+    let raw: Vec<f32> = (0..DIM)
+        .map(|at| 0.5 + noise(cluster, at) + 0.5 * noise(seed, at) / (1.0 + at as f32 / 8.0))
+        .collect();
+    UnitVector::from_raw(&raw).expect("has a direction").0
+}
+
+#[derive(Default, Clone)]
+struct Model(BTreeMap<SpanKey, UnitVector>);
+
+impl Model {
+    fn search(&self, query: &UnitVector, k: usize, filter: &Filter) -> Vec<(SpanKey, f64)> {
+        let dot = |vector: &UnitVector| -> f64 {
+            vector
+                .values()
+                .iter()
+                .zip(query.values())
+                .map(|(&left, &right)| f64::from(left) * f64::from(right))
+                .sum()
+        };
+        let passes = |key: SpanKey| filter.only.as_ref().is_none_or(|only| only.contains(key));
+        let mut all: Vec<_> =
+            self.0.iter().filter(|(key, _)| passes(**key)).map(|(key, vector)| (*key, dot(vector))).collect();
+        all.sort_by(|left, right| right.1.total_cmp(&left.1).then(left.0.cmp(&right.0)));
+        all.truncate(k);
+        all
+    }
+
+    fn matching(&self, filter: &Filter) -> usize {
+        self.0.keys().filter(|key| filter.only.as_ref().is_none_or(|only| only.contains(**key))).count()
+    }
+}
+
+/// Checks all that must always hold of an answer; returns the share of the true hits that it has.
+#[track_caller]
+fn check(index: &Index, model: &Model, query: &UnitVector, k: usize, filter: &Filter, mode: Mode) -> f64 {
+    let got = index.search(AT, query, k, filter, mode).expect("a vector of the space");
+    let expected = model.search(query, k, filter);
+    assert_eq!(got.matching, model.matching(filter) as u64);
+    assert_eq!(got.hits.len(), expected.len(), "fewer than min(k, matches) came back");
+    assert!(got.unreadable.is_empty());
+    assert!(got.exact || mode == Mode::Auto);
+    for pair in got.hits.windows(2) {
+        let in_order =
+            pair[0].score > pair[1].score || pair[0].score == pair[1].score && pair[0].key < pair[1].key;
+        assert!(in_order, "{pair:?} is out of order");
+    }
+    for hit in &got.hits {
+        let vector = model.0.get(&hit.key).expect("only live keys come back");
+        assert!(filter.only.as_ref().is_none_or(|only| only.contains(hit.key)), "{hit:?} is filtered out");
+        assert!((hit.score - vector.dot(query)).abs() < 1e-5, "{hit:?} has the score of another vector");
+    }
+    let worst = expected.last().map_or(-2.0, |(_, score)| *score);
+    let found = got.hits.iter().filter(|hit| f64::from(hit.score) >= worst - 1e-5).count();
+    if got.exact {
+        assert_eq!(found, expected.len(), "brute force missed a hit");
+    }
+    found as f64 / expected.len().max(1) as f64
+}
+
+/// Mean recall at 10 over `queries` queries.
+#[track_caller]
+fn recall(index: &Index, model: &Model, queries: u64, filter: &Filter) -> f64 {
+    let of = |seed| check(index, model, &clustered(9_000_000 + seed), 10, filter, Mode::Auto);
+    (0..queries).map(of).sum::<f64>() / queries as f64
+}
+
+fn filled(settings: Settings, keys: std::ops::Range<u32>) -> (Index, Model) {
+    let (index, mut model) = (Index::with_settings(settings), Model::default());
+    index.declare(&space()).expect("a new space");
+    for key in keys {
+        insert(&index, &mut model, key, u64::from(key));
+    }
+    (index, model)
+}
+
+fn insert(index: &Index, model: &mut Model, key: SpanKey, seed: u64) {
+    let vector = clustered(seed);
+    index.insert(AT, key, &vector).expect("a vector of the space");
+    model.0.insert(key, vector);
+}
+
+fn remove(index: &Index, model: &mut Model, key: SpanKey) {
+    index.remove(AT, key);
+    model.0.remove(&key);
+}
+
+fn only(keys: impl IntoIterator<Item = SpanKey>) -> Filter {
+    Filter { only: Some(Arc::new(RoaringBitmap::from_iter(keys))) }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Insert(SpanKey, u64),
+    InsertMany(u32),
+    Remove(SpanKey),
+    RemoveEvery(u32),
+    Compact,
+    Reload,
+    Search { seed: u64, k: usize, every: Option<u32> },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let key = 0..1_500_u32;
+    prop_oneof![
+        4 => (key.clone(), 0..5_000_u64).prop_map(|(key, seed)| Step::Insert(key, seed)),
+        2 => (1..600_u32).prop_map(Step::InsertMany),
+        4 => key.prop_map(Step::Remove),
+        1 => (2..9_u32).prop_map(Step::RemoveEvery),
+        1 => Just(Step::Compact),
+        1 => Just(Step::Reload),
+        6 => (0..5_000_u64, 0..40_usize, proptest::option::of(1..200_u32))
+            .prop_map(|(seed, k, every)| Step::Search { seed, k, every }),
+    ]
+}
+
+fn run(settings: Settings, steps: &[Step]) {
+    let (mut index, mut model) = filled(settings, 0..300);
+    let mut highest = 300;
+    for step in steps {
+        match *step {
+            Step::Insert(key, seed) => insert(&index, &mut model, key, seed),
+            Step::InsertMany(count) => {
+                (highest..highest + count).for_each(|key| insert(&index, &mut model, key, u64::from(key)));
+                highest += count;
+            }
+            Step::Remove(key) => remove(&index, &mut model, key),
+            Step::RemoveEvery(nth) => {
+                (0..highest).step_by(nth as usize).for_each(|key| remove(&index, &mut model, key));
+            }
+            Step::Compact => index.compact(AT),
+            Step::Reload => {
+                let folder = tempfile::tempdir().expect("a temporary folder");
+                index.save(folder.path(), 7).expect("is saved");
+                index = Index::load_with_settings(folder.path(), &[space()], settings).expect("is loaded").0;
+            }
+            Step::Search { seed, k, every } => {
+                let filter =
+                    every.map_or_else(Filter::default, |nth| only((0..highest).step_by(nth as usize)));
+                check(&index, &model, &clustered(seed), k, &filter, Mode::Auto);
+                check(&index, &model, &clustered(seed), k, &filter, Mode::Exact);
+            }
+        }
+    }
+    assert_eq!(index.live(AT), model.0.len() as u64);
+    assert!(index.keys(AT).iter().eq(model.0.keys().copied()));
+    let found = recall(&index, &model, 30, &Filter::default());
+    assert!(found > 0.97, "recall@10 is {found}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_happens_a_graph_answers_like_a_sorted_list(steps in proptest::collection::vec(step(), 1..40)) {
+        run(EAGER, &steps);
+    }
+
+    #[test]
+    fn whatever_happens_brute_force_answers_like_a_sorted_list(steps in proptest::collection::vec(step(), 1..40)) {
+        run(PATIENT, &steps);
+    }
+}
+
+#[test]
+fn what_is_not_there_has_no_hits() {
+    let index = Index::new();
+    let query = clustered(1);
+    let nothing = Hits { hits: vec![], matching: 0, exact: true, unreadable: vec![] };
+    assert_eq!(index.search(AT, &query, 10, &Filter::default(), Mode::Auto), Ok(nothing.clone()));
+    index.insert(AT, 5, &query).unwrap();
+    let elsewhere = SpaceLevel { level: Level::Video, ..AT };
+    assert_eq!(index.search(elsewhere, &query, 10, &Filter::default(), Mode::Auto), Ok(nothing));
+    index.remove(AT, 5);
+    index.remove(AT, 6);
+    index.remove(elsewhere, 5);
+    assert_eq!(index.levels(), []);
+    assert_eq!(index.check(AT, 10), None);
+}
+
+#[test]
+fn the_first_vector_or_the_declaration_fixes_the_dimension() {
+    let short = UnitVector::from_raw(&[1.0, 2.0]).unwrap().0;
+    let wrong = IndexError::Dimension { got: 2, expected: DIM };
+    let index = Index::new();
+    index.insert(AT, 1, &clustered(1)).unwrap();
+    assert_eq!(index.insert(SpaceLevel { level: Level::Video, ..AT }, 2, &short), Err(wrong));
+    let index = Index::new();
+    index.declare(&space()).unwrap();
+    index.declare(&space()).unwrap();
+    let wrong = IndexError::Dimension { got: 2, expected: DIM };
+    assert_eq!(index.search(AT, &short, 1, &Filter::default(), Mode::Auto), Err(wrong));
+    for other in
+        [SpaceExpectation { dim: 2, ..space() }, SpaceExpectation { id: "another".into(), ..space() }]
+    {
+        assert!(matches!(index.declare(&other), Err(IndexError::Redeclared { key: 3, .. })));
+    }
+    index.forget(AT.space);
+    index.insert(AT, 1, &short).unwrap();
+}
+
+#[test]
+fn a_vector_that_is_inserted_again_changes_nothing() {
+    let (index, model) = filled(EAGER, 0..200);
+    index.settle();
+    let before = index.generation();
+    for _ in 0..20 {
+        for key in 0..200 {
+            index.insert(AT, key, &clustered(u64::from(key))).unwrap();
+        }
+    }
+    index.settle();
+    assert_eq!(index.generation(), before);
+    assert_eq!(recall(&index, &model, 20, &Filter::default()), 1.0);
+}
+
+#[test]
+fn a_graph_is_built_by_itself_and_again_when_half_is_dead() {
+    let (index, mut model) = filled(EAGER, 0..4_000);
+    index.settle();
+    assert!(index.has_graph(AT));
+    let before = index.generation();
+    for key in 0..2_500 {
+        remove(&index, &mut model, key);
+    }
+    index.settle();
+    assert!(index.generation() > before);
+    assert!(recall(&index, &model, 50, &Filter::default()) > 0.97);
+    assert!(index.check(AT, 100).unwrap() > 0.97);
+}
+
+#[test]
+fn a_set_that_shrank_is_searched_by_brute_force_again() {
+    let (index, mut model) = filled(EAGER, 0..500);
+    index.settle();
+    (10..500).for_each(|key| remove(&index, &mut model, key));
+    index.compact(AT);
+    assert!(!index.has_graph(AT));
+    assert_eq!(recall(&index, &model, 5, &Filter::default()), 1.0);
+}
+
+#[test]
+fn the_graph_finds_the_nearest_whatever_the_filter() {
+    let (index, model) = filled(EAGER, 0..6_000);
+    index.settle();
+    for nth in [1, 2, 3, 10, 100, 1_000, 5_999] {
+        let found = recall(&index, &model, 40, &only((0..6_000).step_by(nth)));
+        assert!(found > 0.97, "recall@10 is {found} where one of {nth} matches");
+    }
+    // One cluster, which most queries are not near to.
+    let found = recall(&index, &model, 80, &only((0..6_000).filter(|key| key % 40 == 7)));
+    assert!(found > 0.97, "recall@10 is {found} where one cluster matches");
+    let answer = index.search(AT, &clustered(1), 10, &Filter::default(), Mode::Auto).unwrap();
+    assert!(!answer.exact, "the graph was not asked");
+}
+
+/// Black frames and still slides: a thousand vectors that are the same, up to `spread`.
+#[track_caller]
+fn check_crowd(spread: f32, crowd: std::ops::Range<u32>, others: std::ops::Range<u32>) {
+    let (index, mut model) = filled(EAGER, 0..0);
+    let black = clustered(77_777);
+    for key in crowd.start.min(others.start)..crowd.end.max(others.end) {
+        if others.contains(&key) {
+            insert(&index, &mut model, key, u64::from(key));
+            continue;
+        }
+        let values: Vec<f32> =
+            (0..DIM).map(|at| black.values()[at] + spread * noise(u64::from(key), at)).collect();
+        let vector = UnitVector::from_raw(&values).expect("has a direction").0;
+        index.insert(AT, key, &vector).expect("a vector of the space");
+        model.0.insert(key, vector);
+    }
+    index.compact(AT);
+    let found = check(&index, &model, &black, 50, &Filter::default(), Mode::Auto);
+    assert!(found > 0.97, "recall@50 is {found} for the crowd itself");
+    let graph_alone = index.check(AT, 300).expect("there is a graph");
+    assert!(graph_alone > 0.97, "recall@10 of the graph is {graph_alone}");
+    for filter in [Filter::default(), only(others)] {
+        let found = recall(&index, &model, 200, &filter);
+        assert!(found > 0.97, "recall@10 is {found}");
+    }
+}
+
+#[test]
+fn a_crowd_of_equal_vectors_hides_nothing() {
+    for spread in [0.0, 1e-6, 1e-2] {
+        check_crowd(spread, 0..1_000, 1_000..3_000);
+        check_crowd(spread, 2_000..3_000, 0..2_000);
+    }
+}
+
+#[test]
+fn searches_beside_writers_and_rebuilds_are_never_short_and_never_stale() {
+    let (index, _) = filled(EAGER, 0..2_000);
+    index.settle();
+    // Removed before any search starts: must never come back.
+    let gone = RoaringBitmap::from_iter((0..2_000).filter(|key| key % 10 == 0));
+    gone.iter().for_each(|key| index.remove(AT, key));
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..3_u64 {
+                for key in 2_000..2_600 {
+                    index.insert(AT, key, &clustered(u64::from(key) + round)).unwrap();
+                }
+                index.compact(AT);
+                (2_000..2_600).step_by(2).for_each(|key| index.remove(AT, key));
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        scope.spawn(|| {
+            let mut seed = 0;
+            while !stop.load(Ordering::Relaxed) {
+                seed += 1;
+                let got = index.search(AT, &clustered(seed), 10, &Filter::default(), Mode::Auto).unwrap();
+                assert_eq!(got.hits.len(), 10);
+                assert!(got.hits.iter().all(|hit| !gone.contains(hit.key)));
+                let keys = RoaringBitmap::from_iter(got.hits.iter().map(|hit| hit.key));
+                assert_eq!(keys.len(), 10, "a key came back twice");
+            }
+        });
+    });
+}
