@@ -538,7 +538,8 @@ mod tests {
 
     #[test]
     fn a_manifest_that_lies_is_refused() {
-        let lies: [(&str, fn(&mut serde_json::Value)); 5] = [
+        type Lie = fn(&mut serde_json::Value);
+        let lies: [(&str, Lie); 5] = [
             ("format 2", |manifest| manifest["format"] = 2.into()),
             ("bytes, not", |manifest| manifest["levels"][0]["count"] = 38.into()),
             ("bytes, not", |manifest| manifest["levels"][0]["count"] = u32::MAX.into()),

@@ -181,7 +181,7 @@ fn run(settings: Settings, steps: &[Step]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_happens_a_graph_answers_like_a_sorted_list(steps in proptest::collection::vec(step(), 1..40)) {
