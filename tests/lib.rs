@@ -1,0 +1,85 @@
+//! What several integration tests need: test data, the built binary, a database, and a way to say that a test
+//! can't run here.
+
+use std::path::PathBuf;
+
+/// Whether what is missing fails a test instead of skipping it (`REPRISE_REQUIRE_DATA=1`).
+pub fn everything_is_required() -> bool {
+    std::env::var("REPRISE_REQUIRE_DATA").is_ok_and(|value| value == "1")
+}
+
+/// Whether the long tests run too (`REPRISE_TEST_FULL=1`, set by `make test-full`).
+pub fn is_full() -> bool {
+    std::env::var("REPRISE_TEST_FULL").is_ok_and(|value| value == "1")
+}
+
+/// Says why a test can't run here; `make test` then counts it as skipped. Fails it where everything is required.
+///
+/// # Panics
+/// If everything is required.
+#[track_caller]
+#[expect(clippy::print_stdout, reason = "make test counts these lines")]
+pub fn skip(why: &str) {
+    assert!(!everything_is_required(), "{why}");
+    println!("skipped: {why}");
+}
+
+/// A file or folder of the test data (`REPRISE_TEST_DATA`), as in `test_data("video/odd/psd_fades.mp4")`; `None`
+/// after [`skip`].
+///
+/// # Panics
+/// If it is missing and everything is required.
+#[track_caller]
+pub fn test_data(path: &str) -> Option<PathBuf> {
+    let Some(folder) = std::env::var_os("REPRISE_TEST_DATA") else {
+        skip("REPRISE_TEST_DATA is not set");
+        return None;
+    };
+    let path = PathBuf::from(folder).join(path);
+    if path.exists() {
+        return Some(path);
+    }
+    skip(&format!("there is no {}", path.display()));
+    None
+}
+
+/// The built server (`REPRISE_BIN`); `None` after [`skip`].
+///
+/// # Panics
+/// If it is missing and everything is required.
+#[track_caller]
+pub fn binary() -> Option<PathBuf> {
+    let binary = std::env::var_os("REPRISE_BIN").map(PathBuf::from).filter(|path| path.is_file());
+    if binary.is_none() {
+        skip("REPRISE_BIN does not name the built server");
+    }
+    binary
+}
+
+/// The URL of a PostgreSQL server on which tests may create databases (`TEST_DATABASE_URL`, set by `make test`);
+/// `None` after [`skip`].
+///
+/// # Panics
+/// If it is missing and everything is required.
+#[track_caller]
+pub fn postgres() -> Option<String> {
+    let url = std::env::var("TEST_DATABASE_URL").ok();
+    if url.is_none() {
+        skip("TEST_DATABASE_URL is not set");
+    }
+    url
+}
+
+/// The first program of that name on the PATH; `None` after [`skip`].
+///
+/// # Panics
+/// If it is missing and everything is required.
+#[track_caller]
+pub fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());
+    if found.is_none() {
+        skip(&format!("{name} is not installed"));
+    }
+    found
+}
