@@ -41,7 +41,7 @@ async fn fill(app: Arc<App>, address: SocketAddr, videos: Vec<PathBuf>) -> anyho
         say(
             "The model is untrained: it sees little more than colour and layout, and words mean nothing to it.",
         )?;
-        say("Name a real one with REPRISE_MODEL, e.g. REPRISE_MODEL=openai/clip-vit-base-patch32.")?;
+        say("Name a real one with REPRISE_MODEL, e.g. REPRISE_MODEL=laion/CLIP-ViT-B-32-laion2B-s34B-b79K.")?;
     }
     say(format!("The page is at http://{address}"))?;
     Ok(())
