@@ -1,0 +1,35 @@
+# Every target installs what it is missing first (scripts/setup.sh; quick when nothing is missing).
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-full check bench bench-index
+
+help:
+	@echo 'make setup      install what is missing: C compiler, ffmpeg, PostgreSQL and Chromium for the tests'
+	@echo 'make demo       build, render or ingest a few videos, and serve the page'
+	@echo 'make test       all tests; the last line is "N passed, N failed, N skipped"'
+	@echo 'make test-full  the same with the long ones: 20 crashes, a two-hour video'
+	@echo 'make check      formatting, lints, documentation, licences, unused dependencies'
+	@echo 'make bench      measure and print tables'
+
+setup:
+	@scripts/setup.sh all
+
+demo:
+	@scripts/setup.sh demo
+	cargo build --release --bin reprise
+	@"$$(scripts/target-dir.sh)/release/reprise" demo
+
+test:
+	@scripts/test.sh
+
+test-full:
+	@REPRISE_TEST_FULL=1 scripts/test.sh
+
+check:
+	@scripts/check.sh
+
+bench: bench-index
+
+bench-index:
+	@scripts/setup.sh demo
+	cargo bench -p reprise-index --bench search

@@ -1,0 +1,146 @@
+#!/usr/bin/env bash
+# Installs what is missing, with the system's package manager where it may; otherwise says what to install.
+#
+#   setup.sh demo   what building and serving needs: Rust, a C compiler, ffmpeg
+#   setup.sh test   that, and what some tests need: a PostgreSQL server, Chromium with its driver.
+#                   Without these the tests that need them say that they are skipped.
+#   setup.sh all    the same, but it is an error if something stays missing
+#
+# Quick and silent when nothing is missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+purpose=${1:-all}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+has_postgres() { scripts/postgres.sh find >/dev/null 2>&1; }
+
+# What is missing, in our own words: cc ffmpeg postgres chromium.
+missing() {
+  have cc || echo cc
+  if ! have ffmpeg || ! have ffprobe; then echo ffmpeg; fi
+  if [ "$purpose" != demo ]; then
+    has_postgres || echo postgres
+    if ! have chromium || ! have chromedriver; then echo chromium; fi
+  fi
+}
+
+# The packages that hold them, by package manager.
+packages() {
+  case "$1 $2" in
+    'apt cc') echo gcc libc6-dev ;;
+    'apt ffmpeg' | 'pacman ffmpeg' | 'apk ffmpeg' | 'brew ffmpeg') echo ffmpeg ;;
+    'apt postgres' | 'pacman postgres' | 'apk postgres') echo postgresql ;;
+    'apt chromium') echo chromium chromium-driver ;;
+    'dnf cc') echo gcc ;;
+    'dnf ffmpeg') echo ffmpeg-free ;;
+    'dnf postgres') echo postgresql-server ;;
+    'dnf chromium') echo chromium chromedriver ;;
+    'pacman cc') echo gcc ;;
+    'pacman chromium') echo chromium ;; # with its driver
+    'apk cc') echo gcc musl-dev ;;
+    'apk chromium') echo chromium chromium-chromedriver ;;
+    'brew postgres') echo postgresql@17 ;;
+    'brew chromium') echo chromedriver ;;
+  esac
+}
+
+manager() {
+  local name
+  for name in apt-get dnf pacman apk brew; do
+    if have "$name"; then
+      echo "${name%-get}"
+      return
+    fi
+  done
+}
+
+# How commands become root: nothing to do, sudo without a password, or not at all (then this fails).
+as_root() {
+  if [ "$manager" = brew ] || [ "$(id -u)" = 0 ]; then
+    "$@"
+  else
+    sudo -n "$@"
+  fi
+}
+
+may_install() {
+  [ -n "$manager" ] || return 1
+  [ "$manager" = brew ] || [ "$(id -u)" = 0 ] || { have sudo && sudo -n true 2>/dev/null; }
+}
+
+install() {
+  case $manager in
+    apt)
+      # A package must not leave a server running: services are started by whoever wants them.
+      local policy=/usr/sbin/policy-rc.d made=
+      if [ ! -e "$policy" ]; then
+        printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null
+        as_root chmod 755 "$policy"
+        made=1
+      fi
+      local status=0
+      as_root apt-get update -q &&
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" ||
+        status=$?
+      [ -z "$made" ] || as_root rm -f "$policy"
+      return $status
+      ;;
+    dnf) as_root dnf install -y -q "$@" ;;
+    pacman) as_root pacman -Sy --noconfirm --needed "$@" ;;
+    apk) as_root apk add --no-cache "$@" ;;
+    brew) brew install "$@" ;;
+  esac
+}
+
+command_line() {
+  case $manager in
+    apt) echo "sudo apt-get update && sudo apt-get install $*" ;;
+    dnf) echo "sudo dnf install $*" ;;
+    pacman) echo "sudo pacman -S $*" ;;
+    apk) echo "sudo apk add $*" ;;
+    brew) echo "brew install $*" ;;
+  esac
+}
+
+if ! have cargo; then
+  echo 'setup: Rust is missing; install it from https://rustup.rs and run this again' >&2
+  exit 1
+fi
+wanted=$(missing)
+[ -n "$wanted" ] || exit 0
+
+manager=$(manager)
+list=()
+for thing in $wanted; do
+  read -ra names <<<"$(packages "$manager" "$thing")"
+  list+=(${names[@]+"${names[@]}"})
+done
+if [ ${#list[@]} -gt 0 ] && may_install; then
+  echo "setup: installing ${list[*]}"
+  # One after the other if not together: one that a distribution lacks must not keep the others away.
+  install "${list[@]}" </dev/null || for package in "${list[@]}"; do install "$package" </dev/null || true; done
+fi
+if missing | grep -qx ffmpeg && ! may_install && have cc; then
+  echo 'setup: no package manager may be used; downloading ffmpeg'
+  cargo run -p reprise-encoders --features download-ffmpeg --example fetch_ffmpeg </dev/null || true
+fi
+
+still=$(missing)
+[ -n "$still" ] || exit 0
+fatal=
+for thing in $still; do
+  case $thing in
+    cc) what='a C compiler (cc)' fatal=1 ;;
+    ffmpeg) what='ffmpeg and ffprobe' fatal=1 ;;
+    postgres) what='a PostgreSQL server (initdb and pg_ctl), for tests only' ;;
+    chromium) what='chromium and chromedriver, for tests of the page only' ;;
+  esac
+  names=$(packages "$manager" "$thing")
+  [ "$manager $thing" != 'brew cc' ] || hint='xcode-select --install'
+  [ -z "$names" ] || hint=$(command_line $names)
+  echo "setup: missing: $what${hint:+; to install: $hint}" >&2
+  hint=
+done
+[ "$purpose" = all ] && exit 1
+[ -z "$fatal" ]

@@ -1,0 +1,301 @@
+//! Our CLIP, preprocessing and tokenizers against transformers' (see parity/make.py).
+
+use std::path::{Path, PathBuf};
+
+use reprise_encoders::preprocess::{Preprocessing, Resizer};
+use reprise_encoders::text::{Overflow, Specials, Tokenizer, Tokens};
+use reprise_encoders::{Clip, Encoder, Frame, FrameSize, Input, LoadError, Loaded, ModelName, load};
+use serde_json::Value;
+
+const VARIANTS: [&str; 3] = ["legacy", "wordpiece", "unigram"];
+
+pub(crate) fn folder(variant: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("parity/data").join(variant)
+}
+
+fn expected(variant: &str) -> Value {
+    serde_json::from_slice(&std::fs::read(folder(variant).join("expected.json")).unwrap()).unwrap()
+}
+
+fn loaded(variant: &str) -> Loaded {
+    let name: ModelName = folder(variant).to_str().unwrap().parse().unwrap();
+    load(&name, 1).unwrap()
+}
+
+fn vectors(value: &Value) -> Vec<Vec<f32>> {
+    serde_json::from_value(value.clone()).unwrap()
+}
+
+fn ids(value: &Value) -> Vec<u32> {
+    serde_json::from_value(value.clone()).unwrap()
+}
+
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+fn unit(vector: &[f32]) -> Vec<f32> {
+    let norm = dot(vector, vector).sqrt();
+    vector.iter().map(|value| value / norm).collect()
+}
+
+fn distance(a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+/// Equal to the reference as closely as f32 on another machine can be expected to be.
+#[track_caller]
+fn check(got: &[f32], expected: &[f32]) {
+    assert!(distance(got, expected) < 1e-4, "{got:?} instead of {expected:?}");
+    assert!(dot(&unit(got), &unit(expected)) > 0.999_99);
+}
+
+/// The same integers as in parity/make.py.
+fn picture(width: u32, height: u32, kind: u32) -> Frame {
+    let byte = |x: u32, y: u32, c: u32| {
+        let waves = (x * x * 3 + y * y * (5 + kind) + x * y * 7) / (width + height) + c * 60;
+        let edges = (x / 5 + y / 3 + c) % 2 * 120;
+        ((waves + edges * (kind % 2)) % 256) as u8
+    };
+    let pixels = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
+    let rgb: Vec<u8> = pixels.flat_map(|(x, y)| [byte(x, y, 0), byte(x, y, 1), byte(x, y, 2)]).collect();
+    Frame { time_ms: 0, width, height, rgb: rgb.into() }
+}
+
+fn clip(frames: &[Frame]) -> Input {
+    Input::Frames(Clip { frames: frames.to_vec() })
+}
+
+fn texts(expected: &Value) -> Vec<Input> {
+    let texts = expected["texts"].as_array().unwrap();
+    texts.iter().map(|text| Input::Text(Tokens { ids: ids(&text["ids"]) })).collect()
+}
+
+/// Frames that need no resizing.
+fn exact_frames(expected: &Value) -> Vec<Frame> {
+    let side = expected["exact_side"].as_u64().unwrap() as u32;
+    (0..3).map(|kind| picture(side, side, kind)).collect()
+}
+
+fn resized_frames(expected: &Value) -> Vec<Frame> {
+    let sizes: Vec<(u32, u32)> = serde_json::from_value(expected["sizes"].clone()).unwrap();
+    sizes.into_iter().map(|(width, height)| picture(width, height, 1)).collect()
+}
+
+#[test]
+fn texts_have_the_reference_vectors_whatever_its_padding_and_batch() {
+    for variant in VARIANTS {
+        let (expected, mut model) = (expected(variant), loaded(variant));
+        let got = model.encoders[0].encode(&texts(&expected)).unwrap();
+        let kinds = expected["text_vectors"].as_object().unwrap();
+        assert_eq!(kinds.len(), 8, "two pads, two lengths, two batch sizes");
+        for reference in kinds.values() {
+            got.iter().zip(vectors(reference)).for_each(|(got, expected)| check(got, &expected));
+        }
+    }
+}
+
+#[test]
+fn padding_in_the_ids_changes_nothing() {
+    for variant in VARIANTS {
+        let (expected, mut model) = (expected(variant), loaded(variant));
+        let plain = model.encoders[0].encode(&texts(&expected)).unwrap();
+        let end = *ids(&expected["texts"][0]["ids"]).last().unwrap();
+        for pad in [0, end] {
+            let padded = texts(&expected).into_iter().map(|input| match input {
+                Input::Text(mut tokens) => {
+                    tokens.ids.resize(model.space.max_text_tokens, pad);
+                    Input::Text(tokens)
+                }
+                other => other,
+            });
+            let padded = model.encoders[0].encode(&padded.collect::<Vec<_>>()).unwrap();
+            for (plain, padded) in plain.iter().zip(&padded) {
+                assert!(distance(plain, padded) < 1e-5);
+            }
+        }
+    }
+}
+
+#[test]
+fn pictures_and_clips_have_the_reference_vectors() {
+    for variant in VARIANTS {
+        let (expected, mut model) = (expected(variant), loaded(variant));
+        let frames = exact_frames(&expected);
+        let mut inputs: Vec<Input> = frames.iter().map(|frame| clip(std::slice::from_ref(frame))).collect();
+        inputs.push(clip(&frames));
+        let got = model.encoders[0].encode(&inputs).unwrap();
+        for (got, expected) in got.iter().zip(vectors(&expected["image_vectors"])) {
+            check(got, &unit(&expected));
+        }
+        let clip_vector: Vec<f32> = serde_json::from_value(expected["clip_vector"].clone()).unwrap();
+        check(&got[3], &clip_vector);
+    }
+}
+
+#[test]
+fn resized_pictures_stay_near_the_reference_vectors() {
+    for variant in VARIANTS {
+        let (expected, mut model) = (expected(variant), loaded(variant));
+        let references = vectors(&expected["resized_vectors"]);
+        for (frame, reference) in resized_frames(&expected).iter().zip(references) {
+            let got = model.encoders[0].encode(&[clip(std::slice::from_ref(frame))]).unwrap();
+            let cosine = dot(&got[0], &unit(&reference));
+            assert!(cosine > 0.9999, "{variant}, {}x{}: {cosine}", frame.width, frame.height);
+        }
+    }
+}
+
+#[test]
+fn pixels_are_the_image_processors_within_2_of_255() {
+    for variant in VARIANTS {
+        let json = std::fs::read(folder(variant).join("preprocessor_config.json")).unwrap();
+        let preprocessing = Preprocessing::from_json(&json).unwrap();
+        let reference = std::fs::read(folder(variant).join("pixels.bin")).unwrap();
+        let plane = (preprocessing.crop.0 * preprocessing.crop.1) as usize;
+        let frames = resized_frames(&expected(variant));
+        assert_eq!(reference.len(), frames.len() * 3 * plane);
+        let mut resizer = Resizer::new();
+        for (frame, reference) in frames.iter().zip(reference.chunks_exact(3 * plane)) {
+            let pixels = preprocessing.pixels(frame, &mut resizer).unwrap();
+            for (at, (pixel, reference)) in pixels.iter().zip(reference).enumerate() {
+                let channel = at / plane;
+                let byte = (pixel * preprocessing.std[channel] + preprocessing.mean[channel]) * 255.0;
+                let off = (byte - f32::from(*reference)).abs();
+                assert!(off < 2.01, "{variant}, {}x{}: {off} at {at}", frame.width, frame.height);
+            }
+        }
+    }
+}
+
+#[test]
+fn tokenizers_of_every_type_give_the_reference_ids() {
+    for variant in VARIANTS {
+        let (expected, model) = (expected(variant), loaded(variant));
+        let tokenizer = model.tokenizer.unwrap();
+        for row in expected["texts"].as_array().unwrap() {
+            let text = row["text"].as_str().unwrap();
+            let windows = tokenizer.windows(text, Overflow::Truncate, 1).unwrap();
+            assert_eq!(windows.windows[0].tokens.ids, ids(&row["ids"]), "{variant}: {text:?}");
+        }
+    }
+}
+
+fn encoders_with_inputs() -> Vec<(Box<dyn Encoder>, Vec<Input>)> {
+    let folders = VARIANTS.iter().map(|variant| folder(variant).to_str().unwrap().to_owned());
+    let names = folders.chain(["builtin:tiny".to_owned()]);
+    let model = |name: String| {
+        let Loaded { mut encoders, tokenizer, .. } = load(&name.parse().unwrap(), 1).unwrap();
+        let tokenizer = tokenizer.unwrap();
+        let text = |text| tokenizer.windows(text, Overflow::Truncate, 1).unwrap().windows[0].tokens.clone();
+        let inputs = vec![
+            Input::Text(text("two and a half turns")),
+            clip(&[picture(64, 64, 0), picture(90, 64, 1), picture(64, 70, 2)]),
+            Input::Text(text("")),
+            clip(&(0..70).map(|kind| picture(64, 64, kind)).collect::<Vec<_>>()),
+            Input::Text(text("a woman draws the river at night, seen from above, and turns around again")),
+            clip(&[picture(33, 120, 1)]),
+        ];
+        (encoders.remove(0), inputs)
+    };
+    names.map(model).collect()
+}
+
+#[test]
+fn a_batch_gives_the_vectors_of_single_inputs_for_every_encoder() {
+    for (mut encoder, inputs) in encoders_with_inputs() {
+        let batch = encoder.encode(&inputs).unwrap();
+        for (input, from_batch) in inputs.iter().zip(&batch) {
+            let single = encoder.encode(std::slice::from_ref(input)).unwrap();
+            let off = distance(&single[0], from_batch);
+            assert!(off < 1e-5, "{}: {off}", encoder.space().name);
+        }
+    }
+}
+
+#[test]
+fn the_space_tells_how_frames_and_texts_go_in() {
+    let space = |variant| loaded(variant).space;
+    let (a, b, c) = (space("legacy"), space("wordpiece"), space("unigram"));
+    assert_eq!((a.dim, b.dim, c.dim), (16, 12, 24));
+    assert_eq!((a.max_text_tokens, b.max_text_tokens, c.max_text_tokens), (20, 40, 12));
+    assert_eq!(a.frame_size, FrameSize::ShortEdge(32));
+    assert_eq!(b.frame_size, FrameSize::Exact { width: 30, height: 30 });
+    assert_eq!(c.frame_size, FrameSize::ShortEdge(28));
+    assert_ne!(a.id, b.id);
+    assert!(!a.untrained && a.can.text && a.can.frames && !a.can.composed);
+    assert_eq!(a.id, space("legacy").id, "loading twice gives the same space");
+}
+
+#[test]
+fn clips_own_tokenizer_gives_its_golden_ids() {
+    let Some(folder) = reprise_tests::test_data("text/clip_tokenizer") else { return };
+    let json = std::fs::read(folder.join("tokenizer.json")).unwrap();
+    let tokenizer = Tokenizer::from_json(&json, Specials::default(), 77).unwrap();
+    let golden: Value = serde_json::from_slice(&std::fs::read(folder.join("golden_tokens.json")).unwrap()).unwrap();
+    let rows = golden["rows"].as_array().unwrap();
+    let differing = rows.iter().filter(|row| tokenizer.ids(row["text"].as_str().unwrap()).unwrap() != ids(&row["ids"]));
+    let differing: Vec<&str> = differing.map(|row| row["text"].as_str().unwrap()).collect();
+    assert_eq!(rows.len(), 235);
+    assert_eq!(differing, ["a&amp;b"], "OpenAI's own code unescapes HTML, the tokenizer file does not");
+}
+
+/// A copy of a model folder, changed.
+fn changed(variant: &str, change: impl Fn(&Path)) -> Result<Loaded, LoadError> {
+    let copy = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(folder(variant)).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+    }
+    change(copy.path());
+    load(&copy.path().to_str().unwrap().parse().unwrap(), 1)
+}
+
+#[track_caller]
+fn refused(variant: &str, change: impl Fn(&Path), expected: &[&str]) {
+    let error = match changed(variant, change) {
+        Ok(_) => panic!("it loaded"),
+        Err(error) => error.to_string(),
+    };
+    assert!(expected.iter().all(|part| error.contains(part)), "{error}");
+}
+
+fn remove(file: &'static str) -> impl Fn(&Path) {
+    move |folder| std::fs::remove_file(folder.join(file)).unwrap()
+}
+
+#[test]
+fn what_a_folder_lacks_is_named() {
+    for file in ["config.json", "preprocessor_config.json", "tokenizer.json", "model.safetensors"] {
+        refused("legacy", remove(file), &["has no", file]);
+    }
+    let shard = "model-00002-of-00002.safetensors";
+    refused("wordpiece", remove(shard), &["has no", shard]);
+    let old = |folder: &Path| {
+        std::fs::rename(folder.join("model.safetensors"), folder.join("pytorch_model.bin")).unwrap();
+    };
+    refused("legacy", old, &["pytorch_model.bin", "convert it"]);
+}
+
+#[test]
+fn damaged_and_foreign_files_are_refused() {
+    let write = |file: &'static str, text: &'static str| move |folder: &Path| std::fs::write(folder.join(file), text).unwrap();
+    refused("legacy", write("config.json", "{"), &["config.json", "can't be used"]);
+    refused("legacy", write("config.json", r#"{"model_type": "bert"}"#), &["\"bert\"", "not supported"]);
+    refused("legacy", write("config.json", r#"{"model_type": "clip"}"#), &["has", "config.json"]);
+    refused("legacy", write("tokenizer.json", "{}"), &["tokenizer"]);
+    refused("legacy", write("model.safetensors", "no weights"), &["model.safetensors"]);
+    let index = r#"{"weight_map": {"a": "../config.json"}}"#;
+    refused("wordpiece", write("model.safetensors.index.json", index), &["../config.json"]);
+    let truncated = |folder: &Path| {
+        let path = folder.join("model.safetensors");
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    };
+    refused("legacy", truncated, &["model.safetensors", "can't be used"]);
+    let other_tokenizer = |to: &Path| {
+        std::fs::copy(folder("unigram").join("tokenizer.json"), to.join("tokenizer.json")).unwrap();
+    };
+    refused("wordpiece", other_tokenizer, &["tokenizer.json"]);
+}

@@ -1,0 +1,6 @@
+//! Tests that cross crates or need the built binary: one file a topic, one binary for all.
+
+mod encoders;
+mod encoders_hub;
+mod index;
+mod tidy;

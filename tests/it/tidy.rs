@@ -1,0 +1,229 @@
+//! The walls of the house, as tests over the source tree: who may know what (see ARCHITECTURE.md).
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Longest source file, in lines.
+const LINES_MOST: usize = 600;
+/// Names that say nothing about what is inside.
+const EMPTY_NAMES: [&str; 6] = ["util", "utils", "common", "helper", "helpers", "misc"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
+}
+
+/// All files under `folder` with one of `extensions`, by path from the workspace's root with `/` between.
+fn files(folder: &str, extensions: &[&str]) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+            let path = entry.expect("an entry").path();
+            let has_extension =
+                path.extension().is_some_and(|got| extensions.iter().any(|wanted| got == *wanted));
+            if path.is_dir() {
+                folders.push(path);
+            } else if has_extension {
+                let relative =
+                    path.strip_prefix(root()).expect("under the root").to_string_lossy().replace('\\', "/");
+                found.push((relative, fs::read_to_string(&path).expect("readable text")));
+            }
+        }
+    }
+    assert!(!found.is_empty(), "{folder} has no {extensions:?} files: this test looks in the wrong place");
+    found.sort();
+    found
+}
+
+/// The source of the three crates; tests may use anything.
+fn source() -> Vec<(String, String)> {
+    ["encoders/src", "index/src", "server/src"].iter().flat_map(|folder| files(folder, &["rs"])).collect()
+}
+
+/// Whether a line of code (comments left out) holds `word` as a whole path or name.
+fn mentions(line: &str, word: &str) -> bool {
+    let code = line.split("//").next().unwrap_or_default();
+    let is_name = |letter: char| letter.is_alphanumeric() || letter == '_';
+    code.match_indices(word)
+        .any(|(at, _)| !code[..at].ends_with(is_name) && !code[at + word.len()..].starts_with(is_name))
+}
+
+/// Lines of `files` that mention `word`, as `path:line`, but for paths that begin with one of `allowed`.
+fn mentions_outside(files: &[(String, String)], word: &str, allowed: &[&str]) -> Vec<String> {
+    let is_allowed = |path: &str| allowed.iter().any(|prefix| path.starts_with(prefix));
+    files
+        .iter()
+        .filter(|(path, _)| !is_allowed(path))
+        .flat_map(|(path, text)| text.lines().enumerate().map(move |(at, line)| (path, at + 1, line)))
+        .filter(|(_, _, line)| mentions(line, word))
+        .map(|(path, at, line)| format!("{path}:{at}: {}", line.trim()))
+        .collect()
+}
+
+/// Whether a line of code names the crate in a path.
+fn names_crate(line: &str, name: &str) -> bool {
+    mentions(line, name) && (line.contains(&format!("{name}::")) || line.contains(&format!("use {name}")))
+}
+
+/// Only files under `allowed` may name the crate.
+#[track_caller]
+fn check(name: &str, allowed: &[&str]) {
+    let is_allowed = |path: &str| allowed.iter().any(|prefix| path.starts_with(prefix));
+    let knowing: Vec<String> = source()
+        .into_iter()
+        .filter(|(_, text)| text.lines().any(|line| names_crate(line, name)))
+        .map(|(path, _)| path)
+        .collect();
+    let beyond: Vec<_> = knowing.iter().filter(|path| !is_allowed(path)).collect();
+    assert!(beyond.is_empty(), "{name} is to be known in {allowed:?} only, not in {beyond:?}");
+    assert!(!knowing.is_empty(), "{name} is nowhere: this test looks for the wrong thing");
+}
+
+#[test]
+fn each_large_dependency_is_known_in_one_place_only() {
+    check("axum", &["server/src/http/"]);
+    check("sqlx", &["server/src/catalog/"]);
+    check("candle_core", &["encoders/src/"]);
+    check("candle_nn", &["encoders/src/"]);
+    check("ffmpeg_sidecar", &["encoders/src/video/"]);
+    check("hnsw_rs", &["index/src/graph.rs"]);
+    check("simsimd", &["index/src/vector.rs"]);
+}
+
+/// `crate::` paths to the first of each pair must not occur in files under the second.
+#[test]
+fn inside_the_server_knowledge_points_one_way() {
+    let source = source();
+    let walls = [
+        ("crate::http", &["catalog/", "search/", "ingest/"][..]),
+        ("crate::cli", &["catalog/", "search/", "ingest/", "http/"]),
+        ("crate::search", &["catalog/", "ingest/"]),
+        ("crate::ingest", &["catalog/", "search/"]),
+        ("crate::app", &["catalog/"]),
+    ];
+    for (path, folders) in walls {
+        for folder in folders {
+            let prefix = format!("server/src/{folder}");
+            let inside: Vec<_> =
+                source.iter().filter(|(path, _)| path.starts_with(&prefix)).cloned().collect();
+            assert!(!inside.is_empty(), "{prefix} is empty: this test looks in the wrong place");
+            let beyond = mentions_outside(&inside, path, &[]);
+            assert!(beyond.is_empty(), "{folder} must not know {path}:\n{}", beyond.join("\n"));
+        }
+    }
+}
+
+/// The names under `[dependencies]`, `[build-dependencies]` and `[target.….dependencies]` of a package.
+fn dependencies(package: &str) -> BTreeSet<String> {
+    let text = fs::read_to_string(root().join(package).join("Cargo.toml")).expect("a manifest");
+    let mut section = String::new();
+    let mut names = BTreeSet::new();
+    for line in text.lines().map(str::trim) {
+        if let Some(header) = line.strip_prefix('[') {
+            section = header.trim_end_matches(']').to_owned();
+            for kind in ["dependencies.", "build-dependencies."] {
+                names.extend(section.strip_prefix(kind).map(str::to_owned));
+            }
+        } else if section.ends_with("dependencies") && !section.ends_with("dev-dependencies") {
+            names.extend(
+                line.split(['=', '.', ' ']).next().filter(|name| !name.is_empty()).map(str::to_owned),
+            );
+        }
+    }
+    names
+}
+
+#[test]
+fn the_crates_depend_on_each_other_one_way() {
+    let cases: [(&str, &[&str]); 4] = [
+        ("encoders", &[]),
+        ("index", &[]),
+        ("server", &["reprise-encoders", "reprise-index"]),
+        ("tests", &["reprise", "reprise-encoders", "reprise-index"]),
+    ];
+    for (package, expected) in cases {
+        let own: Vec<_> =
+            dependencies(package).into_iter().filter(|name| name.starts_with("reprise")).collect();
+        assert_eq!(own, expected, "of {package}");
+    }
+}
+
+#[test]
+fn encoders_know_no_web_and_no_sql_and_the_index_knows_no_async() {
+    let cases: [(&str, &[&str]); 3] = [
+        ("encoders", &["axum", "sqlx", "tower", "tower-http", "hnsw_rs", "reqwest", "utoipa"]),
+        ("index", &["axum", "sqlx", "tokio", "futures-util", "async-trait", "candle-core", "reqwest"]),
+        ("server", &["candle-core", "candle-nn", "hnsw_rs", "simsimd", "ffmpeg-sidecar", "tokenizers"]),
+    ];
+    for (package, strangers) in cases {
+        let found: Vec<_> =
+            dependencies(package).into_iter().filter(|name| strangers.contains(&name.as_str())).collect();
+        assert!(found.is_empty(), "{package} depends on {found:?}");
+    }
+}
+
+#[test]
+fn every_module_has_a_name_that_says_what_is_inside() {
+    for (path, text) in source() {
+        let named_in_path = path.split(['/', '.']).any(|part| EMPTY_NAMES.contains(&part));
+        assert!(!named_in_path, "{path} says nothing");
+        for name in EMPTY_NAMES {
+            let declared = text.lines().any(|line| mentions(line, &format!("mod {name}")));
+            assert!(!declared, "{path} declares a module {name}");
+        }
+    }
+}
+
+#[test]
+fn every_file_can_be_read_in_one_sitting() {
+    let folders = ["encoders/src", "index/src", "index/benches", "server/src", "tests/it", "tests/web"];
+    let rust = folders.iter().flat_map(|folder| files(folder, &["rs"]));
+    let all = rust.chain(files("static", &["js", "css", "html"])).chain(files("migrations", &["sql"]));
+    let long: Vec<_> = all
+        .map(|(path, text)| (path, text.lines().count()))
+        .filter(|(_, lines)| *lines > LINES_MOST)
+        .map(|(path, lines)| format!("{path} has {lines} lines"))
+        .collect();
+    assert!(long.is_empty(), "more than {LINES_MOST} lines:\n{}", long.join("\n"));
+}
+
+#[test]
+fn every_module_says_what_it_is_for() {
+    let silent: Vec<_> = source()
+        .into_iter()
+        .filter(|(path, text)| !path.ends_with("/tests.rs") && !text.trim_start().starts_with("//!"))
+        .map(|(path, _)| path)
+        .collect();
+    assert!(silent.is_empty(), "no `//!` at the top of:\n{}", silent.join("\n"));
+}
+
+#[test]
+fn both_databases_have_the_same_migrations() {
+    let names = |folder| -> Vec<String> {
+        let strip = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+        files(folder, &["sql"]).iter().map(|(path, _)| strip(path)).collect()
+    };
+    assert_eq!(names("migrations/sqlite"), names("migrations/postgres"));
+}
+
+#[test]
+fn every_integration_test_is_listed_and_so_runs() {
+    for folder in ["tests/it", "tests/web"] {
+        let all = files(folder, &["rs"]);
+        let main = &all.iter().find(|(path, _)| path.ends_with("/main.rs")).expect("a main.rs").1;
+        for (path, _) in &all {
+            let below = path.strip_prefix(folder).expect("in it").trim_start_matches('/');
+            let name = below.split(['/', '.']).next().expect("a name");
+            let listed = name == "main" || main.lines().any(|line| line.trim_end() == format!("mod {name};"));
+            assert!(listed, "{path} is not listed in {folder}/main.rs");
+        }
+    }
+}
+
+#[test]
+fn no_test_waits_by_the_clock_for_its_result() {
+    let unit_tests = source().into_iter().filter(|(path, _)| path.ends_with("/tests.rs"));
+    let sleeping: Vec<_> = unit_tests.flat_map(|file| mentions_outside(&[file], "sleep", &[])).collect();
+    assert!(sleeping.is_empty(), "wait for the event instead:\n{}", sleeping.join("\n"));
+}
