@@ -13,7 +13,11 @@ purpose=${1:-all}
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
-has_postgres() { scripts/postgres.sh find >/dev/null 2>&1; }
+# On the PATH, or where distributions hide it; the tests look there too.
+has_postgres() {
+  have initdb || ls /usr/lib/postgresql/*/bin/initdb /usr/pgsql-*/bin/initdb \
+    /opt/homebrew/opt/postgresql*/bin/initdb /usr/local/opt/postgresql*/bin/initdb 2>/dev/null | grep -q .
+}
 
 # What is missing, in our own words: cc ffmpeg postgres chromium.
 missing() {
@@ -133,7 +137,7 @@ for thing in $still; do
   case $thing in
     cc) what='a C compiler (cc)' fatal=1 ;;
     ffmpeg) what='ffmpeg and ffprobe' fatal=1 ;;
-    postgres) what='a PostgreSQL server (initdb and pg_ctl), for tests only' ;;
+    postgres) what='a PostgreSQL server (initdb and postgres), for tests only' ;;
     chromium) what='chromium and chromedriver, for tests of the page only' ;;
   esac
   names=$(packages "$manager" "$thing")

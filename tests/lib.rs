@@ -1,5 +1,7 @@
-//! What several integration tests need: test data, the built binary, a database, and a way to say that a test
-//! can't run here.
+//! What several integration tests need: test data, a server, a database, and a way to say that a test can't run
+//! here.
+
+pub mod server;
 
 use std::path::PathBuf;
 
@@ -41,33 +43,6 @@ pub fn test_data(path: &str) -> Option<PathBuf> {
     }
     skip(&format!("there is no {}", path.display()));
     None
-}
-
-/// The built server (`REPRISE_BIN`); `None` after [`skip`].
-///
-/// # Panics
-/// If it is missing and everything is required.
-#[track_caller]
-pub fn binary() -> Option<PathBuf> {
-    let binary = std::env::var_os("REPRISE_BIN").map(PathBuf::from).filter(|path| path.is_file());
-    if binary.is_none() {
-        skip("REPRISE_BIN does not name the built server");
-    }
-    binary
-}
-
-/// The URL of a PostgreSQL server on which tests may create databases (`TEST_DATABASE_URL`, set by `make test`);
-/// `None` after [`skip`].
-///
-/// # Panics
-/// If it is missing and everything is required.
-#[track_caller]
-pub fn postgres() -> Option<String> {
-    let url = std::env::var("TEST_DATABASE_URL").ok();
-    if url.is_none() {
-        skip("TEST_DATABASE_URL is not set");
-    }
-    url
 }
 
 /// The first program of that name on the PATH; `None` after [`skip`].
