@@ -1,0 +1,394 @@
+//! One decode pass that feeds several consumers: small frames for the detector and sampled frames for
+//! each encoder, all scaled inside ffmpeg, each with its true presentation time.
+//!
+//! Which frames are sampled is the rule of [`super::sample::Sampler::PerSecond`].
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+
+use super::ffmpeg::Finished;
+use super::grid::{Matcher, Rate};
+use super::pass::{Branch, Pass, Picture, Plan, Scale, Which};
+use super::{Limits, Probe, VideoError};
+use crate::{Frame, FrameSize};
+
+pub use super::span::frames_of_span;
+
+/// One consumer of sampled frames.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Output {
+    /// How large its frames are.
+    pub size: FrameSize,
+    /// `Some(rate)`: the frame on the screen at each interval middle (i + 0.5) / rate; `None`: every frame.
+    pub per_second: Option<f64>,
+}
+
+/// What one decode pass should yield.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// Width of every frame for the shot detector (height follows the aspect ratio; videos that are
+    /// narrower stay as they are); `None`: no such frames.
+    pub detect_width: Option<u32>,
+    /// Consumers of sampled frames; equal ones are decoded once.
+    pub outputs: Vec<Output>,
+}
+
+/// What the decoder yields, in order of time within each kind.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// Every frame of the video, small, for the shot detector.
+    Detect(Frame),
+    /// A frame for `Request::outputs[output]`.
+    Sampled {
+        /// Which consumer.
+        output: usize,
+        /// The frame.
+        frame: Frame,
+    },
+}
+
+/// What was seen once all is decoded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    /// Frames decoded.
+    pub frames: u64,
+    /// End of the last frame, in milliseconds since the first.
+    pub duration_ms: i64,
+    /// The first frame's time on the container's clock.
+    pub media_offset_ms: i64,
+    /// What was wrong with the file but could be lived with, in plain words.
+    pub warnings: Vec<String>,
+}
+
+/// A running decode; an iterator of events. Dropping it kills ffmpeg.
+///
+/// Every output gets at least one frame if the video has one. After an error there are no more events.
+pub struct Decoder {
+    path: PathBuf,
+    probe: Probe,
+    limits: Limits,
+    branches: Vec<Branch>,
+    consumers: Vec<Consumer>,
+    pass: Option<Pass>,
+    restarts: u32,
+    seen: Seen,
+    ready: VecDeque<Result<Event, VideoError>>,
+    warnings: Vec<String>,
+}
+
+/// Where the pictures of a branch go. The first branch yields every frame and so gives the times.
+struct Consumer {
+    detect: bool,
+    outputs: Vec<usize>,
+    matcher: Option<Matcher<Picture>>,
+    last_ms: i64,
+    yielded: u64,
+}
+
+/// Times of the frames so far.
+#[derive(Default)]
+struct Seen {
+    frames: u64,
+    last: Option<i64>,
+    backwards: u64,
+    /// How often each spacing occurs, in ticks.
+    spacings: BTreeMap<i64, u64>,
+}
+
+/// Distinct spacings that are counted; beyond, the video has no typical one and any will do.
+const MAX_SPACINGS: usize = 10_000;
+/// How often the first frame may turn out to be another than thought.
+const MAX_RESTARTS: u32 = 2;
+
+/// Starts decoding the whole file.
+///
+/// # Errors
+/// [`VideoError::Ffmpeg`] if ffmpeg can't be started; what is wrong with the file comes as an event.
+pub fn decode(path: &Path, probe: &Probe, request: Request, limits: &Limits) -> Result<Decoder, VideoError> {
+    let (branches, consumers) = plan(probe, &request);
+    let mut decoder = Decoder {
+        path: path.to_owned(),
+        probe: probe.clone(),
+        limits: *limits,
+        branches,
+        consumers,
+        pass: None,
+        restarts: 0,
+        seen: Seen::default(),
+        ready: VecDeque::new(),
+        warnings: Vec::new(),
+    };
+    decoder.pass = Some(decoder.start()?);
+    Ok(decoder)
+}
+
+/// The branches of the pass, equal outputs sharing one, and who gets what.
+fn plan(probe: &Probe, request: &Request) -> (Vec<Branch>, Vec<Consumer>) {
+    let mut plan: Vec<(Branch, Consumer)> = Vec::new();
+    if let Some(width) = request.detect_width {
+        let branch = Branch { which: Which::Every, scale: Scale::Detect(width.max(2)) };
+        plan.push((branch, Consumer { detect: true, ..Consumer::new(&Which::Every) }));
+    }
+    for (output, wanted) in request.outputs.iter().enumerate() {
+        let which = wanted.per_second.map_or(Which::Every, |rate| Which::Grid(Rate::new(rate)));
+        let (width, height) = pixels(wanted.size, probe);
+        let branch = Branch { which, scale: Scale::Fine(width, height) };
+        match plan.iter_mut().find(|(other, _)| *other == branch) {
+            Some((_, consumer)) => consumer.outputs.push(output),
+            None => {
+                let consumer = Consumer { outputs: vec![output], ..Consumer::new(&branch.which) };
+                plan.push((branch, consumer));
+            }
+        }
+    }
+    match plan.iter().position(|(branch, _)| branch.which == Which::Every) {
+        Some(times) => plan.swap(0, times),
+        None => plan
+            .insert(0, (Branch { which: Which::Every, scale: Scale::Nothing }, Consumer::new(&Which::Every))),
+    }
+    plan.into_iter().unzip()
+}
+
+/// The size of `size` for this video, in pixels.
+pub(super) fn pixels(size: FrameSize, probe: &Probe) -> (u32, u32) {
+    match size {
+        FrameSize::Exact { width, height } => (width.max(1), height.max(1)),
+        FrameSize::ShortEdge(short) => {
+            let (width, height, short) =
+                (u64::from(probe.width.max(1)), u64::from(probe.height.max(1)), u64::from(short.max(1)));
+            let long = (short * width.max(height) / width.min(height)).min(1 << 14) as u32;
+            if width <= height { (short as u32, long) } else { (long, short as u32) }
+        }
+    }
+}
+
+impl Consumer {
+    fn new(which: &Which) -> Consumer {
+        let matcher = if let Which::Grid(rate) = which { Some(Matcher::new(*rate)) } else { None };
+        Consumer { detect: false, outputs: Vec::new(), matcher, last_ms: i64::MIN, yielded: 0 }
+    }
+}
+
+impl Iterator for Decoder {
+    type Item = Result<Event, VideoError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
+            }
+            match self.pass.as_mut()?.next_picture() {
+                Some(picture) => self.take(picture),
+                None => self.end(),
+            }
+        }
+    }
+}
+
+impl Decoder {
+    /// What was seen; complete once the iterator has ended.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        let clock = self.probe.clock;
+        let spacing = self
+            .seen
+            .typical_spacing()
+            .unwrap_or_else(|| clock.ticks(1) as f64 / self.probe.frame_rate.max(0.01))
+            as i64;
+        Summary {
+            frames: self.seen.frames,
+            duration_ms: self
+                .seen
+                .last
+                .map_or(0, |last| clock.ms(last.saturating_add(spacing)).max(clock.ms(last) + 1)),
+            media_offset_ms: clock.container_ms(clock.origin),
+            warnings: self.warnings.clone(),
+        }
+    }
+
+    fn start(&self) -> Result<Pass, VideoError> {
+        let (path, stream, clock) = (&self.path, self.probe.stream, self.probe.clock);
+        Plan { path, stream, clock, seek_ms: None, until_ms: None, branches: &self.branches }
+            .start(&self.limits)
+    }
+
+    fn take(&mut self, picture: Picture) {
+        if picture.branch == 0 {
+            if self.seen.frames == 0 && picture.at != self.probe.clock.origin && self.restarts < MAX_RESTARTS
+            {
+                return self.restart(picture.at);
+            }
+            self.seen.frame(picture.at);
+            let ms = self.probe.clock.ms(picture.at);
+            for matcher in self.consumers.iter_mut().filter_map(|c| c.matcher.as_mut()) {
+                matcher.frame(ms);
+            }
+        }
+        let Some(consumer) = self.consumers.get_mut(picture.branch) else { return };
+        match &mut consumer.matcher {
+            Some(matcher) => matcher.picture(picture.at, picture),
+            None => {
+                let ms = self.probe.clock.ms(picture.at);
+                consumer.yield_frame(ms, picture, &mut self.ready);
+            }
+        }
+        self.drain();
+    }
+
+    /// The times that ffmpeg samples by count from the first frame; if that is another than the probe
+    /// saw, it is told so and begins again.
+    fn restart(&mut self, first: i64) {
+        self.restarts += 1;
+        self.probe.clock.origin = first;
+        self.pass = None;
+        self.consumers =
+            self.branches.iter().zip(&self.consumers).map(|(branch, old)| old.anew(branch)).collect();
+        match self.start() {
+            Ok(pass) => self.pass = Some(pass),
+            Err(error) => self.ready.push_back(Err(error)),
+        }
+    }
+
+    fn drain(&mut self) {
+        for consumer in &mut self.consumers {
+            while let Some((ms, picture)) = consumer.matcher.as_mut().and_then(Matcher::next) {
+                consumer.yield_frame(ms, picture, &mut self.ready);
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        let Some(pass) = self.pass.take() else { return };
+        let finished = pass.finish();
+        for matcher in self.consumers.iter_mut().filter_map(|c| c.matcher.as_mut()) {
+            matcher.end();
+        }
+        self.drain();
+        if let Some(error) = finished.over_limit(&self.limits) {
+            self.ready.push_back(Err(error));
+        } else if self.seen.frames == 0 {
+            self.ready.push_back(Err(VideoError::NotVideo(why_no_picture(&finished))));
+        } else {
+            self.warnings = self.warn(&finished);
+            self.fill_empty();
+        }
+    }
+
+    fn warn(&self, finished: &Finished) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let summary = self.summary();
+        if let Some(first) = finished.log.errors.first() {
+            let missing = self.probe.duration_ms - summary.duration_ms;
+            let short = if missing > 100.max(self.probe.duration_ms / 100) {
+                let (found, promised) =
+                    (summary.duration_ms as f64 / 1000.0, self.probe.duration_ms as f64 / 1000.0);
+                format!("; {found:.1} s of the {promised:.1} s that it announces could be decoded")
+            } else {
+                String::new()
+            };
+            let count = finished.log.count;
+            warnings.push(format!(
+                "the file is damaged or cut off: {count} errors while decoding, the first: {first}{short}"
+            ));
+        } else if !finished.status.is_some_and(|s| s.success()) {
+            warnings.push("decoding ended early without a reason".into());
+        }
+        if self.seen.backwards > 0 {
+            warnings.push(format!("{} frames whose times run backwards were left out", self.seen.backwards));
+        }
+        warnings
+    }
+
+    /// Outputs that ffmpeg sampled nothing for, because the video is shorter than their interval, get
+    /// the last frame.
+    fn fill_empty(&mut self) {
+        for index in 0..self.consumers.len() {
+            let consumer = &self.consumers[index];
+            if consumer.yielded > 0 || consumer.outputs.is_empty() {
+                continue;
+            }
+            let branches = [Branch { which: Which::Every, scale: self.branches[index].scale }];
+            let plan = Plan {
+                path: &self.path,
+                stream: self.probe.stream,
+                clock: self.probe.clock,
+                seek_ms: None,
+                until_ms: None,
+                branches: &branches,
+            };
+            let last = plan
+                .start(&self.limits)
+                .map(|mut pass| std::iter::from_fn(move || pass.next_picture()).last());
+            match last {
+                Ok(Some(picture)) => {
+                    let ms = self.probe.clock.ms(picture.at);
+                    self.consumers[index].yield_frame(ms, picture, &mut self.ready);
+                }
+                Ok(None) => {}
+                Err(error) => self.ready.push_back(Err(error)),
+            }
+        }
+    }
+}
+
+impl Consumer {
+    fn anew(&self, branch: &Branch) -> Consumer {
+        Consumer { detect: self.detect, outputs: self.outputs.clone(), ..Consumer::new(&branch.which) }
+    }
+
+    fn yield_frame(
+        &mut self,
+        time_ms: i64,
+        picture: Picture,
+        ready: &mut VecDeque<Result<Event, VideoError>>,
+    ) {
+        if time_ms < self.last_ms {
+            return;
+        }
+        self.last_ms = time_ms;
+        self.yielded += 1;
+        let frame = Frame { time_ms, width: picture.width, height: picture.height, rgb: picture.rgb };
+        if self.detect {
+            ready.push_back(Ok(Event::Detect(frame.clone())));
+        }
+        for &output in &self.outputs {
+            ready.push_back(Ok(Event::Sampled { output, frame: frame.clone() }));
+        }
+    }
+}
+
+impl Seen {
+    fn frame(&mut self, pts: i64) {
+        self.frames += 1;
+        let Some(last) = self.last else {
+            self.last = Some(pts);
+            return;
+        };
+        if pts < last {
+            self.backwards += 1;
+            return;
+        }
+        let spacing = pts - last;
+        if self.spacings.len() < MAX_SPACINGS || self.spacings.contains_key(&spacing) {
+            *self.spacings.entry(spacing).or_default() += 1;
+        }
+        self.last = Some(pts);
+    }
+
+    /// The median.
+    fn typical_spacing(&self) -> Option<f64> {
+        let half = self.spacings.values().sum::<u64>().div_ceil(2);
+        let mut so_far = 0;
+        self.spacings.iter().find_map(|(spacing, count)| {
+            so_far += count;
+            (so_far >= half).then_some(*spacing as f64)
+        })
+    }
+}
+
+fn why_no_picture(finished: &Finished) -> String {
+    match finished.log.errors.first() {
+        Some(first) => format!("no picture in it could be decoded: {first}"),
+        None => "it holds no picture".into(),
+    }
+}

@@ -1,0 +1,468 @@
+//! How ffmpeg and ffprobe are run: no network, no playlists, limits on time and memory, killed on drop.
+//!
+//! Knows nothing of what they are asked to do.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use ffmpeg_sidecar::child::FfmpegChild;
+use ffmpeg_sidecar::command::FfmpegCommand;
+use ffmpeg_sidecar::event::{FfmpegEvent, LogLevel};
+use ffmpeg_sidecar::log_parser::FfmpegLogParser;
+
+/// What one run of ffmpeg may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Killed after this long.
+    pub wall_clock: Duration,
+    /// Address space of the child, in bytes.
+    pub memory_bytes: u64,
+    /// Pictures with more pixels are refused.
+    pub max_pixels: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { wall_clock: Duration::from_secs(4 * 3600), memory_bytes: 4 << 30, max_pixels: 8192 * 8192 }
+    }
+}
+
+/// Why a file gave no pictures.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum VideoError {
+    /// The file is not video (text, empty, audio only, damaged beyond use); the caller's fault.
+    #[error("not a video that can be decoded: {0}")]
+    NotVideo(String),
+    /// The span holds no frame; the caller's fault.
+    #[error("no frame between {start_ms} and {end_ms} ms; the video ends at {duration_ms} ms")]
+    EmptySpan {
+        /// Start asked for.
+        start_ms: i64,
+        /// End asked for.
+        end_ms: i64,
+        /// Where the video ends.
+        duration_ms: i64,
+    },
+    /// Time, memory or picture size over the limit.
+    #[error("over the limit: {0}")]
+    OverLimit(String),
+    /// ffmpeg is missing or could not be started; ours.
+    #[error("ffmpeg could not be run: {0}")]
+    Ffmpeg(String),
+}
+
+/// Demuxers that read one self-contained media file. Playlists and formats that name other files
+/// (hls, dash, concat, image sequences) are absent on purpose; audio formats are here only so that a
+/// song is refused as a song.
+const FORMATS: &str = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,live_flv,asf,asf_o,ogg,gif,apng,\
+h261,h263,h264,hevc,vvc,av1,obu,ivf,m4v,mjpeg,mxf,mxg,nut,rm,dv,wtv,vc1,dirac,cavsvideo,yuv4mpegpipe,\
+mp3,wav,flac,aac,ac3,eac3,aiff,amr,w64,ape,wv";
+
+/// Error lines of one run that are kept; the rest is counted.
+const KEPT_LINES: usize = 20;
+/// Bytes of log that are parsed; the rest is read and thrown away.
+const PARSED_LOG_BYTES: u64 = 1 << 20;
+
+/// Arguments that open `path` and nothing else.
+pub(super) fn input(path: &Path, limits: &Limits) -> Vec<OsString> {
+    let mut args: Vec<OsString> =
+        ["-protocol_whitelist", "file,pipe", "-format_whitelist", FORMATS, "-max_pixels"]
+            .map(Into::into)
+            .to_vec();
+    args.push(limits.max_pixels.to_string().into());
+    args.push("-i".into());
+    args.push(file_url(path));
+    args
+}
+
+/// `file:` keeps names that look like options, protocols or image sequences from being anything else.
+pub(super) fn file_url(path: &Path) -> OsString {
+    let mut url = OsString::from("file:");
+    url.push(path);
+    url
+}
+
+/// An ffmpeg that reads no terminal and prints errors only.
+pub(super) fn ffmpeg() -> FfmpegCommand {
+    let mut command = FfmpegCommand::new_with_path(ffmpeg_path());
+    command.args(["-hide_banner", "-nostdin", "-nostats", "-loglevel", "level+error"]);
+    tame(command.as_inner_mut());
+    command
+}
+
+/// An ffprobe that prints errors only, with its pipes open.
+pub(super) fn ffprobe() -> Command {
+    let mut command = Command::new(ffprobe_path());
+    command.args(["-hide_banner", "-loglevel", "level+error"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    tame(&mut command);
+    command
+}
+
+/// Each malloc arena reserves address space, which the memory limit counts: with one a core a large
+/// machine would hit the limit on a small video.
+fn tame(command: &mut Command) {
+    command.env("MALLOC_ARENA_MAX", "2").env_remove("FFREPORT");
+}
+
+/// Where ffmpeg is: `REPRISE_FFMPEG`, else beside the binary, else whatever `PATH` finds.
+pub fn ffmpeg_path() -> PathBuf {
+    env::var_os("REPRISE_FFMPEG").map_or_else(ffmpeg_sidecar::paths::ffmpeg_path, PathBuf::from)
+}
+
+fn ffprobe_path() -> PathBuf {
+    env::var_os("REPRISE_FFPROBE").map_or_else(ffmpeg_sidecar::ffprobe::ffprobe_path, PathBuf::from)
+}
+
+/// The option that keeps every frame with its own time: `-fps_mode` since ffmpeg 5.1, `-vsync` before.
+pub(super) fn frame_rate_mode() -> &'static str {
+    static MODE: OnceLock<&str> = OnceLock::new();
+    MODE.get_or_init(|| {
+        let output = Command::new(ffmpeg_path()).arg("-version").stdin(Stdio::null()).output();
+        let text = output.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
+        if knows_fps_mode(&text) { "-fps_mode" } else { "-vsync" }
+    })
+}
+
+/// Builds that state no release number (`N-109...-g...`) are taken for recent ones.
+fn knows_fps_mode(version: &str) -> bool {
+    let release = version.strip_prefix("ffmpeg version ").unwrap_or("").trim_start_matches('n');
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= (5, 1),
+        _ => true,
+    }
+}
+
+/// A child that is killed and reaped when this is dropped, when its time is up, and whose standard
+/// error is read all along.
+pub(super) struct Running {
+    process: Arc<Mutex<Process>>,
+    stdout: Option<ChildStdout>,
+    log: Arc<Mutex<Log>>,
+    log_reader: Option<JoinHandle<()>>,
+    watchdog: Option<(Sender<()>, JoinHandle<()>)>,
+    timed_out: Arc<AtomicBool>,
+}
+
+enum Process {
+    Ffmpeg(FfmpegChild),
+    Ffprobe(Child),
+}
+
+impl Process {
+    fn child(&mut self) -> &mut Child {
+        match self {
+            Process::Ffmpeg(child) => child.as_inner_mut(),
+            Process::Ffprobe(child) => child,
+        }
+    }
+}
+
+/// What a finished run left behind.
+pub(super) struct Finished {
+    pub(super) status: Option<ExitStatus>,
+    pub(super) log: Log,
+    pub(super) timed_out: bool,
+}
+
+/// Error lines of one run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Log {
+    /// The first few, shortened, without level and component.
+    pub(super) errors: Vec<String>,
+    /// How many there were.
+    pub(super) count: u64,
+}
+
+impl Running {
+    pub(super) fn ffmpeg(mut command: FfmpegCommand, limits: &Limits) -> Result<Running, VideoError> {
+        let mut child = command.spawn().map_err(|e| not_started("ffmpeg", &e))?;
+        drop(child.take_stdin());
+        let (stdout, stderr) = (child.take_stdout(), child.take_stderr());
+        Ok(Running::watch(Process::Ffmpeg(child), stdout, stderr, limits))
+    }
+
+    pub(super) fn ffprobe(mut command: Command, limits: &Limits) -> Result<Running, VideoError> {
+        let mut child = command.spawn().map_err(|e| not_started("ffprobe", &e))?;
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        Ok(Running::watch(Process::Ffprobe(child), stdout, stderr, limits))
+    }
+
+    fn watch(
+        mut process: Process,
+        stdout: Option<ChildStdout>,
+        stderr: Option<ChildStderr>,
+        limits: &Limits,
+    ) -> Running {
+        limit_memory(process.child(), limits.memory_bytes);
+        if let Some(stdout) = &stdout {
+            widen(stdout);
+        }
+        let process = Arc::new(Mutex::new(process));
+        let log = Arc::new(Mutex::new(Log::default()));
+        let timed_out = Arc::new(AtomicBool::new(false));
+        let log_reader = stderr.map(|stderr| {
+            let log = Arc::clone(&log);
+            thread::spawn(move || read_log(stderr, &log))
+        });
+        let watchdog = watchdog(Arc::clone(&process), Arc::clone(&timed_out), limits.wall_clock);
+        Running { process, stdout, log, log_reader, watchdog: Some(watchdog), timed_out }
+    }
+
+    /// The child's standard output, once.
+    pub(super) fn take_stdout(&mut self) -> Option<ChildStdout> {
+        self.stdout.take()
+    }
+
+    /// Waits for the child, whose output has been read to its end or is not wanted.
+    pub(super) fn finish(mut self) -> Finished {
+        drop(self.stdout.take());
+        let status = self.wait();
+        self.join();
+        let log = std::mem::take(&mut *lock(&self.log));
+        Finished { status, log, timed_out: self.timed_out.load(Ordering::SeqCst) }
+    }
+
+    /// Reads all of standard output, at most `max_bytes`, and waits.
+    pub(super) fn output(mut self, max_bytes: u64) -> (Vec<u8>, Finished) {
+        let mut bytes = Vec::new();
+        if let Some(stdout) = self.take_stdout() {
+            // A child killed in the middle leaves a short answer; its log says why.
+            let _ = stdout.take(max_bytes).read_to_end(&mut bytes);
+        }
+        (bytes, self.finish())
+    }
+
+    /// Polls rather than blocks, so that the watchdog can have the lock and kill.
+    fn wait(&self) -> Option<ExitStatus> {
+        let mut pause = Duration::from_micros(200);
+        loop {
+            match lock(&self.process).child().try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) => thread::sleep(pause),
+                Err(_) => return None,
+            }
+            pause = (pause * 2).min(Duration::from_millis(20));
+        }
+    }
+
+    fn join(&mut self) {
+        if let Some((stop, thread)) = self.watchdog.take() {
+            drop(stop);
+            let _ = thread.join();
+        }
+        if let Some(reader) = self.log_reader.take() {
+            let _ = reader.join();
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn pid(&self) -> u32 {
+        lock(&self.process).child().id()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        {
+            let mut process = lock(&self.process);
+            let child = process.child();
+            if matches!(child.try_wait(), Ok(None)) {
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+        }
+        self.join();
+    }
+}
+
+impl Finished {
+    /// The limit that ended the run, if one did.
+    pub(super) fn over_limit(&self, limits: &Limits) -> Option<VideoError> {
+        if self.timed_out {
+            return Some(VideoError::OverLimit(format!(
+                "reading it took longer than {} s",
+                limits.wall_clock.as_secs()
+            )));
+        }
+        let failed = !self.status.is_some_and(|s| s.success());
+        let no_memory = failed && self.log.errors.iter().any(|l| l.contains("Cannot allocate memory"));
+        no_memory.then(|| {
+            VideoError::OverLimit(format!(
+                "reading it took more than {} MiB of memory",
+                limits.memory_bytes >> 20
+            ))
+        })
+    }
+}
+
+fn not_started(program: &str, error: &io::Error) -> VideoError {
+    VideoError::Ffmpeg(match error.kind() {
+        io::ErrorKind::NotFound => format!(
+            "{program} was not found; install ffmpeg, or name it with REPRISE_{}",
+            program.to_uppercase()
+        ),
+        _ => format!("{program}: {error}"),
+    })
+}
+
+fn watchdog(
+    process: Arc<Mutex<Process>>,
+    timed_out: Arc<AtomicBool>,
+    after: Duration,
+) -> (Sender<()>, JoinHandle<()>) {
+    let (stop, stopped) = mpsc::channel();
+    let deadline = Instant::now() + after;
+    let thread = thread::spawn(move || {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if stopped.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
+            let mut process = lock(&process);
+            if matches!(process.child().try_wait(), Ok(None)) {
+                timed_out.store(true, Ordering::SeqCst);
+                let _ = process.child().kill();
+            }
+        }
+    });
+    (stop, thread)
+}
+
+fn read_log(mut stderr: ChildStderr, log: &Mutex<Log>) {
+    let mut parser = FfmpegLogParser::new((&mut stderr).take(PARSED_LOG_BYTES));
+    loop {
+        match parser.parse_next_event() {
+            Ok(FfmpegEvent::LogEOF) => break,
+            Ok(FfmpegEvent::Log(LogLevel::Error | LogLevel::Fatal, line)) => lock(log).push(&line),
+            // Other lines, and lines that only look like a stream's description, are of no interest.
+            Ok(_) | Err(_) => {}
+        }
+    }
+    drop(parser);
+    let _ = io::copy(&mut stderr, &mut io::sink());
+}
+
+impl Log {
+    fn push(&mut self, line: &str) {
+        self.count += 1;
+        if self.errors.len() < KEPT_LINES {
+            self.errors.push(message(line).chars().take(300).collect());
+        }
+    }
+}
+
+/// `[h264 @ 0x55] [error] text` without what stands in brackets.
+fn message(line: &str) -> &str {
+    let mut rest = line.trim();
+    while let Some((_, after)) = rest.strip_prefix('[').and_then(|r| r.split_once(']')) {
+        rest = after.trim_start();
+    }
+    rest
+}
+
+#[cfg(target_os = "linux")]
+fn limit_memory(child: &Child, bytes: u64) {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
+    // It fails only if the child is gone already, and then there is nothing to limit.
+    if let Some(pid) = Pid::from_raw(child.id() as i32) {
+        let _ = prlimit(Some(pid), Resource::As, limit);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn limit_memory(_: &Child, _: u64) {}
+
+/// Lets ffmpeg decode on while the last frames are being looked at; best effort.
+#[cfg(target_os = "linux")]
+fn widen(stdout: &ChildStdout) {
+    let _ = rustix::pipe::fcntl_setpipe_size(stdout, 1 << 20);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn widen(_: &ChildStdout) {}
+
+/// A panic elsewhere leaves nothing half-done behind these locks.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Adds `name value` to an argument list.
+pub(super) fn option(args: &mut Vec<OsString>, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) {
+    args.push(name.as_ref().to_owned());
+    args.push(value.as_ref().to_owned());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_lose_their_brackets() {
+        for (line, expected) in [
+            ("[h264 @ 0x55d] [error] Invalid NAL unit size", "Invalid NAL unit size"),
+            ("[error] file:x.mp4: Invalid data", "file:x.mp4: Invalid data"),
+            ("plain", "plain"),
+            ("[unclosed", "[unclosed"),
+        ] {
+            assert_eq!(message(line), expected);
+        }
+    }
+
+    #[test]
+    fn fps_mode_is_used_from_5_1_on() {
+        for (version, expected) in [
+            ("ffmpeg version 5.1.9-0+deb12u1 Copyright", true),
+            ("ffmpeg version 4.4.2-0ubuntu0.22.04.1 Copyright", false),
+            ("ffmpeg version n7.1 Copyright", true),
+            ("ffmpeg version 5.0 Copyright", false),
+            ("ffmpeg version N-112233-gabcdef Copyright", true),
+            ("ffmpeg version 8.0 Copyright", true),
+        ] {
+            assert_eq!(knows_fps_mode(version), expected, "{version}");
+        }
+    }
+
+    fn endless() -> Running {
+        let mut command = ffmpeg();
+        command.args(["-f", "lavfi", "-i", "testsrc=size=320x240", "-f", "rawvideo", "-"]);
+        Running::ffmpeg(command, &Limits::default()).unwrap()
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_dropped_child_is_dead_and_reaped() {
+        let mut running = endless();
+        let mut byte = [0];
+        running.take_stdout().unwrap().read_exact(&mut byte).unwrap();
+        let folder = format!("/proc/{}", running.pid());
+        assert!(Path::new(&folder).exists());
+        drop(running);
+        assert!(!Path::new(&folder).exists());
+    }
+
+    #[test]
+    fn a_child_over_its_time_is_killed_and_the_limit_named() {
+        let mut command = ffmpeg();
+        command.args(["-f", "lavfi", "-i", "testsrc=size=320x240", "-f", "null", "-"]);
+        let limits = Limits { wall_clock: Duration::from_millis(300), ..Limits::default() };
+        let finished = Running::ffmpeg(command, &limits).unwrap().finish();
+        assert!(finished.timed_out);
+        assert!(
+            matches!(finished.over_limit(&limits), Some(VideoError::OverLimit(why)) if why.contains("longer than"))
+        );
+    }
+
+    #[test]
+    fn a_missing_program_is_named_with_the_way_out() {
+        let error = Running::ffprobe(Command::new("/no/such/ffprobe"), &Limits::default()).err();
+        assert!(matches!(error, Some(VideoError::Ffmpeg(why)) if why.contains("REPRISE_FFPROBE")));
+    }
+}

@@ -1,0 +1,21 @@
+//! Video files to frames: probing, decoding, segmentation, sampling, and pictures for people.
+//!
+//! Time is milliseconds since the first presented frame of the video, rounded down. A frame is in a
+//! span iff `start_ms <= time_ms < end_ms`.
+
+pub mod clock;
+pub mod decode;
+pub mod ffmpeg;
+mod grid;
+mod nut;
+mod pass;
+pub mod probe;
+pub mod rendition;
+pub mod sample;
+pub mod segment;
+pub mod span;
+
+pub use decode::{Decoder, Event, Output, Request, Summary, decode};
+pub use ffmpeg::{Limits, VideoError};
+pub use probe::{Probe, probe};
+pub use span::{frames_of_span, seek_agrees_with, seek_is_safe};

@@ -1,0 +1,252 @@
+//! One run of ffmpeg over a video: a filter graph with one decoder and several branches, whose pictures
+//! come back through one pipe with exact times.
+
+use std::ffi::OsString;
+use std::io::BufReader;
+use std::path::Path;
+use std::process::ChildStdout;
+use std::sync::Arc;
+
+use super::clock::Clock;
+use super::ffmpeg::{self, Finished, Running, option};
+use super::grid::Rate;
+use super::nut::Demuxer;
+use super::{Limits, VideoError};
+
+/// Seconds that are added to all times, so that none is negative in the pipe: the first frame may
+/// turn out to lie before the one that the probe saw.
+const BIAS_SECONDS: i64 = 100;
+
+/// How a branch makes its pictures smaller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scale {
+    /// Two by two pixels cut out: for the times alone.
+    Nothing,
+    /// At most this wide, height by the aspect ratio, fast: for the shot detector.
+    Detect(u32),
+    /// Exactly this size, fast, as the detector's.
+    Rough(u32, u32),
+    /// Exactly this size, as well as swscale can: for encoders.
+    Fine(u32, u32),
+}
+
+/// Which frames a branch lets through.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Which {
+    /// Every frame.
+    Every,
+    /// Every frame from this millisecond on.
+    From(i64),
+    /// The frames with these timestamps on the stream's own clock.
+    These(Vec<i64>),
+    /// The picture on the screen at each interval middle, repeated where it stays.
+    Grid(Rate),
+}
+
+/// One stream out of the pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Branch {
+    pub(super) which: Which,
+    pub(super) scale: Scale,
+}
+
+/// What to run.
+#[derive(Debug, Clone)]
+pub(super) struct Plan<'a> {
+    pub(super) path: &'a Path,
+    pub(super) stream: u32,
+    pub(super) clock: Clock,
+    /// Seeks to the key frame before this millisecond.
+    pub(super) seek_ms: Option<i64>,
+    /// Stops before this millisecond.
+    pub(super) until_ms: Option<i64>,
+    pub(super) branches: &'a [Branch],
+}
+
+/// A picture of one branch.
+#[derive(Debug, Clone)]
+pub(super) struct Picture {
+    /// Index of its branch.
+    pub(super) branch: usize,
+    /// For [`Which::Grid`] the interval, otherwise the timestamp on the stream's own clock.
+    pub(super) at: i64,
+    pub(super) width: u32,
+    pub(super) height: u32,
+    pub(super) rgb: Arc<[u8]>,
+}
+
+/// A running pass.
+pub(super) struct Pass {
+    running: Running,
+    demuxer: Option<Demuxer<BufReader<ChildStdout>>>,
+    /// For each branch: what to add to a timestamp, and its time base.
+    units: Vec<(i64, (i64, i64))>,
+}
+
+impl Plan<'_> {
+    pub(super) fn start(&self, limits: &Limits) -> Result<Pass, VideoError> {
+        let mut command = ffmpeg::ffmpeg();
+        command.args(self.arguments(limits));
+        let mut running = Running::ffmpeg(command, limits)?;
+        let stdout = running.take_stdout().ok_or_else(|| VideoError::Ffmpeg("its output is gone".into()))?;
+        let most = limits.max_pixels.saturating_mul(3);
+        let demuxer = Demuxer::open(BufReader::with_capacity(1 << 16, stdout), most).unwrap_or(None);
+        let units = self.branches.iter().map(|b| (self.shift(b), self.time_base(b))).collect();
+        Ok(Pass { running, demuxer, units })
+    }
+
+    fn arguments(&self, limits: &Limits) -> Vec<OsString> {
+        let mut args: Vec<OsString> = ["-copyts", "-an", "-sn", "-dn"].map(Into::into).to_vec();
+        if let Some(ms) = self.seek_ms {
+            args.extend(["-seek_timestamp", "1", "-noaccurate_seek"].map(Into::into));
+            option(&mut args, "-ss", format!("{:.6}", self.clock.container_seconds(ms)));
+        }
+        args.extend(ffmpeg::input(self.path, limits));
+        option(&mut args, "-filter_complex", self.graph());
+        for index in 0..self.branches.len() {
+            option(&mut args, "-map", format!("[out{index}]"));
+        }
+        option(&mut args, ffmpeg::frame_rate_mode(), "passthrough");
+        for (index, branch) in self.branches.iter().enumerate() {
+            let (num, den) = self.time_base(branch);
+            option(&mut args, format!("-enc_time_base:v:{index}"), format!("{num}:{den}"));
+        }
+        let rest = ["-c:v", "rawvideo", "-pix_fmt", "rgb24", "-map_metadata", "-1", "-map_chapters", "-1"];
+        args.extend(rest.map(Into::into));
+        args.extend(["-write_index", "0", "-f", "nut", "pipe:1"].map(Into::into));
+        args
+    }
+
+    fn graph(&self) -> String {
+        let until =
+            self.until_ms.map(|ms| format!("trim=end_pts={},", self.clock.pts_at(ms))).unwrap_or_default();
+        let inputs: String = (0..self.branches.len()).map(|i| format!("[in{i}]")).collect();
+        let mut graph = format!("[0:{}]{until}split={}{inputs}", self.stream, self.branches.len());
+        for (index, branch) in self.branches.iter().enumerate() {
+            graph += &format!(";[in{index}]{}{}[out{index}]", self.select(branch), scale(branch.scale));
+        }
+        graph
+    }
+
+    fn select(&self, branch: &Branch) -> String {
+        let bias = -self.shift(branch);
+        match &branch.which {
+            Which::Every => format!("setpts=PTS+({bias}),"),
+            Which::From(ms) => format!("trim=start_pts={},setpts=PTS+({bias}),", self.clock.pts_at(*ms)),
+            Which::These(times) => format!("select='{}',setpts=PTS+({bias}),", any_of(times)),
+            Which::Grid(rate) => self.grid(*rate),
+        }
+    }
+
+    /// Floors times to milliseconds since the first frame, exactly, so that the `fps` filter decides
+    /// as [`super::grid`] does. The absolute clock is kept up to whole periods, because ffmpeg passes
+    /// the time of the end by `setpts`, unchanged: on another clock `fps` would repeat the last
+    /// picture up to there.
+    fn grid(&self, rate: Rate) -> String {
+        let fine = fine_ticks(self.clock.den);
+        let per_ms = fine / 1000;
+        let (num, den, origin) =
+            (i128::from(self.clock.num), i128::from(self.clock.den), i128::from(self.clock.origin));
+        let origin_fine = rounded(origin * num * i128::from(fine), den);
+        let periods = self.base_periods(rate);
+        let base = i128::from(periods * rate.den) * i128::from(fine);
+        let bias = bias_intervals(rate) - periods * rate.num;
+        format!(
+            "settb=expr=1/{fine},setpts='floor((PTS-({origin_fine}))/{per_ms})*{per_ms}+{base}',\
+             fps=fps={}/{}:round=near:eof_action=pass,setpts=PTS+({bias}),",
+            rate.num, rate.den
+        )
+    }
+
+    /// Whole multiples of `rate.den` seconds before the first frame.
+    fn base_periods(&self, rate: Rate) -> i64 {
+        let Clock { num, den, origin } = self.clock;
+        let seconds = (i128::from(origin) * i128::from(num)).div_euclid(i128::from(den));
+        (seconds / i128::from(rate.den)).max(0) as i64
+    }
+
+    /// What turns a timestamp in the pipe into [`Picture::at`].
+    fn shift(&self, branch: &Branch) -> i64 {
+        match &branch.which {
+            Which::Grid(rate) => -bias_intervals(*rate),
+            _ => self.clock.origin.saturating_sub(self.clock.ticks(BIAS_SECONDS)),
+        }
+    }
+
+    fn time_base(&self, branch: &Branch) -> (i64, i64) {
+        match &branch.which {
+            Which::Grid(rate) => (rate.den, rate.num),
+            _ => (self.clock.num, self.clock.den),
+        }
+    }
+}
+
+fn bias_intervals(rate: Rate) -> i64 {
+    BIAS_SECONDS * rate.num / rate.den
+}
+
+/// An expression that holds for the frames with these timestamps; for none, none.
+fn any_of(times: &[i64]) -> String {
+    let terms: Vec<String> = times.iter().map(|pts| format!("eq(pts,{pts})")).collect();
+    if terms.is_empty() { "0".into() } else { terms.join("+") }
+}
+
+fn scale(scale: Scale) -> String {
+    const FINE: &str = "bicubic+accurate_rnd+full_chroma_int";
+    // As OpenCV's resize, with which PySceneDetect's thresholds were tuned, it takes few source pixels
+    // into account: smoother scaling lowers the scores.
+    const ROUGH: &str = "neighbor";
+    match scale {
+        Scale::Nothing => "crop=w=min(2\\,iw):h=min(2\\,ih):x=0:y=0,format=rgb24".into(),
+        Scale::Detect(width) => format!("scale=w=min({width}\\,iw):h=-2:flags={ROUGH},format=rgb24"),
+        Scale::Rough(width, height) => format!("scale=w={width}:h={height}:flags={ROUGH},format=rgb24"),
+        Scale::Fine(width, height) => format!("scale=w={width}:h={height}:flags={FINE},format=rgb24"),
+    }
+}
+
+/// Ticks per second that divide into both milliseconds and the stream's own ticks; nanoseconds where
+/// that is too fine for ffmpeg's 32-bit fractions.
+fn fine_ticks(den: i64) -> i64 {
+    let common = i128::from(den) * 1000 / i128::from(greatest_divisor(den, 1000));
+    if common < i128::from(i32::MAX) { common as i64 } else { 1_000_000_000 }
+}
+
+fn greatest_divisor(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { greatest_divisor(b, a % b) }
+}
+
+/// `a / b` to the nearest, halves away from zero, as ffmpeg rescales.
+fn rounded(a: i128, b: i128) -> i128 {
+    let half = (2 * a.abs() + b) / (2 * b);
+    if a < 0 { -half } else { half }
+}
+
+impl Pass {
+    /// The next picture of any branch; `None` when ffmpeg has no more to say.
+    pub(super) fn next_picture(&mut self) -> Option<Picture> {
+        let demuxer = self.demuxer.as_mut()?;
+        // A pipe that breaks has its reason in how ffmpeg ended.
+        let packet = demuxer.next_packet().ok().flatten()?;
+        let stream = demuxer.stream(packet.stream)?;
+        let (shift, (num, den)) = *self.units.get(packet.stream)?;
+        let (from, to) = (
+            i128::from(packet.pts) * i128::from(stream.time_base.0) * i128::from(den),
+            i128::from(stream.time_base.1),
+        );
+        let at = i64::try_from(rounded(from, to * i128::from(num))).ok()?.saturating_add(shift);
+        let complete = packet.data.len() as u64 == 3 * u64::from(stream.width) * u64::from(stream.height);
+        complete.then(|| Picture {
+            branch: packet.stream,
+            at,
+            width: stream.width,
+            height: stream.height,
+            rgb: packet.data,
+        })
+    }
+
+    /// Waits for ffmpeg to end.
+    pub(super) fn finish(self) -> Finished {
+        drop(self.demuxer);
+        self.running.finish()
+    }
+}

@@ -1,0 +1,263 @@
+//! Pictures and video for people: thumbnails, previews, and files that a browser can play.
+
+use std::ffi::OsString;
+use std::io::BufReader;
+use std::ops::Range;
+use std::path::Path;
+
+use super::ffmpeg::{self, Finished, Running, option};
+use super::nut::Demuxer;
+use super::{Limits, Probe, VideoError};
+
+/// Seeks aim this much before what is wanted.
+const SEEK_MARGIN_MS: i64 = 1000;
+/// Pictures per second of previews.
+const PREVIEW_RATE: f64 = 25.0;
+/// Long side of web renditions.
+const WEB_PIXELS: u32 = 1920;
+
+/// A JPEG of the frame on the screen at `at_ms`, at most `width` pixels wide. Blocks.
+///
+/// Before the first frame that is the first, after the end the last.
+///
+/// # Errors
+/// [`VideoError::NotVideo`] if nothing can be decoded there.
+pub fn thumbnail(
+    path: &Path,
+    probe: &Probe,
+    at_ms: i64,
+    width: u32,
+    in_order: bool,
+    limits: &Limits,
+) -> Result<Vec<u8>, VideoError> {
+    let at_ms = at_ms.clamp(0, probe.duration_ms.max(0));
+    let seek_ms = (!in_order && at_ms > 2 * SEEK_MARGIN_MS).then_some(at_ms - SEEK_MARGIN_MS);
+    // The frame began a moment ago, in nearly all videos; if not, all before it are looked at, and if
+    // the seek went too far, all of them.
+    let attempts = [(seek_ms, Some(at_ms - 250)), (seek_ms, None), (None, None)];
+    let mut last_error = None;
+    for (seek_ms, from_ms) in attempts {
+        match last_jpeg(path, probe, (seek_ms, from_ms, at_ms), width, limits) {
+            Ok(Some(jpeg)) => return Ok(jpeg),
+            Ok(None) => {}
+            Err(error @ VideoError::OverLimit(_)) => return Err(error),
+            Err(error) => last_error = Some(error),
+        }
+    }
+    Err(last_error.unwrap_or_else(|| VideoError::NotVideo("no picture in it could be decoded".into())))
+}
+
+/// The last frame in `[from_ms, at_ms]`.
+fn last_jpeg(
+    path: &Path,
+    probe: &Probe,
+    (seek_ms, from_ms, at_ms): (Option<i64>, Option<i64>, i64),
+    width: u32,
+    limits: &Limits,
+) -> Result<Option<Vec<u8>>, VideoError> {
+    let (width, height) = fitted(probe, width);
+    let from = from_ms.map(|ms| format!("start_pts={}:", probe.clock.pts_at(ms))).unwrap_or_default();
+    let until = probe.clock.pts_at(at_ms + 1);
+    let origin = probe.clock.origin;
+    let mut args = opened(path, probe, seek_ms, limits);
+    let graph = format!(
+        "[0:{}]trim={from}end_pts={until},setpts=PTS-({origin})+1/TB,scale=w={width}:h={height},setsar=1,format=yuvj420p[out]",
+        probe.stream
+    );
+    option(&mut args, "-filter_complex", graph);
+    args.extend(
+        ["-map", "[out]", "-c:v", "mjpeg", "-q:v", "4", ffmpeg::frame_rate_mode(), "passthrough"]
+            .map(Into::into),
+    );
+    args.extend(["-enc_time_base", "1:90000", "-write_index", "0", "-f", "nut", "pipe:1"].map(Into::into));
+    let mut command = ffmpeg::ffmpeg();
+    command.args(args);
+    let mut running = Running::ffmpeg(command, limits)?;
+    let mut last = None;
+    let demuxer = running
+        .take_stdout()
+        .map(|out| Demuxer::open(BufReader::new(out), limits.max_pixels.saturating_mul(3)));
+    if let Some(Ok(Some(mut demuxer))) = demuxer {
+        while let Ok(Some(packet)) = demuxer.next_packet() {
+            last = Some(packet.data.to_vec());
+        }
+    }
+    let finished = running.finish();
+    match (finished.over_limit(limits), last) {
+        (Some(error), _) => Err(error),
+        (None, Some(jpeg)) => Ok(Some(jpeg)),
+        (None, None) if finished.log.count > 0 => Err(failed(&finished)),
+        (None, None) => Ok(None),
+    }
+}
+
+/// Writes an MP4 (H.264, yuv420p, no audio, faststart) of the span, at most `width` pixels wide,
+/// starting at 0. Blocks. `out` is replaced if it is there, and removed on failure.
+///
+/// # Errors
+/// [`VideoError::EmptySpan`] if the span is inverted or begins after the video's end.
+pub fn preview(
+    path: &Path,
+    probe: &Probe,
+    span: Range<i64>,
+    width: u32,
+    in_order: bool,
+    out: &Path,
+    limits: &Limits,
+) -> Result<(), VideoError> {
+    if span.start < 0 || span.end <= span.start || span.start >= probe.duration_ms {
+        return Err(VideoError::EmptySpan {
+            start_ms: span.start,
+            end_ms: span.end,
+            duration_ms: probe.duration_ms,
+        });
+    }
+    let seek_ms = (!in_order && span.start > 2 * SEEK_MARGIN_MS).then_some(span.start - SEEK_MARGIN_MS);
+    let (width, height) = even(fitted(probe, width));
+    let rate = probe.frame_rate.clamp(1.0, PREVIEW_RATE);
+    let (from, until) = (probe.clock.container_seconds(span.start), probe.clock.container_seconds(span.end));
+    // The rate is made even first: a slide that stays through the whole span has no frame of its own.
+    let graph = format!(
+        "[0:{}]fps={rate:.6}:eof_action=pass,trim=start={from:.6}:end={until:.6},setpts=PTS-STARTPTS,\
+         scale=w={width}:h={height},setsar=1,format=yuv420p[out]",
+        probe.stream
+    );
+    let mut args = opened(path, probe, seek_ms, limits);
+    option(&mut args, "-filter_complex", graph);
+    args.extend(["-map", "[out]", "-crf", "28", "-threads", "2"].map(Into::into));
+    write_mp4(args, out, limits)
+}
+
+/// Writes an MP4 (H.264 yuv420p + AAC, faststart) of the whole file whose clock starts at the first
+/// video frame: its media times are our times. Blocks. `out` is replaced if it is there, and removed on failure.
+///
+/// Sound that can't be decoded is left out; sound before the first frame is cut off.
+///
+/// # Errors
+/// [`VideoError::NotVideo`] if nothing can be decoded.
+pub fn web(path: &Path, probe: &Probe, out: &Path, limits: &Limits) -> Result<(), VideoError> {
+    let silent = || web_with(path, probe, false, out, limits);
+    if !probe.has_audio {
+        return silent();
+    }
+    match web_with(path, probe, true, out, limits) {
+        Err(VideoError::NotVideo(_)) => silent(),
+        other => other,
+    }
+}
+
+fn web_with(path: &Path, probe: &Probe, sound: bool, out: &Path, limits: &Limits) -> Result<(), VideoError> {
+    let most =
+        if probe.width >= probe.height { WEB_PIXELS } else { WEB_PIXELS * probe.width / probe.height.max(1) };
+    let (width, height) = even(fitted(probe, most.max(2)));
+    let clock = probe.clock;
+    let mut graph = format!(
+        "[0:{}]setpts=PTS-({}),scale=w={width}:h={height},setsar=1,format=yuv420p[picture]",
+        probe.stream, clock.origin
+    );
+    let mut args = opened(path, probe, None, limits);
+    if sound {
+        let origin = clock.container_seconds(0);
+        graph += &format!(
+            ";[0:a:0]asetpts=PTS-({origin:.6})/TB,atrim=start=0,aresample=async=1000:first_pts=0[sound]"
+        );
+    }
+    option(&mut args, "-filter_complex", graph);
+    args.extend(["-map", "[picture]"].map(Into::into));
+    if sound {
+        args.extend(["-map", "[sound]", "-c:a", "aac", "-b:a", "128k", "-ac", "2"].map(Into::into));
+    }
+    // Frames keep their own times; reordered frames would need an edit list to start at zero.
+    args.extend([ffmpeg::frame_rate_mode(), "vfr", "-crf", "23", "-bf", "0"].map(Into::into));
+    option(&mut args, "-enc_time_base:v", format!("{}:{}", clock.num, clock.den));
+    write_mp4(args, out, limits)
+}
+
+/// Arguments that open the file, at a key frame before `seek_ms` on the container's own clock.
+fn opened(path: &Path, probe: &Probe, seek_ms: Option<i64>, limits: &Limits) -> Vec<OsString> {
+    let mut args: Vec<OsString> = ["-copyts", "-sn", "-dn"].map(Into::into).to_vec();
+    if let Some(ms) = seek_ms {
+        args.extend(["-seek_timestamp", "1", "-noaccurate_seek"].map(Into::into));
+        option(&mut args, "-ss", format!("{:.6}", probe.clock.container_seconds(ms)));
+    }
+    args.extend(ffmpeg::input(path, limits));
+    args
+}
+
+fn write_mp4(mut args: Vec<OsString>, out: &Path, limits: &Limits) -> Result<(), VideoError> {
+    args.extend(
+        ["-c:v", "libx264", "-preset", "veryfast", "-map_metadata", "-1", "-map_chapters", "-1"]
+            .map(Into::into),
+    );
+    args.extend(["-movflags", "+faststart", "-y", "-f", "mp4"].map(Into::into));
+    args.push(ffmpeg::file_url(out));
+    let mut command = ffmpeg::ffmpeg();
+    command.args(args);
+    let finished = Running::ffmpeg(command, limits)?.finish();
+    let complete = finished.status.is_some_and(|s| s.success())
+        && std::fs::metadata(out).is_ok_and(|facts| facts.len() > 1000);
+    if complete {
+        return Ok(());
+    }
+    // Half a file is worse than none; if it can't be removed, the error below says enough.
+    let _ = std::fs::remove_file(out);
+    Err(finished.over_limit(limits).unwrap_or_else(|| failed(&finished)))
+}
+
+fn failed(finished: &Finished) -> VideoError {
+    let says = |text: &str| finished.log.errors.iter().find(|line| line.contains(text));
+    if let Some(line) = says("Unknown encoder").or_else(|| says("No space left")) {
+        return VideoError::Ffmpeg(line.clone());
+    }
+    let first = finished.log.errors.first().map_or("ffmpeg gave no reason", String::as_str);
+    VideoError::NotVideo(format!("no picture in it could be decoded: {first}"))
+}
+
+/// The shown size, made smaller to be at most `width` wide.
+fn fitted(probe: &Probe, width: u32) -> (u32, u32) {
+    let (full_width, full_height) = (probe.width.max(1), probe.height.max(1));
+    let width = width.clamp(1, full_width);
+    let height = (f64::from(full_height) * f64::from(width) / f64::from(full_width)).round() as u32;
+    (width, height.max(1))
+}
+
+/// Sizes that 4:2:0 can hold.
+fn even((width, height): (u32, u32)) -> (u32, u32) {
+    ((width & !1).max(2), (height & !1).max(2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::video::clock::Clock;
+
+    #[test]
+    fn sizes_fit_and_keep_the_aspect_ratio() {
+        let probe = |width, height| Probe {
+            duration_ms: 0,
+            frame_rate: 25.0,
+            width,
+            height,
+            codec: String::new(),
+            pixel_format: String::new(),
+            container: String::new(),
+            variable_frame_rate: false,
+            media_offset_ms: 0,
+            has_audio: false,
+            plays_in_browsers: false,
+            stream: 0,
+            clock: Clock { num: 1, den: 1, origin: 0 },
+        };
+        for (full, width, expected) in [
+            ((1280, 720), 320, (320, 180)),
+            ((1280, 720), 5000, (1280, 720)),
+            ((161, 91), 160, (160, 90)),
+            ((1000, 1), 100, (100, 1)),
+            ((10, 10), 0, (1, 1)),
+        ] {
+            assert_eq!(fitted(&probe(full.0, full.1), width), expected);
+        }
+        assert_eq!(even((161, 91)), (160, 90));
+        assert_eq!(even((1, 1)), (2, 2));
+    }
+}

@@ -1,0 +1,266 @@
+//! The frames of one span of a video, for queries and uploads, and whether seeking to them is safe.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::ops::Range;
+use std::path::Path;
+
+use super::decode::{Event, Request, decode, pixels};
+use super::ffmpeg::{self, Running};
+use super::pass::{Branch, Plan, Scale, Which};
+use super::sample::Sampler;
+use super::{Limits, Probe, VideoError};
+use crate::{Frame, FrameSize};
+
+/// Seeks aim this much before the span: ffmpeg's key frame search is by decoding time.
+const SEEK_MARGIN_MS: i64 = 1000;
+/// A select expression with more timestamps than this costs more than scaling the other frames.
+const MAX_SELECTED: usize = 256;
+/// Packets are read this far past the span: frames come in decoding order.
+const REORDER_MS: i64 = 3000;
+
+/// The frames of one span that `sampler` picks, at `size`. Blocks.
+///
+/// `in_order` decodes from the beginning instead of seeking: for files whose seek yields wrong pictures.
+/// A span inside the video in which no frame begins (a slide that stays) gives the frame on the
+/// screen at its start. Memory is bounded by the picked frames.
+///
+/// # Errors
+/// [`VideoError::EmptySpan`] if the span is inverted or lies outside the video.
+pub fn frames_of_span(
+    path: &Path,
+    probe: &Probe,
+    span: Range<i64>,
+    sampler: &Sampler,
+    size: FrameSize,
+    in_order: bool,
+    limits: &Limits,
+) -> Result<Vec<Frame>, VideoError> {
+    let empty =
+        || VideoError::EmptySpan { start_ms: span.start, end_ms: span.end, duration_ms: probe.duration_ms };
+    if span.start < 0 || span.end <= span.start {
+        return Err(empty());
+    }
+    let reader = Reader { path, probe, span: span.clone(), sampler, size, limits };
+    let seek = (!in_order && span.start > 2 * SEEK_MARGIN_MS).then_some(span.start - SEEK_MARGIN_MS);
+    let guess = reader.pick(&reader.packet_times(seek)?);
+    let mut found = reader.read(seek, &guess)?;
+    let seek = if found.overshot { None } else { seek };
+    let wanted = reader.pick(&found.times);
+    if found.overshot || !wanted.iter().all(|pts| found.frames.contains_key(pts)) {
+        // The packets' times were not the frames' times: now those are known.
+        let wanted = if found.overshot { reader.pick(&reader.read(None, &[])?.times) } else { wanted };
+        found = reader.read(seek, &wanted)?;
+    }
+    let wanted = reader.pick(&found.times);
+    let frames: Vec<Frame> = wanted.iter().filter_map(|pts| found.frames.get(pts).cloned()).collect();
+    if frames.is_empty() || !reader.reaches(&found.times)? { Err(empty()) } else { Ok(frames) }
+}
+
+struct Reader<'a> {
+    path: &'a Path,
+    probe: &'a Probe,
+    span: Range<i64>,
+    sampler: &'a Sampler,
+    size: FrameSize,
+    limits: &'a Limits,
+}
+
+/// What one pass over the span gave.
+struct Found {
+    /// Timestamps of all frames that were decoded, ascending.
+    times: Vec<i64>,
+    /// Scaled frames by timestamp.
+    frames: BTreeMap<i64, Frame>,
+    /// The first decoded frame lies after the start of the span: the seek went too far.
+    overshot: bool,
+}
+
+impl Reader<'_> {
+    /// The picked ones of `times`, which may reach beyond the span; those of the frame on the screen at
+    /// the start where no frame begins inside.
+    fn pick(&self, times: &[i64]) -> Vec<i64> {
+        let clock = self.probe.clock;
+        let inside: Vec<i64> =
+            times.iter().copied().filter(|&pts| self.span.contains(&clock.ms(pts))).collect();
+        if inside.is_empty() {
+            return times
+                .iter()
+                .copied()
+                .filter(|&pts| clock.ms(pts) < self.span.start)
+                .max()
+                .into_iter()
+                .collect();
+        }
+        let inside_ms: Vec<i64> = inside.iter().map(|&pts| clock.ms(pts)).collect();
+        self.sampler.pick(&inside_ms, self.span.start).into_iter().map(|i| inside[i]).collect()
+    }
+
+    /// Times of the packets around the span, ascending, without decoding: nearly always the times of
+    /// the frames.
+    fn packet_times(&self, seek_ms: Option<i64>) -> Result<Vec<i64>, VideoError> {
+        let clock = self.probe.clock;
+        let from = seek_ms.map(|ms| format!("{:.6}", clock.container_seconds(ms))).unwrap_or_default();
+        let until = clock.container_seconds(
+            self.span.end.saturating_add(REORDER_MS).min(self.probe.duration_ms.max(0) + REORDER_MS),
+        );
+        let times = packets(self.path, self.probe, &format!("{from}%{until:.6}"), self.limits)?;
+        // Frames before the seek point are decoded as well, and after the span they are of no use.
+        Ok(times.into_iter().filter(|&pts| clock.ms(pts) < self.span.end).collect())
+    }
+
+    /// One decode of the span: the times of all frames, the pictures of the `wanted`.
+    fn read(&self, seek_ms: Option<i64>, wanted: &[i64]) -> Result<Found, VideoError> {
+        let (width, height) = pixels(self.size, self.probe);
+        let mut selected = wanted.to_vec();
+        selected.sort_unstable();
+        selected.dedup();
+        let first_ms = selected.first().map(|&pts| self.probe.clock.ms(pts));
+        let which = match first_ms {
+            Some(first) if selected.len() > MAX_SELECTED => Which::From(first),
+            _ => Which::These(selected.clone()),
+        };
+        let branches = [
+            Branch { which: Which::Every, scale: Scale::Nothing },
+            Branch { which, scale: Scale::Fine(width, height) },
+        ];
+        let Probe { stream, clock, .. } = *self.probe;
+        let plan = Plan {
+            path: self.path,
+            stream,
+            clock,
+            seek_ms,
+            until_ms: Some(self.span.end),
+            branches: &branches,
+        };
+        let mut pass = plan.start(self.limits)?;
+        let mut found = Found { times: Vec::new(), frames: BTreeMap::new(), overshot: false };
+        while let Some(picture) = pass.next_picture() {
+            if picture.branch == 0 {
+                found.times.push(picture.at);
+            } else if selected.binary_search(&picture.at).is_ok() {
+                let frame = Frame { time_ms: clock.ms(picture.at), width, height, rgb: picture.rgb };
+                found.frames.entry(picture.at).or_insert(frame);
+            }
+        }
+        if let Some(error) = pass.finish().over_limit(self.limits) {
+            return Err(error);
+        }
+        found.overshot =
+            seek_ms.is_some() && found.times.first().is_none_or(|&pts| clock.ms(pts) > self.span.start);
+        found.times.sort_unstable();
+        found.times.dedup();
+        Ok(found)
+    }
+
+    /// Whether the start of the span lies before the end of the last frame. The question arises only
+    /// where no frame begins inside.
+    fn reaches(&self, times: &[i64]) -> Result<bool, VideoError> {
+        let Some(last) = times.last().map(|&pts| self.probe.clock.ms(pts)) else { return Ok(false) };
+        let spacing = (1000.0 / self.probe.frame_rate.max(0.01)) as i64 + 1;
+        if self.span.start <= last + spacing {
+            return Ok(true);
+        }
+        let from = self.probe.clock.container_seconds(self.span.end);
+        let later = packets(self.path, self.probe, &format!("{from:.6}%+#200"), self.limits)?;
+        Ok(later.iter().any(|&pts| self.probe.clock.ms(pts) >= self.span.end))
+    }
+}
+
+/// Presentation times of the packets in an interval of ffprobe's, ascending, without those that an
+/// edit list discards.
+fn packets(path: &Path, probe: &Probe, interval: &str, limits: &Limits) -> Result<Vec<i64>, VideoError> {
+    let mut command = ffmpeg::ffprobe();
+    command.args(["-select_streams", &probe.stream.to_string(), "-show_entries", "packet=pts,flags"]);
+    command.args(["-read_intervals", interval, "-of", "csv=p=0"]);
+    command.args(ffmpeg::input(path, limits));
+    let mut running = Running::ffprobe(command, limits)?;
+    let mut times = Vec::new();
+    if let Some(stdout) = running.take_stdout() {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            let mut fields = line.split(',');
+            let pts = fields.next().and_then(|pts| pts.parse::<i64>().ok());
+            let discarded = fields.next().is_some_and(|flags| flags.contains('D'));
+            times.extend(pts.filter(|_| !discarded));
+        }
+    }
+    match running.finish().over_limit(limits) {
+        Some(error) => Err(error),
+        None => {
+            times.sort_unstable();
+            times.dedup();
+            Ok(times)
+        }
+    }
+}
+
+/// Pictures of the same moment may differ by this much on average, of 255.
+const SAME_PICTURE: f64 = 2.0;
+/// Where [`seek_is_safe`] looks, in milliseconds: far enough for several key frames, near enough to be cheap.
+const LOOK_WITHIN_MS: i64 = 30_000;
+
+/// Whether seeking in the file gives the pictures that decoding in order gives, at three moments of its
+/// first half minute. Blocks. See [`seek_agrees_with`] for a check of the whole file.
+///
+/// # Errors
+/// As [`decode`].
+pub fn seek_is_safe(path: &Path, probe: &Probe, limits: &Limits) -> Result<bool, VideoError> {
+    let within = probe.duration_ms.min(LOOK_WITHIN_MS);
+    let moments = [within / 4, within / 2, within * 9 / 10];
+    let mut references: Vec<Frame> = Vec::new();
+    let request = Request { detect_width: Some(128), outputs: Vec::new() };
+    for event in decode(path, probe, request, limits)? {
+        let Event::Detect(frame) = event? else { continue };
+        let Some(&moment) = moments.get(references.len()) else { break };
+        if frame.time_ms >= moment {
+            references.push(frame);
+        }
+    }
+    seek_agrees_with(path, probe, &references, limits)
+}
+
+/// Whether seeking to the references' moments gives their pictures. The references are frames of
+/// [`Event::Detect`], from a decode in order; about three suffice, spread over the file. Blocks.
+///
+/// # Errors
+/// As [`decode`].
+pub fn seek_agrees_with(
+    path: &Path,
+    probe: &Probe,
+    references: &[Frame],
+    limits: &Limits,
+) -> Result<bool, VideoError> {
+    for reference in references.iter().filter(|r| r.time_ms > 2 * SEEK_MARGIN_MS) {
+        let branches = [Branch {
+            which: Which::From(reference.time_ms),
+            scale: Scale::Rough(reference.width, reference.height),
+        }];
+        let plan = Plan {
+            path,
+            stream: probe.stream,
+            clock: probe.clock,
+            seek_ms: Some(reference.time_ms - SEEK_MARGIN_MS),
+            until_ms: Some(reference.time_ms + 1),
+            branches: &branches,
+        };
+        let mut pass = plan.start(limits)?;
+        let sought = pass.next_picture();
+        let same = sought.is_some_and(|picture| difference(&picture.rgb, &reference.rgb) <= SAME_PICTURE);
+        if let Some(error) = pass.finish().over_limit(limits) {
+            return Err(error);
+        }
+        if !same {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Mean absolute difference; infinite between pictures of different size.
+fn difference(a: &[u8], b: &[u8]) -> f64 {
+    if a.len() != b.len() || a.is_empty() {
+        return f64::INFINITY;
+    }
+    let sum: u64 = a.iter().zip(b).map(|(a, b)| u64::from(a.abs_diff(*b))).sum();
+    sum as f64 / a.len() as f64
+}
