@@ -65,7 +65,11 @@ pub trait Catalog: Send + Sync {
     /// Adds a video and its first job in one transaction, unless its content hash is there already.
     ///
     /// With `idempotency`, the key and the resulting ids are stored in the same transaction.
-    async fn add_video(&self, video: NewVideo, idempotency: Option<IdempotencyKey>) -> Result<Added, CatalogError>;
+    async fn add_video(
+        &self,
+        video: NewVideo,
+        idempotency: Option<IdempotencyKey>,
+    ) -> Result<Added, CatalogError>;
     /// What an earlier request with this key did, if it is younger than 24 hours.
     async fn idempotent(&self, key: &str) -> Result<Option<IdempotencyRecord>, CatalogError>;
     /// One video.
@@ -82,13 +86,25 @@ pub trait Catalog: Send + Sync {
     // --- spans ---
 
     /// Spans of a video at level clip, in order of (start, id), after `after`.
-    async fn clips(&self, video: Uuid, after: Option<(i64, Uuid)>, limit: u32) -> Result<Vec<Span>, CatalogError>;
+    async fn clips(
+        &self,
+        video: Uuid,
+        after: Option<(i64, Uuid)>,
+        limit: u32,
+    ) -> Result<Vec<Span>, CatalogError>;
     /// One span of any level.
     async fn span(&self, id: Uuid) -> Result<Option<Span>, CatalogError>;
     /// The span of `video` with exactly this range that has a vector in `space`, level clip or video.
-    async fn span_at(&self, video: Uuid, start_ms: i64, end_ms: i64, space: u32) -> Result<Option<Span>, CatalogError>;
+    async fn span_at(
+        &self,
+        video: Uuid,
+        start_ms: i64,
+        end_ms: i64,
+        space: u32,
+    ) -> Result<Option<Span>, CatalogError>;
     /// Adds a given clip and a `fill` job for its vectors in one transaction; `None` if there is no such video.
-    async fn add_given_clip(&self, video: Uuid, clip: GivenClip) -> Result<Option<(Span, Job)>, CatalogError>;
+    async fn add_given_clip(&self, video: Uuid, clip: GivenClip)
+    -> Result<Option<(Span, Job)>, CatalogError>;
     /// Replaces a given clip's metadata. `Err(Conflict)` for a found clip.
     async fn update_clip(&self, id: Uuid, metadata: serde_json::Value) -> Result<Option<Span>, CatalogError>;
     /// Deletes a given clip with its vectors. `Err(Conflict)` for a found clip.
@@ -107,7 +123,12 @@ pub trait Catalog: Send + Sync {
     /// The raw vector (norm * unit) of a span in a space.
     async fn raw_vector(&self, span: u32, space: u32) -> Result<Option<Vec<f32>>, CatalogError>;
     /// Vectors of a space in order of span key, after `after`.
-    async fn vectors(&self, space: u32, after: Option<u32>, limit: u32) -> Result<Vec<StoredVector>, CatalogError>;
+    async fn vectors(
+        &self,
+        space: u32,
+        after: Option<u32>,
+        limit: u32,
+    ) -> Result<Vec<StoredVector>, CatalogError>;
     /// Inserts and deletes of vectors with a seq over `after`, in order. On Postgres a seq is visible only
     /// when all smaller ones are.
     async fn changes(&self, after: i64, limit: u32) -> Result<Vec<Change>, CatalogError>;
@@ -126,7 +147,12 @@ pub trait Catalog: Send + Sync {
     /// A job whose attempts are used up is failed instead, with a reason, and the next one is tried.
     async fn lease_job(&self, worker: Uuid, lease: Duration) -> Result<Option<Leased>, CatalogError>;
     /// Renews the lease and stores progress.
-    async fn heartbeat(&self, lease: &Lease, extend: Duration, progress: &Progress) -> Result<Beat, CatalogError>;
+    async fn heartbeat(
+        &self,
+        lease: &Lease,
+        extend: Duration,
+        progress: &Progress,
+    ) -> Result<Beat, CatalogError>;
     /// Hands a job back: queued again, the attempt not counted.
     async fn release_job(&self, lease: &Lease) -> Result<(), CatalogError>;
     /// Ends a job as failed (and, for `ingest`, the video as failed), or queues it again if `retry`.
@@ -142,7 +168,12 @@ pub trait Catalog: Send + Sync {
     /// One job.
     async fn job(&self, id: Uuid) -> Result<Option<Job>, CatalogError>;
     /// Jobs in order of id, newest first, before `before`.
-    async fn jobs(&self, only: &JobFilter, before: Option<Uuid>, limit: u32) -> Result<Vec<Job>, CatalogError>;
+    async fn jobs(
+        &self,
+        only: &JobFilter,
+        before: Option<Uuid>,
+        limit: u32,
+    ) -> Result<Vec<Job>, CatalogError>;
     /// Queued or running becomes cancelled; `Err(Conflict)` if it has ended.
     async fn cancel_job(&self, id: Uuid) -> Result<Option<Job>, CatalogError>;
     /// Failed or cancelled becomes queued with fresh attempts; `Err(Conflict)` otherwise.

@@ -17,6 +17,7 @@ pub(super) async fn finish_ingest(
     lease: &Lease,
     ingested: Ingested,
 ) -> Result<(), CatalogError> {
+    check_ranges(&ingested.spans)?;
     let mut tx = database.begin().await?;
     let Some(found) = held(&mut tx, lease, JobKind::Ingest).await? else { return Ok(()) };
     let video = found.job.video;
@@ -32,6 +33,14 @@ pub(super) async fn finish_ingest(
     let kept: HashSet<u32> = spans::given(&mut tx, video).await?.iter().map(|span| span.key).collect();
     vectors::append_changes(&mut tx, changes(old, new, &kept, &given)).await?;
     tx.commit().await
+}
+
+fn check_ranges(ingested: &[IngestedSpan]) -> Result<(), CatalogError> {
+    let mut found = ingested.iter().filter(|span| span.given.is_none());
+    match found.find(|span| span.start_ms < 0 || span.end_ms <= span.start_ms) {
+        Some(bad) => Err(CatalogError::Invalid(format!("{} to {} ms is no range", bad.start_ms, bad.end_ms))),
+        None => Ok(()),
+    }
 }
 
 /// The job, if this lease may finish it; `None` if it has already done so.

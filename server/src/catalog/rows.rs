@@ -145,7 +145,7 @@ pub(super) fn unit_bytes(unit: &UnitVector) -> Vec<u8> {
 /// The unit vector that [`unit_bytes`] wrote for this span.
 pub(super) fn unit(bytes: &[u8], span: u32) -> Result<UnitVector, CatalogError> {
     let values = bytes.chunks_exact(4).map(|four| f32::from_le_bytes([four[0], four[1], four[2], four[3]]));
-    let whole = bytes.len() % 4 == 0;
+    let whole = bytes.len().is_multiple_of(4);
     UnitVector::from_unit(values.collect()).filter(|_| whole).ok_or_else(|| {
         CatalogError::Damaged(format!("the vector of span {span} is not of norm 1; ingest its video again"))
     })
