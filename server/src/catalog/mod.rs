@@ -3,6 +3,7 @@
 //! The only folder with SQL. Everything else talks to [`Catalog`] in the service's own words. SQLite and
 //! Postgres implement it; one conformance suite runs on both.
 
+mod cues;
 mod database;
 pub mod filter;
 pub mod instant;
@@ -113,6 +114,16 @@ pub trait Catalog: Send + Sync {
     async fn spans_by_key(&self, keys: &[u32]) -> Result<Vec<SpanWithVideo>, CatalogError>;
     /// Keys of all spans that match. `filter` was validated when it was parsed.
     async fn keys_matching(&self, filter: &Filter) -> Result<RoaringBitmap, CatalogError>;
+
+    /// Replaces all cues of the track's kind and language; false if there is no such video.
+    async fn replace_cues(&self, video: Uuid, track: &Track, lines: &[Line]) -> Result<bool, CatalogError>;
+    /// Cues of a video in order of (start, id), after `after`.
+    async fn cues(
+        &self,
+        video: Uuid,
+        after: Option<(i64, Uuid)>,
+        limit: u32,
+    ) -> Result<Vec<Cue>, CatalogError>;
 
     // --- spaces and vectors ---
 

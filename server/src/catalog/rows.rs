@@ -78,6 +78,19 @@ pub(super) fn state_name(state: JobState) -> &'static str {
     }
 }
 
+pub(super) fn cue_kind_name(kind: CueKind) -> &'static str {
+    match kind {
+        CueKind::Speech => "speech",
+        CueKind::Caption => "caption",
+        CueKind::Ocr => "ocr",
+    }
+}
+
+pub(super) fn cue_kind(row: &Row) -> Result<CueKind, CatalogError> {
+    let names = [CueKind::Speech, CueKind::Caption, CueKind::Ocr].map(|kind| (kind, cue_kind_name(kind)));
+    named(&row.get::<String>("kind")?, &names)
+}
+
 pub(super) fn video(row: &Row) -> Result<Video, CatalogError> {
     let states =
         [(VideoState::Pending, "pending"), (VideoState::Ready, "ready"), (VideoState::Failed, "failed")];

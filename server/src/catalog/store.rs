@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::database::{Database, values};
 use super::types::*;
 use super::wake::Wake;
-use super::{Catalog, CatalogError, Filter, jobs, results, spans, vectors, videos};
+use super::{Catalog, CatalogError, Filter, cues, jobs, results, spans, vectors, videos};
 
 /// How often a waiter looks by itself: other processes' news has no other way on SQLite, and a lease that
 /// runs out tells nobody.
@@ -135,6 +135,19 @@ impl Catalog for SqlCatalog {
 
     async fn keys_matching(&self, filter: &Filter) -> Result<RoaringBitmap, CatalogError> {
         spans::keys_matching(&self.database, filter).await
+    }
+
+    async fn replace_cues(&self, video: Uuid, track: &Track, lines: &[Line]) -> Result<bool, CatalogError> {
+        cues::replace(&self.database, video, track, lines).await
+    }
+
+    async fn cues(
+        &self,
+        video: Uuid,
+        after: Option<(i64, Uuid)>,
+        limit: u32,
+    ) -> Result<Vec<Cue>, CatalogError> {
+        cues::list(&self.database, video, after, limit).await
     }
 
     async fn register_space(&self, space: &NewSpace) -> Result<SpaceRow, CatalogError> {

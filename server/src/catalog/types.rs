@@ -294,6 +294,51 @@ pub struct IngestedSpan {
     pub vectors: Vec<(u32, UnitVector, f32)>,
 }
 
+/// Where a cue's text comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CueKind {
+    /// Said.
+    Speech,
+    /// Written by someone who describes what is shown.
+    Caption,
+    /// Read from the picture.
+    Ocr,
+}
+
+/// The cues of one kind and language that belong together, e.g. one subtitle file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Track {
+    /// The kind.
+    pub kind: CueKind,
+    /// BCP 47 tag, e.g. `en`.
+    pub language: String,
+    /// Where it came from, e.g. the subtitle file's name or the model that wrote it.
+    pub provenance: String,
+}
+
+/// One timed line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// Start.
+    pub start_ms: i64,
+    /// End, exclusive, over start.
+    pub end_ms: i64,
+    /// What is said or shown.
+    pub text: String,
+}
+
+/// A stored line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cue {
+    /// uuid v7.
+    pub id: Uuid,
+    /// Its track.
+    pub track: Track,
+    /// The line.
+    pub line: Line,
+}
+
 /// What kind of work a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
