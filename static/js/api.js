@@ -92,6 +92,7 @@ export const getVideo = (id, signal) => request('GET', `/v1/videos/${id}`, { sig
 export const deleteVideo = (id) => request('DELETE', `/v1/videos/${id}`);
 export const listClips = (id, options) => page(`/v1/videos/${id}/clips`, options);
 export const getJob = (id) => request('GET', `/v1/jobs/${id}`);
+export const listRunningJobs = async () => (await request('GET', '/v1/jobs?state=running&limit=100')).items;
 export const cancelJob = (id) => request('POST', `/v1/jobs/${id}/cancel`);
 export const retryJob = (id) => request('POST', `/v1/jobs/${id}/retry`);
 export const listSpaces = async () => (await request('GET', '/v1/spaces')).items;

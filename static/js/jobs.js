@@ -1,10 +1,10 @@
-// Follows jobs: server-sent events for a few, polling in turn for the rest.
+// Follows jobs: server-sent events for those that run, polling for those that wait.
 // A browser opens about six connections to one server; events for every queued job would starve the page.
 
-import { getJob, jobEventsUrl } from './api.js';
+import { getJob, jobEventsUrl, listRunningJobs } from './api.js';
 
 const STREAMS = 2;
-const POLL_MS = 1000;
+const POLL_MS = 1500;
 const TERMINAL = new Set(['succeeded', 'failed', 'cancelled']);
 
 /** Whether a job's state is its last. */
@@ -14,7 +14,7 @@ export function isTerminal(job) {
 
 export class JobFollower {
   constructor() {
-    /** @type {Map<string, {listeners: Set<Function>, last: object|null, stream: EventSource|null, streamable: boolean}>} */
+    /** @type {Map<string, {listeners: Set<Function>, last: object|null, stream: EventSource|null, refused: boolean}>} */
     this.followed = new Map();
     this.timer = null;
   }
@@ -24,14 +24,11 @@ export class JobFollower {
    * A listener that comes late hears the last known state at once.
    */
   follow(id, listener) {
-    let entry = this.followed.get(id);
-    if (!entry) {
-      entry = { listeners: new Set(), last: null, stream: null, streamable: true };
-      this.followed.set(id, entry);
-    }
+    const entry = this.followed.get(id) ?? { listeners: new Set(), last: null, stream: null, refused: false };
+    this.followed.set(id, entry);
     entry.listeners.add(listener);
     if (entry.last) listener(entry.last);
-    this.schedule();
+    this.arrange();
     return () => {
       entry.listeners.delete(listener);
       if (entry.listeners.size === 0 && this.followed.get(id) === entry) this.forget(id);
@@ -41,61 +38,65 @@ export class JobFollower {
   forget(id) {
     this.followed.get(id)?.stream?.close();
     this.followed.delete(id);
-    this.schedule();
+    this.arrange();
   }
 
-  heard(id, job) {
-    const entry = this.followed.get(id);
+  heard(job) {
+    const entry = this.followed.get(job.id);
     if (!entry) return;
     entry.last = job;
     for (const listener of [...entry.listeners]) listener(job);
-    if (isTerminal(job)) this.forget(id);
+    if (isTerminal(job)) this.forget(job.id);
   }
 
-  /** Gives free streams to the oldest jobs without one, and polls while some have none. */
-  schedule() {
-    let streams = 0;
-    let waiting = 0;
-    for (const entry of this.followed.values()) if (entry.stream) streams += 1;
+  /** Gives the streams to the jobs that run, then to the oldest, which run next; polls while others wait. */
+  arrange() {
+    const waits = ([, entry]) => (entry.last?.state === 'running' ? 0 : 1);
+    const ranked = [...this.followed].filter(([, entry]) => !entry.refused)
+      .sort((one, other) => waits(one) - waits(other) || (one[0] < other[0] ? -1 : 1));
+    const chosen = new Set(ranked.slice(0, STREAMS).map(([id]) => id));
     for (const [id, entry] of this.followed) {
-      if (entry.stream) continue;
-      if (streams < STREAMS && entry.streamable) {
-        this.open(id, entry);
-        streams += 1;
-      } else {
-        waiting += 1;
+      if (chosen.has(id) && !entry.stream) this.open(id, entry);
+      if (!chosen.has(id) && entry.stream) {
+        entry.stream.close();
+        entry.stream = null;
       }
     }
-    if (waiting > 0 && this.timer === null) this.timer = setTimeout(() => this.poll(), POLL_MS);
+    if (this.unstreamed().length > 0 && this.timer === null) this.timer = setTimeout(() => this.poll(), POLL_MS);
+  }
+
+  unstreamed() {
+    return [...this.followed].filter(([, entry]) => !entry.stream).map(([id]) => id);
   }
 
   open(id, entry) {
     const stream = new EventSource(jobEventsUrl(id));
     entry.stream = stream;
-    stream.addEventListener('job', (event) => this.heard(id, JSON.parse(event.data)));
+    stream.addEventListener('job', (event) => this.heard(JSON.parse(event.data)));
     stream.addEventListener('error', () => {
       // CONNECTING: the browser is coming back by itself. CLOSED: the server refused; ask it the plain way.
       if (stream.readyState !== EventSource.CLOSED || entry.stream !== stream) return;
       entry.stream = null;
-      entry.streamable = false;
-      this.schedule();
+      entry.refused = true;
+      this.arrange();
     });
   }
 
-  /** Asks for the next job without a stream, then puts it at the end of the line. */
+  /** Asks which jobs run, and for one waiting job, each in its turn: it may have ended between two looks. */
   async poll() {
-    this.timer = null;
-    const next = [...this.followed].find(([, entry]) => !entry.stream);
-    if (next) {
-      const [id, entry] = next;
-      this.followed.delete(id);
-      this.followed.set(id, entry);
-      try {
-        this.heard(id, await getJob(id));
-      } catch (error) {
-        if (error.status === 404) this.forget(id);
+    const [id] = this.unstreamed();
+    try {
+      for (const job of await listRunningJobs()) this.heard(job);
+      const entry = this.followed.get(id);
+      if (entry && !entry.stream) {
+        this.followed.delete(id);
+        this.followed.set(id, entry);
+        this.heard(await getJob(id));
       }
+    } catch (error) {
+      if (error.status === 404) this.forget(id);
     }
-    this.schedule();
+    this.timer = null;
+    this.arrange();
   }
 }

@@ -306,11 +306,12 @@ export class Library {
     return card;
   }
 
-  /** A video that was just uploaded. */
+  /** A video that was just uploaded; answers whether the library is what the person sees. */
   add(video, job) {
     this.videos.set(video.id, video);
     this.draw();
     if (job && video.state === 'pending') this.cards.get(video.id)?.follow(job.id);
+    return Boolean(this.shown);
   }
 
   drop(id) {

@@ -27,7 +27,7 @@ async function filesOf(entry) {
 export class Uploads {
   /**
    * @param {HTMLElement} region where the running uploads are listed
-   * @param {(video: object, job: object|null) => void} onAdded
+   * @param {(video: object, job: object|null) => boolean} onAdded says whether the video is now in sight
    */
   constructor(region, onAdded) {
     this.region = region;
@@ -110,8 +110,9 @@ export class Uploads {
           entry.message.textContent = fraction < 1 ? `${Math.round(fraction * 100)} %` : 'storing';
         },
       });
-      this.onAdded(video, job);
+      const inSight = this.onAdded(video, job);
       if (duplicate) this.settle(entry, ['is already in the library as ', this.link(video)]);
+      else if (!inSight) this.settle(entry, ['is in the library and will be analysed: ', this.link(video)]);
       else this.finish(entry, video);
     } catch (error) {
       if (error.name !== 'AbortError') this.failed(entry, error);

@@ -1,0 +1,110 @@
+//! A headless Chromium of its own, driven by a chromedriver of its own.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fantoccini::{Client, ClientBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+
+/// How long the driver may take to end its browsers.
+const STOP: Duration = Duration::from_secs(10);
+
+/// A browser, ended when closed or dropped.
+pub(crate) struct Browser {
+    pub(crate) client: Client,
+    driver: Driver,
+    _profile: TempDir,
+}
+
+/// The chromedriver process; a polite end makes it end its browsers too.
+struct Driver {
+    child: Child,
+    /// Kept open: a driver that can't print ends.
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
+        let deadline = Instant::now() + STOP;
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Browser {
+    pub(crate) async fn start(phone: bool) -> Browser {
+        let (driver, port) = start_driver();
+        let profile = tempfile::tempdir().expect("a temporary folder");
+        let client = ClientBuilder::new(HttpConnector::new())
+            .capabilities(capabilities(&profile, phone))
+            .connect(&format!("http://127.0.0.1:{port}"))
+            .await
+            .expect("a browser session");
+        Browser { client, driver, _profile: profile }
+    }
+
+    pub(crate) async fn close(self) {
+        // A failure here is a browser that has gone already; the driver's end takes the rest.
+        let _ = self.client.close().await;
+        drop(self.driver);
+    }
+}
+
+fn start_driver() -> (Driver, u16) {
+    let mut child = Command::new("chromedriver")
+        .arg("--port=0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("chromedriver starts");
+    let stdout = BufReader::new(child.stdout.take().expect("its output"));
+    let mut driver = Driver { child, stdout };
+    let mut said = String::new();
+    loop {
+        let mut line = String::new();
+        let read = driver.stdout.read_line(&mut line).expect("its output is text");
+        said.push_str(&line);
+        if let Some(port) = line.split("successfully on port ").nth(1) {
+            let port = port.trim().trim_end_matches('.').parse().expect("a port");
+            return (driver, port);
+        }
+        assert!(read > 0, "chromedriver told no port:\n{said}");
+    }
+}
+
+fn capabilities(profile: &TempDir, phone: bool) -> Map<String, Value> {
+    let profile = format!("--user-data-dir={}", profile.path().display());
+    let arguments = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--window-size=1280,1000",
+        &profile,
+    ];
+    let mut options = json!({"args": arguments});
+    if phone {
+        options["mobileEmulation"] =
+            json!({"deviceMetrics": {"width": 360, "height": 740, "pixelRatio": 2.0, "touch": true}});
+    }
+    let wanted = json!({
+        "goog:chromeOptions": options,
+        "goog:loggingPrefs": {"browser": "ALL"},
+        "timeouts": {"script": 60_000, "pageLoad": 60_000, "implicit": 0},
+    });
+    wanted.as_object().cloned().expect("an object")
+}

@@ -1,0 +1,66 @@
+//! The page in a real browser against the real server: what a person does with it, step by step.
+//!
+//! Needs chromium, chromedriver and ffmpeg; says `skipped: ...` without them.
+
+mod browser;
+mod films;
+mod page;
+
+mod keyboard;
+mod keys;
+mod playback;
+mod search;
+mod uploads;
+mod widths;
+
+use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::path::Path;
+
+use futures_util::FutureExt;
+use reprise_tests::program;
+use reprise_tests::server::Server;
+
+use browser::Browser;
+use page::Page;
+
+/// Who visits what.
+#[derive(Debug, Clone, Copy, Default)]
+struct Setting {
+    /// The key that the server asks for.
+    key: Option<&'static str>,
+    /// A screen 360 pixels wide.
+    phone: bool,
+}
+
+/// Runs `visit` in a fresh browser on the page of a fresh server, and says what the page showed if it panics.
+/// The path is an empty folder for films.
+async fn visit(setting: Setting, visit: impl AsyncFnOnce(&Page, &Path)) {
+    if ["chromium", "chromedriver", "ffmpeg", "ffprobe"].iter().any(|name| program(name).is_none()) {
+        return;
+    }
+    let data = tempfile::tempdir().expect("a temporary folder");
+    let films = tempfile::tempdir().expect("a temporary folder");
+    let key = setting.key.map(|key| ["--api-key", key]);
+    let server = Server::start(data.path(), key.as_ref().map_or(&[], |arguments| arguments.as_slice()));
+    let browser = Browser::start(setting.phone).await;
+    let page = Page::new(browser.client.clone(), server.base().to_owned());
+    let outcome = AssertUnwindSafe(visit(&page, films.path())).catch_unwind().await;
+    if outcome.is_err() {
+        eprintln!(
+            "the page showed:\n{}\nthe server said:\n{}",
+            page.transcript().await,
+            last_lines(data.path())
+        );
+    }
+    browser.close().await;
+    if let Err(panic) = outcome {
+        resume_unwind(panic);
+    }
+}
+
+/// The end of what the server wrote.
+fn last_lines(data: &Path) -> String {
+    let all = std::fs::read_to_string(data.join("server.log")).unwrap_or_default();
+    let lines: Vec<&str> = all.lines().collect();
+    lines[lines.len().saturating_sub(30)..].join("\n")
+}
