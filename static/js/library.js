@@ -96,9 +96,9 @@ class VideoCard {
 
   stateText() {
     const { video, job } = this;
-    if (video.state === 'failed') return this.reason ? `Failed: ${this.reason}` : 'Failed';
     if (video.state === 'ready') return '';
     if (job?.state === 'cancelled') return 'Cancelled before it was analysed';
+    if (video.state === 'failed') return this.reason ? `Failed: ${this.reason}` : 'Failed';
     return job ? describeJob(job) : 'waiting';
   }
 

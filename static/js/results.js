@@ -119,7 +119,8 @@ const QUERY_FACTS = [
 const INDEX_FACTS = [['space', 'Space'], ['generation', 'Generation'], ['live', 'Vectors searched'], ['exact', 'Exact search']];
 
 function factRows(source, facts) {
-  return facts.filter(([key]) => source?.[key] !== null && source?.[key] !== undefined)
+  const says = (value) => value !== null && value !== undefined && value !== 0;
+  return facts.filter(([key]) => says(source?.[key]))
     .flatMap(([key, label]) => [el('dt', {}, label), el('dd', {}, String(source[key]))]);
 }
 

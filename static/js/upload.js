@@ -81,7 +81,7 @@ export class Uploads {
       this.remove(entry);
     }, { class: 'button small plain', 'aria-label': `Cancel the upload of ${file.name}` });
     const element = el('li', { class: 'upload' },
-      el('span', {}, el('strong', {}, file.name), ' ', message), action, bar);
+      el('span', {}, el('strong', {}, file.name), ' – ', message), action, bar);
     const entry = { file, stop, bar, message, action, element };
     return entry;
   }
