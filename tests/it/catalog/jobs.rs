@@ -25,6 +25,7 @@ on_both!(
     workers_never_share_a_job,
     a_waiting_worker_is_woken,
     waiting_ends_by_itself,
+    news_reach_other_processes,
 );
 
 async fn jobs_are_leased_oldest_first(opened: &Opened) {
@@ -251,4 +252,22 @@ async fn waiting_ends_by_itself(opened: &Opened) {
     add(&*opened.catalog, video("a")).await;
     lease(&*opened.catalog).await;
     opened.catalog.wait_for_job(Duration::from_millis(1)).await;
+}
+
+/// SQLite has no such channel: there, others look once a second.
+async fn news_reach_other_processes(opened: &Opened) {
+    if opened.catalog.kind() == "sqlite" {
+        return;
+    }
+    let mut listener = sqlx::postgres::PgListener::connect(&opened.url).await.unwrap();
+    listener.listen_all(["reprise_jobs", "reprise_changes"]).await.unwrap();
+    let mut heard = async || listener.recv().await.unwrap().channel().to_owned();
+    add(&*opened.catalog, video("a")).await;
+    assert_eq!(heard().await, "reprise_jobs");
+    let tiny = space(&*opened.catalog, "tiny", 4).await;
+    let leased = lease(&*opened.catalog).await;
+    opened.catalog.finish_ingest(&leased.lease, ingested(1, &[&tiny])).await.unwrap();
+    let mut both = [heard().await, heard().await];
+    both.sort();
+    assert_eq!(both, ["reprise_changes", "reprise_jobs"]);
 }
