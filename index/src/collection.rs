@@ -206,7 +206,7 @@ impl Collection {
                 break;
             }
         }
-        let _writer = self.writer.lock();
+        let writer = self.writer.lock();
         let view = self.view();
         next.take(&view, taken..view.rows.len(), threads_for_building());
         let gone = next.keys.as_ref() - self.keys().as_ref();
@@ -215,7 +215,7 @@ impl Collection {
         }
         let previous = std::mem::replace(&mut *self.state.write(), next);
         self.generation.fetch_add(1, Ordering::Relaxed);
-        drop(_writer);
+        drop(writer);
         // Freeing a large graph takes a while: nobody waits for it.
         drop(previous);
     }
