@@ -11,7 +11,8 @@ use super::database::{Database, Tx, values};
 use super::wake::Wake;
 
 const CONNECTIONS: u32 = 10;
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a call waits for a connection before it fails: a database that is away is reported, not waited for.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Channel of [`notify_jobs`].
