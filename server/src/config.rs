@@ -10,6 +10,9 @@ use reprise_encoders::ModelName;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+/// Most windows of a long text, unless configured otherwise.
+pub const MAX_WINDOWS: usize = 128;
+
 /// How a server runs.
 #[derive(Debug, Clone, Args)]
 pub struct Config {
@@ -45,7 +48,7 @@ pub struct Config {
     #[arg(long, env = "REPRISE_MAX_UPLOAD_BYTES", default_value_t = 64 << 30)]
     pub max_upload_bytes: u64,
     /// Most windows that a long query text is cut into
-    #[arg(long, env = "REPRISE_MAX_WINDOWS", default_value_t = 128)]
+    #[arg(long, env = "REPRISE_MAX_WINDOWS", default_value_t = MAX_WINDOWS)]
     pub max_windows: usize,
     /// Longest clip of a segmentation, in seconds
     #[arg(long, env = "REPRISE_MAX_CLIP_SECONDS", default_value_t = 30.0, value_parser = positive_seconds)]
@@ -53,6 +56,9 @@ pub struct Config {
     /// Ingest jobs that run at once in this process; 0: this process only answers
     #[arg(long, env = "REPRISE_RUNNERS", default_value_t = 2)]
     pub runners: usize,
+    /// Seconds without a sign of life after which another runner takes over a job
+    #[arg(long, env = "REPRISE_LEASE_SECONDS", default_value_t = 30.0, value_parser = positive_seconds)]
+    pub lease_seconds: f64,
     /// Worker threads per model on a CPU; 0: chosen for the machine
     #[arg(long, env = "REPRISE_REPLICAS", default_value_t = 0)]
     pub replicas: usize,

@@ -94,16 +94,17 @@ impl Spaces {
     /// wait for the first search.
     pub async fn load(config: &Config, catalog: &dyn Catalog) -> Result<Spaces, SpacesError> {
         let mut spaces: Vec<Arc<LoadedSpace>> = Vec::new();
+        let mut chosen = Vec::new();
         for choice in &config.models {
             let loaded = load_model(choice, config.replicas()).await?;
-            if let Some(known) = spaces.iter().find(|known| known.space.id == loaded.space.id) {
-                tracing::warn!(space = known.space.name, "the model is named twice; it is loaded once");
-                continue;
+            let known = spaces.iter().position(|known| known.space.id == loaded.space.id);
+            chosen.push((choice.kinds.as_slice(), known.unwrap_or(spaces.len())));
+            if known.is_none() {
+                spaces.push(Arc::new(start(loaded, config, catalog).await?));
             }
-            spaces.push(Arc::new(start(loaded, config, catalog).await?));
         }
         let described: Vec<&Space> = spaces.iter().map(|it| &it.space).collect();
-        let active = activate(&config.models, &described)?;
+        let active = activate(&chosen, &described)?;
         Ok(Spaces { loaded: spaces, active })
     }
 
@@ -139,17 +140,20 @@ impl Spaces {
     }
 }
 
-/// A kind not named goes to the first model that can do it.
-fn activate(choices: &[ModelChoice], spaces: &[&Space]) -> Result<BTreeMap<QueryKind, usize>, SpacesError> {
+/// Which space answers which kind: the one that it was `chosen` for; a kind not named goes to the first that can
+/// do it.
+fn activate(
+    chosen: &[(&[QueryKind], usize)],
+    spaces: &[&Space],
+) -> Result<BTreeMap<QueryKind, usize>, SpacesError> {
     let mut active = BTreeMap::new();
-    for choice in choices {
-        let name = choice.model.to_string();
-        let Some(index) = spaces.iter().position(|space| space.model == name) else { continue };
-        for kind in &choice.kinds {
-            if !can(spaces[index], *kind) {
-                return Err(SpacesError::Cannot { model: name, kind: kind.name() });
+    for (kinds, index) in chosen {
+        for kind in *kinds {
+            if !can(spaces[*index], *kind) {
+                let model = spaces[*index].model.clone();
+                return Err(SpacesError::Cannot { model, kind: kind.name() });
             }
-            if active.insert(*kind, index).is_some_and(|before| before != index) {
+            if active.insert(*kind, *index).is_some_and(|before| before != *index) {
                 return Err(SpacesError::Twice(kind.name()));
             }
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
+use futures_util::{StreamExt, stream};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use reprise_encoders::video::{self, Limits};
 use serde_json::{Value, json};
@@ -14,6 +15,8 @@ use super::say;
 
 /// How often a running job is looked at.
 const LOOK: Duration = Duration::from_millis(300);
+/// Files that are uploaded or waited for at once.
+const IN_FLIGHT: usize = 3;
 
 /// Arguments of `reprise ingest`.
 #[derive(Debug, Args)]
@@ -36,35 +39,44 @@ struct Outcome {
     video: Value,
 }
 
+impl Outcome {
+    fn without_video(file: PathBuf, state: &str, detail: String) -> Outcome {
+        Outcome { file, state: state.to_owned(), detail: Some(detail), video: Value::Null }
+    }
+}
+
 /// Ends with an error if a file did not become searchable.
 pub(super) async fn run(args: IngestArgs) -> anyhow::Result<()> {
     let client = Client::new(&args.server)?;
-    let mut outcomes = Vec::new();
     let bars = MultiProgress::new();
-    for (file, named) in files(&args.paths)? {
-        if let Some(reason) = (!named).then(|| not_video(&file)).flatten() {
-            outcomes.push(Outcome {
-                file,
-                state: "skipped".to_owned(),
-                detail: Some(reason),
-                video: Value::Null,
-            });
-            continue;
-        }
-        let bar = bars.add(bar(&file, args.json));
-        let outcome = one(&client, &file, &bar).await.unwrap_or_else(|error| Outcome {
-            file: file.clone(),
-            state: "failed".to_owned(),
-            detail: Some(format!("{error:#}")),
-            video: Value::Null,
-        });
-        bar.finish_and_clear();
-        if !args.json {
-            say(line(&outcome))?;
+    let as_json = args.json;
+    // Uploads and jobs overlap; what is said about them keeps the order of the files.
+    let mut ending = stream::iter(files(&args.paths)?)
+        .map(|(file, named)| take(&client, &bars, file, named, as_json))
+        .buffered(IN_FLIGHT);
+    let mut outcomes = Vec::new();
+    while let Some(outcome) = ending.next().await {
+        if !as_json {
+            bars.suspend(|| say(line(&outcome)))?;
         }
         outcomes.push(outcome);
     }
-    finish(&outcomes, args.json)
+    finish(&outcomes, as_json)
+}
+
+/// One file, to its end; a file that nobody named and that is no video is skipped.
+async fn take(client: &Client, bars: &MultiProgress, file: PathBuf, named: bool, hidden: bool) -> Outcome {
+    if !named {
+        let probed = file.clone();
+        let reason = tokio::task::spawn_blocking(move || not_video(&probed)).await;
+        if let Some(reason) = reason.unwrap_or_else(|panic| Some(panic.to_string())) {
+            return Outcome::without_video(file, "skipped", reason);
+        }
+    }
+    let bar = bars.add(bar(&file, hidden));
+    let outcome = one(client, &file, &bar).await;
+    bar.finish_and_clear();
+    outcome.unwrap_or_else(|error| Outcome::without_video(file, "failed", format!("{error:#}")))
 }
 
 fn finish(outcomes: &[Outcome], as_json: bool) -> anyhow::Result<()> {
@@ -76,10 +88,6 @@ fn finish(outcomes: &[Outcome], as_json: bool) -> anyhow::Result<()> {
         say(json!({"items": outcomes.iter().map(item).collect::<Vec<_>>()}))?;
     } else {
         say(format!("{succeeded} succeeded, {failed} failed, {skipped} skipped"))?;
-        let why = |it: &&Outcome| it.state == "skipped";
-        for it in outcomes.iter().filter(why) {
-            say(line(it))?;
-        }
     }
     if failed > 0 { bail!("{failed} of {} files did not become searchable", outcomes.len()) } else { Ok(()) }
 }
@@ -149,7 +157,23 @@ async fn one(client: &Client, file: &Path, bar: &ProgressBar) -> anyhow::Result<
         .await
         .with_context(|| file.display().to_string())?;
     let answer = client.json(client.post("/v1/videos").multipart(form)).await?;
-    let mut job = answer["job"].clone();
+    let job = watched(client, &answer["job"], file, bar).await?;
+    let id = answer["video"]["id"].as_str().unwrap_or_default();
+    let video = client.json(client.get(&format!("/v1/videos/{id}"))).await?;
+    let ended = job["state"].as_str().unwrap_or("succeeded");
+    let is_duplicate = answer["duplicate"] == true && ended == "succeeded";
+    let warning = video["warnings"][0].as_str().map(|warning| format!("warning: {warning}"));
+    Ok(Outcome {
+        file: file.to_owned(),
+        state: if is_duplicate { "duplicate".to_owned() } else { ended.to_owned() },
+        detail: job["reason"].as_str().map(str::to_owned).or(warning),
+        video,
+    })
+}
+
+/// The job when it has ended; the bar shows how it goes.
+async fn watched(client: &Client, job: &Value, file: &Path, bar: &ProgressBar) -> anyhow::Result<Value> {
+    let mut job = job.clone();
     while ["queued", "running"].iter().any(|state| job["state"] == *state) {
         bar.set_position((job["progress"].as_f64().unwrap_or(0.0) * 1000.0) as u64);
         bar.set_message(format!("{} {}", job["stage"].as_str().unwrap_or(""), file.display()));
@@ -157,19 +181,5 @@ async fn one(client: &Client, file: &Path, bar: &ProgressBar) -> anyhow::Result<
         let id = job["id"].as_str().unwrap_or_default().to_owned();
         job = client.json(client.get(&format!("/v1/jobs/{id}"))).await?;
     }
-    let ended = job["state"].as_str().unwrap_or("succeeded").to_owned();
-    let duplicate = answer["duplicate"] == true && ended == "succeeded";
-    let warnings = async {
-        let id = answer["video"]["id"].as_str().unwrap_or_default();
-        client.json(client.get(&format!("/v1/videos/{id}"))).await
-    };
-    let video = warnings.await?;
-    let warned =
-        video["warnings"].as_array().and_then(|it| it.first()).and_then(Value::as_str).map(str::to_owned);
-    Ok(Outcome {
-        file: file.to_owned(),
-        state: if duplicate { "duplicate".to_owned() } else { ended },
-        detail: job["reason"].as_str().map(str::to_owned).or(warned.map(|it| format!("warning: {it}"))),
-        video,
-    })
+    Ok(job)
 }

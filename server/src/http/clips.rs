@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use reprise_index::Level;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -135,9 +135,10 @@ async fn get(State(app): State<Arc<App>>, Id(id): Id) -> Result<axum::Json<ClipO
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct ClipPatch {
-    /// Replaces the old object.
-    #[schema(value_type = Object)]
-    metadata: Value,
+    /// Replaces the old object; null empties it.
+    #[serde(deserialize_with = "Option::deserialize")]
+    #[schema(value_type = Option<Object>, required)]
+    metadata: Option<Value>,
 }
 
 /// Changes a given clip's metadata.
@@ -148,8 +149,9 @@ async fn patch(
     Id(id): Id,
     Json(body): Json<ClipPatch>,
 ) -> Result<axum::Json<ClipOut>, ApiError> {
-    checked_metadata(Some(&body.metadata), "/metadata")?;
-    Ok(axum::Json(found(app.catalog.update_clip(id, body.metadata).await?, id)?.into()))
+    let metadata = body.metadata.unwrap_or_else(|| json!({}));
+    checked_metadata(Some(&metadata), "/metadata")?;
+    Ok(axum::Json(found(app.catalog.update_clip(id, metadata).await?, id)?.into()))
 }
 
 /// Deletes a given clip; it is in no answer from then on.

@@ -16,7 +16,7 @@ use crate::search::SearchError;
 pub(super) const REQUEST_ID: &str = "x-request-id";
 
 /// A refusal or failure on its way to the client.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ApiError {
     status: StatusCode,
     title: &'static str,
@@ -26,7 +26,7 @@ pub(super) struct ApiError {
 }
 
 /// One thing wrong with the request.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(super) struct FieldError {
     /// JSON pointer into the request's JSON, or the name of a parameter or part.
     pub(super) pointer: String,
@@ -98,6 +98,11 @@ impl ApiError {
         error
     }
 
+    pub(super) fn stalled() -> ApiError {
+        let detail = "the body stopped coming; send it again";
+        ApiError::new(StatusCode::REQUEST_TIMEOUT, "request timeout", detail)
+    }
+
     pub(super) fn timeout() -> ApiError {
         ApiError::new(
             StatusCode::GATEWAY_TIMEOUT,
@@ -123,6 +128,7 @@ impl From<CatalogError> for ApiError {
     fn from(error: CatalogError) -> Self {
         match error {
             CatalogError::Conflict(detail) => ApiError::conflict(detail),
+            CatalogError::Invalid(detail) => ApiError::invalid("", detail),
             other => ApiError::internal(other),
         }
     }
@@ -203,6 +209,17 @@ impl IntoResponse for ApiError {
     }
 }
 
+/// Headers of an error answer that outlive its body: they speak of the path or the connection, not of the bytes.
+const KEPT: [&str; 7] = [
+    REQUEST_ID,
+    "allow",
+    "content-range",
+    "vary",
+    "access-control-allow-origin",
+    "access-control-allow-credentials",
+    "access-control-expose-headers",
+];
+
 /// Outermost layer: turns every error, ours or a library's, into problem+json.
 pub(super) async fn render(request: Request, next: Next) -> Response {
     let instance = request.uri().path().to_owned();
@@ -211,15 +228,12 @@ pub(super) async fn render(request: Request, next: Next) -> Response {
     if !status.is_client_error() && !status.is_server_error() {
         return response;
     }
-    let header = |name: &str| response.headers().get(name).and_then(|it| it.to_str().ok()).map(str::to_owned);
-    let request_id = header(REQUEST_ID).unwrap_or_default();
-    let allow = response.headers().get(header::ALLOW).cloned();
-    let range = response.headers().get(header::CONTENT_RANGE).cloned();
+    let request_id = response.headers().get(REQUEST_ID).and_then(|it| it.to_str().ok()).unwrap_or_default();
     let error = response.extensions().get::<ApiError>().cloned().unwrap_or_else(|| of_status(status));
-    let mut rendered = problem(error, instance, &request_id);
-    for (name, value) in [(header::ALLOW, allow), (header::CONTENT_RANGE, range)] {
-        if let Some(value) = value {
-            rendered.headers_mut().insert(name, value);
+    let mut rendered = problem(error, instance, request_id);
+    for name in KEPT {
+        if let Some(value) = response.headers().get(name) {
+            rendered.headers_mut().insert(name, value.clone());
         }
     }
     rendered
@@ -239,9 +253,6 @@ fn problem(error: ApiError, instance: String, request_id: &str) -> Response {
     let mut response = (error.status, json).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-    if let Ok(id) = HeaderValue::from_str(request_id) {
-        headers.insert(REQUEST_ID, id);
-    }
     if let Some(seconds) = error.retry_after_s {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }

@@ -1,15 +1,20 @@
 //! Extractors that refuse with our errors: JSON with a pointer to what is wrong, ids, query strings, parts
 //! of a multipart body.
 
+use std::future::Future;
+use std::time::Duration;
+
 use axum::extract::multipart::{Field, MultipartError};
 use axum::extract::{FromRequest, FromRequestParts, Multipart, Request};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use uuid::Uuid;
 
 use super::error::ApiError;
-use crate::media::{Incoming, MediaStore, Received};
+use crate::app::App;
+use crate::media::Received;
 
 /// Largest JSON body, in bytes.
 pub(super) const MAX_JSON: usize = 1 << 20;
@@ -48,7 +53,7 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8], prefix: &str) -> Result<T
         let pointer = format!("{prefix}{}", pointer(error.path()));
         let inner = error.into_inner();
         if inner.is_data() {
-            ApiError::invalid(pointer, strip_place(&inner.to_string()))
+            ApiError::invalid(pointer, in_plain_words(&inner.to_string()))
         } else {
             ApiError::unreadable(format!("this is not JSON: {inner}"))
         }
@@ -67,9 +72,13 @@ fn pointer(path: &serde_path_to_error::Path) -> String {
     path.iter().map(part).collect()
 }
 
-/// `missing field x` of `missing field x at line 1 column 2`.
-fn strip_place(message: &str) -> &str {
-    message.split(" at line ").next().unwrap_or(message)
+/// `missing field x` of `missing field x at line 1 column 2`, and no names of our types.
+fn in_plain_words(message: &str) -> String {
+    let said = message.split(" at line ").next().unwrap_or(message);
+    match said.split_once(", expected struct ") {
+        Some((got, _)) => format!("{got}, expected an object"),
+        None => said.to_owned(),
+    }
 }
 
 /// The id in the path; whatever isn't an id names nothing.
@@ -94,12 +103,22 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let query = axum::extract::Query::<T>::from_request_parts(parts, state).await;
-        query.map(|query| Params(query.0)).map_err(|wrong| ApiError::invalid("?", wrong.body_text()))
+        query.map(|query| Params(query.0)).map_err(|wrong| wrong_parameter(&wrong.body_text()))
+    }
+}
+
+/// `Failed to deserialize query string: limit: invalid digit` names the parameter; other texts name none.
+fn wrong_parameter(text: &str) -> ApiError {
+    let said = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(text);
+    let is_name = |it: &str| it.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    match said.split_once(": ").filter(|(name, _)| is_name(name)) {
+        Some((name, detail)) => ApiError::invalid(name, detail),
+        None => ApiError::invalid("", said),
     }
 }
 
 /// A multipart body.
-pub(super) struct Form(pub(super) Multipart);
+pub(super) struct Form(Multipart);
 
 impl<S: Send + Sync> FromRequest<S> for Form {
     type Rejection = ApiError;
@@ -110,38 +129,81 @@ impl<S: Send + Sync> FromRequest<S> for Form {
     }
 }
 
-/// The next part, if there is one.
-pub(super) async fn next_part(parts: &mut Multipart) -> Result<Option<Field<'_>>, ApiError> {
-    parts.next_field().await.map_err(broken)
-}
+impl Form {
+    /// The next part, if there is one.
+    pub(super) async fn next_part<'a>(&'a mut self, app: &'a App) -> Result<Option<Part<'a>>, ApiError> {
+        let field = unless_stalled(app, self.0.next_field()).await?;
+        Ok(field.map(|field| Part { field, app }))
+    }
 
-/// A part as text of at most [`MAX_PART`] bytes.
-pub(super) async fn text_part(mut field: Field<'_>) -> Result<Vec<u8>, ApiError> {
-    let name = field.name().unwrap_or_default().to_owned();
-    let mut bytes = Vec::new();
-    while let Some(piece) = field.chunk().await.map_err(broken)? {
-        bytes.extend_from_slice(&piece);
-        if bytes.len() > MAX_PART {
-            return Err(ApiError::invalid(name, format!("this part may have {MAX_PART} bytes")));
+    /// The JSON of the part `query`, which must be the first.
+    pub(super) async fn query<T: DeserializeOwned>(&mut self, app: &App) -> Result<T, ApiError> {
+        match self.next_part(app).await? {
+            Some(part) if part.name() == "query" => parse(&part.text().await?, ""),
+            _ => Err(ApiError::invalid("query", "the first part must be `query`, the JSON of the request")),
         }
     }
-    Ok(bytes)
-}
 
-/// Writes a part to disk as it comes.
-pub(super) async fn file_part(
-    mut field: Field<'_>,
-    media: &MediaStore,
-    max_bytes: u64,
-) -> Result<Received, ApiError> {
-    let mut incoming: Incoming = media.receive().await?;
-    while let Some(piece) = field.chunk().await.map_err(broken)? {
-        incoming.write(&piece).await?;
-        if incoming.bytes() > max_bytes {
-            return Err(ApiError::too_large(format!("a file may have {max_bytes} bytes")));
+    /// The part `file`, which must follow the part `query`.
+    pub(super) async fn file(&mut self, app: &App) -> Result<Received, ApiError> {
+        match self.next_part(app).await? {
+            Some(part) if part.name() == "file" => part.file().await,
+            _ => Err(ApiError::invalid("file", "the part `file` must follow the part `query`")),
         }
     }
-    Ok(incoming.finish().await?)
+}
+
+/// One part of a multipart body.
+pub(super) struct Part<'a> {
+    field: Field<'a>,
+    app: &'a App,
+}
+
+impl Part<'_> {
+    /// Empty if it has none.
+    pub(super) fn name(&self) -> &str {
+        self.field.name().unwrap_or_default()
+    }
+
+    /// As the client gave it; empty if it has none.
+    pub(super) fn file_name(&self) -> &str {
+        self.field.file_name().unwrap_or_default()
+    }
+
+    /// At most [`MAX_PART`] bytes.
+    pub(super) async fn text(mut self) -> Result<Vec<u8>, ApiError> {
+        let mut bytes = Vec::new();
+        while let Some(piece) = unless_stalled(self.app, self.field.chunk()).await? {
+            bytes.extend_from_slice(&piece);
+            if bytes.len() > MAX_PART {
+                return Err(ApiError::invalid(self.name(), format!("this part may have {MAX_PART} bytes")));
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Written to disk as it comes.
+    pub(super) async fn file(mut self) -> Result<Received, ApiError> {
+        let max_bytes = self.app.config.max_upload_bytes;
+        let mut incoming = self.app.media.receive().await?;
+        while let Some(piece) = unless_stalled(self.app, self.field.chunk()).await? {
+            incoming.write(&piece).await?;
+            if incoming.bytes() > max_bytes {
+                return Err(ApiError::too_large(format!("a file may have {max_bytes} bytes")));
+            }
+        }
+        Ok(incoming.finish().await?)
+    }
+}
+
+/// An upload takes as long as it takes, but one that stops coming must not hold its place in a pool.
+async fn unless_stalled<T>(
+    app: &App,
+    piece: impl Future<Output = Result<T, MultipartError>>,
+) -> Result<T, ApiError> {
+    let limit = Duration::from_secs_f64(app.config.timeout_seconds);
+    let piece = tokio::time::timeout(limit, piece).await.map_err(|_| ApiError::stalled())?;
+    piece.map_err(broken)
 }
 
 fn broken(error: MultipartError) -> ApiError {
@@ -149,6 +211,13 @@ fn broken(error: MultipartError) -> ApiError {
         StatusCode::PAYLOAD_TOO_LARGE => ApiError::too_large("the body is too large"),
         _ => ApiError::unreadable(format!("the multipart body is broken: {}", error.body_text())),
     }
+}
+
+/// Tells `null` from a missing field.
+pub(super) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    reader: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(reader).map(Some)
 }
 
 /// Seconds of the API to milliseconds.
@@ -193,6 +262,40 @@ mod tests {
     #[track_caller]
     fn check(start: f64, end: f64, expected: Option<(i64, i64)>) {
         assert_eq!(stretch(start, end, "/query").ok(), expected, "{start} to {end}");
+    }
+
+    #[track_caller]
+    fn check_refusal(json: &str, pointer: &str, detail: &str) {
+        #[derive(Debug, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Body {
+            #[serde(rename = "list")]
+            _list: Vec<u8>,
+        }
+        let refusal = parse::<Body>(json.as_bytes(), "/at").unwrap_err();
+        let expected = if pointer.is_empty() {
+            ApiError::unreadable(detail)
+        } else {
+            ApiError::invalid(pointer, detail)
+        };
+        assert_eq!(refusal, expected, "{json}");
+    }
+
+    #[test]
+    fn refusals_point_at_what_is_wrong() {
+        check_refusal("{}", "/at", "missing field `list`");
+        check_refusal("7", "/at", "invalid type: integer `7`, expected an object");
+        check_refusal(r#"{"list": [1, "a"]}"#, "/at/list/1", "invalid type: string \"a\", expected u8");
+        check_refusal(r#"{"list": [], "a~/b": 1}"#, "/at/a~0~1b", "unknown field `a~/b`, expected `list`");
+        let end = "this is not JSON: EOF while parsing an object at line 1 column 1";
+        check_refusal("{", "", end);
+    }
+
+    #[test]
+    fn wrong_parameters_are_named() {
+        let text = "Failed to deserialize query string: limit: invalid digit found in string";
+        assert_eq!(wrong_parameter(text), ApiError::invalid("limit", "invalid digit found in string"));
+        assert_eq!(wrong_parameter("a b: c"), ApiError::invalid("", "a b: c"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! What every request passes: API key, origin, time limit, measuring.
+//! What every request passes: request id, API key, origin, time limit, measuring.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
 
-use super::error::ApiError;
+use super::error::{ApiError, REQUEST_ID};
 use super::extract::has_type;
 use crate::app::App;
 
@@ -84,7 +85,8 @@ fn is_same_origin(app: &App, headers: &HeaderMap) -> bool {
     authority.as_deref() == text(header::HOST) || app.config.cors_origins.iter().any(|it| it == origin)
 }
 
-/// Answers 504 after the configured time. Uploads, media and events take as long as they take.
+/// Answers 504 after the configured time. Uploads, media and events take as long as they take; what is done with
+/// an uploaded query is limited by [`in_time`].
 pub(super) async fn time_limit(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let long = has_type(request.headers(), "multipart/form-data")
@@ -93,23 +95,55 @@ pub(super) async fn time_limit(State(app): State<Arc<App>>, request: Request, ne
     if long {
         return next.run(request).await;
     }
+    let limited = in_time(&app, async { Ok(next.run(request).await) });
+    limited.await.unwrap_or_else(IntoResponse::into_response)
+}
+
+/// Gives up on `work` after the configured time.
+///
+/// # Errors
+/// 504, or what `work` fails with.
+pub(super) async fn in_time<T>(
+    app: &App,
+    work: impl Future<Output = Result<T, ApiError>>,
+) -> Result<T, ApiError> {
     let limit = Duration::from_secs_f64(app.config.timeout_seconds);
-    tokio::time::timeout(limit, next.run(request))
-        .await
-        .unwrap_or_else(|_| ApiError::timeout().into_response())
+    tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err(ApiError::timeout()))
+}
+
+/// Drops a client's request id that is too long or too strange for a log; the client then gets one of ours.
+pub(super) async fn plain_request_id(mut request: Request, next: Next) -> Response {
+    let plain = |id: &header::HeaderValue| id.len() <= 128 && id.as_bytes().iter().all(u8::is_ascii_graphic);
+    if !request.headers().get(REQUEST_ID).is_some_and(plain) {
+        request.headers_mut().remove(REQUEST_ID);
+    }
+    next.run(request).await
 }
 
 /// Counts and times answers by route, never by path: paths are without bound.
 pub(super) async fn measure(request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str).to_owned();
-    let method = request.method().clone();
+    let method = method_name(request.method());
     let started = Instant::now();
     let response = next.run(request).await;
     let status = response.status().as_u16().to_string();
-    let method = if method.as_str().len() <= 7 { method.as_str().to_owned() } else { "other".to_owned() };
     metrics::counter!("reprise_requests_total", "route" => route.clone(), "method" => method, "status" => status).increment(1);
     metrics::histogram!("reprise_request_seconds", "route" => route).record(started.elapsed().as_secs_f64());
     response
+}
+
+/// A client may invent methods: those share one name.
+fn method_name(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
 }
 
 #[cfg(test)]

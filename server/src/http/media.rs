@@ -114,7 +114,7 @@ async fn footage_of_clip(app: &App, id: Uuid) -> Result<(Span, Footage), ApiErro
     Ok((span, Footage::of(app, &video).await?))
 }
 
-async fn web_rendition(app: &App, video: &Video) -> Result<PathBuf, ApiError> {
+async fn web_rendition(app: &Arc<App>, video: &Video) -> Result<PathBuf, ApiError> {
     let target = app.media.derived(Derived::Rendition, video.id);
     let footage = Footage::of(app, video).await?;
     make(app, Derived::Rendition, &target, move |out| footage.web(out)).await?;
@@ -172,9 +172,10 @@ impl Footage {
     }
 }
 
-/// Makes `target` unless it is there: by one request at a time, complete or not at all.
+/// Makes `target` unless it is there: by one request at a time, complete or not at all, and to the end even if
+/// the client goes away, for it will ask again.
 async fn make(
-    app: &App,
+    app: &Arc<App>,
     kind: Derived,
     target: &Path,
     work: impl FnOnce(&Path) -> Result<(), VideoError> + Send + 'static,
@@ -182,6 +183,17 @@ async fn make(
     if target.exists() {
         return Ok(());
     }
+    let (app, target) = (Arc::clone(app), target.to_owned());
+    let making = tokio::spawn(async move { make_alone(&app, kind, &target, work).await });
+    making.await.map_err(ApiError::internal)?
+}
+
+async fn make_alone(
+    app: &App,
+    kind: Derived,
+    target: &Path,
+    work: impl FnOnce(&Path) -> Result<(), VideoError> + Send + 'static,
+) -> Result<(), ApiError> {
     let _only_one = app.media.one_at_a_time(target).await;
     if target.exists() {
         return Ok(());

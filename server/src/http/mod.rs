@@ -1,10 +1,13 @@
 //! The HTTP contract: routes, the layers that every request passes, and serving. The only folder with axum.
 
+mod add;
 mod clips;
+mod embeddings;
 mod error;
 mod extract;
 mod guard;
 mod jobs;
+mod later;
 mod media;
 mod operation;
 mod page;
@@ -54,11 +57,13 @@ struct Contract;
 fn documented() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::with_openapi(Contract::openapi())
         .merge(search::routes())
+        .merge(add::routes())
         .merge(videos::routes())
         .merge(clips::routes())
         .merge(media::routes())
         .merge(jobs::routes())
         .merge(spaces::routes())
+        .merge(embeddings::routes())
         .merge(operation::routes())
 }
 
@@ -71,6 +76,7 @@ pub fn openapi() -> OpenApiFile {
 pub fn router(app: Arc<App>) -> Router {
     let (routes, contract) = documented().split_for_parts();
     routes
+        .merge(later::routes())
         .merge(page::routes())
         .merge(SwaggerUi::new("/docs").url("/openapi.json", contract))
         .fallback(|| async { ApiError::not_found("there is nothing at this path") })
@@ -83,10 +89,11 @@ pub fn router(app: Arc<App>) -> Router {
             ApiError::internal("a handler panicked").into_response().map(axum::body::Body::new)
         }))
         .layer(cors(&app.config.cors_origins))
-        .layer(TraceLayer::new_for_http())
+        .layer(TraceLayer::new_for_http().make_span_with(span).on_failure(()))
         .layer(PropagateRequestIdLayer::new(HeaderName::from_static(REQUEST_ID)))
         .layer(middleware::from_fn(error::render))
         .layer(SetRequestIdLayer::new(HeaderName::from_static(REQUEST_ID), NewRequestId))
+        .layer(middleware::from_fn(guard::plain_request_id))
         .layer(SetResponseHeaderLayer::if_not_present(
             HeaderName::from_static("x-content-type-options"),
             HeaderValue::from_static("nosniff"),
@@ -125,6 +132,12 @@ fn cors(origins: &[String]) -> CorsLayer {
         return CorsLayer::new();
     }
     CorsLayer::new().allow_origin(AllowOrigin::list(origins)).allow_methods(Any).allow_headers(Any)
+}
+
+/// Every line that a request logs names it, as its answer does.
+fn span<B>(request: &Request<B>) -> tracing::Span {
+    let id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
+    tracing::info_span!("request", id, method = %request.method(), path = request.uri().path())
 }
 
 /// A uuid v7 for requests that bring no id of their own.

@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::error::{ApiError, Problem};
 use super::extract::{self, Form, Json};
+use super::guard;
 use crate::app::App;
 use crate::catalog::Filter;
 use crate::media::Received;
@@ -65,6 +66,16 @@ pub(super) struct SearchBody {
     explain: bool,
     /// `next_cursor` of the page before; nothing else may stand beside it.
     cursor: Option<String>,
+}
+
+/// A multipart search: `query` first, then `file`.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the multipart body in the OpenAPI file")]
+struct SearchForm {
+    /// At most 256 KiB.
+    query: SearchBody,
+    #[schema(value_type = String, format = Binary)]
+    file: Vec<u8>,
 }
 
 /// One of text, clip, clip_id, upload; all but text with an optional modification.
@@ -205,7 +216,8 @@ struct GroupOut {
 /// Send JSON, or multipart with the part `query` (this JSON, first, at most 256 KiB) and the part `file`.
 /// Scores are comparable within one answer only.
 #[utoipa::path(
-    post, path = "/v1/search", tag = "search", request_body = SearchBody,
+    post, path = "/v1/search", tag = "search",
+    request_body(content((SearchBody = "application/json"), (SearchForm = "multipart/form-data"))),
     responses(
         (status = 200, body = SearchAnswer), (status = 409, body = Problem), (status = 410, body = Problem),
         (status = 415, body = Problem), (status = 422, body = Problem), (status = 429, body = Problem),
@@ -223,28 +235,20 @@ async fn search(
         body.stands_alone()?;
         return answer(search::next(&app, Cursor::decode(cursor)?).await?);
     }
-    let request = body.checked(None)?;
+    let request = body.checked(Carrier::Json)?;
     let admitted = search::admit(&app, &request)?;
     answer(search::run(&app, request, admitted).await?)
 }
 
 /// The JSON is checked and a place in the pool taken before the file is read.
 async fn search_multipart(app: &App, mut form: Form) -> Result<axum::Json<SearchAnswer>, ApiError> {
-    let first = extract::next_part(&mut form.0).await?;
-    let Some(first) = first.filter(|part| part.name() == Some("query")) else {
-        return Err(ApiError::invalid("query", "the first part must be `query`, the JSON of the search"));
-    };
-    let body: SearchBody = extract::parse(&extract::text_part(first).await?, "")?;
-    let mut request = body.checked(Some(Upload::Expected))?;
+    let body: SearchBody = form.query(app).await?;
+    let mut request = body.checked(Carrier::Multipart)?;
     let admitted = search::admit(app, &request)?;
-    let file = match extract::next_part(&mut form.0).await? {
-        Some(part) if part.name() == Some("file") => {
-            extract::file_part(part, &app.media, app.config.max_upload_bytes).await?
-        }
-        _ => return Err(ApiError::invalid("file", "the part `file` must follow the part `query`")),
-    };
+    let file = form.file(app).await?;
     point_at(&mut request, &file);
-    answer(search::run(app, request, admitted).await?)
+    let outcome = guard::in_time(app, async { Ok(search::run(app, request, admitted).await?) });
+    answer(outcome.await?)
 }
 
 fn point_at(request: &mut Request, file: &Received) {
@@ -269,10 +273,13 @@ fn answer(outcome: Outcome) -> Result<axum::Json<SearchAnswer>, ApiError> {
     }))
 }
 
-/// Whether a file will come.
+/// How the JSON came.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Upload {
-    Expected,
+enum Carrier {
+    /// Alone.
+    Json,
+    /// As a part, with a file behind it.
+    Multipart,
 }
 
 impl SearchBody {
@@ -297,12 +304,12 @@ impl SearchBody {
         Ok(())
     }
 
-    fn checked(self, upload: Option<Upload>) -> Result<Request, ApiError> {
+    fn checked(self, carrier: Carrier) -> Result<Request, ApiError> {
         if self.cursor.is_some() {
             return Err(ApiError::invalid("/cursor", "a cursor stands alone and needs no file"));
         }
         let query = self.query.ok_or_else(|| ApiError::invalid("/query", "a search needs a query"))?;
-        let (query, modification) = query.checked(upload)?;
+        let (query, modification) = query.checked(carrier)?;
         if self.sources.is_some_and(|sources| sources.is_empty()) {
             return Err(ApiError::invalid("/sources", "name at least one source"));
         }
@@ -326,31 +333,11 @@ impl SearchBody {
 }
 
 impl QueryBody {
-    fn checked(self, upload: Option<Upload>) -> Result<(Query, Option<String>), ApiError> {
-        let uploads = self.upload == Some(true);
-        if uploads != upload.is_some() {
-            let detail = if uploads {
-                "an upload comes as multipart with the part `file`"
-            } else {
-                "a multipart search has the query {\"upload\": true}"
-            };
-            return Err(ApiError::invalid("/query/upload", detail));
-        }
-        if !uploads && (self.start.is_some() || self.end.is_some()) {
-            return Err(ApiError::invalid(
-                "/query/start",
-                "start and end stand here for an upload only; a clip has its own",
-            ));
-        }
+    fn checked(self, carrier: Carrier) -> Result<(Query, Option<String>), ApiError> {
+        self.check_upload(carrier)?;
         let modification =
             self.modification.map(|text| some_text(text, "/query/modification")).transpose()?;
-        let query = match (self.text, self.clip, self.clip_id, uploads) {
-            (Some(_), None, None, false) if modification.is_some() => {
-                return Err(ApiError::invalid(
-                    "/query/modification",
-                    "a modification changes a clip, not a text",
-                ));
-            }
+        let query = match (self.text, self.clip, self.clip_id, self.upload == Some(true)) {
             (Some(text), None, None, false) => Query::Text(some_text(text, "/query/text")?),
             (None, Some(clip), None, false) => {
                 let (start_ms, end_ms) = extract::stretch(clip.start, clip.end, "/query/clip")?;
@@ -360,7 +347,29 @@ impl QueryBody {
             (None, None, None, true) => upload_query(self.start, self.end)?,
             _ => return Err(ApiError::invalid("/query", "give exactly one of text, clip, clip_id, upload")),
         };
+        if modification.is_some() && matches!(query, Query::Text(_)) {
+            let detail = "a modification changes a clip, not a text";
+            return Err(ApiError::invalid("/query/modification", detail));
+        }
         Ok((query, modification))
+    }
+
+    fn check_upload(&self, carrier: Carrier) -> Result<(), ApiError> {
+        match (self.upload == Some(true), carrier) {
+            (true, Carrier::Json) => {
+                let detail = "an upload comes as multipart with the part `file`";
+                Err(ApiError::invalid("/query/upload", detail))
+            }
+            (false, Carrier::Multipart) => {
+                let detail = "a multipart search has the query {\"upload\": true}";
+                Err(ApiError::invalid("/query/upload", detail))
+            }
+            (false, Carrier::Json) if self.start.is_some() || self.end.is_some() => {
+                let detail = "start and end stand here for an upload only; a clip has its own";
+                Err(ApiError::invalid("/query/start", detail))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -374,7 +383,7 @@ fn upload_query(start: Option<f64>, end: Option<f64>) -> Result<Query, ApiError>
     Ok(Query::Upload { path: Default::default(), content_hash: String::new(), start_ms, end_ms })
 }
 
-fn some_text(text: String, pointer: &str) -> Result<String, ApiError> {
+pub(super) fn some_text(text: String, pointer: &str) -> Result<String, ApiError> {
     if text.trim().is_empty() {
         return Err(ApiError::invalid(pointer, "the text is empty"));
     }

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use reqwest::Url;
@@ -63,6 +64,8 @@ async fn hop(url: &Url) -> Result<reqwest::Response, ApiError> {
     let client = reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
+        .connect_timeout(Duration::from_secs(10))
+        .read_timeout(Duration::from_secs(30))
         .resolve_to_addrs(host, &addresses)
         .build()
         .map_err(ApiError::internal)?;
@@ -109,11 +112,11 @@ fn is_public(address: IpAddr) -> bool {
         }
         IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
             Some(v4) => is_public(IpAddr::V4(v4)),
-            // Global unicast is 2000::/3; 2002::/16 and 64:ff9b::/96 tunnel to any IPv4 address.
+            // Global unicast is 2000::/3; 2002::/16, 2001::/32 and 64:ff9b::/96 tunnel to any IPv4 address.
             None => {
                 v6.segments()[0] & 0xe000 == 0x2000
                     && v6.segments()[0] != 0x2002
-                    && v6.segments()[..2] != [0x2001, 0xdb8]
+                    && ![[0x2001, 0], [0x2001, 0xdb8]].contains(&[v6.segments()[0], v6.segments()[1]])
             }
         },
     }
@@ -149,6 +152,7 @@ mod tests {
             "::ffff:127.0.0.1",
             "::ffff:10.0.0.1",
             "2002:7f00:1::",
+            "2001:0:7f00:1::",
             "64:ff9b::7f00:1",
             "ff02::1",
         ] {

@@ -9,6 +9,7 @@ use half::f16;
 use reprise_index::UnitVector;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{Encoded, Exclude, Levels, Origin, QueryInfo, Request, SearchError};
@@ -16,6 +17,9 @@ use crate::app::App;
 use crate::catalog::Filter;
 use crate::config::QueryKind;
 use crate::spaces::LoadedSpace;
+
+/// Damage goes unnoticed once in 2^64 times.
+const CHECKSUM_BYTES: usize = 8;
 
 /// A search between two pages. The vector was rounded to f16 before the first page, so all pages score alike.
 #[derive(Debug, Clone)]
@@ -110,25 +114,32 @@ impl Cursor {
             state: self.state.clone(),
         };
         let json = serde_json::to_vec(&wire).map_err(|error| SearchError::Internal(error.to_string()))?;
-        Ok(URL_SAFE_NO_PAD.encode(json))
+        Ok(URL_SAFE_NO_PAD.encode([&checksum(&json)[..], &json].concat()))
     }
 
-    /// From text; whatever a client may have made of it.
+    /// From text; whatever a client may have made of it. The checksum tells damage from a cursor; it is no
+    /// secret, so nothing that is carried is trusted.
     ///
     /// # Errors
     /// [`SearchError::Invalid`] at `/cursor`.
     pub fn decode(text: &str) -> Result<Cursor, SearchError> {
         let wrong = || SearchError::invalid("/cursor", "this is not a cursor of this service");
-        let json = URL_SAFE_NO_PAD.decode(text).map_err(|_| wrong())?;
-        let wire: Wire = serde_json::from_slice(&json).map_err(|_| wrong())?;
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| wrong())?;
+        let (sum, json) = bytes.split_first_chunk::<CHECKSUM_BYTES>().ok_or_else(wrong)?;
+        if *sum != checksum(json) {
+            return Err(wrong());
+        }
+        let wire: Wire = serde_json::from_slice(json).map_err(|_| wrong())?;
         let bytes = URL_SAFE_NO_PAD.decode(&wire.vector).map_err(|_| wrong())?;
         let halves: Vec<f16> =
             bytes.chunks_exact(2).map(|pair| f16::from_le_bytes([pair[0], pair[1]])).collect();
         let vector = unit(&halves).ok_or_else(wrong)?;
         let filter = wire.filter.as_ref().map(Filter::parse).transpose().map_err(|_| wrong())?;
-        let limits_hold = (1..=super::MAX_LIMIT).contains(&wire.state.limit)
-            && wire.state.per_group.is_none_or(|it| (1..=super::MAX_LIMIT).contains(&it));
-        if limits_hold { Ok(Cursor { halves, vector, filter, state: wire.state }) } else { Err(wrong()) }
+        if wire.state.is_within_bounds() {
+            Ok(Cursor { halves, vector, filter, state: wire.state })
+        } else {
+            Err(wrong())
+        }
     }
 
     /// The space it belongs to.
@@ -148,8 +159,89 @@ impl Cursor {
     }
 }
 
+impl State {
+    fn is_within_bounds(&self) -> bool {
+        let limits = 1..=super::MAX_LIMIT;
+        limits.contains(&self.limit)
+            && self.per_group.is_none_or(|it| limits.contains(&it))
+            // Span keys are u32: no ranking is longer.
+            && u32::try_from(self.seen).is_ok()
+    }
+}
+
+fn checksum(json: &[u8]) -> [u8; CHECKSUM_BYTES] {
+    let digest = Sha256::digest(json);
+    std::array::from_fn(|index| digest[index])
+}
+
 /// The vector that all pages search with.
 fn unit(halves: &[f16]) -> Option<UnitVector> {
     let values: Vec<f32> = halves.iter().map(|value| value.to_f32()).collect();
     UnitVector::from_raw(&values).map(|(vector, _)| vector)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::Weights;
+
+    fn cursor(values: &[f32], seen: usize) -> Cursor {
+        let halves: Vec<f16> = values.iter().map(|value| f16::from_f32(*value)).collect();
+        let info = QueryInfo { kind: QueryKind::Text, windows: 1, ..QueryInfo::of_clip(0) };
+        let last = Last { score_bits: 0.25_f32.to_bits(), key: 7, video: Uuid::nil() };
+        Cursor {
+            vector: unit(&halves).unwrap(),
+            halves,
+            filter: Some(Filter::parse(&serde_json::json!({"field": "title", "eq": "a"})).unwrap()),
+            state: State {
+                space: "tiny".to_owned(),
+                generation: 3,
+                levels: Levels::Clip,
+                limit: 20,
+                per_group: None,
+                exclude: Exclude { itself: true, same_video: false },
+                origin: None,
+                exact: false,
+                merge_adjacent: false,
+                explain: false,
+                info: QueryInfo { weights: Weights { visual: 1.0 }, ..info },
+                seen,
+                last: Some(last),
+            },
+        }
+    }
+
+    /// Decodes what `change` makes of the bytes of a good cursor.
+    #[track_caller]
+    fn check(change: impl Fn(&mut Vec<u8>), expected: bool) {
+        let mut bytes = URL_SAFE_NO_PAD.decode(cursor(&[0.6, 0.8], 20).encode().unwrap()).unwrap();
+        change(&mut bytes);
+        assert_eq!(Cursor::decode(&URL_SAFE_NO_PAD.encode(&bytes)).is_ok(), expected);
+    }
+
+    #[test]
+    fn a_cursor_comes_back_bit_by_bit() {
+        let sent = cursor(&[0.1, -0.2, 0.3], 40);
+        let back = Cursor::decode(&sent.encode().unwrap()).unwrap();
+        assert_eq!((back.halves, back.state), (sent.halves, sent.state));
+        assert_eq!(back.vector, sent.vector);
+        assert_eq!(back.filter.map(|it| it.to_json().clone()), sent.filter.map(|it| it.to_json().clone()));
+    }
+
+    #[test]
+    fn a_changed_cursor_is_refused_wherever_it_was_changed() {
+        let length = URL_SAFE_NO_PAD.decode(cursor(&[0.6, 0.8], 20).encode().unwrap()).unwrap().len();
+        check(|_| (), true);
+        for place in 0..length {
+            check(|bytes| bytes[place] ^= 1, false);
+            check(|bytes| bytes.truncate(place), false);
+        }
+    }
+
+    #[test]
+    fn a_forged_checksum_does_not_lift_the_bounds() {
+        assert!(Cursor::decode(&cursor(&[1.0], usize::MAX).encode().unwrap()).is_err());
+        assert!(Cursor::decode("").is_err());
+        assert!(Cursor::decode("%%%").is_err());
+    }
 }

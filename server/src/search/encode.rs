@@ -8,11 +8,16 @@ use reprise_encoders::video::{self, Probe, VideoError};
 use reprise_encoders::{Clip, EncodeError, Frame, Input, Permit, Source};
 use reprise_index::UnitVector;
 
-use super::{Fusion, FusionMode, Origin, Query, QueryInfo, Request, SearchError, Weights};
+use super::{
+    EmbeddedWindow, Embedding, Fusion, FusionMode, Origin, Query, QueryInfo, Request, SearchError, Weights,
+};
 use crate::app::App;
 use crate::catalog::Video;
 use crate::config::QueryKind;
 use crate::spaces::LoadedSpace;
+
+/// Longer than any video: the end of an upload of which all is meant.
+const LONGEST_MS: i64 = 10_000_000_000;
 
 /// A query as a vector.
 pub struct Encoded {
@@ -48,58 +53,95 @@ pub(super) async fn query(
     permit: Permit,
 ) -> Result<Encoded, SearchError> {
     match (&request.query, &request.modification) {
-        (Query::Text(text), _) => embed_text(app, space, permit, text, request.overflow, "/query/text").await,
-        (clip, None) => embed_clip(app, space, permit, clip).await,
         (clip, Some(modification)) => composed(app, space, permit, clip, modification, request.fusion).await,
+        (query, None) => embed(app, space, permit, query, request.overflow, "/query").await,
     }
 }
 
-/// Encodes a text: each window of norm 1, their mean, norm 1 again.
+/// Encodes a text, a stored stretch or an upload; `at` is where it stands in the request.
 ///
 /// # Errors
-/// A text over the limits, with `pointer` saying where it stood.
-pub async fn embed_text(
+/// A text over the limits, no such video, a stretch without frames, a file that can't be decoded.
+pub async fn embed(
+    app: &App,
+    space: &LoadedSpace,
+    permit: Permit,
+    query: &Query,
+    overflow: Overflow,
+    at: &str,
+) -> Result<Encoded, SearchError> {
+    match query {
+        Query::Text(text) => embed_text(app, space, permit, text, overflow, at).await,
+        clip => embed_clip(app, space, permit, clip, at).await,
+    }
+}
+
+/// The texts of one input as vectors of norm 1 with their lengths, and the mean of them, norm 1 again.
+///
+/// # Errors
+/// A vector that has no direction.
+pub fn text_vectors(raw: &[Vec<f32>]) -> Result<(Vec<UnitVector>, UnitVector, f32), SearchError> {
+    let units = raw.iter().map(|raw| unit(raw)).collect::<Result<Vec<_>, _>>()?;
+    let (vector, norm) = match &units[..] {
+        [only] => only.clone(),
+        several => unit(&mean(several.iter().map(|(vector, _)| vector.values())))?,
+    };
+    Ok((units.into_iter().map(|(unit, _)| unit).collect(), vector, norm))
+}
+
+impl Encoded {
+    /// As it is answered.
+    pub fn into_embedding(self, space: &LoadedSpace) -> Embedding {
+        let vector = self.vector.values().to_vec();
+        let window = |(start_token, end_token, unit): (usize, usize, UnitVector)| EmbeddedWindow {
+            start_token,
+            end_token,
+            values: unit.values().to_vec(),
+        };
+        let mut vectors: Vec<EmbeddedWindow> = self.windows.into_iter().map(window).collect();
+        if vectors.is_empty() {
+            vectors.push(EmbeddedWindow { start_token: 0, end_token: 0, values: vector.clone() });
+        }
+        let (space, norm, query_info) = (space.space.name.clone(), self.norm, self.info);
+        Embedding { space, vectors, vector, norm, query_info }
+    }
+}
+
+async fn embed_text(
     app: &App,
     space: &LoadedSpace,
     permit: Permit,
     text: &str,
     overflow: Overflow,
-    pointer: &str,
+    at: &str,
 ) -> Result<Encoded, SearchError> {
     let windows = tokenizer(space)?
         .windows(text, overflow, app.config.max_windows)
-        .map_err(|error| too_long(pointer, &error))?;
+        .map_err(|error| too_long(&format!("{at}/text"), &error))?;
     let inputs = windows.windows.iter().map(|window| Input::Text(window.tokens.clone())).collect();
     let started = Instant::now();
-    let raw = space.pool.encode(permit, inputs).await?;
-    let units = raw.iter().map(|raw| unit(raw)).collect::<Result<Vec<_>, _>>()?;
-    let (vector, norm) = match &units[..] {
-        [(only, norm)] => (only.clone(), *norm),
-        several => unit(&mean(several.iter().map(|(vector, _)| vector.values())))?,
-    };
+    let (units, vector, norm) = text_vectors(&space.pool.encode(permit, inputs).await?)?;
     let placed = windows.windows.iter().zip(units);
     Ok(Encoded {
         vector,
         norm,
-        windows: placed.map(|(window, (unit, _))| (window.start_token, window.end_token, unit)).collect(),
+        windows: placed.map(|(window, unit)| (window.start_token, window.end_token, unit)).collect(),
         origin: None,
-        info: text_info(QueryKind::Text, &windows),
+        info: QueryInfo::of_text(QueryKind::Text, &windows),
         decode_ms: 0.0,
         encode_ms: started.elapsed().as_secs_f64() * 1000.0,
     })
 }
 
-/// Encodes a stored stretch or an upload. A stored span needs neither decoder nor encoder.
-///
-/// # Errors
-/// No such video, a stretch without frames, a file that can't be decoded.
-pub async fn embed_clip(
+/// A stored span needs neither decoder nor encoder.
+async fn embed_clip(
     app: &App,
     space: &LoadedSpace,
     permit: Permit,
     clip: &Query,
+    at: &str,
 ) -> Result<Encoded, SearchError> {
-    let footage = footage(app, space, clip).await?;
+    let footage = footage(app, space, clip, at).await?;
     let started = Instant::now();
     let raw = match footage.source {
         Source::Raw(raw) => raw,
@@ -111,7 +153,7 @@ pub async fn embed_clip(
         norm,
         windows: Vec::new(),
         origin: footage.origin,
-        info: clip_info(QueryKind::Clip, footage.frames),
+        info: QueryInfo::of_clip(footage.frames),
         decode_ms: footage.decode_ms,
         encode_ms: started.elapsed().as_secs_f64() * 1000.0,
     })
@@ -128,7 +170,7 @@ async fn composed(
     let read = tokenizer(space)?
         .modification(modification)
         .map_err(|error| too_long("/query/modification", &error))?;
-    let footage = footage(app, space, clip).await?;
+    let footage = footage(app, space, clip, "/query").await?;
     let head = fusion.mode.unwrap_or(if space.space.can.composed {
         FusionMode::Combiner
     } else {
@@ -140,7 +182,7 @@ async fn composed(
         FusionMode::Average => average(space, permit, footage.source, &read, fusion.alpha).await?,
     };
     let (vector, norm) = unit(&raw)?;
-    let text = text_info(QueryKind::Composed, &read);
+    let text = QueryInfo::of_text(QueryKind::Composed, &read);
     Ok(Encoded {
         vector,
         norm,
@@ -189,8 +231,8 @@ async fn average(
 }
 
 /// Finds the pictures of a query clip, or the stored vector that makes them unnecessary.
-async fn footage(app: &App, space: &LoadedSpace, clip: &Query) -> Result<Footage, SearchError> {
-    match clip {
+async fn footage(app: &App, space: &LoadedSpace, clip: &Query, at: &str) -> Result<Footage, SearchError> {
+    let found = match clip {
         Query::Text(_) => Err(SearchError::Internal("a text has no pictures".to_owned())),
         Query::Clip(id) => {
             let span = app.catalog.span(*id).await?.ok_or(SearchError::NotFound { what: "clip", id: *id })?;
@@ -203,6 +245,22 @@ async fn footage(app: &App, space: &LoadedSpace, clip: &Query) -> Result<Footage
         Query::Upload { path, content_hash, start_ms, end_ms } => {
             uploaded(app, space, path.clone(), content_hash, *start_ms, *end_ms).await
         }
+    };
+    found.map_err(|error| match error {
+        SearchError::Video(outside @ VideoError::EmptySpan { .. }) => {
+            SearchError::invalid(&format!("{at}{}", place(clip)), outside.to_string())
+        }
+        other => other,
+    })
+}
+
+/// Where a query says its stretch.
+fn place(clip: &Query) -> &'static str {
+    match clip {
+        Query::Text(_) => "/text",
+        Query::Range { .. } => "/clip",
+        Query::Clip(_) => "/clip_id",
+        Query::Upload { .. } => "/start",
     }
 }
 
@@ -237,9 +295,9 @@ async fn uploaded(
 ) -> Result<Footage, SearchError> {
     let twin = app.catalog.video_by_hash(content_hash).await?;
     // Nothing is known of an upload's index yet: only decoding in order is sure to give its own pictures.
-    let range = start_ms.unwrap_or(0)..end_ms.unwrap_or(i64::MAX);
+    let range = start_ms.unwrap_or(0)..end_ms.unwrap_or(LONGEST_MS);
     let (frames, decode_ms) = decode(app, space, path, None, range.clone(), true).await?;
-    let end_of = |video: &Video| video.facts.as_ref().map_or(i64::MAX, |facts| facts.duration_ms);
+    let end_of = |video: &Video| video.facts.as_ref().map_or(LONGEST_MS, |facts| facts.duration_ms);
     let origin = twin.map(|video| Origin {
         video: video.id,
         start_ms: range.start,
@@ -310,28 +368,32 @@ fn mean<'a>(vectors: impl Iterator<Item = &'a [f32]>) -> Vec<f32> {
     sum
 }
 
-fn text_info(kind: QueryKind, windows: &Windows) -> QueryInfo {
-    QueryInfo {
-        kind,
-        tokens_total: windows.tokens_total,
-        tokens_used: windows.tokens_used,
-        windows: windows.windows.len(),
-        truncated: windows.truncated,
-        frames: 0,
-        fusion: None,
-        weights: Weights { visual: 1.0 },
+impl QueryInfo {
+    /// Of a text, alone or as a modification.
+    pub fn of_text(kind: QueryKind, windows: &Windows) -> QueryInfo {
+        QueryInfo {
+            kind,
+            tokens_total: windows.tokens_total,
+            tokens_used: windows.tokens_used,
+            windows: windows.windows.len(),
+            truncated: windows.truncated,
+            frames: 0,
+            fusion: None,
+            weights: Weights { visual: 1.0 },
+        }
     }
-}
 
-fn clip_info(kind: QueryKind, frames: usize) -> QueryInfo {
-    QueryInfo {
-        kind,
-        tokens_total: 0,
-        tokens_used: 0,
-        windows: 0,
-        truncated: false,
-        frames,
-        fusion: None,
-        weights: Weights { visual: 1.0 },
+    /// Of a clip; no frames where a stored vector served.
+    pub fn of_clip(frames: usize) -> QueryInfo {
+        QueryInfo {
+            kind: QueryKind::Clip,
+            tokens_total: 0,
+            tokens_used: 0,
+            windows: 0,
+            truncated: false,
+            frames,
+            fusion: None,
+            weights: Weights { visual: 1.0 },
+        }
     }
 }

@@ -18,10 +18,9 @@ use crate::config::QueryKind;
 use crate::spaces::LoadedSpace;
 
 pub use cursor::Cursor;
-pub use encode::{Encoded, embed_clip, embed_text};
+pub use encode::{Encoded, embed, text_vectors};
 pub use types::*;
 
-/// How long a search waits for changes that were committed before it came.
 /// Most hits or groups per page.
 pub const MAX_LIMIT: usize = 1000;
 /// How long a search waits for changes that were committed before it came.

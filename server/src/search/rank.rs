@@ -28,6 +28,7 @@ struct Ranking<'a> {
     keys: Option<Arc<RoaringBitmap>>,
     rows: HashMap<u32, Option<SpanWithVideo>>,
     fetched: Hits,
+    wanted: usize,
     rounds: usize,
     timings: Timings,
 }
@@ -105,6 +106,7 @@ impl<'a> Ranking<'a> {
             keys,
             rows: HashMap::new(),
             fetched,
+            wanted: 0,
             rounds: 0,
             timings: Timings::default(),
         }
@@ -123,7 +125,7 @@ impl<'a> Ranking<'a> {
                 let last = matches.last().map(place);
                 let seen = self.cursor.state.seen + matches.len();
                 number(&mut matches, self.cursor.state.seen);
-                let results = if self.cursor.state.merge_adjacent { self.merge(matches) } else { matches };
+                let results = self.merged(matches);
                 return Ok(Page { results, groups: None, exhausted, last, seen });
             }
             wanted *= 2;
@@ -145,9 +147,7 @@ impl<'a> Ranking<'a> {
                 let seen = self.cursor.state.seen + groups.len();
                 for group in &mut groups {
                     number(&mut group.matches, 0);
-                    if self.cursor.state.merge_adjacent {
-                        group.matches = self.merge(std::mem::take(&mut group.matches));
-                    }
+                    group.matches = self.merged(std::mem::take(&mut group.matches));
                 }
                 return Ok(Page { results: Vec::new(), groups: Some(groups), exhausted, last, seen });
             }
@@ -157,6 +157,7 @@ impl<'a> Ranking<'a> {
 
     /// Fetches the best `wanted` hits and the rows of those not seen yet.
     async fn fetch(&mut self, wanted: usize) -> Result<(), SearchError> {
+        self.wanted = wanted;
         self.fetched = self.search(wanted, self.keys.clone()).await?;
         self.rounds += 1;
         let keys: Vec<u32> = self.fetched.hits.iter().map(|hit| hit.key).collect();
@@ -186,9 +187,9 @@ impl<'a> Ranking<'a> {
         Ok(())
     }
 
-    /// Whether the index has nothing beyond what was fetched.
+    /// Whether the index has nothing beyond what was fetched: it gave fewer hits than it was asked for.
     fn is_all(&self) -> bool {
-        self.fetched.matching <= self.fetched.hits.len() as u64
+        self.fetched.matching <= self.fetched.hits.len() as u64 || self.fetched.hits.len() < self.wanted
     }
 
     fn matches(&self) -> Vec<Match> {
@@ -243,24 +244,11 @@ impl<'a> Ranking<'a> {
         Ok(())
     }
 
-    /// Joins neighbours that both score near the best of the list, never past the longest clip.
-    fn merge(&self, matches: Vec<Match>) -> Vec<Match> {
-        let max_clip_ms = self.app.config.max_clip_ms();
-        let Some(best) = matches.first().map(|best| best.score) else { return matches };
-        let mut merged: Vec<Match> = Vec::new();
-        for found in matches {
-            let good = MERGE_SHARE * best <= found.score && best > 0.0;
-            let neighbour = merged.iter_mut().find(|it| {
-                good && MERGE_SHARE * best <= it.score
-                    && touches(it, &found)
-                    && joined_ms(it, &found) <= max_clip_ms
-            });
-            match neighbour {
-                Some(neighbour) => join(neighbour, found),
-                None => merged.push(found),
-            }
+    fn merged(&self, matches: Vec<Match>) -> Vec<Match> {
+        if !self.cursor.state.merge_adjacent {
+            return matches;
         }
-        merged
+        merge(matches, self.app.config.max_clip_ms())
     }
 
     fn explain(&self) -> serde_json::Value {
@@ -303,9 +291,30 @@ fn group(matches: Vec<Match>) -> Vec<Group> {
 /// Whether the two share more than half of the shorter one.
 fn overlaps(origin: &Origin, found: &Match) -> bool {
     let span = &found.span.span;
-    let shared = origin.end_ms.min(span.end_ms) - origin.start_ms.max(span.start_ms);
-    let shorter = (origin.end_ms - origin.start_ms).min(span.end_ms - span.start_ms);
-    shorter < 2 * shared
+    // A cursor may carry any origin.
+    let shared = origin.end_ms.min(span.end_ms).saturating_sub(origin.start_ms.max(span.start_ms));
+    let shorter = origin.end_ms.saturating_sub(origin.start_ms).min(span.end_ms - span.start_ms);
+    0 < shared && shorter < 2 * shared
+}
+
+/// Joins neighbours that both score near the best of the list, never past the longest clip.
+fn merge(matches: Vec<Match>, max_clip_ms: i64) -> Vec<Match> {
+    let Some(best) = matches.first().map(|best| best.score) else { return matches };
+    let is_good = |it: &Match| best > 0.0 && MERGE_SHARE * best <= it.score;
+    let joins = |it: &Match, found: &Match| touches(it, found) && joined_ms(it, found) <= max_clip_ms;
+    let (good, others): (Vec<Match>, Vec<Match>) = matches.into_iter().partition(is_good);
+    let mut merged: Vec<Match> = Vec::new();
+    for mut found in good {
+        let mut place = merged.len();
+        // What lies between two neighbours joins both of them; the best keeps its place.
+        while let Some(at) = merged.iter().position(|it| joins(it, &found)) {
+            found = join(merged.remove(at), found);
+            place = place.min(at);
+        }
+        merged.insert(place.min(merged.len()), found);
+    }
+    merged.extend(others);
+    merged
 }
 
 fn touches(one: &Match, other: &Match) -> bool {
@@ -318,12 +327,102 @@ fn joined_ms(one: &Match, other: &Match) -> i64 {
     one.end_ms.max(other.end_ms) - one.start_ms.min(other.start_ms)
 }
 
-fn join(one: &mut Match, other: Match) {
-    if one.merged.is_empty() {
-        one.merged.push(one.clone());
+/// The better one grows and keeps score and rank; the original hits stay inside, in order of rank.
+fn join(one: Match, other: Match) -> Match {
+    let (mut better, worse) = if one.rank <= other.rank { (one, other) } else { (other, one) };
+    let (start_ms, end_ms) = (worse.span.span.start_ms, worse.span.span.end_ms);
+    let mut inside = [originals(better.clone()), originals(worse)].concat();
+    inside.sort_by_key(|it| it.rank);
+    better.merged = inside;
+    let span = &mut better.span.span;
+    span.start_ms = span.start_ms.min(start_ms);
+    span.end_ms = span.end_ms.max(end_ms);
+    better
+}
+
+fn originals(found: Match) -> Vec<Match> {
+    if found.merged.is_empty() { vec![found] } else { found.merged }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Span;
+
+    fn found(video: u128, start_ms: i64, end_ms: i64, score: f32) -> Match {
+        let span = Span {
+            key: u32::try_from(start_ms).unwrap(),
+            id: Uuid::from_u128(1),
+            video: Uuid::from_u128(video),
+            level: Level::Clip,
+            given: false,
+            start_ms,
+            end_ms,
+            metadata: json!({}),
+        };
+        let span = SpanWithVideo {
+            span,
+            title: String::new(),
+            video_metadata: json!({}),
+            media_offset_ms: 0,
+            duration_ms: 60_000,
+        };
+        Match { rank: 0, score, span, merged: Vec::new() }
     }
-    let span = &mut one.span.span;
-    span.start_ms = span.start_ms.min(other.span.span.start_ms);
-    span.end_ms = span.end_ms.max(other.span.span.end_ms);
-    one.merged.push(other);
+
+    /// Hits as (video, start, end, score), best first; after merging at most 10 s: (rank, start, end, hits inside).
+    #[track_caller]
+    fn check(hits: &[(u128, i64, i64, f32)], expected: &[(usize, i64, i64, usize)]) {
+        let mut matches: Vec<Match> = hits.iter().map(|it| found(it.0, it.1, it.2, it.3)).collect();
+        number(&mut matches, 0);
+        let merged = merge(matches, 10_000);
+        let got: Vec<_> = merged
+            .iter()
+            .map(|it| (it.rank, it.span.span.start_ms, it.span.span.end_ms, it.merged.len()))
+            .collect();
+        assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn neighbours_are_joined_in_whatever_order_they_rank() {
+        check(&[(1, 0, 2000, 0.5), (1, 2000, 4000, 0.49)], &[(1, 0, 4000, 2)]);
+        check(&[(1, 2000, 4000, 0.5), (1, 0, 2000, 0.49)], &[(1, 0, 4000, 2)]);
+    }
+
+    #[test]
+    fn what_lies_between_two_hits_joins_both() {
+        check(
+            &[(2, 0, 1000, 0.5), (1, 0, 2000, 0.5), (1, 4000, 6000, 0.5), (1, 2000, 4000, 0.49)],
+            &[(1, 0, 1000, 0), (2, 0, 6000, 3)],
+        );
+    }
+
+    #[test]
+    fn hits_that_score_under_nine_tenths_of_the_best_stay_alone() {
+        check(&[(1, 0, 2000, 0.5), (1, 2000, 4000, 0.44)], &[(1, 0, 2000, 0), (2, 2000, 4000, 0)]);
+        check(&[(1, 0, 2000, -0.1), (1, 2000, 4000, -0.1)], &[(1, 0, 2000, 0), (2, 2000, 4000, 0)]);
+    }
+
+    #[test]
+    fn nothing_is_joined_past_the_longest_clip_or_across_a_gap_or_two_videos() {
+        check(&[(1, 0, 6000, 0.5), (1, 6000, 12_000, 0.5)], &[(1, 0, 6000, 0), (2, 6000, 12_000, 0)]);
+        check(&[(1, 0, 2000, 0.5), (1, 2001, 4000, 0.5)], &[(1, 0, 2000, 0), (2, 2001, 4000, 0)]);
+        check(&[(1, 0, 2000, 0.5), (2, 2000, 4000, 0.5)], &[(1, 0, 2000, 0), (2, 2000, 4000, 0)]);
+    }
+
+    #[test]
+    fn the_query_itself_is_what_shares_over_half_of_the_shorter_one() {
+        let origin = Origin { video: Uuid::from_u128(1), start_ms: 1000, end_ms: 3000 };
+        let overlapping = |start_ms, end_ms| overlaps(&origin, &found(1, start_ms, end_ms, 0.5));
+        assert!(overlapping(1000, 3000));
+        assert!(overlapping(1500, 2000));
+        assert!(overlapping(0, 9000));
+        assert!(overlapping(1999, 4000));
+        assert!(!overlapping(2000, 4000));
+        assert!(!overlapping(3000, 4000));
+        let forged = Origin { start_ms: i64::MIN, end_ms: i64::MAX, ..origin };
+        assert!(overlaps(&forged, &found(1, 0, 1000, 0.5)));
+        let inverted = Origin { start_ms: i64::MAX, end_ms: i64::MIN, ..origin };
+        assert!(!overlaps(&inverted, &found(1, 0, 1000, 0.5)));
+    }
 }

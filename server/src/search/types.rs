@@ -252,3 +252,29 @@ pub struct Timings {
     #[serde(rename = "total")]
     pub total_ms: f64,
 }
+
+/// The vectors of one input, as answered.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct Embedding {
+    /// The space's readable name.
+    pub space: String,
+    /// One per text window; one for a clip. Norm 1.
+    pub vectors: Vec<EmbeddedWindow>,
+    /// Their mean, norm 1.
+    pub vector: Vec<f32>,
+    /// Length of the raw vector; of several windows: of the mean of their unit vectors.
+    pub norm: f32,
+    /// What it was made of.
+    pub query_info: QueryInfo,
+}
+
+/// The vector of a stretch of a text, in tokens, end exclusive; 0 to 0 for a clip.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct EmbeddedWindow {
+    /// First token.
+    pub start_token: usize,
+    /// Token after the last.
+    pub end_token: usize,
+    /// Norm 1.
+    pub values: Vec<f32>,
+}

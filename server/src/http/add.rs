@@ -1,0 +1,355 @@
+//! `POST /v1/videos`: a video by upload, path or address, once per content and once per Idempotency-Key.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use axum::extract::{FromRequest, Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use uuid::Uuid;
+
+use super::error::{ApiError, Problem};
+use super::extract::{self, Form, Json};
+use super::jobs::JobOut;
+use super::segmentation::{self, SegmentationBody};
+use super::videos::{VideoOut, checked_instant, checked_metadata, checked_title};
+use crate::app::App;
+use crate::catalog::{Added, IdempotencyKey, IdempotencyRecord, Job, NewVideo, Video};
+use crate::media::{Received, hash_bytes, hash_file};
+
+/// The routes of this file.
+pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(add))
+}
+
+/// A video that is on this server's disk or on the web.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AddBody {
+    /// A file under a configured media root; it stays where it is.
+    #[schema(value_type = Option<String>)]
+    path: Option<PathBuf>,
+    /// An https address; off unless the server was started with --allow-url.
+    url: Option<String>,
+    title: Option<String>,
+    /// A JSON object.
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Value>,
+    /// RFC 3339 date or instant.
+    recorded_at: Option<String>,
+    segmentation: Option<SegmentationBody>,
+}
+
+/// A multipart body: `file`, and as JSON `metadata` and `segmentation`.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the multipart body in the OpenAPI file")]
+pub(super) struct AddForm {
+    #[schema(value_type = String, format = Binary)]
+    file: Vec<u8>,
+    title: Option<String>,
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Value>,
+    recorded_at: Option<String>,
+    segmentation: Option<SegmentationBody>,
+}
+
+/// What adding a video did.
+#[derive(Debug, Serialize, ToSchema)]
+struct AddAnswer {
+    video: VideoOut,
+    /// The job that makes it searchable.
+    job: Option<JobOut>,
+    /// Whether the same bytes were stored already: then `video` is that video.
+    duplicate: bool,
+}
+
+/// Adds a video: multipart with the part `file`, or JSON with `path` or `url`.
+///
+/// The file is checked to be video before the answer; it is searchable when the job has succeeded. The header
+/// `Idempotency-Key` makes a repeated request answer as the first one did, for 24 hours.
+#[utoipa::path(
+    post, path = "/v1/videos", tag = "library",
+    request_body(content((AddBody = "application/json"), (AddForm = "multipart/form-data"))),
+    params(("Idempotency-Key" = Option<String>, Header, description = "names this request for 24 hours")),
+    responses(
+        (status = 202, body = AddAnswer), (status = 409, body = Problem), (status = 413, body = Problem),
+        (status = 415, body = Problem), (status = 422, body = Problem),
+    )
+)]
+async fn add(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<(StatusCode, axum::Json<AddAnswer>), ApiError> {
+    let key = idempotency_key(request.headers())?;
+    let asked = if extract::has_type(request.headers(), "multipart/form-data") {
+        Asked::from_form(&app, Form::from_request(request, &()).await?).await?
+    } else {
+        Asked::from_json(&app, Json::from_request(request, &()).await?.0).await?
+    };
+    let key = key.map(|key| IdempotencyKey { key, request_hash: asked.hash() });
+    if let Some(answer) = earlier_answer(&app, key.as_ref()).await? {
+        return Ok((StatusCode::ACCEPTED, axum::Json(answer)));
+    }
+    let answer = asked.store(&app, key).await?;
+    Ok((StatusCode::ACCEPTED, axum::Json(answer)))
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+    match value.to_str() {
+        Ok(key) if (1..=255).contains(&key.len()) => Ok(Some(key.to_owned())),
+        _ => Err(ApiError::invalid("Idempotency-Key", "must have 1 to 255 printable ASCII characters")),
+    }
+}
+
+async fn earlier_answer(app: &App, key: Option<&IdempotencyKey>) -> Result<Option<AddAnswer>, ApiError> {
+    let Some(key) = key else { return Ok(None) };
+    let Some(record) = app.catalog.idempotent(&key.key).await? else { return Ok(None) };
+    if record.request_hash != key.request_hash {
+        return Err(ApiError::conflict("this Idempotency-Key was used for another request"));
+    }
+    answer_again(app, &record).await.map(Some)
+}
+
+async fn answer_again(app: &App, record: &IdempotencyRecord) -> Result<AddAnswer, ApiError> {
+    let gone = || ApiError::conflict("the video that this Idempotency-Key made was deleted; use a new key");
+    let video = app.catalog.video(record.video).await?.ok_or_else(gone)?;
+    let job = match record.job {
+        Some(id) => app.catalog.job(id).await?,
+        None => None,
+    };
+    Ok(AddAnswer { video: video.into(), job: job.map(JobOut::from), duplicate: record.duplicate })
+}
+
+/// Where the bytes are.
+enum Bytes {
+    Received(Received),
+    InPlace { path: PathBuf, content_hash: String, bytes: u64 },
+}
+
+impl Bytes {
+    fn path(&self) -> &Path {
+        match self {
+            Bytes::Received(received) => received.path(),
+            Bytes::InPlace { path, .. } => path,
+        }
+    }
+
+    fn content_hash(&self) -> &str {
+        match self {
+            Bytes::Received(received) => &received.content_hash,
+            Bytes::InPlace { content_hash, .. } => content_hash,
+        }
+    }
+
+    fn len(&self) -> u64 {
+        match self {
+            Bytes::Received(received) => received.bytes,
+            Bytes::InPlace { bytes, .. } => *bytes,
+        }
+    }
+}
+
+/// A checked request to add a video.
+struct Asked {
+    bytes: Bytes,
+    file_name: String,
+    details: Details,
+}
+
+/// What is said beside the file.
+#[derive(Default)]
+struct Details {
+    title: Option<String>,
+    metadata: Option<Value>,
+    recorded_at: Option<String>,
+    segmentation: Option<SegmentationBody>,
+}
+
+impl Details {
+    fn check(&self, app: &App) -> Result<(), ApiError> {
+        checked_title(self.title.as_deref(), "/title")?;
+        checked_metadata(self.metadata.as_ref(), "/metadata")?;
+        checked_instant(self.recorded_at.as_deref(), "/recorded_at")?;
+        self.segmentation.as_ref().map_or(Ok(()), |it| it.check(app.config.max_clip_seconds))
+    }
+
+    /// Takes one part of a form, by name.
+    fn part(&mut self, name: &str, bytes: &[u8]) -> Result<(), ApiError> {
+        match name {
+            "title" => self.title = Some(utf8(bytes, name)?),
+            "recorded_at" => self.recorded_at = Some(utf8(bytes, name)?),
+            "metadata" => self.metadata = Some(extract::parse(bytes, "/metadata")?),
+            "segmentation" => self.segmentation = Some(extract::parse(bytes, "/segmentation")?),
+            "subtitles" => return Err(ApiError::invalid("subtitles", "subtitles can't be attached yet")),
+            other => {
+                return Err(ApiError::invalid(
+                    other,
+                    "there is no such part; use file, title, metadata, recorded_at, segmentation",
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn utf8(bytes: &[u8], name: &str) -> Result<String, ApiError> {
+    let text = std::str::from_utf8(bytes).map_err(|_| ApiError::invalid(name, "must be UTF-8"))?;
+    Ok(text.to_owned())
+}
+
+impl Asked {
+    async fn from_form(app: &App, mut form: Form) -> Result<Asked, ApiError> {
+        let mut details = Details::default();
+        let mut file = None;
+        while let Some(part) = form.next_part(app).await? {
+            match part.name() {
+                "file" if file.is_some() => return Err(ApiError::invalid("file", "send one file a request")),
+                "file" => file = Some((shown_name(part.file_name()), part.file().await?)),
+                name => {
+                    let name = name.to_owned();
+                    details.part(&name, &part.text().await?)?;
+                }
+            }
+        }
+        details.check(app)?;
+        let (file_name, received) =
+            file.ok_or_else(|| ApiError::invalid("file", "the part `file` is missing"))?;
+        Ok(Asked { bytes: Bytes::Received(received), file_name, details })
+    }
+
+    async fn from_json(app: &App, body: AddBody) -> Result<Asked, ApiError> {
+        let details = Details {
+            title: body.title,
+            metadata: body.metadata,
+            recorded_at: body.recorded_at,
+            segmentation: body.segmentation,
+        };
+        details.check(app)?;
+        match (body.path, body.url) {
+            (Some(path), None) => Asked::in_place(app, &path, details).await,
+            (None, Some(url)) => {
+                let (file_name, received) = super::sources::fetch(app, &url).await?;
+                Ok(Asked { bytes: Bytes::Received(received), file_name: shown_name(&file_name), details })
+            }
+            _ => {
+                Err(ApiError::invalid("", "give exactly one of path and url, or send the file as multipart"))
+            }
+        }
+    }
+
+    async fn in_place(app: &App, path: &Path, details: Details) -> Result<Asked, ApiError> {
+        let path = super::sources::under_media_root(app, path)?;
+        let file_name = shown_name(&path.file_name().unwrap_or_default().to_string_lossy());
+        let hashed = {
+            let path = path.clone();
+            tokio::task::spawn_blocking(move || hash_file(&path)).await.map_err(ApiError::internal)?
+        };
+        let (content_hash, bytes) = hashed?;
+        Ok(Asked { bytes: Bytes::InPlace { path, content_hash, bytes }, file_name, details })
+    }
+
+    /// Over all that the request says.
+    fn hash(&self) -> String {
+        let said = json!({
+            "content": self.bytes.content_hash(),
+            "file_name": self.file_name,
+            "title": self.details.title,
+            "metadata": self.details.metadata,
+            "recorded_at": self.details.recorded_at,
+            "segmentation": self.details.segmentation,
+        });
+        hash_bytes(said.to_string().as_bytes())
+    }
+
+    async fn store(self, app: &App, key: Option<IdempotencyKey>) -> Result<AddAnswer, ApiError> {
+        if app.catalog.video_by_hash(self.bytes.content_hash()).await?.is_none() {
+            self.probe(app).await?;
+        }
+        let new = self.kept(app).await?;
+        let (id, file) = (new.id, new.file.clone());
+        let added = app.catalog.add_video(new, key).await;
+        // A repeated request gets the video of the first: then this file is one too many.
+        if !matches!(&added, Ok(Added::New(video, _)) if video.id == id) {
+            app.media.remove_video(id, &file).await;
+        }
+        Ok(added_answer(added?))
+    }
+
+    /// The row, with the file in its place.
+    async fn kept(self, app: &App) -> Result<NewVideo, ApiError> {
+        let id = Uuid::now_v7();
+        let Details { title, metadata, recorded_at, segmentation } = self.details;
+        let (segmentation, given) =
+            segmentation::resolved(segmentation.as_ref(), app.config.max_clip_seconds);
+        let (content_hash, bytes) = (self.bytes.content_hash().to_owned(), self.bytes.len());
+        let file = match self.bytes {
+            Bytes::Received(received) => app.media.keep(received, id, &self.file_name).await?,
+            Bytes::InPlace { path, .. } => path.to_string_lossy().into_owned(),
+        };
+        Ok(NewVideo {
+            id,
+            content_hash,
+            file,
+            bytes: i64::try_from(bytes).unwrap_or(i64::MAX),
+            title: title.unwrap_or_else(|| title_of(&self.file_name)),
+            file_name: self.file_name,
+            metadata: metadata.unwrap_or_else(|| Value::Object(Map::new())),
+            recorded_at,
+            segmentation,
+            given,
+        })
+    }
+
+    async fn probe(&self, app: &App) -> Result<(), ApiError> {
+        let (path, limits) = (self.bytes.path().to_owned(), app.config.decode_limits());
+        let probed =
+            tokio::task::spawn_blocking(move || reprise_encoders::video::probe(&path, &limits)).await;
+        probed.map_err(ApiError::internal)??;
+        Ok(())
+    }
+}
+
+fn added_answer(added: Added) -> AddAnswer {
+    let (video, job, duplicate): (Video, Option<Job>, bool) = match added {
+        Added::New(video, job) => (*video, Some(*job), false),
+        Added::Duplicate(video, job) => (*video, job.map(|job| *job), true),
+    };
+    AddAnswer { video: video.into(), job: job.map(JobOut::from), duplicate }
+}
+
+/// The last part of a client's path, without control characters.
+fn shown_name(name: &str) -> String {
+    let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let plain: String = last.chars().filter(|it| !it.is_control()).take(255).collect();
+    if plain.trim().is_empty() { "video".to_owned() } else { plain }
+}
+
+fn title_of(file_name: &str) -> String {
+    let stem = Path::new(file_name).file_stem().and_then(|it| it.to_str()).unwrap_or(file_name);
+    stem.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(name: &str, expected: &str) {
+        assert_eq!(shown_name(name), expected, "{name:?}");
+    }
+
+    #[test]
+    fn a_file_name_is_shown_without_its_folders() {
+        check("dive.mp4", "dive.mp4");
+        check("../../etc/passwd", "passwd");
+        check("C:\\clips\\dive.mp4", "dive.mp4");
+        check("a\u{0}b\n.mp4", "ab.mp4");
+        check("", "video");
+        check("folder/", "video");
+    }
+}

@@ -1,0 +1,40 @@
+//! What the contract names and this version does not do yet: refused by name, and not in the OpenAPI file.
+
+use axum::Router;
+use axum::routing::{any, get, post};
+
+use super::error::ApiError;
+
+/// The routes of this file.
+pub(super) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
+    Router::new()
+        .route("/v1/videos/{id}/subtitles", any(subtitles))
+        .route("/v1/videos/{id}/subtitles/{language}", any(subtitles))
+        .route("/v1/videos/{id}/timeline", get(timeline))
+        .route("/v1/videos/{id}/resegment", post(resegment))
+        .route("/v1/spaces", post(load_space))
+        .route("/v1/spaces/{id}/activate", post(activate_space))
+}
+
+async fn subtitles() -> ApiError {
+    ApiError::invalid("subtitles", "subtitles can't be attached yet")
+}
+
+async fn timeline() -> ApiError {
+    ApiError::invalid("timeline", "the score of a query over time is not there yet")
+}
+
+async fn resegment() -> ApiError {
+    ApiError::invalid("resegment", "a stored video can't be cut anew yet; delete it and add it again")
+}
+
+async fn load_space() -> ApiError {
+    ApiError::invalid("spaces", "models can't be loaded at run time yet; start the server with --model")
+}
+
+async fn activate_space() -> ApiError {
+    ApiError::invalid(
+        "activate",
+        "query kinds can't be moved at run time yet; start the server with --model KINDS=NAME",
+    )
+}
