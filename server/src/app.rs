@@ -1,5 +1,6 @@
 //! Everything that a running server holds, opened and closed in order.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -59,8 +60,14 @@ pub enum StartError {
 pub struct Background {
     closing: CancellationToken,
     runners: Vec<JoinHandle<()>>,
-    follower: JoinHandle<()>,
+    /// Follows the catalog; sweeps the media folder.
+    caretakers: Vec<JoinHandle<()>>,
 }
+
+/// How long a job may take to stop.
+const RUNNER_PATIENCE: Duration = Duration::from_secs(20);
+/// How often files that no video names are looked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(3600);
 
 impl App {
     /// Opens folder, catalog, models and index, in this order. Not ready yet: nothing runs in the background.
@@ -104,13 +111,13 @@ impl App {
         if fills > 0 {
             tracing::info!(videos = fills, "videos lack vectors of a loaded space; filling them in");
         }
-        self.sweep_orphans().await;
         let closing = CancellationToken::new();
         let runner = |_| tokio::spawn(ingest::run_forever(Arc::clone(self), closing.clone()));
         let runners = (0..self.config.runners).map(runner).collect();
-        let follower = tokio::spawn(Arc::clone(&self.gallery).follow());
+        let follower = tokio::spawn(Arc::clone(&self.gallery).follow(closing.clone()));
+        let sweeper = tokio::spawn(Arc::clone(self).sweep_until(closing.clone()));
         self.ready.store(true, Ordering::Release);
-        Ok(Background { closing, runners, follower })
+        Ok(Background { closing, runners, caretakers: vec![follower, sweeper] })
     }
 
     /// Whether requests should be sent here: started, not closing, and every model has a living worker.
@@ -124,7 +131,7 @@ impl App {
         self.ready.store(false, Ordering::Release);
         background.closing.cancel();
         for runner in background.runners {
-            if tokio::time::timeout(Duration::from_secs(20), runner).await.is_err() {
+            if tokio::time::timeout(RUNNER_PATIENCE, runner).await.is_err() {
                 tracing::warn!("a job did not stop in time; its lease will run out");
             }
         }
@@ -132,25 +139,48 @@ impl App {
         if let Err(panic) = tokio::task::spawn_blocking(move || app.spaces.close()).await {
             tracing::warn!(%panic, "a pool did not close cleanly");
         }
-        background.follower.abort();
+        for caretaker in background.caretakers {
+            if let Err(panic) = caretaker.await {
+                tracing::warn!(%panic, "a background task had ended early");
+            }
+        }
+        if let Err(error) = self.gallery.catch_up().await {
+            tracing::warn!(%error, "the index can't follow the catalog to its end");
+        }
         self.gallery.save().await;
         self.catalog.close().await;
     }
 
-    async fn sweep_orphans(&self) {
-        let mut known = std::collections::HashSet::new();
+    async fn sweep_until(self: Arc<Self>, closing: CancellationToken) {
+        while !closing.is_cancelled() {
+            if let Err(error) = self.sweep_orphans().await {
+                tracing::warn!(%error, "the videos can't be listed to sweep their folder");
+            }
+            tokio::select! {
+                () = closing.cancelled() => {}
+                () = tokio::time::sleep(SWEEP_EVERY) => {}
+            }
+        }
+    }
+
+    /// Removes what a crash between storing a file and its row, or between deleting a row and its file, left.
+    async fn sweep_orphans(self: &Arc<Self>) -> Result<(), CatalogError> {
+        let mut known = HashSet::new();
         let mut after = None;
-        while let Ok(videos) = self.catalog.videos(after, 1000).await {
-            let Some(last) = videos.last().map(|video| video.id) else {
-                match self.media.sweep_orphans(|id| known.contains(&id)) {
-                    Ok(0) => {}
-                    Ok(removed) => tracing::info!(removed, "removed files that no video names"),
-                    Err(error) => tracing::warn!(%error, "the video folder can't be swept"),
-                }
-                return;
-            };
+        loop {
+            let videos = self.catalog.videos(after, 1000).await?;
+            let Some(last) = videos.last().map(|video| video.id) else { break };
             after = Some(last);
             known.extend(videos.into_iter().map(|video| video.id));
         }
+        let app = Arc::clone(self);
+        let sweep = move || app.media.sweep_orphans(|id| known.contains(&id));
+        match tokio::task::spawn_blocking(sweep).await {
+            Ok(Ok(0)) => {}
+            Ok(Ok(removed)) => tracing::info!(removed, "removed files that no video names"),
+            Ok(Err(error)) => tracing::warn!(%error, "the video folder can't be swept"),
+            Err(panic) => tracing::warn!(%panic, "the video folder can't be swept"),
+        }
+        Ok(())
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use reprise_index::{Index, SpaceExpectation, SpaceLevel};
 use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
 
 use crate::catalog::{Catalog, CatalogError, Change};
 
@@ -15,6 +16,8 @@ use crate::catalog::{Catalog, CatalogError, Change};
 const CHANGES_PER_READ: u32 = 2_000;
 /// A snapshot is written after this many changes.
 const CHANGES_PER_SNAPSHOT: i64 = 20_000;
+/// Where there is no snapshot that is worth keeping.
+const NEVER_SAVED: i64 = -1;
 
 /// The searched vectors, and how far they are.
 pub struct Gallery {
@@ -30,8 +33,9 @@ pub struct Gallery {
 }
 
 impl Gallery {
-    /// Loads the snapshot in `folder`, or rebuilds from the catalog where there is none or it is refused,
-    /// and applies what came after.
+    /// Loads the snapshot in `folder`, applies what came after, and fills anew from the catalog each space of
+    /// which the index then holds another number of vectors: all of them where there is no snapshot or it is
+    /// refused.
     ///
     /// # Errors
     /// [`CatalogError`] only; a bad snapshot is logged and replaced.
@@ -40,20 +44,25 @@ impl Gallery {
         catalog: Arc<dyn Catalog>,
         spaces: Vec<SpaceExpectation>,
     ) -> Result<Gallery, CatalogError> {
-        let (index, seq) = match load(folder.clone(), spaces.clone()).await {
-            Some(loaded) => loaded,
-            None => rebuild(&*catalog, &spaces).await?,
+        let newest = catalog.last_seq().await?;
+        let (index, applied, saved) = match load(folder.clone(), spaces.clone(), newest).await {
+            Some((index, seq)) => (index, seq, seq),
+            // The seq was read first: a change that comes while vectors are read is applied again later,
+            // which changes nothing.
+            None => (empty(&spaces)?, newest, NEVER_SAVED),
         };
         let gallery = Gallery {
             index: Arc::new(index),
             catalog,
             folder,
             spaces,
-            applied: AtomicI64::new(seq),
-            saved: AtomicI64::new(seq),
+            applied: AtomicI64::new(applied),
+            saved: AtomicI64::new(saved),
             applying: Mutex::new(()),
         };
-        gallery.catch_up().await?;
+        gallery.apply_all().await?;
+        gallery.complete().await?;
+        gallery.apply_all().await?;
         Ok(gallery)
     }
 
@@ -69,20 +78,13 @@ impl Gallery {
 
     /// Applies all changes that the catalog has now.
     ///
+    /// Goes on if the caller stops waiting: what is half applied must not race with the next one who applies.
+    ///
     /// # Errors
     /// [`CatalogError`] if the changes can't be read; what was read is applied.
-    pub async fn catch_up(&self) -> Result<(), CatalogError> {
-        let _one = self.applying.lock().await;
-        loop {
-            let changes = self.catalog.changes(self.applied(), CHANGES_PER_READ).await?;
-            let Some(last) = changes.last().map(|change| change.seq) else { return Ok(()) };
-            let index = Arc::clone(&self.index);
-            let known: Vec<u32> = self.spaces.iter().map(|space| space.key).collect();
-            let applied = tokio::task::spawn_blocking(move || apply(&index, &known, changes)).await;
-            applied
-                .map_err(|panic| CatalogError::Damaged(format!("a change could not be applied: {panic}")))?;
-            self.applied.store(last, Ordering::Release);
-        }
+    pub async fn catch_up(self: &Arc<Self>) -> Result<(), CatalogError> {
+        let gallery = Arc::clone(self);
+        tokio::spawn(async move { gallery.apply_all().await }).await.map_err(panicked)?
     }
 
     /// Catches up if the catalog is ahead, waiting no longer than `at_most`: a searcher sees what was
@@ -94,26 +96,23 @@ impl Gallery {
         if self.catalog.last_seq().await? <= self.applied() {
             return Ok(());
         }
-        // A task of its own: a caller who stops waiting must not leave changes half applied.
-        let gallery = Arc::clone(self);
-        let catching_up = tokio::spawn(async move { gallery.catch_up().await });
-        match tokio::time::timeout(at_most, catching_up).await {
-            Ok(Ok(caught_up)) => caught_up,
-            Ok(Err(panic)) => Err(CatalogError::Damaged(panic.to_string())),
-            Err(_still_running) => Ok(()),
-        }
+        let still_running = |_| Ok(());
+        tokio::time::timeout(at_most, self.catch_up()).await.unwrap_or_else(still_running)
     }
 
-    /// Follows the catalog until the task is aborted.
-    pub async fn follow(self: Arc<Self>) {
-        loop {
+    /// Follows the catalog until `closing`.
+    pub async fn follow(self: Arc<Self>, closing: CancellationToken) {
+        while !closing.is_cancelled() {
             if let Err(error) = self.catch_up().await {
                 tracing::warn!(%error, "the index can't follow the catalog; trying again");
             }
             if self.applied() - self.saved.load(Ordering::Acquire) >= CHANGES_PER_SNAPSHOT {
                 self.save().await;
             }
-            self.catalog.wait_for_change(self.applied(), Duration::from_secs(2)).await;
+            tokio::select! {
+                () = closing.cancelled() => {}
+                () = self.catalog.wait_for_change(self.applied(), Duration::from_secs(2)) => {}
+            }
         }
     }
 
@@ -122,7 +121,7 @@ impl Gallery {
     pub async fn save(&self) {
         let one = self.applying.lock().await;
         let seq = self.applied();
-        if seq == self.saved.load(Ordering::Acquire) && self.folder.exists() {
+        if seq == self.saved.load(Ordering::Acquire) {
             return;
         }
         let (index, folder) = (Arc::clone(&self.index), self.folder.clone());
@@ -134,50 +133,95 @@ impl Gallery {
             Err(panic) => tracing::warn!(%panic, "the index snapshot could not be written"),
         }
     }
+
+    async fn apply_all(&self) -> Result<(), CatalogError> {
+        let _one = self.applying.lock().await;
+        loop {
+            let changes = self.catalog.changes(self.applied(), CHANGES_PER_READ).await?;
+            let Some(last) = changes.last().map(|change| change.seq) else { return Ok(()) };
+            let index = Arc::clone(&self.index);
+            let known: Vec<u32> = self.spaces.iter().map(|space| space.key).collect();
+            tokio::task::spawn_blocking(move || apply(&index, &known, changes)).await.map_err(panicked)?;
+            self.applied.store(last, Ordering::Release);
+        }
+    }
+
+    /// Fills anew the spaces that don't hold as many vectors as the catalog has: those that the snapshot did
+    /// not know (a server without their model wrote it), or all if it was made from another catalog.
+    async fn complete(&self) -> Result<(), CatalogError> {
+        let rows = self.catalog.spaces().await?;
+        for space in &self.spaces {
+            let stored = rows.iter().find(|row| row.key == space.key).map_or(0, |row| row.vectors);
+            if i64::try_from(self.live(space.key)).is_ok_and(|live| live == stored) {
+                continue;
+            }
+            tracing::info!(space = space.id, vectors = stored, "reading vectors from the catalog");
+            self.index.forget(space.key);
+            declare(&self.index, space)?;
+            self.saved.store(NEVER_SAVED, Ordering::Release);
+            self.fill(space.key).await?;
+        }
+        Ok(())
+    }
+
+    fn live(&self, space: u32) -> u64 {
+        let levels = self.index.levels().into_iter().filter(|at| at.space == space);
+        levels.map(|at| self.index.live(at)).sum()
+    }
+
+    async fn fill(&self, space: u32) -> Result<(), CatalogError> {
+        let mut after = None;
+        loop {
+            let vectors = self.catalog.vectors(space, after, CHANGES_PER_READ).await?;
+            let Some(last) = vectors.last().map(|vector| vector.span) else { return Ok(()) };
+            after = Some(last);
+            let index = Arc::clone(&self.index);
+            let insert_all = move || {
+                for vector in vectors {
+                    insert(&index, SpaceLevel { space, level: vector.level }, vector.span, &vector.unit);
+                }
+            };
+            tokio::task::spawn_blocking(insert_all).await.map_err(panicked)?;
+        }
+    }
 }
 
-async fn load(folder: PathBuf, spaces: Vec<SpaceExpectation>) -> Option<(Index, i64)> {
+/// The snapshot and the change that it is at; `None` if it can't be used.
+async fn load(folder: PathBuf, spaces: Vec<SpaceExpectation>, newest: i64) -> Option<(Index, i64)> {
     if !folder.exists() {
         return None;
     }
-    let loaded = tokio::task::spawn_blocking(move || Index::load(&folder, &spaces)).await;
-    match loaded {
-        Ok(Ok((index, seq))) => Some((index, i64::try_from(seq).unwrap_or(i64::MAX))),
-        Ok(Err(error)) => {
-            tracing::warn!(%error, "the index snapshot is refused; rebuilding from the catalog");
-            None
-        }
-        Err(panic) => {
-            tracing::warn!(%panic, "the index snapshot is refused; rebuilding from the catalog");
-            None
-        }
+    let refused = |why: &dyn std::fmt::Display| {
+        tracing::warn!(%why, "the index snapshot is refused; rebuilding from the catalog");
+        None
+    };
+    match tokio::task::spawn_blocking(move || Index::load(&folder, &spaces)).await {
+        Ok(Ok((index, seq))) => match i64::try_from(seq) {
+            Ok(seq) if seq <= newest => {
+                tracing::info!(seq, "the index snapshot is loaded");
+                Some((index, seq))
+            }
+            _ => {
+                refused(&format!("it is at change {seq}, the catalog at {newest}: it is of another catalog"))
+            }
+        },
+        Ok(Err(error)) => refused(&error),
+        Err(panic) => refused(&panic),
     }
 }
 
-/// A new index with all vectors of `spaces`. The seq is read first: a change that comes while vectors are
-/// read is applied again later, which changes nothing.
-async fn rebuild(catalog: &dyn Catalog, spaces: &[SpaceExpectation]) -> Result<(Index, i64), CatalogError> {
-    let seq = catalog.last_seq().await?;
-    let index = Arc::new(Index::new());
-    for space in spaces {
-        index.declare(space).map_err(|error| CatalogError::Damaged(error.to_string()))?;
-        let mut after = None;
-        loop {
-            let vectors = catalog.vectors(space.key, after, CHANGES_PER_READ).await?;
-            let Some(last) = vectors.last().map(|vector| vector.span) else { break };
-            after = Some(last);
-            let (index, key) = (Arc::clone(&index), space.key);
-            let inserted = tokio::task::spawn_blocking(move || {
-                for vector in vectors {
-                    insert(&index, SpaceLevel { space: key, level: vector.level }, vector.span, &vector.unit);
-                }
-            });
-            inserted.await.map_err(|panic| CatalogError::Damaged(panic.to_string()))?;
-        }
-    }
-    let index =
-        Arc::try_unwrap(index).map_err(|_| CatalogError::Damaged("the index is still in use".into()))?;
-    Ok((index, seq))
+fn empty(spaces: &[SpaceExpectation]) -> Result<Index, CatalogError> {
+    let index = Index::new();
+    spaces.iter().try_for_each(|space| declare(&index, space))?;
+    Ok(index)
+}
+
+fn declare(index: &Index, space: &SpaceExpectation) -> Result<(), CatalogError> {
+    index.declare(space).map_err(|error| CatalogError::Damaged(error.to_string()))
+}
+
+fn panicked(panic: tokio::task::JoinError) -> CatalogError {
+    CatalogError::Damaged(format!("a change could not be applied: {panic}"))
 }
 
 fn apply(index: &Index, known: &[u32], changes: Vec<Change>) {

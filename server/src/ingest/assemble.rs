@@ -1,11 +1,12 @@
 //! Which sampled frames belong to which span, while both are still coming in.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use reprise_encoders::Frame;
-use reprise_encoders::video::Output;
 use reprise_encoders::video::sample::Sampler;
 use reprise_encoders::video::segment::ClipRange;
+
+use super::thin::Thinner;
 
 /// Frames of one decoder output, waiting for the end of the spans that they are in.
 ///
@@ -13,12 +14,28 @@ use reprise_encoders::video::segment::ClipRange;
 /// in step with the clips. Given spans are known from the start and may overlap.
 pub(super) struct Assembler<T> {
     sampler: Sampler,
+    feed: Feed,
     frames: VecDeque<Frame>,
-    waiting: Vec<(T, ClipRange)>,
+    /// By (end, number): the next to be over comes first.
+    waiting: BTreeMap<(i64, usize), (T, ClipRange)>,
+    /// (start, number) of what is waiting.
+    starts: BTreeSet<(i64, usize)>,
+    /// Known spans of which only as many frames are kept as are encoded.
+    long: Vec<(T, Thinner)>,
+    next_number: usize,
     /// Clips that will still come start here or later: earlier frames are needed by `waiting` alone.
     clips_from_ms: i64,
     /// Time of the newest frame.
     seen_ms: i64,
+}
+
+/// Which frames the decoder yields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Feed {
+    /// Those of the sampler's rate, counted from the video's start: all that are in a span are its sample.
+    Sampled,
+    /// Every frame: the sampler picks, counting from the span's start.
+    Every,
 }
 
 /// A span that is over, with its frames (none if no sampled frame lies in it).
@@ -30,23 +47,49 @@ pub(super) struct Assembled<T> {
 
 impl<T> Assembler<T> {
     /// Waits for the `known` spans and for clips that start at `clips_from_ms` or later (`i64::MAX`: none).
-    pub(super) fn new(sampler: Sampler, known: Vec<(T, ClipRange)>, clips_from_ms: i64) -> Self {
-        Assembler { sampler, frames: VecDeque::new(), waiting: known, clips_from_ms, seen_ms: -1 }
+    pub(super) fn new(sampler: Sampler, feed: Feed, known: Vec<(T, ClipRange)>, clips_from_ms: i64) -> Self {
+        let mut assembler = Assembler {
+            sampler,
+            feed,
+            frames: VecDeque::new(),
+            waiting: BTreeMap::new(),
+            starts: BTreeSet::new(),
+            long: Vec::new(),
+            next_number: 0,
+            clips_from_ms,
+            seen_ms: -1,
+        };
+        for (span, range) in known {
+            match Thinner::for_long(&sampler, range) {
+                Some(thinner) => assembler.long.push((span, thinner)),
+                None => assembler.wait(span, range),
+            }
+        }
+        assembler
     }
 
     /// A clip became certain.
     pub(super) fn clip(&mut self, span: T, range: ClipRange) {
         self.clips_from_ms = range.end_ms;
-        self.waiting.push((span, range));
+        self.wait(span, range);
+    }
+
+    fn wait(&mut self, span: T, range: ClipRange) {
+        self.starts.insert((range.start_ms, self.next_number));
+        self.waiting.insert((range.end_ms, self.next_number), (span, range));
+        self.next_number += 1;
     }
 
     /// The next sampled frame.
     pub(super) fn frame(&mut self, frame: Frame) {
         self.seen_ms = frame.time_ms;
-        let wanted = |(_, range): &(T, ClipRange)| holds(*range, frame.time_ms);
-        if self.clips_from_ms <= frame.time_ms || self.waiting.iter().any(wanted) {
+        for (_, thinner) in &mut self.long {
+            thinner.push(&frame);
+        }
+        if self.needed_from() <= frame.time_ms || self.feed == Feed::Every {
             self.frames.push_back(frame);
         }
+        self.forget();
     }
 
     /// Spans whose last frame has certainly come.
@@ -61,61 +104,50 @@ impl<T> Assembler<T> {
 
     fn take_until(&mut self, seen_ms: i64) -> Vec<Assembled<T>> {
         let mut over = Vec::new();
-        let mut index = 0;
-        while index < self.waiting.len() {
-            if self.waiting[index].1.end_ms <= seen_ms {
-                let (span, range) = self.waiting.remove(index);
-                over.push(Assembled { span, range, frames: self.frames_of(range) });
-            } else {
-                index += 1;
-            }
+        while self.waiting.first_key_value().is_some_and(|((end_ms, _), _)| *end_ms <= seen_ms) {
+            let Some(((_, number), (span, range))) = self.waiting.pop_first() else { break };
+            self.starts.remove(&(range.start_ms, number));
+            over.push(Assembled { span, range, frames: self.frames_of(range) });
+        }
+        for (span, thinner) in self.long.extract_if(.., |(_, thinner)| thinner.range().end_ms <= seen_ms) {
+            over.push(Assembled { span, range: thinner.range(), frames: thinner.finish() });
         }
         self.forget();
         over
     }
 
     fn frames_of(&self, range: ClipRange) -> Vec<Frame> {
-        let inside: Vec<&Frame> = self.frames.iter().filter(|frame| holds(range, frame.time_ms)).collect();
-        pick(&self.sampler, &inside, range.start_ms)
+        let from = self.frames.partition_point(|frame| frame.time_ms < range.start_ms);
+        let end = self.frames.partition_point(|frame| frame.time_ms < range.end_ms);
+        let picked: Vec<usize> = match (self.feed, &self.sampler) {
+            (Feed::Sampled, Sampler::PerSecond { at_most, .. }) => thin(end - from, *at_most),
+            _ => {
+                let times: Vec<i64> = self.frames.range(from..end).map(|frame| frame.time_ms).collect();
+                self.sampler.pick(&times, range.start_ms)
+            }
+        };
+        let frames: Vec<Frame> = picked.into_iter().map(|index| self.frames[from + index].clone()).collect();
+        if frames.is_empty() && self.feed == Feed::Every {
+            // No frame begins in the span: what is on the screen at its start stays through it.
+            return from.checked_sub(1).map(|shown| self.frames[shown].clone()).into_iter().collect();
+        }
+        frames
     }
 
+    fn needed_from(&self) -> i64 {
+        self.starts.first().map_or(i64::MAX, |(start_ms, _)| *start_ms).min(self.clips_from_ms)
+    }
+
+    /// Drops frames before the first that is needed, but for the one on the screen then.
     fn forget(&mut self) {
-        let starts = self.waiting.iter().map(|(_, range)| range.start_ms);
-        let needed_from = starts.min().unwrap_or(i64::MAX).min(self.clips_from_ms);
-        while self.frames.front().is_some_and(|frame| frame.time_ms < needed_from) {
+        let needed_from = self.needed_from();
+        let kept_before = usize::from(self.feed == Feed::Every);
+        while self.frames.get(kept_before).is_some_and(|frame| frame.time_ms <= needed_from)
+            && self.frames.front().is_some_and(|frame| frame.time_ms < needed_from)
+        {
             self.frames.pop_front();
         }
     }
-}
-
-fn holds(range: ClipRange, time_ms: i64) -> bool {
-    (range.start_ms..range.end_ms).contains(&time_ms)
-}
-
-/// The decoder's output for `sampler`: rates are sampled by the decoder, other rules need every frame.
-pub(super) fn per_second(sampler: &Sampler) -> Option<f64> {
-    match sampler {
-        Sampler::PerSecond { rate, .. } => Some(*rate),
-        Sampler::Middles { .. } | Sampler::Stride { .. } => None,
-    }
-}
-
-/// The decoder output that a space's sampler needs.
-pub(super) fn output_of(space: &reprise_encoders::Space) -> Output {
-    Output { size: space.frame_size, per_second: per_second(&space.sampler) }
-}
-
-/// Frames that came at the sampler's own rate are all taken, thinned evenly to its bound; the other rules
-/// pick from all frames of the span.
-fn pick(sampler: &Sampler, frames: &[&Frame], start_ms: i64) -> Vec<Frame> {
-    let indices = match sampler {
-        Sampler::PerSecond { at_most, .. } => thin(frames.len(), *at_most),
-        Sampler::Middles { .. } | Sampler::Stride { .. } => {
-            let times: Vec<i64> = frames.iter().map(|frame| frame.time_ms).collect();
-            sampler.pick(&times, start_ms)
-        }
-    };
-    indices.into_iter().map(|index| frames[index].clone()).collect()
 }
 
 /// Indices of `at_most` of `count` things, at interval middles.
@@ -138,16 +170,21 @@ mod tests {
         ClipRange { start_ms, end_ms }
     }
 
-    /// Feeds frames every 500 ms from 250, ends clips as their end passes, and compares (name, times).
+    fn named<'a>(ranges: &[(i64, i64)]) -> Vec<(&'a str, ClipRange)> {
+        ["a", "b", "c", "d"].into_iter().zip(ranges.iter().map(|it| range(it.0, it.1))).collect()
+    }
+
+    /// Feeds frames at `times`, ends clips as their end passes, and compares (name, times of its frames).
     #[track_caller]
-    fn check(known: &[(i64, i64)], clips: &[(i64, i64)], frames_until_ms: i64, expected: &[(&str, &[i64])]) {
-        let names = ["a", "b", "c", "d"];
-        let known: Vec<_> = names.into_iter().zip(known.iter().map(|it| range(it.0, it.1))).collect();
-        let from = if clips.is_empty() { i64::MAX } else { 0 };
-        let mut assembler = Assembler::new(SAMPLER, known, from);
+    fn check_fed(
+        mut assembler: Assembler<&str>,
+        times: impl Iterator<Item = i64>,
+        clips: &[(i64, i64)],
+        expected: &[(&str, &[i64])],
+    ) {
         let mut clips = clips.iter().peekable();
         let mut over = Vec::new();
-        for time_ms in (250..frames_until_ms).step_by(500) {
+        for time_ms in times {
             if let Some(clip) = clips.next_if(|clip| clip.1 <= time_ms) {
                 assembler.clip("clip", range(clip.0, clip.1));
             }
@@ -162,6 +199,21 @@ mod tests {
         assert_eq!(got, expected);
     }
 
+    /// Frames come every 500 ms from 250, as from a decoder that samples.
+    #[track_caller]
+    fn check(known: &[(i64, i64)], clips: &[(i64, i64)], frames_until_ms: i64, expected: &[(&str, &[i64])]) {
+        let from = if clips.is_empty() { i64::MAX } else { 0 };
+        let assembler = Assembler::new(SAMPLER, Feed::Sampled, named(known), from);
+        check_fed(assembler, (250..frames_until_ms).step_by(500), clips, expected);
+    }
+
+    /// All frames come.
+    #[track_caller]
+    fn check_every(known: &[(i64, i64)], times: &[i64], expected: &[(&str, &[i64])]) {
+        let assembler = Assembler::new(SAMPLER, Feed::Every, named(known), i64::MAX);
+        check_fed(assembler, times.iter().copied(), &[], expected);
+    }
+
     #[test]
     fn every_frame_goes_to_the_clip_it_is_in() {
         check(&[], &[(0, 1000), (1000, 2100)], 2100, &[("clip", &[250, 750]), ("clip", &[1250, 1750])]);
@@ -170,6 +222,12 @@ mod tests {
     #[test]
     fn long_clips_are_thinned_evenly() {
         check(&[], &[(0, 3000)], 3000, &[("clip", &[750, 1750, 2750])]);
+    }
+
+    #[test]
+    fn long_known_spans_are_thinned_as_they_come() {
+        check(&[(0, 9000)], &[], 9000, &[("a", &[1250, 4250, 7250])]);
+        check(&[(1000, 100_000)], &[], 3100, &[("a", &[2750])]);
     }
 
     #[test]
@@ -195,5 +253,31 @@ mod tests {
             2000,
             &[("clip", &[250, 750]), ("a", &[750, 1250]), ("clip", &[1250, 1750])],
         );
+    }
+
+    #[test]
+    fn of_every_frame_the_sampler_picks() {
+        check_every(&[(300, 900)], &[0, 100, 200, 300, 400, 500, 600, 700, 800, 900], &[("a", &[500])]);
+    }
+
+    #[test]
+    fn a_picture_that_stays_is_the_frame_of_spans_in_which_none_begins() {
+        check_every(
+            &[(200, 300), (5000, 6000), (20_000, 30_000)],
+            &[0, 100, 10_000],
+            &[("a", &[100]), ("b", &[100]), ("c", &[10_000])],
+        );
+    }
+
+    #[test]
+    fn no_more_frames_are_held_than_the_open_spans_need() {
+        let mut assembler =
+            Assembler::new(SAMPLER, Feed::Sampled, named(&[(1000, 2000), (5000, 5500)]), i64::MAX);
+        for time_ms in (250..7000).step_by(500) {
+            assembler.frame(frame(time_ms));
+            assembler.ready();
+            assert!(assembler.frames.len() <= 3, "{} frames at {time_ms}", assembler.frames.len());
+        }
+        assert!(assembler.frames.is_empty());
     }
 }

@@ -1,39 +1,26 @@
-//! One decode pass over a file: cuts it into clips and encodes spans into every space.
+//! The waiting half of an ingest: takes spans from a decode pass as they are over and encodes them into
+//! every space.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use reprise_encoders::video::sample::Sampler;
-use reprise_encoders::video::segment::{ClipRange, Segmenter, SegmenterSettings};
-use reprise_encoders::video::{self, Event, Limits, Output, Probe, Request, Summary, VideoError};
-use reprise_encoders::{Clip, EncodeError, Frame, Input};
+use futures_util::future::try_join_all;
+use reprise_encoders::video::segment::{ClipRange, SegmenterSettings};
+use reprise_encoders::video::{self, Summary, VideoError};
+use reprise_encoders::{Clip, EncodeError, Input};
 use tokio::sync::mpsc;
-use uuid::Uuid;
 
-use super::assemble::{Assembled, Assembler, output_of};
+use super::assemble::{Assembled, Feed};
+use super::pass::{self, Media, Pass, Ready, Seen, Tap, Target};
 use super::watch::{Stop, Watch};
 use crate::spaces::LoadedSpace;
 
-/// Width of the frames that the shot detector sees.
-const DETECT_WIDTH: u32 = 256;
 /// Spans that are decoded but not encoded yet; more make the decoder wait.
 const SPANS_AHEAD: usize = 4;
+/// Up to so many spans are sought one by one; for more a pass over the file is cheaper.
+const SPANS_TO_SEEK: usize = 16;
 
-/// Which span a vector is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Target {
-    /// A clip that this pass found.
-    Found,
-    /// A stretch that only counts towards the full-video vector.
-    Pooled,
-    /// A clip given by the user.
-    Given(Uuid),
-    /// A stored span, by key.
-    Known(u32),
-}
-
-/// What a pass should do.
+/// What is to be encoded.
 pub(super) struct Plan {
     /// Cut the video, and call what is found this.
     pub(super) segment: Option<(SegmenterSettings, Target)>,
@@ -41,14 +28,6 @@ pub(super) struct Plan {
     pub(super) known: Vec<(Target, ClipRange)>,
     /// The spaces to fill.
     pub(super) spaces: Vec<Arc<LoadedSpace>>,
-}
-
-/// The file of a pass.
-#[derive(Clone)]
-pub(super) struct Media {
-    pub(super) path: PathBuf,
-    pub(super) probe: Probe,
-    pub(super) limits: Limits,
 }
 
 /// A span's raw vector in one space and how many frames it was made of.
@@ -62,7 +41,7 @@ pub(super) struct RawVector {
 /// Raw vectors by span and its `(start_ms, end_ms)`.
 pub(super) type Spans = BTreeMap<(Target, (i64, i64)), Vec<RawVector>>;
 
-/// What a pass found out.
+/// What an ingest found out.
 pub(super) struct Embedded {
     pub(super) summary: Summary,
     pub(super) spans: Spans,
@@ -83,53 +62,38 @@ pub(super) enum PassError {
     Panicked(String),
 }
 
-/// Spaces that take the same frames, served by one decoder output.
-struct Group {
-    sampler: Sampler,
-    output: Output,
-    spaces: Vec<Arc<LoadedSpace>>,
+/// Decodes `media` once and encodes every span of `plan` into every space of it.
+///
+/// Few spans need a second look: those so short that no sampled frame lies in them.
+pub(super) async fn ingest(media: Media, plan: Plan, watch: Arc<Watch>) -> Result<Embedded, PassError> {
+    let mut work = Work::new(media, &plan.spaces, watch);
+    let known = work.for_each_tap(&plan.known);
+    let (seen, lacking) = work.pass(plan.segment, known).await?;
+    work.watch.stage("finish");
+    let Seen { summary, references } = seen;
+    let seek_is_safe = work.seek_agrees_with(references).await?;
+    work.complete(lacking, seek_is_safe, summary.duration_ms).await?;
+    Ok(Embedded { summary, spans: work.spans, seek_is_safe })
 }
 
-/// Decodes `media` once and encodes every span of `plan` into every space of it.
-pub(super) async fn run(media: Media, plan: Plan, watch: Arc<Watch>) -> Result<Embedded, PassError> {
-    let groups = Arc::new(group(&plan.spaces));
-    let (long, short): (Vec<_>, Vec<_>) =
-        plan.known.into_iter().partition(|(_, range)| groups.iter().any(|it| is_long(&it.sampler, *range)));
-    let (sender, mut receiver) = mpsc::channel(SPANS_AHEAD);
-    let decoding = {
-        let (media, groups, watch) = (media.clone(), Arc::clone(&groups), Arc::clone(&watch));
-        tokio::task::spawn_blocking(move || decode(&media, plan.segment, short, &groups, &watch, &sender))
+/// Encodes the spans of `plan` of a video whose facts are known, by seeking where that is cheaper than a pass.
+pub(super) async fn fill(
+    media: Media,
+    plan: Plan,
+    (duration_ms, seek_is_safe): (i64, bool),
+    watch: Arc<Watch>,
+) -> Result<Spans, PassError> {
+    let mut work = Work::new(media, &plan.spaces, watch);
+    let known = work.for_each_tap(&plan.known);
+    let length: i64 = plan.known.iter().map(|(_, range)| range.end_ms - range.start_ms).sum();
+    let is_little = plan.known.len() <= SPANS_TO_SEEK && length < duration_ms / 2;
+    let lacking = if plan.segment.is_none() && seek_is_safe && is_little {
+        known
+    } else {
+        work.pass(plan.segment, known).await?.1
     };
-    let mut spans = BTreeMap::new();
-    let mut without_frames: Vec<(usize, Target, ClipRange)> = Vec::new();
-    while let Some((group, assembled)) = receiver.recv().await {
-        if assembled.frames.is_empty() {
-            without_frames.push((group, assembled.span, assembled.range));
-        } else {
-            encode(&groups[group], assembled, &mut spans).await?;
-        }
-    }
-    let summary = decoding.await.map_err(|panic| PassError::Panicked(panic.to_string()))??;
-    watch.stage("finish");
-    let seek_is_safe = blocking({
-        let media = media.clone();
-        move || video::seek_is_safe(&media.path, &media.probe, &media.limits)
-    })
-    .await?;
-    for group in 0..groups.len() {
-        without_frames.extend(long.iter().map(|(target, range)| (group, *target, *range)));
-    }
-    for (group, target, range) in without_frames {
-        let range = ClipRange { start_ms: range.start_ms, end_ms: range.end_ms.min(summary.duration_ms) };
-        if range.start_ms < range.end_ms {
-            if let Some(why) = watch.stopped() {
-                return Err(PassError::Stopped(why));
-            }
-            let frames = decode_span(&media, range, &groups[group], seek_is_safe).await?;
-            encode(&groups[group], Assembled { span: target, range, frames }, &mut spans).await?;
-        }
-    }
-    Ok(Embedded { summary, spans, seek_is_safe })
+    work.complete(lacking, seek_is_safe, duration_ms).await?;
+    Ok(work.spans)
 }
 
 /// The raw full-video vector of each space: the mean over all frames of `clips`, as LoVR pools
@@ -152,120 +116,138 @@ pub(super) fn pooled<'a>(clips: impl Iterator<Item = &'a RawVector>) -> Vec<RawV
     sums.into_values().map(mean).collect()
 }
 
-fn group(spaces: &[Arc<LoadedSpace>]) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
-    for space in spaces.iter().filter(|it| it.space.can.frames) {
-        let (sampler, output) = (space.space.sampler, output_of(&space.space));
-        match groups.iter_mut().find(|it| it.sampler == sampler && it.output == output) {
-            Some(group) => group.spaces.push(Arc::clone(space)),
-            None => groups.push(Group { sampler, output, spaces: vec![Arc::clone(space)] }),
-        }
-    }
-    groups
+/// Spans of each tap, in the order of the taps.
+type PerTap = Vec<Vec<(Target, ClipRange)>>;
+
+/// One video's spans on their way into the spaces.
+struct Work {
+    media: Media,
+    /// Spaces that take the same frames share a tap of the decoder.
+    taps: Vec<(Tap, Vec<Arc<LoadedSpace>>)>,
+    watch: Arc<Watch>,
+    spans: Spans,
 }
 
-/// Whether a span's frames are thinned so much that collecting them all would waste memory.
-fn is_long(sampler: &Sampler, range: ClipRange) -> bool {
-    match sampler {
-        Sampler::PerSecond { rate, at_most } => {
-            (range.end_ms - range.start_ms) as f64 / 1000.0 * rate > 2.0 * *at_most as f64
+impl Work {
+    fn new(media: Media, spaces: &[Arc<LoadedSpace>], watch: Arc<Watch>) -> Work {
+        let mut taps: Vec<(Tap, Vec<Arc<LoadedSpace>>)> = Vec::new();
+        for space in spaces.iter().filter(|it| it.space.can.frames) {
+            let tap = Tap::of(&space.space);
+            match taps.iter_mut().find(|(other, _)| *other == tap) {
+                Some((_, spaces)) => spaces.push(Arc::clone(space)),
+                None => taps.push((tap, vec![Arc::clone(space)])),
+            }
         }
-        Sampler::Middles { .. } | Sampler::Stride { .. } => range.end_ms - range.start_ms > 60_000,
+        Work { media, taps, watch, spans: Spans::new() }
     }
-}
 
-type Ready = (usize, Assembled<Target>);
+    fn for_each_tap(&self, known: &[(Target, ClipRange)]) -> PerTap {
+        self.taps.iter().map(|_| known.to_vec()).collect()
+    }
 
-/// Runs on a blocking thread; sends spans as they are over.
-fn decode(
-    media: &Media,
-    segment: Option<(SegmenterSettings, Target)>,
-    known: Vec<(Target, ClipRange)>,
-    groups: &[Group],
-    watch: &Watch,
-    ready: &mpsc::Sender<Ready>,
-) -> Result<Summary, PassError> {
-    let request = Request {
-        detect_width: segment.map(|_| DETECT_WIDTH),
-        outputs: groups.iter().map(|group| group.output).collect(),
-    };
-    let mut decoder = video::decode(&media.path, &media.probe, request, &media.limits)?;
-    let mut segmenter = segment.map(|(settings, target)| (Segmenter::new(settings), target));
-    let clips_from_ms = if segmenter.is_some() { 0 } else { i64::MAX };
-    let mut assemblers: Vec<Assembler<Target>> =
-        groups.iter().map(|group| Assembler::new(group.sampler, known.clone(), clips_from_ms)).collect();
-    watch.stage("decode");
-    for event in &mut decoder {
-        if let Some(why) = watch.stopped() {
-            return Err(PassError::Stopped(why));
-        }
-        match event? {
-            Event::Detect(frame) => {
-                watch.frame(frame.time_ms);
-                if let Some((segmenter, target)) = &mut segmenter {
-                    let clips = segmenter.push(&frame);
-                    announce(&mut assemblers, *target, &clips);
+    /// One pass; answers the spans in which it found no frame.
+    async fn pass(
+        &mut self,
+        segment: Option<(SegmenterSettings, Target)>,
+        known: PerTap,
+    ) -> Result<(Seen, PerTap), PassError> {
+        let taps = self.taps.iter().map(|(tap, _)| *tap).zip(known).collect();
+        self.run(Pass { segment, taps }).await
+    }
+
+    async fn run(&mut self, pass: Pass) -> Result<(Seen, PerTap), PassError> {
+        let (sender, mut receiver) = mpsc::channel(SPANS_AHEAD);
+        let (media, watch) = (self.media.clone(), Arc::clone(&self.watch));
+        let decoding = tokio::task::spawn_blocking(move || pass::run(&media, &pass, &watch, &sender));
+        let mut lacking = vec![Vec::new(); self.taps.len()];
+        let mut over: Vec<Ready> = Vec::with_capacity(SPANS_AHEAD);
+        while receiver.recv_many(&mut over, SPANS_AHEAD).await > 0 {
+            for (tap, lacking) in lacking.iter_mut().enumerate() {
+                let of_tap = over.extract_if(.., |(of, _)| *of == tap).map(|(_, assembled)| assembled);
+                let (empty, full): (Vec<_>, Vec<_>) = of_tap.partition(|it| it.frames.is_empty());
+                lacking.extend(empty.into_iter().map(|it| (it.span, it.range)));
+                if let Err(error) = self.encode(tap, full).await {
+                    // Else the decoder would go on until it next has something to hand over.
+                    self.watch.stop(Stop::Lost);
+                    return Err(error);
                 }
             }
-            Event::Sampled { output, frame } => {
-                watch.reached(frame.time_ms);
-                assemblers[output].frame(frame);
+        }
+        let seen = decoding.await.map_err(|panic| PassError::Panicked(panic.to_string()))??;
+        Ok((seen, lacking))
+    }
+
+    async fn seek_agrees_with(&self, references: Vec<reprise_encoders::Frame>) -> Result<bool, PassError> {
+        let media = self.media.clone();
+        blocking(move || video::seek_agrees_with(&media.path, &media.probe, &references, &media.limits)).await
+    }
+
+    /// Encodes spans in which the sampled frames left out all: sought one by one, or, where they are many or
+    /// seeking can't be trusted, from a pass that looks at every frame.
+    async fn complete(
+        &mut self,
+        lacking: PerTap,
+        seek_is_safe: bool,
+        duration_ms: i64,
+    ) -> Result<(), PassError> {
+        let inside = |spans: Vec<(Target, ClipRange)>| {
+            let cut = |range: ClipRange| ClipRange { end_ms: range.end_ms.min(duration_ms), ..range };
+            let spans = spans.into_iter().map(|(target, range)| (target, cut(range)));
+            spans.filter(|(_, range)| range.start_ms < range.end_ms).collect::<Vec<_>>()
+        };
+        let mut lacking: PerTap = lacking.into_iter().map(inside).collect();
+        let count: usize = lacking.iter().map(Vec::len).sum();
+        if count > SPANS_TO_SEEK || (count > 0 && !seek_is_safe) {
+            let every = |tap: Tap| Tap { feed: Feed::Every, ..tap };
+            let taps = self.taps.iter().map(|(tap, _)| every(*tap)).zip(lacking).collect();
+            lacking = self.run(Pass { segment: None, taps }).await?.1;
+        }
+        for (tap, spans) in lacking.into_iter().enumerate() {
+            for (target, range) in spans {
+                self.seek(tap, target, range, seek_is_safe).await?;
             }
         }
-        send(&mut assemblers, Assembler::ready, ready)?;
+        Ok(())
     }
-    let summary = decoder.summary();
-    if let Some((segmenter, target)) = &mut segmenter {
-        announce(&mut assemblers, *target, &segmenter.finish(summary.duration_ms));
-    }
-    send(&mut assemblers, Assembler::finish, ready)?;
-    Ok(summary)
-}
 
-fn announce(assemblers: &mut [Assembler<Target>], target: Target, clips: &[ClipRange]) {
-    for assembler in assemblers {
-        clips.iter().for_each(|clip| assembler.clip(target, *clip));
-    }
-}
-
-fn send(
-    assemblers: &mut [Assembler<Target>],
-    take: fn(&mut Assembler<Target>) -> Vec<Assembled<Target>>,
-    ready: &mpsc::Sender<Ready>,
-) -> Result<(), PassError> {
-    for (group, assembler) in assemblers.iter_mut().enumerate() {
-        for assembled in take(assembler) {
-            // The receiver is gone when encoding failed: that error is the one to tell.
-            ready.blocking_send((group, assembled)).map_err(|_| PassError::Stopped(Stop::Lost))?;
+    async fn seek(
+        &mut self,
+        tap: usize,
+        span: Target,
+        range: ClipRange,
+        seek_is_safe: bool,
+    ) -> Result<(), PassError> {
+        if let Some(why) = self.watch.stopped() {
+            return Err(PassError::Stopped(why));
         }
+        let (media, of) = (self.media.clone(), self.taps[tap].0);
+        let frames = blocking(move || pass::frames_of(&media, range, &of, seek_is_safe)).await?;
+        self.encode(tap, vec![Assembled { span, range, frames }]).await
     }
-    Ok(())
-}
 
-async fn encode(group: &Group, assembled: Assembled<Target>, spans: &mut Spans) -> Result<(), PassError> {
-    let frames = assembled.frames.len();
-    let input = Input::Frames(Clip { frames: assembled.frames });
-    for space in &group.spaces {
-        let vectors = space.pool.encode_bulk(vec![input.clone()]).await?;
-        let vectors = vectors.into_iter().map(|values| RawVector { space: space.key, values, frames });
-        let range = (assembled.range.start_ms, assembled.range.end_ms);
-        spans.entry((assembled.span, range)).or_default().extend(vectors);
+    /// Encodes spans into all spaces of a tap, side by side.
+    async fn encode(&mut self, tap: usize, over: Vec<Assembled<Target>>) -> Result<(), PassError> {
+        if over.is_empty() {
+            return Ok(());
+        }
+        let mut inputs = Vec::with_capacity(over.len());
+        let mut names = Vec::with_capacity(over.len());
+        for Assembled { span, range, frames } in over {
+            names.push(((span, (range.start_ms, range.end_ms)), frames.len()));
+            inputs.push(Input::Frames(Clip { frames }));
+        }
+        let encode = |space: &Arc<LoadedSpace>| {
+            let (space, inputs) = (Arc::clone(space), inputs.clone());
+            async move { Ok::<_, EncodeError>((space.key, space.pool.encode_bulk(inputs).await?)) }
+        };
+        for (space, vectors) in try_join_all(self.taps[tap].1.iter().map(encode)).await? {
+            for ((name, frames), values) in names.iter().zip(vectors) {
+                let vector = RawVector { space, values, frames: *frames };
+                self.spans.entry(*name).or_default().push(vector);
+            }
+        }
+        Ok(())
     }
-    Ok(())
-}
-
-async fn decode_span(
-    media: &Media,
-    range: ClipRange,
-    group: &Group,
-    seek_is_safe: bool,
-) -> Result<Vec<Frame>, PassError> {
-    let (media, sampler, size) = (media.clone(), group.sampler, group.output.size);
-    blocking(move || {
-        let span = range.start_ms..range.end_ms;
-        video::frames_of_span(&media.path, &media.probe, span, &sampler, size, !seek_is_safe, &media.limits)
-    })
-    .await
 }
 
 async fn blocking<T: Send + 'static>(

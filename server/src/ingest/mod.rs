@@ -2,7 +2,10 @@
 
 mod assemble;
 mod embed;
+mod job;
+mod pass;
 mod runner;
+mod thin;
 mod watch;
 
-pub use runner::{Runner, run_forever};
+pub use runner::run_forever;

@@ -1,0 +1,203 @@
+//! One job: from a stored file to what the catalog is to keep.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use reprise_encoders::EncodeError;
+use reprise_encoders::video::segment::{ClipRange, ContentSettings, MinSceneLen, SegmenterSettings};
+use reprise_encoders::video::{self, Probe};
+use reprise_index::{Level, UnitVector};
+use uuid::Uuid;
+
+use super::embed::{self, Embedded, PassError, Plan, RawVector, pooled};
+use super::pass::{Media, Target};
+use super::runner::JobError;
+use super::watch::Watch;
+use crate::app::App;
+use crate::catalog::{
+    Ingested, IngestedSpan, JobKind, Leased, MediaFacts, NewVector, Segmentation, Span, Video,
+};
+use crate::spaces::LoadedSpace;
+
+/// Does the leased work and finishes the job in the catalog.
+///
+/// # Errors
+/// Nothing was stored; the caller says what becomes of the job.
+pub(super) async fn run(app: Arc<App>, leased: Leased, watch: Arc<Watch>) -> Result<(), JobError> {
+    let path = app.media.path_of(&leased.video.file);
+    if !path.exists() {
+        return Err(JobError::FileGone(leased.video.file.clone()));
+    }
+    let limits = app.config.decode_limits();
+    let probed = {
+        let path = path.clone();
+        tokio::task::spawn_blocking(move || video::probe(&path, &limits)).await
+    };
+    let probe = probed.map_err(|panic| PassError::Panicked(panic.to_string()))??;
+    watch.expect(probe.duration_ms, probe.frame_rate);
+    let media = Media { path, probe, limits };
+    match leased.job.kind {
+        JobKind::Ingest => ingest(&app, leased, media, watch).await,
+        JobKind::Fill => fill(&app, leased, media, watch).await,
+    }
+}
+
+async fn ingest(app: &App, leased: Leased, media: Media, watch: Arc<Watch>) -> Result<(), JobError> {
+    let found = if leased.video.segmentation.policy == "given" { Target::Pooled } else { Target::Found };
+    let given = leased.given.iter().map(|span| (Target::Given(span.id), range(span.start_ms, span.end_ms)));
+    let plan = Plan {
+        segment: Some((segmenter_settings(&leased.video.segmentation, app.config.max_clip_ms()), found)),
+        known: given.collect(),
+        spaces: app.spaces.all().to_vec(),
+    };
+    let probe = media.probe.clone();
+    let embedded = embed::ingest(media, plan, watch).await?;
+    let ingested = ingested(&leased, &probe, embedded)?;
+    Ok(app.catalog.finish_ingest(&leased.lease, ingested).await?)
+}
+
+fn ingested(leased: &Leased, probe: &Probe, embedded: Embedded) -> Result<Ingested, JobError> {
+    let mut warnings = embedded.summary.warnings.clone();
+    let duration_ms = embedded.summary.duration_ms;
+    for span in leased.given.iter().filter(|span| duration_ms <= span.start_ms) {
+        warnings.push(format!(
+            "the given clip {} starts at {} s, after the video's end at {} s: it can't be searched",
+            span.id,
+            span.start_ms as f64 / 1000.0,
+            duration_ms as f64 / 1000.0
+        ));
+    }
+    let of_clips =
+        embedded.spans.iter().filter(|((target, _), _)| matches!(target, Target::Found | Target::Pooled));
+    let video = pooled(of_clips.flat_map(|(_, vectors)| vectors));
+    let mut spans = vec![span(None, Level::Video, range(0, duration_ms), &video)?];
+    for ((target, at), vectors) in &embedded.spans {
+        match target {
+            Target::Found => spans.push(span(None, Level::Clip, range(at.0, at.1), vectors)?),
+            Target::Given(id) => {
+                let at = range(at.0, at.1.min(duration_ms));
+                spans.push(span(Some(*id), Level::Clip, at, vectors)?);
+            }
+            Target::Pooled | Target::Known(_) => {}
+        }
+    }
+    Ok(Ingested { facts: facts(probe, &embedded), warnings, spans })
+}
+
+fn span(
+    given: Option<Uuid>,
+    level: Level,
+    at: ClipRange,
+    vectors: &[RawVector],
+) -> Result<IngestedSpan, JobError> {
+    let vectors = vectors.iter().map(|raw| unit(raw).map(|(unit, norm)| (raw.space, unit, norm)));
+    let vectors = vectors.collect::<Result<Vec<_>, _>>()?;
+    Ok(IngestedSpan { given, level, start_ms: at.start_ms, end_ms: at.end_ms, vectors })
+}
+
+fn unit(raw: &RawVector) -> Result<(UnitVector, f32), JobError> {
+    let failed =
+        || PassError::Encode(EncodeError::Failed("a clip's vector is zero or not finite".to_owned()));
+    Ok(UnitVector::from_raw(&raw.values).ok_or_else(failed)?)
+}
+
+fn facts(probe: &Probe, embedded: &Embedded) -> MediaFacts {
+    MediaFacts {
+        duration_ms: embedded.summary.duration_ms,
+        frame_rate: probe.frame_rate,
+        frames: embedded.summary.frames,
+        width: probe.width,
+        height: probe.height,
+        codec: probe.codec.clone(),
+        variable_frame_rate: probe.variable_frame_rate,
+        media_offset_ms: embedded.summary.media_offset_ms,
+        plays_in_browsers: probe.plays_in_browsers,
+        seek_is_safe: embedded.seek_is_safe,
+        probe: serde_json::to_value(probe).unwrap_or_default(),
+    }
+}
+
+/// Encodes what a video's spans lack; spaces that lack the same spans are filled from one decode.
+async fn fill(app: &App, leased: Leased, media: Media, watch: Arc<Watch>) -> Result<(), JobError> {
+    let facts = leased.video.facts.as_ref();
+    let duration_ms = facts.map_or(media.probe.duration_ms, |facts| facts.duration_ms);
+    let seek_is_safe = facts.is_some_and(|facts| facts.seek_is_safe);
+    let mut together: BTreeMap<Vec<u32>, (Vec<Span>, Vec<Arc<LoadedSpace>>)> = BTreeMap::new();
+    for space in app.spaces.all().iter().filter(|it| it.space.can.frames) {
+        let mut lacking = app.catalog.spans_without_vector(leased.video.id, space.key).await?;
+        lacking.retain(|span| span.start_ms < duration_ms);
+        let keys = lacking.iter().map(|span| span.key).collect();
+        together.entry(keys).or_insert_with(|| (lacking, Vec::new())).1.push(Arc::clone(space));
+    }
+    let mut vectors = Vec::new();
+    for (lacking, spaces) in together.into_values().filter(|(lacking, _)| !lacking.is_empty()) {
+        let lacking = Lacking::new(lacking, duration_ms);
+        let plan = lacking.plan(&leased.video, app.config.max_clip_ms(), spaces);
+        let spans = embed::fill(media.clone(), plan, (duration_ms, seek_is_safe), Arc::clone(&watch)).await?;
+        vectors.extend(lacking.vectors(&spans)?);
+    }
+    Ok(app.catalog.finish_fill(&leased.lease, vectors).await?)
+}
+
+/// Spans without vectors.
+struct Lacking {
+    full_video: Option<u32>,
+    /// Clips, given and found.
+    clips: Vec<Span>,
+    /// Whether the found ones among the clips cover the video: then they make up its vector.
+    cover: bool,
+}
+
+impl Lacking {
+    fn new(spans: Vec<Span>, duration_ms: i64) -> Lacking {
+        let (full, clips): (Vec<_>, Vec<_>) = spans.into_iter().partition(|it| it.level == Level::Video);
+        let found = clips.iter().filter(|it| it.level == Level::Clip && !it.given);
+        let cover = found.map(|it| it.end_ms - it.start_ms).sum::<i64>() == duration_ms;
+        Lacking { full_video: full.first().map(|it| it.key), clips, cover }
+    }
+
+    fn plan(&self, video: &Video, max_clip_ms: i64, spaces: Vec<Arc<LoadedSpace>>) -> Plan {
+        let cut = self.full_video.is_some() && !self.cover;
+        let settings = segmenter_settings(&video.segmentation, max_clip_ms);
+        let known = self.clips.iter().map(|it| (Target::Known(it.key), range(it.start_ms, it.end_ms)));
+        Plan { segment: cut.then_some((settings, Target::Pooled)), known: known.collect(), spaces }
+    }
+
+    fn vectors(&self, spans: &embed::Spans) -> Result<Vec<NewVector>, JobError> {
+        let found = |key: u32| self.clips.iter().any(|it| it.key == key && !it.given);
+        let counts = |target: &Target| match target {
+            Target::Known(key) => self.cover && found(*key),
+            target => *target == Target::Pooled,
+        };
+        let of_video = spans.iter().filter(|((target, _), _)| counts(target));
+        let of_video = pooled(of_video.flat_map(|(_, vectors)| vectors));
+        let of_video = self.full_video.iter().flat_map(|key| of_video.iter().map(|raw| (*key, raw)));
+        let of_clips = spans.iter().filter_map(|((target, _), raws)| match target {
+            Target::Known(key) => Some(raws.iter().map(|raw| (*key, raw))),
+            _ => None,
+        });
+        let new = |(span, raw): (u32, &RawVector)| {
+            unit(raw).map(|(unit, norm)| NewVector { span, space: raw.space, unit, norm })
+        };
+        of_video.chain(of_clips.flatten()).map(new).collect()
+    }
+}
+
+/// The detector settings that a video's segmentation spells out; the HTTP layer has checked them.
+fn segmenter_settings(segmentation: &Segmentation, max_clip_ms: i64) -> SegmenterSettings {
+    let number = |name: &str| segmentation.params.get(name).and_then(serde_json::Value::as_f64);
+    SegmenterSettings {
+        content: ContentSettings {
+            threshold: number("threshold").unwrap_or(27.0),
+            min_scene_len: match number("min_scene_seconds") {
+                Some(seconds) => MinSceneLen::Millis((seconds * 1000.0) as i64),
+                None => MinSceneLen::Frames(number("min_scene_frames").unwrap_or(15.0) as u64),
+            },
+        },
+        max_clip_ms: number("max_clip_seconds").map_or(max_clip_ms, |seconds| (seconds * 1000.0) as i64),
+    }
+}
+
+fn range(start_ms: i64, end_ms: i64) -> ClipRange {
+    ClipRange { start_ms, end_ms }
+}

@@ -1,0 +1,194 @@
+//! The blocking half of an ingest: one decode pass over a file that cuts it into clips and hands over spans
+//! with their frames.
+
+use std::path::PathBuf;
+
+use reprise_encoders::Frame;
+use reprise_encoders::video::sample::Sampler;
+use reprise_encoders::video::segment::{ClipRange, Segmenter, SegmenterSettings};
+use reprise_encoders::video::{self, Event, Limits, Output, Probe, Request, Summary, VideoError};
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use super::assemble::{Assembled, Assembler, Feed};
+use super::embed::PassError;
+use super::watch::{Stop, Watch};
+
+/// Width of the frames that the shot detector sees.
+const DETECT_WIDTH: u32 = 256;
+/// Where, of 20 parts of a video, seeking is compared with decoding in order.
+const LOOK_AT: [i64; 3] = [5, 10, 18];
+
+/// Which span a vector is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Target {
+    /// A clip that this pass found.
+    Found,
+    /// A stretch that only counts towards the full-video vector.
+    Pooled,
+    /// A clip given by the user.
+    Given(Uuid),
+    /// A stored span, by key.
+    Known(u32),
+}
+
+/// The file of a pass.
+#[derive(Clone)]
+pub(super) struct Media {
+    pub(super) path: PathBuf,
+    pub(super) probe: Probe,
+    pub(super) limits: Limits,
+}
+
+/// One consumer of frames: spaces that sample alike.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Tap {
+    pub(super) sampler: Sampler,
+    pub(super) size: reprise_encoders::FrameSize,
+    pub(super) feed: Feed,
+}
+
+impl Tap {
+    /// What a space needs of the first pass: rates are sampled by the decoder, other rules need every frame.
+    pub(super) fn of(space: &reprise_encoders::Space) -> Tap {
+        let feed = match space.sampler {
+            Sampler::PerSecond { .. } => Feed::Sampled,
+            Sampler::Middles { .. } | Sampler::Stride { .. } => Feed::Every,
+        };
+        Tap { sampler: space.sampler, size: space.frame_size, feed }
+    }
+
+    fn output(&self) -> Output {
+        let per_second = match (self.feed, self.sampler) {
+            (Feed::Sampled, Sampler::PerSecond { rate, .. }) => Some(rate),
+            _ => None,
+        };
+        Output { size: self.size, per_second }
+    }
+}
+
+/// What a pass does.
+pub(super) struct Pass {
+    /// Cut the video, and call what is found this.
+    pub(super) segment: Option<(SegmenterSettings, Target)>,
+    /// Each tap, and the spans that are known before.
+    pub(super) taps: Vec<(Tap, Vec<(Target, ClipRange)>)>,
+}
+
+/// A span that is over: which tap, and its frames.
+pub(super) type Ready = (usize, Assembled<Target>);
+
+/// What a pass saw.
+pub(super) struct Seen {
+    pub(super) summary: Summary,
+    /// A few small frames, to compare seeking with; none if the video was not cut.
+    pub(super) references: Vec<Frame>,
+}
+
+/// Decodes all of `media`; sends spans as they are over. Blocks: on ffmpeg, and on whoever takes the spans.
+pub(super) fn run(
+    media: &Media,
+    pass: &Pass,
+    watch: &Watch,
+    ready: &mpsc::Sender<Ready>,
+) -> Result<Seen, PassError> {
+    let request = Request {
+        detect_width: pass.segment.map(|_| DETECT_WIDTH),
+        outputs: pass.taps.iter().map(|(tap, _)| tap.output()).collect(),
+    };
+    let mut decoder = video::decode(&media.path, &media.probe, request, &media.limits)?;
+    let mut cutter = pass.segment.map(|(settings, target)| Cutter::new(settings, target, &media.probe));
+    let mut assemblers = assemblers(pass);
+    watch.stage("decode");
+    for event in &mut decoder {
+        if let Some(why) = watch.stopped() {
+            return Err(PassError::Stopped(why));
+        }
+        match event? {
+            Event::Detect(frame) => {
+                watch.frame(frame.time_ms);
+                if let Some(cutter) = &mut cutter {
+                    cutter.push(frame, &mut assemblers);
+                }
+            }
+            Event::Sampled { output, frame } => {
+                watch.reached(frame.time_ms);
+                assemblers[output].frame(frame);
+                send(output, assemblers[output].ready(), ready)?;
+            }
+        }
+    }
+    let summary = decoder.summary();
+    let references = cutter.map(|cutter| cutter.finish(summary.duration_ms, &mut assemblers));
+    for (tap, assembler) in assemblers.iter_mut().enumerate() {
+        send(tap, assembler.finish(), ready)?;
+    }
+    Ok(Seen { summary, references: references.unwrap_or_default() })
+}
+
+/// The frames of one span, by a decode of its own. Blocks.
+pub(super) fn frames_of(
+    media: &Media,
+    range: ClipRange,
+    tap: &Tap,
+    seek_is_safe: bool,
+) -> Result<Vec<Frame>, VideoError> {
+    let span = range.start_ms..range.end_ms;
+    video::frames_of_span(
+        &media.path,
+        &media.probe,
+        span,
+        &tap.sampler,
+        tap.size,
+        !seek_is_safe,
+        &media.limits,
+    )
+}
+
+fn assemblers(pass: &Pass) -> Vec<Assembler<Target>> {
+    let clips_from_ms = if pass.segment.is_some() { 0 } else { i64::MAX };
+    let assembler =
+        |(tap, known): &(Tap, Vec<_>)| Assembler::new(tap.sampler, tap.feed, known.clone(), clips_from_ms);
+    pass.taps.iter().map(assembler).collect()
+}
+
+fn send(tap: usize, over: Vec<Assembled<Target>>, ready: &mpsc::Sender<Ready>) -> Result<(), PassError> {
+    for assembled in over {
+        // The receiver is gone when encoding failed: that error is the one to tell.
+        ready.blocking_send((tap, assembled)).map_err(|_| PassError::Stopped(Stop::Lost))?;
+    }
+    Ok(())
+}
+
+/// Cuts the video and keeps a few of its frames.
+struct Cutter {
+    segmenter: Segmenter,
+    target: Target,
+    moments: Vec<i64>,
+    references: Vec<Frame>,
+}
+
+impl Cutter {
+    fn new(settings: SegmenterSettings, target: Target, probe: &Probe) -> Cutter {
+        let moments = LOOK_AT.iter().map(|part| probe.duration_ms / 20 * part).collect();
+        Cutter { segmenter: Segmenter::new(settings), target, moments, references: Vec::new() }
+    }
+
+    fn push(&mut self, frame: Frame, assemblers: &mut [Assembler<Target>]) {
+        announce(self.target, &self.segmenter.push(&frame), assemblers);
+        if self.moments.get(self.references.len()).is_some_and(|moment| *moment <= frame.time_ms) {
+            self.references.push(frame);
+        }
+    }
+
+    fn finish(mut self, duration_ms: i64, assemblers: &mut [Assembler<Target>]) -> Vec<Frame> {
+        announce(self.target, &self.segmenter.finish(duration_ms), assemblers);
+        self.references
+    }
+}
+
+fn announce(target: Target, clips: &[ClipRange], assemblers: &mut [Assembler<Target>]) {
+    for assembler in assemblers {
+        clips.iter().for_each(|clip| assembler.clip(target, *clip));
+    }
+}

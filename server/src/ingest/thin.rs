@@ -1,0 +1,120 @@
+//! Few frames of a long span, evenly spread, taken as they come by: a two-hour span never sits in memory.
+
+use reprise_encoders::Frame;
+use reprise_encoders::video::sample::Sampler;
+use reprise_encoders::video::segment::ClipRange;
+
+/// Takes the frame on the screen at each of `parts` interval middles of a span.
+pub(super) struct Thinner {
+    range: ClipRange,
+    parts: usize,
+    /// The interval middle that is looked for.
+    next: usize,
+    /// The newest frame before the span.
+    before: Option<Frame>,
+    /// The newest frame of the span, unless it is taken already.
+    shown: Option<Frame>,
+    taken: Vec<Frame>,
+}
+
+impl Thinner {
+    /// For a span that has more than twice the frames that `sampler` lets through, if it is a sampler that
+    /// thins evenly.
+    pub(super) fn for_long(sampler: &Sampler, range: ClipRange) -> Option<Thinner> {
+        let Sampler::PerSecond { rate, at_most } = *sampler else { return None };
+        let frames = (range.end_ms - range.start_ms) as f64 / 1000.0 * rate;
+        let is_long = frames > 2.0 * at_most as f64;
+        let (parts, taken) = (at_most.max(1), Vec::new());
+        is_long.then_some(Thinner { range, parts, next: 0, before: None, shown: None, taken })
+    }
+
+    pub(super) fn range(&self) -> ClipRange {
+        self.range
+    }
+
+    /// The next frame of the video, of the span or not.
+    pub(super) fn push(&mut self, frame: &Frame) {
+        if frame.time_ms < self.range.start_ms {
+            self.before = Some(frame.clone());
+        }
+        if !(self.range.start_ms..self.range.end_ms).contains(&frame.time_ms) {
+            return;
+        }
+        if self.pass_middles_until(frame.time_ms) {
+            self.taken.extend(self.shown.take());
+        }
+        self.shown = Some(frame.clone());
+    }
+
+    /// The frames of the span; where none begins in it, the one that stays on the screen.
+    pub(super) fn finish(mut self) -> Vec<Frame> {
+        if self.pass_middles_until(self.range.end_ms) || self.taken.is_empty() {
+            self.taken.extend(self.shown.take());
+        }
+        if self.taken.is_empty() {
+            self.taken.extend(self.before.take());
+        }
+        self.taken
+    }
+
+    /// Whether `time_ms` has reached an interval middle that was not reached before.
+    fn pass_middles_until(&mut self, time_ms: i64) -> bool {
+        let before = self.next;
+        while self.next < self.parts && self.middle() <= time_ms {
+            self.next += 1;
+        }
+        self.next > before
+    }
+
+    fn middle(&self) -> i64 {
+        let length = i128::from(self.range.end_ms - self.range.start_ms);
+        let offset = length * (2 * self.next as i128 + 1) / (2 * self.parts as i128);
+        self.range.start_ms + offset as i64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(range: (i64, i64), times: &[i64], expected: &[i64]) {
+        let sampler = Sampler::PerSecond { rate: 2.0, at_most: 4 };
+        let range = ClipRange { start_ms: range.0, end_ms: range.1 };
+        let mut thinner = Thinner::for_long(&sampler, range).unwrap();
+        for &time_ms in times {
+            thinner.push(&Frame { time_ms, width: 1, height: 1, rgb: vec![0; 3].into() });
+            assert!(thinner.taken.len() <= 4);
+        }
+        let taken: Vec<i64> = thinner.finish().iter().map(|frame| frame.time_ms).collect();
+        assert_eq!(taken, expected);
+    }
+
+    #[test]
+    fn the_frames_on_the_screen_at_interval_middles_are_taken() {
+        let times: Vec<i64> = (0..100).map(|i| i * 500).collect();
+        check((0, 40_000), &times, &[4500, 14_500, 24_500, 34_500]);
+        check((10_000, 20_000), &times, &[11_000, 13_500, 16_000, 18_500]);
+    }
+
+    #[test]
+    fn a_picture_that_stays_is_taken_once() {
+        check((0, 40_000), &[0, 30_000], &[0, 30_000]);
+        check((0, 40_000), &[0], &[0]);
+        check((10_000, 50_000), &[0, 9000, 60_000], &[9000]);
+    }
+
+    #[test]
+    fn a_video_that_ends_early_gives_what_it_has() {
+        check((0, 40_000), &[0, 500, 1000], &[1000]);
+        check((0, 40_000), &[], &[]);
+    }
+
+    #[test]
+    fn short_spans_and_other_samplers_are_not_thinned() {
+        let short = ClipRange { start_ms: 0, end_ms: 3000 };
+        assert!(Thinner::for_long(&Sampler::PerSecond { rate: 2.0, at_most: 4 }, short).is_none());
+        let long = ClipRange { start_ms: 0, end_ms: 3_000_000 };
+        assert!(Thinner::for_long(&Sampler::Stride { frames: 4 }, long).is_none());
+    }
+}
