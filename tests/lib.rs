@@ -1,6 +1,7 @@
 //! What several integration tests need: test data, a server, a database, and a way to say that a test can't run
 //! here.
 
+pub mod film;
 pub mod postgres;
 pub mod server;
 

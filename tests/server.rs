@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use reqwest::{Client, RequestBuilder, StatusCode, multipart};
+use reqwest::{Client, RequestBuilder, Response, StatusCode, multipart};
 use serde_json::Value;
 
 /// How long anything may take here before a test gives up on it.
@@ -38,11 +38,21 @@ impl Server {
 
     /// The same; what the server said if it ends instead.
     pub fn try_start(data_dir: &Path, more: &[&str]) -> Result<Server, String> {
+        Server::try_start_with(data_dir, more, &[])
+    }
+
+    /// The same, with environment variables.
+    pub fn try_start_with(
+        data_dir: &Path,
+        more: &[&str],
+        environment: &[(&str, &Path)],
+    ) -> Result<Server, String> {
         let log = std::fs::File::create(data_dir.join("server.log")).expect("the data folder can be written");
         let mut child = Command::new(binary())
             .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
             .arg(data_dir)
             .args(more)
+            .envs(environment.iter().copied())
             .env_remove("REPRISE_MODEL")
             .env_remove("REPRISE_API_KEY")
             .env_remove("DATABASE_URL")
@@ -102,6 +112,41 @@ impl Server {
         (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
     }
 
+    /// A request to `path`, to add a body or headers to.
+    pub fn request(&self, method: &str, path: &str) -> RequestBuilder {
+        let method = method.parse().expect("a method");
+        self.client.request(method, format!("{}{path}", self.base))
+    }
+
+    /// Sends a request that must be refused with `status`: the problem, with every field of one.
+    pub async fn refused(&self, request: RequestBuilder, status: u16) -> Value {
+        let response = request.timeout(PATIENCE).send().await.expect("the server answers");
+        problem_of(response, status).await
+    }
+
+    /// Searches; the answer must be 200.
+    pub async fn search(&self, body: &Value) -> Value {
+        let (status, answer) = self.post("/v1/search", body).await;
+        assert_eq!(status, StatusCode::OK, "{body}: {answer}");
+        answer
+    }
+
+    /// The results of a search.
+    pub async fn search_hits(&self, body: Value) -> Vec<Value> {
+        self.search(&body).await["results"].as_array().cloned().expect("an answer has results")
+    }
+
+    /// Uploads a file with further JSON parts and waits until its job has succeeded: the video.
+    pub async fn ingest_with(&self, file: &Path, parts: &[(&str, Value)]) -> Value {
+        let (status, answer) = self.upload(file, parts).await;
+        assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
+        let job = self.job_end(answer["job"]["id"].as_str().expect("a new video has a job")).await;
+        assert_eq!(job["state"], "succeeded", "{job}");
+        self.get(&format!("/v1/videos/{}", answer["video"]["id"].as_str().expect("a video has an id")))
+            .await
+            .1
+    }
+
     /// Uploads a file with further JSON parts: the answer of `POST /v1/videos`.
     pub async fn upload(&self, file: &Path, parts: &[(&str, Value)]) -> (StatusCode, Value) {
         let mut form = multipart::Form::new();
@@ -114,13 +159,7 @@ impl Server {
 
     /// Uploads a file and waits until its job has succeeded: the video.
     pub async fn ingest(&self, file: &Path) -> Value {
-        let (status, answer) = self.upload(file, &[]).await;
-        assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
-        let job = self.job_end(answer["job"]["id"].as_str().expect("a new video has a job")).await;
-        assert_eq!(job["state"], "succeeded", "{job}");
-        self.get(&format!("/v1/videos/{}", answer["video"]["id"].as_str().expect("a video has an id")))
-            .await
-            .1
+        self.ingest_with(file, &[]).await
     }
 
     /// The job once it has ended, by its events.
@@ -147,10 +186,25 @@ impl Server {
         self.send(self.client.post(format!("{}/v1/search", self.base)).multipart(form)).await
     }
 
-    /// Asks it to stop, and waits: whether it ended well.
-    pub fn stop(mut self) -> bool {
+    /// Asks it to stop, and returns when it takes no more connections.
+    pub fn stop_accepting(&self) {
+        self.terminate();
+        let address = self.base.strip_prefix("http://").expect("a base is http");
+        let deadline = Instant::now() + PATIENCE;
+        while std::net::TcpStream::connect(address).is_ok() {
+            assert!(Instant::now() < deadline, "the server goes on accepting");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn terminate(&self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+
+    /// Asks it to stop, and waits: whether it ended well.
+    pub fn stop(mut self) -> bool {
+        self.terminate();
         let deadline = Instant::now() + PATIENCE;
         loop {
             match self.child.try_wait() {
@@ -173,4 +227,28 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Checks that an answer is RFC 9457's problem+json with `status` and all that the contract promises: the problem.
+pub async fn problem_of(response: Response, status: u16) -> Value {
+    let header =
+        |name: &str| response.headers().get(name).map(|it| it.to_str().unwrap_or_default().to_owned());
+    let (got, content_type, id) =
+        (response.status().as_u16(), header("content-type"), header("x-request-id"));
+    let path = response.url().path().to_owned();
+    let body = response.bytes().await.expect("the answer comes whole");
+    let text = String::from_utf8_lossy(&body);
+    assert_eq!(got, status, "{path}: {text}");
+    assert_eq!(content_type.as_deref(), Some("application/problem+json"), "{path}: {text}");
+    let problem: Value = serde_json::from_slice(&body).expect("a problem is JSON");
+    for name in ["type", "title", "detail", "instance", "request_id"] {
+        assert!(problem[name].as_str().is_some_and(|it| !it.is_empty()), "{path}: {name} in {text}");
+    }
+    assert_eq!(problem["status"], status, "{path}: {text}");
+    assert_eq!(problem["instance"], path.as_str(), "{text}");
+    assert_eq!(problem["request_id"].as_str(), id.as_deref(), "{path}: {text}");
+    for error in problem["errors"].as_array().expect("errors are a list") {
+        assert!(error["pointer"].is_string() && error["detail"].is_string(), "{path}: {text}");
+    }
+    problem
 }

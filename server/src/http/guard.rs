@@ -113,7 +113,9 @@ pub(super) async fn in_time<T>(
 
 /// Drops a client's request id that is too long or too strange for a log; the client then gets one of ours.
 pub(super) async fn plain_request_id(mut request: Request, next: Next) -> Response {
-    let plain = |id: &header::HeaderValue| id.len() <= 128 && id.as_bytes().iter().all(u8::is_ascii_graphic);
+    let plain = |id: &header::HeaderValue| {
+        (1..=128).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic)
+    };
     if !request.headers().get(REQUEST_ID).is_some_and(plain) {
         request.headers_mut().remove(REQUEST_ID);
     }

@@ -1,0 +1,219 @@
+//! The subcommands as a person calls them: what they print, as JSON and as lines, and how they fail.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use reprise_tests::film::{Store, film};
+use reprise_tests::server::{Server, binary};
+use serde_json::{Value, json};
+
+fn reprise(arguments: &[&str]) -> Output {
+    let mut command = Command::new(binary());
+    for name in ["REPRISE_MODEL", "REPRISE_SERVER", "REPRISE_API_KEY", "DATABASE_URL", "REPRISE_DATA_DIR"] {
+        command.env_remove(name);
+    }
+    command.args(arguments).output().unwrap()
+}
+
+/// What a command that must succeed prints.
+#[track_caller]
+fn prints(arguments: &[&str]) -> String {
+    let output = reprise(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[track_caller]
+fn prints_json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&prints(arguments)).unwrap()
+}
+
+/// What a command that must fail says.
+#[track_caller]
+fn complains(arguments: &[&str]) -> String {
+    let output = reprise(arguments);
+    assert!(!output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn shown(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn segment_prints_cuts_and_clips_that_cover_the_video() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = film(folder.path(), "cuts", &["testsrc2", "color=c=red", "smptebars"], Store::Web);
+    let report = prints_json(&["segment", shown(&file), "--json"]);
+    assert_eq!(
+        (&report["fps"], &report["frames"], &report["duration"]),
+        (&json!(25.0), &json!(150), &json!(6.0))
+    );
+    assert_eq!(report["cuts"], json!([50, 100]));
+    let clips = json!([{"start": 0.0, "end": 2.0}, {"start": 2.0, "end": 4.0}, {"start": 4.0, "end": 6.0}]);
+    assert_eq!(report["clips"], clips);
+    let blunt =
+        prints_json(&["segment", shown(&file), "--json", "--threshold", "255", "--detector", "content"]);
+    assert_eq!(blunt["cuts"], json!([]));
+    for length in ["60f", "2.4s"] {
+        let long = prints_json(&["segment", shown(&file), "--json", "--min-scene-len", length]);
+        assert!(long["cuts"].as_array().unwrap().len() < 2, "{long}");
+    }
+    let short = prints_json(&["segment", shown(&file), "--json", "--max-clip", "1"]);
+    assert!(short["clips"].as_array().unwrap().len() >= 6, "{short}");
+    let lines = prints(&["segment", shown(&file)]);
+    assert!(
+        lines.starts_with("150 frames, 0:06.0, 2 cuts\n") && lines.contains("0:02.0 - 0:04.0"),
+        "{lines}"
+    );
+    std::fs::write(folder.path().join("text.mp4"), "text").unwrap();
+    assert!(complains(&["segment", shown(&folder.path().join("text.mp4"))]).starts_with("reprise: "));
+}
+
+#[test]
+fn what_needs_no_server_works_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let models = prints_json(&["models", "--json"]);
+    assert!(models["items"].as_array().unwrap().iter().any(|it| it["name"] == "builtin:tiny"), "{models}");
+    assert!(prints(&["models"]).contains("builtin:tiny"));
+    let data = folder.path().join("data");
+    for _ in 0..2 {
+        assert!(prints(&["migrate", "--data-dir", shown(&data)]).contains("sqlite schema is up to date"));
+    }
+    assert!(data.join("catalog.sqlite").exists());
+    assert!(
+        complains(&["migrate", "--database-url", "mysql://localhost/x"]).contains("sqlite: or postgres://")
+    );
+    let missing = folder.path().join("no model");
+    assert!(complains(&["embed", "--text", "x", "--model", shown(&missing)]).contains("no model"));
+    assert!(complains(&["embed", "--text", " "]).contains("empty"));
+    let said = complains(&["search", "x", "--server", "http://127.0.0.1:9"]);
+    assert!(said.contains("no server answers") && said.contains("reprise serve"), "{said}");
+    assert!(complains(&["ingest", shown(&folder.path().join("missing"))]).contains("no such file"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_is_ingested_and_searched() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, films) = (folder.path().join("data"), folder.path().join("films"));
+    std::fs::create_dir_all(&data).unwrap();
+    std::fs::create_dir_all(films.join("deeper")).unwrap();
+    let server = Server::start(&data, &[]);
+    let base = server.base().to_owned();
+    let red = film(&films, "a", &["testsrc2", "color=c=red"], Store::Lossless);
+    film(&films.join("deeper"), "b", &["color=c=blue", "smptebars"], Store::Web);
+    std::fs::copy(&red, films.join("c copy.mkv")).unwrap();
+    std::fs::write(films.join("a.srt"), "1\n00:00:00,000 --> 00:00:01,000\nhello\n").unwrap();
+    std::fs::write(films.join("notes.txt"), "notes").unwrap();
+
+    let report = prints_json(&["ingest", shown(&films), "--server", &base, "--json"]);
+    let items: Vec<(String, &str)> = report["items"].as_array().unwrap().iter().map(state_of).collect();
+    let mut states: Vec<&str> = items.iter().map(|it| it.1).collect();
+    assert_eq!(
+        items.iter().map(|it| it.0.as_str()).collect::<Vec<_>>(),
+        ["a.mkv", "a.srt", "c copy.mkv", "b.mp4", "notes.txt"],
+        "in order of name, whatever ended first"
+    );
+    assert_eq!((states[1], states[4]), ("skipped", "skipped"));
+    states.sort_unstable();
+    // The two copies are on their way together: the one that comes second is the duplicate.
+    assert_eq!(states, ["duplicate", "skipped", "skipped", "succeeded", "succeeded"], "{report}");
+    assert!(report["items"][1]["detail"].as_str().unwrap().contains("subtitles"));
+    let video = report["items"][0]["video"]["id"].as_str().unwrap().to_owned();
+
+    let again = prints(&["ingest", shown(&films), "--server", &base]);
+    assert!(again.ends_with("3 succeeded, 0 failed, 2 skipped\n"), "{again}");
+    let text = folder.path().join("text.mp4");
+    std::fs::write(&text, "text").unwrap();
+    let failed = reprise(&["ingest", shown(&text), shown(&red), "--server", &base]);
+    assert!(!failed.status.success());
+    assert!(
+        String::from_utf8_lossy(&failed.stdout).ends_with("1 succeeded, 1 failed, 0 skipped\n"),
+        "a named file must be video"
+    );
+
+    let found = prints_json(&["search", "red", "--server", &base, "--json", "--limit", "3"]);
+    assert_eq!(found["results"].as_array().unwrap().len(), 3);
+    let lines = prints(&["search", "red", "--server", &base, "--level", "both"]);
+    assert!(lines.contains("videos\n") && lines.lines().count() == 4 + 1 + 2, "{lines}");
+    let clip = prints_json(&["search", "--clip", &format!("{video}@2.0-4.0"), "--server", &base, "--json"]);
+    assert_eq!((&clip["query_info"]["kind"], clip["results"].as_array().unwrap().len()), (&json!("clip"), 3));
+    let upload = prints_json(&[
+        "search",
+        "--upload",
+        shown(&red),
+        "--modification",
+        "in blue",
+        "--server",
+        &base,
+        "--json",
+    ]);
+    assert_eq!(upload["query_info"]["kind"], "composed");
+    assert!(complains(&["search", "--clip", "7@1-2", "--server", &base]).contains("/query/clip/video_id"));
+
+    embed_prints_what_the_server_answers(&server, &red, &video).await;
+    index_rebuild_restores_a_lost_snapshot(server, &data).await;
+}
+
+fn state_of(item: &Value) -> (String, &str) {
+    let name = Path::new(item["file"].as_str().unwrap()).file_name().unwrap();
+    (name.to_string_lossy().into_owned(), item["state"].as_str().unwrap())
+}
+
+async fn embed_prints_what_the_server_answers(server: &Server, file: &Path, video: &str) {
+    let long = "a red floor and bars ".repeat(60);
+    for text in ["bars", long.as_str()] {
+        let alone = prints_json(&["embed", "--text", text, "--json"]);
+        let (_, served) = server.post("/v1/embeddings", &json!({"input": {"text": text}})).await;
+        equal_embeddings(&alone, &served);
+        assert_eq!(alone["query_info"], served["query_info"]);
+    }
+    let alone = prints_json(&["embed", "--video", shown(file), "--start", "0.5", "--end", "3.5", "--json"]);
+    let clip = json!({"video_id": video, "start": 0.5, "end": 3.5});
+    let (_, served) = server.post("/v1/embeddings", &json!({"input": {"clip": clip}})).await;
+    equal_embeddings(&alone, &served);
+    assert_eq!(alone["query_info"], served["query_info"]);
+    let values: Vec<f32> = serde_json::from_value(alone["vector"].clone()).unwrap();
+    let plain = prints(&["embed", "--video", shown(file), "--start", "0.5", "--end", "3.5"]);
+    let printed: Vec<f32> = plain.split_whitespace().map(|it| it.parse().unwrap()).collect();
+    assert_eq!(printed, values);
+}
+
+#[track_caller]
+fn equal_embeddings(alone: &Value, served: &Value) {
+    assert_eq!(alone["space"], served["space"]);
+    let near = |a: &Value, b: &Value| {
+        let (a, b): (Vec<f32>, Vec<f32>) =
+            (serde_json::from_value(a.clone()).unwrap(), serde_json::from_value(b.clone()).unwrap());
+        a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-5)
+    };
+    assert!(near(&alone["vector"], &served["vector"]));
+    let norm = |it: &Value| it["norm"].as_f64().unwrap();
+    assert!((norm(alone) / norm(served) - 1.0).abs() < 1e-4, "{} {}", norm(alone), norm(served));
+    let (windows, others) = (alone["vectors"].as_array().unwrap(), served["vectors"].as_array().unwrap());
+    assert_eq!(windows.len(), others.len());
+    for (window, other) in windows.iter().zip(others) {
+        assert_eq!(
+            (&window["start_token"], &window["end_token"]),
+            (&other["start_token"], &other["end_token"])
+        );
+        assert!(near(&window["values"], &other["values"]));
+    }
+}
+
+async fn index_rebuild_restores_a_lost_snapshot(server: Server, data: &Path) {
+    let query = json!({"query": {"text": "red"}, "limit": 100});
+    let before = server.search_hits(query.clone()).await;
+    assert!(server.stop());
+    for entry in std::fs::read_dir(data.join("index")).unwrap() {
+        let entry = entry.unwrap().path();
+        if entry.is_file() {
+            std::fs::write(entry, b"damaged").unwrap();
+        }
+    }
+    let lines = prints(&["index", "rebuild", "--data-dir", shown(data)]);
+    assert!(lines.contains("clip: 4 vectors") && lines.contains("video: 2 vectors"), "{lines}");
+    assert!(lines.lines().last().unwrap().starts_with("rebuilt up to change "), "{lines}");
+    let server = Server::start(data, &[]);
+    assert_eq!(server.search_hits(query).await, before);
+}

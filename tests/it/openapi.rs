@@ -1,0 +1,70 @@
+//! The OpenAPI file, as committed: a change of the contract shows in review.
+
+use std::path::Path;
+use std::process::Command;
+
+use reprise_tests::server::binary;
+use serde_json::Value;
+
+#[test]
+fn the_contract_is_the_committed_one() {
+    let output = Command::new(binary()).arg("openapi").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("it/openapi.json");
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        std::fs::write(&committed, &output.stdout).unwrap();
+    }
+    let read = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap();
+    let expected = read(&std::fs::read(&committed).unwrap_or_else(|_| b"null".to_vec()));
+    assert!(
+        read(&output.stdout) == expected,
+        "the contract changed; if that is meant, run the test with UPDATE_SNAPSHOTS=1 and commit {}",
+        committed.display()
+    );
+}
+
+#[test]
+fn the_contract_names_every_operation_once_and_nothing_that_is_not_there() {
+    let output = Command::new(binary()).arg("openapi").output().unwrap();
+    let contract: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(contract["openapi"], "3.1.0");
+    let mut operations = Vec::new();
+    for (path, item) in contract["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            assert!(operation["summary"].is_string(), "{method} {path} has no summary");
+            operations.push(format!("{method} {path}"));
+        }
+    }
+    operations.sort();
+    assert_eq!(
+        operations,
+        [
+            "delete /v1/clips/{id}",
+            "delete /v1/videos/{id}",
+            "get /livez",
+            "get /metrics",
+            "get /readyz",
+            "get /v1/clips/{id}",
+            "get /v1/clips/{id}/preview",
+            "get /v1/clips/{id}/thumbnail",
+            "get /v1/jobs",
+            "get /v1/jobs/{id}",
+            "get /v1/jobs/{id}/events",
+            "get /v1/spaces",
+            "get /v1/stats",
+            "get /v1/videos",
+            "get /v1/videos/{id}",
+            "get /v1/videos/{id}/clips",
+            "get /v1/videos/{id}/media",
+            "get /v1/videos/{id}/thumbnail",
+            "patch /v1/clips/{id}",
+            "patch /v1/videos/{id}",
+            "post /v1/embeddings",
+            "post /v1/jobs/{id}/cancel",
+            "post /v1/jobs/{id}/retry",
+            "post /v1/search",
+            "post /v1/videos",
+            "post /v1/videos/{id}/clips",
+        ]
+    );
+}
