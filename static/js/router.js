@@ -19,6 +19,7 @@ export class Router {
   /** @param {(route: object|null, how: {back: boolean, control?: string}) => void} show */
   constructor(show) {
     this.show = show;
+    this.shown = null;
   }
 
   start() {
@@ -26,17 +27,24 @@ export class Router {
     document.addEventListener('click', (event) => this.followLink(event));
     document.addEventListener('scrollend', () => this.rememberScroll());
     window.addEventListener('popstate', (event) => {
-      this.show(parse(new URL(location.href)), { back: true });
+      // A jump to an anchor inside the view is no other view.
+      if (location.pathname + location.search === this.shown) return;
+      this.showAddress({ back: true });
       requestAnimationFrame(() => scrollTo(0, event.state?.scroll ?? 0));
     });
-    this.show(parse(new URL(location.href)), { back: false });
+    this.showAddress({ back: false });
+  }
+
+  showAddress(how) {
+    this.shown = location.pathname + location.search;
+    this.show(parse(new URL(location.href)), how);
   }
 
   /** Goes to an address of this page, with a history entry. */
   go(path) {
     this.rememberScroll();
     history.pushState({}, '', path);
-    this.show(parse(new URL(location.href)), { back: false });
+    this.showAddress({ back: false });
     scrollTo(0, 0);
   }
 
@@ -46,7 +54,7 @@ export class Router {
    */
   replace(path, control) {
     history.replaceState(history.state, '', path);
-    this.show(parse(new URL(location.href)), { back: false, control });
+    this.showAddress({ back: false, control });
   }
 
   rememberScroll() {

@@ -8,6 +8,7 @@ mod page;
 
 mod keyboard;
 mod keys;
+mod modules;
 mod playback;
 mod search;
 mod uploads;

@@ -68,3 +68,55 @@ async fn a_video_is_deleted_only_after_a_question() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_long_film_shows_its_progress_and_its_hits_come_page_by_page() {
+    crate::visit(Setting::default(), async |page, folder| {
+        let scenes: Vec<_> = COLOURS.into_iter().cycle().take(60).collect();
+        let Some(file) = films::make(folder, &Recipe::plain("long.mp4"), &scenes) else { return };
+        page.open("/").await;
+        // What the card said while nobody looked.
+        page.client.execute(
+            "window.said = new Set(); new MutationObserver(() => document.querySelectorAll('.card .state').forEach((it) => said.add(it.textContent))) \
+             .observe(document.body, {subtree: true, childList: true, characterData: true})",
+            Vec::new(),
+        ).await.expect("an observer");
+        page.upload(&file).await;
+        let said = page.text("[...said].join('; ')").await;
+        assert!(said.contains(" %"), "progress was shown as it went: {said}");
+
+        page.open("/?q=anything").await;
+        for expected in [24, 48, 60] {
+            let hits = "document.querySelectorAll('#results .hit').length";
+            page.until(&format!("{expected} hits"), &format!("{hits} === {expected}")).await;
+            if expected < 60 {
+                page.client.execute("[...document.querySelectorAll('button')].find((it) => it.textContent === 'Show more').click()", Vec::new()).await.expect("a click");
+            }
+        }
+        let starts = page.number("new Set([...document.querySelectorAll('#results .hit')].map((hit) => hit.dataset.start)).size").await;
+        assert_eq!(starts, 60.0, "no hit twice");
+        page.until("it says that this is all", "document.body.innerText.includes('That is everything.')").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_file_dropped_anywhere_is_uploaded() {
+    crate::visit(Setting::default(), async |page, folder| {
+        let Some(file) = films::make(folder, &Recipe::plain("dropped.mp4"), &COLOURS[..2]) else { return };
+        let bytes = std::fs::read(&file).expect("the film");
+        page.open("/").await;
+        page.until("the library is there", "document.querySelector('.empty')?.checkVisibility()").await;
+        let drop = "const transfer = new DataTransfer();
+            transfer.items.add(new File([new Uint8Array(arguments[0])], 'dropped.mp4', { type: 'video/mp4' }));
+            const event = (name) => new DragEvent(name, { dataTransfer: transfer, bubbles: true, cancelable: true });
+            document.body.dispatchEvent(event('dragenter'));
+            const hint = !document.getElementById('drop-hint').hidden;
+            document.body.dispatchEvent(event('drop'));
+            return [hint, document.getElementById('drop-hint').hidden];";
+        let hints = page.client.execute(drop, vec![bytes.into()]).await.expect("a drop");
+        assert_eq!(hints, serde_json::json!([true, true]), "the hint shows while a file hovers");
+        page.ready("dropped").await;
+    })
+    .await;
+}
