@@ -231,9 +231,10 @@ impl Drop for Building<'_> {
     }
 }
 
-/// Half of the cores: searches go on meanwhile.
+/// Half of the cores, for searches go on meanwhile; at most two, because hnsw_rs's concurrent insert takes locks in an
+/// order that three or more inserting threads could deadlock on.
 fn threads_for_building() -> usize {
-    std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2))
+    std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2).min(2))
 }
 
 impl State {

@@ -88,7 +88,7 @@ impl Graph {
 
     /// The ordinals of about `ef` nearest nodes, in no order; some may have been linked only a moment ago.
     ///
-    /// Takes no filter on purpose: hnsw_rs's filtered walk gives up its early exit (measured 1.6 times slower than a
+    /// Takes no filter on purpose: hnsw_rs's filtered walk gives up its early exit (by estimate 1.6 times slower than a
     /// wider plain walk whose finds are filtered afterwards).
     pub(crate) fn search(&self, query: &[f32], ef: usize) -> Vec<u32> {
         let mut found: Vec<u32> =
