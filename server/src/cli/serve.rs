@@ -44,13 +44,15 @@ where
     let address = listener.local_addr()?;
     let drain = Duration::from_secs_f64(config.drain_seconds);
     let app = App::open(config).await?;
+    // Before the first job starts: it is to be handed back.
+    let stopped = stop_signal().context("signals can't be received")?;
     let background = app.start().await?;
     std::fs::write(app.config.data_dir.join("address"), format!("http://{address}\n"))?;
     say(format!("listening on http://{address}"))?;
     let beside = tokio::spawn(then(Arc::clone(&app), address));
     let stopping = Arc::clone(&app);
     let stop = async move {
-        stop_signal().await;
+        stopped.await;
         stopping.ready.store(false, Ordering::Release);
         tracing::info!("stopping");
     };
@@ -71,17 +73,13 @@ fn check_exposure(config: &Config) -> anyhow::Result<()> {
     bail!("{} can be reached from elsewhere: set REPRISE_API_KEY, or pass --insecure", config.listen)
 }
 
-async fn stop_signal() {
-    let terminated = async {
-        match signal(SignalKind::terminate()) {
-            Ok(mut signal) => {
-                signal.recv().await;
-            }
-            Err(_) => std::future::pending().await,
+/// Waits for SIGINT or SIGTERM, which from this call on no longer end the process by themselves.
+fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
         }
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        () = terminated => {}
-    }
+    })
 }
