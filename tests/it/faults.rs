@@ -1,0 +1,7 @@
+//! What must survive: killed servers, lost leases, cancelled jobs, damaged files.
+
+pub(crate) mod bed;
+mod files;
+mod jobs;
+mod kills;
+mod snapshots;

@@ -1,0 +1,105 @@
+//! Jobs that are cancelled, handed back, or whose video is deleted while they run.
+
+use std::time::Instant;
+
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use super::bed::{
+    Bed, assert_consistent, assert_whole, decoding, job, on_both, see_through, text, until, upload,
+};
+
+on_both!(
+    a_video_can_be_deleted_while_it_is_ingested,
+    a_cancelled_job_stops_and_can_be_retried,
+    a_stopped_server_hands_its_job_back,
+    two_servers_share_the_work,
+);
+
+async fn a_video_can_be_deleted_while_it_is_ingested(bed: &Bed) {
+    let film = bed.film(0, 8);
+    bed.slow(true);
+    let server = bed.start(&[]);
+    let (video, id) = upload(&server, &film).await;
+    decoding(&server, &id).await;
+    assert_eq!(server.delete(&format!("/v1/videos/{video}")).await.0, StatusCode::NO_CONTENT);
+    assert_eq!(server.get(&format!("/v1/videos/{video}")).await.0, StatusCode::NOT_FOUND);
+    assert_eq!(server.get(&format!("/v1/jobs/{id}")).await.0, StatusCode::NOT_FOUND);
+    bed.slow(false);
+    let again = server.ingest(&film).await;
+    assert_ne!(text(&again, "/id"), video);
+    assert_whole(&server, text(&again, "/id")).await;
+    let stats = assert_consistent(&server).await;
+    assert_eq!(stats["videos"], 1, "{stats}");
+    let files = std::fs::read_dir(bed.data().join("videos")).expect("the server made it").count();
+    assert_eq!(files, 1, "the deleted video's file is still there");
+}
+
+async fn a_cancelled_job_stops_and_can_be_retried(bed: &Bed) {
+    let film = bed.film(0, 30);
+    bed.slow(true);
+    let server = bed.start(&["--runners", "1"]);
+    let (video, id) = upload(&server, &film).await;
+    decoding(&server, &id).await;
+    let started = Instant::now();
+    let (status, answer) = server.post(&format!("/v1/jobs/{id}/cancel"), &json!({})).await;
+    assert_eq!((status, &answer["state"]), (StatusCode::OK, &json!("cancelled")), "{answer}");
+    bed.slow(false);
+    // The only runner is free again long before the cancelled job's film of 60 s would be over.
+    let other = server.ingest(&bed.film(1, 2)).await;
+    assert!(started.elapsed().as_secs() < 50, "the cancelled job went on");
+    assert_eq!(server.get(&format!("/v1/videos/{video}")).await.1["state"], "failed");
+    assert_eq!(server.get(&format!("/v1/videos/{video}/clips")).await.1["items"], json!([]));
+
+    let (status, answer) = server.post(&format!("/v1/jobs/{id}/retry"), &json!({})).await;
+    assert_eq!(status, StatusCode::OK, "{answer}");
+    see_through(&server, &id).await;
+    assert_whole(&server, &video).await;
+    assert_whole(&server, text(&other, "/id")).await;
+    assert_consistent(&server).await;
+}
+
+async fn a_stopped_server_hands_its_job_back(bed: &Bed) {
+    let film = bed.film(0, 8);
+    bed.slow(true);
+    let server = bed.start(&["--lease-seconds", "10000"]);
+    let (video, id) = upload(&server, &film).await;
+    decoding(&server, &id).await;
+    assert!(server.stop(), "it did not stop well");
+    bed.slow(false);
+    // With that lease the job would not come back in this test's lifetime if it had not been handed back.
+    let server = bed.start(&["--lease-seconds", "10000"]);
+    see_through(&server, &id).await;
+    assert_eq!(job(&server, &id).await["attempts"], 1, "the interrupted attempt doesn't count");
+    assert_whole(&server, &video).await;
+    assert_consistent(&server).await;
+}
+
+async fn two_servers_share_the_work(bed: &Bed) {
+    let servers = [bed.start(&["--runners", "1"]), bed.start(&["--runners", "1"])];
+    let mut videos = Vec::new();
+    for number in 0..6 {
+        videos.push(upload(&servers[number % 2], &bed.film(number, 2)).await);
+    }
+    for (_, id) in &videos {
+        see_through(&servers[0], id).await;
+    }
+    for server in &servers {
+        for (video, _) in &videos {
+            assert_whole(server, video).await;
+        }
+        assert_consistent(server).await;
+    }
+    // What one deletes, the other no longer answers.
+    let (gone, _) = &videos[0];
+    assert_eq!(servers[0].delete(&format!("/v1/videos/{gone}")).await.0, StatusCode::NO_CONTENT);
+    let query = json!({"query": {"text": "a dive"}, "exact": true, "limit": 1000});
+    let hits: Vec<Value> = servers[1].search_hits(query).await;
+    assert_eq!(hits.len(), 10, "five videos of two clips: {hits:?}");
+    assert!(hits.iter().all(|hit| hit["video_id"] != gone.as_str()), "{hits:?}");
+    let all = async || {
+        let (_, page) = servers[1].get("/v1/jobs?state=running").await;
+        (page["items"] == json!([])).then_some(())
+    };
+    until("nothing runs", all).await;
+}

@@ -1,0 +1,208 @@
+//! `kill -9` at seeded moments: what was acknowledged is there after a restart, whole, once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use reprise_tests::is_full;
+use reprise_tests::server::Server;
+use reqwest::{Client, StatusCode, multipart};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use super::bed::{
+    Bed, Random, assert_consistent, assert_whole, clips, decoding, job, on_both, see_through, text, until,
+    upload, videos,
+};
+
+const FILMS: usize = 20;
+/// A dead server's job comes back soon.
+const SHORT_LEASE: [&str; 2] = ["--lease-seconds", "2"];
+
+on_both!(
+    kills_during_an_ingest_lose_nothing_and_leave_nothing_half,
+    a_kill_during_a_delete_leaves_all_or_nothing,
+    the_job_of_a_killed_server_is_taken_by_another,
+    a_server_that_wakes_up_late_drops_its_result,
+);
+
+async fn kills_during_an_ingest_lose_nothing_and_leave_nothing_half(bed: &Bed) {
+    let rounds = if is_full() { 20 } else { 3 };
+    let films: Vec<PathBuf> = (0..FILMS).map(|number| bed.film(number, 2)).collect();
+    let mut acknowledged = BTreeMap::new();
+    let mut random = Random(20);
+    for round in 1..=rounds {
+        let server = bed.start(&SHORT_LEASE);
+        assert_nothing_is_half(&server, &acknowledged).await;
+        let due = &films[..FILMS * round / rounds];
+        let work = due.len() - acknowledged.len();
+        let moment = Duration::from_millis(random.below(300 * work as u64 + 300));
+        tokio::select! {
+            () = upload_all(&server, due, &mut acknowledged) => unreachable!("it waits for the end"),
+            () = async { tokio::time::sleep(moment).await; kill(&server) } => {}
+        }
+    }
+    let server = bed.start(&SHORT_LEASE);
+    assert_nothing_is_half(&server, &acknowledged).await;
+    for (number, film) in films.iter().enumerate() {
+        let (status, answer) = server.upload(film, &[]).await;
+        assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
+        let id = text(&answer, "/video/id");
+        let known = acknowledged.entry(number).or_insert_with(|| id.to_owned());
+        assert_eq!(known, id, "the same bytes became two videos");
+        see_through(&server, text(&answer, "/job/id")).await;
+    }
+    assert_complete(&server, &acknowledged).await;
+    assert!(server.stop(), "it did not stop well");
+    assert_complete(&bed.start(&[]), &acknowledged).await;
+}
+
+fn kill(server: &Server) {
+    signal(server, Signal::KILL);
+}
+
+fn signal(server: &Server, signal: Signal) {
+    let pid = Pid::from_raw(server.pid() as i32).expect("a process has an id");
+    kill_process(pid, signal).expect("the server runs");
+}
+
+/// Uploads what is not acknowledged yet, one after the other, then waits for ever: for the kill.
+async fn upload_all(server: &Server, films: &[PathBuf], acknowledged: &mut BTreeMap<usize, String>) {
+    for (number, film) in films.iter().enumerate() {
+        if !acknowledged.contains_key(&number)
+            && let Some(id) = try_upload(server.client(), server.base(), film).await
+        {
+            acknowledged.insert(number, id);
+        }
+    }
+    std::future::pending().await
+}
+
+/// The video's id if the server acknowledged it before it died.
+async fn try_upload(client: &Client, base: &str, film: &Path) -> Option<String> {
+    let form = multipart::Form::new().file("file", film).await.expect("the film is there");
+    let answer = client.post(format!("{base}/v1/videos")).multipart(form).send().await.ok()?;
+    if answer.status() != StatusCode::ACCEPTED {
+        return None;
+    }
+    let answer: Value = answer.json().await.ok()?;
+    Some(text(&answer, "/video/id").to_owned())
+}
+
+/// Every acknowledged video is whole, or its job goes on, or says why not; no bytes are there twice.
+async fn assert_nothing_is_half(server: &Server, acknowledged: &BTreeMap<usize, String>) {
+    let all = videos(server).await;
+    let ids: BTreeSet<&str> = all.iter().map(|video| text(video, "/id")).collect();
+    for id in acknowledged.values() {
+        assert!(ids.contains(id.as_str()), "video {id} was acknowledged and is gone");
+    }
+    let hashes: BTreeSet<&str> = all.iter().map(|video| text(video, "/content_hash")).collect();
+    assert_eq!(hashes.len(), all.len(), "the same bytes are there twice");
+    for video in &all {
+        let id = text(video, "/id");
+        if video["state"] == "ready" {
+            assert_whole(server, id).await;
+            continue;
+        }
+        let job = job(server, text(video, "/job_id")).await;
+        let has_reason = job["reason"].as_str().is_some_and(|why| !why.is_empty());
+        assert!(job["state"] != "failed" || has_reason, "no reason: {job}");
+        assert_ne!(job["state"], "cancelled", "{job}");
+    }
+}
+
+async fn assert_complete(server: &Server, expected: &BTreeMap<usize, String>) {
+    let stored = videos(server).await;
+    let stored: BTreeSet<&str> = stored.iter().map(|video| text(video, "/id")).collect();
+    assert_eq!(stored, expected.values().map(String::as_str).collect());
+    for id in expected.values() {
+        assert_whole(server, id).await;
+    }
+    let stats = assert_consistent(server).await;
+    assert_eq!(stats["videos_ready"], expected.len(), "{stats}");
+    assert_eq!(stats["clips"], 2 * expected.len(), "two shots a film: {stats}");
+}
+
+async fn a_kill_during_a_delete_leaves_all_or_nothing(bed: &Bed) {
+    let mut random = Random(8);
+    let mut server = bed.start(&[]);
+    let mut left = Vec::new();
+    for number in 0..4 {
+        left.push(text(&server.ingest(&bed.film(number, 2)).await, "/id").to_owned());
+    }
+    for _ in 0..3 {
+        let doomed = left.remove(0);
+        let moment = Duration::from_micros(random.below(20_000));
+        let request = server.client().delete(format!("{}/v1/videos/{doomed}", server.base()));
+        tokio::select! {
+            _ = async { let _ = request.send().await; std::future::pending::<()>().await } => {}
+            () = async { tokio::time::sleep(moment).await; kill(&server) } => {}
+        }
+        drop(server);
+        server = bed.start(&[]);
+        let (status, _) = server.get(&format!("/v1/videos/{doomed}")).await;
+        if status == StatusCode::NOT_FOUND {
+            let probe = text(&clips(&server, &left[0]).await[0], "/id").to_owned();
+            let hits = server.search_hits(json!({"query": {"clip_id": probe}, "exact": true})).await;
+            assert!(hits.iter().all(|hit| hit["video_id"] != doomed.as_str()), "it is still found: {hits:?}");
+        } else {
+            assert_whole(&server, &doomed).await;
+            assert_eq!(server.delete(&format!("/v1/videos/{doomed}")).await.0, StatusCode::NO_CONTENT);
+        }
+        for video in &left {
+            assert_whole(&server, video).await;
+        }
+        assert_consistent(&server).await;
+    }
+}
+
+async fn the_job_of_a_killed_server_is_taken_by_another(bed: &Bed) {
+    let film = bed.film(0, 8);
+    bed.slow(true);
+    let first = bed.start(&SHORT_LEASE);
+    let (video, id) = upload(&first, &film).await;
+    decoding(&first, &id).await;
+    bed.slow(false);
+    let second = bed.start(&SHORT_LEASE);
+    first.kill();
+    see_through(&second, &id).await;
+    assert_eq!(job(&second, &id).await["attempts"], 2);
+    assert_whole(&second, &video).await;
+    assert_consistent(&second).await;
+}
+
+async fn a_server_that_wakes_up_late_drops_its_result(bed: &Bed) {
+    let film = bed.film(0, 8);
+    bed.slow(true);
+    let sleeper = bed.start(&SHORT_LEASE);
+    let (video, id) = upload(&sleeper, &film).await;
+    decoding(&sleeper, &id).await;
+    bed.slow(false);
+    let other = bed.start(&SHORT_LEASE);
+    freeze_until_taken(&sleeper, &other, &id).await;
+    see_through(&other, &id).await;
+    let clips_then = clips(&other, &video).await;
+    signal(&sleeper, Signal::CONT);
+    let dropped = async || {
+        let metrics = sleeper.client().get(format!("{}/metrics", sleeper.base())).send().await.ok()?;
+        metrics.text().await.ok()?.contains(r#"reprise_jobs_total{outcome="dropped"} 1"#).then_some(())
+    };
+    until("the first server notices", dropped).await;
+    assert_eq!(clips(&sleeper, &video).await, clips_then, "the late server wrote");
+    assert_whole(&sleeper, &video).await;
+    assert_consistent(&sleeper).await;
+}
+
+/// A server that is frozen within a transaction keeps all others out: then it is frozen again, a little later.
+async fn freeze_until_taken(sleeper: &Server, other: &Server, id: &str) {
+    loop {
+        signal(sleeper, Signal::STOP);
+        let taken = async || (job(other, id).await["attempts"] == 2).then_some(());
+        let taken = until("another server takes the job", taken);
+        if tokio::time::timeout(Duration::from_secs(10), taken).await.is_ok() {
+            return;
+        }
+        signal(sleeper, Signal::CONT);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
