@@ -1,6 +1,7 @@
 //! A headless Chromium of its own, driven by a chromedriver of its own.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -41,8 +42,8 @@ impl Drop for Driver {
 
 impl Browser {
     pub(crate) async fn start(phone: bool) -> Browser {
-        let (driver, port) = start_driver();
         let profile = tempfile::tempdir().expect("a temporary folder");
+        let (driver, port) = start_driver(profile.path());
         let client = ClientBuilder::new(HttpConnector::new())
             .capabilities(capabilities(&profile, phone))
             .connect(&format!("http://127.0.0.1:{port}"))
@@ -58,9 +59,11 @@ impl Browser {
     }
 }
 
-fn start_driver() -> (Driver, u16) {
+/// `scratch` takes what browsers leave behind when they are ended.
+fn start_driver(scratch: &Path) -> (Driver, u16) {
     let mut child = Command::new("chromedriver")
         .arg("--port=0")
+        .env("TMPDIR", scratch)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
