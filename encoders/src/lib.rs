@@ -10,6 +10,7 @@ pub mod load;
 pub mod models;
 pub mod pool;
 pub mod preprocess;
+mod resize;
 pub mod text;
 pub mod video;
 mod weights;

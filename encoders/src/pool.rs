@@ -106,9 +106,11 @@ struct Shared {
     work: Condvar,
     settings: Settings,
     stats: Mutex<Stats>,
-    observer: OnceLock<Box<dyn Fn(&BatchReport) + Send + Sync>>,
+    observer: OnceLock<Observer>,
     alive: AtomicUsize,
 }
+
+type Observer = Box<dyn Fn(&BatchReport) + Send + Sync>;
 
 #[derive(Default)]
 struct Queue {
@@ -179,13 +181,11 @@ impl Pool {
     /// The first input's error in order of inputs; [`EncodeError::Closed`] after [`Pool::close`].
     pub async fn encode(&self, permit: Permit, inputs: Vec<Input>) -> Result<Vec<Vec<f32>>, EncodeError> {
         let permit = Arc::new(permit);
-        let mut replies = Vec::with_capacity(inputs.len());
-        for input in inputs {
-            let (job, reply) = job(input, Some(Arc::clone(&permit)), None);
-            self.handle.shared.push(Lane::Interactive, job)?;
-            replies.push(reply);
-        }
+        let jobs = inputs.into_iter().map(|input| job(input, Some(Arc::clone(&permit)), None));
+        let (jobs, replies) = jobs.unzip();
         drop(permit);
+        // At once, so that the windows of one text share a batch.
+        self.handle.shared.push(Lane::Interactive, jobs)?;
         collect(replies).await
     }
 
@@ -199,7 +199,7 @@ impl Pool {
             let room = Arc::clone(&self.handle.bulk_room).acquire_owned().await;
             let room = room.map_err(|_| EncodeError::Closed)?;
             let (job, reply) = job(input, None, Some(room));
-            self.handle.shared.push(Lane::Bulk, job)?;
+            self.handle.shared.push(Lane::Bulk, vec![job])?;
             replies.push(reply);
         }
         collect(replies).await
@@ -254,14 +254,14 @@ impl Drop for Handle {
 }
 
 impl Shared {
-    fn push(&self, lane: Lane, job: Job) -> Result<(), EncodeError> {
+    fn push(&self, lane: Lane, jobs: Vec<Job>) -> Result<(), EncodeError> {
         let mut queue = lock(&self.queue);
         if queue.closed {
             return Err(EncodeError::Closed);
         }
         match lane {
-            Lane::Interactive => queue.interactive.push_back(job),
-            Lane::Bulk => queue.bulk.push_back(job),
+            Lane::Interactive => queue.interactive.extend(jobs),
+            Lane::Bulk => queue.bulk.extend(jobs),
         }
         drop(queue);
         self.work.notify_one();

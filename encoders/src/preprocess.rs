@@ -1,30 +1,12 @@
 //! Decoded frames to a vision model's pixels, as its preprocessor_config.json says.
 //!
-//! Resizing rounds to bytes as Pillow does, so that the reference's pixels come out within 2/255.
+//! Pixels come out as transformers' image processors make them with Pillow.
 
-use fast_image_resize::images::{Image, ImageRef};
-use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
 use serde::{Deserialize, Serialize};
 
+pub use crate::resize::Resampling;
+use crate::resize::resize;
 use crate::{EncodeError, Frame, FrameSize};
-
-/// How pixels between those of the picture are made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Resampling {
-    /// The nearest pixel.
-    Nearest,
-    /// Lanczos with three lobes.
-    Lanczos,
-    /// Linear, antialiased.
-    Bilinear,
-    /// Cubic with a = -0.5, antialiased.
-    Bicubic,
-    /// Mean of the covered pixels.
-    Box,
-    /// Hamming window.
-    Hamming,
-}
 
 /// What happens to a frame before the model sees it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -97,7 +79,7 @@ impl Preprocessing {
     /// # Errors
     /// [`EncodeError::BadInput`] for a frame without pixels, with a wrong number of them, or far too
     /// narrow.
-    pub fn pixels(&self, frame: &Frame, resizer: &mut Resizer) -> Result<Vec<f32>, EncodeError> {
+    pub fn pixels(&self, frame: &Frame) -> Result<Vec<f32>, EncodeError> {
         let expected = frame.width as usize * frame.height as usize * 3;
         if expected == 0 || frame.rgb.len() != expected {
             let (width, height, bytes) = (frame.width, frame.height, frame.rgb.len());
@@ -107,24 +89,8 @@ impl Preprocessing {
         if (width, height) == (frame.width, frame.height) {
             return Ok(self.cropped(&frame.rgb, width, height));
         }
-        Ok(self.cropped(&self.resize(frame, width, height, resizer)?, width, height))
-    }
-
-    fn resize(
-        &self,
-        frame: &Frame,
-        width: u32,
-        height: u32,
-        resizer: &mut Resizer,
-    ) -> Result<Vec<u8>, EncodeError> {
-        let failed =
-            |error: &dyn std::fmt::Display| EncodeError::Failed(format!("resizing a frame: {error}"));
-        let source = ImageRef::new(frame.width, frame.height, &frame.rgb, PixelType::U8x3);
-        let source = source.map_err(|error| failed(&error))?;
-        let mut target = Image::new(width, height, PixelType::U8x3);
-        let options = ResizeOptions::new().resize_alg(self.resampling.algorithm());
-        resizer.resize(&source, &mut target, &options).map_err(|error| failed(&error))?;
-        Ok(target.into_vec())
+        let resized = resize(&frame.rgb, (frame.width, frame.height), (width, height), self.resampling);
+        Ok(self.cropped(&resized, width, height))
     }
 
     fn cropped(&self, rgb: &[u8], width: u32, height: u32) -> Vec<f32> {
@@ -154,19 +120,6 @@ impl Preprocessing {
 /// The reference rounds the two cases differently: a margin cut off rounds down, one added rounds up.
 fn offset(size: u32, crop: u32) -> i64 {
     (i64::from(size) - i64::from(crop)).div_euclid(2)
-}
-
-impl Resampling {
-    fn algorithm(self) -> ResizeAlg {
-        match self {
-            Resampling::Nearest => ResizeAlg::Nearest,
-            Resampling::Lanczos => ResizeAlg::Convolution(FilterType::Lanczos3),
-            Resampling::Bilinear => ResizeAlg::Convolution(FilterType::Bilinear),
-            Resampling::Bicubic => ResizeAlg::Convolution(FilterType::CatmullRom),
-            Resampling::Box => ResizeAlg::Convolution(FilterType::Box),
-            Resampling::Hamming => ResizeAlg::Convolution(FilterType::Hamming),
-        }
-    }
 }
 
 /// Pillow's numbers.
@@ -269,7 +222,7 @@ mod tests {
     #[track_caller]
     fn check(size: FrameSize, crop: (u32, u32), (width, height): (u32, u32), expected: &[f32]) {
         let frame = frame(width, height, |x, y| (10 * y + x) as u8);
-        let pixels = plain(size, crop).pixels(&frame, &mut Resizer::new()).unwrap();
+        let pixels = plain(size, crop).pixels(&frame).unwrap();
         assert_eq!(pixels.len(), 3 * expected.len());
         assert_eq!(pixels[..expected.len()], *expected);
     }
@@ -291,7 +244,7 @@ mod tests {
 
     #[track_caller]
     fn refused(frame: Frame) {
-        let error = plain(FrameSize::ShortEdge(8), (8, 8)).pixels(&frame, &mut Resizer::new());
+        let error = plain(FrameSize::ShortEdge(8), (8, 8)).pixels(&frame);
         assert!(matches!(error, Err(EncodeError::BadInput(_))), "{error:?}");
     }
 
@@ -341,7 +294,7 @@ mod tests {
             std: [2.0, 4.0, 0.5],
             ..plain(FrameSize::ShortEdge(1), (1, 1))
         };
-        let pixels = preprocessing.pixels(&frame(1, 1, |_, _| 30), &mut Resizer::new()).unwrap();
+        let pixels = preprocessing.pixels(&frame(1, 1, |_, _| 30)).unwrap();
         let expected = [1.0, -0.5, 50.0];
         assert!(pixels.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-5), "{pixels:?}");
     }

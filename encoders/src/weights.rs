@@ -147,7 +147,7 @@ mod tests {
         let parts = [save("1", vec![("b", b.clone())]), save("2", vec![("a", a.clone())])];
         let other = save("other", vec![("a", a), ("b", (b + 1.0).unwrap())]);
         let digest = |files: &[PathBuf]| *Weights::read(files).unwrap().digest();
-        assert_eq!(digest(&[whole.clone()]), digest(&parts));
+        assert_eq!(digest(std::slice::from_ref(&whole)), digest(&parts));
         assert_ne!(digest(&[whole]), digest(&[other]));
     }
 
@@ -157,7 +157,7 @@ mod tests {
         let path = folder.path().join("model.safetensors");
         std::fs::write(&path, b"not weights").unwrap();
         assert!(
-            matches!(Weights::read(&[path.clone()]), Err(LoadError::BadFile { path: bad, .. }) if bad == path)
+            matches!(Weights::read(std::slice::from_ref(&path)), Err(LoadError::BadFile { path: bad, .. }) if bad == path)
         );
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use reprise_encoders::{LoadError, LoadOptions, Loaded, load_with};
 
@@ -104,7 +104,9 @@ fn write(mut stream: TcpStream, status: &str, body: &[u8], range: &str) -> std::
 #[test]
 fn a_hub_model_is_the_space_of_its_folder_and_is_downloaded_once() {
     let (hub, cache) = (Hub::start(), tempfile::tempdir().unwrap());
-    for (model, variant) in [("org/whole", "legacy"), ("org/sharded", "wordpiece"), ("org/whole@main", "legacy")] {
+    for (model, variant) in
+        [("org/whole", "legacy"), ("org/sharded", "wordpiece"), ("org/whole@main", "legacy")]
+    {
         let loaded = hub.load(model, cache.path(), None).unwrap();
         let local = reprise_encoders::load(&folder(variant).to_str().unwrap().parse().unwrap(), 1).unwrap();
         assert_eq!(loaded.space.id, local.space.id);
@@ -137,7 +139,11 @@ fn check(model: &str, is_expected: fn(&LoadError) -> bool, says: &[&str]) {
 
 #[test]
 fn a_model_or_revision_that_does_not_exist_is_not_found() {
-    check("org/nothing", |error| matches!(error, LoadError::NotFound { .. }), &["org/nothing", "name and revision"]);
+    check(
+        "org/nothing",
+        |error| matches!(error, LoadError::NotFound { .. }),
+        &["org/nothing", "name and revision"],
+    );
     check("org/whole@other", |error| matches!(error, LoadError::NotFound { .. }), &["org/whole@other"]);
 }
 
@@ -148,9 +154,7 @@ fn a_gated_model_asks_for_a_token() {
 
 #[test]
 fn a_file_that_a_hub_model_lacks_is_named() {
-    let missing = |error: &LoadError| {
-        matches!(error, LoadError::MissingFile { model, file } if model == "org/bare" && file == "preprocessor_config.json")
-    };
+    let missing = |error: &LoadError| matches!(error, LoadError::MissingFile { model, file } if model == "org/bare" && file == "preprocessor_config.json");
     check("org/bare", missing, &["org/bare has no preprocessor_config.json"]);
 }
 

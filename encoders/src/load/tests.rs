@@ -64,7 +64,7 @@ fn inputs(tokenizer: &Tokenizer) -> Vec<Input> {
         text("a brown dog runs past"),
         clip(&[a.clone(), b.clone()]),
         text(""),
-        clip(&[c.clone()]),
+        clip(std::slice::from_ref(&c)),
         text("two and a half turns in the pike position, seen from above"),
         clip(&[c, b, a]),
     ]

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use candle_core::{Device, Result, Tensor};
-use fast_image_resize::Resizer;
 use serde::{Deserialize, Serialize};
 
 use super::transformer::{Activation, LayerNorm, Shape, Transformer, causal_mask, tensor};
@@ -335,12 +334,11 @@ pub(crate) struct ClipEncoder {
     model: Arc<Model>,
     space: Space,
     preprocessing: Preprocessing,
-    resizer: Resizer,
 }
 
 impl ClipEncoder {
     pub(crate) fn new(model: Arc<Model>, space: Space, preprocessing: Preprocessing) -> Self {
-        ClipEncoder { model, space, preprocessing, resizer: Resizer::new() }
+        ClipEncoder { model, space, preprocessing }
     }
 
     fn texts(&self, texts: &[&[u32]]) -> std::result::Result<Vec<Vec<f32>>, EncodeError> {
@@ -358,7 +356,7 @@ impl ClipEncoder {
         vectors.map_err(|error| failed(&error))
     }
 
-    fn clips(&mut self, clips: &[&Clip]) -> std::result::Result<Vec<Vec<f32>>, EncodeError> {
+    fn clips(&self, clips: &[&Clip]) -> std::result::Result<Vec<Vec<f32>>, EncodeError> {
         if clips.iter().any(|clip| clip.frames.is_empty()) {
             return Err(EncodeError::BadInput("a clip without frames".to_owned()));
         }
@@ -369,7 +367,7 @@ impl ClipEncoder {
         for chunk in frames.chunks(FRAMES_PER_PASS) {
             let mut pixels = Vec::new();
             for (_, frame) in chunk {
-                pixels.extend(self.preprocessing.pixels(frame, &mut self.resizer)?);
+                pixels.extend(self.preprocessing.pixels(frame)?);
             }
             let vectors = self.model.vision(&pixels).and_then(|vectors| vectors.to_vec2::<f32>());
             for ((clip, _), vector) in chunk.iter().zip(vectors.map_err(|error| failed(&error))?) {
