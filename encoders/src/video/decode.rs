@@ -82,7 +82,6 @@ struct Consumer {
     outputs: Vec<usize>,
     matcher: Option<Matcher<Picture>>,
     last_ms: i64,
-    yielded: u64,
 }
 
 /// Times of the frames so far.
@@ -165,7 +164,7 @@ pub(super) fn pixels(size: FrameSize, probe: &Probe) -> (u32, u32) {
 impl Consumer {
     fn new(which: &Which) -> Consumer {
         let matcher = if let Which::Grid(rate) = which { Some(Matcher::new(*rate)) } else { None };
-        Consumer { detect: false, outputs: Vec::new(), matcher, last_ms: i64::MIN, yielded: 0 }
+        Consumer { detect: false, outputs: Vec::new(), matcher, last_ms: i64::MIN }
     }
 }
 
@@ -270,7 +269,7 @@ impl Decoder {
             self.ready.push_back(Err(VideoError::NotVideo(why_no_picture(&finished))));
         } else {
             self.warnings = self.warn(&finished);
-            self.fill_empty();
+            self.fetch_unmet();
         }
     }
 
@@ -299,31 +298,19 @@ impl Decoder {
         warnings
     }
 
-    /// Outputs that ffmpeg sampled nothing for, because the video is shorter than their interval, get
-    /// the last frame.
-    fn fill_empty(&mut self) {
+    /// Where ffmpeg ended before the middle at which the last frame was to be sampled, that frame is
+    /// decoded by itself.
+    fn fetch_unmet(&mut self) {
+        let Some(last) = self.seen.last else { return };
         for index in 0..self.consumers.len() {
-            let consumer = &self.consumers[index];
-            if consumer.yielded > 0 || consumer.outputs.is_empty() {
+            let Some(time_ms) = self.consumers[index].matcher.as_ref().and_then(Matcher::unmet) else {
                 continue;
-            }
-            let branches = [Branch { which: Which::Every, scale: self.branches[index].scale }];
-            let plan = Plan {
-                path: &self.path,
-                stream: self.probe.stream,
-                clock: self.probe.clock,
-                seek_ms: None,
-                until_ms: None,
-                branches: &branches,
             };
-            let last = plan
-                .start(&self.limits)
-                .map(|mut pass| std::iter::from_fn(move || pass.next_picture()).last());
-            match last {
-                Ok(Some(picture)) => {
-                    let ms = self.probe.clock.ms(picture.at);
-                    self.consumers[index].yield_frame(ms, picture, &mut self.ready);
-                }
+            let branches = [Branch { which: Which::These(vec![last]), scale: self.branches[index].scale }];
+            let (path, stream, clock) = (&self.path, self.probe.stream, self.probe.clock);
+            let plan = Plan { path, stream, clock, seek_ms: None, until_ms: None, branches: &branches };
+            match plan.start(&self.limits).map(|mut pass| pass.next_picture()) {
+                Ok(Some(picture)) => self.consumers[index].yield_frame(time_ms, picture, &mut self.ready),
                 Ok(None) => {}
                 Err(error) => self.ready.push_back(Err(error)),
             }
@@ -346,7 +333,6 @@ impl Consumer {
             return;
         }
         self.last_ms = time_ms;
-        self.yielded += 1;
         let frame = Frame { time_ms, width: picture.width, height: picture.height, rgb: picture.rgb };
         if self.detect {
             ready.push_back(Ok(Event::Detect(frame.clone())));

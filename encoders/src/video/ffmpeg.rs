@@ -286,22 +286,29 @@ impl Drop for Running {
 }
 
 impl Finished {
-    /// The limit that ended the run, if one did.
+    /// The limit that ended the run, if one did; ffmpeg fails for want of memory in several ways.
     pub(super) fn over_limit(&self, limits: &Limits) -> Option<VideoError> {
+        let mebibytes = limits.memory_bytes >> 20;
         if self.timed_out {
-            return Some(VideoError::OverLimit(format!(
-                "reading it took longer than {} s",
-                limits.wall_clock.as_secs()
-            )));
+            let seconds = limits.wall_clock.as_secs();
+            return Some(VideoError::OverLimit(format!("reading it took longer than {seconds} s")));
         }
-        let failed = !self.status.is_some_and(|s| s.success());
-        let no_memory = failed && self.log.errors.iter().any(|l| l.contains("Cannot allocate memory"));
-        no_memory.then(|| {
-            VideoError::OverLimit(format!(
-                "reading it took more than {} MiB of memory",
-                limits.memory_bytes >> 20
-            ))
-        })
+        match self.status.and_then(|status| status.code()) {
+            Some(0) => None,
+            // The loader's answer: not even the program itself fitted.
+            Some(127) => {
+                Some(VideoError::Ffmpeg(format!("it did not start within {mebibytes} MiB of memory")))
+            }
+            None => Some(VideoError::OverLimit(format!(
+                "ffmpeg broke down; {mebibytes} MiB of memory were allowed"
+            ))),
+            Some(_) if self.log.count == 0 => Some(VideoError::Ffmpeg(format!(
+                "it ended without a reason; {mebibytes} MiB of memory were allowed"
+            ))),
+            Some(_) => self.log.errors.iter().any(|line| line.contains("allocate memory")).then(|| {
+                VideoError::OverLimit(format!("reading it took more than {mebibytes} MiB of memory"))
+            }),
+        }
     }
 }
 
@@ -446,6 +453,15 @@ mod tests {
         assert!(Path::new(&folder).exists());
         drop(running);
         assert!(!Path::new(&folder).exists());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_child_can_not_take_more_memory_than_allowed() {
+        let running = endless();
+        let limits = std::fs::read_to_string(format!("/proc/{}/limits", running.pid())).unwrap();
+        let line = limits.lines().find(|line| line.starts_with("Max address space")).unwrap();
+        assert_eq!(line.split_whitespace().nth(3), Some((4_u64 << 30).to_string().as_str()));
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! The rule, the same wherever frames are sampled by rate: for each interval middle (i + 0.5) / rate
 //! the frame that is on the screen then, that is the last one whose time lies before it. A frame that
 //! stays on the screen over several middles (slides, still scenes) is taken once. The last frame
-//! counts as long as the one before it; a video that ends before its first middle gives its last frame.
+//! counts as long as the shorter of the two spacings before it; a video that ends before its first
+//! middle gives its last frame.
 //!
 //! "On the screen" rather than "nearest": with uneven spacing the nearest frame may belong to the next
 //! shot, and the last picture before a long pause, the finished slide, would be skipped.
@@ -60,13 +61,14 @@ pub(super) struct Grid {
     next: i64,
     frames: usize,
     current: Option<i64>,
-    spacing: i64,
+    /// The last two, the later one first.
+    spacings: [i64; 2],
     any: bool,
 }
 
 impl Grid {
     pub(super) fn new(rate: Rate) -> Grid {
-        Grid { rate, next: 0, frames: 0, current: None, spacing: 0, any: false }
+        Grid { rate, next: 0, frames: 0, current: None, spacings: [0, i64::MAX], any: false }
     }
 
     /// The next frame; returns the one before it, if that is taken.
@@ -78,7 +80,8 @@ impl Grid {
             self.next = self.next.max(interval);
             return None;
         };
-        self.spacing = time_ms - before;
+        let earlier = if self.frames > 2 { self.spacings[0] } else { i64::MAX };
+        self.spacings = [time_ms - before, earlier];
         (interval > self.next).then(|| {
             let taken = Taken { index: self.frames - 2, time_ms: before, first: self.next, end: interval };
             self.next = interval;
@@ -90,8 +93,8 @@ impl Grid {
     /// No more frames; returns the last one, if that is taken.
     pub(super) fn end(&self) -> Option<Taken> {
         let time_ms = self.current?;
-        let shown_at_a_middle = self.rate.middle_is_within(self.next, time_ms + self.spacing.max(0));
-        (shown_at_a_middle || !self.any).then_some(Taken {
+        let length = self.spacings[0].min(self.spacings[1]).max(0);
+        (self.rate.middle_is_within(self.next, time_ms + length) || !self.any).then_some(Taken {
             index: self.frames - 1,
             time_ms,
             first: self.next,
@@ -127,6 +130,12 @@ impl<T> Matcher<T> {
     /// No more frames and pictures.
     pub(super) fn end(&mut self) {
         self.taken.extend(self.grid.end());
+    }
+
+    /// After the end: the time of a last frame that was taken, but that ffmpeg showed no picture of
+    /// because the file says that it ends earlier.
+    pub(super) fn unmet(&self) -> Option<i64> {
+        self.taken.back().filter(|taken| self.last_interval < taken.first).map(|taken| taken.time_ms)
     }
 
     /// The next taken frame whose picture has come, with its time.
@@ -203,10 +212,15 @@ mod tests {
         matcher.picture(3, 'b');
         assert_eq!(matcher.next(), Some((300, 'b')));
         assert_eq!(matcher.next(), None);
+        matcher.frame(3700);
         matcher.picture(4, 'c');
         matcher.picture(5, 'c');
-        matcher.end();
         assert_eq!(matcher.next(), Some((2000, 'c')));
         assert_eq!(matcher.next(), None);
+        matcher.end();
+        assert_eq!(matcher.unmet(), Some(3700));
+        matcher.picture(7, 'd');
+        assert_eq!(matcher.next(), Some((3700, 'd')));
+        assert_eq!((matcher.next(), matcher.unmet()), (None, None));
     }
 }

@@ -157,8 +157,8 @@ impl Reader<'_> {
     /// where no frame begins inside.
     fn reaches(&self, times: &[i64]) -> Result<bool, VideoError> {
         let Some(last) = times.last().map(|&pts| self.probe.clock.ms(pts)) else { return Ok(false) };
-        let spacing = (1000.0 / self.probe.frame_rate.max(0.01)) as i64 + 1;
-        if self.span.start <= last + spacing {
+        let spacing_ms = 1000.0 / self.probe.frame_rate.max(0.01);
+        if (self.span.start as f64) < last as f64 + spacing_ms {
             return Ok(true);
         }
         let from = self.probe.clock.container_seconds(self.span.end);
