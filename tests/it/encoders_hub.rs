@@ -13,7 +13,7 @@ use crate::encoders::folder;
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 
 /// A hub with the models `org/whole` (one weight file), `org/sharded`, `org/bare` (a config.json only)
-/// and `org/gated` (for the token `secret`). Serves until the test ends.
+/// `org/odd` (a redirect to nowhere) and `org/gated` (for the token `secret`). Serves until the test ends.
 struct Hub {
     endpoint: String,
     requests: Arc<AtomicUsize>,
@@ -68,6 +68,7 @@ fn respond(path: &str, authorization: &str) -> (&'static str, Vec<u8>) {
     let variant = match (*org, *model) {
         ("org", "gated") if authorization != "Bearer secret" => return ("401 Unauthorized", Vec::new()),
         ("org", "whole" | "gated" | "bare") => "legacy",
+        ("org", "odd") => return ("302 Found", Vec::new()),
         ("org", "sharded") => "wordpiece",
         _ => return ("404 Not Found", Vec::new()),
     };
@@ -156,6 +157,12 @@ fn a_gated_model_asks_for_a_token() {
 fn a_file_that_a_hub_model_lacks_is_named() {
     let missing = |error: &LoadError| matches!(error, LoadError::MissingFile { model, file } if model == "org/bare" && file == "preprocessor_config.json");
     check("org/bare", missing, &["org/bare has no preprocessor_config.json"]);
+}
+
+#[test]
+fn a_hub_that_talks_nonsense_is_a_network_error() {
+    let is_network = |error: &LoadError| matches!(error, LoadError::Network { .. });
+    check("org/odd", is_network, &["can't be read", "HF_ENDPOINT"]);
 }
 
 #[test]

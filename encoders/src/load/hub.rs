@@ -1,6 +1,7 @@
 //! Downloads a model's files from the hub into its cache.
 
 use std::io::IsTerminal;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use hf_hub::api::sync::{ApiBuilder, ApiError, ApiRepo};
@@ -75,7 +76,10 @@ impl Hub {
     }
 
     fn get(&self, files: &ApiRepo, file: &str) -> Result<PathBuf, LoadError> {
-        files.get(file).map_err(|error| match status(&error) {
+        // The hub's client takes some malformed answers for impossible and panics.
+        let got = catch_unwind(AssertUnwindSafe(|| files.get(file)));
+        let got = got.map_err(|_| self.unreadable("it gave an answer that makes no sense".to_owned()))?;
+        got.map_err(|error| match status(&error) {
             Some(401 | 403) => {
                 LoadError::Unauthorized { model: self.model.clone(), endpoint: self.endpoint.clone() }
             }
@@ -98,7 +102,11 @@ impl Hub {
     }
 
     fn network(&self, error: &ApiError) -> LoadError {
-        LoadError::Network { endpoint: self.endpoint.clone(), why: error.to_string() }
+        self.unreadable(error.to_string())
+    }
+
+    fn unreadable(&self, why: String) -> LoadError {
+        LoadError::Network { endpoint: self.endpoint.clone(), why }
     }
 }
 
