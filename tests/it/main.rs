@@ -1,7 +1,19 @@
 //! Tests that cross crates or need the built binary: one file a topic, one binary for all.
 
+mod acceptance;
 mod catalog;
+mod command_line;
 mod encoders;
 mod encoders_hub;
+mod faults;
+mod http_library;
+mod http_malformed;
+mod http_media;
+mod http_operation;
 mod index;
+mod ingest;
+mod openapi;
+mod search;
 mod tidy;
+mod video;
+mod video_files;
