@@ -141,6 +141,16 @@ async fn files_under_a_media_root_are_taken_in_place() {
     assert_eq!(stored_files(folder.path()), 0, "the file stays where it is");
     let (_, duplicate) = server.upload(&inside, &[]).await;
     assert_eq!(duplicate["duplicate"], true);
+    let moved = root.join("moved.mp4");
+    std::fs::rename(&inside, &moved).unwrap();
+    for path in ["media", "thumbnail", "media?rendition=web"] {
+        let path = format!("/v1/videos/{}/{path}", id(&answer["video"]));
+        server.refused(server.request("GET", &path), 404).await;
+    }
+    let clip = json!({"video_id": answer["video"]["id"], "start": 0.5, "end": 1.5});
+    let search = server.request("POST", "/v1/search").json(&json!({"query": {"clip": clip}}));
+    server.refused(search, 404).await;
+    std::fs::rename(&moved, &inside).unwrap();
     assert_eq!(server.delete(&format!("/v1/videos/{}", id(&answer["video"]))).await.0, 204);
     assert!(inside.exists(), "the user's file is the user's");
 

@@ -96,6 +96,23 @@ async fn a_full_pool_answers_before_the_file_is_read_and_a_stop_waits_for_who_is
 }
 
 #[tokio::test]
+async fn a_client_that_still_sends_can_read_why_it_was_refused() {
+    let (_folder, server) = start(&["--max-upload-bytes", "1000", "--api-key", "key"]);
+    for (key, status) in [("key", 413), ("wrong", 401)] {
+        for _ in 0..5 {
+            let part = reqwest::multipart::Part::bytes(vec![0; 20_000_000]).file_name("a.mp4");
+            let form = reqwest::multipart::Form::new().part("file", part);
+            server
+                .refused(server.request("POST", "/v1/videos").bearer_auth(key).multipart(form), status)
+                .await;
+        }
+        let json =
+            server.request("POST", "/v1/search").bearer_auth(key).header("content-type", "application/json");
+        server.refused(json.body(vec![b' '; 20_000_000]), status).await;
+    }
+}
+
+#[tokio::test]
 async fn an_upload_that_stops_coming_loses_its_place() {
     let (folder, server) = start(&["--max-requests", "1", "--timeout-seconds", "0.5"]);
     let file = std::fs::read(film(folder.path(), "query", &["testsrc2"], Store::Lossless)).unwrap();

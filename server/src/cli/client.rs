@@ -59,8 +59,14 @@ impl Client {
     }
 
     async fn send(&self, request: RequestBuilder) -> anyhow::Result<Response> {
-        let unreachable = || format!("no server answers at {}; start one with `reprise serve`", self.base);
-        request.send().await.with_context(unreachable)
+        request.send().await.map_err(|error| {
+            let said = if error.is_connect() {
+                format!("no server answers at {}; start one with `reprise serve`", self.base)
+            } else {
+                format!("the server at {} broke off", self.base)
+            };
+            anyhow::Error::new(error).context(said)
+        })
     }
 }
 

@@ -133,6 +133,9 @@ impl Footage {
     /// A video that is not ingested yet is probed.
     async fn of(app: &App, video: &Video) -> Result<Footage, ApiError> {
         let (path, limits) = (app.media.path_of(&video.file), app.config.decode_limits());
+        if !path.exists() {
+            return Err(ApiError::not_found("the video's file is gone from where it was taken"));
+        }
         let facts = video.facts.as_ref();
         let stored = facts.and_then(|facts| serde_json::from_value::<Probe>(facts.probe.clone()).ok());
         let probe = match (stored, facts) {

@@ -8,6 +8,7 @@ mod extract;
 mod guard;
 mod jobs;
 mod later;
+mod linger;
 mod media;
 mod operation;
 mod page;
@@ -88,6 +89,7 @@ pub fn router(app: Arc<App>) -> Router {
         .layer(CatchPanicLayer::custom(|_panic| {
             ApiError::internal("a handler panicked").into_response().map(axum::body::Body::new)
         }))
+        .layer(middleware::from_fn(linger::linger))
         .layer(cors(&app.config.cors_origins))
         .layer(TraceLayer::new_for_http().make_span_with(span).on_failure(()))
         .layer(PropagateRequestIdLayer::new(HeaderName::from_static(REQUEST_ID)))

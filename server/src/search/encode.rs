@@ -268,12 +268,15 @@ async fn stored(app: &App, space: &LoadedSpace, origin: Origin) -> Result<Footag
     let video = app.catalog.video(origin.video).await?;
     let video = video.ok_or(SearchError::NotFound { what: "video", id: origin.video })?;
     let span = app.catalog.span_at(video.id, origin.start_ms, origin.end_ms, space.key).await?;
-    if let Some(span) = span {
-        if let Some(raw) = app.catalog.raw_vector(span.key, space.key).await? {
-            return Ok(Footage { source: Source::Raw(raw), frames: 0, origin: Some(origin), decode_ms: 0.0 });
-        }
+    if let Some(span) = span
+        && let Some(raw) = app.catalog.raw_vector(span.key, space.key).await?
+    {
+        return Ok(Footage { source: Source::Raw(raw), frames: 0, origin: Some(origin), decode_ms: 0.0 });
     }
     let file = app.media.path_of(&video.file);
+    if !file.exists() {
+        return Err(SearchError::NotFound { what: "file of video", id: video.id });
+    }
     let range = origin.start_ms..origin.end_ms;
     let in_order = video.facts.as_ref().is_some_and(|facts| !facts.seek_is_safe);
     let (frames, decode_ms) = decode(app, space, file, known_probe(&video), range, in_order).await?;

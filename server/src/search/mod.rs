@@ -156,7 +156,7 @@ pub enum SearchError {
     /// The query names a video or clip that isn't there.
     #[error("there is no {what} {id}")]
     NotFound {
-        /// `video` or `clip`.
+        /// `video`, `clip`, or the `file of video`: one that was taken in place may have been moved.
         what: &'static str,
         /// Its id.
         id: uuid::Uuid,

@@ -233,10 +233,10 @@ impl<'a> Ranking<'a> {
             self.fetch_rows(&hits.hits.iter().map(|hit| hit.key).collect::<Vec<_>>()).await?;
             let matches: Vec<Match> = hits.hits.iter().filter_map(|hit| self.to_match(hit)).collect();
             for full in group(matches) {
-                if let Some(group) = groups.iter_mut().find(|group| group.video == full.video) {
-                    if group.matches.len() < full.matches.len() {
-                        group.matches = full.matches;
-                    }
+                if let Some(group) = groups.iter_mut().find(|group| group.video == full.video)
+                    && group.matches.len() < full.matches.len()
+                {
+                    group.matches = full.matches;
                 }
             }
         }
