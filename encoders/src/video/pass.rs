@@ -235,7 +235,7 @@ impl Pass {
         );
         let at = i64::try_from(rounded(from, to * i128::from(num))).ok()?.saturating_add(shift);
         let complete = packet.data.len() as u64 == 3 * u64::from(stream.width) * u64::from(stream.height);
-        complete.then(|| Picture {
+        complete.then_some(Picture {
             branch: packet.stream,
             at,
             width: stream.width,

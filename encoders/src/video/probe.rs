@@ -88,6 +88,21 @@ pub fn probe(path: &Path, limits: &Limits) -> Result<Probe, VideoError> {
     })
 }
 
+impl Probe {
+    /// How far before a wanted frame a seek aims. ffmpeg looks for key frames by decoding time; streams
+    /// without an index it enters anywhere, and the next key frame may be seconds away.
+    pub(super) fn seek_margin_ms(&self) -> i64 {
+        let has_index = !matches!(self.container.as_str(), "mpegts" | "mpeg" | "mpegvideo");
+        if has_index { 1000 } else { 12_000 }
+    }
+
+    /// Where to seek for the frame at `ms`; `None` where starting at the beginning is as good.
+    pub(super) fn seek_for(&self, ms: i64) -> Option<i64> {
+        let target = ms - self.seek_margin_ms();
+        (target > 1000).then_some(target)
+    }
+}
+
 fn unusable(why: impl Into<String>) -> VideoError {
     VideoError::NotVideo(why.into())
 }

@@ -9,8 +9,6 @@ use super::ffmpeg::{self, Finished, Running, option};
 use super::nut::Demuxer;
 use super::{Limits, Probe, VideoError};
 
-/// Seeks aim this much before what is wanted.
-const SEEK_MARGIN_MS: i64 = 1000;
 /// Pictures per second of previews.
 const PREVIEW_RATE: f64 = 25.0;
 /// Long side of web renditions.
@@ -31,7 +29,7 @@ pub fn thumbnail(
     limits: &Limits,
 ) -> Result<Vec<u8>, VideoError> {
     let at_ms = at_ms.clamp(0, probe.duration_ms.max(0));
-    let seek_ms = (!in_order && at_ms > 2 * SEEK_MARGIN_MS).then_some(at_ms - SEEK_MARGIN_MS);
+    let seek_ms = probe.seek_for(at_ms).filter(|_| !in_order);
     // The frame began a moment ago, in nearly all videos; if not, all before it are looked at, and if
     // the seek went too far, all of them.
     let attempts = [(seek_ms, Some(at_ms - 250)), (seek_ms, None), (None, None)];
@@ -96,6 +94,10 @@ fn last_jpeg(
 ///
 /// # Errors
 /// [`VideoError::EmptySpan`] if the span is inverted or begins after the video's end.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "a file, a span, what to make of it, and how: none goes with another"
+)]
 pub fn preview(
     path: &Path,
     probe: &Probe,
@@ -112,7 +114,7 @@ pub fn preview(
             duration_ms: probe.duration_ms,
         });
     }
-    let seek_ms = (!in_order && span.start > 2 * SEEK_MARGIN_MS).then_some(span.start - SEEK_MARGIN_MS);
+    let seek_ms = probe.seek_for(span.start).filter(|_| !in_order);
     let (width, height) = even(fitted(probe, width));
     let rate = probe.frame_rate.clamp(1.0, PREVIEW_RATE);
     let (from, until) = (probe.clock.container_seconds(span.start), probe.clock.container_seconds(span.end));

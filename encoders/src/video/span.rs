@@ -12,8 +12,6 @@ use super::sample::Sampler;
 use super::{Limits, Probe, VideoError};
 use crate::{Frame, FrameSize};
 
-/// Seeks aim this much before the span: ffmpeg's key frame search is by decoding time.
-const SEEK_MARGIN_MS: i64 = 1000;
 /// A select expression with more timestamps than this costs more than scaling the other frames.
 const MAX_SELECTED: usize = 256;
 /// Packets are read this far past the span: frames come in decoding order.
@@ -27,6 +25,10 @@ const REORDER_MS: i64 = 3000;
 ///
 /// # Errors
 /// [`VideoError::EmptySpan`] if the span is inverted or lies outside the video.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "a file, a span, what to make of it, and how: none goes with another"
+)]
 pub fn frames_of_span(
     path: &Path,
     probe: &Probe,
@@ -42,7 +44,7 @@ pub fn frames_of_span(
         return Err(empty());
     }
     let reader = Reader { path, probe, span: span.clone(), sampler, size, limits };
-    let seek = (!in_order && span.start > 2 * SEEK_MARGIN_MS).then_some(span.start - SEEK_MARGIN_MS);
+    let seek = probe.seek_for(span.start).filter(|_| !in_order);
     let guess = reader.pick(&reader.packet_times(seek)?);
     let mut found = reader.read(seek, &guess)?;
     let seek = if found.overshot { None } else { seek };
@@ -230,7 +232,8 @@ pub fn seek_agrees_with(
     references: &[Frame],
     limits: &Limits,
 ) -> Result<bool, VideoError> {
-    for reference in references.iter().filter(|r| r.time_ms > 2 * SEEK_MARGIN_MS) {
+    for reference in references {
+        let Some(seek_ms) = probe.seek_for(reference.time_ms) else { continue };
         let branches = [Branch {
             which: Which::From(reference.time_ms),
             scale: Scale::Rough(reference.width, reference.height),
@@ -239,12 +242,15 @@ pub fn seek_agrees_with(
             path,
             stream: probe.stream,
             clock: probe.clock,
-            seek_ms: Some(reference.time_ms - SEEK_MARGIN_MS),
+            seek_ms: Some(seek_ms),
             until_ms: Some(reference.time_ms + 1),
             branches: &branches,
         };
         let mut pass = plan.start(limits)?;
-        let sought = pass.next_picture();
+        let mut sought = None;
+        while let Some(picture) = pass.next_picture() {
+            sought.get_or_insert(picture);
+        }
         let same = sought.is_some_and(|picture| difference(&picture.rgb, &reference.rgb) <= SAME_PICTURE);
         if let Some(error) = pass.finish().over_limit(limits) {
             return Err(error);
