@@ -213,3 +213,57 @@ fn measure(space: &str, batch: &pool::BatchReport) {
     metrics::histogram!("reprise_encode_seconds", "space" => space.to_owned())
         .record(batch.encoding.as_secs_f64());
 }
+
+#[cfg(test)]
+mod tests {
+    use reprise_encoders::video::sample::Sampler;
+    use reprise_encoders::{Abilities, FrameSize};
+
+    use super::*;
+    use QueryKind::{Clip, Composed, Spoken, Text};
+
+    fn space(name: &str, can: &str) -> Space {
+        let can = |ability: &str| can.contains(ability);
+        Space {
+            id: name.to_owned(),
+            name: name.to_owned(),
+            model: name.to_owned(),
+            family: "clip".to_owned(),
+            dim: 4,
+            sampler: Sampler::PerSecond { rate: 2.0, at_most: 12 },
+            frame_size: FrameSize::ShortEdge(32),
+            max_text_tokens: 16,
+            temporal: false,
+            can: Abilities { text: can("text"), frames: can("frames"), composed: can("head") },
+            untrained: true,
+        }
+    }
+
+    /// Spaces 0 to 2 see and read, only see, only read; what is chosen for which, and which then answers
+    /// text, clip, composed and spoken.
+    #[track_caller]
+    fn check(chosen: &[(&[QueryKind], usize)], expected: Result<[Option<usize>; 4], &str>) {
+        let spaces = [space("both", "text frames"), space("eyes", "frames head"), space("words", "text")];
+        let active = activate(chosen, &spaces.iter().collect::<Vec<_>>());
+        let got = active.map(|active| QueryKind::ALL.map(|kind| active.get(&kind).copied()));
+        assert_eq!(got.map_err(|error| error.to_string()), expected.map_err(str::to_owned));
+    }
+
+    #[test]
+    fn a_kind_goes_where_it_was_chosen_for_and_else_to_the_first_that_can() {
+        check(&[], Ok([Some(0), Some(0), Some(0), None]));
+        check(&[(&[Text], 2), (&[Clip, Composed], 1)], Ok([Some(2), Some(1), Some(1), None]));
+        check(&[(&[Clip], 1), (&[Clip], 1)], Ok([Some(0), Some(1), Some(0), None]));
+    }
+
+    #[test]
+    fn a_choice_that_can_not_be_kept_is_an_error() {
+        check(&[(&[Text], 1)], Err("model eyes can't answer text queries; name another model for them"));
+        check(
+            &[(&[Composed], 2)],
+            Err("model words can't answer composed queries; name another model for them"),
+        );
+        check(&[(&[Spoken], 0)], Err("model both can't answer spoken queries; name another model for them"));
+        check(&[(&[Clip], 0), (&[Clip], 1)], Err("two models are named for clip queries; name one"));
+    }
+}

@@ -81,6 +81,10 @@ fn what_needs_no_server_works_alone() {
         assert!(prints(&["migrate", "--data-dir", shown(&data)]).contains("sqlite schema is up to date"));
     }
     assert!(data.join("catalog.sqlite").exists());
+    assert_eq!(
+        prints_json(&["migrate", "--data-dir", shown(&data), "--json"]),
+        json!({"database": "sqlite"})
+    );
     assert!(
         complains(&["migrate", "--database-url", "mysql://localhost/x"]).contains("sqlite: or postgres://")
     );
@@ -214,6 +218,15 @@ async fn index_rebuild_restores_a_lost_snapshot(server: Server, data: &Path) {
     let lines = prints(&["index", "rebuild", "--data-dir", shown(data)]);
     assert!(lines.contains("clip: 4 vectors") && lines.contains("video: 2 vectors"), "{lines}");
     assert!(lines.lines().last().unwrap().starts_with("rebuilt up to change "), "{lines}");
+    let report = prints_json(&["index", "rebuild", "--data-dir", shown(data), "--json"]);
+    let space = &report["levels"][0]["space"];
+    assert_eq!(report["levels"].as_array().unwrap().len(), 2);
+    assert!(
+        report["levels"]
+            .as_array()
+            .unwrap()
+            .contains(&json!({"space": space, "level": "clip", "vectors": 4}))
+    );
     let server = Server::start(data, &[]);
     assert_eq!(server.search_hits(query).await, before);
 }

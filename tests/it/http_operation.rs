@@ -114,7 +114,7 @@ async fn a_client_that_still_sends_can_read_why_it_was_refused() {
 
 #[tokio::test]
 async fn an_upload_that_stops_coming_loses_its_place() {
-    let (folder, server) = start(&["--max-requests", "1", "--timeout-seconds", "0.5"]);
+    let (folder, server) = start(&["--max-requests", "1", "--timeout-seconds", "2"]);
     let file = std::fs::read(film(folder.path(), "query", &["testsrc2"], Store::Lossless)).unwrap();
     let mut stalled = Held::start(&server, "/v1/search", &json!({"query": {"upload": true}}), &file, 1000);
     let answer = stalled.answer();

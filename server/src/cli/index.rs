@@ -3,10 +3,11 @@
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use reprise_index::SpaceExpectation;
+use serde_json::{Value, json};
 
 use super::migrate::MigrateArgs;
 use super::say;
-use crate::catalog;
+use crate::catalog::{self, SpaceRow};
 use crate::gallery::Gallery;
 
 /// Arguments of `reprise index`.
@@ -38,11 +39,26 @@ pub(super) async fn run(args: IndexArgs) -> anyhow::Result<()> {
     }
     let gallery = Gallery::open(folder, std::sync::Arc::clone(&catalog), expected).await?;
     gallery.save().await;
+    print(&gallery, &spaces, at.json)?;
+    catalog.close().await;
+    Ok(())
+}
+
+/// Vectors by space and level, and how far the snapshot is.
+fn print(gallery: &Gallery, spaces: &[SpaceRow], as_json: bool) -> anyhow::Result<()> {
+    let mut levels = Vec::new();
     for at in gallery.index().levels() {
-        let name = spaces.iter().find(|row| row.key == at.space).map_or("?", |row| row.space.name.as_str());
-        say(format!("{name} {:?}: {} vectors", at.level, gallery.index().live(at)).to_lowercase())?;
+        let space = spaces.iter().find(|row| row.key == at.space).map_or("?", |row| row.space.name.as_str());
+        levels.push(json!({"space": space, "level": at.level, "vectors": gallery.index().live(at)}));
+    }
+    if as_json {
+        say(json!({"levels": levels, "seq": gallery.applied()}))?;
+        return Ok(());
+    }
+    let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    for level in &levels {
+        say(format!("{} {}: {} vectors", word(&level["space"]), word(&level["level"]), level["vectors"]))?;
     }
     say(format!("rebuilt up to change {}", gallery.applied()))?;
-    catalog.close().await;
     Ok(())
 }
