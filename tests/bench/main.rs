@@ -1,0 +1,38 @@
+//! What the service costs: ingest beside bare decoding and encoding, and searches over 10,000 vectors.
+//!
+//! `make bench` runs it; it prints a table and puts it into BENCHMARKS.md.
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a program for developers: it prints and may panic"
+)]
+
+mod cpu;
+mod ingest;
+mod report;
+mod search;
+
+use report::Report;
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 1)]
+async fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    // `cargo test --benches` runs it too: there is nothing to measure in a debug build.
+    if !arguments.iter().any(|argument| argument == "--bench") {
+        return;
+    }
+    // `cargo bench --bench service -- search` measures that part alone and leaves BENCHMARKS.md as it is.
+    let parts: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with("--")).collect();
+    let wanted = |part: &str| parts.is_empty() || parts.iter().any(|it| *it == part);
+    let folder = tempfile::tempdir().unwrap();
+    let mut report = Report::default();
+    if wanted("search") {
+        search::measure(folder.path(), &mut report).await;
+    }
+    if wanted("ingest") {
+        ingest::measure(folder.path(), &mut report).await;
+    }
+    if parts.is_empty() {
+        report.publish();
+    }
+}

@@ -1,0 +1,86 @@
+//! The table: on stdout, and in BENCHMARKS.md between two marks.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::cpu::Cost;
+
+const BEGIN: &str = "<!-- service: made by `make bench` -->";
+const END: &str = "<!-- service: end -->";
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../BENCHMARKS.md");
+
+/// Rows so far.
+#[derive(Default)]
+pub(crate) struct Report {
+    ingest: String,
+    search: String,
+}
+
+impl Report {
+    /// Cost per minute of video, beside what decoding and encoding alone cost.
+    pub(crate) fn ingest(&mut self, footage: &str, what: &str, cost: Cost, floor: Cost) {
+        let row = format!(
+            "| {footage} | {what} | {:.2} | {:.2} | {:.2} |",
+            cost.cpu,
+            cost.wall,
+            cost.cpu / floor.cpu
+        );
+        println!("{row}");
+        writeln!(self.ingest, "{row}").unwrap();
+    }
+
+    /// Milliseconds of one search.
+    pub(crate) fn search(&mut self, kind: &str, way: &str, p50: f64, p95: f64, cpu: f64) {
+        let row = format!("| {kind} | {way} | {p50:.2} | {p95:.2} | {cpu:.2} |");
+        println!("{row}");
+        writeln!(self.search, "{row}").unwrap();
+    }
+
+    pub(crate) fn publish(&self) {
+        let table = format!(
+            "{BEGIN}\n\nMeasured {}, {}.\n\n\
+             | footage | per minute of video | CPU s | wall s | CPU, of decode alone + encode alone |\n\
+             |---|---|---|---|---|\n{}\n\
+             | query | search | p50 ms | p95 ms | server CPU ms |\n|---|---|---|---|---|\n{}\n{END}",
+            today(),
+            machine(),
+            self.ingest,
+            self.search
+        );
+        println!("\n{table}");
+        let path = Path::new(FILE);
+        let old = fs::read_to_string(path).unwrap_or_default();
+        fs::write(path, replaced(&old, &table)).unwrap();
+    }
+}
+
+fn replaced(old: &str, table: &str) -> String {
+    match (old.find(BEGIN), old.find(END)) {
+        (Some(begin), Some(end)) if begin < end => {
+            format!("{}{table}{}", &old[..begin], &old[end + END.len()..])
+        }
+        _ => format!("{old}\n{table}\n"),
+    }
+}
+
+fn today() -> String {
+    let date = Command::new("date").args(["-u", "+%Y-%m-%d"]).output().unwrap();
+    String::from_utf8_lossy(&date.stdout).trim().to_owned()
+}
+
+/// In neutral words: cores and vector instructions, and how busy it was.
+fn machine() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let flags = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let vectors = ["avx512f", "avx2"].into_iter().find(|flag| flags.contains(flag)).unwrap_or("no AVX");
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load: f64 = load.split_whitespace().next().and_then(|load| load.parse().ok()).unwrap_or_default();
+    let shared = if load > 1.5 * cores as f64 {
+        ", shared with other work (wall times are not to be trusted)"
+    } else {
+        ""
+    };
+    format!("{cores} cores, {vectors}, no GPU{shared}")
+}

@@ -1,0 +1,184 @@
+//! Searches over HTTP in a catalog of 10,000 clips.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use reprise::catalog::{
+    self, Added, Catalog, Ingested, IngestedSpan, MediaFacts, NewSpace, NewVideo, Segmentation,
+};
+use reprise_encoders::ModelName;
+use reprise_index::{Level, UnitVector};
+use reprise_tests::server::Server;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::cpu::{Meter, percentile};
+use super::report::Report;
+
+const VIDEOS: u32 = 100;
+const CLIPS_PER_VIDEO: u32 = 100;
+/// Clips look like others of their kind.
+const KINDS: usize = 200;
+const QUERIES: usize = 1000;
+const WARM_UP: usize = 100;
+const CLIP_MS: i64 = 4000;
+const WORDS: [&str; 12] =
+    ["a", "diver", "turns", "twice", "above", "the", "blue", "water", "while", "people", "watch", "slowly"];
+
+pub(crate) async fn measure(folder: &Path, report: &mut Report) {
+    let data = folder.join("search");
+    std::fs::create_dir_all(&data).unwrap();
+    fill(&data).await;
+    let server = Server::start(&data, &[]);
+    let clips = all_clips(&server).await;
+    wait_for_graph(&server).await;
+    let mut random = Random(7);
+    for exact in [false, true] {
+        let text = |random: &mut Random| json!({"text": words(random)});
+        one(&server, report, "text", exact, |_| text(&mut random)).await;
+        one(&server, report, "clip_id", exact, |query| json!({"clip_id": clips[query * 7 % clips.len()]}))
+            .await;
+    }
+}
+
+async fn one(
+    server: &Server,
+    report: &mut Report,
+    kind: &str,
+    exact: bool,
+    mut query: impl FnMut(usize) -> Value,
+) {
+    let mut times = Vec::with_capacity(QUERIES);
+    let mut meter = Meter::of(server.pid().to_string());
+    let mut was_exact = 0;
+    for number in 0..WARM_UP + QUERIES {
+        if number == WARM_UP {
+            meter = Meter::of(server.pid().to_string());
+            times.clear();
+        }
+        let body = json!({"query": query(number), "exact": exact, "limit": 20});
+        let started = Instant::now();
+        let answer = server.search(&body).await;
+        times.push(started.elapsed().as_secs_f64() * 1000.0);
+        assert_eq!(answer["results"].as_array().map(Vec::len), Some(20), "{answer}");
+        was_exact += usize::from(answer["index"]["exact"] == true);
+    }
+    let way = match (exact, was_exact) {
+        (true, _) => "exact",
+        (false, 0) => "default: graph",
+        (false, all) if all == WARM_UP + QUERIES => "default: scan",
+        (false, _) => "default: graph and scan",
+    };
+    let cpu = meter.read().cpu * 1000.0 / QUERIES as f64;
+    report.search(kind, way, percentile(&mut times, 50), percentile(&mut times, 95), cpu);
+}
+
+/// Rows as an ingest leaves them, without the films.
+async fn fill(data: &Path) {
+    let space = reprise_encoders::load(&"builtin:tiny".parse::<ModelName>().unwrap(), 1).unwrap().space;
+    let catalog = catalog::open(&catalog::embedded_url(data)).await.unwrap();
+    let new = NewSpace { id: space.id, name: space.name, model: space.model, dim: space.dim };
+    let key = catalog.register_space(&new).await.unwrap().key;
+    let mut random = Random(1);
+    let kinds: Vec<Vec<f32>> = (0..KINDS).map(|_| random.vector(space.dim)).collect();
+    for number in 0..VIDEOS {
+        let mut spans = vec![span(Level::Video, 0, key, &mut random, &kinds)];
+        spans.extend((0..CLIPS_PER_VIDEO).map(|clip| span(Level::Clip, clip, key, &mut random, &kinds)));
+        add(&*catalog, number, spans).await;
+    }
+    catalog.close().await;
+}
+
+fn span(level: Level, number: u32, space: u32, random: &mut Random, kinds: &[Vec<f32>]) -> IngestedSpan {
+    let kind = &kinds[random.next() as usize % kinds.len()];
+    let noise = random.vector(kind.len());
+    let raw: Vec<f32> = kind.iter().zip(&noise).map(|(kind, noise)| kind + 0.5 * noise).collect();
+    let (unit, norm) = UnitVector::from_raw(&raw).unwrap();
+    let start_ms = i64::from(number) * CLIP_MS;
+    let end_ms = match level {
+        Level::Video => i64::from(CLIPS_PER_VIDEO) * CLIP_MS,
+        _ => start_ms + CLIP_MS,
+    };
+    IngestedSpan { given: None, level, start_ms, end_ms, vectors: vec![(space, unit, norm)] }
+}
+
+async fn add(catalog: &dyn Catalog, number: u32, spans: Vec<IngestedSpan>) {
+    let video = NewVideo {
+        id: Uuid::now_v7(),
+        content_hash: format!("{number:064x}"),
+        file: format!("videos/{number}.mp4"),
+        file_name: format!("{number}.mp4"),
+        bytes: 1,
+        title: format!("film {number}"),
+        metadata: json!({"number": number}),
+        recorded_at: None,
+        segmentation: Segmentation { policy: "content".to_owned(), params: json!({}) },
+        given: Vec::new(),
+    };
+    let added = catalog.add_video(video, None).await.unwrap();
+    assert!(matches!(added, Added::New(..)));
+    let leased = catalog.lease_job(Uuid::now_v7(), Duration::from_secs(60)).await.unwrap().unwrap();
+    let facts = MediaFacts {
+        duration_ms: i64::from(CLIPS_PER_VIDEO) * CLIP_MS,
+        frame_rate: 25.0,
+        frames: u64::from(CLIPS_PER_VIDEO) * 100,
+        width: 320,
+        height: 180,
+        codec: "h264".to_owned(),
+        variable_frame_rate: false,
+        media_offset_ms: 0,
+        plays_in_browsers: true,
+        seek_is_safe: true,
+        probe: json!({}),
+    };
+    let ingested = Ingested { facts, warnings: Vec::new(), spans };
+    catalog.finish_ingest(&leased.lease, ingested).await.unwrap();
+}
+
+async fn all_clips(server: &Server) -> Vec<String> {
+    let mut ids = Vec::new();
+    let (_, videos) = server.get("/v1/videos?limit=1000").await;
+    for video in videos["items"].as_array().unwrap() {
+        let path = format!("/v1/videos/{}/clips?limit=1000", video["id"].as_str().unwrap());
+        let (_, clips) = server.get(&path).await;
+        ids.extend(clips["items"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap().to_owned()));
+    }
+    assert_eq!(ids.len(), (VIDEOS * CLIPS_PER_VIDEO) as usize);
+    ids
+}
+
+/// Graphs are built in the background; where searches of this size are scans anyway, there is nothing to wait for.
+async fn wait_for_graph(server: &Server) {
+    for _ in 0..60 {
+        let answer = server.search(&json!({"query": {"text": "water"}, "limit": 20})).await;
+        if answer["index"]["exact"] == false {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
+fn words(random: &mut Random) -> String {
+    let count = 3 + random.next() as usize % 6;
+    let word = |_| WORDS[random.next() as usize % WORDS.len()];
+    (0..count).map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// splitmix64: the same numbers in every run.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// About normal: the sum of four uniform numbers.
+    fn vector(&mut self, dim: usize) -> Vec<f32> {
+        let uniform = |random: &mut Random| (random.next() >> 40) as f32 / (1 << 23) as f32 - 1.0;
+        (0..dim).map(|_| (0..4).map(|_| uniform(self)).sum()).collect()
+    }
+}
