@@ -122,7 +122,7 @@ async fn fill(app: &App, leased: Leased, media: Media, watch: Arc<Watch>) -> Res
     let facts = leased.video.facts.as_ref();
     let duration_ms = facts.map_or(media.probe.duration_ms, |facts| facts.duration_ms);
     let seek_is_safe = facts.is_some_and(|facts| facts.seek_is_safe);
-    let mut together: BTreeMap<Vec<u32>, (Vec<Span>, Vec<Arc<LoadedSpace>>)> = BTreeMap::new();
+    let mut together: BTreeMap<Vec<u32>, Together> = BTreeMap::new();
     for space in app.spaces.all().iter().filter(|it| it.space.can.frames) {
         let mut lacking = app.catalog.spans_without_vector(leased.video.id, space.key).await?;
         lacking.retain(|span| span.start_ms < duration_ms);
@@ -138,6 +138,9 @@ async fn fill(app: &App, leased: Leased, media: Media, watch: Arc<Watch>) -> Res
     }
     Ok(app.catalog.finish_fill(&leased.lease, vectors).await?)
 }
+
+/// Spans, and the spaces in which all of them lack a vector.
+type Together = (Vec<Span>, Vec<Arc<LoadedSpace>>);
 
 /// Spans without vectors.
 struct Lacking {
