@@ -40,10 +40,20 @@ type Make = fn(&mut Maker) -> RequestBuilder;
 
 #[tokio::test]
 async fn malformed_requests_are_refused_and_leave_nothing_behind() {
+    refused_and_forgotten(&[]).await;
+}
+
+#[tokio::test]
+async fn malformed_requests_are_refused_and_leave_nothing_behind_on_postgres() {
+    let Some(url) = reprise_tests::postgres::database().await else { return };
+    refused_and_forgotten(&["--database-url", &url]).await;
+}
+
+async fn refused_and_forgotten(more: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     std::fs::create_dir(&data).unwrap();
-    let server = Server::start(&data, &["--max-upload-bytes", "200000"]);
+    let server = Server::start(&data, &[&["--max-upload-bytes", "200000"], more].concat());
     let file = film(folder.path(), "film", &["testsrc2", "color=c=red"], Store::Web);
     let video = server.ingest(&file).await;
     let (_, clips) = server.get(&format!("/v1/videos/{}/clips", video["id"].as_str().unwrap())).await;
@@ -69,7 +79,36 @@ async fn malformed_requests_are_refused_and_leave_nothing_behind() {
     let (_, after) = server.get("/v1/stats").await;
     assert_eq!(before, after);
     assert_eq!(files_before, files(&data), "no file is left of a refused request");
-    assert_eq!(server.search(&json!({"query": {"text": "x"}})).await["results"].as_array().unwrap().len(), 2);
+    assert_eq!(server.search_hits(json!({"query": {"text": "x"}})).await.len(), 2);
+    strange_but_right_requests_are_answered(&server, &maker.video).await;
+}
+
+/// Characters that one database or another can't hold, where they do no harm.
+async fn strange_but_right_requests_are_answered(server: &Server, video: &str) {
+    for text in ["\0", "a\0b", "'; DROP TABLE videos; --", "%", "\u{10ffff}", "\\u0000", "\u{202e}"] {
+        assert_eq!(server.search_hits(json!({"query": {"text": text}})).await.len(), 2, "{text:?}");
+        let filter = json!({"field": "metadata.a", "eq": text});
+        assert_eq!(
+            server.search_hits(json!({"query": {"text": "x"}, "filter": filter})).await.len(),
+            0,
+            "{text:?}"
+        );
+    }
+    let path = format!("/v1/videos/{video}");
+    for text in ["'; DROP TABLE videos; --", "\u{10ffff}", "\\u0000", "\u{1}"] {
+        let patch = server.request("PATCH", &path).json(&json!({"title": text, "metadata": {text: text}}));
+        let (status, changed) = server.send(patch).await;
+        assert_eq!(
+            (status.as_u16(), &changed["title"], &changed["metadata"][text]),
+            (200, &json!(text), &json!(text))
+        );
+        let filter = json!({"field": "title", "eq": text});
+        assert_eq!(
+            server.search_hits(json!({"query": {"text": "x"}, "filter": filter})).await.len(),
+            2,
+            "{text:?}"
+        );
+    }
 }
 
 fn files(data: &Path) -> Vec<String> {
