@@ -17,3 +17,4 @@ mod search;
 mod tidy;
 mod video;
 mod video_files;
+mod video_spans;
