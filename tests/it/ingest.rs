@@ -108,6 +108,21 @@ async fn given_clips_of_any_length_are_searchable_beside_found_ones() {
 }
 
 #[tokio::test]
+async fn a_clip_given_after_the_end_is_kept_with_a_warning() {
+    let bed = Bed::sqlite();
+    let server = bed.start(&[]);
+    let given = json!([{"start": 1.0, "end": 2.0}, {"start": 100.0, "end": 101.0}]);
+    let parts = [("segmentation", json!({"policy": "given", "clips": given}))];
+    let video = server.ingest_with(&bed.film(0, 2), &parts).await;
+    assert_eq!((&video["state"], &video["clips"]), (&json!("ready"), &json!(2)), "{video}");
+    assert!(text(&video, "/warnings/0").contains("after the video's end"), "{video}");
+    assert!(server.stop(), "it did not stop well");
+    // There is nothing to fill in for it, however often the server starts.
+    let server = bed.start(&[]);
+    assert_eq!(server.get("/v1/jobs?kind=fill").await.1["items"], json!([]));
+}
+
+#[tokio::test]
 async fn many_given_clips_between_the_samples_cost_one_more_pass() {
     let bed = Bed::sqlite();
     let server = bed.start(&[]);

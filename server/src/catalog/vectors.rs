@@ -138,10 +138,12 @@ pub(super) async fn last_seq(database: &Database) -> Result<i64, CatalogError> {
 }
 
 pub(super) async fn enqueue_fills(database: &Database, spaces: &[u32]) -> Result<u64, CatalogError> {
-    // Moments are left out: only some spaces have them, and which is not known here.
+    // Moments are left out: only some spaces have them, and which is not known here. So are clips given after
+    // the video's end: they hold no frame.
     let lacking = "SELECT v.id FROM videos v WHERE v.state = 'ready' \
                    AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.video = v.id AND j.state IN ('queued', 'running')) \
                    AND EXISTS (SELECT 1 FROM spans s WHERE s.video = v.id AND s.level <> 'moment' \
+                   AND s.start_ms < v.duration_ms \
                    AND NOT EXISTS (SELECT 1 FROM embeddings e WHERE e.space = $1 AND e.span = s.key)) ORDER BY v.id";
     let mut tx = database.begin().await?;
     let now = tx.now_ms().await?;
