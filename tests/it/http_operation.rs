@@ -52,6 +52,14 @@ impl Held {
         self.answer()
     }
 
+    /// Whether an answer, or a part of one, has come.
+    fn is_answered(&self) -> bool {
+        self.connection.set_nonblocking(true).unwrap();
+        let answered = self.connection.peek(&mut [0]).is_ok();
+        self.connection.set_nonblocking(false).unwrap();
+        answered
+    }
+
     /// The answer, with nothing more sent.
     fn answer(&mut self) -> String {
         let mut answer = Vec::new();
@@ -60,21 +68,30 @@ impl Held {
     }
 }
 
-/// Searches until the pool is full: then the held request has its place.
-async fn wait_until_full(server: &Server) {
+/// An upload that has the pool's only place. The searches that look whether it has may take the place before it does:
+/// then the upload is refused, and another one tries.
+async fn hold(server: &Server, query: &Value, file: &[u8]) -> Held {
     let deadline = std::time::Instant::now() + PATIENCE;
-    while server.post("/v1/search", &json!({"query": {"text": "x"}})).await.0 != 429 {
-        assert!(std::time::Instant::now() < deadline, "the pool never filled");
+    loop {
+        let held = Held::start(server, "/v1/search", query, file, file.len() / 2);
+        let mut refused = 0;
+        while refused < 3 && !held.is_answered() {
+            assert!(std::time::Instant::now() < deadline, "the pool never filled");
+            let (status, _) = server.post("/v1/search", &json!({"query": {"text": "x"}})).await;
+            refused = if status == 429 { refused + 1 } else { 0 };
+        }
+        if !held.is_answered() {
+            return held;
+        }
     }
 }
 
 #[tokio::test]
 async fn a_full_pool_answers_before_the_file_is_read_and_a_stop_waits_for_who_is_served() {
-    let (folder, server) = start(&["--max-requests", "1"]);
+    let (folder, server) = start(&["--max-requests", "1", "--drain-seconds", "100"]);
     let file = std::fs::read(film(folder.path(), "query", &["testsrc2"], Store::Lossless)).unwrap();
     let upload = json!({"query": {"upload": true}});
-    let held = Held::start(&server, "/v1/search", &upload, &file, file.len() / 2);
-    wait_until_full(&server).await;
+    let held = hold(&server, &upload, &file).await;
     let response =
         server.request("POST", "/v1/search").json(&json!({"query": {"text": "x"}})).send().await.unwrap();
     assert!(response.headers()["retry-after"].to_str().unwrap().parse::<u64>().unwrap() >= 1);
@@ -200,6 +217,9 @@ async fn pages_of_other_sites_change_nothing(server: &Server) {
     for origin in ["https://evil.example", "null", "http://127.0.0.1:1"] {
         server.refused(search(origin), 403).await;
     }
+    let rebound = |name: &str| server.request("GET", "/v1/videos").header("host", name);
+    server.refused(rebound("evil.example:8080"), 403).await;
+    assert_eq!(server.send(rebound("localhost:8080")).await.0, 200);
     let read =
         server.request("GET", "/v1/videos").header("origin", "https://evil.example").send().await.unwrap();
     assert!(

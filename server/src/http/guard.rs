@@ -1,10 +1,12 @@
 //! What every request passes: request id, API key, origin, time limit, measuring.
 
 use std::future::Future;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::{MatchedPath, Request, State};
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Method, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -13,6 +15,7 @@ use sha2::{Digest, Sha256};
 use super::error::{ApiError, REQUEST_ID};
 use super::extract::has_type;
 use crate::app::App;
+use crate::config::Config;
 
 /// The cookie in which the page sends the key, for pictures and video can't send headers.
 const COOKIE: &str = "reprise_key";
@@ -68,14 +71,34 @@ fn same(sent: &str, key: &str) -> bool {
     Sha256::digest(sent) == Sha256::digest(key)
 }
 
-/// Refuses changes that another site's page asks for: a browser sends forms to any address, loopback too.
+/// Refuses changes that another site's page asks for: a browser sends forms to any address, loopback too. And a
+/// site may let its own name lead to loopback: where no key protects the server, it answers to loopback's names.
 pub(super) async fn origin(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    if !is_own_name(&app.config, request.headers()) {
+        let detail =
+            "without an API key this server answers to localhost only; start it with --cors-origin or a key";
+        return ApiError::forbidden(detail).into_response();
+    }
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     if changes && !is_same_origin(&app, request.headers()) {
         let detail = "this origin may not use the API; start the server with --cors-origin";
         return ApiError::forbidden(detail).into_response();
     }
     next.run(request).await
+}
+
+fn is_own_name(config: &Config, headers: &HeaderMap) -> bool {
+    let Some(host) = headers.get(header::HOST).and_then(|host| host.to_str().ok()) else { return true };
+    let is_guarded = config.api_key.is_some() || config.insecure || !config.listen.ip().is_loopback();
+    let is_listed = |origin: &String| origin.split_once("://").is_some_and(|(_, name)| name == host);
+    is_guarded || names_loopback(host) || config.cors_origins.iter().any(is_listed)
+}
+
+fn names_loopback(host: &str) -> bool {
+    let Ok(authority) = host.parse::<Authority>() else { return false };
+    let name = authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+    let is_loopback = name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    is_loopback || name == "localhost" || name.ends_with(".localhost")
 }
 
 fn is_same_origin(app: &App, headers: &HeaderMap) -> bool {
@@ -157,6 +180,17 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(name, value.parse().unwrap());
         assert_eq!(sent_keys(&headers).collect::<Vec<_>>(), expected, "{name}: {value}");
+    }
+
+    #[test]
+    fn only_loopback_names_name_loopback() {
+        for name in ["127.0.0.1:8080", "127.9.9.9", "localhost:1", "LocalHost", "[::1]:8080", "a.localhost"] {
+            assert!(names_loopback(name), "{name}");
+        }
+        for name in ["evil.example:8080", "10.0.0.1", "localhost.evil.example", "0.0.0.0", "", "[::2]", "a b"]
+        {
+            assert!(!names_loopback(name), "{name}");
+        }
     }
 
     #[test]
