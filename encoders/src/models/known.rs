@@ -19,7 +19,10 @@ pub struct KnownModel {
 pub fn known() -> Vec<KnownModel> {
     let clip = |name, note| KnownModel { name, family: "clip", modality: "text, frames", note };
     vec![
-        clip("builtin:tiny", "seeded weights in the binary; untrained: sees little more than colour and layout"),
+        clip(
+            "builtin:tiny",
+            "seeded weights in the binary; untrained: sees little more than colour and layout",
+        ),
         clip("FOLDER", "a Hugging Face CLIP folder; verified against transformers on small seeded models"),
         clip("ORG/NAME", "the same from a hub, e.g. openai/clip-vit-base-patch32[@revision]"),
     ]
