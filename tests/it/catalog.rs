@@ -1,5 +1,4 @@
 //! The conformance suite of the catalog: every case runs on SQLite and on Postgres.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod cues;
 mod durability;

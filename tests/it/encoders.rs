@@ -1,5 +1,4 @@
 //! Our CLIP, preprocessing and tokenizers against transformers' (see parity/make.py).
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,4 @@
 //! Models from a hub, with a stand-in for it on this machine.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};

@@ -1,5 +1,4 @@
 //! A file to searchable spans, through a running server: several models, given clips, long videos.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,5 @@
 //! Tests that cross crates or need the built binary: one file a topic, one binary for all.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod acceptance;
 mod catalog;

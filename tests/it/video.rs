@@ -1,6 +1,5 @@
 //! Video that ffmpeg makes on the spot: every oddity that real files have, against ffprobe's own times and plain
 //! extraction of pictures.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
 //! The real files of the test data: each comes in with right times and pictures, or is refused with the reason.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,5 @@
 //! Parts of a video: the frames of spans, thumbnails, previews and web renditions, of video that ffmpeg makes on the
 //! spot.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use reprise_encoders::Frame;
 use reprise_encoders::video::sample::Sampler;
