@@ -1,7 +1,7 @@
 //! reprise-encoders: pixels and words to vectors.
 //!
 //! Decodes video, cuts it into clips, samples frames, and turns frames and texts into vectors of an
-//! embedding space. Knows no HTTP (but for the model hub, in [`load`]), no SQL and no index.
+//! embedding space. Knows no HTTP (but for the model hub, in [`mod@load`]), no SQL and no index.
 #![warn(missing_docs)]
 
 pub mod batch;

@@ -22,8 +22,8 @@ pub struct Config {
     /// Folder for videos, pictures, the index snapshot and the embedded database
     #[arg(long, env = "REPRISE_DATA_DIR", default_value_os_t = default_data_dir())]
     pub data_dir: PathBuf,
-    /// Model to load, as [KINDS=]NAME; KINDS from text, clip, composed, spoken; may be given several times.
-    /// NAME is builtin:tiny, a folder, or a hub id org/name[@revision]
+    /// Model to load, as `[KINDS=]NAME`; KINDS from text, clip, composed, spoken; may be given several times.
+    /// NAME is builtin:tiny, a folder, or a hub id `org/name[@revision]`
     #[arg(long = "model", env = "REPRISE_MODEL", value_delimiter = ';', default_value = "builtin:tiny")]
     pub models: Vec<ModelChoice>,
     /// Database: sqlite:PATH or postgres://…; the embedded SQLite in the data folder if not given

@@ -1,7 +1,7 @@
 //! One query, inputs to ranked matches. Knows no axum.
 //!
-//! [`run`] resolves the space, [`encode`] makes the query vector, [`rank`] turns index hits into matches,
-//! groups and pages; [`cursor`] carries all of it to the next page.
+//! [`run`] resolves the space, `encode` makes the query vector, `rank` turns index hits into matches,
+//! groups and pages; `cursor` carries all of it to the next page.
 
 mod cursor;
 mod encode;
