@@ -16,8 +16,11 @@ use super::watch::{Stop, Watch};
 
 /// Width of the frames that the shot detector sees.
 const DETECT_WIDTH: u32 = 256;
-/// Where, of 20 parts of a video, seeking is compared with decoding in order.
-const LOOK_AT: [i64; 3] = [5, 10, 18];
+/// Where, of 20 parts of a video, seeking is compared with decoding in order. Each look may decode up to a key
+/// frame interval: in a short video the last one alone, for a seek to it goes wrong if any does.
+const LOOK_AT: [i64; 3] = [18, 5, 10];
+/// Videos shorter than this are short.
+const SHORT_MS: i64 = 60_000;
 
 /// Which span a vector is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -170,7 +173,10 @@ struct Cutter {
 
 impl Cutter {
     fn new(settings: SegmenterSettings, target: Target, probe: &Probe) -> Cutter {
-        let moments = LOOK_AT.iter().map(|part| probe.duration_ms / 20 * part).collect();
+        let looks = if probe.duration_ms < SHORT_MS { 1 } else { LOOK_AT.len() };
+        let mut moments: Vec<i64> =
+            LOOK_AT[..looks].iter().map(|part| probe.duration_ms / 20 * part).collect();
+        moments.sort_unstable();
         Cutter { segmenter: Segmenter::new(settings), target, moments, references: Vec::new() }
     }
 
