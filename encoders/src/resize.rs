@@ -1,4 +1,4 @@
-//! Resizing pictures as Pillow 13 does it, to the last bit: image processors are built on it.
+//! Resizing pictures as Pillow 13 does it: equal to the last bit on all that was compared (bicubic).
 //!
 //! Rows and columns are resized one after the other, each rounded to bytes; the filter widens when a
 //! picture is made smaller (antialiasing), and its weights are fixed-point numbers.
@@ -37,8 +37,8 @@ pub(crate) fn resize(rgb: &[u8], from: (u32, u32), to: (u32, u32), resampling: R
     down(&across(rgb, from.0 as usize, &columns), 3 * to.0 as usize, &rows)
 }
 
-/// The order shows where the first step clips. Pillow shrinks columns first where that takes away
-/// clearly more than shrinking rows would; before version 13 it never did.
+/// The order shows where the first step clips. The rule is inferred from Pillow 13's output (1,120 pairs
+/// of sizes, bicubic, no mismatch), not read from its source; other filters and versions are unchecked.
 fn columns_go_first(from: (u32, u32), to: (u32, u32)) -> bool {
     let lost = |from: u32, to: u32| i64::from(from) - i64::from(to);
     let (across, down) = (lost(from.0, to.0), lost(from.1, to.1));
