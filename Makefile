@@ -1,5 +1,8 @@
 # Every target installs what it is missing first (scripts/setup.sh; quick when nothing is missing).
 
+# Programs that setup.sh downloads where no package manager may be used.
+export PATH := $(PATH):$(CURDIR)/.tools
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-full check bench bench-index
 

@@ -10,6 +10,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 purpose=${1:-all}
+# Where the download goes; the Makefile puts it on the PATH of every target.
+PATH=$PATH:$PWD/.tools
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
@@ -126,8 +128,9 @@ if [ ${#list[@]} -gt 0 ] && may_install; then
   install "${list[@]}" </dev/null || for package in "${list[@]}"; do install "$package" </dev/null || true; done
 fi
 if missing | grep -qx ffmpeg && ! may_install && have cc; then
-  echo 'setup: no package manager may be used; downloading ffmpeg'
-  cargo run -p reprise-encoders --features download-ffmpeg --example fetch_ffmpeg </dev/null || true
+  echo 'setup: no package manager may be used; downloading ffmpeg to .tools'
+  cargo run -p reprise-encoders --features download-ffmpeg --example fetch_ffmpeg .tools </dev/null || true
+  echo 'setup: make finds it there; to run reprise by yourself, put .tools on your PATH'
 fi
 
 still=$(missing)
