@@ -174,8 +174,14 @@ pub trait Catalog: Send + Sync {
     /// # Errors
     /// [`CatalogError::LeaseLost`] if the lease is no longer held or the job was cancelled: nothing changed.
     async fn finish_ingest(&self, lease: &Lease, ingested: Ingested) -> Result<(), CatalogError>;
-    /// One transaction: inserts vectors that are still missing, appends to `changes`, finishes the job.
-    async fn finish_fill(&self, lease: &Lease, vectors: Vec<NewVector>) -> Result<(), CatalogError>;
+    /// One transaction: inserts vectors that are still missing and `moments` that are new, appends to `changes`,
+    /// finishes the job.
+    async fn finish_fill(
+        &self,
+        lease: &Lease,
+        vectors: Vec<NewVector>,
+        moments: Vec<IngestedSpan>,
+    ) -> Result<(), CatalogError>;
     /// One job.
     async fn job(&self, id: Uuid) -> Result<Option<Job>, CatalogError>;
     /// Jobs in order of id, newest first, before `before`.

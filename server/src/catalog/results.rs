@@ -150,9 +150,13 @@ pub(super) async fn finish_fill(
     database: &Database,
     lease: &Lease,
     mut vectors: Vec<NewVector>,
+    moments: Vec<IngestedSpan>,
 ) -> Result<(), CatalogError> {
+    check_ranges(&moments)?;
     let mut tx = database.begin().await?;
     let Some(found) = held(&mut tx, lease, JobKind::Fill).await? else { return Ok(()) };
+    let new = insert_spans(&mut tx, found.job.video, moments, &HashMap::new()).await?;
+    vectors.extend(new.vectors);
     let rows = tx.rows("SELECT key, level FROM spans WHERE video = $1", values![found.job.video]).await?;
     let levels: HashMap<u32, Level> = rows
         .iter()

@@ -216,9 +216,21 @@ pub(super) async fn update_given(
 pub(super) async fn delete_given(database: &Database, id: Uuid) -> Result<Option<Span>, CatalogError> {
     let mut tx = database.begin().await?;
     let Some(span) = lock_given(&mut tx, id).await? else { return Ok(None) };
-    let gone = vectors::of_span(&mut tx, span.key).await?;
-    tx.execute("DELETE FROM spans WHERE id = $1", values![id]).await?;
+    let mut gone = Vec::new();
+    for key in moments_of(&mut tx, &span).await?.into_iter().chain([span.key]) {
+        gone.extend(vectors::of_span(&mut tx, key).await?);
+        tx.execute("DELETE FROM spans WHERE key = $1", values![key]).await?;
+    }
     vectors::append_changes(&mut tx, gone.into_iter().map(|at| (Op::Delete, at)).collect()).await?;
     tx.commit().await?;
     Ok(Some(span))
+}
+
+/// The moments that lie in this clip and in no other.
+async fn moments_of(tx: &mut Tx, clip: &Span) -> Result<Vec<u32>, CatalogError> {
+    let sql = "SELECT m.key FROM spans m WHERE m.video = $1 AND m.level = 'moment' AND $3 <= m.start_ms \
+               AND m.end_ms <= $4 AND NOT EXISTS (SELECT 1 FROM spans c WHERE c.video = m.video \
+               AND c.level = 'clip' AND c.key <> $2 AND c.start_ms <= m.start_ms AND m.end_ms <= c.end_ms)";
+    let rows = tx.rows(sql, values![clip.video, clip.key, clip.start_ms, clip.end_ms]).await?;
+    rows.iter().map(|row| row.key("key")).collect()
 }

@@ -213,8 +213,13 @@ impl Catalog for SqlCatalog {
         self.wake_for_changes(self.wake_for_jobs(done))
     }
 
-    async fn finish_fill(&self, lease: &Lease, vectors: Vec<NewVector>) -> Result<(), CatalogError> {
-        self.wake_for_changes(results::finish_fill(&self.database, lease, vectors).await)
+    async fn finish_fill(
+        &self,
+        lease: &Lease,
+        vectors: Vec<NewVector>,
+        moments: Vec<IngestedSpan>,
+    ) -> Result<(), CatalogError> {
+        self.wake_for_changes(results::finish_fill(&self.database, lease, vectors, moments).await)
     }
 
     async fn job(&self, id: Uuid) -> Result<Option<Job>, CatalogError> {

@@ -74,7 +74,8 @@ impl<T> Assembler<T> {
         self.wait(span, range);
     }
 
-    fn wait(&mut self, span: T, range: ClipRange) {
+    /// A span became known whose frames have not all gone by: one inside the open clip, or ahead of it.
+    pub(super) fn wait(&mut self, span: T, range: ClipRange) {
         self.starts.insert((range.start_ms, self.next_number));
         self.waiting.insert((range.end_ms, self.next_number), (span, range));
         self.next_number += 1;

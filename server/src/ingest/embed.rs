@@ -26,6 +26,8 @@ pub(super) struct Plan {
     pub(super) segment: Option<(SegmenterSettings, Target)>,
     /// Spans that are known before.
     pub(super) known: Vec<(Target, ClipRange)>,
+    /// Windows inside them, for the spaces that have moments.
+    pub(super) windows: Vec<ClipRange>,
     /// The spaces to fill.
     pub(super) spaces: Vec<Arc<LoadedSpace>>,
 }
@@ -67,7 +69,7 @@ pub(super) enum PassError {
 /// Few spans need a second look: those so short that no sampled frame lies in them.
 pub(super) async fn ingest(media: Media, plan: Plan, watch: Arc<Watch>) -> Result<Embedded, PassError> {
     let mut work = Work::new(media, &plan.spaces, watch);
-    let known = work.for_each_tap(&plan.known);
+    let known = work.for_each_tap(&plan.known, &plan.windows);
     let (seen, lacking) = work.pass(plan.segment, known).await?;
     work.watch.stage("finish");
     let Seen { summary, references } = seen;
@@ -84,9 +86,9 @@ pub(super) async fn fill(
     watch: Arc<Watch>,
 ) -> Result<Spans, PassError> {
     let mut work = Work::new(media, &plan.spaces, watch);
-    let known = work.for_each_tap(&plan.known);
+    let known = work.for_each_tap(&plan.known, &plan.windows);
     let length: i64 = plan.known.iter().map(|(_, range)| range.end_ms - range.start_ms).sum();
-    let is_little = plan.known.len() <= SPANS_TO_SEEK && length < duration_ms / 2;
+    let is_little = plan.known.len() + plan.windows.len() <= SPANS_TO_SEEK && length < duration_ms / 2;
     let lacking = if plan.segment.is_none() && seek_is_safe && is_little {
         known
     } else {
@@ -141,8 +143,13 @@ impl Work {
         Work { media, taps, watch, spans: Spans::new() }
     }
 
-    fn for_each_tap(&self, known: &[(Target, ClipRange)]) -> PerTap {
-        self.taps.iter().map(|_| known.to_vec()).collect()
+    /// The known spans, and the windows inside them where a tap has moments.
+    fn for_each_tap(&self, known: &[(Target, ClipRange)], windows: &[ClipRange]) -> PerTap {
+        let of_tap = |(tap, _): &(Tap, Vec<_>)| {
+            let windows = windows.iter().filter(|_| tap.moments).map(|window| (Target::Moment, *window));
+            known.iter().copied().chain(windows).collect()
+        };
+        self.taps.iter().map(of_tap).collect()
     }
 
     /// One pass; answers the spans in which it found no frame.
@@ -242,8 +249,11 @@ impl Work {
         };
         for (space, vectors) in try_join_all(self.taps[tap].1.iter().map(encode)).await? {
             for ((name, frames), values) in names.iter().zip(vectors) {
-                let vector = RawVector { space, values, frames: *frames };
-                self.spans.entry(*name).or_default().push(vector);
+                let of_span = self.spans.entry(*name).or_default();
+                // Windows of two overlapping clips may be the same.
+                if of_span.iter().all(|it| it.space != space) {
+                    of_span.push(RawVector { space, values, frames: *frames });
+                }
             }
         }
         Ok(())

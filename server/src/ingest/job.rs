@@ -1,6 +1,6 @@
 //! One job: from a stored file to what the catalog is to keep.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use reprise_encoders::EncodeError;
@@ -10,6 +10,7 @@ use reprise_index::{Level, UnitVector};
 use uuid::Uuid;
 
 use super::embed::{self, Embedded, PassError, Plan, RawVector, pooled};
+use super::moments;
 use super::pass::{Media, Target};
 use super::runner::JobError;
 use super::watch::Watch;
@@ -43,11 +44,13 @@ pub(super) async fn run(app: Arc<App>, leased: Leased, watch: Arc<Watch>) -> Res
 }
 
 async fn ingest(app: &App, leased: Leased, media: Media, watch: Arc<Watch>) -> Result<(), JobError> {
-    let found = if leased.video.segmentation.policy == "given" { Target::Pooled } else { Target::Found };
+    let given_only = is_given_only(&leased.video);
+    let found = if given_only { Target::Pooled } else { Target::Found };
     let given = leased.given.iter().map(|span| (Target::Given(span.id), range(span.start_ms, span.end_ms)));
     let plan = Plan {
         segment: Some((segmenter_settings(&leased.video.segmentation, app.config.max_clip_ms()), found)),
         known: given.collect(),
+        windows: if given_only { windows_inside(&leased.given) } else { Vec::new() },
         spaces: app.spaces.all().to_vec(),
     };
     let probe = media.probe.clone();
@@ -74,6 +77,7 @@ fn ingested(leased: &Leased, probe: &Probe, embedded: Embedded) -> Result<Ingest
     for ((target, at), vectors) in &embedded.spans {
         match target {
             Target::Found => spans.push(span(None, Level::Clip, range(at.0, at.1), vectors)?),
+            Target::Moment => spans.extend(moment(*at, duration_ms, vectors)?),
             Target::Given(id) => {
                 let at = range(at.0, at.1.min(duration_ms));
                 spans.push(span(Some(*id), Level::Clip, at, vectors)?);
@@ -82,6 +86,26 @@ fn ingested(leased: &Leased, probe: &Probe, embedded: Embedded) -> Result<Ingest
         }
     }
     Ok(Ingested { facts: facts(probe, &embedded), warnings, spans })
+}
+
+/// Whether the clips of a video are those that its user gave, and no others.
+fn is_given_only(video: &Video) -> bool {
+    video.segmentation.policy == "given"
+}
+
+/// The windows inside `clips`, each once.
+fn windows_inside(clips: &[Span]) -> Vec<ClipRange> {
+    let ranges = clips.iter().flat_map(|clip| moments::windows(range(clip.start_ms, clip.end_ms)));
+    let once: BTreeSet<(i64, i64)> = ranges.map(|window| (window.start_ms, window.end_ms)).collect();
+    once.into_iter().map(|(start_ms, end_ms)| range(start_ms, end_ms)).collect()
+}
+
+/// A window that ends after the video does not count.
+fn moment(at: (i64, i64), duration_ms: i64, vectors: &[RawVector]) -> Result<Option<IngestedSpan>, JobError> {
+    if duration_ms < at.1 {
+        return Ok(None);
+    }
+    span(None, Level::Moment, range(at.0, at.1), vectors).map(Some)
 }
 
 fn span(
@@ -122,21 +146,26 @@ async fn fill(app: &App, leased: Leased, media: Media, watch: Arc<Watch>) -> Res
     let facts = leased.video.facts.as_ref();
     let duration_ms = facts.map_or(media.probe.duration_ms, |facts| facts.duration_ms);
     let seek_is_safe = facts.is_some_and(|facts| facts.seek_is_safe);
-    let mut together: BTreeMap<Vec<u32>, Together> = BTreeMap::new();
+    let mut together: BTreeMap<(bool, Vec<u32>), Together> = BTreeMap::new();
     for space in app.spaces.all().iter().filter(|it| it.space.can.frames) {
         let mut lacking = app.catalog.spans_without_vector(leased.video.id, space.key).await?;
-        lacking.retain(|span| span.start_ms < duration_ms);
+        let has_moments = space.space.temporal;
+        lacking.retain(|span| span.start_ms < duration_ms && (has_moments || span.level != Level::Moment));
         let keys = lacking.iter().map(|span| span.key).collect();
-        together.entry(keys).or_insert_with(|| (lacking, Vec::new())).1.push(Arc::clone(space));
+        let of_keys = together.entry((has_moments, keys)).or_insert_with(|| (lacking, Vec::new()));
+        of_keys.1.push(Arc::clone(space));
     }
-    let mut vectors = Vec::new();
+    let (mut vectors, mut moments) = (Vec::new(), Vec::new());
     for (lacking, spaces) in together.into_values().filter(|(lacking, _)| !lacking.is_empty()) {
-        let lacking = Lacking::new(lacking, duration_ms);
+        let lacking = Lacking::new(lacking, &leased.video, duration_ms);
         let plan = lacking.plan(&leased.video, app.config.max_clip_ms(), spaces);
         let spans = embed::fill(media.clone(), plan, (duration_ms, seek_is_safe), Arc::clone(&watch)).await?;
         vectors.extend(lacking.vectors(&spans)?);
+        for ((_, at), raws) in spans.iter().filter(|((target, _), _)| *target == Target::Moment) {
+            moments.extend(moment(*at, duration_ms, raws)?);
+        }
     }
-    Ok(app.catalog.finish_fill(&leased.lease, vectors).await?)
+    Ok(app.catalog.finish_fill(&leased.lease, vectors, moments).await?)
 }
 
 /// Spans, and the spaces in which all of them lack a vector.
@@ -145,29 +174,41 @@ type Together = (Vec<Span>, Vec<Arc<LoadedSpace>>);
 /// Spans without vectors.
 struct Lacking {
     full_video: Option<u32>,
-    /// Clips, given and found.
-    clips: Vec<Span>,
-    /// Whether the found ones among the clips cover the video: then they make up its vector.
+    /// Clips, given and found, and moments.
+    parts: Vec<Span>,
+    /// Windows inside the clips that are not stored as moments yet.
+    windows: Vec<ClipRange>,
+    /// Whether the found clips among the parts cover the video: then they make up its vector.
     cover: bool,
 }
 
 impl Lacking {
-    fn new(spans: Vec<Span>, duration_ms: i64) -> Lacking {
-        let (full, clips): (Vec<_>, Vec<_>) = spans.into_iter().partition(|it| it.level == Level::Video);
-        let found = clips.iter().filter(|it| it.level == Level::Clip && !it.given);
+    fn new(spans: Vec<Span>, video: &Video, duration_ms: i64) -> Lacking {
+        let (full, parts): (Vec<_>, Vec<_>) = spans.into_iter().partition(|it| it.level == Level::Video);
+        let found = parts.iter().filter(|it| it.level == Level::Clip && !it.given);
         let cover = found.map(|it| it.end_ms - it.start_ms).sum::<i64>() == duration_ms;
-        Lacking { full_video: full.first().map(|it| it.key), clips, cover }
+        let given_only = is_given_only(video);
+        let clips = parts.iter().filter(|it| it.level == Level::Clip && it.given == given_only);
+        let mut windows = windows_inside(&clips.cloned().collect::<Vec<_>>());
+        let stored = |at: &ClipRange| {
+            let mut moments = parts.iter().filter(|it| it.level == Level::Moment);
+            moments.any(|it| (it.start_ms, it.end_ms) == (at.start_ms, at.end_ms))
+        };
+        windows.retain(|window| !stored(window));
+        Lacking { full_video: full.first().map(|it| it.key), parts, windows, cover }
     }
 
     fn plan(&self, video: &Video, max_clip_ms: i64, spaces: Vec<Arc<LoadedSpace>>) -> Plan {
         let cut = self.full_video.is_some() && !self.cover;
         let settings = segmenter_settings(&video.segmentation, max_clip_ms);
-        let known = self.clips.iter().map(|it| (Target::Known(it.key), range(it.start_ms, it.end_ms)));
-        Plan { segment: cut.then_some((settings, Target::Pooled)), known: known.collect(), spaces }
+        let known = self.parts.iter().map(|it| (Target::Known(it.key), range(it.start_ms, it.end_ms)));
+        let windows = self.windows.clone();
+        Plan { segment: cut.then_some((settings, Target::Pooled)), known: known.collect(), windows, spaces }
     }
 
     fn vectors(&self, spans: &embed::Spans) -> Result<Vec<NewVector>, JobError> {
-        let found = |key: u32| self.clips.iter().any(|it| it.key == key && !it.given);
+        let is_found = |it: &Span| it.level == Level::Clip && !it.given;
+        let found = |key: u32| self.parts.iter().any(|it| it.key == key && is_found(it));
         let counts = |target: &Target| match target {
             Target::Known(key) => self.cover && found(*key),
             target => *target == Target::Pooled,

@@ -3,6 +3,7 @@
 mod assemble;
 mod embed;
 mod job;
+mod moments;
 mod pass;
 mod runner;
 mod thin;

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::assemble::{Assembled, Assembler, Feed};
 use super::embed::PassError;
+use super::moments;
 use super::watch::{Stop, Watch};
 
 /// Width of the frames that the shot detector sees.
@@ -33,6 +34,8 @@ pub(super) enum Target {
     Given(Uuid),
     /// A stored span, by key.
     Known(u32),
+    /// A window inside a clip, for spaces that see the order of frames.
+    Moment,
 }
 
 /// The file of a pass.
@@ -49,6 +52,8 @@ pub(super) struct Tap {
     pub(super) sampler: Sampler,
     pub(super) size: reprise_encoders::FrameSize,
     pub(super) feed: Feed,
+    /// Whether windows inside the clips are encoded too.
+    pub(super) moments: bool,
 }
 
 impl Tap {
@@ -58,7 +63,7 @@ impl Tap {
             Sampler::PerSecond { .. } => Feed::Sampled,
             Sampler::Middles { .. } | Sampler::Stride { .. } => Feed::Every,
         };
-        Tap { sampler: space.sampler, size: space.frame_size, feed }
+        Tap { sampler: space.sampler, size: space.frame_size, feed, moments: space.temporal }
     }
 
     fn output(&self) -> Output {
@@ -101,7 +106,7 @@ pub(super) fn run(
     };
     let mut decoder = video::decode(&media.path, &media.probe, request, &media.limits)?;
     let mut cutter = pass.segment.map(|(settings, target)| Cutter::new(settings, target, &media.probe));
-    let mut assemblers = assemblers(pass);
+    let mut consumers = consumers(pass);
     watch.stage("decode");
     for event in &mut decoder {
         if let Some(why) = watch.stopped() {
@@ -111,20 +116,21 @@ pub(super) fn run(
             Event::Detect(frame) => {
                 watch.frame(frame.time_ms);
                 if let Some(cutter) = &mut cutter {
-                    cutter.push(frame, &mut assemblers);
+                    cutter.push(frame, &mut consumers);
                 }
             }
             Event::Sampled { output, frame } => {
                 watch.reached(frame.time_ms);
-                assemblers[output].frame(frame);
-                send(output, assemblers[output].ready(), ready)?;
+                let assembler = &mut consumers[output].assembler;
+                assembler.frame(frame);
+                send(output, assembler.ready(), ready)?;
             }
         }
     }
     let summary = decoder.summary();
-    let references = cutter.map(|cutter| cutter.finish(summary.duration_ms, &mut assemblers));
-    for (tap, assembler) in assemblers.iter_mut().enumerate() {
-        send(tap, assembler.finish(), ready)?;
+    let references = cutter.map(|cutter| cutter.finish(summary.duration_ms, &mut consumers));
+    for (tap, consumer) in consumers.iter_mut().enumerate() {
+        send(tap, consumer.assembler.finish(), ready)?;
     }
     Ok(Seen { summary, references: references.unwrap_or_default() })
 }
@@ -148,11 +154,29 @@ pub(super) fn frames_of(
     )
 }
 
-fn assemblers(pass: &Pass) -> Vec<Assembler<Target>> {
+/// The frames of one tap on their way into spans.
+struct Consumer {
+    assembler: Assembler<Target>,
+    moments: bool,
+}
+
+impl Consumer {
+    /// A clip became certain, and with it the windows inside it.
+    fn clip(&mut self, target: Target, clip: ClipRange) {
+        if self.moments && target == Target::Found {
+            moments::windows(clip).into_iter().for_each(|window| self.assembler.wait(Target::Moment, window));
+        }
+        self.assembler.clip(target, clip);
+    }
+}
+
+fn consumers(pass: &Pass) -> Vec<Consumer> {
     let clips_from_ms = if pass.segment.is_some() { 0 } else { i64::MAX };
-    let assembler =
-        |(tap, known): &(Tap, Vec<_>)| Assembler::new(tap.sampler, tap.feed, known.clone(), clips_from_ms);
-    pass.taps.iter().map(assembler).collect()
+    let consumer = |(tap, known): &(Tap, Vec<_>)| Consumer {
+        assembler: Assembler::new(tap.sampler, tap.feed, known.clone(), clips_from_ms),
+        moments: tap.moments,
+    };
+    pass.taps.iter().map(consumer).collect()
 }
 
 fn send(tap: usize, over: Vec<Assembled<Target>>, ready: &mpsc::Sender<Ready>) -> Result<(), PassError> {
@@ -180,21 +204,21 @@ impl Cutter {
         Cutter { segmenter: Segmenter::new(settings), target, moments, references: Vec::new() }
     }
 
-    fn push(&mut self, frame: Frame, assemblers: &mut [Assembler<Target>]) {
-        announce(self.target, &self.segmenter.push(&frame), assemblers);
+    fn push(&mut self, frame: Frame, consumers: &mut [Consumer]) {
+        announce(self.target, &self.segmenter.push(&frame), consumers);
         if self.moments.get(self.references.len()).is_some_and(|moment| *moment <= frame.time_ms) {
             self.references.push(frame);
         }
     }
 
-    fn finish(mut self, duration_ms: i64, assemblers: &mut [Assembler<Target>]) -> Vec<Frame> {
-        announce(self.target, &self.segmenter.finish(duration_ms), assemblers);
+    fn finish(mut self, duration_ms: i64, consumers: &mut [Consumer]) -> Vec<Frame> {
+        announce(self.target, &self.segmenter.finish(duration_ms), consumers);
         self.references
     }
 }
 
-fn announce(target: Target, clips: &[ClipRange], assemblers: &mut [Assembler<Target>]) {
-    for assembler in assemblers {
-        clips.iter().for_each(|clip| assembler.clip(target, *clip));
+fn announce(target: Target, clips: &[ClipRange], consumers: &mut [Consumer]) {
+    for consumer in consumers {
+        clips.iter().for_each(|clip| consumer.clip(target, *clip));
     }
 }

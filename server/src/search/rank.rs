@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use reprise_index::{Filter as KeyFilter, Hit, Hits, Level, Mode, SpaceLevel};
+use reprise_index::{Filter as KeyFilter, Hit, Hits, IndexError, Level, Mode, SpaceLevel};
 use roaring::RoaringBitmap;
 use serde_json::json;
 use uuid::Uuid;
@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::cursor::Last;
 use super::{Cursor, Group, IndexInfo, Levels, Match, Origin, Outcome, SearchError, Timings, millis};
 use crate::app::App;
-use crate::catalog::{Filter, SpanWithVideo};
+use crate::catalog::{Filter, Span, SpanWithVideo};
 use crate::spaces::LoadedSpace;
 
 /// Hits fetched beyond those asked for, so that exclusions seldom need a second round.
@@ -24,6 +24,8 @@ const MERGE_SHARE: f32 = 0.9;
 struct Ranking<'a> {
     app: &'a App,
     at: SpaceLevel,
+    /// Whether moments are answered among the clips.
+    moments: bool,
     cursor: &'a Cursor,
     keys: Option<Arc<RoaringBitmap>>,
     rows: HashMap<u32, Option<SpanWithVideo>>,
@@ -42,6 +44,7 @@ pub(super) async fn page(
 ) -> Result<Outcome, SearchError> {
     let at = SpaceLevel { space: space.key, level: cursor.state.levels.of_results() };
     let mut ranking = Ranking::new(app, at, &cursor, keys.clone());
+    ranking.moments = space.space.temporal && at.level == Level::Clip;
     let page = match cursor.state.per_group {
         None => ranking.flat().await?,
         Some(per_group) => ranking.grouped(per_group).await?,
@@ -60,7 +63,7 @@ pub(super) async fn page(
             space: space.space.name.clone(),
             generation: cursor.state.generation,
             exact: ranking.fetched.exact,
-            live: app.gallery.index().live(at),
+            live: ranking.live(),
         },
         results: page.results,
         groups: page.groups,
@@ -102,6 +105,7 @@ impl<'a> Ranking<'a> {
         Ranking {
             app,
             at,
+            moments: false,
             cursor,
             keys,
             rows: HashMap::new(),
@@ -168,8 +172,15 @@ impl<'a> Ranking<'a> {
         let started = Instant::now();
         let (index, at, query) = (Arc::clone(self.app.gallery.index()), self.at, self.cursor.vector.clone());
         let mode = if self.cursor.state.exact { Mode::Exact } else { Mode::Auto };
-        let searched =
-            tokio::task::spawn_blocking(move || index.search(at, &query, wanted, &KeyFilter { only }, mode));
+        let moments = self.moments.then_some(SpaceLevel { level: Level::Moment, ..at });
+        let searched = tokio::task::spawn_blocking(move || {
+            let filter = KeyFilter { only };
+            let hits = index.search(at, &query, wanted, &filter, mode)?;
+            match moments {
+                Some(at) => Ok(best(hits, index.search(at, &query, wanted, &filter, mode)?, wanted)),
+                None => Ok::<_, IndexError>(hits),
+            }
+        });
         let hits = searched.await.map_err(|panic| SearchError::Internal(panic.to_string()))??;
         self.timings.search_ms += millis(started);
         Ok(hits)
@@ -192,8 +203,15 @@ impl<'a> Ranking<'a> {
         self.fetched.matching <= self.fetched.hits.len() as u64 || self.fetched.hits.len() < self.wanted
     }
 
+    fn live(&self) -> u64 {
+        let index = self.app.gallery.index();
+        let moments = SpaceLevel { level: Level::Moment, ..self.at };
+        index.live(self.at) + if self.moments { index.live(moments) } else { 0 }
+    }
+
     fn matches(&self) -> Vec<Match> {
-        self.fetched.hits.iter().filter_map(|hit| self.to_match(hit)).collect()
+        let matches = self.fetched.hits.iter().filter_map(|hit| self.to_match(hit)).collect();
+        if self.moments { suppress(matches) } else { matches }
     }
 
     fn to_match(&self, hit: &Hit) -> Option<Match> {
@@ -232,7 +250,7 @@ impl<'a> Ranking<'a> {
             let hits = self.search(keys.len() as usize, Some(Arc::new(keys))).await?;
             self.fetch_rows(&hits.hits.iter().map(|hit| hit.key).collect::<Vec<_>>()).await?;
             let matches: Vec<Match> = hits.hits.iter().filter_map(|hit| self.to_match(hit)).collect();
-            for full in group(matches) {
+            for full in group(if self.moments { suppress(matches) } else { matches }) {
                 if let Some(group) = groups.iter_mut().find(|group| group.video == full.video)
                     && group.matches.len() < full.matches.len()
                 {
@@ -261,6 +279,39 @@ impl<'a> Ranking<'a> {
             "gone": self.rows.values().filter(|row| row.is_none()).count(),
         })
     }
+}
+
+/// The best `wanted` of two levels, in the order that the index gives: by score, then by key.
+fn best(mut hits: Hits, others: Hits, wanted: usize) -> Hits {
+    hits.hits.extend(others.hits);
+    hits.hits.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.key.cmp(&other.key)));
+    hits.hits.truncate(wanted);
+    hits.unreadable.extend(others.unreadable);
+    let matching = hits.matching.saturating_add(others.matching);
+    Hits { matching, exact: hits.exact && others.exact, ..hits }
+}
+
+/// Leaves out what overlaps a better match of its video by more than half of their union, where one of the two
+/// is a moment: windows overlap each other and their clip, and one event is one answer. Clips stay: those that
+/// overlap were given so.
+fn suppress(matches: Vec<Match>) -> Vec<Match> {
+    let mut kept: Vec<Match> = Vec::with_capacity(matches.len());
+    let mut of_video: HashMap<Uuid, Vec<usize>> = HashMap::new();
+    for found in matches {
+        let better = of_video.entry(found.span.span.video).or_default();
+        if better.iter().any(|at| is_same_event(&kept[*at].span.span, &found.span.span)) {
+            continue;
+        }
+        better.push(kept.len());
+        kept.push(found);
+    }
+    kept
+}
+
+fn is_same_event(one: &Span, other: &Span) -> bool {
+    let shared = one.end_ms.min(other.end_ms) - one.start_ms.max(other.start_ms);
+    let union = one.end_ms.max(other.end_ms) - one.start_ms.min(other.start_ms);
+    (one.level == Level::Moment || other.level == Level::Moment) && union < 2 * shared
 }
 
 fn place(found: &Match) -> Last {
@@ -408,6 +459,39 @@ mod tests {
         check(&[(1, 0, 6000, 0.5), (1, 6000, 12_000, 0.5)], &[(1, 0, 6000, 0), (2, 6000, 12_000, 0)]);
         check(&[(1, 0, 2000, 0.5), (1, 2001, 4000, 0.5)], &[(1, 0, 2000, 0), (2, 2001, 4000, 0)]);
         check(&[(1, 0, 2000, 0.5), (2, 2000, 4000, 0.5)], &[(1, 0, 2000, 0), (2, 2000, 4000, 0)]);
+    }
+
+    /// Hits of one video as (level, start, end), best first; which are left, by start and end.
+    #[track_caller]
+    fn check_suppressed(hits: &[(Level, i64, i64)], expected: &[(i64, i64)]) {
+        let of_level = |(level, start_ms, end_ms): &(Level, i64, i64)| {
+            let mut found = found(1, *start_ms, *end_ms, 0.5);
+            found.span.span.level = *level;
+            found
+        };
+        let left = suppress(hits.iter().map(of_level).collect());
+        let left: Vec<(i64, i64)> =
+            left.iter().map(|it| (it.span.span.start_ms, it.span.span.end_ms)).collect();
+        assert_eq!(left, expected);
+    }
+
+    #[test]
+    fn of_windows_that_overlap_by_more_than_half_of_their_union_the_best_is_left() {
+        use Level::{Clip, Moment};
+        check_suppressed(
+            &[(Moment, 0, 2000), (Moment, 500, 2400), (Moment, 1000, 3000)],
+            &[(0, 2000), (1000, 3000)],
+        );
+        check_suppressed(&[(Clip, 0, 3000), (Moment, 0, 2000), (Moment, 0, 1000)], &[(0, 3000), (0, 1000)]);
+        check_suppressed(&[(Moment, 0, 2000), (Clip, 0, 3000)], &[(0, 2000)]);
+        check_suppressed(&[(Clip, 0, 3000), (Clip, 0, 2900)], &[(0, 3000), (0, 2900)]);
+    }
+
+    #[test]
+    fn windows_of_two_videos_do_not_suppress_each_other() {
+        let mut other = found(2, 0, 2000, 0.4);
+        other.span.span.level = Level::Moment;
+        assert_eq!(suppress(vec![found(1, 0, 2000, 0.5), other]).len(), 2);
     }
 
     #[test]

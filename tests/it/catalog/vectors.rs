@@ -178,7 +178,7 @@ async fn a_new_space_is_filled(opened: &Opened) {
         let (unit, norm) = vector(span.key, 3);
         NewVector { span: span.key, space: other.key, unit, norm }
     };
-    catalog.finish_fill(&leased.lease, lacking.iter().map(new).collect()).await.unwrap();
+    catalog.finish_fill(&leased.lease, lacking.iter().map(new).collect(), Vec::new()).await.unwrap();
     assert_eq!(catalog.spans_without_vector(ready.id, other.key).await.unwrap(), []);
     assert_eq!(followed(catalog, 100).await, stored(catalog).await);
     assert_eq!(catalog.enqueue_fills(&[tiny.key, other.key]).await.unwrap(), 0);
@@ -200,10 +200,10 @@ async fn a_fill_stores_only_what_is_missing(opened: &Opened) {
     };
     // One that is there, one that is missing, one that is gone, one of another video.
     let vectors = vec![new(there.key), new(given.key), new(4_000_000_000), new(foreign.key)];
-    catalog.finish_fill(&leased.lease, vectors.clone()).await.unwrap();
+    catalog.finish_fill(&leased.lease, vectors.clone(), Vec::new()).await.unwrap();
     let changes = catalog.changes(before, 10).await.unwrap();
     assert_eq!(changes.iter().map(|change| change.span).collect::<Vec<_>>(), [given.key]);
-    catalog.finish_fill(&leased.lease, vectors).await.unwrap();
+    catalog.finish_fill(&leased.lease, vectors, Vec::new()).await.unwrap();
     assert_eq!(catalog.changes(before, 10).await.unwrap(), changes);
     let cancelled = catalog.finish_ingest(&leased.lease, ingested(1, &[])).await;
     assert!(cancelled.is_ok(), "the same token: it is known to have finished");
@@ -217,7 +217,7 @@ async fn deleting_a_clip_is_a_change(opened: &Opened) {
     let leased = catalog.lease_job(Uuid::now_v7(), LEASE).await.unwrap().unwrap();
     let (unit, norm) = vector(7, 4);
     let vectors = vec![NewVector { span: given.key, space: tiny.key, unit, norm }];
-    catalog.finish_fill(&leased.lease, vectors).await.unwrap();
+    catalog.finish_fill(&leased.lease, vectors, Vec::new()).await.unwrap();
     let seq = catalog.last_seq().await.unwrap();
     catalog.delete_clip(given.id).await.unwrap().unwrap();
     let changes = catalog.changes(seq, 10).await.unwrap();
