@@ -4,6 +4,7 @@
 //! exact search beside it. Knows no async, no SQL and no candle.
 
 mod collection;
+pub mod eval;
 mod exact;
 mod graph;
 mod plan;

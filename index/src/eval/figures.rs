@@ -1,0 +1,79 @@
+//! Means over the queries of a benchmark, in percent.
+
+use std::collections::{BTreeMap, HashSet};
+use std::hash::Hash;
+
+use serde::Serialize;
+
+use super::{average_precision, passes};
+
+/// The ranks that TF-CoVR reports its mean average precision at.
+pub const CUTOFFS: [usize; 4] = [5, 10, 25, 50];
+
+/// One query's answer and what would have been right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judged<Id: Eq + Hash> {
+    /// Ids, best first.
+    pub ranked: Vec<Id>,
+    /// The right ones.
+    pub relevant: HashSet<Id>,
+}
+
+/// Means over queries, in percent, by cutoff.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Figures {
+    /// Mean average precision at K.
+    pub map: BTreeMap<usize, f64>,
+    /// The share of queries with a right answer among the first K.
+    pub recall: BTreeMap<usize, f64>,
+    /// How many queries.
+    pub queries: usize,
+}
+
+impl Figures {
+    /// The means of `judged`; mean average precision at the cutoffs `map`, recall at `recall`. `None` without queries:
+    /// a mean of nothing is not 0.
+    pub fn of<Id: Eq + Hash>(judged: &[Judged<Id>], map: &[usize], recall: &[usize]) -> Option<Figures> {
+        if judged.is_empty() {
+            return None;
+        }
+        let percent = |sum: f64| 100.0 * sum / judged.len() as f64;
+        let precision = |k| judged.iter().map(|it| average_precision(&it.ranked, &it.relevant, k)).sum();
+        let passing = |k| judged.iter().filter(|it| passes(&it.ranked, &it.relevant, k)).count();
+        Some(Figures {
+            map: map.iter().map(|&k| (k, percent(precision(k)))).collect(),
+            recall: recall.iter().map(|&k| (k, percent(passing(k) as f64))).collect(),
+            queries: judged.len(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(ranked: &[u32], relevant: &[u32]) -> Judged<u32> {
+        Judged { ranked: ranked.to_vec(), relevant: relevant.iter().copied().collect() }
+    }
+
+    #[track_caller]
+    fn check(judged: &[Judged<u32>], k: usize, map: f64, recall: f64) {
+        let figures = Figures::of(judged, &[k], &[k]).unwrap();
+        assert!((figures.map[&k] - map).abs() < 1e-9, "{figures:?}");
+        assert!((figures.recall[&k] - recall).abs() < 1e-9, "{figures:?}");
+        assert_eq!(figures.queries, judged.len());
+    }
+
+    #[test]
+    fn figures_are_means_over_queries_in_percent() {
+        let (perfect, second, lost) = (judged(&[1, 2], &[1]), judged(&[1, 2], &[2]), judged(&[1], &[9]));
+        check(std::slice::from_ref(&perfect), 5, 100.0, 100.0);
+        check(&[perfect.clone(), lost.clone()], 5, 50.0, 50.0);
+        check(&[perfect, second, lost.clone(), lost], 1, 25.0, 25.0);
+    }
+
+    #[test]
+    fn no_queries_give_no_figures() {
+        assert_eq!(Figures::of::<u32>(&[], &CUTOFFS, &[1]), None);
+    }
+}
