@@ -2,6 +2,7 @@
 
 use tokenizers::Tokenizer as Inner;
 
+pub mod normalise;
 mod window;
 
 /// The ids of one text or window, specials included, not padded; never longer than the model's limit.

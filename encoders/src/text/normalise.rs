@@ -1,0 +1,162 @@
+//! TF-CoVR's text normaliser (arXiv 2506.05274): counts in words, lower case, no noise.
+//!
+//! Models of that paper have read only texts of this kind, in training and in evaluation.
+
+/// Words of a modification text that are read.
+const WORDS: usize = 30;
+
+/// What is put between words instead of these: a space.
+const NOISE: [char; 9] = ['!', '"', '(', ')', '*', '#', ':', ';', '~'];
+
+/// A plain text, normalised and uncut.
+pub fn normalise(text: &str) -> String {
+    let words = with_counts_in_words(text);
+    let clean: String = words
+        .to_lowercase()
+        .chars()
+        .map(|letter| if NOISE.contains(&letter) { ' ' } else { letter })
+        .collect();
+    single_spaces(&clean)
+}
+
+/// A modification text: normalised, its first 30 words.
+pub fn normalise_modification(text: &str) -> String {
+    // As the paper's code splits: at spaces alone.
+    normalise(text).split(' ').take(WORDS).collect::<Vec<_>>().join(" ")
+}
+
+/// Runs of two or more whitespace characters become one space; none is left at the ends.
+fn single_spaces(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    let mut letters = text.trim().chars().peekable();
+    while let Some(letter) = letters.next() {
+        if !letter.is_whitespace() || !letters.peek().is_some_and(|next| next.is_whitespace()) {
+            clean.push(letter);
+            continue;
+        }
+        while letters.next_if(|next| next.is_whitespace()).is_some() {}
+        clean.push(' ');
+    }
+    clean
+}
+
+/// Replaces what the pattern `\b\d+(\.\d+)?\b` finds, where it is a count that has words.
+fn with_counts_in_words(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut before = None;
+    while let Some(letter) = rest.chars().next() {
+        let number = if before.is_some_and(is_word) { "" } else { number_at(rest) };
+        let taken = if number.is_empty() { &rest[..letter.len_utf8()] } else { number };
+        out.push_str(if number.is_empty() { taken } else { in_words(number).unwrap_or(number) });
+        before = taken.chars().next_back();
+        rest = &rest[taken.len()..];
+    }
+    out
+}
+
+/// The number that `text` begins with, if a word ends there; else nothing.
+fn number_at(text: &str) -> &str {
+    let digits =
+        |text: &str| text.len() - text.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
+    let ends_word = |end: usize| !text[end..].chars().next().is_some_and(is_word);
+    let whole = digits(text);
+    if whole == 0 {
+        return "";
+    }
+    let fraction = text[whole..].strip_prefix('.').map_or(0, digits);
+    let long = whole + 1 + fraction;
+    if fraction > 0 && ends_word(long) {
+        return &text[..long];
+    }
+    if ends_word(whole) { &text[..whole] } else { "" }
+}
+
+/// A letter, digit or underscore, as regular expressions understand it.
+fn is_word(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_'
+}
+
+fn in_words(number: &str) -> Option<&'static str> {
+    // Compared as written, as the paper's code does: "1.0" is no "1".
+    Some(match number {
+        "0.5" => "half",
+        "1" => "one",
+        "1.5" => "one and a half",
+        "2" => "two",
+        "2.5" => "two and a half",
+        "3" => "three",
+        "3.5" => "three and a half",
+        "4" => "four",
+        "4.5" => "four and a half",
+        "5" => "five",
+        "5.5" => "five and a half",
+        "6" => "six",
+        "6.5" => "six and a half",
+        "7" => "seven",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(normalise(text), expected);
+        assert_eq!(normalise_modification(text), expected, "shorter than 30 words");
+    }
+
+    #[test]
+    fn the_protocols_examples_come_out() {
+        check("Show with 2.5 turns", "show with two and a half turns");
+        check("8 turns.", "8 turns.");
+        check("(Show!) ~ 1 twist", "show one twist");
+        check("0.5 turn-off, 3.25 x", "half turn-off, 3.25 x");
+    }
+
+    #[test]
+    fn every_half_up_to_seven_has_its_words() {
+        check("1 1.5 2 2.5 3 3.5 4", "one one and a half two two and a half three three and a half four");
+        check("4.5 5 5.5 6 6.5 7", "four and a half five five and a half six six and a half seven");
+        check("7.5 0 10", "7.5 0 10");
+    }
+
+    #[test]
+    fn numbers_inside_words_stay() {
+        check("x2 2x 2_ 12.5x", "x2 2x 2_ 12.5x");
+        check("2.5.5", "two and a half.five");
+        check("1.5x", "one.5x");
+        check("soms.2.pike", "soms.two.pike");
+        check("-1,2;3", "-one,two three");
+    }
+
+    #[test]
+    fn noise_and_repeated_whitespace_become_one_space() {
+        check("  A\t\tb \n c  ", "a b c");
+        check("a\tb", "a\tb");
+        check("#\"*:;!", "");
+        check("", "");
+        check("ÉTÉ 水", "été 水");
+    }
+
+    #[test]
+    fn a_modification_is_cut_after_thirty_words() {
+        let long: Vec<String> = (0..40).map(|word| format!("w{word}")).collect();
+        assert_eq!(normalise_modification(&long.join(" ")), long[..30].join(" "));
+        assert_eq!(normalise(&long.join(" ")), long.join(" "));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_normalised_without_noise(text in "\\PC*") {
+            let clean = normalise(&text);
+            prop_assert!(!clean.contains(NOISE));
+            prop_assert_eq!(clean.trim(), &clean[..]);
+            prop_assert!(!clean.contains("  "));
+        }
+    }
+}
