@@ -15,8 +15,9 @@ use crate::preprocess::Preprocessing;
 use crate::text::{Overflow, Tokenizer, TokenizerError};
 use crate::video::sample::Sampler;
 use crate::weights::Weights;
-use crate::{Abilities, Clip, EncodeError, Encoder, Frame, FrameSize, Input, Space};
+use crate::{Abilities, Clip, EncodeError, Encoder, Frame, FrameSize, Input, Source, Space};
 
+mod aim;
 mod folder;
 mod hub;
 
@@ -114,7 +115,7 @@ pub enum LoadError {
         why: String,
     },
     /// No family reads this kind of model.
-    #[error("models of type {found:?} are not supported; clip is")]
+    #[error("models of type {found:?} are not supported; clip and aim are")]
     Architecture {
         /// `model_type` of its config.json.
         found: String,
@@ -238,6 +239,16 @@ pub fn load(name: &ModelName, replicas: usize) -> Result<Loaded, LoadError> {
 /// # Errors
 /// [`LoadError`]: whatever would give wrong vectors later is an error here.
 pub fn load_with(name: &ModelName, options: &LoadOptions) -> Result<Loaded, LoadError> {
+    let mut loaded = match aim::folder_of(name) {
+        Some(path) => aim::load(name, path, options.replicas.max(1))?,
+        None => load_files(name, options)?,
+    };
+    loaded.warm_up().map_err(LoadError::WarmUp)?;
+    Ok(loaded)
+}
+
+/// Loads a model in Hugging Face's layout.
+fn load_files(name: &ModelName, options: &LoadOptions) -> Result<Loaded, LoadError> {
     let files = match &name.0 {
         Kind::Tiny => tiny::files()?,
         Kind::Folder(path) => folder::read(path, &name.to_string())?,
@@ -248,12 +259,13 @@ pub fn load_with(name: &ModelName, options: &LoadOptions) -> Result<Loaded, Load
     let bad = |file: &str, why: String| LoadError::BadFile { path: files.folder.join(file), why };
     let kind: ModelType =
         serde_json::from_slice(&files.config).map_err(|error| bad("config.json", error.to_string()))?;
-    let mut loaded = match Family::of(&kind.model_type) {
-        Some(Family::Clip) => load_clip(name, &files, options.replicas.max(1))?,
-        None => return Err(LoadError::Architecture { found: kind.model_type }),
-    };
-    loaded.warm_up().map_err(LoadError::WarmUp)?;
-    Ok(loaded)
+    match Family::of(&kind.model_type) {
+        Some(Family::Clip) => load_clip(name, &files, options.replicas.max(1)),
+        Some(Family::Aim) => {
+            Err(LoadError::Unsupported("models of type aim are loaded from folders".to_owned()))
+        }
+        None => Err(LoadError::Architecture { found: kind.model_type }),
+    }
 }
 
 #[derive(Deserialize)]
@@ -355,8 +367,20 @@ impl Loaded {
             let windows = windows.map_err(|error| EncodeError::Failed(error.to_string()))?;
             inputs.extend(windows.windows.into_iter().map(|window| Input::Text(window.tokens)));
         }
+        let clip = Clip { frames: vec![picture(self.space.frame_size)] };
+        if let Some(tokenizer) = self.tokenizer.as_ref().filter(|_| self.space.can.composed) {
+            let windows = tokenizer.modification("a");
+            let windows = windows.map_err(|error| EncodeError::Failed(error.to_string()))?;
+            let query = Source::Frames(clip.clone());
+            inputs.extend(
+                windows
+                    .windows
+                    .into_iter()
+                    .map(|window| Input::Composed { query: query.clone(), modification: window.tokens }),
+            );
+        }
         if self.space.can.frames {
-            inputs.push(Input::Frames(Clip { frames: vec![picture(self.space.frame_size)] }));
+            inputs.push(Input::Frames(clip));
         }
         for encoder in &mut self.encoders {
             for vector in encoder.encode(&inputs)? {

@@ -1,4 +1,5 @@
-//! The named tensors of a model, read from safetensors files or made in memory, and their digest.
+//! The named tensors of a model, read from safetensors or PyTorch files or made in memory, and their
+//! digest.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,6 +9,8 @@ use candle_core::{DType, Device, Tensor};
 use sha2::{Digest, Sha256};
 
 use crate::LoadError;
+
+mod pickle;
 
 /// Tensors by name, in f32 on the CPU, and a hash of what they were read from.
 ///
@@ -20,7 +23,8 @@ pub(crate) struct Weights {
 }
 
 impl Weights {
-    /// Reads all floating-point tensors of `files`.
+    /// Reads all floating-point tensors of `files`: PyTorch checkpoints if their names end in `.pth`, `.pt`,
+    /// `.ckpt` or `.bin`, else safetensors. The same tensors give the same digest in either.
     ///
     /// # Errors
     /// [`LoadError::BadFile`] for what can't be read.
@@ -51,6 +55,32 @@ impl Weights {
         Ok(Weights { tensors, digest: digest(&hashes) })
     }
 
+    /// The same tensors by other names, or others made of them; the digest stays that of what was read.
+    ///
+    /// # Errors
+    /// As `change`.
+    pub(crate) fn changed(
+        self,
+        mut change: impl FnMut(&str, Tensor) -> Result<Vec<(String, Tensor)>, LoadError>,
+    ) -> Result<Self, LoadError> {
+        let Weights { tensors, digest } = self;
+        let mut changed = BTreeMap::new();
+        for (name, tensor) in tensors {
+            changed.extend(change(&name, tensor)?);
+        }
+        Ok(Weights { tensors: changed, digest })
+    }
+
+    /// All names, in order.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.tensors.keys().map(String::as_str)
+    }
+
+    /// The shape of the tensor `name`.
+    pub(crate) fn shape(&self, name: &str) -> Option<&[usize]> {
+        self.tensors.get(name).map(Tensor::dims)
+    }
+
     /// SHA-256 over all tensors.
     pub(crate) fn digest(&self) -> &[u8; 32] {
         &self.digest
@@ -75,16 +105,37 @@ impl Weights {
     }
 }
 
+/// What PyTorch writes.
+const PICKLED: [&str; 4] = ["pth", "pt", "ckpt", "bin"];
+
 fn read_file(path: &Path) -> Result<Vec<(String, Tensor, [u8; 32])>, LoadError> {
-    let bad = |why: String| LoadError::BadFile { path: path.to_owned(), why };
-    let bytes = std::fs::read(path).map_err(|error| bad(error.to_string()))?;
-    let file = SliceSafetensors::new(&bytes).map_err(|error| bad(error.to_string()))?;
+    let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
+    let pickled = extension.is_some_and(|extension| PICKLED.iter().any(|it| extension == **it));
+    let read = if pickled { read_pickle(path) } else { read_safetensors(path) };
+    read.map_err(|why| LoadError::BadFile { path: path.to_owned(), why })
+}
+
+fn read_pickle(path: &Path) -> Result<Vec<(String, Tensor, [u8; 32])>, String> {
+    let hashed = |(name, stored): (String, Tensor)| -> candle_core::Result<_> {
+        let kind = float_type(&format!("{:?}", stored.dtype())).unwrap_or_default();
+        let mut bytes = Vec::new();
+        stored.write_bytes(&mut bytes)?;
+        let hash = hash(kind, stored.dims(), &bytes);
+        Ok((name, stored.to_dtype(DType::F32)?, hash))
+    };
+    let hashed = pickle::read(path)?.into_iter().map(hashed);
+    hashed.collect::<candle_core::Result<_>>().map_err(|error| error.to_string())
+}
+
+fn read_safetensors(path: &Path) -> Result<Vec<(String, Tensor, [u8; 32])>, String> {
+    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+    let file = SliceSafetensors::new(&bytes).map_err(|error| error.to_string())?;
     let mut tensors = Vec::new();
     for (name, view) in file.tensors() {
         // Position ids and the like: made by the code, not learnt.
         let Some(kind) = float_type(&format!("{:?}", view.dtype())) else { continue };
         let tensor = view.load(&Device::Cpu).and_then(|tensor| tensor.to_dtype(DType::F32));
-        let tensor = tensor.map_err(|error| bad(format!("{name}: {error}")))?;
+        let tensor = tensor.map_err(|error| format!("{name}: {error}"))?;
         tensors.push((name, tensor, hash(kind, view.shape(), view.data())));
     }
     Ok(tensors)

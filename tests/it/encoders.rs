@@ -52,7 +52,7 @@ fn check(got: &[f32], expected: &[f32]) {
 }
 
 /// The same integers as in parity/make.py.
-fn picture(width: u32, height: u32, kind: u32) -> Frame {
+pub(crate) fn picture(width: u32, height: u32, kind: u32) -> Frame {
     let byte = |x: u32, y: u32, c: u32| {
         let waves = (x * x * 3 + y * y * (5 + kind) + x * y * 7) / (width + height) + c * 60;
         let edges = (x / 5 + y / 3 + c) % 2 * 120;
@@ -274,9 +274,9 @@ fn what_a_folder_lacks_is_named() {
     let shard = "model-00002-of-00002.safetensors";
     refused("wordpiece", remove(shard), &["has no", shard]);
     let old = |folder: &Path| {
-        std::fs::rename(folder.join("model.safetensors"), folder.join("pytorch_model.bin")).unwrap();
+        std::fs::rename(folder.join("model.safetensors"), folder.join("tf_model.h5")).unwrap();
     };
-    refused("legacy", old, &["pytorch_model.bin", "convert it"]);
+    refused("legacy", old, &["tf_model.h5", "convert it"]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod acceptance;
 mod catalog;
 mod command_line;
 mod encoders;
+mod encoders_covr;
 mod encoders_hub;
 mod faults;
 mod http_library;

@@ -19,6 +19,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformers import CLIPConfig, CLIPModel
 from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
 
+import covr
 from sentences import sentences
 
 HERE = pathlib.Path(__file__).parent
@@ -288,6 +289,7 @@ def main():
     shutil.rmtree(DATA, ignore_errors=True)
     for seed, (name, variant) in enumerate(variants()):
         write(name, variant, seed)
+    covr.write_all(DATA, picture, word_piece, byte_level)
     TINY.write_text(byte_level(1000, specials_last=False).to_str())
     size = sum(path.stat().st_size for path in DATA.rglob("*") if path.is_file())
     print(f"{size} bytes")

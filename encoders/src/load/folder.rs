@@ -23,12 +23,14 @@ pub(super) fn read(folder: &Path, model: &str) -> Result<Files, LoadError> {
         config: file("config.json")?,
         preprocessor: file("preprocessor_config.json")?,
         tokenizer: file("tokenizer.json")?,
-        weights: Weights::read(&weight_files(folder, model)?)?,
+        weights: Weights::read(&weight_files(folder, "model", model)?)?,
         folder: folder.to_owned(),
     })
 }
 
-fn read_file(folder: &Path, model: &str, name: &str) -> Result<Vec<u8>, LoadError> {
+/// # Errors
+/// [`LoadError::MissingFile`] or [`LoadError::BadFile`].
+pub(super) fn read_file(folder: &Path, model: &str, name: &str) -> Result<Vec<u8>, LoadError> {
     let path = folder.join(name);
     std::fs::read(&path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
@@ -38,25 +40,38 @@ fn read_file(folder: &Path, model: &str, name: &str) -> Result<Vec<u8>, LoadErro
     })
 }
 
-fn weight_files(folder: &Path, model: &str) -> Result<Vec<PathBuf>, LoadError> {
-    let single = folder.join(WEIGHTS);
-    if single.is_file() {
-        return Ok(vec![single]);
-    }
-    if !folder.join(INDEX).is_file() {
-        let old = ["pytorch_model.bin", "tf_model.h5", "flax_model.msgpack"];
-        let hint = match old.into_iter().find(|file| folder.join(file).is_file()) {
-            Some(file) => format!("{WEIGHTS} (only {file}: convert it to safetensors)"),
-            None => WEIGHTS.to_owned(),
+/// The files that hold the weights `stem`: safetensors, whole or in parts, else a PyTorch checkpoint.
+///
+/// # Errors
+/// [`LoadError::MissingFile`] where there are none or a part is missing.
+pub(super) fn weight_files(folder: &Path, stem: &str, model: &str) -> Result<Vec<PathBuf>, LoadError> {
+    let Some(found) = candidates(folder, stem).into_iter().next() else {
+        let other = ["tf_model.h5", "flax_model.msgpack"];
+        let wanted = format!("{stem}.safetensors");
+        let file = match other.into_iter().find(|file| folder.join(file).is_file()) {
+            Some(other) => format!("{wanted} (only {other}: convert it to safetensors)"),
+            None => wanted,
         };
-        return Err(LoadError::MissingFile { model: model.to_owned(), file: hint });
-    }
-    let names = shards(&read_file(folder, model, INDEX)?, &folder.join(INDEX))?;
+        return Err(LoadError::MissingFile { model: model.to_owned(), file });
+    };
+    let Some(index) = found.strip_suffix(PARTS).map(|_| &found) else { return Ok(vec![folder.join(found)]) };
+    let names = shards(&read_file(folder, model, index)?, &folder.join(index))?;
     let missing = names.iter().find(|name| !folder.join(name).is_file());
     match missing {
         Some(name) => Err(LoadError::MissingFile { model: model.to_owned(), file: name.clone() }),
         None => Ok(names.iter().map(|name| folder.join(name)).collect()),
     }
+}
+
+const PARTS: &str = ".safetensors.index.json";
+
+/// The files of this stem that weights can be read from, the preferred first.
+pub(super) fn candidates(folder: &Path, stem: &str) -> Vec<String> {
+    let endings = [".safetensors", PARTS, ".pth", ".pt", ".ckpt"];
+    let names = endings.map(|ending| format!("{stem}{ending}")).into_iter();
+    // What transformers called a whole model before it wrote safetensors.
+    let names = names.chain([format!("pytorch_{stem}.bin")]);
+    names.filter(|name| folder.join(name).is_file()).collect()
 }
 
 #[derive(Deserialize)]

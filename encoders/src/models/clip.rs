@@ -8,6 +8,7 @@ use std::sync::Arc;
 use candle_core::{Device, Result, Tensor};
 use serde::{Deserialize, Serialize};
 
+use super::text_tower::check_ids;
 use super::transformer::{Activation, LayerNorm, Shape, Transformer, causal_mask, tensor};
 use crate::preprocess::Preprocessing;
 use crate::weights::Weights;
@@ -112,6 +113,16 @@ impl TextConfig {
         crate::text::Specials { bos: known(self.bos_token_id), eos: known(Some(self.eos_token_id)) }
     }
 
+    /// # Errors
+    /// [`LoadError::Unsupported`] for numbers that make no tower.
+    pub(crate) fn check(&self) -> std::result::Result<(), LoadError> {
+        self.shape().check()?;
+        if self.vocab_size == 0 || self.max_position_embeddings == 0 {
+            return Err(LoadError::Unsupported("a vocab_size or max_position_embeddings of 0".to_owned()));
+        }
+        Ok(())
+    }
+
     fn shape(&self) -> Shape {
         Shape {
             width: self.hidden_size,
@@ -148,22 +159,16 @@ impl Config {
     pub(crate) fn check(&self) -> std::result::Result<(), LoadError> {
         let unsupported = |what: &str| Err(LoadError::Unsupported(what.to_owned()));
         let (text, vision) = (&self.text_config, &self.vision_config);
-        for shape in [text.shape(), vision.shape()] {
-            if shape.heads == 0 || shape.width == 0 || shape.width % shape.heads != 0 {
-                return unsupported("hidden_size is not a multiple of num_attention_heads");
-            }
-            if shape.layers > 1000 || shape.inner == 0 {
-                return unsupported("num_hidden_layers or intermediate_size is out of range");
-            }
-        }
+        text.check()?;
+        vision.shape().check()?;
         if vision.num_channels != 3 {
             return unsupported("num_channels other than 3");
         }
         if vision.patch_size == 0 || vision.grid() == 0 {
             return unsupported("a patch_size of 0 or over image_size");
         }
-        if self.projection_dim == 0 || text.vocab_size == 0 || text.max_position_embeddings == 0 {
-            return unsupported("a projection_dim, vocab_size or max_position_embeddings of 0");
+        if self.projection_dim == 0 {
+            return unsupported("a projection_dim of 0");
         }
         Ok(())
     }
@@ -193,8 +198,9 @@ struct Vision {
     projection: Tensor,
 }
 
+/// The text tower alone.
 #[derive(Debug)]
-struct Text {
+pub(super) struct Text {
     /// (vocabulary, width).
     tokens: Tensor,
     /// (longest text, width).
@@ -213,7 +219,7 @@ impl Model {
         device: &Device,
     ) -> std::result::Result<Self, LoadError> {
         let vision = Vision::load(&config, weights, device)?;
-        let text = Text::load(&config, weights, device)?;
+        let text = Text::load(&config.text_config, config.projection_dim, weights, device)?;
         Ok(Model { config, vision, text, device: device.clone() })
     }
 
@@ -230,21 +236,13 @@ impl Model {
 
     /// (texts, dim).
     fn text(&self, texts: &[&[u32]]) -> Result<Tensor> {
-        let ends: Vec<usize> = texts.iter().map(|ids| self.config.text_config.end_of_text(ids)).collect();
-        // No token sees a later one, so nothing after the last end of text matters.
-        let tokens = ends.iter().max().map_or(0, |end| end + 1);
-        let padded = texts.iter().flat_map(|ids| (0..tokens).map(|at| ids.get(at).copied().unwrap_or(0)));
-        let ids = Tensor::from_vec(padded.collect::<Vec<u32>>(), texts.len() * tokens, &self.device)?;
-        let rows: Vec<u32> =
-            ends.iter().enumerate().map(|(text, end)| (text * tokens + end) as u32).collect();
-        let rows = Tensor::from_vec(rows, texts.len(), &self.device)?;
-        self.text.forward(&ids, &rows, texts.len())
+        self.text.vectors(&self.config.text_config, texts)
     }
 }
 
 /// Square patches, row by row: each `3 * patch * patch` values, channel by channel. Pixels right of
 /// and below the last whole patch are left out.
-fn patchify(pixels: &[f32], side: usize, patch: usize) -> Vec<f32> {
+pub(super) fn patchify(pixels: &[f32], side: usize, patch: usize) -> Vec<f32> {
     let grid = side / patch;
     let mut patches = Vec::with_capacity(pixels.len());
     for frame in pixels.chunks_exact(3 * side * side) {
@@ -294,8 +292,13 @@ impl Vision {
 }
 
 impl Text {
-    fn load(config: &Config, weights: &Weights, device: &Device) -> std::result::Result<Self, LoadError> {
-        let text = &config.text_config;
+    /// Reads the tower; `text` must have passed [`TextConfig::check`].
+    pub(super) fn load(
+        text: &TextConfig,
+        dim: usize,
+        weights: &Weights,
+        device: &Device,
+    ) -> std::result::Result<Self, LoadError> {
         let width = text.hidden_size;
         let get = |name: &str, shape: &[usize]| tensor(weights, name, shape, device);
         Ok(Text {
@@ -312,8 +315,22 @@ impl Text {
                 text.layer_norm_eps,
                 device,
             )?,
-            projection: get("text_projection.weight", &[config.projection_dim, width])?.t()?.contiguous()?,
+            projection: get("text_projection.weight", &[dim, width])?.t()?.contiguous()?,
         })
+    }
+
+    /// (texts, dim); `config` is that of [`Text::load`], all ids are in the vocabulary, no text is empty or too long.
+    pub(super) fn vectors(&self, config: &TextConfig, texts: &[&[u32]]) -> Result<Tensor> {
+        let device = self.tokens.device();
+        let ends: Vec<usize> = texts.iter().map(|ids| config.end_of_text(ids)).collect();
+        // No token sees a later one, so nothing after the last end of text matters.
+        let tokens = ends.iter().max().map_or(0, |end| end + 1);
+        let padded = texts.iter().flat_map(|ids| (0..tokens).map(|at| ids.get(at).copied().unwrap_or(0)));
+        let ids = Tensor::from_vec(padded.collect::<Vec<u32>>(), texts.len() * tokens, device)?;
+        let rows: Vec<u32> =
+            ends.iter().enumerate().map(|(text, end)| (text * tokens + end) as u32).collect();
+        let rows = Tensor::from_vec(rows, texts.len(), device)?;
+        self.forward(&ids, &rows, texts.len())
     }
 
     /// `ids`: (texts * tokens); `ends`: the rows of the end-of-text tokens in it.
@@ -343,15 +360,7 @@ impl ClipEncoder {
 
     fn texts(&self, texts: &[&[u32]]) -> std::result::Result<Vec<Vec<f32>>, EncodeError> {
         let config = &self.model.config.text_config;
-        for ids in texts {
-            if ids.is_empty() || ids.len() > config.max_position_embeddings {
-                let (tokens, limit) = (ids.len(), config.max_position_embeddings);
-                return Err(EncodeError::BadInput(format!("{tokens} tokens; the model takes 1 to {limit}")));
-            }
-            if let Some(id) = ids.iter().find(|id| **id as usize >= config.vocab_size) {
-                return Err(EncodeError::BadInput(format!("the model has no token {id}")));
-            }
-        }
+        check_ids(texts, config.vocab_size, config.max_position_embeddings)?;
         let vectors = self.model.text(texts).and_then(|vectors| vectors.to_vec2());
         vectors.map_err(|error| failed(&error))
     }
@@ -390,7 +399,7 @@ fn add_unit(sum: &mut [f32], vector: &[f32]) -> std::result::Result<(), EncodeEr
     Ok(())
 }
 
-fn failed(error: &candle_core::Error) -> EncodeError {
+pub(super) fn failed(error: &candle_core::Error) -> EncodeError {
     EncodeError::Failed(error.to_string())
 }
 

@@ -3,8 +3,14 @@
 pub use known::{KnownModel, known};
 use serde::Serialize;
 
+pub(crate) mod aim;
+mod bert;
 pub mod clip;
+pub(crate) mod combiner;
+pub(crate) mod covr;
 mod known;
+pub(crate) mod openai;
+pub(crate) mod text_tower;
 pub(crate) mod tiny;
 mod transformer;
 
@@ -14,6 +20,8 @@ mod transformer;
 pub enum Family {
     /// Contrastive image and text towers.
     Clip,
+    /// AIM, with TF-CoVR's text towers and Combiner.
+    Aim,
 }
 
 impl Family {
@@ -21,6 +29,7 @@ impl Family {
     pub fn of(model_type: &str) -> Option<Family> {
         match model_type {
             "clip" => Some(Family::Clip),
+            "aim" => Some(Family::Aim),
             _ => None,
         }
     }
@@ -29,6 +38,7 @@ impl Family {
     pub fn name(self) -> &'static str {
         match self {
             Family::Clip => "clip",
+            Family::Aim => "aim",
         }
     }
 
@@ -36,7 +46,7 @@ impl Family {
     /// they become another space.
     pub fn version(self) -> u32 {
         match self {
-            Family::Clip => 1,
+            Family::Clip | Family::Aim => 1,
         }
     }
 }

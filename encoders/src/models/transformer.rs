@@ -27,7 +27,7 @@ pub(crate) enum Activation {
 }
 
 impl Activation {
-    fn apply(self, x: &Tensor) -> Result<Tensor> {
+    pub(crate) fn apply(self, x: &Tensor) -> Result<Tensor> {
         match self {
             Activation::QuickGelu => x * candle_nn::ops::sigmoid(&(x * 1.702)?)?,
             Activation::Gelu => x.gelu_erf(),
@@ -53,6 +53,21 @@ pub(crate) struct Shape {
     pub(crate) activation: Activation,
     /// Of every layer norm.
     pub(crate) epsilon: f32,
+}
+
+impl Shape {
+    /// # Errors
+    /// [`LoadError::Unsupported`] for numbers that make no transformer.
+    pub(crate) fn check(&self) -> std::result::Result<(), LoadError> {
+        let unsupported = |what: &str| Err(LoadError::Unsupported(what.to_owned()));
+        if self.heads == 0 || self.width == 0 || !self.width.is_multiple_of(self.heads) {
+            return unsupported("hidden_size is not a multiple of num_attention_heads");
+        }
+        if self.layers > 1000 || self.inner == 0 {
+            return unsupported("num_hidden_layers or intermediate_size is out of range");
+        }
+        Ok(())
+    }
 }
 
 /// Scales and shifts each token to what was learnt.
@@ -82,14 +97,15 @@ impl LayerNorm {
 
 /// `x W + b` on rows.
 #[derive(Debug)]
-struct Linear {
+pub(crate) struct Linear {
     /// (inputs, outputs).
     weight: Tensor,
     bias: Tensor,
 }
 
 impl Linear {
-    fn load(
+    /// Reads `{name}.weight` of (outputs, inputs), and `{name}.bias`.
+    pub(crate) fn load(
         weights: &Weights,
         name: &str,
         (inputs, outputs): (usize, usize),
@@ -100,50 +116,87 @@ impl Linear {
         Ok(Linear { weight: weight.t()?.contiguous()?, bias })
     }
 
-    fn forward(&self, rows: &Tensor) -> Result<Tensor> {
+    /// (rows, inputs) to (rows, outputs).
+    pub(crate) fn forward(&self, rows: &Tensor) -> Result<Tensor> {
         rows.matmul(&self.weight)?.broadcast_add(&self.bias)
+    }
+}
+
+/// Attention of every token to all tokens of its sequence, or to those that a mask leaves.
+#[derive(Debug)]
+pub(crate) struct Attention {
+    /// Queries (already scaled), keys and values by one product.
+    qkv: Linear,
+    out: Linear,
+    heads: usize,
+}
+
+impl Attention {
+    /// Reads the layers of these `names`: query, key, value, output; `heads` divides `width`.
+    pub(crate) fn load(
+        weights: &Weights,
+        names: [&str; 4],
+        (width, heads): (usize, usize),
+        device: &Device,
+    ) -> std::result::Result<Self, LoadError> {
+        let [query, key, value, out] = names;
+        let linear = |name: &str| Linear::load(weights, name, (width, width), device);
+        let scale = 1.0 / ((width / heads) as f64).sqrt();
+        let query = linear(query)?;
+        let query = Linear { weight: (query.weight * scale)?, bias: (query.bias * scale)? };
+        let (key, value) = (linear(key)?, linear(value)?);
+        let qkv = Linear {
+            weight: Tensor::cat(&[&query.weight, &key.weight, &value.weight], 1)?,
+            bias: Tensor::cat(&[&query.bias, &key.bias, &value.bias], 0)?,
+        };
+        Ok(Attention { qkv, out: linear(out)?, heads })
+    }
+
+    /// `rows`: (batch * tokens, width), sequence after sequence, and so the result; `mask` is added to the
+    /// scores of (batch, heads, tokens, tokens).
+    pub(crate) fn forward(&self, rows: &Tensor, tokens: usize, mask: Option<&Tensor>) -> Result<Tensor> {
+        let (count, width) = rows.dims2()?;
+        let (batch, heads, size) = (count / tokens, self.heads, width / self.heads);
+        let qkv = self.qkv.forward(rows)?.reshape((batch, tokens, 3, heads, size))?;
+        let qkv = qkv.permute((2, 0, 3, 1, 4))?.contiguous()?;
+        let (query, key, value) = (qkv.get(0)?, qkv.get(1)?, qkv.get(2)?);
+        let mut scores = query.matmul(&key.t()?)?;
+        if let Some(mask) = mask {
+            scores = scores.broadcast_add(mask)?;
+        }
+        let attended = candle_nn::ops::softmax_last_dim(&scores)?.matmul(&value)?;
+        self.out.forward(&attended.transpose(1, 2)?.contiguous()?.reshape((count, width))?)
     }
 }
 
 /// One block: attention, then an MLP, each with its norm before and a residual around.
 #[derive(Debug)]
-struct Block {
-    norm1: LayerNorm,
-    /// Queries (already scaled), keys and values by one product.
-    qkv: Linear,
-    out: Linear,
-    norm2: LayerNorm,
+pub(super) struct Block {
+    pub(super) norm1: LayerNorm,
+    pub(super) attention: Attention,
+    pub(super) norm2: LayerNorm,
     up: Linear,
     down: Linear,
-    shape: Shape,
+    activation: Activation,
 }
 
 impl Block {
-    fn load(
+    pub(super) fn load(
         weights: &Weights,
         name: &str,
         shape: Shape,
         device: &Device,
     ) -> std::result::Result<Self, LoadError> {
-        let Shape { width, inner, epsilon, .. } = shape;
-        let norm = |part: &str| LayerNorm::load(weights, &format!("{name}.{part}"), width, epsilon, device);
-        let linear = |part: &str, size| Linear::load(weights, &format!("{name}.{part}"), size, device);
-        let query = linear("self_attn.q_proj", (width, width))?;
-        let scale = 1.0 / ((width / shape.heads) as f64).sqrt();
-        let query = Linear { weight: (query.weight * scale)?, bias: (query.bias * scale)? };
-        let key = linear("self_attn.k_proj", (width, width))?;
-        let value = linear("self_attn.v_proj", (width, width))?;
+        let Shape { width, inner, heads, epsilon, activation, .. } = shape;
+        let part = |part: &str| format!("{name}.{part}");
+        let names = ["q_proj", "k_proj", "v_proj", "out_proj"].map(|it| part(&format!("self_attn.{it}")));
         Ok(Block {
-            norm1: norm("layer_norm1")?,
-            qkv: Linear {
-                weight: Tensor::cat(&[&query.weight, &key.weight, &value.weight], 1)?,
-                bias: Tensor::cat(&[&query.bias, &key.bias, &value.bias], 0)?,
-            },
-            out: linear("self_attn.out_proj", (width, width))?,
-            norm2: norm("layer_norm2")?,
-            up: linear("mlp.fc1", (width, inner))?,
-            down: linear("mlp.fc2", (inner, width))?,
-            shape,
+            norm1: LayerNorm::load(weights, &part("layer_norm1"), width, epsilon, device)?,
+            attention: Attention::load(weights, names.each_ref().map(|it| &it[..]), (width, heads), device)?,
+            norm2: LayerNorm::load(weights, &part("layer_norm2"), width, epsilon, device)?,
+            up: Linear::load(weights, &part("mlp.fc1"), (width, inner), device)?,
+            down: Linear::load(weights, &part("mlp.fc2"), (inner, width), device)?,
+            activation,
         })
     }
 
@@ -151,25 +204,13 @@ impl Block {
     fn forward(&self, x: &Tensor, mask: Option<&Tensor>) -> Result<Tensor> {
         let (batch, tokens, width) = x.dims3()?;
         let x = x.reshape((batch * tokens, width))?;
-        let qkv = self.qkv.forward(&self.norm1.forward(&x)?)?;
-        let attended = self.attention(&qkv.reshape((batch, tokens, 3 * width))?, mask)?;
-        let x = (x + self.out.forward(&attended.reshape((batch * tokens, width))?)?)?;
-        let inner = self.shape.activation.apply(&self.up.forward(&self.norm2.forward(&x)?)?)?;
-        (x + self.down.forward(&inner)?)?.reshape((batch, tokens, width))
+        let x = (&x + self.attention.forward(&self.norm1.forward(&x)?, tokens, mask)?)?;
+        (&x + self.mlp(&self.norm2.forward(&x)?)?)?.reshape((batch, tokens, width))
     }
 
-    /// `qkv`: (batch, tokens, 3 width); gives (batch, tokens, width).
-    fn attention(&self, qkv: &Tensor, mask: Option<&Tensor>) -> Result<Tensor> {
-        let (batch, tokens, _) = qkv.dims3()?;
-        let (heads, size) = (self.shape.heads, self.shape.width / self.shape.heads);
-        let qkv = qkv.reshape((batch, tokens, 3, heads, size))?.permute((2, 0, 3, 1, 4))?.contiguous()?;
-        let (query, key, value) = (qkv.get(0)?, qkv.get(1)?, qkv.get(2)?);
-        let mut scores = query.matmul(&key.t()?)?;
-        if let Some(mask) = mask {
-            scores = scores.broadcast_add(mask)?;
-        }
-        let attended = candle_nn::ops::softmax_last_dim(&scores)?.matmul(&value)?;
-        attended.transpose(1, 2)?.contiguous()?.reshape((batch, tokens, heads * size))
+    /// (rows, width) to the same.
+    pub(super) fn mlp(&self, rows: &Tensor) -> Result<Tensor> {
+        self.down.forward(&self.activation.apply(&self.up.forward(rows)?)?)
     }
 }
 

@@ -103,6 +103,7 @@ pub struct Tokenizer {
     before: Vec<u32>,
     after: Vec<u32>,
     max_tokens: usize,
+    normalises: bool,
 }
 
 impl Tokenizer {
@@ -127,7 +128,13 @@ impl Tokenizer {
         if max_tokens <= count {
             return Err(TokenizerError::NoRoom { specials: count, limit: max_tokens });
         }
-        Ok(Tokenizer { inner, before, after, max_tokens })
+        Ok(Tokenizer { inner, before, after, max_tokens, normalises: false })
+    }
+
+    /// The same, with every text put through [`normalise`] first, as models of TF-CoVR want it.
+    #[must_use]
+    pub fn normalising(self) -> Self {
+        Tokenizer { normalises: true, ..self }
     }
 
     /// Positions of the model, specials included.
@@ -178,7 +185,10 @@ impl Tokenizer {
     /// # Errors
     /// [`TextError::Unreadable`].
     pub fn modification(&self, text: &str) -> Result<Windows, TextError> {
-        self.windows(text, Overflow::Truncate, 1)
+        match self.normalises {
+            true => self.windows(&normalise::normalise_modification(text), Overflow::Truncate, 1),
+            false => self.windows(text, Overflow::Truncate, 1),
+        }
     }
 
     /// Tokens of a text that fit beside the specials; at least one.
@@ -187,7 +197,10 @@ impl Tokenizer {
     }
 
     fn content(&self, text: &str) -> Result<Vec<u32>, TextError> {
-        let encoding = self.inner.encode_fast(text, false);
+        let encoding = match self.normalises {
+            true => self.inner.encode_fast(normalise::normalise(text), false),
+            false => self.inner.encode_fast(text, false),
+        };
         let encoding = encoding.map_err(|error| TextError::Unreadable(error.to_string()))?;
         Ok(encoding.get_ids().to_vec())
     }

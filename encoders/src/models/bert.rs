@@ -1,0 +1,189 @@
+//! BERT (arXiv 1810.04805) on text alone, and the text path of BLIP-2's Q-Former (arXiv 2301.12597): the same
+//! without token types and without a cross-attention that texts never take.
+
+use candle_core::{Device, Result, Tensor};
+use serde::{Deserialize, Serialize};
+
+use super::transformer::{Activation, Attention, LayerNorm, Linear, tensor};
+use crate::LoadError;
+use crate::weights::Weights;
+
+/// What config.json says; what it leaves out is as in bert-base-uncased. How many tokens, positions and layers
+/// there are and how wide they are is read off the weights.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Config {
+    pub(crate) num_attention_heads: usize,
+    pub(crate) hidden_act: Activation,
+    pub(crate) layer_norm_eps: f32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config { num_attention_heads: 12, hidden_act: Activation::Gelu, layer_norm_eps: 1e-12 }
+    }
+}
+
+/// More layers than any such model has.
+const MOST_LAYERS: usize = 1000;
+
+/// A text tower whose vector of a text is that of its first token.
+#[derive(Debug)]
+pub(crate) struct Bert {
+    /// (vocabulary, width).
+    tokens: Tensor,
+    /// (longest text, width), with the type of a text's tokens added where the model has types.
+    positions: Tensor,
+    norm: LayerNorm,
+    layers: Vec<Layer>,
+}
+
+/// Attention, then an MLP, each with a residual around and its norm after.
+#[derive(Debug)]
+struct Layer {
+    attention: Attention,
+    norm1: LayerNorm,
+    up: Linear,
+    down: Linear,
+    norm2: LayerNorm,
+    activation: Activation,
+}
+
+impl Bert {
+    /// Reads a tower whose names stand under any prefix (`bert.`, `Qformer.bert.`).
+    ///
+    /// # Errors
+    /// [`LoadError`] for weights that make no such model.
+    pub(crate) fn load(
+        config: &Config,
+        weights: &Weights,
+        device: &Device,
+    ) -> std::result::Result<Self, LoadError> {
+        let marker = "embeddings.word_embeddings.weight";
+        let missing = || LoadError::MissingTensor { name: marker.to_owned() };
+        let prefix = weights.names().find_map(|name| name.strip_suffix(marker)).ok_or_else(missing)?;
+        let (vocabulary, width) = rows_and_columns(weights, &format!("{prefix}{marker}"))?;
+        if config.num_attention_heads == 0 || width == 0 || width % config.num_attention_heads != 0 {
+            let why = format!("{width} values a token are no multiple of num_attention_heads");
+            return Err(LoadError::Unsupported(why));
+        }
+        let norm = format!("{prefix}embeddings.LayerNorm");
+        let layer = |number: usize| format!("{prefix}encoder.layer.{number}");
+        let has =
+            |number: &usize| weights.shape(&format!("{}.output.dense.weight", layer(*number))).is_some();
+        let layers = (0..MOST_LAYERS).take_while(has);
+        let layers: Vec<Layer> = layers
+            .map(|number| Layer::load(config, width, weights, &layer(number), device))
+            .collect::<std::result::Result<_, _>>()?;
+        if layers.is_empty() {
+            return Err(LoadError::MissingTensor { name: format!("{}.output.dense.weight", layer(0)) });
+        }
+        Ok(Bert {
+            tokens: tensor(weights, &format!("{prefix}{marker}"), &[vocabulary, width], device)?,
+            positions: positions(weights, prefix, width, device)?,
+            norm: LayerNorm::load(weights, &norm, width, config.layer_norm_eps, device)?,
+            layers,
+        })
+    }
+
+    /// Entries of the vocabulary.
+    pub(crate) fn vocabulary(&self) -> usize {
+        self.tokens.dims()[0]
+    }
+
+    /// Longest text, in tokens.
+    pub(crate) fn positions(&self) -> usize {
+        self.positions.dims()[0]
+    }
+
+    /// Values of a vector.
+    pub(crate) fn width(&self) -> usize {
+        self.tokens.dims()[1]
+    }
+
+    /// (texts, width): the last layer's first token of each text. All ids must be in the vocabulary, no text empty
+    /// or over the longest.
+    pub(crate) fn forward(&self, texts: &[&[u32]]) -> Result<Tensor> {
+        let device = self.tokens.device();
+        let tokens = texts.iter().map(|ids| ids.len()).max().unwrap_or(0);
+        let padded = texts.iter().flat_map(|ids| (0..tokens).map(|at| ids.get(at).copied().unwrap_or(0)));
+        let ids = Tensor::from_vec(padded.collect::<Vec<u32>>(), texts.len() * tokens, device)?;
+        let (width, rows) = (self.width(), texts.len() * tokens);
+        let x = self.tokens.index_select(&ids, 0)?.reshape((texts.len(), tokens, width))?;
+        let x = x.broadcast_add(&self.positions.narrow(0, 0, tokens)?)?;
+        let x = self.norm.forward(&x.reshape((rows, width))?)?;
+        let mask = padding_mask(texts, tokens, device)?;
+        let x = self.layers.iter().try_fold(x, |x, layer| layer.forward(&x, tokens, &mask))?;
+        x.reshape((texts.len(), tokens, width))?.narrow(1, 0, 1)?.squeeze(1)
+    }
+}
+
+/// (texts, 1, 1, tokens): nothing sees what stands after a text's end.
+fn padding_mask(texts: &[&[u32]], tokens: usize, device: &Device) -> Result<Tensor> {
+    let seen = |ids: &&[u32], at: usize| if at < ids.len() { 0.0 } else { f32::NEG_INFINITY };
+    let mask: Vec<f32> = texts.iter().flat_map(|ids| (0..tokens).map(move |at| seen(ids, at))).collect();
+    Tensor::from_vec(mask, (texts.len(), 1, 1, tokens), device)
+}
+
+fn positions(
+    weights: &Weights,
+    prefix: &str,
+    width: usize,
+    device: &Device,
+) -> std::result::Result<Tensor, LoadError> {
+    let name = format!("{prefix}embeddings.position_embeddings.weight");
+    let (count, _) = rows_and_columns(weights, &name)?;
+    let positions = tensor(weights, &name, &[count, width], device)?;
+    let types = format!("{prefix}embeddings.token_type_embeddings.weight");
+    if weights.shape(&types).is_none() {
+        return Ok(positions);
+    }
+    let (kinds, _) = rows_and_columns(weights, &types)?;
+    let first = tensor(weights, &types, &[kinds, width], device)?.narrow(0, 0, 1)?;
+    Ok(positions.broadcast_add(&first)?)
+}
+
+fn rows_and_columns(weights: &Weights, name: &str) -> std::result::Result<(usize, usize), LoadError> {
+    match weights.shape(name) {
+        Some(&[rows, columns]) if rows > 0 => Ok((rows, columns)),
+        Some(other) => {
+            let (name, found) = (name.to_owned(), other.to_vec());
+            Err(LoadError::WrongShape { name, expected: vec![1, 1], found })
+        }
+        None => Err(LoadError::MissingTensor { name: name.to_owned() }),
+    }
+}
+
+impl Layer {
+    fn load(
+        config: &Config,
+        width: usize,
+        weights: &Weights,
+        name: &str,
+        device: &Device,
+    ) -> std::result::Result<Self, LoadError> {
+        let part = |part: &str| format!("{name}.{part}");
+        let norm = |it: &str| LayerNorm::load(weights, &part(it), width, config.layer_norm_eps, device);
+        let linear = |it: &str, sizes| Linear::load(weights, &part(it), sizes, device);
+        let names =
+            ["attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"];
+        let names = names.map(part);
+        let heads = (width, config.num_attention_heads);
+        let (inner, _) = rows_and_columns(weights, &part("intermediate.dense.weight"))?;
+        Ok(Layer {
+            attention: Attention::load(weights, names.each_ref().map(|it| &it[..]), heads, device)?,
+            norm1: norm("attention.output.LayerNorm")?,
+            up: linear("intermediate.dense", (width, inner))?,
+            down: linear("output.dense", (inner, width))?,
+            norm2: norm("output.LayerNorm")?,
+            activation: config.hidden_act,
+        })
+    }
+
+    /// `x`: (texts * tokens, width).
+    fn forward(&self, x: &Tensor, tokens: usize, mask: &Tensor) -> Result<Tensor> {
+        let x = self.norm1.forward(&(x + self.attention.forward(x, tokens, Some(mask))?)?)?;
+        let inner = self.activation.apply(&self.up.forward(&x)?)?;
+        self.norm2.forward(&(&x + self.down.forward(&inner)?)?)
+    }
+}

@@ -1,0 +1,176 @@
+//! The text side of TF-CoVR's composed queries: CLIP's text tower, BERT, or BLIP-2's Q-Former on text, then a
+//! projection into the video's space and a division by the norm.
+
+use candle_core::{Device, Result, Tensor};
+use serde::{Deserialize, Serialize};
+
+use super::bert::{self, Bert};
+use super::clip::{self, TextConfig};
+use super::combiner::divided_by_norm;
+use super::transformer::Linear;
+use crate::text::Specials;
+use crate::weights::Weights;
+use crate::{EncodeError, LoadError};
+
+/// The text's config.json.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "model_type", rename_all = "snake_case")]
+pub(crate) enum Config {
+    /// CLIP's own, of which the text side is read.
+    Clip {
+        /// As in transformers' `CLIPConfig`.
+        #[serde(default)]
+        text_config: TextConfig,
+    },
+    /// BERT, or BLIP-2's Q-Former.
+    #[serde(alias = "blip_2_qformer")]
+    Bert(bert::Config),
+}
+
+/// What the paper's code cuts modification texts at, for BERT and the Q-Former.
+const BERT_TOKENS: usize = 32;
+/// The last layer, in the released code.
+const PROJECTION: &str = "text_proj";
+
+/// A text tower and its projection.
+#[derive(Debug)]
+pub(crate) struct TextTower {
+    words: Words,
+    projection: Option<Linear>,
+}
+
+#[derive(Debug)]
+enum Words {
+    Clip { config: TextConfig, tower: clip::Text },
+    Bert(Bert),
+}
+
+impl TextTower {
+    /// Reads the tower of `weights`, and a projection to `dim` values from `weights` or `head`.
+    ///
+    /// # Errors
+    /// [`LoadError`], also where there is no projection and the tower gives other than `dim` values.
+    pub(crate) fn load(
+        config: &Config,
+        dim: usize,
+        weights: &Weights,
+        head: &Weights,
+        device: &Device,
+    ) -> std::result::Result<Self, LoadError> {
+        let (words, width) = Words::load(config, weights, device)?;
+        let projection = [weights, head].into_iter().find_map(|weights| {
+            let name = projection_name(weights)?;
+            Some(Linear::load(weights, &name, (width, dim), device))
+        });
+        let projection = projection.transpose()?;
+        if projection.is_none() && width != dim {
+            return Err(LoadError::MissingTensor { name: format!("{PROJECTION}.weight") });
+        }
+        Ok(TextTower { words, projection })
+    }
+
+    /// Entries of the vocabulary.
+    pub(crate) fn vocabulary(&self) -> usize {
+        match &self.words {
+            Words::Clip { config, .. } => config.vocab_size,
+            Words::Bert(bert) => bert.vocabulary(),
+        }
+    }
+
+    /// Where the paper's code cuts texts, in tokens, specials included.
+    pub(crate) fn longest(&self) -> usize {
+        match &self.words {
+            Words::Clip { .. } => self.positions(),
+            Words::Bert(_) => self.positions().min(BERT_TOKENS),
+        }
+    }
+
+    /// Longest text in tokens, specials included.
+    pub(crate) fn positions(&self) -> usize {
+        match &self.words {
+            Words::Clip { config, .. } => config.max_position_embeddings,
+            Words::Bert(bert) => bert.positions(),
+        }
+    }
+
+    /// Whether the tower finds the end of `ids` where it is.
+    pub(crate) fn ends(&self, ids: &[u32]) -> bool {
+        match &self.words {
+            Words::Clip { config, .. } => config.end_of_text(ids) + 1 == ids.len(),
+            Words::Bert(_) => true,
+        }
+    }
+
+    /// What a tokenizer that adds no special tokens is to put around a text.
+    pub(crate) fn specials(&self) -> Specials {
+        match &self.words {
+            Words::Clip { config, .. } => config.specials(),
+            Words::Bert(_) => Specials::default(),
+        }
+    }
+
+    /// (texts, dim) of norm 1; the ids must have passed [`check_ids`].
+    pub(crate) fn forward(&self, texts: &[&[u32]]) -> Result<Tensor> {
+        let vectors = match &self.words {
+            Words::Clip { config, tower } => tower.vectors(config, texts)?,
+            Words::Bert(bert) => bert.forward(texts)?,
+        };
+        match &self.projection {
+            Some(projection) => divided_by_norm(&projection.forward(&vectors)?),
+            None => divided_by_norm(&vectors),
+        }
+    }
+}
+
+impl Words {
+    /// The tower and how many values it gives.
+    fn load(
+        config: &Config,
+        weights: &Weights,
+        device: &Device,
+    ) -> std::result::Result<(Self, usize), LoadError> {
+        match config {
+            Config::Clip { text_config } => {
+                text_config.check()?;
+                let name = "text_projection.weight";
+                let missing = || LoadError::MissingTensor { name: name.to_owned() };
+                let dim = weights.shape(name).and_then(<[usize]>::first).copied().ok_or_else(missing)?;
+                let (config, tower) =
+                    (text_config.clone(), clip::Text::load(text_config, dim, weights, device)?);
+                Ok((Words::Clip { config, tower }, dim))
+            }
+            Config::Bert(config) => {
+                let bert = Bert::load(config, weights, device)?;
+                let width = bert.width();
+                Ok((Words::Bert(bert), width))
+            }
+        }
+    }
+}
+
+/// The name of the projection under whatever prefix, without its ending.
+fn projection_name(weights: &Weights) -> Option<String> {
+    let marker = format!("{PROJECTION}.weight");
+    let name = weights.names().find(|name| name.ends_with(&marker))?;
+    name.strip_suffix(".weight").map(str::to_owned)
+}
+
+/// # Errors
+/// [`EncodeError::BadInput`] for a text without tokens, with more than `longest`, or with one that the
+/// `vocabulary` does not have.
+pub(super) fn check_ids(
+    texts: &[&[u32]],
+    vocabulary: usize,
+    longest: usize,
+) -> std::result::Result<(), EncodeError> {
+    for ids in texts {
+        if ids.is_empty() || ids.len() > longest {
+            let tokens = ids.len();
+            return Err(EncodeError::BadInput(format!("{tokens} tokens; the model takes 1 to {longest}")));
+        }
+        if let Some(id) = ids.iter().find(|id| **id as usize >= vocabulary) {
+            return Err(EncodeError::BadInput(format!("the model has no token {id}")));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! Tensors of a PyTorch checkpoint: a zip archive of a pickled dictionary and its storages.
+//!
+//! Nothing that the pickle names is run. TorchScript archives and files from before PyTorch 1.6 are no such
+//! checkpoints.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use candle_core::pickle::{PthTensors, TensorInfo, read_pth_tensor_info};
+use candle_core::{DType, Tensor};
+
+/// Under which keys checkpoints keep the weights beside other things; `None`: they are nothing but weights.
+const KEYS: [Option<&str>; 4] = [None, Some("state_dict"), Some("model_state_dict"), Some("model")];
+
+/// The floating-point tensors of the file, by name, as they are stored.
+///
+/// # Errors
+/// In plain words, what is wrong with the file.
+pub(super) fn read(path: &Path) -> Result<Vec<(String, Tensor)>, String> {
+    // The parser takes some malformed files for impossible and panics.
+    let read = catch_unwind(AssertUnwindSafe(|| read_trusting(path)));
+    read.unwrap_or_else(|_| Err("it is no checkpoint that makes sense".to_owned()))
+}
+
+fn read_trusting(path: &Path) -> Result<Vec<(String, Tensor)>, String> {
+    let (key, infos) = weights(path)?;
+    let bytes = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
+    if let Some(info) = infos.iter().find(|info| size(info) > bytes) {
+        return Err(format!("{} is said to be larger than the file", info.name));
+    }
+    let file = PthTensors::new(path, key).map_err(|error| error.to_string())?;
+    let tensor = |info: TensorInfo| match file.get(&info.name) {
+        Ok(Some(tensor)) => Ok((info.name, tensor)),
+        Ok(None) => Err(format!("{} is missing", info.name)),
+        Err(error) => Err(format!("{}: {error}", info.name)),
+    };
+    infos.into_iter().map(tensor).collect()
+}
+
+/// The first key under which there are weights, and what they are.
+fn weights(path: &Path) -> Result<(Option<&'static str>, Vec<TensorInfo>), String> {
+    for key in KEYS {
+        let infos = match (read_pth_tensor_info(path, false, key), key) {
+            (Ok(infos), _) => infos,
+            (Err(error), None) => {
+                return Err(format!("{error}; save it with torch.save of PyTorch 1.6 or later"));
+            }
+            (Err(_), Some(_)) => continue,
+        };
+        let infos: Vec<TensorInfo> = infos.into_iter().filter(|info| is_float(info.dtype)).collect();
+        if infos.iter().any(|info| info.layout.dims().len() > 1) {
+            return Ok((key, infos));
+        }
+    }
+    Err("it holds no weights by name; load it in PyTorch and save its state_dict()".to_owned())
+}
+
+fn is_float(kind: DType) -> bool {
+    matches!(kind, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
+}
+
+/// Bytes; more than any file has where the numbers are absurd.
+fn size(info: &TensorInfo) -> u64 {
+    let values = info.layout.dims().iter().try_fold(1_u64, |all, dim| all.checked_mul(*dim as u64));
+    let bytes = values.and_then(|values| values.checked_mul(info.dtype.size_in_bytes() as u64));
+    bytes.unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(bytes: &[u8], expected: &str) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), bytes).unwrap();
+        let error = read(file.path()).unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_checkpoint_is_refused() {
+        check(b"", "PyTorch 1.6");
+        check(b"no archive", "PyTorch 1.6");
+        // An empty zip archive.
+        check(&[&b"PK\x05\x06"[..], &[0; 18]].concat(), "state_dict()");
+        assert!(read(Path::new("/no/such/file")).is_err());
+    }
+}
