@@ -13,4 +13,5 @@ pub mod ingest;
 pub mod media;
 pub mod search;
 pub mod spaces;
+pub mod synth;
 pub mod telemetry;

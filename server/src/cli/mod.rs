@@ -11,6 +11,7 @@ mod openapi;
 mod search;
 mod segment;
 mod serve;
+mod synth;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -41,6 +42,8 @@ enum Command {
     Embed(embed::EmbedArgs),
     /// List the models that can be loaded
     Models(models::ModelsArgs),
+    /// Render the benchmark: clips with exact labels, triplets, broadcasts
+    Synth(synth::SynthArgs),
     /// Bring the database to the newest schema
     Migrate(migrate::MigrateArgs),
     /// Look after the index
@@ -82,6 +85,7 @@ async fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Segment(args) => segment::run(args).await,
         Command::Embed(args) => embed::run(args).await,
         Command::Models(args) => models::run(&args),
+        Command::Synth(args) => synth::run(args).await,
         Command::Migrate(args) => migrate::run(args).await,
         Command::Index(args) => index::run(args).await,
         Command::Openapi => openapi::run(),

@@ -1,0 +1,305 @@
+//! What a seed decides: which clips, which triplets, which texts. No pixel is drawn here.
+
+use super::classes::{Attribute, Class, Pair, classes, pairs};
+use super::draw::{Draw, Purpose};
+use super::motion::{Element, Performance};
+use super::scene::Look;
+use super::wording::{self, Wording};
+
+/// Which half of the benchmark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Split {
+    /// To learn from.
+    Train,
+    /// To be judged on; shares no stream of draws with training, whatever the seeds.
+    Test,
+}
+
+impl Split {
+    /// As it stands in `plan.json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Split::Train => "train",
+            Split::Test => "test",
+        }
+    }
+
+    /// Its number in the streams of draws.
+    pub fn stream(self) -> u64 {
+        match self {
+            Split::Train => 1,
+            Split::Test => 2,
+        }
+    }
+
+    fn wording(self) -> Wording {
+        match self {
+            Split::Train => Wording::Training,
+            Split::Test => Wording::HeldOut,
+        }
+    }
+}
+
+/// What is to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Decides everything that is random.
+    pub seed: u64,
+    /// Which half.
+    pub split: Split,
+    /// Side of the pictures in pixels; even.
+    pub size: u32,
+    /// Clips in all.
+    pub clips: usize,
+    /// Triplets in all; a test split has a third of each kind.
+    pub triplets: usize,
+    /// Descriptions of each class.
+    pub descriptions: usize,
+    /// Long videos.
+    pub broadcasts: usize,
+    /// Routines in each of them.
+    pub routines: usize,
+}
+
+/// Clips of each class in a training split, unless said otherwise.
+const TRAIN_CLIPS: usize = 60;
+/// Clips of each class in a test split, unless said otherwise.
+const TEST_CLIPS: usize = 4;
+
+impl Settings {
+    /// The usual ones of a split.
+    pub fn new(seed: u64, split: Split) -> Settings {
+        let number = classes().len();
+        match split {
+            Split::Train => Settings {
+                seed,
+                split,
+                size: 96,
+                clips: TRAIN_CLIPS * number,
+                triplets: 120_000,
+                descriptions: 60,
+                broadcasts: 0,
+                routines: 40,
+            },
+            Split::Test => Settings {
+                seed,
+                split,
+                size: 192,
+                clips: TEST_CLIPS * number,
+                triplets: 1800,
+                descriptions: 3,
+                broadcasts: 2,
+                routines: 40,
+            },
+        }
+    }
+
+    /// The stream that decides `purpose` of thing number `index`.
+    pub fn draw(&self, purpose: Purpose, index: u64) -> Draw {
+        Draw::new(self.seed, self.split.stream(), purpose, index)
+    }
+}
+
+/// What a triplet asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// One attribute changes, between two labels that training pairs too.
+    SeenPairs,
+    /// One attribute changes, between two labels that training never pairs.
+    HeldOutPairs,
+    /// Two attributes change; in a test split between labels that training never pairs.
+    TwoAttribute,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 3] = [Kind::SeenPairs, Kind::HeldOutPairs, Kind::TwoAttribute];
+
+    /// As it stands in `triplets.jsonl`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::SeenPairs => "seen_pairs",
+            Kind::HeldOutPairs => "held_out_pairs",
+            Kind::TwoAttribute => "two_attribute",
+        }
+    }
+
+    fn holds(self, pair: &Pair, split: Split) -> bool {
+        match (self, pair.changes.len()) {
+            (Kind::SeenPairs, 1) => !pair.held_out,
+            (Kind::HeldOutPairs, 1) => pair.held_out,
+            (Kind::TwoAttribute, 2) => pair.held_out == (split == Split::Test),
+            _ => false,
+        }
+    }
+}
+
+/// A query, a text, a target; clips by number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Triplet {
+    pub kind: Kind,
+    pub query: usize,
+    pub target: usize,
+    pub changes: Vec<Attribute>,
+    pub modification: String,
+}
+
+/// The plan of a split.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// Class number of each clip.
+    pub clips: Vec<usize>,
+    /// All triplets, in order.
+    pub triplets: Vec<Triplet>,
+    /// Class number and text.
+    pub descriptions: Vec<(usize, String)>,
+}
+
+impl Plan {
+    /// The plan that the settings lead to; the same on every machine.
+    pub fn new(settings: &Settings) -> Plan {
+        let clips = clips(settings);
+        let triplets = triplets(settings, &clips);
+        let descriptions = descriptions(settings);
+        Plan { clips, triplets, descriptions }
+    }
+
+    /// Numbers of the clips that show `class`.
+    pub fn clips_of(&self, class: usize) -> Vec<usize> {
+        clips_of(&self.clips, class)
+    }
+}
+
+fn clips_of(clips: &[usize], class: usize) -> Vec<usize> {
+    clips.iter().enumerate().filter(|(_, it)| **it == class).map(|(at, _)| at).collect()
+}
+
+/// Every class as often as every other, in random order.
+fn clips(settings: &Settings) -> Vec<usize> {
+    let mut draw = settings.draw(Purpose::Plan, 0);
+    let number = classes().len();
+    let mut order: Vec<usize> = (0..number).collect();
+    draw.shuffle(&mut order);
+    let mut clips: Vec<usize> = (0..settings.clips).map(|at| order[at % number]).collect();
+    draw.shuffle(&mut clips);
+    clips
+}
+
+fn triplets(settings: &Settings, clips: &[usize]) -> Vec<Triplet> {
+    let mut by_class = vec![Vec::new(); classes().len()];
+    clips.iter().enumerate().for_each(|(at, class)| by_class[*class].push(at));
+    let shown = |pair: &&Pair| !by_class[pair.query].is_empty() && !by_class[pair.target].is_empty();
+    let candidates = |kind: Kind| -> Vec<&Pair> {
+        pairs().iter().filter(|it| kind.holds(it, settings.split)).filter(shown).collect()
+    };
+    let [seen, held_out, two] = Kind::ALL.map(|kind| by_changes(candidates(kind)));
+    let mut triplets = Vec::with_capacity(settings.triplets);
+    for at in 0..settings.triplets {
+        let mut draw = settings.draw(Purpose::Modification, at as u64);
+        let (kind, groups) = match (settings.split, at % 5, at * 3 / settings.triplets) {
+            (Split::Train, 0..=2, _) => (Kind::SeenPairs, &seen),
+            (Split::Train, _, _) => (Kind::TwoAttribute, &two),
+            (Split::Test, _, 0) => (Kind::SeenPairs, &seen),
+            (Split::Test, _, 1) => (Kind::HeldOutPairs, &held_out),
+            (Split::Test, _, _) => (Kind::TwoAttribute, &two),
+        };
+        let Some(pair) = draw.one_of(groups).and_then(|it| draw.one_of(it)) else { continue };
+        let clip = |class: usize, draw: &mut Draw| draw.one_of(&by_class[class]).copied();
+        let (Some(query), Some(target)) = (clip(pair.query, &mut draw), clip(pair.target, &mut draw)) else {
+            continue;
+        };
+        let wanted = &classes()[pair.target];
+        let modification = wording::modification(wanted, &pair.changes, settings.split.wording(), &mut draw);
+        triplets.push(Triplet { kind, query, target, changes: pair.changes.clone(), modification });
+    }
+    triplets
+}
+
+/// Pairs in groups that change the same: a group is drawn first, because most pairs change the event, and
+/// then most texts would.
+fn by_changes<'a>(mut pairs: Vec<&'a Pair>) -> Vec<Vec<&'a Pair>> {
+    pairs.sort_by(|a, b| a.changes.cmp(&b.changes));
+    pairs.chunk_by(|a, b| a.changes == b.changes).map(<[&Pair]>::to_vec).collect()
+}
+
+fn descriptions(settings: &Settings) -> Vec<(usize, String)> {
+    let of_class = |class: usize| {
+        let mut draw = settings.draw(Purpose::Description, class as u64);
+        let text = move |_| wording::description(&classes()[class], settings.split.wording(), &mut draw);
+        (0..settings.descriptions).map(text).map(move |text| (class, text)).collect::<Vec<_>>()
+    };
+    (0..classes().len()).flat_map(of_class).collect()
+}
+
+/// How clip number `at` is done and looks; the class has no say in it.
+pub fn nuisance(settings: &Settings, at: u64) -> (Performance, Look) {
+    let performance = Performance::draw(&mut settings.draw(Purpose::Performance, at));
+    let look = Look::draw(&mut settings.draw(Purpose::Look, at));
+    (performance, look)
+}
+
+/// Clip number `at`, which shows `class`.
+pub fn clip(settings: &Settings, at: u64, class: &Class) -> (Element, Look) {
+    let (performance, look) = nuisance(settings, at);
+    (Element::new(*class, performance), look)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn small(split: Split, seed: u64) -> Settings {
+        Settings { clips: 432, triplets: 600, ..Settings::new(seed, split) }
+    }
+
+    #[track_caller]
+    fn check(settings: &Settings, kind: Kind, expected: usize) {
+        let plan = Plan::new(settings);
+        assert_eq!(plan.triplets.iter().filter(|it| it.kind == kind).count(), expected);
+    }
+
+    #[test]
+    fn a_test_split_has_a_third_of_each_kind_and_training_no_held_out_pair() {
+        for kind in Kind::ALL {
+            check(&small(Split::Test, 1), kind, 200);
+        }
+        check(&small(Split::Train, 1), Kind::SeenPairs, 360);
+        check(&small(Split::Train, 1), Kind::HeldOutPairs, 0);
+        check(&small(Split::Train, 1), Kind::TwoAttribute, 240);
+    }
+
+    #[test]
+    fn the_same_seed_makes_the_same_plan_and_another_seed_another() {
+        let plan = Plan::new(&small(Split::Test, 3));
+        assert_eq!(plan, Plan::new(&small(Split::Test, 3)));
+        assert_ne!(plan, Plan::new(&small(Split::Test, 4)));
+        assert_ne!(plan.clips, Plan::new(&small(Split::Train, 3)).clips);
+    }
+
+    #[test]
+    fn training_never_pairs_labels_that_a_test_holds_out() {
+        let pairs = |split, kinds: &[Kind]| -> BTreeSet<(usize, usize)> {
+            let plan = Plan::new(&small(split, 9));
+            let wanted = plan.triplets.iter().filter(|it| kinds.contains(&it.kind));
+            wanted.map(|it| (plan.clips[it.query], plan.clips[it.target])).collect()
+        };
+        let trained = pairs(Split::Train, &Kind::ALL);
+        let held_out = pairs(Split::Test, &[Kind::HeldOutPairs, Kind::TwoAttribute]);
+        assert!(trained.is_disjoint(&held_out));
+    }
+
+    #[test]
+    fn every_class_is_shown_equally_often() {
+        let plan = Plan::new(&small(Split::Test, 2));
+        assert!((0..classes().len()).all(|class| plan.clips_of(class).len() == 2));
+    }
+
+    #[test]
+    fn a_plan_of_few_clips_has_triplets_of_shown_classes_only() {
+        let plan = Plan::new(&Settings { clips: 30, ..small(Split::Test, 2) });
+        assert!(plan.triplets.iter().all(|it| it.query < 30 && it.target < 30 && it.query != it.target));
+    }
+}

@@ -1,0 +1,391 @@
+//! One frame: the athlete, the place and the camera as pixels.
+
+use std::f64::consts::TAU;
+
+use super::body::{self, Joints, Side, Vector, width};
+use super::canvas::{Canvas, Color, Point};
+use super::classes::Event;
+use super::draw::Draw;
+use super::motion::{Course, State};
+use super::scenery;
+
+/// How everything looks, drawn without knowing the element.
+#[derive(Debug, Clone)]
+pub struct Look {
+    /// Colours of the athlete.
+    pub athlete: Athlete,
+    /// Colours of the hall.
+    pub hall: Hall,
+    /// The camera.
+    pub camera: Camera,
+    /// Largest change of a pixel by noise, of 255.
+    pub noise: u8,
+    noise_seed: u64,
+}
+
+/// Colours of the athlete.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Athlete {
+    pub skin: Color,
+    pub hair: Color,
+    pub suit_front: Color,
+    pub suit_back: Color,
+    /// Width of limbs against the standard.
+    pub build: f64,
+}
+
+/// Colours and pattern of the hall.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Hall {
+    pub wall: Color,
+    pub stripe: Color,
+    pub water: Color,
+    pub mat: Color,
+    pub wood: Color,
+    pub frame: Color,
+    pub crowd: Vec<Spectator>,
+    /// Stripes lie along the wall, or stand.
+    pub stripes_lie: bool,
+    /// Width of a stripe in metres.
+    pub stripe_width: f64,
+    /// Lowest row of spectators in metres.
+    pub crowd_height: f64,
+}
+
+/// A dot in the crowd.
+#[derive(Debug, Clone, Copy)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Spectator {
+    pub place: [f64; 2],
+    pub color: Color,
+}
+
+/// How the camera sees; lengths in metres, angles in radians.
+#[derive(Debug, Clone)]
+pub struct Camera {
+    /// Share of the picture's side that one metre takes.
+    pub zoom: f64,
+    /// Relative change of the zoom over the clip.
+    pub drift: f64,
+    /// How closely it follows the athlete: 1 exactly.
+    pub follow: f64,
+    /// Where it looks besides.
+    pub offset: [f64; 2],
+    /// Turned about the vertical.
+    pub yaw: f64,
+    /// Looking down.
+    pub pitch: f64,
+    /// Turned about the line of sight.
+    pub roll: f64,
+    /// Slow movement over the clip.
+    pub pan: [f64; 2],
+    jitter: f64,
+    phases: [f64; 2],
+}
+
+impl Camera {
+    /// The same camera, which never lets the athlete out of the middle.
+    pub fn following_closely(&self) -> Camera {
+        Camera { follow: 1.0, ..self.clone() }
+    }
+
+    fn draw(draw: &mut Draw) -> Camera {
+        Camera {
+            zoom: draw.within(0.235, 0.31),
+            drift: draw.within(-0.14, 0.14),
+            follow: draw.within(0.72, 1.0),
+            offset: [draw.within(-0.25, 0.25), draw.within(-0.22, 0.22)],
+            yaw: draw.within(-0.35, 0.35),
+            pitch: draw.within(-0.08, 0.15),
+            roll: draw.within(-0.05, 0.05),
+            pan: [draw.within(-0.2, 0.2), draw.within(-0.2, 0.2)],
+            jitter: draw.within(0.0, 0.025),
+            phases: [draw.within(0.0, TAU), draw.within(0.0, TAU)],
+        }
+    }
+}
+
+impl Look {
+    /// Draws one.
+    pub fn draw(draw: &mut Draw) -> Look {
+        let light = draw.within(0.72, 1.12);
+        let skin =
+            draw.pick(&[[0.92, 0.75, 0.60], [0.80, 0.60, 0.44], [0.64, 0.44, 0.31], [0.43, 0.28, 0.20]]);
+        let suit = draw.unit();
+        let athlete = Athlete {
+            skin: Color(skin).times(light * draw.within(0.9, 1.08)),
+            hair: Color::hsv(draw.within(0.02, 0.14), 0.5, draw.within(0.1, 0.5)).times(light),
+            suit_front: Color::hsv(suit, draw.within(0.65, 0.95), draw.within(0.8, 1.0)).times(light),
+            suit_back: Color::hsv(suit + draw.within(0.2, 0.8), 0.8, draw.within(0.3, 0.5)).times(light),
+            build: draw.within(0.85, 1.2),
+        };
+        let noise = draw.below(9) as u8;
+        let hall = Hall::draw(draw, light);
+        let camera = Camera::draw(draw);
+        Look { athlete, hall, camera, noise, noise_seed: draw.below(1 << 30) as u64 }
+    }
+
+    /// The same hall and athlete through another camera, as in a replay.
+    pub fn from_another_angle(&self, draw: &mut Draw) -> Look {
+        Look { camera: Camera::draw(draw), ..self.clone() }
+    }
+}
+
+impl Hall {
+    fn draw(draw: &mut Draw, light: f64) -> Hall {
+        let wall = Color::hsv(draw.unit(), draw.within(0.03, 0.35), draw.within(0.4, 0.95)).times(light);
+        let mat_hue = if draw.chance(0.5) { draw.within(0.52, 0.7) } else { draw.unit() };
+        let number = draw.below(60);
+        let crowd = (0..number).map(|_| Spectator {
+            place: [draw.unit(), draw.unit()],
+            color: Color::hsv(draw.unit(), draw.within(0.0, 0.6), draw.within(0.2, 0.9)).times(light),
+        });
+        let crowd = crowd.collect();
+        Hall {
+            wall,
+            stripe: wall.times(draw.within(0.75, 0.95)),
+            water: Color::hsv(draw.within(0.48, 0.62), draw.within(0.5, 0.85), draw.within(0.5, 0.85))
+                .times(light),
+            mat: Color::hsv(mat_hue, draw.within(0.3, 0.8), draw.within(0.3, 0.8)).times(light),
+            wood: Color::hsv(draw.within(0.05, 0.12), draw.within(0.2, 0.55), draw.within(0.55, 0.9))
+                .times(light),
+            frame: Color::hsv(draw.unit(), 0.15, draw.within(0.15, 0.45)).times(light),
+            crowd,
+            stripes_lie: draw.chance(0.5),
+            stripe_width: draw.within(0.4, 1.6),
+            crowd_height: draw.within(0.6, 2.2),
+        }
+    }
+}
+
+/// World to picture, at one moment.
+#[derive(Debug, Clone, Copy)]
+pub struct View {
+    side: f64,
+    /// Pixels a metre.
+    scale: f64,
+    middle: [f64; 2],
+    roll: (f64, f64),
+    mirror: f64,
+    yaw: f64,
+    pitch: f64,
+}
+
+impl View {
+    /// The view at `part` (0 to 1) of a shot; `place` is where the athlete is, `anchor` where the camera
+    /// looks that doesn't follow at all.
+    pub fn new(
+        camera: &Camera,
+        side: u32,
+        part: f64,
+        place: [f64; 2],
+        anchor: [f64; 2],
+        mirrored: bool,
+    ) -> View {
+        let side = f64::from(side);
+        let wobble = |axis: usize| {
+            camera.jitter * 2.0 * (TAU * (3.1 + axis as f64) * part + camera.phases[axis]).sin()
+        };
+        let along = |axis: usize| {
+            let followed = camera.follow * place[axis] + (1.0 - camera.follow) * anchor[axis];
+            followed + camera.offset[axis] + camera.pan[axis] * (part - 0.5) + wobble(axis)
+        };
+        View {
+            side,
+            scale: camera.zoom * side * (1.0 + camera.drift * (2.0 * part - 1.0)),
+            middle: [along(0), along(1)],
+            roll: camera.roll.sin_cos(),
+            mirror: if mirrored { -1.0 } else { 1.0 },
+            yaw: camera.yaw,
+            pitch: camera.pitch,
+        }
+    }
+
+    /// Pixels a metre.
+    pub fn scale(&self) -> f64 {
+        self.scale
+    }
+
+    /// Where it looks, in metres.
+    pub fn middle(&self) -> [f64; 2] {
+        self.middle
+    }
+
+    /// Half of what it sees of the world in each axis, in metres, with room for the roll.
+    pub fn reach(&self) -> f64 {
+        0.56 * self.side / self.scale
+    }
+
+    /// Where a place of the world is in the picture.
+    pub fn point(&self, place: [f64; 2]) -> Point {
+        self.turned([place[0] - self.middle[0], place[1] - self.middle[1]])
+    }
+
+    fn turned(&self, from_middle: [f64; 2]) -> Point {
+        let (sine, cosine) = self.roll;
+        let [x, y] = from_middle;
+        [
+            self.side / 2.0 + self.mirror * (x * cosine - y * sine) * self.scale,
+            self.side / 2.0 - (x * sine + y * cosine) * self.scale,
+        ]
+    }
+
+    /// What the camera sees of a direction: right, up, towards it.
+    fn direction(&self, [x, y, z]: Vector) -> Vector {
+        let (sine, cosine) = self.yaw.sin_cos();
+        let (x, z) = (cosine * x + sine * z, cosine * z - sine * x);
+        let (sine, cosine) = self.pitch.sin_cos();
+        [x, cosine * y - sine * z, cosine * z + sine * y]
+    }
+}
+
+/// What can be seen of the body in one frame; the rows of `truth.jsonl` are made of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen {
+    /// Where the chest faces: right, up, towards the camera.
+    pub facing: Vector,
+    /// Centre of mass in pixels.
+    pub centre: Point,
+    /// Pixels a metre.
+    pub scale: f64,
+}
+
+/// The body in the world: joints turned by twist, facing and somersault, not yet placed.
+fn turned(joints: &Joints, state: &State, stature: f64) -> Joints {
+    joints.map(|point| in_world(state, point).map(|it| it * stature))
+}
+
+/// A direction of the body's own frame in the world: x along the travel, y up, z towards the camera.
+fn in_world(state: &State, [left, up, front]: Vector) -> Vector {
+    let (sine, cosine) = state.twist.sin_cos();
+    let (left, front) = (cosine * left + sine * front, cosine * front - sine * left);
+    let ahead = if state.faces_ahead { 1.0 } else { -1.0 };
+    let (x, z) = (ahead * front, -ahead * left);
+    // Clockwise is positive, the usual rotation is not.
+    let (sine, cosine) = (-state.angle).sin_cos();
+    let (x, y) = (cosine * x - sine * up, sine * x + cosine * up);
+    let (sine, cosine) = state.heading.sin_cos();
+    [cosine * x + sine * z, y, cosine * z - sine * x]
+}
+
+/// What the camera sees of the body.
+pub fn seen(state: &State, view: &View) -> Seen {
+    let [right, up, near] = view.direction(in_world(state, [0.0, 0.0, 1.0]));
+    Seen { facing: [view.mirror * right, up, near], centre: view.point(state.place), scale: view.scale }
+}
+
+/// Draws the place, the athlete, and what lies before the athlete.
+pub fn draw(
+    canvas: &mut Canvas,
+    look: &Look,
+    event: Event,
+    course: &Course,
+    state: &State,
+    view: &View,
+    stature: f64,
+) {
+    scenery::behind(canvas, &look.hall, event, course, state, view);
+    draw_athlete(canvas, &look.athlete, state, view, stature);
+    scenery::before(canvas, &look.hall, event, state, view);
+}
+
+/// Adds noise; the same frame number gives the same noise.
+pub fn add_noise(canvas: &mut Canvas, look: &Look, frame: usize) {
+    if look.noise == 0 {
+        return;
+    }
+    let span = u64::from(look.noise) * 2 + 1;
+    let mut state = (look.noise_seed << 20) ^ (frame as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    for pixel in canvas.rgba_mut().chunks_exact_mut(4) {
+        // xorshift: noise has to look random and be quick, nothing hangs on it.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        for (channel, shift) in pixel.iter_mut().zip([0u32, 16, 32]) {
+            let change = (((state >> shift) & 0xffff) * span >> 16) as i16 - i16::from(look.noise);
+            *channel = (i16::from(*channel) + change).clamp(0, 255) as u8;
+        }
+    }
+}
+
+/// Something of the body to draw, with its depth.
+enum Part {
+    Limb { from: Point, to: Point, width: f64, shade: f64 },
+    Trunk,
+    Head,
+}
+
+fn draw_athlete(canvas: &mut Canvas, athlete: &Athlete, state: &State, view: &View, stature: f64) {
+    let joints = turned(&body::joints(state.pose), state, stature);
+    let joints = joints.map(|point| view.direction(point));
+    let at = |point: Vector| {
+        let centre = view.point(state.place);
+        let origin = view.turned([0.0, 0.0]);
+        let moved = view.turned([point[0], point[1]]);
+        [centre[0] + moved[0] - origin[0], centre[1] + moved[1] - origin[1]]
+    };
+    let mut parts = vec![(0.0, Part::Trunk), (joints.head[2] * 0.5 + 0.001, Part::Head)];
+    for side in &joints.sides {
+        for (from, to, half) in limbs(side) {
+            let depth = (from[2] + to[2]) / 2.0;
+            let width = 2.0 * half * athlete.build * stature * view.scale;
+            let shade = (1.0 + 0.9 * depth).clamp(0.62, 1.15);
+            parts.push((depth, Part::Limb { from: at(from), to: at(to), width, shade }));
+        }
+    }
+    parts.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let near = view.direction(in_world(state, [0.0, 0.0, 1.0]))[2];
+    for (_, part) in parts {
+        match part {
+            Part::Limb { from, to, width, shade } => {
+                canvas.line(from, to, width.max(1.0), athlete.skin.times(shade))
+            }
+            Part::Trunk => draw_trunk(canvas, athlete, &joints, near, view.scale * stature, at),
+            Part::Head => {
+                let metre = view.scale * stature;
+                canvas.circle(at(joints.hair), 0.13 * metre, athlete.hair);
+                if near > -0.6 {
+                    canvas.circle(at(joints.face), 0.095 * metre, athlete.skin.times(1.08));
+                }
+            }
+        }
+    }
+}
+
+fn limbs(side: &Side) -> [(Vector, Vector, f64); 5] {
+    [
+        (side.hip, side.knee, width::THIGH),
+        (side.knee, side.ankle, width::SHANK),
+        (side.ankle, side.toe, width::FOOT),
+        (side.shoulder, side.elbow, width::ARM),
+        (side.elbow, side.hand, width::FOREARM),
+    ]
+}
+
+fn draw_trunk(
+    canvas: &mut Canvas,
+    athlete: &Athlete,
+    joints: &Joints,
+    near: f64,
+    metre: f64,
+    at: impl Fn(Vector) -> Point,
+) {
+    let color = athlete.suit_back.towards(athlete.suit_front, 0.5 + 0.5 * (3.0 * near).tanh());
+    let [left, right] = &joints.sides;
+    let middle = |a: Vector, b: Vector| {
+        let (a, b) = (at(a), at(b));
+        [(a[0] + b[0]) / 2.0, (a[1] + b[1]) / 2.0]
+    };
+    canvas.line(middle(left.shoulder, right.shoulder), middle(left.hip, right.hip), 0.2 * metre, color);
+    canvas.polygon(&[at(left.shoulder), at(right.shoulder), at(right.hip), at(left.hip)], color);
+    canvas.line(at(left.shoulder), at(right.shoulder), 0.1 * metre, color);
+    canvas.line(at(left.hip), at(right.hip), 0.13 * metre, color);
+}
+
+/// The body angle as the truth gives it: counter-clockwise as seen, heading and mirror applied.
+pub fn angle_as_seen(state: &State, mirrored: bool) -> f64 {
+    let clockwise = state.angle * state.heading.cos().signum();
+    if mirrored { clockwise } else { -clockwise }
+}
