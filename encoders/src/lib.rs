@@ -12,6 +12,7 @@ pub mod pool;
 pub mod preprocess;
 mod resize;
 pub mod text;
+pub mod train;
 pub mod video;
 mod weights;
 

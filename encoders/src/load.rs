@@ -20,6 +20,7 @@ use crate::{Abilities, Clip, EncodeError, Encoder, Frame, FrameSize, Input, Sour
 mod aim;
 mod folder;
 mod hub;
+mod sports;
 
 /// Which model: `builtin:tiny`, a folder, or a hub id `org/name[@revision]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -261,6 +262,7 @@ fn load_files(name: &ModelName, options: &LoadOptions) -> Result<Loaded, LoadErr
         serde_json::from_slice(&files.config).map_err(|error| bad("config.json", error.to_string()))?;
     match Family::of(&kind.model_type) {
         Some(Family::Clip) => load_clip(name, &files, options.replicas.max(1)),
+        Some(Family::Sports) => sports::load(name, &files, options.replicas.max(1)),
         Some(Family::Aim) => {
             Err(LoadError::Unsupported("models of type aim are loaded from folders".to_owned()))
         }
@@ -406,7 +408,7 @@ fn picture(size: FrameSize) -> Frame {
 static DEVICE: OnceLock<Device> = OnceLock::new();
 
 /// The first GPU where the binary was built for one and there is one, else the CPU.
-fn device() -> &'static Device {
+pub(crate) fn device() -> &'static Device {
     DEVICE.get_or_init(|| {
         #[cfg(feature = "cuda")]
         match Device::new_cuda(0) {

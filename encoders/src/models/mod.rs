@@ -11,6 +11,7 @@ pub(crate) mod covr;
 mod known;
 pub(crate) mod openai;
 pub(crate) mod text_tower;
+pub mod sports;
 pub(crate) mod tiny;
 mod transformer;
 
@@ -22,6 +23,8 @@ pub enum Family {
     Clip,
     /// AIM, with TF-CoVR's text towers and Combiner.
     Aim,
+    /// The small built-in family: clips, texts and composed queries.
+    Sports,
 }
 
 impl Family {
@@ -30,6 +33,7 @@ impl Family {
         match model_type {
             "clip" => Some(Family::Clip),
             "aim" => Some(Family::Aim),
+            sports::MODEL_TYPE => Some(Family::Sports),
             _ => None,
         }
     }
@@ -39,6 +43,7 @@ impl Family {
         match self {
             Family::Clip => "clip",
             Family::Aim => "aim",
+            Family::Sports => "sports",
         }
     }
 
@@ -46,7 +51,7 @@ impl Family {
     /// they become another space.
     pub fn version(self) -> u32 {
         match self {
-            Family::Clip | Family::Aim => 1,
+            Family::Clip | Family::Aim | Family::Sports => 1,
         }
     }
 }

@@ -204,6 +204,11 @@ fn scale(scale: Scale) -> String {
     }
 }
 
+/// The filter that squashes pictures for encoders.
+pub(super) fn fine(side: u32) -> String {
+    scale(Scale::Fine(side, side))
+}
+
 /// Ticks per second that divide into both milliseconds and the stream's own ticks; nanoseconds where
 /// that is too fine for ffmpeg's 32-bit fractions.
 fn fine_ticks(den: i64) -> i64 {

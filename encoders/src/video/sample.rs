@@ -14,6 +14,12 @@ pub enum Sampler {
         /// How many.
         frames: usize,
     },
+    /// The frames at the middles of `frames` equal parts of the span, in order: in short spans frames
+    /// stand several times, one after the other, so that time never runs backwards.
+    Spread {
+        /// How many.
+        frames: usize,
+    },
     /// Every `frames`-th frame, from the span's first.
     Stride {
         /// The stride.
@@ -36,6 +42,7 @@ impl Sampler {
     pub fn pick(&self, times_ms: &[i64], start_ms: i64) -> Vec<usize> {
         match *self {
             Sampler::Middles { frames } => middles(times_ms.len(), frames.max(1)),
+            Sampler::Spread { frames } => spread(times_ms.len(), frames.max(1)),
             Sampler::Stride { frames } => (0..times_ms.len()).step_by(frames.max(1)).collect(),
             Sampler::PerSecond { rate, at_most } => {
                 thinned(per_second(times_ms, start_ms, rate), at_most.max(1))
@@ -52,6 +59,12 @@ fn middles(count: usize, wanted: usize) -> Vec<usize> {
     let once: Vec<usize> =
         (0..intervals).map(|i| (edge(i) + edge(i + 1) - 1).div_euclid(2).max(0) as usize).collect();
     once.iter().copied().cycle().take(if count == 0 { 0 } else { wanted }).collect()
+}
+
+/// Which of `count` frames stand at the middles of `wanted` equal parts; none of none.
+pub(crate) fn spread(count: usize, wanted: usize) -> Vec<usize> {
+    let parts = if count == 0 { 0 } else { wanted };
+    (0..parts).map(|part| (2 * part + 1) * count / (2 * wanted)).collect()
 }
 
 fn per_second(times_ms: &[i64], start_ms: i64, rate: f64) -> Vec<usize> {
@@ -95,6 +108,15 @@ mod tests {
     }
 
     #[test]
+    fn a_spread_keeps_the_order_of_time() {
+        check(Sampler::Spread { frames: 4 }, 8, &[1, 3, 5, 7]);
+        check(Sampler::Spread { frames: 4 }, 30, &[3, 11, 18, 26]);
+        check(Sampler::Spread { frames: 4 }, 3, &[0, 1, 1, 2]);
+        check(Sampler::Spread { frames: 4 }, 1, &[0, 0, 0, 0]);
+        check(Sampler::Spread { frames: 4 }, 0, &[]);
+    }
+
+    #[test]
     fn a_stride_begins_at_the_first_frame() {
         check(Sampler::Stride { frames: 10 }, 25, &[0, 10, 20]);
         check(Sampler::Stride { frames: 10 }, 7, &[0]);
@@ -117,6 +139,7 @@ mod tests {
     fn any_sampler() -> impl Strategy<Value = Sampler> {
         prop_oneof![
             (0_usize..70).prop_map(|frames| Sampler::Middles { frames }),
+            (0_usize..70).prop_map(|frames| Sampler::Spread { frames }),
             (0_usize..70).prop_map(|frames| Sampler::Stride { frames }),
             (0.001_f64..300.0, 0_usize..70).prop_map(|(rate, at_most)| Sampler::PerSecond { rate, at_most }),
         ]

@@ -61,7 +61,7 @@ impl Tap {
     pub(super) fn of(space: &reprise_encoders::Space) -> Tap {
         let feed = match space.sampler {
             Sampler::PerSecond { .. } => Feed::Sampled,
-            Sampler::Middles { .. } | Sampler::Stride { .. } => Feed::Every,
+            Sampler::Middles { .. } | Sampler::Spread { .. } | Sampler::Stride { .. } => Feed::Every,
         };
         Tap { sampler: space.sampler, size: space.frame_size, feed, moments: space.temporal }
     }

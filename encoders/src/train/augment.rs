@@ -1,0 +1,103 @@
+//! Which frames of which clips stand for one training example: boundaries off by a frame or two, and
+//! strange frames before and after, as moments have them that are windows of a longer routine.
+
+use super::Random;
+use crate::video::sample::spread;
+
+/// One frame of an example.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The clip that it comes from.
+    pub clip: usize,
+    /// The frame.
+    pub frame: usize,
+}
+
+/// How far examples stray from their clips.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Augment {
+    /// How often boundaries are moved inwards.
+    pub cropped: f32,
+    /// Largest part of the clip that is lost at either end.
+    pub most_cropped: f32,
+    /// How often other frames come before or after.
+    pub padded: f32,
+    /// Largest part of the example that is not of the clip.
+    pub most_padded: f32,
+}
+
+impl Augment {
+    /// The clip as it is.
+    pub const NONE: Augment = Augment { cropped: 0.0, most_cropped: 0.0, padded: 0.0, most_padded: 0.0 };
+    /// What the built-in model is trained with.
+    pub const USUAL: Augment = Augment { cropped: 0.4, most_cropped: 0.07, padded: 0.35, most_padded: 0.45 };
+
+    /// `wanted` frames of `clip`, which has `frames` (by clip) of them; `neighbour` is the clip whose
+    /// frames stand around it: the end of it before, its beginning after. Padding is either of the
+    /// neighbour or the clip's own first or last frame, held.
+    pub fn places(
+        &self,
+        clip: usize,
+        neighbour: usize,
+        frames: &dyn Fn(usize) -> usize,
+        wanted: usize,
+        random: &mut Random,
+    ) -> Vec<Place> {
+        let (count, strange) = (frames(clip).max(1), frames(neighbour).max(1));
+        let (mut start, mut end) = (0, count);
+        if random.chance(self.cropped) {
+            let most = (count as f32 * self.most_cropped).round() as usize;
+            start = random.below(most + 1);
+            end = count - random.below(most + 1).min(count - 1 - start.min(count - 1));
+        }
+        let end = end.max(start + 1).min(count);
+        let mut padding = 0;
+        if random.chance(self.padded) {
+            let part = random.between(0.0, self.most_padded).min(0.9);
+            padding = (part / (1.0 - part) * (end - start) as f32).round() as usize;
+        }
+        let before = random.below(padding + 1);
+        let (after, held) = (padding - before, random.chance(0.4));
+        let early = (0..before).map(|at| match held {
+            true => Place { clip, frame: start },
+            false => Place { clip: neighbour, frame: strange - 1 - (before - 1 - at) % strange },
+        });
+        let late = (0..after).map(|at| match held {
+            true => Place { clip, frame: end - 1 },
+            false => Place { clip: neighbour, frame: at % strange },
+        });
+        let own = (start..end).map(|frame| Place { clip, frame });
+        let all: Vec<Place> = early.chain(own).chain(late).collect();
+        spread(all.len(), wanted).into_iter().map(|at| all[at]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn without_augmentation_an_example_is_what_the_sampler_picks() {
+        let places = Augment::NONE.places(3, 4, &|_| 40, 16, &mut Random::new(&[1]));
+        let frames: Vec<usize> = places.iter().map(|it| it.frame).collect();
+        assert_eq!(frames, spread(40, 16));
+        assert!(places.iter().all(|it| it.clip == 3));
+    }
+
+    proptest! {
+        #[test]
+        fn every_place_exists_and_most_are_of_the_clip_in_order(
+            count in 1_usize..60, strange in 1_usize..60, seed in 0_u64..10_000,
+        ) {
+            let frames = |clip| if clip == 0 { count } else { strange };
+            let places = Augment::USUAL.places(0, 1, &frames, 16, &mut Random::new(&[seed]));
+            prop_assert_eq!(places.len(), 16);
+            prop_assert!(places.iter().all(|it| it.frame < frames(it.clip)));
+            let own: Vec<usize> = places.iter().filter(|it| it.clip == 0).map(|it| it.frame).collect();
+            prop_assert!(own.len() >= 6, "{:?}", places);
+            prop_assert!(own.windows(2).all(|pair| pair[0] <= pair[1]));
+        }
+    }
+}

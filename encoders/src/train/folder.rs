@@ -1,0 +1,92 @@
+//! What the stages leave for each other, and the finished model as a folder that can be loaded.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use candle_core::{DType, Device, Tensor};
+use serde_json::json;
+
+use super::TrainError;
+use super::store::Store;
+use super::vocabulary::Vocabulary;
+use crate::models::sports::Config;
+use crate::preprocess::Preprocessing;
+
+/// A part of a model that is trained by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    Frames,
+    Clips,
+    ShuffledClips,
+}
+
+impl Stage {
+    fn path(self, folder: &Path) -> PathBuf {
+        folder.join(match self {
+            Stage::Frames => "frames.safetensors",
+            Stage::Clips => "stage1.safetensors",
+            Stage::ShuffledClips => "stage1_shuffled.safetensors",
+        })
+    }
+
+    pub(super) fn save(self, folder: &Path, tensors: &BTreeMap<String, Tensor>) -> Result<(), TrainError> {
+        let path = self.path(folder);
+        let tensors: HashMap<&str, Tensor> =
+            tensors.iter().map(|(name, it)| (&name[..], it.clone())).collect();
+        candle_core::safetensors::save(&tensors, &path).map_err(|error| TrainError::file(&path, error))
+    }
+
+    /// The stage's tensors, none of which is trained any more.
+    pub(super) fn load(self, folder: &Path, device: &Device) -> Result<Store, TrainError> {
+        let mut store = Store::new(0, device);
+        let path = self.path(folder);
+        if !path.is_file() {
+            return Err(TrainError::file(&path, "not there: train the stage before this one first"));
+        }
+        let tensors = candle_core::safetensors::load(&path, device);
+        for (name, tensor) in tensors.map_err(|error| TrainError::file(&path, error))? {
+            store.fix(&name, tensor);
+        }
+        Ok(store)
+    }
+}
+
+/// The contents of preprocessor_config.json: squashed, and scaled to -1 to 1.
+fn preprocessor(config: &Config) -> serde_json::Value {
+    let side = config.image_size;
+    json!({
+        "do_resize": true, "size": {"height": side, "width": side}, "resample": 3, "do_center_crop": false,
+        "do_rescale": true, "rescale_factor": 1.0 / 255.0,
+        "do_normalize": true, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5],
+    })
+}
+
+/// How frames are made ready, in training as in use.
+pub(super) fn preprocessing(config: &Config) -> Result<Preprocessing, TrainError> {
+    Preprocessing::from_json(preprocessor(config).to_string().as_bytes()).map_err(TrainError::Data)
+}
+
+/// Writes a model's folder, weights in f16; an earlier one of that name is overwritten.
+pub(super) fn write(
+    folder: &Path,
+    config: &Config,
+    vocabulary: &Vocabulary,
+    tensors: &BTreeMap<String, Tensor>,
+) -> Result<(), TrainError> {
+    std::fs::create_dir_all(folder).map_err(|error| TrainError::file(folder, error))?;
+    let half = |(name, tensor): (&String, &Tensor)| Ok((name.clone(), tensor.to_dtype(DType::F16)?));
+    let half: HashMap<String, Tensor> = tensors.iter().map(half).collect::<Result<_, TrainError>>()?;
+    let path = folder.join("model.safetensors");
+    candle_core::safetensors::save(&half, &path).map_err(|error| TrainError::file(&path, error))?;
+    let described = serde_json::to_value(config).map_err(|error| TrainError::file(folder, error))?;
+    let files: [(&str, Vec<u8>); 3] = [
+        ("config.json", format!("{described:#}\n").into_bytes()),
+        ("preprocessor_config.json", format!("{:#}\n", preprocessor(config)).into_bytes()),
+        ("tokenizer.json", vocabulary.json().to_vec()),
+    ];
+    for (name, bytes) in files {
+        let path = folder.join(name);
+        std::fs::write(&path, bytes).map_err(|error| TrainError::file(&path, error))?;
+    }
+    Ok(())
+}

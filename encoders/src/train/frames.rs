@@ -1,0 +1,236 @@
+//! Stage 0: the frame encoder, on single frames with the renderer's exact labels; then the features of
+//! all frames.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use candle_core::{Device, Tensor};
+
+use super::examples::{FrameTruth, TrainingClips, Visible};
+use super::features::Features;
+use super::folder::{Stage, preprocessing};
+use super::footage::decode_all;
+use super::loss::{huber, soft_cross_entropy, targets};
+use super::run::{Draw, Loss, Task, train};
+use super::store::Store;
+use super::{Progress, Random, Settings, TrainError};
+use crate::Frame;
+use crate::load::device;
+use crate::models::sports::Config;
+use crate::models::sports::encoder::{FRAMES_PER_PASS, pixels};
+use crate::models::sports::frames::FrameEncoder;
+use crate::models::sports::layers::Linear;
+use crate::preprocess::Preprocessing;
+
+/// Frames of each clip that are kept to train on.
+const KEPT: usize = 12;
+
+impl Settings {
+    /// Of stage 0.
+    pub fn frames() -> Self {
+        Settings {
+            steps: 2400,
+            batch: 256,
+            learning_rate: 2e-3,
+            warmup: 60,
+            weight_decay: 0.02,
+            clip: 1.0,
+            seed: 1,
+            shards: 2,
+            checkpoint_every: 200,
+        }
+    }
+}
+
+/// Trains the frame encoder in `folder`: its tensors are `frames.safetensors`.
+///
+/// # Errors
+/// [`TrainError`]; after [`TrainError::Stopped`] the same call goes on.
+pub fn train_frames(
+    clips: &TrainingClips,
+    config: &Config,
+    settings: &Settings,
+    folder: &Path,
+    progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<(), TrainError> {
+    clips.check()?;
+    config.check()?;
+    let kept = Kept::open(clips, config, &folder.join("frames"))?;
+    let mut store = Store::new(settings.seed, device());
+    let task = Frames::new(&mut store, clips, config, kept)?;
+    let name = format!("frames {config:?} {}", clips.name());
+    train(&task, &store, settings, &name, &folder.join("frames"), progress)?;
+    Stage::Frames.save(folder, &store.tensors()?)?;
+    task.kept.remove()
+}
+
+/// Runs the trained frame encoder over every frame of all clips: `features.npy`.
+///
+/// # Errors
+/// [`TrainError`].
+pub fn extract_features(
+    clips: &TrainingClips,
+    config: &Config,
+    folder: &Path,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<Features, TrainError> {
+    clips.check()?;
+    let mut store = Stage::Frames.load(folder, device())?;
+    let encoder = FrameEncoder::new(&mut store, config)?;
+    let (side, preprocessing) = (config.image_size as u32, preprocessing(config)?);
+    let mut features = Features::zeros(&clips.frames(), config.width);
+    let mut done = 0;
+    decode_all(&clips.footage, side, 1, &mut |clip, frames| {
+        let mut values: Vec<f32> = Vec::with_capacity(frames.len() * config.width);
+        for chunk in frames.chunks(FRAMES_PER_PASS) {
+            let chunk: Vec<&Frame> = chunk.iter().collect();
+            let rows = encoder.forward(&pixels(&preprocessing, &chunk, device())?)?;
+            values.extend(rows.flatten_all()?.to_vec1::<f32>()?);
+        }
+        features.clip_mut(clip).copy_from_slice(&values);
+        done += 1;
+        progress(done, clips.footage.len());
+        Ok(())
+    })?;
+    features.save(&folder.join("features.npy"))?;
+    Ok(features)
+}
+
+/// A few frames of every clip in one file: one at random of each of so many equal parts.
+struct Kept {
+    path: PathBuf,
+    file: Mutex<File>,
+    side: u32,
+}
+
+impl Kept {
+    /// Which frame stands at a place of the file.
+    fn frame(clips: &TrainingClips, clip: usize, place: usize) -> usize {
+        let count = clips.footage[clip].frames;
+        let (from, to) = (place * count / KEPT, (place + 1) * count / KEPT);
+        from + Random::new(&[0xF4A3E, clip as u64, place as u64]).below(to - from).min(count - 1)
+    }
+
+    /// Opens the file, made first where it is not there.
+    fn open(clips: &TrainingClips, config: &Config, folder: &Path) -> Result<Self, TrainError> {
+        std::fs::create_dir_all(folder).map_err(|error| TrainError::file(folder, error))?;
+        let (path, side) = (folder.join("frames.rgb"), config.image_size as u32);
+        let bytes = Kept::bytes(side) * KEPT as u64 * clips.footage.len() as u64;
+        if std::fs::metadata(&path).map_or(true, |it| it.len() != bytes) {
+            Kept::make(clips, side, &path)?;
+        }
+        let file = File::open(&path).map_err(|error| TrainError::file(&path, error))?;
+        Ok(Kept { path, file: Mutex::new(file), side })
+    }
+
+    /// Of one frame.
+    fn bytes(side: u32) -> u64 {
+        u64::from(side) * u64::from(side) * 3
+    }
+
+    fn make(clips: &TrainingClips, side: u32, path: &Path) -> Result<(), TrainError> {
+        let part = path.with_extension("part");
+        let why = |error: std::io::Error| TrainError::file(path, error);
+        let mut file = File::create(&part).map_err(why)?;
+        decode_all(&clips.footage, side, 2, &mut |clip, frames| {
+            file.seek(SeekFrom::Start((clip * KEPT) as u64 * Kept::bytes(side))).map_err(why)?;
+            (0..KEPT).try_for_each(|place| {
+                file.write_all(&frames[Kept::frame(clips, clip, place)].rgb).map_err(why)
+            })
+        })?;
+        drop(file);
+        std::fs::rename(&part, path).map_err(why)
+    }
+
+    fn read(&self, clip: usize, place: usize) -> Result<Frame, TrainError> {
+        let mut rgb = vec![0; Kept::bytes(self.side) as usize];
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let start = SeekFrom::Start((clip * KEPT + place) as u64 * Kept::bytes(self.side));
+        let read = file.seek(start).and_then(|_| file.read_exact(&mut rgb));
+        read.map_err(|error| TrainError::file(&self.path, error))?;
+        Ok(Frame { time_ms: 0, width: self.side, height: self.side, rgb: rgb.into() })
+    }
+
+    /// The file is large and made again where it is needed.
+    fn remove(&self) -> Result<(), TrainError> {
+        std::fs::remove_file(&self.path).map_err(|error| TrainError::file(&self.path, error))
+    }
+}
+
+/// Sine and cosine of the body's angle, where the chest faces, in the air or not.
+const POSE: usize = 5;
+
+fn pose(truth: &FrameTruth) -> [f32; POSE] {
+    let (sine, cosine) = truth.somersault.sin_cos();
+    [sine, cosine, truth.facing[0], truth.facing[1], if truth.airborne { 1.0 } else { 0.0 }]
+}
+
+struct Frames<'a> {
+    clips: &'a TrainingClips,
+    kept: Kept,
+    preprocessing: Preprocessing,
+    encoder: FrameEncoder,
+    pose: Linear,
+    /// For each attribute that a frame can show.
+    attributes: Vec<(usize, Linear)>,
+}
+
+impl<'a> Frames<'a> {
+    fn new(
+        store: &mut Store,
+        clips: &'a TrainingClips,
+        config: &Config,
+        kept: Kept,
+    ) -> Result<Self, TrainError> {
+        let encoder = FrameEncoder::new(store, config)?;
+        let pose = Linear::new(store, "heads.pose", (config.width, POSE))?;
+        let mut attributes = Vec::new();
+        for (number, attribute) in clips.classes.attributes.iter().enumerate() {
+            if attribute.visible != Visible::Never {
+                let name = format!("heads.{}", attribute.name);
+                attributes.push((number, Linear::new(store, &name, (config.width, attribute.values))?));
+            }
+        }
+        Ok(Frames { clips, kept, preprocessing: preprocessing(config)?, encoder, pose, attributes })
+    }
+
+    /// Cross-entropies of the visible attributes, added up.
+    fn attribute_loss(&self, features: &Tensor, shown: &[(usize, FrameTruth)]) -> Result<Tensor, TrainError> {
+        let mut sum = Tensor::zeros((), features.dtype(), features.device())?;
+        for (number, head) in &self.attributes {
+            let attribute = &self.clips.classes.attributes[*number];
+            let counts = |truth: &FrameTruth| attribute.visible == Visible::Always || truth.airborne;
+            let row = |(class, truth): &(usize, FrameTruth)| {
+                (attribute.of_class[*class], if counts(truth) { 1.0 } else { 0.0 })
+            };
+            let rows: Vec<(usize, f32)> = shown.iter().map(row).collect();
+            let wanted = targets(&rows, attribute.values, 0.0, features.device())?;
+            sum = (sum + soft_cross_entropy(&head.forward(features)?, &wanted)?)?;
+        }
+        Ok(sum)
+    }
+}
+
+impl Task for Frames<'_> {
+    fn loss(&self, mut draw: Draw) -> Result<Loss, TrainError> {
+        let (mut frames, mut shown) = (Vec::new(), Vec::new());
+        for _ in 0..draw.examples {
+            let clip = draw.random.below(self.clips.footage.len());
+            let place = draw.random.below(KEPT);
+            frames.push(self.kept.read(clip, place)?);
+            let truth = self.clips.truth[clip][Kept::frame(self.clips, clip, place)];
+            shown.push((self.clips.class[clip], truth));
+        }
+        let frames: Vec<&Frame> = frames.iter().collect();
+        let features = self.encoder.forward(&pixels(&self.preprocessing, &frames, device())?)?;
+        let wanted: Vec<f32> = shown.iter().flat_map(|(_, truth)| pose(truth)).collect();
+        let wanted = Tensor::from_vec(wanted, (frames.len(), POSE), &Device::Cpu)?.to_device(device())?;
+        let pose = huber(&(self.pose.forward(&features)? - wanted)?, 0.3)?.mean_all()?;
+        let attributes = self.attribute_loss(&features, &shown)?;
+        let parts = vec![("pose", pose.to_scalar()?), ("attributes", attributes.to_scalar()?)];
+        Ok(Loss { total: ((pose * 4.0)? + (attributes * 0.6)?)?, parts })
+    }
+}

@@ -1,0 +1,212 @@
+//! Losses: HN-NCE and InfoNCE over a batch's similarities, cross-entropy, and a robust distance.
+
+use candle_core::{D, Device, Result, Tensor};
+
+/// How hard negatives are weighted (arXiv 2301.02280, as TF-CoVR uses it: arXiv 2506.05274).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Mode {
+    /// As meant: each row's weights are over the row's own negatives.
+    Clean,
+    /// As TF-CoVR's released code computes it: a row's weights are divided by the other rows' sums.
+    Compat,
+}
+
+/// The numbers of HN-NCE.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HardNegatives {
+    /// Weight of the positive.
+    pub alpha: f64,
+    /// How much harder negatives weigh more; 0: InfoNCE.
+    pub beta: f64,
+    /// As meant or as released.
+    pub mode: Mode,
+}
+
+impl HardNegatives {
+    /// TF-CoVR's numbers.
+    pub const PAPER: HardNegatives = HardNegatives { alpha: 1.0, beta: 0.5, mode: Mode::Clean };
+    /// Every negative weighs the same.
+    pub const INFO_NCE: HardNegatives = HardNegatives { alpha: 1.0, beta: 0.0, mode: Mode::Clean };
+}
+
+/// Two directions of a loss.
+pub struct Contrast {
+    /// Mean over queries.
+    pub rows: Tensor,
+    /// Mean over targets.
+    pub columns: Tensor,
+}
+
+/// HN-NCE of `scores` (batch, batch): cosines over the temperature, query i's target being i.
+///
+/// `hardness` (batch, batch) takes the place of the scores in the weights, e.g. similarities of the
+/// targets' labels. `negatives` (batch, batch) holds 1 where a target is no right answer to another's
+/// query and 0 elsewhere; by default all but the diagonal. The weights are constants: no gradient
+/// goes through them.
+///
+/// # Errors
+/// When shapes do not fit.
+pub fn hn_nce(
+    scores: &Tensor,
+    hardness: Option<&Tensor>,
+    negatives: Option<&Tensor>,
+    settings: HardNegatives,
+) -> Result<Contrast> {
+    let batch = scores.dim(0)?;
+    let diagonal = identity(batch, scores.device())?;
+    let negatives = match negatives {
+        Some(negatives) => negatives.clone(),
+        None => (1.0 - &diagonal)?,
+    };
+    let hardness = hardness.unwrap_or(scores).detach();
+    // One factor for all leaves the weights as they are and keeps the powers in range.
+    let shifted = hardness.broadcast_sub(&hardness.max_all()?)?;
+    let powers = ((shifted * settings.beta)?.exp()? * &negatives)?;
+    let row_sums = powers.sum_keepdim(1)?;
+    let divisors = match settings.mode {
+        Mode::Clean => row_sums.broadcast_as(powers.shape())?,
+        Mode::Compat => row_sums.t()?.broadcast_as(powers.shape())?,
+    };
+    let positives = (&diagonal * settings.alpha)?;
+    let weigh = |divisors: &Tensor, counts: &Tensor| -> Result<Tensor> {
+        powers.broadcast_div(&(divisors + 1e-30)?)?.broadcast_mul(counts)? + &positives
+    };
+    let rows = weigh(&divisors, &negatives.sum_keepdim(1)?)?;
+    let columns = weigh(&powers.sum_keepdim(0)?, &negatives.sum_keepdim(0)?)?;
+    let right = (scores * &diagonal)?.sum(1)?;
+    let mean = |weights: &Tensor, dimension: usize| -> Result<Tensor> {
+        (log_sum(scores, weights, dimension)? - &right)?.mean_all()
+    };
+    Ok(Contrast { rows: mean(&rows, 1)?, columns: mean(&columns, 0)? })
+}
+
+/// `log sum w e^s` along a dimension.
+fn log_sum(scores: &Tensor, weights: &Tensor, dimension: usize) -> Result<Tensor> {
+    let largest = scores.max_keepdim(dimension)?.detach();
+    let sums = (scores.broadcast_sub(&largest)?.exp()? * weights)?.sum(dimension)?;
+    sums.log()? + largest.squeeze(dimension)?
+}
+
+/// (size, size).
+pub(super) fn identity(size: usize, device: &Device) -> Result<Tensor> {
+    let values: Vec<f32> =
+        (0..size * size).map(|at| if at / size == at % size { 1.0 } else { 0.0 }).collect();
+    Tensor::from_vec(values, (size, size), device)
+}
+
+/// Log-probabilities along the last dimension.
+pub(super) fn log_softmax(scores: &Tensor) -> Result<Tensor> {
+    let centred = scores.broadcast_sub(&scores.max_keepdim(D::Minus1)?.detach())?;
+    centred.broadcast_sub(&centred.exp()?.sum_keepdim(D::Minus1)?.log()?)
+}
+
+/// Cross-entropy of `scores` (rows, classes) against `targets` (rows, classes), rows of which sum to
+/// 1 or, for rows that do not count, to 0; a sum over rows divided by `rows`.
+pub(super) fn soft_cross_entropy(scores: &Tensor, targets: &Tensor) -> Result<Tensor> {
+    let rows = scores.dim(0)?.max(1) as f64;
+    (log_softmax(scores)? * targets)?.sum_all()?.neg()? / rows
+}
+
+/// One-hot rows, `smoothing` of each spread over all classes, times the row's weight.
+pub(super) fn targets(
+    classes: &[(usize, f32)],
+    count: usize,
+    smoothing: f32,
+    device: &Device,
+) -> Result<Tensor> {
+    let mut values = Vec::with_capacity(classes.len() * count);
+    for (class, weight) in classes {
+        let share = smoothing / count.max(1) as f32;
+        let value = |at| if at == *class { 1.0 - smoothing + share } else { share };
+        values.extend((0..count).map(|at| value(at) * weight));
+    }
+    Tensor::from_vec(values, (classes.len(), count), device)
+}
+
+/// Huber's distance, element by element: a parabola up to `reach`, a line beyond it.
+pub(super) fn huber(difference: &Tensor, reach: f64) -> Result<Tensor> {
+    let distance = difference.abs()?;
+    let near = distance.minimum(reach)?;
+    // near * (distance - near / 2) / reach
+    ((&near * (distance - (&near * 0.5)?)?)? / reach)?.contiguous()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// TF-CoVR's temperature.
+    const TEMPERATURE: f64 = 0.07;
+    const COSINES: [[f32; 3]; 3] = [[0.9, 0.2, 0.1], [0.3, 0.8, 0.4], [0.0, 0.5, 0.7]];
+
+    fn scores() -> Tensor {
+        (Tensor::new(&COSINES, &Device::Cpu).unwrap() / TEMPERATURE).unwrap()
+    }
+
+    fn number(tensor: &Tensor) -> f64 {
+        f64::from(tensor.to_scalar::<f32>().unwrap())
+    }
+
+    #[track_caller]
+    fn check(settings: HardNegatives, rows: f64, columns: f64) {
+        let loss = hn_nce(&scores(), None, None, settings).unwrap();
+        let (got_rows, got_columns) = (number(&loss.rows), number(&loss.columns));
+        assert!((got_rows - rows).abs() < 1e-5, "rows {got_rows} instead of {rows}");
+        assert!((got_columns - columns).abs() < 1e-5, "columns {got_columns} instead of {columns}");
+    }
+
+    #[test]
+    fn hard_negatives_weigh_as_meant() {
+        check(HardNegatives::PAPER, 0.036_973, 0.016_365);
+    }
+
+    #[test]
+    fn hard_negatives_weigh_as_released() {
+        check(HardNegatives { mode: Mode::Compat, ..HardNegatives::PAPER }, 0.050_536, 0.016_365);
+    }
+
+    #[test]
+    fn without_hardness_it_is_info_nce() {
+        check(HardNegatives::INFO_NCE, 0.020_008, 0.009_302);
+        check(HardNegatives { mode: Mode::Compat, ..HardNegatives::INFO_NCE }, 0.020_008, 0.009_302);
+    }
+
+    #[test]
+    fn a_right_answer_of_another_query_does_not_count_as_a_negative() {
+        let negatives = Tensor::new(&[[0_f32, 0.0, 1.0], [0.0, 0.0, 1.0], [1.0, 1.0, 0.0]], &Device::Cpu);
+        let loss = hn_nce(&scores(), None, Some(&negatives.unwrap()), HardNegatives::INFO_NCE).unwrap();
+        let row = |right: f64, wrong: &[f64]| {
+            let power = |cosine: &f64| (cosine / TEMPERATURE).exp();
+            (power(&right) + wrong.iter().map(power).sum::<f64>()).ln() - right / TEMPERATURE
+        };
+        let expected = (row(0.9, &[0.1]) + row(0.8, &[0.4]) + row(0.7, &[0.0, 0.5])) / 3.0;
+        assert!((number(&loss.rows) - expected).abs() < 1e-5);
+    }
+
+    #[test]
+    fn large_scores_stay_finite() {
+        let scores = Tensor::new(&[[900_f32, 100.0], [-900.0, 800.0]], &Device::Cpu).unwrap();
+        let loss = hn_nce(&scores, None, None, HardNegatives::PAPER).unwrap();
+        assert!(number(&loss.rows).is_finite() && number(&loss.columns).is_finite());
+    }
+
+    #[test]
+    fn cross_entropy_is_as_by_hand() {
+        let scores = Tensor::new(&[[1_f32, 2.0, 3.0], [0.0, 0.0, 0.0]], &Device::Cpu).unwrap();
+        let log_sum = (1_f64.exp() + 2_f64.exp() + 3_f64.exp()).ln();
+        let hard = targets(&[(2, 1.0), (0, 1.0)], 3, 0.0, &Device::Cpu).unwrap();
+        let got = number(&soft_cross_entropy(&scores, &hard).unwrap());
+        assert!((got - (log_sum - 3.0 + 3_f64.ln()) / 2.0).abs() < 1e-6);
+        let smooth = targets(&[(2, 1.0), (0, 0.0)], 3, 0.3, &Device::Cpu).unwrap();
+        let got = number(&soft_cross_entropy(&scores, &smooth).unwrap());
+        assert!((got - (log_sum - 0.8 * 3.0 - 0.1 * 2.0 - 0.1) / 2.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_robust_distance_is_a_parabola_and_then_a_line() {
+        let got = huber(&Tensor::new(&[0.2_f32, -0.3, 1.3], &Device::Cpu).unwrap(), 0.3).unwrap();
+        let expected = [0.04 / 0.6, 0.15, 1.15];
+        let close = |(a, b): (f32, f32)| (a - b).abs() < 1e-6;
+        assert!(got.to_vec1::<f32>().unwrap().into_iter().zip(expected).all(close), "{got}");
+    }
+}

@@ -1,0 +1,87 @@
+//! Training of the sports family: losses, the optimiser, the loop with its checkpoints, and the
+//! stages. Takes clips, labels and texts as values; reads no CSV.
+//!
+//! Stage 0 ([`frames`]) trains the frame encoder on single frames with the renderer's exact labels,
+//! stage 1 ([`clips`]) the temporal transformer on cached frame features, stage 2 ([`composed`]) the
+//! text transformer and the fusion on frozen clip vectors. The last two are TF-CoVR's
+//! (arXiv 2506.05274); the first makes them affordable on a CPU.
+//!
+//! What is drawn in a step is a function of seed, step and shard alone, so that a run resumed from a
+//! checkpoint ends with the bits of one that was never interrupted.
+
+use std::path::PathBuf;
+
+use crate::{EncodeError, LoadError, video::VideoError};
+
+pub mod augment;
+pub mod clips;
+pub mod composed;
+mod curve;
+pub mod examples;
+pub mod features;
+pub mod folder;
+pub mod footage;
+pub mod frames;
+pub mod loss;
+mod optimizer;
+mod random;
+mod run;
+mod store;
+pub mod vocabulary;
+
+pub use random::Random;
+pub use run::{Progress, Settings};
+
+/// Why a training ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum TrainError {
+    /// The training data can't be used; the caller's fault.
+    #[error("the training data can't be used: {0}")]
+    Data(String),
+    /// A file can't be read or written.
+    #[error("{path}: {why}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What happened.
+        why: String,
+    },
+    /// The folder holds the checkpoint of a run with other data or settings.
+    #[error("{path} is the checkpoint of a run with other data or settings; remove it, or write elsewhere")]
+    OtherRun {
+        /// The checkpoint.
+        path: PathBuf,
+    },
+    /// The loss is no number any more; a lower learning rate may help.
+    #[error("the loss is {loss} at step {step}; lower the learning rate")]
+    Diverged {
+        /// The step.
+        step: usize,
+        /// The loss.
+        loss: f32,
+    },
+    /// The caller's progress function asked for the end; the checkpoint is kept.
+    #[error("stopped at step {step}; the same command goes on from the checkpoint")]
+    Stopped {
+        /// The first step that was not taken.
+        step: usize,
+    },
+    /// A clip can't be decoded.
+    #[error("a clip can't be decoded: {0}")]
+    Video(#[from] VideoError),
+    /// A frame can't be read by the model.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+    /// A model of an earlier stage can't be used.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The device failed, e.g. for want of memory.
+    #[error("the device failed: {0}")]
+    Device(#[from] candle_core::Error),
+}
+
+impl TrainError {
+    fn file(path: &std::path::Path, why: impl std::fmt::Display) -> Self {
+        TrainError::File { path: path.to_owned(), why: why.to_string() }
+    }
+}

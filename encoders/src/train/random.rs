@@ -1,0 +1,94 @@
+//! Random draws that are the same on every machine.
+
+/// SplitMix64. A stream is named by numbers (seed, step, shard ...); equal names give equal draws.
+#[derive(Debug, Clone)]
+pub struct Random(u64);
+
+impl Random {
+    /// The stream of this name.
+    #[must_use]
+    pub fn new(name: &[u64]) -> Self {
+        let mut random = Random(0x5EED);
+        for part in name {
+            random.0 = random.next() ^ part.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        }
+        random
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        bits ^ (bits >> 31)
+    }
+
+    /// Uniform in 0 to 1, 1 excluded.
+    pub fn unit(&mut self) -> f32 {
+        (self.next() >> 40) as f32 / 16_777_216.0
+    }
+
+    /// Uniform in `low` to `high`.
+    pub fn between(&mut self, low: f32, high: f32) -> f32 {
+        low + (high - low) * self.unit()
+    }
+
+    /// Uniform below `count`; 0 for 0.
+    pub fn below(&mut self, count: usize) -> usize {
+        ((u128::from(self.next()) * count as u128) >> 64) as usize
+    }
+
+    /// Whether something of this probability happens.
+    pub fn chance(&mut self, probability: f32) -> bool {
+        self.unit() < probability
+    }
+
+    /// Normal with mean 0 and standard deviation 1 (Box and Muller).
+    pub fn normal(&mut self) -> f32 {
+        let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
+        radius * (std::f32::consts::TAU * self.unit()).cos()
+    }
+
+    /// One of `items`; `None` of none.
+    pub fn choice<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
+        items.get(self.below(items.len()))
+    }
+
+    /// Puts `items` into any order, each as likely as another.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last + 1));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_names_give_equal_draws_and_others_do_not() {
+        let draw = |name: &[u64]| -> Vec<u64> {
+            let mut random = Random::new(name);
+            (0..4).map(|_| random.next()).collect()
+        };
+        assert_eq!(draw(&[1, 2]), draw(&[1, 2]));
+        assert_ne!(draw(&[1, 2]), draw(&[2, 1]));
+        assert_ne!(draw(&[1]), draw(&[1, 0]));
+    }
+
+    #[test]
+    fn draws_have_the_moments_that_they_should() {
+        let mut random = Random::new(&[7]);
+        let draws: Vec<f32> = (0..20_000).map(|_| random.normal()).collect();
+        let mean = draws.iter().sum::<f32>() / 20_000.0;
+        let variance = draws.iter().map(|it| (it - mean).powi(2)).sum::<f32>() / 20_000.0;
+        assert!(mean.abs() < 0.03 && (variance - 1.0).abs() < 0.05, "{mean} {variance}");
+        let counts = (0..9000).fold([0; 9], |mut counts, _| {
+            counts[random.below(9)] += 1;
+            counts
+        });
+        assert!(counts.iter().all(|count| (850..1150).contains(count)), "{counts:?}");
+        assert_eq!(random.below(0), 0);
+    }
+}
