@@ -93,8 +93,10 @@ pub struct FrameTruth {
     pub twist: f32,
     /// Whether the athlete is in the air.
     pub airborne: bool,
-    /// Where the chest faces on the screen: two components of -1 to 1.
-    pub facing: [f32; 2],
+    /// Where the chest faces as seen: up, right, towards the camera; a unit vector.
+    pub facing: [f32; 3],
+    /// Hip, knee and shoulder, in radians, 0 for a body that stands with its arms down.
+    pub joints: [f32; 3],
 }
 
 /// Clips to train on.

@@ -160,12 +160,14 @@ impl Kept {
     }
 }
 
-/// Sine and cosine of the body's angle, where the chest faces, in the air or not.
-const POSE: usize = 5;
+/// Sine and cosine of the body's angle, where the chest faces, in the air or not, and joints in half radians.
+const POSE: usize = 9;
 
 fn pose(truth: &FrameTruth) -> [f32; POSE] {
     let (sine, cosine) = truth.somersault.sin_cos();
-    [sine, cosine, truth.facing[0], truth.facing[1], if truth.airborne { 1.0 } else { 0.0 }]
+    let airborne = if truth.airborne { 1.0 } else { 0.0 };
+    let ([up, right, towards], [hip, knee, shoulder]) = (truth.facing, truth.joints.map(|it| it / 2.0));
+    [sine, cosine, up, right, towards, airborne, hip, knee, shoulder]
 }
 
 struct Frames<'a> {

@@ -26,11 +26,14 @@ pub mod loss;
 mod optimizer;
 mod random;
 mod run;
-mod store;
+pub(crate) mod store;
 pub mod vocabulary;
 
 pub use random::Random;
 pub use run::{Progress, Settings};
+
+#[cfg(test)]
+mod tests;
 
 /// Why a training ended early.
 #[derive(Debug, thiserror::Error)]

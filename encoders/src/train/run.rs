@@ -318,7 +318,7 @@ mod tests {
     fn a_checkpoint_of_other_settings_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let (task, store) = signs();
-        let mut go = |it: Settings| {
+        let go = |it: Settings| {
             train(&task, &store, &it, "signs", folder.path(), &mut |_| ControlFlow::Continue(()))
         };
         go(Settings { steps: 7, ..settings() }).unwrap();

@@ -12,6 +12,7 @@ mod search;
 mod segment;
 mod serve;
 mod synth;
+mod train;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -44,6 +45,8 @@ enum Command {
     Models(models::ModelsArgs),
     /// Render the benchmark: clips with exact labels, triplets, broadcasts
     Synth(synth::SynthArgs),
+    /// Train the sports model, or its baselines, on clips with labels
+    Train(train::TrainArgs),
     /// Bring the database to the newest schema
     Migrate(migrate::MigrateArgs),
     /// Look after the index
@@ -86,6 +89,7 @@ async fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Embed(args) => embed::run(args).await,
         Command::Models(args) => models::run(&args),
         Command::Synth(args) => synth::run(args).await,
+        Command::Train(args) => train::run(args).await,
         Command::Migrate(args) => migrate::run(args).await,
         Command::Index(args) => index::run(args).await,
         Command::Openapi => openapi::run(),

@@ -22,7 +22,7 @@ pub(crate) mod parameters;
 pub(crate) mod temporal;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 /// `model_type` in config.json.
 pub(crate) const MODEL_TYPE: &str = "reprise-sports";

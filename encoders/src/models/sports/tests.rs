@@ -2,7 +2,11 @@ use std::sync::Arc;
 
 use candle_core::{Device, Tensor, Var};
 
+use super::language::PaddedTexts;
 use super::operations::{self, Windows, basic};
+use super::{Config, Model, StemLayer, TimeModel};
+use crate::LoadError;
+use crate::train::store::Store;
 
 /// Values in -1 to 1 that look random.
 fn noise(count: usize, seed: u64) -> Vec<f32> {
@@ -97,4 +101,74 @@ fn neighbourhoods_and_a_product_are_a_convolution() {
     let product = product.reshape((2, 4, 4, 5)).unwrap().permute((0, 3, 1, 2)).unwrap();
     let worst = (product - expected).unwrap().abs().unwrap().max_all().unwrap().to_scalar::<f32>().unwrap();
     assert!(worst < 1e-5, "{worst}");
+}
+
+/// A model small enough for tests, with every kind of part.
+pub(crate) fn config() -> Config {
+    let layer = |kernel, stride, channels| StemLayer { kernel, stride, channels };
+    Config {
+        image_size: 16,
+        frames: 4,
+        width: 16,
+        inner: 24,
+        heads: 2,
+        stem: vec![layer(6, 4, 8), layer(3, 2, 16)],
+        temporal_layers: 1,
+        text_layers: 1,
+        fusion_inner: 12,
+        dim: 16,
+        vocab_size: 9,
+        max_position_embeddings: 7,
+        ..Config::default()
+    }
+}
+
+#[test]
+fn every_parameter_has_a_gradient() {
+    let mut store = Store::new(5, &Device::Cpu);
+    let model = Model::new(&mut store, &config()).unwrap();
+    let pixels = variable(&[3 * 4, 256, 3], 1);
+    let features = model.frames.forward(&pixels).unwrap().reshape((3, 4, 16)).unwrap();
+    let clips = model.clips.forward(&features).unwrap();
+    let ids: [&[u32]; 3] = [&[1, 2, 3, 4, 5, 6, 7], &[1, 8], &[1, 0, 2]];
+    let texts: Vec<(&[u32], usize)> = ids.into_iter().map(|ids| (ids, 0)).collect();
+    let texts = model.text.forward(&PaddedTexts::new(&texts, &Device::Cpu).unwrap()).unwrap();
+    let fused = model.fusion.forward(&clips.clips, &texts).unwrap();
+    let outputs = [(fused, 1), (texts.aligned, 2), (clips.frames, 3)];
+    let losses =
+        outputs.map(|(it, seed)| (variable(it.dims(), seed).as_tensor() * it).unwrap().sum_all().unwrap());
+    let [one, two, three] = losses;
+    let gradients = ((one + two).unwrap() + three).unwrap().backward().unwrap();
+    let without: Vec<&str> = store
+        .variables()
+        .filter(|(_, variable)| {
+            let gradient = gradients.get(variable).map(|it| values(it));
+            gradient.is_none_or(|it| !it.iter().any(|value| value.abs() > 1e-9 && value.is_finite()))
+        })
+        .map(|(name, _)| name)
+        .collect();
+    assert!(without.is_empty(), "{without:?}");
+    assert!(store.variables().count() > 50);
+}
+
+#[track_caller]
+fn refuses(change: impl Fn(&mut Config)) {
+    let mut config = config();
+    config.check().unwrap();
+    change(&mut config);
+    assert!(matches!(config.check(), Err(LoadError::Unsupported(_))));
+}
+
+#[test]
+fn numbers_that_make_no_model_are_refused() {
+    refuses(|it| it.width = 0);
+    refuses(|it| it.heads = 3);
+    refuses(|it| it.frames = 1);
+    refuses(|it| it.image_size = 1 << 20);
+    refuses(|it| it.stem.clear());
+    refuses(|it| it.stem[0].stride = 0);
+    refuses(|it| it.stem[1].kernel = 99);
+    refuses(|it| it.stem[1].channels = 4);
+    refuses(|it| it.text_layers = 1 << 40);
+    refuses(|it| (it.time, it.dim) = (TimeModel::Mean, 8));
 }

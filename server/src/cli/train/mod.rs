@@ -1,0 +1,273 @@
+//! `reprise train`: the stages of the sports model, each resumable, on a folder of labelled clips.
+
+mod data;
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
+use reprise_encoders::models::sports::{Config, FusionInputs, TimeModel};
+use reprise_encoders::train::augment::Augment;
+use reprise_encoders::train::clips::train_clips;
+use reprise_encoders::train::composed::{Objective, Texts, train_composed};
+use reprise_encoders::train::examples::TrainingClips;
+use reprise_encoders::train::features::Features;
+use reprise_encoders::train::frames::{extract_features, train_frames};
+use reprise_encoders::train::loss::{HardNegatives, Mode};
+use reprise_encoders::train::{Progress, Settings};
+
+use super::say;
+
+/// Arguments of `reprise train`.
+#[derive(Debug, Args)]
+pub(super) struct TrainArgs {
+    #[command(subcommand)]
+    stage: Stage,
+}
+
+#[derive(Debug, Subcommand)]
+enum Stage {
+    /// The frame encoder, on single frames with exact labels; then the features of all frames
+    Frames(StageArgs),
+    /// The temporal transformer, on the features
+    Stage1(StageArgs),
+    /// The text transformer and the fusion; writes the model to OUT/model
+    Stage2(ComposedArgs),
+    /// What the model is compared with; writes OUT/baselines/NAME
+    Baselines(ComposedArgs),
+}
+
+#[derive(Debug, Args)]
+struct StageArgs {
+    /// Folder of labelled clips, as `reprise synth --split train` writes it
+    #[arg(long)]
+    data: PathBuf,
+    /// Folder for checkpoints, features, curves and models
+    #[arg(long)]
+    out: PathBuf,
+    /// Names all random draws
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Steps of the optimiser
+    #[arg(long)]
+    steps: Option<usize>,
+    /// Examples a step
+    #[arg(long)]
+    batch: Option<usize>,
+    /// Peak of the learning rate
+    #[arg(long)]
+    learning_rate: Option<f64>,
+    /// Parts of a batch that are worked on side by side; another number is another training
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=64))]
+    shards: u8,
+    /// Steps from one checkpoint to the next
+    #[arg(long)]
+    checkpoint_every: Option<usize>,
+    /// Take clips exactly as labelled: no moved boundaries, no frames of others around
+    #[arg(long)]
+    no_augmentation: bool,
+}
+
+#[derive(Debug, Args)]
+struct ComposedArgs {
+    #[command(flatten)]
+    stage: StageArgs,
+    /// The contrastive loss
+    #[arg(long, value_enum, default_value = "hn-nce")]
+    loss: ContrastiveLoss,
+    /// How HN-NCE weighs: as meant, or as TF-CoVR's released code
+    #[arg(long, value_enum, default_value = "clean")]
+    mode: LossMode,
+    /// What makes a negative hard: the similarity of labels, or of the batch's own vectors
+    #[arg(long, value_enum, default_value = "labels")]
+    hardness: Hardness,
+    /// How much more hard negatives weigh; 2 by labels, 0.5 by the batch
+    #[arg(long)]
+    beta: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ContrastiveLoss {
+    /// Hard negatives weigh more
+    HnNce,
+    /// All weigh the same
+    InfoNce,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LossMode {
+    /// Weights over a row's own negatives
+    Clean,
+    /// Weights divided by the other rows' sums
+    Compat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
+enum Hardness {
+    /// Of the targets' labels, as in the paper
+    Labels,
+    /// As in its code
+    Batch,
+}
+
+impl StageArgs {
+    fn settings(&self, usual: Settings) -> Settings {
+        Settings {
+            steps: self.steps.unwrap_or(usual.steps),
+            batch: self.batch.unwrap_or(usual.batch),
+            learning_rate: self.learning_rate.unwrap_or(usual.learning_rate),
+            seed: self.seed.unwrap_or(usual.seed),
+            shards: usize::from(self.shards),
+            checkpoint_every: self.checkpoint_every.unwrap_or(usual.checkpoint_every),
+            ..usual
+        }
+    }
+
+    fn augment(&self) -> Augment {
+        if self.no_augmentation { Augment::NONE } else { Augment::USUAL }
+    }
+}
+
+impl ComposedArgs {
+    fn objective(&self) -> Objective {
+        let by_label = self.hardness == Hardness::Labels;
+        let mode = match self.mode {
+            LossMode::Clean => Mode::Clean,
+            LossMode::Compat => Mode::Compat,
+        };
+        let beta = match self.loss {
+            ContrastiveLoss::InfoNce => 0.0,
+            ContrastiveLoss::HnNce => self.beta.unwrap_or(if by_label { 2.0 } else { 0.5 }),
+        };
+        Objective { hard: HardNegatives { alpha: 1.0, beta, mode }, by_label, ..Objective::USUAL }
+    }
+}
+
+/// Trains one stage.
+pub(super) async fn run(args: TrainArgs) -> anyhow::Result<()> {
+    tokio::task::spawn_blocking(move || match &args.stage {
+        Stage::Frames(args) => frames(args),
+        Stage::Stage1(args) => clips(args, TimeModel::Ordered),
+        Stage::Stage2(args) => stage2(args),
+        Stage::Baselines(args) => baselines(args),
+    })
+    .await?
+}
+
+fn frames(args: &StageArgs) -> anyhow::Result<()> {
+    let (clips, config) = (data::clips(&args.data)?, Config::default());
+    say(format!("{} clips of {} classes", clips.footage.len(), clips.classes.labels.len()))?;
+    let settings = args.settings(Settings::frames());
+    if !args.out.join("frames.safetensors").is_file() || !is_done(&args.out.join("frames"), &settings)? {
+        say("decoding, then training the frame encoder")?;
+        with_bar(|bar| train_frames(&clips, &config, &settings, &args.out, bar))?;
+    }
+    say("computing the features of all frames")?;
+    let bar =
+        ProgressBar::new(clips.footage.len() as u64).with_style(style("{pos}/{len} clips, {eta} left")?);
+    extract_features(&clips, &config, &args.out, &mut |done, _| bar.set_position(done as u64))?;
+    bar.finish();
+    say(format!("wrote {}", args.out.join("features.npy").display()))?;
+    Ok(())
+}
+
+/// Whether the last line of a curve is the last step.
+fn is_done(folder: &Path, settings: &Settings) -> anyhow::Result<bool> {
+    let path = folder.join("curve.csv");
+    if !path.is_file() {
+        return Ok(false);
+    }
+    let curve = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let last = curve.lines().last().and_then(|line| line.split(',').next()?.parse::<usize>().ok());
+    Ok(last == Some(settings.steps))
+}
+
+fn clips(args: &StageArgs, time: TimeModel) -> anyhow::Result<()> {
+    let (clips, features) = clips_and_features(args)?;
+    let config = Config { time, ..Config::default() };
+    let settings = args.settings(Settings::clips());
+    with_bar(|bar| train_clips(&clips, &features, (&config, args.augment()), &settings, &args.out, bar))
+}
+
+fn clips_and_features(args: &StageArgs) -> anyhow::Result<(TrainingClips, Features)> {
+    let clips = data::clips(&args.data)?;
+    let path = args.out.join("features.npy");
+    if !path.is_file() {
+        bail!("{} is not there: run `reprise train frames` first", path.display());
+    }
+    let features = Features::load(&path, &clips.frames())?;
+    Ok((clips, features))
+}
+
+fn stage2(args: &ComposedArgs) -> anyhow::Result<()> {
+    let (clips, features) = clips_and_features(&args.stage)?;
+    let texts = data::texts(&args.stage.data, &clips.classes)?;
+    let (work, model) = (args.stage.out.join("stage2"), args.stage.out.join("model"));
+    composed(args, (&clips, &features, &texts), &Config::default(), &work, &model)
+}
+
+fn composed(
+    args: &ComposedArgs,
+    (clips, features, texts): (&TrainingClips, &Features, &Texts),
+    config: &Config,
+    work: &Path,
+    model: &Path,
+) -> anyhow::Result<()> {
+    let settings = args.stage.settings(Settings::composed());
+    let what = (config, args.stage.augment(), args.objective());
+    let folders = (&*args.stage.out, work, model);
+    with_bar(|bar| train_composed(clips, features, texts, what, &settings, folders, bar))?;
+    say(format!("wrote {}", model.display()))?;
+    Ok(())
+}
+
+/// Name, how frames become a clip, what a composed query is made of.
+const BASELINES: [(&str, TimeModel, FusionInputs); 4] = [
+    ("stage2_only", TimeModel::Mean, FusionInputs::Both),
+    ("order_blind", TimeModel::Shuffled, FusionInputs::Both),
+    ("text_only", TimeModel::Ordered, FusionInputs::Text),
+    ("video_only", TimeModel::Ordered, FusionInputs::Video),
+];
+
+fn baselines(args: &ComposedArgs) -> anyhow::Result<()> {
+    let out = &args.stage.out;
+    say("order_blind: the temporal transformer on shuffled frames")?;
+    clips(&args.stage, TimeModel::Shuffled)?;
+    let (clips, features) = clips_and_features(&args.stage)?;
+    let texts = data::texts(&args.stage.data, &clips.classes)?;
+    for (name, time, fusion) in BASELINES {
+        say(format!("{name}: text transformer and fusion"))?;
+        let config = Config { time, fusion, ..Config::default() };
+        let (work, model) = (out.join("baselines_work").join(name), out.join("baselines").join(name));
+        composed(args, (&clips, &features, &texts), &config, &work, &model)?;
+    }
+    Ok(())
+}
+
+fn style(template: &str) -> anyhow::Result<ProgressStyle> {
+    Ok(ProgressStyle::with_template(&format!("{{wide_bar}} {template}"))?)
+}
+
+/// Shows step, loss and the time left while `train` runs.
+fn with_bar<E: Into<anyhow::Error>>(
+    train: impl FnOnce(&mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<(), E>,
+) -> anyhow::Result<()> {
+    let bar = ProgressBar::new(0).with_style(style("{pos}/{len} {msg}")?);
+    let result = train(&mut |progress| {
+        bar.set_length(progress.steps as u64);
+        bar.set_position(progress.step as u64);
+        bar.set_message(message(progress));
+        ControlFlow::Continue(())
+    });
+    bar.finish();
+    result.map_err(Into::into)
+}
+
+fn message(progress: &Progress) -> String {
+    let parts: String = progress.parts.iter().map(|(name, value)| format!(" {name} {value:.3}")).collect();
+    let left = Duration::from_secs(progress.left.as_secs());
+    format!("loss {:.3}{parts}, {}:{:02} left", progress.loss, left.as_secs() / 60, left.as_secs() % 60)
+}
