@@ -20,7 +20,7 @@ setup:
 
 demo:
 	@scripts/setup.sh demo
-	cargo build --release --bin reprise
+	cargo build --release --locked --bin reprise
 	@"$$(scripts/target-dir.sh)/release/reprise" demo
 
 test:

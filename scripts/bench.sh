@@ -6,8 +6,7 @@ cd "$(dirname "$0")/.."
 scripts/setup.sh demo
 [ -r /proc/self/stat ] || { echo 'bench: needs /proc: run it on Linux' >&2; exit 1; }
 
-if [ -z "${REPRISE_BIN:-}" ]; then
-  cargo build --release --locked --bin reprise
-  REPRISE_BIN=$(scripts/target-dir.sh)/release/reprise
-fi
-REPRISE_BIN=$REPRISE_BIN exec cargo bench --package reprise-tests --bench service
+# Together with the binary that `make demo` builds, so that nothing is compiled twice.
+cargo build --release --locked --bin reprise --bin bench-service
+built=$(scripts/target-dir.sh)/release
+REPRISE_BIN=${REPRISE_BIN:-$built/reprise} exec "$built/bench-service"

@@ -1,9 +1,8 @@
 //! The `reprise` binary: parse, start the logs, call a command.
 
-use clap::Parser;
 use reprise::cli::{Cli, run};
 
 fn main() -> std::process::ExitCode {
     reprise::telemetry::start_logs();
-    run(Cli::parse())
+    run(Cli::of_command_line())
 }

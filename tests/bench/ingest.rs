@@ -24,7 +24,7 @@ struct Footage {
 }
 
 pub(crate) async fn measure(folder: &Path, report: &mut Report) {
-    let mut films = vec![("rendered, 1280x720".to_owned(), rendered(folder, 1280, 720, 4))];
+    let mut films = vec![("rendered, 1280x720".to_owned(), rendered(folder, 1280, 720, 9))];
     films.push(("rendered, 320x180".to_owned(), rendered(folder, 320, 180, 9)));
     if let Some(data) = std::env::var_os("REPRISE_TEST_DATA") {
         let real = PathBuf::from(data).join("video/odd/psd_testvideo.mp4");

@@ -16,13 +16,8 @@ use report::Report;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 1)]
 async fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    // `cargo test --benches` runs it too: there is nothing to measure in a debug build.
-    if !arguments.iter().any(|argument| argument == "--bench") {
-        return;
-    }
-    // `cargo bench --bench service -- search` measures that part alone and leaves BENCHMARKS.md as it is.
-    let parts: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with("--")).collect();
+    // `bench-service search` measures that part alone and leaves BENCHMARKS.md as it is.
+    let parts: Vec<String> = std::env::args().skip(1).collect();
     let wanted = |part: &str| parts.is_empty() || parts.iter().any(|it| *it == part);
     let folder = tempfile::tempdir().unwrap();
     let mut report = Report::default();

@@ -9,8 +9,17 @@ use serde_json::{Value, json};
 
 fn reprise(arguments: &[&str]) -> Output {
     let mut command = Command::new(binary());
-    for name in ["REPRISE_MODEL", "REPRISE_SERVER", "REPRISE_API_KEY", "DATABASE_URL", "REPRISE_DATA_DIR"] {
-        command.env_remove(name);
+    // Set to nothing counts as not set.
+    for name in [
+        "DATABASE_URL",
+        "REPRISE_API_KEY",
+        "REPRISE_DATA_DIR",
+        "REPRISE_DEMO",
+        "REPRISE_LISTEN",
+        "REPRISE_MODEL",
+        "REPRISE_SERVER",
+    ] {
+        command.env(name, "");
     }
     command.args(arguments).output().unwrap()
 }

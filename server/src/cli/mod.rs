@@ -14,10 +14,11 @@ mod serve;
 mod synth;
 mod train;
 
+use std::ffi::OsStr;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Finds moments in video
 #[derive(Debug, Parser)]
@@ -53,6 +54,23 @@ enum Command {
     Index(index::IndexArgs),
     /// Print the OpenAPI file
     Openapi,
+}
+
+impl Cli {
+    /// What the command line and the environment say; prints help or what is wrong, and ends the process.
+    pub fn of_command_line() -> Cli {
+        let matches = without_empty_variables(Cli::command()).get_matches();
+        Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+}
+
+/// An environment variable that is set to nothing counts as not set: that is how compose files and scripts
+/// leave a setting out.
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    let is_empty = |name: &OsStr| std::env::var_os(name).is_some_and(|value| value.is_empty());
+    let command =
+        command.mut_args(|arg| if arg.get_env().is_some_and(is_empty) { arg.env(None::<&str>) } else { arg });
+    command.mut_subcommands(without_empty_variables)
 }
 
 /// Runs a command; errors go to stderr, with their causes.
