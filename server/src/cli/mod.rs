@@ -3,6 +3,7 @@
 mod client;
 mod demo;
 mod embed;
+mod eval;
 mod index;
 mod ingest;
 mod migrate;
@@ -48,6 +49,8 @@ enum Command {
     Synth(synth::SynthArgs),
     /// Train the sports model, or its baselines, on clips with labels
     Train(train::TrainArgs),
+    /// Say how good the answers are on a benchmark
+    Eval(Box<eval::EvalArgs>),
     /// Bring the database to the newest schema
     Migrate(migrate::MigrateArgs),
     /// Look after the index
@@ -108,6 +111,7 @@ async fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Models(args) => models::run(&args),
         Command::Synth(args) => synth::run(args).await,
         Command::Train(args) => train::run(args).await,
+        Command::Eval(args) => eval::run(*args).await,
         Command::Migrate(args) => migrate::run(args).await,
         Command::Index(args) => index::run(args).await,
         Command::Openapi => openapi::run(),

@@ -1,0 +1,31 @@
+//! `reprise eval`: how good the answers are, on a folder that `reprise synth` writes or that has TF-CoVR's columns.
+
+mod benchmark;
+mod covr;
+mod encode;
+mod figure;
+mod letters;
+mod methods;
+mod report;
+
+use clap::{Args, Subcommand};
+
+/// Arguments of `reprise eval`.
+#[derive(Debug, Args)]
+pub(super) struct EvalArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Composed queries over single clips, beside the paper's baselines
+    Covr(covr::CovrArgs),
+}
+
+/// Prints the figures.
+pub(super) async fn run(args: EvalArgs) -> anyhow::Result<()> {
+    match args.what {
+        What::Covr(args) => tokio::task::spawn_blocking(move || covr::run(&args)).await?,
+    }
+}

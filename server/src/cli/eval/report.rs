@@ -1,0 +1,90 @@
+//! The figures as a table for people and as JSON.
+
+use std::collections::BTreeMap;
+
+use reprise_index::eval::{CUTOFFS, Figures};
+
+/// The ranks at which recall is reported.
+pub(super) const RECALL_AT: [usize; 4] = [1, 5, 10, 50];
+
+/// One method's figures by kind of query.
+#[derive(Debug)]
+pub(super) struct Row {
+    /// The method.
+    pub(super) method: String,
+    /// The space that answered.
+    pub(super) space: String,
+    /// By kind of query, every clip looked at.
+    pub(super) figures: BTreeMap<String, Figures>,
+    /// The same through the index's graph.
+    pub(super) through_index: BTreeMap<String, Figures>,
+}
+
+/// One line a method, kind and way of searching, in percent.
+pub(super) fn table(rows: &[Row]) -> Vec<String> {
+    let head = |name: &str, at: &[usize]| {
+        at.iter().map(|k| format!("{:>8}", format!("{name}@{k}"))).collect::<String>()
+    };
+    let mut lines = vec![format!(
+        "{:<15} {:<15} {:<7} {:>7}{}{}  space",
+        "method",
+        "queries",
+        "search",
+        "number",
+        head("mAP", &CUTOFFS),
+        head("R", &RECALL_AT),
+    )];
+    for row in rows {
+        let exact = row.figures.iter().map(|(kind, figures)| (kind, "exact", figures));
+        let index = row.through_index.iter().map(|(kind, figures)| (kind, "index", figures));
+        for (kind, search, figures) in exact.chain(index) {
+            let values = figures.map.values().chain(figures.recall.values());
+            let values: String = values.map(|value| format!("{value:>8.2}")).collect();
+            let (method, number) = (&row.method, figures.queries);
+            lines.push(format!("{method:<15} {kind:<15} {search:<7} {number:>7}{values}  {}", row.space));
+        }
+    }
+    lines
+}
+
+/// `{method: {kind: {"map": {...}, "recall": {...}, "queries"}}}`, in percent.
+pub(super) fn json(rows: &[Row]) -> serde_json::Value {
+    rows.iter().map(|row| (row.method.clone(), serde_json::json!(row.figures))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows() -> Vec<Row> {
+        let figures = Figures {
+            map: CUTOFFS.map(|k| (k, k as f64)).into(),
+            recall: RECALL_AT.map(|k| (k, 100.0 - k as f64)).into(),
+            queries: 7,
+        };
+        let figures = BTreeMap::from([("seen_pairs".to_owned(), figures)]);
+        let (method, space) = ("two_stage".to_owned(), "sports-123456".to_owned());
+        vec![Row { method, space, through_index: figures.clone(), figures }]
+    }
+
+    #[test]
+    fn json_has_a_figure_by_method_kind_and_cutoff() {
+        let json = json(&rows());
+        let seen = &json["two_stage"]["seen_pairs"];
+        assert_eq!(seen["queries"], 7);
+        assert_eq!(seen["map"]["50"], 50.0);
+        assert_eq!(seen["recall"]["1"], 99.0);
+        assert_eq!(seen["map"].as_object().unwrap().len(), 4);
+    }
+
+    #[test]
+    fn the_table_has_a_line_a_method_kind_and_search() {
+        let lines = table(&rows());
+        assert_eq!(lines.len(), 3);
+        assert!(lines[0].contains("mAP@50") && lines[0].contains("R@1"), "{}", lines[0]);
+        for (line, search) in lines[1..].iter().zip(["exact", "index"]) {
+            let parts = ["two_stage", "seen_pairs", search, "50.00", "99.00", "sports-123456"];
+            assert!(parts.into_iter().all(|part| line.contains(part)), "{line}");
+        }
+    }
+}
