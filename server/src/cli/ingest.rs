@@ -32,11 +32,11 @@ pub(super) struct IngestArgs {
 }
 
 /// What became of one file.
-struct Outcome {
+pub(super) struct Outcome {
     file: PathBuf,
-    state: String,
-    detail: Option<String>,
-    video: Value,
+    pub(super) state: String,
+    pub(super) detail: Option<String>,
+    pub(super) video: Value,
 }
 
 impl Outcome {
@@ -139,7 +139,8 @@ fn not_video(file: &Path) -> Option<String> {
     }
 }
 
-fn bar(file: &Path, hidden: bool) -> ProgressBar {
+/// How far a file is.
+pub(super) fn bar(file: &Path, hidden: bool) -> ProgressBar {
     if hidden {
         return ProgressBar::hidden();
     }
@@ -151,7 +152,11 @@ fn bar(file: &Path, hidden: bool) -> ProgressBar {
     bar
 }
 
-async fn one(client: &Client, file: &Path, bar: &ProgressBar) -> anyhow::Result<Outcome> {
+/// Uploads a file and waits until its job has ended.
+///
+/// # Errors
+/// The file can't be read, or the server does not answer or refuses it.
+pub(super) async fn one(client: &Client, file: &Path, bar: &ProgressBar) -> anyhow::Result<Outcome> {
     let form = reqwest::multipart::Form::new()
         .file("file", file)
         .await
