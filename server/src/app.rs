@@ -1,11 +1,12 @@
 //! Everything that a running server holds, opened and closed in order.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use reprise_index::SpaceExpectation;
+use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -33,8 +34,19 @@ pub struct App {
     pub query_decodes: Arc<Semaphore>,
     /// Places for rendering pictures and video for people.
     pub renders: Semaphore,
+    /// Queries worth trying, which the page offers; set once, by a demo.
+    pub examples: OnceLock<Vec<Example>>,
     /// Whether requests should be sent here.
     pub ready: AtomicBool,
+}
+
+/// A query as a link of the page.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Example {
+    /// What is asked, in words.
+    pub title: String,
+    /// Path and query of the page's address.
+    pub href: String,
 }
 
 /// Why a server did not start.
@@ -91,6 +103,7 @@ impl App {
         Ok(Arc::new(App {
             query_decodes: Arc::new(Semaphore::new(config.query_decodes.max(1))),
             renders: Semaphore::new(2),
+            examples: OnceLock::new(),
             ready: AtomicBool::new(false),
             gallery: Arc::new(gallery),
             config,

@@ -96,6 +96,7 @@ export const listRunningJobs = async () => (await request('GET', '/v1/jobs?state
 export const cancelJob = (id) => request('POST', `/v1/jobs/${id}/cancel`);
 export const retryJob = (id) => request('POST', `/v1/jobs/${id}/retry`);
 export const listSpaces = async () => (await request('GET', '/v1/spaces')).items;
+export const listExamples = () => request('GET', '/examples.json');
 export const jobEventsUrl = (id) => `/v1/jobs/${id}/events`;
 export const renditionUrl = (id) => `/v1/videos/${id}/media?rendition=web`;
 export const previewUrl = (clipId) => `/v1/clips/${clipId}/preview`;

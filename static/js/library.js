@@ -1,6 +1,6 @@
 // The library: every video as a card with its state, its running job, and what can be done with it.
 
-import { cancelJob, deleteVideo, getJob, getVideo, listVideos, retryJob } from './api.js';
+import { cancelJob, deleteVideo, getJob, getVideo, listExamples, listVideos, retryJob } from './api.js';
 import { confirmAction } from './dialogs.js';
 import { button, el, fill, picture } from './dom.js';
 import { isTerminal } from './jobs.js';
@@ -215,6 +215,7 @@ export class Library {
     this.count = el('span', { class: 'count' });
     this.grid = el('ul', { class: 'grid', id: 'library' });
     this.problem = el('div');
+    this.examples = el('nav', { class: 'examples', 'aria-label': 'Examples', hidden: true });
     this.more = button('Show more', () => {
       this.limit += SHOWN;
       this.draw();
@@ -226,7 +227,7 @@ export class Library {
       button('Choose files', chooseFiles, { class: 'button primary' }));
     this.element = el('div', {},
       el('div', { class: 'heading' }, el('h1', { tabindex: -1 }, 'Library'), this.count),
-      this.problem, this.empty, this.grid, el('div', { class: 'center' }, this.more));
+      this.problem, this.examples, this.empty, this.grid, el('div', { class: 'center' }, this.more));
     document.addEventListener('visibilitychange', () => this.schedule(0));
   }
 
@@ -238,6 +239,15 @@ export class Library {
   hide() {
     this.shown = false;
     clearTimeout(this.timer);
+  }
+
+  /** A demo offers queries once its videos are analysed; other servers have none. */
+  async drawExamples() {
+    const examples = await listExamples().catch(() => []);
+    this.examples.hidden = examples.length === 0;
+    fill(this.examples, el('span', { class: 'muted' }, 'Try:'),
+      examples.map((example) => el('a', { href: example.href }, example.title)));
+    this.offered = examples.length > 0;
   }
 
   /** Videos can come from elsewhere (the command line, another tab): look for newer ones now and then. */
@@ -262,6 +272,10 @@ export class Library {
       }
       if (cursor === null) this.forgetAllBut(present);
       fill(this.problem);
+      const pending = [...this.videos.values()].some((video) => video.state === 'pending');
+      // One look more after the last job: the examples come when all is analysed.
+      if (!this.loaded || ((pending || this.pending) && !this.offered)) this.drawExamples();
+      this.pending = pending;
       this.loaded = true;
       this.draw();
     } catch (error) {

@@ -10,8 +10,8 @@ pub(crate) mod combiner;
 pub(crate) mod covr;
 mod known;
 pub(crate) mod openai;
-pub(crate) mod text_tower;
 pub mod sports;
+pub(crate) mod text_tower;
 pub(crate) mod tiny;
 mod transformer;
 

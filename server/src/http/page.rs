@@ -1,25 +1,34 @@
 //! The web page, embedded in the binary.
 
-use axum::Router;
-use axum::extract::Path;
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Json, Router};
 use include_dir::{Dir, include_dir};
 
 use super::error::ApiError;
+use crate::app::{App, Example};
 
 static FILES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../static");
 
 /// What the page may load: its own files and media that it makes itself.
 const POLICY: &str = "default-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; object-src 'none'; base-uri 'none'; frame-ancestors 'none'";
 
-/// `/`, `/v/{id}` (one page, which reads its own address) and `/static/…`.
-pub(super) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
+/// `/`, `/v/{id}` (one page, which reads its own address), `/static/…`, and the queries that the page offers.
+pub(super) fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/", get(|| async { file("index.html") }))
         .route("/v/{id}", get(|| async { file("index.html") }))
+        .route("/examples.json", get(examples))
         .route("/static/{*path}", get(|Path(path): Path<String>| async move { file(&path) }))
+}
+
+/// None unless this is a demo.
+async fn examples(State(app): State<Arc<App>>) -> Json<Vec<Example>> {
+    Json(app.examples.get().cloned().unwrap_or_default())
 }
 
 fn file(path: &str) -> Result<Response, ApiError> {

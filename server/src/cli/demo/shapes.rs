@@ -1,51 +1,9 @@
-//! `reprise demo`: a server with a few videos in it, to look around.
+//! A few small videos of shapes and patterns, drawn by ffmpeg: what a model sees that knows colour and layout.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use clap::Args;
-
-use super::client::ServerArgs;
-use super::ingest::{self, IngestArgs};
-use super::{say, serve};
-use crate::app::App;
-use crate::config::{Config, QueryKind};
-
-/// Arguments of `reprise demo`.
-#[derive(Debug, Args)]
-pub(super) struct DemoArgs {
-    #[command(flatten)]
-    config: Config,
-    /// Videos to ingest instead of rendered ones; files and folders, `:` between several
-    #[arg(long = "videos", env = "REPRISE_DEMO", value_delimiter = ':')]
-    videos: Vec<PathBuf>,
-}
-
-/// Serves, ingests, says where to look; goes on until a signal.
-pub(super) async fn run(mut args: DemoArgs) -> anyhow::Result<()> {
-    // A folder of its own: a demo must not fill a user's library.
-    args.config.data_dir = args.config.data_dir.join("demo");
-    serve::serve(args.config, move |app, address| fill(app, address, args.videos)).await
-}
-
-async fn fill(app: Arc<App>, address: SocketAddr, videos: Vec<PathBuf>) -> anyhow::Result<()> {
-    let paths = if videos.is_empty() { vec![render(&app.config.data_dir).await?] } else { videos };
-    let server = ServerArgs { server: format!("http://{address}"), api_key: app.config.api_key.clone() };
-    if let Err(error) = ingest::run(IngestArgs { paths, server, json: false }).await {
-        tracing::warn!("{error:#}");
-    }
-    if app.spaces.active(QueryKind::Text).is_some_and(|space| space.space.untrained) {
-        say(
-            "The model is untrained: it sees little more than colour and layout, and words mean nothing to it.",
-        )?;
-        say("Name a real one with REPRISE_MODEL, e.g. REPRISE_MODEL=laion/CLIP-ViT-B-32-laion2B-s34B-b79K.")?;
-    }
-    say(format!("The page is at http://{address}"))?;
-    Ok(())
-}
 
 /// What is drawn: name, and ffmpeg's recipe. Several shots each, some shared, so that searches find something.
 const SCENES: [(&str, &[&str]); 4] = [
@@ -71,7 +29,7 @@ const SCENES: [(&str, &[&str]); 4] = [
 ];
 
 /// Renders a few small videos with ffmpeg, once.
-async fn render(data_dir: &Path) -> anyhow::Result<PathBuf> {
+pub(super) async fn render(data_dir: &Path) -> anyhow::Result<PathBuf> {
     let folder = data_dir.join("rendered");
     tokio::fs::create_dir_all(&folder).await?;
     for (name, shots) in SCENES {

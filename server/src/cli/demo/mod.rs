@@ -1,0 +1,65 @@
+//! `reprise demo`: a server with a few videos in it, to look around.
+
+mod shapes;
+mod sports;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::client::ServerArgs;
+use super::ingest::{self, IngestArgs};
+use super::{say, serve};
+use crate::app::App;
+use crate::config::{Config, QueryKind};
+
+/// Arguments of `reprise demo`.
+#[derive(Debug, Args)]
+pub(super) struct DemoArgs {
+    #[command(flatten)]
+    config: Config,
+    /// Videos to ingest instead of rendered ones; files and folders, `:` between several
+    #[arg(long = "videos", env = "REPRISE_DEMO", value_delimiter = ':')]
+    videos: Vec<PathBuf>,
+}
+
+/// Serves, ingests, says where to look; goes on until a signal.
+pub(super) async fn run(mut args: DemoArgs) -> anyhow::Result<()> {
+    // A folder of its own: a demo must not fill a user's library.
+    args.config.data_dir = args.config.data_dir.join("demo");
+    serve::serve(args.config, move |app, address| fill(app, address, args.videos)).await
+}
+
+async fn fill(app: Arc<App>, address: SocketAddr, videos: Vec<PathBuf>) -> anyhow::Result<()> {
+    // Drawings of sports are for models that see a change of movement; the others know colour and layout.
+    let composes = app.spaces.active(QueryKind::Composed).is_some_and(|space| space.space.can.composed);
+    let library = match (videos.is_empty(), composes) {
+        (false, _) => None,
+        (true, true) => Some(sports::render(&app.config.data_dir).await?),
+        (true, false) => Some(shapes::render(&app.config.data_dir).await?),
+    };
+    let paths = library.as_ref().map_or(videos, |folder| vec![folder.clone()]);
+    let server = ServerArgs { server: format!("http://{address}"), api_key: app.config.api_key.clone() };
+    if let Err(error) = ingest::run(IngestArgs { paths, server, json: false }).await {
+        tracing::warn!("{error:#}");
+    }
+    if app.spaces.active(QueryKind::Text).is_some_and(|space| space.space.untrained) {
+        say(
+            "The model is untrained: it sees little more than colour and layout, and words mean nothing to it.",
+        )?;
+        say("Name a real one with REPRISE_MODEL, e.g. REPRISE_MODEL=laion/CLIP-ViT-B-32-laion2B-s34B-b79K.")?;
+    }
+    if let Some(folder) = library.filter(|_| composes) {
+        let examples = sports::examples(&*app.catalog, &folder).await?;
+        for example in &examples {
+            say(format!("Try {}: http://{address}{}", example.title, example.href))?;
+        }
+        // Fails only if they are set already, and nobody else sets them.
+        let _ = app.examples.set(examples);
+    }
+    say(format!("The page is at http://{address}"))?;
+    Ok(())
+}
+
