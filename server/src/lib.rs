@@ -7,6 +7,7 @@ pub mod app;
 pub mod catalog;
 pub mod cli;
 pub mod config;
+pub mod covr;
 pub mod gallery;
 pub mod http;
 pub mod ingest;

@@ -1,6 +1,7 @@
 //! The command line: one file a subcommand.
 
 mod client;
+mod covr;
 mod demo;
 mod embed;
 mod eval;
@@ -45,6 +46,8 @@ enum Command {
     Embed(embed::EmbedArgs),
     /// List the models that can be loaded
     Models(models::ModelsArgs),
+    /// Make data for composed retrieval from your own labelled footage
+    Covr(covr::CovrArgs),
     /// Render the benchmark: clips with exact labels, triplets, broadcasts
     Synth(synth::SynthArgs),
     /// Train the sports model, or its baselines, on clips with labels
@@ -109,6 +112,7 @@ async fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Segment(args) => segment::run(args).await,
         Command::Embed(args) => embed::run(args).await,
         Command::Models(args) => models::run(&args),
+        Command::Covr(args) => covr::run(args).await,
         Command::Synth(args) => synth::run(args).await,
         Command::Train(args) => train::run(args).await,
         Command::Eval(args) => eval::run(*args).await,

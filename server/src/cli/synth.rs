@@ -3,18 +3,23 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context;
-use clap::{Args, ValueEnum};
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::say;
+use crate::synth::check::{self, Effort, Line};
 use crate::synth::{self, Settings, Split};
 
 /// Arguments of `reprise synth`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(super) struct SynthArgs {
+    #[command(subcommand)]
+    command: Option<SynthCommand>,
     /// The folder to write; empty, or written by an earlier run
-    dir: PathBuf,
+    #[arg(required = true)]
+    dir: Option<PathBuf>,
     /// Decides which clips and triplets are drawn and how they look
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -24,7 +29,7 @@ pub(super) struct SynthArgs {
     /// Side of the pictures in pixels, even [default: 192 for test, 96 for train]
     #[arg(long)]
     size: Option<u32>,
-    /// Clips in all, spread evenly over the classes [default: 864 for test, 12960 for train]
+    /// Clips in all, spread evenly over the classes [default: 912 for test, 13680 for train]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     clips: Option<u32>,
     /// Triplets in all [default: 1800 for test, 120000 for train]
@@ -38,6 +43,24 @@ pub(super) struct SynthArgs {
     routines: u32,
 }
 
+#[derive(Debug, Subcommand)]
+enum SynthCommand {
+    /// Train small probes that see too little, and print how well they answer: does a label leak?
+    Check(CheckArgs),
+}
+
+#[derive(Debug, Args)]
+struct CheckArgs {
+    /// A test split
+    dir: PathBuf,
+    /// Clips of each class that the probes learn from
+    #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    clips: u32,
+    /// Passes over them
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    epochs: u32,
+}
+
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum SplitChoice {
     /// At most 1,000 clips, two broadcasts, held-out words and pairs
@@ -48,19 +71,48 @@ enum SplitChoice {
     All,
 }
 
-/// Renders what was asked for.
+/// Renders or checks what was asked for.
 pub(super) async fn run(args: SynthArgs) -> anyhow::Result<()> {
-    tokio::task::spawn_blocking(move || render(&args)).await?
+    tokio::task::spawn_blocking(move || match (&args.command, &args.dir) {
+        (Some(SynthCommand::Check(args)), _) => check(args),
+        (None, Some(dir)) => render(&args, dir),
+        (None, None) => bail!("name a folder"),
+    })
+    .await?
 }
 
-fn render(args: &SynthArgs) -> anyhow::Result<()> {
+/// Prints the table; a leak is a failure.
+fn check(args: &CheckArgs) -> anyhow::Result<()> {
+    let bar = ProgressBar::new_spinner();
+    bar.enable_steady_tick(Duration::from_millis(200));
+    let effort = Effort { clips: args.clips as usize, epochs: args.epochs as usize };
+    let lines = check::check(&args.dir, effort, &|step| bar.set_message(step.to_owned()))?;
+    bar.finish_and_clear();
+    say("composed, seen pairs, mAP@50       through the probe   gallery known   limit")?;
+    for line in &lines {
+        say(table_row(line))?;
+    }
+    let leaks: Vec<&str> = lines.iter().filter(|it| !it.passes).map(|it| it.probe).collect();
+    if leaks.is_empty() { Ok(()) } else { bail!("over the limit: {}", leaks.join(", ")) }
+}
+
+fn table_row(line: &Line) -> String {
+    let name = if line.limit.is_some() { format!("{} + text", line.probe) } else { line.probe.to_owned() };
+    let judged = match line.limit {
+        None => "-".to_owned(),
+        Some(limit) => format!("{limit:.1} {}", if line.passes { "ok" } else { "LEAK" }),
+    };
+    format!("{name:<34} {:>17.1} {:>15.1}   {judged}", line.map, line.known_gallery)
+}
+
+fn render(args: &SynthArgs, dir: &Path) -> anyhow::Result<()> {
     match args.split {
-        SplitChoice::Test => split(args, Split::Test, &args.dir),
-        SplitChoice::Train => split(args, Split::Train, &args.dir),
+        SplitChoice::Test => split(args, Split::Test, dir),
+        SplitChoice::Train => split(args, Split::Train, dir),
         SplitChoice::All => {
-            std::fs::create_dir_all(&args.dir).with_context(|| args.dir.display().to_string())?;
-            split(args, Split::Train, &args.dir.join("train"))?;
-            split(args, Split::Test, &args.dir.join("test"))
+            std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
+            split(args, Split::Train, &dir.join("train"))?;
+            split(args, Split::Test, &dir.join("test"))
         }
     }
 }

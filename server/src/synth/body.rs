@@ -189,10 +189,10 @@ mod tests {
 
     #[test]
     fn poses_have_the_height_of_a_person() {
-        check(STAND, 0.9..1.15, -0.3..0.1);
-        check(REACH, 0.95..1.25, 0.8..1.1);
-        check(SQUAT, 0.5..0.9, -0.3..0.3);
-        check(TUCK, 0.0..0.4, -0.2..0.5);
+        check(STAND, 0.9..1.3, -0.4..0.1);
+        check(REACH, 0.95..1.4, 0.7..1.1);
+        check(SQUAT, 0.5..1.1, -0.4..0.3);
+        check(TUCK, -0.1..0.5, -0.3..0.5);
     }
 
     #[test]

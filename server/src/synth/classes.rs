@@ -260,16 +260,17 @@ const DIVES: [Shape; 6] = [
 ];
 
 /// Only forward and back.
-const TWISTING_DIVES: [Shape; 6] = [
+const TWISTING_DIVES: [Shape; 7] = [
     (Position::Straight, 1, 0),
     (Position::Straight, 3, 0),
+    (Position::Straight, 5, 0),
     (Position::Straight, 3, 3),
     (Position::Straight, 3, 5),
     (Position::Pike, 5, 3),
     (Position::Pike, 5, 5),
 ];
 
-const SALTOS: [Shape; 14] = [
+const SALTOS: [Shape; 15] = [
     (Position::Tuck, 2, 0),
     (Position::Tuck, 4, 0),
     (Position::Tuck, 6, 0),
@@ -284,13 +285,14 @@ const SALTOS: [Shape; 14] = [
     (Position::Straight, 4, 2),
     (Position::Straight, 4, 4),
     (Position::Tuck, 4, 2),
+    (Position::Pike, 4, 2),
 ];
 
 const BARS: [Shape; 16] = [
     (Position::Tuck, 2, 0),
     (Position::Tuck, 4, 0),
-    (Position::Pike, 2, 0),
-    (Position::Pike, 4, 0),
+    (Position::Tuck, 6, 0),
+    (Position::Tuck, 4, 2),
     (Position::Straight, 2, 0),
     (Position::Straight, 4, 0),
     (Position::Straight, 2, 2),
@@ -386,10 +388,10 @@ mod tests {
     #[test]
     fn labels_read_as_in_the_papers() {
         check(0, "(Platform) Forward, 1.5 Soms.Tuck, Entry");
-        check(29, "(Platform) Forward, 2.5 Twists, 2.5 Soms.Pike, Entry");
-        check(72, "(Floor Exercise) salto forward tucked");
-        check(80, "(Floor Exercise) salto forward stretched with 0.5 turn");
-        check(187, "(Uneven Bars) triple giant circle backward");
+        check(30, "(Platform) Forward, 2.5 Twists, 2.5 Soms.Pike, Entry");
+        check(76, "(Floor Exercise) salto forward tucked");
+        check(84, "(Floor Exercise) salto forward stretched with 0.5 turn");
+        check(193, "(Uneven Bars) triple giant circle backward");
     }
 
     #[test]

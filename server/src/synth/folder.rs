@@ -146,7 +146,7 @@ impl Folder {
         for (at, class) in plan.clips.iter().enumerate() {
             let (performance, _) = plan::nuisance(settings, at as u64);
             let mirrored = performance.mirrored;
-            let frames: Vec<Vec<f64>> = truth::rows(&shots(at), settings.size, performance.stature, mirrored)
+            let frames: Vec<Vec<f64>> = truth::rows(&shots(at), settings.size)
                 .iter()
                 .map(|row| row.iter().map(|it| (it * 1000.0).round() / 1000.0 + 0.0).collect())
                 .collect();

@@ -14,6 +14,7 @@
 pub mod body;
 pub mod broadcast;
 pub mod canvas;
+pub mod check;
 pub mod classes;
 mod contact_sheet;
 pub mod draw;

@@ -38,8 +38,17 @@ pub struct Performance {
     pub enter: [f64; 2],
     /// Share at which the shape is left and the body long.
     pub leave: [f64; 2],
+    /// The long body after the take-off and before the end.
+    pub reach: [Pose; 2],
     /// Share at which twisting begins and ends.
     pub twisting: [f64; 2],
+    /// Share at which a twisting dive bends.
+    pub bend: f64,
+    /// How far the turning runs ahead of an even one in the middle, as a share of all of it; so that no
+    /// single moment tells from the body's angle how often it turns.
+    pub surge: f64,
+    /// How far the body leans at the take-off and at the end, in radians.
+    pub lean: [f64; 2],
     /// Where in a straight body the arms are.
     pub arms: Pose,
     /// Angular speed at the begin and at the end, against the middle.
@@ -57,21 +66,28 @@ pub struct Performance {
 impl Performance {
     /// Draws one, without knowing the element.
     pub fn draw(draw: &mut Draw) -> Performance {
-        let enter = draw.within(0.04, 0.12);
-        let leave = draw.within(0.76, 0.86);
-        let begin = draw.within(0.03, 0.14);
+        let entered = draw.within(0.12, 0.6);
+        let leave = (entered + draw.within(0.24, 0.4)).min(0.92);
+        let flight = draw.within(0.04, 0.28);
+        let arms_up = |draw: &mut Draw| Pose { shoulder: draw.within(2.0, 3.1), ..body::REACH };
+        let length = draw.within(0.5, 0.75);
+        let begin = draw.within(0.03, 0.95 - length);
         Performance {
             duration: draw.within(1.3, 2.3),
-            flight: [draw.within(0.05, 0.19), draw.within(0.84, 0.95)],
+            flight: [flight, (flight + draw.within(0.66, 0.82)).min(0.96)],
             stature: draw.within(0.88, 1.12),
             height: draw.unit(),
             apex: draw.unit(),
             travel: draw.unit(),
-            enter: [enter, enter + draw.within(0.08, 0.15)],
-            leave: [leave, leave + draw.within(0.07, 0.13)],
-            twisting: [begin, draw.within(0.78, 0.94)],
+            enter: [entered - draw.within(0.08, 0.13), entered],
+            leave: [leave, leave + draw.within(0.06, 0.1)],
+            reach: [arms_up(draw), arms_up(draw)],
+            twisting: [begin, begin + length],
+            bend: draw.within(0.5, 0.66),
+            surge: draw.within(-0.15, 0.15),
+            lean: [draw.within(-0.4, 0.4), draw.within(-0.4, 0.4)],
             arms: draw.pick(&[body::WRAP, body::WRAP, body::ARMS_DOWN, body::REACH]),
-            slow: [draw.within(0.55, 1.0), draw.within(0.45, 0.95)],
+            slow: [draw.within(0.35, 1.0), draw.within(0.35, 1.0)],
             depth: draw.within(0.92, 1.04),
             prepared: draw.within(0.0, 0.7),
             release: draw.within(0.7, 1.15),
@@ -130,13 +146,13 @@ impl Course {
     /// The course of an event for one performance.
     pub fn new(event: Event, how: &Performance) -> Course {
         let (start, end, rise, travel) = match event {
-            Event::Platform => ([4.5, 6.5], 0.0, [0.4, 0.9], [1.1, 2.0]),
-            Event::Springboard => ([1.0, 3.0], 0.0, [1.0, 1.8], [1.1, 2.0]),
-            Event::Floor => ([0.0, 0.0], 0.0, [0.9, 1.6], [0.7, 2.2]),
-            Event::Beam => ([BEAM_HEIGHT, BEAM_HEIGHT], BEAM_HEIGHT, [0.8, 1.4], [0.4, 1.3]),
-            Event::Vault => ([0.2, 0.2], 0.2, [1.5, 2.2], [2.6, 3.6]),
-            Event::Bars => ([BAR_HEIGHT, BAR_HEIGHT], 0.2, [0.3, 0.9], [1.2, 2.2]),
-            Event::Trampoline => ([BED_HEIGHT, BED_HEIGHT], BED_HEIGHT, [1.5, 2.8], [0.0, 0.4]),
+            Event::Platform => ([4.5, 6.5], 0.0, [0.3, 1.1], [0.9, 2.0]),
+            Event::Springboard => ([1.4, 3.0], 0.0, [1.2, 2.6], [0.9, 2.0]),
+            Event::Floor => ([0.0, 0.0], 0.0, [1.4, 2.8], [0.5, 2.2]),
+            Event::Beam => ([BEAM_HEIGHT, BEAM_HEIGHT], BEAM_HEIGHT, [1.2, 2.6], [0.3, 1.3]),
+            Event::Vault => ([0.2, 0.2], 0.2, [1.6, 3.0], [2.4, 3.2]),
+            Event::Bars => ([BAR_HEIGHT, BAR_HEIGHT], 0.2, [0.5, 1.8], [1.0, 2.2]),
+            Event::Trampoline => ([BED_HEIGHT, BED_HEIGHT], BED_HEIGHT, [1.8, 3.6], [0.0, 0.4]),
         };
         Course {
             start_height: Performance::in_range(how.height, start),
@@ -218,12 +234,18 @@ impl Element {
         let pose = if part < 0.6 {
             body::STAND.towards(body::SQUAT, smooth(part / 0.6))
         } else {
-            body::SQUAT.towards(body::REACH, smooth((part - 0.6) / 0.4))
+            body::SQUAT.towards(self.how.reach[0], smooth((part - 0.6) / 0.4))
         };
         let press = (PI * part).sin();
-        let support = self.course.start_height - self.sag(press);
-        let height = support + body::joints(pose).feet_below() * self.how.stature;
-        State { press, ..self.resting(pose, [0.0, height]) }
+        let angle = self.how.lean[0] * smooth((part - 0.4) / 0.6);
+        let support = [0.0, self.course.start_height - self.sag(press)];
+        State { press, angle, ..self.resting(pose, self.standing(pose, support, angle)) }
+    }
+
+    /// Where the centre of mass is when the feet are at `support`.
+    fn standing(&self, pose: Pose, support: [f64; 2], angle: f64) -> [f64; 2] {
+        let length = body::joints(pose).feet_below() * self.how.stature;
+        [support[0] + length * angle.sin(), support[1] + length * angle.cos()]
     }
 
     /// How far the support gives way, in metres.
@@ -275,10 +297,13 @@ impl Element {
     }
 
     fn airborne(&self, part: f64) -> State {
-        let from = if self.class.event == Event::Bars { self.how.release } else { 0.0 };
-        let to = TAU * self.class.somersaults.count();
+        let from = match self.class.event {
+            Event::Bars => self.sense() * self.how.release,
+            _ => self.how.lean[0],
+        };
+        let to = self.sense() * TAU * self.class.somersaults.count() + self.how.lean[1];
         State {
-            angle: self.sense() * (from + (to - from) * self.progress(part)),
+            angle: from + (to - from) * self.progress(part),
             twist: self.twist(part),
             airborne: true,
             ..self.resting(self.shape(part), self.path(part))
@@ -293,36 +318,38 @@ impl Element {
             return State { place, airborne: false, splash: Some(seconds), ..landed };
         }
         let pose = if part < 0.5 {
-            body::ARMS_UP.towards(body::LAND, smooth(part / 0.5))
+            self.how.reach[1].towards(body::LAND, smooth(part / 0.5))
         } else {
-            body::LAND.towards(body::ARMS_UP, smooth((part - 0.5) / 0.5))
+            body::LAND.towards(self.how.reach[1], smooth((part - 0.5) / 0.5))
         };
         let press = (PI * part).sin();
-        let support = self.course.end_height - self.sag(press);
-        let height = support + body::joints(pose).feet_below() * self.how.stature;
-        State { pose, place: [landed.place[0], height], airborne: false, press, ..landed }
+        // The feet stay where they touched down; the body straightens up.
+        let lean = self.how.lean[1];
+        let length = body::joints(self.how.reach[1]).feet_below() * self.how.stature;
+        let feet = [landed.place[0] - length * lean.sin(), self.course.end_height - self.sag(press)];
+        let left = lean * (1.0 - smooth(part / 0.5));
+        let place = self.standing(pose, feet, left);
+        State { pose, place, angle: landed.angle - lean + left, airborne: false, press, ..landed }
     }
 
     /// The parabola from take-off to landing; knows no label.
     fn path(&self, part: f64) -> [f64; 2] {
         let stature = self.how.stature;
-        let (x, start) = match self.class.event {
-            Event::Bars => {
-                let [x, y] = self.on_bar(self.sense() * self.how.release);
-                (x, y)
-            }
-            _ => (0.0, self.course.start_height + body::joints(body::REACH).feet_below() * stature),
+        let [x, start] = match self.class.event {
+            Event::Bars => self.on_bar(self.sense() * self.how.release),
+            _ => self.standing(self.how.reach[0], [0.0, self.course.start_height], self.how.lean[0]),
         };
         let end = match self.class.event.is_diving() {
             true => ENTRY_HEIGHT * stature,
-            false => self.course.end_height + body::joints(body::ARMS_UP).feet_below() * stature,
+            false => self.standing(self.how.reach[1], [0.0, self.course.end_height], self.how.lean[1])[1],
         };
         let rise = (end - start).max(0.0) + self.course.rise;
         let slope = 2.0 * (rise + (rise * (rise + start - end)).sqrt());
         [x + self.course.travel * part, start + slope * part + (end - start - slope) * part * part]
     }
 
-    /// Share of the rotation that is done at `part` of the flight: slower at both ends, whatever the shape.
+    /// Share of the rotation that is done at `part` of the flight: slower at both ends and unevenly between,
+    /// whatever the shape.
     fn progress(&self, part: f64) -> f64 {
         let [first, last] = self.how.slow;
         // Speed runs linearly from `first` to 1 over the first fifth and from 1 to `last` over the last.
@@ -335,13 +362,14 @@ impl Element {
             part if part < 1.0 - edge => head + part - edge,
             part => whole - ramp((1.0 - part).max(0.0), last),
         };
-        done / whole
+        done / whole + self.how.surge * (PI * part).sin().powi(2)
     }
 
     fn twist(&self, part: f64) -> f64 {
-        let [begin, mut end] = self.how.twisting;
+        let [mut begin, mut end] = self.how.twisting;
         if self.twists_before_shape() {
-            end = begin + (self.leave_straight() - begin) * (end - 0.3);
+            begin = 0.03 + 0.2 * (begin - 0.03);
+            end = self.how.bend + 0.06;
         }
         TAU * self.class.twists.count() * ((part - begin) / (end - begin)).clamp(0.0, 1.0)
     }
@@ -353,11 +381,6 @@ impl Element {
             && self.class.twists.halves > 0
     }
 
-    /// When a twisting dive bends.
-    fn leave_straight(&self) -> f64 {
-        0.58
-    }
-
     fn shape(&self, part: f64) -> Pose {
         let held = match self.class.position {
             Position::Tuck => scaled(body::TUCK, self.how.depth),
@@ -366,13 +389,13 @@ impl Element {
         };
         let [enter, entered] = self.how.enter;
         let [leave, left] = self.how.leave;
-        let end = if self.class.event.is_diving() { body::REACH } else { body::ARMS_UP };
+        let [begin, end] = self.how.reach;
+        let begin = if self.class.event == Event::Bars { body::REACH } else { begin };
         if part >= leave {
             return held.towards(end, smooth((part - leave) / (left - leave)));
         }
-        let begin = body::REACH;
         if self.twists_before_shape() {
-            let bend = self.leave_straight();
+            let bend = self.how.bend;
             let long = begin.towards(self.how.arms, smooth((part - enter) / (entered - enter)));
             return long.towards(held, smooth((part - bend) / 0.1));
         }
@@ -388,4 +411,77 @@ fn scaled(pose: Pose, depth: f64) -> Pose {
 fn smooth(part: f64) -> f64 {
     let part = part.clamp(0.0, 1.0);
     part * part * (3.0 - 2.0 * part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::classes::classes;
+    use super::super::draw::Purpose;
+    use super::*;
+
+    fn performance(seed: u64) -> Performance {
+        Performance::draw(&mut Draw::new(seed, 0, Purpose::Performance, 0))
+    }
+
+    fn states(class: &Class, seed: u64) -> Vec<State> {
+        let element = Element::new(*class, performance(seed));
+        (0..=1000).map(|at| element.state(f64::from(at) / 1000.0)).collect()
+    }
+
+    #[track_caller]
+    fn check(class: &Class, seed: u64, largest_step: f64) {
+        let states = states(class, seed);
+        for (at, two) in states.windows(2).enumerate() {
+            let (dx, dy) = (two[1].place[0] - two[0].place[0], two[1].place[1] - two[0].place[1]);
+            let step = dx.hypot(dy).max((two[1].angle - two[0].angle).abs());
+            assert!(step < largest_step, "{}: {step} after {at}", class.label());
+        }
+    }
+
+    #[test]
+    fn bodies_never_jump() {
+        for (seed, class) in classes().iter().enumerate() {
+            // Seven half turns in two thirds of the time, and a diver's plunge, at uneven speed.
+            check(class, seed as u64, 0.08);
+        }
+    }
+
+    #[test]
+    fn the_trajectory_knows_only_the_event() {
+        for seed in 0..20 {
+            for two in classes().windows(2) {
+                let alike =
+                    two[0].event == two[1].event && two.iter().all(|it| it.position != Position::Giant);
+                if !alike {
+                    continue;
+                }
+                let [one, other] = [&two[0], &two[1]].map(|it| states(it, seed));
+                for (a, b) in one.iter().zip(&other) {
+                    let apart = (a.place[0] - b.place[0]).hypot(a.place[1] - b.place[1]);
+                    assert!(apart < 1e-9, "{} and {}", two[0].label(), two[1].label());
+                    assert_eq!(a.airborne, b.airborne);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_body_turns_as_often_as_the_label_says() {
+        for (seed, class) in classes().iter().enumerate() {
+            let how = performance(seed as u64);
+            let from = match (class.event, class.position) {
+                (_, Position::Giant) => -PI,
+                (Event::Bars, _) => -how.release,
+                _ => how.lean[0],
+            };
+            let to = if class.position == Position::Giant { 0.0 } else { how.lean[1] };
+            let element = Element::new(*class, how);
+            let [begin, end] = element.performance().flight;
+            let (first, last) = (element.state(begin + 1e-9), element.state(end - 1e-9));
+            let turned = (last.angle - to).abs() - if class.position == Position::Giant { PI } else { 0.0 };
+            assert!((first.angle - from).abs() < 1e-3, "{}: {}", class.label(), first.angle);
+            assert!((turned - TAU * class.somersaults.count()).abs() < 1e-3, "{}: {turned}", class.label());
+            assert!((last.twist - TAU * class.twists.count()).abs() < 1e-3, "{}", class.label());
+        }
+    }
 }

@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     fn small(split: Split, seed: u64) -> Settings {
-        Settings { clips: 432, triplets: 600, ..Settings::new(seed, split) }
+        Settings { clips: 2 * classes().len(), triplets: 600, ..Settings::new(seed, split) }
     }
 
     #[track_caller]

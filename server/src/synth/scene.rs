@@ -67,8 +67,6 @@ pub struct Spectator {
 pub struct Camera {
     /// Share of the picture's side that one metre takes.
     pub zoom: f64,
-    /// Relative change of the zoom over the clip.
-    pub drift: f64,
     /// How closely it follows the athlete: 1 exactly.
     pub follow: f64,
     /// Where it looks besides.
@@ -79,10 +77,31 @@ pub struct Camera {
     pub pitch: f64,
     /// Turned about the line of sight.
     pub roll: f64,
-    /// Slow movement over the clip.
-    pub pan: [f64; 2],
-    jitter: f64,
-    phases: [f64; 2],
+    /// Slow movements: right, up, in; and fast ones: right, up. Waves, because a steady drift would tell
+    /// the order of frames.
+    waves: [Wave; 5],
+}
+
+/// A movement to and fro over a shot.
+#[derive(Debug, Clone, Copy)]
+struct Wave {
+    size: f64,
+    turns: f64,
+    phase: f64,
+}
+
+impl Wave {
+    fn draw(draw: &mut Draw, size: f64, turns: [f64; 2]) -> Wave {
+        Wave {
+            size: draw.within(0.0, size),
+            turns: draw.within(turns[0], turns[1]),
+            phase: draw.within(0.0, TAU),
+        }
+    }
+
+    fn at(&self, part: f64) -> f64 {
+        self.size * (TAU * self.turns * part + self.phase).sin()
+    }
 }
 
 impl Camera {
@@ -93,16 +112,19 @@ impl Camera {
 
     fn draw(draw: &mut Draw) -> Camera {
         Camera {
-            zoom: draw.within(0.235, 0.31),
-            drift: draw.within(-0.14, 0.14),
-            follow: draw.within(0.72, 1.0),
-            offset: [draw.within(-0.25, 0.25), draw.within(-0.22, 0.22)],
+            zoom: draw.within(0.25, 0.33),
+            follow: draw.within(0.93, 1.0),
+            offset: [draw.within(-0.22, 0.22), draw.within(-0.2, 0.2)],
             yaw: draw.within(-0.35, 0.35),
             pitch: draw.within(-0.08, 0.15),
             roll: draw.within(-0.05, 0.05),
-            pan: [draw.within(-0.2, 0.2), draw.within(-0.2, 0.2)],
-            jitter: draw.within(0.0, 0.025),
-            phases: [draw.within(0.0, TAU), draw.within(0.0, TAU)],
+            waves: [
+                Wave::draw(draw, 0.25, [0.4, 1.3]),
+                Wave::draw(draw, 0.25, [0.4, 1.3]),
+                Wave::draw(draw, 0.12, [0.4, 1.3]),
+                Wave::draw(draw, 0.05, [2.0, 5.0]),
+                Wave::draw(draw, 0.05, [2.0, 5.0]),
+            ],
         }
     }
 }
@@ -185,16 +207,15 @@ impl View {
         mirrored: bool,
     ) -> View {
         let side = f64::from(side);
-        let wobble = |axis: usize| {
-            camera.jitter * 2.0 * (TAU * (3.1 + axis as f64) * part + camera.phases[axis]).sin()
-        };
+        let [right, up, nearer, right_fast, up_fast] = camera.waves.map(|it| it.at(part));
+        let moved = [right + right_fast, up + up_fast];
         let along = |axis: usize| {
             let followed = camera.follow * place[axis] + (1.0 - camera.follow) * anchor[axis];
-            followed + camera.offset[axis] + camera.pan[axis] * (part - 0.5) + wobble(axis)
+            followed + camera.offset[axis] + moved[axis]
         };
         View {
             side,
-            scale: camera.zoom * side * (1.0 + camera.drift * (2.0 * part - 1.0)),
+            scale: camera.zoom * side * (1.0 + nearer),
             middle: [along(0), along(1)],
             roll: camera.roll.sin_cos(),
             mirror: if mirrored { -1.0 } else { 1.0 },

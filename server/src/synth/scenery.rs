@@ -16,7 +16,7 @@ pub(super) fn behind(
 ) {
     canvas.fill(hall.wall);
     stripes(canvas, hall, view);
-    crowd(canvas, hall, event, view);
+    crowd(canvas, hall, view);
     let place = Place { canvas, hall, view };
     match event {
         Event::Platform => place.platform(course),
@@ -82,10 +82,11 @@ fn stripes(canvas: &mut Canvas, hall: &Hall, view: &View) {
     }
 }
 
-/// Spectators repeat along the wall; divers have them all the way up.
-fn crowd(canvas: &mut Canvas, hall: &Hall, event: Event, view: &View) {
+/// Spectators repeat along the wall, and sit all the way up in every hall: a frame without apparatus must not
+/// tell the event.
+fn crowd(canvas: &mut Canvas, hall: &Hall, view: &View) {
     let [shift, lift] = [far_shift(view, 0), far_shift(view, 1)];
-    let height = if event.is_diving() { 7.0 } else { 2.2 };
+    let height = 7.0;
     let (width, reach) = (6.0, view.reach() * 1.1);
     for spectator in &hall.crowd {
         let left = view.middle()[0] - reach - shift;

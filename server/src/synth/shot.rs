@@ -102,6 +102,24 @@ impl Shot {
         }
     }
 
+    /// The one element that is shown, if it is one.
+    pub fn element(&self) -> Option<&Element> {
+        match &self.content {
+            Content::Element { element, .. } => Some(element),
+            _ => None,
+        }
+    }
+
+    /// Whether it is seen from the other side.
+    pub fn mirrored(&self) -> bool {
+        match &self.content {
+            Content::Element { mirrored, .. } => *mirrored,
+            Content::Routine(routine) => routine.mirrored,
+            Content::Pause { performance, .. } => performance.mirrored,
+            Content::Scoreboard(_) => false,
+        }
+    }
+
     fn part(&self, frame: usize) -> f64 {
         (frame as f64 + 0.5) / self.frames.max(1) as f64
     }

@@ -1,6 +1,5 @@
 //! What is exactly true of each frame, as the rows of `truth.jsonl`.
 
-use super::body;
 use super::scene;
 use super::shot::Shot;
 
@@ -15,7 +14,9 @@ use super::shot::Shot;
 /// - `center_x`, `center_y`: the centre of mass in shares of the picture from the top left; may leave it.
 /// - `scale`: share of the picture's side that a standing athlete's 1.7 m take.
 /// - `hip`, `knee`, `shoulder`, `elbow`: joint angles, 0 for a body that stands with its arms down.
-pub const COLUMNS: [&str; 13] = [
+/// - `start_x`, `start_y`: the point of the take-off in the picture, as `center_x`; `end_y`: how high in the
+///   picture the landing or the water is.
+pub const COLUMNS: [&str; 16] = [
     "somersault",
     "twist",
     "airborne",
@@ -29,23 +30,31 @@ pub const COLUMNS: [&str; 13] = [
     "knee",
     "shoulder",
     "elbow",
+    "start_x",
+    "start_y",
+    "end_y",
 ];
 
 /// A row of `truth.jsonl`.
 pub type Row = [f64; COLUMNS.len()];
 
 /// One row a frame; empty for a shot that doesn't show one element.
-pub fn rows(shot: &Shot, size: u32, stature: f64, mirrored: bool) -> Vec<Row> {
-    (0..shot.frames).filter_map(|frame| row(shot, frame, size, stature, mirrored)).collect()
+pub fn rows(shot: &Shot, size: u32) -> Vec<Row> {
+    (0..shot.frames).filter_map(|frame| row(shot, frame, size)).collect()
 }
 
-fn row(shot: &Shot, frame: usize, size: u32, stature: f64, mirrored: bool) -> Option<Row> {
+/// The row of one frame; `None` for a shot that doesn't show one element.
+pub fn row(shot: &Shot, frame: usize, size: u32) -> Option<Row> {
     let (state, view) = shot.seen(frame, size)?;
     let seen = scene::seen(&state, &view);
     let side = f64::from(size);
-    let pose: body::Pose = state.pose;
+    let pose = state.pose;
+    let element = shot.element()?;
+    let course = element.course();
+    let start = view.point([0.0, course.start_height]);
+    let end = view.point([state.place[0], course.end_height]);
     Some([
-        scene::angle_as_seen(&state, mirrored),
+        scene::angle_as_seen(&state, shot.mirrored()),
         state.twist,
         if state.airborne { 1.0 } else { 0.0 },
         seen.facing[1],
@@ -53,10 +62,13 @@ fn row(shot: &Shot, frame: usize, size: u32, stature: f64, mirrored: bool) -> Op
         seen.facing[2],
         seen.centre[0] / side,
         seen.centre[1] / side,
-        1.7 * stature * seen.scale / side,
+        1.7 * element.performance().stature * seen.scale / side,
         pose.hip,
         pose.knee,
         pose.shoulder,
         pose.elbow,
+        start[0] / side,
+        start[1] / side,
+        end[1] / side,
     ])
 }

@@ -1,0 +1,140 @@
+//! Annotated footage: a CSV of video, start, end and label, and the files that are written from it.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::CovrError;
+use super::triplets::{TestRow, TrainRow};
+
+/// A labelled stretch of a video; times in seconds from its first frame.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Stretch {
+    /// File or name of the video.
+    pub video: String,
+    /// Where it begins.
+    pub start: f64,
+    /// Where it ends.
+    pub end: f64,
+    /// What it shows.
+    pub label: String,
+}
+
+impl Stretch {
+    /// Its name in the files: the video, with the stretch as a media fragment (`video#t=12.5,14`).
+    pub fn name(&self) -> String {
+        format!("{}#t={},{}", self.video, self.start, self.end)
+    }
+}
+
+/// Reads a CSV with the columns video, start, end, label.
+///
+/// # Errors
+/// If the file can't be read, a column is missing, or a row makes no sense; the row is named.
+pub fn read_labels(path: &Path) -> Result<Vec<Stretch>, CovrError> {
+    let wrong = |reason: String| CovrError::Labels { path: path.to_owned(), reason };
+    let mut reader = csv::ReaderBuilder::new()
+        .trim(csv::Trim::All)
+        .from_path(path)
+        .map_err(|error| wrong(error.to_string()))?;
+    let mut stretches = Vec::new();
+    for (at, row) in reader.deserialize::<Stretch>().enumerate() {
+        let row = row.map_err(|error| wrong(error.to_string()))?;
+        let sensible = row.start >= 0.0 && row.end > row.start && row.end.is_finite();
+        if !sensible || row.video.is_empty() || row.label.is_empty() {
+            let Stretch { video, start, end, label } = row;
+            let number = at + 2;
+            return Err(wrong(format!(
+                "line {number}: {video:?} from {start} to {end} as {label:?} is no stretch"
+            )));
+        }
+        stretches.push(row);
+    }
+    if stretches.is_empty() {
+        return Err(wrong("it has no rows".to_owned()));
+    }
+    Ok(stretches)
+}
+
+/// Writes TF-CoVR's training columns.
+///
+/// # Errors
+/// If the file can't be written.
+pub fn write_train(path: &Path, rows: &[TrainRow]) -> Result<(), CovrError> {
+    let header = ["query_video", "target_video", "label1", "label2", "modification"];
+    let record = |it: &TrainRow| {
+        [&it.query_video, &it.target_video, &it.label1, &it.label2, &it.modification].map(Clone::clone)
+    };
+    write(path, header, rows.iter().map(record))
+}
+
+/// Writes TF-CoVR's test columns.
+///
+/// # Errors
+/// If the file can't be written.
+pub fn write_test(path: &Path, rows: &[TestRow]) -> Result<(), CovrError> {
+    let header = ["query_id", "query_video", "target_video", "modification", "target_videos_ids"];
+    let record = |(at, it): (usize, &TestRow)| {
+        let [query, target, text] = [&it.query_video, &it.target_video, &it.modification].map(Clone::clone);
+        [at.to_string(), query, target, text, python_list(&it.target_videos)]
+    };
+    write(path, header, rows.iter().enumerate().map(record))
+}
+
+/// Writes rows under a header.
+///
+/// # Errors
+/// If the file can't be written.
+pub fn write<const N: usize>(
+    path: &Path,
+    header: [&str; N],
+    rows: impl Iterator<Item = [String; N]>,
+) -> Result<(), CovrError> {
+    let wrong = |error: csv::Error| CovrError::Output { path: PathBuf::from(path), source: error.into() };
+    let mut writer = csv::Writer::from_path(path).map_err(wrong)?;
+    writer.write_record(header).map_err(wrong)?;
+    for row in rows {
+        writer.write_record(&row).map_err(wrong)?;
+    }
+    writer.flush().map_err(|source| CovrError::Output { path: path.to_owned(), source })
+}
+
+/// A list as Python writes it; the readers of TF-CoVR's files evaluate it.
+pub fn python_list(items: &[String]) -> String {
+    let quoted = items.iter().map(|it| format!("'{}'", it.replace('\\', "\\\\").replace('\'', "\\'")));
+    format!("[{}]", quoted.collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(csv: &str, expected: Result<usize, &str>) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("labels.csv");
+        std::fs::write(&path, csv).unwrap();
+        match (read_labels(&path), expected) {
+            (Ok(rows), Ok(number)) => assert_eq!(rows.len(), number),
+            (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
+            (got, expected) => panic!("{got:?}, not {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn rows_that_make_no_sense_are_named() {
+        check("video,start,end,label\na.mp4,0,1.5,\"(FX) leap, split\"\n", Ok(1));
+        check("label,video,end,start\nx,a.mp4,2,1\n", Ok(1));
+        check("video,start,end,label\na.mp4,2,1,x\n", Err("line 2"));
+        check("video,start,end,label\na.mp4,0,NaN,x\n", Err("line 2"));
+        check("video,start,label\na.mp4,0,x\n", Err("end"));
+        check("video,start,end,label\n", Err("no rows"));
+        check("", Err("no rows"));
+    }
+
+    #[test]
+    fn lists_are_quoted_for_python() {
+        assert_eq!(python_list(&["a.mp4".into(), "it's.mp4".into()]), r"['a.mp4', 'it\'s.mp4']");
+        assert_eq!(python_list(&[]), "[]");
+    }
+}

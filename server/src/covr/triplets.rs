@@ -1,0 +1,227 @@
+//! Pairs of labels to triplets of clips, apart by source video.
+
+use std::collections::BTreeMap;
+
+use super::footage::Stretch;
+use super::label::Label;
+use super::pairs::LabelPair;
+use crate::synth::draw::{Draw, Purpose};
+
+/// The three parts of a data set; no video is in two of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Part {
+    /// To learn from.
+    Train,
+    /// To choose a checkpoint by.
+    Validation,
+    /// To be judged on.
+    Test,
+}
+
+/// How the videos are shared out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Shares {
+    /// Decides the split and the draws.
+    pub seed: u64,
+    /// Share of the videos for validation.
+    pub validation: f64,
+    /// Share of the videos for the test.
+    pub test: f64,
+}
+
+/// A row of a training file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named as in TF-CoVR")]
+pub struct TrainRow {
+    pub query_video: String,
+    pub target_video: String,
+    pub label1: String,
+    pub label2: String,
+    pub modification: String,
+}
+
+/// A row of a test file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestRow {
+    /// The query.
+    pub query_video: String,
+    /// One right answer.
+    pub target_video: String,
+    /// What changes.
+    pub modification: String,
+    /// All right answers of this part.
+    pub target_videos: Vec<String>,
+}
+
+/// An ordered pair of labels, with its texts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OrderedPair {
+    /// Number of the label of the query.
+    pub query: usize,
+    /// Number of the label of the target.
+    pub target: usize,
+    /// Modification texts, at least one; drawn from at random.
+    pub texts: Vec<String>,
+}
+
+/// Both orders of every pair, without texts.
+pub fn ordered(pairs: &[LabelPair]) -> impl Iterator<Item = (usize, usize, &LabelPair)> {
+    pairs.iter().flat_map(|it| [(it.one, it.other, it), (it.other, it.one, it)])
+}
+
+/// Which part each video belongs to: at least one video trains, and a share over zero gets at least one where
+/// there are enough.
+pub fn parts(footage: &[Stretch], shares: &Shares) -> BTreeMap<String, Part> {
+    let mut videos: Vec<String> = footage.iter().map(|it| it.video.clone()).collect();
+    videos.sort();
+    videos.dedup();
+    let mut draw = Draw::new(shares.seed, 0, Purpose::Plan, 0);
+    draw.shuffle(&mut videos);
+    let number = videos.len();
+    let share = |of: f64| if of > 0.0 { ((number as f64 * of).round() as usize).max(1) } else { 0 };
+    let test = share(shares.test).min(number.saturating_sub(1));
+    let validation = share(shares.validation).min(number.saturating_sub(1 + test));
+    let part = |at: usize| match at {
+        at if at < test => Part::Test,
+        at if at < test + validation => Part::Validation,
+        _ => Part::Train,
+    };
+    videos.into_iter().enumerate().map(|(at, video)| (video, part(at))).collect()
+}
+
+/// Stretches of one part, by the number of their label.
+pub struct PartClips<'a> {
+    labels: &'a [Label],
+    clips: BTreeMap<usize, Vec<&'a Stretch>>,
+    draw: Draw,
+}
+
+impl<'a> PartClips<'a> {
+    /// Those of `footage` whose video belongs to `part`.
+    pub fn new(
+        footage: &'a [Stretch],
+        labels: &'a [Label],
+        parts: &BTreeMap<String, Part>,
+        part: Part,
+        seed: u64,
+    ) -> PartClips<'a> {
+        let number: BTreeMap<&str, usize> =
+            labels.iter().enumerate().map(|(at, it)| (it.text.as_str(), at)).collect();
+        let mut clips: BTreeMap<usize, Vec<&Stretch>> = BTreeMap::new();
+        for stretch in footage.iter().filter(|it| parts.get(&it.video) == Some(&part)) {
+            if let Some(label) = number.get(stretch.label.trim()) {
+                clips.entry(*label).or_default().push(stretch);
+            }
+        }
+        PartClips { labels, clips, draw: Draw::new(seed, 0, Purpose::Modification, part as u64) }
+    }
+
+    fn of(&self, label: usize) -> &[&'a Stretch] {
+        self.clips.get(&label).map_or(&[], Vec::as_slice)
+    }
+
+    /// Up to `per_pair` triplets of every pair that this part shows on both sides; no triplet twice.
+    pub fn train_rows(&mut self, pairs: &[OrderedPair], per_pair: usize) -> Vec<TrainRow> {
+        let mut rows = Vec::new();
+        for pair in pairs {
+            let (queries, targets) = (self.of(pair.query).len(), self.of(pair.target).len());
+            let mut all: Vec<usize> = (0..queries * targets).collect();
+            self.draw.shuffle(&mut all);
+            for at in all.into_iter().take(per_pair) {
+                let Some(text) = self.draw.one_of(&pair.texts) else { continue };
+                rows.push(TrainRow {
+                    query_video: self.of(pair.query)[at / targets].name(),
+                    target_video: self.of(pair.target)[at % targets].name(),
+                    label1: self.labels[pair.query].text.clone(),
+                    label2: self.labels[pair.target].text.clone(),
+                    modification: text.clone(),
+                });
+            }
+        }
+        rows
+    }
+
+    /// One query of every pair that this part shows on both sides, with all its right answers.
+    pub fn test_rows(&mut self, pairs: &[OrderedPair]) -> Vec<TestRow> {
+        let mut rows = Vec::new();
+        for pair in pairs {
+            let target_videos: Vec<String> = self.of(pair.target).iter().map(|it| it.name()).collect();
+            let queries = self.of(pair.query).to_vec();
+            let drawn = (
+                self.draw.one_of(&queries).map(|it| it.name()),
+                self.draw.one_of(&target_videos).cloned(),
+                self.draw.one_of(&pair.texts).cloned(),
+            );
+            if let (Some(query_video), Some(target_video), Some(modification)) = drawn {
+                rows.push(TestRow { query_video, target_video, modification, target_videos });
+            }
+        }
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn footage(videos: usize) -> Vec<Stretch> {
+        let stretch = |at: usize| Stretch {
+            video: format!("{:03}.mp4", at / 4),
+            start: (at % 4) as f64,
+            end: (at % 4 + 1) as f64,
+            label: ["(FX) a", "(FX) b"][at % 2].to_owned(),
+        };
+        (0..videos * 4).map(stretch).collect()
+    }
+
+    fn shares(validation: f64, test: f64) -> Shares {
+        Shares { seed: 3, validation, test }
+    }
+
+    #[track_caller]
+    fn check(videos: usize, shares: (f64, f64), expected: [usize; 3]) {
+        let parts = parts(&footage(videos), &shares(shares.0, shares.1));
+        let count = |part: Part| parts.values().filter(|it| **it == part).count();
+        assert_eq!([Part::Train, Part::Validation, Part::Test].map(count), expected);
+    }
+
+    #[test]
+    fn videos_are_shared_out_and_one_always_trains() {
+        check(20, (0.1, 0.1), [16, 2, 2]);
+        check(20, (0.0, 0.25), [15, 0, 5]);
+        check(3, (0.1, 0.1), [1, 1, 1]);
+        check(2, (0.1, 0.1), [1, 0, 1]);
+        check(1, (0.5, 0.5), [1, 0, 0]);
+    }
+
+    #[test]
+    fn no_clip_is_in_two_parts_and_all_answers_are_listed() {
+        let footage = footage(30);
+        let labels = ["(FX) a", "(FX) b"].map(Label::new);
+        let shares = shares(0.0, 0.3);
+        let parts = parts(&footage, &shares);
+        let pairs = [OrderedPair { query: 0, target: 1, texts: vec!["with b".to_owned()] }];
+        let clips = |part| PartClips::new(&footage, &labels, &parts, part, shares.seed);
+        let train = clips(Part::Train).train_rows(&pairs, 5);
+        let test = clips(Part::Test).test_rows(&pairs);
+        assert_eq!((train.len(), test.len()), (5, 1));
+        assert_eq!(test[0].target_videos.len(), 9 * 2);
+        assert!(test[0].target_videos.contains(&test[0].target_video));
+        let video = |name: &str| name.split('#').next().unwrap_or_default().to_owned();
+        let trained: Vec<_> =
+            train.iter().flat_map(|it| [video(&it.query_video), video(&it.target_video)]).collect();
+        assert!(test[0].target_videos.iter().all(|it| !trained.contains(&video(it))));
+    }
+
+    #[test]
+    fn training_never_repeats_a_triplet() {
+        let footage = footage(1);
+        let labels = ["(FX) a", "(FX) b"].map(Label::new);
+        let parts = parts(&footage, &shares(0.0, 0.0));
+        let pairs = [OrderedPair { query: 0, target: 1, texts: vec!["x".to_owned()] }];
+        let mut rows = PartClips::new(&footage, &labels, &parts, Part::Train, 1).train_rows(&pairs, 100);
+        assert_eq!(rows.len(), 4);
+        rows.dedup();
+        assert_eq!(rows.len(), 4);
+    }
+}
