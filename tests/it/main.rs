@@ -7,6 +7,7 @@ mod command_line;
 mod encoders;
 mod encoders_covr;
 mod encoders_hub;
+mod eval;
 mod faults;
 mod http_library;
 mod http_malformed;

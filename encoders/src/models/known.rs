@@ -24,6 +24,12 @@ pub fn known() -> Vec<KnownModel> {
             "seeded weights in the binary; untrained: sees little more than colour and layout",
         ),
         clip("FOLDER", "a Hugging Face CLIP folder; verified against transformers on small seeded models"),
-        clip("ORG/NAME", "the same from a hub, e.g. openai/clip-vit-base-patch32[@revision]"),
+        KnownModel {
+            name: "FOLDER",
+            family: "aim",
+            modality: "frames, composed",
+            note: "TF-CoVR's AIM, text tower and Combiner, from PyTorch checkpoints too; verified on small seeded models",
+        },
+        clip("ORG/NAME", "a Hugging Face CLIP repository, e.g. openai/clip-vit-base-patch32[@revision]"),
     ]
 }

@@ -68,10 +68,16 @@ pub(super) fn run(args: &CovrArgs) -> anyhow::Result<()> {
     let vectors = encode::clips(&mut models.loaded, &benchmark.clips, &|clips| bar.inc(clips))?;
     bar.finish_and_clear();
     let (mut rows, mut shown) = (Vec::new(), Vec::new());
-    for method in models.methods {
+    for (at, &method) in models.methods.iter().enumerate() {
         let model = &mut models.loaded[method.model];
         let gallery = Gallery::new(&benchmark, &vectors[method.model], protocol)?;
-        let judged = judge(method, model, &benchmark, &vectors[method.model], &gallery)?;
+        let mut judged = judge(method, model, &benchmark, &vectors[method.model], &gallery)?;
+        // Plain texts are a model's, not a method's: they stand once.
+        let is_last = models.methods[at + 1..].iter().all(|later| later.model != method.model);
+        if is_last && model.space.can.text {
+            let plain = texts(model, &benchmark, &gallery)?;
+            judged.row.figures.extend(plain.map(|it| (TEXT_TO_VIDEO.to_owned(), it)));
+        }
         rows.push(judged.row);
         // The last of the model under test is its best.
         shown = if method.model == 0 { judged.answers } else { shown };
@@ -133,9 +139,7 @@ fn judge(
         walked.add(query, gallery.walk(vector, query.clip)?);
         answers.push(ranked);
     }
-    let mut figures = exact.figures();
-    let plain = if model.space.can.text { texts(model, benchmark, gallery)? } else { None };
-    figures.extend(plain.map(|it| (TEXT_TO_VIDEO.to_owned(), it)));
+    let figures = exact.figures();
     let (method, space) = (method.name.to_owned(), model.space.name.clone());
     Ok(Verdict { row: Row { method, space, figures, through_index: walked.figures() }, answers })
 }

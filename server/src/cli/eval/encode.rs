@@ -33,7 +33,9 @@ pub(super) fn clips(
     let mut vectors: Vec<Vec<Vec<f32>>> = models.iter().map(|_| Vec::with_capacity(clips.len())).collect();
     for wanted in distinct(models.iter().map(|model| (model.space.sampler, model.space.frame_size))) {
         for files in clips.chunks(CLIPS_AT_ONCE) {
-            let decoded = decode(files, wanted)?;
+            let decoded = frames(files, wanted.0, wanted.1)?;
+            let decoded: Vec<Input> =
+                decoded.into_iter().map(|frames| Input::Frames(Clip { frames })).collect();
             for (model, vectors) in models.iter_mut().zip(&mut vectors) {
                 if (model.space.sampler, model.space.frame_size) == wanted {
                     vectors.extend(inputs(model, &decoded)?);
@@ -82,15 +84,22 @@ pub(super) fn text(model: &mut Loaded, text: &str) -> anyhow::Result<UnitVector>
     Ok(vector)
 }
 
-/// All files at once, by as many threads as there are processors.
-fn decode(files: &[PathBuf], wanted: (Sampler, FrameSize)) -> anyhow::Result<Vec<Input>> {
+/// The sampled frames of whole files, in order; decoded by as many threads as there are processors.
+///
+/// # Errors
+/// A file that can't be decoded.
+pub(super) fn frames<P: AsRef<Path> + Sync>(
+    files: &[P],
+    sampler: Sampler,
+    size: FrameSize,
+) -> anyhow::Result<Vec<Vec<Frame>>> {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(files.len())));
     let work = || {
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(file) = files.get(at) else { return };
-            let clip = frames(file, wanted.0, wanted.1);
-            done.lock().unwrap_or_else(PoisonError::into_inner).push((at, clip));
+            let frames = decode(file.as_ref(), sampler, size);
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((at, frames));
         }
     };
     let threads = thread::available_parallelism().map_or(1, usize::from).min(files.len());
@@ -98,14 +107,10 @@ fn decode(files: &[PathBuf], wanted: (Sampler, FrameSize)) -> anyhow::Result<Vec
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_by_key(|(at, _)| *at);
     ensure!(done.len() == files.len(), "a thread ended early");
-    done.into_iter().map(|(_, frames)| Ok(Input::Frames(Clip { frames: frames? }))).collect()
+    done.into_iter().map(|(_, frames)| frames).collect()
 }
 
-/// The sampled frames of a whole file.
-///
-/// # Errors
-/// A file that can't be decoded.
-pub(super) fn frames(file: &Path, sampler: Sampler, size: FrameSize) -> anyhow::Result<Vec<Frame>> {
+fn decode(file: &Path, sampler: Sampler, size: FrameSize) -> anyhow::Result<Vec<Frame>> {
     let named = |error: video::VideoError| anyhow!("{}: {error}", file.display());
     let limits = Limits::default();
     let probe = video::probe(file, &limits).map_err(named)?;

@@ -1,10 +1,11 @@
 //! A picture of some queries, their texts and first answers, as the paper's Figure 4.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
-use reprise_encoders::FrameSize;
 use reprise_encoders::video::sample::Sampler;
+use reprise_encoders::{Frame, FrameSize};
 
 use super::benchmark::{Benchmark, ComposedQuery};
 use super::{encode, letters};
@@ -36,41 +37,64 @@ const WRONG: Color = Color([0.8, 0.15, 0.1]);
 pub(super) fn write(path: &Path, benchmark: &Benchmark, answers: &[Vec<usize>]) -> anyhow::Result<()> {
     let count = benchmark.composed.len().min(answers.len());
     let shown: Vec<usize> = (0..count.min(QUERIES)).map(|at| at * count / count.min(QUERIES)).collect();
+    let pictures = Pictures::of(benchmark, &shown, answers)?;
     let mut sheet = Canvas::new(WIDTH, GAP + ROW * shown.len() as u32)?;
     sheet.fill(PAPER);
     for (row, &at) in shown.iter().enumerate() {
         let top = GAP + row as u32 * ROW;
-        draw_row(&mut sheet, top, benchmark, &benchmark.composed[at], &answers[at])?;
+        draw_row(&mut sheet, top, &pictures, &benchmark.composed[at], &answers[at])?;
     }
     let png = sheet.png().map_err(|error| anyhow!(error))?;
     std::fs::write(path, png).with_context(|| path.display().to_string())
 }
 
+/// The frames of the clips that are shown.
+struct Pictures(BTreeMap<usize, Vec<Frame>>);
+
+impl Pictures {
+    fn of(benchmark: &Benchmark, shown: &[usize], answers: &[Vec<usize>]) -> anyhow::Result<Pictures> {
+        let answered = shown.iter().flat_map(|at| answers[*at].iter().take(ANSWERS).copied());
+        let asked = shown.iter().map(|at| benchmark.composed[*at].clip);
+        let clips: BTreeSet<usize> = answered.chain(asked).collect();
+        let files: Vec<&Path> = clips.iter().map(|clip| benchmark.clips[*clip].as_path()).collect();
+        let size = FrameSize::Exact { width: SIDE, height: SIDE };
+        let frames = encode::frames(&files, Sampler::Middles { frames: FRAMES }, size)?;
+        Ok(Pictures(clips.into_iter().zip(frames).collect()))
+    }
+
+    fn frames(&self, clip: usize) -> &[Frame] {
+        self.0.get(&clip).map_or(&[], Vec::as_slice)
+    }
+}
+
 fn draw_row(
     sheet: &mut Canvas,
     top: u32,
-    benchmark: &Benchmark,
+    pictures: &Pictures,
     query: &ComposedQuery,
     answers: &[usize],
 ) -> anyhow::Result<()> {
     letters::write(sheet, (GAP, top), &query.modification, INK);
     letters::write(sheet, (GAP, top + LINE), "query", INK);
-    draw_clip(sheet, (GAP, top + 2 * LINE), &benchmark.clips[query.clip], INK)?;
+    draw_clip(sheet, (GAP, top + 2 * LINE), pictures.frames(query.clip), INK)?;
     for (rank, &clip) in answers.iter().take(ANSWERS).enumerate() {
         let (word, color) = if query.valid.contains(&clip) { ("right", RIGHT) } else { ("wrong", WRONG) };
         let left = GAP + (CLIP + GAP) * (1 + rank as u32);
         letters::write(sheet, (left, top + LINE), &format!("{}: {word}", rank + 1), color);
-        draw_clip(sheet, (left, top + 2 * LINE), &benchmark.clips[clip], color)?;
+        draw_clip(sheet, (left, top + 2 * LINE), pictures.frames(clip), color)?;
     }
     Ok(())
 }
 
-fn draw_clip(sheet: &mut Canvas, (left, top): (u32, u32), file: &Path, frame: Color) -> anyhow::Result<()> {
+fn draw_clip(
+    sheet: &mut Canvas,
+    (left, top): (u32, u32),
+    frames: &[Frame],
+    border: Color,
+) -> anyhow::Result<()> {
     let [x, y] = [f64::from(left), f64::from(top)];
     let (right, bottom) = (x + f64::from(CLIP), y + f64::from(SIDE + 2 * BORDER));
-    sheet.polygon(&[[x, y], [right, y], [right, bottom], [x, bottom]], frame);
-    let size = FrameSize::Exact { width: SIDE, height: SIDE };
-    let frames = encode::frames(file, Sampler::Middles { frames: FRAMES }, size)?;
+    sheet.polygon(&[[x, y], [right, y], [right, bottom], [x, bottom]], border);
     for (at, frame) in frames.iter().take(FRAMES).enumerate() {
         let mut picture = Canvas::new(frame.width, frame.height)?;
         for (pixel, rgb) in picture.rgba_mut().chunks_exact_mut(4).zip(frame.rgb.chunks_exact(3)) {
