@@ -62,4 +62,3 @@ async fn fill(app: Arc<App>, address: SocketAddr, videos: Vec<PathBuf>) -> anyho
     say(format!("The page is at http://{address}"))?;
     Ok(())
 }
-

@@ -138,7 +138,12 @@ pub(super) struct Training {
 
 impl SetNetwork {
     /// Learns to tell `classes` classes apart.
-    pub(super) fn learn(examples: &Examples, classes: usize, training: Training, draw: &mut Draw) -> SetNetwork {
+    pub(super) fn learn(
+        examples: &Examples,
+        classes: usize,
+        training: Training,
+        draw: &mut Draw,
+    ) -> SetNetwork {
         let hidden = training.hidden;
         let mut network = SetNetwork {
             frame: [Linear::new(examples.width, hidden, draw), Linear::new(hidden, hidden, draw)],
