@@ -15,6 +15,7 @@ mod http_media;
 mod http_operation;
 mod index;
 mod ingest;
+mod moments;
 mod openapi;
 mod search;
 mod tidy;

@@ -1,0 +1,90 @@
+//! Windows inside clips, through a running server with a model that sees the order of frames.
+
+use std::path::Path;
+
+use reprise_tests::film::{Store, film};
+use reprise_tests::server::Server;
+use serde_json::{Value, json};
+
+use crate::faults::bed::until;
+
+/// Sees the order of frames.
+const TEMPORAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/parity/data/covr/bert");
+
+/// One clip of six seconds, given, of a film that never shows the same twice.
+async fn given(server: &Server, folder: &Path) -> (String, String) {
+    let file = film(folder, "moving", &["testsrc2", "mandelbrot", "testsrc"], Store::Lossless);
+    let clip = json!({"start": 0.0, "end": 6.0});
+    let parts = [("segmentation", json!({"policy": "given", "clips": [clip]}))];
+    let video = server.ingest_with(&file, &parts).await["id"].as_str().expect("a video has an id").to_owned();
+    let (_, clips) = server.get(&format!("/v1/videos/{video}/clips")).await;
+    let clips = clips["items"].as_array().expect("clips are a list");
+    assert_eq!(clips.len(), 1, "moments are no clips of the list: {clips:?}");
+    (video, clips[0]["id"].as_str().expect("a clip has an id").to_owned())
+}
+
+async fn hits(server: &Server, video: &str, (start, end): (f64, f64)) -> Vec<(String, f64, f64)> {
+    let body = json!({
+        "query": {"clip": {"video_id": video, "start": start, "end": end}},
+        "exclude": {"self": false},
+        "limit": 100,
+    });
+    let hits = server.search_hits(body).await;
+    let seconds = |hit: &Value, name: &str| hit[name].as_f64().expect("a time");
+    let level = |hit: &Value| hit["level"].as_str().expect("a level").to_owned();
+    hits.iter().map(|hit| (level(hit), seconds(hit, "start"), seconds(hit, "end"))).collect()
+}
+
+/// Of any two hits, where one is a moment, at most half of their union is shared.
+fn assert_apart(hits: &[(String, f64, f64)]) {
+    for (at, one) in hits.iter().enumerate() {
+        for other in &hits[at + 1..] {
+            let shared = one.2.min(other.2) - one.1.max(other.1);
+            let union = one.2.max(other.2) - one.1.min(other.1);
+            let clips = one.0 == "clip" && other.0 == "clip";
+            assert!(clips || 2.0 * shared <= union + 1e-9, "{one:?} and {other:?}");
+        }
+    }
+}
+
+/// The vectors that the server searches, clips and moments.
+async fn live(server: &Server, video: &str) -> Value {
+    let body = json!({"query": {"clip": {"video_id": video, "start": 0.0, "end": 6.0}}});
+    server.search(&body).await["index"]["live"].clone()
+}
+
+#[tokio::test]
+async fn a_stretch_inside_a_long_clip_is_found_with_its_own_times() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &["--model", TEMPORAL]);
+    let (video, clip) = given(&server, folder.path()).await;
+    // 11 windows of 1 s, 5 of 2 s and 2 of 4 s in a clip of 6 s.
+    assert_eq!(live(&server, &video).await, json!(1 + 18));
+    for range in [(0.5, 1.5), (3.0, 5.0), (2.0, 6.0)] {
+        let hits = hits(&server, &video, range).await;
+        assert_eq!(hits[0], ("moment".to_owned(), range.0, range.1), "{hits:?}");
+        assert_apart(&hits);
+    }
+    let (status, answer) = server.delete(&format!("/v1/clips/{clip}")).await;
+    assert!(status.is_success(), "{answer}");
+    assert_eq!(live(&server, &video).await, json!(0), "moments go with their clip");
+}
+
+#[tokio::test]
+async fn a_model_that_comes_later_fills_in_the_moments() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &["--model", "builtin:tiny"]);
+    let (video, _) = given(&server, folder.path()).await;
+    assert_eq!(live(&server, &video).await, json!(1), "this model has no moments");
+    assert!(server.stop(), "it did not stop well");
+    let both = ["--model", &format!("clip={TEMPORAL}"), "--model", "text,composed=builtin:tiny"];
+    let server = Server::start(folder.path(), &both);
+    let filled = async || {
+        let (_, spaces) = server.get("/v1/spaces").await;
+        let all = spaces["items"].as_array().expect("spaces are a list").clone();
+        all.iter().all(|it| it["coverage"].as_f64() == Some(1.0)).then_some(())
+    };
+    until("the new space is filled", filled).await;
+    assert_eq!(live(&server, &video).await, json!(1 + 18));
+    assert_eq!(hits(&server, &video, (3.0, 5.0)).await[0], ("moment".to_owned(), 3.0, 5.0));
+}
