@@ -4,6 +4,7 @@
 mod acceptance;
 mod catalog;
 mod command_line;
+mod covr;
 mod encoders;
 mod encoders_covr;
 mod encoders_hub;
@@ -18,6 +19,7 @@ mod ingest;
 mod moments;
 mod openapi;
 mod search;
+mod synth;
 mod tidy;
 mod video;
 mod video_files;

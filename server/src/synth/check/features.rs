@@ -90,8 +90,10 @@ fn column(row: &Row, name: &str) -> f64 {
 
 /// One pixel of 64.
 const PLACE_ERROR: f64 = 1.0 / 64.0;
-/// One pixel across a limb of seven pixels.
-const ANGLE_ERROR: f64 = 0.14;
+/// One pixel at both ends of a trunk or thigh of seven pixels, in radians.
+const ANGLE_ERROR: f64 = 0.2;
+/// The side of the chest shows in two colours and the width of the shoulders only.
+const FACING_ERROR: f64 = 0.3;
 
 /// A frame: what is to be seen in it. The body angle only up to whole turns; of the take-off only what stands
 /// there, of all places only those in the picture.
@@ -100,9 +102,9 @@ fn frame(row: &Row, event: Event, draw: &mut Draw) -> Vec<f32> {
     let mut error = |size: f64| (0..3).map(|_| draw.within(-size, size)).sum::<f64>();
     let (sine, cosine) = (column(row, "somersault") + error(ANGLE_ERROR)).sin_cos();
     let mut seen = vec![sine, cosine, column(row, "airborne")];
-    let angles =
-        ["facing_vertical", "facing_horizontal", "facing_camera", "hip", "knee", "shoulder", "elbow"];
-    seen.extend(angles.map(|it| column(row, it) + error(ANGLE_ERROR)));
+    let facing = ["facing_vertical", "facing_horizontal", "facing_camera"];
+    seen.extend(facing.map(|it| column(row, it) + error(FACING_ERROR)));
+    seen.extend(["hip", "knee", "shoulder", "elbow"].map(|it| column(row, it) + error(ANGLE_ERROR)));
     seen.extend(["center_x", "center_y", "scale"].map(|it| column(row, it) + error(PLACE_ERROR)));
     // Nothing marks the take-off on a floor, a beam or a bed.
     let is_marked = !matches!(event, Event::Floor | Event::Beam | Event::Trampoline);
