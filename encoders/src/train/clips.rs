@@ -24,7 +24,7 @@ impl Settings {
     /// Of stage 1.
     pub fn clips() -> Self {
         Settings {
-            steps: 3000,
+            steps: 2000,
             batch: 256,
             learning_rate: 1.5e-3,
             warmup: 60,
@@ -32,7 +32,7 @@ impl Settings {
             clip: 1.0,
             seed: 2,
             shards: 2,
-            checkpoint_every: 250,
+            checkpoint_every: 200,
         }
     }
 }

@@ -17,6 +17,7 @@ pub mod augment;
 pub mod clips;
 pub mod composed;
 mod curve;
+pub mod embeddings;
 pub mod examples;
 pub mod features;
 pub mod folder;

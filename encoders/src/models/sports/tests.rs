@@ -142,7 +142,7 @@ fn every_parameter_has_a_gradient() {
     let without: Vec<&str> = store
         .variables()
         .filter(|(_, variable)| {
-            let gradient = gradients.get(variable).map(|it| values(it));
+            let gradient = gradients.get(variable).map(values);
             gradient.is_none_or(|it| !it.iter().any(|value| value.abs() > 1e-9 && value.is_finite()))
         })
         .map(|(name, _)| name)

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use reprise_encoders::train::composed::{Description, Modification, Texts};
+use reprise_encoders::train::embeddings::EmbeddedTriplet;
 use reprise_encoders::train::examples::{Attribute, Classes, FrameTruth, TrainingClips, Visible};
 use reprise_encoders::train::footage::Footage;
 use serde::Deserialize;
@@ -159,6 +160,46 @@ pub(super) fn texts(folder: &Path, classes: &Classes) -> anyhow::Result<Texts> {
     })
 }
 
+#[derive(Deserialize)]
+struct NameRow {
+    video: String,
+}
+
+#[derive(Deserialize)]
+struct VideoRow {
+    query_video: String,
+    target_video: String,
+    /// Absent in tables without labels: then every target video counts as a label of its own.
+    label2: Option<String>,
+}
+
+/// The triplets of a folder by the rows of vectors; there are so many vectors of videos and of texts.
+pub(super) fn embedded(
+    folder: &Path,
+    names: &Path,
+    (videos, texts): (usize, usize),
+) -> anyhow::Result<Vec<EmbeddedTriplet>> {
+    let named: Vec<String> = rows(names, |row: NameRow| Ok(row.video))?;
+    let triplets: Vec<VideoRow> = rows(&folder.join("triplets.csv"), Ok)?;
+    if named.len() != videos || triplets.len() != texts {
+        let (named, rows) = (named.len(), triplets.len());
+        bail!("{videos} vectors of videos for {named} names, {texts} of texts for {rows} triplets");
+    }
+    let numbers: HashMap<&str, usize> = named.iter().map(|name| &name[..]).zip(0..).collect();
+    let number = |video: &str| {
+        numbers.get(video).copied().with_context(|| format!("{} does not name {video}", names.display()))
+    };
+    let mut labels: HashMap<&str, usize> = HashMap::new();
+    let mut embedded = Vec::with_capacity(triplets.len());
+    for (text, row) in triplets.iter().enumerate() {
+        let next = labels.len();
+        let label = *labels.entry(row.label2.as_deref().unwrap_or(&row.target_video)).or_insert(next);
+        let (query, target) = (number(&row.query_video)?, number(&row.target_video)?);
+        embedded.push(EmbeddedTriplet { query, target, text, label });
+    }
+    Ok(embedded)
+}
+
 fn rows<R: for<'de> Deserialize<'de>, T>(
     path: &Path,
     read: impl Fn(R) -> anyhow::Result<T>,
@@ -169,4 +210,64 @@ fn rows<R: for<'de> Deserialize<'de>, T>(
         read(row.with_context(place)?).with_context(place)
     });
     rows.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(names: &str, triplets: &str, expected: Result<&[[usize; 4]], &str>) {
+        let folder = tempfile::tempdir().unwrap();
+        let list = folder.path().join("names.csv");
+        std::fs::write(&list, names).unwrap();
+        std::fs::write(folder.path().join("triplets.csv"), triplets).unwrap();
+        let counts = (names.lines().count() - 1, triplets.lines().count() - 1);
+        match (embedded(folder.path(), &list, counts), expected) {
+            (Ok(got), Ok(expected)) => {
+                let got = got.iter().map(|it| [it.query, it.target, it.text, it.label]);
+                assert_eq!(got.collect::<Vec<_>>(), expected);
+            }
+            (Err(error), Err(part)) => assert!(format!("{error:#}").contains(part), "{error:#}"),
+            (got, expected) => panic!("{got:?} instead of {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn triplets_are_found_by_the_names_of_vectors() {
+        let names = "video\nb.mp4\na.mp4\nc.mp4\n";
+        let labelled = "query_video,target_video,label1,label2,modification\n\
+            a.mp4,b.mp4,x,y,show y\nb.mp4,c.mp4,y,y,\"y, again\"\nc.mp4,a.mp4,y,x,show x\n";
+        check(names, labelled, Ok(&[[1, 0, 0, 0], [0, 2, 1, 0], [2, 1, 2, 1]]));
+        let plain = "query_video,target_video,modification\na.mp4,b.mp4,show\nb.mp4,c.mp4,again\n";
+        check(names, plain, Ok(&[[1, 0, 0, 0], [0, 2, 1, 1]]));
+        check(names, "query_video,target_video\na.mp4,d.mp4\n", Err("does not name d.mp4"));
+    }
+
+    #[test]
+    fn attributes_are_numbered_by_what_occurs() {
+        let class = |event: &str, twists| Class {
+            label: format!("({event}) {twists}"),
+            event: event.to_owned(),
+            direction: "forward".to_owned(),
+            somersaults: 1.0,
+            twists,
+            position: "tuck".to_owned(),
+        };
+        let classes = classes(&[class("Vault", 0.5), class("Beam", 0.5), class("Beam", 1.0)]);
+        let of = |name: &str| &classes.attributes.iter().find(|it| it.name == name).unwrap().of_class;
+        assert_eq!((of("event"), of("twists")), (&vec![1, 0, 0], &vec![0, 0, 1]));
+        assert_eq!((classes.distance(0, 1), classes.distance(0, 2)), (1, 2));
+    }
+
+    #[test]
+    fn a_row_is_read_by_the_names_of_columns() {
+        let mut names: Vec<String> = Columns::NAMES.iter().rev().map(|it| (*it).to_owned()).collect();
+        let row: Vec<f32> = (0..9).map(|it| it as f32).collect();
+        let truth = Columns::of(&names).unwrap().read(&row).unwrap();
+        assert!(truth.airborne && truth.somersault == 8.0 && truth.joints == [2.0, 1.0, 0.0]);
+        assert!(Columns::of(&names).unwrap().read(&row[..8]).is_err());
+        names.pop();
+        assert!(Columns::of(&names).is_err());
+    }
 }

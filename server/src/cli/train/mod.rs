@@ -13,6 +13,7 @@ use reprise_encoders::models::sports::{Config, FusionInputs, TimeModel};
 use reprise_encoders::train::augment::Augment;
 use reprise_encoders::train::clips::train_clips;
 use reprise_encoders::train::composed::{Objective, Texts, train_composed};
+use reprise_encoders::train::embeddings::{Rows, train_embeddings};
 use reprise_encoders::train::examples::TrainingClips;
 use reprise_encoders::train::features::Features;
 use reprise_encoders::train::frames::{extract_features, train_frames};
@@ -35,7 +36,7 @@ enum Stage {
     /// The temporal transformer, on the features
     Stage1(StageArgs),
     /// The text transformer and the fusion; writes the model to OUT/model
-    Stage2(ComposedArgs),
+    Stage2(Stage2Args),
     /// What the model is compared with; writes OUT/baselines/NAME
     Baselines(ComposedArgs),
 }
@@ -89,6 +90,34 @@ struct ComposedArgs {
     beta: Option<f64>,
 }
 
+#[derive(Debug, Args)]
+struct Stage2Args {
+    #[command(flatten)]
+    composed: ComposedArgs,
+    #[command(flatten)]
+    embeddings: EmbeddingsArgs,
+}
+
+/// Vectors made beforehand: then TF-CoVR's Combiner is trained on them, and OUT/combiner.safetensors written.
+#[derive(Debug, Args)]
+struct EmbeddingsArgs {
+    /// Raw vectors of the videos that triplets.csv names: .npy or .safetensors, a row a video
+    #[arg(long, requires_all = ["names", "texts"])]
+    vectors: Option<PathBuf>,
+    /// CSV whose column `video` names the rows of --vectors
+    #[arg(long, requires = "vectors")]
+    names: Option<PathBuf>,
+    /// Vectors of the modification texts: a row a row of triplets.csv
+    #[arg(long, requires = "vectors")]
+    texts: Option<PathBuf>,
+    /// Values of the Combiner's projections
+    #[arg(long, default_value_t = 3072, requires = "vectors")]
+    projection: usize,
+    /// Values in the middle of the Combiner
+    #[arg(long, default_value_t = 6144, requires = "vectors")]
+    hidden: usize,
+}
+
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum ContrastiveLoss {
     /// Hard negatives weigh more
@@ -132,29 +161,64 @@ impl StageArgs {
 }
 
 impl ComposedArgs {
+    fn beta(&self, usual: f64) -> f64 {
+        match self.loss {
+            ContrastiveLoss::InfoNce => 0.0,
+            ContrastiveLoss::HnNce => self.beta.unwrap_or(usual),
+        }
+    }
+
     fn objective(&self) -> Objective {
         let by_label = self.hardness == Hardness::Labels;
         let mode = match self.mode {
             LossMode::Clean => Mode::Clean,
             LossMode::Compat => Mode::Compat,
         };
-        let beta = match self.loss {
-            ContrastiveLoss::InfoNce => 0.0,
-            ContrastiveLoss::HnNce => self.beta.unwrap_or(if by_label { 2.0 } else { 0.5 }),
-        };
+        let beta = self.beta(if by_label { 2.0 } else { 0.5 });
         Objective { hard: HardNegatives { alpha: 1.0, beta, mode }, by_label, ..Objective::USUAL }
     }
 }
 
+/// How many threads candle uses inside one operation, read when it is first used.
+const THREADS: &str = "RAYON_NUM_THREADS";
+
 /// Trains one stage.
 pub(super) async fn run(args: TrainArgs) -> anyhow::Result<()> {
+    if std::env::var_os(THREADS).is_none() {
+        return again_with_one_thread();
+    }
     tokio::task::spawn_blocking(move || match &args.stage {
         Stage::Frames(args) => frames(args),
         Stage::Stage1(args) => clips(args, TimeModel::Ordered),
-        Stage::Stage2(args) => stage2(args),
+        Stage::Stage2(args) => match &args.embeddings.vectors {
+            Some(vectors) => embeddings(&args.composed, &args.embeddings, vectors),
+            None => stage2(&args.composed),
+        },
         Stage::Baselines(args) => baselines(args),
     })
     .await?
+}
+
+/// Runs the same command with one thread an operation, and does not come back on success. Shards are what
+/// runs side by side: threads that wait for each other inside every small operation took a third of the
+/// time.
+fn again_with_one_thread() -> anyhow::Result<()> {
+    let program = std::env::current_exe().context("where this program is")?;
+    let mut command = std::process::Command::new(program);
+    command.args(std::env::args_os().skip(1)).env(THREADS, "1");
+    let code = started(&mut command).context("the training could not be started")?;
+    std::process::exit(code)
+}
+
+/// Takes this process's place.
+#[cfg(unix)]
+fn started(command: &mut std::process::Command) -> std::io::Result<i32> {
+    Err(std::os::unix::process::CommandExt::exec(command))
+}
+
+#[cfg(not(unix))]
+fn started(command: &mut std::process::Command) -> std::io::Result<i32> {
+    Ok(command.status()?.code().unwrap_or(1))
 }
 
 fn frames(args: &StageArgs) -> anyhow::Result<()> {
@@ -221,6 +285,21 @@ fn composed(
     let folders = (&*args.stage.out, work, model);
     with_bar(|bar| train_composed(clips, features, texts, what, &settings, folders, bar))?;
     say(format!("wrote {}", model.display()))?;
+    Ok(())
+}
+
+fn embeddings(args: &ComposedArgs, files: &EmbeddingsArgs, vectors: &Path) -> anyhow::Result<()> {
+    let (Some(names), Some(texts)) = (&files.names, &files.texts) else {
+        bail!("--vectors needs --names and --texts");
+    };
+    let (videos, texts) = (Rows::read(vectors)?, Rows::read(texts)?);
+    let triplets = data::embedded(&args.stage.data, names, (videos.len(), texts.len()))?;
+    // One shard sees all of a batch's negatives, as in the paper.
+    let settings = Settings { shards: 1, ..args.stage.settings(Settings::embeddings()) };
+    let hard = HardNegatives { beta: args.beta(0.5), ..args.objective().hard };
+    let (widths, out) = ((files.projection, files.hidden), &args.stage.out);
+    with_bar(|bar| train_embeddings((&videos, &texts, &triplets), widths, hard, &settings, out, bar))?;
+    say(format!("wrote {}", out.join("combiner.safetensors").display()))?;
     Ok(())
 }
 

@@ -1,0 +1,243 @@
+//! Stage 2 without pixels: TF-CoVR's Combiner (arXiv 2506.05274) on vectors that any encoder made
+//! beforehand, by HN-NCE.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use candle_core::{Device, Tensor};
+
+use super::loss::{HardNegatives, hn_nce};
+use super::run::{Draw, Loss, Task, train};
+use super::store::Store;
+use super::{Progress, Settings, TrainError};
+use crate::load::device;
+use crate::models::combiner::{Combiner, Widths};
+use crate::models::sports::layers::unit;
+use crate::models::sports::parameters::{Parameters, Start};
+
+/// The temperature of the paper.
+const TEMPERATURE: f64 = 0.07;
+
+impl Settings {
+    /// Of the Combiner: the paper's batch and decay; its learning rate is 1e-5 in code, 1e-4 in the text.
+    pub fn embeddings() -> Self {
+        Settings {
+            steps: 4000,
+            batch: 512,
+            learning_rate: 1e-4,
+            warmup: 50,
+            weight_decay: 0.05,
+            clip: 1.0,
+            seed: 3,
+            shards: 1,
+            checkpoint_every: 500,
+        }
+    }
+}
+
+/// Vectors of one kind, a row each.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rows {
+    values: Vec<f32>,
+    dim: usize,
+}
+
+impl Rows {
+    /// Reads (rows, dim) floats from a `.npy` file, or the only tensor of a `.safetensors` file.
+    ///
+    /// # Errors
+    /// [`TrainError::File`] for other files and other shapes.
+    pub fn read(path: &Path) -> Result<Self, TrainError> {
+        let why = |error: candle_core::Error| TrainError::file(path, error);
+        let safetensors = path.extension().is_some_and(|extension| extension == "safetensors");
+        let tensor = match safetensors {
+            false => Tensor::read_npy(path).map_err(why)?,
+            true => {
+                let mut tensors =
+                    candle_core::safetensors::load(path, &Device::Cpu).map_err(why)?.into_values();
+                match (tensors.next(), tensors.next()) {
+                    (Some(tensor), None) => tensor,
+                    _ => return Err(TrainError::file(path, "it must hold one tensor")),
+                }
+            }
+        };
+        let (_, dim) = tensor.dims2().map_err(why)?;
+        let tensor = tensor.to_dtype(candle_core::DType::F32).map_err(why)?;
+        let values = tensor.flatten_all()?.to_vec1::<f32>().map_err(why)?;
+        if dim == 0 || !values.iter().all(|value| value.is_finite()) {
+            return Err(TrainError::file(path, "rows must have values, and all must be finite"));
+        }
+        Ok(Rows { values, dim })
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.values.len() / self.dim
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// Values per row.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    fn gather(&self, rows: &[usize]) -> Result<Tensor, TrainError> {
+        let values = rows.iter().flat_map(|row| &self.values[row * self.dim..][..self.dim]).copied();
+        let tensor = Tensor::from_vec(values.collect(), (rows.len(), self.dim), &Device::Cpu)?;
+        Ok(tensor.to_device(device())?)
+    }
+}
+
+/// One training example, by rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EmbeddedTriplet {
+    /// The query video's row.
+    pub query: usize,
+    /// The target's row.
+    pub target: usize,
+    /// The modification text's row.
+    pub text: usize,
+    /// What the target shows: targets of one label are no negatives of each other.
+    pub label: usize,
+}
+
+/// Trains a Combiner, and where texts have another width than videos a projection of theirs, and writes
+/// both to `combiner.safetensors` in `folder`, as a folder of type "aim" has it.
+///
+/// Video vectors are raw, as their encoder gives them; text vectors of any length, they are projected
+/// and then divided by their norm. Targets are divided by their norm. There is no dropout.
+///
+/// # Errors
+/// [`TrainError`]; after [`TrainError::Stopped`] the same call goes on.
+pub fn train_embeddings(
+    (videos, texts, triplets): (&Rows, &Rows, &[EmbeddedTriplet]),
+    (projection, hidden): (usize, usize),
+    hard: HardNegatives,
+    settings: &Settings,
+    folder: &Path,
+    progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<(), TrainError> {
+    let fits = |it: &EmbeddedTriplet| it.query.max(it.target) < videos.len() && it.text < texts.len();
+    if triplets.is_empty() || !triplets.iter().all(fits) {
+        return Err(TrainError::Data("no triplets, or some whose vectors are not there".to_owned()));
+    }
+    let mut store = Store::new(settings.seed, device());
+    let widths = Widths { dim: videos.dim(), projection, hidden };
+    let combiner = Combiner::new(widths, |name, shape| store.get(name, shape, start(shape)))?;
+    let shape = [videos.dim(), texts.dim()];
+    let project = match videos.dim() == texts.dim() {
+        true => None,
+        false => Some((
+            store.get("text_proj.weight", &shape, start(&shape))?,
+            store.get("text_proj.bias", &shape[..1], Start::Constant(0.0))?,
+        )),
+    };
+    let task = Embedded { videos, texts, triplets, combiner, project, hard };
+    let name = format!("embeddings {widths:?} {hard:?} {} {} {}", videos.len(), texts.len(), triplets.len());
+    train(&task, &store, settings, &name, folder, progress)?;
+    let path = folder.join("combiner.safetensors");
+    let tensors: HashMap<String, Tensor> = store.tensors()?.into_iter().collect();
+    candle_core::safetensors::save(&tensors, &path).map_err(|error| TrainError::file(&path, error))
+}
+
+/// Weights are (outputs, inputs).
+fn start(shape: &[usize]) -> Start {
+    match shape {
+        [_, inputs] => Start::Noise((1.0 / *inputs as f32).sqrt()),
+        _ => Start::Constant(0.0),
+    }
+}
+
+struct Embedded<'a> {
+    videos: &'a Rows,
+    texts: &'a Rows,
+    triplets: &'a [EmbeddedTriplet],
+    combiner: Combiner,
+    /// Weight and bias.
+    project: Option<(Tensor, Tensor)>,
+    hard: HardNegatives,
+}
+
+impl Task for Embedded<'_> {
+    fn loss(&self, mut draw: Draw) -> Result<Loss, TrainError> {
+        let any = |_| self.triplets[draw.random.below(self.triplets.len())];
+        let drawn: Vec<EmbeddedTriplet> = (0..draw.examples).map(any).collect();
+        let rows = |of: &dyn Fn(&EmbeddedTriplet) -> usize| drawn.iter().map(of).collect::<Vec<_>>();
+        let mut texts = self.texts.gather(&rows(&|it| it.text))?;
+        if let Some((weight, bias)) = &self.project {
+            texts = texts.matmul(&weight.t()?)?.broadcast_add(bias)?;
+        }
+        let queries = self.combiner.forward(&self.videos.gather(&rows(&|it| it.query))?, &unit(&texts)?)?;
+        let targets = unit(&self.videos.gather(&rows(&|it| it.target))?)?;
+        let scores = (queries.matmul(&targets.t()?)? / TEMPERATURE)?;
+        let best = scores.argmax(1)?.to_vec1::<u32>()?;
+        let right = best.iter().zip(&drawn).filter(|(best, it)| drawn[**best as usize].label == it.label);
+        let right = right.count() as f32 / drawn.len().max(1) as f32;
+        let others = drawn.iter().flat_map(|a| drawn.iter().map(|b| f32::from(u8::from(a.label != b.label))));
+        let others = Tensor::from_vec(others.collect(), (drawn.len(), drawn.len()), device())?;
+        let loss = hn_nce(&scores, None, Some(&others), self.hard)?;
+        let total = (loss.rows + loss.columns)?;
+        Ok(Loss { total, parts: vec![("right", right)] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Random;
+    use super::*;
+    use crate::weights::Weights;
+
+    #[test]
+    fn a_combiner_learns_where_a_text_leads_and_loads_again() {
+        // Videos stand on a grid of 5 by 2 directions; a text moves them along one axis.
+        let folder = tempfile::tempdir().unwrap();
+        let mut random = Random::new(&[1]);
+        let (mut videos, mut triplets) = (Vec::new(), Vec::new());
+        for number in 0..40 {
+            let hot = (0..10).map(|at| f32::from(u8::from(at == number % 5 || at == 5 + number / 5 % 2)));
+            videos.extend(hot.map(|value| 3.0 * value + random.normal() * 0.1));
+        }
+        for (query, target) in (0..40).flat_map(|query| (0..40).map(move |target| (query, target))) {
+            if query % 5 == target % 5 && query / 5 % 2 != target / 5 % 2 {
+                let text = target / 5 % 2;
+                triplets.push(EmbeddedTriplet { query, target, text, label: target % 10 });
+            }
+        }
+        let save = |name: &str, values: Vec<f32>, dim: usize| {
+            let path = folder.path().join(name);
+            let rows = values.len() / dim;
+            Tensor::from_vec(values, (rows, dim), &Device::Cpu).unwrap().write_npy(&path).unwrap();
+            Rows::read(&path).unwrap()
+        };
+        let (videos, texts) =
+            (save("videos.npy", videos, 10), save("texts.npy", vec![1.0, 0.0, 2.0, 0.0, 5.0, 2.0], 3));
+        let settings = Settings { steps: 60, batch: 32, learning_rate: 5e-3, ..Settings::embeddings() };
+        let mut last = 0.0;
+        let data = (&videos, &texts, &triplets[..]);
+        train_embeddings(data, (16, 24), HardNegatives::PAPER, &settings, folder.path(), &mut |it| {
+            last = it.parts[0].1;
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+        assert!(last > 0.8, "{last}");
+        let weights = Weights::read(&[folder.path().join("combiner.safetensors")]).unwrap();
+        let combiner = Combiner::load(&weights, &Device::Cpu).unwrap();
+        assert_eq!(combiner.widths(), Widths { dim: 10, projection: 16, hidden: 24 });
+        assert!(weights.get("text_proj.weight", &[10, 3]).is_ok());
+        let wrong = [EmbeddedTriplet { query: 40, ..triplets[0] }];
+        let error = train_embeddings(
+            (&videos, &texts, &wrong),
+            (16, 24),
+            HardNegatives::PAPER,
+            &settings,
+            folder.path(),
+            &mut |_| ControlFlow::Continue(()),
+        );
+        assert!(matches!(error, Err(TrainError::Data(_))), "{error:?}");
+    }
+}
