@@ -17,8 +17,13 @@ have() { command -v "$1" >/dev/null 2>&1; }
 
 # On the PATH, or where distributions hide it; the tests look there too.
 has_postgres() {
-  have initdb || ls /usr/lib/postgresql/*/bin/initdb /usr/pgsql-*/bin/initdb \
-    /opt/homebrew/opt/postgresql*/bin/initdb /usr/local/opt/postgresql*/bin/initdb 2>/dev/null | grep -q .
+  have initdb && return
+  local place
+  for place in '/usr/lib/postgresql/*/bin' '/usr/pgsql-*/bin' '/opt/homebrew/opt/postgresql*/bin' \
+    '/usr/local/opt/postgresql*/bin'; do
+    compgen -G "$place/initdb" >/dev/null && return
+  done
+  return 1
 }
 
 # What is missing, in our own words: cc ffmpeg postgres chromium.
@@ -127,7 +132,7 @@ if [ ${#list[@]} -gt 0 ] && may_install; then
   # One after the other if not together: one that a distribution lacks must not keep the others away.
   install "${list[@]}" </dev/null || for package in "${list[@]}"; do install "$package" </dev/null || true; done
 fi
-if missing | grep -qx ffmpeg && ! may_install && have cc; then
+if [[ $(missing) == *ffmpeg* ]] && ! may_install && have cc; then
   echo 'setup: no package manager may be used; downloading ffmpeg to .tools'
   cargo run -p reprise-encoders --features download-ffmpeg --example fetch_ffmpeg .tools </dev/null || true
   echo 'setup: make finds it there; to run reprise by yourself, put .tools on your PATH'
