@@ -179,8 +179,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(videos: usize, shares: (f64, f64), expected: [usize; 3]) {
-        let parts = parts(&footage(videos), &shares(shares.0, shares.1));
+    fn check(videos: usize, (validation, test): (f64, f64), expected: [usize; 3]) {
+        let parts = parts(&footage(videos), &shares(validation, test));
         let count = |part: Part| parts.values().filter(|it| **it == part).count();
         assert_eq!([Part::Train, Part::Validation, Part::Test].map(count), expected);
     }

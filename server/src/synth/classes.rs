@@ -363,7 +363,7 @@ pub fn pairs() -> &'static [Pair] {
 fn is_held_out(one: &Class, other: &Class) -> bool {
     let mut labels = [one.label(), other.label()];
     labels.sort();
-    fnv1a(&labels.join("\n")) % 7 == 0
+    fnv1a(&labels.join("\n")).is_multiple_of(7)
 }
 
 /// FNV-1a, folded: small, and the same everywhere.

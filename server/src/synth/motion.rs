@@ -132,6 +132,8 @@ pub struct State {
 /// What the place of an event allows, in metres.
 #[derive(Debug, Clone, Copy)]
 pub struct Course {
+    /// Whose place it is.
+    pub event: Event,
     /// Height of the support at the take-off.
     pub start_height: f64,
     /// Height at which the feet land, or of the water.
@@ -155,6 +157,7 @@ impl Course {
             Event::Trampoline => ([BED_HEIGHT, BED_HEIGHT], BED_HEIGHT, [1.8, 3.6], [0.0, 0.4]),
         };
         Course {
+            event,
             start_height: Performance::in_range(how.height, start),
             end_height: end,
             rise: Performance::in_range(how.apex, rise),

@@ -218,7 +218,7 @@ fn triplets(settings: &Settings, clips: &[usize]) -> Vec<Triplet> {
 
 /// Pairs in groups that change the same: a group is drawn first, because most pairs change the event, and
 /// then most texts would.
-fn by_changes<'a>(mut pairs: Vec<&'a Pair>) -> Vec<Vec<&'a Pair>> {
+fn by_changes(mut pairs: Vec<&Pair>) -> Vec<Vec<&Pair>> {
     pairs.sort_by(|a, b| a.changes.cmp(&b.changes));
     pairs.chunk_by(|a, b| a.changes == b.changes).map(<[&Pair]>::to_vec).collect()
 }

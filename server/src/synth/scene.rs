@@ -4,7 +4,6 @@ use std::f64::consts::TAU;
 
 use super::body::{self, Joints, Side, Vector, width};
 use super::canvas::{Canvas, Color, Point};
-use super::classes::Event;
 use super::draw::Draw;
 use super::motion::{Course, State};
 use super::scenery;
@@ -298,18 +297,10 @@ pub fn seen(state: &State, view: &View) -> Seen {
 }
 
 /// Draws the place, the athlete, and what lies before the athlete.
-pub fn draw(
-    canvas: &mut Canvas,
-    look: &Look,
-    event: Event,
-    course: &Course,
-    state: &State,
-    view: &View,
-    stature: f64,
-) {
-    scenery::behind(canvas, &look.hall, event, course, state, view);
+pub fn draw(canvas: &mut Canvas, look: &Look, course: &Course, state: &State, view: &View, stature: f64) {
+    scenery::behind(canvas, &look.hall, course, state, view);
     draw_athlete(canvas, &look.athlete, state, view, stature);
-    scenery::before(canvas, &look.hall, event, state, view);
+    scenery::before(canvas, &look.hall, course, state, view);
 }
 
 /// Adds noise; the same frame number gives the same noise.
@@ -325,7 +316,7 @@ pub fn add_noise(canvas: &mut Canvas, look: &Look, frame: usize) {
         state ^= state >> 7;
         state ^= state << 17;
         for (channel, shift) in pixel.iter_mut().zip([0u32, 16, 32]) {
-            let change = (((state >> shift) & 0xffff) * span >> 16) as i16 - i16::from(look.noise);
+            let change = ((((state >> shift) & 0xffff) * span) >> 16) as i16 - i16::from(look.noise);
             *channel = (i16::from(*channel) + change).clamp(0, 255) as u8;
         }
     }

@@ -6,19 +6,12 @@ use super::motion::{BAR_HEIGHT, BEAM_HEIGHT, BED_HEIGHT, Course, State};
 use super::scene::{Hall, View};
 
 /// What is behind the athlete. `state` bends boards and beds.
-pub(super) fn behind(
-    canvas: &mut Canvas,
-    hall: &Hall,
-    event: Event,
-    course: &Course,
-    state: &State,
-    view: &View,
-) {
+pub(super) fn behind(canvas: &mut Canvas, hall: &Hall, course: &Course, state: &State, view: &View) {
     canvas.fill(hall.wall);
     stripes(canvas, hall, view);
     crowd(canvas, hall, view);
     let place = Place { canvas, hall, view };
-    match event {
+    match course.event {
         Event::Platform => place.platform(course),
         Event::Springboard => place.springboard(course, state),
         Event::Floor => place.floor(),
@@ -30,8 +23,8 @@ pub(super) fn behind(
 }
 
 /// What is before the athlete: the water's surface and the splash.
-pub(super) fn before(canvas: &mut Canvas, hall: &Hall, event: Event, state: &State, view: &View) {
-    if !event.is_diving() {
+pub(super) fn before(canvas: &mut Canvas, hall: &Hall, course: &Course, state: &State, view: &View) {
+    if !course.event.is_diving() {
         return;
     }
     let (left, right) = edges(view);

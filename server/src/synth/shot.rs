@@ -78,7 +78,7 @@ impl Shot {
         match &self.content {
             Content::Element { element, .. } => {
                 let (state, view) = self.element_view(element, frame, canvas.width());
-                self.draw_state(canvas, element.class().event, element, &state, &view);
+                self.draw_state(canvas, element, &state, &view);
             }
             Content::Routine(routine) => {
                 let state = routine.state(frame);
@@ -86,7 +86,7 @@ impl Shot {
                 let view =
                     View::new(&camera, canvas.width(), part, state.place, state.place, routine.mirrored);
                 let element = routine.element(frame);
-                self.draw_state(canvas, element.class().event, element, &state, &view);
+                self.draw_state(canvas, element, &state, &view);
             }
             Content::Pause { event, performance } => self.draw_pause(canvas, *event, performance, part),
             Content::Scoreboard(rows) => self.draw_scoreboard(canvas, rows, part),
@@ -137,9 +137,9 @@ impl Shot {
         (state, view)
     }
 
-    fn draw_state(&self, canvas: &mut Canvas, event: Event, element: &Element, state: &State, view: &View) {
+    fn draw_state(&self, canvas: &mut Canvas, element: &Element, state: &State, view: &View) {
         let stature = element.performance().stature;
-        scene::draw(canvas, &self.look, event, element.course(), state, view, stature);
+        scene::draw(canvas, &self.look, element.course(), state, view, stature);
     }
 
     fn draw_pause(&self, canvas: &mut Canvas, event: Event, performance: &Performance, part: f64) {
@@ -167,7 +167,7 @@ impl Shot {
             state.place,
             performance.mirrored,
         );
-        scene::draw(canvas, &self.look, event, &course, &state, &view, performance.stature);
+        scene::draw(canvas, &self.look, &course, &state, &view, performance.stature);
     }
 
     fn draw_scoreboard(&self, canvas: &mut Canvas, rows: &[Row], part: f64) {
