@@ -1,7 +1,7 @@
 //! The benchmark generator: an articulated athlete doing dives and gymnastics elements, rendered with exact
 //! labels, so that composed retrieval can be trained and judged anywhere.
 //!
-//! Constants: the label set ([`classes`]), the held-out pairs ([`classes::pairs`]), the held-out words
+//! Constants: the label set ([`mod@classes`]), the held-out pairs ([`classes::pairs`]), the held-out words
 //! ([`wording`]). The seed decides which clips and triplets are drawn and how they look. What a label must not
 //! be guessed from (duration, trajectory, take-off, camera, colours) is drawn by code that never sees the
 //! label ([`motion::Performance`], [`scene::Look`]). The plan is made of integer draws and is the same on
