@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn another_event_needs_the_same_action() {
-        let labels = [("(FX) salto", 0.0), ("(BB) Salto", 90.0), ("(BB) leap", 30.0)];
+        let labels = [("(FX) salto", 0.0), ("(BB) Salto", 90.0), ("(BB) leap", 40.0)];
         check(&labels, LIMITS, &[(0, 1, Change::Event), (1, 2, Change::Temporal)]);
     }
 }

