@@ -35,11 +35,20 @@ pub fn from_template(query: &Label, target: &Label, change: Change, draw: &mut D
         }
         Change::Temporal => match difference.added.split(' ').next() {
             Some("with" | "without" | "on" | "in" | "off" | "to") => difference.added,
-            _ => format!("with {}", difference.added),
+            _ => format!("with {}", with_noun(&difference.added, &target.action)),
         },
     };
     let text = draw.pick(&CARRIERS).replace("{}", &what);
     text.split_whitespace().take(LONGEST).collect::<Vec<_>>().join(" ")
+}
+
+/// A bare number with the word that it counts.
+fn with_noun(added: &str, action: &str) -> String {
+    let counted = added.parse::<f64>().ok().and_then(|_| {
+        let mut words = action.split_whitespace();
+        words.find(|it| *it == added).and_then(|_| words.next())
+    });
+    counted.map_or_else(|| added.to_owned(), |noun| format!("{added} {}", noun.trim_end_matches(',')))
 }
 
 /// A language model that writes modifications.
@@ -175,6 +184,7 @@ mod tests {
         check("(FX) salto tucked", "(FX) salto piked", Change::Temporal, "with piked");
         check("(FX) leap", "(FX) leap with 1 turn", Change::Temporal, "with 1 turn");
         check("(FX) leap with 1 turn", "(FX) leap", Change::Temporal, "without 1 turn");
+        check("(BB) 1 turn on one leg", "(BB) 2 turn on one leg", Change::Temporal, "with 2 turn");
         check("(FX) salto", "(BB) salto", Change::Event, "on balance beam");
     }
 
