@@ -216,7 +216,7 @@ mod tests {
         };
         let (videos, texts) =
             (save("videos.npy", videos, 10), save("texts.npy", vec![1.0, 0.0, 2.0, 0.0, 5.0, 2.0], 3));
-        let settings = Settings { steps: 60, batch: 32, learning_rate: 5e-3, ..Settings::embeddings() };
+        let settings = Settings { steps: 160, batch: 32, learning_rate: 5e-3, ..Settings::embeddings() };
         let mut last = 0.0;
         let data = (&videos, &texts, &triplets[..]);
         train_embeddings(data, (16, 24), HardNegatives::PAPER, &settings, folder.path(), &mut |it| {
