@@ -130,7 +130,7 @@ pub fn train_composed(
     let vectors = Vectors::of(&encoder, &sampling, config.dim, settings.seed)?;
     let mut store = Store::new(settings.seed, device());
     let task = Composed::new(&mut store, clips, texts, &vectors, (&vocabulary, &config), objective)?;
-    let name = format!("composed {config:?} {augment:?} {objective:?} {}", clips.name());
+    let name = format!("composed {config:?} {augment:?} {objective:?} {} {}", clips.name(), texts.name());
     train(&task, &store, settings, &name, work, progress)?;
     let mut tensors = Stage::Frames.load(stages, &Device::Cpu)?.tensors()?;
     tensors.extend(frozen.tensors()?);
@@ -152,6 +152,15 @@ fn frozen(features: &Features, config: &Config, stages: &Path) -> Result<Store, 
 }
 
 impl Texts {
+    /// A few words that tell these texts from others.
+    fn name(&self) -> String {
+        let modifications = self.modifications.iter().map(|it| &it.text);
+        let all = modifications.chain(self.descriptions.iter().map(|it| &it.text));
+        let step = |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte));
+        let sum = all.flat_map(|text| text.bytes()).fold(0_u64, step);
+        format!("{} modifications {} descriptions {sum:x}", self.modifications.len(), self.descriptions.len())
+    }
+
     fn check(&self, clips: &TrainingClips) -> Result<(), TrainError> {
         let known: Vec<bool> = clips.by_class().iter().map(|clips| !clips.is_empty()).collect();
         let missing = |class: &usize| !known.get(*class).copied().unwrap_or(false);

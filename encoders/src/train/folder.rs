@@ -29,11 +29,17 @@ impl Stage {
         })
     }
 
+    pub(super) fn is_saved(self, folder: &Path) -> bool {
+        self.path(folder).is_file()
+    }
+
     pub(super) fn save(self, folder: &Path, tensors: &BTreeMap<String, Tensor>) -> Result<(), TrainError> {
         let path = self.path(folder);
         let tensors: HashMap<&str, Tensor> =
             tensors.iter().map(|(name, it)| (&name[..], it.clone())).collect();
-        candle_core::safetensors::save(&tensors, &path).map_err(|error| TrainError::file(&path, error))
+        let part = path.with_extension("part");
+        candle_core::safetensors::save(&tensors, &part).map_err(|error| TrainError::file(&path, error))?;
+        std::fs::rename(&part, &path).map_err(|error| TrainError::file(&path, error))
     }
 
     /// The stage's tensors, none of which is trained any more.

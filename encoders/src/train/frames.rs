@@ -11,7 +11,7 @@ use super::features::Features;
 use super::folder::{Stage, preprocessing};
 use super::footage::decode_all;
 use super::loss::{huber, soft_cross_entropy, targets};
-use super::run::{Draw, Loss, Task, train};
+use super::run::{Draw, Loss, Task, is_finished, train};
 use super::store::Store;
 use super::{Progress, Random, Settings, TrainError};
 use crate::Frame;
@@ -55,11 +55,14 @@ pub fn train_frames(
 ) -> Result<(), TrainError> {
     clips.check()?;
     config.check()?;
-    let kept = Kept::open(clips, config, &folder.join("frames"))?;
+    let (name, work) = (format!("frames {config:?} {}", clips.name()), folder.join("frames"));
+    if is_finished(&name, settings, &work)? && Stage::Frames.is_saved(folder) {
+        return Ok(());
+    }
+    let kept = Kept::open(clips, config, &work)?;
     let mut store = Store::new(settings.seed, device());
     let task = Frames::new(&mut store, clips, config, kept)?;
-    let name = format!("frames {config:?} {}", clips.name());
-    train(&task, &store, settings, &name, &folder.join("frames"), progress)?;
+    train(&task, &store, settings, &name, &work, progress)?;
     Stage::Frames.save(folder, &store.tensors()?)?;
     task.kept.remove()
 }

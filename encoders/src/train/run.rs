@@ -72,6 +72,21 @@ pub(super) trait Task: Sync {
 /// Progress is reported this often, in steps, and a point of the curve written.
 const REPORT_EVERY: usize = 10;
 
+const CHECKPOINT: &str = "checkpoint.safetensors";
+
+fn full_name(name: &str, settings: &Settings) -> String {
+    format!("{name}\n{settings:?}")
+}
+
+/// Whether [`train`] would have nothing left to do.
+///
+/// # Errors
+/// [`TrainError::OtherRun`] if the folder is another run's.
+pub(super) fn is_finished(name: &str, settings: &Settings, folder: &Path) -> Result<bool, TrainError> {
+    let taken = Store::steps_taken(&full_name(name, settings), &folder.join(CHECKPOINT))?;
+    Ok(taken == Some(settings.steps))
+}
+
 /// Trains `store` on `task` in `folder`, from its checkpoint where there is one.
 ///
 /// `name` tells the run's data and settings from others'. The checkpoint is `checkpoint.safetensors`,
@@ -85,7 +100,7 @@ pub(super) fn train(
     progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<(), TrainError> {
     std::fs::create_dir_all(folder).map_err(|error| TrainError::file(folder, error))?;
-    let (path, name) = (folder.join("checkpoint.safetensors"), format!("{name}\n{settings:?}"));
+    let (path, name) = (folder.join(CHECKPOINT), full_name(name, settings));
     let mut state = store.resume(&name, &path)?.unwrap_or_else(|| store.begin());
     let mut curve = Curve::open(folder, state.step)?;
     let workers = Workers::new(settings.shards, store.is_on_cpu())?;
@@ -324,6 +339,10 @@ mod tests {
         go(Settings { steps: 7, ..settings() }).unwrap();
         let error = go(settings());
         assert!(matches!(error, Err(TrainError::OtherRun { .. })), "{error:?}");
+        let short = Settings { steps: 7, ..settings() };
+        assert!(is_finished("signs", &short, folder.path()).unwrap());
+        assert!(is_finished("others", &short, folder.path()).is_err());
+        assert!(!is_finished("others", &short, &folder.path().join("new")).unwrap());
     }
 
     #[test]

@@ -76,20 +76,21 @@ impl Store {
         std::fs::rename(&part, path).map_err(|error| TrainError::file(path, error))
     }
 
+    /// Steps of the run whose checkpoint lies at `path`; `None` where there is nothing yet.
+    ///
+    /// # Errors
+    /// [`TrainError::OtherRun`] if it is not `run`'s.
+    pub(super) fn steps_taken(run: &str, path: &Path) -> Result<Option<usize>, TrainError> {
+        Ok(checkpoint(run, path)?.map(|(step, _)| step))
+    }
+
     /// Goes back to what [`Store::save`] wrote; `None` where there is nothing yet.
     pub(super) fn resume(&self, run: &str, path: &Path) -> Result<Option<State>, TrainError> {
-        if !path.is_file() {
-            return Ok(None);
-        }
-        let tensors = candle_core::safetensors::load(path, &Device::Cpu)
-            .map_err(|error| TrainError::file(path, error))?;
+        let Some((step, tensors)) = checkpoint(run, path)? else { return Ok(None) };
         let get = |name: String| {
             let found = tensors.get(&name).cloned();
             found.ok_or_else(|| TrainError::file(path, format!("the checkpoint has no {name}")))
         };
-        if get("run".to_owned())?.to_vec1::<u8>()? != run.as_bytes() {
-            return Err(TrainError::OtherRun { path: path.to_owned() });
-        }
         let mut moments = Vec::new();
         for (name, variable) in &self.variables {
             variable.set(&get(format!("value.{name}"))?.to_device(&self.device)?)?;
@@ -98,9 +99,28 @@ impl Store {
             };
             moments.push(Moments { first: flat("first")?, second: flat("second")? });
         }
-        let step = get("step".to_owned())?.to_vec1::<i64>()?;
-        Ok(Some(State { step: step.first().map_or(0, |step| *step as usize), moments }))
+        Ok(Some(State { step, moments }))
     }
+}
+
+type Tensors = HashMap<String, Tensor>;
+
+/// The tensors of `run`'s checkpoint, and how many steps it is from the beginning.
+fn checkpoint(run: &str, path: &Path) -> Result<Option<(usize, Tensors)>, TrainError> {
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let tensors =
+        candle_core::safetensors::load(path, &Device::Cpu).map_err(|error| TrainError::file(path, error))?;
+    let (of, step) = (tensors.get("run"), tensors.get("step"));
+    let (Some(of), Some(step)) = (of, step) else {
+        return Err(TrainError::file(path, "no checkpoint of a training"));
+    };
+    if of.to_vec1::<u8>()? != run.as_bytes() {
+        return Err(TrainError::OtherRun { path: path.to_owned() });
+    }
+    let step = step.to_vec1::<i64>()?.first().map_or(0, |step| *step as usize);
+    Ok(Some((step, tensors)))
 }
 
 impl Parameters for Store {

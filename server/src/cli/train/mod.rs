@@ -225,10 +225,8 @@ fn frames(args: &StageArgs) -> anyhow::Result<()> {
     let (clips, config) = (data::clips(&args.data)?, Config::default());
     say(format!("{} clips of {} classes", clips.footage.len(), clips.classes.labels.len()))?;
     let settings = args.settings(Settings::frames());
-    if !args.out.join("frames.safetensors").is_file() || !is_done(&args.out.join("frames"), &settings)? {
-        say("decoding, then training the frame encoder")?;
-        with_bar(|bar| train_frames(&clips, &config, &settings, &args.out, bar))?;
-    }
+    say("decoding, then training the frame encoder")?;
+    with_bar(|bar| train_frames(&clips, &config, &settings, &args.out, bar))?;
     say("computing the features of all frames")?;
     let bar =
         ProgressBar::new(clips.footage.len() as u64).with_style(style("{pos}/{len} clips, {eta} left")?);
@@ -236,17 +234,6 @@ fn frames(args: &StageArgs) -> anyhow::Result<()> {
     bar.finish();
     say(format!("wrote {}", args.out.join("features.npy").display()))?;
     Ok(())
-}
-
-/// Whether the last line of a curve is the last step.
-fn is_done(folder: &Path, settings: &Settings) -> anyhow::Result<bool> {
-    let path = folder.join("curve.csv");
-    if !path.is_file() {
-        return Ok(false);
-    }
-    let curve = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    let last = curve.lines().last().and_then(|line| line.split(',').next()?.parse::<usize>().ok());
-    Ok(last == Some(settings.steps))
 }
 
 fn clips(args: &StageArgs, time: TimeModel) -> anyhow::Result<()> {
