@@ -54,10 +54,10 @@ struct CheckArgs {
     /// A test split
     dir: PathBuf,
     /// Clips of each class that the probes learn from
-    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     clips: u32,
     /// Passes over them
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 14, value_parser = clap::value_parser!(u32).range(1..=1000))]
     epochs: u32,
 }
 

@@ -65,7 +65,7 @@ pub struct Effort {
 
 impl Default for Effort {
     fn default() -> Self {
-        Effort { clips: 60, epochs: 8 }
+        Effort { clips: 120, epochs: 14 }
     }
 }
 
