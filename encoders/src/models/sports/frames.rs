@@ -14,13 +14,15 @@ use crate::LoadError;
 struct Convolution {
     windows: Windows,
     linear: Linear,
-    norm: Norm,
 }
 
 /// Pictures to vectors, each by itself.
 #[derive(Debug, Clone)]
 pub(crate) struct FrameEncoder {
     stem: Vec<Convolution>,
+    /// After the last convolution. Between convolutions there is none: over a few channels it would hide how
+    /// light a surface is, and training took longer with it.
+    norm_stem: Norm,
     /// (1, 1, width).
     class: Tensor,
     /// (tokens, width).
@@ -43,8 +45,7 @@ impl FrameEncoder {
             let name = format!("frame.stem.{number}");
             let size = (layer.kernel * layer.kernel * channels, layer.channels);
             let linear = Linear::new(parameters, &name, size)?;
-            let norm = Norm::new(parameters, &format!("{name}.norm"), layer.channels)?;
-            stem.push(Convolution { windows, linear, norm });
+            stem.push(Convolution { windows, linear });
             (side, channels) = (windows.out(), layer.channels);
         }
         let noise = Start::Noise(0.02);
@@ -54,6 +55,7 @@ impl FrameEncoder {
         };
         Ok(FrameEncoder {
             stem,
+            norm_stem: Norm::new(parameters, "frame.norm_stem", width)?,
             class: parameters.get("frame.class", &[width], noise)?.reshape((1, 1, width))?,
             positions: parameters.get("frame.positions", &[side * side + 1, width], noise)?,
             norm_before: Norm::new(parameters, "frame.norm_before", width)?,
@@ -68,8 +70,11 @@ impl FrameEncoder {
     pub(crate) fn forward(&self, pixels: &Tensor) -> Result<Tensor> {
         let mut x = pixels.clone();
         for (number, layer) in self.stem.iter().enumerate() {
-            let y = layer.norm.forward(&layer.linear.forward(&layer.windows.gather(&x)?)?)?;
-            x = if number + 1 < self.stem.len() { y.relu()? } else { y };
+            let gathered = layer.windows.gather(&x)?;
+            x = match number + 1 < self.stem.len() {
+                true => layer.linear.forward_relu(&gathered)?,
+                false => self.norm_stem.forward(&layer.linear.forward(&gathered)?)?,
+            };
         }
         let (frames, _, width) = x.dims3()?;
         let class = self.class.broadcast_as((frames, 1, width))?;
