@@ -4,6 +4,7 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 
 use super::augment::Augment;
 use super::clips::train_clips;
@@ -48,8 +49,17 @@ fn render(path: &Path, class: usize, frames: usize) {
     assert!(child.wait().unwrap().success());
 }
 
-/// Twelve clips of 8 to 11 frames.
-fn clips(folder: &Path) -> TrainingClips {
+/// Twelve clips of 8 to 11 frames, drawn once for all tests.
+fn clips() -> TrainingClips {
+    static CLIPS: LazyLock<(tempfile::TempDir, TrainingClips)> = LazyLock::new(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let clips = drawn(folder.path());
+        (folder, clips)
+    });
+    CLIPS.1.clone()
+}
+
+fn drawn(folder: &Path) -> TrainingClips {
     let attribute = |name: &str, of_class: [usize; 4], visible| Attribute {
         name: name.to_owned(),
         values: 2,
@@ -98,7 +108,7 @@ fn quick(usual: Settings, steps: usize) -> Settings {
 
 /// All stages into `folder`, and the loaded model of `folder/model`.
 fn trained(folder: &Path, time: TimeModel, fusion: FusionInputs) -> (TrainingClips, Box<dyn Encoder>) {
-    let (clips, config) = (clips(folder), Config { time, fusion, ..config() });
+    let (clips, config) = (clips(), Config { time, fusion, ..config() });
     let config = Config { max_position_embeddings: 16, ..config };
     let mut go = |_: &super::Progress| ControlFlow::Continue(());
     train_frames(&clips, &config, &quick(Settings::frames(), 12), folder, &mut go).unwrap();
@@ -214,8 +224,7 @@ fn baselines_know_less() {
 
 #[test]
 fn clips_come_in_whole_even_where_counts_are_wrong() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut clips = clips(folder.path());
+    let mut clips = clips();
     let pictures = decoded(&clips);
     assert!(pictures.iter().zip(&clips.footage).all(|(got, footage)| got.frames.len() == footage.frames));
     let light = |frame: &Frame| frame.rgb[0] > 128;
