@@ -7,7 +7,6 @@ use std::sync::{Arc, OnceLock};
 
 use candle_core::Device;
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
 
 use crate::models::clip::{self, ClipEncoder};
 use crate::models::{Family, tiny};
@@ -20,7 +19,10 @@ use crate::{Abilities, Clip, EncodeError, Encoder, Frame, FrameSize, Input, Sour
 mod aim;
 mod folder;
 mod hub;
+mod identity;
 mod sports;
+
+use identity::Identity;
 
 /// Which model: `builtin:tiny`, a folder, or a hub id `org/name[@revision]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -328,9 +330,6 @@ fn clip_space(
     preprocessing: &Preprocessing,
 ) -> Space {
     let family = Family::Clip;
-    let mut hasher = Sha256::new();
-    hasher.update(files.weights.digest());
-    hasher.update(Sha256::digest(&files.tokenizer));
     let rest = serde_json::json!({
         "family": family.name(),
         "version": family.version(),
@@ -339,10 +338,9 @@ fn clip_space(
         "sampler": SAMPLER,
         "pooling": "mean of the frames' unit vectors",
     });
-    hasher.update(rest.to_string());
-    let id: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let (id, readable) = Identity::of(files).id_and_name(name, &rest);
     Space {
-        name: format!("{}-{}", name.short(), &id[..6]),
+        name: readable,
         id,
         model: name.to_string(),
         family: family.name().to_owned(),

@@ -28,8 +28,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
+use super::identity::Identity;
 use super::{Kind, LoadError, Loaded, ModelName, ModelType, device, folder};
 use crate::models::Family;
 use crate::models::aim::{self, Aim};
@@ -40,7 +40,6 @@ use crate::models::text_tower::{self, TextTower};
 use crate::preprocess::{Preprocessing, Resampling};
 use crate::text::Tokenizer;
 use crate::video::sample::Sampler;
-use crate::weights::Weights;
 use crate::{Abilities, Encoder, FrameSize, Space};
 
 const TEXT: &str = "text";
@@ -77,12 +76,6 @@ pub(super) fn folder_of(name: &ModelName) -> Option<&Path> {
     let config = std::fs::read(path.join("config.json")).ok()?;
     let kind: ModelType = serde_json::from_slice(&config).ok()?;
     (Family::of(&kind.model_type) == Some(Family::Aim)).then_some(path)
-}
-
-/// What decides which vectors come out, beside the video's weights.
-#[derive(Default)]
-struct Identity {
-    parts: Vec<[u8; 32]>,
 }
 
 /// # Errors
@@ -185,12 +178,9 @@ fn space(
         "sampler": sampler,
         "pooling": "mean over the frames' class tokens",
     });
-    let mut hasher = Sha256::new();
-    identity.parts.iter().for_each(|part| hasher.update(part));
-    hasher.update(rest.to_string());
-    let id: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let (id, readable) = identity.id_and_name(name, &rest);
     Space {
-        name: format!("{}-{}", name.short(), &id[..6]),
+        name: readable,
         id,
         model: name.to_string(),
         family: family.name().to_owned(),
@@ -201,18 +191,6 @@ fn space(
         temporal: config.video.adapters,
         can: Abilities { text: false, frames: true, composed: model.composition.is_some() },
         untrained: false,
-    }
-}
-
-impl Identity {
-    fn weights(&mut self, folder: &Path, stem: &str, name: &ModelName) -> Result<Weights, LoadError> {
-        let weights = Weights::read(&folder::weight_files(folder, stem, &name.to_string())?)?;
-        self.parts.push(*weights.digest());
-        Ok(weights)
-    }
-
-    fn add(&mut self, bytes: &[u8]) {
-        self.parts.push(Sha256::digest(bytes).into());
     }
 }
 

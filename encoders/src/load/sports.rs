@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
-
+use super::identity::Identity;
 use super::{Files, LoadError, Loaded, ModelName, device};
 use crate::models::Family;
 use crate::models::sports::encoder::SportsEncoder;
@@ -49,9 +48,6 @@ pub(super) fn load(name: &ModelName, files: &Files, replicas: usize) -> Result<L
 fn space(name: &ModelName, files: &Files, config: &Config, preprocessing: &Preprocessing) -> Space {
     let family = Family::Sports;
     let sampler = Sampler::Spread { frames: config.frames };
-    let mut hasher = Sha256::new();
-    hasher.update(files.weights.digest());
-    hasher.update(Sha256::digest(&files.tokenizer));
     let rest = serde_json::json!({
         "family": family.name(),
         "version": family.version(),
@@ -60,10 +56,9 @@ fn space(name: &ModelName, files: &Files, config: &Config, preprocessing: &Prepr
         "sampler": sampler,
         "pooling": "temporal transformer",
     });
-    hasher.update(rest.to_string());
-    let id: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let (id, readable) = Identity::of(files).id_and_name(name, &rest);
     Space {
-        name: format!("{}-{}", name.short(), &id[..6]),
+        name: readable,
         id,
         model: name.to_string(),
         family: family.name().to_owned(),

@@ -42,9 +42,7 @@ pub(super) async fn page(
     cursor: Cursor,
     keys: Option<Arc<RoaringBitmap>>,
 ) -> Result<Outcome, SearchError> {
-    let at = SpaceLevel { space: space.key, level: cursor.state.levels.of_results() };
-    let mut ranking = Ranking::new(app, at, &cursor, keys.clone());
-    ranking.moments = space.space.temporal && at.level == Level::Clip;
+    let mut ranking = Ranking::new(app, (space, cursor.state.levels.of_results()), &cursor, keys.clone());
     let page = match cursor.state.per_group {
         None => ranking.flat().await?,
         Some(per_group) => ranking.grouped(per_group).await?,
@@ -83,8 +81,7 @@ async fn full_videos(
     keys: Option<Arc<RoaringBitmap>>,
     timings: &mut Timings,
 ) -> Result<Vec<Match>, SearchError> {
-    let at = SpaceLevel { space: space.key, level: Level::Video };
-    let mut ranking = Ranking::new(app, at, cursor, keys);
+    let mut ranking = Ranking::new(app, (space, Level::Video), cursor, keys);
     let page = ranking.flat().await?;
     timings.search_ms += ranking.timings.search_ms;
     timings.catalog_ms += ranking.timings.catalog_ms;
@@ -100,12 +97,17 @@ struct Page {
 }
 
 impl<'a> Ranking<'a> {
-    fn new(app: &'a App, at: SpaceLevel, cursor: &'a Cursor, keys: Option<Arc<RoaringBitmap>>) -> Self {
+    fn new(
+        app: &'a App,
+        (space, level): (&LoadedSpace, Level),
+        cursor: &'a Cursor,
+        keys: Option<Arc<RoaringBitmap>>,
+    ) -> Self {
         let fetched = Hits { hits: Vec::new(), matching: u64::MAX, exact: false, unreadable: Vec::new() };
         Ranking {
             app,
-            at,
-            moments: false,
+            at: SpaceLevel { space: space.key, level },
+            moments: space.space.temporal && level == Level::Clip,
             cursor,
             keys,
             rows: HashMap::new(),

@@ -1,0 +1,54 @@
+//! What makes two spaces two: everything that decides which vectors come out, hashed.
+
+use std::path::Path;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::{Files, LoadError, ModelName, folder};
+use crate::weights::Weights;
+
+/// Digests of the files that a space hangs on, in a fixed order.
+#[derive(Default)]
+pub(super) struct Identity {
+    parts: Vec<[u8; 32]>,
+}
+
+impl Identity {
+    /// Of a model in Hugging Face's layout: its weights and its tokenizer.
+    pub(super) fn of(files: &Files) -> Identity {
+        let mut identity = Identity { parts: vec![*files.weights.digest()] };
+        identity.add(&files.tokenizer);
+        identity
+    }
+
+    /// Reads the weights called `stem` in `folder` and takes them in.
+    ///
+    /// # Errors
+    /// If they are missing or can't be read.
+    pub(super) fn weights(
+        &mut self,
+        folder: &Path,
+        stem: &str,
+        name: &ModelName,
+    ) -> Result<Weights, LoadError> {
+        let weights = Weights::read(&folder::weight_files(folder, stem, &name.to_string())?)?;
+        self.parts.push(*weights.digest());
+        Ok(weights)
+    }
+
+    /// Takes in a file.
+    pub(super) fn add(&mut self, bytes: &[u8]) {
+        self.parts.push(Sha256::digest(bytes).into());
+    }
+
+    /// The space's id and readable name; `rest` is what no file says: family, preprocessing, sampler, pooling.
+    pub(super) fn id_and_name(&self, name: &ModelName, rest: &Value) -> (String, String) {
+        let mut hasher = Sha256::new();
+        self.parts.iter().for_each(|part| hasher.update(part));
+        hasher.update(rest.to_string());
+        let id: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let readable = format!("{}-{}", name.short(), &id[..6]);
+        (id, readable)
+    }
+}
