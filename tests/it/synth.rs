@@ -103,7 +103,7 @@ fn sizes_that_cannot_be_encoded_are_refused_before_anything_is_written() {
 #[test]
 fn probes_judge_a_test_split_and_no_other_folder() {
     let folder = tempfile::tempdir().unwrap();
-    render(folder.path(), &Settings { clips: 228, broadcasts: 0, size: 32, ..small(Split::Test) });
+    render(folder.path(), &Settings { clips: 248, broadcasts: 0, size: 32, ..small(Split::Test) });
     let effort = Effort { clips: 1, epochs: 1 };
     let lines = probe(folder.path(), effort, &|_| ()).unwrap();
     assert_eq!(lines.len(), 5);

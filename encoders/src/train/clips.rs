@@ -24,7 +24,7 @@ impl Settings {
     /// Of stage 1.
     pub fn clips() -> Self {
         Settings {
-            steps: 2000,
+            steps: 2400,
             batch: 256,
             learning_rate: 1.5e-3,
             warmup: 60,

@@ -14,7 +14,7 @@ use super::folder::{self, Stage};
 use super::loss::{HardNegatives, Mode, hn_nce, soft_cross_entropy};
 use super::run::{Draw, Loss, Task, train};
 use super::store::Store;
-use super::vocabulary::Vocabulary;
+use super::vocabulary::{Noise, Vocabulary};
 use super::{Progress, Random, Settings, TrainError};
 use crate::load::device;
 use crate::models::sports::Config;
@@ -95,8 +95,15 @@ impl Objective {
 
 /// Variants of each clip's vector: boundaries differ.
 const VARIANTS: usize = 4;
-/// How often a word is spelt.
-const SPELT: f32 = 0.06;
+/// How often a word is spelt, in a text that is changed.
+const SPELT: f32 = 0.08;
+/// How often a word that nobody knows stands before a word, in a text that is changed: texts come in other
+/// words than training's.
+const STRANGE: f32 = 0.2;
+/// What is done to other texts than those that are taken as they are.
+const NOISE: Noise = Noise { spelt: SPELT, strange: STRANGE };
+/// How often a text is taken as it is.
+const PLAIN: f32 = 0.4;
 /// How often a text begins at a later position.
 const MOVED: f32 = 0.3;
 /// Largest factor on cosines.
@@ -272,7 +279,8 @@ impl<'a> Composed<'a> {
     fn encode(&self, texts: &[&str], random: &mut Random) -> Result<EncodedText, TrainError> {
         let mut padded = Vec::new();
         for text in texts {
-            let ids = self.vocabulary.ids(text, SPELT, random)?;
+            let noise = if random.chance(PLAIN) { Noise::NONE } else { NOISE };
+            let ids = self.vocabulary.ids(text, noise, random)?;
             let room = self.longest - ids.len();
             // Later positions must mean something too: longer texts than those of training will come.
             let first = if random.chance(MOVED) { random.below(room + 1) } else { 0 };

@@ -29,7 +29,7 @@ impl Settings {
     /// Of stage 0.
     pub fn frames() -> Self {
         Settings {
-            steps: 1600,
+            steps: 2000,
             batch: 256,
             learning_rate: 2e-3,
             warmup: 60,

@@ -14,6 +14,20 @@ const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz0123456789.,()-'!?:;/\"&%+";
 /// Words that are seen less often are spelt.
 const SEEN: usize = 2;
 
+/// What happens to texts in training.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Noise {
+    /// How often a word is spelt.
+    pub spelt: f32,
+    /// How often a word that nobody knows stands before a word.
+    pub strange: f32,
+}
+
+impl Noise {
+    /// Texts as they are.
+    pub const NONE: Noise = Noise { spelt: 0.0, strange: 0.0 };
+}
+
 /// Ids of words, and how other words are spelt.
 pub struct Vocabulary {
     json: Vec<u8>,
@@ -60,28 +74,44 @@ impl Vocabulary {
         self.ids.len()
     }
 
-    /// The ids of `text`, cut at the model's limit, each word spelt with the probability `spelt`, so
-    /// that letters learn what they mean.
+    /// The ids of `text`, cut at the model's limit. Each word is spelt with the probability `spelt`, so that
+    /// letters learn what they mean; a word that nobody knows stands before each with the probability `strange`.
     ///
     /// # Errors
     /// [`TrainError::Data`] for a text that the tokenizer can't read.
-    pub fn ids(&self, text: &str, spelt: f32, random: &mut Random) -> Result<Vec<u32>, TrainError> {
+    pub fn ids(&self, text: &str, noise: Noise, random: &mut Random) -> Result<Vec<u32>, TrainError> {
         let unreadable = |error: crate::text::TextError| TrainError::Data(error.to_string());
-        if spelt == 0.0 {
+        if noise == Noise::NONE {
             let mut ids = self.tokenizer.ids(text).map_err(unreadable)?;
             ids.truncate(self.tokenizer.max_tokens());
             return Ok(ids);
         }
         let mut ids = vec![self.id("[CLS]")];
         for word in words(text) {
+            if random.chance(noise.strange) {
+                ids.extend(self.strange_word(random)?);
+            }
             match self.ids.get(&word) {
-                Some(id) if !random.chance(spelt) => ids.push(*id),
+                Some(id) if !random.chance(noise.spelt) => ids.push(*id),
                 Some(_) => ids.extend(self.spell(&word)),
                 None => ids.extend(self.tokenizer.ids(&word).map_err(unreadable)?.into_iter().skip(1)),
             }
         }
         ids.truncate(self.tokenizer.max_tokens());
         Ok(ids)
+    }
+
+    /// The ids of a word that nobody knows: two to nine letters, so that unknown words come to mean nothing.
+    ///
+    /// # Errors
+    /// As [`ids`](Self::ids).
+    fn strange_word(&self, random: &mut Random) -> Result<Vec<u32>, TrainError> {
+        let word: String = (0..random.below(8) + 2)
+            .map(|at| if at % 2 == 0 { "bcdfghklmnprstvw" } else { "aeiouy" })
+            .filter_map(|letters| letters.chars().nth(random.below(letters.len())))
+            .collect();
+        let ids = self.tokenizer.ids(&word).map_err(|error| TrainError::Data(error.to_string()))?;
+        Ok(ids.into_iter().skip(1).collect())
     }
 
     fn id(&self, token: &str) -> u32 {
@@ -158,10 +188,12 @@ mod tests {
         let vocabulary = vocabulary();
         let names: HashMap<u32, &String> = vocabulary.ids.iter().map(|(name, id)| (*id, name)).collect();
         let read = |ids: Vec<u32>| ids.into_iter().map(|id| &names[&id][..]).collect::<Vec<_>>();
-        let got = vocabulary.ids(text, 0.0, &mut Random::new(&[])).unwrap();
+        let got = vocabulary.ids(text, Noise::NONE, &mut Random::new(&[])).unwrap();
         assert_eq!(read(got)[1..], *expected);
         // The way of training, with nothing spelt on purpose, must be the way of searching.
-        let got = vocabulary.ids(text, f32::MIN_POSITIVE, &mut Random::new(&[])).unwrap();
+        let got = vocabulary
+            .ids(text, Noise { spelt: f32::MIN_POSITIVE, ..Noise::NONE }, &mut Random::new(&[]))
+            .unwrap();
         assert_eq!(read(got)[1..], *expected);
     }
 
@@ -185,9 +217,19 @@ mod tests {
     #[test]
     fn all_words_can_be_spelt_and_no_text_is_too_long() {
         let vocabulary = vocabulary();
-        let ids = vocabulary.ids("show it", 1.0, &mut Random::new(&[1])).unwrap();
+        let ids =
+            vocabulary.ids("show it", Noise { spelt: 1.0, ..Noise::NONE }, &mut Random::new(&[1])).unwrap();
         assert_eq!(ids.len(), 1 + 4 + 1 + 1);
-        assert_eq!(vocabulary.ids(&"show ".repeat(99), 0.5, &mut Random::new(&[1])).unwrap().len(), 16);
-        assert_eq!(vocabulary.ids(&"show ".repeat(99), 0.0, &mut Random::new(&[1])).unwrap().len(), 16);
+        assert_eq!(
+            vocabulary
+                .ids(&"show ".repeat(99), Noise { spelt: 0.5, strange: 0.5 }, &mut Random::new(&[1]))
+                .unwrap()
+                .len(),
+            16
+        );
+        assert_eq!(
+            vocabulary.ids(&"show ".repeat(99), Noise::NONE, &mut Random::new(&[1])).unwrap().len(),
+            16
+        );
     }
 }

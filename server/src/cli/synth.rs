@@ -29,7 +29,7 @@ pub(super) struct SynthArgs {
     /// Side of the pictures in pixels, even [default: 192 for test, 96 for train]
     #[arg(long)]
     size: Option<u32>,
-    /// Clips in all, spread evenly over the classes [default: 912 for test, 13680 for train]
+    /// Clips in all, spread evenly over the classes [default: 992 for test, 14880 for train]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     clips: Option<u32>,
     /// Triplets in all [default: 1800 for test, 120000 for train]

@@ -257,6 +257,7 @@ fn plan_json(settings: &Settings, plan: Option<&Plan>) -> Value {
         "size": settings.size,
         "frames_per_second": FRAMES_PER_SECOND,
         "clips": plan.map_or(settings.clips, |it| it.clips.len()),
+        "labels": settings.labels,
         "triplets": plan.map_or(settings.triplets, |it| it.triplets.len()),
         "broadcasts": settings.broadcasts,
         "routines": settings.routines,

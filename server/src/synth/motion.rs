@@ -38,8 +38,9 @@ pub struct Performance {
     pub enter: [f64; 2],
     /// Share at which the shape is left and the body long.
     pub leave: [f64; 2],
-    /// The long body after the take-off and before the end.
-    pub reach: [Pose; 2],
+    /// The long body after the take-off and before the end: one, because two would tell early frames from
+    /// late ones.
+    pub reach: Pose,
     /// Share at which twisting begins and ends.
     pub twisting: [f64; 2],
     /// Share at which a twisting dive bends.
@@ -81,13 +82,13 @@ impl Performance {
             travel: draw.unit(),
             enter: [entered - draw.within(0.08, 0.13), entered],
             leave: [leave, leave + draw.within(0.06, 0.1)],
-            reach: [arms_up(draw), arms_up(draw)],
+            reach: arms_up(draw),
             twisting: [begin, begin + length],
             bend: draw.within(0.5, 0.66),
-            surge: draw.within(-0.15, 0.15),
-            lean: [draw.within(-0.45, 0.45), draw.within(-0.45, 0.45)],
+            surge: draw.within(-0.23, 0.23),
+            lean: [draw.within(-0.6, 0.6), draw.within(-0.6, 0.6)],
             arms: draw.pick(&[body::WRAP, body::WRAP, body::ARMS_DOWN, body::REACH]),
-            slow: [draw.within(0.3, 1.0), draw.within(0.3, 1.0)],
+            slow: [draw.within(0.05, 0.8), draw.within(0.05, 0.8)],
             depth: draw.within(0.92, 1.04),
             prepared: draw.within(0.0, 0.7),
             release: draw.within(0.7, 1.15),
@@ -237,7 +238,7 @@ impl Element {
         let pose = if part < 0.6 {
             body::STAND.towards(body::SQUAT, smooth(part / 0.6))
         } else {
-            body::SQUAT.towards(self.how.reach[0], smooth((part - 0.6) / 0.4))
+            body::SQUAT.towards(self.how.reach, smooth((part - 0.6) / 0.4))
         };
         let press = (PI * part).sin();
         let angle = self.how.lean[0] * smooth((part - 0.4) / 0.6);
@@ -321,14 +322,14 @@ impl Element {
             return State { place, airborne: false, splash: Some(seconds), ..landed };
         }
         let pose = if part < 0.5 {
-            self.how.reach[1].towards(body::LAND, smooth(part / 0.5))
+            self.how.reach.towards(body::LAND, smooth(part / 0.5))
         } else {
-            body::LAND.towards(self.how.reach[1], smooth((part - 0.5) / 0.5))
+            body::LAND.towards(self.how.reach, smooth((part - 0.5) / 0.5))
         };
         let press = (PI * part).sin();
         // The feet stay where they touched down; the body straightens up.
         let lean = self.how.lean[1];
-        let length = body::joints(self.how.reach[1]).feet_below() * self.how.stature;
+        let length = body::joints(self.how.reach).feet_below() * self.how.stature;
         let feet = [landed.place[0] - length * lean.sin(), self.course.end_height - self.sag(press)];
         let left = lean * (1.0 - smooth(part / 0.5));
         let place = self.standing(pose, feet, left);
@@ -340,11 +341,11 @@ impl Element {
         let stature = self.how.stature;
         let [x, start] = match self.class.event {
             Event::Bars => self.on_bar(self.sense() * self.how.release),
-            _ => self.standing(self.how.reach[0], [0.0, self.course.start_height], self.how.lean[0]),
+            _ => self.standing(self.how.reach, [0.0, self.course.start_height], self.how.lean[0]),
         };
         let end = match self.class.event.is_diving() {
             true => ENTRY_HEIGHT * stature,
-            false => self.standing(self.how.reach[1], [0.0, self.course.end_height], self.how.lean[1])[1],
+            false => self.standing(self.how.reach, [0.0, self.course.end_height], self.how.lean[1])[1],
         };
         let rise = (end - start).max(0.0) + self.course.rise;
         let slope = 2.0 * (rise + (rise * (rise + start - end)).sqrt());
@@ -392,8 +393,8 @@ impl Element {
         };
         let [enter, entered] = self.how.enter;
         let [leave, left] = self.how.leave;
-        let [begin, end] = self.how.reach;
-        let begin = if self.class.event == Event::Bars { body::REACH } else { begin };
+        let end = self.how.reach;
+        let begin = if self.class.event == Event::Bars { body::REACH } else { end };
         if part >= leave {
             return held.towards(end, smooth((part - leave) / (left - leave)));
         }

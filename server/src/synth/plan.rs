@@ -51,6 +51,8 @@ pub struct Settings {
     pub size: u32,
     /// Clips in all.
     pub clips: usize,
+    /// Labels that clips show: so many of all, drawn by the seed.
+    pub labels: usize,
     /// Triplets in all; a test split has a third of each kind.
     pub triplets: usize,
     /// Descriptions of each class.
@@ -76,6 +78,7 @@ impl Settings {
                 split,
                 size: 96,
                 clips: TRAIN_CLIPS * number,
+                labels: number,
                 triplets: 120_000,
                 descriptions: 60,
                 broadcasts: 0,
@@ -86,6 +89,7 @@ impl Settings {
                 split,
                 size: 192,
                 clips: TEST_CLIPS * number,
+                labels: number,
                 triplets: 1800,
                 descriptions: 3,
                 broadcasts: 2,
@@ -175,13 +179,14 @@ fn clips_of(clips: &[usize], class: usize) -> Vec<usize> {
     clips.iter().enumerate().filter(|(_, it)| **it == class).map(|(at, _)| at).collect()
 }
 
-/// Every class as often as every other, in random order.
+/// Every shown class as often as every other, in random order.
 fn clips(settings: &Settings) -> Vec<usize> {
     let mut draw = settings.draw(Purpose::Plan, 0);
     let number = classes().len();
     let mut order: Vec<usize> = (0..number).collect();
     draw.shuffle(&mut order);
-    let mut clips: Vec<usize> = (0..settings.clips).map(|at| order[at % number]).collect();
+    order.truncate(settings.labels.max(1));
+    let mut clips: Vec<usize> = (0..settings.clips).map(|at| order[at % order.len()]).collect();
     draw.shuffle(&mut clips);
     clips
 }
@@ -295,6 +300,14 @@ mod tests {
     fn every_class_is_shown_equally_often() {
         let plan = Plan::new(&small(Split::Test, 2));
         assert!((0..classes().len()).all(|class| plan.clips_of(class).len() == 2));
+    }
+
+    #[test]
+    fn a_plan_of_few_labels_shows_each_of_them_often() {
+        let plan = Plan::new(&Settings { clips: 60, labels: 10, ..small(Split::Test, 2) });
+        let shown: BTreeSet<usize> = plan.clips.iter().copied().collect();
+        assert_eq!(shown.len(), 10);
+        assert!(shown.iter().all(|class| plan.clips_of(*class).len() == 6));
     }
 
     #[test]

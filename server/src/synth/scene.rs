@@ -111,15 +111,15 @@ impl Camera {
 
     fn draw(draw: &mut Draw) -> Camera {
         Camera {
-            zoom: draw.within(0.25, 0.33),
-            follow: draw.within(0.93, 1.0),
-            offset: [draw.within(-0.22, 0.22), draw.within(-0.2, 0.2)],
+            zoom: draw.within(0.38, 0.46),
+            follow: draw.within(0.985, 1.0),
+            offset: [draw.within(-0.1, 0.1), draw.within(-0.1, 0.1)],
             yaw: draw.within(-0.35, 0.35),
             pitch: draw.within(-0.08, 0.15),
             roll: draw.within(-0.05, 0.05),
             waves: [
-                Wave::draw(draw, 0.25, [0.4, 1.3]),
-                Wave::draw(draw, 0.25, [0.4, 1.3]),
+                Wave::draw(draw, 0.13, [0.4, 1.3]),
+                Wave::draw(draw, 0.13, [0.4, 1.3]),
                 Wave::draw(draw, 0.12, [0.4, 1.3]),
                 Wave::draw(draw, 0.05, [2.0, 5.0]),
                 Wave::draw(draw, 0.05, [2.0, 5.0]),

@@ -16,7 +16,7 @@ pub enum Wording {
 }
 
 /// Carriers of a modification; `{}` is what changes.
-pub const CARRIERS: [&str; 26] = [
+pub const CARRIERS: [&str; 33] = [
     "{}",
     "show {}",
     "show it {}",
@@ -43,6 +43,13 @@ pub const CARRIERS: [&str; 26] = [
     "give me the version {}",
     "the version {}, please",
     "a similar one {}",
+    "how would it be {}",
+    "is there this {}?",
+    "let them do it {}",
+    "i am looking for this {}",
+    "turn it into one {}",
+    "replace it by the one {}",
+    "can i see it {}?",
 ];
 
 /// Carriers that only test texts use.
@@ -57,7 +64,7 @@ pub const HELD_OUT_CARRIERS: [&str; 7] = [
 ];
 
 /// Beginnings of a description of a dive.
-const DIVE_LEADS: [&str; 10] = [
+const DIVE_LEADS: [&str; 13] = [
     "a dive ",
     "a diver ",
     "dive ",
@@ -68,8 +75,11 @@ const DIVE_LEADS: [&str; 10] = [
     "find a dive ",
     "diving, ",
     "the diver ",
+    "this is a dive ",
+    "where is the dive ",
+    "we see a diver ",
 ];
-const GYMNASTICS_LEADS: [&str; 10] = [
+const GYMNASTICS_LEADS: [&str; 13] = [
     "a gymnast ",
     "an element ",
     "gymnastics element ",
@@ -80,6 +90,9 @@ const GYMNASTICS_LEADS: [&str; 10] = [
     "find an element ",
     "gymnastics, ",
     "the gymnast ",
+    "this is gymnastics ",
+    "where is the element ",
+    "we see a gymnast ",
 ];
 const HELD_OUT_DIVE_LEADS: [&str; 3] = ["clip of a dive ", "here a diver is seen ", "looking for a dive "];
 const HELD_OUT_GYMNASTICS_LEADS: [&str; 3] =
@@ -142,7 +155,15 @@ fn event(event: Event, wording: Wording, draw: &mut Draw) -> String {
     };
     let name = draw.pick(&names);
     let lead = match wording {
-        Wording::Training => draw.pick(&["on the ", "on ", "performed on the ", "from the ", "at the "]),
+        Wording::Training => draw.pick(&[
+            "on the ",
+            "on ",
+            "performed on the ",
+            "from the ",
+            "at the ",
+            "where one uses the ",
+            "off the ",
+        ]),
         Wording::HeldOut => draw.pick(&["done on the ", "using the ", "over at the "]),
     };
     format!("{lead}{name}")
@@ -167,6 +188,8 @@ fn direction(class: &Class, wording: Wording, draw: &mut Draw) -> String {
                 "turning over {}",
                 "{}",
                 "in a {} element",
+                "started {}",
+                "whose direction is {}",
             ])
             .replace("{}", word),
         (Wording::Training, false) => draw
@@ -177,6 +200,8 @@ fn direction(class: &Class, wording: Wording, draw: &mut Draw) -> String {
                 "from the {} group",
                 "{}",
                 "rotating {}",
+                "started {}",
+                "whose direction is {}",
             ])
             .replace("{}", word),
         (Wording::HeldOut, _) => {
@@ -199,9 +224,12 @@ fn somersaults(class: &Class, wording: Wording, draw: &mut Draw) -> String {
         };
         let number = number(count, draw);
         return match wording {
-            Wording::Training => {
-                format!("{} {number} {noun}", draw.pick(&["with", "having", "in", "doing", "and"]))
-            }
+            Wording::Training => match draw.below(8) {
+                0 => format!("{noun} {number}"),
+                1 => format!("whose number of {noun} is {number}"),
+                2 => format!("turning {number} {noun}"),
+                _ => format!("{} {number} {noun}", draw.pick(&["with", "having", "in", "doing", "and"])),
+            },
             Wording::HeldOut => match draw.below(3) {
                 0 => format!("that has {number} {noun}"),
                 1 => format!("{noun}: {number}"),
@@ -223,11 +251,14 @@ fn somersaults(class: &Class, wording: Wording, draw: &mut Draw) -> String {
     let singular = noun.trim_end_matches('s');
     let number = number(count, draw);
     match wording {
-        Wording::Training => match draw.below(5) {
+        Wording::Training => match draw.below(8) {
             0 => format!("with a {multiple} {singular}"),
             1 => format!("as a {multiple} {singular}"),
             2 => format!("with {number} {noun}"),
             3 => format!("turning over {repeated}"),
+            4 => format!("{multiple} {singular}"),
+            5 => format!("showing {number} {noun}"),
+            6 => format!("having {number} {noun}"),
             _ => format!("doing {number} {noun}"),
         },
         Wording::HeldOut => match draw.below(3) {
@@ -246,10 +277,12 @@ fn twists(class: &Class, wording: Wording, draw: &mut Draw) -> String {
     };
     if count.halves == 0 {
         return match wording {
-            Wording::Training => match draw.below(4) {
+            Wording::Training => match draw.below(6) {
                 0 => format!("without {noun}"),
                 1 => format!("with no {noun}"),
                 2 => format!("with zero {noun}"),
+                3 => format!("no {noun}"),
+                4 => format!("showing no {noun} at all"),
                 _ => "without twisting".to_owned(),
             },
             Wording::HeldOut => match draw.below(2) {
@@ -260,11 +293,13 @@ fn twists(class: &Class, wording: Wording, draw: &mut Draw) -> String {
     }
     let number = number(count, draw);
     match wording {
-        Wording::Training => match draw.below(6) {
+        Wording::Training => match draw.below(8) {
             0 => format!("and {number} {noun}"),
             1 => format!("having {number} {noun}"),
             2 => format!("adding {number} {noun}"),
             3 => format!("twisting {number} {noun}"),
+            4 => format!("showing {number} {noun}"),
+            5 => format!("{number} {noun}"),
             _ => format!("with {number} {noun}"),
         },
         Wording::HeldOut => match draw.below(3) {
@@ -284,13 +319,22 @@ fn position(position: Position, wording: Wording, draw: &mut Draw) -> String {
             "with a tucked body",
             "with the knees tucked",
             "tuck",
+            "whose position is tucked",
+            "keeping a tight tuck",
         ],
         (Position::Tuck, Wording::HeldOut) => {
             &["in the tucked position", "holding a tuck", "in tucked shape"]
         }
-        (Position::Pike, Wording::Training) => {
-            &["piked", "in pike position", "in a pike", "with a piked body", "with the hips piked", "pike"]
-        }
+        (Position::Pike, Wording::Training) => &[
+            "piked",
+            "in pike position",
+            "in a pike",
+            "with a piked body",
+            "with the hips piked",
+            "pike",
+            "whose position is piked",
+            "keeping a tight pike",
+        ],
         (Position::Pike, Wording::HeldOut) => &["in the piked position", "holding a pike", "in piked shape"],
         (Position::Straight, Wording::Training) => &[
             "stretched",
@@ -299,6 +343,8 @@ fn position(position: Position, wording: Wording, draw: &mut Draw) -> String {
             "with a straight body",
             "with a stretched body",
             "in layout",
+            "whose position is stretched",
+            "keeping a straight body",
         ],
         (Position::Straight, Wording::HeldOut) => {
             &["in the stretched position", "holding a straight line", "in straight shape"]
@@ -309,6 +355,8 @@ fn position(position: Position, wording: Wording, draw: &mut Draw) -> String {
             "as a giant",
             "with giant circles around the bar",
             "giant circle",
+            "whose position is that of a giant",
+            "circling the bar in giants",
         ],
         (Position::Giant, Wording::HeldOut) => {
             &["in the form of a giant circle", "holding the bar in a giant", "in giant shape"]

@@ -17,12 +17,15 @@ use crate::synth::{self, Settings, Split};
 const SEED: u64 = 2026;
 const CLIPS: usize = 300;
 const BROADCASTS: usize = 4;
+/// Labels in the library: each is shown by several clips, as queries for more of the same need.
+const LABELS: usize = 50;
 /// Routines in a broadcast of several minutes.
 const ROUTINES: usize = 30;
 
 fn settings() -> Settings {
     Settings {
         clips: CLIPS,
+        labels: LABELS,
         broadcasts: BROADCASTS,
         routines: ROUTINES,
         triplets: 60,
@@ -74,9 +77,10 @@ pub(super) async fn examples(catalog: &dyn Catalog, folder: &Path) -> anyhow::Re
         let name = path.rsplit('/').next().unwrap_or(path);
         stored.get(name).copied().with_context(|| format!("{name} is not in the library"))
     };
-    let [query, change] = first(&folder.join("triplets.csv"), ["query_video", "modification"])?;
-    let [text] = first(&folder.join("descriptions.csv"), ["text"])?;
-    let [alike] = first(&folder.join("labels.csv"), ["video"])?;
+    let [query, change] = first(&folder.join("triplets.csv"), ["query_video", "modification"], |_| true)?;
+    let [alike, label] = first(&folder.join("labels.csv"), ["video", "label"], |_| true)?;
+    let is_shown = |row: &Row| row.get("label") == Some(&label);
+    let [text] = first(&folder.join("descriptions.csv"), ["text"], is_shown)?;
     let (query, alike) = (clip(&query)?, clip(&alike)?);
     Ok(vec![
         link(format!("a clip, but “{change}”"), &with_clip(query, Some(&change)))?,
@@ -98,11 +102,18 @@ async fn stored(catalog: &dyn Catalog) -> anyhow::Result<HashMap<String, (Uuid, 
     }
 }
 
-/// Columns of a table's first row.
-fn first<const N: usize>(path: &Path, columns: [&str; N]) -> anyhow::Result<[String; N]> {
+/// A row of a table, by column.
+type Row = HashMap<String, String>;
+
+/// Columns of a table's first row that is `wanted`.
+fn first<const N: usize>(
+    path: &Path,
+    columns: [&str; N],
+    wanted: impl Fn(&Row) -> bool,
+) -> anyhow::Result<[String; N]> {
     let mut table = csv::Reader::from_path(path).with_context(|| path.display().to_string())?;
-    let row = table.deserialize().next().with_context(|| format!("{} is empty", path.display()))??;
-    let mut row: HashMap<String, String> = row;
+    let mut rows = table.deserialize().filter(|row| row.as_ref().map_or(true, &wanted));
+    let mut row: Row = rows.next().with_context(|| format!("{} has no such row", path.display()))??;
     let lacking = columns.iter().find(|name| !row.contains_key(**name));
     ensure!(lacking.is_none(), "{} has no column {}", path.display(), lacking.unwrap_or(&""));
     Ok(columns.map(|name| row.remove(name).unwrap_or_default()))
