@@ -31,7 +31,7 @@ pub fn binary() -> PathBuf {
 }
 
 impl Server {
-    /// Starts on a free port with `data_dir`, an untrained model and `more` arguments; waits until it is ready.
+    /// Starts on a free port with `data_dir`, `builtin:tiny` and `more` arguments; waits until it is ready.
     pub fn start(data_dir: &Path, more: &[&str]) -> Server {
         Server::try_start(data_dir, more).unwrap_or_else(|said| panic!("the server did not start:\n{said}"))
     }
@@ -53,7 +53,7 @@ impl Server {
             .arg(data_dir)
             .args(more)
             .envs(environment.iter().copied())
-            .env_remove("REPRISE_MODEL")
+            .env("REPRISE_MODEL", "builtin:tiny")
             .env_remove("REPRISE_API_KEY")
             .env_remove("DATABASE_URL")
             .stdin(Stdio::null())

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::text::Tokens;
 use crate::video::sample::Sampler;
@@ -102,8 +102,21 @@ pub struct Space {
     pub temporal: bool,
     /// What it takes.
     pub can: Abilities,
-    /// Whether the weights are seeded noise that has learnt nothing.
-    pub untrained: bool,
+    /// What the weights have learnt from.
+    pub trained_on: TrainedOn,
+}
+
+/// What weights have learnt from, as far as it tells how far to trust their answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrainedOn {
+    /// The weights are seeded noise.
+    Nothing,
+    /// Drawings of sports: real footage means nothing to it.
+    RenderedClips,
+    /// The model does not say.
+    #[default]
+    Unstated,
 }
 
 /// One model on one device, owned by one thread.

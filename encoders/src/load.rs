@@ -9,12 +9,13 @@ use candle_core::Device;
 use serde::Deserialize;
 
 use crate::models::clip::{self, ClipEncoder};
+use crate::models::sports::pretrained;
 use crate::models::{Family, tiny};
 use crate::preprocess::Preprocessing;
 use crate::text::{Overflow, Tokenizer, TokenizerError};
 use crate::video::sample::Sampler;
 use crate::weights::Weights;
-use crate::{Abilities, Clip, EncodeError, Encoder, Frame, FrameSize, Input, Source, Space};
+use crate::{Abilities, Clip, EncodeError, Encoder, Frame, FrameSize, Input, Source, Space, TrainedOn};
 
 mod aim;
 mod folder;
@@ -24,12 +25,16 @@ mod sports;
 
 use identity::Identity;
 
-/// Which model: `builtin:tiny`, a folder, or a hub id `org/name[@revision]`.
+/// The model that answers when no other is named.
+pub const DEFAULT_MODEL: &str = "builtin:sports";
+
+/// Which model: `builtin:sports`, `builtin:tiny`, a folder, or a hub id `org/name[@revision]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelName(Kind);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Kind {
+    Sports,
     Tiny,
     Folder(PathBuf),
     Hub { repository: String, revision: Option<String> },
@@ -69,7 +74,7 @@ impl Default for LoadOptions {
 pub enum LoadError {
     /// The name is of no known form; the caller's fault.
     #[error(
-        "{0:?} is no model: give builtin:tiny, an existing folder, or a hub id such as org/name or org/name@revision"
+        "{0:?} is no model: give builtin:sports, builtin:tiny, an existing folder, or a hub id such as org/name or org/name@revision"
     )]
     Name(String),
     /// The hub has no such model or revision.
@@ -118,7 +123,7 @@ pub enum LoadError {
         why: String,
     },
     /// No family reads this kind of model.
-    #[error("models of type {found:?} are not supported; clip and aim are")]
+    #[error("models of type {found:?} are not supported; clip, aim and reprise-sports are")]
     Architecture {
         /// `model_type` of its config.json.
         found: String,
@@ -163,6 +168,9 @@ impl FromStr for ModelName {
     type Err = LoadError;
 
     fn from_str(name: &str) -> Result<Self, LoadError> {
+        if name == "builtin:sports" {
+            return Ok(ModelName(Kind::Sports));
+        }
         if name == "builtin:tiny" {
             return Ok(ModelName(Kind::Tiny));
         }
@@ -192,6 +200,7 @@ fn is_hub_word(word: &str) -> bool {
 impl fmt::Display for ModelName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
+            Kind::Sports => f.write_str("builtin:sports"),
             Kind::Tiny => f.write_str("builtin:tiny"),
             Kind::Folder(path) => path.display().fmt(f),
             Kind::Hub { repository, revision: None } => f.write_str(repository),
@@ -204,6 +213,7 @@ impl ModelName {
     /// What its spaces are called, in letters that need no quoting.
     fn short(&self) -> String {
         let long = match &self.0 {
+            Kind::Sports => "sports".to_owned(),
             Kind::Tiny => "tiny".to_owned(),
             Kind::Folder(path) => {
                 let path = path.canonicalize().unwrap_or_else(|_| path.clone());
@@ -253,6 +263,7 @@ pub fn load_with(name: &ModelName, options: &LoadOptions) -> Result<Loaded, Load
 /// Loads a model in Hugging Face's layout.
 fn load_files(name: &ModelName, options: &LoadOptions) -> Result<Loaded, LoadError> {
     let files = match &name.0 {
+        Kind::Sports => pretrained::files()?,
         Kind::Tiny => tiny::files()?,
         Kind::Folder(path) => folder::read(path, &name.to_string())?,
         Kind::Hub { repository, revision } => {
@@ -350,7 +361,7 @@ fn clip_space(
         max_text_tokens: config.text_config.max_position_embeddings,
         temporal: false,
         can: Abilities { text: true, frames: true, composed: false },
-        untrained: name.0 == Kind::Tiny,
+        trained_on: if name.0 == Kind::Tiny { TrainedOn::Nothing } else { TrainedOn::Unstated },
     }
 }
 

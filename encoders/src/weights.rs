@@ -40,6 +40,19 @@ impl Weights {
         Ok(Weights { tensors, digest: digest(&hashes) })
     }
 
+    /// Reads all floating-point tensors of a safetensors file that is in memory.
+    ///
+    /// # Errors
+    /// In plain words, what is wrong with it.
+    pub(crate) fn from_safetensors(bytes: &[u8]) -> Result<Self, String> {
+        let (mut tensors, mut hashes) = (BTreeMap::new(), BTreeMap::new());
+        for (name, tensor, hash) in parse_safetensors(bytes)? {
+            hashes.insert(name.clone(), hash);
+            tensors.insert(name, tensor);
+        }
+        Ok(Weights { tensors, digest: digest(&hashes) })
+    }
+
     /// Weights made in memory: name, shape, values.
     ///
     /// # Errors
@@ -128,8 +141,11 @@ fn read_pickle(path: &Path) -> Result<Vec<(String, Tensor, [u8; 32])>, String> {
 }
 
 fn read_safetensors(path: &Path) -> Result<Vec<(String, Tensor, [u8; 32])>, String> {
-    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
-    let file = SliceSafetensors::new(&bytes).map_err(|error| error.to_string())?;
+    parse_safetensors(&std::fs::read(path).map_err(|error| error.to_string())?)
+}
+
+fn parse_safetensors(bytes: &[u8]) -> Result<Vec<(String, Tensor, [u8; 32])>, String> {
+    let file = SliceSafetensors::new(bytes).map_err(|error| error.to_string())?;
     let mut tensors = Vec::new();
     for (name, view) in file.tensors() {
         // Position ids and the like: made by the code, not learnt.

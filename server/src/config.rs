@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use reprise_encoders::ModelName;
+use reprise_encoders::{DEFAULT_MODEL, ModelName};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -23,8 +23,8 @@ pub struct Config {
     #[arg(long, env = "REPRISE_DATA_DIR", default_value_os_t = default_data_dir())]
     pub data_dir: PathBuf,
     /// Model to load, as `[KINDS=]NAME`; KINDS from text, clip, composed, spoken; may be given several times.
-    /// NAME is builtin:tiny, a folder, or a hub id `org/name[@revision]`
-    #[arg(long = "model", env = "REPRISE_MODEL", value_delimiter = ';', default_value = "builtin:tiny")]
+    /// NAME is builtin:sports, builtin:tiny, a folder, or a hub id `org/name[@revision]`
+    #[arg(long = "model", env = "REPRISE_MODEL", value_delimiter = ';', default_value = DEFAULT_MODEL)]
     pub models: Vec<ModelChoice>,
     /// Database: sqlite:PATH or postgres://…; the embedded SQLite in the data folder if not given
     #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
@@ -199,6 +199,11 @@ mod tests {
         let expected =
             expected.map(|(kinds, name)| ModelChoice { kinds: kinds.to_vec(), model: name.parse().unwrap() });
         assert_eq!(input.parse::<ModelChoice>().ok(), expected, "{input}");
+    }
+
+    #[test]
+    fn the_model_that_answers_is_the_sports_model_unless_another_is_named() {
+        check(DEFAULT_MODEL, Some((&[], "builtin:sports")));
     }
 
     #[test]

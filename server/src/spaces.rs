@@ -235,7 +235,7 @@ mod tests {
             max_text_tokens: 16,
             temporal: false,
             can: Abilities { text: can("text"), frames: can("frames"), composed: can("head") },
-            untrained: true,
+            trained_on: reprise_encoders::TrainedOn::Nothing,
         }
     }
 

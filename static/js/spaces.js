@@ -27,15 +27,21 @@ export class Spaces {
     const text = this.activeFor('text');
     const clip = this.activeFor('clip');
     const load = 'Start the server with --model to use a trained one.';
-    if (text?.untrained && clip?.untrained) {
+    const untrained = (space) => space?.trained_on === 'nothing';
+    if (untrained(text) && untrained(clip)) {
       return `The model ${text.name} knows nothing yet: it has not been trained. It sees little more than colour and layout, `
         + `and words mean nothing to it, so the order of text results is arbitrary. ${load}`;
     }
-    if (text?.untrained) {
+    if (untrained(text)) {
       return `The model for text, ${text.name}, knows nothing yet: words mean nothing to it, so the order of text results is arbitrary. ${load}`;
     }
-    if (clip?.untrained) {
+    if (untrained(clip)) {
       return `The model for clips, ${clip.name}, knows nothing yet: it sees little more than colour and layout. ${load}`;
+    }
+    const drawn = [text, clip].find((space) => space?.trained_on === 'rendered_clips');
+    if (drawn) {
+      return `The model ${drawn.name} is trained on rendered clips: it knows dives and gymnastics as drawings show them, `
+        + 'and its answers about real footage mean little. Start the server with --model to use another one.';
     }
     return null;
   }

@@ -16,11 +16,12 @@ fn reprise(arguments: &[&str]) -> Output {
         "REPRISE_DATA_DIR",
         "REPRISE_DEMO",
         "REPRISE_LISTEN",
-        "REPRISE_MODEL",
         "REPRISE_SERVER",
     ] {
         command.env(name, "");
     }
+    // The same model as the tests' servers.
+    command.env("REPRISE_MODEL", "builtin:tiny");
     command.args(arguments).output().unwrap()
 }
 

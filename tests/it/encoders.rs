@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use reprise_encoders::preprocess::Preprocessing;
 use reprise_encoders::text::{Overflow, Specials, Tokenizer, Tokens};
-use reprise_encoders::{Clip, Encoder, Frame, FrameSize, Input, LoadError, Loaded, ModelName, load};
+use reprise_encoders::{
+    Clip, Encoder, Frame, FrameSize, Input, LoadError, Loaded, ModelName, TrainedOn, load,
+};
 use serde_json::Value;
 
 const VARIANTS: [&str; 3] = ["legacy", "wordpiece", "unigram"];
@@ -183,7 +185,7 @@ fn tokenizers_of_every_type_give_the_reference_ids() {
 
 fn encoders_with_inputs() -> Vec<(Box<dyn Encoder>, Vec<Input>)> {
     let folders = VARIANTS.iter().map(|variant| folder(variant).to_str().unwrap().to_owned());
-    let names = folders.chain(["builtin:tiny".to_owned()]);
+    let names = folders.chain(["builtin:tiny".to_owned(), "builtin:sports".to_owned()]);
     let model = |name: String| {
         let Loaded { mut encoders, tokenizer, .. } = load(&name.parse().unwrap(), 1).unwrap();
         let tokenizer = tokenizer.unwrap();
@@ -223,7 +225,7 @@ fn the_space_tells_how_frames_and_texts_go_in() {
     assert_eq!(b.frame_size, FrameSize::Exact { width: 30, height: 30 });
     assert_eq!(c.frame_size, FrameSize::ShortEdge(28));
     assert_ne!(a.id, b.id);
-    assert!(!a.untrained && a.can.text && a.can.frames && !a.can.composed);
+    assert!(a.trained_on == TrainedOn::Unstated && a.can.text && a.can.frames && !a.can.composed);
     assert_eq!(a.id, space("legacy").id, "loading twice gives the same space");
 }
 

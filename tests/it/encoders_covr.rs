@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use reprise_encoders::text::{Tokenizer, normalise};
 use reprise_encoders::video::sample::Sampler;
 use reprise_encoders::{
-    Clip, EncodeError, Encoder, Frame, FrameSize, Input, LoadError, Loaded, Source, load,
+    Clip, EncodeError, Encoder, Frame, FrameSize, Input, LoadError, Loaded, Source, TrainedOn, load,
 };
 use serde::Deserialize;
 
@@ -141,7 +141,12 @@ fn the_space_tells_what_the_model_takes() {
     assert_eq!(bert.frame_size, FrameSize::Exact { width: 12, height: 12 });
     for space in [&qformer, &bert, &clip] {
         assert_eq!(space.family, "aim");
-        assert!(space.can.frames && space.can.composed && !space.can.text && !space.untrained);
+        assert!(
+            space.can.frames
+                && space.can.composed
+                && !space.can.text
+                && space.trained_on == TrainedOn::Unstated
+        );
     }
     assert!(qformer.temporal && bert.temporal);
     assert!(!clip.temporal, "without adapters the order of frames is not seen");

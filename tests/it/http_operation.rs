@@ -284,6 +284,15 @@ fn an_open_port_needs_a_key() {
     assert!(!good && said.contains("spoken"), "{said}");
 }
 
+#[tokio::test]
+async fn a_space_says_what_its_model_was_trained_on() {
+    for (model, expected) in [("builtin:sports", "rendered_clips"), ("builtin:tiny", "nothing")] {
+        let (_folder, server) = start(&["--model", model]);
+        let (_, spaces) = server.get("/v1/spaces").await;
+        assert_eq!(spaces["items"][0]["trained_on"], expected, "{spaces}");
+    }
+}
+
 /// The values of `POST /v1/embeddings`.
 fn vector(answer: &Value) -> Vec<f32> {
     serde_json::from_value(answer["vector"].clone()).unwrap()

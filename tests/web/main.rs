@@ -29,6 +29,8 @@ use page::Page;
 struct Setting {
     /// The key that the server asks for.
     key: Option<&'static str>,
+    /// The server's model, if not `builtin:tiny`.
+    model: Option<&'static str>,
     /// A screen 360 pixels wide.
     phone: bool,
 }
@@ -41,8 +43,9 @@ async fn visit(setting: Setting, visit: impl AsyncFnOnce(&Page, &Path)) {
     }
     let data = tempfile::tempdir().expect("a temporary folder");
     let films = tempfile::tempdir().expect("a temporary folder");
-    let key = setting.key.map(|key| ["--api-key", key]);
-    let server = Server::start(data.path(), key.as_ref().map_or(&[], |arguments| arguments.as_slice()));
+    let given = [("--api-key", setting.key), ("--model", setting.model)];
+    let arguments = given.into_iter().filter_map(|(name, value)| Some([name, value?])).flatten();
+    let server = Server::start(data.path(), &arguments.collect::<Vec<_>>());
     let browser = Browser::start(setting.phone).await;
     let page = Page::new(browser.client.clone(), server.base().to_owned());
     let outcome = AssertUnwindSafe(visit(&page, films.path())).catch_unwind().await;

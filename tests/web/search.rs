@@ -173,3 +173,16 @@ async fn levels_groups_and_previews_are_there() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn the_page_says_that_the_built_in_model_knows_drawings_only() {
+    let setting = Setting { model: Some("builtin:sports"), ..Setting::default() };
+    crate::visit(setting, async |page, _| {
+        page.open("/").await;
+        let notice = "document.getElementById('model-notice')";
+        page.until("a notice", &format!("!{notice}.hidden")).await;
+        let notice = page.text(&format!("{notice}.textContent")).await;
+        assert!(notice.contains("trained on rendered clips"), "{notice}");
+    })
+    .await;
+}

@@ -40,7 +40,7 @@ use crate::models::text_tower::{self, TextTower};
 use crate::preprocess::{Preprocessing, Resampling};
 use crate::text::Tokenizer;
 use crate::video::sample::Sampler;
-use crate::{Abilities, Encoder, FrameSize, Space};
+use crate::{Abilities, Encoder, FrameSize, Space, TrainedOn};
 
 const TEXT: &str = "text";
 const COMBINER: &str = "combiner";
@@ -190,7 +190,7 @@ fn space(
         max_text_tokens: tokenizer.map_or(0, Tokenizer::max_tokens),
         temporal: config.video.adapters,
         can: Abilities { text: false, frames: true, composed: model.composition.is_some() },
-        untrained: false,
+        trained_on: TrainedOn::Unstated,
     }
 }
 

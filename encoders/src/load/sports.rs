@@ -68,6 +68,6 @@ fn space(name: &ModelName, files: &Files, config: &Config, preprocessing: &Prepr
         max_text_tokens: config.max_position_embeddings,
         temporal: true,
         can: Abilities { text: true, frames: true, composed: true },
-        untrained: false,
+        trained_on: config.trained_on,
     }
 }

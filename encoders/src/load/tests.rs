@@ -16,6 +16,7 @@ fn a_name_is_the_built_in_model_a_folder_or_a_hub_id() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().to_str().unwrap();
     check("builtin:tiny", Ok("builtin:tiny"));
+    check("builtin:sports", Ok("builtin:sports"));
     check(folder, Ok(folder));
     check("openai/clip-vit-base-patch32", Ok("openai/clip-vit-base-patch32"));
     check("org/name.v1@refs-1", Ok("org/name.v1@refs-1"));
@@ -35,11 +36,21 @@ fn tiny(replicas: usize) -> Loaded {
 }
 
 #[test]
+fn the_sports_model_is_in_the_binary_and_takes_every_kind_of_query() {
+    let loaded = load(&"builtin:sports".parse().unwrap(), 1).unwrap();
+    let space = loaded.space;
+    assert!(space.can.text && space.can.frames && space.can.composed && space.temporal);
+    assert_eq!(space.trained_on, TrainedOn::RenderedClips);
+    assert!(space.max_text_tokens >= 64 && space.name.starts_with("sports-"), "{space:?}");
+    assert!(crate::models::sports::pretrained::WEIGHTS.len() <= 8 << 20);
+}
+
+#[test]
 fn the_built_in_model_is_the_same_space_on_every_machine() {
     let space = tiny(1).space;
     assert_eq!(space.id, TINY);
     assert_eq!(space.name, format!("tiny-{}", &TINY[..6]));
-    assert!(space.untrained && !space.temporal);
+    assert!(space.trained_on == TrainedOn::Nothing && !space.temporal);
     assert_eq!((space.dim, space.max_text_tokens, space.family.as_str()), (64, 77, "clip"));
     assert_eq!(space.frame_size, FrameSize::ShortEdge(64));
 }

@@ -19,6 +19,12 @@ pub struct KnownModel {
 pub fn known() -> Vec<KnownModel> {
     let clip = |name, note| KnownModel { name, family: "clip", modality: "text, frames", note };
     vec![
+        KnownModel {
+            name: "builtin:sports",
+            family: "sports",
+            modality: "text, frames, composed",
+            note: "in the binary; trained on rendered clips of dives and gymnastics, no use on real footage",
+        },
         clip(
             "builtin:tiny",
             "seeded weights in the binary; untrained: sees little more than colour and layout",

@@ -77,7 +77,7 @@ fn space() -> Space {
         max_text_tokens: 1,
         temporal: false,
         can: Abilities { text: true, frames: false, composed: false },
-        untrained: true,
+        trained_on: crate::TrainedOn::Nothing,
     }
 }
 

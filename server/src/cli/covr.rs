@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use indicatif::ProgressBar;
 use reprise_encoders::text::Overflow;
-use reprise_encoders::{Input, Loaded, ModelName};
+use reprise_encoders::{DEFAULT_MODEL, Input, Loaded, ModelName};
 use reprise_index::UnitVector;
 
 use super::say;
@@ -40,8 +40,8 @@ struct TripletsArgs {
     /// Folder for train.csv, val.csv, test.csv and pairs.csv
     #[arg(long)]
     out: PathBuf,
-    /// Text encoder that says which labels are alike: builtin:tiny (untrained), a folder, or a hub id
-    #[arg(long, env = "REPRISE_MODEL", default_value = "builtin:tiny")]
+    /// Text encoder that says which labels are alike: builtin:sports (knows its own labels), a folder, or a hub id
+    #[arg(long, env = "REPRISE_MODEL", default_value = DEFAULT_MODEL)]
     model: ModelName,
     /// Most pairs of a label for each kind of change, the most similar first
     #[arg(long, default_value_t = 8)]

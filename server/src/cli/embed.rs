@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use reprise_encoders::text::Overflow;
 use reprise_encoders::video::{self, Limits};
-use reprise_encoders::{Clip, Encoder, Input, Loaded, ModelName};
+use reprise_encoders::{Clip, DEFAULT_MODEL, Encoder, Input, Loaded, ModelName};
 use reprise_index::UnitVector;
 
 use super::say;
@@ -16,8 +16,8 @@ use crate::search::{EmbeddedWindow, Embedding, QueryInfo, text_vectors};
 /// Arguments of `reprise embed`.
 #[derive(Debug, Args)]
 pub(super) struct EmbedArgs {
-    /// builtin:tiny, a folder, or a hub id org/name[@revision]
-    #[arg(long, env = "REPRISE_MODEL", default_value = "builtin:tiny")]
+    /// builtin:sports, builtin:tiny, a folder, or a hub id org/name[@revision]
+    #[arg(long, env = "REPRISE_MODEL", default_value = DEFAULT_MODEL)]
     model: ModelName,
     /// A text
     #[arg(long, required_unless_present = "video", conflicts_with = "video")]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use reprise_encoders::Abilities;
+use reprise_encoders::{Abilities, TrainedOn};
 use reprise_index::{Level, SpaceLevel};
 use serde::Serialize;
 use serde_json::Value;
@@ -32,8 +32,9 @@ struct SpaceOut {
     dim: usize,
     max_text_tokens: usize,
     temporal: bool,
-    /// Whether the weights have learnt nothing.
-    untrained: bool,
+    /// What the weights have learnt from: `nothing`, `rendered_clips`, or `unstated`.
+    #[schema(value_type = String)]
+    trained_on: TrainedOn,
     #[schema(value_type = Object)]
     can: Abilities,
     /// How frames of a span are picked.
@@ -74,7 +75,7 @@ fn describe(app: &App, loaded: &LoadedSpace, ready: i64) -> SpaceOut {
         dim: space.dim,
         max_text_tokens: space.max_text_tokens,
         temporal: space.temporal,
-        untrained: space.untrained,
+        trained_on: space.trained_on,
         can: space.can,
         sampler: serde_json::to_value(space.sampler).unwrap_or_default(),
         active_for: app.spaces.active_for(loaded),

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::LoadError;
+use crate::{LoadError, TrainedOn};
 use parameters::Parameters;
 
 pub use language::FusionInputs;
@@ -19,6 +19,7 @@ pub(crate) mod language;
 pub(crate) mod layers;
 pub(crate) mod operations;
 pub(crate) mod parameters;
+pub(crate) mod pretrained;
 pub(crate) mod temporal;
 
 #[cfg(test)]
@@ -63,6 +64,8 @@ pub struct Config {
     pub time: TimeModel,
     /// What a composed query is made of.
     pub fusion: FusionInputs,
+    /// What the weights have learnt from.
+    pub trained_on: TrainedOn,
 }
 
 /// One convolution of the stem.
@@ -96,6 +99,7 @@ impl Default for Config {
             max_position_embeddings: 80,
             time: TimeModel::Ordered,
             fusion: FusionInputs::Both,
+            trained_on: TrainedOn::Unstated,
         }
     }
 }

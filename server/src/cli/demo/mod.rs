@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use reprise_encoders::TrainedOn;
 
 use super::client::ServerArgs;
 use super::ingest::{self, IngestArgs};
@@ -45,10 +46,8 @@ async fn fill(app: Arc<App>, address: SocketAddr, videos: Vec<PathBuf>) -> anyho
     if let Err(error) = ingest::run(IngestArgs { paths, server, json: false }).await {
         tracing::warn!("{error:#}");
     }
-    if app.spaces.active(QueryKind::Text).is_some_and(|space| space.space.untrained) {
-        say(
-            "The model is untrained: it sees little more than colour and layout, and words mean nothing to it.",
-        )?;
+    if let Some(warning) = app.spaces.active(QueryKind::Text).and_then(|it| warning(it.space.trained_on)) {
+        say(warning)?;
         say("Name a real one with REPRISE_MODEL, e.g. REPRISE_MODEL=laion/CLIP-ViT-B-32-laion2B-s34B-b79K.")?;
     }
     if let Some(folder) = library.filter(|_| composes) {
@@ -61,4 +60,17 @@ async fn fill(app: Arc<App>, address: SocketAddr, videos: Vec<PathBuf>) -> anyho
     }
     say(format!("The page is at http://{address}"))?;
     Ok(())
+}
+
+/// How far to trust the answers, where that is not obvious.
+fn warning(trained_on: TrainedOn) -> Option<&'static str> {
+    match trained_on {
+        TrainedOn::Nothing => Some(
+            "The model is untrained: it sees little more than colour and layout, and words mean nothing to it.",
+        ),
+        TrainedOn::RenderedClips => {
+            Some("The model is trained on rendered clips: it knows drawings of sports, and no real footage.")
+        }
+        TrainedOn::Unstated => None,
+    }
 }

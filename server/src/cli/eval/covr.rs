@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use reprise_encoders::{Loaded, ModelName};
+use reprise_encoders::{DEFAULT_MODEL, Loaded, ModelName};
 use reprise_index::eval::{CUTOFFS, Figures, Judged, Protocol, rank};
 use reprise_index::{Filter, Index, Level, Mode, Settings, SpaceLevel, UnitVector};
 use roaring::RoaringBitmap;
@@ -15,7 +15,7 @@ use roaring::RoaringBitmap;
 use super::super::say;
 use super::benchmark::{Benchmark, ComposedQuery};
 use super::methods::{Method, Models, queries, unit};
-use super::report::{RECALL_AT, Row, json, table};
+use super::report::{RECALL_AT, Row, inversions, json, table};
 use super::{encode, figure};
 
 /// Arguments of `reprise eval covr`.
@@ -28,7 +28,7 @@ pub(super) struct CovrArgs {
     #[arg(long)]
     baselines: Option<PathBuf>,
     /// The model under test: a built-in one, a folder, or a hub id org/name[@revision]
-    #[arg(long, env = "REPRISE_MODEL", default_value = "builtin:tiny")]
+    #[arg(long, env = "REPRISE_MODEL", default_value = DEFAULT_MODEL)]
     model: ModelName,
     /// The space, by id or name, that the model must turn out to have
     #[arg(long)]
@@ -86,7 +86,7 @@ pub(super) fn run(args: &CovrArgs) -> anyhow::Result<()> {
         true => say(json(&rows))?,
         false => {
             say(format!("{} clips, protocol {}", benchmark.clips.len(), protocol.name()))?;
-            for line in table(&rows) {
+            for line in table(&rows).into_iter().chain(inversions(&rows)) {
                 say(line)?;
             }
         }

@@ -1,6 +1,6 @@
 //! The figures as a table for people and as JSON.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use reprise_index::eval::{CUTOFFS, Figures};
 
@@ -8,7 +8,7 @@ use reprise_index::eval::{CUTOFFS, Figures};
 pub(super) const RECALL_AT: [usize; 4] = [1, 5, 10, 50];
 
 /// One method's figures by kind of query.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Row {
     /// The method.
     pub(super) method: String,
@@ -47,6 +47,34 @@ pub(super) fn table(rows: &[Row]) -> Vec<String> {
     lines
 }
 
+/// Which method the paper (arXiv 2506.05274) finds better than which.
+const BETTER: [(&str, &str); 6] = [
+    ("two_stage", "order_blind"),
+    ("two_stage", "text_only"),
+    ("two_stage", "video_only"),
+    ("order_blind", "stage2_only"),
+    ("stage2_only", "average_frames"),
+    ("text_only", "video_only"),
+];
+
+/// A sentence for each kind of query on which two methods stand the other way round than in the paper, by mAP at
+/// the deepest cutoff.
+pub(super) fn inversions(rows: &[Row]) -> Vec<String> {
+    let figure = |method: &str, kind: &str| -> Option<f64> {
+        let row = rows.iter().find(|row| row.method == method)?;
+        row.figures.get(kind)?.map.values().next_back().copied()
+    };
+    let kinds: BTreeSet<&String> = rows.iter().flat_map(|row| row.figures.keys()).collect();
+    let sentence = |kind: &str, (better, worse): (&str, &str)| -> Option<String> {
+        let (one, other) = (figure(better, kind)?, figure(worse, kind)?);
+        let turned = one <= other;
+        turned.then(|| {
+            format!("Not as in the paper: on {kind}, {worse} ({other:.1}) beats {better} ({one:.1}).")
+        })
+    };
+    kinds.into_iter().flat_map(|kind| BETTER.into_iter().filter_map(|pair| sentence(kind, pair))).collect()
+}
+
 /// `{method: {kind: {"map": {...}, "recall": {...}, "queries"}}}`, in percent.
 pub(super) fn json(rows: &[Row]) -> serde_json::Value {
     rows.iter().map(|row| (row.method.clone(), serde_json::json!(row.figures))).collect()
@@ -65,6 +93,22 @@ mod tests {
         let figures = BTreeMap::from([("seen_pairs".to_owned(), figures)]);
         let (method, space) = ("two_stage".to_owned(), "sports-123456".to_owned());
         vec![Row { method, space, through_index: figures.clone(), figures }]
+    }
+
+    #[test]
+    fn what_stands_the_other_way_round_than_in_the_paper_is_said() {
+        let said = |of_order_blind: f64| {
+            let mut rows = [rows(), rows()].concat();
+            rows[1].method = "order_blind".to_owned();
+            rows[1]
+                .figures
+                .values_mut()
+                .for_each(|figures| *figures.map.get_mut(&50).unwrap() = of_order_blind);
+            inversions(&rows)
+        };
+        assert!(said(40.0).is_empty());
+        let expected = "Not as in the paper: on seen_pairs, order_blind (60.0) beats two_stage (50.0).";
+        assert_eq!(said(60.0), [expected]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
+use reprise_encoders::TrainedOn;
 use reprise_encoders::models::sports::{Config, FusionInputs, TimeModel};
 use reprise_encoders::train::augment::Augment;
 use reprise_encoders::train::clips::train_clips;
@@ -257,7 +258,8 @@ fn stage2(args: &ComposedArgs) -> anyhow::Result<()> {
     let (clips, features) = clips_and_features(&args.stage)?;
     let texts = data::texts(&args.stage.data, &clips.classes)?;
     let (work, model) = (args.stage.out.join("stage2"), args.stage.out.join("model"));
-    composed(args, (&clips, &features, &texts), &Config::default(), &work, &model)
+    let config = Config { trained_on: TrainedOn::RenderedClips, ..Config::default() };
+    composed(args, (&clips, &features, &texts), &config, &work, &model)
 }
 
 fn composed(
@@ -304,9 +306,10 @@ fn baselines(args: &ComposedArgs) -> anyhow::Result<()> {
     clips(&args.stage, TimeModel::Shuffled)?;
     let (clips, features) = clips_and_features(&args.stage)?;
     let texts = data::texts(&args.stage.data, &clips.classes)?;
+    let trained_on = TrainedOn::RenderedClips;
     for (name, time, fusion) in BASELINES {
         say(format!("{name}: text transformer and fusion"))?;
-        let config = Config { time, fusion, ..Config::default() };
+        let config = Config { time, fusion, trained_on, ..Config::default() };
         let (work, model) = (out.join("baselines_work").join(name), out.join("baselines").join(name));
         composed(args, (&clips, &features, &texts), &config, &work, &model)?;
     }
