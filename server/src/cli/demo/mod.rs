@@ -41,7 +41,11 @@ async fn fill(app: Arc<App>, address: SocketAddr, videos: Vec<PathBuf>) -> anyho
         (true, true) => Some(sports::render(&app.config.data_dir).await?),
         (true, false) => Some(shapes::render(&app.config.data_dir).await?),
     };
-    let paths = library.as_ref().map_or(videos, |folder| vec![folder.clone()]);
+    let paths = match &library {
+        Some(folder) if composes => sports::VIDEOS.map(|name| folder.join(name)).to_vec(),
+        Some(folder) => vec![folder.clone()],
+        None => videos,
+    };
     let server = ServerArgs { server: format!("http://{address}"), api_key: app.config.api_key.clone() };
     if let Err(error) = ingest::run(IngestArgs { paths, server, json: false }).await {
         tracing::warn!("{error:#}");

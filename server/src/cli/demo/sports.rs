@@ -22,6 +22,9 @@ const LABELS: usize = 50;
 /// Routines in a broadcast of several minutes.
 const ROUTINES: usize = 30;
 
+/// Folders of the library that hold videos; beside them lie its tables.
+pub(super) const VIDEOS: [&str; 2] = ["clips", "broadcasts"];
+
 fn settings() -> Settings {
     Settings {
         clips: CLIPS,
