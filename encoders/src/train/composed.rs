@@ -291,8 +291,7 @@ impl<'a> Composed<'a> {
         self.encode_by_length(&padded)
     }
 
-    /// Texts of like length side by side, because all of a block are padded to its longest: together they took
-    /// twice the time.
+    /// Texts of like length side by side, because all of a block are padded to its longest.
     fn encode_by_length(&self, texts: &[(Vec<u32>, usize)]) -> Result<EncodedText, TrainError> {
         let mut order: Vec<usize> = (0..texts.len()).collect();
         order.sort_by_key(|at| texts[*at].0.len());
