@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use reprise::synth::{Settings, Split, generate};
 use reprise_tests::film::{Store, film};
 use reprise_tests::server::binary;
 use serde_json::{Value, json};
@@ -105,6 +106,26 @@ fn methods_are_judged_where_their_model_is_there_and_absent_elsewhere() {
     let with_texts = json!(["held_out_pairs", "seen_pairs", "text_to_video"]);
     let expected = json!({"average": with_texts, "text_only": composed, "video_only": composed});
     assert_eq!(kinds(&untrained), expected, "without a head nothing is called two_stage");
+}
+
+#[test]
+fn the_built_in_model_answers_about_clips_that_it_never_saw() {
+    let folder = tempfile::tempdir().unwrap();
+    let usual = Settings::new(9, Split::Test);
+    let few = Settings { size: 96, clips: 96, labels: 24, triplets: 180, broadcasts: 0, ..usual };
+    generate(folder.path(), &few, &|_, _| ()).unwrap();
+    let data = folder.path().to_str().unwrap();
+    let answer: Value = serde_json::from_str(&prints(&["covr", "--data", data, "--json"])).unwrap();
+    let figure = |method: &str, kind: &str| answer[method][kind]["map"]["50"].as_f64();
+    // What the whole benchmark must reach, and far above what either half of a query does alone.
+    for (kind, least) in [("seen_pairs", 85.0), ("held_out_pairs", 78.0), ("two_attribute", 72.0)] {
+        let composed = figure("two_stage", kind).unwrap_or_else(|| panic!("no {kind}: {answer}"));
+        assert!(composed >= least, "{kind}: {composed}");
+        for half in ["text_only", "video_only"] {
+            assert!(figure(half, kind).unwrap() < composed, "{kind}: {answer}");
+        }
+    }
+    assert!(answer["two_stage"]["text_to_video"]["recall"]["1"].as_f64().unwrap() >= 85.0, "{answer}");
 }
 
 #[test]
