@@ -50,6 +50,11 @@ pub enum Input {
     Text(Tokens),
     /// The frames of a span.
     Frames(Clip),
+    /// One frame, for the frame stage alone: gives its feature, [`Space::frame_stage`] values.
+    Frame(Frame),
+    /// What the frame stage made of the frames of a span, in order of time, at least one: gives the same
+    /// raw vector as [`Input::Frames`] of these frames.
+    Features(Vec<Arc<[f32]>>),
     /// A query video changed by a modification text.
     Composed {
         /// The query video.
@@ -100,6 +105,10 @@ pub struct Space {
     pub max_text_tokens: usize,
     /// Whether the order of frames matters, so that moments inside clips get vectors of their own.
     pub temporal: bool,
+    /// Values of one frame's feature, for families that look at every frame by itself first: features are
+    /// kept, so that a video can be cut again without decoding. `None`: there is no such stage, and every new
+    /// span is decoded.
+    pub frame_stage: Option<usize>,
     /// What it takes.
     pub can: Abilities,
     /// What the weights have learnt from.
@@ -127,7 +136,8 @@ pub trait Encoder: Send {
     /// What `input` takes of a batch's budget, in tokens (text tokens, or patches of frames).
     fn cost(&self, input: &Input) -> usize;
 
-    /// One raw (not normalised) vector of `space().dim` values per input, in order.
+    /// One raw (not normalised) vector of `space().dim` values per input, in order; for [`Input::Frame`] its
+    /// feature.
     ///
     /// The caller normalises. For CLIP-type families the raw vector of a clip is the mean of its
     /// frames' unit vectors, so that means over several clips, weighted by frames, stay exact.

@@ -61,11 +61,14 @@ pub struct LoadOptions {
     pub cache: Option<PathBuf>,
     /// The hub's access token; `None`: `HF_TOKEN`, or the token that the hub's own client stored.
     pub token: Option<String>,
+    /// Frames per second of video that a model of single pictures looks at, 0.01 to 240; `None`: 2. Another
+    /// rate makes another space.
+    pub frames_per_second: Option<f64>,
 }
 
 impl Default for LoadOptions {
     fn default() -> Self {
-        LoadOptions { replicas: 1, endpoint: None, cache: None, token: None }
+        LoadOptions { replicas: 1, endpoint: None, cache: None, token: None, frames_per_second: None }
     }
 }
 
@@ -274,7 +277,7 @@ fn load_files(name: &ModelName, options: &LoadOptions) -> Result<Loaded, LoadErr
     let kind: ModelType =
         serde_json::from_slice(&files.config).map_err(|error| bad("config.json", error.to_string()))?;
     match Family::of(&kind.model_type) {
-        Some(Family::Clip) => load_clip(name, &files, options.replicas.max(1)),
+        Some(Family::Clip) => load_clip(name, &files, options),
         Some(Family::Sports) => sports::load(name, &files, options.replicas.max(1)),
         Some(Family::Aim) => {
             Err(LoadError::Unsupported("models of type aim are loaded from folders".to_owned()))
@@ -289,7 +292,7 @@ struct ModelType {
     model_type: String,
 }
 
-fn load_clip(name: &ModelName, files: &Files, replicas: usize) -> Result<Loaded, LoadError> {
+fn load_clip(name: &ModelName, files: &Files, options: &LoadOptions) -> Result<Loaded, LoadError> {
     let bad = |file: &str, why: String| LoadError::BadFile { path: files.folder.join(file), why };
     let config: clip::Config =
         serde_json::from_slice(&files.config).map_err(|error| bad("config.json", error.to_string()))?;
@@ -306,10 +309,11 @@ fn load_clip(name: &ModelName, files: &Files, replicas: usize) -> Result<Loaded,
     let text = &config.text_config;
     let tokenizer = Tokenizer::from_json(&files.tokenizer, text.specials(), text.max_position_embeddings)?;
     check_tokenizer(&tokenizer, text)?;
-    let space = clip_space(name, files, &config, &preprocessing);
+    let space = clip_space(name, files, &config, &preprocessing, sampler(options));
     let model = Arc::new(clip::Model::load(config, &files.weights, device())?);
     let encoder = || ClipEncoder::new(Arc::clone(&model), space.clone(), preprocessing.clone());
-    let encoders = (0..replicas).map(|_| Box::new(encoder()) as Box<dyn Encoder>).collect();
+    let replicas = 0..options.replicas.max(1);
+    let encoders = replicas.map(|_| Box::new(encoder()) as Box<dyn Encoder>).collect();
     Ok(Loaded { space, tokenizer: Some(Arc::new(tokenizer)), encoders })
 }
 
@@ -332,13 +336,16 @@ fn check_tokenizer(tokenizer: &Tokenizer, text: &clip::TextConfig) -> Result<(),
 }
 
 /// Two frames a second are as many as a clip's mean gains from.
-const SAMPLER: Sampler = Sampler::PerSecond { rate: 2.0, at_most: 64 };
+fn sampler(options: &LoadOptions) -> Sampler {
+    Sampler::PerSecond { rate: options.frames_per_second.unwrap_or(2.0).clamp(0.01, 240.0), at_most: 64 }
+}
 
 fn clip_space(
     name: &ModelName,
     files: &Files,
     config: &clip::Config,
     preprocessing: &Preprocessing,
+    sampler: Sampler,
 ) -> Space {
     let family = Family::Clip;
     let rest = serde_json::json!({
@@ -346,7 +353,7 @@ fn clip_space(
         "version": family.version(),
         "config": config,
         "preprocessing": preprocessing,
-        "sampler": SAMPLER,
+        "sampler": sampler,
         "pooling": "mean of the frames' unit vectors",
     });
     let (id, readable) = Identity::of(files).id_and_name(name, &rest);
@@ -356,10 +363,11 @@ fn clip_space(
         model: name.to_string(),
         family: family.name().to_owned(),
         dim: config.projection_dim,
-        sampler: SAMPLER,
+        sampler,
         frame_size: preprocessing.size,
         max_text_tokens: config.text_config.max_position_embeddings,
         temporal: false,
+        frame_stage: Some(config.projection_dim),
         can: Abilities { text: true, frames: true, composed: false },
         trained_on: if name.0 == Kind::Tiny { TrainedOn::Nothing } else { TrainedOn::Unstated },
     }

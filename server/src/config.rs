@@ -62,6 +62,9 @@ pub struct Config {
     /// Worker threads per model on a CPU; 0: chosen for the machine
     #[arg(long, env = "REPRISE_REPLICAS", default_value_t = 0)]
     pub replicas: usize,
+    /// Frames per second of video that models of single pictures look at; another rate makes another space
+    #[arg(long, env = "REPRISE_FRAMES_PER_SECOND", default_value_t = 2.0, value_parser = frame_rate)]
+    pub frames_per_second: f64,
     /// Requests that one model's pool admits at once; more are answered 429
     #[arg(long, env = "REPRISE_MAX_REQUESTS", default_value_t = 64)]
     pub max_requests: usize,
@@ -100,6 +103,15 @@ impl Config {
     /// Where the catalog lives.
     pub fn catalog_url(&self) -> String {
         self.database_url.clone().unwrap_or_else(|| crate::catalog::embedded_url(&self.data_dir))
+    }
+
+    /// How models are loaded.
+    pub fn load_options(&self) -> reprise_encoders::LoadOptions {
+        reprise_encoders::LoadOptions {
+            replicas: self.replicas(),
+            frames_per_second: Some(self.frames_per_second),
+            ..Default::default()
+        }
     }
 
     /// Worker threads per model.
@@ -182,6 +194,13 @@ fn positive_seconds(text: &str) -> Result<f64, String> {
         Ok(seconds)
     } else {
         Err("must be between 0.001 and 10000000 seconds".to_owned())
+    }
+}
+
+fn frame_rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if (0.01..=240.0).contains(&rate) => Ok(rate),
+        _ => Err("must be between 0.01 and 240 frames per second".to_owned()),
     }
 }
 

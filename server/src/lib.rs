@@ -8,6 +8,7 @@ pub mod catalog;
 pub mod cli;
 pub mod config;
 pub mod covr;
+pub mod features;
 pub mod gallery;
 pub mod http;
 pub mod ingest;

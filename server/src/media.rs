@@ -67,7 +67,7 @@ impl MediaStore {
     /// # Errors
     /// The data folder can't be written.
     pub fn open(root: &Path) -> io::Result<MediaStore> {
-        for folder in ["videos", "incoming", "thumbnails", "previews", "renditions"] {
+        for folder in ["videos", "incoming", "thumbnails", "previews", "renditions", "features"] {
             std::fs::create_dir_all(root.join(folder))?;
         }
         let store = MediaStore { root: root.canonicalize()?, making: Mutex::default() };
@@ -119,6 +119,11 @@ impl MediaStore {
         self.root.join(kind.folder()).join(format!("{id}.{}", kind.extension()))
     }
 
+    /// The folder of what models' frame stages made of a video.
+    pub fn features(&self, video: Uuid) -> PathBuf {
+        self.root.join("features").join(video.to_string())
+    }
+
     /// A temporary name beside `target`, for a file that is renamed when it is complete.
     pub fn unfinished(&self, kind: Derived) -> PathBuf {
         self.root.join("incoming").join(format!("{}.{}", Uuid::now_v7(), kind.extension()))
@@ -134,7 +139,7 @@ impl MediaStore {
         lock.lock_owned().await
     }
 
-    /// Removes a video's own file and rendition. A file that is gone already is fine, and so is one that
+    /// Removes a video's own file, rendition and features. A file that is gone already is fine, and so is one that
     /// can't be removed: no row names it any more.
     pub async fn remove_video(&self, id: Uuid, file: &str) {
         if !Path::new(file).is_absolute() {
@@ -142,6 +147,12 @@ impl MediaStore {
         }
         remove(&self.derived(Derived::Rendition, id)).await;
         self.remove_span(id).await;
+        match tokio::fs::remove_dir_all(self.features(id)).await {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(%error, video = %id, "a video's features could not be removed");
+            }
+            _ => {}
+        }
     }
 
     /// Removes a span's pictures.
@@ -150,7 +161,7 @@ impl MediaStore {
         remove(&self.derived(Derived::Preview, id)).await;
     }
 
-    /// Removes stored files that no video names: what a crash between rename and insert leaves.
+    /// Removes stored files and features that no video names: what a crash between rename and insert leaves.
     ///
     /// Files younger than an hour are left alone, for another process may be about to insert their row.
     ///
@@ -158,14 +169,18 @@ impl MediaStore {
     /// The folder can't be read.
     pub fn sweep_orphans(&self, is_known: impl Fn(Uuid) -> bool) -> io::Result<u64> {
         let mut removed = 0;
-        for entry in std::fs::read_dir(self.root.join("videos"))? {
+        let videos = std::fs::read_dir(self.root.join("videos"))?;
+        for entry in videos.chain(std::fs::read_dir(self.root.join("features"))?) {
             let entry = entry?;
             let name = entry.file_name();
             let stem = name.to_string_lossy();
             let Ok(id) = stem.split('.').next().unwrap_or_default().parse::<Uuid>() else { continue };
             let age = entry.metadata()?.modified()?.elapsed().unwrap_or_default();
             if age.as_secs() > 3600 && !is_known(id) {
-                std::fs::remove_file(entry.path())?;
+                match entry.file_type()?.is_dir() {
+                    true => std::fs::remove_dir_all(entry.path())?,
+                    false => std::fs::remove_file(entry.path())?,
+                }
                 removed += 1;
             }
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use reprise_encoders::text::Tokenizer;
-use reprise_encoders::{EncodeError, LoadError, Loaded, Pool, Space, batch, pool};
+use reprise_encoders::{EncodeError, LoadError, LoadOptions, Loaded, Pool, Space, batch, pool};
 
 use crate::catalog::{Catalog, CatalogError, NewSpace};
 use crate::config::{Config, ModelChoice, QueryKind};
@@ -96,7 +96,7 @@ impl Spaces {
         let mut spaces: Vec<Arc<LoadedSpace>> = Vec::new();
         let mut chosen = Vec::new();
         for choice in &config.models {
-            let loaded = load_model(choice, config.replicas()).await?;
+            let loaded = load_model(choice, config.load_options()).await?;
             let known = spaces.iter().position(|known| known.space.id == loaded.space.id);
             chosen.push((choice.kinds.as_slice(), known.unwrap_or(spaces.len())));
             if known.is_none() {
@@ -166,7 +166,7 @@ fn activate(
     Ok(active)
 }
 
-async fn load_model(choice: &ModelChoice, replicas: usize) -> Result<Loaded, SpacesError> {
+async fn load_model(choice: &ModelChoice, options: LoadOptions) -> Result<Loaded, SpacesError> {
     let model = choice.model.clone();
     let name = model.to_string();
     let failed = {
@@ -174,7 +174,7 @@ async fn load_model(choice: &ModelChoice, replicas: usize) -> Result<Loaded, Spa
         move |error: LoadError| SpacesError::Load { model, error }
     };
     let warm = move || {
-        let mut loaded = reprise_encoders::load(&model, replicas).map_err(failed)?;
+        let mut loaded = reprise_encoders::load_with(&model, &options).map_err(failed)?;
         let model = model.to_string();
         loaded.warm_up().map_err(|error| SpacesError::WarmUp { model, error })?;
         Ok(loaded)
@@ -234,6 +234,7 @@ mod tests {
             frame_size: FrameSize::ShortEdge(32),
             max_text_tokens: 16,
             temporal: false,
+            frame_stage: None,
             can: Abilities { text: can("text"), frames: can("frames"), composed: can("head") },
             trained_on: reprise_encoders::TrainedOn::Nothing,
         }

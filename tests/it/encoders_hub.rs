@@ -37,6 +37,7 @@ impl Hub {
 
     fn load(&self, model: &str, cache: &std::path::Path, token: Option<&str>) -> Result<Loaded, LoadError> {
         let options = LoadOptions {
+            frames_per_second: None,
             replicas: 1,
             endpoint: Some(self.endpoint.clone()),
             cache: Some(cache.to_owned()),

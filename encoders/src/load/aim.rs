@@ -189,6 +189,7 @@ fn space(
         frame_size: preprocessing.size,
         max_text_tokens: tokenizer.map_or(0, Tokenizer::max_tokens),
         temporal: config.video.adapters,
+        frame_stage: None,
         can: Abilities { text: false, frames: true, composed: model.composition.is_some() },
         trained_on: TrainedOn::Unstated,
     }

@@ -7,7 +7,7 @@ use super::{Files, LoadError, Loaded, ModelName, device};
 use crate::models::Family;
 use crate::models::sports::encoder::SportsEncoder;
 use crate::models::sports::parameters::Learnt;
-use crate::models::sports::{Config, Model};
+use crate::models::sports::{Config, Model, TimeModel};
 use crate::preprocess::Preprocessing;
 use crate::text::{Specials, Tokenizer};
 use crate::video::sample::Sampler;
@@ -67,6 +67,8 @@ fn space(name: &ModelName, files: &Files, config: &Config, preprocessing: &Prepr
         frame_size: preprocessing.size,
         max_text_tokens: config.max_position_embeddings,
         temporal: true,
+        // A clip whose frames are put into the order of a hash of their pictures needs the pictures.
+        frame_stage: (config.time != TimeModel::Shuffled).then_some(config.width),
         can: Abilities { text: true, frames: true, composed: true },
         trained_on: config.trained_on,
     }

@@ -143,7 +143,7 @@ fn broken(change: impl Fn(&mut serde_json::Value, &mut Files)) -> LoadError {
     let mut config = serde_json::from_slice(&files.config).unwrap();
     change(&mut config, &mut files);
     files.config = serde_json::to_vec(&config).unwrap();
-    match load_clip(&ModelName(Kind::Tiny), &files, 1) {
+    match load_clip(&ModelName(Kind::Tiny), &files, &LoadOptions::default()) {
         Ok(_) => panic!("it loaded"),
         Err(error) => error,
     }
@@ -165,4 +165,27 @@ fn a_configuration_that_does_not_fit_is_an_error_and_no_wrong_vector() {
     assert!(matches!(error, LoadError::Unsupported(_)), "{error}");
     let error = broken(|_, files| files.tokenizer = b"{}".to_vec());
     assert!(matches!(error, LoadError::Tokenizer(_)), "{error}");
+}
+
+#[test]
+fn a_span_made_from_the_features_of_its_frames_is_the_span_made_from_the_frames() {
+    for name in ["builtin:tiny", "builtin:sports"] {
+        let Loaded { space, mut encoders, .. } = load(&name.parse().unwrap(), 1).unwrap();
+        let frames: Vec<Frame> = (0..20).map(|at| colours(10 * at, 200 - 7 * at, 90)).collect();
+        let one_by_one: Vec<Input> = frames.iter().cloned().map(Input::Frame).collect();
+        let features = encoders[0].encode(&one_by_one).unwrap();
+        assert!(features.iter().all(|row| Some(row.len()) == space.frame_stage), "{name}");
+        let features: Vec<Arc<[f32]>> = features.into_iter().map(Arc::from).collect();
+        for frames_of_span in [1, 5, 20] {
+            let clip = Clip { frames: frames[..frames_of_span].to_vec() };
+            let spans = [Input::Frames(clip), Input::Features(features[..frames_of_span].to_vec())];
+            let vectors = encoders[0].encode(&spans).unwrap();
+            assert!(distance(&vectors[0], &vectors[1]) < 1e-5, "{name}, {frames_of_span} frames");
+        }
+        let bad = [Vec::new(), vec![Arc::from(vec![0.5; 3])], vec![Arc::from(vec![f32::NAN; 64])]];
+        for features in bad {
+            let refused = encoders[0].encode(&[Input::Features(features)]);
+            assert!(matches!(refused, Err(EncodeError::BadInput(_))), "{name}");
+        }
+    }
 }

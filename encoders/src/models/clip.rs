@@ -365,37 +365,60 @@ impl ClipEncoder {
         vectors.map_err(|error| failed(&error))
     }
 
+    /// Raw vectors of clips: the means of their frames' unit vectors.
     fn clips(&self, clips: &[&Clip]) -> std::result::Result<Vec<Vec<f32>>, EncodeError> {
         if clips.iter().any(|clip| clip.frames.is_empty()) {
             return Err(EncodeError::BadInput("a clip without frames".to_owned()));
         }
-        let owners =
-            clips.iter().enumerate().flat_map(|(clip, it)| it.frames.iter().map(move |frame| (clip, frame)));
-        let frames: Vec<(usize, &Frame)> = owners.collect();
-        let mut sums = vec![vec![0_f32; self.space.dim]; clips.len()];
+        let frames: Vec<&Frame> = clips.iter().flat_map(|clip| &clip.frames).collect();
+        let mut units = self.frames(&frames)?.into_iter();
+        let of_clip = |clip: &&Clip| units.by_ref().take(clip.frames.len()).collect::<Vec<_>>();
+        Ok(clips.iter().map(of_clip).map(|units| mean(&units, self.space.dim)).collect())
+    }
+
+    /// The unit vector of each frame.
+    fn frames(&self, frames: &[&Frame]) -> std::result::Result<Vec<Vec<f32>>, EncodeError> {
+        let mut units = Vec::with_capacity(frames.len());
         for chunk in frames.chunks(FRAMES_PER_PASS) {
             let mut pixels = Vec::new();
-            for (_, frame) in chunk {
+            for frame in chunk {
                 pixels.extend(self.preprocessing.pixels(frame)?);
             }
             let vectors = self.model.vision(&pixels).and_then(|vectors| vectors.to_vec2::<f32>());
-            for ((clip, _), vector) in chunk.iter().zip(vectors.map_err(|error| failed(&error))?) {
-                add_unit(&mut sums[*clip], &vector)?;
+            for vector in vectors.map_err(|error| failed(&error))? {
+                units.push(unit(vector)?);
             }
         }
-        for (sum, clip) in sums.iter_mut().zip(clips) {
-            sum.iter_mut().for_each(|value| *value /= clip.frames.len() as f32);
-        }
-        Ok(sums)
+        Ok(units)
     }
 }
 
-fn add_unit(sum: &mut [f32], vector: &[f32]) -> std::result::Result<(), EncodeError> {
+fn unit(mut vector: Vec<f32>) -> std::result::Result<Vec<f32>, EncodeError> {
     let norm = vector.iter().map(|value| value * value).sum::<f32>().sqrt();
     if norm == 0.0 || !norm.is_finite() {
         return Err(EncodeError::BadInput(format!("a frame's vector has norm {norm}")));
     }
-    sum.iter_mut().zip(vector).for_each(|(sum, value)| *sum += value / norm);
+    vector.iter_mut().for_each(|value| *value /= norm);
+    Ok(vector)
+}
+
+fn mean<V: AsRef<[f32]>>(rows: &[V], width: usize) -> Vec<f32> {
+    let mut sum = vec![0_f32; width];
+    for row in rows {
+        sum.iter_mut().zip(row.as_ref()).for_each(|(sum, value)| *sum += value);
+    }
+    sum.iter_mut().for_each(|sum| *sum /= rows.len() as f32);
+    sum
+}
+
+/// # Errors
+/// [`EncodeError::BadInput`] for what the frame stage can't have made.
+pub(super) fn check_features(rows: &[Arc<[f32]>], width: usize) -> std::result::Result<(), EncodeError> {
+    let whole = |row: &Arc<[f32]>| row.len() == width && row.iter().all(|value| value.is_finite());
+    if rows.is_empty() || !rows.iter().all(whole) {
+        let rows = rows.len();
+        return Err(EncodeError::BadInput(format!("{rows} features, not all of {width} finite values")));
+    }
     Ok(())
 }
 
@@ -413,16 +436,19 @@ impl Encoder for ClipEncoder {
         match input {
             Input::Text(tokens) => tokens.ids.len(),
             Input::Frames(clip) => clip.frames.len() * (grid * grid + 1),
-            Input::Composed { .. } => 1,
+            Input::Frame(_) => grid * grid + 1,
+            Input::Features(_) | Input::Composed { .. } => 1,
         }
     }
 
     fn encode(&mut self, batch: &[Input]) -> std::result::Result<Vec<Vec<f32>>, EncodeError> {
-        let (mut texts, mut clips) = (Vec::new(), Vec::new());
+        let (mut texts, mut clips, mut frames) = (Vec::new(), Vec::new(), Vec::new());
         for input in batch {
             match input {
                 Input::Text(tokens) => texts.push(&tokens.ids[..]),
                 Input::Frames(clip) => clips.push(clip),
+                Input::Frame(frame) => frames.push(frame),
+                Input::Features(rows) => check_features(rows, self.space.dim)?,
                 Input::Composed { .. } => {
                     let space = self.space.name.clone();
                     return Err(EncodeError::Unsupported { space, what: "composed queries" });
@@ -430,11 +456,13 @@ impl Encoder for ClipEncoder {
             }
         }
         let texts = if texts.is_empty() { Vec::new() } else { self.texts(&texts)? };
-        let clips = if clips.is_empty() { Vec::new() } else { self.clips(&clips)? };
-        let (mut texts, mut clips) = (texts.into_iter(), clips.into_iter());
+        let (clips, frames) = (self.clips(&clips)?, self.frames(&frames)?);
+        let (mut texts, mut clips, mut frames) = (texts.into_iter(), clips.into_iter(), frames.into_iter());
         let vectors = batch.iter().map(|input| match input {
             Input::Text(_) => texts.next(),
-            _ => clips.next(),
+            Input::Frame(_) => frames.next(),
+            Input::Features(rows) => Some(mean(rows, self.space.dim)),
+            Input::Frames(_) | Input::Composed { .. } => clips.next(),
         });
         let vectors: Option<Vec<_>> = vectors.collect();
         vectors.ok_or_else(|| EncodeError::Failed("fewer vectors than inputs".to_owned()))

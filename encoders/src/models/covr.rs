@@ -144,7 +144,7 @@ impl Encoder for CovrEncoder {
         let frames = footage(input).map_or(0, |_| sizes.frames * sizes.tokens());
         match input {
             Input::Text(tokens) => tokens.ids.len(),
-            Input::Frames(_) => frames,
+            Input::Frames(_) | Input::Frame(_) | Input::Features(_) => frames,
             Input::Composed { modification, .. } => frames + modification.ids.len(),
         }
     }
@@ -153,6 +153,7 @@ impl Encoder for CovrEncoder {
         for input in batch {
             match input {
                 Input::Text(_) => return Err(self.unsupported("plain texts")),
+                Input::Frame(_) | Input::Features(_) => return Err(self.unsupported("frames one by one")),
                 Input::Composed { .. } if self.model.composition.is_none() => {
                     return Err(self.unsupported("composed queries"));
                 }

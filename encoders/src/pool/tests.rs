@@ -76,6 +76,7 @@ fn space() -> Space {
         frame_size: FrameSize::ShortEdge(1),
         max_text_tokens: 1,
         temporal: false,
+        frame_stage: None,
         can: Abilities { text: true, frames: false, composed: false },
         trained_on: crate::TrainedOn::Nothing,
     }

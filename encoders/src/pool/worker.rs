@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use super::{BatchReport, Job, Lane, Queue, Shared, lock};
-use crate::{EncodeError, Encoder, Input, batch};
+use crate::{EncodeError, Encoder, Input, Space, batch};
 
 /// One thread per encoder; an encoder whose thread does not start counts as dead.
 pub(super) fn start(encoders: Vec<Box<dyn Encoder>>, shared: &Arc<Shared>) -> Vec<JoinHandle<()>> {
@@ -112,7 +112,10 @@ fn run(shared: &Shared, encoder: &mut dyn Encoder, lane: Lane, jobs: Vec<Job>) {
 /// such a batch is run again one by one.
 fn encode(encoder: &mut dyn Encoder, inputs: &[Input]) -> Vec<Result<Vec<f32>, EncodeError>> {
     match guarded(encoder, inputs) {
-        Ok(vectors) => vectors.into_iter().map(|vector| checked(vector, encoder.space().dim)).collect(),
+        Ok(vectors) => {
+            let values = |input: &Input| values_for(encoder.space(), input);
+            inputs.iter().map(values).zip(vectors).map(|(values, it)| checked(it, values)).collect()
+        }
         Err(EncodeError::BadInput(_) | EncodeError::Unsupported { .. }) if inputs.len() > 1 => {
             inputs.iter().flat_map(|input| encode(encoder, std::slice::from_ref(input))).collect()
         }
@@ -128,6 +131,14 @@ fn guarded(encoder: &mut dyn Encoder, inputs: &[Input]) -> Result<Vec<Vec<f32>>,
         return Ok(vectors);
     }
     Err(EncodeError::Failed(format!("{} vectors for {} inputs", vectors.len(), inputs.len())))
+}
+
+/// How many values an input's vector has.
+fn values_for(space: &Space, input: &Input) -> usize {
+    match (input, space.frame_stage) {
+        (Input::Frame(_), Some(width)) => width,
+        _ => space.dim,
+    }
 }
 
 fn checked(vector: Vec<f32>, dim: usize) -> Result<Vec<f32>, EncodeError> {

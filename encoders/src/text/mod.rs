@@ -1,5 +1,7 @@
 //! Words to token ids: tokenizer and overlapping windows over long texts.
 
+use std::collections::BTreeSet;
+
 use tokenizers::Tokenizer as Inner;
 
 pub mod normalise;
@@ -15,7 +17,7 @@ pub struct Tokens {
 /// What to do with a text over the model's limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Overflow {
-    /// Overlapping windows; every token is used.
+    /// A window a sentence, or a few where there are many; every token is used.
     #[default]
     Window,
     /// The first window only.
@@ -156,22 +158,27 @@ impl Tokenizer {
         Ok(self.with_specials(&self.content(text)?).ids)
     }
 
-    /// Cuts `text` into windows of the model's limit.
+    /// Cuts `text` into windows of at most the model's limit: one where all of it fits, else one a sentence.
+    /// Sentences are put together where there would be more than `max_windows`, and cut into windows that overlap
+    /// by a quarter where they are over the limit.
     ///
     /// # Errors
     /// [`TextError`], also when `max_windows` is 0.
     pub fn windows(&self, text: &str, overflow: Overflow, max_windows: usize) -> Result<Windows, TextError> {
-        let ids = self.content(text)?;
+        let (ids, sentences) = self.content_by_sentence(text)?;
         let room = self.room();
         if overflow == Overflow::Error && ids.len() > room {
             return Err(TextError::TooLong { tokens: ids.len(), limit: room });
         }
         let seen = if overflow == Overflow::Truncate { &ids[..ids.len().min(room)] } else { &ids[..] };
-        let needed = window::count(seen.len(), room);
-        if needed > max_windows {
-            return Err(TextError::TooManyWindows { windows: needed, limit: max_windows });
+        let spans = match seen.len() <= room {
+            true => std::iter::once(0..seen.len()).collect(),
+            false => window::by_sentence(&sentences, room, max_windows),
+        };
+        if spans.len() > max_windows {
+            return Err(TextError::TooManyWindows { windows: spans.len(), limit: max_windows });
         }
-        let windows = window::spans(seen.len(), room).map(|span| Window {
+        let windows = spans.into_iter().map(|span| Window {
             start_token: span.start,
             end_token: span.end,
             tokens: self.with_specials(&seen[span]),
@@ -203,6 +210,37 @@ impl Tokenizer {
         };
         let encoding = encoding.map_err(|error| TextError::Unreadable(error.to_string()))?;
         Ok(encoding.get_ids().to_vec())
+    }
+
+    /// The ids of a text, and after how many of them each of its sentences ends.
+    fn content_by_sentence(&self, text: &str) -> Result<(Vec<u32>, Vec<usize>), TextError> {
+        let read = if self.normalises { normalise::normalise(text) } else { text.to_owned() };
+        let encoding = self.inner.encode(read.as_str(), false);
+        let encoding = encoding.map_err(|error| TextError::Unreadable(error.to_string()))?;
+        let starts: Vec<usize> = encoding.get_offsets().iter().map(|(start, _)| *start).collect();
+        let ends = window::sentence_ends(&read).map(|end| starts.partition_point(|start| *start < end));
+        Ok((encoding.get_ids().to_vec(), ends.collect()))
+    }
+
+    /// How many different words of `text` there are outside `stop_words` (lower case), and how many of them the
+    /// vocabulary misses: words that it can only spell letter by letter, or not at all.
+    ///
+    /// # Errors
+    /// [`TextError::Unreadable`].
+    pub fn missed_words(&self, text: &str, stop_words: &[&str]) -> Result<(usize, usize), TextError> {
+        let words = text.split(|letter: char| !letter.is_alphanumeric()).map(str::to_lowercase);
+        let words: BTreeSet<String> =
+            words.filter(|word| !word.is_empty() && !stop_words.contains(&word.as_str())).collect();
+        let unknown = self.inner.encode_fast("\u{fffc}", false).ok();
+        let unknown: Vec<u32> = unknown.map(|it| it.get_ids().to_vec()).unwrap_or_default();
+        let mut missed = 0;
+        for word in &words {
+            let ids = self.content(word)?;
+            let letters = word.chars().count();
+            let is_spelt = letters > 2 && ids.len() >= letters;
+            missed += usize::from(is_spelt || ids.is_empty() || (unknown.len() == 1 && ids == unknown));
+        }
+        Ok((words.len(), missed))
     }
 
     fn with_specials(&self, content: &[u32]) -> Tokens {

@@ -112,6 +112,9 @@ pub trait Catalog: Send + Sync {
     async fn delete_clip(&self, id: Uuid) -> Result<Option<Span>, CatalogError>;
     /// Everything a hit shows, for these keys; keys that are gone are left out; any order.
     async fn spans_by_key(&self, keys: &[u32]) -> Result<Vec<SpanWithVideo>, CatalogError>;
+    /// The full-video span and the clips (and the moments, if asked for) of each video that one of these spans is
+    /// of; any order.
+    async fn spans_beside(&self, keys: &[u32], moments: bool) -> Result<Vec<Span>, CatalogError>;
     /// Keys of all spans that match. `filter` was validated when it was parsed.
     async fn keys_matching(&self, filter: &Filter) -> Result<RoaringBitmap, CatalogError>;
 

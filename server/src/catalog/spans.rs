@@ -67,6 +67,29 @@ pub(super) async fn by_key(database: &Database, keys: &[u32]) -> Result<Vec<Span
     rows.iter().map(with_video).collect()
 }
 
+macro_rules! beside {
+    ($condition:literal) => {
+        concat!(
+            "SELECT ",
+            span_columns!(),
+            " FROM spans s WHERE s.video IN (SELECT o.video FROM spans o WHERE ",
+            $condition,
+            ") AND (s.level IN ('video', 'clip') OR ($2 AND s.level = 'moment'))"
+        )
+    };
+}
+
+pub(super) async fn beside(
+    database: &Database,
+    keys: &[u32],
+    moments: bool,
+) -> Result<Vec<Span>, CatalogError> {
+    let sqlite = beside!("o.key IN (SELECT value FROM json_each($1))");
+    let sql = Sql::Each { sqlite, postgres: beside!("o.key = ANY($1)") };
+    let rows = database.rows(sql, vec![rows::keys(keys), moments.into()]).await?;
+    rows.iter().map(rows::span).collect()
+}
+
 macro_rules! by_key {
     ($condition:literal) => {
         concat!(

@@ -129,6 +129,9 @@ impl Catalog for SqlCatalog {
         self.wake_for_changes(spans::delete_given(&self.database, id).await)
     }
 
+    async fn spans_beside(&self, keys: &[u32], moments: bool) -> Result<Vec<Span>, CatalogError> {
+        spans::beside(&self.database, keys, moments).await
+    }
     async fn spans_by_key(&self, keys: &[u32]) -> Result<Vec<SpanWithVideo>, CatalogError> {
         spans::by_key(&self.database, keys).await
     }

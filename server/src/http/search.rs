@@ -19,8 +19,8 @@ use crate::app::App;
 use crate::catalog::Filter;
 use crate::media::Received;
 use crate::search::{
-    self, Cursor, Exclude, Fusion, FusionMode, Group, IndexInfo, Levels, MAX_LIMIT, Match, Outcome, Query,
-    QueryInfo, Request, Timings,
+    self, Aggregation, Cursor, Exclude, Fusion, FusionMode, Group, IndexInfo, Levels, MAX_LIMIT, Match,
+    Outcome, Query, QueryInfo, Request, Timings,
 };
 
 /// The routes of this file.
@@ -55,6 +55,8 @@ pub(super) struct SearchBody {
     sources: Option<Vec<SourceName>>,
     /// What to do with a text over the model's limit; default `window`.
     on_overflow: Option<OverflowName>,
+    /// How the windows of a long text make one score; default `coverage`.
+    aggregation: Option<Aggregation>,
     /// Compare with every vector.
     #[serde(default)]
     exact: bool,
@@ -295,6 +297,7 @@ impl SearchBody {
             || self.fusion.is_some()
             || self.sources.is_some()
             || self.on_overflow.is_some()
+            || self.aggregation.is_some()
             || self.exact
             || self.merge_adjacent
             || self.explain;
@@ -324,6 +327,7 @@ impl SearchBody {
             exclude: Exclude { itself: exclude.itself.unwrap_or(true), same_video: exclude.same_video },
             fusion: fusion(self.fusion, matches!(query, Query::Text(_)))?,
             overflow: self.on_overflow.map_or(Overflow::Window, Overflow::from),
+            aggregation: self.aggregation.unwrap_or_default(),
             exact: self.exact,
             merge_adjacent: self.merge_adjacent,
             explain: self.explain,

@@ -32,6 +32,8 @@ struct SpaceOut {
     dim: usize,
     max_text_tokens: usize,
     temporal: bool,
+    /// Whether the features of single frames are kept, so that a video is cut again without being decoded.
+    keeps_features: bool,
     /// What the weights have learnt from: `nothing`, `rendered_clips`, or `unstated`.
     #[schema(value_type = String)]
     trained_on: TrainedOn,
@@ -75,6 +77,7 @@ fn describe(app: &App, loaded: &LoadedSpace, ready: i64) -> SpaceOut {
         dim: space.dim,
         max_text_tokens: space.max_text_tokens,
         temporal: space.temporal,
+        keeps_features: space.frame_stage.is_some(),
         trained_on: space.trained_on,
         can: space.can,
         sampler: serde_json::to_value(space.sampler).unwrap_or_default(),

@@ -1,6 +1,8 @@
-//! Which sampled frames belong to which span, while both are still coming in.
+//! Which sampled frames belong to which span, while both are still coming in. What is held of a frame is its
+//! picture or its feature.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use reprise_encoders::Frame;
 use reprise_encoders::video::sample::Sampler;
@@ -8,20 +10,46 @@ use reprise_encoders::video::segment::ClipRange;
 
 use super::thin::Thinner;
 
+/// A frame, or what is kept of it.
+pub(super) trait Timed: Clone {
+    /// When it is shown.
+    fn time_ms(&self) -> i64;
+}
+
+impl Timed for Frame {
+    fn time_ms(&self) -> i64 {
+        self.time_ms
+    }
+}
+
+/// What the frame stages made of a frame.
+#[derive(Debug, Clone)]
+pub(super) struct Featured {
+    pub(super) time_ms: i64,
+    /// One a space.
+    pub(super) features: Vec<Arc<[f32]>>,
+}
+
+impl Timed for Featured {
+    fn time_ms(&self) -> i64 {
+        self.time_ms
+    }
+}
+
 /// Frames of one decoder output, waiting for the end of the spans that they are in.
 ///
 /// Clips arrive in order of time, each after the frame that ended it; frames arrive in order of time, not
 /// in step with the clips. Given spans are known from the start and may overlap.
-pub(super) struct Assembler<T> {
+pub(super) struct Assembler<T, P> {
     sampler: Sampler,
     feed: Feed,
-    frames: VecDeque<Frame>,
+    frames: VecDeque<P>,
     /// By (end, number): the next to be over comes first.
     waiting: BTreeMap<(i64, usize), (T, ClipRange)>,
     /// (start, number) of what is waiting.
     starts: BTreeSet<(i64, usize)>,
     /// Known spans of which only as many frames are kept as are encoded.
-    long: Vec<(T, Thinner)>,
+    long: Vec<(T, Thinner<P>)>,
     next_number: usize,
     /// Clips that will still come start here or later: earlier frames are needed by `waiting` alone.
     clips_from_ms: i64,
@@ -39,13 +67,13 @@ pub(super) enum Feed {
 }
 
 /// A span that is over, with its frames (none if no sampled frame lies in it).
-pub(super) struct Assembled<T> {
+pub(super) struct Assembled<T, P> {
     pub(super) span: T,
     pub(super) range: ClipRange,
-    pub(super) frames: Vec<Frame>,
+    pub(super) frames: Vec<P>,
 }
 
-impl<T> Assembler<T> {
+impl<T, P: Timed> Assembler<T, P> {
     /// Waits for the `known` spans and for clips that start at `clips_from_ms` or later (`i64::MAX`: none).
     pub(super) fn new(sampler: Sampler, feed: Feed, known: Vec<(T, ClipRange)>, clips_from_ms: i64) -> Self {
         let mut assembler = Assembler {
@@ -82,28 +110,28 @@ impl<T> Assembler<T> {
     }
 
     /// The next sampled frame.
-    pub(super) fn frame(&mut self, frame: Frame) {
-        self.seen_ms = frame.time_ms;
+    pub(super) fn frame(&mut self, frame: P) {
+        self.seen_ms = frame.time_ms();
         for (_, thinner) in &mut self.long {
             thinner.push(&frame);
         }
-        if self.needed_from() <= frame.time_ms || self.feed == Feed::Every {
+        if self.needed_from() <= frame.time_ms() || self.feed == Feed::Every {
             self.frames.push_back(frame);
         }
         self.forget();
     }
 
     /// Spans whose last frame has certainly come.
-    pub(super) fn ready(&mut self) -> Vec<Assembled<T>> {
+    pub(super) fn ready(&mut self) -> Vec<Assembled<T, P>> {
         self.take_until(self.seen_ms)
     }
 
     /// No more frames will come: all spans that are left.
-    pub(super) fn finish(&mut self) -> Vec<Assembled<T>> {
+    pub(super) fn finish(&mut self) -> Vec<Assembled<T, P>> {
         self.take_until(i64::MAX)
     }
 
-    fn take_until(&mut self, seen_ms: i64) -> Vec<Assembled<T>> {
+    fn take_until(&mut self, seen_ms: i64) -> Vec<Assembled<T, P>> {
         let mut over = Vec::new();
         while self.waiting.first_key_value().is_some_and(|((end_ms, _), _)| *end_ms <= seen_ms) {
             let Some(((_, number), (span, range))) = self.waiting.pop_first() else { break };
@@ -117,17 +145,17 @@ impl<T> Assembler<T> {
         over
     }
 
-    fn frames_of(&self, range: ClipRange) -> Vec<Frame> {
-        let from = self.frames.partition_point(|frame| frame.time_ms < range.start_ms);
-        let end = self.frames.partition_point(|frame| frame.time_ms < range.end_ms);
+    fn frames_of(&self, range: ClipRange) -> Vec<P> {
+        let from = self.frames.partition_point(|frame| frame.time_ms() < range.start_ms);
+        let end = self.frames.partition_point(|frame| frame.time_ms() < range.end_ms);
         let picked: Vec<usize> = match (self.feed, &self.sampler) {
             (Feed::Sampled, Sampler::PerSecond { at_most, .. }) => thin(end - from, *at_most),
             _ => {
-                let times: Vec<i64> = self.frames.range(from..end).map(|frame| frame.time_ms).collect();
+                let times: Vec<i64> = self.frames.range(from..end).map(|frame| frame.time_ms()).collect();
                 self.sampler.pick(&times, range.start_ms)
             }
         };
-        let frames: Vec<Frame> = picked.into_iter().map(|index| self.frames[from + index].clone()).collect();
+        let frames: Vec<P> = picked.into_iter().map(|index| self.frames[from + index].clone()).collect();
         if frames.is_empty() && self.feed == Feed::Every {
             // No frame begins in the span: what is on the screen at its start stays through it.
             return from.checked_sub(1).map(|shown| self.frames[shown].clone()).into_iter().collect();
@@ -143,8 +171,8 @@ impl<T> Assembler<T> {
     fn forget(&mut self) {
         let needed_from = self.needed_from();
         let kept_before = usize::from(self.feed == Feed::Every);
-        while self.frames.get(kept_before).is_some_and(|frame| frame.time_ms <= needed_from)
-            && self.frames.front().is_some_and(|frame| frame.time_ms < needed_from)
+        while self.frames.get(kept_before).is_some_and(|frame| frame.time_ms() <= needed_from)
+            && self.frames.front().is_some_and(|frame| frame.time_ms() < needed_from)
         {
             self.frames.pop_front();
         }
@@ -178,7 +206,7 @@ mod tests {
     /// Feeds frames at `times`, ends clips as their end passes, and compares (name, times of its frames).
     #[track_caller]
     fn check_fed(
-        mut assembler: Assembler<&str>,
+        mut assembler: Assembler<&str, Frame>,
         times: impl Iterator<Item = i64>,
         clips: &[(i64, i64)],
         expected: &[(&str, &[i64])],

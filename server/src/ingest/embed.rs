@@ -1,22 +1,25 @@
-//! The waiting half of an ingest: takes spans from a decode pass as they are over and encodes them into
-//! every space.
+//! The waiting half of an ingest: plans which spans a video's spaces need, has them encoded from one decode pass
+//! (or from stored features), and completes what the pass left out.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use futures_util::future::try_join_all;
 use reprise_encoders::video::segment::{ClipRange, SegmenterSettings};
 use reprise_encoders::video::{self, Summary, VideoError};
-use reprise_encoders::{Clip, EncodeError, Input};
+use reprise_encoders::{EncodeError, Frame};
 use tokio::sync::mpsc;
 
-use super::assemble::{Assembled, Feed};
-use super::pass::{self, Media, Pass, Ready, Seen, Tap, Target};
+use super::assemble::Feed;
+use super::flow::{Flow, Inputs, encode};
+use super::kept::{self, Kept};
+use super::pass::{self, Media, Pass, Seen, Tap, Target};
 use super::watch::{Stop, Watch};
+use crate::features::FeaturesError;
 use crate::spaces::LoadedSpace;
 
-/// Spans that are decoded but not encoded yet; more make the decoder wait.
-const SPANS_AHEAD: usize = 4;
+/// Steps that are decoded but not taken yet; more make the decoder wait.
+const STEPS_AHEAD: usize = 2;
 /// Up to so many spans are sought one by one; for more a pass over the file is cheaper.
 const SPANS_TO_SEEK: usize = 16;
 
@@ -30,6 +33,8 @@ pub(super) struct Plan {
     pub(super) windows: Vec<ClipRange>,
     /// The spaces to fill.
     pub(super) spaces: Vec<Arc<LoadedSpace>>,
+    /// Where features of the video are kept.
+    pub(super) features: PathBuf,
 }
 
 /// A span's raw vector in one space and how many frames it was made of.
@@ -58,6 +63,8 @@ pub(super) enum PassError {
     Video(#[from] VideoError),
     #[error(transparent)]
     Encode(#[from] EncodeError),
+    #[error(transparent)]
+    Features(#[from] FeaturesError),
     #[error("stopped: {0:?}")]
     Stopped(Stop),
     #[error("a part of the job panicked: {0}")]
@@ -68,8 +75,8 @@ pub(super) enum PassError {
 ///
 /// Few spans need a second look: those so short that no sampled frame lies in them.
 pub(super) async fn ingest(media: Media, plan: Plan, watch: Arc<Watch>) -> Result<Embedded, PassError> {
-    let mut work = Work::new(media, &plan.spaces, watch);
-    let known = work.for_each_tap(&plan.known, &plan.windows);
+    let mut work = Work::new(media, &plan, watch);
+    let known = work.for_each_tap(&plan);
     let (seen, lacking) = work.pass(plan.segment, known).await?;
     work.watch.stage("finish");
     let Seen { summary, references } = seen;
@@ -78,18 +85,21 @@ pub(super) async fn ingest(media: Media, plan: Plan, watch: Arc<Watch>) -> Resul
     Ok(Embedded { summary, spans: work.spans, seek_is_safe })
 }
 
-/// Encodes the spans of `plan` of a video whose facts are known, by seeking where that is cheaper than a pass.
+/// Encodes the spans of `plan` of a video whose facts are known: from stored features, or by seeking where that is
+/// cheaper than a pass.
 pub(super) async fn fill(
     media: Media,
     plan: Plan,
     (duration_ms, seek_is_safe): (i64, bool),
     watch: Arc<Watch>,
 ) -> Result<Spans, PassError> {
-    let mut work = Work::new(media, &plan.spaces, watch);
-    let known = work.for_each_tap(&plan.known, &plan.windows);
+    let mut work = Work::new(media, &plan, watch);
+    let known = work.for_each_tap(&plan);
     let length: i64 = plan.known.iter().map(|(_, range)| range.end_ms - range.start_ms).sum();
     let is_little = plan.known.len() + plan.windows.len() <= SPANS_TO_SEEK && length < duration_ms / 2;
-    let lacking = if plan.segment.is_none() && seek_is_safe && is_little {
+    let lacking = if plan.segment.is_none() && work.has_features() {
+        work.from_features(known).await?
+    } else if plan.segment.is_none() && seek_is_safe && is_little {
         known
     } else {
         work.pass(plan.segment, known).await?.1
@@ -119,35 +129,38 @@ pub(super) fn pooled<'a>(clips: impl Iterator<Item = &'a RawVector>) -> Vec<RawV
 }
 
 /// Spans of each tap, in the order of the taps.
-type PerTap = Vec<Vec<(Target, ClipRange)>>;
+pub(super) type PerTap = Vec<Vec<(Target, ClipRange)>>;
+
+/// Spaces that take the same frames share a tap of the decoder.
+pub(super) type Taps = Vec<(Tap, Vec<Arc<LoadedSpace>>)>;
 
 /// One video's spans on their way into the spaces.
 struct Work {
     media: Media,
-    /// Spaces that take the same frames share a tap of the decoder.
-    taps: Vec<(Tap, Vec<Arc<LoadedSpace>>)>,
+    taps: Taps,
+    features: PathBuf,
     watch: Arc<Watch>,
     spans: Spans,
 }
 
 impl Work {
-    fn new(media: Media, spaces: &[Arc<LoadedSpace>], watch: Arc<Watch>) -> Work {
-        let mut taps: Vec<(Tap, Vec<Arc<LoadedSpace>>)> = Vec::new();
-        for space in spaces.iter().filter(|it| it.space.can.frames) {
+    fn new(media: Media, plan: &Plan, watch: Arc<Watch>) -> Work {
+        let mut taps = Taps::new();
+        for space in plan.spaces.iter().filter(|it| it.space.can.frames) {
             let tap = Tap::of(&space.space);
             match taps.iter_mut().find(|(other, _)| *other == tap) {
                 Some((_, spaces)) => spaces.push(Arc::clone(space)),
                 None => taps.push((tap, vec![Arc::clone(space)])),
             }
         }
-        Work { media, taps, watch, spans: Spans::new() }
+        Work { media, taps, features: plan.features.clone(), watch, spans: Spans::new() }
     }
 
     /// The known spans, and the windows inside them where a tap has moments.
-    fn for_each_tap(&self, known: &[(Target, ClipRange)], windows: &[ClipRange]) -> PerTap {
+    fn for_each_tap(&self, plan: &Plan) -> PerTap {
         let of_tap = |(tap, _): &(Tap, Vec<_>)| {
-            let windows = windows.iter().filter(|_| tap.moments).map(|window| (Target::Moment, *window));
-            known.iter().copied().chain(windows).collect()
+            let windows = plan.windows.iter().filter(|_| tap.moments).map(|window| (Target::Moment, *window));
+            plan.known.iter().copied().chain(windows).collect()
         };
         self.taps.iter().map(of_tap).collect()
     }
@@ -158,33 +171,55 @@ impl Work {
         segment: Option<(SegmenterSettings, Target)>,
         known: PerTap,
     ) -> Result<(Seen, PerTap), PassError> {
-        let taps = self.taps.iter().map(|(tap, _)| *tap).zip(known).collect();
-        self.run(Pass { segment, taps }).await
-    }
-
-    async fn run(&mut self, pass: Pass) -> Result<(Seen, PerTap), PassError> {
-        let (sender, mut receiver) = mpsc::channel(SPANS_AHEAD);
+        let target = segment.map(|(_, target)| target);
+        let pass = Pass {
+            segment: segment.map(|(settings, _)| settings),
+            taps: self.taps.iter().map(|(tap, _)| *tap).collect(),
+        };
+        let (sender, mut receiver) = mpsc::channel(STEPS_AHEAD);
         let (media, watch) = (self.media.clone(), Arc::clone(&self.watch));
+        let kept = self.kept().await?;
         let decoding = tokio::task::spawn_blocking(move || pass::run(&media, &pass, &watch, &sender));
-        let mut lacking = vec![Vec::new(); self.taps.len()];
-        let mut over: Vec<Ready> = Vec::with_capacity(SPANS_AHEAD);
-        while receiver.recv_many(&mut over, SPANS_AHEAD).await > 0 {
-            for (tap, lacking) in lacking.iter_mut().enumerate() {
-                let of_tap = over.extract_if(.., |(of, _)| *of == tap).map(|(_, assembled)| assembled);
-                let (empty, full): (Vec<_>, Vec<_>) = of_tap.partition(|it| it.frames.is_empty());
-                lacking.extend(empty.into_iter().map(|it| (it.span, it.range)));
-                if let Err(error) = self.encode(tap, full).await {
-                    // Else the decoder would go on until it next has something to hand over.
-                    self.watch.stop(Stop::Lost);
-                    return Err(error);
-                }
-            }
+        let mut flow = Flow::new(&self.taps, kept, known, target, &mut self.spans);
+        if let Err(error) = flow.take(&mut receiver).await {
+            // Else the decoder would go on until it next has something to hand over.
+            self.watch.stop(Stop::Lost);
+            return Err(error);
         }
         let seen = decoding.await.map_err(|panic| PassError::Panicked(panic.to_string()))??;
+        let lacking = flow.finish().await?;
         Ok((seen, lacking))
     }
 
-    async fn seek_agrees_with(&self, references: Vec<reprise_encoders::Frame>) -> Result<bool, PassError> {
+    /// What is kept of this video's frames in each space of each tap.
+    async fn kept(&self) -> Result<Vec<Vec<Kept>>, PassError> {
+        let (folder, taps) = (self.features.clone(), self.taps.clone());
+        blocking(move || {
+            let of_tap = |(tap, spaces): &(Tap, Vec<Arc<LoadedSpace>>)| match tap.features {
+                true => spaces.iter().map(|space| Kept::open(&folder, &space.space)).collect(),
+                false => Ok(Vec::new()),
+            };
+            taps.iter().map(of_tap).collect::<Result<_, FeaturesError>>()
+        })
+        .await
+    }
+
+    /// Whether the features of all frames are kept in all spaces.
+    fn has_features(&self) -> bool {
+        let mut spaces = self.taps.iter().flat_map(|(_, spaces)| spaces);
+        spaces
+            .all(|space| space.space.frame_stage.is_some() && kept::is_complete(&self.features, &space.space))
+    }
+
+    /// Encodes the known spans without a decoder; answers those in which there is no frame.
+    async fn from_features(&mut self, known: PerTap) -> Result<PerTap, PassError> {
+        let kept = self.kept().await?;
+        let mut flow = Flow::new(&self.taps, kept, known, None, &mut self.spans);
+        flow.replay().await?;
+        flow.finish().await
+    }
+
+    async fn seek_agrees_with(&self, references: Vec<Frame>) -> Result<bool, PassError> {
         let media = self.media.clone();
         blocking(move || video::seek_agrees_with(&media.path, &media.probe, &references, &media.limits)).await
     }
@@ -205,9 +240,7 @@ impl Work {
         let mut lacking: PerTap = lacking.into_iter().map(inside).collect();
         let count: usize = lacking.iter().map(Vec::len).sum();
         if count > SPANS_TO_SEEK || (count > 0 && !seek_is_safe) {
-            let every = |tap: Tap| Tap { feed: Feed::Every, ..tap };
-            let taps = self.taps.iter().map(|(tap, _)| every(*tap)).zip(lacking).collect();
-            lacking = self.run(Pass { segment: None, taps }).await?.1;
+            lacking = self.look_at_every_frame(lacking).await?;
         }
         for (tap, spans) in lacking.into_iter().enumerate() {
             for (target, range) in spans {
@@ -215,6 +248,17 @@ impl Work {
             }
         }
         Ok(())
+    }
+
+    /// A pass whose taps see every frame and keep none.
+    async fn look_at_every_frame(&mut self, lacking: PerTap) -> Result<PerTap, PassError> {
+        let taps = self.taps.clone();
+        for (tap, _) in &mut self.taps {
+            *tap = Tap { feed: Feed::Every, features: false, ..*tap };
+        }
+        let passed = self.pass(None, lacking).await;
+        self.taps = taps;
+        Ok(passed?.1)
     }
 
     async fn seek(
@@ -227,42 +271,19 @@ impl Work {
         if let Some(why) = self.watch.stopped() {
             return Err(PassError::Stopped(why));
         }
-        let (media, of) = (self.media.clone(), self.taps[tap].0);
+        let (media, (of, spaces)) = (self.media.clone(), self.taps[tap].clone());
         let frames = blocking(move || pass::frames_of(&media, range, &of, seek_is_safe)).await?;
-        self.encode(tap, vec![Assembled { span, range, frames }]).await
-    }
-
-    /// Encodes spans into all spaces of a tap, side by side.
-    async fn encode(&mut self, tap: usize, over: Vec<Assembled<Target>>) -> Result<(), PassError> {
-        if over.is_empty() {
-            return Ok(());
-        }
-        let mut inputs = Vec::with_capacity(over.len());
-        let mut names = Vec::with_capacity(over.len());
-        for Assembled { span, range, frames } in over {
-            names.push(((span, (range.start_ms, range.end_ms)), frames.len()));
-            inputs.push(Input::Frames(Clip { frames }));
-        }
-        let encode = |space: &Arc<LoadedSpace>| {
-            let (space, inputs) = (Arc::clone(space), inputs.clone());
-            async move { Ok::<_, EncodeError>((space.key, space.pool.encode_bulk(inputs).await?)) }
-        };
-        for (space, vectors) in try_join_all(self.taps[tap].1.iter().map(encode)).await? {
-            for ((name, frames), values) in names.iter().zip(vectors) {
-                let of_span = self.spans.entry(*name).or_default();
-                // Windows of two overlapping clips may be the same.
-                if of_span.iter().all(|it| it.space != space) {
-                    of_span.push(RawVector { space, values, frames: *frames });
-                }
-            }
-        }
+        encode(spaces, Inputs::of_frames(vec![(span, range, frames)])).await?.store(&mut self.spans);
         Ok(())
     }
 }
 
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, VideoError> + Send + 'static,
-) -> Result<T, PassError> {
+pub(super) async fn blocking<T: Send + 'static, E: Send + 'static>(
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, PassError>
+where
+    PassError: From<E>,
+{
     let done = tokio::task::spawn_blocking(work).await;
     Ok(done.map_err(|panic| PassError::Panicked(panic.to_string()))??)
 }

@@ -1,6 +1,7 @@
 //! One job: from a stored file to what the catalog is to keep.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use reprise_encoders::EncodeError;
@@ -52,6 +53,7 @@ async fn ingest(app: &App, leased: Leased, media: Media, watch: Arc<Watch>) -> R
         known: given.collect(),
         windows: if given_only { windows_inside(&leased.given) } else { Vec::new() },
         spaces: app.spaces.all().to_vec(),
+        features: app.media.features(leased.video.id),
     };
     let probe = media.probe.clone();
     let embedded = embed::ingest(media, plan, watch).await?;
@@ -158,7 +160,8 @@ async fn fill(app: &App, leased: Leased, media: Media, watch: Arc<Watch>) -> Res
     let (mut vectors, mut moments) = (Vec::new(), Vec::new());
     for (lacking, spaces) in together.into_values().filter(|(lacking, _)| !lacking.is_empty()) {
         let lacking = Lacking::new(lacking, &leased.video, duration_ms);
-        let plan = lacking.plan(&leased.video, app.config.max_clip_ms(), spaces);
+        let features = app.media.features(leased.video.id);
+        let plan = lacking.plan(&leased.video, app.config.max_clip_ms(), (spaces, features));
         let spans = embed::fill(media.clone(), plan, (duration_ms, seek_is_safe), Arc::clone(&watch)).await?;
         vectors.extend(lacking.vectors(&spans)?);
         for ((_, at), raws) in spans.iter().filter(|((target, _), _)| *target == Target::Moment) {
@@ -198,12 +201,18 @@ impl Lacking {
         Lacking { full_video: full.first().map(|it| it.key), parts, windows, cover }
     }
 
-    fn plan(&self, video: &Video, max_clip_ms: i64, spaces: Vec<Arc<LoadedSpace>>) -> Plan {
+    fn plan(
+        &self,
+        video: &Video,
+        max_clip_ms: i64,
+        (spaces, features): (Vec<Arc<LoadedSpace>>, PathBuf),
+    ) -> Plan {
         let cut = self.full_video.is_some() && !self.cover;
         let settings = segmenter_settings(&video.segmentation, max_clip_ms);
         let known = self.parts.iter().map(|it| (Target::Known(it.key), range(it.start_ms, it.end_ms)));
         let windows = self.windows.clone();
-        Plan { segment: cut.then_some((settings, Target::Pooled)), known: known.collect(), windows, spaces }
+        let segment = cut.then_some((settings, Target::Pooled));
+        Plan { segment, known: known.collect(), windows, spaces, features }
     }
 
     fn vectors(&self, spans: &embed::Spans) -> Result<Vec<NewVector>, JobError> {

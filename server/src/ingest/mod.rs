@@ -2,7 +2,9 @@
 
 mod assemble;
 mod embed;
+mod flow;
 mod job;
+pub mod kept;
 mod moments;
 mod pass;
 mod runner;

@@ -1,5 +1,5 @@
-//! The blocking half of an ingest: one decode pass over a file that cuts it into clips and hands over spans
-//! with their frames.
+//! The blocking half of an ingest: one decode pass over a file that cuts it into clips and hands over its
+//! sampled frames.
 
 use std::path::PathBuf;
 
@@ -10,9 +10,8 @@ use reprise_encoders::video::{self, Event, Limits, Output, Probe, Request, Summa
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-use super::assemble::{Assembled, Assembler, Feed};
+use super::assemble::Feed;
 use super::embed::PassError;
-use super::moments;
 use super::watch::{Stop, Watch};
 
 /// Width of the frames that the shot detector sees.
@@ -22,6 +21,11 @@ const DETECT_WIDTH: u32 = 256;
 const LOOK_AT: [i64; 3] = [18, 5, 10];
 /// Videos shorter than this are short.
 const SHORT_MS: i64 = 60_000;
+
+/// Sampled frames that are handed over together: what one batch of a frame stage takes.
+const FRAMES_PER_STEP: usize = 32;
+/// Fewer of large ones.
+const BYTES_PER_STEP: usize = 8 << 20;
 
 /// Which span a vector is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,6 +58,8 @@ pub(super) struct Tap {
     pub(super) feed: Feed,
     /// Whether windows inside the clips are encoded too.
     pub(super) moments: bool,
+    /// Whether frames go through a frame stage one by one, and what comes out is kept.
+    pub(super) features: bool,
 }
 
 impl Tap {
@@ -63,7 +69,8 @@ impl Tap {
             Sampler::PerSecond { .. } => Feed::Sampled,
             Sampler::Middles { .. } | Sampler::Spread { .. } | Sampler::Stride { .. } => Feed::Every,
         };
-        Tap { sampler: space.sampler, size: space.frame_size, feed, moments: space.temporal }
+        let (moments, features) = (space.temporal, space.frame_stage.is_some());
+        Tap { sampler: space.sampler, size: space.frame_size, feed, moments, features }
     }
 
     fn output(&self) -> Output {
@@ -77,14 +84,19 @@ impl Tap {
 
 /// What a pass does.
 pub(super) struct Pass {
-    /// Cut the video, and call what is found this.
-    pub(super) segment: Option<(SegmenterSettings, Target)>,
-    /// Each tap, and the spans that are known before.
-    pub(super) taps: Vec<(Tap, Vec<(Target, ClipRange)>)>,
+    /// Cut the video.
+    pub(super) segment: Option<SegmenterSettings>,
+    /// Who takes the sampled frames.
+    pub(super) taps: Vec<Tap>,
 }
 
-/// A span that is over: which tap, and its frames.
-pub(super) type Ready = (usize, Assembled<Target>);
+/// What a pass hands over, in order of time within each tap.
+pub(super) enum Step {
+    /// Sampled frames of a tap, at least one.
+    Frames { tap: usize, frames: Vec<Frame> },
+    /// Clips that became certain. Frames of them may still come, and later ones may have come.
+    Clips(Vec<ClipRange>),
+}
 
 /// What a pass saw.
 pub(super) struct Seen {
@@ -93,20 +105,20 @@ pub(super) struct Seen {
     pub(super) references: Vec<Frame>,
 }
 
-/// Decodes all of `media`; sends spans as they are over. Blocks: on ffmpeg, and on whoever takes the spans.
+/// Decodes all of `media`; sends frames and clips as they come. Blocks: on ffmpeg, and on whoever takes the steps.
 pub(super) fn run(
     media: &Media,
     pass: &Pass,
     watch: &Watch,
-    ready: &mpsc::Sender<Ready>,
+    steps: &mpsc::Sender<Step>,
 ) -> Result<Seen, PassError> {
     let request = Request {
         detect_width: pass.segment.map(|_| DETECT_WIDTH),
-        outputs: pass.taps.iter().map(|(tap, _)| tap.output()).collect(),
+        outputs: pass.taps.iter().map(Tap::output).collect(),
     };
     let mut decoder = video::decode(&media.path, &media.probe, request, &media.limits)?;
-    let mut cutter = pass.segment.map(|(settings, target)| Cutter::new(settings, target, &media.probe));
-    let mut consumers = consumers(pass);
+    let mut cutter = pass.segment.map(|settings| Cutter::new(settings, &media.probe));
+    let mut waiting: Vec<Vec<Frame>> = vec![Vec::new(); pass.taps.len()];
     watch.stage("decode");
     for event in &mut decoder {
         if let Some(why) = watch.stopped() {
@@ -115,24 +127,40 @@ pub(super) fn run(
         match event? {
             Event::Detect(frame) => {
                 watch.frame(frame.time_ms);
-                if let Some(cutter) = &mut cutter {
-                    cutter.push(frame, &mut consumers);
-                }
+                let clips = cutter.as_mut().map_or(Vec::new(), |cutter| cutter.push(frame));
+                send_clips(clips, steps)?;
             }
             Event::Sampled { output, frame } => {
                 watch.reached(frame.time_ms);
-                let assembler = &mut consumers[output].assembler;
-                assembler.frame(frame);
-                send(output, assembler.ready(), ready)?;
+                let bytes = frame.rgb.len() * (waiting[output].len() + 1);
+                waiting[output].push(frame);
+                if waiting[output].len() >= FRAMES_PER_STEP || bytes >= BYTES_PER_STEP {
+                    send_frames(output, std::mem::take(&mut waiting[output]), steps)?;
+                }
             }
         }
     }
     let summary = decoder.summary();
-    let references = cutter.map(|cutter| cutter.finish(summary.duration_ms, &mut consumers));
-    for (tap, consumer) in consumers.iter_mut().enumerate() {
-        send(tap, consumer.assembler.finish(), ready)?;
+    for (tap, frames) in waiting.into_iter().enumerate() {
+        send_frames(tap, frames, steps)?;
     }
-    Ok(Seen { summary, references: references.unwrap_or_default() })
+    let Some(cutter) = cutter else { return Ok(Seen { summary, references: Vec::new() }) };
+    let (clips, references) = cutter.finish(summary.duration_ms);
+    send_clips(clips, steps)?;
+    Ok(Seen { summary, references })
+}
+
+fn send_frames(tap: usize, frames: Vec<Frame>, steps: &mpsc::Sender<Step>) -> Result<(), PassError> {
+    if frames.is_empty() { Ok(()) } else { send(Step::Frames { tap, frames }, steps) }
+}
+
+fn send_clips(clips: Vec<ClipRange>, steps: &mpsc::Sender<Step>) -> Result<(), PassError> {
+    if clips.is_empty() { Ok(()) } else { send(Step::Clips(clips), steps) }
+}
+
+/// The receiver is gone when encoding failed: that error is the one to tell.
+fn send(step: Step, steps: &mpsc::Sender<Step>) -> Result<(), PassError> {
+    steps.blocking_send(step).map_err(|_| PassError::Stopped(Stop::Lost))
 }
 
 /// The frames of one span, by a decode of its own. Blocks.
@@ -154,71 +182,31 @@ pub(super) fn frames_of(
     )
 }
 
-/// The frames of one tap on their way into spans.
-struct Consumer {
-    assembler: Assembler<Target>,
-    moments: bool,
-}
-
-impl Consumer {
-    /// A clip became certain, and with it the windows inside it.
-    fn clip(&mut self, target: Target, clip: ClipRange) {
-        if self.moments && target == Target::Found {
-            moments::windows(clip).into_iter().for_each(|window| self.assembler.wait(Target::Moment, window));
-        }
-        self.assembler.clip(target, clip);
-    }
-}
-
-fn consumers(pass: &Pass) -> Vec<Consumer> {
-    let clips_from_ms = if pass.segment.is_some() { 0 } else { i64::MAX };
-    let consumer = |(tap, known): &(Tap, Vec<_>)| Consumer {
-        assembler: Assembler::new(tap.sampler, tap.feed, known.clone(), clips_from_ms),
-        moments: tap.moments,
-    };
-    pass.taps.iter().map(consumer).collect()
-}
-
-fn send(tap: usize, over: Vec<Assembled<Target>>, ready: &mpsc::Sender<Ready>) -> Result<(), PassError> {
-    for assembled in over {
-        // The receiver is gone when encoding failed: that error is the one to tell.
-        ready.blocking_send((tap, assembled)).map_err(|_| PassError::Stopped(Stop::Lost))?;
-    }
-    Ok(())
-}
-
 /// Cuts the video and keeps a few of its frames.
 struct Cutter {
     segmenter: Segmenter,
-    target: Target,
     moments: Vec<i64>,
     references: Vec<Frame>,
 }
 
 impl Cutter {
-    fn new(settings: SegmenterSettings, target: Target, probe: &Probe) -> Cutter {
+    fn new(settings: SegmenterSettings, probe: &Probe) -> Cutter {
         let looks = if probe.duration_ms < SHORT_MS { 1 } else { LOOK_AT.len() };
         let mut moments: Vec<i64> =
             LOOK_AT[..looks].iter().map(|part| probe.duration_ms / 20 * part).collect();
         moments.sort_unstable();
-        Cutter { segmenter: Segmenter::new(settings), target, moments, references: Vec::new() }
+        Cutter { segmenter: Segmenter::new(settings), moments, references: Vec::new() }
     }
 
-    fn push(&mut self, frame: Frame, consumers: &mut [Consumer]) {
-        announce(self.target, &self.segmenter.push(&frame), consumers);
+    fn push(&mut self, frame: Frame) -> Vec<ClipRange> {
+        let clips = self.segmenter.push(&frame);
         if self.moments.get(self.references.len()).is_some_and(|moment| *moment <= frame.time_ms) {
             self.references.push(frame);
         }
+        clips
     }
 
-    fn finish(mut self, duration_ms: i64, consumers: &mut [Consumer]) -> Vec<Frame> {
-        announce(self.target, &self.segmenter.finish(duration_ms), consumers);
-        self.references
-    }
-}
-
-fn announce(target: Target, clips: &[ClipRange], consumers: &mut [Consumer]) {
-    for consumer in consumers {
-        clips.iter().for_each(|clip| consumer.clip(target, *clip));
+    fn finish(mut self, duration_ms: i64) -> (Vec<ClipRange>, Vec<Frame>) {
+        (self.segmenter.finish(duration_ms), self.references)
     }
 }

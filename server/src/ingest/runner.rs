@@ -142,7 +142,7 @@ fn disposition(error: &JobError) -> Disposition {
             PassError::Stopped(Stop::Cancelled | Stop::Lost) => Disposition::Drop,
             PassError::Video(VideoError::Ffmpeg(_)) => Disposition::Retry,
             PassError::Video(_) | PassError::Encode(EncodeError::BadInput(_)) => Disposition::Fail,
-            PassError::Encode(_) | PassError::Panicked(_) => Disposition::Retry,
+            PassError::Encode(_) | PassError::Features(_) | PassError::Panicked(_) => Disposition::Retry,
         },
     }
 }

@@ -1,26 +1,27 @@
 //! Few frames of a long span, evenly spread, taken as they come by: a two-hour span never sits in memory.
 
-use reprise_encoders::Frame;
 use reprise_encoders::video::sample::Sampler;
 use reprise_encoders::video::segment::ClipRange;
 
+use super::assemble::Timed;
+
 /// Takes the frame on the screen at each of `parts` interval middles of a span.
-pub(super) struct Thinner {
+pub(super) struct Thinner<P> {
     range: ClipRange,
     parts: usize,
     /// The interval middle that is looked for.
     next: usize,
     /// The newest frame before the span.
-    before: Option<Frame>,
+    before: Option<P>,
     /// The newest frame of the span, unless it is taken already.
-    shown: Option<Frame>,
-    taken: Vec<Frame>,
+    shown: Option<P>,
+    taken: Vec<P>,
 }
 
-impl Thinner {
+impl<P: Timed> Thinner<P> {
     /// For a span that has more than twice the frames that `sampler` lets through, if it is a sampler that
     /// thins evenly.
-    pub(super) fn for_long(sampler: &Sampler, range: ClipRange) -> Option<Thinner> {
+    pub(super) fn for_long(sampler: &Sampler, range: ClipRange) -> Option<Thinner<P>> {
         let Sampler::PerSecond { rate, at_most } = *sampler else { return None };
         let frames = (range.end_ms - range.start_ms) as f64 / 1000.0 * rate;
         let is_long = frames > 2.0 * at_most as f64;
@@ -33,21 +34,21 @@ impl Thinner {
     }
 
     /// The next frame of the video, of the span or not.
-    pub(super) fn push(&mut self, frame: &Frame) {
-        if frame.time_ms < self.range.start_ms {
+    pub(super) fn push(&mut self, frame: &P) {
+        if frame.time_ms() < self.range.start_ms {
             self.before = Some(frame.clone());
         }
-        if !(self.range.start_ms..self.range.end_ms).contains(&frame.time_ms) {
+        if !(self.range.start_ms..self.range.end_ms).contains(&frame.time_ms()) {
             return;
         }
-        if self.pass_middles_until(frame.time_ms) {
+        if self.pass_middles_until(frame.time_ms()) {
             self.taken.extend(self.shown.take());
         }
         self.shown = Some(frame.clone());
     }
 
     /// The frames of the span; where none begins in it, the one that stays on the screen.
-    pub(super) fn finish(mut self) -> Vec<Frame> {
+    pub(super) fn finish(mut self) -> Vec<P> {
         if self.pass_middles_until(self.range.end_ms) || self.taken.is_empty() {
             self.taken.extend(self.shown.take());
         }
@@ -75,13 +76,15 @@ impl Thinner {
 
 #[cfg(test)]
 mod tests {
+    use reprise_encoders::Frame;
+
     use super::*;
 
     #[track_caller]
     fn check(range: (i64, i64), times: &[i64], expected: &[i64]) {
         let sampler = Sampler::PerSecond { rate: 2.0, at_most: 4 };
         let range = ClipRange { start_ms: range.0, end_ms: range.1 };
-        let mut thinner = Thinner::for_long(&sampler, range).unwrap();
+        let mut thinner = Thinner::<Frame>::for_long(&sampler, range).unwrap();
         for &time_ms in times {
             thinner.push(&Frame { time_ms, width: 1, height: 1, rgb: vec![0; 3].into() });
             assert!(thinner.taken.len() <= 4);
@@ -113,8 +116,8 @@ mod tests {
     #[test]
     fn short_spans_and_other_samplers_are_not_thinned() {
         let short = ClipRange { start_ms: 0, end_ms: 3000 };
-        assert!(Thinner::for_long(&Sampler::PerSecond { rate: 2.0, at_most: 4 }, short).is_none());
+        assert!(Thinner::<Frame>::for_long(&Sampler::PerSecond { rate: 2.0, at_most: 4 }, short).is_none());
         let long = ClipRange { start_ms: 0, end_ms: 3_000_000 };
-        assert!(Thinner::for_long(&Sampler::Stride { frames: 4 }, long).is_none());
+        assert!(Thinner::<Frame>::for_long(&Sampler::Stride { frames: 4 }, long).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! What a next page needs to know, carried by the client: the query vector as f16, filter, generation, and
+//! What a next page needs to know, carried by the client: the query's vectors as f16, filter, generation, and
 //! how far the pages before went.
 
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::{Encoded, Exclude, Levels, Origin, QueryInfo, Request, SearchError};
+use super::windows::QueryVectors;
+use super::{Aggregation, Encoded, Exclude, Levels, Origin, QueryInfo, Request, SearchError};
 use crate::app::App;
 use crate::catalog::Filter;
 use crate::config::QueryKind;
@@ -21,22 +22,23 @@ use crate::spaces::LoadedSpace;
 /// Damage goes unnoticed once in 2^64 times.
 const CHECKSUM_BYTES: usize = 8;
 
-/// A search between two pages. The vector was rounded to f16 before the first page, so all pages score alike.
+/// A search between two pages. Its vectors were rounded to f16 before the first page, so all pages score alike.
 #[derive(Debug, Clone)]
 pub struct Cursor {
-    /// As carried: rounding twice would score differently.
-    halves: Vec<f16>,
-    pub(super) vector: UnitVector,
+    /// As carried, one row a window: rounding twice would score differently.
+    halves: Vec<Vec<f16>>,
+    pub(super) vectors: QueryVectors,
     pub(super) filter: Option<Filter>,
     pub(super) state: State,
 }
 
-/// Everything but vector and filter.
+/// Everything but vectors and filter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct State {
     pub(super) space: String,
     pub(super) generation: u64,
     pub(super) levels: Levels,
+    pub(super) aggregation: Aggregation,
     pub(super) limit: usize,
     pub(super) per_group: Option<usize>,
     pub(super) exclude: Exclude,
@@ -62,7 +64,7 @@ pub(super) struct Last {
 
 #[derive(Serialize, Deserialize)]
 struct Wire {
-    vector: String,
+    vectors: Vec<String>,
     filter: Option<Value>,
     state: State,
 }
@@ -76,16 +78,24 @@ impl Cursor {
         space: &LoadedSpace,
         encoded: &Encoded,
     ) -> Result<Cursor, SearchError> {
-        let halves: Vec<f16> = encoded.vector.values().iter().map(|value| f16::from_f32(*value)).collect();
+        let rounded =
+            |vector: &UnitVector| vector.values().iter().map(|value| f16::from_f32(*value)).collect();
+        let halves: Vec<Vec<f16>> = match request.aggregation {
+            Aggregation::Max | Aggregation::Coverage if encoded.windows.len() > 1 => {
+                encoded.windows.iter().map(|(_, _, window)| rounded(window)).collect()
+            }
+            _ => vec![rounded(&encoded.vector)],
+        };
         let vanished = || SearchError::Internal("the query's vector vanished in rounding".to_owned());
         Ok(Cursor {
-            vector: unit(&halves).ok_or_else(vanished)?,
+            vectors: vectors(&halves, request.aggregation).ok_or_else(vanished)?,
             halves,
             filter: request.filter.clone(),
             state: State {
                 space: space.space.id.clone(),
                 generation: app.gallery.index().generation(),
                 levels: request.levels,
+                aggregation: request.aggregation,
                 limit: request.limit,
                 per_group: request.per_group,
                 exclude: request.exclude,
@@ -107,9 +117,9 @@ impl Cursor {
 
     /// As text.
     pub fn encode(&self) -> Result<String, SearchError> {
-        let bytes: Vec<u8> = self.halves.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let bytes = |row: &Vec<f16>| row.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
         let wire = Wire {
-            vector: URL_SAFE_NO_PAD.encode(bytes),
+            vectors: self.halves.iter().map(|row| URL_SAFE_NO_PAD.encode(bytes(row))).collect(),
             filter: self.filter.as_ref().map(|filter| filter.to_json().clone()),
             state: self.state.clone(),
         };
@@ -130,13 +140,15 @@ impl Cursor {
             return Err(wrong());
         }
         let wire: Wire = serde_json::from_slice(json).map_err(|_| wrong())?;
-        let bytes = URL_SAFE_NO_PAD.decode(&wire.vector).map_err(|_| wrong())?;
-        let halves: Vec<f16> =
-            bytes.chunks_exact(2).map(|pair| f16::from_le_bytes([pair[0], pair[1]])).collect();
-        let vector = unit(&halves).ok_or_else(wrong)?;
+        let row = |text: &String| {
+            let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| wrong())?;
+            Ok(bytes.chunks_exact(2).map(|pair| f16::from_le_bytes([pair[0], pair[1]])).collect())
+        };
+        let halves = wire.vectors.iter().map(row).collect::<Result<Vec<Vec<f16>>, SearchError>>()?;
+        let vectors = vectors(&halves, wire.state.aggregation).ok_or_else(wrong)?;
         let filter = wire.filter.as_ref().map(Filter::parse).transpose().map_err(|_| wrong())?;
         if wire.state.is_within_bounds() {
-            Ok(Cursor { halves, vector, filter, state: wire.state })
+            Ok(Cursor { halves, vectors, filter, state: wire.state })
         } else {
             Err(wrong())
         }
@@ -149,7 +161,7 @@ impl Cursor {
     pub(super) fn space(&self, app: &App) -> Result<Arc<LoadedSpace>, SearchError> {
         let space = app.spaces.named(&self.state.space).ok_or(SearchError::CursorGone)?;
         let same = self.state.generation == app.gallery.index().generation()
-            && self.vector.values().len() == space.space.dim;
+            && self.vectors.windows().iter().all(|window| window.values().len() == space.space.dim);
         if same { Ok(Arc::clone(space)) } else { Err(SearchError::CursorGone) }
     }
 
@@ -174,10 +186,13 @@ fn checksum(json: &[u8]) -> [u8; CHECKSUM_BYTES] {
     std::array::from_fn(|index| digest[index])
 }
 
-/// The vector that all pages search with.
-fn unit(halves: &[f16]) -> Option<UnitVector> {
-    let values: Vec<f32> = halves.iter().map(|value| value.to_f32()).collect();
-    UnitVector::from_raw(&values).map(|(vector, _)| vector)
+/// The vectors that all pages search with.
+fn vectors(halves: &[Vec<f16>], aggregation: Aggregation) -> Option<QueryVectors> {
+    let unit = |row: &Vec<f16>| {
+        let values: Vec<f32> = row.iter().map(|value| value.to_f32()).collect();
+        UnitVector::from_raw(&values).map(|(vector, _)| vector)
+    };
+    QueryVectors::new(halves.iter().map(unit).collect::<Option<Vec<_>>>()?, aggregation)
 }
 
 #[cfg(test)]
@@ -186,17 +201,19 @@ mod tests {
     use crate::search::Weights;
 
     fn cursor(values: &[f32], seen: usize) -> Cursor {
-        let halves: Vec<f16> = values.iter().map(|value| f16::from_f32(*value)).collect();
+        let row: Vec<f16> = values.iter().map(|value| f16::from_f32(*value)).collect();
+        let halves = vec![row.clone(), row.iter().map(|value| -*value).collect()];
         let info = QueryInfo { kind: QueryKind::Text, windows: 1, ..QueryInfo::of_clip(0) };
         let last = Last { score_bits: 0.25_f32.to_bits(), key: 7, video: Uuid::nil() };
         Cursor {
-            vector: unit(&halves).unwrap(),
+            vectors: vectors(&halves, Aggregation::Max).unwrap(),
             halves,
             filter: Some(Filter::parse(&serde_json::json!({"field": "title", "eq": "a"})).unwrap()),
             state: State {
                 space: "tiny".to_owned(),
                 generation: 3,
                 levels: Levels::Clip,
+                aggregation: Aggregation::Max,
                 limit: 20,
                 per_group: None,
                 exclude: Exclude { itself: true, same_video: false },
@@ -224,7 +241,7 @@ mod tests {
         let sent = cursor(&[0.1, -0.2, 0.3], 40);
         let back = Cursor::decode(&sent.encode().unwrap()).unwrap();
         assert_eq!((back.halves, back.state), (sent.halves, sent.state));
-        assert_eq!(back.vector, sent.vector);
+        assert_eq!(back.vectors, sent.vectors);
         assert_eq!(back.filter.map(|it| it.to_json().clone()), sent.filter.map(|it| it.to_json().clone()));
     }
 

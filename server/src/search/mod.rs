@@ -7,6 +7,7 @@ mod cursor;
 mod encode;
 mod rank;
 mod types;
+mod windows;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,6 +21,7 @@ use crate::spaces::LoadedSpace;
 pub use cursor::Cursor;
 pub use encode::{Encoded, embed, text_vectors};
 pub use types::*;
+pub use windows::Aggregation;
 
 /// Most hits or groups per page.
 pub const MAX_LIMIT: usize = 1000;

@@ -172,14 +172,14 @@ impl<'a> Ranking<'a> {
 
     async fn search(&mut self, wanted: usize, only: Option<Arc<RoaringBitmap>>) -> Result<Hits, SearchError> {
         let started = Instant::now();
-        let (index, at, query) = (Arc::clone(self.app.gallery.index()), self.at, self.cursor.vector.clone());
+        let (index, at, query) = (Arc::clone(self.app.gallery.index()), self.at, self.cursor.vectors.clone());
         let mode = if self.cursor.state.exact { Mode::Exact } else { Mode::Auto };
         let moments = self.moments.then_some(SpaceLevel { level: Level::Moment, ..at });
         let searched = tokio::task::spawn_blocking(move || {
             let filter = KeyFilter { only };
-            let hits = index.search(at, &query, wanted, &filter, mode)?;
+            let hits = query.search(&index, at, wanted, (&filter, mode))?;
             match moments {
-                Some(at) => Ok(best(hits, index.search(at, &query, wanted, &filter, mode)?, wanted)),
+                Some(at) => Ok(best(hits, query.search(&index, at, wanted, (&filter, mode))?, wanted)),
                 None => Ok::<_, IndexError>(hits),
             }
         });

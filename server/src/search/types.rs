@@ -9,6 +9,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::windows::Aggregation;
 use crate::catalog::{Filter, SpanWithVideo};
 use crate::config::QueryKind;
 
@@ -35,6 +36,8 @@ pub struct Request {
     pub fusion: Fusion,
     /// What to do with a long text.
     pub overflow: Overflow,
+    /// How the windows of a long text make one score.
+    pub aggregation: Aggregation,
     /// Brute force instead of the graph.
     pub exact: bool,
     /// Join neighbouring hits.

@@ -7,6 +7,7 @@ use candle_core::{Device, Tensor};
 
 use super::language::PaddedTexts;
 use super::{Config, Model, TimeModel};
+use crate::models::clip::check_features;
 use crate::preprocess::Preprocessing;
 use crate::text::Tokens;
 use crate::video::sample::spread;
@@ -66,11 +67,28 @@ impl SportsEncoder {
             rows.extend(chosen.into_iter().map(|frame| pictures.number(frame)));
         }
         let features = self.features(&pictures.frames)?;
-        let encoded = Tensor::new(rows, &self.device)
-            .and_then(|rows| features.index_select(&rows, 0))
-            .and_then(|rows| rows.reshape((clips.len(), self.config.frames, self.config.width)))
+        let rows = Tensor::new(rows, &self.device).and_then(|rows| features.index_select(&rows, 0));
+        self.ordered(&rows.map_err(|error| failed(&error))?, clips.len())
+    }
+
+    /// (clips, dim) of (clips * frames, width).
+    fn ordered(&self, features: &Tensor, clips: usize) -> Result<Tensor, EncodeError> {
+        let encoded = features
+            .reshape((clips, self.config.frames, self.config.width))
             .and_then(|features| self.model.clips.forward(&features));
         Ok(encoded.map_err(|error| failed(&error))?.clips)
+    }
+
+    /// (clips, dim), each clip as the features of its frames.
+    fn spans(&self, spans: &[&Vec<Arc<[f32]>>]) -> Result<Tensor, EncodeError> {
+        let (frames, width) = (self.config.frames, self.config.width);
+        let mut values = Vec::with_capacity(spans.len() * frames * width);
+        for rows in spans {
+            check_features(rows, width)?;
+            values.extend(spread(rows.len(), frames).into_iter().flat_map(|at| rows[at].iter().copied()));
+        }
+        let features = Tensor::from_vec(values, (spans.len() * frames, width), &self.device);
+        self.ordered(&features.map_err(|error| failed(&error))?, spans.len())
     }
 
     /// (frames, width).
@@ -191,38 +209,69 @@ impl Encoder for SportsEncoder {
         match input {
             Input::Text(tokens) => tokens.ids.len(),
             Input::Frames(_) => clip,
+            Input::Frame(_) => 17,
+            Input::Features(_) => self.config.frames,
             Input::Composed { query: Source::Frames(_), modification } => clip + modification.ids.len(),
             Input::Composed { query: Source::Raw(_), modification } => modification.ids.len(),
         }
     }
 
     fn encode(&mut self, batch: &[Input]) -> Result<Vec<Vec<f32>>, EncodeError> {
-        let (mut texts, mut clips, mut queries) = (Vec::new(), Vec::new(), Vec::new());
-        for input in batch {
-            match input {
-                Input::Text(tokens) => texts.push(tokens),
-                Input::Frames(clip) => clips.push(clip),
-                Input::Composed { query, modification } => queries.push((query, modification)),
-            }
-        }
-        let texts = match texts.is_empty() {
+        let mut sorted = Sorted::default();
+        batch.iter().for_each(|input| sorted.take(input));
+        let mut texts = match sorted.texts.is_empty() {
             true => Vec::new(),
             false => {
-                let encoded = self.model.text.forward(&self.texts(&texts)?);
+                let encoded = self.model.text.forward(&self.texts(&sorted.texts)?);
                 vectors(&encoded.map_err(|error| failed(&error))?.aligned)?
             }
-        };
-        let clips = if clips.is_empty() { Vec::new() } else { vectors(&self.clips(&clips)?)? };
-        let queries = if queries.is_empty() { Vec::new() } else { vectors(&self.composed(&queries)?)? };
-        let (mut texts, mut clips, mut queries) = (texts.into_iter(), clips.into_iter(), queries.into_iter());
+        }
+        .into_iter();
+        let mut clips = all(&sorted.clips, |clips| self.clips(clips))?;
+        let mut frames = all(&sorted.frames, |frames| self.features(frames))?;
+        let mut spans = all(&sorted.spans, |spans| self.spans(spans))?;
+        let mut queries = all(&sorted.queries, |queries| self.composed(queries))?;
         let vectors: Option<Vec<_>> = batch
             .iter()
             .map(|input| match input {
                 Input::Text(_) => texts.next(),
                 Input::Frames(_) => clips.next(),
+                Input::Frame(_) => frames.next(),
+                Input::Features(_) => spans.next(),
                 Input::Composed { .. } => queries.next(),
             })
             .collect();
         vectors.ok_or_else(|| EncodeError::Failed("fewer vectors than inputs".to_owned()))
     }
+}
+
+/// The inputs of a batch, each kind in its order.
+#[derive(Default)]
+struct Sorted<'a> {
+    texts: Vec<&'a Tokens>,
+    clips: Vec<&'a Clip>,
+    frames: Vec<&'a Frame>,
+    spans: Vec<&'a Vec<Arc<[f32]>>>,
+    queries: Vec<(&'a Source, &'a Tokens)>,
+}
+
+impl<'a> Sorted<'a> {
+    fn take(&mut self, input: &'a Input) {
+        match input {
+            Input::Text(tokens) => self.texts.push(tokens),
+            Input::Frames(clip) => self.clips.push(clip),
+            Input::Frame(frame) => self.frames.push(frame),
+            Input::Features(rows) => self.spans.push(rows),
+            Input::Composed { query, modification } => self.queries.push((query, modification)),
+        }
+    }
+}
+
+/// The vectors of all inputs of one kind, in order.
+fn all<T>(
+    inputs: &[T],
+    encode: impl Fn(&[T]) -> Result<Tensor, EncodeError>,
+) -> Result<std::vec::IntoIter<Vec<f32>>, EncodeError> {
+    let rows = if inputs.is_empty() { Vec::new() } else { vectors(&encode(inputs)?)? };
+    Ok(rows.into_iter())
 }

@@ -1,0 +1,292 @@
+//! What the frame stage of a model made of a video's frames, kept on disk: one file a video and space.
+//!
+//! A file is a cache: where it is missing or damaged, the video is decoded again. Layout, little-endian: the magic
+//! `RPRSFEA1`, the width (u32); then blocks, each with its rows (u32), the CRC-32 of the rest of the block (u32), the
+//! frames' times (i64 milliseconds, ascending over the file), and their features (f16, row by row). A block is
+//! added whole: what a crash leaves behind the last whole block is cut off when the file is next opened.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use half::f16;
+
+const MAGIC: [u8; 8] = *b"RPRSFEA1";
+const HEADER_BYTES: u64 = 12;
+/// Rows and checksum.
+const BLOCK_HEADER_BYTES: usize = 8;
+/// A larger number of rows is damage.
+const MOST_ROWS: usize = 1 << 16;
+
+/// One frame: its time in milliseconds and its feature.
+pub type Row = (i64, Vec<f32>);
+
+/// Why features can't be read; they are made anew then.
+#[derive(Debug, thiserror::Error)]
+pub enum FeaturesError {
+    /// The disk failed.
+    #[error("stored features can't be read or written: {0}")]
+    Disk(#[from] io::Error),
+    /// Not such a file, or one of another width.
+    #[error("stored features are damaged: {0}")]
+    Damaged(&'static str),
+}
+
+/// An open file of features.
+#[derive(Debug)]
+pub struct Features {
+    path: PathBuf,
+    file: File,
+    width: usize,
+    blocks: Vec<Block>,
+    /// Where the next block goes.
+    end: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    at: u64,
+    rows: usize,
+    first_ms: i64,
+    last_ms: i64,
+}
+
+impl Features {
+    /// Opens a file to read, or to add to if `grows`: then all of it is checked, and damage at its end cut off.
+    /// A reader checks what it reads.
+    ///
+    /// # Errors
+    /// It is missing, of another width, or no such file.
+    pub fn open(path: &Path, width: usize, grows: bool) -> Result<Features, FeaturesError> {
+        let mut file = OpenOptions::new().read(true).write(grows).open(path)?;
+        let mut header = [0; HEADER_BYTES as usize];
+        file.read_exact(&mut header).map_err(|_| FeaturesError::Damaged("it has no header"))?;
+        if header[..8] != MAGIC {
+            return Err(FeaturesError::Damaged("it is of another kind"));
+        }
+        if u32::from_le_bytes([header[8], header[9], header[10], header[11]]) as usize != width {
+            return Err(FeaturesError::Damaged("its rows are of another width"));
+        }
+        let mut features =
+            Features { path: path.to_owned(), file, width, blocks: Vec::new(), end: HEADER_BYTES };
+        features.walk(grows)?;
+        if grows {
+            features.file.set_len(features.end)?;
+        }
+        Ok(features)
+    }
+
+    /// Makes an empty file in the place of whatever is there.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn create(path: &Path, width: usize) -> Result<Features, FeaturesError> {
+        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
+        file.write_all(&MAGIC)?;
+        file.write_all(&(width as u32).to_le_bytes())?;
+        Ok(Features { path: path.to_owned(), file, width, blocks: Vec::new(), end: HEADER_BYTES })
+    }
+
+    /// Finds the whole blocks.
+    fn walk(&mut self, checks: bool) -> Result<(), FeaturesError> {
+        let length = self.file.metadata()?.len();
+        while let Some(block) = self.next_block(length, checks)? {
+            if self.blocks.last().is_some_and(|last| block.first_ms <= last.last_ms) {
+                break;
+            }
+            self.end = block.at + self.bytes_of(block.rows) as u64;
+            self.blocks.push(block);
+        }
+        Ok(())
+    }
+
+    fn next_block(&mut self, length: u64, checks: bool) -> Result<Option<Block>, FeaturesError> {
+        if length < self.end + BLOCK_HEADER_BYTES as u64 {
+            return Ok(None);
+        }
+        let mut rows = [0; 4];
+        self.file.seek(SeekFrom::Start(self.end))?;
+        self.file.read_exact(&mut rows)?;
+        let rows = u32::from_le_bytes(rows) as usize;
+        if !(1..=MOST_ROWS).contains(&rows) || length < self.end + self.bytes_of(rows) as u64 {
+            return Ok(None);
+        }
+        let block = Block { at: self.end, rows, first_ms: 0, last_ms: 0 };
+        if !checks {
+            let first_ms = self.time_at(block.at, 0)?;
+            return Ok(Some(Block { first_ms, last_ms: self.time_at(block.at, rows - 1)?, ..block }));
+        }
+        let Ok(times) = self.read(&block).map(|(times, _)| times) else { return Ok(None) };
+        let ascend = times.windows(2).all(|pair| pair[0] < pair[1]);
+        let ends = times.first().copied().zip(times.last().copied());
+        Ok(ends.filter(|_| ascend).map(|(first_ms, last_ms)| Block { first_ms, last_ms, ..block }))
+    }
+
+    fn time_at(&mut self, block: u64, row: usize) -> Result<i64, FeaturesError> {
+        let mut time = [0; 8];
+        self.file.seek(SeekFrom::Start(block + (BLOCK_HEADER_BYTES + 8 * row) as u64))?;
+        self.file.read_exact(&mut time)?;
+        Ok(i64::from_le_bytes(time))
+    }
+
+    fn bytes_of(&self, rows: usize) -> usize {
+        BLOCK_HEADER_BYTES + rows * (8 + 2 * self.width)
+    }
+
+    /// Times and features of a block.
+    fn read(&mut self, block: &Block) -> Result<(Vec<i64>, Vec<f16>), FeaturesError> {
+        let mut bytes = vec![0; self.bytes_of(block.rows)];
+        self.file.seek(SeekFrom::Start(block.at))?;
+        self.file.read_exact(&mut bytes)?;
+        let (header, body) = bytes.split_at(BLOCK_HEADER_BYTES);
+        if header[4..] != crc32fast::hash(body).to_le_bytes() {
+            return Err(FeaturesError::Damaged("a checksum does not match"));
+        }
+        let (times, values) = body.split_at(8 * block.rows);
+        let time = |bytes: &[u8]| i64::from_le_bytes(std::array::from_fn(|at| bytes[at]));
+        let value = |bytes: &[u8]| f16::from_le_bytes([bytes[0], bytes[1]]);
+        Ok((times.chunks_exact(8).map(time).collect(), values.chunks_exact(2).map(value).collect()))
+    }
+
+    /// Adds frames that come after those that are there, as one block; [`Features::sync`] makes them durable.
+    ///
+    /// # Errors
+    /// The disk failed or is full.
+    pub fn add(&mut self, rows: &[(i64, &[f32])]) -> Result<(), FeaturesError> {
+        let (Some((first_ms, _)), Some((last_ms, _))) = (rows.first(), rows.last()) else { return Ok(()) };
+        let mut body = Vec::with_capacity(self.bytes_of(rows.len()));
+        body.extend(rows.iter().flat_map(|(time_ms, _)| time_ms.to_le_bytes()));
+        let halves = rows.iter().flat_map(|(_, feature)| feature.iter().map(|value| f16::from_f32(*value)));
+        body.extend(halves.flat_map(f16::to_le_bytes));
+        self.file.seek(SeekFrom::Start(self.end))?;
+        self.file.write_all(&(rows.len() as u32).to_le_bytes())?;
+        self.file.write_all(&crc32fast::hash(&body).to_le_bytes())?;
+        self.file.write_all(&body)?;
+        let block = Block { at: self.end, rows: rows.len(), first_ms: *first_ms, last_ms: *last_ms };
+        self.end += (BLOCK_HEADER_BYTES + body.len()) as u64;
+        self.blocks.push(block);
+        Ok(())
+    }
+
+    /// Returns when all that was added is on disk.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn sync(&self) -> Result<(), FeaturesError> {
+        Ok(self.file.sync_data()?)
+    }
+
+    /// Gives the file its final name; durable when this returns.
+    ///
+    /// # Errors
+    /// The disk failed; the file keeps its name.
+    pub fn rename(&mut self, path: &Path) -> Result<(), FeaturesError> {
+        self.sync()?;
+        std::fs::rename(&self.path, path)?;
+        path.to_owned().clone_into(&mut self.path);
+        if let Some(folder) = path.parent() {
+            File::open(folder)?.sync_all()?;
+        }
+        Ok(())
+    }
+
+    /// Time of the newest frame.
+    pub fn last_ms(&self) -> Option<i64> {
+        self.blocks.last().map(|block| block.last_ms)
+    }
+
+    /// Time of the last frame of the block that holds the first frame from `from_ms` on.
+    pub fn end_of_block_after(&self, from_ms: i64) -> Option<i64> {
+        self.blocks.iter().map(|block| block.last_ms).find(|last_ms| from_ms <= *last_ms)
+    }
+
+    /// The frames whose times lie in `range`, in order.
+    ///
+    /// # Errors
+    /// The disk failed, or the file was damaged since it was opened.
+    pub fn rows(&mut self, range: Range<i64>) -> Result<Vec<Row>, FeaturesError> {
+        let mut rows = Vec::new();
+        let meets = |block: &Block| block.first_ms < range.end && range.start <= block.last_ms;
+        for block in self.blocks.clone().iter().filter(|block| meets(block)) {
+            let (times, values) = self.read(block)?;
+            let features = values.chunks_exact(self.width);
+            let inside = times.into_iter().zip(features).filter(|(time_ms, _)| range.contains(time_ms));
+            rows.extend(inside.map(|(time_ms, row)| (time_ms, row.iter().map(|it| it.to_f32()).collect())));
+        }
+        Ok(rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn feature(time_ms: i64) -> Vec<f32> {
+        vec![time_ms as f32 / 64.0, -1.0, 0.5]
+    }
+
+    fn written(path: &Path, blocks: &[&[i64]]) -> Features {
+        let mut features = Features::create(path, 3).unwrap();
+        for times in blocks {
+            let rows: Vec<Row> = times.iter().map(|time| (*time, feature(*time))).collect();
+            let rows: Vec<(i64, &[f32])> = rows.iter().map(|(time, row)| (*time, &row[..])).collect();
+            features.add(&rows).unwrap();
+        }
+        features
+    }
+
+    /// Writes two blocks, does `damage` to the file's bytes, and compares the times that are left.
+    #[track_caller]
+    fn check(damage: impl Fn(&mut Vec<u8>), expected: &[i64]) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("features");
+        drop(written(&path, &[&[0, 40, 80], &[120, 160]]));
+        let mut bytes = std::fs::read(&path).unwrap();
+        damage(&mut bytes);
+        std::fs::write(&path, &bytes).unwrap();
+        let times = |features: &mut Features| {
+            let rows = features.rows(i64::MIN..i64::MAX).unwrap();
+            assert!(rows.iter().all(|(time, row)| *row == feature(*time)));
+            rows.into_iter().map(|(time, _)| time).collect::<Vec<i64>>()
+        };
+        let Ok(mut features) = Features::open(&path, 3, true) else {
+            assert!(expected.is_empty(), "it can't be opened");
+            return;
+        };
+        assert_eq!(times(&mut features), expected);
+        features.add(&[(200, &feature(200)[..])]).unwrap();
+        let mut again = Features::open(&path, 3, false).unwrap();
+        assert_eq!(times(&mut again), [expected, &[200]].concat());
+    }
+
+    #[test]
+    fn what_was_added_is_read_again() {
+        check(|_| (), &[0, 40, 80, 120, 160]);
+    }
+
+    #[test]
+    fn a_block_that_a_crash_cut_off_or_a_disk_damaged_is_dropped_with_what_follows() {
+        let whole = HEADER_BYTES as usize + 2 * BLOCK_HEADER_BYTES + 5 * (8 + 6);
+        for lost in 1..(BLOCK_HEADER_BYTES + 2 * 14) {
+            check(|bytes| bytes.truncate(whole - lost), &[0, 40, 80]);
+        }
+        let second = HEADER_BYTES as usize + BLOCK_HEADER_BYTES + 3 * 14;
+        for place in second..whole {
+            check(|bytes| bytes[place] ^= 1, &[0, 40, 80]);
+        }
+        for place in 0..second {
+            check(|bytes| bytes[place] ^= 1, &[]);
+        }
+    }
+
+    #[test]
+    fn a_stretch_is_read_without_the_rest() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut features = written(&folder.path().join("features"), &[&[0, 40, 80], &[120, 160]]);
+        let times = |rows: Vec<Row>| rows.into_iter().map(|(time, _)| time).collect::<Vec<i64>>();
+        assert_eq!(times(features.rows(40..160).unwrap()), [40, 80, 120]);
+        assert_eq!(times(features.rows(160..161).unwrap()), [160]);
+        assert!(features.rows(161..9000).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,342 @@
+//! Frames and clips on their way into vectors: frames through the frame stage or straight into spans, spans into
+//! every space, a few batches at a time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, FutureExt, try_join_all};
+use futures_util::stream::{FuturesOrdered, StreamExt};
+use reprise_encoders::video::segment::ClipRange;
+use reprise_encoders::{Clip, EncodeError, Frame, Input};
+use tokio::sync::mpsc;
+
+use super::assemble::{Assembled, Assembler, Featured, Timed};
+use super::embed::{PassError, PerTap, RawVector, Spans, Taps, blocking};
+use super::kept::Kept;
+use super::moments;
+use super::pass::{Step, Tap, Target};
+use crate::spaces::LoadedSpace;
+
+/// Batches that are in the pools at once: one is encoded, one waits, one is on its way.
+const IN_FLIGHT: usize = 3;
+
+/// The frames of one tap on their way into spans.
+enum Consumer {
+    /// The whole span goes into the encoder.
+    Pictures(Assembler<Target, Frame>),
+    /// Frames go through the frame stage one by one; one `Kept` a space.
+    Features(Assembler<Target, Featured>, Vec<Kept>),
+}
+
+/// What came out of the pools.
+enum Landed {
+    Features { tap: usize, frames: Vec<Featured> },
+    Vectors(Vectors),
+}
+
+/// One video's frames and clips, as they come.
+pub(super) struct Flow<'a> {
+    taps: &'a Taps,
+    consumers: Vec<Consumer>,
+    /// What found clips are called.
+    target: Option<Target>,
+    flying: FuturesOrdered<BoxFuture<'static, Result<Landed, EncodeError>>>,
+    /// Spans of each tap without a frame.
+    lacking: PerTap,
+    spans: &'a mut Spans,
+}
+
+impl<'a> Flow<'a> {
+    /// `kept` holds, for each tap with features, one a space; `known` the spans of each tap that are known before.
+    pub(super) fn new(
+        taps: &'a Taps,
+        kept: Vec<Vec<Kept>>,
+        known: PerTap,
+        target: Option<Target>,
+        spans: &'a mut Spans,
+    ) -> Flow<'a> {
+        let clips_from_ms = if target.is_some() { 0 } else { i64::MAX };
+        let consumer =
+            |((tap, kept), known): ((&Tap, Vec<Kept>), Vec<(Target, ClipRange)>)| match tap.features {
+                true => Consumer::Features(Assembler::new(tap.sampler, tap.feed, known, clips_from_ms), kept),
+                false => Consumer::Pictures(Assembler::new(tap.sampler, tap.feed, known, clips_from_ms)),
+            };
+        let consumers = taps.iter().map(|(tap, _)| tap).zip(kept).zip(known).map(consumer).collect();
+        let lacking = vec![Vec::new(); taps.len()];
+        Flow { taps, consumers, target, flying: FuturesOrdered::new(), lacking, spans }
+    }
+
+    /// Takes all steps of a pass.
+    pub(super) async fn take(&mut self, steps: &mut mpsc::Receiver<Step>) -> Result<(), PassError> {
+        loop {
+            tokio::select! {
+                Some(landed) = self.flying.next() => self.land(landed?).await?,
+                step = steps.recv(), if self.flying.len() < IN_FLIGHT => match step {
+                    Some(step) => self.step(step),
+                    None => return Ok(()),
+                },
+            }
+        }
+    }
+
+    /// Takes the kept features of every tap instead of a pass.
+    pub(super) async fn replay(&mut self) -> Result<(), PassError> {
+        for tap in 0..self.consumers.len() {
+            let mut from_ms = i64::MIN;
+            while let Some(frames) = self.kept_from(tap, from_ms)? {
+                from_ms = frames.last().map_or(i64::MAX, |last| last.time_ms + 1);
+                self.featured(tap, frames);
+                while self.flying.len() >= IN_FLIGHT
+                    && let Some(landed) = self.flying.next().await
+                {
+                    self.land(landed?).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The next kept frames of a tap, from a time on.
+    fn kept_from(&mut self, tap: usize, from_ms: i64) -> Result<Option<Vec<Featured>>, PassError> {
+        let Consumer::Features(_, kept) = &mut self.consumers[tap] else { return Ok(None) };
+        let Some((first, others)) = kept.split_first_mut() else { return Ok(None) };
+        let rows = first.next(from_ms)?;
+        let times: Vec<i64> = rows.iter().map(|(time_ms, _)| *time_ms).collect();
+        let others: Vec<Vec<Option<Arc<[f32]>>>> = others.iter_mut().map(|kept| kept.find(&times)).collect();
+        let featured = |(at, (time_ms, row)): (usize, (i64, Arc<[f32]>))| {
+            let others = others.iter().map(|rows| rows[at].clone());
+            let features = std::iter::once(Some(row)).chain(others).collect::<Option<Vec<_>>>()?;
+            Some(Featured { time_ms, features })
+        };
+        let frames: Vec<Featured> = rows.into_iter().enumerate().filter_map(featured).collect();
+        Ok((!frames.is_empty()).then_some(frames))
+    }
+
+    /// Encodes what is left; answers the spans of each tap in which no sampled frame lies.
+    pub(super) async fn finish(mut self) -> Result<PerTap, PassError> {
+        self.land_all().await?;
+        for tap in 0..self.consumers.len() {
+            match &mut self.consumers[tap] {
+                Consumer::Pictures(assembler) => {
+                    let over = assembler.finish();
+                    self.encode_pictures(tap, over);
+                }
+                Consumer::Features(assembler, kept) => {
+                    let (over, mut kept) = (assembler.finish(), std::mem::take(kept));
+                    self.encode_features(tap, over);
+                    blocking(move || kept.iter_mut().try_for_each(Kept::finish)).await?;
+                }
+            }
+        }
+        self.land_all().await?;
+        Ok(self.lacking)
+    }
+
+    async fn land_all(&mut self) -> Result<(), PassError> {
+        while let Some(landed) = self.flying.next().await {
+            self.land(landed?).await?;
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Clips(clips) => clips.into_iter().for_each(|clip| self.clip(clip)),
+            Step::Frames { tap, frames } => match &mut self.consumers[tap] {
+                Consumer::Pictures(assembler) => {
+                    frames.into_iter().for_each(|frame| assembler.frame(frame));
+                    let over = assembler.ready();
+                    self.encode_pictures(tap, over);
+                }
+                Consumer::Features(_, kept) => {
+                    let frames = features(tap, self.taps[tap].1.clone(), kept, frames);
+                    self.flying.push_back(frames.boxed());
+                }
+            },
+        }
+    }
+
+    /// A clip became certain, and with it the windows inside it.
+    fn clip(&mut self, clip: ClipRange) {
+        let Some(target) = self.target else { return };
+        for ((tap, _), consumer) in self.taps.iter().zip(&mut self.consumers) {
+            let with_moments = tap.moments && target == Target::Found;
+            match consumer {
+                Consumer::Pictures(assembler) => announce(assembler, target, clip, with_moments),
+                Consumer::Features(assembler, _) => announce(assembler, target, clip, with_moments),
+            }
+        }
+    }
+
+    async fn land(&mut self, landed: Landed) -> Result<(), PassError> {
+        match landed {
+            Landed::Vectors(vectors) => vectors.store(self.spans),
+            Landed::Features { tap, frames } => {
+                self.keep(tap, &frames).await?;
+                self.featured(tap, frames);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes new features to disk.
+    async fn keep(&mut self, tap: usize, frames: &[Featured]) -> Result<(), PassError> {
+        let Consumer::Features(_, kept) = &mut self.consumers[tap] else { return Ok(()) };
+        let mut files = std::mem::take(kept);
+        let rows = |space: usize| -> Vec<(i64, Arc<[f32]>)> {
+            frames.iter().map(|frame| (frame.time_ms, Arc::clone(&frame.features[space]))).collect()
+        };
+        let rows: Vec<_> = (0..files.len()).map(rows).collect();
+        let keep = move || {
+            files.iter_mut().zip(&rows).try_for_each(|(file, rows)| file.keep(rows))?;
+            Ok::<_, crate::features::FeaturesError>(files)
+        };
+        let files = blocking(keep).await?;
+        if let Consumer::Features(_, kept) = &mut self.consumers[tap] {
+            *kept = files;
+        }
+        Ok(())
+    }
+
+    fn featured(&mut self, tap: usize, frames: Vec<Featured>) {
+        let Consumer::Features(assembler, _) = &mut self.consumers[tap] else { return };
+        frames.into_iter().for_each(|frame| assembler.frame(frame));
+        let over = assembler.ready();
+        self.encode_features(tap, over);
+    }
+
+    fn encode_pictures(&mut self, tap: usize, over: Vec<Assembled<Target, Frame>>) {
+        let over = self.without_empty(tap, over);
+        let spans = over.into_iter().map(|it| (it.span, it.range, it.frames)).collect();
+        self.encode(tap, Inputs::of_frames(spans));
+    }
+
+    fn encode_features(&mut self, tap: usize, over: Vec<Assembled<Target, Featured>>) {
+        let over = self.without_empty(tap, over);
+        let spaces = self.taps[tap].1.len();
+        self.encode(tap, Inputs::of_features(over, spaces));
+    }
+
+    fn without_empty<P>(&mut self, tap: usize, over: Vec<Assembled<Target, P>>) -> Vec<Assembled<Target, P>> {
+        let (empty, full): (Vec<_>, Vec<_>) = over.into_iter().partition(|it| it.frames.is_empty());
+        self.lacking[tap].extend(empty.into_iter().map(|it| (it.span, it.range)));
+        full
+    }
+
+    fn encode(&mut self, tap: usize, inputs: Inputs) {
+        if inputs.names.is_empty() {
+            return;
+        }
+        let spaces = self.taps[tap].1.clone();
+        self.flying.push_back(async move { encode(spaces, inputs).await.map(Landed::Vectors) }.boxed());
+    }
+}
+
+fn announce<P: Timed>(
+    assembler: &mut Assembler<Target, P>,
+    target: Target,
+    clip: ClipRange,
+    with_moments: bool,
+) {
+    if with_moments {
+        moments::windows(clip).into_iter().for_each(|window| assembler.wait(Target::Moment, window));
+    }
+    assembler.clip(target, clip);
+}
+
+/// The features of frames in every space: what is kept, and what the frame stage makes of the others.
+fn features(
+    tap: usize,
+    spaces: Vec<Arc<LoadedSpace>>,
+    kept: &mut [Kept],
+    frames: Vec<Frame>,
+) -> impl Future<Output = Result<Landed, EncodeError>> + Send + 'static {
+    let times: Vec<i64> = frames.iter().map(|frame| frame.time_ms).collect();
+    let found: Vec<Vec<Option<Arc<[f32]>>>> = kept.iter_mut().map(|kept| kept.find(&times)).collect();
+    async move {
+        let of_space = |(space, found): (Arc<LoadedSpace>, Vec<Option<Arc<[f32]>>>)| {
+            let unknown = frames.iter().zip(&found).filter(|(_, found)| found.is_none());
+            let inputs: Vec<Input> = unknown.map(|(frame, _)| Input::Frame(frame.clone())).collect();
+            async move {
+                let mut made = match inputs.is_empty() {
+                    true => Vec::new(),
+                    false => space.pool.encode_bulk(inputs).await?,
+                }
+                .into_iter();
+                let rows = found.into_iter().map(|row| row.or_else(|| made.next().map(Arc::from)));
+                let fewer = || EncodeError::Failed("fewer features than frames".to_owned());
+                rows.collect::<Option<Vec<_>>>().ok_or_else(fewer)
+            }
+        };
+        let rows = try_join_all(spaces.into_iter().zip(found).map(of_space)).await?;
+        let featured = |(at, time_ms): (usize, i64)| {
+            let features = rows.iter().map(|rows| Arc::clone(&rows[at])).collect();
+            Featured { time_ms, features }
+        };
+        Ok(Landed::Features { tap, frames: times.into_iter().enumerate().map(featured).collect() })
+    }
+}
+
+/// Spans to encode.
+pub(super) struct Inputs {
+    /// Each span, its range, and of how many frames it is made.
+    names: Vec<((Target, (i64, i64)), usize)>,
+    /// One list a space, or one for all.
+    of_spaces: Vec<Vec<Input>>,
+}
+
+impl Inputs {
+    pub(super) fn of_frames(spans: Vec<(Target, ClipRange, Vec<Frame>)>) -> Inputs {
+        let name = |(span, range, frames): &(Target, ClipRange, Vec<Frame>)| {
+            ((*span, (range.start_ms, range.end_ms)), frames.len())
+        };
+        let names = spans.iter().map(name).collect();
+        let inputs = spans.into_iter().map(|(_, _, frames)| Input::Frames(Clip { frames })).collect();
+        Inputs { names, of_spaces: vec![inputs] }
+    }
+
+    fn of_features(over: Vec<Assembled<Target, Featured>>, spaces: usize) -> Inputs {
+        let name = |it: &Assembled<Target, Featured>| {
+            ((it.span, (it.range.start_ms, it.range.end_ms)), it.frames.len())
+        };
+        let rows = |it: &Assembled<Target, Featured>, space: usize| {
+            Input::Features(it.frames.iter().map(|frame| Arc::clone(&frame.features[space])).collect())
+        };
+        let of_space = |space: usize| over.iter().map(|it| rows(it, space)).collect();
+        Inputs { names: over.iter().map(name).collect(), of_spaces: (0..spaces).map(of_space).collect() }
+    }
+}
+
+/// The raw vectors of some spans.
+pub(super) struct Vectors(BTreeMap<(Target, (i64, i64)), Vec<RawVector>>);
+
+impl Vectors {
+    pub(super) fn store(self, spans: &mut Spans) {
+        for (name, vectors) in self.0 {
+            let of_span = spans.entry(name).or_default();
+            for vector in vectors {
+                // Windows of two overlapping clips may be the same.
+                if of_span.iter().all(|it| it.space != vector.space) {
+                    of_span.push(vector);
+                }
+            }
+        }
+    }
+}
+
+/// Encodes spans into all spaces of a tap, side by side.
+pub(super) async fn encode(spaces: Vec<Arc<LoadedSpace>>, inputs: Inputs) -> Result<Vectors, EncodeError> {
+    let Inputs { names, of_spaces } = inputs;
+    let encode = |(at, space): (usize, &Arc<LoadedSpace>)| {
+        let inputs = of_spaces.get(at).or(of_spaces.first()).cloned().unwrap_or_default();
+        let space = Arc::clone(space);
+        async move { Ok::<_, EncodeError>((space.key, space.pool.encode_bulk(inputs).await?)) }
+    };
+    let mut vectors: BTreeMap<(Target, (i64, i64)), Vec<RawVector>> = BTreeMap::new();
+    for (space, raw) in try_join_all(spaces.iter().enumerate().map(encode)).await? {
+        for ((name, frames), values) in names.iter().zip(raw) {
+            vectors.entry(*name).or_default().push(RawVector { space, values, frames: *frames });
+        }
+    }
+    Ok(Vectors(vectors))
+}

@@ -1,0 +1,91 @@
+//! The features of one video in one space while it is ingested: what an earlier attempt has left is not encoded
+//! again, what is new is checkpointed.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use reprise_encoders::Space;
+
+use crate::features::{Features, FeaturesError};
+
+/// New features are on disk at the latest when so much of the video has gone by.
+const CHECKPOINT_MS: i64 = 20_000;
+
+/// The features of one video in one space.
+pub(super) struct Kept {
+    features: Features,
+    /// Where they will be when all frames have been seen; `None`: they are there.
+    complete: Option<PathBuf>,
+    /// Time of the newest frame that is certainly on disk.
+    synced_ms: i64,
+}
+
+/// Where the features of a space lie in the folder of a video.
+pub fn path(folder: &Path, space: &Space) -> PathBuf {
+    folder.join(&space.id[..space.id.len().min(16)])
+}
+
+/// Whether the features of all frames are there.
+pub(super) fn is_complete(folder: &Path, space: &Space) -> bool {
+    Features::open(&path(folder, space), space.frame_stage.unwrap_or_default(), false).is_ok()
+}
+
+impl Kept {
+    /// Opens what there is, or begins.
+    pub(super) fn open(folder: &Path, space: &Space) -> Result<Kept, FeaturesError> {
+        let (path, width) = (path(folder, space), space.frame_stage.unwrap_or_default());
+        if let Ok(features) = Features::open(&path, width, false) {
+            return Ok(Kept { features, complete: None, synced_ms: 0 });
+        }
+        std::fs::create_dir_all(folder)?;
+        let begun = path.with_extension("part");
+        let features = Features::open(&begun, width, true).or_else(|_| Features::create(&begun, width))?;
+        let synced_ms = features.last_ms().unwrap_or_default();
+        Ok(Kept { features, complete: Some(path), synced_ms })
+    }
+
+    /// The features of the frames at `times`, as far as they are kept.
+    pub(super) fn find(&mut self, times: &[i64]) -> Vec<Option<Arc<[f32]>>> {
+        let (Some(first), Some(last)) = (times.first(), times.last()) else { return Vec::new() };
+        // What is damaged is encoded again.
+        let mut rows = self.features.rows(*first..last + 1).unwrap_or_default().into_iter().peekable();
+        let mut row_at = |time: &i64| {
+            while rows.next_if(|(at, _)| at < time).is_some() {}
+            rows.next_if(|(at, _)| at == time).map(|(_, row)| Arc::from(row))
+        };
+        times.iter().map(&mut row_at).collect()
+    }
+
+    /// Some frames from `from_ms` on, in order; none where there are no more.
+    pub(super) fn next(&mut self, from_ms: i64) -> Result<Vec<(i64, Arc<[f32]>)>, FeaturesError> {
+        let Some(until_ms) = self.features.end_of_block_after(from_ms) else { return Ok(Vec::new()) };
+        let rows = self.features.rows(from_ms..until_ms + 1)?;
+        Ok(rows.into_iter().map(|(time_ms, row)| (time_ms, Arc::from(row))).collect())
+    }
+
+    /// Keeps features of frames that come after those that are kept; others are there already.
+    pub(super) fn keep(&mut self, rows: &[(i64, Arc<[f32]>)]) -> Result<(), FeaturesError> {
+        if self.complete.is_none() {
+            return Ok(());
+        }
+        let last_ms = self.features.last_ms().unwrap_or(i64::MIN);
+        let new = rows.iter().filter(|(time_ms, _)| last_ms < *time_ms);
+        let mut new: Vec<(i64, &[f32])> = new.map(|(time_ms, row)| (*time_ms, &row[..])).collect();
+        new.dedup_by_key(|(time_ms, _)| *time_ms);
+        self.features.add(&new)?;
+        let newest_ms = self.features.last_ms().unwrap_or_default();
+        if newest_ms - self.synced_ms >= CHECKPOINT_MS {
+            self.features.sync()?;
+            self.synced_ms = newest_ms;
+        }
+        Ok(())
+    }
+
+    /// All frames have been seen.
+    pub(super) fn finish(&mut self) -> Result<(), FeaturesError> {
+        match self.complete.take() {
+            Some(path) => self.features.rename(&path),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! A query of several windows: how their scores become one, and the search for the best of it.
+
+use reprise_index::{Filter, Hit, Hits, Index, IndexError, Mode, SpaceLevel, UnitVector};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use utoipa::ToSchema;
+
+/// Share of the mean over all windows in [`Aggregation::Coverage`].
+const SHARE_OF_ALL: f32 = 0.05;
+
+/// How the windows of a long text make one score. Measured in BENCHMARKS.md.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Aggregation {
+    /// The cosine with the mean of the windows' vectors.
+    Mean,
+    /// The best window alone.
+    Max,
+    /// The best window, and a twentieth of the mean over all: what decides may stand anywhere in the text, and
+    /// every window counts.
+    #[default]
+    Coverage,
+}
+
+/// The vectors of a query in one space; at least one.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct QueryVectors {
+    windows: Vec<UnitVector>,
+    aggregation: Aggregation,
+}
+
+impl QueryVectors {
+    /// `None` without a vector.
+    pub(super) fn new(windows: Vec<UnitVector>, aggregation: Aggregation) -> Option<QueryVectors> {
+        (!windows.is_empty()).then_some(QueryVectors { windows, aggregation })
+    }
+
+    pub(super) fn windows(&self) -> &[UnitVector] {
+        &self.windows
+    }
+
+    pub(super) fn aggregation(&self) -> Aggregation {
+        self.aggregation
+    }
+
+    /// The direction of the mean of all windows; of one window itself. `None` where they cancel out.
+    pub(super) fn mean(&self) -> Option<UnitVector> {
+        if let [only] = &self.windows[..] {
+            return Some(only.clone());
+        }
+        let mut sum = vec![0_f32; self.windows[0].values().len()];
+        for window in &self.windows {
+            sum.iter_mut().zip(window.values()).for_each(|(sum, value)| *sum += value);
+        }
+        UnitVector::from_raw(&sum).map(|(mean, _)| mean)
+    }
+
+    /// The score of a vector, -1 to 1.
+    pub(super) fn score(&self, vector: &UnitVector) -> f32 {
+        let cosines = self.windows.iter().map(|window| dot(window, vector));
+        let (best, sum) = cosines.fold((-1.0_f32, 0.0), |(best, sum), it| (best.max(it), sum + it));
+        let mean = sum / self.windows.len() as f32;
+        match self.aggregation {
+            Aggregation::Mean => mean,
+            Aggregation::Max => best,
+            Aggregation::Coverage => (1.0 - SHARE_OF_ALL) * best + SHARE_OF_ALL * mean,
+        }
+    }
+
+    /// The `k` best live vectors that `filter` lets through: of those that are among the `k` nearest of a window.
+    pub(super) fn search(
+        &self,
+        index: &Index,
+        at: SpaceLevel,
+        k: usize,
+        (filter, mode): (&Filter, Mode),
+    ) -> Result<Hits, IndexError> {
+        let mut found = index.search(at, &self.windows[0], k, filter, mode)?;
+        if self.windows.len() == 1 {
+            return Ok(found);
+        }
+        let mut keys: BTreeSet<u32> = found.hits.iter().map(|hit| hit.key).collect();
+        for window in &self.windows[1..] {
+            let hits = index.search(at, window, k, filter, mode)?;
+            keys.extend(hits.hits.iter().map(|hit| hit.key));
+            found.unreadable.extend(hits.unreadable);
+            found.exact &= hits.exact;
+        }
+        let scored = |key: u32| Some(Hit { key, score: self.score(&index.vector(at, key)?) });
+        found.hits = keys.into_iter().filter_map(scored).collect();
+        found.hits.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.key.cmp(&other.key)));
+        found.hits.truncate(k);
+        Ok(found)
+    }
+}
+
+/// The cosine of two unit vectors.
+pub(super) fn dot(one: &UnitVector, other: &UnitVector) -> f32 {
+    one.values().iter().zip(other.values()).map(|(one, other)| one * other).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reprise_index::Level;
+
+    fn unit(values: &[f32]) -> UnitVector {
+        UnitVector::from_raw(values).unwrap().0
+    }
+
+    /// Scores of (1, 0), (0, 1) and (1, 1) for windows along the first axis, `others` times, and once along the
+    /// second.
+    #[track_caller]
+    fn check(aggregation: Aggregation, others: usize, expected: [f32; 3]) {
+        let mut windows = vec![unit(&[1.0, 0.0]); others];
+        windows.push(unit(&[0.0, 1.0]));
+        let query = QueryVectors::new(windows, aggregation).unwrap();
+        let scores = [&[1.0, 0.0], &[0.0, 1.0], &[1.0, 1.0]].map(|it| query.score(&unit(it)));
+        for (score, expected) in scores.iter().zip(expected) {
+            assert!((score - expected).abs() < 1e-6, "{scores:?}");
+        }
+    }
+
+    #[test]
+    fn windows_make_one_score() {
+        let half = std::f32::consts::FRAC_1_SQRT_2;
+        check(Aggregation::Mean, 3, [0.75, 0.25, half]);
+        check(Aggregation::Max, 3, [1.0, 1.0, half]);
+        check(Aggregation::Coverage, 3, [0.9875, 0.9625, half]);
+        check(Aggregation::Coverage, 0, [0.0, 1.0, half]);
+    }
+
+    #[test]
+    fn what_is_near_one_window_of_many_is_found() {
+        let index = Index::new();
+        let at = SpaceLevel { space: 1, level: Level::Clip };
+        for key in 0..200 {
+            let angle = key as f32 * 0.01;
+            index.insert(at, key, &unit(&[angle.cos(), angle.sin(), 0.01])).unwrap();
+        }
+        index.insert(at, 777, &unit(&[0.0, 0.1, 1.0])).unwrap();
+        let windows = vec![unit(&[1.0, 0.0, 0.0]), unit(&[0.9, 0.4, 0.0]), unit(&[0.0, 0.1, 1.0])];
+        for (aggregation, first) in [(Aggregation::Max, true), (Aggregation::Coverage, false)] {
+            let query = QueryVectors::new(windows.clone(), aggregation).unwrap();
+            let hits = query.search(&index, at, 5, (&Filter::default(), Mode::Auto)).unwrap().hits;
+            assert_eq!(hits.len(), 5);
+            assert_eq!(hits.iter().any(|hit| hit.key == 777), first, "{hits:?}");
+            let all = query.search(&index, at, 300, (&Filter::default(), Mode::Exact)).unwrap().hits;
+            assert_eq!(all.len(), 201);
+            assert!(all.windows(2).all(|pair| pair[0].score >= pair[1].score));
+        }
+    }
+}
