@@ -5,6 +5,7 @@ mod acceptance;
 mod catalog;
 mod command_line;
 mod covr;
+mod embed_many;
 mod encoders;
 mod encoders_covr;
 mod encoders_hub;
