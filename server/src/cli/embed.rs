@@ -29,6 +29,9 @@ pub(super) struct EmbedArgs {
     /// A text
     #[arg(long)]
     text: Option<String>,
+    /// The texts are what is to be found, not what is asked: sentence encoders may tell the two apart
+    #[arg(long, conflicts_with_all = ["video", "videos"])]
+    passages: bool,
     /// A video file
     #[arg(long)]
     video: Option<PathBuf>,
@@ -78,7 +81,7 @@ fn embed(args: &EmbedArgs) -> anyhow::Result<Embedding> {
     }
     let mut loaded = reprise_encoders::load(&args.model, 1)?;
     match (&args.text, &args.video) {
-        (Some(text), _) => embed_text(&mut loaded, text),
+        (Some(text), _) => embed_text(&mut loaded, text, args.passages),
         (None, Some(file)) => embed_video(&mut loaded, file, start_ms..end_ms),
         (None, None) => bail!("give --text, --video, --texts or --videos"),
     }
@@ -93,7 +96,7 @@ fn embed_many(args: &EmbedArgs, out: &Path) -> anyhow::Result<()> {
     let mut many = many::Many::open(&mut loaded, &folder, args.json)?;
     let report = match (&args.videos, &args.texts) {
         (Some(list), _) => many.videos(list, out)?,
-        (None, Some(file)) => many.texts(file, out)?,
+        (None, Some(file)) => many.texts(file, args.passages, out)?,
         (None, None) => bail!("give --videos or --texts"),
     };
     match args.json {
@@ -111,12 +114,15 @@ fn millis(seconds: Option<f64>, default: i64) -> anyhow::Result<i64> {
     }
 }
 
-fn embed_text(loaded: &mut Loaded, text: &str) -> anyhow::Result<Embedding> {
+fn embed_text(loaded: &mut Loaded, text: &str, is_passage: bool) -> anyhow::Result<Embedding> {
     if text.trim().is_empty() {
         bail!("the text is empty");
     }
     let tokenizer = loaded.tokenizer.clone().context("this model takes no text")?;
-    let windows = tokenizer.windows(text, Overflow::Window, MAX_WINDOWS)?;
+    let windows = match is_passage {
+        true => tokenizer.passages(text, Overflow::Window, MAX_WINDOWS)?,
+        false => tokenizer.windows(text, Overflow::Window, MAX_WINDOWS)?,
+    };
     let inputs: Vec<Input> = windows.windows.iter().map(|it| Input::Text(it.tokens.clone())).collect();
     let (units, vector, norm) = text_vectors(&encoder(loaded)?.encode(&inputs)?)?;
     let vectors = windows.windows.iter().zip(units).map(|(window, unit)| EmbeddedWindow {

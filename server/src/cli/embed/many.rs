@@ -100,16 +100,21 @@ impl<'a> Many<'a> {
         Ok(self.report(&rows, out, Some(names)))
     }
 
-    /// The raw vectors of the file's texts, a row each; of a text of several windows what a search makes of them.
+    /// The raw vectors of the file's texts, a row each, as passages or as queries; of a text of several windows what a
+    /// search makes of them.
     ///
     /// # Errors
     /// A file that can't be read, a model that takes no texts or fails. What was encoded until then is kept.
-    pub(super) fn texts(&mut self, file: &Path, out: &Path) -> anyhow::Result<Report> {
+    pub(super) fn texts(&mut self, file: &Path, are_passages: bool, out: &Path) -> anyhow::Result<Report> {
         let takes_none = || format!("{} takes no texts", self.model.space.name);
         ensure!(self.model.space.can.text, takes_none());
         let tokenizer = self.model.tokenizer.clone().with_context(takes_none)?;
         let windows = |text: &String| -> anyhow::Result<Vec<Input>> {
-            let windows = tokenizer.windows(text, Overflow::Window, MAX_WINDOWS)?.windows;
+            let windows = match are_passages {
+                true => tokenizer.passages(text, Overflow::Window, MAX_WINDOWS)?,
+                false => tokenizer.windows(text, Overflow::Window, MAX_WINDOWS)?,
+            };
+            let windows = windows.windows;
             Ok(windows.into_iter().map(|window| Input::Text(window.tokens)).collect())
         };
         let texts = list::texts(file)?.iter().map(windows).collect::<anyhow::Result<Vec<_>>>()?;
