@@ -11,6 +11,7 @@ pub mod models;
 pub mod pool;
 pub mod preprocess;
 mod resize;
+pub mod rows;
 pub mod text;
 pub mod train;
 pub mod video;

@@ -1,7 +1,7 @@
 //! A model folder or hub id to encoders; picks the device.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
@@ -21,6 +21,7 @@ mod aim;
 mod folder;
 mod hub;
 mod identity;
+mod sentence;
 mod sports;
 
 use identity::Identity;
@@ -126,7 +127,9 @@ pub enum LoadError {
         why: String,
     },
     /// No family reads this kind of model.
-    #[error("models of type {found:?} are not supported; clip, aim and reprise-sports are")]
+    #[error(
+        "models of type {found:?} are not supported; clip, aim, bert, xlm-roberta and reprise-sports are"
+    )]
     Architecture {
         /// `model_type` of its config.json.
         found: String,
@@ -255,35 +258,48 @@ pub fn load(name: &ModelName, replicas: usize) -> Result<Loaded, LoadError> {
 /// # Errors
 /// [`LoadError`]: whatever would give wrong vectors later is an error here.
 pub fn load_with(name: &ModelName, options: &LoadOptions) -> Result<Loaded, LoadError> {
-    let mut loaded = match aim::folder_of(name) {
-        Some(path) => aim::load(name, path, options.replicas.max(1))?,
-        None => load_files(name, options)?,
+    let mut loaded = match &name.0 {
+        Kind::Sports => load_files(name, &pretrained::files()?, options)?,
+        Kind::Tiny => load_files(name, &tiny::files()?, options)?,
+        Kind::Folder(path) => load_folder(name, path, options)?,
+        Kind::Hub { repository, revision } => {
+            load_folder(name, &hub::download(repository, revision.as_deref(), options)?, options)?
+        }
     };
     loaded.warm_up().map_err(LoadError::WarmUp)?;
     Ok(loaded)
 }
 
-/// Loads a model in Hugging Face's layout.
-fn load_files(name: &ModelName, options: &LoadOptions) -> Result<Loaded, LoadError> {
-    let files = match &name.0 {
-        Kind::Sports => pretrained::files()?,
-        Kind::Tiny => tiny::files()?,
-        Kind::Folder(path) => folder::read(path, &name.to_string())?,
-        Kind::Hub { repository, revision } => {
-            folder::read(&hub::download(repository, revision.as_deref(), options)?, &name.to_string())?
-        }
-    };
-    let bad = |file: &str, why: String| LoadError::BadFile { path: files.folder.join(file), why };
-    let kind: ModelType =
-        serde_json::from_slice(&files.config).map_err(|error| bad("config.json", error.to_string()))?;
-    match Family::of(&kind.model_type) {
-        Some(Family::Clip) => load_clip(name, &files, options),
-        Some(Family::Sports) => sports::load(name, &files, options.replicas.max(1)),
-        Some(Family::Aim) => {
+/// Loads a model from its folder; which files it must have depends on its family.
+fn load_folder(name: &ModelName, path: &Path, options: &LoadOptions) -> Result<Loaded, LoadError> {
+    let config = folder::read_file(path, &name.to_string(), "config.json")?;
+    match family(&config, path)? {
+        Family::Aim if matches!(name.0, Kind::Hub { .. }) => {
             Err(LoadError::Unsupported("models of type aim are loaded from folders".to_owned()))
         }
-        None => Err(LoadError::Architecture { found: kind.model_type }),
+        Family::Aim => aim::load(name, path, options.replicas.max(1)),
+        Family::Sentence => sentence::load(name, path, options.replicas.max(1)),
+        Family::Clip | Family::Sports => load_files(name, &folder::read(path, &name.to_string())?, options),
     }
+}
+
+/// Loads a model in Hugging Face's layout that sees pictures.
+fn load_files(name: &ModelName, files: &Files, options: &LoadOptions) -> Result<Loaded, LoadError> {
+    match family(&files.config, &files.folder)? {
+        Family::Clip => load_clip(name, files, options),
+        Family::Sports => sports::load(name, files, options.replicas.max(1)),
+        family => Err(LoadError::Architecture { found: family.name().to_owned() }),
+    }
+}
+
+/// The family that a config.json in `folder` asks for.
+fn family(config: &[u8], folder: &Path) -> Result<Family, LoadError> {
+    let bad = |error: serde_json::Error| LoadError::BadFile {
+        path: folder.join("config.json"),
+        why: error.to_string(),
+    };
+    let kind: ModelType = serde_json::from_slice(config).map_err(bad)?;
+    Family::of(&kind.model_type).ok_or(LoadError::Architecture { found: kind.model_type })
 }
 
 #[derive(Deserialize)]

@@ -1,6 +1,6 @@
 """Writes the reference that the encoders are tested against: small seeded CLIP models in Hugging
 Face's layout, the vectors that transformers gives for them, the pixels that its image processor
-makes, and the ids of small tokenizers trained here on sentences of our own.
+makes, small seeded sentence encoders, and the ids of small tokenizers trained here on sentences of our own.
 
     python -m venv venv && venv/bin/pip install -r requirements.txt && venv/bin/python make.py
 
@@ -20,6 +20,7 @@ from transformers import CLIPConfig, CLIPModel
 from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
 
 import covr
+import sentence
 from sentences import sentences
 
 HERE = pathlib.Path(__file__).parent
@@ -290,6 +291,7 @@ def main():
     for seed, (name, variant) in enumerate(variants()):
         write(name, variant, seed)
     covr.write_all(DATA, picture, word_piece, byte_level)
+    sentence.write_all(DATA, word_piece)
     TINY.write_text(byte_level(1000, specials_last=False).to_str())
     size = sum(path.stat().st_size for path in DATA.rglob("*") if path.is_file())
     print(f"{size} bytes")

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::identity::Identity;
-use super::{Kind, LoadError, Loaded, ModelName, ModelType, device, folder};
+use super::{LoadError, Loaded, ModelName, device, folder};
 use crate::models::Family;
 use crate::models::aim::{self, Aim};
 use crate::models::combiner::Combiner;
@@ -68,14 +68,6 @@ impl Default for TextConfig {
     fn default() -> Self {
         TextConfig { max_tokens: None, normalise: true }
     }
-}
-
-/// The folder of `name`, if an AIM model is in it.
-pub(super) fn folder_of(name: &ModelName) -> Option<&Path> {
-    let Kind::Folder(path) = &name.0 else { return None };
-    let config = std::fs::read(path.join("config.json")).ok()?;
-    let kind: ModelType = serde_json::from_slice(&config).ok()?;
-    (Family::of(&kind.model_type) == Some(Family::Aim)).then_some(path)
 }
 
 /// # Errors

@@ -8,7 +8,9 @@ use hf_hub::api::sync::{ApiBuilder, ApiError, ApiRepo};
 use hf_hub::{Cache, Repo, RepoType};
 
 use super::folder::{INDEX, WEIGHTS, shards};
-use super::{LoadError, LoadOptions};
+use super::sentence::{LIMITS, MODULES, Module, PROMPTS, inside};
+use super::{LoadError, LoadOptions, family};
+use crate::models::Family;
 
 const ENDPOINT: &str = "https://huggingface.co";
 const REVISION: &str = "main";
@@ -27,7 +29,11 @@ pub(super) fn download(
     // Named by the commit: a model that moves on meanwhile can't mix two of its states.
     let commit = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let files = hub.at(&commit);
-    hub.get(&files, "preprocessor_config.json")?;
+    let bytes = std::fs::read(&config).map_err(|error| bad_file(&config, &error))?;
+    match family(&bytes, &folder)? {
+        Family::Sentence => hub.sentence_files(&files)?,
+        _ => drop(hub.get(&files, "preprocessor_config.json")?),
+    }
     hub.get(&files, "tokenizer.json")?;
     match hub.get(&files, WEIGHTS) {
         Err(LoadError::MissingFile { .. }) => {}
@@ -86,6 +92,34 @@ impl Hub {
             Some(404) => self.missing(files, file),
             _ => self.network(&error),
         })
+    }
+
+    /// What sentence-transformers keeps beside a model, as far as it is there.
+    fn sentence_files(&self, files: &ApiRepo) -> Result<(), LoadError> {
+        self.get_if_there(files, LIMITS)?;
+        self.get_if_there(files, PROMPTS)?;
+        let Some(path) = self.get_if_there(files, MODULES)? else { return Ok(()) };
+        let bytes = std::fs::read(&path).map_err(|error| bad_file(&path, &error))?;
+        let modules: Vec<Module> = serde_json::from_slice(&bytes)
+            .map_err(|error| LoadError::BadFile { path: path.clone(), why: error.to_string() })?;
+        for module in modules.iter().filter(|module| !module.path.is_empty()) {
+            inside(path.parent().unwrap_or(&path), &module.path)?;
+            let file = |name: &str| format!("{}/{name}", module.path);
+            match module.class() {
+                "Normalize" => continue,
+                "Dense" => drop(self.get(files, &file(WEIGHTS))?),
+                _ => {}
+            }
+            self.get(files, &file("config.json"))?;
+        }
+        Ok(())
+    }
+
+    fn get_if_there(&self, files: &ApiRepo, file: &str) -> Result<Option<PathBuf>, LoadError> {
+        match self.get(files, file) {
+            Err(LoadError::MissingFile { .. }) => Ok(None),
+            got => got.map(Some),
+        }
     }
 
     /// The hub answers 404 for a missing file and for a missing model: ask for the model.

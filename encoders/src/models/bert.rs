@@ -1,5 +1,6 @@
-//! BERT (arXiv 1810.04805) on text alone, and the text path of BLIP-2's Q-Former (arXiv 2301.12597): the same
-//! without token types and without a cross-attention that texts never take.
+//! BERT (arXiv 1810.04805) on text alone, and two that differ little: the text path of BLIP-2's Q-Former (arXiv
+//! 2301.12597), without token types and without a cross-attention that texts never take, and RoBERTa and XLM-RoBERTa
+//! (arXiv 1907.11692, 1911.02116), whose first positions are no token's.
 
 use candle_core::{Device, Result, Tensor};
 use serde::{Deserialize, Serialize};
@@ -16,18 +17,26 @@ pub(crate) struct Config {
     pub(crate) num_attention_heads: usize,
     pub(crate) hidden_act: Activation,
     pub(crate) layer_norm_eps: f32,
+    /// Rows of the position table before the first token's.
+    #[serde(skip)]
+    pub(crate) position_offset: usize,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { num_attention_heads: 12, hidden_act: Activation::Gelu, layer_norm_eps: 1e-12 }
+        Config {
+            num_attention_heads: 12,
+            hidden_act: Activation::Gelu,
+            layer_norm_eps: 1e-12,
+            position_offset: 0,
+        }
     }
 }
 
 /// More layers than any such model has.
 const MOST_LAYERS: usize = 1000;
 
-/// A text tower whose vector of a text is that of its first token.
+/// A text tower.
 #[derive(Debug)]
 pub(crate) struct Bert {
     /// (vocabulary, width).
@@ -80,7 +89,7 @@ impl Bert {
         }
         Ok(Bert {
             tokens: tensor(weights, &format!("{prefix}{marker}"), &[vocabulary, width], device)?,
-            positions: positions(weights, prefix, width, device)?,
+            positions: positions(weights, prefix, width, config.position_offset, device)?,
             norm: LayerNorm::load(weights, &norm, width, config.layer_norm_eps, device)?,
             layers,
         })
@@ -104,6 +113,22 @@ impl Bert {
     /// (texts, width): the last layer's first token of each text. All ids must be in the vocabulary, no text empty
     /// or over the longest.
     pub(crate) fn forward(&self, texts: &[&[u32]]) -> Result<Tensor> {
+        self.hidden(texts)?.narrow(1, 0, 1)?.squeeze(1)
+    }
+
+    /// (texts, width): the mean over the last layer's tokens of each text; ids as for [`Bert::forward`].
+    pub(crate) fn mean(&self, texts: &[&[u32]]) -> Result<Tensor> {
+        let hidden = self.hidden(texts)?;
+        let tokens = hidden.dim(1)?;
+        let share = |ids: &&[u32], at: usize| if at < ids.len() { 1.0 / ids.len() as f32 } else { 0.0 };
+        let shares: Vec<f32> =
+            texts.iter().flat_map(|ids| (0..tokens).map(move |at| share(ids, at))).collect();
+        let shares = Tensor::from_vec(shares, (texts.len(), 1, tokens), hidden.device())?;
+        shares.matmul(&hidden)?.squeeze(1)
+    }
+
+    /// (texts, tokens of the longest, width): the last layer; what stands after a text's end means nothing.
+    fn hidden(&self, texts: &[&[u32]]) -> Result<Tensor> {
         let device = self.tokens.device();
         let tokens = texts.iter().map(|ids| ids.len()).max().unwrap_or(0);
         let padded = texts.iter().flat_map(|ids| (0..tokens).map(|at| ids.get(at).copied().unwrap_or(0)));
@@ -114,7 +139,7 @@ impl Bert {
         let x = self.norm.forward(&x.reshape((rows, width))?)?;
         let mask = padding_mask(texts, tokens, device)?;
         let x = self.layers.iter().try_fold(x, |x, layer| layer.forward(&x, tokens, &mask))?;
-        x.reshape((texts.len(), tokens, width))?.narrow(1, 0, 1)?.squeeze(1)
+        x.reshape((texts.len(), tokens, width))
     }
 }
 
@@ -129,11 +154,16 @@ fn positions(
     weights: &Weights,
     prefix: &str,
     width: usize,
+    offset: usize,
     device: &Device,
 ) -> std::result::Result<Tensor, LoadError> {
     let name = format!("{prefix}embeddings.position_embeddings.weight");
     let (count, _) = rows_and_columns(weights, &name)?;
-    let positions = tensor(weights, &name, &[count, width], device)?;
+    if count <= offset {
+        let why = format!("{count} positions, of which the first {offset} are no token's");
+        return Err(LoadError::Unsupported(why));
+    }
+    let positions = tensor(weights, &name, &[count, width], device)?.narrow(0, offset, count - offset)?;
     let types = format!("{prefix}embeddings.token_type_embeddings.weight");
     if weights.shape(&types).is_none() {
         return Ok(positions);

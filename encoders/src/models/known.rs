@@ -18,6 +18,7 @@ pub struct KnownModel {
 /// All of them.
 pub fn known() -> Vec<KnownModel> {
     let clip = |name, note| KnownModel { name, family: "clip", modality: "text, frames", note };
+    let sentence = |name, note| KnownModel { name, family: "sentence", modality: "text", note };
     vec![
         KnownModel {
             name: "builtin:sports",
@@ -36,6 +37,14 @@ pub fn known() -> Vec<KnownModel> {
             modality: "frames, composed",
             note: "TF-CoVR's AIM, text tower and Combiner, from PyTorch checkpoints too; verified on small seeded models",
         },
+        sentence(
+            "FOLDER",
+            "BERT or XLM-RoBERTa as sentence-transformers saves them; verified on small seeded models",
+        ),
         clip("ORG/NAME", "a Hugging Face CLIP repository, e.g. openai/clip-vit-base-patch32[@revision]"),
+        sentence(
+            "ORG/NAME",
+            "a sentence-transformers repository, e.g. sentence-transformers/all-MiniLM-L6-v2",
+        ),
     ]
 }

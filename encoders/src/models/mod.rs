@@ -4,12 +4,13 @@ pub use known::{KnownModel, known};
 use serde::Serialize;
 
 pub(crate) mod aim;
-mod bert;
+pub(crate) mod bert;
 pub mod clip;
 pub(crate) mod combiner;
 pub(crate) mod covr;
 mod known;
 pub(crate) mod openai;
+pub(crate) mod sentence;
 pub mod sports;
 pub(crate) mod text_tower;
 pub(crate) mod tiny;
@@ -25,6 +26,8 @@ pub enum Family {
     Aim,
     /// The small built-in family: clips, texts and composed queries.
     Sports,
+    /// BERT-type encoders of sentences, for what is spoken.
+    Sentence,
 }
 
 impl Family {
@@ -34,6 +37,7 @@ impl Family {
             "clip" => Some(Family::Clip),
             "aim" => Some(Family::Aim),
             sports::MODEL_TYPE => Some(Family::Sports),
+            "bert" | "roberta" | "xlm-roberta" | "camembert" => Some(Family::Sentence),
             _ => None,
         }
     }
@@ -44,6 +48,7 @@ impl Family {
             Family::Clip => "clip",
             Family::Aim => "aim",
             Family::Sports => "sports",
+            Family::Sentence => "sentence",
         }
     }
 
@@ -51,7 +56,7 @@ impl Family {
     /// they become another space.
     pub fn version(self) -> u32 {
         match self {
-            Family::Clip | Family::Aim | Family::Sports => 1,
+            Family::Clip | Family::Aim | Family::Sports | Family::Sentence => 1,
         }
     }
 }

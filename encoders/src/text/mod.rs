@@ -89,7 +89,10 @@ pub enum TokenizerError {
     /// Not a tokenizer file that can be read.
     #[error("tokenizer.json can't be read: {0}")]
     Unreadable(String),
-    /// The special tokens leave no room for text.
+    /// The model's prompt is no text to the tokenizer.
+    #[error("the model's prompt can't be read: {0}")]
+    Prompt(String),
+    /// The special tokens, or they and the prompt, leave no room for text.
     #[error("{specials} special tokens fill the model's {limit} positions")]
     NoRoom {
         /// Special tokens around a text.
@@ -100,12 +103,26 @@ pub enum TokenizerError {
 }
 
 /// A model's tokenizer with its limits.
+///
+/// Some sentence encoders tell what is asked from what is stored by a prompt before the text. It stands in every
+/// window, takes of the model's limit, and is counted neither in windows nor in totals.
 pub struct Tokenizer {
     inner: Inner,
     before: Vec<u32>,
     after: Vec<u32>,
     max_tokens: usize,
     normalises: bool,
+    query_prompt: Prompt,
+    passage_prompt: Prompt,
+}
+
+/// What stands before every text of one kind; empty for most models.
+#[derive(Default)]
+struct Prompt {
+    /// With the space that ends it.
+    text: String,
+    /// Without that space, which belongs to the next token or to none.
+    ids: Vec<u32>,
 }
 
 impl Tokenizer {
@@ -130,13 +147,33 @@ impl Tokenizer {
         if max_tokens <= count {
             return Err(TokenizerError::NoRoom { specials: count, limit: max_tokens });
         }
-        Ok(Tokenizer { inner, before, after, max_tokens, normalises: false })
+        let (query_prompt, passage_prompt) = (Prompt::default(), Prompt::default());
+        Ok(Tokenizer { inner, before, after, max_tokens, normalises: false, query_prompt, passage_prompt })
     }
 
     /// The same, with every text put through [`normalise`] first, as models of TF-CoVR want it.
     #[must_use]
     pub fn normalising(self) -> Self {
         Tokenizer { normalises: true, ..self }
+    }
+
+    /// The same, with the `query` prompt before what is asked and the `passage` prompt before what is stored.
+    ///
+    /// # Errors
+    /// A prompt that can't be read or leaves no room for text.
+    pub fn with_prompts(mut self, query: &str, passage: &str) -> Result<Self, TokenizerError> {
+        let read = |prompt: &str| -> Result<Prompt, TokenizerError> {
+            let ids = self.content(prompt.trim_end());
+            let ids = ids.map_err(|error| TokenizerError::Prompt(error.to_string()))?;
+            Ok(Prompt { text: prompt.to_owned(), ids })
+        };
+        let (query, passage) = (read(query)?, read(passage)?);
+        let specials = self.before.len() + self.after.len() + query.ids.len().max(passage.ids.len());
+        if self.max_tokens <= specials {
+            return Err(TokenizerError::NoRoom { specials, limit: self.max_tokens });
+        }
+        (self.query_prompt, self.passage_prompt) = (query, passage);
+        Ok(self)
     }
 
     /// Positions of the model, specials included.
@@ -155,18 +192,37 @@ impl Tokenizer {
     /// # Errors
     /// [`TextError::Unreadable`].
     pub fn ids(&self, text: &str) -> Result<Vec<u32>, TextError> {
-        Ok(self.with_specials(&self.content(text)?).ids)
+        Ok(self.with_specials(&[], &self.content(text)?).ids)
     }
 
-    /// Cuts `text` into windows of at most the model's limit: one where all of it fits, else one a sentence.
-    /// Sentences are put together where there would be more than `max_windows`, and cut into windows that overlap
-    /// by a quarter where they are over the limit.
+    /// Cuts a query `text` into windows of at most the model's limit: one where all of it fits, else one a
+    /// sentence. Sentences are put together where there would be more than `max_windows`, and cut into windows that
+    /// overlap by a quarter where they are over the limit.
     ///
     /// # Errors
     /// [`TextError`], also when `max_windows` is 0.
     pub fn windows(&self, text: &str, overflow: Overflow, max_windows: usize) -> Result<Windows, TextError> {
-        let (ids, sentences) = self.content_by_sentence(text)?;
-        let room = self.room();
+        self.cut(text, &self.query_prompt, overflow, max_windows)
+    }
+
+    /// Cuts a `text` that is to be found into windows of the model's limit: the same as [`Tokenizer::windows`] but
+    /// for models that tell queries from passages.
+    ///
+    /// # Errors
+    /// [`TextError`], also when `max_windows` is 0.
+    pub fn passages(&self, text: &str, overflow: Overflow, max_windows: usize) -> Result<Windows, TextError> {
+        self.cut(text, &self.passage_prompt, overflow, max_windows)
+    }
+
+    fn cut(
+        &self,
+        text: &str,
+        prompt: &Prompt,
+        overflow: Overflow,
+        max_windows: usize,
+    ) -> Result<Windows, TextError> {
+        let (ids, sentences) = self.content_after(prompt, text)?;
+        let room = self.max_tokens - self.before.len() - self.after.len() - prompt.ids.len();
         if overflow == Overflow::Error && ids.len() > room {
             return Err(TextError::TooLong { tokens: ids.len(), limit: room });
         }
@@ -181,7 +237,7 @@ impl Tokenizer {
         let windows = spans.into_iter().map(|span| Window {
             start_token: span.start,
             end_token: span.end,
-            tokens: self.with_specials(&seen[span]),
+            tokens: self.with_specials(&prompt.ids, &seen[span]),
         });
         let (windows, tokens_total, tokens_used) = (windows.collect(), ids.len(), seen.len());
         Ok(Windows { windows, tokens_total, tokens_used, truncated: tokens_used < tokens_total })
@@ -198,9 +254,22 @@ impl Tokenizer {
         }
     }
 
-    /// Tokens of a text that fit beside the specials; at least one.
-    fn room(&self) -> usize {
-        self.max_tokens - self.before.len() - self.after.len()
+    /// The ids of `text` as they are behind the prompt, for what a space is to the first token depends on the
+    /// tokenizer; and after how many of them each of its sentences ends.
+    fn content_after(&self, prompt: &Prompt, text: &str) -> Result<(Vec<u32>, Vec<usize>), TextError> {
+        let joined = format!("{}{text}", prompt.text);
+        let read = if self.normalises { normalise::normalise(&joined) } else { joined };
+        let encoding = self.inner.encode(read.as_str(), false);
+        let encoding = encoding.map_err(|error| TextError::Unreadable(error.to_string()))?;
+        let Some(ids) = encoding.get_ids().strip_prefix(&prompt.ids[..]) else {
+            let ids = self.content(text)?;
+            return Ok((ids.clone(), vec![ids.len()]));
+        };
+        let starts: Vec<usize> = encoding.get_offsets().iter().map(|(start, _)| *start).collect();
+        let tokens_before = |end| starts.partition_point(|start| *start < end);
+        let ends =
+            window::sentence_ends(&read).map(|end| tokens_before(end).saturating_sub(prompt.ids.len()));
+        Ok((ids.to_vec(), ends.collect()))
     }
 
     fn content(&self, text: &str) -> Result<Vec<u32>, TextError> {
@@ -210,16 +279,6 @@ impl Tokenizer {
         };
         let encoding = encoding.map_err(|error| TextError::Unreadable(error.to_string()))?;
         Ok(encoding.get_ids().to_vec())
-    }
-
-    /// The ids of a text, and after how many of them each of its sentences ends.
-    fn content_by_sentence(&self, text: &str) -> Result<(Vec<u32>, Vec<usize>), TextError> {
-        let read = if self.normalises { normalise::normalise(text) } else { text.to_owned() };
-        let encoding = self.inner.encode(read.as_str(), false);
-        let encoding = encoding.map_err(|error| TextError::Unreadable(error.to_string()))?;
-        let starts: Vec<usize> = encoding.get_offsets().iter().map(|(start, _)| *start).collect();
-        let ends = window::sentence_ends(&read).map(|end| starts.partition_point(|start| *start < end));
-        Ok((encoding.get_ids().to_vec(), ends.collect()))
     }
 
     /// How many different words of `text` there are outside `stop_words` (lower case), and how many of them the
@@ -243,8 +302,8 @@ impl Tokenizer {
         Ok((words.len(), missed))
     }
 
-    fn with_specials(&self, content: &[u32]) -> Tokens {
-        Tokens { ids: [&self.before[..], content, &self.after[..]].concat() }
+    fn with_specials(&self, prompt: &[u32], content: &[u32]) -> Tokens {
+        Tokens { ids: [&self.before[..], prompt, content, &self.after[..]].concat() }
     }
 }
 
@@ -315,6 +374,23 @@ mod tests {
     #[test]
     fn too_many_windows_are_an_error() {
         check("a b c a b", Overflow::Window, 1, Err(TextError::TooManyWindows { windows: 2, limit: 1 }));
+    }
+
+    #[test]
+    fn a_prompt_stands_in_every_window_and_counts_nowhere() {
+        let prompted = tokenizer(BERT).with_prompts("c ", "b b ").unwrap();
+        let ids = |windows: Windows| windows.windows.into_iter().map(|it| it.tokens.ids).collect::<Vec<_>>();
+        let query = prompted.windows("a b c a", Overflow::Window, 2).unwrap();
+        assert_eq!((query.tokens_total, query.windows[1].start_token), (4, 3));
+        assert_eq!(ids(query), [vec![1, 5, 3, 4, 5, 2], vec![1, 5, 3, 2]]);
+        let passage = prompted.passages("a c", Overflow::Window, 1).unwrap();
+        assert_eq!(ids(passage), [vec![1, 4, 4, 3, 5, 2]]);
+        let plain = tokenizer(BERT);
+        let (asked, stored) =
+            (plain.windows("a b", Overflow::Window, 1), plain.passages("a b", Overflow::Window, 1));
+        assert_eq!(asked, stored);
+        let error = tokenizer(BERT).with_prompts("a a a a", "").err().unwrap();
+        assert_eq!(error, TokenizerError::NoRoom { specials: 6, limit: 6 });
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::load::device;
 use crate::models::combiner::{Combiner, Widths};
 use crate::models::sports::layers::unit;
 use crate::models::sports::parameters::{Parameters, Start};
+use crate::rows::Rows;
 
 /// The temperature of the paper.
 const TEMPERATURE: f64 = 0.07;
@@ -33,63 +34,6 @@ impl Settings {
             shards: 1,
             checkpoint_every: 500,
         }
-    }
-}
-
-/// Vectors of one kind, a row each.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Rows {
-    values: Vec<f32>,
-    dim: usize,
-}
-
-impl Rows {
-    /// Reads (rows, dim) floats from a `.npy` file, or the only tensor of a `.safetensors` file.
-    ///
-    /// # Errors
-    /// [`TrainError::File`] for other files and other shapes.
-    pub fn read(path: &Path) -> Result<Self, TrainError> {
-        let why = |error: candle_core::Error| TrainError::file(path, error);
-        let safetensors = path.extension().is_some_and(|extension| extension == "safetensors");
-        let tensor = match safetensors {
-            false => Tensor::read_npy(path).map_err(why)?,
-            true => {
-                let mut tensors =
-                    candle_core::safetensors::load(path, &Device::Cpu).map_err(why)?.into_values();
-                match (tensors.next(), tensors.next()) {
-                    (Some(tensor), None) => tensor,
-                    _ => return Err(TrainError::file(path, "it must hold one tensor")),
-                }
-            }
-        };
-        let (_, dim) = tensor.dims2().map_err(why)?;
-        let tensor = tensor.to_dtype(candle_core::DType::F32).map_err(why)?;
-        let values = tensor.flatten_all()?.to_vec1::<f32>().map_err(why)?;
-        if dim == 0 || !values.iter().all(|value| value.is_finite()) {
-            return Err(TrainError::file(path, "rows must have values, and all must be finite"));
-        }
-        Ok(Rows { values, dim })
-    }
-
-    /// How many.
-    pub fn len(&self) -> usize {
-        self.values.len() / self.dim
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.values.is_empty()
-    }
-
-    /// Values per row.
-    pub fn dim(&self) -> usize {
-        self.dim
-    }
-
-    fn gather(&self, rows: &[usize]) -> Result<Tensor, TrainError> {
-        let values = rows.iter().flat_map(|row| &self.values[row * self.dim..][..self.dim]).copied();
-        let tensor = Tensor::from_vec(values.collect(), (rows.len(), self.dim), &Device::Cpu)?;
-        Ok(tensor.to_device(device())?)
     }
 }
 
@@ -153,6 +97,14 @@ fn start(shape: &[usize]) -> Start {
     }
 }
 
+/// (rows, dim) on the device.
+fn gather(from: &Rows, rows: &[usize]) -> Result<Tensor, TrainError> {
+    let (values, dim) = (from.values(), from.dim());
+    let gathered = rows.iter().flat_map(|row| &values[row * dim..][..dim]).copied();
+    let tensor = Tensor::from_vec(gathered.collect(), (rows.len(), dim), &Device::Cpu)?;
+    Ok(tensor.to_device(device())?)
+}
+
 struct Embedded<'a> {
     videos: &'a Rows,
     texts: &'a Rows,
@@ -168,12 +120,12 @@ impl Task for Embedded<'_> {
         let any = |_| self.triplets[draw.random.below(self.triplets.len())];
         let drawn: Vec<EmbeddedTriplet> = (0..draw.examples).map(any).collect();
         let rows = |of: &dyn Fn(&EmbeddedTriplet) -> usize| drawn.iter().map(of).collect::<Vec<_>>();
-        let mut texts = self.texts.gather(&rows(&|it| it.text))?;
+        let mut texts = gather(self.texts, &rows(&|it| it.text))?;
         if let Some((weight, bias)) = &self.project {
             texts = texts.matmul(&weight.t()?)?.broadcast_add(bias)?;
         }
-        let queries = self.combiner.forward(&self.videos.gather(&rows(&|it| it.query))?, &unit(&texts)?)?;
-        let targets = unit(&self.videos.gather(&rows(&|it| it.target))?)?;
+        let queries = self.combiner.forward(&gather(self.videos, &rows(&|it| it.query))?, &unit(&texts)?)?;
+        let targets = unit(&gather(self.videos, &rows(&|it| it.target))?)?;
         let scores = (queries.matmul(&targets.t()?)? / TEMPERATURE)?;
         let best = scores.argmax(1)?.to_vec1::<u32>()?;
         let right = best.iter().zip(&drawn).filter(|(best, it)| drawn[**best as usize].label == it.label);

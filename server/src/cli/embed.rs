@@ -1,27 +1,37 @@
-//! `reprise embed`: the vector of a text or video, without a server.
+//! `reprise embed`: the vector of a text or video, or the vectors of many, without a server.
+
+mod cache;
+mod list;
+mod many;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use reprise_encoders::text::Overflow;
 use reprise_encoders::video::{self, Limits};
 use reprise_encoders::{Clip, DEFAULT_MODEL, Encoder, Input, Loaded, ModelName};
 use reprise_index::UnitVector;
 
+use super::encode::LONGEST_MS;
 use super::say;
 use crate::config::{MAX_WINDOWS, QueryKind};
 use crate::search::{EmbeddedWindow, Embedding, QueryInfo, text_vectors};
 
 /// Arguments of `reprise embed`.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("what").args(["text", "video", "videos", "texts"]).required(true)))]
+#[command(group(ArgGroup::new("many").args(["videos", "texts"])))]
 pub(super) struct EmbedArgs {
     /// builtin:sports, builtin:tiny, a folder, or a hub id org/name[@revision]
     #[arg(long, env = "REPRISE_MODEL", default_value = DEFAULT_MODEL)]
     model: ModelName,
     /// A text
-    #[arg(long, required_unless_present = "video", conflicts_with = "video")]
+    #[arg(long)]
     text: Option<String>,
+    /// The texts are what is to be found, not what is asked: sentence encoders may tell the two apart
+    #[arg(long, conflicts_with_all = ["video", "videos"])]
+    passages: bool,
     /// A video file
     #[arg(long)]
     video: Option<PathBuf>,
@@ -31,14 +41,30 @@ pub(super) struct EmbedArgs {
     /// End of the stretch, in seconds
     #[arg(long, requires = "video")]
     end: Option<f64>,
+    /// A CSV with the columns video[,start,end], videos named from its folder; or a folder of videos
+    #[arg(long, value_name = "LIST", requires = "out")]
+    videos: Option<PathBuf>,
+    /// A file with one text a line; or a CSV, whose column `text` or `modification` counts
+    #[arg(long, value_name = "FILE", requires = "out")]
+    texts: Option<PathBuf>,
+    /// Where the raw vectors of --videos or --texts go, a row each: .npy or .safetensors; the videos' names go
+    /// beside it, to .names.csv
+    #[arg(long, value_name = "FILE", requires = "many")]
+    out: Option<PathBuf>,
+    /// Folder where vectors are kept from one run to the next; the user's cache folder unless given
+    #[arg(long, value_name = "FOLDER", requires = "many")]
+    cache: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Prints the vector: values, or the JSON of `POST /v1/embeddings`.
+/// Prints the vector: values, or the JSON of `POST /v1/embeddings`; of many, writes them and says how many.
 pub(super) async fn run(args: EmbedArgs) -> anyhow::Result<()> {
     let as_json = args.json;
+    if let Some(out) = args.out.clone() {
+        return tokio::task::spawn_blocking(move || embed_many(&args, &out)).await?;
+    }
     let embedding = tokio::task::spawn_blocking(move || embed(&args)).await??;
     if as_json {
         say(serde_json::to_string(&embedding)?)?;
@@ -55,14 +81,30 @@ fn embed(args: &EmbedArgs) -> anyhow::Result<Embedding> {
     }
     let mut loaded = reprise_encoders::load(&args.model, 1)?;
     match (&args.text, &args.video) {
-        (Some(text), _) => embed_text(&mut loaded, text),
+        (Some(text), _) => embed_text(&mut loaded, text, args.passages),
         (None, Some(file)) => embed_video(&mut loaded, file, start_ms..end_ms),
-        (None, None) => bail!("give --text or --video"),
+        (None, None) => bail!("give --text, --video, --texts or --videos"),
     }
 }
 
-/// Longer than any video.
-const LONGEST_MS: i64 = 10_000_000_000;
+fn embed_many(args: &EmbedArgs, out: &Path) -> anyhow::Result<()> {
+    let mut loaded = reprise_encoders::load(&args.model, 1)?;
+    let folder = match &args.cache {
+        Some(folder) => folder.clone(),
+        None => dirs::cache_dir().context("there is no cache folder: give --cache")?.join("reprise/vectors"),
+    };
+    let mut many = many::Many::open(&mut loaded, &folder, args.json)?;
+    let report = match (&args.videos, &args.texts) {
+        (Some(list), _) => many.videos(list, out)?,
+        (None, Some(file)) => many.texts(file, args.passages, out)?,
+        (None, None) => bail!("give --videos or --texts"),
+    };
+    match args.json {
+        true => say(serde_json::to_string(&report)?)?,
+        false => say(report)?,
+    }
+    Ok(())
+}
 
 fn millis(seconds: Option<f64>, default: i64) -> anyhow::Result<i64> {
     match seconds {
@@ -72,12 +114,15 @@ fn millis(seconds: Option<f64>, default: i64) -> anyhow::Result<i64> {
     }
 }
 
-fn embed_text(loaded: &mut Loaded, text: &str) -> anyhow::Result<Embedding> {
+fn embed_text(loaded: &mut Loaded, text: &str, is_passage: bool) -> anyhow::Result<Embedding> {
     if text.trim().is_empty() {
         bail!("the text is empty");
     }
     let tokenizer = loaded.tokenizer.clone().context("this model takes no text")?;
-    let windows = tokenizer.windows(text, Overflow::Window, MAX_WINDOWS)?;
+    let windows = match is_passage {
+        true => tokenizer.passages(text, Overflow::Window, MAX_WINDOWS)?,
+        false => tokenizer.windows(text, Overflow::Window, MAX_WINDOWS)?,
+    };
     let inputs: Vec<Input> = windows.windows.iter().map(|it| Input::Text(it.tokens.clone())).collect();
     let (units, vector, norm) = text_vectors(&encoder(loaded)?.encode(&inputs)?)?;
     let vectors = windows.windows.iter().zip(units).map(|(window, unit)| EmbeddedWindow {

@@ -3,7 +3,6 @@
 mod benchmark;
 mod broadcast;
 mod covr;
-mod encode;
 mod figure;
 mod letters;
 mod methods;

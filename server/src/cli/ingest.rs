@@ -118,7 +118,11 @@ fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, bool)>> {
     Ok(all)
 }
 
-fn walk(folder: &Path, into: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+/// All files below a folder.
+///
+/// # Errors
+/// A folder that can't be read.
+pub(super) fn walk(folder: &Path, into: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     for entry in entries {
         let path = entry?.path();

@@ -4,6 +4,7 @@ mod client;
 mod covr;
 mod demo;
 mod embed;
+mod encode;
 mod eval;
 mod index;
 mod ingest;
@@ -42,7 +43,7 @@ enum Command {
     Search(search::SearchArgs),
     /// Print where a video would be cut
     Segment(segment::SegmentArgs),
-    /// Print the vector of a text or video
+    /// Print the vector of a text or video, or write those of many
     Embed(embed::EmbedArgs),
     /// List the models that can be loaded
     Models(models::ModelsArgs),

@@ -22,12 +22,15 @@ impl Timed for Frame {
     }
 }
 
+/// What a frame stage made of one frame.
+pub(super) type Feature = Arc<[f32]>;
+
 /// What the frame stages made of a frame.
 #[derive(Debug, Clone)]
 pub(super) struct Featured {
     pub(super) time_ms: i64,
     /// One a space.
-    pub(super) features: Vec<Arc<[f32]>>,
+    pub(super) features: Vec<Feature>,
 }
 
 impl Timed for Featured {

@@ -98,7 +98,7 @@ pub(super) async fn fill(
     let length: i64 = plan.known.iter().map(|(_, range)| range.end_ms - range.start_ms).sum();
     let is_little = plan.known.len() + plan.windows.len() <= SPANS_TO_SEEK && length < duration_ms / 2;
     let lacking = if plan.segment.is_none() && work.has_features() {
-        work.from_features(known).await?
+        work.replay_features(known).await?
     } else if plan.segment.is_none() && seek_is_safe && is_little {
         known
     } else {
@@ -212,7 +212,7 @@ impl Work {
     }
 
     /// Encodes the known spans without a decoder; answers those in which there is no frame.
-    async fn from_features(&mut self, known: PerTap) -> Result<PerTap, PassError> {
+    async fn replay_features(&mut self, known: PerTap) -> Result<PerTap, PassError> {
         let kept = self.kept().await?;
         let mut flow = Flow::new(&self.taps, kept, known, None, &mut self.spans);
         flow.replay().await?;

@@ -10,7 +10,7 @@ use reprise_encoders::video::segment::ClipRange;
 use reprise_encoders::{Clip, EncodeError, Frame, Input};
 use tokio::sync::mpsc;
 
-use super::assemble::{Assembled, Assembler, Featured, Timed};
+use super::assemble::{Assembled, Assembler, Feature, Featured, Timed};
 use super::embed::{PassError, PerTap, RawVector, Spans, Taps, blocking};
 use super::kept::Kept;
 use super::moments;
@@ -34,13 +34,16 @@ enum Landed {
     Vectors(Vectors),
 }
 
+/// A batch on its way through the pools.
+type Flying = BoxFuture<'static, Result<Landed, EncodeError>>;
+
 /// One video's frames and clips, as they come.
 pub(super) struct Flow<'a> {
     taps: &'a Taps,
     consumers: Vec<Consumer>,
     /// What found clips are called.
     target: Option<Target>,
-    flying: FuturesOrdered<BoxFuture<'static, Result<Landed, EncodeError>>>,
+    flying: FuturesOrdered<Flying>,
     /// Spans of each tap without a frame.
     lacking: PerTap,
     spans: &'a mut Spans,
@@ -102,8 +105,8 @@ impl<'a> Flow<'a> {
         let Some((first, others)) = kept.split_first_mut() else { return Ok(None) };
         let rows = first.next(from_ms)?;
         let times: Vec<i64> = rows.iter().map(|(time_ms, _)| *time_ms).collect();
-        let others: Vec<Vec<Option<Arc<[f32]>>>> = others.iter_mut().map(|kept| kept.find(&times)).collect();
-        let featured = |(at, (time_ms, row)): (usize, (i64, Arc<[f32]>))| {
+        let others: Vec<Vec<Option<Feature>>> = others.iter_mut().map(|kept| kept.find(&times)).collect();
+        let featured = |(at, (time_ms, row)): (usize, (i64, Feature))| {
             let others = others.iter().map(|rows| rows[at].clone());
             let features = std::iter::once(Some(row)).chain(others).collect::<Option<Vec<_>>>()?;
             Some(Featured { time_ms, features })
@@ -183,7 +186,7 @@ impl<'a> Flow<'a> {
     async fn keep(&mut self, tap: usize, frames: &[Featured]) -> Result<(), PassError> {
         let Consumer::Features(_, kept) = &mut self.consumers[tap] else { return Ok(()) };
         let mut files = std::mem::take(kept);
-        let rows = |space: usize| -> Vec<(i64, Arc<[f32]>)> {
+        let rows = |space: usize| -> Vec<(i64, Feature)> {
             frames.iter().map(|frame| (frame.time_ms, Arc::clone(&frame.features[space]))).collect()
         };
         let rows: Vec<_> = (0..files.len()).map(rows).collect();
@@ -252,9 +255,9 @@ fn features(
     frames: Vec<Frame>,
 ) -> impl Future<Output = Result<Landed, EncodeError>> + Send + 'static {
     let times: Vec<i64> = frames.iter().map(|frame| frame.time_ms).collect();
-    let found: Vec<Vec<Option<Arc<[f32]>>>> = kept.iter_mut().map(|kept| kept.find(&times)).collect();
+    let found: Vec<Vec<Option<Feature>>> = kept.iter_mut().map(|kept| kept.find(&times)).collect();
     async move {
-        let of_space = |(space, found): (Arc<LoadedSpace>, Vec<Option<Arc<[f32]>>>)| {
+        let of_space = |(space, found): (Arc<LoadedSpace>, Vec<Option<Feature>>)| {
             let unknown = frames.iter().zip(&found).filter(|(_, found)| found.is_none());
             let inputs: Vec<Input> = unknown.map(|(frame, _)| Input::Frame(frame.clone())).collect();
             async move {
@@ -277,10 +280,13 @@ fn features(
     }
 }
 
+/// A span and its range in milliseconds.
+type Name = (Target, (i64, i64));
+
 /// Spans to encode.
 pub(super) struct Inputs {
     /// Each span, its range, and of how many frames it is made.
-    names: Vec<((Target, (i64, i64)), usize)>,
+    names: Vec<(Name, usize)>,
     /// One list a space, or one for all.
     of_spaces: Vec<Vec<Input>>,
 }
@@ -308,7 +314,7 @@ impl Inputs {
 }
 
 /// The raw vectors of some spans.
-pub(super) struct Vectors(BTreeMap<(Target, (i64, i64)), Vec<RawVector>>);
+pub(super) struct Vectors(BTreeMap<Name, Vec<RawVector>>);
 
 impl Vectors {
     pub(super) fn store(self, spans: &mut Spans) {
@@ -332,7 +338,7 @@ pub(super) async fn encode(spaces: Vec<Arc<LoadedSpace>>, inputs: Inputs) -> Res
         let space = Arc::clone(space);
         async move { Ok::<_, EncodeError>((space.key, space.pool.encode_bulk(inputs).await?)) }
     };
-    let mut vectors: BTreeMap<(Target, (i64, i64)), Vec<RawVector>> = BTreeMap::new();
+    let mut vectors: BTreeMap<Name, Vec<RawVector>> = BTreeMap::new();
     for (space, raw) in try_join_all(spaces.iter().enumerate().map(encode)).await? {
         for ((name, frames), values) in names.iter().zip(raw) {
             vectors.entry(*name).or_default().push(RawVector { space, values, frames: *frames });

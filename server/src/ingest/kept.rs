@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use reprise_encoders::Space;
 
+use super::assemble::Feature;
 use crate::features::{Features, FeaturesError};
 
 /// New features are on disk at the latest when so much of the video has gone by.
@@ -45,7 +46,7 @@ impl Kept {
     }
 
     /// The features of the frames at `times`, as far as they are kept.
-    pub(super) fn find(&mut self, times: &[i64]) -> Vec<Option<Arc<[f32]>>> {
+    pub(super) fn find(&mut self, times: &[i64]) -> Vec<Option<Feature>> {
         let (Some(first), Some(last)) = (times.first(), times.last()) else { return Vec::new() };
         // What is damaged is encoded again.
         let mut rows = self.features.rows(*first..last + 1).unwrap_or_default().into_iter().peekable();
@@ -57,14 +58,14 @@ impl Kept {
     }
 
     /// Some frames from `from_ms` on, in order; none where there are no more.
-    pub(super) fn next(&mut self, from_ms: i64) -> Result<Vec<(i64, Arc<[f32]>)>, FeaturesError> {
+    pub(super) fn next(&mut self, from_ms: i64) -> Result<Vec<(i64, Feature)>, FeaturesError> {
         let Some(until_ms) = self.features.end_of_block_after(from_ms) else { return Ok(Vec::new()) };
         let rows = self.features.rows(from_ms..until_ms + 1)?;
         Ok(rows.into_iter().map(|(time_ms, row)| (time_ms, Arc::from(row))).collect())
     }
 
     /// Keeps features of frames that come after those that are kept; others are there already.
-    pub(super) fn keep(&mut self, rows: &[(i64, Arc<[f32]>)]) -> Result<(), FeaturesError> {
+    pub(super) fn keep(&mut self, rows: &[(i64, Feature)]) -> Result<(), FeaturesError> {
         if self.complete.is_none() {
             return Ok(());
         }

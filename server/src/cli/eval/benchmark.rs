@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 
+use super::super::encode::file_of;
+
 /// A folder of clips with queries. Clips are numbered in order of appearance.
 #[derive(Debug)]
 pub(super) struct Benchmark {
@@ -162,13 +164,6 @@ fn rows<T: for<'a> Deserialize<'a>>(path: &Path) -> anyhow::Result<Vec<T>> {
     let mut reader = csv::Reader::from_path(path).with_context(|| path.display().to_string())?;
     let rows: Result<Vec<T>, _> = reader.deserialize().collect();
     rows.with_context(|| path.display().to_string())
-}
-
-/// A clip's file: its name, or with the ending that TF-CoVR's tables leave out.
-fn file_of(folder: &Path, name: &str) -> anyhow::Result<PathBuf> {
-    let candidates = [folder.join(name), folder.join(format!("{name}.mp4"))];
-    let file = candidates.into_iter().find(|path| path.is_file());
-    file.with_context(|| format!("{} has no video {name}", folder.display()))
 }
 
 /// The strings and numbers of a Python list literal, as strings.

@@ -12,11 +12,11 @@ use reprise_index::eval::{CUTOFFS, Figures, Judged, Protocol, rank};
 use reprise_index::{Filter, Index, Level, Mode, Settings, SpaceLevel, UnitVector};
 use roaring::RoaringBitmap;
 
-use super::super::say;
+use super::super::{encode, say};
 use super::benchmark::{Benchmark, ComposedQuery};
+use super::figure;
 use super::methods::{Method, Models, queries, unit};
 use super::report::{RECALL_AT, Row, inversions, json, table};
-use super::{encode, figure};
 
 /// Arguments of `reprise eval covr`.
 #[derive(Debug, Args)]

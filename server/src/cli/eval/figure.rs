@@ -7,8 +7,9 @@ use anyhow::{Context, anyhow};
 use reprise_encoders::video::sample::Sampler;
 use reprise_encoders::{Frame, FrameSize};
 
+use super::super::encode::{self, Stretch};
 use super::benchmark::{Benchmark, ComposedQuery};
-use super::{encode, letters};
+use super::letters;
 use crate::synth::canvas::{Canvas, Color};
 
 /// Queries, and answers of each.
@@ -56,7 +57,7 @@ impl Pictures {
         let answered = shown.iter().flat_map(|at| answers[*at].iter().take(ANSWERS).copied());
         let asked = shown.iter().map(|at| benchmark.composed[*at].clip);
         let clips: BTreeSet<usize> = answered.chain(asked).collect();
-        let files: Vec<&Path> = clips.iter().map(|clip| benchmark.clips[*clip].as_path()).collect();
+        let files: Vec<Stretch> = clips.iter().map(|clip| Stretch::whole(&benchmark.clips[*clip])).collect();
         let size = FrameSize::Exact { width: SIDE, height: SIDE };
         let frames = encode::frames(&files, Sampler::Middles { frames: FRAMES }, size)?;
         Ok(Pictures(clips.into_iter().zip(frames).collect()))

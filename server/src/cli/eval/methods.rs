@@ -6,8 +6,8 @@ use anyhow::Context;
 use reprise_encoders::{Input, LoadError, Loaded, ModelName, Source};
 use reprise_index::UnitVector;
 
+use super::super::encode;
 use super::benchmark::ComposedQuery;
-use super::encode;
 
 /// One line of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

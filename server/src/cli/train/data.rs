@@ -163,6 +163,22 @@ pub(super) fn texts(folder: &Path, classes: &Classes) -> anyhow::Result<Texts> {
 #[derive(Deserialize)]
 struct NameRow {
     video: String,
+    start: Option<f64>,
+    end: Option<f64>,
+}
+
+/// The rows of vectors by the names that triplets have for them: a stretch is `video#t=start,end`, as `reprise covr
+/// triplets` names it; the bare video too where only one row is of it.
+fn numbers(named: &[NameRow]) -> HashMap<String, usize> {
+    let mut rows_of: HashMap<&str, usize> = HashMap::new();
+    named.iter().for_each(|row| *rows_of.entry(&row.video).or_default() += 1);
+    let mut numbers = HashMap::new();
+    for (number, row) in named.iter().enumerate() {
+        let stretch = row.start.zip(row.end).map(|(start, end)| format!("{}#t={start},{end}", row.video));
+        let bare = (stretch.is_none() || rows_of[&row.video[..]] == 1).then(|| row.video.clone());
+        numbers.extend(stretch.into_iter().chain(bare).map(|name| (name, number)));
+    }
+    numbers
 }
 
 #[derive(Deserialize)]
@@ -179,13 +195,13 @@ pub(super) fn embedded(
     names: &Path,
     (videos, texts): (usize, usize),
 ) -> anyhow::Result<Vec<EmbeddedTriplet>> {
-    let named: Vec<String> = rows(names, |row: NameRow| Ok(row.video))?;
+    let named: Vec<NameRow> = rows(names, Ok)?;
     let triplets: Vec<VideoRow> = rows(&folder.join("triplets.csv"), Ok)?;
     if named.len() != videos || triplets.len() != texts {
         let (named, rows) = (named.len(), triplets.len());
         bail!("{videos} vectors of videos for {named} names, {texts} of texts for {rows} triplets");
     }
-    let numbers: HashMap<&str, usize> = named.iter().map(|name| &name[..]).zip(0..).collect();
+    let numbers = numbers(&named);
     let number = |video: &str| {
         numbers.get(video).copied().with_context(|| format!("{} does not name {video}", names.display()))
     };
@@ -242,6 +258,15 @@ mod tests {
         let plain = "query_video,target_video,modification\na.mp4,b.mp4,show\nb.mp4,c.mp4,again\n";
         check(names, plain, Ok(&[[1, 0, 0, 0], [0, 2, 1, 1]]));
         check(names, "query_video,target_video\na.mp4,d.mp4\n", Err("does not name d.mp4"));
+    }
+
+    #[test]
+    fn stretches_are_found_by_their_times_and_a_lone_one_by_its_video() {
+        let names = "video,start,end\na.mp4,0,1.5\na.mp4,2.0,3\nb.mp4,0,2\nc.mp4,,\n";
+        let header = "query_video,target_video,modification\n";
+        let rows = "\"a.mp4#t=2,3\",\"a.mp4#t=0,1.5\",x\nb.mp4,\"b.mp4#t=0,2\",y\nc.mp4,b.mp4,z\n";
+        check(names, &format!("{header}{rows}"), Ok(&[[1, 0, 0, 0], [2, 2, 1, 1], [3, 2, 2, 2]]));
+        check(names, &format!("{header}a.mp4,b.mp4,x\n"), Err("does not name a.mp4"));
     }
 
     #[test]

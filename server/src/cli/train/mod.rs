@@ -11,10 +11,11 @@ use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use reprise_encoders::TrainedOn;
 use reprise_encoders::models::sports::{Config, FusionInputs, TimeModel};
+use reprise_encoders::rows::Rows;
 use reprise_encoders::train::augment::Augment;
 use reprise_encoders::train::clips::train_clips;
 use reprise_encoders::train::composed::{Objective, Texts, train_composed};
-use reprise_encoders::train::embeddings::{Rows, train_embeddings};
+use reprise_encoders::train::embeddings::train_embeddings;
 use reprise_encoders::train::examples::TrainingClips;
 use reprise_encoders::train::features::Features;
 use reprise_encoders::train::frames::{extract_features, train_frames};
@@ -102,13 +103,14 @@ struct Stage2Args {
 /// Vectors made beforehand: then TF-CoVR's Combiner is trained on them, and OUT/combiner.safetensors written.
 #[derive(Debug, Args)]
 struct EmbeddingsArgs {
-    /// Raw vectors of the videos that triplets.csv names: .npy or .safetensors, a row a video
+    /// Raw vectors of the videos that triplets.csv names: .npy or .safetensors, a row a video, as `reprise embed
+    /// --videos` writes them
     #[arg(long, requires_all = ["names", "texts"])]
     vectors: Option<PathBuf>,
-    /// CSV whose column `video` names the rows of --vectors
+    /// CSV whose columns video[,start,end] name the rows of --vectors
     #[arg(long, requires = "vectors")]
     names: Option<PathBuf>,
-    /// Vectors of the modification texts: a row a row of triplets.csv
+    /// Vectors of the modification texts: a row a row of triplets.csv, as `reprise embed --texts` writes them
     #[arg(long, requires = "vectors")]
     texts: Option<PathBuf>,
     /// Values of the Combiner's projections
