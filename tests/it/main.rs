@@ -19,6 +19,7 @@ mod ingest;
 mod moments;
 mod openapi;
 mod search;
+mod subtitles;
 mod synth;
 mod tidy;
 mod video;

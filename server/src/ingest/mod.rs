@@ -6,6 +6,7 @@ mod job;
 mod moments;
 mod pass;
 mod runner;
+mod subtitles;
 mod thin;
 mod watch;
 
