@@ -38,6 +38,8 @@ pub enum Level {
     Clip,
     /// A window inside a clip.
     Moment,
+    /// About half a minute of what is said.
+    Passage,
 }
 
 /// Which vectors are compared with each other.

@@ -15,5 +15,6 @@ pub mod ingest;
 pub mod media;
 pub mod search;
 pub mod spaces;
+pub mod subtitles;
 pub mod synth;
 pub mod telemetry;

@@ -114,6 +114,7 @@ async fn add(catalog: &dyn Catalog, number: u32, spans: Vec<IngestedSpan>) {
         recorded_at: None,
         segmentation: Segmentation { policy: "content".to_owned(), params: json!({}) },
         given: Vec::new(),
+        subtitles: vec![],
     };
     let added = catalog.add_video(video, None).await.unwrap();
     assert!(matches!(added, Added::New(..)));

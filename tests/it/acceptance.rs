@@ -33,7 +33,7 @@ async fn real_videos_are_ingested_and_found_again() {
     }
 }
 
-/// Every file of the folder that is video ends searchable; subtitles are skipped.
+/// Every file of the folder that is video ends searchable; subtitles go with it.
 fn ingest(server: &Server, paths: &[&Path]) -> Vec<Value> {
     let output = Command::new(binary())
         .args(["ingest", "--json", "--server", server.base()])
@@ -47,7 +47,7 @@ fn ingest(server: &Server, paths: &[&Path]) -> Vec<Value> {
     for item in report["items"].as_array().unwrap() {
         let name = item["file"].as_str().unwrap();
         if name.ends_with(".srt") {
-            assert_eq!(item["state"], "skipped", "{item}");
+            assert_eq!(item["state"], "attached", "{item}");
         } else {
             assert_eq!(item["state"], "succeeded", "{item}");
             videos.push(item["video"].clone());

@@ -118,6 +118,7 @@ async fn a_folder_is_ingested_and_searched() {
     film(&films.join("deeper"), "b", &["color=c=blue", "smptebars"], Store::Web);
     std::fs::copy(&red, films.join("c copy.mkv")).unwrap();
     std::fs::write(films.join("a.srt"), "1\n00:00:00,000 --> 00:00:01,000\nhello\n").unwrap();
+    std::fs::write(films.join("deeper/lone.en.srt"), "1\n00:00:00,000 --> 00:00:01,000\nhello\n").unwrap();
     std::fs::write(films.join("notes.txt"), "notes").unwrap();
 
     let report = prints_json(&["ingest", shown(&films), "--server", &base, "--json"]);
@@ -125,18 +126,26 @@ async fn a_folder_is_ingested_and_searched() {
     let mut states: Vec<&str> = items.iter().map(|it| it.1).collect();
     assert_eq!(
         items.iter().map(|it| it.0.as_str()).collect::<Vec<_>>(),
-        ["a.mkv", "a.srt", "c copy.mkv", "b.mp4", "notes.txt"],
+        ["a.mkv", "a.srt", "c copy.mkv", "b.mp4", "lone.en.srt", "notes.txt"],
         "in order of name, whatever ended first"
     );
-    assert_eq!((states[1], states[4]), ("skipped", "skipped"));
+    assert_eq!((states[1], states[4], states[5]), ("attached", "skipped", "skipped"));
     states.sort_unstable();
     // The two copies are on their way together: the one that comes second is the duplicate.
-    assert_eq!(states, ["duplicate", "skipped", "skipped", "succeeded", "succeeded"], "{report}");
-    assert!(report["items"][1]["detail"].as_str().unwrap().contains("subtitles"));
+    let expected = ["attached", "duplicate", "skipped", "skipped", "succeeded", "succeeded"];
+    assert_eq!(states, expected, "{report}");
+    assert_eq!(report["items"][1]["detail"], "sent with a.mkv");
+    assert!(report["items"][4]["detail"].as_str().unwrap().contains("no video beside"), "{report}");
     let video = report["items"][0]["video"]["id"].as_str().unwrap().to_owned();
 
     let again = prints(&["ingest", shown(&films), "--server", &base]);
-    assert!(again.ends_with("3 succeeded, 0 failed, 2 skipped\n"), "{again}");
+    assert!(again.ends_with("3 succeeded, 0 failed, 2 skipped, 1 subtitles attached\n"), "{again}");
+    let (_, tracks) = server.get(&format!("/v1/videos/{video}/subtitles")).await;
+    assert_eq!(
+        (&tracks["items"][0]["language"], &tracks["items"][1]),
+        (&json!("und"), &json!(null)),
+        "{tracks}"
+    );
     let text = folder.path().join("text.mp4");
     std::fs::write(&text, "text").unwrap();
     let failed = reprise(&["ingest", shown(&text), shown(&red), "--server", &base]);

@@ -22,6 +22,7 @@ mod lecture_questions;
 mod moments;
 mod openapi;
 mod search;
+mod subtitles;
 mod synth;
 mod tidy;
 mod video;

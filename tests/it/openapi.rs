@@ -41,6 +41,7 @@ fn the_contract_names_every_operation_once_and_nothing_that_is_not_there() {
         [
             "delete /v1/clips/{id}",
             "delete /v1/videos/{id}",
+            "delete /v1/videos/{id}/subtitles/{lang}",
             "get /livez",
             "get /metrics",
             "get /readyz",
@@ -56,6 +57,8 @@ fn the_contract_names_every_operation_once_and_nothing_that_is_not_there() {
             "get /v1/videos/{id}",
             "get /v1/videos/{id}/clips",
             "get /v1/videos/{id}/media",
+            "get /v1/videos/{id}/subtitles",
+            "get /v1/videos/{id}/subtitles/{lang}",
             "get /v1/videos/{id}/thumbnail",
             "patch /v1/clips/{id}",
             "patch /v1/videos/{id}",
@@ -65,6 +68,7 @@ fn the_contract_names_every_operation_once_and_nothing_that_is_not_there() {
             "post /v1/search",
             "post /v1/videos",
             "post /v1/videos/{id}/clips",
+            "put /v1/videos/{id}/subtitles/{lang}",
         ]
     );
 }

@@ -14,8 +14,10 @@ pub mod rendition;
 pub mod sample;
 pub mod segment;
 pub mod span;
+mod subtitles;
 
 pub use decode::{Decoder, Event, Output, Request, Summary, decode};
 pub use ffmpeg::{Limits, VideoError};
-pub use probe::{Probe, probe};
+pub use probe::{Probe, SubtitleStream, probe};
 pub use span::{frames_of_span, seek_agrees_with, seek_is_safe};
+pub use subtitles::{is_text, subtitles_as_vtt};

@@ -39,6 +39,22 @@ pub struct Probe {
     pub stream: u32,
     /// From the stream's timestamps to milliseconds.
     pub clock: Clock,
+    /// The subtitles that the file carries, in its order.
+    #[serde(default)]
+    pub subtitles: Vec<SubtitleStream>,
+}
+
+/// One stream of subtitles.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubtitleStream {
+    /// Its index among all streams of the file.
+    pub index: u32,
+    /// Codec name as ffprobe prints it, e.g. `mov_text`.
+    pub codec: String,
+    /// The language as the container names it, most often with three letters.
+    pub language: Option<String>,
+    /// Whether players show it unasked.
+    pub is_default: bool,
 }
 
 /// Packets that are looked at to tell the spacing of frames.
@@ -85,6 +101,7 @@ pub fn probe(path: &Path, limits: &Limits) -> Result<Probe, VideoError> {
         plays_in_browsers: plays_in_browsers(stream, &answer, &start),
         stream: stream.index,
         clock,
+        subtitles: answer.subtitles(),
     })
 }
 
@@ -195,6 +212,8 @@ struct Disposition {
 struct Tags {
     #[serde(alias = "DURATION")]
     duration: Option<String>,
+    #[serde(alias = "LANGUAGE")]
+    language: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -210,7 +229,7 @@ struct Packet {
 
 const ENTRIES: &str = "format=format_name,duration:packet=stream_index,pts:\
 stream=index,codec_name,codec_type,pix_fmt,width,height,sample_aspect_ratio,avg_frame_rate,r_frame_rate,time_base,start_pts,duration_ts:\
-stream_disposition=default,attached_pic:stream_tags=DURATION,duration:stream_side_data=rotation";
+stream_disposition=default,attached_pic:stream_tags=DURATION,duration,language:stream_side_data=rotation";
 
 fn ask(path: &Path, limits: &Limits, start: &[u8]) -> Result<Answer, VideoError> {
     let mut command = ffmpeg::ffprobe();
@@ -260,6 +279,17 @@ impl Answer {
 
     fn audio(&self) -> Option<&Stream> {
         self.streams.iter().find(|s| s.codec_type == "audio")
+    }
+
+    fn subtitles(&self) -> Vec<SubtitleStream> {
+        let subtitles = self.streams.iter().filter(|s| s.codec_type == "subtitle");
+        let stream = |s: &Stream| SubtitleStream {
+            index: s.index,
+            codec: s.codec_name.clone(),
+            language: s.tags.language.clone(),
+            is_default: s.disposition.default == 1,
+        };
+        subtitles.map(stream).collect()
     }
 
     /// The first presentation times of a stream, ascending.

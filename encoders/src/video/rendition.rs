@@ -249,6 +249,7 @@ mod tests {
             plays_in_browsers: false,
             stream: 0,
             clock: Clock { num: 1, den: 1, origin: 0 },
+            subtitles: Vec::new(),
         };
         for (full, width, expected) in [
             ((1280, 720), 320, (320, 180)),

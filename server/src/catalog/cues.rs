@@ -1,44 +1,200 @@
-//! Cues: timed lines of a video, replaced track by track.
+//! Tracks and their cues: stored, replaced and deleted whole, with the counts of their words kept right.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
-use super::database::{Database, Row, Value, values};
+use super::database::{Database, Row, Tx, Value, values};
 use super::types::*;
-use super::{CatalogError, rows, videos};
+use super::{CatalogError, EMBEDDED, rows, videos};
+use crate::subtitles::words::words;
 
 pub(super) async fn replace(
     database: &Database,
     video: Uuid,
-    track: &Track,
-    lines: &[Line],
+    subtitles: &Subtitles,
 ) -> Result<bool, CatalogError> {
-    if let Some(bad) = lines.iter().find(|line| line.start_ms < 0 || line.end_ms <= line.start_ms) {
-        return Err(CatalogError::Invalid(format!("{} to {} ms is no range", bad.start_ms, bad.end_ms)));
-    }
+    check(subtitles)?;
     let mut tx = database.begin().await?;
     if !videos::lock(&mut tx, video).await? {
         return Ok(false);
     }
-    let kind = rows::cue_kind_name(track.kind);
-    let sql = "DELETE FROM cues WHERE video = $1 AND kind = $2 AND language = $3";
-    tx.execute(sql, values![video, kind, track.language.as_str()]).await?;
-    let row = |line: &Line| -> Vec<Value> {
-        let (language, provenance) = (track.language.as_str(), track.provenance.as_str());
-        values![
-            Uuid::now_v7(),
-            video,
-            kind,
-            language,
-            provenance,
-            line.start_ms,
-            line.end_ms,
-            line.text.as_str()
-        ]
-    };
-    let head = "INSERT INTO cues (id, video, kind, language, provenance, start_ms, end_ms, text)";
-    tx.insert(head, lines.iter().map(row).collect(), "").await?;
+    store(&mut tx, video, std::slice::from_ref(subtitles)).await?;
     tx.commit().await?;
     Ok(true)
+}
+
+pub(super) async fn keep_embedded(
+    database: &Database,
+    video: Uuid,
+    subtitles: &[Subtitles],
+) -> Result<bool, CatalogError> {
+    subtitles.iter().try_for_each(check)?;
+    let mut tx = database.begin().await?;
+    if !videos::lock(&mut tx, video).await? {
+        return Ok(false);
+    }
+    let mut terms = Terms::default();
+    let mut taken = Vec::new();
+    for row in tx.rows(TRACKS, values![video]).await? {
+        let (key, track) = (row.get("key")?, rows::track(&row)?);
+        if track.provenance == EMBEDDED {
+            remove(&mut tx, key, &mut terms).await?;
+        } else {
+            taken.push((track.kind, track.language));
+        }
+    }
+    let is_free = |it: &&Subtitles| !taken.contains(&(it.track.kind, it.track.language.clone()));
+    for subtitles in subtitles.iter().filter(is_free) {
+        insert(&mut tx, video, subtitles, &mut terms).await?;
+    }
+    terms.apply(&mut tx).await?;
+    tx.commit().await?;
+    Ok(true)
+}
+
+pub(super) async fn delete(
+    database: &Database,
+    video: Uuid,
+    kind: CueKind,
+    language: &str,
+) -> Result<bool, CatalogError> {
+    let mut tx = database.begin().await?;
+    let mut terms = Terms::default();
+    if !videos::lock(&mut tx, video).await? || !forget(&mut tx, video, kind, language, &mut terms).await? {
+        return Ok(false);
+    }
+    terms.apply(&mut tx).await?;
+    tx.commit().await?;
+    Ok(true)
+}
+
+/// Stores tracks that [`check`] let through in the place of those of their kind and language; the video is locked.
+pub(super) async fn store(tx: &mut Tx, video: Uuid, all: &[Subtitles]) -> Result<(), CatalogError> {
+    let mut terms = Terms::default();
+    for subtitles in all {
+        forget(tx, video, subtitles.track.kind, &subtitles.track.language, &mut terms).await?;
+        insert(tx, video, subtitles, &mut terms).await?;
+    }
+    terms.apply(tx).await
+}
+
+/// Counts off the words of a locked video that is about to be deleted.
+pub(super) async fn forget_video(tx: &mut Tx, video: Uuid) -> Result<(), CatalogError> {
+    let mut terms = Terms::default();
+    for row in tx.rows(TRACKS, values![video]).await? {
+        remove(tx, row.get("key")?, &mut terms).await?;
+    }
+    terms.apply(tx).await
+}
+
+/// Every line has a length.
+pub(super) fn check(subtitles: &Subtitles) -> Result<(), CatalogError> {
+    match subtitles.lines.iter().find(|line| line.start_ms < 0 || line.end_ms <= line.start_ms) {
+        Some(bad) => Err(CatalogError::Invalid(format!("{} to {} ms is no range", bad.start_ms, bad.end_ms))),
+        None => Ok(()),
+    }
+}
+
+const TRACKS: &str = "SELECT t.key, t.kind, t.language, t.provenance, t.warnings, \
+                      (SELECT count(*) FROM cues c WHERE c.track = t.key) AS cues \
+                      FROM tracks t WHERE t.video = $1 ORDER BY t.kind, t.language";
+
+pub(super) async fn tracks(database: &Database, video: Uuid) -> Result<Vec<TrackRow>, CatalogError> {
+    let rows = database.rows(TRACKS, values![video]).await?;
+    let track = |row: &Row| {
+        let warnings: String = row.get("warnings")?;
+        let warnings = warnings.lines().map(str::to_owned).collect();
+        Ok(TrackRow { track: rows::track(row)?, cues: row.get("cues")?, warnings })
+    };
+    rows.iter().map(track).collect()
+}
+
+const OF_TRACK: &str = "SELECT key FROM tracks WHERE video = $1 AND kind = $2 AND language = $3";
+
+async fn forget(
+    tx: &mut Tx,
+    video: Uuid,
+    kind: CueKind,
+    language: &str,
+    terms: &mut Terms,
+) -> Result<bool, CatalogError> {
+    let row = tx.row(OF_TRACK, values![video, rows::cue_kind_name(kind), language]).await?;
+    let Some(row) = row else { return Ok(false) };
+    remove(tx, row.get("key")?, terms).await?;
+    Ok(true)
+}
+
+async fn remove(tx: &mut Tx, track: i64, terms: &mut Terms) -> Result<(), CatalogError> {
+    for row in tx.rows("SELECT words FROM cues WHERE track = $1", values![track]).await? {
+        terms.count(&row.get::<String>("words")?, -1);
+    }
+    tx.execute("DELETE FROM tracks WHERE key = $1", values![track]).await?;
+    Ok(())
+}
+
+async fn insert(
+    tx: &mut Tx,
+    video: Uuid,
+    subtitles: &Subtitles,
+    terms: &mut Terms,
+) -> Result<(), CatalogError> {
+    let Track { kind, language, provenance } = &subtitles.track;
+    let one_a_line = |warning: &String| format!("{}\n", warning.replace(['\r', '\n'], " "));
+    let warnings: String = subtitles.warnings.iter().map(one_a_line).collect();
+    let sql = "INSERT INTO tracks (video, kind, language, provenance, warnings) VALUES ($1, $2, $3, $4, $5) \
+               RETURNING key";
+    let kind = rows::cue_kind_name(*kind);
+    let values = values![video, kind, language.as_str(), provenance.as_str(), warnings];
+    let Some(row) = tx.row(sql, values).await? else { return Ok(()) };
+    let track: i64 = row.get("key")?;
+    let mut lines: Vec<&Line> = subtitles.lines.iter().collect();
+    lines.sort_by_key(|line| line.start_ms);
+    let row = |(place, line): (i64, &Line)| -> Vec<Value> {
+        let words = words(&line.text).join(" ");
+        terms.count(&words, 1);
+        let (start_ms, end_ms, text) = (line.start_ms, line.end_ms, line.text.as_str());
+        values![Uuid::now_v7(), track, place, start_ms, end_ms, text, words]
+    };
+    let rows = (0..).zip(lines).map(row).collect();
+    tx.insert("INSERT INTO cues (id, track, place, start_ms, end_ms, text, words)", rows, "").await?;
+    Ok(())
+}
+
+/// By how much the counts of words change.
+#[derive(Default)]
+struct Terms(BTreeMap<String, i64>);
+
+impl Terms {
+    /// Counts one cue in or out.
+    fn count(&mut self, words: &str, by: i64) {
+        let distinct: BTreeSet<&str> = words.split(' ').filter(|word| !word.is_empty()).chain([""]).collect();
+        for word in distinct {
+            *self.0.entry(word.to_owned()).or_default() += by;
+        }
+    }
+
+    /// Words are taken in their order: two transactions that count the same ones wait for each other only once.
+    async fn apply(self, tx: &mut Tx) -> Result<(), CatalogError> {
+        let changed: Vec<Vec<Value>> =
+            self.0.into_iter().filter(|(_, by)| *by != 0).map(|(term, by)| values![term, by]).collect();
+        let tail = "ON CONFLICT (term) DO UPDATE SET cues = cue_terms.cues + excluded.cues";
+        tx.insert("INSERT INTO cue_terms (term, cues)", changed, tail).await?;
+        tx.execute("DELETE FROM cue_terms WHERE cues = 0", values![]).await?;
+        Ok(())
+    }
+}
+
+pub(super) async fn lines(
+    database: &Database,
+    video: Uuid,
+    kind: CueKind,
+    language: &str,
+) -> Result<Vec<Line>, CatalogError> {
+    let sql = "SELECT c.start_ms, c.end_ms, c.text FROM cues c JOIN tracks t ON t.key = c.track \
+               WHERE t.video = $1 AND t.kind = $2 AND t.language = $3 ORDER BY c.place";
+    let rows = database.rows(sql, values![video, rows::cue_kind_name(kind), language]).await?;
+    rows.iter().map(line).collect()
 }
 
 pub(super) async fn list(
@@ -48,20 +204,14 @@ pub(super) async fn list(
     limit: u32,
 ) -> Result<Vec<Cue>, CatalogError> {
     let (start_ms, id) = after.unwrap_or((-1, Uuid::nil()));
-    let sql = "SELECT id, kind, language, provenance, start_ms, end_ms, text FROM cues \
-               WHERE video = $1 AND (start_ms, id) > ($2, $3) ORDER BY start_ms, id LIMIT $4";
+    let sql = "SELECT c.id, t.kind, t.language, t.provenance, c.start_ms, c.end_ms, c.text \
+               FROM tracks t JOIN cues c ON c.track = t.key \
+               WHERE t.video = $1 AND (c.start_ms, c.id) > ($2, $3) ORDER BY c.start_ms, c.id LIMIT $4";
     let found = database.rows(sql, values![video, start_ms, id, limit]).await?;
+    let cue = |row: &Row| Ok(Cue { id: row.get("id")?, track: rows::track(row)?, line: line(row)? });
     found.iter().map(cue).collect()
 }
 
-fn cue(row: &Row) -> Result<Cue, CatalogError> {
-    Ok(Cue {
-        id: row.get("id")?,
-        track: Track {
-            kind: rows::cue_kind(row)?,
-            language: row.get("language")?,
-            provenance: row.get("provenance")?,
-        },
-        line: Line { start_ms: row.get("start_ms")?, end_ms: row.get("end_ms")?, text: row.get("text")? },
-    })
+fn line(row: &Row) -> Result<Line, CatalogError> {
+    Ok(Line { start_ms: row.get("start_ms")?, end_ms: row.get("end_ms")?, text: row.get("text")? })
 }

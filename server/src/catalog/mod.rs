@@ -11,6 +11,7 @@ mod jobs;
 mod postgres;
 mod results;
 mod rows;
+mod said;
 mod spans;
 mod sqlite;
 mod store;
@@ -24,11 +25,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use reprise_index::Level;
 use roaring::RoaringBitmap;
 use uuid::Uuid;
 
 pub use filter::Filter;
 pub use types::*;
+
+/// Provenance of tracks that a video's file carries.
+pub const EMBEDDED: &str = "embedded";
 
 /// Opens the catalog at `url` (`sqlite:PATH`, `postgres://…`), creating and migrating as needed.
 ///
@@ -118,15 +123,42 @@ pub trait Catalog: Send + Sync {
     /// Keys of all spans that match. `filter` was validated when it was parsed.
     async fn keys_matching(&self, filter: &Filter) -> Result<RoaringBitmap, CatalogError>;
 
-    /// Replaces all cues of the track's kind and language; false if there is no such video.
-    async fn replace_cues(&self, video: Uuid, track: &Track, lines: &[Line]) -> Result<bool, CatalogError>;
-    /// Cues of a video in order of (start, id), after `after`.
+    // --- what is said ---
+
+    /// Stores a track in the place of the one of its kind and language; searchable at once, no vector of a clip
+    /// or video is touched. False if there is no such video.
+    async fn replace_cues(&self, video: Uuid, subtitles: &Subtitles) -> Result<bool, CatalogError>;
+    /// Stores the tracks that a video's file carries in the place of those that it carried; their provenance is
+    /// [`EMBEDDED`]. A track of the same kind and language that a user gave stays. False if there is no such video.
+    async fn keep_embedded(&self, video: Uuid, subtitles: &[Subtitles]) -> Result<bool, CatalogError>;
+    /// Deletes a track with its cues; false if there is none.
+    async fn delete_track(&self, video: Uuid, kind: CueKind, language: &str) -> Result<bool, CatalogError>;
+    /// Tracks of a video, by kind and language.
+    async fn tracks(&self, video: Uuid) -> Result<Vec<TrackRow>, CatalogError>;
+    /// Lines of one track in order of start, on the container's clock; none if there is no such track.
+    async fn track_lines(
+        &self,
+        video: Uuid,
+        kind: CueKind,
+        language: &str,
+    ) -> Result<Vec<Line>, CatalogError>;
+    /// Cues of a video in order of (start, id), after `after`, on the container's clock.
     async fn cues(
         &self,
         video: Uuid,
         after: Option<(i64, Uuid)>,
         limit: u32,
     ) -> Result<Vec<Cue>, CatalogError>;
+    /// The best spans of `level` (clip or video) for what is said in them: one hit for each span, with the best
+    /// of its cues, best first: cues that hold the query's words in sequence, then by score. `only`: keys of the
+    /// spans that may be answered. Only videos that are ready are looked at.
+    async fn cue_hits(
+        &self,
+        query: &CueQuery,
+        level: Level,
+        only: Option<&RoaringBitmap>,
+        limit: usize,
+    ) -> Result<Vec<CueHit>, CatalogError>;
 
     // --- spaces and vectors ---
 

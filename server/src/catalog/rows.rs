@@ -12,6 +12,7 @@ macro_rules! video_columns {
     () => {
         "v.id, v.content_hash, v.file, v.file_name, v.bytes, v.title, v.metadata, v.recorded_at, \
          v.created_at_ms, v.state, v.segmentation, v.facts, v.warnings, \
+         (SELECT string_agg(t.warnings, '' ORDER BY t.key) FROM tracks t WHERE t.video = v.id) AS said_wrong, \
          (SELECT count(*) FROM spans c WHERE c.video = v.id AND c.level = 'clip') AS clips, \
          (SELECT n.id FROM jobs n WHERE n.video = v.id ORDER BY n.id DESC LIMIT 1) AS job_id"
     };
@@ -53,11 +54,13 @@ pub(super) fn level_name(level: Level) -> &'static str {
         Level::Video => "video",
         Level::Clip => "clip",
         Level::Moment => "moment",
+        Level::Passage => "passage",
     }
 }
 
 pub(super) fn level(row: &Row) -> Result<Level, CatalogError> {
-    let names = [Level::Video, Level::Clip, Level::Moment].map(|level| (level, level_name(level)));
+    let names =
+        [Level::Video, Level::Clip, Level::Moment, Level::Passage].map(|level| (level, level_name(level)));
     named(&row.get::<String>("level")?, &names)
 }
 
@@ -86,7 +89,12 @@ pub(super) fn cue_kind_name(kind: CueKind) -> &'static str {
     }
 }
 
-pub(super) fn cue_kind(row: &Row) -> Result<CueKind, CatalogError> {
+pub(super) fn track(row: &Row) -> Result<Track, CatalogError> {
+    let (kind, language, provenance) = (cue_kind(row)?, row.get("language")?, row.get("provenance")?);
+    Ok(Track { kind, language, provenance })
+}
+
+fn cue_kind(row: &Row) -> Result<CueKind, CatalogError> {
     let names = [CueKind::Speech, CueKind::Caption, CueKind::Ocr].map(|kind| (kind, cue_kind_name(kind)));
     named(&row.get::<String>("kind")?, &names)
 }
@@ -107,10 +115,18 @@ pub(super) fn video(row: &Row) -> Result<Video, CatalogError> {
         state: named(&row.get::<String>("state")?, &states)?,
         segmentation: json(&row.get::<String>("segmentation")?)?,
         facts: row.get::<Option<String>>("facts")?.as_deref().map(json).transpose()?,
-        warnings: json(&row.get::<String>("warnings")?)?,
+        warnings: warnings(row)?,
         clips: row.get("clips")?,
         job_id: row.get("job_id")?,
     })
+}
+
+/// Those of its file, then those of its subtitles.
+fn warnings(row: &Row) -> Result<Vec<String>, CatalogError> {
+    let mut warnings: Vec<String> = json(&row.get::<String>("warnings")?)?;
+    let of_tracks: Option<String> = row.get("said_wrong")?;
+    warnings.extend(of_tracks.unwrap_or_default().lines().map(str::to_owned));
+    Ok(warnings)
 }
 
 pub(super) fn span(row: &Row) -> Result<Span, CatalogError> {

@@ -40,6 +40,15 @@ async fn connect(path: &Path) -> Result<Database, CatalogError> {
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
         .busy_timeout(BUSY_TIMEOUT);
+    // Foreign keys off: a migration that makes a table anew must not delete what refers to it.
+    let migrating = SqlitePoolOptions::new()
+        .max_connections(1)
+        .acquire_timeout(BUSY_TIMEOUT)
+        .connect_with(options.clone().foreign_keys(false))
+        .await
+        .map_err(|error| failed(&error))?;
+    sqlx::migrate!("../migrations/sqlite").run(&migrating).await.map_err(|error| failed(&error))?;
+    migrating.close().await;
     let writer = SqlitePoolOptions::new()
         .max_connections(1)
         .acquire_timeout(BUSY_TIMEOUT)
@@ -48,7 +57,6 @@ async fn connect(path: &Path) -> Result<Database, CatalogError> {
         .connect_with(options.clone())
         .await
         .map_err(|error| failed(&error))?;
-    sqlx::migrate!("../migrations/sqlite").run(&writer).await.map_err(|error| failed(&error))?;
     let readers = SqlitePoolOptions::new()
         .max_connections(READERS)
         .acquire_timeout(BUSY_TIMEOUT)

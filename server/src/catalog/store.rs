@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use reprise_index::Level;
 use roaring::RoaringBitmap;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
@@ -14,7 +15,7 @@ use uuid::Uuid;
 use super::database::{Database, values};
 use super::types::*;
 use super::wake::Wake;
-use super::{Catalog, CatalogError, Filter, cues, jobs, results, spans, vectors, videos};
+use super::{Catalog, CatalogError, Filter, cues, jobs, results, said, spans, vectors, videos};
 
 /// How often a waiter looks by itself: other processes' news has no other way on SQLite, and a lease that
 /// runs out tells nobody.
@@ -140,8 +141,39 @@ impl Catalog for SqlCatalog {
         spans::keys_matching(&self.database, filter).await
     }
 
-    async fn replace_cues(&self, video: Uuid, track: &Track, lines: &[Line]) -> Result<bool, CatalogError> {
-        cues::replace(&self.database, video, track, lines).await
+    async fn replace_cues(&self, video: Uuid, subtitles: &Subtitles) -> Result<bool, CatalogError> {
+        cues::replace(&self.database, video, subtitles).await
+    }
+
+    async fn keep_embedded(&self, video: Uuid, subtitles: &[Subtitles]) -> Result<bool, CatalogError> {
+        cues::keep_embedded(&self.database, video, subtitles).await
+    }
+
+    async fn delete_track(&self, video: Uuid, kind: CueKind, language: &str) -> Result<bool, CatalogError> {
+        cues::delete(&self.database, video, kind, language).await
+    }
+
+    async fn tracks(&self, video: Uuid) -> Result<Vec<TrackRow>, CatalogError> {
+        cues::tracks(&self.database, video).await
+    }
+
+    async fn track_lines(
+        &self,
+        video: Uuid,
+        kind: CueKind,
+        language: &str,
+    ) -> Result<Vec<Line>, CatalogError> {
+        cues::lines(&self.database, video, kind, language).await
+    }
+
+    async fn cue_hits(
+        &self,
+        query: &CueQuery,
+        level: Level,
+        only: Option<&RoaringBitmap>,
+        limit: usize,
+    ) -> Result<Vec<CueHit>, CatalogError> {
+        said::hits(&self.database, query, level, only, limit).await
     }
 
     async fn cues(

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
+pub use crate::subtitles::Line;
+pub use crate::subtitles::ranking::CueQuery;
+
 /// Where a video stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -113,6 +116,8 @@ pub struct NewVideo {
     pub segmentation: Segmentation,
     /// Clips given by the user; stored at once, searchable when the job has finished.
     pub given: Vec<GivenClip>,
+    /// Its subtitles. If the same bytes are there already, that video gets them.
+    pub subtitles: Vec<Subtitles>,
 }
 
 /// A clip given by the user.
@@ -317,15 +322,26 @@ pub struct Track {
     pub provenance: String,
 }
 
-/// One timed line.
+/// A track with its lines, e.g. one subtitle file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
-    /// Start.
-    pub start_ms: i64,
-    /// End, exclusive, over start.
-    pub end_ms: i64,
-    /// What is said or shown.
-    pub text: String,
+pub struct Subtitles {
+    /// The track.
+    pub track: Track,
+    /// Its lines; times are on the container's clock, and so known before the video was decoded.
+    pub lines: Vec<Line>,
+    /// What was wrong with the file.
+    pub warnings: Vec<String>,
+}
+
+/// A stored track.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrackRow {
+    /// The track.
+    pub track: Track,
+    /// How many cues it has.
+    pub cues: i64,
+    /// What was wrong with its file.
+    pub warnings: Vec<String>,
 }
 
 /// A stored line.
@@ -335,8 +351,31 @@ pub struct Cue {
     pub id: Uuid,
     /// Its track.
     pub track: Track,
-    /// The line.
+    /// The line; times are on the container's clock.
     pub line: Line,
+}
+
+/// A cue that answers a query, and the span that it counts for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CueHit {
+    /// The cue.
+    pub cue: Uuid,
+    /// The span: of all spans of the asked level that hold the cue's start, a found one before a given one.
+    pub span: u32,
+    /// Its video.
+    pub video: Uuid,
+    /// Its track.
+    pub track: Track,
+    /// Start of the cue, in the video's time (not the container's clock).
+    pub start_ms: i64,
+    /// End, exclusive; of the last cue that the sought words run into.
+    pub end_ms: i64,
+    /// The cue's text, with that of the cues that the sought words run into.
+    pub text: String,
+    /// How good the match is (BM25); over zero, comparable within one answer.
+    pub score: f64,
+    /// Whether the query's words stand here one after the other, in this cue or running on into the next.
+    pub in_sequence: bool,
 }
 
 /// What kind of work a job is.

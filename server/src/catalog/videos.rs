@@ -7,7 +7,7 @@ use super::filter::attributes::attributes;
 use super::rows::{self, to_json, video_columns};
 use super::types::*;
 use super::vectors::{self, Op};
-use super::{CatalogError, instant, jobs, postgres, spans};
+use super::{CatalogError, cues, instant, jobs, postgres, spans};
 
 /// How often adding is tried again because the same bytes were deleted in that moment.
 const TRIES: usize = 3;
@@ -19,6 +19,7 @@ pub(super) async fn add(
 ) -> Result<Added, CatalogError> {
     check_metadata(&video.metadata)?;
     video.given.iter().try_for_each(spans::check_given)?;
+    video.subtitles.iter().try_for_each(cues::check)?;
     let mut tx = database.begin().await?;
     let now = tx.now_ms().await?;
     if let Some(key) = &idempotency
@@ -49,6 +50,7 @@ async fn add_once(tx: &mut Tx, video: &NewVideo, now: i64) -> Result<Option<Adde
     if insert(tx, video, now).await? {
         insert_attributes(tx, video.id, &video.metadata).await?;
         spans::insert_given(tx, video.id, &video.given).await?;
+        cues::store(tx, video.id, &video.subtitles).await?;
         let job = jobs::enqueue(tx, JobKind::Ingest, video.id, now).await?;
         let stored = read(tx, video.id).await?;
         return Ok(stored.map(|stored| Added::New(Box::new(stored), Box::new(job))));
@@ -57,7 +59,14 @@ async fn add_once(tx: &mut Tx, video: &NewVideo, now: i64) -> Result<Option<Adde
     let Some(row) = tx.row(sql, values![video.content_hash.as_str()]).await? else {
         return Ok(None);
     };
-    let stored = rows::video(&row)?;
+    let mut stored = rows::video(&row)?;
+    if !video.subtitles.is_empty() {
+        if !lock(tx, stored.id).await? {
+            return Ok(None);
+        }
+        cues::store(tx, stored.id, &video.subtitles).await?;
+        stored = read(tx, stored.id).await?.unwrap_or(stored);
+    }
     let job = match stored.job_id {
         Some(id) => jobs::read(tx, id).await?,
         None => None,
@@ -240,6 +249,7 @@ pub(super) async fn delete(database: &Database, id: Uuid) -> Result<Option<Video
     }
     let video = read(&mut tx, id).await?;
     let gone = vectors::of_video(&mut tx, id).await?;
+    cues::forget_video(&mut tx, id).await?;
     // Spans, vectors, attributes, cues, jobs and keys go with it.
     tx.execute("DELETE FROM videos WHERE id = $1", values![id]).await?;
     vectors::append_changes(&mut tx, gone.into_iter().map(|at| (Op::Delete, at)).collect()).await?;

@@ -11,7 +11,7 @@ use reprise_encoders::video::{self, Limits};
 use serde_json::{Value, json};
 
 use super::client::{Client, ServerArgs};
-use super::say;
+use super::{say, sidecars};
 
 /// How often a running job is looked at.
 const LOOK: Duration = Duration::from_millis(300);
@@ -40,7 +40,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    fn without_video(file: PathBuf, state: &str, detail: String) -> Outcome {
+    pub(super) fn without_video(file: PathBuf, state: &str, detail: String) -> Outcome {
         Outcome { file, state: state.to_owned(), detail: Some(detail), video: Value::Null }
     }
 }
@@ -51,8 +51,14 @@ pub(super) async fn run(args: IngestArgs) -> anyhow::Result<()> {
     let bars = MultiProgress::new();
     let as_json = args.json;
     // Uploads and jobs overlap; what is said about them keeps the order of the files.
-    let mut ending = stream::iter(files(&args.paths)?)
-        .map(|(file, named)| take(&client, &bars, file, named, as_json))
+    let files = files(&args.paths)?;
+    let attached = sidecars::of(files.iter().map(|(file, _)| file.as_path()));
+    let mut ending = stream::iter(files)
+        .map(|(file, named)| {
+            let subtitles = attached.beside(&file);
+            let owner = attached.owner_of(&file);
+            take(&client, &bars, Taken { file, named, subtitles, owner }, as_json)
+        })
         .buffered(IN_FLIGHT);
     let mut outcomes = Vec::new();
     while let Some(outcome) = ending.next().await {
@@ -64,30 +70,50 @@ pub(super) async fn run(args: IngestArgs) -> anyhow::Result<()> {
     finish(&outcomes, as_json)
 }
 
+/// A file to take.
+struct Taken {
+    file: PathBuf,
+    /// Whether the user named it, and not its folder.
+    named: bool,
+    /// Subtitle files that go with it.
+    subtitles: Vec<PathBuf>,
+    /// The video that takes it along, if it is a subtitle file.
+    owner: Option<PathBuf>,
+}
+
 /// One file, to its end; a file that nobody named and that is no video is skipped.
-async fn take(client: &Client, bars: &MultiProgress, file: PathBuf, named: bool, hidden: bool) -> Outcome {
-    if !named {
-        let probed = file.clone();
-        let reason = tokio::task::spawn_blocking(move || not_video(&probed)).await;
-        if let Some(reason) = reason.unwrap_or_else(|panic| Some(panic.to_string())) {
-            return Outcome::without_video(file, "skipped", reason);
-        }
+async fn take(client: &Client, bars: &MultiProgress, taken: Taken, hidden: bool) -> Outcome {
+    let Taken { file, named, subtitles, owner } = taken;
+    if sidecars::is_one(&file) && !named {
+        return sidecars::outcome(file, owner).await;
+    }
+    if !named && let Some(reason) = in_background(&file, not_video).await {
+        return Outcome::without_video(file, "skipped", reason);
     }
     let bar = bars.add(bar(&file, hidden));
-    let outcome = one(client, &file, &bar).await;
+    let outcome = one_with(client, &file, &subtitles, &bar).await;
     bar.finish_and_clear();
     outcome.unwrap_or_else(|error| Outcome::without_video(file, "failed", format!("{error:#}")))
+}
+
+/// What a blocking look at a file says against it.
+async fn in_background(file: &Path, look: fn(&Path) -> Option<String>) -> Option<String> {
+    let file = file.to_owned();
+    let looked = tokio::task::spawn_blocking(move || look(&file)).await;
+    looked.unwrap_or_else(|panic| Some(panic.to_string()))
 }
 
 fn finish(outcomes: &[Outcome], as_json: bool) -> anyhow::Result<()> {
     let count = |state: &str| outcomes.iter().filter(|it| it.state == state).count();
     let (succeeded, skipped) = (count("succeeded") + count("duplicate"), count("skipped"));
-    let failed = outcomes.len() - succeeded - skipped;
+    let attached = count(sidecars::ATTACHED);
+    let failed = outcomes.len() - succeeded - skipped - attached;
     if as_json {
         let item = |it: &Outcome| json!({"file": it.file, "state": it.state, "detail": it.detail, "video": it.video});
         say(json!({"items": outcomes.iter().map(item).collect::<Vec<_>>()}))?;
     } else {
-        say(format!("{succeeded} succeeded, {failed} failed, {skipped} skipped"))?;
+        let with = if attached > 0 { format!(", {attached} subtitles attached") } else { String::new() };
+        say(format!("{succeeded} succeeded, {failed} failed, {skipped} skipped{with}"))?;
     }
     if failed > 0 { bail!("{failed} of {} files did not become searchable", outcomes.len()) } else { Ok(()) }
 }
@@ -133,10 +159,6 @@ pub(super) fn walk(folder: &Path, into: &mut Vec<PathBuf>) -> anyhow::Result<()>
 
 /// Why a file in a folder is left out.
 fn not_video(file: &Path) -> Option<String> {
-    let extension = file.extension().and_then(|it| it.to_str()).unwrap_or_default().to_lowercase();
-    if ["srt", "vtt"].contains(&extension.as_str()) {
-        return Some("subtitles can't be attached yet".to_owned());
-    }
     match video::probe(file, &Limits::default()) {
         Ok(_) => None,
         Err(error) => Some(error.to_string()),
@@ -161,10 +183,25 @@ pub(super) fn bar(file: &Path, hidden: bool) -> ProgressBar {
 /// # Errors
 /// The file can't be read, or the server does not answer or refuses it.
 pub(super) async fn one(client: &Client, file: &Path, bar: &ProgressBar) -> anyhow::Result<Outcome> {
-    let form = reqwest::multipart::Form::new()
+    one_with(client, file, &[], bar).await
+}
+
+/// The same, with subtitle files; those that can't be read stay behind.
+async fn one_with(
+    client: &Client,
+    file: &Path,
+    subtitles: &[PathBuf],
+    bar: &ProgressBar,
+) -> anyhow::Result<Outcome> {
+    let mut form = reqwest::multipart::Form::new()
         .file("file", file)
         .await
         .with_context(|| file.display().to_string())?;
+    for path in subtitles {
+        if in_background(path, sidecars::unreadable).await.is_none() {
+            form = form.file("subtitles", path).await.with_context(|| path.display().to_string())?;
+        }
+    }
     let answer = client.json(client.post("/v1/videos").multipart(form)).await?;
     let job = watched(client, &answer["job"], file, bar).await?;
     let id = answer["video"]["id"].as_str().unwrap_or_default();

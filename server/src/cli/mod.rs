@@ -14,6 +14,7 @@ mod openapi;
 mod search;
 mod segment;
 mod serve;
+mod sidecars;
 mod synth;
 mod train;
 

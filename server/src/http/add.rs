@@ -13,13 +13,18 @@ use utoipa_axum::routes;
 use uuid::Uuid;
 
 use super::error::{ApiError, Problem};
-use super::extract::{self, Form, Json};
+use super::extract::{self, Form, Json, Part};
 use super::jobs::JobOut;
 use super::segmentation::{self, SegmentationBody};
+use super::subtitles::{self, MAX_BYTES};
 use super::videos::{VideoOut, checked_instant, checked_metadata, checked_title};
 use crate::app::App;
-use crate::catalog::{Added, IdempotencyKey, IdempotencyRecord, Job, NewVideo, Video};
+use crate::catalog::{Added, IdempotencyKey, IdempotencyRecord, Job, NewVideo, Subtitles, Video};
 use crate::media::{Received, hash_bytes, hash_file};
+use crate::subtitles::language;
+
+/// Subtitle files that come with one video.
+const MAX_TRACKS: usize = 64;
 
 /// The routes of this file.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
@@ -44,7 +49,7 @@ pub(super) struct AddBody {
     segmentation: Option<SegmentationBody>,
 }
 
-/// A multipart body: `file`, and as JSON `metadata` and `segmentation`.
+/// A multipart body: `file`, as JSON `metadata` and `segmentation`, and any number of `subtitles`.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the multipart body in the OpenAPI file")]
 pub(super) struct AddForm {
@@ -55,6 +60,9 @@ pub(super) struct AddForm {
     metadata: Option<Value>,
     recorded_at: Option<String>,
     segmentation: Option<SegmentationBody>,
+    /// SubRip or WebVTT files; the language is told by the file's name, as in `lecture.pt-BR.srt`.
+    #[schema(value_type = Option<Vec<String>>, format = Binary)]
+    subtitles: Option<Vec<Vec<u8>>>,
 }
 
 /// What adding a video did.
@@ -168,6 +176,7 @@ struct Details {
     metadata: Option<Value>,
     recorded_at: Option<String>,
     segmentation: Option<SegmentationBody>,
+    subtitles: Vec<Subtitles>,
 }
 
 impl Details {
@@ -185,16 +194,45 @@ impl Details {
             "recorded_at" => self.recorded_at = Some(utf8(bytes, name)?),
             "metadata" => self.metadata = Some(extract::parse(bytes, "/metadata")?),
             "segmentation" => self.segmentation = Some(extract::parse(bytes, "/segmentation")?),
-            "subtitles" => return Err(ApiError::invalid("subtitles", "subtitles can't be attached yet")),
             other => {
                 return Err(ApiError::invalid(
                     other,
-                    "there is no such part; use file, title, metadata, recorded_at, segmentation",
+                    "there is no such part; use file, title, metadata, recorded_at, segmentation, subtitles",
                 ));
             }
         }
         Ok(())
     }
+
+    /// Takes one subtitle file; one language comes once.
+    async fn subtitles(&mut self, mut part: Part<'_>) -> Result<(), ApiError> {
+        let name = shown_name(part.file_name());
+        let (_, language) = language::of_file_name(&name);
+        let too_large = || ApiError::too_large(format!("a subtitle file may have {MAX_BYTES} bytes"));
+        let bytes = part.bytes(MAX_BYTES).await?.ok_or_else(too_large)?;
+        let read = subtitles::read(&bytes, language, &name).await?;
+        if self.subtitles.iter().any(|it| it.track.language == read.track.language) {
+            let text = format!(
+                "there are two subtitle files in `{}`; name them NAME.LANGUAGE.srt",
+                read.track.language
+            );
+            return Err(ApiError::invalid("subtitles", text));
+        }
+        if self.subtitles.len() >= MAX_TRACKS {
+            return Err(ApiError::invalid(
+                "subtitles",
+                format!("a video may come with {MAX_TRACKS} subtitle files"),
+            ));
+        }
+        self.subtitles.push(read);
+        Ok(())
+    }
+}
+
+/// What a hash is made of: two requests with other lines are two requests.
+fn shown_subtitles(it: &Subtitles) -> Value {
+    let lines: Vec<Value> = it.lines.iter().map(|it| json!([it.start_ms, it.end_ms, it.text])).collect();
+    json!([it.track.language, it.track.provenance, lines])
 }
 
 fn utf8(bytes: &[u8], name: &str) -> Result<String, ApiError> {
@@ -210,6 +248,7 @@ impl Asked {
             match part.name() {
                 "file" if file.is_some() => return Err(ApiError::invalid("file", "send one file a request")),
                 "file" => file = Some((shown_name(part.file_name()), part.file().await?)),
+                "subtitles" => details.subtitles(part).await?,
                 name => {
                     let name = name.to_owned();
                     details.part(&name, &part.text().await?)?;
@@ -228,6 +267,7 @@ impl Asked {
             metadata: body.metadata,
             recorded_at: body.recorded_at,
             segmentation: body.segmentation,
+            subtitles: Vec::new(),
         };
         details.check(app)?;
         match (body.path, body.url) {
@@ -262,6 +302,7 @@ impl Asked {
             "metadata": self.details.metadata,
             "recorded_at": self.details.recorded_at,
             "segmentation": self.details.segmentation,
+            "subtitles": self.details.subtitles.iter().map(shown_subtitles).collect::<Vec<_>>(),
         });
         hash_bytes(said.to_string().as_bytes())
     }
@@ -283,7 +324,7 @@ impl Asked {
     /// The row, with the file in its place.
     async fn kept(self, app: &App) -> Result<NewVideo, ApiError> {
         let id = Uuid::now_v7();
-        let Details { title, metadata, recorded_at, segmentation } = self.details;
+        let Details { title, metadata, recorded_at, segmentation, subtitles } = self.details;
         let (segmentation, given) =
             segmentation::resolved(segmentation.as_ref(), app.config.max_clip_seconds);
         let (content_hash, bytes) = (self.bytes.content_hash().to_owned(), self.bytes.len());
@@ -302,6 +343,7 @@ impl Asked {
             recorded_at,
             segmentation,
             given,
+            subtitles,
         })
     }
 

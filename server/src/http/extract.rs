@@ -172,14 +172,20 @@ impl Part<'_> {
 
     /// At most [`MAX_PART`] bytes.
     pub(super) async fn text(mut self) -> Result<Vec<u8>, ApiError> {
+        let too_large = |name: &str| ApiError::invalid(name, format!("this part may have {MAX_PART} bytes"));
+        self.bytes(MAX_PART).await?.ok_or_else(|| too_large(self.name()))
+    }
+
+    /// All of it; `None` if it is longer than `most` bytes.
+    pub(super) async fn bytes(&mut self, most: usize) -> Result<Option<Vec<u8>>, ApiError> {
         let mut bytes = Vec::new();
         while let Some(piece) = unless_stalled(self.app, self.field.chunk()).await? {
             bytes.extend_from_slice(&piece);
-            if bytes.len() > MAX_PART {
-                return Err(ApiError::invalid(self.name(), format!("this part may have {MAX_PART} bytes")));
+            if bytes.len() > most {
+                return Ok(None);
             }
         }
-        Ok(bytes)
+        Ok(Some(bytes))
     }
 
     /// Written to disk as it comes.

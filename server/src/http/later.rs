@@ -1,23 +1,17 @@
 //! What the contract names and this version does not do yet: refused by name, and not in the OpenAPI file.
 
 use axum::Router;
-use axum::routing::{any, get, post};
+use axum::routing::{get, post};
 
 use super::error::ApiError;
 
 /// The routes of this file.
 pub(super) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     Router::new()
-        .route("/v1/videos/{id}/subtitles", any(subtitles))
-        .route("/v1/videos/{id}/subtitles/{language}", any(subtitles))
         .route("/v1/videos/{id}/timeline", get(timeline))
         .route("/v1/videos/{id}/resegment", post(resegment))
         .route("/v1/spaces", post(load_space))
         .route("/v1/spaces/{id}/activate", post(activate_space))
-}
-
-async fn subtitles() -> ApiError {
-    ApiError::invalid("subtitles", "subtitles can't be attached yet")
 }
 
 async fn timeline() -> ApiError {

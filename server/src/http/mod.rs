@@ -16,6 +16,7 @@ mod search;
 mod segmentation;
 mod sources;
 mod spaces;
+mod subtitles;
 mod videos;
 
 use std::future::Future;
@@ -47,6 +48,7 @@ use error::{ApiError, REQUEST_ID};
     tags(
         (name = "search", description = "Find clips and full videos"),
         (name = "library", description = "Videos and clips"),
+        (name = "subtitles", description = "What is said in a video"),
         (name = "media", description = "Bytes for people"),
         (name = "jobs", description = "Work in the background"),
         (name = "models", description = "Embedding spaces and vectors"),
@@ -61,6 +63,7 @@ fn documented() -> OpenApiRouter<Arc<App>> {
         .merge(add::routes())
         .merge(videos::routes())
         .merge(clips::routes())
+        .merge(subtitles::routes())
         .merge(media::routes())
         .merge(jobs::routes())
         .merge(spaces::routes())

@@ -14,6 +14,7 @@ use super::embed::{self, Embedded, PassError, Plan, RawVector, pooled};
 use super::moments;
 use super::pass::{Media, Target};
 use super::runner::JobError;
+use super::subtitles;
 use super::watch::Watch;
 use crate::app::App;
 use crate::catalog::{
@@ -56,8 +57,10 @@ async fn ingest(app: &App, leased: Leased, media: Media, watch: Arc<Watch>) -> R
         features: app.media.features(leased.video.id),
     };
     let probe = media.probe.clone();
+    let unread = subtitles::take(app, leased.video.id, &media).await?;
     let embedded = embed::ingest(media, plan, watch).await?;
-    let ingested = ingested(&leased, &probe, embedded)?;
+    let mut ingested = ingested(&leased, &probe, embedded)?;
+    ingested.warnings.extend(unread);
     Ok(app.catalog.finish_ingest(&leased.lease, ingested).await?)
 }
 

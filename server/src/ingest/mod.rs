@@ -8,6 +8,7 @@ pub mod kept;
 mod moments;
 mod pass;
 mod runner;
+mod subtitles;
 mod thin;
 mod watch;
 

@@ -150,3 +150,42 @@ async fn a_vector_that_cannot_be_read_is_named(opened: &Opened) {
         assert!(matches!(&error, CatalogError::Damaged(text) if text.contains(&key.to_string())), "{error}");
     }
 }
+
+/// What an earlier version stored is there after the migrations of this one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_catalog_of_an_earlier_version_keeps_all_that_it_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let migrations = folder.path().join("migrations");
+    std::fs::create_dir(&migrations).unwrap();
+    let first = "../migrations/sqlite/0001_catalog.sql";
+    std::fs::copy(first, migrations.join("0001_catalog.sql")).unwrap();
+    let url = catalog::embedded_url(folder.path());
+    let options = url.parse::<sqlx::sqlite::SqliteConnectOptions>().unwrap().create_if_missing(true);
+    let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();
+    sqlx::migrate::Migrator::new(migrations).await.unwrap().run(&pool).await.unwrap();
+    let old = "INSERT INTO videos VALUES (x'0190163d8694739baea5966c26f8ad91', 'h', 'f', 'f', 1, 't', '{}', NULL, \
+               NULL, 1, 'ready', '{\"policy\": \"content\", \"params\": {}}', NULL, 1000, 0, '[]'); \
+               INSERT INTO spaces VALUES (1, 's', 's', 's', 1, 1); \
+               INSERT INTO spans (key, id, video, level, given, start_ms, end_ms, metadata) VALUES \
+               (7, x'0190163d8694739baea5966c26f8ad92', x'0190163d8694739baea5966c26f8ad91', 'clip', 1, 0, 1000, '{}'), \
+               (9, x'0190163d8694739baea5966c26f8ad93', x'0190163d8694739baea5966c26f8ad91', 'clip', 1, 0, 900, '{}'); \
+               DELETE FROM spans WHERE key = 9; \
+               INSERT INTO span_attributes VALUES (7, x'61', 'number', 1.0, NULL); \
+               INSERT INTO embeddings VALUES (1, 7, x'0000803f', 2.0)";
+    sqlx::raw_sql(old).execute(&pool).await.unwrap();
+    pool.close().await;
+
+    let opened = catalog::open(&url).await.unwrap();
+    assert_eq!(opened.raw_vector(7, 1).await.unwrap(), Some(vec![2.0]));
+    let videos = opened.videos(None, 10).await.unwrap();
+    assert_eq!((videos.len(), videos[0].clips), (1, 1));
+    let filter =
+        reprise::catalog::Filter::parse(&serde_json::json!({"field": "metadata.a", "eq": 1})).unwrap();
+    assert_eq!(opened.keys_matching(&filter).await.unwrap().iter().collect::<Vec<_>>(), [7]);
+    let new = reprise::catalog::GivenClip { start_ms: 0, end_ms: 500, metadata: serde_json::json!({}) };
+    let (span, _) = opened.add_given_clip(videos[0].id, new).await.unwrap().unwrap();
+    assert_eq!(span.key, 10, "a key is never used again");
+    opened.delete_video(videos[0].id).await.unwrap().unwrap();
+    assert_eq!(opened.raw_vector(7, 1).await.unwrap(), None, "what refers to a span goes with it");
+    opened.close().await;
+}

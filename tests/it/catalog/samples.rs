@@ -26,6 +26,7 @@ pub(crate) fn video(name: &str) -> NewVideo {
         recorded_at: None,
         segmentation: Segmentation { policy: "content".to_owned(), params: json!({"threshold": 27.0}) },
         given: vec![],
+        subtitles: vec![],
     }
 }
 

@@ -318,7 +318,8 @@ impl BuiltIn {
                 Some("video") => Ok(Scalar::Level(Level::Video)),
                 Some("clip") => Ok(Scalar::Level(Level::Clip)),
                 Some("moment") => Ok(Scalar::Level(Level::Moment)),
-                _ => Err("expected `video`, `clip` or `moment`"),
+                Some("passage") => Ok(Scalar::Level(Level::Passage)),
+                _ => Err("expected `video`, `clip`, `moment` or `passage`"),
             },
         }
     }

@@ -1,0 +1,64 @@
+//! Subtitles that a container carries as text, out of it as WebVTT.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use super::ffmpeg::{self, Running, file_url, option};
+use super::{Limits, SubtitleStream, VideoError};
+
+/// Most that one stream may hold, in bytes; far more than anybody says.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// Codecs whose subtitles are text; the others are pictures.
+const TEXT_CODECS: [&str; 7] = ["ass", "mov_text", "ssa", "srt", "subrip", "text", "webvtt"];
+
+/// Whether a stream holds text and not pictures of it.
+pub fn is_text(stream: &SubtitleStream) -> bool {
+    TEXT_CODECS.contains(&stream.codec.as_str())
+}
+
+/// The text of `streams` as WebVTT files, in their order, with times on the container's clock. Blocks; reads the
+/// whole file once.
+///
+/// # Errors
+/// [`VideoError::NotVideo`] if one of them can't be read, [`VideoError::OverLimit`], [`VideoError::Ffmpeg`].
+pub fn subtitles_as_vtt(
+    path: &Path,
+    streams: &[SubtitleStream],
+    limits: &Limits,
+) -> Result<Vec<Vec<u8>>, VideoError> {
+    if streams.is_empty() {
+        return Ok(Vec::new());
+    }
+    let failed = |error: std::io::Error| VideoError::Ffmpeg(error.to_string());
+    let folder = tempfile::tempdir().map_err(failed)?;
+    let file_of = |stream: &SubtitleStream| folder.path().join(format!("{}.vtt", stream.index));
+    // Without it ffmpeg counts from the first packet of the file, whatever stream that is of.
+    let mut args: Vec<OsString> = vec!["-copyts".into()];
+    args.extend(ffmpeg::input(path, limits));
+    for stream in streams {
+        option(&mut args, "-map", format!("0:{}", stream.index));
+        option(&mut args, "-c:s", "webvtt");
+        option(&mut args, "-f", "webvtt");
+        option(&mut args, "-fs", MAX_BYTES.to_string());
+        args.push(file_url(&file_of(stream)));
+    }
+    let mut command = ffmpeg::ffmpeg();
+    command.args(args);
+    let finished = Running::ffmpeg(command, limits)?.finish();
+    if let Some(error) = finished.over_limit(limits) {
+        return Err(error);
+    }
+    if !finished.status.is_some_and(|status| status.success()) {
+        let why = finished.log.errors.first().cloned().unwrap_or_else(|| "ffmpeg gave no reason".to_owned());
+        return Err(VideoError::NotVideo(why));
+    }
+    let read = |stream: &SubtitleStream| {
+        let mut bytes = Vec::new();
+        File::open(file_of(stream))?.take(MAX_BYTES).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    streams.iter().map(read).collect::<std::io::Result<_>>().map_err(failed)
+}

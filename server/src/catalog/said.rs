@@ -1,0 +1,379 @@
+//! The search for what is said: the database's full-text index gives the cues that have a word of the query,
+//! [`crate::subtitles::ranking`] ranks them, and each counts for the span that holds its start.
+
+use std::collections::{HashMap, HashSet};
+
+use reprise_index::Level;
+use roaring::RoaringBitmap;
+
+use super::database::{Database, Row, Sql, Value, values};
+use super::types::*;
+use super::{CatalogError, rows};
+use crate::subtitles::ranking::{Fit, Terms, fits};
+
+/// Cues that are ranked at most. A query of common words alone could be answered by every cue there is: of its
+/// words the commonest are then left out of the search, though not of the ranking.
+const MAX_CANDIDATES: usize = 50_000;
+/// Candidates read at once.
+const CANDIDATES_PER_READ: u32 = 10_000;
+/// Cues whose neighbours are looked at for the rest of a sequence.
+const MAX_CONTINUED: usize = 500;
+/// Cues whose spans are looked up at first.
+const RESOLVED_AT_ONCE: usize = 256;
+/// Words that are counted at once.
+const WORDS_PER_READ: usize = 1000;
+/// How far a neighbour's words count for a cue: a sentence seldom ends where its cue does.
+const NEIGHBOUR_WEIGHT: f64 = 0.3;
+
+/// A cue that has a word of the query.
+struct Candidate {
+    key: i64,
+    track: i64,
+    place: i64,
+    words: String,
+    score: f64,
+    /// The place of the cue in which the query's words end, if they stand here in sequence.
+    sequence_ends: Option<i64>,
+}
+
+pub(super) async fn hits(
+    database: &Database,
+    query: &CueQuery,
+    level: Level,
+    only: Option<&RoaringBitmap>,
+    limit: usize,
+) -> Result<Vec<CueHit>, CatalogError> {
+    let (frequencies, all) = frequencies(database, query).await?;
+    let terms = Terms::new(query, &frequencies, all);
+    let most = i64::try_from(MAX_CANDIDATES).unwrap_or(i64::MAX);
+    let sought = terms.within(most);
+    if sought.is_empty() || limit == 0 || only.is_some_and(RoaringBitmap::is_empty) {
+        return Ok(Vec::new());
+    }
+    let mut found = candidates(database, &sought, only).await?;
+    score(&mut found, &terms);
+    if let Some(anchor) = terms.rarest()
+        && query.words().iter().all(|word| frequencies.contains_key(word))
+    {
+        mark_sequences(database, &mut found, query, anchor).await?;
+    }
+    found.sort_by(|a, b| {
+        let best = |it: &Candidate| (it.sequence_ends.is_some(), it.score);
+        let ((a_in, a_score), (b_in, b_score)) = (best(a), best(b));
+        b_in.cmp(&a_in).then(b_score.total_cmp(&a_score)).then(a.key.cmp(&b.key))
+    });
+    let chosen = one_a_span(database, found, level, only, limit).await?;
+    shown(database, chosen).await
+}
+
+/// In how many cues each distinct word of the query is, and how many cues there are.
+async fn frequencies(
+    database: &Database,
+    query: &CueQuery,
+) -> Result<(HashMap<String, i64>, i64), CatalogError> {
+    let distinct: HashSet<&str> = query.words().iter().map(String::as_str).chain([""]).collect();
+    let distinct: Vec<&str> = distinct.into_iter().collect();
+    let mut counts = HashMap::new();
+    for some in distinct.chunks(WORDS_PER_READ) {
+        let list: Vec<String> = (1..=some.len()).map(|number| format!("${number}")).collect();
+        let sql = format!("SELECT term, cues FROM cue_terms WHERE term IN ({})", list.join(", "));
+        let words = some.iter().map(|word| Value::from(*word)).collect();
+        for row in database.rows(Sql::Built(sql), words).await? {
+            counts.insert(row.get::<String>("term")?, row.get::<i64>("cues")?);
+        }
+    }
+    let all = counts.remove("").unwrap_or(0);
+    Ok((counts, all))
+}
+
+/// $1 the words, $2 the key to go on after, $3 how many, $4 keys of spans whose videos alone are searched.
+macro_rules! candidates {
+    ($from:literal, $only:literal) => {
+        concat!(
+            "SELECT c.key, c.track, c.place, c.words FROM ",
+            $from,
+            " JOIN tracks t ON t.key = c.track JOIN videos v ON v.id = t.video \
+             WHERE v.state = 'ready' AND c.key > $2 AND ",
+            $only,
+            " ORDER BY c.key LIMIT $3"
+        )
+    };
+}
+
+const EVERYWHERE: (&str, &str) = (
+    candidates!("cue_words w JOIN cues c ON c.key = w.rowid", "w.cue_words MATCH $1"),
+    candidates!("cues c", "c.lexemes @@ CAST($1 AS tsquery)"),
+);
+
+const SOMEWHERE: (&str, &str) = (
+    candidates!(
+        "cue_words w JOIN cues c ON c.key = w.rowid",
+        "w.cue_words MATCH $1 AND t.video IN (SELECT s.video FROM spans s \
+         WHERE s.key IN (SELECT value FROM json_each($4)))"
+    ),
+    candidates!(
+        "cues c",
+        "c.lexemes @@ CAST($1 AS tsquery) AND t.video IN (SELECT s.video FROM spans s WHERE s.key = ANY($4))"
+    ),
+);
+
+async fn candidates(
+    database: &Database,
+    words: &[&str],
+    only: Option<&RoaringBitmap>,
+) -> Result<Vec<Candidate>, CatalogError> {
+    // Words are letters and digits alone, so a quote is all that they need.
+    let (quote, or) = match database {
+        Database::Sqlite { .. } => ('"', " OR "),
+        Database::Postgres(_) => ('\'', " | "),
+    };
+    let quoted: Vec<String> = words.iter().map(|word| format!("{quote}{word}{quote}")).collect();
+    let sought = quoted.join(or);
+    let keys: Option<Vec<u32>> = only.map(|keys| keys.iter().collect());
+    let mut found = Vec::new();
+    let mut after = -1_i64;
+    loop {
+        let mut values = values![sought.as_str(), after, CANDIDATES_PER_READ];
+        let (sqlite, postgres) = if keys.is_some() { SOMEWHERE } else { EVERYWHERE };
+        values.extend(keys.as_deref().map(rows::keys));
+        let rows = database.rows(Sql::Each { sqlite, postgres }, values).await?;
+        for row in &rows {
+            found.push(candidate(row)?);
+        }
+        match found.last() {
+            Some(last) if rows.len() == CANDIDATES_PER_READ as usize && found.len() < MAX_CANDIDATES => {
+                after = last.key;
+            }
+            _ => return Ok(found),
+        }
+    }
+}
+
+fn candidate(row: &Row) -> Result<Candidate, CatalogError> {
+    let (key, track, place) = (row.get("key")?, row.get("track")?, row.get("place")?);
+    Ok(Candidate { key, track, place, words: row.get("words")?, score: 0.0, sequence_ends: None })
+}
+
+/// A cue's own score, and part of what its neighbours score with other words.
+fn score(found: &mut [Candidate], terms: &Terms) {
+    let own: HashMap<(i64, i64), (f64, usize)> = found
+        .iter()
+        .enumerate()
+        .map(|(at, it)| ((it.track, it.place), (terms.score(&split(&it.words)), at)))
+        .collect();
+    let mut scores = Vec::with_capacity(found.len());
+    for it in found.iter() {
+        let words = split(&it.words);
+        let mut score = own.get(&(it.track, it.place)).map_or(0.0, |(score, _)| *score);
+        let mut seen: HashSet<&str> = words.iter().copied().collect();
+        for place in [it.place + 1, it.place - 1] {
+            let Some((_, at)) = own.get(&(it.track, place)) else { continue };
+            let others: Vec<&str> =
+                split(&found[*at].words).into_iter().filter(|word| !seen.contains(word)).collect();
+            score += NEIGHBOUR_WEIGHT * terms.score(&others);
+            seen.extend(others);
+        }
+        scores.push(score);
+    }
+    for (it, score) in found.iter_mut().zip(scores) {
+        it.score = score;
+    }
+}
+
+fn split(words: &str) -> Vec<&str> {
+    words.split(' ').filter(|word| !word.is_empty()).collect()
+}
+
+/// Marks the cues in which the query's words begin in sequence, however far they run on.
+async fn mark_sequences(
+    database: &Database,
+    found: &mut Vec<Candidate>,
+    query: &CueQuery,
+    anchor: &str,
+) -> Result<(), CatalogError> {
+    let mut continued = Vec::new();
+    for it in found.iter_mut() {
+        for fit in fits(query, anchor, &split(&it.words)) {
+            if fit == (Fit { before: 0, after: 0 }) {
+                it.sequence_ends = Some(it.place);
+            } else {
+                continued.push((it.track, it.place, it.score, fit));
+            }
+        }
+    }
+    continued.truncate(MAX_CONTINUED);
+    let mut known: HashMap<(i64, i64), usize> =
+        found.iter().enumerate().map(|(at, it)| ((it.track, it.place), at)).collect();
+    for (track, place, score, fit) in continued {
+        let Some((first, last)) = ends(database, query, (track, place), fit).await? else { continue };
+        let at = *known.entry((track, first.place)).or_insert_with(|| {
+            // It begins in a cue that has only words which nobody looks for.
+            found.push(Candidate { score, ..first });
+            found.len() - 1
+        });
+        found[at].sequence_ends = found[at].sequence_ends.max(Some(last));
+    }
+    Ok(())
+}
+
+/// The cue in which the query begins and the place of the one in which it ends, if the neighbours of the cue at
+/// `place` hold the words that it lacks.
+async fn ends(
+    database: &Database,
+    query: &CueQuery,
+    (track, place): (i64, i64),
+    fit: Fit,
+) -> Result<Option<(Candidate, i64)>, CatalogError> {
+    // A cue has a word or more, but for those that have none at all, like music notes.
+    let reach = |words: usize| i64::try_from(2 * words).unwrap_or(i64::MAX);
+    let sql = "SELECT key, track, place, words FROM cues WHERE track = $1 AND place BETWEEN $2 AND $3 ORDER BY place";
+    let (from, to) = (place - reach(fit.before), place + reach(fit.after));
+    let rows = database.rows(sql, values![track, from, to]).await?;
+    let around = rows.iter().map(candidate).collect::<Result<Vec<Candidate>, _>>()?;
+    let text: Vec<(&str, usize)> = around
+        .iter()
+        .enumerate()
+        .flat_map(|(at, it)| split(&it.words).into_iter().map(move |word| (word, at)))
+        .collect();
+    let holds = |window: &&[(&str, usize)]| {
+        let same = window.iter().zip(query.words()).all(|((word, _), sought)| word == sought);
+        let here = window.iter().any(|(_, at)| around[*at].place == place);
+        same && here
+    };
+    let Some(window) = text.windows(query.words().len()).find(holds) else { return Ok(None) };
+    let (Some((_, first)), Some((_, last))) = (window.first(), window.last()) else { return Ok(None) };
+    let (first, last) = (*first, around[*last].place);
+    Ok(around.into_iter().nth(first).map(|first| (first, last)))
+}
+
+/// Where a cue counts: $1 the cues.
+macro_rules! spans_of {
+    ($cues:literal, $where:literal) => {
+        concat!(
+            "SELECT c.key AS cue, s.key AS span, s.given FROM cues c JOIN tracks t ON t.key = c.track \
+             JOIN videos v ON v.id = t.video JOIN spans s ON s.video = v.id WHERE c.key ",
+            $cues,
+            " AND s.level = ",
+            $where,
+            " ORDER BY s.given, s.key"
+        )
+    };
+}
+
+/// A cue that starts before the first frame counts as if it started with it.
+macro_rules! clips_of {
+    ($cues:literal) => {
+        spans_of!(
+            $cues,
+            "'clip' AND (s.start_ms = 0 OR s.start_ms <= c.start_ms - COALESCE(v.media_offset_ms, 0)) \
+             AND c.start_ms - COALESCE(v.media_offset_ms, 0) < s.end_ms"
+        )
+    };
+}
+
+const CLIPS: (&str, &str) = (clips_of!("IN (SELECT value FROM json_each($1))"), clips_of!("= ANY($1)"));
+const VIDEOS: (&str, &str) =
+    (spans_of!("IN (SELECT value FROM json_each($1))", "'video'"), spans_of!("= ANY($1)", "'video'"));
+
+/// The best cue of each of the best spans.
+async fn one_a_span(
+    database: &Database,
+    found: Vec<Candidate>,
+    level: Level,
+    only: Option<&RoaringBitmap>,
+    limit: usize,
+) -> Result<Vec<(Candidate, u32)>, CatalogError> {
+    let (sqlite, postgres) = if level == Level::Video { VIDEOS } else { CLIPS };
+    let mut chosen: Vec<(Candidate, u32)> = Vec::new();
+    let mut taken = HashSet::new();
+    let mut left = found.into_iter().peekable();
+    let mut at_once = RESOLVED_AT_ONCE.max(limit);
+    while left.peek().is_some() && chosen.len() < limit {
+        let some: Vec<Candidate> = left.by_ref().take(at_once).collect();
+        at_once *= 4;
+        let cues = Value::Ints(some.iter().map(|it| it.key).collect());
+        let mut spans: HashMap<i64, u32> = HashMap::new();
+        for row in database.rows(Sql::Each { sqlite, postgres }, vec![cues]).await? {
+            let span = row.key("span")?;
+            if only.is_none_or(|keys| keys.contains(span)) {
+                spans.entry(row.get("cue")?).or_insert(span);
+            }
+        }
+        for it in some {
+            if let Some(span) = spans.get(&it.key)
+                && chosen.len() < limit
+                && taken.insert(*span)
+            {
+                chosen.push((it, *span));
+            }
+        }
+    }
+    Ok(chosen)
+}
+
+macro_rules! shown_of {
+    ($cues:literal) => {
+        concat!(
+            "SELECT c.key, c.id, t.video, t.kind, t.language, t.provenance, c.start_ms, c.end_ms, c.text, \
+             COALESCE(v.media_offset_ms, 0) AS media_offset_ms FROM cues c JOIN tracks t ON t.key = c.track \
+             JOIN videos v ON v.id = t.video WHERE c.key ",
+            $cues
+        )
+    };
+}
+
+async fn shown(database: &Database, chosen: Vec<(Candidate, u32)>) -> Result<Vec<CueHit>, CatalogError> {
+    let cues = Value::Ints(chosen.iter().map(|(it, _)| it.key).collect());
+    let sql = Sql::Each {
+        sqlite: shown_of!("IN (SELECT value FROM json_each($1))"),
+        postgres: shown_of!("= ANY($1)"),
+    };
+    let mut rows: HashMap<i64, Row> = HashMap::new();
+    for row in database.rows(sql, vec![cues]).await? {
+        rows.insert(row.get("key")?, row);
+    }
+    let mut hits = Vec::with_capacity(chosen.len());
+    for (it, span) in chosen {
+        // A track may have been replaced since the candidates were read.
+        let Some(row) = rows.get(&it.key) else { continue };
+        let mut hit = hit(row, span, &it)?;
+        if let Some(last) = it.sequence_ends.filter(|last| *last > it.place) {
+            run_on(database, &mut hit, row, (it.track, it.place, last)).await?;
+        }
+        hits.push(hit);
+    }
+    Ok(hits)
+}
+
+fn hit(row: &Row, span: u32, it: &Candidate) -> Result<CueHit, CatalogError> {
+    let offset: i64 = row.get("media_offset_ms")?;
+    let start_ms = (row.get::<i64>("start_ms")? - offset).max(0);
+    Ok(CueHit {
+        cue: row.get("id")?,
+        span,
+        video: row.get("video")?,
+        track: rows::track(row)?,
+        start_ms,
+        end_ms: (row.get::<i64>("end_ms")? - offset).max(start_ms + 1),
+        text: row.get("text")?,
+        score: it.score,
+        in_sequence: it.sequence_ends.is_some(),
+    })
+}
+
+/// Adds the cues that the sought words run into.
+async fn run_on(
+    database: &Database,
+    hit: &mut CueHit,
+    row: &Row,
+    (track, place, last): (i64, i64, i64),
+) -> Result<(), CatalogError> {
+    let offset: i64 = row.get("media_offset_ms")?;
+    let sql = "SELECT end_ms, text FROM cues WHERE track = $1 AND place > $2 AND place <= $3 ORDER BY place";
+    for next in database.rows(sql, values![track, place, last]).await? {
+        hit.end_ms = hit.end_ms.max(next.get::<i64>("end_ms")? - offset);
+        hit.text.push('\n');
+        hit.text.push_str(&next.get::<String>("text")?);
+    }
+    Ok(())
+}

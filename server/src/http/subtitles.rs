@@ -1,0 +1,199 @@
+//! `/v1/videos/{id}/subtitles`: what is said in a video, track by track.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::extract::{FromRequestParts, Request};
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use uuid::Uuid;
+
+use super::error::{ApiError, Problem};
+use super::extract::{self, Id, Params};
+use super::videos;
+use crate::app::App;
+use crate::catalog::{CueKind, Subtitles, Track, TrackRow};
+use crate::subtitles::{self, language};
+
+/// Largest subtitle file, in bytes.
+pub(super) const MAX_BYTES: usize = 8 << 20;
+/// What a subtitle file may be sent as; the format is told by its content.
+const TYPES: [&str; 6] = [
+    "text/vtt",
+    "application/x-subrip",
+    "text/plain",
+    "application/octet-stream",
+    "text/srt",
+    "application/srt",
+];
+/// Provenance of what comes without a file name.
+const UPLOADED: &str = "upload";
+
+/// The routes of this file.
+pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(put, get, delete))
+}
+
+/// One track of a video.
+#[derive(Debug, Serialize, ToSchema)]
+struct TrackOut {
+    /// BCP 47 tag; `und` if nobody told.
+    language: String,
+    #[schema(value_type = String)]
+    kind: CueKind,
+    /// `embedded`: the video's file carries it; `upload`, or the name of the subtitle file.
+    provenance: String,
+    /// How many cues it has.
+    cues: i64,
+    /// What was wrong with the file, with the line's number.
+    warnings: Vec<String>,
+    /// Its cues as WebVTT; null for what nobody says.
+    url: Option<String>,
+}
+
+impl TrackOut {
+    fn new(video: Uuid, row: TrackRow) -> TrackOut {
+        let Track { kind, language, provenance } = row.track;
+        let url = format!("/v1/videos/{video}/subtitles/{language}");
+        let url = (kind == CueKind::Speech).then_some(url);
+        TrackOut { language, kind, provenance, cues: row.cues, warnings: row.warnings, url }
+    }
+}
+
+/// All tracks of a video.
+#[derive(Debug, Serialize, ToSchema)]
+struct TrackList {
+    items: Vec<TrackOut>,
+}
+
+/// Lists a video's tracks.
+#[utoipa::path(get, path = "/v1/videos/{id}/subtitles", tag = "subtitles", params(("id" = Uuid, Path)),
+    responses((status = 200, body = TrackList), (status = 404, body = Problem)))]
+async fn list(State(app): State<Arc<App>>, Id(id): Id) -> Result<axum::Json<TrackList>, ApiError> {
+    videos::found(app.catalog.video(id).await?, id)?;
+    let tracks = app.catalog.tracks(id).await?;
+    Ok(axum::Json(TrackList { items: tracks.into_iter().map(|row| TrackOut::new(id, row)).collect() }))
+}
+
+/// The video and the language in the path.
+struct Place {
+    video: Uuid,
+    language: String,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Place {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut axum::http::request::Parts, state: &S) -> Result<Self, ApiError> {
+        let path = axum::extract::Path::<(String, String)>::from_request_parts(parts, state).await;
+        let nothing = || ApiError::not_found("the id in the path is not a uuid");
+        let axum::extract::Path((video, language)) = path.map_err(|_| nothing())?;
+        let video = video.parse().map_err(|_| nothing())?;
+        let wrong =
+            || ApiError::invalid("lang", "this is no language tag; use one like `en` or `pt-BR`, or `und`");
+        Ok(Place { video, language: language::tag(&language).ok_or_else(wrong)? })
+    }
+}
+
+/// Stores a subtitle file, in the place of the one of this language; searchable at once.
+///
+/// SubRip or WebVTT, told by the content. Times are those of the media file. What can't be read is left out and
+/// told in `warnings`; no vector of the video is touched.
+#[utoipa::path(put, path = "/v1/videos/{id}/subtitles/{lang}", tag = "subtitles",
+    params(("id" = Uuid, Path), ("lang" = String, Path, description = "BCP 47 tag, e.g. `en`; `und` if not known")),
+    request_body(content((String = "text/vtt"), (String = "application/x-subrip"), (String = "text/plain"),
+        (Vec<u8> = "application/octet-stream"))),
+    responses((status = 200, body = TrackOut), (status = 404, body = Problem), (status = 413, body = Problem),
+        (status = 415, body = Problem), (status = 422, body = Problem)))]
+async fn put(
+    State(app): State<Arc<App>>,
+    place: Place,
+    request: Request,
+) -> Result<axum::Json<TrackOut>, ApiError> {
+    videos::found(app.catalog.video(place.video).await?, place.video)?;
+    let bytes = body(request).await?;
+    let stored = read(&bytes, place.language, UPLOADED).await?;
+    if !app.catalog.replace_cues(place.video, &stored).await? {
+        return Err(ApiError::not_found(format!("there is no video {}", place.video)));
+    }
+    let cues = i64::try_from(stored.lines.len()).unwrap_or(i64::MAX);
+    let row = TrackRow { track: stored.track, cues, warnings: stored.warnings };
+    Ok(axum::Json(TrackOut::new(place.video, row)))
+}
+
+async fn body(request: Request) -> Result<bytes::Bytes, ApiError> {
+    let headers = request.headers();
+    let is_known = TYPES.iter().any(|it| extract::has_type(headers, it));
+    if headers.contains_key(header::CONTENT_TYPE) && !is_known {
+        return Err(ApiError::wrong_type("send subtitles as text/vtt, application/x-subrip or text/plain"));
+    }
+    let too_large = |_| ApiError::too_large(format!("a subtitle file may have {MAX_BYTES} bytes"));
+    axum::body::to_bytes(request.into_body(), MAX_BYTES).await.map_err(too_large)
+}
+
+/// The track in a subtitle file.
+///
+/// # Errors
+/// 422 if not one cue can be read, with the line.
+pub(super) async fn read(bytes: &[u8], language: String, provenance: &str) -> Result<Subtitles, ApiError> {
+    let owned = bytes.to_vec();
+    let parsed = tokio::task::spawn_blocking(move || subtitles::parse(&owned)).await;
+    let parsed = parsed.map_err(ApiError::internal)?;
+    let parsed = parsed.map_err(|wrong| ApiError::invalid("subtitles", wrong.to_string()))?;
+    // They stand among the video's own, so they say whose they are.
+    let warnings = parsed.warnings.iter().map(|it| format!("subtitles {language}, {it}")).collect();
+    let track = Track { kind: CueKind::Speech, language, provenance: provenance.to_owned() };
+    Ok(Subtitles { track, lines: parsed.lines, warnings })
+}
+
+/// On which clock cues are answered.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+struct Clock {
+    /// Seconds at which the player shows the first frame; default: the file's own clock, on which the cues came.
+    offset: Option<f64>,
+}
+
+/// A track as WebVTT, for a player.
+#[utoipa::path(get, path = "/v1/videos/{id}/subtitles/{lang}", tag = "subtitles",
+    params(("id" = Uuid, Path), ("lang" = String, Path), Clock),
+    responses((status = 200, body = String, content_type = "text/vtt"), (status = 404, body = Problem),
+        (status = 422, body = Problem)))]
+async fn get(
+    State(app): State<Arc<App>>,
+    place: Place,
+    Params(clock): Params<Clock>,
+) -> Result<impl IntoResponse, ApiError> {
+    let offset_ms = clock.offset.map(|it| extract::milliseconds(it, "offset")).transpose()?;
+    let video = videos::found(app.catalog.video(place.video).await?, place.video)?;
+    let lines = app.catalog.track_lines(place.video, CueKind::Speech, &place.language).await?;
+    if lines.is_empty() {
+        return Err(no_track(&place));
+    }
+    let of_file = video.facts.map_or(0, |facts| facts.media_offset_ms);
+    let shift_ms = offset_ms.map_or(0, |wanted| wanted - of_file);
+    let file = subtitles::write_vtt(&lines, shift_ms);
+    // They may be replaced at any time.
+    let headers = [(header::CONTENT_TYPE, "text/vtt; charset=utf-8"), (header::CACHE_CONTROL, "no-cache")];
+    Ok((headers, Body::from(file)))
+}
+
+fn no_track(place: &Place) -> ApiError {
+    ApiError::not_found(format!("the video has no subtitles in `{}`", place.language))
+}
+
+/// Deletes a track; it is in no answer from then on.
+#[utoipa::path(delete, path = "/v1/videos/{id}/subtitles/{lang}", tag = "subtitles",
+    params(("id" = Uuid, Path), ("lang" = String, Path)),
+    responses((status = 204), (status = 404, body = Problem)))]
+async fn delete(State(app): State<Arc<App>>, place: Place) -> Result<StatusCode, ApiError> {
+    match app.catalog.delete_track(place.video, CueKind::Speech, &place.language).await? {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => Err(no_track(&place)),
+    }
+}

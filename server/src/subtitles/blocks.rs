@@ -1,0 +1,60 @@
+//! What both formats share: cues as they are found, and what is said of those that can't be read.
+
+use super::text::Row;
+use super::{Line, MAX_CHARACTERS, Unreadable, time};
+
+/// Cues and warnings found so far.
+#[derive(Debug, Default)]
+pub(super) struct Read {
+    pub(super) lines: Vec<Line>,
+    pub(super) warnings: Vec<String>,
+}
+
+impl Read {
+    pub(super) fn warn(&mut self, row: &Row<'_>, what: &str) {
+        self.warnings.push(format!("line {}: {what}", row.number));
+    }
+
+    /// Adds the cue whose times stand in `timing` and whose text in `payload`, or says why not.
+    pub(super) fn cue(&mut self, timing: &Row<'_>, payload: &[Row<'_>], plain: impl Fn(&str) -> String) {
+        let Some((start_ms, end_ms)) = time::range(timing.text) else {
+            return self.warn(
+                timing,
+                "these are no two times like 00:00:01,000 --> 00:00:02,000; the cue is left out",
+            );
+        };
+        if end_ms <= start_ms {
+            return self.warn(timing, "the cue ends before it starts; it is left out");
+        }
+        let text = joined(payload, plain);
+        if text.is_empty() {
+            return self.warn(timing, "the cue has no text; it is left out");
+        }
+        let end = text.char_indices().nth(MAX_CHARACTERS).map(|(end, _)| end);
+        if end.is_some() {
+            self.warn(timing, &format!("the cue's text is cut at {MAX_CHARACTERS} characters"));
+        }
+        let text = text[..end.unwrap_or(text.len())].trim_end().to_owned();
+        self.lines.push(Line { start_ms, end_ms, text });
+    }
+
+    /// Why a file without a cue is refused.
+    pub(super) fn refusal(&self, rows: &[Row<'_>]) -> Unreadable {
+        let told = self.warnings.first().and_then(|first| {
+            let (line, why) = first.strip_prefix("line ")?.split_once(": ")?;
+            Some(Unreadable { line: line.parse().ok()?, why: format!("not one cue could be read: {why}") })
+        });
+        told.unwrap_or_else(|| Unreadable {
+            line: rows.iter().find(|row| !row.is_blank()).map_or(1, |row| row.number),
+            why: "this is no SubRip or WebVTT file with a cue: no line has `-->` between two times"
+                .to_owned(),
+        })
+    }
+}
+
+/// The plain rows that say something, joined by line breaks. NUL, which no database holds, becomes U+FFFD.
+fn joined(payload: &[Row<'_>], plain: impl Fn(&str) -> String) -> String {
+    let rows = payload.iter().map(|row| plain(row.text).replace('\0', "\u{fffd}"));
+    let rows: Vec<String> = rows.map(|row| row.trim().to_owned()).filter(|row| !row.is_empty()).collect();
+    rows.join("\n")
+}

@@ -1,0 +1,112 @@
+//! Markup of cues: what is for the eye is taken away, the words stay.
+
+/// Tags of SubRip. Others stay: lectures show `<s>` and `<unk>` as words.
+const SUBRIP_TAGS: [&str; 4] = ["b", "i", "u", "font"];
+
+/// The plain text of a SubRip cue's row: without tags, `{\an8}` and the like, entities decoded.
+pub(super) fn of_subrip(row: &str) -> String {
+    let is_tag = |inside: &str| {
+        let name = inside.trim_start_matches('/').split([' ', '\t', '=']).next().unwrap_or_default();
+        SUBRIP_TAGS.iter().any(|tag| tag.eq_ignore_ascii_case(name.trim()))
+    };
+    let without_tags = without(row, '<', '>', is_tag);
+    entities(&without(&without_tags, '{', '}', |inside| inside.starts_with('\\')))
+}
+
+/// The plain text of a WebVTT cue's row: without tags and time stamps, entities decoded.
+pub(super) fn of_vtt(row: &str) -> String {
+    let is_tag = |inside: &str| {
+        inside.is_empty() || inside.starts_with(|it: char| it.is_alphanumeric() || it == '/' || it == '.')
+    };
+    entities(&without(row, '<', '>', is_tag))
+}
+
+/// `text` without what stands between `open` and `close`, and these, where `goes` says so of what is between.
+fn without(text: &str, open: char, close: char, goes: impl Fn(&str) -> bool) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(open) {
+        kept.push_str(&rest[..at]);
+        let inside = &rest[at + open.len_utf8()..];
+        match inside.find(close) {
+            Some(end) if goes(&inside[..end]) => rest = &inside[end + close.len_utf8()..],
+            _ => {
+                kept.push(open);
+                rest = inside;
+            }
+        }
+    }
+    kept.push_str(rest);
+    kept
+}
+
+fn entities(text: &str) -> String {
+    let mut decoded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('&') {
+        decoded.push_str(&rest[..at]);
+        let entity = &rest[at..];
+        let end = entity.char_indices().take(12).find(|(_, it)| *it == ';').map(|(end, _)| end);
+        match end.and_then(|end| character(&entity[1..end]).map(|it| (it, end))) {
+            Some((character, end)) => {
+                decoded.extend(character);
+                rest = &entity[end + 1..];
+            }
+            None => {
+                decoded.push('&');
+                rest = &entity[1..];
+            }
+        }
+    }
+    decoded.push_str(rest);
+    decoded
+}
+
+/// What an entity stands for: nothing for marks of direction, which no search should stumble over.
+fn character(name: &str) -> Option<Option<char>> {
+    let known = match name {
+        "amp" => '&',
+        "lt" => '<',
+        "gt" => '>',
+        "quot" => '"',
+        "apos" => '\'',
+        "nbsp" => ' ',
+        "lrm" | "rlm" => return Some(None),
+        _ => {
+            let digits = name.strip_prefix('#')?;
+            let number = match digits.strip_prefix(['x', 'X']) {
+                Some(hex) => u32::from_str_radix(hex, 16).ok()?,
+                None => digits.parse().ok()?,
+            };
+            char::from_u32(number).filter(|it| !it.is_control())?
+        }
+    };
+    Some(Some(known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(row: &str, subrip: &str, vtt: &str) {
+        assert_eq!((of_subrip(row).as_str(), of_vtt(row).as_str()), (subrip, vtt), "{row:?}");
+    }
+
+    #[test]
+    fn markup_goes_and_words_stay() {
+        check("plain 🎬 é", "plain 🎬 é", "plain 🎬 é");
+        check("<i>so</i> <B>be</b> it", "so be it", "so be it");
+        check("<font color=\"#ff0000\">red</font>", "red", "red");
+        check("{\\an8}above", "above", "{\\an8}above");
+        check("{not markup}", "{not markup}", "{not markup}");
+        check("<v Ann>hi <c.loud>there</c></v>", "<v Ann>hi <c.loud>there</c></v>", "hi there");
+        check("one<00:00:01.500>two", "one<00:00:01.500>two", "onetwo");
+        check("between <s> and </s>", "between <s> and </s>", "between  and ");
+        check("a &lt; b &amp;&amp; c &gt; d", "a < b && c > d", "a < b && c > d");
+        check("&nbsp;&#233;&#xe9;&bogus;&", " éé&bogus;&", " éé&bogus;&");
+        check("1 < 2 and 3 > 2", "1 < 2 and 3 > 2", "1 < 2 and 3 > 2");
+        check("I <3 it", "I <3 it", "I <3 it");
+        check("&lrm;x&#0;&#55296;", "x&#0;&#55296;", "x&#0;&#55296;");
+    }
+}

@@ -1,0 +1,98 @@
+//! The bytes of a subtitle file to rows of text.
+
+/// The text of a file, and what had to be guessed.
+pub(super) fn decode(bytes: &[u8]) -> (String, Option<String>) {
+    if let Some(rest) = bytes.strip_prefix(&[0xEF, 0xBB, 0xBF]) {
+        return utf8(rest);
+    }
+    let units = |rest: &[u8], read: fn([u8; 2]) -> u16| -> Vec<u16> {
+        rest.chunks_exact(2).map(|pair| read([pair[0], pair[1]])).collect()
+    };
+    if let Some(rest) = bytes.strip_prefix(&[0xFF, 0xFE]) {
+        return (String::from_utf16_lossy(&units(rest, u16::from_le_bytes)), None);
+    }
+    if let Some(rest) = bytes.strip_prefix(&[0xFE, 0xFF]) {
+        return (String::from_utf16_lossy(&units(rest, u16::from_be_bytes)), None);
+    }
+    utf8(bytes)
+}
+
+/// What isn't UTF-8 is most often an old file in the Western code page.
+fn utf8(bytes: &[u8]) -> (String, Option<String>) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => (text.to_owned(), None),
+        Err(error) => {
+            let row = 1 + bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
+            let text = bytes.iter().map(|byte| windows_1252(*byte)).collect();
+            (text, Some(format!("line {row}: the file is not UTF-8; it was read as Windows-1252")))
+        }
+    }
+}
+
+fn windows_1252(byte: u8) -> char {
+    const HIGH: [char; 32] = [
+        '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}',
+        '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
+    ];
+    match byte {
+        0x80..=0x9f => HIGH[usize::from(byte - 0x80)],
+        _ => char::from(byte),
+    }
+}
+
+/// One row of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Row<'a> {
+    /// Its number, from 1.
+    pub(super) number: usize,
+    /// Its text without the line break and without white space around it.
+    pub(super) text: &'a str,
+}
+
+impl Row<'_> {
+    pub(super) fn is_blank(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    pub(super) fn has_arrow(&self) -> bool {
+        self.text.contains("-->")
+    }
+}
+
+/// Rows that end in CRLF, CR or LF.
+pub(super) fn rows(text: &str) -> Vec<Row<'_>> {
+    let mut rows = Vec::new();
+    let mut rest = text;
+    let mut number = 0;
+    while !rest.is_empty() {
+        number += 1;
+        let end = rest.find(['\r', '\n']).unwrap_or(rest.len());
+        rows.push(Row { number, text: rest[..end].trim() });
+        let after = &rest[end..];
+        rest = after.strip_prefix("\r\n").or_else(|| after.get(1..)).unwrap_or_default();
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(bytes: &[u8], expected: &[&str], is_guessed: bool) {
+        let (text, guessed) = decode(bytes);
+        let got: Vec<&str> = rows(&text).iter().map(|row| row.text).collect();
+        assert_eq!((got.as_slice(), guessed.is_some()), (expected, is_guessed), "{bytes:?}");
+    }
+
+    #[test]
+    fn rows_end_in_any_line_break_and_files_come_in_several_encodings() {
+        check(b"a\nb\r\nc\rd", &["a", "b", "c", "d"], false);
+        check(b"\xEF\xBB\xBFa\n\n b ", &["a", "", "b"], false);
+        check(b"\xFF\xFEa\0\n\0\xe9\0", &["a", "é"], false);
+        check(b"\xFE\xFF\0a\0\n\0\xe9", &["a", "é"], false);
+        check(b"caf\xe9\n\x93q\x94", &["café", "“q”"], true);
+        check(b"", &[], false);
+        check(b"\xFF\xFEa", &[], false);
+    }
+}

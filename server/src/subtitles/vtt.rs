@@ -1,0 +1,68 @@
+//! WebVTT: a header, then blocks between empty lines: cues, notes, styles, regions.
+
+use super::blocks::Read;
+use super::text::Row;
+use super::{Line, markup, time};
+
+/// Whether the first row says `WEBVTT`.
+pub(super) fn is_header(rows: &[Row<'_>]) -> bool {
+    let rest = rows.first().and_then(|row| row.text.strip_prefix("WEBVTT"));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
+}
+
+pub(super) fn read(rows: &[Row<'_>]) -> Read {
+    let mut read = Read::default();
+    // What follows the header up to the first empty line belongs to it, but a cue there is one all the same.
+    let body = rows.iter().position(|row| row.is_blank() || row.has_arrow()).unwrap_or(rows.len());
+    let mut rest = &rows[body..];
+    while let Some(start) = rest.iter().position(|row| !row.is_blank()) {
+        rest = &rest[start..];
+        let end = rest.iter().position(Row::is_blank).unwrap_or(rest.len());
+        block(&mut read, &rest[..end]);
+        rest = &rest[end..];
+    }
+    read
+}
+
+fn block(read: &mut Read, rows: &[Row<'_>]) {
+    let timings: Vec<usize> = (0..rows.len()).filter(|at| rows[*at].has_arrow()).collect();
+    let is_named = |name: &str| {
+        let rest = rows.first().and_then(|row| row.text.strip_prefix(name));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
+    };
+    let first = match timings.first() {
+        _ if is_named("NOTE") => return,
+        None if is_named("STYLE") || is_named("REGION") => return,
+        None => return read.warn(&rows[0], "this belongs to no cue and is left out"),
+        Some(first) => *first,
+    };
+    // The identifier is one row; more are text that an empty line has cut off.
+    if first > 1 {
+        read.warn(&rows[0], "this belongs to no cue and is left out");
+    }
+    for (number, at) in timings.iter().enumerate() {
+        let next = timings.get(number + 1).copied().unwrap_or(rows.len());
+        read.cue(&rows[*at], &rows[at + 1..next], markup::of_vtt);
+    }
+}
+
+/// A WebVTT file of `lines`, each `shift_ms` later than it says. What would start before zero is cut there,
+/// and what would end there is left out.
+pub fn write(lines: &[Line], shift_ms: i64) -> String {
+    let mut file = String::from("WEBVTT\n");
+    for line in lines {
+        let (start_ms, end_ms) =
+            (line.start_ms.saturating_add(shift_ms), line.end_ms.saturating_add(shift_ms));
+        if end_ms <= 0 {
+            continue;
+        }
+        let (start, end) = (time::written(start_ms.max(0)), time::written(end_ms));
+        file.push_str(&format!("\n{start} --> {end}\n{}\n", escaped(&line.text)));
+    }
+    file
+}
+
+/// Text that neither is markup nor ends its cue.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}

@@ -1,0 +1,219 @@
+//! Subtitles through a running server: sent, listed, played, replaced, deleted, and found in files.
+
+use std::path::{Path, PathBuf};
+
+use reprise::subtitles;
+use reprise_tests::film::{Store, ffmpeg, film, run};
+use reprise_tests::server::Server;
+use reprise_tests::test_data;
+use reqwest::multipart::{Form, Part};
+use serde_json::{Value, json};
+
+const SRT: &str = "1\r\n00:00:00,500 --> 00:00:01,500\r\nHello <i>there</i> & you\r\n\r\n\
+                   2\r\n00:00:02,000 --> soon\r\nlost\r\n\r\n\
+                   3\r\n00:00:02,000 --> 00:00:03,000\r\nGoodbye 🤗\r\n";
+
+async fn put(server: &Server, path: &str, kind: &str, body: impl Into<reqwest::Body>) -> (u16, Value) {
+    let (status, answer) =
+        server.send(server.request("PUT", path).header("content-type", kind).body(body)).await;
+    (status.as_u16(), answer)
+}
+
+async fn text(server: &Server, path: &str) -> (u16, String) {
+    let response = server.request("GET", path).send().await.unwrap();
+    (response.status().as_u16(), response.text().await.unwrap())
+}
+
+async fn tracks(server: &Server, video: &Value) -> Vec<Value> {
+    let path = format!("/v1/videos/{}/subtitles", video["id"].as_str().unwrap());
+    server.get(&path).await.1["items"].as_array().unwrap().clone()
+}
+
+#[tokio::test]
+async fn subtitles_are_stored_shown_replaced_and_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    let video = server.ingest(&film(folder.path(), "film", &["testsrc2"], Store::Web)).await;
+    let base = format!("/v1/videos/{}/subtitles", video["id"].as_str().unwrap());
+    let vectors = server.get("/v1/stats").await.1["vectors"].clone();
+
+    let (status, stored) = put(&server, &format!("{base}/EN"), "application/x-subrip", SRT).await;
+    assert_eq!(status, 200, "{stored}");
+    let warnings =
+        json!(["subtitles en, line 6: these are no two times like 00:00:01,000 --> 00:00:02,000; \
+                           the cue is left out"]);
+    let english = json!({"language": "en", "kind": "speech", "provenance": "upload", "cues": 2,
+                         "warnings": warnings, "url": format!("{base}/en")});
+    assert_eq!(stored, english);
+    let (status, german) =
+        put(&server, &format!("{base}/de"), "text/vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\nHallo\n").await;
+    assert_eq!((status, &german["cues"]), (200, &json!(1)), "{german}");
+    assert_eq!(tracks(&server, &video).await, [german, english]);
+    let path = format!("/v1/videos/{}", video["id"].as_str().unwrap());
+    assert_eq!(server.get(&path).await.1["warnings"], warnings);
+
+    let shown = "WEBVTT\n\n00:00:00.500 --> 00:00:01.500\nHello there &amp; you\n\n00:00:02.000 --> 00:00:03.000\nGoodbye 🤗\n";
+    assert_eq!(text(&server, &format!("{base}/en")).await, (200, shown.to_owned()));
+    let later = "WEBVTT\n\n00:00:02.250 --> 00:00:03.250\nHallo\n";
+    assert_eq!(text(&server, &format!("{base}/de?offset=1.25")).await, (200, later.to_owned()));
+
+    let utf16: Vec<u8> =
+        "\u{feff}00:00:01,0 --> 00:00:02,0\nneu".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let (status, replaced) = put(&server, &format!("{base}/en"), "application/octet-stream", utf16).await;
+    assert_eq!((status, &replaced["cues"]), (200, &json!(1)), "{replaced}");
+    assert_eq!(server.get(&path).await.1["warnings"], json!([]));
+    assert_eq!(server.delete(&format!("{base}/en")).await.0, 204);
+    assert_eq!(text(&server, &format!("{base}/en")).await.0, 404);
+    assert_eq!(server.delete(&format!("{base}/en")).await.0, 404);
+    assert_eq!(tracks(&server, &video).await.len(), 1);
+    assert_eq!(server.get("/v1/stats").await.1["vectors"], vectors, "no vector was touched");
+}
+
+#[tokio::test]
+async fn what_can_not_be_read_is_refused_and_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    let video = server.ingest(&film(folder.path(), "film", &["testsrc2"], Store::Web)).await;
+    let base = format!("/v1/videos/{}/subtitles", video["id"].as_str().unwrap());
+    put(&server, &format!("{base}/en"), "text/plain", SRT).await;
+    let before = tracks(&server, &video).await;
+    let large = vec![b'x'; (8 << 20) + 1];
+    let nobody = "/v1/videos/0190163d-8694-739b-aea5-966c26f8ad91/subtitles/en";
+    for (path, kind, body, status, said) in [
+        (format!("{base}/en"), "text/vtt", &b""[..], 422, "line 1"),
+        (format!("{base}/en"), "text/vtt", b"WEBVTT\n\n\nhello", 422, "line 4: not one cue"),
+        (format!("{base}/en"), "text/plain", b"1\n00:00:01,000 --> x\n", 422, "line 2: not one cue"),
+        (format!("{base}/en"), "text/plain", &[0xff, 0xfe, 0xff], 422, "line 1"),
+        (format!("{base}/en"), "text/plain", &large, 413, "bytes"),
+        (format!("{base}/en"), "application/json", b"{}", 415, "text/vtt"),
+        (format!("{base}/no-such-tag-at-all"), "text/vtt", SRT.as_bytes(), 422, "language tag"),
+        (format!("{base}/x"), "text/vtt", SRT.as_bytes(), 422, "language tag"),
+        (nobody.to_owned(), "text/vtt", SRT.as_bytes(), 404, "no video"),
+        ("/v1/videos/7/subtitles/en".to_owned(), "text/vtt", SRT.as_bytes(), 404, "uuid"),
+    ] {
+        let request = server.request("PUT", &path).header("content-type", kind).body(body.to_vec());
+        let problem = server.refused(request, status).await;
+        assert!(problem["detail"].as_str().unwrap().contains(said), "{said}: {problem}");
+    }
+    assert_eq!(tracks(&server, &video).await, before);
+}
+
+#[tokio::test]
+async fn a_video_is_added_with_its_subtitles() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    let file = film(folder.path(), "film", &["testsrc2"], Store::Web);
+    let part = |text: &'static str, name: &'static str| Part::text(text).file_name(name);
+    let form = async |parts: Vec<Part>| {
+        let mut form = Form::new();
+        for it in parts {
+            form = form.part("subtitles", it);
+        }
+        form.file("file", &file).await.unwrap()
+    };
+    let send = async |parts: Vec<Part>| server.request("POST", "/v1/videos").multipart(form(parts).await);
+    let twice = vec![part(SRT, "a.en.srt"), part(SRT, "a.eng.srt")];
+    let problem = server.refused(send(twice).await, 422).await;
+    assert!(problem["detail"].as_str().unwrap().contains("two subtitle files"), "{problem}");
+
+    let both =
+        vec![part(SRT, "../film 🎬.pt-BR.srt"), part("WEBVTT\n\n00:01.000 --> 00:02.000\nx", "film.vtt")];
+    let (status, answer) = server.send(send(both).await).await;
+    assert_eq!(status, 202, "{answer}");
+    assert_eq!(answer["video"]["warnings"].as_array().unwrap().len(), 1, "{answer}");
+    server.job_end(answer["job"]["id"].as_str().unwrap()).await;
+    let (_, video) = server.get(&format!("/v1/videos/{}", answer["video"]["id"].as_str().unwrap())).await;
+    assert_eq!(video["warnings"].as_array().unwrap().len(), 1, "ingest keeps them: {video}");
+    let shown: Vec<_> = tracks(&server, &video).await;
+    let shown: Vec<_> = shown.iter().map(|it| (it["language"].clone(), it["provenance"].clone())).collect();
+    assert_eq!(shown, [(json!("pt-BR"), json!("film 🎬.pt-BR.srt")), (json!("und"), json!("film.vtt"))]);
+
+    let more = vec![part("00:01.000 --> 00:02.000\nneu", "film.de.srt")];
+    let (status, answer) = server.send(send(more).await).await;
+    assert_eq!((status.as_u16(), &answer["duplicate"]), (202, &json!(true)), "{answer}");
+    assert_eq!(tracks(&server, &video).await.len(), 3, "a duplicate gets what it lacks");
+}
+
+#[tokio::test]
+async fn text_streams_of_the_file_are_taken_at_ingest() {
+    let Some(file) = test_data("video/clips/tc_nasa_13013.mp4") else { return };
+    let Some(beside) = test_data("video/clips/tc_nasa_13013.en.srt") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    let video = server.ingest(&file).await;
+    let expected = subtitles::parse(&std::fs::read(beside).unwrap()).unwrap().lines;
+    let shown = tracks(&server, &video).await;
+    assert_eq!(shown.len(), 1, "its two streams say the same: {shown:?}");
+    assert_eq!((&shown[0]["language"], &shown[0]["provenance"]), (&json!("en"), &json!("embedded")));
+    let (_, file) = text(&server, shown[0]["url"].as_str().unwrap()).await;
+    assert_eq!(subtitles::parse(file.as_bytes()).unwrap().lines, expected);
+    let (status, own) = put(&server, shown[0]["url"].as_str().unwrap(), "text/plain", SRT).await;
+    assert_eq!((status, &own["provenance"]), (200, &json!("upload")));
+    assert_eq!(tracks(&server, &video).await, [own]);
+}
+
+/// A film with a stream of each codec, whose clock begins at 1.5 s.
+fn film_that_speaks(folder: &Path) -> PathBuf {
+    let (said, styled) = (folder.join("said.srt"), folder.join("styled.ass"));
+    std::fs::write(&said, "1\n00:00:02,000 --> 00:00:03,000\n<b>gesagt</b>\n").unwrap();
+    let ass = "[Script Info]\nScriptType: v4.00+\n\n[V4+ Styles]\nFormat: Name\nStyle: Default\n\n[Events]\n\
+               Format: Layer, Start, End, Style, Text\n\
+               Dialogue: 0,0:00:02.00,0:00:03.50,Default,{\\an8\\i1}styled{\\i0} text\n";
+    std::fs::write(&styled, ass).unwrap();
+    let shots = film(folder, "shots", &["testsrc2", "smptebars"], Store::Web);
+    let file = folder.join("speaks.mkv");
+    let mut mux = ffmpeg();
+    mux.args(["-itsoffset", "1.5", "-i"]).arg(shots).arg("-i").arg(said).arg("-i").arg(styled);
+    mux.args(["-map", "0:v", "-map", "1", "-map", "2", "-c", "copy", "-metadata:s:s:0", "language=ger"]);
+    mux.args(["-metadata:s:s:1", "language=eng", "-avoid_negative_ts", "disabled"]).arg(&file);
+    run(&mut mux);
+    file
+}
+
+#[tokio::test]
+async fn cues_keep_the_clock_of_the_file_and_are_answered_on_the_players() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    let video = server.ingest(&film_that_speaks(folder.path())).await;
+    assert_eq!(video["media_offset"], 1.5, "{video}");
+    let shown = tracks(&server, &video).await;
+    let tags: Vec<&str> = shown.iter().map(|it| it["language"].as_str().unwrap()).collect();
+    assert_eq!(tags, ["de", "en"]);
+    for (track, query, expected) in [
+        (0, "", "00:00:02.000 --> 00:00:03.000\ngesagt"),
+        (1, "", "00:00:02.000 --> 00:00:03.500\nstyled text"),
+        (0, "?offset=1.5", "00:00:02.000 --> 00:00:03.000\ngesagt"),
+        (0, "?offset=0", "00:00:00.500 --> 00:00:01.500\ngesagt"),
+    ] {
+        let (status, file) =
+            text(&server, &format!("{}{query}", shown[track]["url"].as_str().unwrap())).await;
+        assert_eq!((status, file), (200, format!("WEBVTT\n\n{expected}\n")));
+    }
+}
+
+#[test]
+fn every_cue_of_real_lectures_is_read() {
+    let Some(folder) = test_data("text/lectures") else { return };
+    let (mut files, mut cues) = (0, 0);
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|it| it != "srt") {
+            continue;
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        let text = String::from_utf8(bytes.clone()).unwrap();
+        let arrows: Vec<&str> = text.lines().filter(|line| line.contains("-->")).collect();
+        let parsed = subtitles::parse(&bytes).unwrap();
+        assert_eq!(parsed.warnings, [""; 0], "{}", path.display());
+        let times = parsed.lines.iter().map(|line| {
+            let written = |ms: i64| {
+                let (s, ms) = (ms / 1000, ms % 1000);
+                format!("{:02}:{:02}:{:02},{ms:03}", s / 3600, s / 60 % 60, s % 60)
+            };
+            format!("{} --> {}", written(line.start_ms), written(line.end_ms))
+        });
+        assert_eq!(times.collect::<Vec<_>>(), arrows, "{}", path.display());
+        (files, cues) = (files + 1, cues + parsed.lines.len());
+    }
+    assert_eq!((files, cues), (76, 6497));
+}
