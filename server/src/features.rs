@@ -19,6 +19,11 @@ const BLOCK_HEADER_BYTES: usize = 8;
 /// A larger number of rows is damage.
 const MOST_ROWS: usize = 1 << 16;
 
+/// The file of a space, by its id, in a video's folder.
+pub fn file_of(folder: &Path, space: &str) -> PathBuf {
+    folder.join(&space[..space.len().min(16)])
+}
+
 /// One frame: its time in milliseconds and its feature.
 pub type Row = (i64, Vec<f32>);
 

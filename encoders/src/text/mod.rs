@@ -1,7 +1,5 @@
 //! Words to token ids: tokenizer and overlapping windows over long texts.
 
-use std::collections::BTreeSet;
-
 use tokenizers::Tokenizer as Inner;
 
 pub mod normalise;
@@ -281,25 +279,12 @@ impl Tokenizer {
         Ok(encoding.get_ids().to_vec())
     }
 
-    /// How many different words of `text` there are outside `stop_words` (lower case), and how many of them the
-    /// vocabulary misses: words that it can only spell letter by letter, or not at all.
-    ///
-    /// # Errors
-    /// [`TextError::Unreadable`].
-    pub fn missed_words(&self, text: &str, stop_words: &[&str]) -> Result<(usize, usize), TextError> {
-        let words = text.split(|letter: char| !letter.is_alphanumeric()).map(str::to_lowercase);
-        let words: BTreeSet<String> =
-            words.filter(|word| !word.is_empty() && !stop_words.contains(&word.as_str())).collect();
-        let unknown = self.inner.encode_fast("\u{fffc}", false).ok();
-        let unknown: Vec<u32> = unknown.map(|it| it.get_ids().to_vec()).unwrap_or_default();
-        let mut missed = 0;
-        for word in &words {
-            let ids = self.content(word)?;
-            let letters = word.chars().count();
-            let is_spelt = letters > 2 && ids.len() >= letters;
-            missed += usize::from(is_spelt || ids.is_empty() || (unknown.len() == 1 && ids == unknown));
-        }
-        Ok((words.len(), missed))
+    /// Whether the vocabulary has nothing for a `word`: it is unknown to it, or can only be spelt letter by letter.
+    pub fn misses(&self, word: &str) -> bool {
+        let unknown = self.content("\u{fffc}").unwrap_or_default();
+        let Ok(ids) = self.content(word) else { return true };
+        let letters = word.chars().count();
+        ids.is_empty() || (letters > 2 && ids.len() >= letters) || (unknown.len() == 1 && ids == unknown)
     }
 
     fn with_specials(&self, prompt: &[u32], content: &[u32]) -> Tokens {

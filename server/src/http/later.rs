@@ -1,21 +1,16 @@
 //! What the contract names and this version does not do yet: refused by name, and not in the OpenAPI file.
 
 use axum::Router;
-use axum::routing::{get, post};
+use axum::routing::post;
 
 use super::error::ApiError;
 
 /// The routes of this file.
 pub(super) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     Router::new()
-        .route("/v1/videos/{id}/timeline", get(timeline))
         .route("/v1/videos/{id}/resegment", post(resegment))
         .route("/v1/spaces", post(load_space))
         .route("/v1/spaces/{id}/activate", post(activate_space))
-}
-
-async fn timeline() -> ApiError {
-    ApiError::invalid("timeline", "the score of a query over time is not there yet")
 }
 
 async fn resegment() -> ApiError {

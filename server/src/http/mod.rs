@@ -17,6 +17,7 @@ mod segmentation;
 mod sources;
 mod spaces;
 mod subtitles;
+mod timeline;
 mod videos;
 
 use std::future::Future;
@@ -64,6 +65,7 @@ fn documented() -> OpenApiRouter<Arc<App>> {
         .merge(videos::routes())
         .merge(clips::routes())
         .merge(subtitles::routes())
+        .merge(timeline::routes())
         .merge(media::routes())
         .merge(jobs::routes())
         .merge(spaces::routes())

@@ -19,8 +19,8 @@ use crate::app::App;
 use crate::catalog::Filter;
 use crate::media::Received;
 use crate::search::{
-    self, Aggregation, Cursor, Exclude, Fusion, FusionMode, Group, IndexInfo, Levels, MAX_LIMIT, Match,
-    Outcome, Query, QueryInfo, Request, Timings,
+    self, Aggregation, Cursor, Evidence, Exclude, Fusion, FusionMode, Group, IndexInfo, Levels, MAX_LIMIT,
+    Match, Outcome, Query, QueryInfo, Request, Source, Sources, Timings, Weights,
 };
 
 /// The routes of this file.
@@ -51,7 +51,8 @@ pub(super) struct SearchBody {
     exclude: Option<ExcludeBody>,
     /// How a composed query is fused.
     fusion: Option<FusionBody>,
-    /// Where to look; only `visual` is there yet.
+    /// Where to look: `visual` (what is seen) and `spoken` (what is said, with a text or a modification). Default:
+    /// both for a text, `visual` for clips and composed queries.
     sources: Option<Vec<SourceName>>,
     /// What to do with a text over the model's limit; default `window`.
     on_overflow: Option<OverflowName>,
@@ -119,6 +120,7 @@ enum GroupBy {
 #[serde(rename_all = "snake_case")]
 enum SourceName {
     Visual,
+    Spoken,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
@@ -147,6 +149,16 @@ struct FusionBody {
     mode: Option<FusionMode>,
     /// Share of the video in `average`, 0 to 1; default 0.5.
     alpha: Option<f32>,
+    /// Weight of each source, 0 or more; default 1, and 0 for `visual` where the model's vocabulary misses over half
+    /// of the query's words and `spoken` is searched as well.
+    weights: Option<WeightsBody>,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct WeightsBody {
+    visual: Option<f32>,
+    spoken: Option<f32>,
 }
 
 /// One page of an answer.
@@ -173,7 +185,7 @@ pub(super) struct SearchAnswer {
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Hit {
     rank: usize,
-    /// Raw cosine: comparable within one answer only.
+    /// Raw cosine, or fused ranks where several sources were searched: comparable within one answer only.
     score: f32,
     #[schema(value_type = String)]
     level: Level,
@@ -182,9 +194,9 @@ pub(super) struct Hit {
     title: String,
     start: f64,
     end: f64,
-    /// The best second inside the hit; null until features are stored.
+    /// Where inside the hit the best is; null where nothing finer than the hit is known.
     peak: Option<f64>,
-    evidence: Vec<Evidence>,
+    evidence: Vec<EvidenceOut>,
     thumbnail_url: String,
     media_url: String,
     page_url: String,
@@ -199,10 +211,28 @@ pub(super) struct Hit {
 
 /// What one source says about a hit.
 #[derive(Debug, Serialize, ToSchema)]
-struct Evidence {
-    source: &'static str,
+struct EvidenceOut {
+    source: Source,
+    /// Comparable within this source and answer only.
     score: f32,
     rank: usize,
+    /// What is said: HTML, escaped, the query's words in `<mark>`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    /// When it is said, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end: Option<f64>,
+}
+
+impl From<Evidence> for EvidenceOut {
+    fn from(evidence: Evidence) -> EvidenceOut {
+        let Evidence { source, score, rank, said } = evidence;
+        let times = said.as_ref().map(|it| (seconds(it.start_ms), seconds(it.end_ms)));
+        let (start, end) = (times.map(|it| it.0), times.map(|it| it.1));
+        EvidenceOut { source, score, rank, text: said.map(|it| it.snippet), start, end }
+    }
 }
 
 /// The best hits of one video.
@@ -313,9 +343,8 @@ impl SearchBody {
         }
         let query = self.query.ok_or_else(|| ApiError::invalid("/query", "a search needs a query"))?;
         let (query, modification) = query.checked(carrier)?;
-        if self.sources.is_some_and(|sources| sources.is_empty()) {
-            return Err(ApiError::invalid("/sources", "name at least one source"));
-        }
+        let sources = sources(self.sources.as_deref(), &query, modification.is_some())?;
+        let weights = weights(self.fusion.as_ref(), sources)?;
         let exclude = self.exclude.unwrap_or(ExcludeBody { itself: None, same_video: false });
         Ok(Request {
             modification,
@@ -326,6 +355,8 @@ impl SearchBody {
             filter: self.filter.as_ref().map(filter).transpose()?,
             exclude: Exclude { itself: exclude.itself.unwrap_or(true), same_video: exclude.same_video },
             fusion: fusion(self.fusion, matches!(query, Query::Text(_)))?,
+            sources,
+            weights,
             overflow: self.on_overflow.map_or(Overflow::Window, Overflow::from),
             aggregation: self.aggregation.unwrap_or_default(),
             exact: self.exact,
@@ -414,10 +445,44 @@ pub(super) fn filter(value: &Value) -> Result<Filter, ApiError> {
     Filter::parse(value).map_err(|wrong| ApiError::invalid(format!("/filter{}", wrong.pointer), wrong.detail))
 }
 
+fn sources(named: Option<&[SourceName]>, query: &Query, modified: bool) -> Result<Sources, ApiError> {
+    let is_text = matches!(query, Query::Text(_));
+    let Some(named) = named else { return Ok(Sources { visual: true, spoken: is_text, by_default: true }) };
+    let (visual, spoken) = (named.contains(&SourceName::Visual), named.contains(&SourceName::Spoken));
+    match (visual, spoken) {
+        (false, false) => Err(ApiError::invalid("/sources", "name at least one source")),
+        (_, true) if !is_text && !modified => {
+            Err(ApiError::invalid("/sources", "a clip says nothing: `spoken` needs a text or a modification"))
+        }
+        _ => Ok(Sources { visual, spoken, by_default: false }),
+    }
+}
+
+fn weights(body: Option<&FusionBody>, sources: Sources) -> Result<Weights, ApiError> {
+    let given = body.and_then(|body| body.weights).unwrap_or_default();
+    let checked = |weight: Option<f32>, searched: bool, name: &str| match weight {
+        Some(_) if !searched => {
+            Err(ApiError::invalid(format!("/fusion/weights/{name}"), "this source is not searched"))
+        }
+        Some(weight) if !(0.0..=1e6).contains(&weight) => {
+            Err(ApiError::invalid(format!("/fusion/weights/{name}"), "must be from 0 to 1000000"))
+        }
+        weight => Ok(weight),
+    };
+    let visual = checked(given.visual, sources.visual, "visual")?;
+    let spoken = checked(given.spoken, sources.spoken, "spoken")?;
+    let counts = |searched: bool, weight: Option<f32>| searched && weight != Some(0.0);
+    if !counts(sources.visual, visual) && !counts(sources.spoken, spoken) {
+        return Err(ApiError::invalid("/fusion/weights", "at least one source needs a weight over 0"));
+    }
+    Ok(Weights { visual, spoken })
+}
+
 fn fusion(body: Option<FusionBody>, is_text: bool) -> Result<Fusion, ApiError> {
     let Some(body) = body else { return Ok(Fusion { mode: None, alpha: 0.5 }) };
-    if is_text {
-        return Err(ApiError::invalid("/fusion", "only a composed query is fused"));
+    if is_text && (body.mode.is_some() || body.alpha.is_some()) {
+        let detail = "mode and alpha are for composed queries; a text has weights";
+        return Err(ApiError::invalid("/fusion", detail));
     }
     let alpha = body.alpha.unwrap_or(0.5);
     if !(0.0..=1.0).contains(&alpha) {
@@ -441,6 +506,8 @@ impl From<Match> for Hit {
         let span = &found.span.span;
         let (start, end) = (seconds(span.start_ms), seconds(span.end_ms));
         let offset = seconds(found.span.media_offset_ms);
+        let said = found.evidence.iter().find_map(|it| it.said.as_ref().map(|said| said.start_ms));
+        let opens_at = said.or(found.peak_ms).unwrap_or(span.start_ms);
         Hit {
             rank: found.rank,
             score: found.score,
@@ -449,11 +516,11 @@ impl From<Match> for Hit {
             video_id: span.video,
             start,
             end,
-            peak: None,
-            evidence: vec![Evidence { source: "visual", score: found.score, rank: found.rank }],
+            peak: found.peak_ms.map(seconds),
+            evidence: found.evidence.into_iter().map(EvidenceOut::from).collect(),
             thumbnail_url: format!("/v1/clips/{}/thumbnail", span.id),
             media_url: format!("/v1/videos/{}/media#t={:.3},{:.3}", span.video, start + offset, end + offset),
-            page_url: format!("/v/{}?t={:.3}", span.video, (start - 1.0).max(0.0)),
+            page_url: format!("/v/{}?t={:.3}", span.video, (seconds(opens_at) - 1.0).max(0.0)),
             metadata: overlaid(&found.span.video_metadata, &span.metadata),
             title: found.span.title,
             merged: found.merged.into_iter().map(Hit::from).collect(),

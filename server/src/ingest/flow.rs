@@ -28,6 +28,15 @@ enum Consumer {
     Features(Assembler<Target, Featured>, Vec<Kept>),
 }
 
+impl Consumer {
+    fn new(tap: &Tap, kept: Vec<Kept>, known: Vec<(Target, ClipRange)>, clips_from_ms: i64) -> Consumer {
+        match tap.features {
+            true => Consumer::Features(Assembler::new(tap.sampler, tap.feed, known, clips_from_ms), kept),
+            false => Consumer::Pictures(Assembler::new(tap.sampler, tap.feed, known, clips_from_ms)),
+        }
+    }
+}
+
 /// What came out of the pools.
 enum Landed {
     Features { tap: usize, frames: Vec<Featured> },
@@ -59,12 +68,9 @@ impl<'a> Flow<'a> {
         spans: &'a mut Spans,
     ) -> Flow<'a> {
         let clips_from_ms = if target.is_some() { 0 } else { i64::MAX };
-        let consumer =
-            |((tap, kept), known): ((&Tap, Vec<Kept>), Vec<(Target, ClipRange)>)| match tap.features {
-                true => Consumer::Features(Assembler::new(tap.sampler, tap.feed, known, clips_from_ms), kept),
-                false => Consumer::Pictures(Assembler::new(tap.sampler, tap.feed, known, clips_from_ms)),
-            };
-        let consumers = taps.iter().map(|(tap, _)| tap).zip(kept).zip(known).map(consumer).collect();
+        let of_taps = taps.iter().map(|(tap, _)| tap).zip(kept).zip(known);
+        let consumers = of_taps.map(|((tap, kept), known)| Consumer::new(tap, kept, known, clips_from_ms));
+        let consumers = consumers.collect();
         let lacking = vec![Vec::new(); taps.len()];
         Flow { taps, consumers, target, flying: FuturesOrdered::new(), lacking, spans }
     }

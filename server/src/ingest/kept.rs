@@ -7,7 +7,7 @@ use std::sync::Arc;
 use reprise_encoders::Space;
 
 use super::assemble::Feature;
-use crate::features::{Features, FeaturesError};
+use crate::features::{Features, FeaturesError, file_of};
 
 /// New features are on disk at the latest when so much of the video has gone by.
 const CHECKPOINT_MS: i64 = 20_000;
@@ -21,20 +21,15 @@ pub(super) struct Kept {
     synced_ms: i64,
 }
 
-/// Where the features of a space lie in the folder of a video.
-pub fn path(folder: &Path, space: &Space) -> PathBuf {
-    folder.join(&space.id[..space.id.len().min(16)])
-}
-
 /// Whether the features of all frames are there.
 pub(super) fn is_complete(folder: &Path, space: &Space) -> bool {
-    Features::open(&path(folder, space), space.frame_stage.unwrap_or_default(), false).is_ok()
+    Features::open(&file_of(folder, &space.id), space.frame_stage.unwrap_or_default(), false).is_ok()
 }
 
 impl Kept {
     /// Opens what there is, or begins.
     pub(super) fn open(folder: &Path, space: &Space) -> Result<Kept, FeaturesError> {
-        let (path, width) = (path(folder, space), space.frame_stage.unwrap_or_default());
+        let (path, width) = (file_of(folder, &space.id), space.frame_stage.unwrap_or_default());
         if let Ok(features) = Features::open(&path, width, false) {
             return Ok(Kept { features, complete: None, synced_ms: 0 });
         }

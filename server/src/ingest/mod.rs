@@ -4,7 +4,7 @@ mod assemble;
 mod embed;
 mod flow;
 mod job;
-pub mod kept;
+mod kept;
 mod moments;
 mod pass;
 mod runner;

@@ -27,7 +27,10 @@ const CHECKSUM_BYTES: usize = 8;
 pub struct Cursor {
     /// As carried, one row a window: rounding twice would score differently.
     halves: Vec<Vec<f16>>,
-    pub(super) vectors: QueryVectors,
+    /// `None`: nothing that is seen is looked for.
+    pub(super) vectors: Option<QueryVectors>,
+    /// What is said is searched for this.
+    pub(super) said: Option<SaidQuery>,
     pub(super) filter: Option<Filter>,
     pub(super) state: State,
 }
@@ -39,6 +42,8 @@ pub(super) struct State {
     pub(super) generation: u64,
     pub(super) levels: Levels,
     pub(super) aggregation: Aggregation,
+    /// Whether what is said is part of the ranking: settled with the first page.
+    pub(super) fused: bool,
     pub(super) limit: usize,
     pub(super) per_group: Option<usize>,
     pub(super) exclude: Exclude,
@@ -65,30 +70,77 @@ pub(super) struct Last {
 #[derive(Serialize, Deserialize)]
 struct Wire {
     vectors: Vec<String>,
+    said: Option<SaidWire>,
     filter: Option<Value>,
     state: State,
 }
 
+/// A text that is searched for in what is said.
+#[derive(Debug, Clone)]
+pub(super) struct SaidQuery {
+    pub(super) text: String,
+    /// Its meaning, in the space of passages; with the space's id.
+    pub(super) meaning: Option<(String, QueryVectors)>,
+    halves: Vec<Vec<f16>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SaidWire {
+    text: String,
+    space: Option<String>,
+    vectors: Vec<String>,
+}
+
+impl SaidQuery {
+    /// `meaning`: a space's id, and the windows of the text in it.
+    pub(super) fn new(text: &str, meaning: Option<(String, Vec<UnitVector>)>) -> Option<SaidQuery> {
+        let halves: Vec<Vec<f16>> =
+            meaning.iter().flat_map(|(_, windows)| windows.iter().map(rounded)).collect();
+        SaidQuery::of(text.to_owned(), meaning.map(|(space, _)| space), halves)
+    }
+
+    fn of(text: String, space: Option<String>, halves: Vec<Vec<f16>>) -> Option<SaidQuery> {
+        let meaning = match space {
+            Some(space) => Some((space, vectors(&halves, Aggregation::default())?)),
+            None => None,
+        };
+        Some(SaidQuery { text, meaning, halves })
+    }
+
+    fn to_wire(&self) -> SaidWire {
+        let space = self.meaning.as_ref().map(|(space, _)| space.clone());
+        SaidWire {
+            text: self.text.clone(),
+            space,
+            vectors: self.halves.iter().map(|row| to_text(row)).collect(),
+        }
+    }
+}
+
 impl Cursor {
-    /// The cursor that leads to the first page.
+    /// The cursor that leads to the first page; `encoded` is there if anything that is seen is looked for.
     pub(super) fn first(
         app: &App,
         request: &Request,
         kind: QueryKind,
         space: &LoadedSpace,
-        encoded: &Encoded,
+        (encoded, said): (Option<&Encoded>, Option<SaidQuery>),
     ) -> Result<Cursor, SearchError> {
-        let rounded =
-            |vector: &UnitVector| vector.values().iter().map(|value| f16::from_f32(*value)).collect();
-        let halves: Vec<Vec<f16>> = match request.aggregation {
-            Aggregation::Max | Aggregation::Coverage if encoded.windows.len() > 1 => {
+        let halves: Vec<Vec<f16>> = match (encoded, request.aggregation) {
+            (None, _) => Vec::new(),
+            (Some(encoded), Aggregation::Max | Aggregation::Coverage) if encoded.windows.len() > 1 => {
                 encoded.windows.iter().map(|(_, _, window)| rounded(window)).collect()
             }
-            _ => vec![rounded(&encoded.vector)],
+            (Some(encoded), _) => vec![rounded(&encoded.vector)],
         };
-        let vanished = || SearchError::Internal("the query's vector vanished in rounding".to_owned());
+        let vectors = vectors(&halves, request.aggregation);
+        if encoded.is_some() && vectors.is_none() {
+            return Err(SearchError::Internal("the query's vector vanished in rounding".to_owned()));
+        }
+        let info = encoded.map_or_else(|| QueryInfo::of_clip(0), |encoded| encoded.info.clone());
         Ok(Cursor {
-            vectors: vectors(&halves, request.aggregation).ok_or_else(vanished)?,
+            vectors,
+            said,
             halves,
             filter: request.filter.clone(),
             state: State {
@@ -96,14 +148,15 @@ impl Cursor {
                 generation: app.gallery.index().generation(),
                 levels: request.levels,
                 aggregation: request.aggregation,
+                fused: false,
                 limit: request.limit,
                 per_group: request.per_group,
                 exclude: request.exclude,
-                origin: encoded.origin,
+                origin: encoded.and_then(|encoded| encoded.origin),
                 exact: request.exact,
                 merge_adjacent: request.merge_adjacent,
                 explain: request.explain,
-                info: QueryInfo { kind, ..encoded.info.clone() },
+                info: QueryInfo { kind, ..info },
                 seen: 0,
                 last: None,
             },
@@ -117,9 +170,9 @@ impl Cursor {
 
     /// As text.
     pub fn encode(&self) -> Result<String, SearchError> {
-        let bytes = |row: &Vec<f16>| row.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
         let wire = Wire {
-            vectors: self.halves.iter().map(|row| URL_SAFE_NO_PAD.encode(bytes(row))).collect(),
+            vectors: self.halves.iter().map(|row| to_text(row)).collect(),
+            said: self.said.as_ref().map(SaidQuery::to_wire),
             filter: self.filter.as_ref().map(|filter| filter.to_json().clone()),
             state: self.state.clone(),
         };
@@ -140,15 +193,22 @@ impl Cursor {
             return Err(wrong());
         }
         let wire: Wire = serde_json::from_slice(json).map_err(|_| wrong())?;
-        let row = |text: &String| {
-            let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| wrong())?;
-            Ok(bytes.chunks_exact(2).map(|pair| f16::from_le_bytes([pair[0], pair[1]])).collect())
+        let rows = |rows: &[String]| rows.iter().map(from_text).collect::<Option<Vec<_>>>().ok_or_else(wrong);
+        let halves = rows(&wire.vectors)?;
+        let vectors = vectors(&halves, wire.state.aggregation);
+        let said = match wire.said {
+            Some(said) => {
+                let halves = rows(&said.vectors)?;
+                Some(SaidQuery::of(said.text, said.space, halves).ok_or_else(wrong)?)
+            }
+            None => None,
         };
-        let halves = wire.vectors.iter().map(row).collect::<Result<Vec<Vec<f16>>, SearchError>>()?;
-        let vectors = vectors(&halves, wire.state.aggregation).ok_or_else(wrong)?;
+        if vectors.is_none() && (!halves.is_empty() || said.is_none()) {
+            return Err(wrong());
+        }
         let filter = wire.filter.as_ref().map(Filter::parse).transpose().map_err(|_| wrong())?;
         if wire.state.is_within_bounds() {
-            Ok(Cursor { halves, vectors, filter, state: wire.state })
+            Ok(Cursor { halves, vectors, said, filter, state: wire.state })
         } else {
             Err(wrong())
         }
@@ -161,7 +221,11 @@ impl Cursor {
     pub(super) fn space(&self, app: &App) -> Result<Arc<LoadedSpace>, SearchError> {
         let space = app.spaces.named(&self.state.space).ok_or(SearchError::CursorGone)?;
         let same = self.state.generation == app.gallery.index().generation()
-            && self.vectors.windows().iter().all(|window| window.values().len() == space.space.dim);
+            && self
+                .vectors
+                .iter()
+                .flat_map(QueryVectors::windows)
+                .all(|it| it.values().len() == space.space.dim);
         if same { Ok(Arc::clone(space)) } else { Err(SearchError::CursorGone) }
     }
 
@@ -186,6 +250,19 @@ fn checksum(json: &[u8]) -> [u8; CHECKSUM_BYTES] {
     std::array::from_fn(|index| digest[index])
 }
 
+fn rounded(vector: &UnitVector) -> Vec<f16> {
+    vector.values().iter().map(|value| f16::from_f32(*value)).collect()
+}
+
+fn to_text(row: &[f16]) -> String {
+    URL_SAFE_NO_PAD.encode(row.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>())
+}
+
+fn from_text(text: &String) -> Option<Vec<f16>> {
+    let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+    Some(bytes.chunks_exact(2).map(|pair| f16::from_le_bytes([pair[0], pair[1]])).collect())
+}
+
 /// The vectors that all pages search with.
 fn vectors(halves: &[Vec<f16>], aggregation: Aggregation) -> Option<QueryVectors> {
     let unit = |row: &Vec<f16>| {
@@ -206,7 +283,8 @@ mod tests {
         let info = QueryInfo { kind: QueryKind::Text, windows: 1, ..QueryInfo::of_clip(0) };
         let last = Last { score_bits: 0.25_f32.to_bits(), key: 7, video: Uuid::nil() };
         Cursor {
-            vectors: vectors(&halves, Aggregation::Max).unwrap(),
+            vectors: Some(vectors(&halves, Aggregation::Max).unwrap()),
+            said: SaidQuery::new("bias", None),
             halves,
             filter: Some(Filter::parse(&serde_json::json!({"field": "title", "eq": "a"})).unwrap()),
             state: State {
@@ -214,6 +292,7 @@ mod tests {
                 generation: 3,
                 levels: Levels::Clip,
                 aggregation: Aggregation::Max,
+                fused: true,
                 limit: 20,
                 per_group: None,
                 exclude: Exclude { itself: true, same_video: false },
@@ -221,7 +300,7 @@ mod tests {
                 exact: false,
                 merge_adjacent: false,
                 explain: false,
-                info: QueryInfo { weights: Weights { visual: 1.0 }, ..info },
+                info: QueryInfo { weights: Weights { visual: Some(1.0), spoken: None }, ..info },
                 seen,
                 last: Some(last),
             },

@@ -382,7 +382,7 @@ impl QueryInfo {
             truncated: windows.truncated,
             frames: 0,
             fusion: None,
-            weights: Weights { visual: 1.0 },
+            weights: Weights { visual: Some(1.0), spoken: None },
         }
     }
 
@@ -396,7 +396,7 @@ impl QueryInfo {
             truncated: false,
             frames,
             fusion: None,
-            weights: Weights { visual: 1.0 },
+            weights: Weights { visual: Some(1.0), spoken: None },
         }
     }
 }

@@ -5,7 +5,12 @@
 
 mod cursor;
 mod encode;
+mod fuse;
+mod late;
+mod merge;
 mod rank;
+mod spoken;
+mod timeline;
 mod types;
 mod windows;
 
@@ -20,6 +25,7 @@ use crate::spaces::LoadedSpace;
 
 pub use cursor::Cursor;
 pub use encode::{Encoded, embed, text_vectors};
+pub use timeline::{Grain, Timeline, timeline};
 pub use types::*;
 pub use windows::Aggregation;
 
@@ -28,28 +34,46 @@ pub const MAX_LIMIT: usize = 1000;
 /// How long a search waits for changes that were committed before it came.
 const CATCH_UP: Duration = Duration::from_secs(2);
 
-/// A search that has its space and its place in the pool, and may now read files and decode.
+/// A search that has its spaces and its places in their pools, and may now read files and decode.
 pub struct Admitted {
     space: Arc<LoadedSpace>,
-    permit: Permit,
+    /// `None`: nothing that is seen is looked for.
+    permit: Option<Permit>,
+    /// The space in which passages of what is said lie, if there is one and it is needed.
+    passages: Option<(Arc<LoadedSpace>, Permit)>,
     kind: QueryKind,
 }
 
-/// Finds the space for a query and takes a place in its pool.
+/// Finds the spaces for a query and takes a place in their pools.
 ///
 /// # Errors
 /// No such space, a space that can't do it, or a full pool.
 pub fn admit(app: &App, request: &Request) -> Result<Admitted, SearchError> {
     let kind = request.kind();
-    let space = space_for(app, kind, request.space.as_deref())?;
-    if request.fusion.mode == Some(FusionMode::Combiner) && !space.space.can.composed {
+    let (space, sees) = match space_for(app, kind, request.space.as_deref()) {
+        Ok(space) => (space, request.sources.visual),
+        // Words alone answer as well where no model of pictures reads them.
+        Err(SearchError::SpaceCannot(_)) if request.may_be_heard_only() => (any_space(app)?, false),
+        Err(error) => return Err(error),
+    };
+    if sees && request.fusion.mode == Some(FusionMode::Combiner) && !space.space.can.composed {
         return Err(SearchError::SpaceCannot(format!(
             "space {} has no trained fusion head; use the mode `average`",
             space.space.name
         )));
     }
-    let permit = space.pool.admit()?;
-    Ok(Admitted { space, permit, kind })
+    let permit = if sees { Some(space.pool.admit()?) } else { None };
+    let of_passages = app.spaces.active(QueryKind::Spoken).filter(|_| request.sources.spoken);
+    let passages = match of_passages {
+        Some(space) => Some((Arc::clone(space), space.pool.admit()?)),
+        None => None,
+    };
+    Ok(Admitted { space, permit, passages, kind })
+}
+
+fn any_space(app: &App) -> Result<Arc<LoadedSpace>, SearchError> {
+    let none = || SearchError::SpaceCannot("no model is loaded".to_owned());
+    app.spaces.all().first().cloned().ok_or_else(none)
 }
 
 /// The space named, or the active one for `kind`.
@@ -80,13 +104,20 @@ pub fn space_for(app: &App, kind: QueryKind, named: Option<&str>) -> Result<Arc<
 /// See [`SearchError`]; nothing is changed by a search.
 pub async fn run(app: &App, request: Request, admitted: Admitted) -> Result<Outcome, SearchError> {
     let started = Instant::now();
-    let Admitted { space, permit, kind } = admitted;
-    let encoded = encode::query(app, &request, &space, permit).await?;
-    let cursor = Cursor::first(app, &request, kind, &space, &encoded)?;
+    let Admitted { space, permit, passages, kind } = admitted;
+    let encoded = match permit {
+        Some(permit) => Some(encode::query(app, &request, &space, permit).await?),
+        None => None,
+    };
+    let said = spoken::query(app, &request, passages).await?;
+    let mut cursor = Cursor::first(app, &request, kind, &space, (encoded.as_ref(), said))?;
+    cursor.state.info.weights = spoken::weights(&request, &space, encoded.is_some());
+    if request.weights.visual == Some(0.0) {
+        cursor.vectors = None;
+    }
     let mut outcome = page(app, &space, cursor, started).await?;
-    outcome.info = QueryInfo { kind, ..encoded.info };
-    outcome.timings.decode_ms = encoded.decode_ms;
-    outcome.timings.encode_ms = encoded.encode_ms;
+    let times = encoded.map(|encoded| (encoded.decode_ms, encoded.encode_ms)).unwrap_or_default();
+    (outcome.timings.decode_ms, outcome.timings.encode_ms) = times;
     outcome.timings.total_ms = millis(started);
     record(&outcome.timings);
     Ok(outcome)
@@ -99,9 +130,7 @@ pub async fn run(app: &App, request: Request, admitted: Admitted) -> Result<Outc
 pub async fn next(app: &App, cursor: Cursor) -> Result<Outcome, SearchError> {
     let started = Instant::now();
     let space = cursor.space(app)?;
-    let info = cursor.info();
     let mut outcome = page(app, &space, cursor, started).await?;
-    outcome.info = info;
     outcome.timings.total_ms = millis(started);
     record(&outcome.timings);
     Ok(outcome)
@@ -110,7 +139,7 @@ pub async fn next(app: &App, cursor: Cursor) -> Result<Outcome, SearchError> {
 async fn page(
     app: &App,
     space: &Arc<LoadedSpace>,
-    cursor: Cursor,
+    mut cursor: Cursor,
     started: Instant,
 ) -> Result<Outcome, SearchError> {
     let at_catalog = Instant::now();
@@ -120,7 +149,12 @@ async fn page(
         None => None,
     };
     let catalog_ms = millis(at_catalog);
-    let mut outcome = rank::page(app, space, cursor, keys).await?;
+    let sought = spoken::listen(app, &mut cursor, keys).await?;
+    let query = cursor.vectors.clone();
+    let mut outcome = rank::page(app, space, cursor, sought).await?;
+    if let Some(query) = query {
+        timeline::find_peaks(app, space, &query, &mut outcome.results).await;
+    }
     outcome.timings.catalog_ms += catalog_ms;
     outcome.timings.total_ms = millis(started);
     Ok(outcome)

@@ -10,15 +10,21 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::cursor::Last;
-use super::{Cursor, Group, IndexInfo, Levels, Match, Origin, Outcome, SearchError, Timings, millis};
+use super::fuse::FUSED_DEPTH;
+use super::merge::merge;
+use super::spoken::Heard;
+use super::windows::QueryVectors;
+use super::{
+    Cursor, Evidence, Group, IndexInfo, Levels, Match, Origin, Outcome, SearchError, Source, Timings, fuse,
+    late, millis,
+};
 use crate::app::App;
-use crate::catalog::{Filter, Span, SpanWithVideo};
+use crate::catalog::{Filter, SpanWithVideo};
+use crate::config::QueryKind;
 use crate::spaces::LoadedSpace;
 
 /// Hits fetched beyond those asked for, so that exclusions seldom need a second round.
 const SLACK: usize = 32;
-/// Neighbours are merged only if they score at least this share of the best.
-const MERGE_SHARE: f32 = 0.9;
 
 /// Matches from the best on, as far as they were fetched.
 struct Ranking<'a> {
@@ -28,6 +34,9 @@ struct Ranking<'a> {
     moments: bool,
     cursor: &'a Cursor,
     keys: Option<Arc<RoaringBitmap>>,
+    heard: Option<Vec<Heard>>,
+    /// Of full videos whose clips decide: the cosine with their own vector, and where the best clip is.
+    videos: HashMap<u32, (f32, Option<i64>)>,
     rows: HashMap<u32, Option<SpanWithVideo>>,
     fetched: Hits,
     wanted: usize,
@@ -35,20 +44,33 @@ struct Ranking<'a> {
     timings: Timings,
 }
 
+/// What is looked for, beside the cursor: which keys may be answered, and what was heard at each level.
+pub(super) struct Sought {
+    pub(super) keys: Option<Arc<RoaringBitmap>>,
+    /// `None`: what is said is not part of this ranking.
+    pub(super) heard: Option<Vec<Heard>>,
+    /// The same for the full videos beside clips.
+    pub(super) heard_of_videos: Option<Vec<Heard>>,
+}
+
 /// One page: the hits after `cursor`'s place.
 pub(super) async fn page(
     app: &App,
     space: &Arc<LoadedSpace>,
     cursor: Cursor,
-    keys: Option<Arc<RoaringBitmap>>,
+    sought: Sought,
 ) -> Result<Outcome, SearchError> {
-    let mut ranking = Ranking::new(app, (space, cursor.state.levels.of_results()), &cursor, keys.clone());
+    let level = cursor.state.levels.of_results();
+    let mut ranking = Ranking::new(app, (space, level), &cursor, (sought.keys.clone(), sought.heard));
     let page = match cursor.state.per_group {
         None => ranking.flat().await?,
         Some(per_group) => ranking.grouped(per_group).await?,
     };
     let videos = match (cursor.state.levels, cursor.state.last) {
-        (Levels::Both, None) => Some(full_videos(app, space, &cursor, keys, &mut ranking.timings).await?),
+        (Levels::Both, None) => {
+            let keys = (sought.keys, sought.heard_of_videos);
+            Some(full_videos(app, space, &cursor, keys, &mut ranking.timings).await?)
+        }
         _ => None,
     };
     let next_cursor = match (&page.last, page.exhausted) {
@@ -78,10 +100,10 @@ async fn full_videos(
     app: &App,
     space: &LoadedSpace,
     cursor: &Cursor,
-    keys: Option<Arc<RoaringBitmap>>,
+    sought: (Option<Arc<RoaringBitmap>>, Option<Vec<Heard>>),
     timings: &mut Timings,
 ) -> Result<Vec<Match>, SearchError> {
-    let mut ranking = Ranking::new(app, (space, Level::Video), cursor, keys);
+    let mut ranking = Ranking::new(app, (space, Level::Video), cursor, sought);
     let page = ranking.flat().await?;
     timings.search_ms += ranking.timings.search_ms;
     timings.catalog_ms += ranking.timings.catalog_ms;
@@ -101,15 +123,17 @@ impl<'a> Ranking<'a> {
         app: &'a App,
         (space, level): (&LoadedSpace, Level),
         cursor: &'a Cursor,
-        keys: Option<Arc<RoaringBitmap>>,
+        (keys, heard): (Option<Arc<RoaringBitmap>>, Option<Vec<Heard>>),
     ) -> Self {
-        let fetched = Hits { hits: Vec::new(), matching: u64::MAX, exact: false, unreadable: Vec::new() };
+        let fetched = nothing();
         Ranking {
             app,
             at: SpaceLevel { space: space.key, level },
             moments: space.space.temporal && level == Level::Clip,
             cursor,
             keys,
+            heard,
+            videos: HashMap::new(),
             rows: HashMap::new(),
             fetched,
             wanted: 0,
@@ -120,7 +144,7 @@ impl<'a> Ranking<'a> {
 
     async fn flat(&mut self) -> Result<Page, SearchError> {
         let limit = self.cursor.state.limit;
-        let mut wanted = self.cursor.state.seen + limit + SLACK;
+        let mut wanted = self.at_least(self.cursor.state.seen + limit + SLACK);
         loop {
             self.fetch(wanted).await?;
             let mut matches = self.matches();
@@ -140,7 +164,7 @@ impl<'a> Ranking<'a> {
 
     async fn grouped(&mut self, per_group: usize) -> Result<Page, SearchError> {
         let limit = self.cursor.state.limit;
-        let mut wanted = (self.cursor.state.seen + limit) * per_group + SLACK;
+        let mut wanted = self.at_least((self.cursor.state.seen + limit) * per_group + SLACK);
         loop {
             self.fetch(wanted).await?;
             let mut groups = group(self.matches());
@@ -161,19 +185,47 @@ impl<'a> Ranking<'a> {
         }
     }
 
+    /// A fused ranking needs as much of each source as counts for the other.
+    fn at_least(&self, wanted: usize) -> usize {
+        if self.heard.is_some() { wanted.max(FUSED_DEPTH + SLACK) } else { wanted }
+    }
+
     /// Fetches the best `wanted` hits and the rows of those not seen yet.
     async fn fetch(&mut self, wanted: usize) -> Result<(), SearchError> {
         self.wanted = wanted;
         self.fetched = self.search(wanted, self.keys.clone()).await?;
         self.rounds += 1;
-        let keys: Vec<u32> = self.fetched.hits.iter().map(|hit| hit.key).collect();
+        let heard = self.heard.iter().flatten().map(|heard| heard.key);
+        let keys: Vec<u32> = self.fetched.hits.iter().map(|hit| hit.key).chain(heard).collect();
         self.fetch_rows(&keys).await
     }
 
+    /// What is seen counts if a vector is sought and its source has a weight.
+    fn sees(&self) -> Option<QueryVectors> {
+        let weight = if self.heard.is_some() { self.cursor.state.info.weights.visual } else { Some(1.0) };
+        self.cursor.vectors.clone().filter(|_| weight.is_some_and(|weight| weight > 0.0))
+    }
+
     async fn search(&mut self, wanted: usize, only: Option<Arc<RoaringBitmap>>) -> Result<Hits, SearchError> {
+        let Some(query) = self.sees() else { return Ok(Hits { matching: 0, exact: true, ..nothing() }) };
         let started = Instant::now();
-        let (index, at, query) = (Arc::clone(self.app.gallery.index()), self.at, self.cursor.vectors.clone());
         let mode = if self.cursor.state.exact { Mode::Exact } else { Mode::Auto };
+        let hits = match self.at.level == Level::Video && self.cursor.state.info.kind == QueryKind::Text {
+            true => self.late(&query, wanted, only, mode).await?,
+            false => self.near(query, wanted, only, mode).await?,
+        };
+        self.timings.search_ms += millis(started);
+        Ok(hits)
+    }
+
+    async fn near(
+        &self,
+        query: QueryVectors,
+        wanted: usize,
+        only: Option<Arc<RoaringBitmap>>,
+        mode: Mode,
+    ) -> Result<Hits, SearchError> {
+        let (index, at) = (Arc::clone(self.app.gallery.index()), self.at);
         let moments = self.moments.then_some(SpaceLevel { level: Level::Moment, ..at });
         let searched = tokio::task::spawn_blocking(move || {
             let filter = KeyFilter { only };
@@ -183,9 +235,19 @@ impl<'a> Ranking<'a> {
                 None => Ok::<_, IndexError>(hits),
             }
         });
-        let hits = searched.await.map_err(|panic| SearchError::Internal(panic.to_string()))??;
-        self.timings.search_ms += millis(started);
-        Ok(hits)
+        Ok(searched.await.map_err(|panic| SearchError::Internal(panic.to_string()))??)
+    }
+
+    async fn late(
+        &mut self,
+        query: &QueryVectors,
+        wanted: usize,
+        only: Option<Arc<RoaringBitmap>>,
+        mode: Mode,
+    ) -> Result<Hits, SearchError> {
+        let found = late::search(self.app, self.at.space, query, (wanted, only), mode).await?;
+        self.videos.extend(found.more);
+        Ok(found.hits)
     }
 
     async fn fetch_rows(&mut self, keys: &[u32]) -> Result<(), SearchError> {
@@ -211,14 +273,43 @@ impl<'a> Ranking<'a> {
         index.live(self.at) + if self.moments { index.live(moments) } else { 0 }
     }
 
+    /// All that was fetched and may be answered, best first.
     fn matches(&self) -> Vec<Match> {
-        let matches = self.fetched.hits.iter().filter_map(|hit| self.to_match(hit)).collect();
-        if self.moments { suppress(matches) } else { matches }
+        let seen = self.one_a_event(&self.fetched.hits);
+        let Some(heard) = &self.heard else { return seen };
+        let heard = heard.iter().filter_map(|it| {
+            let found = self.to_match(&Hit { key: it.key, score: it.evidence.score })?;
+            Some(Match { evidence: vec![it.evidence.clone()], ..found })
+        });
+        fuse::fuse(seen, heard.collect(), self.cursor.state.info.weights)
+    }
+
+    /// What is seen in these hits, with its evidence; of windows that show one event the best.
+    fn one_a_event(&self, hits: &[Hit]) -> Vec<Match> {
+        let matches: Vec<Match> = hits.iter().filter_map(|hit| self.to_match(hit)).collect();
+        let mut kept = match self.moments {
+            true => fuse::suppress(&matches),
+            false => matches.clone(),
+        };
+        if self.moments {
+            fuse::point_at_moments(&mut kept, &matches);
+        }
+        fuse::seen(&mut kept);
+        kept.iter_mut().for_each(|found| self.add_pooled(found));
+        kept
+    }
+
+    fn add_pooled(&self, found: &mut Match) {
+        if let Some(&(score, peak_ms)) = self.videos.get(&found.span.span.key) {
+            let rank = 1 + self.videos.values().filter(|it| it.0 > score).count();
+            found.evidence.push(Evidence { source: Source::FullVideo, score, rank, said: None });
+            found.peak_ms = peak_ms;
+        }
     }
 
     fn to_match(&self, hit: &Hit) -> Option<Match> {
         let span = self.rows.get(&hit.key)?.clone()?;
-        let found = Match { rank: 0, score: hit.score, span, merged: Vec::new() };
+        let found = Match::new(hit.score, span);
         (!self.is_excluded(&found)).then_some(found)
     }
 
@@ -242,7 +333,7 @@ impl<'a> Ranking<'a> {
     async fn fill(&mut self, groups: &mut [Group], per_group: usize) -> Result<(), SearchError> {
         let lacking: Vec<Uuid> =
             groups.iter().filter(|group| group.matches.len() < per_group).map(|group| group.video).collect();
-        if !lacking.is_empty() && !self.is_all() {
+        if !lacking.is_empty() && !self.is_all() && self.heard.is_none() {
             let filter = Filter::parse(&json!({"field": "video_id", "in": lacking}))
                 .map_err(|error| SearchError::Internal(error.to_string()))?;
             let mut keys = self.app.catalog.keys_matching(&filter).await?;
@@ -251,8 +342,7 @@ impl<'a> Ranking<'a> {
             }
             let hits = self.search(keys.len() as usize, Some(Arc::new(keys))).await?;
             self.fetch_rows(&hits.hits.iter().map(|hit| hit.key).collect::<Vec<_>>()).await?;
-            let matches: Vec<Match> = hits.hits.iter().filter_map(|hit| self.to_match(hit)).collect();
-            for full in group(if self.moments { suppress(matches) } else { matches }) {
+            for full in group(self.one_a_event(&hits.hits)) {
                 if let Some(group) = groups.iter_mut().find(|group| group.video == full.video)
                     && group.matches.len() < full.matches.len()
                 {
@@ -283,6 +373,11 @@ impl<'a> Ranking<'a> {
     }
 }
 
+/// Before anything was fetched.
+fn nothing() -> Hits {
+    Hits { hits: Vec::new(), matching: u64::MAX, exact: false, unreadable: Vec::new() }
+}
+
 /// The best `wanted` of two levels, in the order that the index gives: by score, then by key.
 fn best(mut hits: Hits, others: Hits, wanted: usize) -> Hits {
     hits.hits.extend(others.hits);
@@ -291,29 +386,6 @@ fn best(mut hits: Hits, others: Hits, wanted: usize) -> Hits {
     hits.unreadable.extend(others.unreadable);
     let matching = hits.matching.saturating_add(others.matching);
     Hits { matching, exact: hits.exact && others.exact, ..hits }
-}
-
-/// Leaves out what overlaps a better match of its video by more than half of their union, where one of the two
-/// is a moment: windows overlap each other and their clip, and one event is one answer. Clips stay: those that
-/// overlap were given so.
-fn suppress(matches: Vec<Match>) -> Vec<Match> {
-    let mut kept: Vec<Match> = Vec::with_capacity(matches.len());
-    let mut of_video: HashMap<Uuid, Vec<usize>> = HashMap::new();
-    for found in matches {
-        let better = of_video.entry(found.span.span.video).or_default();
-        if better.iter().any(|at| is_same_event(&kept[*at].span.span, &found.span.span)) {
-            continue;
-        }
-        better.push(kept.len());
-        kept.push(found);
-    }
-    kept
-}
-
-fn is_same_event(one: &Span, other: &Span) -> bool {
-    let shared = one.end_ms.min(other.end_ms) - one.start_ms.max(other.start_ms);
-    let union = one.end_ms.max(other.end_ms) - one.start_ms.min(other.start_ms);
-    (one.level == Level::Moment || other.level == Level::Moment) && union < 2 * shared
 }
 
 fn place(found: &Match) -> Last {
@@ -350,151 +422,10 @@ fn overlaps(origin: &Origin, found: &Match) -> bool {
     0 < shared && shorter < 2 * shared
 }
 
-/// Joins neighbours that both score near the best of the list, never past the longest clip.
-fn merge(matches: Vec<Match>, max_clip_ms: i64) -> Vec<Match> {
-    let Some(best) = matches.first().map(|best| best.score) else { return matches };
-    let is_good = |it: &Match| best > 0.0 && MERGE_SHARE * best <= it.score;
-    let joins = |it: &Match, found: &Match| touches(it, found) && joined_ms(it, found) <= max_clip_ms;
-    let (good, others): (Vec<Match>, Vec<Match>) = matches.into_iter().partition(is_good);
-    let mut merged: Vec<Match> = Vec::new();
-    for mut found in good {
-        let mut place = merged.len();
-        // What lies between two neighbours joins both of them; the best keeps its place.
-        while let Some(at) = merged.iter().position(|it| joins(it, &found)) {
-            found = join(merged.remove(at), found);
-            place = place.min(at);
-        }
-        merged.insert(place.min(merged.len()), found);
-    }
-    merged.extend(others);
-    merged
-}
-
-fn touches(one: &Match, other: &Match) -> bool {
-    let (one, other) = (&one.span.span, &other.span.span);
-    one.video == other.video && (one.end_ms == other.start_ms || other.end_ms == one.start_ms)
-}
-
-fn joined_ms(one: &Match, other: &Match) -> i64 {
-    let (one, other) = (&one.span.span, &other.span.span);
-    one.end_ms.max(other.end_ms) - one.start_ms.min(other.start_ms)
-}
-
-/// The better one grows and keeps score and rank; the original hits stay inside, in order of rank.
-fn join(one: Match, other: Match) -> Match {
-    let (mut better, worse) = if one.rank <= other.rank { (one, other) } else { (other, one) };
-    let (start_ms, end_ms) = (worse.span.span.start_ms, worse.span.span.end_ms);
-    let mut inside = [originals(better.clone()), originals(worse)].concat();
-    inside.sort_by_key(|it| it.rank);
-    better.merged = inside;
-    let span = &mut better.span.span;
-    span.start_ms = span.start_ms.min(start_ms);
-    span.end_ms = span.end_ms.max(end_ms);
-    better
-}
-
-fn originals(found: Match) -> Vec<Match> {
-    if found.merged.is_empty() { vec![found] } else { found.merged }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::fuse::tests::found;
     use super::*;
-    use crate::catalog::Span;
-
-    fn found(video: u128, start_ms: i64, end_ms: i64, score: f32) -> Match {
-        let span = Span {
-            key: u32::try_from(start_ms).unwrap(),
-            id: Uuid::from_u128(1),
-            video: Uuid::from_u128(video),
-            level: Level::Clip,
-            given: false,
-            start_ms,
-            end_ms,
-            metadata: json!({}),
-        };
-        let span = SpanWithVideo {
-            span,
-            title: String::new(),
-            video_metadata: json!({}),
-            media_offset_ms: 0,
-            duration_ms: 60_000,
-        };
-        Match { rank: 0, score, span, merged: Vec::new() }
-    }
-
-    /// Hits as (video, start, end, score), best first; after merging at most 10 s: (rank, start, end, hits inside).
-    #[track_caller]
-    fn check(hits: &[(u128, i64, i64, f32)], expected: &[(usize, i64, i64, usize)]) {
-        let mut matches: Vec<Match> = hits.iter().map(|it| found(it.0, it.1, it.2, it.3)).collect();
-        number(&mut matches, 0);
-        let merged = merge(matches, 10_000);
-        let got: Vec<_> = merged
-            .iter()
-            .map(|it| (it.rank, it.span.span.start_ms, it.span.span.end_ms, it.merged.len()))
-            .collect();
-        assert_eq!(got, expected);
-    }
-
-    #[test]
-    fn neighbours_are_joined_in_whatever_order_they_rank() {
-        check(&[(1, 0, 2000, 0.5), (1, 2000, 4000, 0.49)], &[(1, 0, 4000, 2)]);
-        check(&[(1, 2000, 4000, 0.5), (1, 0, 2000, 0.49)], &[(1, 0, 4000, 2)]);
-    }
-
-    #[test]
-    fn what_lies_between_two_hits_joins_both() {
-        check(
-            &[(2, 0, 1000, 0.5), (1, 0, 2000, 0.5), (1, 4000, 6000, 0.5), (1, 2000, 4000, 0.49)],
-            &[(1, 0, 1000, 0), (2, 0, 6000, 3)],
-        );
-    }
-
-    #[test]
-    fn hits_that_score_under_nine_tenths_of_the_best_stay_alone() {
-        check(&[(1, 0, 2000, 0.5), (1, 2000, 4000, 0.44)], &[(1, 0, 2000, 0), (2, 2000, 4000, 0)]);
-        check(&[(1, 0, 2000, -0.1), (1, 2000, 4000, -0.1)], &[(1, 0, 2000, 0), (2, 2000, 4000, 0)]);
-    }
-
-    #[test]
-    fn nothing_is_joined_past_the_longest_clip_or_across_a_gap_or_two_videos() {
-        check(&[(1, 0, 6000, 0.5), (1, 6000, 12_000, 0.5)], &[(1, 0, 6000, 0), (2, 6000, 12_000, 0)]);
-        check(&[(1, 0, 2000, 0.5), (1, 2001, 4000, 0.5)], &[(1, 0, 2000, 0), (2, 2001, 4000, 0)]);
-        check(&[(1, 0, 2000, 0.5), (2, 2000, 4000, 0.5)], &[(1, 0, 2000, 0), (2, 2000, 4000, 0)]);
-    }
-
-    /// Hits of one video as (level, start, end), best first; which are left, by start and end.
-    #[track_caller]
-    fn check_suppressed(hits: &[(Level, i64, i64)], expected: &[(i64, i64)]) {
-        let of_level = |(level, start_ms, end_ms): &(Level, i64, i64)| {
-            let mut found = found(1, *start_ms, *end_ms, 0.5);
-            found.span.span.level = *level;
-            found
-        };
-        let left = suppress(hits.iter().map(of_level).collect());
-        let left: Vec<(i64, i64)> =
-            left.iter().map(|it| (it.span.span.start_ms, it.span.span.end_ms)).collect();
-        assert_eq!(left, expected);
-    }
-
-    #[test]
-    fn of_windows_that_overlap_by_more_than_half_of_their_union_the_best_is_left() {
-        use Level::{Clip, Moment};
-        check_suppressed(
-            &[(Moment, 0, 2000), (Moment, 500, 2400), (Moment, 1000, 3000)],
-            &[(0, 2000), (1000, 3000)],
-        );
-        check_suppressed(&[(Clip, 0, 3000), (Moment, 0, 2000), (Moment, 0, 1000)], &[(0, 3000), (0, 1000)]);
-        check_suppressed(&[(Moment, 0, 2000), (Clip, 0, 3000)], &[(0, 2000)]);
-        check_suppressed(&[(Clip, 0, 3000), (Clip, 0, 2900)], &[(0, 3000), (0, 2900)]);
-    }
-
-    #[test]
-    fn windows_of_two_videos_do_not_suppress_each_other() {
-        let mut other = found(2, 0, 2000, 0.4);
-        other.span.span.level = Level::Moment;
-        assert_eq!(suppress(vec![found(1, 0, 2000, 0.5), other]).len(), 2);
-    }
 
     #[test]
     fn the_query_itself_is_what_shares_over_half_of_the_shorter_one() {

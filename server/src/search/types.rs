@@ -34,6 +34,10 @@ pub struct Request {
     pub exclude: Exclude,
     /// How a composed query is fused.
     pub fusion: Fusion,
+    /// Where to look.
+    pub sources: Sources,
+    /// Weights that the caller gave.
+    pub weights: Weights,
     /// What to do with a long text.
     pub overflow: Overflow,
     /// How the windows of a long text make one score.
@@ -47,6 +51,11 @@ pub struct Request {
 }
 
 impl Request {
+    /// Whether the caller left it open where to look, and the query has words.
+    pub fn may_be_heard_only(&self) -> bool {
+        self.sources.spoken && self.space.is_none() && (self.sources.by_default || !self.sources.visual)
+    }
+
     /// Which kind of query it is.
     pub fn kind(&self) -> QueryKind {
         match (&self.query, &self.modification) {
@@ -109,6 +118,17 @@ impl Levels {
     }
 }
 
+/// Where to look; at least one is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sources {
+    /// What is seen: embeddings of pictures.
+    pub visual: bool,
+    /// What is said: cues by their words, and by their meaning where a model for it is loaded.
+    pub spoken: bool,
+    /// Whether the caller left it open.
+    pub by_default: bool,
+}
+
 /// What is left out of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exclude {
@@ -169,11 +189,51 @@ pub struct QueryInfo {
     pub weights: Weights,
 }
 
-/// Weight of each source.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
+/// Weight of each source; none where it was not looked at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Weights {
-    /// Embeddings of what is seen.
-    pub visual: f32,
+    /// Embeddings of what is seen. 0 by default where the model's vocabulary misses over half of the query's words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub visual: Option<f32>,
+    /// Cues of what is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spoken: Option<f32>,
+}
+
+/// Where evidence comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// What is seen.
+    Visual,
+    /// What is said.
+    Spoken,
+    /// The cosine with the full video's own vector, before its clips were looked at.
+    FullVideo,
+}
+
+/// What one source says about a hit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evidence {
+    /// The source.
+    pub source: Source,
+    /// Its score; comparable within this source and answer only.
+    pub score: f32,
+    /// 1 is its best.
+    pub rank: usize,
+    /// The words, if it is what is said.
+    pub said: Option<Said>,
+}
+
+/// A stretch of what is said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// HTML: the text escaped, the query's words marked.
+    pub snippet: String,
+    /// Start, in the video's time.
+    pub start_ms: i64,
+    /// End, exclusive.
+    pub end_ms: i64,
 }
 
 /// One match.
@@ -181,12 +241,23 @@ pub struct Weights {
 pub struct Match {
     /// 1 is best.
     pub rank: usize,
-    /// Raw cosine; comparable within one answer only.
+    /// Raw cosine, or fused ranks; comparable within one answer only.
     pub score: f32,
     /// What matched; its range grows where hits are merged.
     pub span: SpanWithVideo,
+    /// What each source says, the visual one first.
+    pub evidence: Vec<Evidence>,
+    /// Where inside it the best is, if anything finer than the hit is known.
+    pub peak_ms: Option<i64>,
     /// The hits that were joined into this one; empty if it is just itself.
     pub merged: Vec<Match>,
+}
+
+impl Match {
+    /// A span with its score, without rank and evidence.
+    pub fn new(score: f32, span: SpanWithVideo) -> Match {
+        Match { rank: 0, score, span, evidence: Vec::new(), peak_ms: None, merged: Vec::new() }
+    }
 }
 
 /// The best matches of one video.

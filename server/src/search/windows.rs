@@ -39,10 +39,6 @@ impl QueryVectors {
         &self.windows
     }
 
-    pub(super) fn aggregation(&self) -> Aggregation {
-        self.aggregation
-    }
-
     /// The direction of the mean of all windows; of one window itself. `None` where they cancel out.
     pub(super) fn mean(&self) -> Option<UnitVector> {
         if let [only] = &self.windows[..] {

@@ -1,0 +1,110 @@
+//! `GET /v1/videos/{id}/timeline`: a query's score over the time of one video.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use reprise_encoders::text::Overflow;
+use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use uuid::Uuid;
+
+use super::error::{ApiError, Problem};
+use super::extract::{self, Id, Params};
+use super::search::some_text;
+use super::videos::found;
+use crate::app::App;
+use crate::search::{self, Aggregation, Exclude, Fusion, Levels, Query, Request, Sources, Timeline, Weights};
+
+/// Most steps of a timeline.
+const MAX_POINTS: usize = 5000;
+
+/// The routes of this file.
+pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(timeline))
+}
+
+/// One of `text`, `clip_id`, or `clip_video_id` with `start` and `end`; clips with an optional `modification`.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct TimelineQuery {
+    /// A text.
+    text: Option<String>,
+    /// A stored clip.
+    clip_id: Option<Uuid>,
+    /// The video of a stretch.
+    clip_video_id: Option<Uuid>,
+    /// Start of the stretch, in seconds.
+    start: Option<f64>,
+    /// End of the stretch, in seconds.
+    end: Option<f64>,
+    /// How the clip is to be changed.
+    modification: Option<String>,
+    /// A space's id or readable name; default: the active one for the query's kind.
+    space: Option<String>,
+    /// Steps at most, 1 to 5000; default 1000.
+    points: Option<usize>,
+}
+
+/// Scores a query over the time of one video, for a picture under the player.
+#[utoipa::path(
+    get, path = "/v1/videos/{id}/timeline", tag = "search", params(("id" = Uuid, Path), TimelineQuery),
+    responses(
+        (status = 200, body = Timeline), (status = 404, body = Problem), (status = 409, body = Problem),
+        (status = 422, body = Problem), (status = 429, body = Problem),
+    )
+)]
+async fn timeline(
+    State(app): State<Arc<App>>,
+    Id(id): Id,
+    Params(asked): Params<TimelineQuery>,
+) -> Result<axum::Json<Timeline>, ApiError> {
+    let points = asked.points.unwrap_or(1000);
+    if !(1..=MAX_POINTS).contains(&points) {
+        return Err(ApiError::invalid("/points", format!("must be from 1 to {MAX_POINTS}")));
+    }
+    let request = asked.checked()?;
+    let video = found(app.catalog.video(id).await?, id)?;
+    Ok(axum::Json(search::timeline(&app, &video, request, points).await?))
+}
+
+impl TimelineQuery {
+    fn checked(self) -> Result<Request, ApiError> {
+        let modification = self.modification.map(|text| some_text(text, "/modification")).transpose()?;
+        let query = match (self.text, self.clip_id, self.clip_video_id, self.start, self.end) {
+            (Some(text), None, None, None, None) => Query::Text(some_text(text, "/text")?),
+            (None, Some(id), None, None, None) => Query::Clip(id),
+            (None, None, Some(video), Some(start), Some(end)) => {
+                let (start_ms, end_ms) = extract::stretch(start, end, "")?;
+                Query::Range { video, start_ms, end_ms }
+            }
+            _ => {
+                let detail = "give exactly one of text, clip_id, or clip_video_id with start and end";
+                return Err(ApiError::invalid("/text", detail));
+            }
+        };
+        if modification.is_some() && matches!(query, Query::Text(_)) {
+            return Err(ApiError::invalid("/modification", "a modification changes a clip, not a text"));
+        }
+        Ok(Request {
+            query,
+            modification,
+            space: self.space,
+            levels: Levels::Clip,
+            limit: 1,
+            per_group: None,
+            filter: None,
+            exclude: Exclude { itself: false, same_video: false },
+            fusion: Fusion { mode: None, alpha: 0.5 },
+            sources: Sources { visual: true, spoken: false, by_default: false },
+            weights: Weights::default(),
+            overflow: Overflow::Window,
+            aggregation: Aggregation::default(),
+            exact: false,
+            merge_adjacent: false,
+            explain: false,
+        })
+    }
+}

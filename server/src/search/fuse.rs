@@ -1,0 +1,203 @@
+//! One ranking of what several sources say: windows that show one event become one, what is seen and what is said
+//! are fused by reciprocal rank.
+
+use std::collections::HashMap;
+
+use reprise_index::Level;
+use uuid::Uuid;
+
+use super::{Evidence, Match, Source, Weights};
+use crate::catalog::Span;
+
+/// The constant of reciprocal rank fusion: how slowly ranks lose weight.
+const RANK_OFFSET: f32 = 60.0;
+/// How far down a source's ranking counts for what another source found too. Fixed, so that all pages of one search
+/// fuse alike.
+pub(super) const FUSED_DEPTH: usize = 400;
+
+/// Says of each match what is seen, with its rank among the seen.
+pub(super) fn seen(matches: &mut [Match]) {
+    for (index, found) in matches.iter_mut().enumerate() {
+        let (rank, score) = (index + 1, found.score);
+        found.evidence.insert(0, Evidence { source: Source::Visual, score, rank, said: None });
+    }
+}
+
+/// Fuses two rankings, best first, by the sum over sources of weight / (60 + rank); evidence tells the ranks.
+pub(super) fn fuse(mut seen: Vec<Match>, mut said: Vec<Match>, weights: Weights) -> Vec<Match> {
+    let share =
+        |weight: Option<f32>, index: usize| weight.unwrap_or(0.0) / (RANK_OFFSET + (index + 1) as f32);
+    seen.iter_mut().enumerate().for_each(|(index, it)| it.score = share(weights.visual, index));
+    said.iter_mut().enumerate().for_each(|(index, it)| it.score = share(weights.spoken, index));
+    let mut places: HashMap<u32, usize> = HashMap::new();
+    for (place, found) in said.iter().enumerate() {
+        places.insert(found.span.span.key, place);
+    }
+    let mut fused = said;
+    for (index, found) in seen.into_iter().enumerate() {
+        match places.get(&found.span.span.key) {
+            Some(place) if index < FUSED_DEPTH => {
+                fused[*place].score += found.score;
+                fused[*place].evidence.splice(0..0, found.evidence);
+            }
+            Some(_) => {}
+            None => fused.push(found),
+        }
+    }
+    fused.retain(|found| found.score > 0.0);
+    fused.sort_by(|one, other| {
+        other.score.total_cmp(&one.score).then(one.span.span.key.cmp(&other.span.span.key))
+    });
+    fused
+}
+
+/// Leaves out what overlaps a better match of its video by more than half of their union, where one of the two
+/// is a moment: windows overlap each other and their clip, and one event is one answer. Clips stay: those that
+/// overlap were given so.
+pub(super) fn suppress(matches: &[Match]) -> Vec<Match> {
+    let mut kept: Vec<Match> = Vec::with_capacity(matches.len());
+    let mut of_video: HashMap<Uuid, Vec<usize>> = HashMap::new();
+    for found in matches {
+        let better = of_video.entry(found.span.span.video).or_default();
+        if better.iter().any(|at| is_same_event(&kept[*at].span.span, &found.span.span)) {
+            continue;
+        }
+        better.push(kept.len());
+        kept.push(found.clone());
+    }
+    kept
+}
+
+fn is_same_event(one: &Span, other: &Span) -> bool {
+    let shared = one.end_ms.min(other.end_ms) - one.start_ms.max(other.start_ms);
+    let union = one.end_ms.max(other.end_ms) - one.start_ms.min(other.start_ms);
+    (one.level == Level::Moment || other.level == Level::Moment) && union < 2 * shared
+}
+
+/// Says of each clip where the best of the moments inside it lies, as far as `matches` (all, best first) go; of a moment
+/// its own middle.
+pub(super) fn point_at_moments(kept: &mut [Match], matches: &[Match]) {
+    let mut moments: HashMap<Uuid, Vec<&Span>> = HashMap::new();
+    for span in matches.iter().map(|it| &it.span.span).filter(|span| span.level == Level::Moment) {
+        moments.entry(span.video).or_default().push(span);
+    }
+    for found in kept {
+        let span = &found.span.span;
+        let of_video = moments.get(&span.video).map_or(&[][..], |moments| &moments[..]);
+        let inside = |it: &&&Span| span.start_ms <= middle(it) && middle(it) < span.end_ms;
+        found.peak_ms = match span.level {
+            Level::Moment => Some(middle(span)),
+            _ => of_video.iter().find(inside).map(|it| middle(it)),
+        };
+    }
+}
+
+fn middle(span: &Span) -> i64 {
+    span.start_ms.midpoint(span.end_ms)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    pub(in crate::search) fn found(video: u128, start_ms: i64, end_ms: i64, score: f32) -> Match {
+        let span = crate::catalog::Span {
+            key: u32::try_from(start_ms).unwrap(),
+            id: Uuid::from_u128(1),
+            video: Uuid::from_u128(video),
+            level: Level::Clip,
+            given: false,
+            start_ms,
+            end_ms,
+            metadata: json!({}),
+        };
+        let span = crate::catalog::SpanWithVideo {
+            span,
+            title: String::new(),
+            video_metadata: json!({}),
+            media_offset_ms: 0,
+            duration_ms: 60_000,
+        };
+        Match::new(score, span)
+    }
+
+    /// Hits of one video as (level, start, end), best first; which are left, by start and end.
+    #[track_caller]
+    fn check_suppressed(hits: &[(Level, i64, i64)], expected: &[(i64, i64)]) {
+        let of_level = |(level, start_ms, end_ms): &(Level, i64, i64)| {
+            let mut found = found(1, *start_ms, *end_ms, 0.5);
+            found.span.span.level = *level;
+            found
+        };
+        let left = suppress(&hits.iter().map(of_level).collect::<Vec<_>>());
+        let left: Vec<(i64, i64)> =
+            left.iter().map(|it| (it.span.span.start_ms, it.span.span.end_ms)).collect();
+        assert_eq!(left, expected);
+    }
+
+    #[test]
+    fn of_windows_that_overlap_by_more_than_half_of_their_union_the_best_is_left() {
+        use Level::{Clip, Moment};
+        check_suppressed(
+            &[(Moment, 0, 2000), (Moment, 500, 2400), (Moment, 1000, 3000)],
+            &[(0, 2000), (1000, 3000)],
+        );
+        check_suppressed(&[(Clip, 0, 3000), (Moment, 0, 2000), (Moment, 0, 1000)], &[(0, 3000), (0, 1000)]);
+        check_suppressed(&[(Moment, 0, 2000), (Clip, 0, 3000)], &[(0, 2000)]);
+        check_suppressed(&[(Clip, 0, 3000), (Clip, 0, 2900)], &[(0, 3000), (0, 2900)]);
+    }
+
+    #[test]
+    fn windows_of_two_videos_do_not_suppress_each_other() {
+        let mut other = found(2, 0, 2000, 0.4);
+        other.span.span.level = Level::Moment;
+        assert_eq!(suppress(&[found(1, 0, 2000, 0.5), other]).len(), 2);
+    }
+
+    /// Seen and said spans by start, best first; the fused ranking as (start, sources).
+    #[track_caller]
+    fn check_fused(seen_at: &[i64], said_at: &[i64], weights: (f32, f32), expected: &[(i64, &[Source])]) {
+        let at = |starts: &[i64]| -> Vec<Match> {
+            let scored =
+                |(index, start): (usize, &i64)| found(1, *start, start + 1000, 0.9 - index as f32 * 0.01);
+            starts.iter().enumerate().map(scored).collect()
+        };
+        let (mut matches, mut cues) = (at(seen_at), at(said_at));
+        seen(&mut matches);
+        for (index, cue) in cues.iter_mut().enumerate() {
+            cue.evidence.push(Evidence { source: Source::Spoken, score: 7.0, rank: index + 1, said: None });
+        }
+        let weights = Weights { visual: Some(weights.0), spoken: Some(weights.1) };
+        let fused = fuse(matches, cues, weights);
+        let got: Vec<(i64, Vec<Source>)> = fused
+            .iter()
+            .map(|it| (it.span.span.start_ms, it.evidence.iter().map(|it| it.source).collect()))
+            .collect();
+        assert_eq!(got, expected.iter().map(|it| (it.0, it.1.to_vec())).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_two_sources_find_comes_first_and_shows_both() {
+        use Source::{Spoken, Visual};
+        check_fused(
+            &[0, 1, 2],
+            &[2, 3],
+            (1.0, 1.0),
+            &[(2, &[Visual, Spoken]), (0, &[Visual]), (1, &[Visual]), (3, &[Spoken])],
+        );
+        check_fused(&[0, 1], &[3], (1.0, 2.0), &[(3, &[Spoken]), (0, &[Visual]), (1, &[Visual])]);
+        check_fused(&[0, 1], &[3], (0.0, 1.0), &[(3, &[Spoken])]);
+        check_fused(&[], &[3, 1], (1.0, 1.0), &[(3, &[Spoken]), (1, &[Spoken])]);
+    }
+
+    #[test]
+    fn a_clips_peak_is_its_best_moment() {
+        let mut moments = [found(1, 4000, 6000, 0.9), found(1, 0, 2000, 0.8), found(2, 0, 2000, 0.95)];
+        moments.iter_mut().for_each(|it| it.span.span.level = Level::Moment);
+        let mut kept = vec![found(1, 0, 10_000, 0.7), found(1, 10_000, 12_000, 0.6), moments[0].clone()];
+        point_at_moments(&mut kept, &moments);
+        assert_eq!(kept.iter().map(|it| it.peak_ms).collect::<Vec<_>>(), [Some(5000), None, Some(5000)]);
+    }
+}

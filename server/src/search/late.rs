@@ -1,0 +1,174 @@
+//! Full videos by late interaction: every window of the query against every clip of the best videos.
+//!
+//! One vector for an hour of video says little of any minute of it (LoVR, arXiv 2505.13928, pools all frames so). The
+//! pooled vectors, and the clips nearest to each window, name the candidates; their order is by how well each window is
+//! met by a clip of the video. Measured against pooled vectors in BENCHMARKS.md.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use reprise_index::{Filter, Hit, Hits, Index, IndexError, Level, Mode, SpaceLevel, UnitVector};
+use roaring::RoaringBitmap;
+
+use super::SearchError;
+use super::windows::{QueryVectors, dot};
+use crate::app::App;
+use crate::catalog::Span;
+
+/// Full videos that are looked at more closely, at least.
+const CANDIDATES: usize = 200;
+/// Clips near each window whose videos are looked at too.
+const CLIPS_PER_WINDOW: usize = 20;
+/// What it is worth that all windows are met by this video and no other.
+const COVERAGE_WEIGHT: f32 = 0.1;
+
+/// The best full videos with their scores.
+pub(super) struct Videos {
+    pub(super) hits: Hits,
+    /// By key: the cosine with the video's own vector, and the middle of the clip that meets a window best.
+    pub(super) more: HashMap<u32, (f32, Option<i64>)>,
+}
+
+/// The `wanted` best full videos of a space that `only` lets through.
+pub(super) async fn search(
+    app: &App,
+    space: u32,
+    query: &QueryVectors,
+    (wanted, only): (usize, Option<Arc<RoaringBitmap>>),
+    mode: Mode,
+) -> Result<Videos, SearchError> {
+    let index = Arc::clone(app.gallery.index());
+    let (searched, filter) = (query.clone(), Filter { only: only.clone() });
+    let first = blocking(move || candidates(&index, space, &searched, (wanted, &filter), mode)).await??;
+    let keys: Vec<u32> = first.pooled.hits.iter().chain(&first.clips).map(|hit| hit.key).collect();
+    let spans = app.catalog.spans_beside(&keys, false).await?;
+    let (index, searched) = (Arc::clone(app.gallery.index()), query.clone());
+    blocking(move || ranked(&index, space, &searched, spans, first, (wanted, only.as_deref()))).await
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, SearchError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|panic| SearchError::Internal(panic.to_string()))
+}
+
+/// What the pooled vectors and the single windows point at.
+struct Candidates {
+    pooled: Hits,
+    clips: Vec<Hit>,
+}
+
+fn candidates(
+    index: &Index,
+    space: u32,
+    query: &QueryVectors,
+    (wanted, filter): (usize, &Filter),
+    mode: Mode,
+) -> Result<Candidates, IndexError> {
+    let at = |level| SpaceLevel { space, level };
+    let count = wanted.max(CANDIDATES);
+    let pooled = match query.mean() {
+        Some(mean) => index.search(at(Level::Video), &mean, count, filter, mode)?,
+        None => query.search(index, at(Level::Video), count, (filter, mode))?,
+    };
+    let mut clips = Vec::new();
+    for window in query.windows() {
+        let near = index.search(at(Level::Clip), window, CLIPS_PER_WINDOW, &Filter::default(), Mode::Auto)?;
+        clips.extend(near.hits);
+    }
+    Ok(Candidates { pooled, clips })
+}
+
+/// For each window, the best cosine with a clip of one video.
+struct Met {
+    video: u32,
+    best: Vec<f32>,
+    /// The best of all, and the middle of its clip.
+    peak: Option<(f32, i64)>,
+}
+
+fn ranked(
+    index: &Index,
+    space: u32,
+    query: &QueryVectors,
+    spans: Vec<Span>,
+    first: Candidates,
+    (wanted, only): (usize, Option<&RoaringBitmap>),
+) -> Videos {
+    let full = spans.iter().filter(|span| span.level == Level::Video);
+    let mut met: HashMap<uuid::Uuid, Met> = full
+        .filter(|span| only.is_none_or(|keys| keys.contains(span.key)))
+        .map(|span| {
+            (span.video, Met { video: span.key, best: vec![-1.0; query.windows().len()], peak: None })
+        })
+        .collect();
+    let at = SpaceLevel { space, level: Level::Clip };
+    for clip in spans.iter().filter(|span| span.level == Level::Clip) {
+        let (Some(met), Some(vector)) = (met.get_mut(&clip.video), index.vector(at, clip.key)) else {
+            continue;
+        };
+        for (best, window) in met.best.iter_mut().zip(query.windows()) {
+            let cosine = dot(window, &vector);
+            *best = best.max(cosine);
+            if met.peak.is_none_or(|(score, _)| score < cosine) {
+                met.peak = Some((cosine, clip.start_ms.midpoint(clip.end_ms)));
+            }
+        }
+    }
+    let at = SpaceLevel { space, level: Level::Video };
+    let own: HashMap<u32, UnitVector> =
+        met.values().filter_map(|met| Some((met.video, index.vector(at, met.video)?))).collect();
+    let met: Vec<Met> = met.into_values().filter(|met| own.contains_key(&met.video)).collect();
+    let mean = query.mean();
+    let pooled = |vector| mean.as_ref().map_or_else(|| query.score(vector), |mean| dot(mean, vector));
+    let of_video = |met: &Met| (met.video, (pooled(&own[&met.video]), met.peak.map(|(_, middle)| middle)));
+    let more = met.iter().map(of_video).collect();
+    let mut hits = scores(&met);
+    hits.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.key.cmp(&other.key)));
+    hits.truncate(wanted);
+    let Hits { matching, exact, unreadable, .. } = first.pooled;
+    Videos { hits: Hits { hits, matching, exact, unreadable }, more }
+}
+
+/// The mean over windows of the best clip, and the share of the windows that no candidate meets better.
+fn scores(met: &[Met]) -> Vec<Hit> {
+    let windows = met.first().map_or(0, |met| met.best.len());
+    let top = |window: usize| met.iter().map(|it| it.best[window]).fold(-1.0, f32::max);
+    let top: Vec<f32> = (0..windows).map(top).collect();
+    let score = |met: &Met| {
+        let mean = met.best.iter().sum::<f32>() / windows.max(1) as f32;
+        let covered = met.best.iter().zip(&top).filter(|(best, top)| best >= top).count();
+        let share = covered as f32 / windows.max(1) as f32;
+        (mean + COVERAGE_WEIGHT * share) / (1.0 + COVERAGE_WEIGHT)
+    };
+    met.iter().map(|it| Hit { key: it.video, score: score(it) }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Best clips by window for videos 0, 1, …; which is first.
+    #[track_caller]
+    fn check(best: &[&[f32]], expected: u32) {
+        let met: Vec<Met> = best
+            .iter()
+            .zip(0..)
+            .map(|(best, video)| Met { video, best: best.to_vec(), peak: None })
+            .collect();
+        let scores = scores(&met);
+        assert!(scores.iter().all(|hit| (-1.0..=1.0).contains(&hit.score)), "{scores:?}");
+        let first = scores.iter().max_by(|one, other| one.score.total_cmp(&other.score)).unwrap();
+        assert_eq!(first.key, expected, "{scores:?}");
+    }
+
+    #[test]
+    fn the_video_that_meets_all_windows_comes_before_one_that_meets_one_of_them_best() {
+        check(&[&[0.6, 0.6, 0.6], &[0.9, 0.1, 0.1]], 0);
+        check(&[&[0.8, 0.2], &[0.5, 0.6]], 1);
+    }
+
+    #[test]
+    fn of_two_that_meet_the_windows_alike_the_one_that_meets_more_of_them_best_comes_first() {
+        check(&[&[0.7, 0.7, 0.5], &[0.6, 0.6, 0.7]], 0);
+    }
+}

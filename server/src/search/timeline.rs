@@ -1,0 +1,168 @@
+//! A query's score over the time of one video: from the features of its frames where they are kept, else from the
+//! vectors of its clips and of the moments in them.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use reprise_index::{Level, SpaceLevel, UnitVector};
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::windows::QueryVectors;
+use super::{Match, Request, SearchError, admit, encode};
+use crate::app::App;
+use crate::catalog::Video;
+use crate::features::{Features, file_of};
+use crate::spaces::LoadedSpace;
+
+/// Hits of one page that are looked at frame by frame.
+const PEAKS: usize = 50;
+
+/// What the scores are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Grain {
+    /// Sampled frames.
+    Frames,
+    /// Moments and clips.
+    Spans,
+}
+
+/// A query's score over the time of one video.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct Timeline {
+    /// The space's readable name.
+    pub space: String,
+    /// What the scores are of.
+    pub of: Grain,
+    /// Seconds from one point to the next.
+    pub step: f64,
+    /// The best raw cosine in each step; null where nothing is known.
+    pub scores: Vec<Option<f32>>,
+}
+
+/// Scores a query over `video`, in at most `points` steps of at least half a second.
+///
+/// # Errors
+/// As a search; [`SearchError::SpaceCannot`] for a video that is not searchable yet.
+pub async fn timeline(
+    app: &App,
+    video: &Video,
+    request: Request,
+    points: usize,
+) -> Result<Timeline, SearchError> {
+    let admitted = admit(app, &request)?;
+    let (space, Some(permit)) = (admitted.space, admitted.permit) else {
+        return Err(SearchError::SpaceCannot("no loaded model sees what this query is about".to_owned()));
+    };
+    let encoded = encode::query(app, &request, &space, permit).await?;
+    let windows: Vec<UnitVector> = match encoded.windows.len() {
+        0 | 1 => vec![encoded.vector],
+        _ => encoded.windows.into_iter().map(|(_, _, window)| window).collect(),
+    };
+    let none = || SearchError::Internal("the query has no vector".to_owned());
+    let query = QueryVectors::new(windows, request.aggregation).ok_or_else(none)?;
+    let duration_ms = video.facts.as_ref().map_or(0, |facts| facts.duration_ms);
+    let (of, scored) = match frames_file(app, &space, video.id) {
+        Some(file) => (Grain::Frames, frame_scores(file, query, 0..duration_ms).await?),
+        None => (Grain::Spans, span_scores(app, &space, video.id, &query).await?),
+    };
+    let step_ms = (duration_ms / points.max(1) as i64 + 1).max(500);
+    let scores = steps(&scored, duration_ms, step_ms);
+    Ok(Timeline { space: space.space.name.clone(), of, step: step_ms as f64 / 1000.0, scores })
+}
+
+/// Says of each match where its best frame is, where frames are kept whose features are vectors of the space.
+pub(super) async fn find_peaks(app: &App, space: &LoadedSpace, query: &QueryVectors, matches: &mut [Match]) {
+    for found in matches.iter_mut().filter(|found| found.peak_ms.is_none()).take(PEAKS) {
+        let span = &found.span.span;
+        let Some(file) = frames_file(app, space, span.video).filter(|_| span.level != Level::Video) else {
+            continue;
+        };
+        // A file that can't be read costs a peak and no answer.
+        let scores = frame_scores(file, query.clone(), span.start_ms..span.end_ms).await.unwrap_or_default();
+        found.peak_ms =
+            scores.iter().max_by(|one, other| one.1.total_cmp(&other.1)).map(|(range, _)| range.start);
+    }
+}
+
+/// The kept features of a video and their width, if a frame's feature is itself a vector of the space.
+fn frames_file(app: &App, space: &LoadedSpace, video: Uuid) -> Option<(PathBuf, usize)> {
+    let width = space.space.frame_stage.filter(|_| !space.space.temporal)?;
+    let path = file_of(&app.media.features(video), &space.space.id);
+    path.exists().then_some((path, width))
+}
+
+/// A stretch and its score.
+type Scored = (Range<i64>, f32);
+
+/// The frames in a stretch; each lasts until the next.
+async fn frame_scores(
+    (path, width): (PathBuf, usize),
+    query: QueryVectors,
+    range: Range<i64>,
+) -> Result<Vec<Scored>, SearchError> {
+    let read = move || {
+        let rows = Features::open(&path, width, false).and_then(|mut features| features.rows(range.clone()));
+        let rows = rows.map_err(|error| SearchError::Internal(error.to_string()))?;
+        let ends = rows.iter().skip(1).map(|(time_ms, _)| *time_ms).chain([range.end]).collect::<Vec<_>>();
+        let scored = rows.iter().zip(ends).filter_map(|((time_ms, row), end)| {
+            let (vector, _) = UnitVector::from_raw(row)?;
+            Some((*time_ms..end, query.score(&vector)))
+        });
+        Ok(scored.collect())
+    };
+    tokio::task::spawn_blocking(read).await.map_err(|panic| SearchError::Internal(panic.to_string()))?
+}
+
+/// The clips and moments of a video.
+async fn span_scores(
+    app: &App,
+    space: &LoadedSpace,
+    video: Uuid,
+    query: &QueryVectors,
+) -> Result<Vec<Scored>, SearchError> {
+    let first = app.catalog.clips(video, None, 1).await?;
+    let keys: Vec<u32> = first.iter().map(|clip| clip.key).collect();
+    let spans = app.catalog.spans_beside(&keys, space.space.temporal).await?;
+    let index = Arc::clone(app.gallery.index());
+    let score = |span: &crate::catalog::Span| {
+        let vector = index.vector(SpaceLevel { space: space.key, level: span.level }, span.key)?;
+        Some((span.start_ms..span.end_ms, query.score(&vector)))
+    };
+    Ok(spans.iter().filter(|span| span.level != Level::Video).filter_map(score).collect())
+}
+
+/// The best score in each step.
+fn steps(scored: &[Scored], duration_ms: i64, step_ms: i64) -> Vec<Option<f32>> {
+    let count = usize::try_from((duration_ms + step_ms - 1) / step_ms).unwrap_or_default();
+    let mut steps: Vec<Option<f32>> = vec![None; count];
+    for (range, score) in scored {
+        let first = usize::try_from(range.start / step_ms).unwrap_or_default();
+        let end = usize::try_from((range.end + step_ms - 1) / step_ms).unwrap_or_default();
+        for step in steps.iter_mut().take(end).skip(first) {
+            *step = Some(step.map_or(*score, |best| best.max(*score)));
+        }
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(scored: &[(Range<i64>, f32)], duration_ms: i64, expected: &[Option<f32>]) {
+        assert_eq!(steps(scored, duration_ms, 500), expected);
+    }
+
+    #[test]
+    fn a_step_has_the_best_score_of_what_it_meets() {
+        check(&[(0..1000, 0.2), (500..1500, 0.4)], 2000, &[Some(0.2), Some(0.4), Some(0.4), None]);
+        check(&[(250..260, 0.7)], 900, &[Some(0.7), None]);
+        check(&[(0..5000, 0.1)], 600, &[Some(0.1), Some(0.1)]);
+        check(&[], 0, &[]);
+    }
+}
