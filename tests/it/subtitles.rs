@@ -86,7 +86,7 @@ async fn what_can_not_be_read_is_refused_and_changes_nothing() {
         (format!("{base}/en"), "text/plain", &[0xff, 0xfe, 0xff], 422, "line 1"),
         (format!("{base}/en"), "text/plain", &large, 413, "bytes"),
         (format!("{base}/en"), "application/json", b"{}", 415, "text/vtt"),
-        (format!("{base}/no-such-tag-at-all"), "text/vtt", SRT.as_bytes(), 422, "language tag"),
+        (format!("{base}/en--US"), "text/vtt", SRT.as_bytes(), 422, "language tag"),
         (format!("{base}/x"), "text/vtt", SRT.as_bytes(), 422, "language tag"),
         (nobody.to_owned(), "text/vtt", SRT.as_bytes(), 404, "no video"),
         ("/v1/videos/7/subtitles/en".to_owned(), "text/vtt", SRT.as_bytes(), 404, "uuid"),
@@ -156,9 +156,9 @@ async fn text_streams_of_the_file_are_taken_at_ingest() {
 fn film_that_speaks(folder: &Path) -> PathBuf {
     let (said, styled) = (folder.join("said.srt"), folder.join("styled.ass"));
     std::fs::write(&said, "1\n00:00:02,000 --> 00:00:03,000\n<b>gesagt</b>\n").unwrap();
-    let ass = "[Script Info]\nScriptType: v4.00+\n\n[V4+ Styles]\nFormat: Name\nStyle: Default\n\n[Events]\n\
-               Format: Layer, Start, End, Style, Text\n\
-               Dialogue: 0,0:00:02.00,0:00:03.50,Default,{\\an8\\i1}styled{\\i0} text\n";
+    let ass = "[Script Info]\nScriptType: v4.00+\n\n[Events]\n\
+               Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text\n\
+               Dialogue: 0,0:00:02.00,0:00:03.50,Default,,0,0,0,,{\\an8\\i1}styled{\\i0} text\n";
     std::fs::write(&styled, ass).unwrap();
     let shots = film(folder, "shots", &["testsrc2", "smptebars"], Store::Web);
     let file = folder.join("speaks.mkv");
