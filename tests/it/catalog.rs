@@ -5,6 +5,7 @@ mod durability;
 mod filters;
 mod following;
 mod jobs;
+mod passages;
 mod samples;
 mod spans;
 mod vectors;
