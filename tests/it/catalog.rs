@@ -6,7 +6,7 @@ mod filters;
 mod following;
 mod jobs;
 mod passages;
-mod samples;
+pub(crate) mod samples;
 mod spans;
 mod vectors;
 mod videos;
