@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::catalog::{self, Catalog, CatalogError};
-use crate::config::Config;
+use crate::config::{Config, QueryKind};
 use crate::gallery::Gallery;
 use crate::ingest;
 use crate::media::MediaStore;
@@ -120,7 +120,12 @@ impl App {
     pub async fn start(self: &Arc<Self>) -> Result<Background, StartError> {
         let keys: Vec<u32> =
             self.spaces.all().iter().filter(|it| it.space.can.frames).map(|it| it.key).collect();
-        let fills = self.catalog.enqueue_fills(&keys).await?;
+        let mut fills = self.catalog.enqueue_fills(&keys).await?;
+        if let Some(spoken) = self.spaces.active(QueryKind::Spoken) {
+            for video in self.catalog.videos_lacking_passages(spoken.key).await? {
+                fills += u64::from(self.catalog.enqueue_fill(video).await?);
+            }
+        }
         if fills > 0 {
             tracing::info!(videos = fills, "videos lack vectors of a loaded space; filling them in");
         }

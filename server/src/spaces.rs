@@ -33,7 +33,7 @@ fn can(space: &Space, kind: QueryKind) -> bool {
         QueryKind::Text => space.can.text,
         QueryKind::Clip => space.can.frames,
         QueryKind::Composed => space.can.composed || (space.can.text && space.can.frames),
-        QueryKind::Spoken => false,
+        QueryKind::Spoken => space.can.text && !space.can.frames,
     }
 }
 
@@ -159,7 +159,10 @@ fn activate(
         }
     }
     for kind in QueryKind::ALL {
-        if let Some(index) = spaces.iter().position(|space| can(space, kind)) {
+        // A space without frames finds nothing that is seen: it answers a text only if there is no other.
+        let sees = |space: &&Space| can(space, kind) && (kind != QueryKind::Text || space.can.frames);
+        let first = spaces.iter().position(sees);
+        if let Some(index) = first.or_else(|| spaces.iter().position(|space| can(space, kind))) {
             active.entry(kind).or_insert(index);
         }
     }
@@ -252,9 +255,9 @@ mod tests {
 
     #[test]
     fn a_kind_goes_where_it_was_chosen_for_and_else_to_the_first_that_can() {
-        check(&[], Ok([Some(0), Some(0), Some(0), None]));
-        check(&[(&[Text], 2), (&[Clip, Composed], 1)], Ok([Some(2), Some(1), Some(1), None]));
-        check(&[(&[Clip], 1), (&[Clip], 1)], Ok([Some(0), Some(1), Some(0), None]));
+        check(&[], Ok([Some(0), Some(0), Some(0), Some(2)]));
+        check(&[(&[Text], 2), (&[Clip, Composed], 1)], Ok([Some(2), Some(1), Some(1), Some(2)]));
+        check(&[(&[Clip], 1), (&[Clip], 1)], Ok([Some(0), Some(1), Some(0), Some(2)]));
     }
 
     #[test]

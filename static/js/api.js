@@ -101,6 +101,9 @@ export const jobEventsUrl = (id) => `/v1/jobs/${id}/events`;
 export const renditionUrl = (id) => `/v1/videos/${id}/media?rendition=web`;
 export const previewUrl = (clipId) => `/v1/clips/${clipId}/preview`;
 
+/** What is said in a video: {items: [{language, url, …}]}. */
+export const listSubtitles = (id, signal) => request('GET', `/v1/videos/${id}/subtitles`, { signal });
+
 /** Why a media URL does not play, if the server knows: resolves for a good URL, throws ApiError else. */
 export const probeMedia = (url, signal) => request('GET', url, { range: 'bytes=0-0', signal });
 

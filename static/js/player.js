@@ -1,6 +1,6 @@
 // Plays one video and speaks the API's clock: picks the original or the rendition, seeks, explains failures.
 
-import { probeMedia, renditionUrl } from './api.js';
+import { listSubtitles, probeMedia, renditionUrl } from './api.js';
 import { el, fill } from './dom.js';
 import { announce, describe } from './problems.js';
 import { MediaClock } from './time.js';
@@ -17,6 +17,16 @@ function firstFrameTime(media) {
     setTimeout(() => resolve(null), FIRST_FRAME_MS);
     media.requestVideoFrameCallback((now, frame) => resolve(frame.mediaTime));
   });
+}
+
+/** `German` for `de`, where the browser knows; the tag itself where it doesn't. */
+function languageName(tag) {
+  if (tag === 'und') return 'Subtitles';
+  try {
+    return new Intl.DisplayNames(undefined, { type: 'language' }).of(tag);
+  } catch {
+    return tag;
+  }
 }
 
 export class Player {
@@ -69,6 +79,7 @@ export class Player {
     this.say(null);
     if (!this.rendition && this.clock.offset > 0) await this.measureClock();
     this.setOpen(true);
+    this.showCaptions();
     if (this.target !== null) this.seek(this.target, { play: this.wantsPlay });
   }
 
@@ -77,6 +88,19 @@ export class Player {
     const first = await firstFrameTime(this.media);
     const plausible = first !== null && first <= this.clock.offset + 0.05;
     if (plausible) this.clock = new MediaClock(first);
+  }
+
+  /** Offers what is said as captions, on the element's clock. The browser loads a track when it is switched on. */
+  async showCaptions() {
+    const { offset } = this.clock;
+    // Without them the video plays all the same.
+    const tracks = await listSubtitles(this.video.id).catch(() => ({ items: [] }));
+    if (this.closed || offset !== this.clock.offset) return;
+    this.media.querySelectorAll('track').forEach((old) => old.remove());
+    for (const { language, url } of tracks.items.filter((track) => track.url)) {
+      const src = `${url}?offset=${offset}`;
+      this.media.append(el('track', { kind: 'captions', srclang: language, label: languageName(language), src }));
+    }
   }
 
   keepPlace() {

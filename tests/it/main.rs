@@ -19,6 +19,7 @@ mod http_operation;
 mod index;
 mod ingest;
 mod lecture_questions;
+mod lectures;
 mod moments;
 mod openapi;
 mod search;

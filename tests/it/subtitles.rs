@@ -9,6 +9,8 @@ use reprise_tests::test_data;
 use reqwest::multipart::{Form, Part};
 use serde_json::{Value, json};
 
+use crate::faults::bed::until;
+
 const SRT: &str = "1\r\n00:00:00,500 --> 00:00:01,500\r\nHello <i>there</i> & you\r\n\r\n\
                    2\r\n00:00:02,000 --> soon\r\nlost\r\n\r\n\
                    3\r\n00:00:02,000 --> 00:00:03,000\r\nGoodbye 🤗\r\n";
@@ -86,7 +88,7 @@ async fn what_can_not_be_read_is_refused_and_changes_nothing() {
         (format!("{base}/en"), "text/plain", &[0xff, 0xfe, 0xff], 422, "line 1"),
         (format!("{base}/en"), "text/plain", &large, 413, "bytes"),
         (format!("{base}/en"), "application/json", b"{}", 415, "text/vtt"),
-        (format!("{base}/no-such-tag-at-all"), "text/vtt", SRT.as_bytes(), 422, "language tag"),
+        (format!("{base}/en--US"), "text/vtt", SRT.as_bytes(), 422, "language tag"),
         (format!("{base}/x"), "text/vtt", SRT.as_bytes(), 422, "language tag"),
         (nobody.to_owned(), "text/vtt", SRT.as_bytes(), 404, "no video"),
         ("/v1/videos/7/subtitles/en".to_owned(), "text/vtt", SRT.as_bytes(), 404, "uuid"),
@@ -156,9 +158,9 @@ async fn text_streams_of_the_file_are_taken_at_ingest() {
 fn film_that_speaks(folder: &Path) -> PathBuf {
     let (said, styled) = (folder.join("said.srt"), folder.join("styled.ass"));
     std::fs::write(&said, "1\n00:00:02,000 --> 00:00:03,000\n<b>gesagt</b>\n").unwrap();
-    let ass = "[Script Info]\nScriptType: v4.00+\n\n[V4+ Styles]\nFormat: Name\nStyle: Default\n\n[Events]\n\
-               Format: Layer, Start, End, Style, Text\n\
-               Dialogue: 0,0:00:02.00,0:00:03.50,Default,{\\an8\\i1}styled{\\i0} text\n";
+    let ass = "[Script Info]\nScriptType: v4.00+\n\n[Events]\n\
+               Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text\n\
+               Dialogue: 0,0:00:02.00,0:00:03.50,Default,,0,0,0,,{\\an8\\i1}styled{\\i0} text\n";
     std::fs::write(&styled, ass).unwrap();
     let shots = film(folder, "shots", &["testsrc2", "smptebars"], Store::Web);
     let file = folder.join("speaks.mkv");
@@ -189,6 +191,59 @@ async fn cues_keep_the_clock_of_the_file_and_are_answered_on_the_players() {
             text(&server, &format!("{}{query}", shown[track]["url"].as_str().unwrap())).await;
         assert_eq!((status, file), (200, format!("WEBVTT\n\n{expected}\n")));
     }
+}
+
+/// A model that reads text alone.
+const READER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/parity/data/sentence/mean");
+
+async fn reader(server: &Server) -> Value {
+    let (_, spaces) = server.get("/v1/spaces").await;
+    let all = spaces["items"].as_array().unwrap();
+    all.iter().find(|it| it["model"] == READER).unwrap_or_else(|| panic!("{spaces}")).clone()
+}
+
+async fn reader_holds(server: &Server, passages: u64) -> Value {
+    let holds = async || {
+        let space = reader(server).await;
+        (space["passages"] == passages && space["coverage"] == 1.0).then_some(space)
+    };
+    until("all passages are encoded", holds).await
+}
+
+#[tokio::test]
+async fn passages_are_encoded_in_the_background_by_the_model_that_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let models = ["--model", "builtin:tiny", "--model", READER];
+    let server = Server::start(folder.path(), &models[..2]);
+    let file = film(folder.path(), "film", &["testsrc2", "smptebars"], Store::Web);
+    let video = server.ingest_with(&file, &[]).await;
+    let path = format!("/v1/videos/{}/subtitles", video["id"].as_str().unwrap());
+    put(&server, &format!("{path}/en"), "text/plain", SRT).await;
+    assert!(server.stop(), "it did not stop well");
+
+    // A model that is new gets what was there before.
+    let server = Server::start(folder.path(), &models);
+    let space = reader_holds(&server, 1).await;
+    assert_eq!(
+        (&space["active_for"], &space["clips"], &space["videos"]),
+        (&json!(["spoken"]), &json!(0), &json!(0))
+    );
+    put(&server, &format!("{path}/de"), "text/plain", SRT).await;
+    reader_holds(&server, 2).await;
+    put(&server, &format!("{path}/de"), "text/plain", "00:01.0 --> 00:02.0\nneu\n").await;
+    reader_holds(&server, 2).await;
+    assert_eq!(server.delete(&format!("{path}/de")).await.0, 204);
+    assert_eq!(reader(&server).await["passages"], 1, "gone at once");
+    let (_, spaces) = server.get("/v1/spaces").await;
+    let seen = spaces["items"].as_array().unwrap().iter().find(|it| it["model"] == "builtin:tiny").unwrap();
+    assert_eq!((&seen["passages"], &seen["clips"], &seen["coverage"]), (&json!(0), &json!(2), &json!(1.0)));
+    let (_, failed) = server.get("/v1/jobs?state=failed").await;
+    assert_eq!(failed["items"], json!([]));
+    assert_eq!(
+        server.search_hits(json!({"query": {"text": "x"}})).await.len(),
+        2,
+        "what is seen is found as before"
+    );
 }
 
 #[test]

@@ -6,7 +6,8 @@ use uuid::Uuid;
 
 use super::database::{Database, Row, Tx, Value, values};
 use super::types::*;
-use super::{CatalogError, EMBEDDED, rows, videos};
+use super::vectors::{self, At, Op};
+use super::{CatalogError, EMBEDDED, passages, rows, videos};
 use crate::subtitles::words::words;
 
 pub(super) async fn replace(
@@ -34,21 +35,21 @@ pub(super) async fn keep_embedded(
     if !videos::lock(&mut tx, video).await? {
         return Ok(false);
     }
-    let mut terms = Terms::default();
+    let mut ledger = Ledger::default();
     let mut taken = Vec::new();
     for row in tx.rows(TRACKS, values![video]).await? {
         let (key, track) = (row.get("key")?, rows::track(&row)?);
         if track.provenance == EMBEDDED {
-            remove(&mut tx, key, &mut terms).await?;
+            remove(&mut tx, key, &mut ledger).await?;
         } else {
             taken.push((track.kind, track.language));
         }
     }
     let is_free = |it: &&Subtitles| !taken.contains(&(it.track.kind, it.track.language.clone()));
     for subtitles in subtitles.iter().filter(is_free) {
-        insert(&mut tx, video, subtitles, &mut terms).await?;
+        insert(&mut tx, video, subtitles, &mut ledger).await?;
     }
-    terms.apply(&mut tx).await?;
+    ledger.apply(&mut tx, video).await?;
     tx.commit().await?;
     Ok(true)
 }
@@ -60,32 +61,33 @@ pub(super) async fn delete(
     language: &str,
 ) -> Result<bool, CatalogError> {
     let mut tx = database.begin().await?;
-    let mut terms = Terms::default();
-    if !videos::lock(&mut tx, video).await? || !forget(&mut tx, video, kind, language, &mut terms).await? {
+    let mut ledger = Ledger::default();
+    if !videos::lock(&mut tx, video).await? || !forget(&mut tx, video, kind, language, &mut ledger).await? {
         return Ok(false);
     }
-    terms.apply(&mut tx).await?;
+    ledger.apply(&mut tx, video).await?;
     tx.commit().await?;
     Ok(true)
 }
 
 /// Stores tracks that [`check`] let through in the place of those of their kind and language; the video is locked.
 pub(super) async fn store(tx: &mut Tx, video: Uuid, all: &[Subtitles]) -> Result<(), CatalogError> {
-    let mut terms = Terms::default();
+    let mut ledger = Ledger::default();
     for subtitles in all {
-        forget(tx, video, subtitles.track.kind, &subtitles.track.language, &mut terms).await?;
-        insert(tx, video, subtitles, &mut terms).await?;
+        forget(tx, video, subtitles.track.kind, &subtitles.track.language, &mut ledger).await?;
+        insert(tx, video, subtitles, &mut ledger).await?;
     }
-    terms.apply(tx).await
+    ledger.apply(tx, video).await
 }
 
 /// Counts off the words of a locked video that is about to be deleted.
 pub(super) async fn forget_video(tx: &mut Tx, video: Uuid) -> Result<(), CatalogError> {
-    let mut terms = Terms::default();
-    for row in tx.rows(TRACKS, values![video]).await? {
-        remove(tx, row.get("key")?, &mut terms).await?;
+    let mut ledger = Ledger::default();
+    let sql = "SELECT c.words FROM cues c JOIN tracks t ON t.key = c.track WHERE t.video = $1";
+    for row in tx.rows(sql, values![video]).await? {
+        ledger.count(&row.get::<String>("words")?, -1);
     }
-    terms.apply(tx).await
+    ledger.count_words(tx).await
 }
 
 /// Every line has a length.
@@ -117,18 +119,19 @@ async fn forget(
     video: Uuid,
     kind: CueKind,
     language: &str,
-    terms: &mut Terms,
+    ledger: &mut Ledger,
 ) -> Result<bool, CatalogError> {
     let row = tx.row(OF_TRACK, values![video, rows::cue_kind_name(kind), language]).await?;
     let Some(row) = row else { return Ok(false) };
-    remove(tx, row.get("key")?, terms).await?;
+    remove(tx, row.get("key")?, ledger).await?;
     Ok(true)
 }
 
-async fn remove(tx: &mut Tx, track: i64, terms: &mut Terms) -> Result<(), CatalogError> {
+async fn remove(tx: &mut Tx, track: i64, ledger: &mut Ledger) -> Result<(), CatalogError> {
     for row in tx.rows("SELECT words FROM cues WHERE track = $1", values![track]).await? {
-        terms.count(&row.get::<String>("words")?, -1);
+        ledger.count(&row.get::<String>("words")?, -1);
     }
+    ledger.gone.extend(passages::remove(tx, track).await?);
     tx.execute("DELETE FROM tracks WHERE key = $1", values![track]).await?;
     Ok(())
 }
@@ -137,7 +140,7 @@ async fn insert(
     tx: &mut Tx,
     video: Uuid,
     subtitles: &Subtitles,
-    terms: &mut Terms,
+    ledger: &mut Ledger,
 ) -> Result<(), CatalogError> {
     let Track { kind, language, provenance } = &subtitles.track;
     let one_a_line = |warning: &String| format!("{}\n", warning.replace(['\r', '\n'], " "));
@@ -152,7 +155,7 @@ async fn insert(
     lines.sort_by_key(|line| line.start_ms);
     let row = |(place, line): (i64, &Line)| -> Vec<Value> {
         let words = words(&line.text).join(" ");
-        terms.count(&words, 1);
+        ledger.count(&words, 1);
         let (start_ms, end_ms, text) = (line.start_ms, line.end_ms, line.text.as_str());
         values![Uuid::now_v7(), track, place, start_ms, end_ms, text, words]
     };
@@ -161,27 +164,39 @@ async fn insert(
     Ok(())
 }
 
-/// By how much the counts of words change.
+/// What follows from tracks that come and go.
 #[derive(Default)]
-struct Terms(BTreeMap<String, i64>);
+struct Ledger {
+    /// By how much the counts of words change.
+    terms: BTreeMap<String, i64>,
+    /// Where vectors of passages were.
+    gone: Vec<At>,
+}
 
-impl Terms {
+impl Ledger {
     /// Counts one cue in or out.
     fn count(&mut self, words: &str, by: i64) {
         let distinct: BTreeSet<&str> = words.split(' ').filter(|word| !word.is_empty()).chain([""]).collect();
         for word in distinct {
-            *self.0.entry(word.to_owned()).or_default() += by;
+            *self.terms.entry(word.to_owned()).or_default() += by;
         }
     }
 
     /// Words are taken in their order: two transactions that count the same ones wait for each other only once.
-    async fn apply(self, tx: &mut Tx) -> Result<(), CatalogError> {
-        let changed: Vec<Vec<Value>> =
-            self.0.into_iter().filter(|(_, by)| *by != 0).map(|(term, by)| values![term, by]).collect();
+    async fn count_words(&mut self, tx: &mut Tx) -> Result<(), CatalogError> {
+        let changed = std::mem::take(&mut self.terms).into_iter().filter(|(_, by)| *by != 0);
+        let changed: Vec<Vec<Value>> = changed.map(|(term, by)| values![term, by]).collect();
         let tail = "ON CONFLICT (term) DO UPDATE SET cues = cue_terms.cues + excluded.cues";
         tx.insert("INSERT INTO cue_terms (term, cues)", changed, tail).await?;
         tx.execute("DELETE FROM cue_terms WHERE cues = 0", values![]).await?;
         Ok(())
+    }
+
+    /// The last that a transaction does: it appends to the changes.
+    async fn apply(mut self, tx: &mut Tx, video: Uuid) -> Result<(), CatalogError> {
+        passages::make(tx, video).await?;
+        self.count_words(tx).await?;
+        vectors::append_changes(tx, self.gone.into_iter().map(|at| (Op::Delete, at)).collect()).await
     }
 }
 
@@ -212,6 +227,6 @@ pub(super) async fn list(
     found.iter().map(cue).collect()
 }
 
-fn line(row: &Row) -> Result<Line, CatalogError> {
+pub(super) fn line(row: &Row) -> Result<Line, CatalogError> {
     Ok(Line { start_ms: row.get("start_ms")?, end_ms: row.get("end_ms")?, text: row.get("text")? })
 }

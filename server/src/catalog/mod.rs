@@ -8,6 +8,7 @@ mod database;
 pub mod filter;
 pub mod instant;
 mod jobs;
+mod passages;
 mod postgres;
 mod results;
 mod rows;
@@ -160,6 +161,28 @@ pub trait Catalog: Send + Sync {
         limit: usize,
     ) -> Result<Vec<CueHit>, CatalogError>;
 
+    /// Passages of the videos that one of these spans is of: what a search for passages may answer where only
+    /// these spans may be answered.
+    async fn passages_within(&self, only: &RoaringBitmap) -> Result<RoaringBitmap, CatalogError>;
+    /// What passages count for at `level` (clip or video), in their order: one hit for each span, with the first of
+    /// its passages. `only`: keys of the spans that may be answered. Passages that are gone are left out.
+    async fn passage_hits(
+        &self,
+        passages: &[u32],
+        level: Level,
+        only: Option<&RoaringBitmap>,
+    ) -> Result<Vec<PassageHit>, CatalogError>;
+    /// Passages of a video that lack a vector in `space`, in order of key.
+    async fn passages_without_vector(
+        &self,
+        video: Uuid,
+        space: u32,
+    ) -> Result<Vec<PassageText>, CatalogError>;
+    /// Enqueues a `fill` job for a video unless one is waiting already, or there is no such video; says whether.
+    async fn enqueue_fill(&self, video: Uuid) -> Result<bool, CatalogError>;
+    /// Ready videos with a passage that lacks a vector in `space`, and without an unfinished job.
+    async fn videos_lacking_passages(&self, space: u32) -> Result<Vec<Uuid>, CatalogError>;
+
     // --- spaces and vectors ---
 
     /// Registers a space, or finds it by its id.
@@ -180,10 +203,10 @@ pub trait Catalog: Send + Sync {
     async fn changes(&self, after: i64, limit: u32) -> Result<Vec<Change>, CatalogError>;
     /// The newest seq; 0 if there was never a change.
     async fn last_seq(&self) -> Result<i64, CatalogError>;
-    /// Enqueues a `fill` job for each ready video that lacks a vector of a span in one of `spaces` and has no
-    /// unfinished job. Returns how many.
+    /// Enqueues a `fill` job for each ready video that lacks a vector of a span (no passage) in one of `spaces` and
+    /// has no unfinished job. Returns how many.
     async fn enqueue_fills(&self, spaces: &[u32]) -> Result<u64, CatalogError>;
-    /// Spans of a video (all levels) that lack a vector in `space`.
+    /// Spans of a video (all levels but passages) that lack a vector in `space`.
     async fn spans_without_vector(&self, video: Uuid, space: u32) -> Result<Vec<Span>, CatalogError>;
 
     // --- jobs ---

@@ -10,7 +10,7 @@ use super::jobs::Locked;
 use super::rows::{self, level_name, to_json};
 use super::types::*;
 use super::vectors::{self, At, Op};
-use super::{CatalogError, jobs, postgres, spans};
+use super::{CatalogError, jobs, passages, postgres, spans};
 
 pub(super) async fn finish_ingest(
     database: &Database,
@@ -21,12 +21,16 @@ pub(super) async fn finish_ingest(
     let mut tx = database.begin().await?;
     let Some(found) = held(&mut tx, lease, JobKind::Ingest).await? else { return Ok(()) };
     let video = found.job.video;
-    let old = vectors::of_video(&mut tx, video).await?;
+    let mut old = vectors::of_video(&mut tx, video).await?;
+    // Passages are of what is said, not of what is seen: they stay.
+    old.retain(|at| at.level != Level::Passage);
     let given = update_given(&mut tx, video, &ingested.spans).await?;
-    tx.execute("DELETE FROM spans WHERE video = $1 AND NOT given", values![video]).await?;
+    tx.execute("DELETE FROM spans WHERE video = $1 AND NOT given AND level <> 'passage'", values![video])
+        .await?;
     let new = insert_spans(&mut tx, video, ingested.spans, &given).await?;
     vectors::insert(&mut tx, &new.vectors).await?;
     store_facts(&mut tx, video, &ingested.facts, &ingested.warnings).await?;
+    passages::make(&mut tx, video).await?;
     jobs::succeed(&mut tx, lease.job).await?;
     // Fills of this video that waited may be leased now.
     postgres::notify_jobs(&mut tx).await?;

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::database::{Database, values};
 use super::types::*;
 use super::wake::Wake;
-use super::{Catalog, CatalogError, Filter, cues, jobs, results, said, spans, vectors, videos};
+use super::{Catalog, CatalogError, Filter, cues, jobs, passages, results, said, spans, vectors, videos};
 
 /// How often a waiter looks by itself: other processes' news has no other way on SQLite, and a lease that
 /// runs out tells nobody.
@@ -142,15 +142,15 @@ impl Catalog for SqlCatalog {
     }
 
     async fn replace_cues(&self, video: Uuid, subtitles: &Subtitles) -> Result<bool, CatalogError> {
-        cues::replace(&self.database, video, subtitles).await
+        self.wake_for_changes(cues::replace(&self.database, video, subtitles).await)
     }
 
     async fn keep_embedded(&self, video: Uuid, subtitles: &[Subtitles]) -> Result<bool, CatalogError> {
-        cues::keep_embedded(&self.database, video, subtitles).await
+        self.wake_for_changes(cues::keep_embedded(&self.database, video, subtitles).await)
     }
 
     async fn delete_track(&self, video: Uuid, kind: CueKind, language: &str) -> Result<bool, CatalogError> {
-        cues::delete(&self.database, video, kind, language).await
+        self.wake_for_changes(cues::delete(&self.database, video, kind, language).await)
     }
 
     async fn tracks(&self, video: Uuid) -> Result<Vec<TrackRow>, CatalogError> {
@@ -183,6 +183,35 @@ impl Catalog for SqlCatalog {
         limit: u32,
     ) -> Result<Vec<Cue>, CatalogError> {
         cues::list(&self.database, video, after, limit).await
+    }
+
+    async fn passages_within(&self, only: &RoaringBitmap) -> Result<RoaringBitmap, CatalogError> {
+        passages::within(&self.database, only).await
+    }
+
+    async fn passage_hits(
+        &self,
+        passages: &[u32],
+        level: Level,
+        only: Option<&RoaringBitmap>,
+    ) -> Result<Vec<PassageHit>, CatalogError> {
+        passages::hits(&self.database, passages, level, only).await
+    }
+
+    async fn passages_without_vector(
+        &self,
+        video: Uuid,
+        space: u32,
+    ) -> Result<Vec<PassageText>, CatalogError> {
+        passages::without_vector(&self.database, video, space).await
+    }
+
+    async fn enqueue_fill(&self, video: Uuid) -> Result<bool, CatalogError> {
+        self.wake_for_jobs(passages::enqueue_fill(&self.database, video).await)
+    }
+
+    async fn videos_lacking_passages(&self, space: u32) -> Result<Vec<Uuid>, CatalogError> {
+        passages::lacking(&self.database, space).await
     }
 
     async fn register_space(&self, space: &NewSpace) -> Result<SpaceRow, CatalogError> {
@@ -310,6 +339,7 @@ impl Catalog for SqlCatalog {
         let sql = "SELECT (SELECT count(*) FROM videos) AS videos, \
                    (SELECT count(*) FROM videos WHERE state = 'ready') AS videos_ready, \
                    (SELECT count(*) FROM spans WHERE level = 'clip') AS clips, \
+                   (SELECT count(*) FROM spans WHERE level = 'passage') AS passages, \
                    (SELECT count(*) FROM embeddings) AS vectors, \
                    (SELECT count(*) FROM jobs WHERE state = 'queued') AS jobs_queued, \
                    (SELECT count(*) FROM jobs WHERE state = 'running') AS jobs_running, \
@@ -320,6 +350,7 @@ impl Catalog for SqlCatalog {
             videos: row.get("videos")?,
             videos_ready: row.get("videos_ready")?,
             clips: row.get("clips")?,
+            passages: row.get("passages")?,
             vectors: row.get("vectors")?,
             jobs_queued: row.get("jobs_queued")?,
             jobs_running: row.get("jobs_running")?,

@@ -378,6 +378,34 @@ pub struct CueHit {
     pub in_sequence: bool,
 }
 
+/// The text of a passage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PassageText {
+    /// The passage's key.
+    pub span: u32,
+    /// Its cues' texts, joined by line breaks.
+    pub text: String,
+}
+
+/// A passage, and the span that it counts for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PassageHit {
+    /// The passage's key.
+    pub passage: u32,
+    /// The span: of all spans of the asked level that hold the passage's start, a found one before a given one.
+    pub span: u32,
+    /// Its video.
+    pub video: Uuid,
+    /// Its track.
+    pub track: Track,
+    /// Start, in the video's time.
+    pub start_ms: i64,
+    /// End, exclusive.
+    pub end_ms: i64,
+    /// Its cues' texts, joined by line breaks.
+    pub text: String,
+}
+
 /// What kind of work a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -501,6 +529,8 @@ pub struct Counts {
     pub videos_ready: i64,
     /// Spans at level clip.
     pub clips: i64,
+    /// Passages of what is said.
+    pub passages: i64,
     /// Vectors of all spaces.
     pub vectors: i64,
     /// Jobs queued.

@@ -28,7 +28,7 @@ pub(super) struct At {
     pub(super) level: Level,
 }
 
-fn at(row: &Row) -> Result<At, CatalogError> {
+pub(super) fn at(row: &Row) -> Result<At, CatalogError> {
     Ok(At { span: row.key("span")?, space: row.key("space")?, level: rows::level(row)? })
 }
 
@@ -142,7 +142,7 @@ pub(super) async fn enqueue_fills(database: &Database, spaces: &[u32]) -> Result
     // the video's end: they hold no frame.
     let lacking = "SELECT v.id FROM videos v WHERE v.state = 'ready' \
                    AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.video = v.id AND j.state IN ('queued', 'running')) \
-                   AND EXISTS (SELECT 1 FROM spans s WHERE s.video = v.id AND s.level <> 'moment' \
+                   AND EXISTS (SELECT 1 FROM spans s WHERE s.video = v.id AND s.level NOT IN ('moment', 'passage') \
                    AND s.start_ms < v.duration_ms \
                    AND NOT EXISTS (SELECT 1 FROM embeddings e WHERE e.space = $1 AND e.span = s.key)) ORDER BY v.id";
     let mut tx = database.begin().await?;
@@ -167,7 +167,7 @@ pub(super) async fn spans_without(
     let sql = concat!(
         "SELECT ",
         span_columns!(),
-        " FROM spans s WHERE s.video = $1 AND NOT EXISTS \
+        " FROM spans s WHERE s.video = $1 AND s.level <> 'passage' AND NOT EXISTS \
          (SELECT 1 FROM embeddings e WHERE e.space = $2 AND e.span = s.key) ORDER BY s.key"
     );
     database.rows(sql, values![video, space]).await?.iter().map(rows::span).collect()

@@ -318,7 +318,11 @@ impl Asked {
         if !matches!(&added, Ok(Added::New(video, _)) if video.id == id) {
             app.media.remove_video(id, &file).await;
         }
-        Ok(added_answer(added?))
+        let added = added?;
+        if let Added::Duplicate(video, _) = &added {
+            subtitles::made_known(app, video.id).await?;
+        }
+        Ok(added_answer(added))
     }
 
     /// The row, with the file in its place.

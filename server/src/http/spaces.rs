@@ -13,6 +13,7 @@ use utoipa_axum::routes;
 
 use super::error::ApiError;
 use crate::app::App;
+use crate::catalog::Counts;
 use crate::config::QueryKind;
 use crate::spaces::LoadedSpace;
 
@@ -48,7 +49,10 @@ struct SpaceOut {
     clips: u64,
     /// Searchable full videos.
     videos: u64,
-    /// Share of all ready videos that are searchable in this space, 0 to 1.
+    /// Searchable passages of what is said.
+    passages: u64,
+    /// Share of all ready videos that are searchable in this space, 0 to 1; of a space that takes no frames the share
+    /// of all passages.
     coverage: f64,
 }
 
@@ -61,14 +65,16 @@ struct SpaceList {
 /// Lists the loaded embedding spaces.
 #[utoipa::path(get, path = "/v1/spaces", tag = "models", responses((status = 200, body = SpaceList)))]
 async fn list(State(app): State<Arc<App>>) -> Result<axum::Json<SpaceList>, ApiError> {
-    let ready = app.catalog.counts().await?.videos_ready;
-    let items = app.spaces.all().iter().map(|space| describe(&app, space, ready)).collect();
+    let counts = app.catalog.counts().await?;
+    let items = app.spaces.all().iter().map(|space| describe(&app, space, &counts)).collect();
     Ok(axum::Json(SpaceList { items }))
 }
 
-fn describe(app: &App, loaded: &LoadedSpace, ready: i64) -> SpaceOut {
+fn describe(app: &App, loaded: &LoadedSpace, counts: &Counts) -> SpaceOut {
     let live = |level| app.gallery.index().live(SpaceLevel { space: loaded.key, level });
-    let (space, videos) = (&loaded.space, live(Level::Video));
+    let (space, videos, passages) = (&loaded.space, live(Level::Video), live(Level::Passage));
+    let (held, all) =
+        if space.can.frames { (videos, counts.videos_ready) } else { (passages, counts.passages) };
     SpaceOut {
         id: space.id.clone(),
         name: space.name.clone(),
@@ -84,6 +90,7 @@ fn describe(app: &App, loaded: &LoadedSpace, ready: i64) -> SpaceOut {
         active_for: app.spaces.active_for(loaded),
         clips: live(Level::Clip),
         videos,
-        coverage: if ready > 0 { (videos as f64 / ready as f64).min(1.0) } else { 1.0 },
+        passages,
+        coverage: if all > 0 { (held as f64 / all as f64).min(1.0) } else { 1.0 },
     }
 }

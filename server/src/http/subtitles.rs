@@ -121,6 +121,7 @@ async fn put(
     if !app.catalog.replace_cues(place.video, &stored).await? {
         return Err(ApiError::not_found(format!("there is no video {}", place.video)));
     }
+    made_known(&app, place.video).await?;
     let cues = i64::try_from(stored.lines.len()).unwrap_or(i64::MAX);
     let row = TrackRow { track: stored.track, cues, warnings: stored.warnings };
     Ok(axum::Json(TrackOut::new(place.video, row)))
@@ -192,8 +193,16 @@ fn no_track(place: &Place) -> ApiError {
     params(("id" = Uuid, Path), ("lang" = String, Path)),
     responses((status = 204), (status = 404, body = Problem)))]
 async fn delete(State(app): State<Arc<App>>, place: Place) -> Result<StatusCode, ApiError> {
-    match app.catalog.delete_track(place.video, CueKind::Speech, &place.language).await? {
-        true => Ok(StatusCode::NO_CONTENT),
-        false => Err(no_track(&place)),
+    if !app.catalog.delete_track(place.video, CueKind::Speech, &place.language).await? {
+        return Err(no_track(&place));
     }
+    app.gallery.catch_up().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Drops the passages that are gone from the index, and has new ones encoded.
+pub(super) async fn made_known(app: &App, video: Uuid) -> Result<(), ApiError> {
+    app.gallery.catch_up().await?;
+    crate::ingest::enqueue_passages(app, video).await;
+    Ok(())
 }

@@ -14,8 +14,8 @@ use super::embed::{self, Embedded, PassError, Plan, RawVector, pooled};
 use super::moments;
 use super::pass::{Media, Target};
 use super::runner::JobError;
-use super::subtitles;
 use super::watch::Watch;
+use super::{passages, subtitles};
 use crate::app::App;
 use crate::catalog::{
     Ingested, IngestedSpan, JobKind, Leased, MediaFacts, NewVector, Segmentation, Span, Video,
@@ -61,7 +61,9 @@ async fn ingest(app: &App, leased: Leased, media: Media, watch: Arc<Watch>) -> R
     let embedded = embed::ingest(media, plan, watch).await?;
     let mut ingested = ingested(&leased, &probe, embedded)?;
     ingested.warnings.extend(unread);
-    Ok(app.catalog.finish_ingest(&leased.lease, ingested).await?)
+    app.catalog.finish_ingest(&leased.lease, ingested).await?;
+    passages::enqueue(app, leased.video.id).await;
+    Ok(())
 }
 
 fn ingested(leased: &Leased, probe: &Probe, embedded: Embedded) -> Result<Ingested, JobError> {
@@ -160,7 +162,8 @@ async fn fill(app: &App, leased: Leased, media: Media, watch: Arc<Watch>) -> Res
         let of_keys = together.entry((has_moments, keys)).or_insert_with(|| (lacking, Vec::new()));
         of_keys.1.push(Arc::clone(space));
     }
-    let (mut vectors, mut moments) = (Vec::new(), Vec::new());
+    let mut vectors = passages::fill(app, leased.video.id, &watch).await?;
+    let mut moments = Vec::new();
     for (lacking, spaces) in together.into_values().filter(|(lacking, _)| !lacking.is_empty()) {
         let lacking = Lacking::new(lacking, &leased.video, duration_ms);
         let features = app.media.features(leased.video.id);

@@ -7,9 +7,11 @@ mod job;
 mod kept;
 mod moments;
 mod pass;
+mod passages;
 mod runner;
 mod subtitles;
 mod thin;
 mod watch;
 
+pub(crate) use passages::enqueue as enqueue_passages;
 pub use runner::run_forever;

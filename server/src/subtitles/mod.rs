@@ -6,6 +6,7 @@
 mod blocks;
 pub mod language;
 mod markup;
+pub mod passages;
 pub mod ranking;
 pub mod snippet;
 mod srt;

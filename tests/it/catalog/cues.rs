@@ -259,7 +259,7 @@ async fn what_is_deleted_or_replaced_is_not_found_any_more(opened: &Opened) {
     let videos = async || -> Vec<Uuid> {
         search(opened, "needle", Level::Video, None).await.iter().map(|hit| hit.video).collect()
     };
-    assert_eq!(videos().await, [two, one]);
+    assert_eq!(videos().await, [one, two]);
     catalog.replace_cues(one, &said(&["thread"])).await.unwrap();
     assert_eq!(videos().await, [two]);
     assert_eq!(catalog.last_seq().await.unwrap(), seq, "no vector was touched");

@@ -170,7 +170,7 @@ async fn a_catalog_of_an_earlier_version_keeps_all_that_it_holds() {
                (7, x'0190163d8694739baea5966c26f8ad92', x'0190163d8694739baea5966c26f8ad91', 'clip', 1, 0, 1000, '{}'), \
                (9, x'0190163d8694739baea5966c26f8ad93', x'0190163d8694739baea5966c26f8ad91', 'clip', 1, 0, 900, '{}'); \
                DELETE FROM spans WHERE key = 9; \
-               INSERT INTO span_attributes VALUES (7, x'61', 'number', 1.0, NULL); \
+               INSERT INTO span_attributes VALUES (7, x'2f61', 'number', 1.0, NULL); \
                INSERT INTO embeddings VALUES (1, 7, x'0000803f', 2.0)";
     sqlx::raw_sql(old).execute(&pool).await.unwrap();
     pool.close().await;

@@ -1,0 +1,107 @@
+//! Vectors of passages, in the space that answers what is spoken.
+
+use reprise_encoders::text::{Overflow, Tokenizer};
+use reprise_encoders::{EncodeError, Input};
+use reprise_index::UnitVector;
+use uuid::Uuid;
+
+use super::embed::PassError;
+use super::runner::JobError;
+use super::watch::Watch;
+use crate::app::App;
+use crate::catalog::{NewVector, PassageText};
+use crate::config::QueryKind;
+use crate::spaces::LoadedSpace;
+
+/// Passages that are encoded before a stop is looked for.
+const AT_ONCE: usize = 32;
+
+/// The vectors that a video's passages lack in the active space; none if no space is active for what is spoken.
+///
+/// # Errors
+/// The encoder or the catalog failed, or the job is to stop.
+pub(super) async fn fill(app: &App, video: Uuid, watch: &Watch) -> Result<Vec<NewVector>, JobError> {
+    let Some(space) = app.spaces.active(QueryKind::Spoken) else { return Ok(Vec::new()) };
+    let Some(tokenizer) = space.tokenizer.as_deref() else { return Ok(Vec::new()) };
+    let lacking = app.catalog.passages_without_vector(video, space.key).await?;
+    let mut vectors = Vec::with_capacity(lacking.len());
+    for some in lacking.chunks(AT_ONCE) {
+        if let Some(stop) = watch.stopped() {
+            return Err(PassError::Stopped(stop).into());
+        }
+        vectors.extend(encode(space, tokenizer, some).await.map_err(PassError::Encode)?);
+    }
+    Ok(vectors)
+}
+
+/// Asks for the vectors of a video's passages, if a space is there that gives them. What goes wrong is logged:
+/// the next start asks again.
+pub(crate) async fn enqueue(app: &App, video: Uuid) {
+    let Some(space) = app.spaces.active(QueryKind::Spoken) else { return };
+    let enqueued = async {
+        if !app.catalog.passages_without_vector(video, space.key).await?.is_empty() {
+            app.catalog.enqueue_fill(video).await?;
+        }
+        Ok::<_, crate::catalog::CatalogError>(())
+    };
+    if let Err(error) = enqueued.await {
+        tracing::warn!(%error, %video, "the passages of a video wait for the next start to be encoded");
+    }
+}
+
+async fn encode(
+    space: &LoadedSpace,
+    tokenizer: &Tokenizer,
+    passages: &[PassageText],
+) -> Result<Vec<NewVector>, EncodeError> {
+    let (mut inputs, mut windows) = (Vec::new(), Vec::new());
+    for passage in passages {
+        // A passage is cut into as many windows as it takes: its length is bounded by that of its cues.
+        let cut = tokenizer.passages(&passage.text, Overflow::Window, usize::MAX);
+        let cut = cut.map_err(|error| EncodeError::BadInput(error.to_string()))?;
+        windows.push((passage.span, cut.windows.len()));
+        inputs.extend(cut.windows.into_iter().map(|window| Input::Text(window.tokens)));
+    }
+    let mut raws = space.pool.encode_bulk(inputs).await?.into_iter();
+    windows.into_iter().map(|(span, count)| vector(span, space.key, raws.by_ref().take(count))).collect()
+}
+
+/// The mean of the windows' directions; the raw vector itself where there is one window.
+fn vector(span: u32, space: u32, raws: impl Iterator<Item = Vec<f32>>) -> Result<NewVector, EncodeError> {
+    let useless = || EncodeError::Failed("a passage's vector is zero or not finite".to_owned());
+    let units = raws.map(|raw| UnitVector::from_raw(&raw).ok_or_else(useless));
+    let units = units.collect::<Result<Vec<(UnitVector, f32)>, _>>()?;
+    if let [(unit, norm)] = &units[..] {
+        return Ok(NewVector { span, space, unit: unit.clone(), norm: *norm });
+    }
+    let mut mean = vec![0_f32; units.first().map_or(0, |(unit, _)| unit.values().len())];
+    for (unit, _) in &units {
+        mean.iter_mut().zip(unit.values()).for_each(|(sum, value)| *sum += value / units.len() as f32);
+    }
+    let (unit, norm) = UnitVector::from_raw(&mean).ok_or_else(useless)?;
+    Ok(NewVector { span, space, unit, norm })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(raws: &[&[f32]], expected: Option<(&[f32], f32)>) {
+        let got = vector(3, 1, raws.iter().map(|raw| raw.to_vec())).ok();
+        let Some((unit, norm)) = expected else { return assert!(got.is_none(), "{got:?}") };
+        let got = got.unwrap();
+        assert_eq!((got.span, got.space), (3, 1));
+        let off = got.unit.values().iter().zip(unit).map(|(got, it)| (got - it).abs()).fold(0.0, f32::max);
+        assert!(off < 1e-6 && (got.norm - norm).abs() < 1e-6, "{got:?}");
+    }
+
+    #[test]
+    fn a_passage_of_several_windows_has_the_mean_of_their_directions() {
+        check(&[&[3.0, 4.0]], Some((&[0.6, 0.8], 5.0)));
+        let half = 0.5_f32.sqrt();
+        check(&[&[2.0, 0.0], &[0.0, 7.0]], Some((&[half, half], half)));
+        check(&[&[1.0, 0.0], &[-2.0, 0.0]], None);
+        check(&[], None);
+    }
+}
