@@ -18,4 +18,6 @@ pub mod span;
 pub use decode::{Decoder, Event, Output, Request, Summary, decode};
 pub use ffmpeg::{Limits, VideoError};
 pub use probe::{Probe, probe};
-pub use span::{frames_of_span, seek_agrees_with, seek_is_safe};
+pub use span::{
+    Pick, count_frames, frames_of_span, picked_frames_of_span, seek_agrees_with, seek_is_safe,
+};

@@ -14,9 +14,9 @@ use roaring::RoaringBitmap;
 
 use super::super::{encode, say};
 use super::benchmark::{Benchmark, ComposedQuery};
+use super::figure;
 use super::methods::{Method, Models, queries, unit};
 use super::report::{RECALL_AT, Row, inversions, json, table};
-use super::figure;
 
 /// Arguments of `reprise eval covr`.
 #[derive(Debug, Args)]
