@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use candle_core::{DType, Device, Tensor};
+use candle_core::{DType, Device, Storage, Tensor};
 
 /// The name of the tensor in a `.safetensors` file that is written.
 const TENSOR: &str = "vectors";
@@ -18,7 +18,7 @@ pub struct Rows {
 
 /// Rows that can't be made, read or written; the file's fault, or the disk's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{path}: {why}")]
+#[error("{}{}{why}", path.display(), if path.as_os_str().is_empty() { "" } else { ": " })]
 pub struct RowsError {
     /// The file; empty for rows that came from no file.
     pub path: PathBuf,
@@ -103,9 +103,75 @@ impl Rows {
         &self.values
     }
 
+    /// The directions of the rows: each divided by its norm.
+    ///
+    /// # Errors
+    /// A row of norm 0, or no memory.
+    pub fn units(&self) -> Result<UnitRows, RowsError> {
+        let why = |error: candle_core::Error| wrong(Path::new(""), error);
+        let mut values = self.values.clone();
+        for (number, row) in values.chunks_exact_mut(self.dim).enumerate() {
+            let norm = row.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt();
+            if norm == 0.0 {
+                return Err(wrong(Path::new(""), format!("row {number} has norm 0")));
+            }
+            row.iter_mut().for_each(|value| *value = (f64::from(*value) / norm) as f32);
+        }
+        let rows = Tensor::from_vec(values, (self.len(), self.dim), &Device::Cpu).map_err(why)?;
+        Ok(UnitRows { rows })
+    }
+
     /// The rows, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[f32]> {
         self.values.chunks_exact(self.dim)
+    }
+}
+
+/// Rows of norm 1, ready to be compared by the block.
+#[derive(Debug, Clone)]
+pub struct UnitRows {
+    /// (rows, dim).
+    rows: Tensor,
+}
+
+/// Scores that are held at a time: few enough to stay near the processor, enough for a product at full speed.
+const SCORES_AT_ONCE: usize = 4 << 20;
+
+impl UnitRows {
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.rows.dims()[0]
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The cosines of every row of `queries` with all of these rows: `visit` gets a query's number and its scores,
+    /// in order. Blocks; never holds more than a few million scores.
+    ///
+    /// # Errors
+    /// Rows of different lengths, or no memory.
+    pub fn scores(&self, queries: &UnitRows, mut visit: impl FnMut(usize, &[f32])) -> Result<(), RowsError> {
+        let why = |error: candle_core::Error| wrong(Path::new(""), error);
+        if self.is_empty() || queries.is_empty() {
+            return Ok(());
+        }
+        let columns = self.rows.t().map_err(why)?;
+        let at_once = (SCORES_AT_ONCE / self.len()).max(1);
+        for first in (0..queries.len()).step_by(at_once) {
+            let block = queries.rows.narrow(0, first, at_once.min(queries.len() - first)).map_err(why)?;
+            let product = block.matmul(&columns).map_err(why)?;
+            let (storage, layout) = product.storage_and_layout();
+            let Storage::Cpu(storage) = &*storage else { return Err(wrong(Path::new(""), "no CPU tensor")) };
+            let scores = storage.as_slice::<f32>().map_err(why)?;
+            let scores = &scores[layout.start_offset()..];
+            for (at, scores) in scores.chunks_exact(self.len()).enumerate() {
+                visit(first + at, scores);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -153,5 +219,29 @@ mod tests {
         std::fs::write(folder.path().join("b.npy"), "no table").unwrap();
         let error = Rows::read(&folder.path().join("b.npy")).unwrap_err();
         assert!(error.to_string().contains("b.npy"), "{error}");
+    }
+
+    #[test]
+    fn scores_are_cosines_by_query_in_order() {
+        let mut random = crate::train::Random::new(&[3]);
+        let mut rows =
+            |count: usize| Rows::new((0..count * 5).map(|_| random.normal()).collect(), 5).unwrap();
+        let (queries, gallery) = (rows(7), rows(11));
+        let norm = |row: &[f32]| row.iter().map(|value| value * value).sum::<f32>().sqrt();
+        let mut seen = 0;
+        let visit = |query: usize, scores: &[f32]| {
+            assert_eq!((query, scores.len()), (seen, 11));
+            seen += 1;
+            let asked = queries.iter().nth(query).unwrap();
+            for (row, score) in gallery.iter().zip(scores) {
+                let dot: f32 = row.iter().zip(asked).map(|(a, b)| a * b).sum();
+                assert!((dot / norm(row) / norm(asked) - score).abs() < 1e-5);
+            }
+        };
+        gallery.units().unwrap().scores(&queries.units().unwrap(), visit).unwrap();
+        assert_eq!(seen, 7);
+        assert!(Rows::new(vec![1.0, 0.0, 0.0, 0.0], 2).unwrap().units().is_err(), "a row of norm 0");
+        let other = Rows::new(vec![1.0; 4], 4).unwrap().units().unwrap();
+        assert!(other.scores(&queries.units().unwrap(), |_, _| ()).is_err(), "of other lengths");
     }
 }

@@ -13,7 +13,7 @@ use crate::encoders::folder;
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 
 /// A hub with the models `org/whole` (one weight file), `org/sharded`, `org/bare` (a config.json only)
-/// `org/odd` (a redirect to nowhere) and `org/gated` (for the token `secret`). Serves until the test ends.
+/// `org/sentence` and `org/e5-tiny` (sentence encoders, the second without modules), `org/odd` (a redirect to nowhere) and `org/gated` (for the token `secret`). Serves until the test ends.
 struct Hub {
     endpoint: String,
     requests: Arc<AtomicUsize>,
@@ -71,14 +71,16 @@ fn respond(path: &str, authorization: &str) -> (&'static str, Vec<u8>) {
         ("org", "whole" | "gated" | "bare") => "legacy",
         ("org", "odd") => return ("302 Found", Vec::new()),
         ("org", "sharded") => "wordpiece",
+        ("org", "sentence") => "sentence/cls",
+        ("org", "e5-tiny") => "sentence/e5-tiny",
         _ => return ("404 Not Found", Vec::new()),
     };
     match rest {
         [] | ["revision", "main" | COMMIT] => {
             ("200 OK", format!(r#"{{"siblings": [], "sha": "{COMMIT}"}}"#).into_bytes())
         }
-        ["resolve", "main" | COMMIT, file] if *model != "bare" || *file == "config.json" => {
-            match std::fs::read(folder(variant).join(file)) {
+        ["resolve", "main" | COMMIT, file @ ..] if *model != "bare" || file == ["config.json"] => {
+            match std::fs::read(folder(variant).join(file.join("/"))) {
                 Ok(body) => ("206 Partial Content", body),
                 Err(_) => ("404 Not Found", Vec::new()),
             }
@@ -118,6 +120,23 @@ fn a_hub_model_is_the_space_of_its_folder_and_is_downloaded_once() {
     assert!(requests > 0);
     hub.load("org/whole", cache.path(), None).unwrap();
     assert_eq!(hub.requests.load(Ordering::SeqCst), requests, "the cache needs no network");
+}
+
+#[test]
+fn a_sentence_encoder_comes_with_all_that_follows_its_tower() {
+    for (model, variant) in [("org/sentence", "sentence/cls"), ("org/e5-tiny", "sentence/e5-tiny")] {
+        let (hub, cache) = (Hub::start(), tempfile::tempdir().unwrap());
+        let loaded = hub.load(model, cache.path(), None).unwrap();
+        let local = reprise_encoders::load(&folder(variant).to_str().unwrap().parse().unwrap(), 1).unwrap();
+        assert_eq!(loaded.space.id, local.space.id);
+        let requests = hub.requests.load(Ordering::SeqCst);
+        hub.load(model, cache.path(), None).unwrap();
+        assert_eq!(
+            hub.requests.load(Ordering::SeqCst),
+            requests,
+            "nor what {model} lacks is asked for again"
+        );
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod encoders_covr;
 mod encoders_hub;
 mod encoders_sentence;
 mod eval;
+mod eval_retrieval;
 mod faults;
 mod http_library;
 mod http_malformed;

@@ -31,7 +31,7 @@ pub(super) fn download(
     let files = hub.at(&commit);
     let bytes = std::fs::read(&config).map_err(|error| bad_file(&config, &error))?;
     match family(&bytes, &folder)? {
-        Family::Sentence => hub.sentence_files(&files)?,
+        Family::Sentence => hub.sentence_files(&files, &folder)?,
         _ => drop(hub.get(&files, "preprocessor_config.json")?),
     }
     hub.get(&files, "tokenizer.json")?;
@@ -95,10 +95,10 @@ impl Hub {
     }
 
     /// What sentence-transformers keeps beside a model, as far as it is there.
-    fn sentence_files(&self, files: &ApiRepo) -> Result<(), LoadError> {
-        self.get_if_there(files, LIMITS)?;
-        self.get_if_there(files, PROMPTS)?;
-        let Some(path) = self.get_if_there(files, MODULES)? else { return Ok(()) };
+    fn sentence_files(&self, files: &ApiRepo, folder: &Path) -> Result<(), LoadError> {
+        self.get_if_there(files, folder, LIMITS)?;
+        self.get_if_there(files, folder, PROMPTS)?;
+        let Some(path) = self.get_if_there(files, folder, MODULES)? else { return Ok(()) };
         let bytes = std::fs::read(&path).map_err(|error| bad_file(&path, &error))?;
         let modules: Vec<Module> = serde_json::from_slice(&bytes)
             .map_err(|error| LoadError::BadFile { path: path.clone(), why: error.to_string() })?;
@@ -115,9 +115,20 @@ impl Hub {
         Ok(())
     }
 
-    fn get_if_there(&self, files: &ApiRepo, file: &str) -> Result<Option<PathBuf>, LoadError> {
+    /// `folder` is the commit's in the cache. What the hub does not have is noted there as the hub's own client notes
+    /// it, so that the next load needs no network for that either.
+    fn get_if_there(&self, files: &ApiRepo, folder: &Path, file: &str) -> Result<Option<PathBuf>, LoadError> {
+        let model = folder.parent().and_then(Path::parent).unwrap_or(folder);
+        let absent = model.join(".no_exist").join(folder.file_name().unwrap_or_default());
+        if absent.join(file).exists() {
+            return Ok(None);
+        }
         match self.get(files, file) {
-            Err(LoadError::MissingFile { .. }) => Ok(None),
+            Err(LoadError::MissingFile { .. }) => {
+                // A note that can't be written is asked for again.
+                let _ = std::fs::create_dir_all(&absent).and_then(|()| std::fs::write(absent.join(file), ""));
+                Ok(None)
+            }
             got => got.map(Some),
         }
     }

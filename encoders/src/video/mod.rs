@@ -19,5 +19,5 @@ mod subtitles;
 pub use decode::{Decoder, Event, Output, Request, Summary, decode};
 pub use ffmpeg::{Limits, VideoError};
 pub use probe::{Probe, SubtitleStream, probe};
-pub use span::{frames_of_span, seek_agrees_with, seek_is_safe};
+pub use span::{Pick, count_frames, frames_of_span, picked_frames_of_span, seek_agrees_with, seek_is_safe};
 pub use subtitles::{is_text, subtitles_as_vtt};

@@ -38,12 +38,37 @@ pub fn frames_of_span(
     in_order: bool,
     limits: &Limits,
 ) -> Result<Vec<Frame>, VideoError> {
+    let pick = |times_ms: &[i64], start_ms: i64| sampler.pick(times_ms, start_ms);
+    picked_frames_of_span(path, probe, span, &pick, size, in_order, limits)
+}
+
+/// Says which frames of a span are wanted: indices into the times of its frames (ascending, in milliseconds, never
+/// empty), given them and the span's start. An index may come several times.
+pub type Pick<'a> = &'a (dyn Fn(&[i64], i64) -> Vec<usize> + Sync);
+
+/// As [`frames_of_span`], by any rule instead of a sampler's.
+///
+/// # Errors
+/// As [`frames_of_span`], also where the rule picks no frame.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "a file, a span, what to make of it, and how: none goes with another"
+)]
+pub fn picked_frames_of_span(
+    path: &Path,
+    probe: &Probe,
+    span: Range<i64>,
+    pick: Pick<'_>,
+    size: FrameSize,
+    in_order: bool,
+    limits: &Limits,
+) -> Result<Vec<Frame>, VideoError> {
     let empty =
         || VideoError::EmptySpan { start_ms: span.start, end_ms: span.end, duration_ms: probe.duration_ms };
     if span.start < 0 || span.end <= span.start {
         return Err(empty());
     }
-    let reader = Reader { path, probe, span: span.clone(), sampler, size, limits };
+    let reader = Reader { path, probe, span: span.clone(), pick, size, limits };
     let seek = probe.seek_for(span.start).filter(|_| !in_order);
     let guess = reader.pick(&reader.packet_times(seek)?);
     let mut found = reader.read(seek, &guess)?;
@@ -63,7 +88,7 @@ struct Reader<'a> {
     path: &'a Path,
     probe: &'a Probe,
     span: Range<i64>,
-    sampler: &'a Sampler,
+    pick: Pick<'a>,
     size: FrameSize,
     limits: &'a Limits,
 }
@@ -95,7 +120,7 @@ impl Reader<'_> {
                 .collect();
         }
         let inside_ms: Vec<i64> = inside.iter().map(|&pts| clock.ms(pts)).collect();
-        self.sampler.pick(&inside_ms, self.span.start).into_iter().map(|i| inside[i]).collect()
+        (self.pick)(&inside_ms, self.span.start).into_iter().filter_map(|i| inside.get(i).copied()).collect()
     }
 
     /// Times of the packets around the span, ascending, without decoding: nearly always the times of
@@ -167,6 +192,15 @@ impl Reader<'_> {
         let later = packets(self.path, self.probe, &format!("{from:.6}%+#200"), self.limits)?;
         Ok(later.iter().any(|&pts| self.probe.clock.ms(pts) >= self.span.end))
     }
+}
+
+/// How many frames a file has by its packets, without decoding: nearly always as many as come out of the decoder.
+/// Blocks.
+///
+/// # Errors
+/// As [`super::probe()`].
+pub fn count_frames(path: &Path, probe: &Probe, limits: &Limits) -> Result<usize, VideoError> {
+    Ok(packets(path, probe, "%", limits)?.len())
 }
 
 /// Presentation times of the packets in an interval of ffprobe's, ascending, without those that an

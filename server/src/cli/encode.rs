@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use anyhow::{Context, anyhow, ensure};
+use reprise_encoders::rows::Rows;
 use reprise_encoders::text::Overflow;
 use reprise_encoders::video::{self, Limits, sample::Sampler};
 use reprise_encoders::{Clip, Frame, FrameSize, Input, Loaded};
@@ -134,27 +135,94 @@ pub(super) fn frames(
     sampler: Sampler,
     size: FrameSize,
 ) -> anyhow::Result<Vec<Vec<Frame>>> {
-    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(stretches.len())));
-    let work = || {
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(stretch) = stretches.get(at) else { return };
-            let frames = decode(stretch, sampler, size);
-            done.lock().unwrap_or_else(PoisonError::into_inner).push((at, frames));
-        }
-    };
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(stretches.len());
-    thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.sort_by_key(|(at, _)| *at);
-    ensure!(done.len() == stretches.len(), "a thread ended early");
-    done.into_iter().map(|(_, frames)| frames).collect()
+    picked_frames(stretches, size, &|_, times_ms, start_ms| sampler.pick(times_ms, start_ms))
 }
 
-fn decode(stretch: &Stretch, sampler: Sampler, size: FrameSize) -> anyhow::Result<Vec<Frame>> {
-    let Stretch { file, span_ms, in_order } = stretch;
-    let named = |error: video::VideoError| anyhow!("{}: {error}", file.display());
-    let limits = Limits::default();
-    let probe = video::probe(file, &limits).map_err(named)?;
-    video::frames_of_span(file, &probe, span_ms.clone(), &sampler, size, *in_order, &limits).map_err(named)
+/// Which frames of which stretch: its number, the times of its frames and its start, in milliseconds.
+pub(super) type PickOf<'a> = &'a (dyn Fn(usize, &[i64], i64) -> Vec<usize> + Sync);
+
+/// As [`frames`], by any rule.
+///
+/// # Errors
+/// As [`frames`].
+pub(super) fn picked_frames(
+    stretches: &[Stretch],
+    size: FrameSize,
+    pick: PickOf<'_>,
+) -> anyhow::Result<Vec<Vec<Frame>>> {
+    side_by_side(stretches, &|number, Stretch { file, span_ms, in_order }| {
+        let named = |error: video::VideoError| anyhow!("{}: {error}", file.display());
+        let limits = Limits::default();
+        let probe = video::probe(file, &limits).map_err(named)?;
+        let pick = |times_ms: &[i64], start_ms: i64| pick(number, times_ms, start_ms);
+        video::picked_frames_of_span(file, &probe, span_ms.clone(), &pick, size, *in_order, &limits)
+            .map_err(named)
+    })
+}
+
+/// What `work` makes of each item and its number, in order; on as many threads as there are processors.
+///
+/// # Errors
+/// The first item's that failed.
+pub(super) fn side_by_side<I: Sync, T: Send>(
+    items: &[I],
+    work: &(dyn Fn(usize, &I) -> anyhow::Result<T> + Sync),
+) -> anyhow::Result<Vec<T>> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(items.len())));
+    let take = || {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(at) else { return };
+            let made = work(at, item);
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((at, made));
+        }
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(items.len());
+    thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(take))));
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(at, _)| *at);
+    ensure!(done.len() == items.len(), "a thread ended early");
+    done.into_iter().map(|(_, made)| made).collect()
+}
+
+/// Vectors of texts that may be longer than a model's limit, a row each.
+pub(super) struct LongTexts {
+    /// Of all windows, as a search makes them.
+    pub(super) windows: Rows,
+    /// Of the first window alone: what is left of a text that is cut at the limit.
+    pub(super) truncated: Rows,
+}
+
+/// Texts that are cut into windows before those are encoded.
+const TEXTS_AT_ONCE: usize = 32;
+
+/// The vectors of texts of any length. `done` is told how many more texts are through.
+///
+/// # Errors
+/// A text that the model can't read, a model that fails.
+pub(super) fn long_texts(
+    model: &mut Loaded,
+    texts: &[String],
+    done: &dyn Fn(u64),
+) -> anyhow::Result<LongTexts> {
+    let tokenizer = model.tokenizer.clone().context("the model takes no text")?;
+    let (mut windows, mut truncated) = (Vec::new(), Vec::new());
+    for chunk in texts.chunks(TEXTS_AT_ONCE) {
+        let cut = |text: &String| Ok(tokenizer.windows(text, Overflow::Window, usize::MAX)?.windows);
+        let cut = chunk.iter().map(cut).collect::<anyhow::Result<Vec<_>>>()?;
+        let counts: Vec<usize> = cut.iter().map(Vec::len).collect();
+        let flat: Vec<Input> = cut.into_iter().flatten().map(|window| Input::Text(window.tokens)).collect();
+        let raw = inputs(model, &flat)?;
+        let mut left = &raw[..];
+        for count in counts {
+            let (these, rest) = left.split_at(count);
+            let (units, whole, _) = text_vectors(these)?;
+            windows.extend_from_slice(whole.values());
+            truncated.extend_from_slice(units.first().context("a text without windows")?.values());
+            left = rest;
+        }
+        done(chunk.len() as u64);
+    }
+    let dim = model.space.dim;
+    Ok(LongTexts { windows: Rows::new(windows, dim)?, truncated: Rows::new(truncated, dim)? })
 }

@@ -1,10 +1,14 @@
-//! `reprise eval`: how good the answers are, on a folder that `reprise synth` writes or that has TF-CoVR's columns.
+//! `reprise eval`: how good the answers are, on a folder that `reprise synth` writes, or in the layouts of TF-CoVR,
+//! LoVR and CaReBench.
 
 mod benchmark;
 mod broadcast;
+mod care;
 mod covr;
 mod figure;
 mod letters;
+mod lovr;
+mod matching;
 mod methods;
 mod ranges;
 mod report;
@@ -24,12 +28,18 @@ enum What {
     Covr(covr::CovrArgs),
     /// Composed queries whose answers are ranges of long videos, to a server that has ingested them
     Broadcast(Box<broadcast::BroadcastArgs>),
+    /// Long texts to and from clips and full videos (LoVR)
+    Lovr(lovr::LovrArgs),
+    /// Captions of what is seen and of what moves, to and from clips (CaReBench)
+    Care(care::CareArgs),
 }
 
 /// Prints the figures.
 pub(super) async fn run(args: EvalArgs) -> anyhow::Result<()> {
     match args.what {
         What::Covr(args) => tokio::task::spawn_blocking(move || covr::run(&args)).await?,
+        What::Lovr(args) => tokio::task::spawn_blocking(move || lovr::run(&args)).await?,
+        What::Care(args) => tokio::task::spawn_blocking(move || care::run(&args)).await?,
         What::Broadcast(args) => broadcast::run(*args).await,
     }
 }
