@@ -5,7 +5,7 @@ mod broadcast;
 mod covr;
 mod encode;
 mod figure;
-mod letters;
+pub(super) mod letters;
 mod methods;
 mod ranges;
 mod report;

@@ -6,7 +6,9 @@ mod job;
 mod moments;
 mod pass;
 mod runner;
+mod segmentation;
 mod thin;
 mod watch;
 
 pub use runner::run_forever;
+pub use segmentation::segmenter_settings;
