@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use reprise_encoders::video::sample::Sampler;
-use reprise_encoders::video::segment::{Segmenter, SegmenterSettings};
+use reprise_encoders::video::segment::{DetectorSettings, Meter, Segmenter, SegmenterSettings};
 use reprise_encoders::video::{
     Event, Limits, Output, Probe, Request, Summary, VideoError, decode, frames_of_span, probe, rendition,
 };
@@ -42,13 +42,16 @@ fn watch_within(path: &Path, limits: &Limits) -> Result<Watched, VideoError> {
         Output { size: FrameSize::ShortEdge(64), per_second: Some(RATE) },
     ];
     let mut decoder = decode(path, &probe, Request { detect_width: Some(256), outputs }, limits)?;
-    let mut segmenter =
-        Segmenter::new(SegmenterSettings { content: Default::default(), max_clip_ms: 20_000 });
+    let mut meter = Meter::new(false);
+    let mut segmenter = Segmenter::new(SegmenterSettings::Content {
+        detector: DetectorSettings::default(),
+        max_clip_ms: 20_000,
+    });
     let (mut detect, mut sampled, mut every, mut again, mut clips) = (vec![], vec![], vec![], vec![], vec![]);
     for event in decoder.by_ref() {
         match event? {
             Event::Detect(frame) => {
-                clips.extend(segmenter.push(&frame));
+                clips.extend(segmenter.push(&meter.measure(&frame)));
                 detect.push(frame);
             }
             Event::Sampled { output: 0, frame } => sampled.push(frame),

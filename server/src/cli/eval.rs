@@ -6,7 +6,7 @@ mod broadcast;
 mod care;
 mod covr;
 mod figure;
-mod letters;
+pub(super) mod letters;
 mod lovr;
 mod matching;
 mod methods;

@@ -1,67 +1,38 @@
 //! `reprise segment`: where a video would be cut, without a server.
 
-use std::path::PathBuf;
-use std::str::FromStr;
+mod plot;
+mod settings;
+mod stats;
 
-use clap::{Args, ValueEnum};
-use reprise_encoders::video::segment::{
-    ClipRange, ContentSettings, MinSceneLen, Segmenter, SegmenterSettings,
-};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use reprise_encoders::video::segment::{ClipRange, FrameScores, Meter, Segmenter};
 use reprise_encoders::video::{self, Event, Limits, Request};
 use serde_json::json;
 
 use super::{clock, say};
+
+/// Width of the frames that are measured, as in an ingest.
+const DETECT_WIDTH: u32 = 256;
 
 /// Arguments of `reprise segment`.
 #[derive(Debug, Args)]
 pub(super) struct SegmentArgs {
     /// The video
     file: PathBuf,
-    /// How shot boundaries are found
-    #[arg(long, value_enum, default_value = "content")]
-    detector: Detector,
-    /// A cut where the score reaches this
-    #[arg(long, default_value_t = 27.0)]
-    threshold: f64,
-    /// Shortest scene: frames (15f) or seconds (0.6s)
-    #[arg(long, default_value = "15f")]
-    min_scene_len: SceneLength,
-    /// Longest clip, in seconds
-    #[arg(long, default_value_t = 30.0)]
-    max_clip: f64,
+    #[command(flatten)]
+    settings: settings::SettingsArgs,
+    /// Write the scores of every frame to this CSV file
+    #[arg(long, value_name = "FILE.csv")]
+    stats: Option<PathBuf>,
+    /// Draw the score, the threshold and the cuts into this PNG file
+    #[arg(long, value_name = "FILE.png")]
+    plot: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Detector {
-    /// Change of hue, saturation and value between frames
-    Content,
-}
-
-/// `15f` or `0.6s`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct SceneLength(MinSceneLen);
-
-impl FromStr for SceneLength {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || "use frames (15f) or seconds (0.6s)".to_owned();
-        let length = match (text.strip_suffix('f'), text.strip_suffix('s')) {
-            (Some(frames), _) => MinSceneLen::Frames(frames.parse().map_err(|_| wrong())?),
-            (_, Some(seconds)) => {
-                let seconds: f64 = seconds.parse().map_err(|_| wrong())?;
-                if !(0.0..=3600.0).contains(&seconds) {
-                    return Err(wrong());
-                }
-                MinSceneLen::Millis((seconds * 1000.0) as i64)
-            }
-            _ => return Err(wrong()),
-        };
-        Ok(SceneLength(length))
-    }
 }
 
 /// Prints cuts and clips.
@@ -69,13 +40,14 @@ pub(super) async fn run(args: SegmentArgs) -> anyhow::Result<()> {
     let as_json = args.json;
     let report = tokio::task::spawn_blocking(move || segment(&args)).await??;
     if as_json {
-        let clip =
-            |it: &ClipRange| json!({"start": it.start_ms as f64 / 1000.0, "end": it.end_ms as f64 / 1000.0});
+        let seconds = |ms: i64| ms as f64 / 1000.0;
+        let clip = |it: &ClipRange| json!({"start": seconds(it.start_ms), "end": seconds(it.end_ms)});
         say(json!({
             "fps": report.frame_rate,
             "frames": report.frames,
-            "duration": report.duration_ms as f64 / 1000.0,
+            "duration": seconds(report.duration_ms),
             "cuts": report.cuts,
+            "slides": report.slides.iter().copied().map(seconds).collect::<Vec<_>>(),
             "clips": report.clips.iter().map(clip).collect::<Vec<_>>(),
             "warnings": report.warnings,
         }))?;
@@ -102,55 +74,50 @@ struct Report {
     frame_rate: f64,
     frames: u64,
     duration_ms: i64,
-    /// Frame numbers.
+    /// Frame numbers of the detector's cuts.
     cuts: Vec<u64>,
+    /// Times of slide changes.
+    slides: Vec<i64>,
     clips: Vec<ClipRange>,
     warnings: Vec<String>,
 }
 
 fn segment(args: &SegmentArgs) -> anyhow::Result<Report> {
+    let settings = args.settings.settings()?;
     let limits = Limits::default();
     let probe = video::probe(&args.file, &limits)?;
-    let request = Request { detect_width: Some(256), outputs: Vec::new() };
-    let Detector::Content = args.detector;
-    let mut segmenter = Segmenter::new(SegmenterSettings {
-        content: ContentSettings { threshold: args.threshold, min_scene_len: args.min_scene_len.0 },
-        max_clip_ms: (args.max_clip * 1000.0) as i64,
-    });
+    let request = Request { detect_width: Some(DETECT_WIDTH), outputs: Vec::new() };
+    let mut meter = Meter::new(settings.needs_edges() || args.stats.is_some());
+    let mut segmenter = Segmenter::new(settings);
     let mut decoder = video::decode(&args.file, &probe, request, &limits)?;
-    let mut clips = Vec::new();
+    let (mut clips, mut scores): (Vec<ClipRange>, Vec<FrameScores>) = (Vec::new(), Vec::new());
+    let are_kept = args.stats.is_some() || args.plot.is_some();
     for event in &mut decoder {
         if let Event::Detect(frame) = event? {
-            clips.extend(segmenter.push(&frame));
+            let of_frame = meter.measure(&frame);
+            clips.extend(segmenter.push(&of_frame));
+            scores.extend(are_kept.then_some(of_frame));
         }
     }
     let summary = decoder.summary();
     clips.extend(segmenter.finish(summary.duration_ms));
+    let detector = settings.detector().unwrap_or_default();
+    if let Some(path) = &args.stats {
+        stats::write(path, &scores, &detector, segmenter.cuts())
+            .with_context(|| path.display().to_string())?;
+    }
+    if let Some(path) = &args.plot {
+        let picture =
+            plot::Picture { scores: &scores, detector: &detector, clips: &clips, cuts: segmenter.cuts() };
+        picture.write(path, summary.duration_ms).with_context(|| path.display().to_string())?;
+    }
     Ok(Report {
         frame_rate: probe.frame_rate,
         frames: summary.frames,
         duration_ms: summary.duration_ms,
         cuts: segmenter.cuts().iter().map(|cut| cut.0).collect(),
+        slides: segmenter.slide_changes().to_vec(),
         clips,
         warnings: summary.warnings,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(text: &str, expected: Option<MinSceneLen>) {
-        assert_eq!(text.parse().ok(), expected.map(SceneLength), "{text}");
-    }
-
-    #[test]
-    fn scene_lengths_are_frames_or_seconds() {
-        check("15f", Some(MinSceneLen::Frames(15)));
-        check("0.6s", Some(MinSceneLen::Millis(600)));
-        check("15", None);
-        check("-1s", None);
-        check("NaNs", None);
-    }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use reprise_encoders::EncodeError;
-use reprise_encoders::video::segment::{ClipRange, ContentSettings, MinSceneLen, SegmenterSettings};
+use reprise_encoders::video::segment::ClipRange;
 use reprise_encoders::video::{self, Probe};
 use reprise_index::{Level, UnitVector};
 use uuid::Uuid;
@@ -14,12 +14,11 @@ use super::embed::{self, Embedded, PassError, Plan, RawVector, pooled};
 use super::moments;
 use super::pass::{Media, Target};
 use super::runner::JobError;
+use super::segmentation::{is_given_only, segmenter_settings};
 use super::watch::Watch;
 use super::{passages, subtitles};
 use crate::app::App;
-use crate::catalog::{
-    Ingested, IngestedSpan, JobKind, Leased, MediaFacts, NewVector, Segmentation, Span, Video,
-};
+use crate::catalog::{Ingested, IngestedSpan, JobKind, Leased, MediaFacts, NewVector, Span, Video};
 use crate::spaces::LoadedSpace;
 
 /// Does the leased work and finishes the job in the catalog.
@@ -93,11 +92,6 @@ fn ingested(leased: &Leased, probe: &Probe, embedded: Embedded) -> Result<Ingest
         }
     }
     Ok(Ingested { facts: facts(probe, &embedded), warnings, spans })
-}
-
-/// Whether the clips of a video are those that its user gave, and no others.
-fn is_given_only(video: &Video) -> bool {
-    video.segmentation.policy == "given"
 }
 
 /// The windows inside `clips`, each once.
@@ -239,21 +233,6 @@ impl Lacking {
             unit(raw).map(|(unit, norm)| NewVector { span, space: raw.space, unit, norm })
         };
         of_video.chain(of_clips.flatten()).map(new).collect()
-    }
-}
-
-/// The detector settings that a video's segmentation spells out; the HTTP layer has checked them.
-fn segmenter_settings(segmentation: &Segmentation, max_clip_ms: i64) -> SegmenterSettings {
-    let number = |name: &str| segmentation.params.get(name).and_then(serde_json::Value::as_f64);
-    SegmenterSettings {
-        content: ContentSettings {
-            threshold: number("threshold").unwrap_or(27.0),
-            min_scene_len: match number("min_scene_seconds") {
-                Some(seconds) => MinSceneLen::Millis((seconds * 1000.0) as i64),
-                None => MinSceneLen::Frames(number("min_scene_frames").unwrap_or(15.0) as u64),
-            },
-        },
-        max_clip_ms: number("max_clip_seconds").map_or(max_clip_ms, |seconds| (seconds * 1000.0) as i64),
     }
 }
 

@@ -9,9 +9,11 @@ mod moments;
 mod pass;
 mod passages;
 mod runner;
+mod segmentation;
 mod subtitles;
 mod thin;
 mod watch;
 
 pub(crate) use passages::enqueue as enqueue_passages;
 pub use runner::run_forever;
+pub use segmentation::segmenter_settings;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use reprise_encoders::Frame;
 use reprise_encoders::video::sample::Sampler;
-use reprise_encoders::video::segment::{ClipRange, Segmenter, SegmenterSettings};
+use reprise_encoders::video::segment::{ClipRange, Meter, Segmenter, SegmenterSettings};
 use reprise_encoders::video::{self, Event, Limits, Output, Probe, Request, Summary, VideoError};
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -184,6 +184,7 @@ pub(super) fn frames_of(
 
 /// Cuts the video and keeps a few of its frames.
 struct Cutter {
+    meter: Meter,
     segmenter: Segmenter,
     moments: Vec<i64>,
     references: Vec<Frame>,
@@ -195,11 +196,13 @@ impl Cutter {
         let mut moments: Vec<i64> =
             LOOK_AT[..looks].iter().map(|part| probe.duration_ms / 20 * part).collect();
         moments.sort_unstable();
-        Cutter { segmenter: Segmenter::new(settings), moments, references: Vec::new() }
+        let meter = Meter::new(settings.needs_edges());
+        Cutter { meter, segmenter: Segmenter::new(settings), moments, references: Vec::new() }
     }
 
     fn push(&mut self, frame: Frame) -> Vec<ClipRange> {
-        let clips = self.segmenter.push(&frame);
+        let scores = self.meter.measure(&frame);
+        let clips = self.segmenter.push(&scores);
         if self.moments.get(self.references.len()).is_some_and(|moment| *moment <= frame.time_ms) {
             self.references.push(frame);
         }

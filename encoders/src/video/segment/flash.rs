@@ -1,23 +1,25 @@
-//! Merges cuts that follow each other too closely: flashes, strobe lights, fast fades.
+//! Keeps scenes from being too short: flashes, strobe lights, fast fades.
 //!
-//! The rule is the mode MERGE of PySceneDetect's FlashFilter. A cut that comes at least the minimum
-//! length after the last frame over the threshold stands at once. Cuts that come sooner are merged: the
-//! last frame over the threshold becomes the cut once it is followed by the minimum length of calm
-//! and the merged stretch is itself that long.
+//! The rules are the two modes of PySceneDetect's FlashFilter. In both a cut that comes at least the
+//! minimum length after the last one stands at once, where the video's start counts as one. They differ
+//! in what becomes of cuts that come sooner.
 
-use super::content::MinSceneLen;
+use super::cut::{Cut, MinSceneLen};
 
-/// The first frame of a new scene.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cut {
-    /// Its number, from 0.
-    pub frame: u64,
-    /// Its time.
-    pub time_ms: i64,
+/// What becomes of frames over the threshold that follow each other too closely.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FilterMode {
+    /// They are merged: the last of them becomes the cut once it is followed by the minimum length of
+    /// calm, if the merged stretch is itself that long.
+    #[default]
+    Merge,
+    /// They are dropped until the minimum length has passed since the last cut.
+    Suppress,
 }
 
 #[derive(Debug)]
 pub(super) struct FlashFilter {
+    mode: FilterMode,
     min_scene_len: MinSceneLen,
     last_above: Option<Cut>,
     /// Merging begins only after a first cut.
@@ -25,23 +27,9 @@ pub(super) struct FlashFilter {
     merging_since: Option<Cut>,
 }
 
-impl MinSceneLen {
-    /// Whether the stretch from `a` to `b` is at least this long.
-    pub(super) fn is_met(self, a: Cut, b: Cut) -> bool {
-        match self {
-            MinSceneLen::Frames(frames) => b.frame.saturating_sub(a.frame) >= frames,
-            MinSceneLen::Millis(ms) => b.time_ms.saturating_sub(a.time_ms) >= ms,
-        }
-    }
-
-    fn is_zero(self) -> bool {
-        matches!(self, MinSceneLen::Frames(0) | MinSceneLen::Millis(i64::MIN..=0))
-    }
-}
-
 impl FlashFilter {
-    pub(super) fn new(min_scene_len: MinSceneLen) -> FlashFilter {
-        FlashFilter { min_scene_len, last_above: None, any_cut: false, merging_since: None }
+    pub(super) fn new(mode: FilterMode, min_scene_len: MinSceneLen) -> FlashFilter {
+        FlashFilter { mode, min_scene_len, last_above: None, any_cut: false, merging_since: None }
     }
 
     /// Takes the next frame and whether it is over the threshold; returns a cut that is certain now.
@@ -51,6 +39,16 @@ impl FlashFilter {
         }
         let last_above = *self.last_above.get_or_insert(at);
         let calm_long_enough = self.min_scene_len.is_met(last_above, at);
+        match self.mode {
+            FilterMode::Merge => self.merge(at, above, last_above, calm_long_enough),
+            FilterMode::Suppress => (above && calm_long_enough).then(|| {
+                self.last_above = Some(at);
+                at
+            }),
+        }
+    }
+
+    fn merge(&mut self, at: Cut, above: bool, last_above: Cut, calm_long_enough: bool) -> Option<Cut> {
         if above {
             self.last_above = Some(at);
         }
@@ -70,6 +68,11 @@ impl FlashFilter {
         }
         None
     }
+
+    /// The earliest frame that may still become a cut; `None`: those to come.
+    pub(super) fn undecided(&self) -> Option<Cut> {
+        self.merging_since.and(self.last_above)
+    }
 }
 
 #[cfg(test)]
@@ -78,9 +81,9 @@ mod tests {
 
     /// Frames at 25 per second; `above` lists those over the threshold.
     #[track_caller]
-    fn check(min_scene_len: MinSceneLen, above: &[u64], frames: u64, expected: &[u64]) {
-        let mut filter = FlashFilter::new(min_scene_len);
-        let found: Vec<u64> = (0..frames)
+    fn check(mode: FilterMode, min_scene_len: MinSceneLen, above: &[u64], expected: &[u64]) {
+        let mut filter = FlashFilter::new(mode, min_scene_len);
+        let found: Vec<u64> = (0..200)
             .filter_map(|frame| {
                 filter.push(Cut { frame, time_ms: frame as i64 * 40 }, above.contains(&frame))
             })
@@ -91,25 +94,33 @@ mod tests {
 
     #[test]
     fn cuts_far_apart_all_stand() {
-        check(MinSceneLen::Frames(15), &[30, 45, 90], 200, &[30, 45, 90]);
-        check(MinSceneLen::Millis(600), &[30, 45, 90], 200, &[30, 45, 90]);
+        for mode in [FilterMode::Merge, FilterMode::Suppress] {
+            check(mode, MinSceneLen::Frames(15), &[30, 45, 90], &[30, 45, 90]);
+            check(mode, MinSceneLen::Millis(600), &[30, 45, 90], &[30, 45, 90]);
+        }
     }
 
     #[test]
     fn a_cut_too_near_the_start_is_no_cut() {
-        check(MinSceneLen::Frames(15), &[10, 40], 200, &[40]);
-        check(MinSceneLen::Frames(15), &[10, 24, 60], 200, &[60]);
+        check(FilterMode::Merge, MinSceneLen::Frames(15), &[10, 40], &[40]);
+        check(FilterMode::Merge, MinSceneLen::Frames(15), &[10, 24, 60], &[60]);
+        check(FilterMode::Suppress, MinSceneLen::Frames(15), &[10, 24, 60], &[24, 60]);
     }
 
     #[test]
     fn a_burst_becomes_its_last_cut_if_it_is_long_enough() {
-        check(MinSceneLen::Frames(15), &[30, 35, 40, 45, 50, 55], 200, &[30, 55]);
-        check(MinSceneLen::Frames(15), &[30, 35, 40], 200, &[30]);
+        check(FilterMode::Merge, MinSceneLen::Frames(15), &[30, 35, 40, 45, 50, 55], &[30, 55]);
+        check(FilterMode::Merge, MinSceneLen::Frames(15), &[30, 35, 40], &[30]);
+    }
+
+    #[test]
+    fn of_a_burst_every_cut_stands_that_is_long_after_the_last() {
+        check(FilterMode::Suppress, MinSceneLen::Frames(15), &[30, 35, 40, 45, 50, 55], &[30, 45]);
     }
 
     #[test]
     fn without_a_minimum_every_frame_over_the_threshold_is_a_cut() {
-        check(MinSceneLen::Frames(0), &[1, 2, 3], 10, &[1, 2, 3]);
-        check(MinSceneLen::Millis(0), &[1, 2, 3], 10, &[1, 2, 3]);
+        check(FilterMode::Merge, MinSceneLen::Frames(0), &[1, 2, 3], &[1, 2, 3]);
+        check(FilterMode::Suppress, MinSceneLen::Millis(0), &[1, 2, 3], &[1, 2, 3]);
     }
 }

@@ -1,9 +1,33 @@
-//! Where a video is cut into clips: one file a detector, [`policy`] for the rules on top.
+//! Where a video is cut into clips.
+//!
+//! Two layers: a [`Meter`] that turns frames into [`FrameScores`], and a [`Segmenter`] that turns scores
+//! into clips. What lies between them can be kept ([`curve`]): a video is cut again without decoding it.
 
-pub mod content;
-pub mod flash;
-pub mod policy;
+mod adaptive;
+mod content;
+pub mod curve;
+mod cut;
+mod detector;
+mod edges;
+mod flash;
+mod hsv;
+mod meter;
+mod pauses;
+mod policy;
+pub mod scores;
+mod slides;
+mod split;
+mod still;
+mod threshold;
+mod wide;
 
-pub use content::{ContentDetector, ContentSettings, MinSceneLen};
-pub use flash::Cut;
+pub use adaptive::{AdaptiveDetector, AdaptiveSettings};
+pub use content::{ContentDetector, ContentSettings};
+pub use curve::{Curve, CurveError, CurveWriter};
+pub use cut::{Cut, MinSceneLen};
+pub use detector::{Detector, DetectorSettings};
+pub use flash::FilterMode;
+pub use meter::Meter;
 pub use policy::{ClipRange, Segmenter, SegmenterSettings};
+pub use scores::{FrameScores, Settled, Weights};
+pub use threshold::{ThresholdDetector, ThresholdSettings};

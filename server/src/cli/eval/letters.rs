@@ -71,7 +71,7 @@ const GLYPHS: [[u8; 5]; 59] = [
 
 /// Writes a line with its upper left corner at (left, top), in capitals; what is not in the alphabet becomes a
 /// question mark, and what lies outside the picture is cut off.
-pub(super) fn write(canvas: &mut Canvas, (left, top): (u32, u32), text: &str, color: Color) {
+pub(in crate::cli) fn write(canvas: &mut Canvas, (left, top): (u32, u32), text: &str, color: Color) {
     let (width, height) = (canvas.width(), canvas.height());
     let rgb = color.0.map(|part| (part.clamp(0.0, 1.0) * 255.0) as u8);
     for (at, letter) in text.chars().enumerate() {

@@ -1,0 +1,54 @@
+//! Measures frames: from small pictures, one by one, to their scores.
+//!
+//! The only part of segmentation that sees pixels; what it yields can be kept and judged again.
+
+use super::wide::Wide;
+
+use super::edges::EdgeMap;
+use super::hsv::Planes;
+use super::scores::FrameScores;
+use super::still::Stillness;
+use crate::Frame;
+
+/// Takes the frames of a video in order, all of one size, about 256 pixels wide.
+#[derive(Debug)]
+pub struct Meter {
+    wide: Wide,
+    last: Planes,
+    current: Planes,
+    edges: Option<EdgeMap>,
+    stillness: Stillness,
+}
+
+impl Meter {
+    /// A meter that has seen nothing. The edges take longer than all the rest together.
+    #[must_use]
+    pub fn new(with_edges: bool) -> Meter {
+        Meter {
+            wide: Wide::detect(),
+            last: Planes::default(),
+            current: Planes::default(),
+            edges: with_edges.then(EdgeMap::default),
+            stillness: Stillness::default(),
+        }
+    }
+
+    /// Measures the next frame.
+    pub fn measure(&mut self, frame: &Frame) -> FrameScores {
+        let width = frame.width as usize;
+        let differences = self.current.fill(self.wide, &frame.rgb, &self.last);
+        let edges = self.edges.as_mut().map(|it| it.push(width, &self.current.value));
+        let change = self.stillness.push(self.wide, frame.time_ms, width, &self.current.luma);
+        std::mem::swap(&mut self.last, &mut self.current);
+        FrameScores {
+            time_ms: frame.time_ms,
+            hue: differences.hue as f32,
+            saturation: differences.saturation as f32,
+            value: differences.value as f32,
+            edges: edges.map(|it| it as f32),
+            brightness: self.last.brightness as f32,
+            moving: change.moving,
+            settled: change.settled,
+        }
+    }
+}

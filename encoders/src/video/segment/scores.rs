@@ -1,0 +1,69 @@
+//! What is known of a frame once its pixels are gone: all that any rule of segmentation asks for.
+//!
+//! Knows neither how it is measured ([`super::meter`]) nor what follows from it.
+
+/// Parts of a whole in which [`FrameScores::moving`] and [`Settled::area`] count.
+pub const WHOLE: u16 = 10_000;
+
+/// One frame, compared with the one before it. All zero for the first.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct FrameScores {
+    /// Time of the frame, in milliseconds.
+    pub time_ms: i64,
+    /// Mean absolute difference of 8-bit hue, 0 to 179.
+    pub hue: f32,
+    /// Mean absolute difference of 8-bit saturation, 0 to 255.
+    pub saturation: f32,
+    /// Mean absolute difference of 8-bit value, 0 to 255.
+    pub value: f32,
+    /// Mean absolute difference of the edge maps, 0 to 255, if it was asked for.
+    pub edges: Option<f32>,
+    /// Mean of all red, green and blue of this frame, 0 to 255.
+    pub brightness: f32,
+    /// Share of the picture, in parts of [`WHOLE`], that differs from what it last stood at.
+    pub moving: u16,
+    /// What came to rest with this frame and shows something new.
+    pub settled: Option<Settled>,
+}
+
+/// A part of the picture that stood still, changed within a moment, and stands still again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settled {
+    /// How large it is, in parts of [`WHOLE`].
+    pub area: u16,
+    /// Time of the frame with which the change began.
+    pub began_ms: i64,
+}
+
+/// How much each difference counts in the content score; at least one is not 0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Weights {
+    /// Of the hue.
+    pub hue: f64,
+    /// Of the saturation.
+    pub saturation: f64,
+    /// Of the value.
+    pub value: f64,
+    /// Of the edges.
+    pub edges: f64,
+}
+
+impl Default for Weights {
+    fn default() -> Self {
+        Weights { hue: 1.0, saturation: 1.0, value: 1.0, edges: 0.0 }
+    }
+}
+
+impl Weights {
+    /// The content score of PySceneDetect: the weighted mean of the differences, 0 to 255. Edges that
+    /// were not measured count as unchanged.
+    #[must_use]
+    pub fn score(&self, scores: &FrameScores) -> f64 {
+        let total = self.hue.abs() + self.saturation.abs() + self.value.abs() + self.edges.abs();
+        let sum = f64::from(scores.hue) * self.hue
+            + f64::from(scores.saturation) * self.saturation
+            + f64::from(scores.value) * self.value
+            + f64::from(scores.edges.unwrap_or(0.0)) * self.edges;
+        if total > 0.0 { sum / total } else { 0.0 }
+    }
+}

@@ -1,0 +1,126 @@
+//! Slide changes: a part of a still picture that shows something new and stands still again.
+//!
+//! A new line of text changes a few per cent of the pixels, far below what a cut does to the content
+//! score. What tells it from movement is that the rest before and after is complete (measured by
+//! [`super::still`]); here only its size is judged.
+
+use std::collections::VecDeque;
+
+use super::scores::{FrameScores, Settled};
+use super::still::{STILL_MS, TOGETHER_MS, TRANSITION_MS};
+
+/// No change that is still to be heard of began longer ago than this.
+const LATEST_MS: i64 = TRANSITION_MS + STILL_MS;
+
+/// Takes scores in order; says when slides changed.
+#[derive(Debug)]
+pub(super) struct SlideChanges {
+    least_area: u32,
+    /// In order of time, each at least [`TOGETHER_MS`] after the one before.
+    open: VecDeque<Change>,
+    now_ms: i64,
+}
+
+/// Parts that began to change together and settle one by one.
+#[derive(Debug)]
+struct Change {
+    first_ms: i64,
+    area: u32,
+    largest: Settled,
+}
+
+impl SlideChanges {
+    /// Changes of at least `least_area`, in parts of [`super::scores::WHOLE`].
+    pub(super) fn new(least_area: u16) -> SlideChanges {
+        SlideChanges { least_area: u32::from(least_area.max(1)), open: VecDeque::new(), now_ms: 0 }
+    }
+
+    /// Takes the next frame; returns the times of the changes that are certain now: those of their first
+    /// frame.
+    pub(super) fn push(&mut self, scores: &FrameScores) -> Vec<i64> {
+        self.now_ms = scores.time_ms;
+        if let Some(settled) = scores.settled {
+            self.add(settled);
+        }
+        let until = self.undecided_ms();
+        let over = self.open.iter().take_while(|change| change.first_ms < until).count();
+        let over: Vec<Change> = self.open.drain(..over).collect();
+        self.large(over)
+    }
+
+    /// The video is over: the remaining changes.
+    pub(super) fn finish(&mut self) -> Vec<i64> {
+        let over = self.open.drain(..).collect();
+        self.large(over)
+    }
+
+    /// Changes that are still to come, or to be judged, begin here or later.
+    pub(super) fn undecided_ms(&self) -> i64 {
+        self.now_ms - LATEST_MS - TOGETHER_MS
+    }
+
+    fn add(&mut self, settled: Settled) {
+        let area = u32::from(settled.area);
+        let near = |change: &&mut Change| (settled.began_ms - change.first_ms).abs() <= TOGETHER_MS;
+        if let Some(change) = self.open.iter_mut().find(near) {
+            change.area += area;
+            change.first_ms = change.first_ms.min(settled.began_ms);
+            if settled.area > change.largest.area {
+                change.largest = settled;
+            }
+            return;
+        }
+        let at = self.open.partition_point(|change| change.first_ms < settled.began_ms);
+        self.open.insert(at, Change { first_ms: settled.began_ms, area, largest: settled });
+    }
+
+    fn large(&self, over: Vec<Change>) -> Vec<i64> {
+        let large = over.into_iter().filter(|change| change.area >= self.least_area);
+        large.map(|change| change.largest.began_ms).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Parts as (settled at, area, began); every change is told, and before its time is past.
+    #[track_caller]
+    fn check(settled: &[(i64, u16, i64)], expected: &[i64]) {
+        let mut changes = SlideChanges::new(100);
+        let mut found = Vec::new();
+        for time_ms in (0..20_000).step_by(100) {
+            let settled = settled.iter().find(|it| it.0 == time_ms);
+            let settled = settled.map(|&(_, area, began_ms)| Settled { area, began_ms });
+            let before = changes.undecided_ms();
+            let new = changes.push(&FrameScores { time_ms, settled, ..FrameScores::default() });
+            assert!(new.iter().all(|at| *at >= before), "{new:?} before {before}");
+            found.extend(new);
+        }
+        found.extend(changes.finish());
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_change_has_the_time_of_its_first_frame() {
+        check(&[(5900, 300, 5000)], &[5000]);
+        check(&[(19_900, 300, 19_000)], &[19_000]);
+    }
+
+    #[test]
+    fn a_pointer_is_no_slide() {
+        check(&[(5900, 70, 5000)], &[]);
+    }
+
+    #[test]
+    fn parts_that_began_together_are_one_change() {
+        check(&[(5900, 60, 5000), (6200, 70, 5200)], &[5200]);
+        check(&[(5900, 60, 5000), (6900, 70, 6000)], &[]);
+    }
+
+    #[test]
+    fn changes_that_follow_each_other_are_several() {
+        check(&[(5900, 300, 5000), (7000, 400, 6100)], &[5000, 6100]);
+        check(&[(7300, 300, 5600), (7400, 400, 5000)], &[5000, 5600]);
+    }
+}
