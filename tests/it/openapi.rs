@@ -60,6 +60,7 @@ fn the_contract_names_every_operation_once_and_nothing_that_is_not_there() {
             "get /v1/videos/{id}/subtitles",
             "get /v1/videos/{id}/subtitles/{lang}",
             "get /v1/videos/{id}/thumbnail",
+            "get /v1/videos/{id}/timeline",
             "patch /v1/clips/{id}",
             "patch /v1/videos/{id}",
             "post /v1/embeddings",
@@ -68,6 +69,7 @@ fn the_contract_names_every_operation_once_and_nothing_that_is_not_there() {
             "post /v1/search",
             "post /v1/videos",
             "post /v1/videos/{id}/clips",
+            "post /v1/videos/{id}/resegment",
             "put /v1/videos/{id}/subtitles/{lang}",
         ]
     );

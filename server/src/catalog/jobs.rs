@@ -22,6 +22,38 @@ pub(super) async fn enqueue(tx: &mut Tx, kind: JobKind, video: Uuid, now: i64) -
     job.ok_or_else(|| CatalogError::Damaged(format!("job {id} was stored and is not there")))
 }
 
+pub(super) async fn resegment(
+    database: &Database,
+    video: Uuid,
+    segmentation: &Segmentation,
+) -> Result<Option<Job>, CatalogError> {
+    let mut tx = database.begin().await?;
+    if !videos::lock(&mut tx, video).await? {
+        return Ok(None);
+    }
+    let state = videos::read(&mut tx, video).await?.map(|video| video.state);
+    let sql = "SELECT id FROM jobs WHERE video = $1 AND kind = 'ingest' AND state IN ('queued', 'running')";
+    let is_cut = tx.row(sql, values![video]).await?.is_some();
+    if state != Some(VideoState::Ready) || is_cut {
+        let text = "the video is not ready, or is being cut: wait until its jobs have ended";
+        return Err(CatalogError::Conflict(text.to_owned()));
+    }
+    let now = tx.now_ms().await?;
+    let job = enqueue(&mut tx, JobKind::Ingest, video, now).await?;
+    let sql = "UPDATE jobs SET segmentation = $2 WHERE id = $1";
+    tx.execute(sql, values![job.id, rows::to_json(segmentation)?]).await?;
+    postgres::notify_jobs(&mut tx).await?;
+    tx.commit().await?;
+    Ok(Some(job))
+}
+
+/// How a job's video is to be cut, if otherwise than it is.
+pub(super) async fn new_segmentation(tx: &mut Tx, job: Uuid) -> Result<Option<Segmentation>, CatalogError> {
+    let row = tx.row("SELECT segmentation FROM jobs WHERE id = $1", values![job]).await?;
+    let text: Option<String> = row.map(|row| row.get("segmentation")).transpose()?.flatten();
+    text.as_deref().map(rows::json).transpose()
+}
+
 const BY_ID: &str = concat!("SELECT ", job_columns!(), " FROM jobs j WHERE j.id = $1");
 
 /// One job, as this transaction sees it.
@@ -92,7 +124,10 @@ pub(super) async fn lease(
     let gone = || CatalogError::Damaged(format!("job {id} has no video"));
     let job = read(&mut tx, id).await?.ok_or_else(gone)?;
     let given = spans::given(&mut tx, video).await?;
-    let video = videos::read(&mut tx, video).await?.ok_or_else(gone)?;
+    let mut video = videos::read(&mut tx, video).await?.ok_or_else(gone)?;
+    if let Some(segmentation) = new_segmentation(&mut tx, id).await? {
+        video.segmentation = segmentation;
+    }
     tx.commit().await?;
     Ok(Some(Leased { lease: Lease { job: id, token }, job, video, given }))
 }

@@ -87,6 +87,9 @@ pub trait Catalog: Send + Sync {
     async fn videos(&self, after: Option<Uuid>, limit: u32) -> Result<Vec<Video>, CatalogError>;
     /// Changes title, metadata or recording time; `None` if there is no such video.
     async fn update_video(&self, id: Uuid, patch: VideoPatch) -> Result<Option<Video>, CatalogError>;
+    /// Enqueues a job that cuts a ready video anew; its segmentation changes when the job has succeeded. `None` if
+    /// there is no such video, `Err(Conflict)` if it isn't ready or is being cut already.
+    async fn resegment(&self, id: Uuid, segmentation: &Segmentation) -> Result<Option<Job>, CatalogError>;
     /// Deletes a video with its spans, vectors (appended to `changes`), jobs and keys; returns what it was.
     async fn delete_video(&self, id: Uuid) -> Result<Option<Video>, CatalogError>;
 

@@ -30,6 +30,10 @@ pub(super) async fn finish_ingest(
     let new = insert_spans(&mut tx, video, ingested.spans, &given).await?;
     vectors::insert(&mut tx, &new.vectors).await?;
     store_facts(&mut tx, video, &ingested.facts, &ingested.warnings).await?;
+    if let Some(segmentation) = jobs::new_segmentation(&mut tx, lease.job).await? {
+        let sql = "UPDATE videos SET segmentation = $2 WHERE id = $1";
+        tx.execute(sql, values![video, to_json(&segmentation)?]).await?;
+    }
     passages::make(&mut tx, video).await?;
     jobs::succeed(&mut tx, lease.job).await?;
     // Fills of this video that waited may be leased now.

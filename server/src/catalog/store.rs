@@ -87,6 +87,9 @@ impl Catalog for SqlCatalog {
         videos::update(&self.database, id, patch).await
     }
 
+    async fn resegment(&self, id: Uuid, segmentation: &Segmentation) -> Result<Option<Job>, CatalogError> {
+        self.wake_for_jobs(jobs::resegment(&self.database, id, segmentation).await)
+    }
     async fn delete_video(&self, id: Uuid) -> Result<Option<Video>, CatalogError> {
         self.wake_for_changes(videos::delete(&self.database, id).await)
     }

@@ -98,6 +98,16 @@ impl ApiError {
         error
     }
 
+    /// The same, said of what stands at `place` in a larger request: its pointers begin below that.
+    pub(super) fn below(mut self, place: &str) -> ApiError {
+        for field in &mut self.errors {
+            if let Some(rest) = field.pointer.strip_prefix(place) {
+                field.pointer = rest.to_owned();
+            }
+        }
+        self
+    }
+
     pub(super) fn stalled() -> ApiError {
         let detail = "the body stopped coming; send it again";
         ApiError::new(StatusCode::REQUEST_TIMEOUT, "request timeout", detail)

@@ -8,13 +8,8 @@ use super::error::ApiError;
 /// The routes of this file.
 pub(super) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     Router::new()
-        .route("/v1/videos/{id}/resegment", post(resegment))
         .route("/v1/spaces", post(load_space))
         .route("/v1/spaces/{id}/activate", post(activate_space))
-}
-
-async fn resegment() -> ApiError {
-    ApiError::invalid("resegment", "a stored video can't be cut anew yet; delete it and add it again")
 }
 
 async fn load_space() -> ApiError {

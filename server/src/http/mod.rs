@@ -12,6 +12,7 @@ mod linger;
 mod media;
 mod operation;
 mod page;
+mod resegment;
 mod search;
 mod segmentation;
 mod sources;
@@ -64,6 +65,7 @@ fn documented() -> OpenApiRouter<Arc<App>> {
         .merge(add::routes())
         .merge(videos::routes())
         .merge(clips::routes())
+        .merge(resegment::routes())
         .merge(subtitles::routes())
         .merge(timeline::routes())
         .merge(media::routes())

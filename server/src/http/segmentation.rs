@@ -170,6 +170,16 @@ impl GivenBody {
 }
 
 impl SegmentationBody {
+    /// Whether it brings clips of its own.
+    pub(super) fn has_clips(&self) -> bool {
+        !self.clips.is_empty()
+    }
+
+    /// Whether only clips that a user gave count.
+    pub(super) fn is_given_only(&self) -> bool {
+        self.policy == Some(Policy::Given)
+    }
+
     /// Whether it can be done.
     pub(super) fn check(&self, longest_s: f64) -> Result<(), ApiError> {
         self.params.check(self.policy(), longest_s.max(1.0))?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use reprise_encoders::video::segment::{ClipRange, SegmenterSettings};
+use reprise_encoders::video::segment::{ClipRange, Curve, SegmenterSettings};
 use reprise_encoders::video::{self, Summary, VideoError};
 use reprise_encoders::{EncodeError, Frame};
 use tokio::sync::mpsc;
@@ -15,6 +15,7 @@ use super::flow::{Flow, Inputs, encode};
 use super::kept::{self, Kept};
 use super::pass::{self, Media, Pass, Seen, Tap, Target};
 use super::watch::{Stop, Watch};
+use crate::catalog::MediaFacts;
 use crate::features::FeaturesError;
 use crate::spaces::LoadedSpace;
 
@@ -23,10 +24,13 @@ const STEPS_AHEAD: usize = 2;
 /// Up to so many spans are sought one by one; for more a pass over the file is cheaper.
 const SPANS_TO_SEEK: usize = 16;
 
+/// The scores of a video's frames, in the folder of its features.
+const CURVE: &str = "curve";
+
 /// What is to be encoded.
 pub(super) struct Plan {
-    /// Cut the video, and call what is found this.
-    pub(super) segment: Option<(SegmenterSettings, Target)>,
+    /// Cut the video.
+    pub(super) segment: Option<Cutting>,
     /// Spans that are known before.
     pub(super) known: Vec<(Target, ClipRange)>,
     /// Windows inside them, for the spaces that have moments.
@@ -35,6 +39,16 @@ pub(super) struct Plan {
     pub(super) spaces: Vec<Arc<LoadedSpace>>,
     /// Where features of the video are kept.
     pub(super) features: PathBuf,
+}
+
+/// How a video is cut.
+#[derive(Clone)]
+pub(super) struct Cutting {
+    pub(super) settings: SegmenterSettings,
+    /// When people speak.
+    pub(super) cues: Vec<ClipRange>,
+    /// What the clips that are found are called.
+    pub(super) target: Target,
 }
 
 /// A span's raw vector in one space and how many frames it was made of.
@@ -79,10 +93,36 @@ pub(super) async fn ingest(media: Media, plan: Plan, watch: Arc<Watch>) -> Resul
     let known = work.for_each_tap(&plan);
     let (seen, lacking) = work.pass(plan.segment, known).await?;
     work.watch.stage("finish");
-    let Seen { summary, references } = seen;
+    let Seen { summary, references, curve } = seen;
+    work.keep_curve(curve).await?;
     let seek_is_safe = work.seek_agrees_with(references).await?;
     work.complete(lacking, seek_is_safe, summary.duration_ms).await?;
     Ok(Embedded { summary, spans: work.spans, seek_is_safe })
+}
+
+/// Cuts and encodes a video whose facts are known from what is kept of its frames, without decoding it; `None` if not
+/// all that it takes is kept.
+pub(super) async fn recut(
+    media: Media,
+    plan: &Plan,
+    facts: &MediaFacts,
+    watch: Arc<Watch>,
+) -> Result<Option<Embedded>, PassError> {
+    let mut work = Work::new(media, plan, watch);
+    let Some(cutting) = plan.segment.clone().filter(|_| work.has_features()) else { return Ok(None) };
+    let Some(curve) = work.curve(&cutting.settings).await else { return Ok(None) };
+    work.watch.stage("features");
+    let known = work.for_each_tap(plan);
+    let clips = curve.clips(cutting.settings, &cutting.cues);
+    let lacking = work.replay_features(known, Some((cutting.target, clips))).await?;
+    work.complete(lacking, facts.seek_is_safe, facts.duration_ms).await?;
+    let summary = Summary {
+        frames: facts.frames,
+        duration_ms: facts.duration_ms,
+        media_offset_ms: facts.media_offset_ms,
+        warnings: Vec::new(),
+    };
+    Ok(Some(Embedded { summary, spans: work.spans, seek_is_safe: facts.seek_is_safe }))
 }
 
 /// Encodes the spans of `plan` of a video whose facts are known: from stored features, or by seeking where that is
@@ -98,7 +138,7 @@ pub(super) async fn fill(
     let length: i64 = plan.known.iter().map(|(_, range)| range.end_ms - range.start_ms).sum();
     let is_little = plan.known.len() + plan.windows.len() <= SPANS_TO_SEEK && length < duration_ms / 2;
     let lacking = if plan.segment.is_none() && work.has_features() {
-        work.replay_features(known).await?
+        work.replay_features(known, None).await?
     } else if plan.segment.is_none() && seek_is_safe && is_little {
         known
     } else {
@@ -166,14 +206,10 @@ impl Work {
     }
 
     /// One pass; answers the spans in which it found no frame.
-    async fn pass(
-        &mut self,
-        segment: Option<(SegmenterSettings, Target)>,
-        known: PerTap,
-    ) -> Result<(Seen, PerTap), PassError> {
-        let target = segment.map(|(_, target)| target);
+    async fn pass(&mut self, segment: Option<Cutting>, known: PerTap) -> Result<(Seen, PerTap), PassError> {
+        let target = segment.as_ref().map(|cutting| cutting.target);
         let pass = Pass {
-            segment: segment.map(|(settings, _)| settings),
+            segment: segment.map(|cutting| (cutting.settings, cutting.cues)),
             taps: self.taps.iter().map(|(tap, _)| *tap).collect(),
         };
         let (sender, mut receiver) = mpsc::channel(STEPS_AHEAD);
@@ -211,12 +247,36 @@ impl Work {
             .all(|space| space.space.frame_stage.is_some() && kept::is_complete(&self.features, &space.space))
     }
 
-    /// Encodes the known spans without a decoder; answers those in which there is no frame.
-    async fn replay_features(&mut self, known: PerTap) -> Result<PerTap, PassError> {
+    /// Encodes the known spans and `clips` without a decoder; answers those in which there is no frame.
+    async fn replay_features(
+        &mut self,
+        known: PerTap,
+        clips: Option<(Target, Vec<ClipRange>)>,
+    ) -> Result<PerTap, PassError> {
         let kept = self.kept().await?;
-        let mut flow = Flow::new(&self.taps, kept, known, None, &mut self.spans);
-        flow.replay().await?;
+        let target = clips.as_ref().map(|(target, _)| *target);
+        let mut flow = Flow::new(&self.taps, kept, known, target, &mut self.spans);
+        flow.replay(clips.map(|(_, clips)| clips).unwrap_or_default()).await?;
         flow.finish().await
+    }
+
+    /// Keeps the scores of a video's frames.
+    async fn keep_curve(&self, curve: Vec<u8>) -> Result<(), PassError> {
+        let folder = self.features.clone();
+        blocking(move || {
+            std::fs::create_dir_all(&folder)?;
+            let begun = folder.join("curve.part");
+            std::fs::write(&begun, curve)?;
+            std::fs::rename(begun, folder.join(CURVE))?;
+            Ok::<_, FeaturesError>(())
+        })
+        .await
+    }
+
+    /// The kept scores, if they serve `settings`.
+    async fn curve(&self, settings: &SegmenterSettings) -> Option<Curve> {
+        let bytes = tokio::fs::read(self.features.join(CURVE)).await.ok()?;
+        Curve::read(&bytes).ok().filter(|curve| curve.has_edges || !settings.needs_edges())
     }
 
     async fn seek_agrees_with(&self, references: Vec<Frame>) -> Result<bool, PassError> {

@@ -88,8 +88,9 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Takes the kept features of every tap instead of a pass.
-    pub(super) async fn replay(&mut self) -> Result<(), PassError> {
+    /// Takes `clips`, and the kept features of every tap, instead of a pass.
+    pub(super) async fn replay(&mut self, clips: Vec<ClipRange>) -> Result<(), PassError> {
+        clips.into_iter().for_each(|clip| self.clip(clip));
         for tap in 0..self.consumers.len() {
             let mut from_ms = i64::MIN;
             while let Some(frames) = self.kept_from(tap, from_ms)? {

@@ -10,7 +10,7 @@ use reprise_encoders::video::{self, Probe};
 use reprise_index::{Level, UnitVector};
 use uuid::Uuid;
 
-use super::embed::{self, Embedded, PassError, Plan, RawVector, pooled};
+use super::embed::{self, Cutting, Embedded, PassError, Plan, RawVector, pooled};
 use super::moments;
 use super::pass::{Media, Target};
 use super::runner::JobError;
@@ -18,7 +18,9 @@ use super::segmentation::{is_given_only, segmenter_settings};
 use super::watch::Watch;
 use super::{passages, subtitles};
 use crate::app::App;
-use crate::catalog::{Ingested, IngestedSpan, JobKind, Leased, MediaFacts, NewVector, Span, Video};
+use crate::catalog::{
+    CueKind, Ingested, IngestedSpan, JobKind, Leased, Line, MediaFacts, NewVector, Span, Video, VideoState,
+};
 use crate::spaces::LoadedSpace;
 
 /// Does the leased work and finishes the job in the catalog.
@@ -45,24 +47,57 @@ pub(super) async fn run(app: Arc<App>, leased: Leased, watch: Arc<Watch>) -> Res
 }
 
 async fn ingest(app: &App, leased: Leased, media: Media, watch: Arc<Watch>) -> Result<(), JobError> {
+    let plan = plan(app, &leased, &media.probe).await?;
+    let probe = media.probe.clone();
+    let again = leased.video.facts.clone().filter(|_| leased.video.state == VideoState::Ready);
+    let before =
+        if again.is_some() { app.catalog.clips(leased.video.id, None, u32::MAX).await? } else { Vec::new() };
+    let recut = match &again {
+        Some(facts) => embed::recut(media.clone(), &plan, facts, Arc::clone(&watch)).await?,
+        None => None,
+    };
+    let (embedded, unread) = match recut {
+        Some(embedded) => (embedded, leased.video.warnings.clone()),
+        None => {
+            let unread = subtitles::take(app, leased.video.id, &media).await?;
+            (embed::ingest(media, plan, watch).await?, unread)
+        }
+    };
+    let mut ingested = ingested(&leased, &probe, embedded)?;
+    ingested.warnings.extend(unread);
+    let mut told = BTreeSet::new();
+    ingested.warnings.retain(|warning| told.insert(warning.clone()));
+    app.catalog.finish_ingest(&leased.lease, ingested).await?;
+    for clip in before.iter().filter(|clip| !clip.given) {
+        app.media.remove_span(clip.id).await;
+    }
+    passages::enqueue(app, leased.video.id).await;
+    Ok(())
+}
+
+async fn plan(app: &App, leased: &Leased, probe: &Probe) -> Result<Plan, JobError> {
     let given_only = is_given_only(&leased.video);
-    let found = if given_only { Target::Pooled } else { Target::Found };
     let given = leased.given.iter().map(|span| (Target::Given(span.id), range(span.start_ms, span.end_ms)));
-    let plan = Plan {
-        segment: Some((segmenter_settings(&leased.video.segmentation, app.config.max_clip_ms()), found)),
+    let cutting = Cutting {
+        settings: segmenter_settings(&leased.video.segmentation, app.config.max_clip_ms()),
+        cues: cues(app, leased.video.id, probe.media_offset_ms).await?,
+        target: if given_only { Target::Pooled } else { Target::Found },
+    };
+    Ok(Plan {
+        segment: Some(cutting),
         known: given.collect(),
         windows: if given_only { windows_inside(&leased.given) } else { Vec::new() },
         spaces: app.spaces.all().to_vec(),
         features: app.media.features(leased.video.id),
-    };
-    let probe = media.probe.clone();
-    let unread = subtitles::take(app, leased.video.id, &media).await?;
-    let embedded = embed::ingest(media, plan, watch).await?;
-    let mut ingested = ingested(&leased, &probe, embedded)?;
-    ingested.warnings.extend(unread);
-    app.catalog.finish_ingest(&leased.lease, ingested).await?;
-    passages::enqueue(app, leased.video.id).await;
-    Ok(())
+    })
+}
+
+/// When people speak, as far as it is known yet.
+async fn cues(app: &App, video: Uuid, media_offset_ms: i64) -> Result<Vec<ClipRange>, JobError> {
+    let cues = app.catalog.cues(video, None, u32::MAX).await?;
+    let spoken = cues.into_iter().filter(|cue| cue.track.kind == CueKind::Speech);
+    let at = |line: Line| range(line.start_ms - media_offset_ms, line.end_ms - media_offset_ms);
+    Ok(spoken.map(|cue| at(cue.line)).collect())
 }
 
 fn ingested(leased: &Leased, probe: &Probe, embedded: Embedded) -> Result<Ingested, JobError> {
@@ -211,7 +246,7 @@ impl Lacking {
         let settings = segmenter_settings(&video.segmentation, max_clip_ms);
         let known = self.parts.iter().map(|it| (Target::Known(it.key), range(it.start_ms, it.end_ms)));
         let windows = self.windows.clone();
-        let segment = cut.then_some((settings, Target::Pooled));
+        let segment = cut.then_some(Cutting { settings, cues: Vec::new(), target: Target::Pooled });
         Plan { segment, known: known.collect(), windows, spaces, features }
     }
 

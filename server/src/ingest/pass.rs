@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use reprise_encoders::Frame;
 use reprise_encoders::video::sample::Sampler;
-use reprise_encoders::video::segment::{ClipRange, Meter, Segmenter, SegmenterSettings};
+use reprise_encoders::video::segment::{ClipRange, CurveWriter, Meter, Segmenter, SegmenterSettings};
 use reprise_encoders::video::{self, Event, Limits, Output, Probe, Request, Summary, VideoError};
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -84,8 +84,8 @@ impl Tap {
 
 /// What a pass does.
 pub(super) struct Pass {
-    /// Cut the video.
-    pub(super) segment: Option<SegmenterSettings>,
+    /// Cut the video, knowing when people speak.
+    pub(super) segment: Option<(SegmenterSettings, Vec<ClipRange>)>,
     /// Who takes the sampled frames.
     pub(super) taps: Vec<Tap>,
 }
@@ -103,6 +103,8 @@ pub(super) struct Seen {
     pub(super) summary: Summary,
     /// A few small frames, to compare seeking with; none if the video was not cut.
     pub(super) references: Vec<Frame>,
+    /// The scores of all frames, as they are kept ([`Curve`]); empty if the video was not cut.
+    pub(super) curve: Vec<u8>,
 }
 
 /// Decodes all of `media`; sends frames and clips as they come. Blocks: on ffmpeg, and on whoever takes the steps.
@@ -113,11 +115,11 @@ pub(super) fn run(
     steps: &mpsc::Sender<Step>,
 ) -> Result<Seen, PassError> {
     let request = Request {
-        detect_width: pass.segment.map(|_| DETECT_WIDTH),
+        detect_width: pass.segment.as_ref().map(|_| DETECT_WIDTH),
         outputs: pass.taps.iter().map(Tap::output).collect(),
     };
     let mut decoder = video::decode(&media.path, &media.probe, request, &media.limits)?;
-    let mut cutter = pass.segment.map(|settings| Cutter::new(settings, &media.probe));
+    let mut cutter = pass.segment.as_ref().map(|(settings, cues)| Cutter::new(*settings, cues, &media.probe));
     let mut waiting: Vec<Vec<Frame>> = vec![Vec::new(); pass.taps.len()];
     watch.stage("decode");
     for event in &mut decoder {
@@ -144,10 +146,12 @@ pub(super) fn run(
     for (tap, frames) in waiting.into_iter().enumerate() {
         send_frames(tap, frames, steps)?;
     }
-    let Some(cutter) = cutter else { return Ok(Seen { summary, references: Vec::new() }) };
-    let (clips, references) = cutter.finish(summary.duration_ms);
+    let Some(cutter) = cutter else {
+        return Ok(Seen { summary, references: Vec::new(), curve: Vec::new() });
+    };
+    let (clips, references, curve) = cutter.finish(summary.duration_ms);
     send_clips(clips, steps)?;
-    Ok(Seen { summary, references })
+    Ok(Seen { summary, references, curve })
 }
 
 fn send_frames(tap: usize, frames: Vec<Frame>, steps: &mpsc::Sender<Step>) -> Result<(), PassError> {
@@ -182,26 +186,33 @@ pub(super) fn frames_of(
     )
 }
 
-/// Cuts the video and keeps a few of its frames.
+/// Cuts the video, and keeps its scores and a few of its frames.
 struct Cutter {
     meter: Meter,
     segmenter: Segmenter,
+    curve: CurveWriter,
     moments: Vec<i64>,
     references: Vec<Frame>,
 }
 
 impl Cutter {
-    fn new(settings: SegmenterSettings, probe: &Probe) -> Cutter {
+    fn new(settings: SegmenterSettings, cues: &[ClipRange], probe: &Probe) -> Cutter {
         let looks = if probe.duration_ms < SHORT_MS { 1 } else { LOOK_AT.len() };
         let mut moments: Vec<i64> =
             LOOK_AT[..looks].iter().map(|part| probe.duration_ms / 20 * part).collect();
         moments.sort_unstable();
-        let meter = Meter::new(settings.needs_edges());
-        Cutter { meter, segmenter: Segmenter::new(settings), moments, references: Vec::new() }
+        Cutter {
+            meter: Meter::new(settings.needs_edges()),
+            segmenter: Segmenter::with_cues(settings, cues),
+            curve: CurveWriter::new(settings.needs_edges()),
+            moments,
+            references: Vec::new(),
+        }
     }
 
     fn push(&mut self, frame: Frame) -> Vec<ClipRange> {
         let scores = self.meter.measure(&frame);
+        self.curve.push(&scores);
         let clips = self.segmenter.push(&scores);
         if self.moments.get(self.references.len()).is_some_and(|moment| *moment <= frame.time_ms) {
             self.references.push(frame);
@@ -209,7 +220,7 @@ impl Cutter {
         clips
     }
 
-    fn finish(mut self, duration_ms: i64) -> (Vec<ClipRange>, Vec<Frame>) {
-        (self.segmenter.finish(duration_ms), self.references)
+    fn finish(mut self, duration_ms: i64) -> (Vec<ClipRange>, Vec<Frame>, Vec<u8>) {
+        (self.segmenter.finish(duration_ms), self.references, self.curve.finish(duration_ms))
     }
 }

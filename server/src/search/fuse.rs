@@ -15,6 +15,11 @@ const RANK_OFFSET: f32 = 60.0;
 /// fuse alike.
 pub(super) const FUSED_DEPTH: usize = 400;
 
+/// What the place `index`, from 0, in one ranking adds to a fused score.
+pub(super) fn reciprocal_rank(index: usize) -> f32 {
+    1.0 / (RANK_OFFSET + (index + 1) as f32)
+}
+
 /// Says of each match what is seen, with its rank among the seen.
 pub(super) fn seen(matches: &mut [Match]) {
     for (index, found) in matches.iter_mut().enumerate() {
@@ -25,8 +30,7 @@ pub(super) fn seen(matches: &mut [Match]) {
 
 /// Fuses two rankings, best first, by the sum over sources of weight / (60 + rank); evidence tells the ranks.
 pub(super) fn fuse(mut seen: Vec<Match>, mut said: Vec<Match>, weights: Weights) -> Vec<Match> {
-    let share =
-        |weight: Option<f32>, index: usize| weight.unwrap_or(0.0) / (RANK_OFFSET + (index + 1) as f32);
+    let share = |weight: Option<f32>, index: usize| weight.unwrap_or(0.0) * reciprocal_rank(index);
     seen.iter_mut().enumerate().for_each(|(index, it)| it.score = share(weights.visual, index));
     said.iter_mut().enumerate().for_each(|(index, it)| it.score = share(weights.spoken, index));
     let mut places: HashMap<u32, usize> = HashMap::new();

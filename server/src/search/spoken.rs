@@ -1,17 +1,19 @@
-//! What is said: cues by their words, each counted for the span that it is said in.
+//! What is said: cues by their words and passages by their meaning, each counted for the span that it is said in.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use reprise_encoders::Permit;
-use reprise_index::Level;
+use reprise_index::{Filter, Level, Mode, SpaceLevel};
 use roaring::RoaringBitmap;
 
 use super::cursor::SaidQuery;
-use super::fuse::FUSED_DEPTH;
+use super::fuse::{FUSED_DEPTH, reciprocal_rank};
 use super::rank::Sought;
+use super::windows::QueryVectors;
 use super::{Cursor, Evidence, Levels, Query, Request, Said, SearchError, Source, Weights, encode};
 use crate::app::App;
-use crate::catalog::{CueHit, CueQuery};
+use crate::catalog::{CueHit, CueQuery, PassageHit};
 use crate::spaces::LoadedSpace;
 use crate::subtitles::snippet::snippet;
 
@@ -92,7 +94,8 @@ pub(super) struct Heard {
     pub(super) evidence: Evidence,
 }
 
-/// The spans of `level` in which it is said, best first, as far as they count for a fused ranking.
+/// The spans of `level` in which it is said, best first, as far as they count for a fused ranking: by the words of
+/// cues, and by the meaning of passages where a model reads them; the two are fused by reciprocal rank.
 pub(super) async fn search(
     app: &App,
     query: &SaidQuery,
@@ -100,15 +103,107 @@ pub(super) async fn search(
     only: Option<Arc<RoaringBitmap>>,
 ) -> Result<Vec<Heard>, SearchError> {
     let words = CueQuery::new(&query.text);
-    if words.is_empty() {
-        return Ok(Vec::new());
-    }
-    let hits = app.catalog.cue_hits(&words, level, only.as_deref(), FUSED_DEPTH).await?;
-    Ok(hits.into_iter().enumerate().map(|(index, hit)| heard(index, hit, &query.text)).collect())
+    let lexical = match words.is_empty() {
+        true => Vec::new(),
+        false => app.catalog.cue_hits(&words, level, only.as_deref(), FUSED_DEPTH).await?,
+    };
+    let lexical: Vec<Heard> = lexical.into_iter().map(|hit| of_cue(hit, &query.text)).collect();
+    let Some((space, meaning)) = &query.meaning else { return Ok(ranked(lexical)) };
+    let semantic = passages(app, space, meaning, level, only).await?;
+    let semantic = semantic.into_iter().map(|(hit, score)| of_passage(hit, score, &query.text)).collect();
+    Ok(ranked(both(lexical, semantic)))
 }
 
-fn heard(index: usize, hit: CueHit, text: &str) -> Heard {
+/// The passages nearest in meaning, with their cosines; one for each span.
+async fn passages(
+    app: &App,
+    space: &str,
+    meaning: &QueryVectors,
+    level: Level,
+    only: Option<Arc<RoaringBitmap>>,
+) -> Result<Vec<(PassageHit, f32)>, SearchError> {
+    let Some(space) = app.spaces.named(space) else { return Err(SearchError::CursorGone) };
+    let filter = match &only {
+        Some(only) => Some(Arc::new(app.catalog.passages_within(only).await?)),
+        None => None,
+    };
+    let (index, meaning) = (Arc::clone(app.gallery.index()), meaning.clone());
+    let at = SpaceLevel { space: space.key, level: Level::Passage };
+    let search = move || meaning.search(&index, at, FUSED_DEPTH, (&Filter { only: filter }, Mode::Auto));
+    let found = tokio::task::spawn_blocking(search).await;
+    let found = found.map_err(|panic| SearchError::Internal(panic.to_string()))??;
+    let keys: Vec<u32> = found.hits.iter().map(|hit| hit.key).collect();
+    let scores: HashMap<u32, f32> = found.hits.iter().map(|hit| (hit.key, hit.score)).collect();
+    let hits = app.catalog.passage_hits(&keys, level, only.as_deref()).await?;
+    let scored = |hit: PassageHit| (scores.get(&hit.passage).copied().unwrap_or_default(), hit);
+    Ok(hits.into_iter().map(scored).map(|(score, hit)| (hit, score)).collect())
+}
+
+fn of_cue(hit: CueHit, text: &str) -> Heard {
     let said = Said { snippet: snippet(&hit.text, text), start_ms: hit.start_ms, end_ms: hit.end_ms };
-    let (score, rank) = (hit.score as f32, index + 1);
-    Heard { key: hit.span, evidence: Evidence { source: Source::Spoken, score, rank, said: Some(said) } }
+    Heard::new(hit.span, hit.score as f32, said)
+}
+
+fn of_passage(hit: PassageHit, score: f32, text: &str) -> Heard {
+    let said = Said { snippet: snippet(&hit.text, text), start_ms: hit.start_ms, end_ms: hit.end_ms };
+    Heard::new(hit.span, score, said)
+}
+
+/// The words of a cue say more exactly where than its passage does.
+fn both(lexical: Vec<Heard>, semantic: Vec<Heard>) -> Vec<Heard> {
+    let mut fused: Vec<Heard> = Vec::with_capacity(lexical.len() + semantic.len());
+    let mut places: HashMap<u32, usize> = HashMap::new();
+    for list in [lexical, semantic] {
+        for (index, mut heard) in list.into_iter().enumerate() {
+            heard.evidence.score = reciprocal_rank(index);
+            match places.get(&heard.key) {
+                Some(place) => fused[*place].evidence.score += heard.evidence.score,
+                None => {
+                    places.insert(heard.key, fused.len());
+                    fused.push(heard);
+                }
+            }
+        }
+    }
+    fused.sort_by(|one, other| {
+        other.evidence.score.total_cmp(&one.evidence.score).then(one.key.cmp(&other.key))
+    });
+    fused.truncate(FUSED_DEPTH);
+    fused
+}
+
+fn ranked(mut heard: Vec<Heard>) -> Vec<Heard> {
+    heard.iter_mut().enumerate().for_each(|(index, heard)| heard.evidence.rank = index + 1);
+    heard
+}
+
+impl Heard {
+    fn new(key: u32, score: f32, said: Said) -> Heard {
+        Heard { key, evidence: Evidence { source: Source::Spoken, score, rank: 0, said: Some(said) } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(lexical: &[u32], semantic: &[u32], expected: &[(u32, &str)]) {
+        let list = |keys: &[u32], snippet: &str| -> Vec<Heard> {
+            let said = Said { snippet: snippet.to_owned(), start_ms: 0, end_ms: 1 };
+            keys.iter().map(|key| Heard::new(*key, 1.0, said.clone())).collect()
+        };
+        let fused = ranked(both(list(lexical, "cue"), list(semantic, "passage")));
+        let said = |heard: &Heard| heard.evidence.said.as_ref().unwrap().snippet.clone();
+        let got: Vec<(u32, String)> = fused.iter().map(|heard| (heard.key, said(heard))).collect();
+        assert_eq!(got, expected.iter().map(|it| (it.0, it.1.to_owned())).collect::<Vec<_>>());
+        assert!(fused.iter().zip(1..).all(|(heard, rank)| heard.evidence.rank == rank));
+    }
+
+    #[test]
+    fn words_and_meaning_make_one_ranking() {
+        check(&[1, 2], &[3, 2], &[(2, "cue"), (1, "cue"), (3, "passage")]);
+        check(&[], &[3, 2], &[(3, "passage"), (2, "passage")]);
+        check(&[1], &[], &[(1, "cue")]);
+    }
 }

@@ -1,0 +1,68 @@
+//! `POST /v1/videos/{id}/resegment`: a stored video cut anew.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use uuid::Uuid;
+
+use super::error::{ApiError, Problem};
+use super::extract::{Id, Json};
+use super::jobs::JobOut;
+use super::segmentation::{SegmentationBody, resolved};
+use super::videos::found;
+use crate::app::App;
+
+/// The routes of this file.
+pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(resegment))
+}
+
+/// The job that cuts the video.
+#[derive(Debug, Serialize, ToSchema)]
+struct Resegmenting {
+    job: JobOut,
+}
+
+/// Cuts a stored video anew, without an upload, and without decoding it where features of its frames are kept.
+///
+/// Found clips get other ids; clips of your own stay. The old clips answer until the job has succeeded.
+#[utoipa::path(post, path = "/v1/videos/{id}/resegment", tag = "library", params(("id" = Uuid, Path)),
+    request_body = SegmentationBody,
+    responses((status = 202, body = Resegmenting), (status = 404, body = Problem), (status = 409, body = Problem),
+        (status = 422, body = Problem)))]
+async fn resegment(
+    State(app): State<Arc<App>>,
+    Id(id): Id,
+    Json(body): Json<SegmentationBody>,
+) -> Result<(StatusCode, axum::Json<Resegmenting>), ApiError> {
+    let longest_s = app.config.max_clip_seconds;
+    check(&app, &body, id).await?;
+    let (segmentation, _) = resolved(Some(&body), longest_s);
+    let job = app.catalog.resegment(id, &segmentation).await?;
+    let job = job.ok_or_else(|| ApiError::not_found(format!("there is no video {id}")))?;
+    Ok((StatusCode::ACCEPTED, axum::Json(Resegmenting { job: job.into() })))
+}
+
+/// Clips of one's own are added by themselves, and `given` needs some.
+async fn check(app: &App, body: &SegmentationBody, id: Uuid) -> Result<(), ApiError> {
+    if body.has_clips() {
+        let detail = "clips of your own are added with POST /v1/videos/{id}/clips";
+        return Err(ApiError::invalid("/clips", detail));
+    }
+    let video = found(app.catalog.video(id).await?, id)?;
+    if body.is_given_only() {
+        let clips = app.catalog.clips(video.id, None, u32::MAX).await?;
+        return match clips.iter().any(|clip| clip.given) {
+            true => Ok(()),
+            false => {
+                Err(ApiError::invalid("/policy", "the video has no clips that were given; add some first"))
+            }
+        };
+    }
+    body.check(app.config.max_clip_seconds).map_err(|error| error.below("/segmentation"))
+}
