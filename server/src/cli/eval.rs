@@ -7,6 +7,7 @@ mod care;
 mod covr;
 mod figure;
 pub(super) mod letters;
+mod long;
 mod lovr;
 mod matching;
 mod methods;
@@ -28,6 +29,8 @@ enum What {
     Covr(covr::CovrArgs),
     /// Composed queries whose answers are ranges of long videos, to a server that has ingested them
     Broadcast(Box<broadcast::BroadcastArgs>),
+    /// One telling sentence inside a long text, and long texts that describe full videos clip by clip
+    Long(long::LongArgs),
     /// Long texts to and from clips and full videos (LoVR)
     Lovr(lovr::LovrArgs),
     /// Captions of what is seen and of what moves, to and from clips (CaReBench)
@@ -38,6 +41,7 @@ enum What {
 pub(super) async fn run(args: EvalArgs) -> anyhow::Result<()> {
     match args.what {
         What::Covr(args) => tokio::task::spawn_blocking(move || covr::run(&args)).await?,
+        What::Long(args) => tokio::task::spawn_blocking(move || long::run(&args)).await?,
         What::Lovr(args) => tokio::task::spawn_blocking(move || lovr::run(&args)).await?,
         What::Care(args) => tokio::task::spawn_blocking(move || care::run(&args)).await?,
         What::Broadcast(args) => broadcast::run(*args).await,

@@ -122,25 +122,28 @@ fn ranked(
     let pooled = |vector| mean.as_ref().map_or_else(|| query.score(vector), |mean| dot(mean, vector));
     let of_video = |met: &Met| (met.video, (pooled(&own[&met.video]), met.peak.map(|(_, middle)| middle)));
     let more = met.iter().map(of_video).collect();
-    let mut hits = scores(&met);
+    let best: Vec<&[f32]> = met.iter().map(|met| &met.best[..]).collect();
+    let scored = met.iter().zip(scores(&best));
+    let mut hits: Vec<Hit> = scored.map(|(met, score)| Hit { key: met.video, score }).collect();
     hits.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.key.cmp(&other.key)));
     hits.truncate(wanted);
     let Hits { matching, exact, unreadable, .. } = first.pooled;
     Videos { hits: Hits { hits, matching, exact, unreadable }, more }
 }
 
-/// The mean over windows of the best clip, and the share of the windows that no candidate meets better.
-fn scores(met: &[Met]) -> Vec<Hit> {
-    let windows = met.first().map_or(0, |met| met.best.len());
-    let top = |window: usize| met.iter().map(|it| it.best[window]).fold(-1.0, f32::max);
+/// One score for each video, given for each of its windows the best cosine with one of its clips: the mean over windows,
+/// and the share of the windows that no other video meets better.
+pub(crate) fn scores(best: &[&[f32]]) -> Vec<f32> {
+    let windows = best.first().map_or(0, |best| best.len());
+    let top = |window: usize| best.iter().map(|it| it[window]).fold(-1.0, f32::max);
     let top: Vec<f32> = (0..windows).map(top).collect();
-    let score = |met: &Met| {
-        let mean = met.best.iter().sum::<f32>() / windows.max(1) as f32;
-        let covered = met.best.iter().zip(&top).filter(|(best, top)| best >= top).count();
+    let score = |best: &&[f32]| {
+        let mean = best.iter().sum::<f32>() / windows.max(1) as f32;
+        let covered = best.iter().zip(&top).filter(|(best, top)| best >= top).count();
         let share = covered as f32 / windows.max(1) as f32;
         (mean + COVERAGE_WEIGHT * share) / (1.0 + COVERAGE_WEIGHT)
     };
-    met.iter().map(|it| Hit { key: it.video, score: score(it) }).collect()
+    best.iter().map(score).collect()
 }
 
 #[cfg(test)]
@@ -149,16 +152,11 @@ mod tests {
 
     /// Best clips by window for videos 0, 1, …; which is first.
     #[track_caller]
-    fn check(best: &[&[f32]], expected: u32) {
-        let met: Vec<Met> = best
-            .iter()
-            .zip(0..)
-            .map(|(best, video)| Met { video, best: best.to_vec(), peak: None })
-            .collect();
-        let scores = scores(&met);
-        assert!(scores.iter().all(|hit| (-1.0..=1.0).contains(&hit.score)), "{scores:?}");
-        let first = scores.iter().max_by(|one, other| one.score.total_cmp(&other.score)).unwrap();
-        assert_eq!(first.key, expected, "{scores:?}");
+    fn check(best: &[&[f32]], expected: usize) {
+        let scores = scores(best);
+        assert!(scores.iter().all(|score| (-1.0..=1.0).contains(score)), "{scores:?}");
+        let first = (0..best.len()).max_by(|one, other| scores[*one].total_cmp(&scores[*other]));
+        assert_eq!(first, Some(expected), "{scores:?}");
     }
 
     #[test]

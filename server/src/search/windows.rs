@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 const SHARE_OF_ALL: f32 = 0.05;
 
 /// How the windows of a long text make one score. Measured in BENCHMARKS.md.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Aggregation {
     /// The cosine with the mean of the windows' vectors.
@@ -24,23 +24,23 @@ pub enum Aggregation {
 
 /// The vectors of a query in one space; at least one.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct QueryVectors {
+pub(crate) struct QueryVectors {
     windows: Vec<UnitVector>,
     aggregation: Aggregation,
 }
 
 impl QueryVectors {
     /// `None` without a vector.
-    pub(super) fn new(windows: Vec<UnitVector>, aggregation: Aggregation) -> Option<QueryVectors> {
+    pub(crate) fn new(windows: Vec<UnitVector>, aggregation: Aggregation) -> Option<QueryVectors> {
         (!windows.is_empty()).then_some(QueryVectors { windows, aggregation })
     }
 
-    pub(super) fn windows(&self) -> &[UnitVector] {
+    pub(crate) fn windows(&self) -> &[UnitVector] {
         &self.windows
     }
 
     /// The direction of the mean of all windows; of one window itself. `None` where they cancel out.
-    pub(super) fn mean(&self) -> Option<UnitVector> {
+    pub(crate) fn mean(&self) -> Option<UnitVector> {
         if let [only] = &self.windows[..] {
             return Some(only.clone());
         }
@@ -52,7 +52,7 @@ impl QueryVectors {
     }
 
     /// The score of a vector, -1 to 1.
-    pub(super) fn score(&self, vector: &UnitVector) -> f32 {
+    pub(crate) fn score(&self, vector: &UnitVector) -> f32 {
         let cosines = self.windows.iter().map(|window| dot(window, vector));
         let (best, sum) = cosines.fold((-1.0_f32, 0.0), |(best, sum), it| (best.max(it), sum + it));
         let mean = sum / self.windows.len() as f32;
@@ -91,7 +91,7 @@ impl QueryVectors {
 }
 
 /// The cosine of two unit vectors.
-pub(super) fn dot(one: &UnitVector, other: &UnitVector) -> f32 {
+pub(crate) fn dot(one: &UnitVector, other: &UnitVector) -> f32 {
     one.values().iter().zip(other.values()).map(|(one, other)| one * other).sum()
 }
 

@@ -98,6 +98,46 @@ const HELD_OUT_DIVE_LEADS: [&str; 3] = ["clip of a dive ", "here a diver is seen
 const HELD_OUT_GYMNASTICS_LEADS: [&str; 3] =
     ["clip of a gymnast ", "here a gymnast is seen ", "looking for a gymnastics element "];
 
+/// Sentences about a recording that name no element, direction, twist, somersault or position.
+pub const NEUTRAL: [&str; 36] = [
+    "The camera pans slowly across the hall.",
+    "The crowd is loud today.",
+    "Many spectators sit on the upper stands.",
+    "The lighting is rather dim in this hall.",
+    "The picture shakes a little.",
+    "The camera zooms in on the athlete.",
+    "Someone in the crowd waves a flag.",
+    "The athlete wears a red suit.",
+    "The athlete wears dark blue.",
+    "The walls are painted green.",
+    "The scoreboard shows the result.",
+    "There is a pause before the next athlete comes.",
+    "The same routine is shown again as a replay.",
+    "The replay is slower than the original.",
+    "The athlete is tall.",
+    "The athlete looks small in the picture.",
+    "Water splashes at the end.",
+    "The judges write down their marks.",
+    "The audience claps for a while.",
+    "It is a bright morning.",
+    "The recording begins late.",
+    "The clip is short.",
+    "The picture is a bit blurred.",
+    "The hall is almost empty.",
+    "The coach stands at the side.",
+    "The colours are pale.",
+    "The camera stays where it is.",
+    "The athlete takes a deep breath.",
+    "The music stops.",
+    "Nothing else happens for some time.",
+    "A clip of a gymnast.",
+    "Here a gymnast is seen.",
+    "This was filmed at the uneven bars.",
+    "The gymnast is on the balance beam.",
+    "The diver stands on the platform and waits.",
+    "We see a diver at the springboard.",
+];
+
 /// A text that turns the query into `target` in the attributes that change.
 pub fn modification(target: &Class, changes: &[Attribute], wording: Wording, draw: &mut Draw) -> String {
     let mut phrases: Vec<String> = changes.iter().map(|it| phrase(target, *it, wording, draw)).collect();
@@ -421,6 +461,18 @@ mod tests {
                     check(&text, &["tuck"]);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn neutral_sentences_name_nothing_that_tells_elements_apart() {
+        let telling = "salto somersault som flip twist turn tuck pike straight stretch layout giant circle forward \
+                       back front reverse inward single double triple half one two three";
+        let telling: BTreeSet<&str> = telling.split_whitespace().collect();
+        for sentence in NEUTRAL {
+            let words = sentence.to_lowercase();
+            let mut words = words.split(|letter: char| !letter.is_alphabetic());
+            assert!(!words.any(|word| telling.contains(word.trim_end_matches('s'))), "{sentence}");
         }
     }
 
