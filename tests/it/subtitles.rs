@@ -215,7 +215,7 @@ async fn passages_are_encoded_in_the_background_by_the_model_that_reads() {
     let folder = tempfile::tempdir().unwrap();
     let models = ["--model", "builtin:tiny", "--model", READER];
     let server = Server::start(folder.path(), &models[..2]);
-    let file = film(folder.path(), "film", &["testsrc2", "smptebars"], Store::Web);
+    let file = film(folder.path(), "film", &["color=c=red", "color=c=blue"], Store::Web);
     let video = server.ingest_with(&file, &[]).await;
     let path = format!("/v1/videos/{}/subtitles", video["id"].as_str().unwrap());
     put(&server, &format!("{path}/en"), "text/plain", SRT).await;

@@ -130,3 +130,40 @@ async fn a_real_ten_bit_hevc_file_plays_at_the_right_second() {
 async fn a_real_avi_file_plays_at_the_right_second() {
     check_real("video/odd/mma_test.avi", true, &[0, 63, 160]).await;
 }
+
+/// A cue of the file is shown with the frame that it belongs to, whatever clock the player keeps.
+async fn check_captions(recipe: Recipe) {
+    crate::visit(Setting::default(), async |page, folder| {
+        let delay = recipe.delay;
+        let Some(file) = films::make(folder, &recipe, &COLOURS) else { return };
+        page.open("/").await;
+        let id = page.upload(&file).await;
+        let address = format!("{}/v1/videos/{id}/subtitles/de", page.address);
+        let cue = format!("00:{:06.3} --> 00:{:06.3}\nGrüße & <Küsse>", delay + 1.0, delay + 1.5);
+        let sent = reqwest::Client::builder().no_proxy().build().expect("a client").put(address).body(cue);
+        assert_eq!(sent.send().await.expect("the server answers").status(), 200);
+        page.open(&format!("/v/{id}?t=0.5")).await;
+        page.player_settled().await;
+        let shown = page.look().await;
+        page.until("captions are offered", "document.querySelector('#player track')").await;
+        let track = "document.querySelector('#player').textTracks[0]";
+        assert_eq!(page.text(&format!("{track}.kind + ' ' + {track}.language")).await, "captions de");
+        page.get(&format!("({track}.mode = 'hidden')")).await;
+        page.until("the captions are there", &format!("{track}.cues && {track}.cues.length === 1")).await;
+        let start = page.number(&format!("{track}.cues[0].startTime")).await;
+        assert!((start - shown.element_seconds - 0.5).abs() < 0.02, "{start} s beside {shown:?}");
+        let text = page.text(&format!("{track}.cues[0].getCueAsHTML().textContent")).await;
+        assert_eq!(text, "Grüße & <Küsse>");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn captions_of_a_film_with_a_delayed_start_are_shown_at_the_right_second() {
+    check_captions(Recipe { delay: 1.075, ..Recipe::plain("delayed.mp4") }).await;
+}
+
+#[tokio::test]
+async fn captions_of_a_rendition_are_shown_at_the_right_second() {
+    check_captions(Recipe { file: "delayed.mkv", delay: 1.075, sound: true, encoder: H264 }).await;
+}

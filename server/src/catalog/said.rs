@@ -9,7 +9,7 @@ use roaring::RoaringBitmap;
 use super::database::{Database, Row, Sql, Value, values};
 use super::types::*;
 use super::{CatalogError, rows};
-use crate::subtitles::ranking::{Fit, Terms, fits};
+use crate::subtitles::ranking::{Fit, RankedCue, Terms, fits};
 
 /// Cues that are ranked at most. A query of common words alone could be answered by every cue there is: of its
 /// words the commonest are then left out of the search, though not of the ranking.
@@ -22,8 +22,9 @@ const MAX_CONTINUED: usize = 500;
 const RESOLVED_AT_ONCE: usize = 256;
 /// Words that are counted at once.
 const WORDS_PER_READ: usize = 1000;
-/// How far a neighbour's words count for a cue: a sentence seldom ends where its cue does.
-const NEIGHBOUR_WEIGHT: f64 = 0.3;
+/// How much it counts what a whole track says where clips are sought, and where videos are.
+const WHOLE_FOR_CLIPS: f64 = 0.3;
+const WHOLE_FOR_VIDEOS: f64 = 1.0;
 
 /// A cue that has a word of the query.
 struct Candidate {
@@ -51,7 +52,9 @@ pub(super) async fn hits(
         return Ok(Vec::new());
     }
     let mut found = candidates(database, &sought, only).await?;
-    score(&mut found, &terms);
+    let whole = if level == Level::Video { WHOLE_FOR_VIDEOS } else { WHOLE_FOR_CLIPS };
+    let scores = scores(&found, &terms, whole);
+    found.iter_mut().zip(scores).for_each(|(it, score)| it.score = score);
     if let Some(anchor) = terms.rarest()
         && query.words().iter().all(|word| frequencies.contains_key(word))
     {
@@ -154,30 +157,12 @@ fn candidate(row: &Row) -> Result<Candidate, CatalogError> {
     Ok(Candidate { key, track, place, words: row.get("words")?, score: 0.0, sequence_ends: None })
 }
 
-/// A cue's own score, and part of what its neighbours score with other words.
-fn score(found: &mut [Candidate], terms: &Terms) {
-    let own: HashMap<(i64, i64), (f64, usize)> = found
-        .iter()
-        .enumerate()
-        .map(|(at, it)| ((it.track, it.place), (terms.score(&split(&it.words)), at)))
-        .collect();
-    let mut scores = Vec::with_capacity(found.len());
-    for it in found.iter() {
-        let words = split(&it.words);
-        let mut score = own.get(&(it.track, it.place)).map_or(0.0, |(score, _)| *score);
-        let mut seen: HashSet<&str> = words.iter().copied().collect();
-        for place in [it.place + 1, it.place - 1] {
-            let Some((_, at)) = own.get(&(it.track, place)) else { continue };
-            let others: Vec<&str> =
-                split(&found[*at].words).into_iter().filter(|word| !seen.contains(word)).collect();
-            score += NEIGHBOUR_WEIGHT * terms.score(&others);
-            seen.extend(others);
-        }
-        scores.push(score);
+fn scores(found: &[Candidate], terms: &Terms, whole: f64) -> Vec<f64> {
+    let mut cues = Vec::with_capacity(found.len());
+    for Candidate { track, place, words, .. } in found {
+        cues.push(RankedCue { track: *track, place: *place, words });
     }
-    for (it, score) in found.iter_mut().zip(scores) {
-        it.score = score;
-    }
+    terms.scores(&cues, whole)
 }
 
 fn split(words: &str) -> Vec<&str> {

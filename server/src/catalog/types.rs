@@ -372,7 +372,8 @@ pub struct CueHit {
     pub end_ms: i64,
     /// The cue's text, with that of the cues that the sought words run into.
     pub text: String,
-    /// How good the match is (BM25); over zero, comparable within one answer.
+    /// How good the match is: BM25 of the cue, with parts of what its neighbours and its whole track say; over zero,
+    /// comparable within one answer.
     pub score: f64,
     /// Whether the query's words stand here one after the other, in this cue or running on into the next.
     pub in_sequence: bool,

@@ -14,9 +14,14 @@ const MAX_WORDS: usize = 4096;
 const MAX_SEQUENCE: usize = 100;
 /// How much a repeated word counts, and how much a cue's length (BM25's k1 and b).
 const SATURATION: f64 = 1.2;
-const LENGTH_WEIGHT: f64 = 0.5;
+const LENGTH_WEIGHT: f64 = 0.2;
 /// Words of a usual cue.
 const USUAL_WORDS: f64 = 10.0;
+/// How many cues before and after count for a cue, and how much the nearest and each farther one does: a thought
+/// seldom ends where its cue does. Less than the cue's own words always, so that the cue that says it leads.
+const NEIGHBOURS: i64 = 5;
+const NEIGHBOUR_WEIGHT: f64 = 0.4;
+const FARTHER_WEIGHT: f64 = 0.9;
 
 /// What is sought among the cues.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,12 +57,24 @@ impl CueQuery {
     }
 }
 
+/// A cue as it is ranked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RankedCue<'a> {
+    /// Its track.
+    pub track: i64,
+    /// Its place among the cues of the track.
+    pub place: i64,
+    /// Its words, folded, parted by spaces.
+    pub words: &'a str,
+}
+
 /// The words that cues are sought by and how much each counts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Terms {
-    /// Rarest first: word, cues that have it, weight.
+    /// Rarest first, at most 64: word, cues that have it, weight.
     chosen: Vec<(String, i64, f64)>,
-    weights: HashMap<String, f64>,
+    /// Where each word stands among the chosen.
+    places: HashMap<String, usize>,
 }
 
 impl Terms {
@@ -70,8 +87,8 @@ impl Terms {
         let mut chosen: Vec<(String, i64, f64)> = known.collect();
         chosen.sort_by(|a, b| (a.1, &a.0).cmp(&(b.1, &b.0)));
         chosen.truncate(MAX_TERMS);
-        let weights = chosen.iter().map(|(word, _, weight)| (word.clone(), *weight)).collect();
-        Terms { chosen, weights }
+        let places = chosen.iter().enumerate().map(|(at, (word, ..))| (word.clone(), at)).collect();
+        Terms { chosen, places }
     }
 
     /// The words, rarest first, as long as they are in no more than `most` cues together; at least one, if
@@ -91,21 +108,71 @@ impl Terms {
         self.chosen.first().map(|(word, ..)| word.as_str())
     }
 
-    /// How well a cue with these words answers.
-    pub fn score(&self, cue: &[&str]) -> f64 {
-        let mut counts: HashMap<&str, f64> = HashMap::new();
-        for word in cue.iter().filter(|word| self.weights.contains_key(**word)) {
-            *counts.entry(word).or_default() += 1.0;
+    /// How well each of `cues` answers: by its own words, by further ones of its neighbours among `cues`, and,
+    /// times `whole`, by how often its whole track has the words.
+    pub fn scores(&self, cues: &[RankedCue<'_>], whole: f64) -> Vec<f64> {
+        let found: Vec<(f64, u64)> = cues.iter().map(|cue| self.own(cue.words)).collect();
+        let at: HashMap<(i64, i64), u64> =
+            cues.iter().zip(&found).map(|(cue, (_, held))| ((cue.track, cue.place), *held)).collect();
+        let mut tracks: HashMap<i64, [u32; MAX_TERMS]> = HashMap::new();
+        for (cue, (_, held)) in cues.iter().zip(&found) {
+            let counts = tracks.entry(cue.track).or_insert([0; MAX_TERMS]);
+            bits(*held).for_each(|term| counts[term] += 1);
         }
-        let length = SATURATION * (1.0 - LENGTH_WEIGHT + LENGTH_WEIGHT * cue.len() as f64 / USUAL_WORDS);
-        let mut parts: Vec<f64> = counts
-            .into_iter()
-            .map(|(word, count)| self.weights[word] * count * (SATURATION + 1.0) / (count + length))
-            .collect();
-        // A sum of floats depends on their order, and a map has none.
-        parts.sort_by(f64::total_cmp);
-        parts.into_iter().sum()
+        let of_track: HashMap<i64, f64> =
+            tracks.into_iter().map(|(track, counts)| (track, self.whole(&counts))).collect();
+        let score = |(cue, (own, held)): (&RankedCue<'_>, &(f64, u64))| {
+            let near = |distance: i64| {
+                [cue.place + distance, cue.place - distance].map(|place| at.get(&(cue.track, place)).copied())
+            };
+            own + self.around(*held, near) + whole * of_track.get(&cue.track).copied().unwrap_or(0.0)
+        };
+        cues.iter().zip(&found).map(score).collect()
     }
+
+    /// The score of a cue's own words, and which of the chosen they are.
+    fn own(&self, cue: &str) -> (f64, u64) {
+        let (mut counts, mut length) = ([0_u32; MAX_TERMS], 0.0);
+        for word in cue.split(' ') {
+            length += 1.0;
+            if let Some(term) = self.places.get(word) {
+                counts[*term] += 1;
+            }
+        }
+        let saturation = SATURATION * (1.0 - LENGTH_WEIGHT + LENGTH_WEIGHT * length / USUAL_WORDS);
+        let held = (0..MAX_TERMS).filter(|term| counts[*term] > 0).fold(0, |held, term| held | 1 << term);
+        (self.saturated(&counts, saturation), held)
+    }
+
+    fn whole(&self, counts: &[u32; MAX_TERMS]) -> f64 {
+        self.saturated(counts, SATURATION)
+    }
+
+    fn saturated(&self, counts: &[u32; MAX_TERMS], saturation: f64) -> f64 {
+        let counted = self.chosen.iter().zip(counts).filter(|(_, count)| **count > 0);
+        let part = |((_, _, weight), count): (&(String, i64, f64), &u32)| {
+            weight * f64::from(*count) * (SATURATION + 1.0) / (f64::from(*count) + saturation)
+        };
+        counted.map(part).sum()
+    }
+
+    /// What words that are not `held` but near score.
+    fn around(&self, mut held: u64, near: impl Fn(i64) -> [Option<u64>; 2]) -> f64 {
+        let (mut score, mut weight) = (0.0, NEIGHBOUR_WEIGHT);
+        for distance in 1..=NEIGHBOURS {
+            for neighbour in near(distance).into_iter().flatten() {
+                score += bits(neighbour & !held).map(|term| weight * self.chosen[term].2).sum::<f64>();
+                held |= neighbour;
+            }
+            weight *= FARTHER_WEIGHT;
+        }
+        score
+    }
+}
+
+/// The terms whose bit is set.
+fn bits(held: u64) -> impl Iterator<Item = usize> {
+    (0..MAX_TERMS).filter(move |term| held >> term & 1 == 1)
 }
 
 /// BM25's inverse document frequency.
@@ -193,12 +260,31 @@ mod tests {
             (both.within(1000), both.within(50), both.rarest()),
             (vec!["bias", "model"], vec!["bias"], Some("bias"))
         );
-        assert!(both.score(&["bias"]) > both.score(&["model"]));
-        assert!(both.score(&["model", "bias"]) > both.score(&["bias"]));
-        assert!(both.score(&["bias"]) > both.score(&["bias", "a", "b", "c", "d", "e", "f"]));
-        assert_eq!(both.score(&["the"]), 0.0);
-        assert!(terms("the").score(&["the"]) > 0.0);
+        let score = |terms: &Terms, words: &str| terms.scores(&[cue(0, words)], 0.0)[0];
+        assert!(score(&both, "bias") > score(&both, "model"));
+        assert!(score(&both, "model bias") > score(&both, "bias"));
+        assert!(score(&both, "bias") > score(&both, "bias a b c d e f"));
+        assert_eq!(score(&both, "the"), 0.0);
+        assert!(score(&terms("the"), "the") > 0.0);
         assert_eq!(terms("nowhere").within(10), Vec::<&str>::new());
+    }
+
+    fn cue(place: i64, words: &str) -> RankedCue<'_> {
+        RankedCue { track: 0, place, words }
+    }
+
+    #[test]
+    fn neighbours_and_the_whole_track_count_less_than_the_cue_itself() {
+        let terms = terms("model bias");
+        let others = "some other words that make it a cue of more than usual length for all to see";
+        let long = format!("bias model {others}");
+        let beside = [cue(4, "bias"), cue(5, &long), cue(6, others), cue(12, "model")];
+        let scores = terms.scores(&beside, 0.0);
+        assert!(scores[1] > scores[0] && scores[0] > scores[2] && scores[2] > 0.0, "{scores:?}");
+        assert_eq!(terms.scores(&[cue(12, "model")], 0.0)[0], scores[3], "too far away to count");
+        let elsewhere = RankedCue { track: 1, ..cue(4, "bias") };
+        let alone = terms.scores(&[elsewhere, cue(4, "bias"), cue(40, "bias")], 0.3);
+        assert!(alone[1] > alone[0], "a track that says it more often: {alone:?}");
     }
 
     #[test]
