@@ -24,6 +24,7 @@ mod lectures;
 mod moments;
 mod openapi;
 mod search;
+mod segment;
 mod subtitles;
 mod synth;
 mod tidy;

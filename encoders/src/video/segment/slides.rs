@@ -1,14 +1,25 @@
 //! Slide changes: a part of a still picture that shows something new and stands still again.
 //!
 //! A new line of text changes a few per cent of the pixels, far below what a cut does to the content
-//! score. What tells it from movement is that the rest before and after is complete (measured by
-//! [`super::still`]); here only its size is judged.
+//! score. What tells it from movement is that what changed was at rest before and is afterwards (measured
+//! by [`super::still`]), and that little else begins to move in the seconds around: in footage something
+//! always comes to rest somewhere, but something always begins to move, too. A lecturer in a corner who
+//! never stands still doesn't begin.
 
 use std::collections::VecDeque;
 
 use super::scores::{FrameScores, Settled};
 use super::still::{STILL_MS, TOGETHER_MS, TRANSITION_MS};
 
+/// How long before and after a change the picture is looked at for restlessness.
+const BEFORE_MS: i64 = 3000;
+const AFTER_MS: i64 = LATEST_MS + TOGETHER_MS;
+/// In steps of this.
+const STEP_MS: i64 = 200;
+/// A step is restless if this part of what changed with the slide begins to move in it.
+const RESTLESS: u32 = 10;
+/// Between slide changes at most two steps of five are.
+const MOST_RESTLESS: (usize, usize) = (2, 5);
 /// No change that is still to be heard of began longer ago than this.
 const LATEST_MS: i64 = TRANSITION_MS + STILL_MS;
 
@@ -18,6 +29,8 @@ pub(super) struct SlideChanges {
     least_area: u32,
     /// In order of time, each at least [`TOGETHER_MS`] after the one before.
     open: VecDeque<Change>,
+    /// Start of each step, and how much began to move in it.
+    steps: VecDeque<(i64, u32)>,
     now_ms: i64,
 }
 
@@ -32,13 +45,19 @@ struct Change {
 impl SlideChanges {
     /// Changes of at least `least_area`, in parts of [`super::scores::WHOLE`].
     pub(super) fn new(least_area: u16) -> SlideChanges {
-        SlideChanges { least_area: u32::from(least_area.max(1)), open: VecDeque::new(), now_ms: 0 }
+        SlideChanges {
+            least_area: u32::from(least_area.max(1)),
+            open: VecDeque::new(),
+            steps: VecDeque::new(),
+            now_ms: 0,
+        }
     }
 
     /// Takes the next frame; returns the times of the changes that are certain now: those of their first
     /// frame.
     pub(super) fn push(&mut self, scores: &FrameScores) -> Vec<i64> {
         self.now_ms = scores.time_ms;
+        self.step(scores);
         if let Some(settled) = scores.settled {
             self.add(settled);
         }
@@ -74,9 +93,35 @@ impl SlideChanges {
         self.open.insert(at, Change { first_ms: settled.began_ms, area, largest: settled });
     }
 
+    fn step(&mut self, scores: &FrameScores) {
+        let began = u32::from(scores.began);
+        match self.steps.back_mut() {
+            Some((start_ms, sum)) if scores.time_ms < *start_ms + STEP_MS => *sum += began,
+            _ => self.steps.push_back((scores.time_ms, began)),
+        }
+        let needed_ms = self.undecided_ms().min(self.open.front().map_or(i64::MAX, |it| it.first_ms));
+        let passed = self.steps.partition_point(|step| step.0 < needed_ms - BEFORE_MS);
+        self.steps.drain(..passed);
+    }
+
     fn large(&self, over: Vec<Change>) -> Vec<i64> {
-        let large = over.into_iter().filter(|change| change.area >= self.least_area);
+        let large = over.into_iter().filter(|it| it.area >= self.least_area && !self.is_restless(it));
         large.map(|change| change.largest.began_ms).collect()
+    }
+
+    /// Whether, around a change, something begins to move all the time: then it is movement itself.
+    fn is_restless(&self, change: &Change) -> bool {
+        let (first, last) = (change.first_ms - STEP_MS, change.first_ms + TOGETHER_MS);
+        let around = self.steps.iter().filter(|(start_ms, _)| {
+            (first - BEFORE_MS..last + AFTER_MS).contains(start_ms)
+                && !(first < *start_ms && *start_ms <= last)
+        });
+        let (mut all, mut restless) = (0, 0);
+        for (_, began) in around {
+            all += 1;
+            restless += usize::from(began * RESTLESS >= change.area);
+        }
+        restless * MOST_RESTLESS.1 > all * MOST_RESTLESS.0
     }
 }
 
@@ -105,6 +150,25 @@ mod tests {
     fn a_change_has_the_time_of_its_first_frame() {
         check(&[(5900, 300, 5000)], &[5000]);
         check(&[(19_900, 300, 19_000)], &[19_000]);
+    }
+
+    #[test]
+    fn where_something_always_begins_to_move_nothing_is_a_slide() {
+        for (every_ms, expected) in [(100, vec![]), (400, vec![]), (1000, vec![5000])] {
+            let mut changes = SlideChanges::new(100);
+            let mut found = Vec::new();
+            for time_ms in (0..20_000).step_by(100) {
+                let settled = (time_ms == 5900).then_some(Settled { area: 300, began_ms: 5000 });
+                let began = if time_ms % every_ms == 0 { 100 } else { 0 };
+                found.extend(changes.push(&FrameScores {
+                    time_ms,
+                    began,
+                    settled,
+                    ..FrameScores::default()
+                }));
+            }
+            assert_eq!(found, expected, "every {every_ms} ms");
+        }
     }
 
     #[test]
