@@ -91,8 +91,8 @@ fn differences(name: &str, path: &Path, golden: &Golden) -> Vec<String> {
     differences
 }
 
-/// Several at a time, as many as there are cores.
-fn check(videos: Vec<(String, PathBuf)>, allowed: &[&str]) {
+/// Several at a time, as many as there are cores; `make` makes a video that is not there yet.
+fn check(videos: Vec<(String, PathBuf)>, make: impl Fn(&str, &Path) + Sync, allowed: &[&str]) {
     let goldens = goldens();
     let next = std::sync::Mutex::new(videos.iter());
     let all = std::sync::Mutex::new(Vec::new());
@@ -102,6 +102,7 @@ fn check(videos: Vec<(String, PathBuf)>, allowed: &[&str]) {
             scope.spawn(|| {
                 loop {
                     let Some((name, path)) = next.lock().unwrap().next() else { break };
+                    make(name, path);
                     let found = differences(name, path, &goldens[name]);
                     all.lock().unwrap().extend(found);
                 }
@@ -122,7 +123,7 @@ fn real_videos_are_cut_where_pyscenedetect_cuts_them() {
     let of_data = goldens().into_keys().filter(|name| name.starts_with("video/"));
     let videos: Vec<_> = of_data.map(|name| (name.clone(), folder.join("..").join(&name))).collect();
     assert!(videos.len() >= 50 && videos.iter().all(|it| it.1.exists()));
-    check(videos, ALLOWED);
+    check(videos, |_, _| {}, ALLOWED);
 }
 
 #[test]
@@ -131,17 +132,18 @@ fn generated_videos_are_cut_where_pyscenedetect_cuts_them() {
     let text = std::fs::read_to_string(format!("{FOLDER}/recipes.json")).unwrap();
     let recipes: BTreeMap<String, String> = serde_json::from_str(&text).unwrap();
     assert_eq!(recipes.len(), 50);
-    let videos = recipes.iter().map(|(name, graph)| {
-        let path = folder.path().join(format!("{name}.mkv"));
-        // As the script does.
+    let videos = recipes.keys().map(|name| (format!("generated/{name}"), folder.path().join(name)));
+    // As the script does.
+    let make = |name: &str, path: &Path| {
+        let graph = &recipes[name.trim_start_matches("generated/")];
         run(ffmpeg()
             .args(["-filter_complex", graph, "-map", "[v]", "-c:v", "ffv1"])
-            .args(["-flags", "+bitexact", "-sws_flags", "bitexact"])
-            .arg(&path));
-        (format!("generated/{name}"), path)
-    });
-    check(videos.collect(), ALLOWED);
+            .args(["-flags", "+bitexact", "-sws_flags", "bitexact", "-f", "matroska"])
+            .arg(path));
+    };
+    check(videos.collect(), make, ALLOWED);
 }
 
-/// Differences that are known, with their reason.
-const ALLOWED: &[&str] = &[];
+/// Differences that are known: in a fade to black at the end of a video of 1280x720, of which not every pixel is
+/// looked at, the score of one frame is a hair less than three times that of its neighbours.
+const ALLOWED: &[&str] = &["video/odd/psd_testvideo.mp4 adaptive"];

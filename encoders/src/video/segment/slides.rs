@@ -18,8 +18,11 @@ const AFTER_MS: i64 = LATEST_MS + TOGETHER_MS;
 const STEP_MS: i64 = 200;
 /// A step is restless if this part of what changed with the slide begins to move in it.
 const RESTLESS: u32 = 10;
-/// Between slide changes at most two steps of five are.
+/// Around slide changes at most two steps of five are.
 const MOST_RESTLESS: (usize, usize) = (2, 5);
+/// Around slide changes usually no more of the picture moves than this, in parts of
+/// [`super::scores::WHOLE`]: a lecturer in a corner, but not a whole picture of something else.
+const MOST_MOVING: u16 = 800;
 /// No change that is still to be heard of began longer ago than this.
 const LATEST_MS: i64 = TRANSITION_MS + STILL_MS;
 
@@ -29,9 +32,17 @@ pub(super) struct SlideChanges {
     least_area: u32,
     /// In order of time, each at least [`TOGETHER_MS`] after the one before.
     open: VecDeque<Change>,
-    /// Start of each step, and how much began to move in it.
-    steps: VecDeque<(i64, u32)>,
+    /// The last frames, as far back as they may be asked for.
+    frames: VecDeque<Seen>,
     now_ms: i64,
+}
+
+/// What is asked of a frame later.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    time_ms: i64,
+    began: u16,
+    moving: u16,
 }
 
 /// Parts that began to change together and settle one by one.
@@ -48,7 +59,7 @@ impl SlideChanges {
         SlideChanges {
             least_area: u32::from(least_area.max(1)),
             open: VecDeque::new(),
-            steps: VecDeque::new(),
+            frames: VecDeque::new(),
             now_ms: 0,
         }
     }
@@ -57,7 +68,7 @@ impl SlideChanges {
     /// frame.
     pub(super) fn push(&mut self, scores: &FrameScores) -> Vec<i64> {
         self.now_ms = scores.time_ms;
-        self.step(scores);
+        self.see(scores);
         if let Some(settled) = scores.settled {
             self.add(settled);
         }
@@ -93,33 +104,44 @@ impl SlideChanges {
         self.open.insert(at, Change { first_ms: settled.began_ms, area, largest: settled });
     }
 
-    fn step(&mut self, scores: &FrameScores) {
-        let began = u32::from(scores.began);
-        match self.steps.back_mut() {
-            Some((start_ms, sum)) if scores.time_ms < *start_ms + STEP_MS => *sum += began,
-            _ => self.steps.push_back((scores.time_ms, began)),
-        }
+    fn see(&mut self, scores: &FrameScores) {
+        self.frames.push_back(Seen { time_ms: scores.time_ms, began: scores.began, moving: scores.moving });
         let needed_ms = self.undecided_ms().min(self.open.front().map_or(i64::MAX, |it| it.first_ms));
-        let passed = self.steps.partition_point(|step| step.0 < needed_ms - BEFORE_MS);
-        self.steps.drain(..passed);
+        let passed = self.frames.partition_point(|it| it.time_ms < needed_ms - BEFORE_MS - STEP_MS);
+        self.frames.drain(..passed);
     }
 
     fn large(&self, over: Vec<Change>) -> Vec<i64> {
-        let large = over.into_iter().filter(|it| it.area >= self.least_area && !self.is_restless(it));
+        let is_large = |it: &Change| it.area >= self.least_area;
+        let large = over.into_iter().filter(|it| is_large(it) && self.is_quiet(it) && !self.is_restless(it));
         large.map(|change| change.largest.began_ms).collect()
+    }
+
+    /// Whether little moves before and after a change.
+    fn is_quiet(&self, change: &Change) -> bool {
+        let usually = |from_ms: i64, until_ms: i64| {
+            let within = self.frames.iter().filter(|it| (from_ms..until_ms).contains(&it.time_ms));
+            let mut moving: Vec<u16> = within.map(|it| it.moving).collect();
+            moving.sort_unstable();
+            moving.get(moving.len() / 2).copied().unwrap_or(0)
+        };
+        let (first, after) = (change.first_ms, change.first_ms + TRANSITION_MS);
+        usually(first - BEFORE_MS, first) <= MOST_MOVING && usually(after, first + AFTER_MS) <= MOST_MOVING
     }
 
     /// Whether, around a change, something begins to move all the time: then it is movement itself.
     fn is_restless(&self, change: &Change) -> bool {
-        let (first, last) = (change.first_ms - STEP_MS, change.first_ms + TOGETHER_MS);
-        let around = self.steps.iter().filter(|(start_ms, _)| {
-            (first - BEFORE_MS..last + AFTER_MS).contains(start_ms)
-                && !(first < *start_ms && *start_ms <= last)
-        });
-        let (mut all, mut restless) = (0, 0);
-        for (_, began) in around {
-            all += 1;
-            restless += usize::from(began * RESTLESS >= change.area);
+        let of_change = change.first_ms - STEP_MS..change.first_ms + TOGETHER_MS + 1;
+        let (from, until) = (of_change.start - BEFORE_MS, change.first_ms + AFTER_MS + TOGETHER_MS);
+        let (mut all, mut restless, mut step_ms, mut began) = (0, 0, i64::MIN, 0);
+        let around = |it: &&Seen| (from..until).contains(&it.time_ms) && !of_change.contains(&it.time_ms);
+        for seen in self.frames.iter().filter(around) {
+            if seen.time_ms >= step_ms.saturating_add(STEP_MS) {
+                (all, step_ms, began) = (all + 1, seen.time_ms, 0);
+            }
+            let before = began;
+            began += u32::from(seen.began) * RESTLESS;
+            restless += usize::from(before < change.area && change.area <= began);
         }
         restless * MOST_RESTLESS.1 > all * MOST_RESTLESS.0
     }
@@ -168,6 +190,30 @@ mod tests {
                 }));
             }
             assert_eq!(found, expected, "every {every_ms} ms");
+        }
+    }
+
+    #[test]
+    fn where_much_moves_nothing_is_a_slide() {
+        for (moving, until_ms, expected) in [
+            (1000, 20_000, vec![]),
+            (700, 20_000, vec![5000]),
+            (1000, 5000, vec![]),
+            (1000, 3000, vec![5000]),
+        ] {
+            let mut changes = SlideChanges::new(100);
+            let mut found = Vec::new();
+            for time_ms in (0..20_000).step_by(100) {
+                let settled = (time_ms == 5900).then_some(Settled { area: 300, began_ms: 5000 });
+                let moving = if time_ms < until_ms { moving } else { 0 };
+                found.extend(changes.push(&FrameScores {
+                    time_ms,
+                    moving,
+                    settled,
+                    ..FrameScores::default()
+                }));
+            }
+            assert_eq!(found, expected, "{moving} until {until_ms} ms");
         }
     }
 
