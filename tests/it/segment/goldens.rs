@@ -92,6 +92,7 @@ fn differences(name: &str, path: &Path, golden: &Golden) -> Vec<String> {
 }
 
 /// Several at a time, as many as there are cores; `make` makes a video that is not there yet.
+#[allow(clippy::print_stdout, reason = "a test says what it let pass")]
 fn check(videos: Vec<(String, PathBuf)>, make: impl Fn(&str, &Path) + Sync, allowed: &[&str]) {
     let goldens = goldens();
     let next = std::sync::Mutex::new(videos.iter());

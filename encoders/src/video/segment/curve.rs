@@ -12,7 +12,7 @@ use super::policy::{ClipRange, Segmenter, SegmenterSettings};
 use super::scores::{FrameScores, Settled};
 
 const MAGIC: &[u8; 8] = b"RPCURVE\0";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 const HEADER: usize = MAGIC.len() + 4;
 const TRAILER: usize = 16;
 const HASH: usize = 32;
