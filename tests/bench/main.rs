@@ -1,4 +1,5 @@
-//! What the service costs: ingest beside bare decoding and encoding, and searches over 10,000 vectors.
+//! What the service costs: ingest beside bare decoding and encoding, searches over 10,000 vectors, and cutting
+//! videos.
 //!
 //! `make bench` runs it; it prints a table and puts it into BENCHMARKS.md.
 #![allow(
@@ -11,6 +12,7 @@ mod cpu;
 mod ingest;
 mod report;
 mod search;
+mod segment;
 
 use report::Report;
 
@@ -26,6 +28,9 @@ async fn main() {
     }
     if wanted("ingest") {
         ingest::measure(folder.path(), &mut report).await;
+    }
+    if wanted("segment") {
+        segment::measure(folder.path(), &mut report).await;
     }
     if parts.is_empty() {
         report.publish();

@@ -16,6 +16,8 @@ const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../BENCHMARKS.md");
 pub(crate) struct Report {
     ingest: String,
     search: String,
+    segment: String,
+    meter: String,
 }
 
 impl Report {
@@ -38,16 +40,34 @@ impl Report {
         writeln!(self.search, "{row}").unwrap();
     }
 
+    /// Cost of a whole file, beside what decoding it alone costs.
+    pub(crate) fn segment(&mut self, footage: &str, what: &str, cost: Cost, decode: Cost) {
+        let row = format!("| {footage} | {what} | {:.2} | {:.2} |", cost.cpu, cost.cpu / decode.cpu);
+        println!("{row}");
+        writeln!(self.segment, "{row}").unwrap();
+    }
+
+    /// Microseconds that a detector takes for a frame in memory.
+    pub(crate) fn meter(&mut self, what: &str, micros: f64) {
+        let row = format!("| {what} | {micros:.0} |");
+        println!("{row}");
+        writeln!(self.meter, "{row}").unwrap();
+    }
+
     pub(crate) fn publish(&self) {
         let table = format!(
             "{BEGIN}\n\nMeasured {}, {}.\n\n\
              | footage | per minute of video | CPU s | wall s | CPU, of decode alone + encode alone |\n\
              |---|---|---|---|---|\n{}\n\
-             | query | search | p50 ms | p95 ms | server CPU ms |\n|---|---|---|---|---|\n{}\n{END}",
+             | query | search | p50 ms | p95 ms | server CPU ms |\n|---|---|---|---|---|\n{}\n\
+             | footage | cutting a video | CPU s | CPU, of decode alone |\n|---|---|---|---|\n{}\n\
+             | a frame of 256x144 in memory | microseconds |\n|---|---|\n{}\n{END}",
             today(),
             machine(),
             self.ingest,
-            self.search
+            self.search,
+            self.segment,
+            self.meter
         );
         println!("\n{table}");
         let path = Path::new(FILE);

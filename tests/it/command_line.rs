@@ -71,6 +71,20 @@ fn segment_prints_cuts_and_clips_that_cover_the_video() {
     }
     let short = prints_json(&["segment", shown(&file), "--json", "--max-clip", "1"]);
     assert!(short["clips"].as_array().unwrap().len() >= 6, "{short}");
+    let (stats, plot) = (folder.path().join("scores.csv"), folder.path().join("scores.png"));
+    let lovr = ["segment", shown(&file), "--json", "--preset", "lovr", "--stats", shown(&stats), "--plot"];
+    assert_eq!(prints_json(&[&lovr[..], &[shown(&plot)]].concat())["cuts"], json!([]));
+    let table = std::fs::read_to_string(stats).unwrap();
+    assert_eq!(table.lines().count(), 151, "a line a frame, and the header");
+    assert!(
+        table.starts_with("frame,seconds,score,hue,saturation,value,edges,brightness,moving,"),
+        "{table}"
+    );
+    assert!(std::fs::read(plot).unwrap().starts_with(b"\x89PNG"));
+    assert!(
+        complains(&["segment", shown(&file), "--min-clip", "20"])
+            .contains("--min-clip must be from 0 to 7.5")
+    );
     let lines = prints(&["segment", shown(&file)]);
     assert!(
         lines.starts_with("150 frames, 0:06.0, 2 cuts\n") && lines.contains("0:02.0 - 0:04.0"),

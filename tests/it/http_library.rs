@@ -202,7 +202,11 @@ fn videos_show_their_facts(video: &Value) {
         "state": "ready", "duration": 4.0, "frame_rate": 25.0, "frames": 100, "width": 160, "height": 120,
         "codec": "h264", "variable_frame_rate": false, "media_offset": 0.0, "plays_in_browsers": true,
         "warnings": [], "metadata": {"colour": "red"}, "recorded_at": null, "clips": 2, "rendition_url": null,
-        "segmentation": {"policy": "content", "params": {"threshold": 27.0, "min_scene_frames": 15, "max_clip_seconds": 30.0}},
+        "segmentation": {"policy": "hybrid", "params": {
+            "detector": "content", "threshold": 27.0, "filter": "merge", "min_scene_frames": 15,
+            "weights": {"hue": 1.0, "saturation": 1.0, "value": 1.0, "edges": 0.0},
+            "slide_area_percent": 1.0, "min_clip_seconds": 0.5, "max_clip_seconds": 30.0,
+        }},
     });
     for (name, value) in expected.as_object().unwrap() {
         assert_eq!(&video[name], value, "{name} of {video}");
@@ -354,10 +358,16 @@ async fn videos_are_cut_as_asked() {
         film(folder.path(), &format!("film {number}"), &shots, Store::Web)
     };
     let whole = [(0.0, 2.0), (2.0, 4.0), (4.0, 6.0), (6.0, 8.0), (8.0, 10.0)];
-    let cases: [(Value, Vec<(f64, f64)>); 5] = [
+    let cases: [(Value, Vec<(f64, f64)>); 8] = [
         (json!({}), whole.to_vec()),
         (json!({"policy": "content", "params": {"threshold": 255}}), vec![(0.0, 10.0)]),
-        (json!({"params": {"min_scene_seconds": 3600}}), vec![(0.0, 10.0)]),
+        (json!({"policy": "content", "params": {"min_scene_seconds": 3600}}), vec![(0.0, 10.0)]),
+        (json!({"params": {"preset": "lovr"}}), vec![(0.0, 10.0)]),
+        (
+            json!({"policy": "fixed", "params": {"every_seconds": 4}}),
+            vec![(0.0, 4.0), (4.0, 8.0), (8.0, 10.0)],
+        ),
+        (json!({"policy": "subtitle"}), vec![(0.0, 10.0)]),
         (
             json!({"policy": "given", "clips": [{"start": 1, "end": 3}, {"start": 2, "end": 2.5}, {"start": 9, "end": 99}]}),
             vec![(1.0, 3.0), (2.0, 2.5), (9.0, 10.0)],
@@ -389,9 +399,10 @@ async fn videos_are_cut_as_asked() {
     assert!(clips.windows(2).all(|pair| pair[0]["end"] == pair[1]["start"]), "no gap, no overlap");
     assert_eq!((&clips[0]["start"], &clips.last().unwrap()["end"]), (&json!(0.0), &json!(10.0)));
     let refused = [
-        (json!({"policy": "fixed"}), "/segmentation/policy"),
-        (json!({"policy": "subtitle"}), "/segmentation/policy"),
-        (json!({"policy": "hybrid"}), "/segmentation/policy"),
+        (json!({"policy": "scenes"}), "/segmentation/policy"),
+        (json!({"policy": "fixed", "params": {"threshold": 27}}), "/segmentation/params/threshold"),
+        (json!({"policy": "hybrid", "params": {"preset": "lovr"}}), "/segmentation/params/preset"),
+        (json!({"params": {"weights": {"edges": -1}}}), "/segmentation/params/weights/edges"),
         (json!({"policy": "given"}), "/segmentation/clips"),
         (
             json!({"policy": "given", "clips": [{"start": 0, "end": 1}, {"start": 2, "end": 2}]}),

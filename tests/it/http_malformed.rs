@@ -355,7 +355,7 @@ const MALFORMED: [(&str, Make); 50] = [
             ("metadata", "[]"),
             ("metadata", "{"),
             ("metadata", r#"{"a": "\u0000"}"#),
-            ("segmentation", r#"{"policy": "fixed"}"#),
+            ("segmentation", r#"{"policy": "fixed", "params": {"threshold": 3}}"#),
             ("segmentation", r#"{"policy": "given"}"#),
             ("segmentation", r#"{"params": {"threshold": -1}}"#),
             ("segmentation", r#"{"policy": "given", "clips": [{"start": 2, "end": 1}]}"#),

@@ -26,6 +26,7 @@ mod moments;
 mod openapi;
 mod resegment;
 mod search;
+mod segment;
 mod subtitles;
 mod synth;
 mod tidy;

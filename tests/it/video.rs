@@ -252,7 +252,7 @@ fn a_plain_file_comes_in_whole() {
     let watched = check(&made.path);
     assert_eq!((watched.probe.width, watched.probe.height), (320, 180));
     assert_eq!((watched.summary.frames, watched.summary.duration_ms), (75, 3000));
-    assert_eq!((watched.detect[0].width, watched.detect[0].height), (256, 144));
+    assert_eq!((watched.detect[0].width, watched.detect[0].height), (320, 180));
     assert_eq!((watched.sampled[0].width, watched.sampled[0].height), (113, 64));
     assert!(
         watched.probe.plays_in_browsers && !watched.probe.variable_frame_rate && !watched.probe.has_audio

@@ -27,7 +27,7 @@ pub struct Output {
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// Width of every frame for the shot detector (height follows the aspect ratio; videos that are
-    /// narrower stay as they are); `None`: no such frames.
+    /// narrower, or have at most 640x480 pixels, stay as they are); `None`: no such frames.
     pub detect_width: Option<u32>,
     /// Consumers of sampled frames; equal ones are decoded once.
     pub outputs: Vec<Output>,
@@ -94,6 +94,9 @@ struct Seen {
     spacings: BTreeMap<i64, u64>,
 }
 
+/// Pictures up to this size go to the detector whole, which then scales them as PySceneDetect does; of
+/// larger ones ffmpeg takes a pixel here and there, for to convert them all costs as much as decoding.
+const WHOLE_PIXELS: u64 = 640 * 480;
 /// Distinct spacings that are counted; beyond, the video has no typical one and any will do.
 const MAX_SPACINGS: usize = 10_000;
 /// How often the first frame may turn out to be another than thought.
@@ -125,7 +128,9 @@ pub fn decode(path: &Path, probe: &Probe, request: Request, limits: &Limits) -> 
 fn plan(probe: &Probe, request: &Request) -> (Vec<Branch>, Vec<Consumer>) {
     let mut plan: Vec<(Branch, Consumer)> = Vec::new();
     if let Some(width) = request.detect_width {
-        let branch = Branch { which: Which::Every, scale: Scale::Detect(width.max(2)) };
+        let is_small = u64::from(probe.width) * u64::from(probe.height) <= WHOLE_PIXELS;
+        let scale = if is_small { Scale::Whole } else { Scale::Detect(width.max(2)) };
+        let branch = Branch { which: Which::Every, scale };
         plan.push((branch, Consumer { detect: true, ..Consumer::new(&Which::Every) }));
     }
     for (output, wanted) in request.outputs.iter().enumerate() {

@@ -22,6 +22,8 @@ const BIAS_SECONDS: i64 = 100;
 pub(super) enum Scale {
     /// Two by two pixels cut out: for the times alone.
     Nothing,
+    /// As it is: for the shot detector, of small videos.
+    Whole,
     /// At most this wide, height by the aspect ratio, fast: for the shot detector.
     Detect(u32),
     /// Exactly this size, fast, as the detector's.
@@ -198,6 +200,7 @@ fn scale(scale: Scale) -> String {
     const ROUGH: &str = "neighbor";
     match scale {
         Scale::Nothing => "crop=w=min(2\\,iw):h=min(2\\,ih):x=0:y=0,format=rgb24".into(),
+        Scale::Whole => "scale=flags=bicubic,format=rgb24".into(),
         Scale::Detect(width) => format!("scale=w=min({width}\\,iw):h=-2:flags={ROUGH},format=rgb24"),
         Scale::Rough(width, height) => format!("scale=w={width}:h={height}:flags={ROUGH},format=rgb24"),
         Scale::Fine(width, height) => format!("scale=w={width}:h={height}:flags={FINE},format=rgb24"),

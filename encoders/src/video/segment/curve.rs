@@ -2,7 +2,7 @@
 //!
 //! Layout, little endian: `RPCURVE` and a zero byte, version (u16), 1 if there are edges (u16); for each
 //! frame the milliseconds since the one before (zigzag varint), hue, saturation, value, brightness
-//! and, if there are, edges (f32), moving (u16), the settled area (varint) and if that is not 0 how many
+//! and, if there are, edges (f32), moving (u16), began (varint), the settled area (varint) and if that is not 0 how many
 //! milliseconds ago it began to change (zigzag varint); then the number of frames (u64), the duration in
 //! milliseconds (i64), and the SHA-256 of all before.
 
@@ -12,7 +12,7 @@ use super::policy::{ClipRange, Segmenter, SegmenterSettings};
 use super::scores::{FrameScores, Settled};
 
 const MAGIC: &[u8; 8] = b"RPCURVE\0";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 const HEADER: usize = MAGIC.len() + 4;
 const TRAILER: usize = 16;
 const HASH: usize = 32;
@@ -115,6 +115,7 @@ impl CurveWriter {
             self.bytes.extend(scores.edges.unwrap_or(0.0).to_le_bytes());
         }
         self.bytes.extend(scores.moving.to_le_bytes());
+        self.unsigned(u64::from(scores.began));
         let settled = scores.settled.filter(|it| it.area > 0);
         self.unsigned(settled.map_or(0, |it| u64::from(it.area)));
         if let Some(settled) = settled {
@@ -156,12 +157,13 @@ impl Reader<'_> {
             [self.float()?, self.float()?, self.float()?, self.float()?];
         let edges = if has_edges { Some(self.float()?) } else { None };
         let moving = u16::from_le_bytes(self.take()?);
+        let began = u16::try_from(self.unsigned()?).ok()?;
         let area = u16::try_from(self.unsigned()?).ok()?;
         let settled = match area {
             0 => None,
             area => Some(Settled { area, began_ms: time_ms.wrapping_sub(self.varint()?) }),
         };
-        Some(FrameScores { time_ms, hue, saturation, value, edges, brightness, moving, settled })
+        Some(FrameScores { time_ms, hue, saturation, value, edges, brightness, moving, began, settled })
     }
 
     fn take<const COUNT: usize>(&mut self) -> Option<[u8; COUNT]> {
@@ -205,16 +207,19 @@ mod tests {
     fn any_scores(has_edges: bool) -> impl Strategy<Value = FrameScores> {
         let score = || 0.0_f32..255.0;
         let settled = prop::option::of((1_u16.., any::<i64>()));
-        ((any::<i64>(), score(), score(), score(), score(), score()), any::<u16>(), settled).prop_map(
-            move |((time_ms, hue, saturation, value, edges, brightness), moving, settled)| FrameScores {
-                time_ms,
-                hue,
-                saturation,
-                value,
-                edges: has_edges.then_some(edges),
-                brightness,
-                moving,
-                settled: settled.map(|(area, began_ms)| Settled { area, began_ms }),
+        ((any::<i64>(), score(), score(), score(), score(), score()), any::<[u16; 2]>(), settled).prop_map(
+            move |((time_ms, hue, saturation, value, edges, brightness), [moving, began], settled)| {
+                FrameScores {
+                    time_ms,
+                    hue,
+                    saturation,
+                    value,
+                    edges: has_edges.then_some(edges),
+                    brightness,
+                    moving,
+                    began,
+                    settled: settled.map(|(area, began_ms)| Settled { area, began_ms }),
+                }
             },
         )
     }
@@ -252,7 +257,7 @@ mod tests {
     fn a_frame_takes_about_twenty_bytes() {
         let scores = (0..1000).map(|at| FrameScores { time_ms: at * 40, hue: 1.0, ..FrameScores::default() });
         let curve = Curve { scores: scores.collect(), duration_ms: 40_000, has_edges: false };
-        assert_eq!(written(&curve).len(), HEADER + 1000 * 20 + TRAILER + HASH);
+        assert_eq!(written(&curve).len(), HEADER + 1000 * 21 + TRAILER + HASH);
     }
 
     #[track_caller]

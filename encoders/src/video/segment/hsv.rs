@@ -51,6 +51,7 @@ impl Planes {
     #[inline(always)]
     fn fill_chunks(&mut self, rgb: &[u8], before: Option<&Planes>) -> Sums {
         let mut sums = Sums::default();
+        let mut scratch = Scratch::new();
         let chunks = self
             .hue
             .chunks_mut(CHUNK)
@@ -60,7 +61,7 @@ impl Planes {
         for (index, (((hue, saturation), value), luma)) in chunks.enumerate() {
             let from = index * CHUNK;
             let pixels = &rgb[3 * from..3 * (from + hue.len())];
-            sums.bytes += convert(pixels, [&mut *hue, &mut *saturation, &mut *value, luma]);
+            sums.bytes += convert(&mut scratch, pixels, [&mut *hue, &mut *saturation, &mut *value, luma]);
             if let Some(before) = before {
                 let until = from + hue.len();
                 sums.hue += distance(hue, &before.hue[from..until]);
@@ -78,6 +79,27 @@ struct Sums {
     saturation: u64,
     value: u64,
     bytes: u64,
+}
+
+/// Numbers of one chunk on their way; its contents are of no use to the next.
+struct Scratch {
+    red: [u8; CHUNK],
+    green: [u8; CHUNK],
+    blue: [u8; CHUNK],
+    range: [u8; CHUNK],
+    sector: [i16; CHUNK],
+}
+
+impl Scratch {
+    fn new() -> Scratch {
+        Scratch {
+            red: [0; CHUNK],
+            green: [0; CHUNK],
+            blue: [0; CHUNK],
+            range: [0; CHUNK],
+            sector: [0; CHUNK],
+        }
+    }
 }
 
 /// Bytes that are added up side by side, in 16 bits each: [`CHUNK`] bytes can't overflow them.
@@ -108,12 +130,11 @@ const BY_RANGE: f32 = (30 << SHIFT) as f32;
 ///
 /// Several loops, because each keeps to one width of number: that of the narrowest vectors.
 #[inline(always)]
-fn convert(rgb: &[u8], [hue, saturation, value, luma]: [&mut [u8]; 4]) -> u64 {
-    let (mut red, mut green, mut blue) = ([0_u8; CHUNK], [0_u8; CHUNK], [0_u8; CHUNK]);
-    let (mut range, mut sector) = ([0_u8; CHUNK], [0_i16; CHUNK]);
+fn convert(scratch: &mut Scratch, rgb: &[u8], [hue, saturation, value, luma]: [&mut [u8]; 4]) -> u64 {
     let count = hue.len().min(CHUNK);
-    let (red, green, blue) = (&mut red[..count], &mut green[..count], &mut blue[..count]);
-    let (range, sector) = (&mut range[..count], &mut sector[..count]);
+    let (red, green) = (&mut scratch.red[..count], &mut scratch.green[..count]);
+    let (blue, range) = (&mut scratch.blue[..count], &mut scratch.range[..count]);
+    let sector = &mut scratch.sector[..count];
     let (hue, saturation) = (&mut hue[..count], &mut saturation[..count]);
     let (value, luma) = (&mut value[..count], &mut luma[..count]);
     for (((pixel, red), green), blue) in

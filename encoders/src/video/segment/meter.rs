@@ -7,13 +7,19 @@ use super::wide::Wide;
 use super::edges::EdgeMap;
 use super::hsv::Planes;
 use super::scores::FrameScores;
+use super::shrink::Shrink;
 use super::still::Stillness;
 use crate::Frame;
 
-/// Takes the frames of a video in order, all of one size, about 256 pixels wide.
+/// Longer side of the pictures that are compared.
+const SIDE: usize = 256;
+
+/// Takes the frames of a video in order, all of one size. Those of more than 256 pixels a side are made
+/// smaller first.
 #[derive(Debug)]
 pub struct Meter {
     wide: Wide,
+    shrink: Shrink,
     last: Planes,
     current: Planes,
     edges: Option<EdgeMap>,
@@ -26,6 +32,7 @@ impl Meter {
     pub fn new(with_edges: bool) -> Meter {
         Meter {
             wide: Wide::detect(),
+            shrink: Shrink::default(),
             last: Planes::default(),
             current: Planes::default(),
             edges: with_edges.then(EdgeMap::default),
@@ -36,7 +43,11 @@ impl Meter {
     /// Measures the next frame.
     pub fn measure(&mut self, frame: &Frame) -> FrameScores {
         let width = frame.width as usize;
-        let differences = self.current.fill(self.wide, &frame.rgb, &self.last);
+        let (width, rgb) = match width.max(frame.height as usize) > SIDE {
+            true => self.shrink.picture(width, &frame.rgb, SIDE),
+            false => (width, &frame.rgb[..]),
+        };
+        let differences = self.current.fill(self.wide, rgb, &self.last);
         let edges = self.edges.as_mut().map(|it| it.push(width, &self.current.value));
         let change = self.stillness.push(self.wide, frame.time_ms, width, &self.current.luma);
         std::mem::swap(&mut self.last, &mut self.current);
@@ -48,6 +59,7 @@ impl Meter {
             edges: edges.map(|it| it as f32),
             brightness: self.last.brightness as f32,
             moving: change.moving,
+            began: change.began,
             settled: change.settled,
         }
     }

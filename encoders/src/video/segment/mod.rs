@@ -15,6 +15,7 @@ mod meter;
 mod pauses;
 mod policy;
 pub mod scores;
+mod shrink;
 mod slides;
 mod split;
 mod still;

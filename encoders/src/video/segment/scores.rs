@@ -2,7 +2,7 @@
 //!
 //! Knows neither how it is measured ([`super::meter`]) nor what follows from it.
 
-/// Parts of a whole in which [`FrameScores::moving`] and [`Settled::area`] count.
+/// Parts of a whole in which [`FrameScores::moving`], [`FrameScores::began`] and [`Settled::area`] count.
 pub const WHOLE: u16 = 10_000;
 
 /// One frame, compared with the one before it. All zero for the first.
@@ -22,6 +22,8 @@ pub struct FrameScores {
     pub brightness: f32,
     /// Share of the picture, in parts of [`WHOLE`], that differs from what it last stood at.
     pub moving: u16,
+    /// Share of the picture, in parts of [`WHOLE`], that stood still until now and moves.
+    pub began: u16,
     /// What came to rest with this frame and shows something new.
     pub settled: Option<Settled>,
 }

@@ -1,14 +1,28 @@
 //! Slide changes: a part of a still picture that shows something new and stands still again.
 //!
 //! A new line of text changes a few per cent of the pixels, far below what a cut does to the content
-//! score. What tells it from movement is that the rest before and after is complete (measured by
-//! [`super::still`]); here only its size is judged.
+//! score. What tells it from movement is that what changed was at rest before and is afterwards (measured
+//! by [`super::still`]), and that little else begins to move in the seconds around: in footage something
+//! always comes to rest somewhere, but something always begins to move, too. A lecturer in a corner who
+//! never stands still doesn't begin.
 
 use std::collections::VecDeque;
 
 use super::scores::{FrameScores, Settled};
 use super::still::{STILL_MS, TOGETHER_MS, TRANSITION_MS};
 
+/// How long before and after a change the picture is looked at for restlessness.
+const BEFORE_MS: i64 = 3000;
+const AFTER_MS: i64 = LATEST_MS + TOGETHER_MS;
+/// In steps of this.
+const STEP_MS: i64 = 200;
+/// A step is restless if this part of what changed with the slide begins to move in it.
+const RESTLESS: u32 = 10;
+/// Around slide changes at most two steps of five are.
+const MOST_RESTLESS: (usize, usize) = (2, 5);
+/// Around slide changes usually no more of the picture moves than this, in parts of
+/// [`super::scores::WHOLE`]: a lecturer in a corner, but not a whole picture of something else.
+const MOST_MOVING: u16 = 800;
 /// No change that is still to be heard of began longer ago than this.
 const LATEST_MS: i64 = TRANSITION_MS + STILL_MS;
 
@@ -18,7 +32,17 @@ pub(super) struct SlideChanges {
     least_area: u32,
     /// In order of time, each at least [`TOGETHER_MS`] after the one before.
     open: VecDeque<Change>,
+    /// The last frames, as far back as they may be asked for.
+    frames: VecDeque<Seen>,
     now_ms: i64,
+}
+
+/// What is asked of a frame later.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    time_ms: i64,
+    began: u16,
+    moving: u16,
 }
 
 /// Parts that began to change together and settle one by one.
@@ -32,13 +56,19 @@ struct Change {
 impl SlideChanges {
     /// Changes of at least `least_area`, in parts of [`super::scores::WHOLE`].
     pub(super) fn new(least_area: u16) -> SlideChanges {
-        SlideChanges { least_area: u32::from(least_area.max(1)), open: VecDeque::new(), now_ms: 0 }
+        SlideChanges {
+            least_area: u32::from(least_area.max(1)),
+            open: VecDeque::new(),
+            frames: VecDeque::new(),
+            now_ms: 0,
+        }
     }
 
     /// Takes the next frame; returns the times of the changes that are certain now: those of their first
     /// frame.
     pub(super) fn push(&mut self, scores: &FrameScores) -> Vec<i64> {
         self.now_ms = scores.time_ms;
+        self.see(scores);
         if let Some(settled) = scores.settled {
             self.add(settled);
         }
@@ -74,9 +104,46 @@ impl SlideChanges {
         self.open.insert(at, Change { first_ms: settled.began_ms, area, largest: settled });
     }
 
+    fn see(&mut self, scores: &FrameScores) {
+        self.frames.push_back(Seen { time_ms: scores.time_ms, began: scores.began, moving: scores.moving });
+        let needed_ms = self.undecided_ms().min(self.open.front().map_or(i64::MAX, |it| it.first_ms));
+        let passed = self.frames.partition_point(|it| it.time_ms < needed_ms - BEFORE_MS - STEP_MS);
+        self.frames.drain(..passed);
+    }
+
     fn large(&self, over: Vec<Change>) -> Vec<i64> {
-        let large = over.into_iter().filter(|change| change.area >= self.least_area);
+        let is_large = |it: &Change| it.area >= self.least_area;
+        let large = over.into_iter().filter(|it| is_large(it) && self.is_quiet(it) && !self.is_restless(it));
         large.map(|change| change.largest.began_ms).collect()
+    }
+
+    /// Whether little moves before and after a change.
+    fn is_quiet(&self, change: &Change) -> bool {
+        let usually = |from_ms: i64, until_ms: i64| {
+            let within = self.frames.iter().filter(|it| (from_ms..until_ms).contains(&it.time_ms));
+            let mut moving: Vec<u16> = within.map(|it| it.moving).collect();
+            moving.sort_unstable();
+            moving.get(moving.len() / 2).copied().unwrap_or(0)
+        };
+        let (first, after) = (change.first_ms, change.first_ms + TRANSITION_MS);
+        usually(first - BEFORE_MS, first) <= MOST_MOVING && usually(after, first + AFTER_MS) <= MOST_MOVING
+    }
+
+    /// Whether, around a change, something begins to move all the time: then it is movement itself.
+    fn is_restless(&self, change: &Change) -> bool {
+        let of_change = change.first_ms - STEP_MS..change.first_ms + TOGETHER_MS + 1;
+        let (from, until) = (of_change.start - BEFORE_MS, change.first_ms + AFTER_MS + TOGETHER_MS);
+        let (mut all, mut restless, mut step_ms, mut began) = (0, 0, i64::MIN, 0);
+        let around = |it: &&Seen| (from..until).contains(&it.time_ms) && !of_change.contains(&it.time_ms);
+        for seen in self.frames.iter().filter(around) {
+            if seen.time_ms >= step_ms.saturating_add(STEP_MS) {
+                (all, step_ms, began) = (all + 1, seen.time_ms, 0);
+            }
+            let before = began;
+            began += u32::from(seen.began) * RESTLESS;
+            restless += usize::from(before < change.area && change.area <= began);
+        }
+        restless * MOST_RESTLESS.1 > all * MOST_RESTLESS.0
     }
 }
 
@@ -105,6 +172,49 @@ mod tests {
     fn a_change_has_the_time_of_its_first_frame() {
         check(&[(5900, 300, 5000)], &[5000]);
         check(&[(19_900, 300, 19_000)], &[19_000]);
+    }
+
+    #[test]
+    fn where_something_always_begins_to_move_nothing_is_a_slide() {
+        for (every_ms, expected) in [(100, vec![]), (400, vec![]), (1000, vec![5000])] {
+            let mut changes = SlideChanges::new(100);
+            let mut found = Vec::new();
+            for time_ms in (0..20_000).step_by(100) {
+                let settled = (time_ms == 5900).then_some(Settled { area: 300, began_ms: 5000 });
+                let began = if time_ms % every_ms == 0 { 100 } else { 0 };
+                found.extend(changes.push(&FrameScores {
+                    time_ms,
+                    began,
+                    settled,
+                    ..FrameScores::default()
+                }));
+            }
+            assert_eq!(found, expected, "every {every_ms} ms");
+        }
+    }
+
+    #[test]
+    fn where_much_moves_nothing_is_a_slide() {
+        for (moving, until_ms, expected) in [
+            (1000, 20_000, vec![]),
+            (700, 20_000, vec![5000]),
+            (1000, 5000, vec![]),
+            (1000, 3000, vec![5000]),
+        ] {
+            let mut changes = SlideChanges::new(100);
+            let mut found = Vec::new();
+            for time_ms in (0..20_000).step_by(100) {
+                let settled = (time_ms == 5900).then_some(Settled { area: 300, began_ms: 5000 });
+                let moving = if time_ms < until_ms { moving } else { 0 };
+                found.extend(changes.push(&FrameScores {
+                    time_ms,
+                    moving,
+                    settled,
+                    ..FrameScores::default()
+                }));
+            }
+            assert_eq!(found, expected, "{moving} until {until_ms} ms");
+        }
     }
 
     #[test]

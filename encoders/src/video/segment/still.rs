@@ -53,6 +53,8 @@ struct Block {
 pub(super) struct Change {
     /// Share of the blocks that moved, in parts of [`WHOLE`].
     pub(super) moving: u16,
+    /// Share of the blocks that stood still until now and moved.
+    pub(super) began: u16,
     pub(super) settled: Option<Settled>,
 }
 
@@ -64,7 +66,7 @@ impl Stillness {
             return Change::default();
         }
         let columns = width.div_ceil(SIDE);
-        let mut moved = 0;
+        let (mut moved, mut rested) = (0, 0);
         let mut began = Vec::new();
         for row in 0..self.blocks.len() / columns {
             let from = row * SIDE * width;
@@ -79,6 +81,7 @@ impl Stillness {
                 self.differing[left..right].fill(if has_moved { u8::MAX } else { 0 });
                 if has_moved {
                     moved += 1;
+                    rested += usize::from(block.began_ms.is_none());
                     block.changed_ms = time_ms;
                     block.began_ms.get_or_insert(time_ms);
                 } else if block.began_ms.is_some() && time_ms - block.changed_ms >= STILL_MS {
@@ -91,7 +94,7 @@ impl Stillness {
                 overwrite(wide, &self.differing, &mut self.anchor[from..until], &luma[from..until]);
             }
         }
-        Change { moving: self.share(moved), settled: self.largest_group(began) }
+        Change { moving: self.share(moved), began: self.share(rested), settled: self.largest_group(began) }
     }
 
     fn begin(&mut self, time_ms: i64, width: usize, luma: &[u8]) {

@@ -33,6 +33,12 @@ pub(super) struct SettingsArgs {
     /// What becomes of cuts that follow each other too closely
     #[arg(long, value_enum, default_value = "merge")]
     filter: Filter,
+    /// Where in a fade the detector threshold cuts: -1 at its start, 1 at its end
+    #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
+    fade_bias: f64,
+    /// Let the detector threshold cut at a last fade to black too
+    #[arg(long)]
+    add_final_scene: bool,
     /// Shortest scene between cuts: frames (15f) or seconds (0.6s) [default: 15f]
     #[arg(long)]
     min_scene_len: Option<SceneLength>,
@@ -111,6 +117,7 @@ impl SettingsArgs {
         for (name, value, low, high) in [
             ("--threshold", self.threshold.unwrap_or(1.0), 0.0, 255.0),
             ("--edges", self.edges, 0.0, 100.0),
+            ("--fade-bias", self.fade_bias, -1.0, 1.0),
             ("--slide-area", self.slide_area, 0.0, 100.0),
             ("--max-clip", self.max_clip, 0.001, 86_400.0),
             ("--min-clip", self.min_clip.unwrap_or(0.0), 0.0, self.max_clip / 4.0),
@@ -147,6 +154,8 @@ impl SettingsArgs {
             "detector": detector,
             "weights": {"edges": self.edges},
             "filter": filter,
+            "fade_bias": self.fade_bias,
+            "add_final_scene": self.add_final_scene,
             "slide_area_percent": self.slide_area,
             "min_clip_seconds": self.min_clip.unwrap_or((self.max_clip / 4.0).min(0.5)),
             "max_clip_seconds": self.max_clip,

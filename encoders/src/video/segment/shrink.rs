@@ -1,0 +1,125 @@
+//! Makes a picture smaller as OpenCV's linear interpolation does: of each four source pixels around a
+//! place, and no more. Smoother scaling would take grain out of the picture, and with it score.
+
+/// Scales pictures of one size to at most a width or height.
+#[derive(Debug, Default)]
+pub(super) struct Shrink {
+    from: (usize, usize),
+    columns: Vec<Tap>,
+    rows: Vec<Tap>,
+    /// Two source rows, scaled in width.
+    above: Row,
+    below: Row,
+    rgb: Vec<u8>,
+}
+
+/// A source row, by number, scaled in width: 11 bits after the point.
+#[derive(Debug, Default)]
+struct Row {
+    number: Option<usize>,
+    values: Vec<i32>,
+}
+
+/// Between which two source pixels a pixel lies, and how much each counts, of [`ONE`].
+#[derive(Debug, Clone, Copy)]
+struct Tap {
+    first: usize,
+    second: usize,
+    of_first: i32,
+    of_second: i32,
+}
+
+const ONE: f32 = 2048.0;
+
+impl Shrink {
+    /// The picture with its longer side at `most`: its width and pixels.
+    pub(super) fn picture(&mut self, width: usize, rgb: &[u8], most: usize) -> (usize, &[u8]) {
+        let height = rgb.len() / (3 * width).max(1);
+        let factor = width.max(height) as f64 / most as f64;
+        if self.from != (width, height) {
+            let side = |side: usize| ((side as f64 / factor).round_ties_even() as usize).max(1);
+            *self = Shrink {
+                from: (width, height),
+                columns: taps(width, side(width)),
+                rows: taps(height, side(height)),
+                ..Shrink::default()
+            };
+        }
+        (self.above.number, self.below.number) = (None, None);
+        self.rgb.clear();
+        for at in 0..self.rows.len() {
+            let row = self.rows[at];
+            if self.below.number == Some(row.first) {
+                std::mem::swap(&mut self.above, &mut self.below);
+            }
+            self.above.load(row.first, width, rgb, &self.columns);
+            self.below.load(row.second, width, rgb, &self.columns);
+            // OpenCV's own steps, for its rounding.
+            let mixed = self.above.values.iter().zip(&self.below.values).map(|(above, below)| {
+                let part = |value: i32, of: i32| (value >> 4).wrapping_mul(of) >> 16;
+                (part(*above, row.of_first).wrapping_add(part(*below, row.of_second)).wrapping_add(2) >> 2)
+                    as u8
+            });
+            self.rgb.extend(mixed);
+        }
+        (self.columns.len(), &self.rgb)
+    }
+}
+
+impl Row {
+    fn load(&mut self, number: usize, width: usize, rgb: &[u8], columns: &[Tap]) {
+        if self.number == Some(number) {
+            return;
+        }
+        self.number = Some(number);
+        let row = &rgb[number * width * 3..(number + 1) * width * 3];
+        self.values.clear();
+        for tap in columns {
+            let (first, second) = (&row[3 * tap.first..][..3], &row[3 * tap.second..][..3]);
+            for (first, second) in first.iter().zip(second) {
+                self.values.push(i32::from(*first) * tap.of_first + i32::from(*second) * tap.of_second);
+            }
+        }
+    }
+}
+
+/// In OpenCV's steps and widths of number.
+fn taps(from: usize, to: usize) -> Vec<Tap> {
+    let scale = 1.0 / (to as f64 / from as f64);
+    let weight = |part: f32| (part * ONE).round_ties_even() as i32;
+    let tap = |at: usize| {
+        let place = ((at as f64 + 0.5) * scale - 0.5) as f32;
+        let place = place.clamp(0.0, (from - 1) as f32);
+        let (first, part) = (place as usize, place - place.floor());
+        let second = (first + 1).min(from - 1);
+        Tap { first, second, of_first: weight(1.0 - part), of_second: weight(part) }
+    };
+    (0..to).map(tap).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sums of the pixels, times their place modulo 97, of cv2.resize(..., INTER_LINEAR) on the picture below.
+    #[track_caller]
+    fn check(width: usize, height: usize, expected: (usize, usize, u64)) {
+        let byte = |at: usize| ((at * at / 7 + at * 13 + (at / 31) * 5) % 251) as u8;
+        let rgb: Vec<u8> = (0..width * height * 3).map(byte).collect();
+        let mut shrink = Shrink::default();
+        for _ in 0..2 {
+            let (small_width, small) = shrink.picture(width, &rgb, 256);
+            let sum = small.iter().enumerate().map(|(at, it)| u64::from(*it) * (at as u64 % 97)).sum();
+            assert_eq!((small_width, small.len() / 3 / small_width, sum), expected, "{width}x{height}");
+        }
+    }
+
+    #[test]
+    fn pictures_are_scaled_as_by_opencv() {
+        check(320, 180, (256, 144, 661898930));
+        check(640, 360, (256, 144, 663565971));
+        check(271, 480, (145, 256, 667462525));
+        check(512, 300, (256, 150, 690841135));
+        check(300, 1, (256, 1, 4681476));
+    }
+}

@@ -1,0 +1,4 @@
+//! Where videos are cut: against PySceneDetect, and on a lecture that it leaves in one piece.
+
+mod goldens;
+mod lecture;

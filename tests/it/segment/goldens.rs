@@ -1,0 +1,150 @@
+//! The cuts of every video of the test data and of generated ones, against those that PySceneDetect finds
+//! (`tests/parity/segment.py` writes them).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use reprise_encoders::video::segment::{
+    AdaptiveSettings, ContentSettings, Detector, DetectorSettings, Meter, ThresholdSettings,
+};
+use reprise_encoders::video::{Event, Limits, Request, VideoError, decode, probe};
+use reprise_tests::film::{ffmpeg, run};
+use reprise_tests::test_data;
+use serde::Deserialize;
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/parity/data/segment");
+
+/// What PySceneDetect found in one video.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Golden {
+    Read { content: Cuts, adaptive: Cuts, threshold: Cuts },
+    Refused { unreadable: String },
+}
+
+/// Of one detector.
+#[derive(Debug, Deserialize)]
+struct Cuts {
+    /// Frames.
+    cuts: Vec<u64>,
+    /// Frames, and their scores, that are within 0.5 of the threshold.
+    near: Vec<(u64, f64)>,
+}
+
+fn goldens() -> BTreeMap<String, Golden> {
+    let text = std::fs::read_to_string(format!("{FOLDER}/goldens.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// The cuts of the three detectors, as the goldens were made.
+fn cuts(path: &Path) -> Result<[Vec<u64>; 3], VideoError> {
+    let limits = Limits::default();
+    let probe = probe(path, &limits)?;
+    let fades = ThresholdSettings { add_final_scene: true, ..ThresholdSettings::default() };
+    let mut detectors = [
+        DetectorSettings::Content(ContentSettings::default()),
+        DetectorSettings::Adaptive(AdaptiveSettings::default()),
+        DetectorSettings::Threshold(fades),
+    ]
+    .map(Detector::new);
+    let mut found: [Vec<u64>; 3] = Default::default();
+    let mut meter = Meter::new(false);
+    let request = Request { detect_width: Some(256), outputs: vec![] };
+    for event in decode(path, &probe, request, &limits)? {
+        if let Event::Detect(frame) = event? {
+            let scores = meter.measure(&frame);
+            for (detector, found) in detectors.iter_mut().zip(&mut found) {
+                found.extend(detector.push(&scores).map(|cut| cut.frame));
+            }
+        }
+    }
+    for (detector, found) in detectors.iter_mut().zip(&mut found) {
+        found.extend(detector.finish().map(|cut| cut.frame));
+        found.sort_unstable();
+    }
+    Ok(found)
+}
+
+/// What differs from the goldens, in words; a frame that scores within 0.5 of the threshold may.
+fn differences(name: &str, path: &Path, golden: &Golden) -> Vec<String> {
+    let found = match (golden, cuts(path)) {
+        (Golden::Read { .. }, Ok(found)) => found,
+        (Golden::Refused { .. }, Err(_)) => return Vec::new(),
+        (Golden::Refused { unreadable }, Ok(_)) => {
+            return vec![format!("{name}: PySceneDetect can't read it: {unreadable}")];
+        }
+        (Golden::Read { .. }, Err(error)) => return vec![format!("{name}: {error}")],
+    };
+    let Golden::Read { content, adaptive, threshold } = golden else { return Vec::new() };
+    let mut differences = Vec::new();
+    for (detector, golden, found) in [
+        ("content", content, &found[0]),
+        ("adaptive", adaptive, &found[1]),
+        ("threshold", threshold, &found[2]),
+    ] {
+        if golden.cuts != *found {
+            let expected = &golden.cuts;
+            let near = &golden.near;
+            differences.push(format!("{name} {detector}: {found:?}, not {expected:?}; near: {near:?}"));
+        }
+    }
+    differences
+}
+
+/// Several at a time, as many as there are cores; `make` makes a video that is not there yet.
+#[allow(clippy::print_stdout, reason = "a test says what it let pass")]
+fn check(videos: Vec<(String, PathBuf)>, make: impl Fn(&str, &Path) + Sync, allowed: &[&str]) {
+    let goldens = goldens();
+    let next = std::sync::Mutex::new(videos.iter());
+    let all = std::sync::Mutex::new(Vec::new());
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let Some((name, path)) = next.lock().unwrap().next() else { break };
+                    make(name, path);
+                    let found = differences(name, path, &goldens[name]);
+                    all.lock().unwrap().extend(found);
+                }
+            });
+        }
+    });
+    let mut all = all.into_inner().unwrap();
+    all.sort();
+    let is_allowed = |it: &str| allowed.iter().any(|start| it.starts_with(&format!("{start}: ")));
+    let (allowed, wrong): (Vec<String>, Vec<String>) = all.into_iter().partition(|it| is_allowed(it));
+    allowed.iter().for_each(|it| println!("allowed: {it}"));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn real_videos_are_cut_where_pyscenedetect_cuts_them() {
+    let Some(folder) = test_data("video") else { return };
+    let of_data = goldens().into_keys().filter(|name| name.starts_with("video/"));
+    let videos: Vec<_> = of_data.map(|name| (name.clone(), folder.join("..").join(&name))).collect();
+    assert!(videos.len() >= 50 && videos.iter().all(|it| it.1.exists()));
+    check(videos, |_, _| {}, ALLOWED);
+}
+
+#[test]
+fn generated_videos_are_cut_where_pyscenedetect_cuts_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = std::fs::read_to_string(format!("{FOLDER}/recipes.json")).unwrap();
+    let recipes: BTreeMap<String, String> = serde_json::from_str(&text).unwrap();
+    assert_eq!(recipes.len(), 50);
+    let videos = recipes.keys().map(|name| (format!("generated/{name}"), folder.path().join(name)));
+    // As the script does.
+    let make = |name: &str, path: &Path| {
+        let graph = &recipes[name.trim_start_matches("generated/")];
+        run(ffmpeg()
+            .args(["-filter_complex", graph, "-map", "[v]", "-c:v", "ffv1"])
+            .args(["-flags", "+bitexact", "-sws_flags", "bitexact", "-f", "matroska"])
+            .arg(path));
+    };
+    check(videos.collect(), make, ALLOWED);
+}
+
+/// Differences that are known: in a fade to black at the end of a video of 1280x720, of which not every pixel is
+/// looked at, the score of one frame is a hair less than three times that of its neighbours.
+const ALLOWED: &[&str] = &["video/odd/psd_testvideo.mp4 adaptive"];
