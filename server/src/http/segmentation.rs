@@ -264,7 +264,8 @@ impl Params {
         };
         for name in said {
             let known = of_any.contains(&name) || of_detector.contains(&name);
-            if !of_policy.contains(&name) && !(has_detector && known) {
+            let fits = of_policy.contains(&name) || (has_detector && known);
+            if !fits {
                 let (policy, detector) = (json!(policy), json!(detector));
                 let why = match has_detector {
                     true => format!("the policy {policy} with the detector {detector} has no such parameter"),

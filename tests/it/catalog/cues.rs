@@ -267,11 +267,11 @@ async fn what_is_deleted_or_replaced_is_not_found_any_more(opened: &Opened) {
     catalog.delete_video(two).await.unwrap();
     assert_eq!(videos().await, [one]);
     catalog.delete_track(one, CueKind::Speech, "en").await.unwrap();
-    assert_eq!(videos().await, [Uuid::nil(); 0]);
+    assert!(videos().await.is_empty());
     // A video that isn't searchable yet says nothing.
     let new = reprise::catalog::NewVideo { subtitles: vec![said(&["needle"])], ..video("c") };
     let (pending, _) = add(catalog, new).await;
-    assert_eq!(videos().await, [Uuid::nil(); 0]);
+    assert!(videos().await.is_empty());
     let tiny = space(catalog, "tiny", 4).await;
     let leased = lease(catalog).await;
     catalog.finish_ingest(&leased.lease, super::samples::ingested(1, &[&tiny])).await.unwrap();

@@ -59,7 +59,7 @@ async fn passages_are_made_where_the_clock_is_known_and_filled_in_their_space_al
     assert_eq!(catalog.videos_lacking_passages(read.key).await.unwrap(), [stored.id]);
     let filled = fill(opened, &stored, read.key, 3).await;
     assert_eq!(texts(&filled), ["cue 0 cue 1 cue 2 cue 3.", "cue 3. cue 4 cue 5 cue 6 cue 7."]);
-    assert_eq!(catalog.videos_lacking_passages(read.key).await.unwrap(), [uuid::Uuid::nil(); 0]);
+    assert!(catalog.videos_lacking_passages(read.key).await.unwrap().is_empty());
     assert_eq!(catalog.passages_without_vector(stored.id, read.key).await.unwrap(), []);
     let vectors = catalog.vectors(read.key, None, 100).await.unwrap();
     let levels: Vec<_> = vectors.iter().map(|it| (it.span, it.level)).collect();
