@@ -40,7 +40,9 @@ impl Library {
         let (mut videos, mut files) = (Vec::new(), Vec::new());
         for (name, shots, metadata) in films() {
             let file = film(folder.path(), name, &shots, Store::Lossless);
-            videos.push(server.ingest_with(&file, &[("metadata", metadata)]).await);
+            // Shots alone: a counter in the picture is a change of slides.
+            let parts = [("metadata", metadata), ("segmentation", json!({"policy": "content"}))];
+            videos.push(server.ingest_with(&file, &parts).await);
             files.push(file);
         }
         Library { server, folder, videos, files }
