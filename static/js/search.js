@@ -112,16 +112,21 @@ export class SearchView {
     const input = el('input', {
       type: 'text', name: 'modification', value: this.parameters.get('mod') ?? '', placeholder: 'the same, but at night',
     });
+    const heard = el('input', {
+      type: 'checkbox', name: 'heard', checked: (this.parameters.get('sources') ?? '').includes('spoken'),
+    });
     return el('form', {
       class: 'refine',
       on: {
         submit: (event) => {
           event.preventDefault();
-          this.router.go(this.path({ mod: input.value.trim() }));
+          const mod = input.value.trim();
+          this.router.go(this.path({ mod, sources: mod && heard.checked ? 'visual,spoken' : null }));
         },
       },
     },
     el('label', { class: 'field' }, el('span', {}, 'What should be different (optional)'), input),
+    el('label', { class: 'check' }, heard, 'Look for it in what is said as well'),
     el('button', { type: 'submit', class: 'button' }, 'Search again'));
   }
 

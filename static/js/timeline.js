@@ -96,8 +96,8 @@ export class Timeline {
   }
 
   place(element, { start, end }) {
-    element.style.left = this.percent(start);
-    element.style.width = `calc(${this.percent(end)} - ${this.percent(start)})`;
+    element.style.setProperty('--from', this.percent(start));
+    element.style.setProperty('--to', this.percent(end));
     return element;
   }
 

@@ -46,17 +46,14 @@ async fn add_subtitles(page: &Page, id: &str, folder: &Path) {
     page.until("the track is listed", "document.querySelector('.tracks [data-language=en]')").await;
 }
 
-/// From where the server has the hits of a query in one video play, in the order of time.
+/// From where the server has the hits of a query in one video play, best first.
 async fn hit_times(page: &Page, id: &str, query: Value) -> Vec<f64> {
     let body = json!({"query": query, "limit": 10, "filter": {"field": "video_id", "eq": id}});
     let client = reqwest::Client::builder().no_proxy().build().expect("a client");
-    let answer =
-        client.post(format!("{}/v1/search", page.address)).json(&body).send().await.expect("an answer");
-    let answer: Value = answer.json().await.expect("JSON");
+    let request = client.post(format!("{}/v1/search", page.address)).json(&body);
+    let answer: Value = request.send().await.expect("an answer").json().await.expect("JSON");
     let from = |hit: &Value| hit["page_url"].as_str()?.rsplit("t=").next()?.parse().ok();
-    let mut times: Vec<f64> = answer["results"].as_array().expect("hits").iter().filter_map(from).collect();
-    times.sort_by(f64::total_cmp);
-    times
+    answer["results"].as_array().expect("hits").iter().filter_map(from).collect()
 }
 
 /// Has the player stand where it is sent, so that its place can be looked at.
@@ -201,7 +198,13 @@ async fn the_timeline_shows_scores_and_hits_and_a_press_seeks() {
         assert!((head - 75.0).abs() < 1.0, "the playhead follows: {head} %");
 
         page.click(".timeline [data-rank='1']").await;
-        stands_at(page, "the best hit", scene_start(3) - 1.0).await;
+        let clip = json!({"clip": {"video_id": id, "start": 0, "end": end}});
+        stands_at(page, "the best hit", hit_times(page, &id, clip).await[0]).await;
+
+        let drawn = "document.querySelector('.timeline .area').getAttribute('d')";
+        let path = page.text(drawn).await;
+        page.open(&format!("/v/{id}?clip={id}&start=0&end={end}&mod=but+brighter")).await;
+        page.until("a composed query is drawn too", &format!("{drawn} && {drawn} !== {}", json!(path))).await;
     })
     .await;
 }
@@ -212,7 +215,8 @@ async fn keys_and_buttons_go_from_hit_to_hit() {
         let Some(id) = film(page, folder, &TWINS).await else { return };
         let end = scene_start(1);
         let clip = json!({"clip": {"video_id": id, "start": 0, "end": end}});
-        let times = hit_times(page, &id, clip).await;
+        let mut times = hit_times(page, &id, clip).await;
+        times.sort_by(f64::total_cmp);
         assert_eq!(times.len(), 5);
         page.open(&format!("/v/{id}?clip={id}&start=0&end={end}")).await;
         page.player_settled().await;
