@@ -201,7 +201,7 @@ async fn the_timeline_shows_scores_and_hits_and_a_press_seeks() {
         let clip = json!({"clip": {"video_id": id, "start": 0, "end": end}});
         stands_at(page, "the best hit", hit_times(page, &id, clip).await[0]).await;
 
-        let drawn = "document.querySelector('.timeline .area').getAttribute('d')";
+        let drawn = "document.querySelector('.timeline .area')?.getAttribute('d')";
         let path = page.text(drawn).await;
         page.open(&format!("/v/{id}?clip={id}&start=0&end={end}&mod=but+brighter")).await;
         page.until("a composed query is drawn too", &format!("{drawn} && {drawn} !== {}", json!(path))).await;
