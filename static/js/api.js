@@ -104,6 +104,20 @@ export const previewUrl = (clipId) => `/v1/clips/${clipId}/preview`;
 /** What is said in a video: {items: [{language, url, …}]}. */
 export const listSubtitles = (id, signal) => request('GET', `/v1/videos/${id}/subtitles`, { signal });
 
+/** Stores a file as what is said in a video in this language, in the place of what was there. */
+export function putSubtitles(id, language, file) {
+  // What browsers call these files differs; the server looks into them.
+  const form = new Blob([file], { type: 'application/octet-stream' });
+  return request('PUT', `/v1/videos/${id}/subtitles/${encodeURIComponent(language)}`, { form });
+}
+
+export const deleteSubtitles = (id, language) =>
+  request('DELETE', `/v1/videos/${id}/subtitles/${encodeURIComponent(language)}`);
+
+/** A query's score over a video: {step, scores: (number|null)[], …}. */
+export const getTimeline = (id, query, signal) =>
+  request('GET', `/v1/videos/${id}/timeline?${new URLSearchParams(query)}`, { signal });
+
 /** Why a media URL does not play, if the server knows: resolves for a good URL, throws ApiError else. */
 export const probeMedia = (url, signal) => request('GET', url, { range: 'bytes=0-0', signal });
 

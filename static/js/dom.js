@@ -9,7 +9,15 @@
  * @param {...(Node|string|null|undefined|false|Array)} children
  */
 export function el(tag, props = {}, ...children) {
-  const node = document.createElement(tag);
+  return build(document.createElement(tag), props, children);
+}
+
+/** Makes an element of a drawing: as `el`, with SVG's names. */
+export function svg(tag, props = {}, ...children) {
+  return build(document.createElementNS('http://www.w3.org/2000/svg', tag), props, children);
+}
+
+function build(node, props, children) {
   for (const [name, value] of Object.entries(props)) {
     if (name === 'on') {
       for (const [event, handler] of Object.entries(value)) node.addEventListener(event, handler);

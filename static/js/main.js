@@ -5,8 +5,9 @@ import { askApiKey } from './dialogs.js';
 import { el, fill } from './dom.js';
 import { JobFollower } from './jobs.js';
 import { Library } from './library.js';
+import { QueryFiles, isSearch, isText } from './query.js';
 import { Router } from './router.js';
-import { QueryFiles, SearchView, isSearch } from './search.js';
+import { SearchView } from './search.js';
 import { Spaces } from './spaces.js';
 import { Uploads } from './upload.js';
 import { WatchView } from './watch.js';
@@ -18,12 +19,16 @@ class Page {
   constructor() {
     this.main = document.getElementById('main');
     this.text = document.getElementById('search-text');
+    this.sources = document.getElementById('search-sources');
     this.jobs = new JobFollower();
     this.spaces = new Spaces();
     this.files = new QueryFiles();
     this.router = new Router((route, how) => this.show(route, how));
     this.library = new Library({ jobs: this.jobs, chooseFiles: () => document.getElementById('upload-input').click() });
-    this.uploads = new Uploads(document.getElementById('uploads'), (video, job) => this.library.add(video, job));
+    this.uploads = new Uploads(document.getElementById('uploads'), {
+      onAdded: (video, job) => this.library.add(video, job),
+      onDrop: (files) => this.view?.takeFiles?.(files) ?? files,
+    });
     /** @type {Map<string, SearchView>} by address, oldest first */
     this.searches = new Map();
     this.view = null;
@@ -67,6 +72,7 @@ class Page {
         else this.text.blur();
       }
     });
+    this.sources.addEventListener('change', () => this.chooseSources());
     const file = document.getElementById('query-file');
     file.addEventListener('change', () => {
       if (file.files.length > 0) this.router.go(this.files.pathFor(file.files[0]));
@@ -81,21 +87,32 @@ class Page {
     });
   }
 
+  /** A text that is being searched is searched again in the new place. */
+  chooseSources() {
+    const parameters = new URLSearchParams(location.search);
+    if (!isText(parameters)) return;
+    if (this.sources.value) parameters.set('sources', this.sources.value);
+    else parameters.delete('sources');
+    this.router.replace(`${location.pathname}?${parameters}`, '#search-sources');
+  }
+
   /** A new text search keeps the level and the grouping of the one before. */
   withSettings(query) {
     const parameters = new URLSearchParams(query);
+    if (this.sources.value) parameters.set('sources', this.sources.value);
     const now = new URLSearchParams(location.search);
     for (const name of ['level', 'group']) if (now.get(name)) parameters.set(name, now.get(name));
     return parameters;
   }
 
   show(route, { back, control }) {
-    if (route?.name === 'video' && this.view instanceof WatchView && this.view.id === route.id) {
-      this.view.goTo(route.at);
-      return;
-    }
-    this.swap(this.viewFor(route, back), back, control);
-    this.text.value = route?.name === 'home' ? route.parameters.get('q') ?? '' : '';
+    const isShown = route?.name === 'video' && this.view instanceof WatchView && this.view.id === route.id;
+    if (isShown) this.view.goTo(route);
+    else this.swap(this.viewFor(route, back), back, control);
+    this.text.value = route?.parameters.get('q') ?? '';
+    this.sources.value = route?.parameters.get('sources') ?? '';
+    // A choice that is not offered.
+    if (this.sources.selectedIndex < 0) this.sources.value = '';
   }
 
   viewFor(route, back) {

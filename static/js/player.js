@@ -2,6 +2,7 @@
 
 import { listSubtitles, probeMedia, renditionUrl } from './api.js';
 import { el, fill } from './dom.js';
+import { languageName } from './languages.js';
 import { announce, describe } from './problems.js';
 import { MediaClock } from './time.js';
 
@@ -17,16 +18,6 @@ function firstFrameTime(media) {
     setTimeout(() => resolve(null), FIRST_FRAME_MS);
     media.requestVideoFrameCallback((now, frame) => resolve(frame.mediaTime));
   });
-}
-
-/** `German` for `de`, where the browser knows; the tag itself where it doesn't. */
-function languageName(tag) {
-  if (tag === 'und') return 'Subtitles';
-  try {
-    return new Intl.DisplayNames(undefined, { type: 'language' }).of(tag);
-  } catch {
-    return tag;
-  }
 }
 
 export class Player {
@@ -92,14 +83,18 @@ export class Player {
 
   /** Offers what is said as captions, on the element's clock. The browser loads a track when it is switched on. */
   async showCaptions() {
+    if (!this.open) return;
     const { offset } = this.clock;
     // Without them the video plays all the same.
     const tracks = await listSubtitles(this.video.id).catch(() => ({ items: [] }));
     if (this.closed || offset !== this.clock.offset) return;
+    const shown = [...this.media.textTracks].find((track) => track.mode === 'showing')?.language;
     this.media.querySelectorAll('track').forEach((old) => old.remove());
     for (const { language, url } of tracks.items.filter((track) => track.url)) {
       const src = `${url}?offset=${offset}`;
-      this.media.append(el('track', { kind: 'captions', srclang: language, label: languageName(language), src }));
+      const track = el('track', { kind: 'captions', srclang: language, label: languageName(language), src });
+      this.media.append(track);
+      if (language === shown) track.track.mode = 'showing';
     }
   }
 

@@ -2,16 +2,16 @@
 
 import { previewUrl } from './api.js';
 import { el, picture } from './dom.js';
+import { opensAt, playsFrom, snippetNodes, spokenEvidence } from './evidence.js';
 import { videoPath } from './router.js';
 import { formatRange, formatTime, toMilliseconds } from './time.js';
 
 const HOVER_MS = 150;
+const SOURCES = { visual: 'seen', spoken: 'said', full_video: 'as a whole' };
 
-/** Where a hit plays from: the server's best moment of it, but never before the hit itself begins. */
-export function hitPath(hit) {
-  const proposed = hit.page_url ? Number.parseFloat(new URL(hit.page_url, location.href).searchParams.get('t')) : NaN;
-  const inside = Number.isFinite(proposed) && proposed >= hit.start && proposed < hit.end;
-  return videoPath(hit.video_id, inside ? proposed : hit.start);
+/** The address at which a hit plays, with the query that found it. */
+export function hitPath(hit, query) {
+  return videoPath(hit.video_id, playsFrom(hit), query);
 }
 
 /** The search for more of what a hit shows. */
@@ -20,14 +20,15 @@ export function likePath(hit) {
   return `/?${query}`;
 }
 
-/** Text with <mark>…</mark> from the server, as nodes. */
-function marked(text) {
-  return text.split(/<mark>(.*?)<\/mark>/s).map((part, index) => (index % 2 ? el('mark', {}, part) : part));
+function evidence(hit) {
+  const spoken = spokenEvidence(hit);
+  return spoken && el('p', { class: 'evidence' }, '“', snippetNodes(spoken.text), '”');
 }
 
-function evidence(hit) {
-  const spoken = (hit.evidence || []).find((item) => item.text);
-  return spoken && el('p', { class: 'evidence' }, '“', marked(spoken.text), '”');
+/** Which sources found a hit, each with its place among what that source found. */
+function foundBy(hit) {
+  const badge = ({ source, rank }) => el('span', { class: 'source', data: { source }, title: `number ${rank} of ${SOURCES[source]}` }, SOURCES[source]);
+  return (hit.evidence || []).filter(({ source }) => source in SOURCES).map(badge);
 }
 
 /** Raw scores, never percentages: they are comparable within one answer only. */
@@ -68,12 +69,14 @@ function previewOn(card, box, clipId) {
 }
 
 /** One hit; `showTitle` is false inside a group that is headed by its video. */
-function hitCard(hit, { showTitle }) {
+function hitCard(hit, { showTitle, query }) {
   const whole = hit.level === 'video';
   const range = whole ? `full video, ${formatTime(hit.end - hit.start)}` : formatRange(hit.start, hit.end);
-  const box = picture(hit.thumbnail_url, 'no picture', el('span', { class: 'stamp' }, range));
+  const box = picture(hit.thumbnail_url, 'no picture',
+    el('span', { class: 'stamp opens', title: 'Where it opens' }, formatTime(opensAt(hit))),
+    el('span', { class: 'stamp' }, range));
   const name = showTitle ? hit.title : range;
-  const link = el('a', { href: hitPath(hit), 'aria-label': `${hit.title}, ${range}` }, name);
+  const link = el('a', { href: hitPath(hit, query), 'aria-label': `${hit.title}, ${range}` }, name);
   const card = el('li', { class: 'card hit', data: { video: hit.video_id, start: hit.start, end: hit.end, level: hit.level } },
     box,
     el('div', { class: 'body' },
@@ -81,7 +84,8 @@ function hitCard(hit, { showTitle }) {
       el('p', { class: 'facts' },
         el('span', {}, `#${hit.rank}`),
         showTitle && el('span', {}, range),
-        el('span', { class: 'score', title: 'Comparable within this answer only' }, `score ${scoreText(hit.score)}`)),
+        el('span', { class: 'score', title: 'Comparable within this answer only' }, `score ${scoreText(hit.score)}`),
+        foundBy(hit)),
       evidence(hit),
       el('div', { class: 'actions' },
         el('a', { class: 'button small plain', href: likePath(hit), 'aria-label': `More like ${hit.title}, ${range}` }, 'More like this'))));
@@ -91,23 +95,24 @@ function hitCard(hit, { showTitle }) {
 
 /** A grid of hits that later pages are appended to. */
 export class HitGrid {
-  constructor({ showTitle = true } = {}) {
-    this.showTitle = showTitle;
+  /** @param {{showTitle?: boolean, query?: URLSearchParams}} options `query`: what found them, for their addresses */
+  constructor({ showTitle = true, query } = {}) {
+    this.look = { showTitle, query };
     this.element = el('ul', { class: 'grid hits' });
   }
 
   append(hits) {
-    for (const hit of hits) this.element.append(hitCard(hit, { showTitle: this.showTitle }));
+    for (const hit of hits) this.element.append(hitCard(hit, this.look));
   }
 }
 
 /** One group of hits under the name of their video. */
-export function groupSection(group) {
+export function groupSection(group, query) {
   const title = group.results[0]?.title ?? 'Untitled';
-  const grid = new HitGrid({ showTitle: false });
+  const grid = new HitGrid({ showTitle: false, query });
   grid.append(group.results);
   return el('section', { class: 'group', data: { video: group.video_id } },
-    el('h2', {}, el('a', { href: `/v/${group.video_id}` }, title), ' ',
+    el('h2', {}, el('a', { href: videoPath(group.video_id, null, query) }, title), ' ',
       el('span', { class: 'muted small score' }, `best score ${scoreText(group.score)}`)),
     grid.element);
 }

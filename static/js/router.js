@@ -1,18 +1,24 @@
 // Turns the address into a view and back: links inside the page, history, scroll positions.
 
+import { parseTime, toMilliseconds } from './time.js';
+
 /** Where an address points to, or null for addresses that are not this page's. */
 export function parse(url) {
   const parameters = url.searchParams;
   if (url.pathname === '/') return { name: 'home', parameters, key: url.search };
   const match = /^\/v\/([0-9a-fA-F-]{36})\/?$/.exec(url.pathname);
   if (!match) return null;
-  const at = Number.parseFloat(parameters.get('t') ?? '');
-  return { name: 'video', id: match[1], at: Number.isFinite(at) && at >= 0 ? at : null };
+  return { name: 'video', id: match[1], at: parseTime(parameters.get('t') ?? ''), parameters };
 }
 
-/** The address of a video, playing from `seconds`. */
-export function videoPath(id, seconds) {
-  return Number.isFinite(seconds) ? `/v/${id}?t=${Math.round(seconds * 1000) / 1000}` : `/v/${id}`;
+/**
+ * The address of a video, playing from `seconds`.
+ * @param {URLSearchParams} [query] the query whose hits are shown in it
+ */
+export function videoPath(id, seconds, query = new URLSearchParams()) {
+  const time = Number.isFinite(seconds) ? [['t', String(toMilliseconds(seconds))]] : [];
+  const parameters = new URLSearchParams([...time, ...query]).toString();
+  return parameters ? `/v/${id}?${parameters}` : `/v/${id}`;
 }
 
 export class Router {

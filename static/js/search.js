@@ -3,6 +3,7 @@
 import { getVideo, search } from './api.js';
 import { button, el, fill } from './dom.js';
 import { announce, problemBox } from './problems.js';
+import { isText, queryOf, queryParameters, sourcesOf } from './query.js';
 import { HitGrid, aboutAnswer, groupSection } from './results.js';
 import { videoPath } from './router.js';
 import { formatRange } from './time.js';
@@ -11,44 +12,6 @@ const LIMIT = 24;
 const GROUPS = 8;
 const PER_GROUP = 4;
 const LEVELS = [['clip', 'Clips'], ['video', 'Full videos'], ['both', 'Both']];
-
-/** Query files live in this tab only; the address holds their number. */
-export class QueryFiles {
-  constructor() {
-    this.files = [];
-  }
-
-  /** Keeps a file and returns the address that searches with it. */
-  pathFor(file) {
-    this.files.push(file);
-    return `/?${new URLSearchParams({ upload: String(this.files.length), name: file.name })}`;
-  }
-
-  get(number) {
-    return this.files[Number(number) - 1] ?? null;
-  }
-}
-
-/** Whether an address asks for anything. */
-export function isSearch(parameters) {
-  return ['q', 'clip', 'upload'].some((name) => (parameters.get(name) ?? '').trim() !== '');
-}
-
-/** The query of an address in the API's words; null if its file is not in this tab. */
-function queryOf(parameters, files) {
-  const modification = (parameters.get('mod') ?? '').trim();
-  const change = modification ? { modification } : {};
-  if (parameters.get('clip')) {
-    const start = Number.parseFloat(parameters.get('start'));
-    const end = Number.parseFloat(parameters.get('end'));
-    return { query: { clip: { video_id: parameters.get('clip'), start, end }, ...change }, file: null };
-  }
-  if (parameters.get('upload')) {
-    const file = files.get(parameters.get('upload'));
-    return file && { query: { upload: true, ...change }, file };
-  }
-  return { query: { text: parameters.get('q').trim() }, file: null };
-}
 
 export class SearchView {
   constructor(parameters, { router, spaces, files }) {
@@ -123,7 +86,7 @@ export class SearchView {
   /** Says what is searched for, and offers to change it. */
   drawSubject() {
     const parameters = this.parameters;
-    if (parameters.get('q') && !parameters.get('clip') && !parameters.get('upload')) {
+    if (isText(parameters)) {
       this.title = parameters.get('q');
       const text = parameters.get('q');
       fill(this.subject, el('p', { class: 'muted' }, `for “${text.length > 300 ? `${text.slice(0, 300)}…` : text}”`));
@@ -149,16 +112,21 @@ export class SearchView {
     const input = el('input', {
       type: 'text', name: 'modification', value: this.parameters.get('mod') ?? '', placeholder: 'the same, but at night',
     });
+    const heard = el('input', {
+      type: 'checkbox', name: 'heard', checked: (this.parameters.get('sources') ?? '').includes('spoken'),
+    });
     return el('form', {
       class: 'refine',
       on: {
         submit: (event) => {
           event.preventDefault();
-          this.router.go(this.path({ mod: input.value.trim() }));
+          const mod = input.value.trim();
+          this.router.go(this.path({ mod, sources: mod && heard.checked ? 'visual,spoken' : null }));
         },
       },
     },
     el('label', { class: 'field' }, el('span', {}, 'What should be different (optional)'), input),
+    el('label', { class: 'check' }, heard, 'Look for it in what is said as well'),
     el('button', { type: 'submit', class: 'button' }, 'Search again'));
   }
 
@@ -167,6 +135,7 @@ export class SearchView {
       query,
       level: this.level,
       limit: this.grouped ? GROUPS : LIMIT,
+      ...sourcesOf(this.parameters),
       ...(this.grouped ? { group_by: 'video', per_group: PER_GROUP } : {}),
     };
   }
@@ -211,24 +180,28 @@ export class SearchView {
     if (first) {
       this.shown = 0;
       fill(this.answers);
-      this.grid = new HitGrid();
+      this.grid = this.hitGrid();
       this.drawVideos(answer.videos);
       if (!answer.groups) this.answers.append(this.grid.element);
       fill(this.about, aboutAnswer(answer));
       this.drawTruncation(answer.query_info);
     }
     const hits = answer.groups ? answer.groups.flatMap((group) => group.results) : answer.results ?? [];
-    if (answer.groups) this.answers.append(...answer.groups.map(groupSection));
+    if (answer.groups) this.answers.append(...answer.groups.map((group) => groupSection(group, queryParameters(this.parameters))));
     else this.grid.append(hits);
     this.shown += hits.length;
     this.cursor = answer.next_cursor;
     this.drawEnd(answer, first);
   }
 
+  hitGrid() {
+    return new HitGrid({ query: queryParameters(this.parameters) });
+  }
+
   /** Level "both": full videos above the clips. */
   drawVideos(videos) {
     if (!videos || videos.length === 0) return;
-    const grid = new HitGrid();
+    const grid = this.hitGrid();
     grid.append(videos);
     this.answers.append(el('section', { class: 'group' }, el('h2', {}, 'Full videos'), grid.element),
       el('h2', { class: 'visually-hidden' }, 'Clips'));

@@ -17,6 +17,14 @@ export function formatTime(seconds, { fraction = false } = {}) {
   return `${clock}.${String(rest).padStart(3, '0').replace(/0+$/, '')}`;
 }
 
+/** Reads 754, 754.2, 754s, 12m34s and 1h2m3s as seconds; null for anything else. */
+export function parseTime(text) {
+  const parts = /^(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?$/i.exec(text.trim());
+  if (!parts || parts[0] === '') return null;
+  const [hours, minutes, seconds] = parts.slice(1).map((part) => Number(part ?? 0));
+  return hours * 3600 + minutes * 60 + seconds;
+}
+
 /** A range such as 12:34.2–12:41. */
 export function formatRange(start, end) {
   return `${formatTime(start, { fraction: true })}–${formatTime(end, { fraction: true })}`;

@@ -27,11 +27,12 @@ async function filesOf(entry) {
 export class Uploads {
   /**
    * @param {HTMLElement} region where the running uploads are listed
-   * @param {(video: object, job: object|null) => boolean} onAdded says whether the video is now in sight
+   * @param {object} listeners
+   * @param {(video: object, job: object|null) => boolean} listeners.onAdded says whether the video is now in sight
+   * @param {(files: File[]) => File[]} listeners.onDrop takes what is not for the library, and answers the rest
    */
-  constructor(region, onAdded) {
-    this.region = region;
-    this.onAdded = onAdded;
+  constructor(region, { onAdded, onDrop }) {
+    Object.assign(this, { region, onAdded, onDrop });
     this.list = el('ul');
     region.append(this.list);
     this.waiting = [];
@@ -58,7 +59,7 @@ export class Uploads {
       event.preventDefault();
       depth = 0;
       hint.hidden = true;
-      this.add(await droppedFiles(event.dataTransfer));
+      this.add(this.onDrop(await droppedFiles(event.dataTransfer)));
     });
   }
 

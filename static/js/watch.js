@@ -1,20 +1,23 @@
-// A video's own page: the player, a range to search with, and the list of its clips.
+// A video's own page: the player, what the query finds in it, a range to search with, its clips and subtitles.
 
 import { getJob, getVideo, listClips } from './api.js';
 import { button, el, fill, picture } from './dom.js';
+import { VideoHits } from './hits.js';
 import { isTerminal } from './jobs.js';
 import { describeJob, describeMedia, warningList } from './library.js';
 import { Player } from './player.js';
 import { problemBox } from './problems.js';
+import { queryParameters } from './query.js';
 import { RangeMarker } from './range.js';
+import { SubtitlePanel } from './subtitles.js';
 import { formatRange, formatTime, toMilliseconds } from './time.js';
 
 const CLIPS = 200;
 const JUMP_S = 5;
 
 export class WatchView {
-  constructor({ id, at }, { router, jobs, spaces }) {
-    Object.assign(this, { id, at, router, jobs, spaces });
+  constructor({ id, at, parameters }, { router, jobs, spaces, files }) {
+    Object.assign(this, { id, at, parameters, router, jobs, spaces, files });
     this.title = 'Video';
     this.stop = new AbortController();
     this.rows = [];
@@ -41,13 +44,22 @@ export class WatchView {
   close() {
     this.stop.abort();
     this.unfollow?.();
+    this.hits?.close();
     this.player?.close();
   }
 
-  /** The same video at another time: no reload. */
-  goTo(at) {
-    this.at = at;
-    if (this.player && at !== null) this.player.seek(at, { play: true });
+  /** The same video at another time, or with another query: no reload. */
+  goTo({ at, parameters }) {
+    const isOtherQuery = String(queryParameters(parameters)) !== String(queryParameters(this.parameters));
+    const stays = isOtherQuery && at === this.at;
+    Object.assign(this, { at, parameters });
+    this.hits?.show(parameters);
+    if (this.player && at !== null && !stays) this.player.seek(at, { play: true });
+  }
+
+  /** Dropped subtitles are for this video; answers the other files. */
+  takeFiles(files) {
+    return this.subtitles ? this.subtitles.take(files) : files;
   }
 
   async load() {
@@ -100,12 +112,25 @@ export class WatchView {
       onSeek: (at) => this.player.seek(at),
       onChange: (range) => { this.searchButton.disabled = !range; },
     });
-    fill(this.stage, this.player.element, this.rangePanel());
+    this.hits = new VideoHits({
+      video,
+      files: this.files,
+      now: () => this.player.time,
+      onSeek: (at) => this.player.seek(at, { play: !this.player.media.paused }),
+      onPlay: (at) => this.player.seek(at, { play: true }),
+    });
+    this.subtitles = new SubtitlePanel(video, () => {
+      this.player.showCaptions();
+      this.hits.again();
+    });
+    fill(this.stage, this.player.element, this.hits.element, this.rangePanel(), this.subtitles.element);
     for (const event of ['timeupdate', 'seeking', 'loadedmetadata']) {
       this.player.media.addEventListener(event, () => this.drawTime());
     }
     if (this.at !== null) this.player.seek(this.at, { play: true });
     this.drawTime();
+    this.hits.show(this.parameters);
+    this.subtitles.load();
     this.loadClips();
   }
 
@@ -137,6 +162,7 @@ export class WatchView {
     const now = this.player.time;
     this.clock.textContent = formatTime(toMilliseconds(now), { fraction: true });
     this.range.setHead(now);
+    this.hits.setHead(now);
     const current = this.clips.findIndex((clip) => clip.start <= now && now < clip.end);
     if (current === this.current) return;
     this.rows[this.current]?.removeAttribute('aria-current');
@@ -203,6 +229,8 @@ export class WatchView {
       Escape: () => this.range.clear(),
       ',': () => this.step(-this.range.frame),
       '.': () => this.step(this.range.frame),
+      n: () => this.hits.step(1),
+      p: () => this.hits.step(-1),
     };
     const unclaimed = {
       ' ': () => this.player.togglePlay(),

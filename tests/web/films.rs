@@ -46,7 +46,8 @@ pub(crate) fn scene_start(scene: usize) -> f64 {
     (scene * SCENE_FRAMES * ticks * 1000 / frames) as f64 / 1000.0
 }
 
-/// Makes a film with one scene a colour and a box that moves with every frame.
+/// Makes a film with one scene a colour and a box that moves with every frame. It returns with the cuts only: a box
+/// that jumps inside a scene is a change of slides.
 ///
 /// # Panics
 /// With ffmpeg's words if it can't; `None` where this ffmpeg lacks the encoder.
@@ -80,9 +81,9 @@ fn graph(recipe: &Recipe, colours: &[&str]) -> String {
     for scene in 0..colours.len() {
         graph += &format!("[scene{scene}]");
     }
-    graph += &format!("concat=n={}[scenes];color=c=white:s=48x48:r={frames}/{ticks}[box];", colours.len());
+    graph += &format!("concat=n={}[scenes];color=c=white:s=48x72:r={frames}/{ticks}[box];", colours.len());
     graph += &format!(
-        "[scenes][box]overlay=x='mod(n*6,272)':y=66:shortest=1,setpts=PTS+{}/TB[film]",
+        "[scenes][box]overlay=x='mod(n,{SCENE_FRAMES})*4':y=54:shortest=1,setpts=PTS+{}/TB[film]",
         recipe.delay
     );
     if recipe.sound {

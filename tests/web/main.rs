@@ -8,6 +8,7 @@ mod page;
 
 mod keyboard;
 mod keys;
+mod lecture;
 mod modules;
 mod playback;
 mod search;

@@ -27,6 +27,13 @@ async fn times_addresses_and_clocks_are_what_they_should_be() {
             ("it.formatTime(null)", json!("–")),
             ("it.formatTime(NaN)", json!("–")),
             ("it.formatRange(754.2, 761)", json!("12:34.2–12:41")),
+            ("it.parseTime('754')", json!(754)),
+            ("it.parseTime('754.25s')", json!(754.25)),
+            ("it.parseTime('12m34s')", json!(754)),
+            ("it.parseTime('1h2m3s')", json!(3723)),
+            ("it.parseTime('1H3.5')", json!(3603.5)),
+            ("it.parseTime('90m')", json!(5400)),
+            ("['', 'soon', '-1', '3s2m', '1e3', 'h', '12:34', 'Infinity'].map(it.parseTime)", json!([null, null, null, null, null, null, null, null])),
             ("it.formatRemaining(0.2)", json!("1 s")),
             ("it.formatRemaining(200)", json!("3 min")),
             ("it.formatRemaining(7300)", json!("2 h")),
@@ -41,20 +48,73 @@ async fn times_addresses_and_clocks_are_what_they_should_be() {
         for (address, expected) in [
             (format!("/v/{id}?t=12.5"), json!({"name": "video", "id": id, "at": 12.5})),
             (format!("/v/{id}"), json!({"name": "video", "id": id, "at": null})),
+            (format!("/v/{id}?t=1m2s&q=bias"), json!({"name": "video", "id": id, "at": 62})),
             (format!("/v/{id}?t=-1"), json!({"name": "video", "id": id, "at": null})),
             (format!("/v/{id}?t=soon"), json!({"name": "video", "id": id, "at": null})),
             ("/v/1".to_owned(), json!(null)),
             ("/docs".to_owned(), json!(null)),
         ] {
-            check(page, "router", &format!("it.parse(new URL('http://x{address}'))"), expected).await;
+            let parsed = format!("(({{ parameters, ...route }}) => (route.name ? route : null))(it.parse(new URL('http://x{address}')) ?? {{}})");
+            check(page, "router", &parsed, expected).await;
         }
         for (hit, expected) in [
-            // From the server's moment, but never from before the hit.
-            ("{video_id: 'v', start: 5, end: 9, page_url: '/v/v?t=6.5'}", "/v/v?t=6.5"),
-            ("{video_id: 'v', start: 5, end: 9, page_url: '/v/v?t=4'}", "/v/v?t=5"),
-            ("{video_id: 'v', start: 5.0015, end: 9}", "/v/v?t=5.002"),
+            // From the server's moment, which has its lead-in; else from a second before the best that is known.
+            ("{video_id: 'v', start: 5, end: 9, page_url: '/v/v?t=4.000'}", "/v/v?t=4"),
+            ("{video_id: 'v', start: 5, end: 9, peak: 7.5}", "/v/v?t=6.5"),
+            ("{video_id: 'v', start: 5, end: 9, peak: 7.5, evidence: [{source: 'visual'}, {source: 'spoken', text: 'a', start: 6.25}]}", "/v/v?t=5.25"),
+            ("{video_id: 'v', start: 0.5, end: 9}", "/v/v?t=0"),
         ] {
             check(page, "results", &format!("it.hitPath({hit})"), json!(expected)).await;
+        }
+        let query = "new URLSearchParams('q=a+b&sources=spoken')";
+        check(page, "router", &format!("it.videoPath('v', 1.0015, {query})"), json!("/v/v?t=1.002&q=a+b&sources=spoken")).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn snippets_scores_queries_and_file_names_are_read_as_they_should_be() {
+    crate::visit(Setting::default(), async |page, _| {
+        page.open("/").await;
+        for (html, expected) in [
+            ("the <mark>bias</mark> of it", json!(["the ", "MARK bias", " of it"])),
+            ("&lt;b&gt; &amp;lt; <mark>&quot;a&quot;</mark> &#39;", json!(["<b> &lt; ", "MARK \"a\"", " '"])),
+            // What the server does not send stays text all the same.
+            ("<img src=x onerror=alert(1)> <mark><b>x</b></mark>", json!(["<img src=x onerror=alert(1)> ", "MARK <b>x</b>", ""])),
+            ("<mark>open", json!(["<mark>open"])),
+        ] {
+            let nodes = format!("it.snippetNodes({}).map((node) => (node.nodeName ? `${{node.nodeName}} ${{node.innerHTML.includes('<') ? 'markup' : node.textContent}}` : node))", json!(html));
+            check(page, "evidence", &nodes, expected).await;
+        }
+        for (scores, expected) in [
+            ("[0, 1]", "M0 1V0.9200H1V0.0000H2V1Z"),
+            ("[null, 0.5, null, 0.25]", "M1 1V0.0000H2V1ZM3 1V0.9200H4V1Z"),
+            ("[0.3, 0.3]", "M0 1V0.5000H1V0.5000H2V1Z"),
+            ("[null]", ""),
+            ("[]", ""),
+        ] {
+            check(page, "timeline", &format!("it.areaPath({scores})"), json!(expected)).await;
+        }
+        for (address, expected) in [
+            ("q=a&sources=spoken", json!({"sources": ["spoken"]})),
+            ("q=a&sources=visual,spoken", json!({"sources": ["visual", "spoken"]})),
+            ("q=a&sources=heard", json!({})),
+            ("q=a", json!({})),
+            // A clip says nothing.
+            ("clip=v&start=0&end=1&sources=spoken", json!({})),
+            ("clip=v&start=0&end=1&mod=x&sources=spoken", json!({"sources": ["spoken"]})),
+        ] {
+            check(page, "query", &format!("it.sourcesOf(new URLSearchParams('{address}'))"), expected).await;
+        }
+        for (name, expected) in [
+            ("talk.srt", "und"),
+            ("talk.en.srt", "en"),
+            ("talk.pt-BR.VTT", "pt-BR"),
+            ("talk.final.srt", "und"),
+            ("talk.v2.srt", "und"),
+            ("en.srt", "und"),
+        ] {
+            check(page, "languages", &format!("it.languageOfFile('{name}')"), json!(expected)).await;
         }
     })
     .await;

@@ -142,6 +142,14 @@ async fn a_file_as_query_finds_its_own_video_and_takes_a_modification() {
         page.results().await;
         assert_eq!(page.text("document.querySelector('#results .hit').dataset.video").await, wanted);
         assert!((page.hit_range(0).await.0 - scene_start(1)).abs() < 0.0015, "the red scene is the second");
+        page.click("#results .hit h3 a").await;
+        page.until(
+            "its hits are marked in the video",
+            "document.querySelectorAll('.timeline .marks li').length === 3",
+        )
+        .await;
+        page.client.back().await.expect("back");
+        page.results().await;
 
         page.type_into(".refine input", "but brighter\u{e007}").await;
         page.until("the modification is in the address", "location.search.includes('mod=but+brighter')")
