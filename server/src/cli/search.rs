@@ -30,6 +30,9 @@ pub(super) struct SearchArgs {
     /// clip, video or both
     #[arg(long, default_value = "clip")]
     level: String,
+    /// Where to look, for words: visual (what is seen), spoken (what is said); both by default for a text
+    #[arg(long, value_delimiter = ',', value_name = "SOURCE,...")]
+    sources: Vec<String>,
     /// Hits to print
     #[arg(long, default_value_t = 10)]
     limit: usize,
@@ -46,6 +49,9 @@ pub(super) async fn run(args: SearchArgs) -> anyhow::Result<()> {
     let mut body = json!({"query": query(&args)?, "level": args.level, "limit": args.limit});
     if let Some(space) = &args.space {
         body["space"] = json!(space);
+    }
+    if !args.sources.is_empty() {
+        body["sources"] = json!(args.sources);
     }
     let request = match &args.upload {
         None => client.post("/v1/search").json(&body),
@@ -80,6 +86,14 @@ fn query(args: &SearchArgs) -> anyhow::Result<Value> {
     Ok(query)
 }
 
+/// A snippet without its marks.
+fn plain(html: &str) -> String {
+    let unmarked = html.replace("<mark>", "").replace("</mark>", "").replace('\n', " ");
+    let unescaped =
+        unmarked.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#39;", "'");
+    unescaped.replace("&amp;", "&")
+}
+
 fn stretch(text: &str) -> Option<(&str, f64, f64)> {
     let (video, times) = text.rsplit_once('@')?;
     let (start, end) = times.split_once('-')?;
@@ -103,6 +117,10 @@ fn print(answer: &Value) -> anyhow::Result<()> {
                 time("start"),
                 time("end")
             ))?;
+            let spoken = hit["evidence"].as_array().into_iter().flatten().find_map(|it| it["text"].as_str());
+            if let Some(said) = spoken {
+                say(format!("     “{}”", plain(said)))?;
+            }
         }
     }
     if hits("results").is_empty() {

@@ -85,3 +85,62 @@ impl Kept {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reprise_encoders::video::sample::Sampler;
+    use reprise_encoders::{Abilities, FrameSize, TrainedOn};
+
+    fn space() -> Space {
+        Space {
+            id: "0123456789abcdef0123".to_owned(),
+            name: "small-012345".to_owned(),
+            model: "small".to_owned(),
+            family: "clip".to_owned(),
+            dim: 2,
+            sampler: Sampler::PerSecond { rate: 1.0, at_most: 64 },
+            frame_size: FrameSize::ShortEdge(32),
+            max_text_tokens: 16,
+            temporal: false,
+            frame_stage: Some(2),
+            can: Abilities { text: true, frames: true, composed: false },
+            trained_on: TrainedOn::Nothing,
+        }
+    }
+
+    fn row(time_ms: i64) -> (i64, Feature) {
+        (time_ms, Feature::from(vec![time_ms as f32 / 1024.0, 0.5]))
+    }
+
+    /// Keeps the frames of each attempt, dying after it; which of the frames at `times` the next one finds.
+    #[track_caller]
+    fn check(attempts: &[&[i64]], times: &[i64], expected: &[bool]) {
+        let folder = tempfile::tempdir().unwrap();
+        for attempt in attempts {
+            let mut kept = Kept::open(folder.path(), &space()).unwrap();
+            for time_ms in *attempt {
+                kept.keep(&[row(*time_ms)]).unwrap();
+            }
+        }
+        let mut kept = Kept::open(folder.path(), &space()).unwrap();
+        let found = kept.find(times);
+        assert_eq!(found.iter().map(Option::is_some).collect::<Vec<_>>(), expected);
+        assert!(!is_complete(folder.path(), &space()), "nothing is complete before it was finished");
+        kept.finish().unwrap();
+        assert!(is_complete(folder.path(), &space()));
+        assert_eq!(Kept::open(folder.path(), &space()).unwrap().find(times).len(), times.len());
+    }
+
+    #[test]
+    fn what_an_attempt_that_died_has_kept_is_found_by_the_next() {
+        check(&[&[0, 1000, 2000]], &[0, 1000, 2000, 3000], &[true, true, true, false]);
+        check(&[&[0, 1000], &[0, 1000, 2000]], &[0, 2000], &[true, true]);
+        check(&[], &[0], &[false]);
+    }
+
+    #[test]
+    fn a_frame_that_comes_twice_is_kept_once() {
+        check(&[&[0, 1000, 1000, 500]], &[500, 1000], &[false, true]);
+    }
+}

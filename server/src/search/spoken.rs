@@ -1,6 +1,6 @@
 //! What is said: cues by their words and passages by their meaning, each counted for the span that it is said in.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use reprise_encoders::Permit;
@@ -107,11 +107,12 @@ pub(super) async fn search(
         true => Vec::new(),
         false => app.catalog.cue_hits(&words, level, only.as_deref(), FUSED_DEPTH).await?,
     };
+    let weights: Vec<f32> = lexical.iter().map(|hit| weight(hit, &words)).collect();
     let lexical: Vec<Heard> = lexical.into_iter().map(|hit| of_cue(hit, &query.text)).collect();
     let Some((space, meaning)) = &query.meaning else { return Ok(ranked(lexical)) };
     let semantic = passages(app, space, meaning, level, only).await?;
     let semantic = semantic.into_iter().map(|(hit, score)| of_passage(hit, score, &query.text)).collect();
-    Ok(ranked(both(lexical, semantic)))
+    Ok(ranked(both(lexical.into_iter().zip(weights).collect(), semantic)))
 }
 
 /// The passages nearest in meaning, with their cosines; one for each span.
@@ -149,13 +150,28 @@ fn of_passage(hit: PassageHit, score: f32, text: &str) -> Heard {
     Heard::new(hit.span, score, said)
 }
 
-/// The words of a cue say more exactly where than its passage does.
-fn both(lexical: Vec<Heard>, semantic: Vec<Heard>) -> Vec<Heard> {
+/// How much the words of a cue count beside meaning: what is said in so many words is meant, two words that a
+/// question happens to share with a cue say little. The share of the shorter one's telling words that both have,
+/// squared; words in sequence count twice.
+fn weight(hit: &CueHit, query: &CueQuery) -> f32 {
+    if hit.in_sequence {
+        return 2.0;
+    }
+    let cue = CueQuery::new(&hit.text);
+    let (sought, said): (HashSet<&str>, HashSet<&str>) =
+        (query.telling_words().into_iter().collect(), cue.telling_words().into_iter().collect());
+    let shared = sought.intersection(&said).count() as f32;
+    (shared / sought.len().min(said.len()).max(1) as f32).powi(2)
+}
+
+/// Reciprocal ranks, those of cues by their weight. The words of a cue say more exactly where than its passage does.
+fn both(lexical: Vec<(Heard, f32)>, semantic: Vec<Heard>) -> Vec<Heard> {
     let mut fused: Vec<Heard> = Vec::with_capacity(lexical.len() + semantic.len());
     let mut places: HashMap<u32, usize> = HashMap::new();
+    let semantic: Vec<(Heard, f32)> = semantic.into_iter().map(|heard| (heard, 1.0)).collect();
     for list in [lexical, semantic] {
-        for (index, mut heard) in list.into_iter().enumerate() {
-            heard.evidence.score = reciprocal_rank(index);
+        for (index, (mut heard, weight)) in list.into_iter().enumerate() {
+            heard.evidence.score = weight * reciprocal_rank(index);
             match places.get(&heard.key) {
                 Some(place) => fused[*place].evidence.score += heard.evidence.score,
                 None => {
@@ -193,7 +209,8 @@ mod tests {
             let said = Said { snippet: snippet.to_owned(), start_ms: 0, end_ms: 1 };
             keys.iter().map(|key| Heard::new(*key, 1.0, said.clone())).collect()
         };
-        let fused = ranked(both(list(lexical, "cue"), list(semantic, "passage")));
+        let lexical = list(lexical, "cue").into_iter().map(|heard| (heard, 1.0)).collect();
+        let fused = ranked(both(lexical, list(semantic, "passage")));
         let said = |heard: &Heard| heard.evidence.said.as_ref().unwrap().snippet.clone();
         let got: Vec<(u32, String)> = fused.iter().map(|heard| (heard.key, said(heard))).collect();
         assert_eq!(got, expected.iter().map(|it| (it.0, it.1.to_owned())).collect::<Vec<_>>());
