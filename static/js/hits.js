@@ -9,11 +9,29 @@ import { formatTime } from './time.js';
 import { Timeline } from './timeline.js';
 
 const HITS = 10;
+/** Asked for: many clips and moments in them may show the same slide. */
+const ASKED = 200;
+const SAME_S = 1;
+/** Share of the video below which two places can't be told apart on the timeline. */
+const SAME_SHARE = 0.01;
 const POINTS = 600;
 /** For so long after its first moment a hit counts as just reached: one step back goes to the hit before it. */
 const REACHED_S = 3;
 /** A seek may end a little before where it was sent. */
 const SLACK_S = 0.05;
+
+/** The best hits without repeats: of what is seen, near a better hit; of what is said, the same words once more. */
+export function distinctHits(ranked, duration) {
+  const overlap = (one, other) => one.start < other.end && other.start < one.end;
+  const repeats = (hit, better) => {
+    const apart = Math.abs(opensAt(hit) - opensAt(better));
+    const near = spokenEvidence(hit) ? 0 : duration * SAME_SHARE;
+    return apart < near || (apart < SAME_S && overlap(hit, better));
+  };
+  const kept = [];
+  for (const hit of ranked) if (!kept.some((better) => repeats(hit, better))) kept.push(hit);
+  return kept.slice(0, HITS);
+}
 
 export class VideoHits {
   /**
@@ -67,10 +85,10 @@ export class VideoHits {
 
   async ask({ query, file }, signal) {
     const body = {
-      query, limit: HITS, filter: { field: 'video_id', eq: this.video.id }, ...sourcesOf(this.parameters),
+      query, limit: ASKED, filter: { field: 'video_id', eq: this.video.id }, ...sourcesOf(this.parameters),
     };
     const answer = await search(body, file, signal);
-    this.setHits(answer.results);
+    this.setHits(distinctHits(answer.results, this.video.duration ?? 0));
     const words = timelineQuery(query);
     // Pictures that had no say in the ranking have none in the picture of it.
     if (words && answer.query_info?.weights?.visual) {

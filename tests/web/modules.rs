@@ -95,6 +95,19 @@ async fn snippets_scores_queries_and_file_names_are_read_as_they_should_be() {
         ] {
             check(page, "timeline", &format!("it.areaPath({scores})"), json!(expected)).await;
         }
+        for (hits, duration, expected) in [
+            // The same moment twice, two moments that overlap, and two that only meet.
+            ("[{start: 0, end: 4, peak: 2}, {start: 1, end: 3, peak: 2.5}]", 60, json!([0])),
+            ("[{start: 0, end: 4, peak: 1}, {start: 1, end: 5, peak: 3}]", 60, json!([0, 1])),
+            ("[{start: 0, end: 4, peak: 3.75}, {start: 4, end: 5, peak: 4.5}]", 60, json!([0, 4])),
+            // In an hour, what is seen a few seconds on is the same slide; what is said there is not the same.
+            ("[{start: 0, end: 4}, {start: 20, end: 24}, {start: 40, end: 44}]", 3600, json!([0, 40])),
+            ("[{start: 0, end: 4}, {start: 20, end: 24, evidence: [{text: 'a', start: 21}]}]", 3600, json!([0, 20])),
+            ("Array.from({length: 20}, (_, at) => ({start: at, end: at + 1}))", 60, json!([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])),
+        ] {
+            let starts = format!("it.distinctHits({hits}, {duration}).map((hit) => hit.start)");
+            check(page, "hits", &starts, expected).await;
+        }
         for (address, expected) in [
             ("q=a&sources=spoken", json!({"sources": ["spoken"]})),
             ("q=a&sources=visual,spoken", json!({"sources": ["visual", "spoken"]})),
