@@ -151,9 +151,14 @@ async fn a_file_as_query_finds_its_own_video_and_takes_a_modification() {
         page.client.back().await.expect("back");
         page.results().await;
 
-        page.type_into(".refine input", "but brighter\u{e007}").await;
+        page.click(".refine [name=heard]").await;
+        page.type_into(".refine [name=modification]", "but brighter\u{e007}").await;
         page.until("the modification is in the address", "location.search.includes('mod=but+brighter')")
             .await;
+        assert!(
+            page.text("location.search").await.ends_with("&sources=visual%2Cspoken"),
+            "and where it is looked for"
+        );
         page.results().await;
         assert!(page.text("document.querySelector('.about').textContent").await.contains("composed"));
     })

@@ -28,6 +28,7 @@ async fn nothing_scrolls_sideways_at_phone_width() {
         check(page, "/?q=anything&level=both", "#results .hit").await;
         check(page, &format!("/?clip={id}&start=0&end=1"), "#results .hit").await;
         check(page, &format!("/v/{id}?t=1"), ".clip").await;
+        check(page, &format!("/v/{id}?t=1&clip={id}&start=0&end=1"), ".timeline .marks li").await;
     })
     .await;
 }
