@@ -189,3 +189,18 @@ fn a_span_made_from_the_features_of_its_frames_is_the_span_made_from_the_frames(
         }
     }
 }
+
+#[test]
+fn the_built_in_vocabulary_knows_sports_and_misses_other_words() {
+    let tokenizer = load(&"builtin:sports".parse().unwrap(), 1).unwrap().tokenizer.unwrap();
+    for (word, missed) in [
+        ("somersault", false),
+        ("platform", false),
+        ("the", false),
+        ("attention", true),
+        ("mask", true),
+        ("水", true),
+    ] {
+        assert_eq!(tokenizer.misses(word), missed, "{word}");
+    }
+}

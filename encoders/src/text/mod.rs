@@ -279,12 +279,13 @@ impl Tokenizer {
         Ok(encoding.get_ids().to_vec())
     }
 
-    /// Whether the vocabulary has nothing for a `word`: it is unknown to it, or can only be spelt letter by letter.
+    /// Whether the vocabulary has nothing for a `word`: it is unknown to it, or can only be spelt, in pieces of less than
+    /// two letters on average.
     pub fn misses(&self, word: &str) -> bool {
         let unknown = self.content("\u{fffc}").unwrap_or_default();
         let Ok(ids) = self.content(word) else { return true };
         let letters = word.chars().count();
-        ids.is_empty() || (letters > 2 && ids.len() >= letters) || (unknown.len() == 1 && ids == unknown)
+        ids.is_empty() || (letters > 2 && 2 * ids.len() > letters) || (unknown.len() == 1 && ids == unknown)
     }
 
     fn with_specials(&self, prompt: &[u32], content: &[u32]) -> Tokens {

@@ -1,7 +1,7 @@
 //! Where the windows of a long text lie: one a sentence, as far as that goes.
 //!
-//! A window that holds one sentence alone answers for it, whatever stands around it; a window filled up to the
-//! model's limit is a blend of its sentences, in which the one that matters is lost (measured in BENCHMARKS.md).
+//! A window that holds one sentence alone answers for it, whatever stands around it; one that is filled up to the
+//! model's limit is a blend of its sentences.
 
 use std::ops::Range;
 
