@@ -71,7 +71,12 @@ pub(super) fn by_sentence(ends: &[usize], room: usize, most: usize) -> Vec<Range
     }
     let packed = packed(&pieces, high);
     let tokens = ends.last().copied().unwrap_or_default();
-    if packed.len() <= most { packed } else { spans(tokens, room).collect() }
+    if packed.len() <= most { packed } else { side_by_side(tokens, room) }
+}
+
+/// Windows that share nothing: the fewest that hold all tokens.
+fn side_by_side(tokens: usize, room: usize) -> Vec<Range<usize>> {
+    (0..tokens.div_ceil(room)).map(|window| window * room..tokens.min((window + 1) * room)).collect()
 }
 
 /// The sentences; short ones with the next, long ones cut.
@@ -141,6 +146,8 @@ mod tests {
         assert_eq!(by_sentence(&[5, 12, 20], 10, 9), [0..5, 5..12, 12..20]);
         assert_eq!(by_sentence(&[2, 8, 28], 10, 9), [0..8, 8..18, 16..26, 24..28]);
         assert_eq!(by_sentence(&[6, 12, 18, 24], 14, 2), [0..12, 12..24]);
+        assert_eq!(by_sentence(&[6, 12, 18, 24], 12, 1), [0..12, 12..24], "the fewest that hold all");
+        assert_eq!(by_sentence(&[8, 16, 24], 12, 2), [0..12, 12..24], "sentences give way to the limit");
     }
 
     proptest! {
