@@ -150,6 +150,9 @@ fn of_passage(hit: PassageHit, score: f32, text: &str) -> Heard {
     Heard::new(hit.span, score, said)
 }
 
+/// A cue of fewer telling words shares them with a text too easily.
+const TELLING_WORDS: usize = 6;
+
 /// How much the words of a cue count beside meaning: what is said in so many words is meant, two words that a
 /// question happens to share with a cue say little. The share of the shorter one's telling words that both have,
 /// squared; words in sequence count twice.
@@ -161,7 +164,8 @@ fn weight(hit: &CueHit, query: &CueQuery) -> f32 {
     let (sought, said): (HashSet<&str>, HashSet<&str>) =
         (query.telling_words().into_iter().collect(), cue.telling_words().into_iter().collect());
     let shared = sought.intersection(&said).count() as f32;
-    (shared / sought.len().min(said.len()).max(1) as f32).powi(2)
+    let of = sought.len().min(said.len().max(TELLING_WORDS)).max(1);
+    (shared / of as f32).powi(2)
 }
 
 /// Reciprocal ranks, those of cues by their weight. The words of a cue say more exactly where than its passage does.
