@@ -279,13 +279,21 @@ impl Tokenizer {
         Ok(encoding.get_ids().to_vec())
     }
 
-    /// Whether the vocabulary has nothing for a `word`: it is unknown to it, or can only be spelt, in pieces of less than
-    /// two letters on average.
+    /// Whether the vocabulary has nothing for a `word`: it is unknown to it, or can be written only with pieces of a
+    /// single letter.
     pub fn misses(&self, word: &str) -> bool {
         let unknown = self.content("\u{fffc}").unwrap_or_default();
-        let Ok(ids) = self.content(word) else { return true };
-        let letters = word.chars().count();
-        ids.is_empty() || (letters > 2 && 2 * ids.len() > letters) || (unknown.len() == 1 && ids == unknown)
+        // The fast way leaves out what the pieces are.
+        let Ok(encoding) = self.inner.encode(word, false) else { return true };
+        let marks = |piece: &str| piece.trim_start_matches("##").trim_end_matches("</w>").to_owned();
+        let is_letter = |piece: &String| {
+            let mut letters = marks(piece).chars().filter(|it| !"▁Ġ".contains(*it)).collect::<Vec<_>>();
+            let last = letters.pop();
+            letters.is_empty() && last.is_some_and(char::is_alphabetic)
+        };
+        let pieces = encoding.get_tokens();
+        let is_spelt = pieces.len() > 1 && pieces.iter().any(is_letter);
+        pieces.is_empty() || is_spelt || (unknown.len() == 1 && encoding.get_ids() == unknown)
     }
 
     fn with_specials(&self, prompt: &[u32], content: &[u32]) -> Tokens {
