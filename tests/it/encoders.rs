@@ -287,7 +287,7 @@ fn damaged_and_foreign_files_are_refused() {
         move |folder: &Path| std::fs::write(folder.join(file), text).unwrap()
     };
     refused("legacy", write("config.json", "{"), &["config.json", "can't be used"]);
-    refused("legacy", write("config.json", r#"{"model_type": "bert"}"#), &["\"bert\"", "not supported"]);
+    refused("legacy", write("config.json", r#"{"model_type": "gpt2"}"#), &["\"gpt2\"", "not supported"]);
     refused("legacy", write("config.json", r#"{"model_type": "clip"}"#), &["32x32", "224x224"]);
     refused("legacy", write("tokenizer.json", "{}"), &["tokenizer"]);
     refused("legacy", write("model.safetensors", "no weights"), &["model.safetensors"]);
