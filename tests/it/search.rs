@@ -133,7 +133,7 @@ async fn texts_find_clips_in_order_of_score(library: &Library) {
     );
     assert_eq!(
         (&info["fusion"], &info["weights"], &info["frames"]),
-        (&Value::Null, &json!({"visual": 1.0}), &json!(0))
+        (&Value::Null, &json!({"visual": 1.0, "spoken": 1.0}), &json!(0))
     );
     assert_eq!(info["tokens_total"], info["tokens_used"]);
     assert_eq!(answer["index"]["live"], 12);

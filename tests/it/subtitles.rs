@@ -240,7 +240,7 @@ async fn passages_are_encoded_in_the_background_by_the_model_that_reads() {
     let (_, failed) = server.get("/v1/jobs?state=failed").await;
     assert_eq!(failed["items"], json!([]));
     assert_eq!(
-        server.search_hits(json!({"query": {"text": "x"}})).await.len(),
+        server.search_hits(json!({"query": {"text": "x"}, "sources": ["visual"]})).await.len(),
         2,
         "what is seen is found as before"
     );
