@@ -1,6 +1,6 @@
 //! What is known of a frame once its pixels are gone: all that any rule of segmentation asks for.
 //!
-//! Knows neither how it is measured ([`super::meter`]) nor what follows from it.
+//! Knows neither how it is measured (`meter`) nor what follows from it.
 
 /// Parts of a whole in which [`FrameScores::moving`], [`FrameScores::began`] and [`Settled::area`] count.
 pub const WHOLE: u16 = 10_000;
