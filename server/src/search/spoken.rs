@@ -124,6 +124,10 @@ async fn passages(
     only: Option<Arc<RoaringBitmap>>,
 ) -> Result<Vec<(PassageHit, f32)>, SearchError> {
     let Some(space) = app.spaces.named(space) else { return Err(SearchError::CursorGone) };
+    // A cursor may carry vectors of any length.
+    if meaning.windows().iter().any(|window| window.values().len() != space.space.dim) {
+        return Err(SearchError::CursorGone);
+    }
     let filter = match &only {
         Some(only) => Some(Arc::new(app.catalog.passages_within(only).await?)),
         None => None,
