@@ -82,6 +82,14 @@ impl Features {
         Ok(features)
     }
 
+    /// Whether a file is there and whole; reads all of it.
+    pub fn is_whole(path: &Path, width: usize) -> bool {
+        let Ok(mut features) = Features::open(path, width, false) else { return false };
+        (features.blocks, features.end) = (Vec::new(), HEADER_BYTES);
+        let length = features.file.metadata().map(|metadata| metadata.len());
+        features.walk(true).is_ok() && length.is_ok_and(|length| length == features.end)
+    }
+
     /// Makes an empty file in the place of whatever is there.
     ///
     /// # Errors
@@ -283,6 +291,24 @@ mod tests {
         for place in 0..second {
             check(|bytes| bytes[place] ^= 1, &[]);
         }
+    }
+
+    #[test]
+    fn a_damaged_file_is_not_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("features");
+        assert!(!Features::is_whole(&path, 3));
+        drop(written(&path, &[&[0, 40, 80], &[120, 160]]));
+        assert!(Features::is_whole(&path, 3) && !Features::is_whole(&path, 4));
+        let bytes = std::fs::read(&path).unwrap();
+        for place in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[place] ^= 4;
+            std::fs::write(&path, &damaged).unwrap();
+            assert!(!Features::is_whole(&path, 3), "byte {place}");
+        }
+        std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+        assert!(!Features::is_whole(&path, 3));
     }
 
     #[test]

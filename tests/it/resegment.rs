@@ -85,3 +85,28 @@ async fn a_clip_given_later_needs_no_decoder() {
     let hit = nearest(&server, json!({"video_id": video, "start": 0.5, "end": 3.49})).await;
     assert_eq!((&hit["start"], &hit["end"]), (&json!(0.5), &json!(3.5)), "{hit}");
 }
+
+#[tokio::test]
+async fn features_that_were_damaged_on_disk_are_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    let video = stored(&server, folder.path(), json!({"policy": "content"})).await;
+    let kept = folder.path().join("features").join(&video);
+    for file in std::fs::read_dir(&kept).unwrap() {
+        let path = file.unwrap().path();
+        let mut bytes = std::fs::read(&path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+    }
+    let (status, line) = server.get(&format!("/v1/videos/{video}/timeline?text=red")).await;
+    assert_eq!((status.as_u16(), &line["of"]), (200, &json!("spans")), "{line}");
+    let path = format!("/v1/videos/{video}/resegment");
+    let body = json!({"policy": "fixed", "params": {"every_seconds": 2}});
+    let job = done(&server, &path, body.clone()).await;
+    assert_eq!(job["state"], "succeeded", "{job}");
+    assert!(job["frames_done"].as_i64().unwrap() > 0, "it was decoded again: {job}");
+    assert_eq!(clips(&server, &video).await, [(0.0, 2.0), (2.0, 4.0), (4.0, 6.0)]);
+    let again = done(&server, &path, body).await;
+    assert_eq!(again["frames_done"], 0, "what was made again serves: {again}");
+}

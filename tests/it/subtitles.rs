@@ -246,6 +246,19 @@ async fn passages_are_encoded_in_the_background_by_the_model_that_reads() {
     );
 }
 
+#[tokio::test]
+async fn what_is_said_is_found_where_no_model_sees_pictures() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &["--model", READER]);
+    let file = film(folder.path(), "film", &["color=c=red", "color=c=blue"], Store::Web);
+    let video = server.ingest_with(&file, &[]).await;
+    let path = format!("/v1/videos/{}/subtitles/en", video["id"].as_str().unwrap());
+    put(&server, &path, "text/plain", "00:02.5 --> 00:03.5\nthe telling word\n").await;
+    let hits = server.search_hits(json!({"query": {"text": "telling word"}})).await;
+    assert_eq!((&hits[0]["start"], &hits[0]["end"]), (&json!(2.0), &json!(4.0)), "{hits:?}");
+    assert_eq!(hits[0]["evidence"][0]["source"], "spoken");
+}
+
 #[test]
 fn every_cue_of_real_lectures_is_read() {
     let Some(folder) = test_data("text/lectures") else { return };

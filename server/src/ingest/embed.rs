@@ -256,7 +256,7 @@ impl Work {
         let kept = self.kept().await?;
         let target = clips.as_ref().map(|(target, _)| *target);
         let mut flow = Flow::new(&self.taps, kept, known, target, &mut self.spans);
-        flow.replay(clips.map(|(_, clips)| clips).unwrap_or_default()).await?;
+        flow.replay(clips.map(|(_, clips)| clips).unwrap_or_default(), &self.watch).await?;
         flow.finish().await
     }
 

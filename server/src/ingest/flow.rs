@@ -15,6 +15,7 @@ use super::embed::{PassError, PerTap, RawVector, Spans, Taps, blocking};
 use super::kept::Kept;
 use super::moments;
 use super::pass::{Step, Tap, Target};
+use super::watch::Watch;
 use crate::spaces::LoadedSpace;
 
 /// Batches that are in the pools at once: one is encoded, one waits, one is on its way.
@@ -89,11 +90,14 @@ impl<'a> Flow<'a> {
     }
 
     /// Takes `clips`, and the kept features of every tap, instead of a pass.
-    pub(super) async fn replay(&mut self, clips: Vec<ClipRange>) -> Result<(), PassError> {
+    pub(super) async fn replay(&mut self, clips: Vec<ClipRange>, watch: &Watch) -> Result<(), PassError> {
         clips.into_iter().for_each(|clip| self.clip(clip));
         for tap in 0..self.consumers.len() {
             let mut from_ms = i64::MIN;
             while let Some(frames) = self.kept_from(tap, from_ms)? {
+                if let Some(why) = watch.stopped() {
+                    return Err(PassError::Stopped(why));
+                }
                 from_ms = frames.last().map_or(i64::MAX, |last| last.time_ms + 1);
                 self.featured(tap, frames);
                 while self.flying.len() >= IN_FLIGHT
@@ -169,6 +173,8 @@ impl<'a> Flow<'a> {
     /// A clip became certain, and with it the windows inside it.
     fn clip(&mut self, clip: ClipRange) {
         let Some(target) = self.target else { return };
+        // A clip is one even where no model sees it: what is said in it is found.
+        self.spans.entry((target, (clip.start_ms, clip.end_ms))).or_default();
         for ((tap, _), consumer) in self.taps.iter().zip(&mut self.consumers) {
             let with_moments = tap.moments && target == Target::Found;
             match consumer {

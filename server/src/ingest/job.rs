@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use reprise_encoders::EncodeError;
 use reprise_encoders::video::segment::ClipRange;
@@ -46,6 +47,13 @@ pub(super) async fn run(app: Arc<App>, leased: Leased, watch: Arc<Watch>) -> Res
     }
 }
 
+/// Stores how far the job came: between heartbeats, or before the first, nobody would know how much was decoded.
+async fn tell(app: &App, leased: &Leased, watch: &Watch) -> Result<(), JobError> {
+    let lease = Duration::from_secs_f64(app.config.lease_seconds);
+    app.catalog.heartbeat(&leased.lease, lease, &watch.progress()).await?;
+    Ok(())
+}
+
 async fn ingest(app: &App, leased: Leased, media: Media, watch: Arc<Watch>) -> Result<(), JobError> {
     let plan = plan(app, &leased, &media.probe).await?;
     let probe = media.probe.clone();
@@ -60,13 +68,14 @@ async fn ingest(app: &App, leased: Leased, media: Media, watch: Arc<Watch>) -> R
         Some(embedded) => (embedded, leased.video.warnings.clone()),
         None => {
             let unread = subtitles::take(app, leased.video.id, &media).await?;
-            (embed::ingest(media, plan, watch).await?, unread)
+            (embed::ingest(media, plan, Arc::clone(&watch)).await?, unread)
         }
     };
     let mut ingested = ingested(&leased, &probe, embedded)?;
     ingested.warnings.extend(unread);
     let mut told = BTreeSet::new();
     ingested.warnings.retain(|warning| told.insert(warning.clone()));
+    tell(app, &leased, &watch).await?;
     app.catalog.finish_ingest(&leased.lease, ingested).await?;
     for clip in before.iter().filter(|clip| !clip.given) {
         app.media.remove_span(clip.id).await;
@@ -203,6 +212,7 @@ async fn fill(app: &App, leased: Leased, media: Media, watch: Arc<Watch>) -> Res
             moments.extend(moment(*at, duration_ms, raws)?);
         }
     }
+    tell(app, &leased, &watch).await?;
     Ok(app.catalog.finish_fill(&leased.lease, vectors, moments).await?)
 }
 

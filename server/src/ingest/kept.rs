@@ -21,16 +21,17 @@ pub(super) struct Kept {
     synced_ms: i64,
 }
 
-/// Whether the features of all frames are there.
+/// Whether the features of all frames are there, undamaged.
 pub(super) fn is_complete(folder: &Path, space: &Space) -> bool {
-    Features::open(&file_of(folder, &space.id), space.frame_stage.unwrap_or_default(), false).is_ok()
+    Features::is_whole(&file_of(folder, &space.id), space.frame_stage.unwrap_or_default())
 }
 
 impl Kept {
-    /// Opens what there is, or begins.
+    /// Opens what there is, or begins; what is damaged is made again.
     pub(super) fn open(folder: &Path, space: &Space) -> Result<Kept, FeaturesError> {
         let (path, width) = (file_of(folder, &space.id), space.frame_stage.unwrap_or_default());
-        if let Ok(features) = Features::open(&path, width, false) {
+        if Features::is_whole(&path, width) {
+            let features = Features::open(&path, width, false)?;
             return Ok(Kept { features, complete: None, synced_ms: 0 });
         }
         std::fs::create_dir_all(folder)?;

@@ -65,8 +65,13 @@ pub async fn timeline(
     let none = || SearchError::Internal("the query has no vector".to_owned());
     let query = QueryVectors::new(windows, request.aggregation).ok_or_else(none)?;
     let duration_ms = video.facts.as_ref().map_or(0, |facts| facts.duration_ms);
-    let (of, scored) = match frames_file(app, &space, video.id) {
-        Some(file) => (Grain::Frames, frame_scores(file, query, 0..duration_ms).await?),
+    let by_frame = match frames_file(app, &space, video.id) {
+        // A file that can't be read is made again when the video is next cut: until then spans serve.
+        Some(file) => frame_scores(file, query.clone(), 0..duration_ms).await.ok(),
+        None => None,
+    };
+    let (of, scored) = match by_frame {
+        Some(scored) => (Grain::Frames, scored),
         None => (Grain::Spans, span_scores(app, &space, video.id, &query).await?),
     };
     let step_ms = (duration_ms / points.max(1) as i64 + 1).max(500);
@@ -75,8 +80,13 @@ pub async fn timeline(
 }
 
 /// Says of each match where its best frame is, where frames are kept whose features are vectors of the space.
-pub(super) async fn find_peaks(app: &App, space: &LoadedSpace, query: &QueryVectors, matches: &mut [Match]) {
-    for found in matches.iter_mut().filter(|found| found.peak_ms.is_none()).take(PEAKS) {
+pub(super) async fn find_peaks(
+    app: &App,
+    space: &LoadedSpace,
+    query: &QueryVectors,
+    matches: impl Iterator<Item = &mut Match>,
+) {
+    for found in matches.filter(|found| found.peak_ms.is_none()).take(PEAKS) {
         let span = &found.span.span;
         let Some(file) = frames_file(app, space, span.video).filter(|_| span.level != Level::Video) else {
             continue;
