@@ -8,7 +8,7 @@ use std::thread;
 
 use anyhow::{Context, anyhow, ensure};
 use reprise_encoders::rows::Rows;
-use reprise_encoders::text::Overflow;
+use reprise_encoders::text::{Overflow, Window};
 use reprise_encoders::video::{self, Limits, sample::Sampler};
 use reprise_encoders::{Clip, Frame, FrameSize, Input, Loaded};
 use reprise_index::UnitVector;
@@ -114,7 +114,8 @@ pub(super) fn inputs(model: &mut Loaded, inputs: &[Input]) -> anyhow::Result<Vec
     Ok(vectors)
 }
 
-/// The vector of a plain text of any length, as a search makes it.
+/// The vector of a plain text: of one that is over the model's limit the mean over its windows, as `POST /v1/embeddings`
+/// answers it. (A search compares every window.)
 ///
 /// # Errors
 /// A text that the model can't read.
@@ -185,11 +186,15 @@ pub(super) fn side_by_side<I: Sync, T: Send>(
     done.into_iter().map(|(_, made)| made).collect()
 }
 
-/// Vectors of texts that may be longer than a model's limit, a row each.
+/// Vectors of texts that may be longer than a model's limit.
 pub(super) struct LongTexts {
-    /// Of all windows, as a search makes them.
+    /// All windows, text after text, a row each.
     pub(super) windows: Rows,
-    /// Of the first window alone: what is left of a text that is cut at the limit.
+    /// How many windows each text has; at least one.
+    pub(super) counts: Vec<usize>,
+    /// The mean over a text's windows, as `POST /v1/embeddings` answers it, a row a text.
+    pub(super) means: Rows,
+    /// What is left of a text that is cut at the model's limit, as the papers do it, a row a text.
     pub(super) truncated: Rows,
 }
 
@@ -206,23 +211,50 @@ pub(super) fn long_texts(
     done: &dyn Fn(u64),
 ) -> anyhow::Result<LongTexts> {
     let tokenizer = model.tokenizer.clone().context("the model takes no text")?;
-    let (mut windows, mut truncated) = (Vec::new(), Vec::new());
+    let (mut windows, mut counts, mut means, mut truncated) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for chunk in texts.chunks(TEXTS_AT_ONCE) {
-        let cut = |text: &String| Ok(tokenizer.windows(text, Overflow::Window, usize::MAX)?.windows);
-        let cut = chunk.iter().map(cut).collect::<anyhow::Result<Vec<_>>>()?;
-        let counts: Vec<usize> = cut.iter().map(Vec::len).collect();
-        let flat: Vec<Input> = cut.into_iter().flatten().map(|window| Input::Text(window.tokens)).collect();
-        let raw = inputs(model, &flat)?;
-        let mut left = &raw[..];
-        for count in counts {
-            let (these, rest) = left.split_at(count);
-            let (units, whole, _) = text_vectors(these)?;
-            windows.extend_from_slice(whole.values());
-            truncated.extend_from_slice(units.first().context("a text without windows")?.values());
-            left = rest;
+        let cut = |overflow: Overflow| -> anyhow::Result<Vec<Vec<Input>>> {
+            let of = |text: &String| Ok(tokenizer.windows(text, overflow, usize::MAX)?.windows);
+            let all = chunk.iter().map(of).collect::<anyhow::Result<Vec<_>>>()?;
+            let inputs =
+                |of_text: Vec<Window>| of_text.into_iter().map(|it| Input::Text(it.tokens)).collect();
+            Ok(all.into_iter().map(inputs).collect())
+        };
+        for of_text in cut(Overflow::Window)? {
+            let (units, mean, _) = text_vectors(&inputs(model, &of_text)?)?;
+            counts.push(units.len());
+            units.iter().for_each(|unit| windows.extend_from_slice(unit.values()));
+            means.extend_from_slice(mean.values());
+        }
+        for raw in inputs(model, &cut(Overflow::Truncate)?.concat())? {
+            let (first, _) = UnitVector::from_raw(&raw).context("a text's vector is zero or not finite")?;
+            truncated.extend_from_slice(first.values());
         }
         done(chunk.len() as u64);
     }
     let dim = model.space.dim;
-    Ok(LongTexts { windows: Rows::new(windows, dim)?, truncated: Rows::new(truncated, dim)? })
+    let rows = |values: Vec<f32>| Rows::new(values, dim);
+    Ok(LongTexts { windows: rows(windows)?, counts, means: rows(means)?, truncated: rows(truncated)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_truncated_text_is_all_that_fits_and_not_its_first_sentence() {
+        let mut model = reprise_encoders::load(&"builtin:tiny".parse().unwrap(), 1).unwrap();
+        let long =
+            |second: &str, last: &str| format!("a dog runs. {second}. {}{last}.", "it runs on. ".repeat(60));
+        let texts = [long("a cat sits", "far"), long("a cat sits", "near"), long("a red house", "far")];
+        let vectors = long_texts(&mut model, &texts, &|_| ()).unwrap();
+        let row = |rows: &Rows, at: usize| rows.iter().nth(at).unwrap().to_vec();
+        let truncated = [0, 1, 2].map(|at| row(&vectors.truncated, at));
+        assert_eq!(truncated[0], truncated[1], "what does not fit does not count");
+        assert_ne!(truncated[0], truncated[2], "what fits does");
+        assert_ne!(row(&vectors.means, 0), row(&vectors.means, 1), "every window counts");
+        assert!(vectors.counts.iter().all(|windows| *windows > 50), "{:?}", vectors.counts);
+        assert_eq!(vectors.windows.len(), vectors.counts.iter().sum::<usize>());
+    }
 }

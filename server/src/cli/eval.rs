@@ -15,6 +15,9 @@ mod ranges;
 mod report;
 
 use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use super::say;
 
 /// Arguments of `reprise eval`.
 #[derive(Debug, Args)]
@@ -46,4 +49,13 @@ pub(super) async fn run(args: EvalArgs) -> anyhow::Result<()> {
         What::Care(args) => tokio::task::spawn_blocking(move || care::run(&args)).await?,
         What::Broadcast(args) => broadcast::run(*args).await,
     }
+}
+
+/// A report as JSON or as the lines of its table.
+fn print<R: Serialize>(json: bool, report: &R, table: impl Fn(&R) -> Vec<String>) -> anyhow::Result<()> {
+    match json {
+        true => say(serde_json::to_string(report)?)?,
+        false => table(report).into_iter().try_for_each(say)?,
+    }
+    Ok(())
 }

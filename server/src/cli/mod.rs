@@ -23,6 +23,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
 
 /// Finds moments in video
 #[derive(Debug, Parser)]
@@ -127,6 +128,18 @@ async fn dispatch(command: Command) -> anyhow::Result<()> {
 /// One line to stdout.
 fn say(line: impl std::fmt::Display) -> std::io::Result<()> {
     writeln!(std::io::stdout(), "{line}")
+}
+
+/// A bar of `length` things that are encoded.
+///
+/// # Errors
+/// Never in practice.
+fn bar(hidden: bool, length: usize, what: &str) -> anyhow::Result<ProgressBar> {
+    if hidden {
+        return Ok(ProgressBar::hidden());
+    }
+    let template = format!("encoding {{wide_bar}} {{pos}}/{{len}} {what}, {{eta}} left");
+    Ok(ProgressBar::new(length as u64).with_style(ProgressStyle::with_template(&template)?))
 }
 
 /// Seconds as people read them: `1:02:03.4`.

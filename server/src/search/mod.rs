@@ -155,7 +155,8 @@ async fn page(
     let query = cursor.vectors.clone();
     let mut outcome = rank::page(app, space, cursor, sought).await?;
     if let Some(query) = query {
-        timeline::find_peaks(app, space, &query, &mut outcome.results).await;
+        let grouped = outcome.groups.iter_mut().flatten().flat_map(|group| &mut group.matches);
+        timeline::find_peaks(app, space, &query, outcome.results.iter_mut().chain(grouped)).await;
     }
     outcome.timings.catalog_ms += catalog_ms;
     outcome.timings.total_ms = millis(started);

@@ -22,6 +22,20 @@ pub enum Aggregation {
     Coverage,
 }
 
+impl Aggregation {
+    /// One score of a text's windows, from the cosine of each with one vector; -1 to 1. `cosines` is not empty.
+    pub(crate) fn score(self, cosines: impl ExactSizeIterator<Item = f32>) -> f32 {
+        let windows = cosines.len();
+        let (best, sum) = cosines.fold((-1.0_f32, 0.0), |(best, sum), it| (best.max(it), sum + it));
+        let mean = sum / windows as f32;
+        match self {
+            Aggregation::Mean => mean,
+            Aggregation::Max => best,
+            Aggregation::Coverage => (1.0 - SHARE_OF_ALL) * best + SHARE_OF_ALL * mean,
+        }
+    }
+}
+
 /// The vectors of a query in one space; at least one.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct QueryVectors {
@@ -53,14 +67,7 @@ impl QueryVectors {
 
     /// The score of a vector, -1 to 1.
     pub(crate) fn score(&self, vector: &UnitVector) -> f32 {
-        let cosines = self.windows.iter().map(|window| dot(window, vector));
-        let (best, sum) = cosines.fold((-1.0_f32, 0.0), |(best, sum), it| (best.max(it), sum + it));
-        let mean = sum / self.windows.len() as f32;
-        match self.aggregation {
-            Aggregation::Mean => mean,
-            Aggregation::Max => best,
-            Aggregation::Coverage => (1.0 - SHARE_OF_ALL) * best + SHARE_OF_ALL * mean,
-        }
+        self.aggregation.score(self.windows.iter().map(|window| dot(window, vector)))
     }
 
     /// The `k` best live vectors that `filter` lets through: of those that are among the `k` nearest of a window.

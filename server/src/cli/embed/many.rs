@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use reprise_encoders::rows::Rows;
 use reprise_encoders::text::Overflow;
 use reprise_encoders::video::{self, Limits};
@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 
 use super::cache::{Cache, Key};
 use super::list::{self, Named};
+use crate::cli::bar;
 use crate::cli::encode::{self, CLIPS_AT_ONCE, Stretch};
 use crate::config::MAX_WINDOWS;
 use crate::search::text_vectors;
@@ -172,11 +173,7 @@ impl<'a> Many<'a> {
     }
 
     fn bar(&self, length: usize, what: &str) -> anyhow::Result<ProgressBar> {
-        if self.hidden || length == 0 {
-            return Ok(ProgressBar::hidden());
-        }
-        let template = format!("encoding {{wide_bar}} {{pos}}/{{len}} {what}, {{eta}} left");
-        Ok(ProgressBar::new(length as u64).with_style(ProgressStyle::with_template(&template)?))
+        bar(self.hidden || length == 0, length, what)
     }
 }
 

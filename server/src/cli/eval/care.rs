@@ -16,9 +16,10 @@ use reprise_encoders::{Clip, DEFAULT_MODEL, Input, Loaded, ModelName};
 use reprise_index::eval::ReBias;
 use serde::{Deserialize, Serialize};
 
+use super::super::bar;
 use super::super::encode::{self, LongTexts, Stretch, file_of};
-use super::super::say;
-use super::matching::{Recall, Side, bar, by_place};
+use super::matching::{Reading, Recall, Side, by_place};
+use super::print;
 
 /// The ranks of the paper's tables.
 const RECALL_AT: [usize; 3] = [1, 5, 10];
@@ -58,8 +59,8 @@ struct Report {
 /// Figures with texts of one kind.
 #[derive(Debug, Serialize)]
 struct Line {
-    /// `windows`: all of a text; `truncate`: what fits, as in the paper; `None`: as given.
-    text: Option<&'static str>,
+    /// `None`: as given.
+    text: Option<Reading>,
     /// By kind of caption, direction and cutoff, in percent.
     recall: BTreeMap<&'static str, BTreeMap<&'static str, Recall>>,
     /// Absent without spatial and temporal captions, or where nothing is found.
@@ -73,11 +74,7 @@ pub(super) fn run(args: &CareArgs) -> anyhow::Result<()> {
         (None, Some(vectors)) => of_vectors(vectors)?,
         (None, None) => anyhow::bail!("give --data or --vectors"),
     };
-    match args.json {
-        true => say(serde_json::to_string(&report)?)?,
-        false => table(&report).into_iter().try_for_each(say)?,
-    }
-    Ok(())
+    print(args.json, &report, table)
 }
 
 /// Captions and the names of what they describe.
@@ -150,16 +147,14 @@ fn of_files(args: &CareArgs, data: &Path) -> anyhow::Result<Report> {
     }
     texts_bar.finish_and_clear();
     let gallery = Side::new(&videos, names.clone())?;
-    let line = |text, rows: &dyn Fn(&LongTexts) -> Rows| -> anyhow::Result<Line> {
-        let sides = texts
-            .iter()
-            .map(|(kind, texts)| Ok((*kind, Side::new(&rows(texts), captions[kind].videos.clone())?)));
-        Line::of(text, &gallery, &sides.collect::<anyhow::Result<_>>()?)
+    let line = |reading: Reading| -> anyhow::Result<Line> {
+        let side = |(kind, texts): (&&'static str, &LongTexts)| {
+            Ok((*kind, Side::of_texts(texts, reading, captions[kind].videos.clone())?))
+        };
+        let sides = texts.iter().map(side).collect::<anyhow::Result<_>>()?;
+        Line::of(Some(reading), &gallery, &sides)
     };
-    let rows = vec![
-        line(Some("windows"), &|texts| texts.windows.clone())?,
-        line(Some("truncate"), &|texts| texts.truncated.clone())?,
-    ];
+    let rows = Reading::ALL.into_iter().map(line).collect::<anyhow::Result<_>>()?;
     Ok(Report { space: Some(model.space.name.clone()), videos: names.len(), rows })
 }
 
@@ -197,7 +192,7 @@ fn of_vectors(folder: &Path) -> anyhow::Result<Report> {
 
 impl Line {
     fn of(
-        text: Option<&'static str>,
+        text: Option<Reading>,
         videos: &Side,
         texts: &BTreeMap<&'static str, Side>,
     ) -> anyhow::Result<Line> {
@@ -221,7 +216,7 @@ fn table(report: &Report) -> Vec<String> {
     let head: String = RECALL_AT.iter().map(|k| format!("{:>8}", format!("R@{k}"))).collect();
     lines.push(format!("{:<9} {:<9} {:<14}{head}", "text", "captions", "direction"));
     for row in &report.rows {
-        let text = row.text.unwrap_or("-");
+        let text = row.text.map_or("-", Reading::name);
         for (kind, directions) in &row.recall {
             for (direction, recall) in directions {
                 let values: String = recall.values().map(|value| format!("{value:>8.2}")).collect();

@@ -6,13 +6,12 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressStyle};
 use reprise_encoders::{DEFAULT_MODEL, Loaded, ModelName};
 use reprise_index::eval::{CUTOFFS, Figures, Judged, Protocol, rank};
 use reprise_index::{Filter, Index, Level, Mode, Settings, SpaceLevel, UnitVector};
 use roaring::RoaringBitmap;
 
-use super::super::{encode, say};
+use super::super::{bar, encode, say};
 use super::benchmark::{Benchmark, ComposedQuery};
 use super::figure;
 use super::methods::{Method, Models, queries, unit};
@@ -64,9 +63,9 @@ pub(super) fn run(args: &CovrArgs) -> anyhow::Result<()> {
     let benchmark = Benchmark::read(&args.data)?;
     let mut models = Models::load(&args.model, args.baselines.as_deref())?;
     check_space(&models.loaded[0], args.space.as_deref())?;
-    let bar = bar(args.json, benchmark.clips.len() * models.loaded.len())?;
-    let vectors = encode::clips(&mut models.loaded, &benchmark.clips, &|clips| bar.inc(clips))?;
-    bar.finish_and_clear();
+    let progress = bar(args.json, benchmark.clips.len() * models.loaded.len(), "clips")?;
+    let vectors = encode::clips(&mut models.loaded, &benchmark.clips, &|clips| progress.inc(clips))?;
+    progress.finish_and_clear();
     let (mut rows, mut shown) = (Vec::new(), Vec::new());
     for (at, &method) in models.methods.iter().enumerate() {
         let model = &mut models.loaded[method.model];
@@ -106,14 +105,6 @@ fn check_space(model: &Loaded, space: Option<&str>) -> anyhow::Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-fn bar(hidden: bool, clips: usize) -> anyhow::Result<ProgressBar> {
-    if hidden {
-        return Ok(ProgressBar::hidden());
-    }
-    let style = ProgressStyle::with_template("encoding {wide_bar} {pos}/{len} clips, {eta} left")?;
-    Ok(ProgressBar::new(clips as u64).with_style(style))
 }
 
 /// One method's figures, and the ranked clips of every composed query, in their order.

@@ -13,9 +13,8 @@ use reprise_encoders::{DEFAULT_MODEL, Input, Loaded, ModelName};
 use reprise_index::UnitVector;
 use serde_json::{Map, Value, json};
 
-use super::super::{encode, say};
+use super::super::{bar, encode, say};
 use super::benchmark::Benchmark;
-use super::matching::bar;
 use super::methods::unit;
 use crate::config::MAX_WINDOWS;
 use crate::search::{Aggregation, QueryVectors, dot, late_scores};
@@ -74,9 +73,10 @@ const READINGS: [(Reading, &str); 5] = [
 pub(super) fn run(args: &LongArgs) -> anyhow::Result<()> {
     let benchmark = Benchmark::read(&args.data)?;
     let mut model = reprise_encoders::load(&args.model, 1).with_context(|| args.model.to_string())?;
-    let bar = bar(args.json, benchmark.clips.len(), "clips")?;
-    let vectors = encode::clips(std::slice::from_mut(&mut model), &benchmark.clips, &|clips| bar.inc(clips))?;
-    bar.finish_and_clear();
+    let progress = bar(args.json, benchmark.clips.len(), "clips")?;
+    let vectors =
+        encode::clips(std::slice::from_mut(&mut model), &benchmark.clips, &|clips| progress.inc(clips))?;
+    progress.finish_and_clear();
     let raw = vectors.into_iter().next().context("no vectors")?;
     let gallery: Vec<UnitVector> = raw.iter().map(|raw| unit(raw)).collect::<Result<_, _>>()?;
     let mut reader = Reader { model, known: HashMap::new(), random: ChaCha8Rng::seed_from_u64(args.seed) };

@@ -15,8 +15,9 @@ use reprise_encoders::rows::Rows;
 use reprise_encoders::{DEFAULT_MODEL, ModelName};
 use serde::Serialize;
 
-use super::super::{encode, say};
-use super::matching::{Recall, Side, bar, by_place};
+use super::super::{bar, encode};
+use super::matching::{Reading, Recall, Side, by_place};
+use super::print;
 
 /// The ranks of the paper's tables and figure.
 const RECALL_AT: [usize; 4] = [1, 5, 10, 20];
@@ -67,8 +68,8 @@ struct Report {
 #[derive(Debug, Serialize)]
 struct Line {
     frames_stride: Option<usize>,
-    /// `windows`: all of a text; `truncate`: what fits; `None`: as given.
-    text: Option<&'static str>,
+    /// `None`: as given.
+    text: Option<Reading>,
     /// By direction and cutoff, in percent.
     recall: BTreeMap<&'static str, Recall>,
     seconds: Seconds,
@@ -94,11 +95,7 @@ pub(super) fn run(args: &LovrArgs) -> anyhow::Result<()> {
         (None, Some(vectors)) => of_vectors(vectors)?,
         (None, None) => anyhow::bail!("give --data or --vectors"),
     };
-    match args.json {
-        true => say(serde_json::to_string(&report)?)?,
-        false => table(&report).into_iter().try_for_each(say)?,
-    }
-    Ok(())
+    print(args.json, &report, table)
 }
 
 fn of_files(args: &LovrArgs, data: &Path) -> anyhow::Result<Report> {
@@ -123,13 +120,9 @@ fn of_files(args: &LovrArgs, data: &Path) -> anyhow::Result<Report> {
     for strided in &encoded.strided {
         let clips = Side::new(&strided.clips, clip_ids())?;
         let videos = Side::new(&strided.videos, dataset.videos.clone())?;
-        let kinds = [
-            ("windows", &of_clips.windows, &of_videos.windows),
-            ("truncate", &of_clips.truncated, &of_videos.truncated),
-        ];
-        for (text, of_clips, of_videos) in kinds {
-            let clip_texts = Side::new(of_clips, clip_texts.ids.clone())?;
-            let video_texts = Side::new(of_videos, video_texts.ids.clone())?;
+        for text in Reading::ALL {
+            let clip_texts = Side::of_texts(&of_clips, text, clip_texts.ids.clone())?;
+            let video_texts = Side::of_texts(&of_videos, text, video_texts.ids.clone())?;
             let (recall, search) = directions(&clips, &videos, &clip_texts, &video_texts)?;
             let seconds = Seconds {
                 videos_with_io: Some((encoded.decoding + strided.encoding).as_secs_f64()),
@@ -203,7 +196,7 @@ fn table(report: &Report) -> Vec<String> {
     lines.push(format!("{:<7} {:<9} {:<14}{head}", "stride", "text", "direction"));
     for row in &report.rows {
         let stride = row.frames_stride.map_or("-".to_owned(), |stride| stride.to_string());
-        let text = row.text.unwrap_or("-");
+        let text = row.text.map_or("-", Reading::name);
         for (direction, recall) in &row.recall {
             let values: String = recall.values().map(|value| format!("{value:>8.2}")).collect();
             lines.push(format!("{stride:<7} {text:<9} {direction:<14}{values}"));
@@ -214,7 +207,7 @@ fn table(report: &Report) -> Vec<String> {
         let stride = row.frames_stride.map_or("as given".to_owned(), |stride| format!("stride {stride}"));
         let shown = |seconds: Option<f64>| seconds.map_or("-".to_owned(), |it| format!("{it:.2} s"));
         let (with, without, texts) = (shown(videos_with_io), shown(videos_without_io), shown(texts));
-        let text = row.text.unwrap_or("-");
+        let text = row.text.map_or("-", Reading::name);
         lines.push(format!(
             "{stride}, {text}: videos {with} with reading and decoding, {without} without; texts {texts}; \
              search {search:.2} s"

@@ -1,19 +1,49 @@
-//! Recall between two sets of rows that belong together by their ids.
+//! Recall between two sets of vectors that belong together by their ids.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use anyhow::{Context, ensure};
-use indicatif::{ProgressBar, ProgressStyle};
 use reprise_encoders::rows::{Rows, UnitRows};
 use reprise_index::eval::{first_right, recall_at};
+use serde::Serialize;
+
+use super::super::encode::LongTexts;
+use crate::search::Aggregation;
 
 /// Recall in percent by cutoff.
 pub(super) type Recall = BTreeMap<usize, f64>;
 
-/// Rows with their ids, of which several may have one.
+/// How texts beyond a model's limit are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Reading {
+    /// Every window, as a search does by default.
+    Windows,
+    /// The mean of all windows.
+    Mean,
+    /// What fits, as the papers do.
+    Truncate,
+}
+
+impl Reading {
+    pub(super) const ALL: [Reading; 3] = [Reading::Windows, Reading::Mean, Reading::Truncate];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Reading::Windows => "windows",
+            Reading::Mean => "mean",
+            Reading::Truncate => "truncate",
+        }
+    }
+}
+
+/// Vectors with their ids, of which several may have one.
 pub(super) struct Side {
     rows: UnitRows,
     ids: Vec<String>,
+    /// Rows of each id, in order; `None`: one each.
+    windows: Option<Vec<usize>>,
 }
 
 impl Side {
@@ -21,42 +51,74 @@ impl Side {
     /// Another number of ids than rows, or a row of norm 0.
     pub(super) fn new(rows: &Rows, ids: Vec<String>) -> anyhow::Result<Side> {
         ensure!(rows.len() == ids.len(), "{} vectors for {} ids", rows.len(), ids.len());
-        Ok(Side { rows: rows.units()?, ids })
+        Ok(Side { rows: rows.units()?, ids, windows: None })
     }
 
-    /// Every row of `self` asked against all of `gallery`: right is what has the row's id.
+    /// Texts as `reading` takes them.
     ///
     /// # Errors
-    /// Rows of different lengths, or none.
+    /// Another number of ids than texts, or a row of norm 0.
+    pub(super) fn of_texts(texts: &LongTexts, reading: Reading, ids: Vec<String>) -> anyhow::Result<Side> {
+        match reading {
+            Reading::Mean => Side::new(&texts.means, ids),
+            Reading::Truncate => Side::new(&texts.truncated, ids),
+            Reading::Windows => {
+                let counts = texts.counts.clone();
+                ensure!(counts.len() == ids.len(), "{} texts for {} ids", counts.len(), ids.len());
+                let windows = counts.iter().any(|count| *count > 1).then_some(counts);
+                Ok(Side { rows: texts.windows.units()?, ids, windows })
+            }
+        }
+    }
+
+    /// All that is in `self` asked against all of `gallery`: right is what has the same id.
+    ///
+    /// # Errors
+    /// Vectors of different lengths, or none.
     pub(super) fn find_in(&self, gallery: &Side, cutoffs: &[usize]) -> anyhow::Result<Recall> {
         let mut by_id: HashMap<&str, Vec<usize>> = HashMap::new();
-        for (row, id) in gallery.ids.iter().enumerate() {
-            by_id.entry(id).or_default().push(row);
+        for (at, id) in gallery.ids.iter().enumerate() {
+            by_id.entry(id).or_default().push(at);
         }
         let mut ranks = Vec::with_capacity(self.ids.len());
-        gallery.rows.scores(&self.rows, |query, scores| {
+        let mut windows: Vec<Vec<f32>> = Vec::new();
+        gallery.rows.scores(&self.rows, |_, scores| {
+            let (query, mut scores) = (ranks.len(), gallery.joined(scores));
+            if self.windows_of(query) > 1 {
+                windows.push(scores.into_owned());
+                if windows.len() < self.windows_of(query) {
+                    return;
+                }
+                let of = |at: usize| Aggregation::default().score(windows.iter().map(|scores| scores[at]));
+                scores = Cow::Owned((0..gallery.ids.len()).map(of).collect());
+                windows.clear();
+            }
             let right = by_id.get(&self.ids[query][..]).map_or(&[][..], Vec::as_slice);
-            ranks.push(first_right(scores, right));
+            ranks.push(first_right(&scores, right));
         })?;
         recall_at(&ranks, cutoffs).context("there is nothing to ask or to find")
+    }
+
+    fn windows_of(&self, at: usize) -> usize {
+        self.windows.as_ref().map_or(1, |windows| windows[at])
+    }
+
+    /// One score for each id from those of all rows.
+    fn joined<'a>(&self, scores: &'a [f32]) -> Cow<'a, [f32]> {
+        let Some(windows) = &self.windows else { return Cow::Borrowed(scores) };
+        let mut rest = scores;
+        let of = |count: &usize| {
+            let (of_text, more) = rest.split_at(*count);
+            rest = more;
+            Aggregation::default().score(of_text.iter().copied())
+        };
+        Cow::Owned(windows.iter().map(of).collect())
     }
 }
 
 /// Numbers as ids, for vectors that belong together by their place.
 pub(super) fn by_place(rows: usize) -> Vec<String> {
     (0..rows).map(|row| row.to_string()).collect()
-}
-
-/// A bar of `length` things; none where JSON is printed.
-///
-/// # Errors
-/// Never in practice.
-pub(super) fn bar(hidden: bool, length: usize, what: &str) -> anyhow::Result<ProgressBar> {
-    if hidden {
-        return Ok(ProgressBar::hidden());
-    }
-    let template = format!("encoding {{wide_bar}} {{pos}}/{{len}} {what}, {{eta}} left");
-    Ok(ProgressBar::new(length as u64).with_style(ProgressStyle::with_template(&template)?))
 }
 
 #[cfg(test)]
@@ -82,5 +144,27 @@ mod tests {
         check(&side(&[[0.0, 1.0], [0.0, 1.0]], &["z", "b"]), &gallery, [50.0, 50.0]);
         let several = side(&[[1.0, 0.0], [0.0, 1.0]], &["a", "a"]);
         check(&side(&[[0.0, 1.0]], &["a"]), &several, [100.0, 100.0]);
+    }
+
+    #[test]
+    fn a_text_of_several_windows_is_found_by_the_best_of_them() {
+        let gallery = side(&[[1.0, 0.0], [0.0, 1.0], [0.8, 0.6]], &["a", "b", "c"]);
+        let rows = |rows: &[[f32; 2]]| Rows::new(rows.concat(), 2).unwrap();
+        let texts = LongTexts {
+            windows: rows(&[[0.4, 0.6], [0.0, 1.0], [1.0, 0.0]]),
+            counts: vec![2, 1],
+            means: rows(&[[0.2, 0.8], [1.0, 0.0]]),
+            truncated: rows(&[[0.8, 0.6], [1.0, 0.0]]),
+        };
+        for (reading, to_clip) in [
+            (Reading::Windows, [100.0, 100.0]),
+            (Reading::Mean, [100.0, 100.0]),
+            (Reading::Truncate, [50.0, 50.0]),
+        ] {
+            let texts = Side::of_texts(&texts, reading, vec!["b".to_owned(), "a".to_owned()]).unwrap();
+            check(&texts, &gallery, to_clip);
+            // c has no text.
+            assert_eq!(gallery.find_in(&texts, &[1]).unwrap()[&1].round(), 67.0);
+        }
     }
 }
