@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Measures the built server (tests/bench) and writes the tables to BENCHMARKS.md. Needs Linux: CPU time is read
-# from /proc.
+# Measures the built server (tests/bench) and writes the tables to BENCHMARKS.md: all costs, or the parts that are
+# named. Needs Linux: CPU time is read from /proc.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh demo
@@ -9,4 +9,4 @@ scripts/setup.sh demo
 # Together with the binary that `make demo` builds, so that nothing is compiled twice.
 cargo build --release --locked --bin reprise --bin bench-service
 built=$(scripts/target-dir.sh)/release
-REPRISE_BIN=${REPRISE_BIN:-$built/reprise} exec "$built/bench-service"
+REPRISE_BIN=${REPRISE_BIN:-$built/reprise} exec "$built/bench-service" "$@"

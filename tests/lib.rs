@@ -2,8 +2,10 @@
 //! here.
 
 pub mod film;
+pub mod lectures;
 pub mod postgres;
 pub mod server;
+pub mod slides;
 
 use std::path::PathBuf;
 

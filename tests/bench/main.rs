@@ -1,7 +1,8 @@
 //! What the service costs: ingest beside bare decoding and encoding, searches over 10,000 vectors, and cutting
-//! videos.
+//! videos; and what it finds in real lectures.
 //!
-//! `make bench` runs it; it prints a table and puts it into BENCHMARKS.md.
+//! `make bench` measures the costs, `make bench-lectures` the lectures; either prints its tables and puts them into
+//! BENCHMARKS.md.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -10,6 +11,7 @@
 
 mod cpu;
 mod ingest;
+mod lectures;
 mod report;
 mod search;
 mod segment;
@@ -34,5 +36,10 @@ async fn main() {
     }
     if parts.is_empty() {
         report.publish();
+    }
+    // By name alone: it takes an hour of a CPU.
+    if parts.iter().any(|it| it == "lectures") {
+        lectures::measure(folder.path(), &mut report).await;
+        report.publish_lectures();
     }
 }

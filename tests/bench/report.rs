@@ -1,4 +1,4 @@
-//! The table: on stdout, and in BENCHMARKS.md between two marks.
+//! The tables: on stdout, and in BENCHMARKS.md each between two marks.
 
 use std::fmt::Write;
 use std::fs;
@@ -6,9 +6,11 @@ use std::path::Path;
 use std::process::Command;
 
 use super::cpu::Cost;
+use super::lectures::Found;
 
-const BEGIN: &str = "<!-- service: made by `make bench` -->";
-const END: &str = "<!-- service: end -->";
+/// The marks around what one command writes.
+const SERVICE: [&str; 2] = ["<!-- service: made by `make bench` -->", "<!-- service: end -->"];
+const LECTURES: [&str; 2] = ["<!-- lectures: made by `make bench-lectures` -->", "<!-- lectures: end -->"];
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../BENCHMARKS.md");
 
 /// Rows so far.
@@ -18,6 +20,8 @@ pub(crate) struct Report {
     search: String,
     segment: String,
     meter: String,
+    lectures: String,
+    notes: String,
 }
 
 impl Report {
@@ -54,14 +58,35 @@ impl Report {
         writeln!(self.meter, "{row}").unwrap();
     }
 
+    /// How many queries found what they ask for.
+    pub(crate) fn lectures(&mut self, what: &str, found: Found) {
+        let row = format!("| {} {what} | {} | {} |", found.queries, found.first, found.in_five);
+        println!("{row}");
+        writeln!(self.lectures, "{row}").unwrap();
+    }
+
+    /// A sentence below the table of lectures.
+    pub(crate) fn note(&mut self, sentence: &str) {
+        println!("{sentence}");
+        writeln!(self.notes, "\n{sentence}").unwrap();
+    }
+
+    pub(crate) fn publish_lectures(&self) {
+        let (rows, notes) = (&self.lectures, &self.notes);
+        let table = format!(
+            "| queries | right at the first place | among the first five |\n|---|---|---|\n{rows}{notes}"
+        );
+        put(LECTURES, &table);
+    }
+
     pub(crate) fn publish(&self) {
         let table = format!(
-            "{BEGIN}\n\nMeasured {}, {}.\n\n\
+            "Measured {}, {}.\n\n\
              | footage | per minute of video | CPU s | wall s | CPU, of decode alone + encode alone |\n\
              |---|---|---|---|---|\n{}\n\
              | query | search | p50 ms | p95 ms | server CPU ms |\n|---|---|---|---|---|\n{}\n\
              | footage | cutting a video | CPU s | CPU, of decode alone |\n|---|---|---|---|\n{}\n\
-             | a frame of 256x144 in memory | microseconds |\n|---|---|\n{}\n{END}",
+             | a frame of 256x144 in memory | microseconds |\n|---|---|\n{}",
             today(),
             machine(),
             self.ingest,
@@ -69,20 +94,21 @@ impl Report {
             self.segment,
             self.meter
         );
-        println!("\n{table}");
-        let path = Path::new(FILE);
-        let old = fs::read_to_string(path).unwrap_or_default();
-        fs::write(path, replaced(&old, &table)).unwrap();
+        put(SERVICE, &table);
     }
 }
 
-fn replaced(old: &str, table: &str) -> String {
-    match (old.find(BEGIN), old.find(END)) {
-        (Some(begin), Some(end)) if begin < end => {
-            format!("{}{table}{}", &old[..begin], &old[end + END.len()..])
-        }
+/// Prints a table and puts it between its marks in BENCHMARKS.md.
+fn put([begin, end]: [&str; 2], table: &str) {
+    let table = format!("{begin}\n\n{}\n\n{end}", table.trim_end());
+    println!("\n{table}");
+    let path = Path::new(FILE);
+    let old = fs::read_to_string(path).unwrap_or_default();
+    let new = match (old.find(begin), old.find(end)) {
+        (Some(from), Some(to)) if from < to => format!("{}{table}{}", &old[..from], &old[to + end.len()..]),
         _ => format!("{old}\n{table}\n"),
-    }
+    };
+    fs::write(path, new).unwrap();
 }
 
 fn today() -> String {

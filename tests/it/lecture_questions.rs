@@ -1,23 +1,9 @@
 //! The questions about real lectures name cues that are there.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
+use reprise_tests::lectures::{Question, questions};
 use reprise_tests::test_data;
-use serde::Deserialize;
-
-#[derive(Deserialize)]
-struct Question {
-    file: String,
-    start: f64,
-    question: String,
-}
-
-fn questions() -> Vec<Question> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/lecture_questions.jsonl");
-    let text = std::fs::read_to_string(path).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
 
 /// Milliseconds at which the cues of a SubRip file begin.
 fn starts(text: &str) -> BTreeSet<u64> {
@@ -31,16 +17,16 @@ fn starts(text: &str) -> BTreeSet<u64> {
 
 #[track_caller]
 fn check(question: &Question, starts: &BTreeSet<u64>) {
-    let Question { file, start, question } = question;
+    let Question { file, start, text } = question;
     let start_ms = (start * 1000.0).round() as u64;
     assert!(starts.contains(&start_ms), "{file} has no cue at {start}");
-    assert!(question.ends_with('?') && question.split_whitespace().count() > 4, "{question}");
+    assert!(text.ends_with('?') && text.split_whitespace().count() > 4, "{text}");
 }
 
 #[test]
 fn every_question_names_a_cue_and_none_is_asked_twice() {
     let questions = questions();
-    let distinct: BTreeSet<&str> = questions.iter().map(|it| &it.question[..]).collect();
+    let distinct: BTreeSet<&str> = questions.iter().map(|it| &it.text[..]).collect();
     let files: BTreeSet<&str> = questions.iter().map(|it| &it.file[..]).collect();
     assert_eq!((questions.len(), distinct.len()), (100, 100));
     assert!(files.len() >= 60, "{}", files.len());

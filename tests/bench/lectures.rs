@@ -1,0 +1,233 @@
+//! What is said in real lectures, through a server that holds them: phrases, questions in other words, and long texts.
+//!
+//! Meaning is measured if `REPRISE_TEXT_MODEL` names the folder of a sentence encoder.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use reprise::subtitles::passages::passages;
+use reprise_tests::lectures::{Lecture, Phrase, Question, lectures, phrases, questions};
+use reprise_tests::server::Server;
+use reprise_tests::slides::slides;
+use serde_json::{Value, json};
+
+use super::report::Report;
+
+const PHRASES: usize = 100;
+/// How far a hit's evidence may begin from the cue: for a phrase, for a question.
+const PHRASE_SECONDS: f64 = 0.5;
+const QUESTION_SECONDS: f64 = 15.0;
+/// Words of the longest query that is asked.
+const MANY_WORDS: usize = 2000;
+const MODEL: &str = "REPRISE_TEXT_MODEL";
+/// The model that answers unless another is named.
+const DEFAULT: &str = "builtin:sports";
+
+/// Lectures in a running server.
+struct Bed {
+    server: Server,
+    /// Video id of each lecture.
+    ids: Vec<String>,
+    lectures: Vec<Lecture>,
+}
+
+pub(crate) async fn measure(folder: &Path, report: &mut Report) {
+    let Some(lectures) = lectures() else { return };
+    let data = folder.join("lectures");
+    std::fs::create_dir_all(&data).unwrap();
+    let server = Server::start(&data, &["--model", DEFAULT]);
+    let mut bed = Bed { server, ids: Vec::new(), lectures };
+    bed.ingest(folder).await;
+    bed.phrases(report).await;
+    bed.whole(report).await;
+    let questions = questions();
+    let (clips, videos) = bed.asked(&questions).await;
+    report.lectures("questions: the words of cues, no text model", clips);
+    report.lectures("questions, lecture: the words of cues, no text model", videos);
+    let Some(model) = std::env::var_os(MODEL) else {
+        report.note("Meaning was not measured: REPRISE_TEXT_MODEL names no model.");
+        return;
+    };
+    let spoken = format!("spoken={}", model.to_str().unwrap());
+    assert!(bed.server.stop(), "the server did not stop well");
+    bed.server = Server::start(&data, &["--model", DEFAULT, "--model", &spoken]);
+    let reader = bed.filled().await;
+    report.lectures("questions: the meaning of passages alone", bed.meaning(&reader, &questions).await);
+    let (clips, videos) = bed.asked(&questions).await;
+    report.lectures("questions: **both, fused**", clips);
+    report.lectures("questions, lecture: **both, fused**", videos);
+}
+
+/// Of how many queries: right at the first place, among the first five.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Found {
+    pub(crate) queries: usize,
+    pub(crate) first: usize,
+    pub(crate) in_five: usize,
+}
+
+impl Found {
+    fn add(&mut self, rank: Option<usize>) {
+        self.queries += 1;
+        self.first += usize::from(rank == Some(0));
+        self.in_five += usize::from(rank.is_some_and(|rank| rank < 5));
+    }
+}
+
+impl Bed {
+    /// Each lecture as slides of its length, with its subtitles.
+    async fn ingest(&mut self, folder: &Path) {
+        for (number, lecture) in self.lectures.iter().enumerate() {
+            let file = folder.join(format!("lecture{number}.mp4"));
+            let end_ms = lecture.lines.iter().map(|line| line.end_ms).max().unwrap();
+            slides(&file, (end_ms / 1000 + 1) as usize, number as u64);
+            let video = self.server.ingest_with(&file, &[("title", json!(lecture.file))]).await;
+            let id = video["id"].as_str().unwrap().to_owned();
+            let path = format!("/v1/videos/{id}/subtitles/en");
+            let put = self.server.request("PUT", &path).header("content-type", "application/x-subrip");
+            let (status, answer) = self.server.send(put.body(lecture.bytes.clone())).await;
+            assert!(status.is_success(), "{}: {answer}", lecture.file);
+            self.ids.push(id);
+            std::fs::remove_file(file).unwrap();
+        }
+    }
+
+    async fn phrases(&self, report: &mut Report) {
+        let phrases = phrases(&self.lectures, PHRASES);
+        for (what, sources) in [
+            ("phrases of 4 to 8 words, `sources: [\"spoken\"]`", Some(json!(["spoken"]))),
+            ("phrases of 4 to 8 words, by default", None),
+        ] {
+            let mut found = Found::default();
+            for phrase in &phrases {
+                let mut body = json!({"query": {"text": phrase.text}, "limit": 5});
+                if let Some(sources) = &sources {
+                    body["sources"] = sources.clone();
+                }
+                let hits = self.server.search_hits(body).await;
+                found.add(hits.iter().position(|hit| self.says(hit, phrase)));
+            }
+            report.lectures(what, found);
+        }
+    }
+
+    /// Whether what is said in `hit` begins where the cue of `phrase` does.
+    fn says(&self, hit: &Value, phrase: &Phrase) -> bool {
+        let start = self.lectures[phrase.lecture].lines[phrase.cue].start_ms as f64 / 1000.0;
+        hit["video_id"] == self.ids[phrase.lecture].as_str()
+            && said(hit).is_some_and(|it| (it - start).abs() <= PHRASE_SECONDS)
+    }
+
+    /// Every fourth cue of a lecture as one text; no text may be truncated, whatever its length.
+    async fn whole(&self, report: &mut Report) {
+        let mut found = Found::default();
+        for (lecture, id) in self.lectures.iter().zip(&self.ids) {
+            let some: Vec<&str> = lecture.lines.iter().step_by(4).map(|line| line.text.as_str()).collect();
+            let answer = self.of_videos(&some.join(" ")).await;
+            assert_eq!(answer["query_info"]["truncated"], false, "{}", lecture.file);
+            found.add(place(&answer, id));
+        }
+        report.lectures("lecture from every fourth of its cues", found);
+        let all =
+            self.lectures.iter().flat_map(|it| it.lines.iter().flat_map(|line| line.text.split_whitespace()));
+        let many: Vec<&str> = all.take(MANY_WORDS).collect();
+        let answer = self.of_videos(&many.join(" ")).await;
+        let info = &answer["query_info"];
+        assert_eq!(info["truncated"], false, "{info}");
+        report.note(&format!(
+            "A query of {MANY_WORDS} words: {} windows, {} of {} tokens, not truncated.",
+            info["windows"], info["tokens_used"], info["tokens_total"]
+        ));
+    }
+
+    async fn of_videos(&self, text: &str) -> Value {
+        let body = json!({"query": {"text": text}, "level": "video", "sources": ["spoken"], "limit": 5});
+        self.server.search(&body).await
+    }
+
+    /// The questions, by what is said: clips (the cue's, or evidence near it), and lectures.
+    async fn asked(&self, questions: &[Question]) -> (Found, Found) {
+        let (mut clips, mut videos) = (Found::default(), Found::default());
+        for question in questions {
+            let id = self.id_of(question);
+            let body = json!({"query": {"text": question.text}, "sources": ["spoken"], "limit": 5});
+            let hits = self.server.search_hits(body).await;
+            clips.add(hits.iter().position(|hit| hit["video_id"] == *id && answers(hit, question)));
+            videos.add(place(&self.of_videos(&question.text).await, id));
+        }
+        (clips, videos)
+    }
+
+    fn id_of(&self, question: &Question) -> &str {
+        &self.ids[self.lectures.iter().position(|it| it.file == question.file).unwrap()]
+    }
+
+    /// Waits until all passages are encoded: the name of the space that reads.
+    async fn filled(&self) -> String {
+        loop {
+            let (_, spaces) = self.server.get("/v1/spaces").await;
+            let spaces = spaces["items"].as_array().unwrap().clone();
+            let reader = spaces.iter().find(|it| it["active_for"] == json!(["spoken"])).unwrap();
+            if reader["coverage"] == 1.0 {
+                return reader["name"].as_str().unwrap().to_owned();
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        }
+    }
+
+    /// The questions by the cosine with every passage.
+    async fn meaning(&self, space: &str, questions: &[Question]) -> Found {
+        let mut all = Vec::new();
+        for (number, lecture) in self.lectures.iter().enumerate() {
+            for passage in passages(&lecture.lines) {
+                let lines = &lecture.lines[passage];
+                let text: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+                let (first, last) = (lines.first().unwrap(), lines.last().unwrap());
+                let hit = json!({"start": seconds(first.start_ms), "end": seconds(last.end_ms)});
+                all.push((number, hit, self.vector(space, &text.join("\n")).await));
+            }
+        }
+        let number: HashMap<&str, usize> =
+            self.lectures.iter().enumerate().map(|(at, it)| (it.file.as_str(), at)).collect();
+        let mut found = Found::default();
+        for question in questions {
+            let asked = self.vector(space, &question.text).await;
+            let cosine = |other: &[f64]| asked.iter().zip(other).map(|(a, b)| a * b).sum::<f64>();
+            let mut ranked: Vec<(f64, usize)> =
+                all.iter().enumerate().map(|(at, it)| (cosine(&it.2), at)).collect();
+            ranked.sort_by(|one, other| other.0.total_cmp(&one.0));
+            let right = |at: usize| all[at].0 == number[&question.file[..]] && answers(&all[at].1, question);
+            found.add(ranked.iter().take(5).position(|it| right(it.1)));
+        }
+        found
+    }
+
+    async fn vector(&self, space: &str, text: &str) -> Vec<f64> {
+        let body = json!({"input": {"text": text}, "space": space});
+        let (status, answer) = self.server.post("/v1/embeddings", &body).await;
+        assert!(status.is_success(), "{answer}");
+        answer["vector"].as_array().unwrap().iter().map(|it| it.as_f64().unwrap()).collect()
+    }
+}
+
+fn seconds(ms: i64) -> f64 {
+    ms as f64 / 1000.0
+}
+
+/// Where what is said in a hit begins.
+fn said(hit: &Value) -> Option<f64> {
+    hit["evidence"].as_array()?.iter().find(|it| it["source"] == "spoken")?["start"].as_f64()
+}
+
+/// Whether a hit's stretch holds the cue, or what is said in it begins near.
+fn answers(hit: &Value, question: &Question) -> bool {
+    let near = said(hit).or(hit["start"].as_f64());
+    let holds =
+        hit["start"].as_f64().unwrap() <= question.start && question.start < hit["end"].as_f64().unwrap();
+    holds || near.is_some_and(|it| (it - question.start).abs() <= QUESTION_SECONDS)
+}
+
+/// Where the video stands in an answer.
+fn place(answer: &Value, video: &str) -> Option<usize> {
+    answer["results"].as_array().unwrap().iter().position(|hit| hit["video_id"] == video)
+}

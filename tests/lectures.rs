@@ -1,0 +1,119 @@
+//! The lectures of the test data: what is said in them, phrases that are said once, and questions about them.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use reprise::catalog::Line;
+use reprise::subtitles::{self, words};
+use serde_json::Value;
+
+use crate::test_data;
+
+/// One lecture's subtitles.
+#[derive(Debug)]
+pub struct Lecture {
+    /// Name of its subtitle file.
+    pub file: String,
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// Its cues, in order.
+    pub lines: Vec<Line>,
+}
+
+/// All of them, in order of their names; `None` after [`crate::skip`].
+///
+/// # Panics
+/// If a file can't be read.
+pub fn lectures() -> Option<Vec<Lecture>> {
+    let folder = test_data("text/lectures")?;
+    let entries = std::fs::read_dir(folder).expect("a folder of lectures");
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    files.retain(|path| path.extension().is_some_and(|it| it == "srt"));
+    files.sort();
+    let read = |path: &std::path::PathBuf| {
+        let bytes = std::fs::read(path).expect("a subtitle file");
+        let lines = subtitles::parse(&bytes).expect("subtitles").lines;
+        let file = path.file_name().expect("a name").to_string_lossy().into_owned();
+        Lecture { file, bytes, lines }
+    };
+    Some(files.iter().map(read).collect())
+}
+
+/// A phrase inside a cue: its lecture, its cue, its words.
+#[derive(Debug)]
+pub struct Phrase {
+    /// Number of the lecture.
+    pub lecture: usize,
+    /// Number of the cue in it.
+    pub cue: usize,
+    /// The words.
+    pub text: String,
+}
+
+/// `count` phrases of 4 to 8 words, two of them no stop words, that are said once in all `lectures`.
+pub fn phrases(lectures: &[Lecture], count: usize) -> Vec<Phrase> {
+    let said = lectures.iter().map(|it| it.lines.iter().map(|line| words::words(&line.text)).collect());
+    let said: Vec<Vec<Vec<String>>> = said.collect();
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for lecture in &said {
+        let whole: Vec<&str> = lecture.iter().flatten().map(String::as_str).collect();
+        for length in 4..=8 {
+            whole.windows(length).for_each(|window| *counts.entry(window.join(" ")).or_default() += 1);
+        }
+    }
+    // xorshift: the same phrases on every run.
+    let mut state = 0x5eed_u64;
+    let mut next = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below as u64) as usize
+    };
+    let mut phrases = Vec::new();
+    while phrases.len() < count {
+        let (lecture, length) = (next(said.len()), 4 + next(5));
+        let cue = next(said[lecture].len());
+        let words = &said[lecture][cue];
+        if words.len() < length {
+            continue;
+        }
+        let from = next(words.len() - length + 1);
+        let phrase = &words[from..from + length];
+        let telling = phrase.iter().filter(|word| !words::is_stop_word(word)).count();
+        let text = phrase.join(" ");
+        if telling >= 2 && counts[&text] == 1 {
+            phrases.push(Phrase { lecture, cue, text });
+        }
+    }
+    phrases
+}
+
+/// A question in other words than its answer's.
+#[derive(Debug)]
+pub struct Question {
+    /// The lecture's subtitle file.
+    pub file: String,
+    /// Where the cue that answers it begins, in seconds.
+    pub start: f64,
+    /// The question.
+    pub text: String,
+}
+
+/// The questions that are kept beside the tests (`data/lecture_questions.jsonl`).
+///
+/// # Panics
+/// If the file is damaged.
+pub fn questions() -> Vec<Question> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/lecture_questions.jsonl");
+    let text = std::fs::read_to_string(path).expect("the questions");
+    let read = |line: &str| {
+        let line: Value = serde_json::from_str(line).expect("a line is JSON");
+        let word = |name: &str| line[name].as_str().expect("a string").to_owned();
+        Question {
+            file: word("file"),
+            start: line["start"].as_f64().expect("seconds"),
+            text: word("question"),
+        }
+    };
+    text.lines().map(read).collect()
+}
