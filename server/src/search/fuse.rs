@@ -28,21 +28,34 @@ pub(super) fn seen(matches: &mut [Match]) {
     }
 }
 
-/// Fuses two rankings, best first, by the sum over sources of weight / (60 + rank); evidence tells the ranks.
+/// What a quotation counts beside a place in a ranking: at equal weights more than two sources that both like another
+/// span, so that it leads.
+const QUOTATION: f32 = 2.0;
+
+/// Fuses two rankings, best first, by the sum over sources of weight / (60 + rank); evidence tells the ranks. What is
+/// said word for word counts twice; a moment counts for the clip around it if that is heard, as its best.
 pub(super) fn fuse(mut seen: Vec<Match>, mut said: Vec<Match>, weights: Weights) -> Vec<Match> {
     let share = |weight: Option<f32>, index: usize| weight.unwrap_or(0.0) * reciprocal_rank(index);
     seen.iter_mut().enumerate().for_each(|(index, it)| it.score = share(weights.visual, index));
-    said.iter_mut().enumerate().for_each(|(index, it)| it.score = share(weights.spoken, index));
-    let mut places: HashMap<u32, usize> = HashMap::new();
-    for (place, found) in said.iter().enumerate() {
-        places.insert(found.span.span.key, place);
+    for (index, it) in said.iter_mut().enumerate() {
+        let times = if is_quoted(it) { QUOTATION } else { 1.0 };
+        it.score = times * share(weights.spoken, index);
     }
+    let heard = HeardPlaces::of(&said);
     let mut fused = said;
     for (index, found) in seen.into_iter().enumerate() {
-        match places.get(&found.span.span.key) {
+        match heard.place(&found.span.span) {
+            Some(place) if is_seen(&fused[place]) => {
+                // Of the clip and the moments in it the best counted already; the clip is not answered twice.
+                if fused[place].span.span.key != found.span.span.key {
+                    fused.push(found);
+                }
+            }
             Some(place) if index < FUSED_DEPTH => {
-                fused[*place].score += found.score;
-                fused[*place].evidence.splice(0..0, found.evidence);
+                let it = &mut fused[place];
+                it.score += found.score;
+                it.peak_ms = it.peak_ms.or(found.peak_ms);
+                it.evidence.splice(0..0, found.evidence);
             }
             Some(_) => {}
             None => fused.push(found),
@@ -53,6 +66,41 @@ pub(super) fn fuse(mut seen: Vec<Match>, mut said: Vec<Match>, weights: Weights)
         other.score.total_cmp(&one.score).then(one.span.span.key.cmp(&other.span.span.key))
     });
     fused
+}
+
+/// Where among the heard spans one is to be found: itself, or of a moment the clip that it lies in, because what is said
+/// is known of clips only.
+struct HeardPlaces {
+    by_key: HashMap<u32, usize>,
+    of_video: HashMap<Uuid, Vec<(i64, i64, usize)>>,
+}
+
+impl HeardPlaces {
+    fn of(heard: &[Match]) -> HeardPlaces {
+        let mut places = HeardPlaces { by_key: HashMap::new(), of_video: HashMap::new() };
+        for (place, found) in heard.iter().enumerate() {
+            let span = &found.span.span;
+            places.by_key.insert(span.key, place);
+            places.of_video.entry(span.video).or_default().push((span.start_ms, span.end_ms, place));
+        }
+        places
+    }
+
+    fn place(&self, span: &Span) -> Option<usize> {
+        if span.level != Level::Moment {
+            return self.by_key.get(&span.key).copied();
+        }
+        let inside = |it: &&(i64, i64, usize)| it.0 <= span.start_ms && span.end_ms <= it.1;
+        self.of_video.get(&span.video)?.iter().find(inside).map(|it| it.2)
+    }
+}
+
+fn is_seen(found: &Match) -> bool {
+    found.evidence.iter().any(|it| it.source == Source::Visual)
+}
+
+fn is_quoted(found: &Match) -> bool {
+    found.evidence.iter().any(|it| it.said.as_ref().is_some_and(|said| said.quoted))
 }
 
 /// Leaves out what overlaps a better match of its video by more than half of their union, where one of the two
@@ -104,6 +152,7 @@ fn middle(span: &Span) -> i64 {
 pub(super) mod tests {
     use serde_json::json;
 
+    use super::super::Said;
     use super::*;
 
     pub(in crate::search) fn found(video: u128, start_ms: i64, end_ms: i64, score: f32) -> Match {
@@ -171,7 +220,10 @@ pub(super) mod tests {
         let (mut matches, mut cues) = (at(seen_at), at(said_at));
         seen(&mut matches);
         for (index, cue) in cues.iter_mut().enumerate() {
-            cue.evidence.push(Evidence { source: Source::Spoken, score: 7.0, rank: index + 1, said: None });
+            // A start of 100 or more is that of a quotation.
+            let quoted = cue.span.span.start_ms >= 100;
+            let said = Some(Said { snippet: String::new(), start_ms: 0, end_ms: 1, quoted });
+            cue.evidence.push(Evidence { source: Source::Spoken, score: 7.0, rank: index + 1, said });
         }
         let weights = Weights { visual: Some(weights.0), spoken: Some(weights.1) };
         let fused = fuse(matches, cues, weights);
@@ -194,6 +246,43 @@ pub(super) mod tests {
         check_fused(&[0, 1], &[3], (1.0, 2.0), &[(3, &[Spoken]), (0, &[Visual]), (1, &[Visual])]);
         check_fused(&[0, 1], &[3], (0.0, 1.0), &[(3, &[Spoken])]);
         check_fused(&[], &[3, 1], (1.0, 1.0), &[(3, &[Spoken]), (1, &[Spoken])]);
+    }
+
+    #[test]
+    fn a_quotation_leads_over_what_both_sources_like() {
+        use Source::{Spoken, Visual};
+        check_fused(
+            &[0, 1],
+            &[100, 0],
+            (1.0, 1.0),
+            &[(100, &[Spoken]), (0, &[Visual, Spoken]), (1, &[Visual])],
+        );
+        check_fused(
+            &[0, 1],
+            &[100, 0],
+            (4.0, 1.0),
+            &[(0, &[Visual, Spoken]), (1, &[Visual]), (100, &[Spoken])],
+        );
+    }
+
+    #[test]
+    fn a_moment_counts_for_the_clip_that_is_heard() {
+        let moment = |start_ms: i64, end_ms: i64, score: f32| {
+            let mut found = found(1, start_ms, end_ms, score);
+            (found.span.span.level, found.peak_ms) = (Level::Moment, Some(start_ms.midpoint(end_ms)));
+            found
+        };
+        let clip = found(1, 10_000, 16_000, 0.7);
+        let mut seen_there = vec![moment(11_000, 13_000, 0.9), moment(13_500, 15_500, 0.8), clip.clone()];
+        seen_there.push(moment(15_000, 17_000, 0.6));
+        seen(&mut seen_there);
+        let evidence = vec![Evidence { source: Source::Spoken, score: 7.0, rank: 1, said: None }];
+        let heard = vec![Match { evidence, ..clip }];
+        let fused = fuse(seen_there, heard, Weights { visual: Some(1.0), spoken: Some(1.0) });
+        let got: Vec<(i64, usize, Option<i64>)> =
+            fused.iter().map(|it| (it.span.span.start_ms, it.evidence.len(), it.peak_ms)).collect();
+        assert_eq!(got, [(10_000, 2, Some(12_000)), (13_500, 1, Some(14_500)), (15_000, 1, Some(16_000))]);
+        assert_eq!(fused[0].evidence[0].rank, 1);
     }
 
     #[test]

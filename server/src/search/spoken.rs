@@ -108,7 +108,7 @@ pub(super) async fn search(
         false => app.catalog.cue_hits(&words, level, only.as_deref(), FUSED_DEPTH).await?,
     };
     let weights: Vec<f32> = lexical.iter().map(|hit| weight(hit, &words)).collect();
-    let lexical: Vec<Heard> = lexical.into_iter().map(|hit| of_cue(hit, &query.text)).collect();
+    let lexical: Vec<Heard> = lexical.into_iter().map(|hit| of_cue(hit, &query.text, &words)).collect();
     let Some((space, meaning)) = &query.meaning else { return Ok(ranked(lexical)) };
     let semantic = passages(app, space, meaning, level, only).await?;
     let semantic = semantic.into_iter().map(|(hit, score)| of_passage(hit, score, &query.text)).collect();
@@ -144,13 +144,20 @@ async fn passages(
     Ok(hits.into_iter().map(scored).map(|(score, hit)| (hit, score)).collect())
 }
 
-fn of_cue(hit: CueHit, text: &str) -> Heard {
-    let said = Said { snippet: snippet(&hit.text, text), start_ms: hit.start_ms, end_ms: hit.end_ms };
+fn of_cue(hit: CueHit, text: &str, words: &CueQuery) -> Heard {
+    let quoted = hit.in_sequence && is_quotable(words);
+    let said = Said { snippet: snippet(&hit.text, text), start_ms: hit.start_ms, end_ms: hit.end_ms, quoted };
     Heard::new(hit.span, hit.score as f32, said)
 }
 
+/// Whether nobody says it by chance: four words, two of which tell something.
+fn is_quotable(query: &CueQuery) -> bool {
+    query.words().len() >= 4 && query.telling_words().len() >= 2
+}
+
 fn of_passage(hit: PassageHit, score: f32, text: &str) -> Heard {
-    let said = Said { snippet: snippet(&hit.text, text), start_ms: hit.start_ms, end_ms: hit.end_ms };
+    let (start_ms, end_ms) = (hit.start_ms, hit.end_ms);
+    let said = Said { snippet: snippet(&hit.text, text), start_ms, end_ms, quoted: false };
     Heard::new(hit.span, score, said)
 }
 
@@ -214,7 +221,7 @@ mod tests {
     #[track_caller]
     fn check(lexical: &[u32], semantic: &[u32], expected: &[(u32, &str)]) {
         let list = |keys: &[u32], snippet: &str| -> Vec<Heard> {
-            let said = Said { snippet: snippet.to_owned(), start_ms: 0, end_ms: 1 };
+            let said = Said { snippet: snippet.to_owned(), start_ms: 0, end_ms: 1, quoted: false };
             keys.iter().map(|key| Heard::new(*key, 1.0, said.clone())).collect()
         };
         let lexical = list(lexical, "cue").into_iter().map(|heard| (heard, 1.0)).collect();

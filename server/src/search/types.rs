@@ -234,6 +234,8 @@ pub struct Said {
     pub start_ms: i64,
     /// End, exclusive.
     pub end_ms: i64,
+    /// Whether it is the query word for word, and long enough that this is no chance.
+    pub quoted: bool,
 }
 
 /// One match.
