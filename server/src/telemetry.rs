@@ -38,6 +38,10 @@ fn install() -> Result<PrometheusHandle, BuildError> {
     );
     metrics::describe_histogram!("reprise_queue_seconds", "time that inputs wait for a batch, by space");
     metrics::describe_histogram!("reprise_encode_seconds", "time of one batch, by space");
+    metrics::describe_counter!(
+        "reprise_frames_total",
+        "frames of ingests whose features the encoder made or an earlier attempt had kept, by space and source"
+    );
     metrics::describe_counter!("reprise_jobs_total", "ended jobs by outcome");
     metrics::describe_histogram!("reprise_job_seconds", "time that a job took");
     metrics::describe_gauge!("reprise_pool_waiting", "inputs waiting by space and lane");

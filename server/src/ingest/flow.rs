@@ -273,6 +273,7 @@ fn features(
         let of_space = |(space, found): (Arc<LoadedSpace>, Vec<Option<Feature>>)| {
             let unknown = frames.iter().zip(&found).filter(|(_, found)| found.is_none());
             let inputs: Vec<Input> = unknown.map(|(frame, _)| Input::Frame(frame.clone())).collect();
+            count(&space, inputs.len(), frames.len() - inputs.len());
             async move {
                 let mut made = match inputs.is_empty() {
                     true => Vec::new(),
@@ -290,6 +291,13 @@ fn features(
             Featured { time_ms, features }
         };
         Ok(Landed::Features { tap, frames: times.into_iter().enumerate().map(featured).collect() })
+    }
+}
+
+fn count(space: &LoadedSpace, encoded: usize, kept: usize) {
+    for (source, frames) in [("encoder", encoded), ("kept", kept)] {
+        let labels = [("space", space.space.name.clone()), ("source", source.to_owned())];
+        metrics::counter!("reprise_frames_total", &labels).increment(frames as u64);
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use reprise_tests::film::{ffmpeg, run};
 use reprise_tests::is_full;
 use reprise_tests::server::Server;
 use reqwest::{Client, StatusCode, multipart};
@@ -24,6 +25,7 @@ on_both!(
     a_kill_during_a_delete_leaves_all_or_nothing,
     the_job_of_a_killed_server_is_taken_by_another,
     a_server_that_wakes_up_late_drops_its_result,
+    what_was_checkpointed_is_not_encoded_again,
 );
 
 async fn kills_during_an_ingest_lose_nothing_and_leave_nothing_half(bed: &Bed) {
@@ -205,4 +207,40 @@ async fn freeze_until_taken(sleeper: &Server, other: &Server, id: &str) {
         signal(sleeper, Signal::CONT);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+}
+
+const LONG_FILM_SECONDS: usize = 1200;
+
+async fn what_was_checkpointed_is_not_encoded_again(bed: &Bed) {
+    let film = bed.folder().join("long.mp4");
+    let source = format!("testsrc2=s=160x120:r=10:d={LONG_FILM_SECONDS}");
+    let mut render = ffmpeg();
+    render.args(["-f", "lavfi", "-i", &source, "-c:v", "libx264", "-preset", "ultrafast"]).arg(&film);
+    run(&mut render);
+    let server = bed.start(&SHORT_LEASE);
+    let (video, id) = upload(&server, &film).await;
+    let kept = bed.data().join("features").join(&video);
+    let checkpointed = async || {
+        let files = std::fs::read_dir(&kept).ok()?.filter_map(Result::ok);
+        let parts = files.filter(|file| file.path().extension().is_some_and(|it| it == "part"));
+        parts.filter_map(|part| part.metadata().ok()).any(|it| it.len() > 4096).then_some(())
+    };
+    until("features are on disk", checkpointed).await;
+    server.kill();
+    let server = bed.start(&SHORT_LEASE);
+    see_through(&server, &id).await;
+    let (kept, encoded) = (frames(&server, "kept").await, frames(&server, "encoder").await);
+    assert!(kept > 0 && encoded > 0, "{kept} frames were kept, {encoded} encoded");
+    assert_eq!(kept + encoded, 2 * LONG_FILM_SECONDS, "two frames a second");
+    assert_whole(&server, &video).await;
+}
+
+/// Frames of ingests whose features this server has from `source`.
+async fn frames(server: &Server, source: &str) -> usize {
+    let metrics = server.client().get(format!("{}/metrics", server.base())).send().await.unwrap();
+    let metrics = metrics.text().await.unwrap();
+    let of_source = format!("source=\"{source}\"");
+    let mut lines = metrics.lines().filter(|it| it.starts_with("reprise_frames_total{"));
+    let line = lines.find(|line| line.contains(&of_source)).unwrap_or_else(|| panic!("{metrics}"));
+    line.rsplit(' ').next().unwrap().parse().unwrap()
 }
