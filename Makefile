@@ -4,7 +4,7 @@
 export PATH := $(PATH):$(CURDIR)/.tools
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full check bench bench-lectures bench-index
+.PHONY: help setup demo test test-full check bench bench-long bench-lectures bench-index
 
 help:
 	@echo 'make setup      install what is missing: C compiler, ffmpeg, PostgreSQL and Chromium for the tests'
@@ -13,6 +13,7 @@ help:
 	@echo 'make test-full  the same with the long ones: 20 crashes, a two-hour video'
 	@echo 'make check      formatting, lints, documentation, licences, unused dependencies'
 	@echo 'make bench      measure, and write the tables to BENCHMARKS.md'
+	@echo 'make bench-long  an hour of 720p through a CLIP of real size'
 	@echo 'make bench-lectures  what is found in the lectures of REPRISE_TEST_DATA; REPRISE_TEXT_MODEL adds meaning'
 	@echo 'make bench-index  the index alone, at 100,000 vectors'
 
@@ -35,6 +36,9 @@ check:
 
 bench:
 	@scripts/bench.sh
+
+bench-long:
+	@scripts/bench.sh long
 
 bench-lectures:
 	@scripts/bench.sh lectures

@@ -1,8 +1,8 @@
 //! What the service costs: ingest beside bare decoding and encoding, searches over 10,000 vectors, and cutting
 //! videos; and what it finds in real lectures.
 //!
-//! `make bench` measures the costs, `make bench-lectures` the lectures; either prints its tables and puts them into
-//! BENCHMARKS.md.
+//! `make bench` measures the costs, `make bench-long` an hour of video through a model of real size, `make
+//! bench-lectures` the lectures; each prints its tables and puts them into BENCHMARKS.md.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -12,8 +12,10 @@
 mod cpu;
 mod ingest;
 mod lectures;
+mod long;
 mod report;
 mod search;
+mod seeded;
 mod segment;
 
 use report::Report;
@@ -37,7 +39,11 @@ async fn main() {
     if parts.is_empty() {
         report.publish();
     }
-    // By name alone: it takes an hour of a CPU.
+    // By name alone: these take long.
+    if parts.iter().any(|it| it == "long") {
+        long::measure(folder.path(), &mut report).await;
+        report.publish_long();
+    }
     if parts.iter().any(|it| it == "lectures") {
         lectures::measure(folder.path(), &mut report).await;
         report.publish_lectures();

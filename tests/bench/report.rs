@@ -10,6 +10,7 @@ use super::lectures::Found;
 
 /// The marks around what one command writes.
 const SERVICE: [&str; 2] = ["<!-- service: made by `make bench` -->", "<!-- service: end -->"];
+const LONG: [&str; 2] = ["<!-- long: made by `make bench-long` -->", "<!-- long: end -->"];
 const LECTURES: [&str; 2] = ["<!-- lectures: made by `make bench-lectures` -->", "<!-- lectures: end -->"];
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../BENCHMARKS.md");
 
@@ -20,6 +21,7 @@ pub(crate) struct Report {
     search: String,
     segment: String,
     meter: String,
+    long: String,
     lectures: String,
     notes: String,
 }
@@ -65,7 +67,25 @@ impl Report {
         writeln!(self.lectures, "{row}").unwrap();
     }
 
-    /// A sentence below the table of lectures.
+    /// Cost of an hour of video, beside what decoding and encoding alone cost in CPU seconds.
+    pub(crate) fn long(&mut self, what: &str, cost: Cost, floor: f64) {
+        let row = format!("| {what} | {:.0} | {:.0} | {:.2} |", cost.cpu, cost.wall, cost.cpu / floor);
+        println!("{row}");
+        writeln!(self.long, "{row}").unwrap();
+    }
+
+    pub(crate) fn publish_long(&self) {
+        let (rows, notes) = (&self.long, &self.notes);
+        let table = format!(
+            "Measured {}, {}.\n\n\
+             | an hour of video | CPU s | wall s | CPU, of decode alone + encode alone |\n|---|---|---|---|\n{rows}{notes}",
+            today(),
+            machine()
+        );
+        put(LONG, &table);
+    }
+
+    /// A sentence below a table.
     pub(crate) fn note(&mut self, sentence: &str) {
         println!("{sentence}");
         writeln!(self.notes, "\n{sentence}").unwrap();
