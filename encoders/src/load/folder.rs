@@ -21,11 +21,28 @@ pub(super) fn read(folder: &Path, model: &str) -> Result<Files, LoadError> {
     let file = |name: &str| read_file(folder, model, name);
     Ok(Files {
         config: file("config.json")?,
-        preprocessor: file("preprocessor_config.json")?,
+        preprocessor: preprocessor(folder, model)?,
         tokenizer: file("tokenizer.json")?,
         weights: Weights::read(&weight_files(folder, "model", model)?)?,
         folder: folder.to_owned(),
     })
+}
+
+/// What newer versions of transformers write instead of preprocessor_config.json.
+#[derive(Deserialize)]
+struct Processor {
+    image_processor: serde_json::Value,
+}
+
+/// The contents of preprocessor_config.json, or what processor_config.json says in its place.
+fn preprocessor(folder: &Path, model: &str) -> Result<Vec<u8>, LoadError> {
+    let own = read_file(folder, model, "preprocessor_config.json");
+    let Err(LoadError::MissingFile { .. }) = own else { return own };
+    let Ok(bytes) = std::fs::read(folder.join("processor_config.json")) else { return own };
+    match serde_json::from_slice::<Processor>(&bytes) {
+        Ok(processor) => Ok(processor.image_processor.to_string().into_bytes()),
+        Err(_) => own,
+    }
 }
 
 /// # Errors
@@ -69,8 +86,8 @@ const PARTS: &str = ".safetensors.index.json";
 pub(super) fn candidates(folder: &Path, stem: &str) -> Vec<String> {
     let endings = [".safetensors", PARTS, ".pth", ".pt", ".ckpt"];
     let names = endings.map(|ending| format!("{stem}{ending}")).into_iter();
-    // What transformers called a whole model before it wrote safetensors.
-    let names = names.chain([format!("pytorch_{stem}.bin")]);
+    // What transformers and OpenCLIP called a whole model before they wrote safetensors.
+    let names = names.chain([format!("{}.bin", stem.replace("model", "pytorch_model"))]);
     names.filter(|name| folder.join(name).is_file()).collect()
 }
 
