@@ -12,6 +12,9 @@ use crate::weights::Weights;
 pub(super) const WEIGHTS: &str = "model.safetensors";
 /// Which of several files holds which tensor.
 pub(super) const INDEX: &str = "model.safetensors.index.json";
+/// What transformers called a whole model before it wrote safetensors, and its index.
+pub(super) const PICKLED: &str = "pytorch_model.bin";
+pub(super) const PICKLED_INDEX: &str = "pytorch_model.bin.index.json";
 
 /// Reads the folder; `model` is its name in messages.
 ///
@@ -63,14 +66,13 @@ pub(super) fn weight_files(folder: &Path, stem: &str, model: &str) -> Result<Vec
     }
 }
 
-const PARTS: &str = ".safetensors.index.json";
+const PARTS: &str = ".index.json";
 
 /// The files of this stem that weights can be read from, the preferred first.
 pub(super) fn candidates(folder: &Path, stem: &str) -> Vec<String> {
-    let endings = [".safetensors", PARTS, ".pth", ".pt", ".ckpt"];
+    let endings = [".safetensors", ".safetensors.index.json", ".pth", ".pt", ".ckpt"];
     let names = endings.map(|ending| format!("{stem}{ending}")).into_iter();
-    // What transformers called a whole model before it wrote safetensors.
-    let names = names.chain([format!("pytorch_{stem}.bin")]);
+    let names = names.chain([format!("pytorch_{stem}.bin"), format!("pytorch_{stem}.bin.index.json")]);
     names.filter(|name| folder.join(name).is_file()).collect()
 }
 
