@@ -273,6 +273,14 @@ impl fmt::Display for ModelName {
 }
 
 impl ModelName {
+    /// The folder that it names, if it names one.
+    pub fn folder(&self) -> Option<&Path> {
+        match &self.0 {
+            Kind::Folder(path) => Some(path),
+            _ => None,
+        }
+    }
+
     /// What its spaces are called, in letters that need no quoting.
     fn short(&self) -> String {
         let long = match &self.0 {
