@@ -86,7 +86,18 @@ async fn defaults(server: &Server, shot: &Value) -> (Value, Value) {
 
 #[tokio::test]
 async fn a_model_is_added_filled_made_active_and_remembered() {
-    let bed = Bed::with_models();
+    added_filled_active_and_remembered(Bed::with_models()).await;
+}
+
+#[tokio::test]
+async fn a_model_is_added_filled_made_active_and_remembered_on_postgres() {
+    let Some(url) = reprise_tests::postgres::database().await else { return };
+    let mut bed = Bed::with_models();
+    bed.more.extend(["--database-url".to_owned(), url]);
+    added_filled_active_and_remembered(bed).await;
+}
+
+async fn added_filled_active_and_remembered(bed: Bed) {
     let server = bed.start(&[]);
     let one = server.ingest(&bed.film("one", &["smptebars", "color=c=red", "testsrc2"])).await;
     server.ingest(&bed.film("two", &["color=c=blue", "smptebars"])).await;
@@ -325,4 +336,33 @@ async fn a_server_comes_up_without_an_added_model_that_is_gone() {
     let server = bed.start(&[]);
     let (_, spaces) = server.get("/v1/spaces").await;
     assert_eq!((&spaces["items"][1]["active_for"], &spaces["unavailable"]), (&json!(["text"]), &json!([])));
+}
+
+/// Starts a server with a model of the hub and these environment variables: what it said if it did not come up.
+fn started(bed: &Bed, hub: &Hub, model: &str, environment: &[(&str, &str)]) -> Option<String> {
+    let home = bed.folder.path().join("hub");
+    let mut all = vec![("HF_ENDPOINT", Path::new(&hub.endpoint)), ("HF_HOME", &home)];
+    all.extend(environment.iter().map(|(name, value)| (*name, Path::new(*value))));
+    Server::try_start_with(&bed.data(), &["--model", model], &all).err()
+}
+
+#[test]
+fn a_server_heeds_what_the_hubs_own_clients_do() {
+    let hub = Hub::start().with("org/gated", &folder("legacy"), &[]).closed("org/gated", "secret");
+    let bed = Bed::new(&[]);
+    let stored = bed.folder.path().join("stored");
+    std::fs::write(&stored, "secret\n").unwrap();
+    let stored = stored.to_str().unwrap();
+    for (environment, says) in [
+        (&[("HF_TOKEN", "")][..], Some("set HF_TOKEN")),
+        (&[("HF_TOKEN", "wrong")], Some("is gated")),
+        (&[("HF_HUB_OFFLINE", "1"), ("HF_TOKEN", "secret")], Some("HF_HUB_OFFLINE")),
+        (&[("HF_TOKEN_PATH", stored), ("HF_TOKEN", "")], None),
+        // It is downloaded now.
+        (&[("HF_HUB_OFFLINE", "true"), ("HF_TOKEN", "")], None),
+    ] {
+        let said = started(&bed, &hub, "org/gated", environment);
+        assert_eq!(said.is_some(), says.is_some(), "{environment:?}: {said:?}");
+        assert!(said.unwrap_or_default().contains(says.unwrap_or_default()), "{environment:?}");
+    }
 }
