@@ -240,6 +240,16 @@ fn a_model_that_can_not_be_had_says_why() {
 }
 
 #[test]
+fn another_architecture_is_refused_before_its_weights_are_downloaded() {
+    let (cache, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::write(other.path().join("config.json"), r#"{"model_type": "gpt2"}"#).unwrap();
+    let hub = hub().with("org/other", other.path(), &[]);
+    let error = load(&hub, "org/other", cache.path()).map(|_| ()).unwrap_err();
+    assert!(matches!(&error, LoadError::Architecture { found } if found == "gpt2"), "{error:?}");
+    assert!(hub.asked().iter().all(|it| it.path.ends_with("/config.json")), "{:?}", hub.asked());
+}
+
+#[test]
 fn a_hub_that_does_not_answer_is_a_network_error() {
     let cache = tempfile::tempdir().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

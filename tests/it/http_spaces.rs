@@ -263,11 +263,16 @@ async fn a_model_or_a_move_that_can_not_be_is_refused_and_changes_nothing() {
 }
 
 fn hub_server(bed: &Bed, hub: &Hub, more: &[&str]) -> Result<Server, String> {
+    patient_hub_server(bed, hub, more, "0.1")
+}
+
+/// A server that waits so many seconds for a silent hub.
+fn patient_hub_server(bed: &Bed, hub: &Hub, more: &[&str], seconds: &str) -> Result<Server, String> {
     let home = bed.folder.path().join("hub");
     let environment = [
         ("HF_ENDPOINT", Path::new(&hub.endpoint)),
         ("HF_HOME", &home),
-        ("HF_HUB_DOWNLOAD_TIMEOUT", Path::new("0.1")),
+        ("HF_HUB_DOWNLOAD_TIMEOUT", Path::new(seconds)),
     ];
     Server::try_start_with(&bed.data(), more, &environment)
 }
@@ -365,4 +370,32 @@ fn a_server_heeds_what_the_hubs_own_clients_do() {
         assert_eq!(said.is_some(), says.is_some(), "{environment:?}: {said:?}");
         assert!(said.unwrap_or_default().contains(says.unwrap_or_default()), "{environment:?}");
     }
+}
+
+#[tokio::test]
+async fn while_a_model_is_loaded_the_server_answers_and_stops_when_it_is_told() {
+    let hub = Hub::start().with("org/whole", &folder("legacy"), &[]).failing(
+        "model.safetensors",
+        Fault::Silent(1000),
+        1,
+    );
+    let bed = Bed::with_models();
+    let more: Vec<&str> = bed.more.iter().map(String::as_str).chain(["--drain-seconds", "0.1"]).collect();
+    let server = patient_hub_server(&bed, &hub, &more, "3600").unwrap_or_else(|said| panic!("{said}"));
+    let ask = |model: &str| server.request("POST", "/v1/spaces").json(&json!({"model": model})).send();
+    let asked = tokio::spawn(ask("org/whole"));
+    let deadline = Instant::now() + PATIENCE;
+    let loading = async || server.get("/v1/spaces").await.1["loading"].clone();
+    while loading().await != json!(["org/whole"]) || hub.asked_for("model.safetensors").is_empty() {
+        assert!(Instant::now() < deadline, "it is never loaded");
+        tokio::task::yield_now().await;
+    }
+    // Whoever asked has gone; the download goes on.
+    asked.abort();
+    assert_eq!(server.search_hits(json!({"query": {"text": "bars"}})).await.len(), 0);
+    assert_eq!(server.get("/readyz").await.0, 200);
+    let (_, spaces) = server.get("/v1/spaces").await;
+    activate(&server, &spaces["items"][0], &["text", "clip", "composed"]).await;
+    assert_eq!(loading().await, json!(["org/whole"]));
+    assert!(server.stop(), "a stop does not wait for the hub");
 }
