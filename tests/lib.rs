@@ -2,6 +2,7 @@
 //! here.
 
 pub mod film;
+pub mod hub;
 pub mod postgres;
 pub mod server;
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use candle_core::Device;
 use serde::Deserialize;
@@ -66,11 +67,24 @@ pub struct LoadOptions {
     /// Frames per second of video that a model of single pictures looks at, 0.01 to 240; `None`: 2. Another
     /// rate makes another space.
     pub frames_per_second: Option<f64>,
+    /// Whether only what is downloaded already may be used; `None`: `HF_HUB_OFFLINE`.
+    pub offline: Option<bool>,
+    /// How long the hub may be silent before it is asked again, and in the end given up; `None`:
+    /// `HF_HUB_DOWNLOAD_TIMEOUT` (seconds), or 10 s.
+    pub patience: Option<Duration>,
 }
 
 impl Default for LoadOptions {
     fn default() -> Self {
-        LoadOptions { replicas: 1, endpoint: None, cache: None, token: None, frames_per_second: None }
+        LoadOptions {
+            replicas: 1,
+            endpoint: None,
+            cache: None,
+            token: None,
+            frames_per_second: None,
+            offline: None,
+            patience: None,
+        }
     }
 }
 
@@ -100,6 +114,49 @@ pub enum LoadError {
         model: String,
         /// The hub's address.
         endpoint: String,
+    },
+    /// The model is there, but only for users who have accepted its terms.
+    #[error("{model} is gated: accept its terms at {page} and set HF_TOKEN to a token of the user who did")]
+    Gated {
+        /// The hub id.
+        model: String,
+        /// The model's page on the hub.
+        page: String,
+    },
+    /// The hub may not be asked, and the cache has not got the file.
+    #[error(
+        "{file} of {model} is not in the cache and HF_HUB_OFFLINE forbids to download it; \
+         load the model once without it"
+    )]
+    Offline {
+        /// The hub id.
+        model: String,
+        /// The file.
+        file: String,
+    },
+    /// What comes from the hub is not what the hub says it has; it was not kept.
+    #[error(
+        "{file} of {model} came damaged from the hub, twice: {why}; nothing of it is kept, try again later"
+    )]
+    Corrupt {
+        /// The hub id.
+        model: String,
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The disk is full.
+    #[error(
+        "there is no space left in {folder} for {model}: {why}; free some, or set HF_HOME to a folder on another disk"
+    )]
+    NoSpace {
+        /// The hub id.
+        model: String,
+        /// Where it was to be kept.
+        folder: PathBuf,
+        /// How much is missing.
+        why: String,
     },
     /// The hub can't be reached or does not behave.
     #[error(
@@ -217,6 +274,14 @@ impl fmt::Display for ModelName {
 }
 
 impl ModelName {
+    /// The folder that it names, if it names one.
+    pub fn folder(&self) -> Option<&Path> {
+        match &self.0 {
+            Kind::Folder(path) => Some(path),
+            _ => None,
+        }
+    }
+
     /// What its spaces are called, in letters that need no quoting.
     fn short(&self) -> String {
         let long = match &self.0 {

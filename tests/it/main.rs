@@ -20,6 +20,7 @@ mod http_library;
 mod http_malformed;
 mod http_media;
 mod http_operation;
+mod http_spaces;
 mod index;
 mod ingest;
 mod lecture_questions;

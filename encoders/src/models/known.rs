@@ -64,7 +64,7 @@ pub fn known() -> Vec<KnownModel> {
             note: "also with the tensor names of OpenAI's code, as model.pt",
         },
         KnownModel {
-            name: "FOLDER",
+            name: "FOLDER or ORG/NAME",
             family: "clip",
             modality: "text, frames",
             dimension: "embed_dim",
@@ -86,7 +86,7 @@ pub fn known() -> Vec<KnownModel> {
             note: "Long-CLIP",
         },
         KnownModel {
-            name: "FOLDER",
+            name: "FOLDER or ORG/NAME",
             family: "eva-clip",
             modality: "text, frames",
             dimension: "embed_dim",
@@ -97,7 +97,7 @@ pub fn known() -> Vec<KnownModel> {
             note: "heads and rotary positions go by the name, all other sizes by the weights",
         },
         KnownModel {
-            name: "FOLDER",
+            name: "FOLDER or ORG/NAME",
             family: "pe-core",
             modality: "text, frames",
             dimension: "embed_dim",
