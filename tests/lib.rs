@@ -2,6 +2,7 @@
 //! here.
 
 pub mod film;
+pub mod hub;
 pub mod lectures;
 pub mod postgres;
 pub mod server;

@@ -4,27 +4,29 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use candle_core::Device;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
-use crate::models::clip::{self, ClipEncoder};
 use crate::models::sports::pretrained;
 use crate::models::{Family, tiny};
-use crate::preprocess::Preprocessing;
 use crate::text::{Overflow, Tokenizer, TokenizerError};
-use crate::video::sample::Sampler;
 use crate::weights::Weights;
-use crate::{Abilities, Clip, EncodeError, Encoder, Frame, FrameSize, Input, Source, Space, TrainedOn};
+use crate::{Clip, EncodeError, Encoder, Frame, FrameSize, Input, Source, Space};
 
 mod aim;
+mod blip;
+mod clip;
 mod folder;
 mod hub;
 mod identity;
+mod open_clip;
 mod sentence;
+mod siglip;
 mod sports;
-
-use identity::Identity;
+mod two_towers;
 
 /// The model that answers when no other is named.
 pub const DEFAULT_MODEL: &str = "builtin:sports";
@@ -65,11 +67,24 @@ pub struct LoadOptions {
     /// Frames per second of video that a model of single pictures looks at, 0.01 to 240; `None`: 2. Another
     /// rate makes another space.
     pub frames_per_second: Option<f64>,
+    /// Whether only what is downloaded already may be used; `None`: `HF_HUB_OFFLINE`.
+    pub offline: Option<bool>,
+    /// How long the hub may be silent before it is asked again, and in the end given up; `None`:
+    /// `HF_HUB_DOWNLOAD_TIMEOUT` (seconds), or 10 s.
+    pub patience: Option<Duration>,
 }
 
 impl Default for LoadOptions {
     fn default() -> Self {
-        LoadOptions { replicas: 1, endpoint: None, cache: None, token: None, frames_per_second: None }
+        LoadOptions {
+            replicas: 1,
+            endpoint: None,
+            cache: None,
+            token: None,
+            frames_per_second: None,
+            offline: None,
+            patience: None,
+        }
     }
 }
 
@@ -100,6 +115,49 @@ pub enum LoadError {
         /// The hub's address.
         endpoint: String,
     },
+    /// The model is there, but only for users who have accepted its terms.
+    #[error("{model} is gated: accept its terms at {page} and set HF_TOKEN to a token of the user who did")]
+    Gated {
+        /// The hub id.
+        model: String,
+        /// The model's page on the hub.
+        page: String,
+    },
+    /// The hub may not be asked, and the cache has not got the file.
+    #[error(
+        "{file} of {model} is not in the cache and HF_HUB_OFFLINE forbids to download it; \
+         load the model once without it"
+    )]
+    Offline {
+        /// The hub id.
+        model: String,
+        /// The file.
+        file: String,
+    },
+    /// What comes from the hub is not what the hub says it has; it was not kept.
+    #[error(
+        "{file} of {model} came damaged from the hub, twice: {why}; nothing of it is kept, try again later"
+    )]
+    Corrupt {
+        /// The hub id.
+        model: String,
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The disk is full.
+    #[error(
+        "there is no space left in {folder} for {model}: {why}; free some, or set HF_HOME to a folder on another disk"
+    )]
+    NoSpace {
+        /// The hub id.
+        model: String,
+        /// Where it was to be kept.
+        folder: PathBuf,
+        /// How much is missing.
+        why: String,
+    },
     /// The hub can't be reached or does not behave.
     #[error(
         "the hub at {endpoint} can't be read: {why}; check the network and HF_ENDPOINT, or give a folder"
@@ -128,7 +186,7 @@ pub enum LoadError {
     },
     /// No family reads this kind of model.
     #[error(
-        "models of type {found:?} are not supported; clip, aim, bert, xlm-roberta and reprise-sports are"
+        "models of type {found:?} are not supported; clip, siglip, blip, aim, bert, xlm-roberta and reprise-sports are"
     )]
     Architecture {
         /// `model_type` of its config.json.
@@ -216,6 +274,14 @@ impl fmt::Display for ModelName {
 }
 
 impl ModelName {
+    /// The folder that it names, if it names one.
+    pub fn folder(&self) -> Option<&Path> {
+        match &self.0 {
+            Kind::Folder(path) => Some(path),
+            _ => None,
+        }
+    }
+
     /// What its spaces are called, in letters that need no quoting.
     fn short(&self) -> String {
         let long = match &self.0 {
@@ -243,6 +309,28 @@ pub(crate) struct Files {
     pub(crate) weights: Weights,
 }
 
+impl Files {
+    /// What config.json says.
+    fn parsed<T: DeserializeOwned>(&self) -> Result<T, LoadError> {
+        serde_json::from_slice(&self.config).map_err(|error| self.bad("config.json", error.to_string()))
+    }
+
+    /// What another file of the folder says, if there is one.
+    fn optional<T: DeserializeOwned>(&self, file: &str) -> Result<Option<T>, LoadError> {
+        match std::fs::read(self.folder.join(file)) {
+            Ok(bytes) => {
+                serde_json::from_slice(&bytes).map(Some).map_err(|error| self.bad(file, error.to_string()))
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.bad(file, error.to_string())),
+        }
+    }
+
+    fn bad(&self, file: &str, why: String) -> LoadError {
+        LoadError::BadFile { path: self.folder.join(file), why }
+    }
+}
+
 /// Loads `name` with `replicas` encoders. Blocks; downloads if it must.
 ///
 /// # Errors
@@ -259,8 +347,8 @@ pub fn load(name: &ModelName, replicas: usize) -> Result<Loaded, LoadError> {
 /// [`LoadError`]: whatever would give wrong vectors later is an error here.
 pub fn load_with(name: &ModelName, options: &LoadOptions) -> Result<Loaded, LoadError> {
     let mut loaded = match &name.0 {
-        Kind::Sports => load_files(name, &pretrained::files()?, options)?,
-        Kind::Tiny => load_files(name, &tiny::files()?, options)?,
+        Kind::Sports => load_files(name, pretrained::files()?, options)?,
+        Kind::Tiny => load_files(name, tiny::files()?, options)?,
         Kind::Folder(path) => load_folder(name, path, options)?,
         Kind::Hub { repository, revision } => {
             load_folder(name, &hub::download(repository, revision.as_deref(), options)?, options)?
@@ -272,22 +360,36 @@ pub fn load_with(name: &ModelName, options: &LoadOptions) -> Result<Loaded, Load
 
 /// Loads a model from its folder; which files it must have depends on its family.
 fn load_folder(name: &ModelName, path: &Path, options: &LoadOptions) -> Result<Loaded, LoadError> {
-    let config = folder::read_file(path, &name.to_string(), "config.json")?;
-    match family(&config, path)? {
+    let config = folder::read_file(path, &name.to_string(), "config.json");
+    let family = match config.and_then(|config| family(&config, path)) {
+        // OpenCLIP's repositories may have a config.json beside, of another program.
+        Err(LoadError::MissingFile { .. } | LoadError::Architecture { .. })
+            if path.join(open_clip::CONFIG).is_file() =>
+        {
+            return open_clip::load(name, path, options);
+        }
+        family => family?,
+    };
+    match family {
         Family::Aim if matches!(name.0, Kind::Hub { .. }) => {
             Err(LoadError::Unsupported("models of type aim are loaded from folders".to_owned()))
         }
         Family::Aim => aim::load(name, path, options.replicas.max(1)),
         Family::Sentence => sentence::load(name, path, options.replicas.max(1)),
-        Family::Clip | Family::Sports => load_files(name, &folder::read(path, &name.to_string())?, options),
+        Family::Clip | Family::Siglip | Family::Blip | Family::Sports => {
+            load_files(name, folder::read(path, &name.to_string())?, options)
+        }
+        Family::EvaClip | Family::PeCore => open_clip::load(name, path, options),
     }
 }
 
 /// Loads a model in Hugging Face's layout that sees pictures.
-fn load_files(name: &ModelName, files: &Files, options: &LoadOptions) -> Result<Loaded, LoadError> {
+fn load_files(name: &ModelName, files: Files, options: &LoadOptions) -> Result<Loaded, LoadError> {
     match family(&files.config, &files.folder)? {
-        Family::Clip => load_clip(name, files, options),
-        Family::Sports => sports::load(name, files, options.replicas.max(1)),
+        Family::Clip => clip::load(name, files, options),
+        Family::Siglip => siglip::load(name, files, options),
+        Family::Blip => blip::load(name, files, options),
+        Family::Sports => sports::load(name, &files, options.replicas.max(1)),
         family => Err(LoadError::Architecture { found: family.name().to_owned() }),
     }
 }
@@ -299,6 +401,10 @@ fn family(config: &[u8], folder: &Path) -> Result<Family, LoadError> {
         why: error.to_string(),
     };
     let kind: ModelType = serde_json::from_slice(config).map_err(bad)?;
+    if kind.model_type == "siglip2" {
+        let why = "model_type siglip2 (NaFlex, which keeps the shape of pictures); SigLIP 2 of a fixed resolution is";
+        return Err(LoadError::Unsupported(why.to_owned()));
+    }
     Family::of(&kind.model_type).ok_or(LoadError::Architecture { found: kind.model_type })
 }
 
@@ -306,87 +412,6 @@ fn family(config: &[u8], folder: &Path) -> Result<Family, LoadError> {
 struct ModelType {
     #[serde(default)]
     model_type: String,
-}
-
-fn load_clip(name: &ModelName, files: &Files, options: &LoadOptions) -> Result<Loaded, LoadError> {
-    let bad = |file: &str, why: String| LoadError::BadFile { path: files.folder.join(file), why };
-    let config: clip::Config =
-        serde_json::from_slice(&files.config).map_err(|error| bad("config.json", error.to_string()))?;
-    config.check()?;
-    let preprocessing =
-        Preprocessing::from_json(&files.preprocessor).map_err(|why| bad("preprocessor_config.json", why))?;
-    let side = config.vision_config.image_size as u64;
-    let (width, height) = preprocessing.crop;
-    if (u64::from(width), u64::from(height)) != (side, side) {
-        return Err(LoadError::Unsupported(format!(
-            "the preprocessor makes pictures of {width}x{height}, the model takes {side}x{side}"
-        )));
-    }
-    let text = &config.text_config;
-    let tokenizer = Tokenizer::from_json(&files.tokenizer, text.specials(), text.max_position_embeddings)?;
-    check_tokenizer(&tokenizer, text)?;
-    let space = clip_space(name, files, &config, &preprocessing, sampler(options));
-    let model = Arc::new(clip::Model::load(config, &files.weights, device())?);
-    let encoder = || ClipEncoder::new(Arc::clone(&model), space.clone(), preprocessing.clone());
-    let replicas = 0..options.replicas.max(1);
-    let encoders = replicas.map(|_| Box::new(encoder()) as Box<dyn Encoder>).collect();
-    Ok(Loaded { space, tokenizer: Some(Arc::new(tokenizer)), encoders })
-}
-
-/// A tokenizer of another model would give vectors, but wrong ones.
-fn check_tokenizer(tokenizer: &Tokenizer, text: &clip::TextConfig) -> Result<(), LoadError> {
-    if tokenizer.id_bound() > text.vocab_size {
-        let (ids, rows) = (tokenizer.id_bound(), text.vocab_size);
-        return Err(LoadError::Unsupported(format!(
-            "tokenizer.json gives {ids} ids, the model has {rows} tokens"
-        )));
-    }
-    let ids = tokenizer.ids("a").map_err(|error| LoadError::Unsupported(error.to_string()))?;
-    if text.end_of_text(&ids) + 1 != ids.len() {
-        let last = ids.last().copied().unwrap_or_default();
-        let why =
-            format!("tokenizer.json ends texts with id {last}, which config.json does not take for the end");
-        return Err(LoadError::Unsupported(why));
-    }
-    Ok(())
-}
-
-/// Two frames a second are as many as a clip's mean gains from.
-fn sampler(options: &LoadOptions) -> Sampler {
-    Sampler::PerSecond { rate: options.frames_per_second.unwrap_or(2.0).clamp(0.01, 240.0), at_most: 64 }
-}
-
-fn clip_space(
-    name: &ModelName,
-    files: &Files,
-    config: &clip::Config,
-    preprocessing: &Preprocessing,
-    sampler: Sampler,
-) -> Space {
-    let family = Family::Clip;
-    let rest = serde_json::json!({
-        "family": family.name(),
-        "version": family.version(),
-        "config": config,
-        "preprocessing": preprocessing,
-        "sampler": sampler,
-        "pooling": "mean of the frames' unit vectors",
-    });
-    let (id, readable) = Identity::of(files).id_and_name(name, &rest);
-    Space {
-        name: readable,
-        id,
-        model: name.to_string(),
-        family: family.name().to_owned(),
-        dim: config.projection_dim,
-        sampler,
-        frame_size: preprocessing.size,
-        max_text_tokens: config.text_config.max_position_embeddings,
-        temporal: false,
-        frame_stage: Some(config.projection_dim),
-        can: Abilities { text: true, frames: true, composed: false },
-        trained_on: if name.0 == Kind::Tiny { TrainedOn::Nothing } else { TrainedOn::Unstated },
-    }
 }
 
 impl Loaded {

@@ -17,12 +17,45 @@ pub struct Preprocessing {
     pub resampling: Resampling,
     /// Pixels per row and rows that are cut from the middle; what is missing is black.
     pub crop: (u32, u32),
+    /// Where the middle is if an odd number of pixels goes.
+    #[serde(skip_serializing_if = "Middle::is_down")]
+    pub middle: Middle,
     /// Bytes are multiplied by this.
     pub scale: f32,
     /// Subtracted then, by channel.
     pub mean: [f32; 3],
     /// Divided by in the end, by channel.
     pub std: [f32; 3],
+}
+
+/// How half an odd number of pixels is rounded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Middle {
+    /// Down, as transformers' image processors do.
+    #[default]
+    Down,
+    /// To the even number, as torchvision's `CenterCrop` does.
+    ToEven,
+}
+
+impl Middle {
+    /// It is not said of a preprocessing, so that those without another keep their spaces.
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
+    fn is_down(&self) -> bool {
+        *self == Middle::Down
+    }
+
+    /// Where the crop begins, in pixels of the picture; negative where the picture is smaller.
+    fn offset(self, size: u32, crop: u32) -> i64 {
+        let lost = i64::from(size) - i64::from(crop);
+        // A margin cut off rounds down, one added rounds up.
+        let down = lost.div_euclid(2);
+        match self {
+            Middle::ToEven if lost > 0 && lost % 2 == 1 => down + down % 2,
+            Middle::Down | Middle::ToEven => down,
+        }
+    }
 }
 
 /// A longer side than this, after resizing, is refused: it would only be cropped away.
@@ -34,7 +67,73 @@ impl Preprocessing {
     /// # Errors
     /// In plain words, what the file asks for that is not supported.
     pub fn from_json(json: &[u8]) -> Result<Self, String> {
-        let config: Config = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+        Preprocessing::of(serde_json::from_slice(json).map_err(|error| error.to_string())?)
+    }
+
+    /// Reads the contents of a preprocessor_config.json; what it leaves out is as in SigLIP's, which squashes pictures.
+    ///
+    /// # Errors
+    /// As [`Preprocessing::from_json`].
+    pub fn from_siglip_json(json: &[u8]) -> Result<Self, String> {
+        Preprocessing::from_json_over(
+            json,
+            serde_json::json!({
+                "size": {"height": 224, "width": 224},
+                "do_center_crop": false,
+                "image_mean": [0.5, 0.5, 0.5],
+                "image_std": [0.5, 0.5, 0.5],
+            }),
+        )
+    }
+
+    /// Reads the contents of a preprocessor_config.json; what it leaves out is as in BLIP's, which squashes pictures.
+    ///
+    /// # Errors
+    /// As [`Preprocessing::from_json`].
+    pub fn from_blip_json(json: &[u8]) -> Result<Self, String> {
+        let own = serde_json::json!({"size": {"height": 384, "width": 384}, "do_center_crop": false});
+        Preprocessing::from_json_over(json, own)
+    }
+
+    /// What the file says over `defaults`, and these over CLIP's.
+    fn from_json_over(json: &[u8], mut defaults: serde_json::Value) -> Result<Self, String> {
+        let given: serde_json::Map<_, _> = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+        defaults.as_object_mut().into_iter().for_each(|all| all.extend(given.clone()));
+        Preprocessing::of(serde_json::from_value(defaults).map_err(|error| error.to_string())?)
+    }
+
+    /// Reads the contents of the `preprocess_cfg` of an open_clip_config.json, for pictures of `side` pixels where it
+    /// says nothing else; what it leaves out is as in CLIP's.
+    ///
+    /// # Errors
+    /// As [`Preprocessing::from_json`].
+    pub fn from_open_clip(config: &serde_json::Value, side: u32) -> Result<Self, String> {
+        let config = OpenClip::deserialize(config).map_err(|error| error.to_string())?;
+        if config.mode.as_deref().unwrap_or("RGB") != "RGB" {
+            return Err("pictures of another mode than RGB".to_owned());
+        }
+        let (height, width) = match config.size.unwrap_or(OpenClipSize::Number(side)) {
+            OpenClipSize::Number(side) => (side, side),
+            OpenClipSize::Pair(height, width) => (height, width),
+        };
+        let size = match config.resize_mode.as_deref().unwrap_or("shortest") {
+            "shortest" if height == width => FrameSize::ShortEdge(height),
+            "squash" => FrameSize::Exact { width, height },
+            mode => return Err(format!("resize_mode {mode} to {width}x{height}")),
+        };
+        // Anything but bilinear is bicubic there.
+        let resampling = match config.interpolation.as_deref() {
+            Some("bilinear") => Resampling::Bilinear,
+            _ => Resampling::Bicubic,
+        };
+        let clip = Config::default();
+        let mean = config.mean.unwrap_or(clip.image_mean);
+        let std = config.std.unwrap_or(clip.image_std);
+        let (crop, middle, scale) = ((width, height), Middle::ToEven, clip.rescale_factor);
+        Preprocessing { size, resampling, crop, middle, scale, mean, std }.checked()
+    }
+
+    fn of(config: Config) -> Result<Self, String> {
         if !config.do_resize {
             return Err("do_resize is false; frames of any size are not supported".to_owned());
         }
@@ -51,11 +150,19 @@ impl Preprocessing {
             false => ([0.0; 3], [1.0; 3]),
         };
         let scale = if config.do_rescale { config.rescale_factor } else { 1.0 };
-        let finite = mean.iter().chain([&scale]).all(|value| value.is_finite());
-        if !finite || !std.iter().all(|value| value.is_finite() && *value != 0.0) {
+        let (resampling, middle) = (resampling(config.resample)?, Middle::Down);
+        Preprocessing { size, resampling, crop, middle, scale, mean, std }.checked()
+    }
+
+    fn checked(self) -> Result<Self, String> {
+        let finite = self.mean.iter().chain([&self.scale]).all(|value| value.is_finite());
+        if !finite || !self.std.iter().all(|value| value.is_finite() && *value != 0.0) {
             return Err("mean, std or rescale factor is not a usable number".to_owned());
         }
-        Ok(Preprocessing { size, resampling: resampling(config.resample)?, crop, scale, mean, std })
+        if self.crop.0 == 0 || self.crop.1 == 0 {
+            return Err("size is 0".to_owned());
+        }
+        Ok(self)
     }
 
     /// The size of `frame` after the first step.
@@ -95,8 +202,8 @@ impl Preprocessing {
 
     fn cropped(&self, rgb: &[u8], width: u32, height: u32) -> Vec<f32> {
         let (columns, rows) = (self.crop.0 as usize, self.crop.1 as usize);
-        let left = offset(width, self.crop.0);
-        let top = offset(height, self.crop.1);
+        let left = self.middle.offset(width, self.crop.0);
+        let top = self.middle.offset(height, self.crop.1);
         let mut pixels = Vec::with_capacity(3 * rows * columns);
         for channel in 0..3 {
             let value = |byte: u8| (f32::from(byte) * self.scale - self.mean[channel]) / self.std[channel];
@@ -113,13 +220,6 @@ impl Preprocessing {
         }
         pixels
     }
-}
-
-/// Where the crop begins, in pixels of the picture; negative where the picture is smaller.
-///
-/// The reference rounds the two cases differently: a margin cut off rounds down, one added rounds up.
-fn offset(size: u32, crop: u32) -> i64 {
-    (i64::from(size) - i64::from(crop)).div_euclid(2)
 }
 
 /// Pillow's numbers.
@@ -165,6 +265,25 @@ impl Default for Config {
             image_std: [0.268_629_54, 0.261_302_6, 0.275_777_1],
         }
     }
+}
+
+/// The `preprocess_cfg` of an open_clip_config.json.
+#[derive(Deserialize)]
+struct OpenClip {
+    size: Option<OpenClipSize>,
+    mode: Option<String>,
+    mean: Option<[f32; 3]>,
+    std: Option<[f32; 3]>,
+    interpolation: Option<String>,
+    resize_mode: Option<String>,
+}
+
+/// A side, or height and width.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OpenClipSize {
+    Number(u32),
+    Pair(u32, u32),
 }
 
 /// Both layouts that are in use: a number, or an object.
@@ -215,7 +334,15 @@ mod tests {
     /// Bytes as they are: scale 1, mean 0, std 1.
     fn plain(size: FrameSize, crop: (u32, u32)) -> Preprocessing {
         let resampling = Resampling::Bicubic;
-        Preprocessing { size, resampling, crop, scale: 1.0, mean: [0.0; 3], std: [1.0; 3] }
+        Preprocessing {
+            size,
+            resampling,
+            crop,
+            middle: Middle::Down,
+            scale: 1.0,
+            mean: [0.0; 3],
+            std: [1.0; 3],
+        }
     }
 
     /// The red channel of a frame whose red is `10 * row + column`.
@@ -235,6 +362,32 @@ mod tests {
     #[test]
     fn an_odd_margin_loses_the_larger_half_at_the_end() {
         check(FrameSize::ShortEdge(3), (2, 2), (3, 3), &[0.0, 1.0, 10.0, 11.0]);
+    }
+
+    #[test]
+    fn an_odd_margin_goes_where_the_reference_has_its_middle() {
+        let offsets = |middle: Middle| [30, 31, 32, 33, 35, 37, 39].map(|size| middle.offset(size, 32));
+        assert_eq!(offsets(Middle::Down), [-1, -1, 0, 0, 1, 2, 3]);
+        assert_eq!(offsets(Middle::ToEven), [-1, -1, 0, 0, 2, 2, 4]);
+    }
+
+    #[test]
+    fn open_clips_way_of_saying_it_is_read() {
+        let read = |json: &str| Preprocessing::from_open_clip(&serde_json::from_str(json).unwrap(), 20);
+        let plain = read("{}").unwrap();
+        assert_eq!(
+            (plain.size, plain.crop, plain.middle),
+            (FrameSize::ShortEdge(20), (20, 20), Middle::ToEven)
+        );
+        let squashed =
+            read(r#"{"size": [16, 24], "resize_mode": "squash", "interpolation": "bilinear"}"#).unwrap();
+        assert_eq!(squashed.size, FrameSize::Exact { width: 24, height: 16 });
+        assert_eq!((squashed.crop, squashed.resampling), ((24, 16), Resampling::Bilinear));
+        for refused in
+            [r#"{"resize_mode": "longest"}"#, r#"{"size": [16, 24]}"#, r#"{"size": 0}"#, r#"{"mode": "L"}"#]
+        {
+            assert!(read(refused).is_err(), "{refused}");
+        }
     }
 
     #[test]

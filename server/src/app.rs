@@ -1,22 +1,25 @@
 //! Everything that a running server holds, opened and closed in order.
 
+mod models;
+
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use reprise_index::SpaceExpectation;
 use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::catalog::{self, Catalog, CatalogError};
-use crate::config::{Config, QueryKind};
+use crate::config::Config;
 use crate::gallery::Gallery;
 use crate::ingest;
 use crate::media::MediaStore;
 use crate::spaces::{Spaces, SpacesError};
+
+pub use models::Added;
 
 /// The parts of a server.
 pub struct App {
@@ -93,13 +96,9 @@ impl App {
         let media = MediaStore::open(&config.data_dir).map_err(data_folder)?;
         let catalog = catalog::open(&config.catalog_url()).await?;
         let spaces = Spaces::load(&config, &*catalog).await?;
-        let expected = spaces.all().iter().map(|it| SpaceExpectation {
-            key: it.key,
-            id: it.space.id.clone(),
-            dim: it.space.dim,
-        });
+        let expected = spaces.all().iter().map(|it| models::expectation(it)).collect();
         let folder = config.data_dir.join("index");
-        let gallery = Gallery::open(folder, Arc::clone(&catalog), expected.collect()).await?;
+        let gallery = Gallery::open(folder, Arc::clone(&catalog), expected).await?;
         Ok(Arc::new(App {
             query_decodes: Arc::new(Semaphore::new(config.query_decodes.max(1))),
             renders: Semaphore::new(2),
@@ -118,14 +117,7 @@ impl App {
     /// # Errors
     /// The catalog failed.
     pub async fn start(self: &Arc<Self>) -> Result<Background, StartError> {
-        let keys: Vec<u32> =
-            self.spaces.all().iter().filter(|it| it.space.can.frames).map(|it| it.key).collect();
-        let mut fills = self.catalog.enqueue_fills(&keys).await?;
-        if let Some(spoken) = self.spaces.active(QueryKind::Spoken) {
-            for video in self.catalog.videos_lacking_passages(spoken.key).await? {
-                fills += u64::from(self.catalog.enqueue_fill(video).await?);
-            }
-        }
+        let fills = self.enqueue_fills(&self.spaces.all()).await?;
         if fills > 0 {
             tracing::info!(videos = fills, "videos lack vectors of a loaded space; filling them in");
         }

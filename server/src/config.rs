@@ -41,6 +41,13 @@ pub struct Config {
     /// Folder from which `{"path": …}` may take videos in place; may be given several times
     #[arg(long = "media-root", env = "REPRISE_MEDIA_ROOT", value_delimiter = ';')]
     pub media_roots: Vec<PathBuf>,
+    /// Folder from which models may be added to the running server; may be given several times
+    #[arg(long = "model-root", env = "REPRISE_MODEL_ROOT", value_delimiter = ';')]
+    pub model_roots: Vec<PathBuf>,
+    /// Load no more than the models named here: forget those that were added to a running server, and which kinds of
+    /// query were moved
+    #[arg(long, env = "REPRISE_FORGET_ADDED")]
+    pub forget_added: bool,
     /// Allow `{"url": …}`: the server fetches videos over https from public addresses
     #[arg(long, env = "REPRISE_ALLOW_URL")]
     pub allow_url: bool,

@@ -2,8 +2,8 @@
 //! `changes`, snapshotted now and then.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use reprise_index::{Index, SpaceExpectation, SpaceLevel};
@@ -24,7 +24,8 @@ pub struct Gallery {
     index: Arc<Index>,
     catalog: Arc<dyn Catalog>,
     folder: PathBuf,
-    spaces: Vec<SpaceExpectation>,
+    /// Those whose vectors it holds.
+    spaces: RwLock<Vec<SpaceExpectation>>,
     /// The newest change that the index holds.
     applied: AtomicI64,
     saved: AtomicI64,
@@ -55,7 +56,7 @@ impl Gallery {
             index: Arc::new(index),
             catalog,
             folder,
-            spaces,
+            spaces: RwLock::new(spaces),
             applied: AtomicI64::new(applied),
             saved: AtomicI64::new(saved),
             applying: Mutex::new(()),
@@ -74,6 +75,28 @@ impl Gallery {
     /// The newest change that the index holds.
     pub fn applied(&self) -> i64 {
         self.applied.load(Ordering::Acquire)
+    }
+
+    /// Holds the vectors of one more space from now on: those that the catalog has already, and what changes.
+    ///
+    /// # Errors
+    /// [`CatalogError`] if the catalog can't be read; the space is held then as far as it was read, and the next start
+    /// reads the rest.
+    pub async fn add(&self, space: SpaceExpectation) -> Result<(), CatalogError> {
+        {
+            let _one = self.applying.lock().await;
+            declare(&self.index, &space)?;
+            let mut spaces = self.spaces.write().unwrap_or_else(PoisonError::into_inner);
+            spaces.retain(|known| known.key != space.key);
+            spaces.push(space.clone());
+            // The snapshot does not know the space.
+            self.saved.store(NEVER_SAVED, Ordering::Release);
+        }
+        self.fill(space.key).await
+    }
+
+    fn spaces(&self) -> Vec<SpaceExpectation> {
+        self.spaces.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Applies all changes that the catalog has now.
@@ -140,7 +163,7 @@ impl Gallery {
             let changes = self.catalog.changes(self.applied(), CHANGES_PER_READ).await?;
             let Some(last) = changes.last().map(|change| change.seq) else { return Ok(()) };
             let index = Arc::clone(&self.index);
-            let known: Vec<u32> = self.spaces.iter().map(|space| space.key).collect();
+            let known: Vec<u32> = self.spaces().iter().map(|space| space.key).collect();
             tokio::task::spawn_blocking(move || apply(&index, &known, changes)).await.map_err(panicked)?;
             self.applied.store(last, Ordering::Release);
         }
@@ -150,7 +173,7 @@ impl Gallery {
     /// not know (a server without their model wrote it), or all if it was made from another catalog.
     async fn complete(&self) -> Result<(), CatalogError> {
         let rows = self.catalog.spaces().await?;
-        for space in &self.spaces {
+        for space in &self.spaces() {
             let stored = rows.iter().find(|row| row.key == space.key).map_or(0, |row| row.vectors);
             if i64::try_from(self.live(space.key)).is_ok_and(|live| live == stored) {
                 continue;
@@ -172,6 +195,9 @@ impl Gallery {
     async fn fill(&self, space: u32) -> Result<(), CatalogError> {
         let mut after = None;
         loop {
+            // Between reading and inserting no delete may be applied: it would come back. What is deleted before is not
+            // read, what is deleted after is applied after.
+            let _one = self.applying.lock().await;
             let vectors = self.catalog.vectors(space, after, CHANGES_PER_READ).await?;
             let Some(last) = vectors.last().map(|vector| vector.span) else { return Ok(()) };
             after = Some(last);

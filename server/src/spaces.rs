@@ -1,13 +1,14 @@
 //! The embedding spaces that this server has loaded, and which one answers which kind of query.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use reprise_encoders::text::Tokenizer;
-use reprise_encoders::{EncodeError, LoadError, LoadOptions, Loaded, Pool, Space, batch, pool};
+use reprise_encoders::{EncodeError, LoadError, LoadOptions, Loaded, ModelName, Pool, Space, batch, pool};
+use tokio::sync::{Mutex, MutexGuard};
 
-use crate::catalog::{Catalog, CatalogError, NewSpace};
-use crate::config::{Config, ModelChoice, QueryKind};
+use crate::catalog::{Activation, Catalog, CatalogError, NewSpace, SpaceRow};
+use crate::config::{Config, QueryKind};
 
 /// One loaded space: its description, its tokenizer and the pool that encodes into it.
 pub struct LoadedSpace {
@@ -19,6 +20,8 @@ pub struct LoadedSpace {
     pub tokenizer: Option<Arc<Tokenizer>>,
     /// Its workers.
     pub pool: Pool,
+    /// Whether it was added to a running server: then it is loaded at each start.
+    pub added: bool,
 }
 
 impl LoadedSpace {
@@ -37,10 +40,35 @@ fn can(space: &Space, kind: QueryKind) -> bool {
     }
 }
 
-/// All loaded spaces.
+/// The loaded spaces. They may change while others read them: who needs more than one answer that fit together asks
+/// the [`Snapshot`].
 pub struct Spaces {
+    now: RwLock<Arc<Snapshot>>,
+    /// One change at a time; held for moments.
+    changing: Mutex<()>,
+    /// One model is loaded at a time, so that no two loads make the same space.
+    turn: Mutex<()>,
+    /// The models that are being loaded or wait for it.
+    loading: std::sync::Mutex<Vec<String>>,
+    unavailable: Vec<Unavailable>,
+}
+
+/// The loaded spaces and what they answer at one moment.
+#[derive(Clone)]
+pub struct Snapshot {
     loaded: Vec<Arc<LoadedSpace>>,
     active: BTreeMap<QueryKind, usize>,
+    /// The spaces that the command line names for a kind.
+    named: BTreeMap<QueryKind, usize>,
+}
+
+/// A model that was added to a running server and did not load at this start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unavailable {
+    /// As the user named it.
+    pub model: String,
+    /// Why.
+    pub why: String,
 }
 
 /// Why the spaces could not be set up.
@@ -62,6 +90,12 @@ pub enum SpacesError {
         /// The kind.
         kind: &'static str,
     },
+    /// A model is not what it was when it was added.
+    #[error("model {model} has changed since it was added; add it again")]
+    Changed {
+        /// As the user named it.
+        model: String,
+    },
     /// Two models were named for one kind.
     #[error("two models are named for {0} queries; name one")]
     Twice(&'static str),
@@ -81,36 +115,185 @@ pub enum SpacesError {
         /// What it said.
         panic: String,
     },
+    /// The service is stopping.
+    #[error("the service is stopping")]
+    Closing,
     /// The catalog failed.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
 }
 
 impl Spaces {
-    /// Loads every model of `config` and registers its space.
+    /// Loads every model of `config` and those that were added to a running server, and registers their spaces.
     ///
     /// # Errors
-    /// A model that doesn't load or run, or kinds that don't fit, end the start: a wrong name must not
-    /// wait for the first search.
+    /// A model of `config` that doesn't load or run, or kinds that don't fit, end the start: a wrong name must not
+    /// wait for the first search. An added model that doesn't load is told by [`Spaces::unavailable`]: a server must
+    /// come up again without whoever added it.
     pub async fn load(config: &Config, catalog: &dyn Catalog) -> Result<Spaces, SpacesError> {
-        let mut spaces: Vec<Arc<LoadedSpace>> = Vec::new();
+        let mut loaded: Vec<Arc<LoadedSpace>> = Vec::new();
         let mut chosen = Vec::new();
         for choice in &config.models {
-            let loaded = load_model(choice, config.load_options()).await?;
-            let known = spaces.iter().position(|known| known.space.id == loaded.space.id);
-            chosen.push((choice.kinds.as_slice(), known.unwrap_or(spaces.len())));
+            let model = load_model(&choice.model, config.load_options()).await?;
+            let known = loaded.iter().position(|known| known.space.id == model.space.id);
+            chosen.push((choice.kinds.as_slice(), known.unwrap_or(loaded.len())));
             if known.is_none() {
-                spaces.push(Arc::new(start(loaded, config, catalog).await?));
+                loaded.push(Arc::new(start(model, config, catalog, false).await?));
             }
         }
-        let described: Vec<&Space> = spaces.iter().map(|it| &it.space).collect();
+        let described: Vec<&Space> = loaded.iter().map(|it| &it.space).collect();
         let active = activate(&chosen, &described)?;
-        Ok(Spaces { loaded: spaces, active })
+        let pairs = chosen.iter().flat_map(|(kinds, index)| kinds.iter().map(|kind| (*kind, *index)));
+        let mut now = Snapshot { active, named: pairs.collect(), loaded };
+        if config.forget_added {
+            catalog.forget_added().await?;
+        }
+        let mut unavailable = Vec::new();
+        for row in catalog.spaces().await?.into_iter().filter(|row| row.added) {
+            if now.loaded.iter().any(|known| known.key == row.key) {
+                continue;
+            }
+            match load_added(&row, config, catalog).await {
+                Ok(space) => now.loaded.push(Arc::new(space)),
+                Err(SpacesError::Catalog(error)) => return Err(error.into()),
+                Err(error) => {
+                    tracing::error!(%error, "a model that was added does not load; --forget-added forgets it");
+                    unavailable.push(Unavailable { model: row.space.model, why: error.to_string() });
+                }
+            }
+        }
+        for moved in catalog.activations().await? {
+            now.restore(&moved);
+        }
+        Ok(Spaces {
+            now: RwLock::new(Arc::new(now)),
+            changing: Mutex::default(),
+            turn: Mutex::default(),
+            loading: std::sync::Mutex::default(),
+            unavailable,
+        })
+    }
+
+    /// The spaces as they are at this moment, which stay so for who holds them.
+    pub fn now(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.now.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The space that answers `kind`, if any can.
+    pub fn active(&self, kind: QueryKind) -> Option<Arc<LoadedSpace>> {
+        self.now().active(kind).cloned()
+    }
+
+    /// A loaded space by id or readable name.
+    pub fn named(&self, name: &str) -> Option<Arc<LoadedSpace>> {
+        self.now().named(name).cloned()
+    }
+
+    /// All loaded spaces: those of the flags in their order, then those that were added.
+    pub fn all(&self) -> Vec<Arc<LoadedSpace>> {
+        self.now().loaded.clone()
+    }
+
+    /// The models that are being loaded, or wait for it.
+    pub fn loading(&self) -> Vec<String> {
+        self.loading.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The models that were added to a running server and did not load at this start.
+    pub fn unavailable(&self) -> &[Unavailable] {
+        &self.unavailable
+    }
+
+    /// Waits until no other model is being loaded; nobody else loads one while the result is held.
+    pub(crate) async fn take_turn(&self, model: &str) -> Turn<'_> {
+        self.loading.lock().unwrap_or_else(PoisonError::into_inner).push(model.to_owned());
+        let listed = Listed { spaces: self, model: model.to_owned() };
+        Turn { _turn: self.turn.lock().await, _listed: listed }
+    }
+
+    /// Adds a space to those that are loaded. Kinds that none of them answered go to it.
+    ///
+    /// # Errors
+    /// The catalog failed, and nothing changed.
+    pub(crate) async fn add(
+        &self,
+        space: Arc<LoadedSpace>,
+        catalog: &dyn Catalog,
+    ) -> Result<(), SpacesError> {
+        let _one = self.changing.lock().await;
+        let mut next = Snapshot::clone(&self.now());
+        let unanswered = |kind: &QueryKind| !next.active.contains_key(kind) && space.can(*kind);
+        let kinds: Vec<QueryKind> = QueryKind::ALL.into_iter().filter(unanswered).collect();
+        catalog.keep_space(space.key).await?;
+        catalog.activate(&next.activations(&kinds, space.key)).await?;
+        next.active.extend(kinds.into_iter().map(|kind| (kind, next.loaded.len())));
+        next.loaded.push(space);
+        self.publish(next);
+        Ok(())
+    }
+
+    /// Has a loaded space answer these kinds of query, after restarts too.
+    ///
+    /// # Errors
+    /// It can't answer one of them, or the catalog failed, and nothing changed.
+    pub async fn activate(
+        &self,
+        space: &LoadedSpace,
+        kinds: &[QueryKind],
+        catalog: &dyn Catalog,
+    ) -> Result<(), SpacesError> {
+        if let Some(kind) = kinds.iter().find(|kind| !space.can(**kind)) {
+            return Err(SpacesError::Cannot { model: space.space.model.clone(), kind: kind.name() });
+        }
+        let _one = self.changing.lock().await;
+        let mut next = Snapshot::clone(&self.now());
+        catalog.activate(&next.activations(kinds, space.key)).await?;
+        let index = next.loaded.iter().position(|it| it.key == space.key);
+        next.active.extend(index.into_iter().flat_map(|index| kinds.iter().map(move |kind| (*kind, index))));
+        self.publish(next);
+        Ok(())
+    }
+
+    fn publish(&self, next: Snapshot) {
+        *self.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
+    }
+
+    /// Finishes all queues and joins all workers. Blocks.
+    pub fn close(&self) {
+        self.now().loaded.iter().for_each(|it| it.pool.close());
+    }
+
+    /// Whether every pool still has a worker.
+    pub fn alive(&self) -> bool {
+        self.now().loaded.iter().all(|it| it.pool.alive())
+    }
+}
+
+/// The right to load a model.
+pub(crate) struct Turn<'a> {
+    _turn: MutexGuard<'a, ()>,
+    _listed: Listed<'a>,
+}
+
+/// A model among those that are being loaded.
+struct Listed<'a> {
+    spaces: &'a Spaces,
+    model: String,
+}
+
+impl Drop for Listed<'_> {
+    fn drop(&mut self) {
+        let mut loading = self.spaces.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(index) = loading.iter().position(|model| *model == self.model) {
+            loading.remove(index);
+        }
+    }
+}
+
+impl Snapshot {
+    /// The space that answers `kind`, if any can.
     pub fn active(&self, kind: QueryKind) -> Option<&Arc<LoadedSpace>> {
-        self.active.get(&kind).map(|index| &self.loaded[*index])
+        self.active.get(&kind).and_then(|index| self.loaded.get(*index))
     }
 
     /// A loaded space by id or readable name.
@@ -118,7 +301,7 @@ impl Spaces {
         self.loaded.iter().find(|it| it.space.id == name || it.space.name == name)
     }
 
-    /// All loaded spaces, in the order of the flags.
+    /// All loaded spaces: those of the flags in their order, then those that were added.
     pub fn all(&self) -> &[Arc<LoadedSpace>] {
         &self.loaded
     }
@@ -129,14 +312,29 @@ impl Spaces {
         QueryKind::ALL.into_iter().filter(is_it).collect()
     }
 
-    /// Finishes all queues and joins all workers. Blocks.
-    pub fn close(&self) {
-        self.loaded.iter().for_each(|it| it.pool.close());
+    /// The id of the space that the command line names for `kind`.
+    fn named_for(&self, kind: QueryKind) -> Option<&str> {
+        self.named.get(&kind).and_then(|index| self.loaded.get(*index)).map(|it| it.space.id.as_str())
     }
 
-    /// Whether every pool still has a worker.
-    pub fn alive(&self) -> bool {
-        self.loaded.iter().all(|it| it.pool.alive())
+    /// What is stored so that these kinds go to `space` at the next start too.
+    fn activations(&self, kinds: &[QueryKind], space: u32) -> Vec<Activation> {
+        let activation = |kind: &QueryKind| {
+            let named = self.named_for(*kind).map(str::to_owned);
+            Activation { kind: *kind, space, named }
+        };
+        kinds.iter().map(activation).collect()
+    }
+
+    /// Moves a kind as it was moved before this start, unless its space is not loaded, or the command line names another
+    /// space for the kind than it did then: whoever changed it since knows better.
+    fn restore(&mut self, moved: &Activation) {
+        let named = self.named_for(moved.kind);
+        let is_overruled = named.is_some() && named != moved.named.as_deref();
+        let index = self.loaded.iter().position(|it| it.key == moved.space && it.can(moved.kind));
+        if let Some(index) = index.filter(|_| !is_overruled) {
+            self.active.insert(moved.kind, index);
+        }
     }
 }
 
@@ -169,9 +367,12 @@ fn activate(
     Ok(active)
 }
 
-async fn load_model(choice: &ModelChoice, options: LoadOptions) -> Result<Loaded, SpacesError> {
-    let model = choice.model.clone();
-    let name = model.to_string();
+/// Loads a model. It has encoded a text and a picture when this returns.
+///
+/// # Errors
+/// [`SpacesError`]: it does not load or run.
+pub(crate) async fn load_model(model: &ModelName, options: LoadOptions) -> Result<Loaded, SpacesError> {
+    let (name, model) = (model.to_string(), model.clone());
     let failed = {
         let model = name.clone();
         move |error: LoadError| SpacesError::Load { model, error }
@@ -182,11 +383,52 @@ async fn load_model(choice: &ModelChoice, options: LoadOptions) -> Result<Loaded
         loaded.warm_up().map_err(|error| SpacesError::WarmUp { model, error })?;
         Ok(loaded)
     };
-    let loaded = tokio::task::spawn_blocking(warm).await;
-    loaded.map_err(|panic| SpacesError::Panicked { model: name, panic: panic.to_string() })?
+    // A thread of its own: a server that stops waits for the runtime's threads, and a download may take hours.
+    let (sender, loaded) = tokio::sync::oneshot::channel();
+    let thread = std::thread::Builder::new().name("load".to_owned());
+    let panicked = |panic: String| SpacesError::Panicked { model: name, panic };
+    let run = move || drop(sender.send(std::panic::catch_unwind(warm)));
+    match thread.spawn(run) {
+        Ok(_) => {}
+        Err(error) => return Err(panicked(error.to_string())),
+    }
+    match loaded.await {
+        Ok(Ok(loaded)) => loaded,
+        Ok(Err(panic)) => Err(panicked(said(&*panic))),
+        Err(gone) => Err(panicked(gone.to_string())),
+    }
 }
 
-async fn start(loaded: Loaded, config: &Config, catalog: &dyn Catalog) -> Result<LoadedSpace, SpacesError> {
+fn said(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
+}
+
+/// Loads a model that was added before this start.
+async fn load_added(
+    row: &SpaceRow,
+    config: &Config,
+    catalog: &dyn Catalog,
+) -> Result<LoadedSpace, SpacesError> {
+    let failed = |error| SpacesError::Load { model: row.space.model.clone(), error };
+    let model: ModelName = row.space.model.parse().map_err(failed)?;
+    let loaded = load_model(&model, config.load_options()).await?;
+    if loaded.space.id != row.space.id {
+        return Err(SpacesError::Changed { model: row.space.model.clone() });
+    }
+    start(loaded, config, catalog, true).await
+}
+
+/// Registers a loaded model's space and starts its workers. `added`: to a running server, now or earlier.
+///
+/// # Errors
+/// The catalog failed, or has the space with another dimension.
+pub(crate) async fn start(
+    loaded: Loaded,
+    config: &Config,
+    catalog: &dyn Catalog,
+    added: bool,
+) -> Result<LoadedSpace, SpacesError> {
     let Loaded { space, tokenizer, encoders } = loaded;
     let row = catalog
         .register_space(&NewSpace {
@@ -205,16 +447,19 @@ async fn start(loaded: Loaded, config: &Config, catalog: &dyn Catalog) -> Result
     let name = space.name.clone();
     pool.observe(move |batch| measure(&name, batch));
     tracing::info!(space = space.name, dim = space.dim, "model ready");
-    Ok(LoadedSpace { key: row.key, space, tokenizer, pool })
+    Ok(LoadedSpace { key: row.key, space, tokenizer, pool, added })
 }
 
 fn measure(space: &str, batch: &pool::BatchReport) {
-    for waited in &batch.waited {
-        metrics::histogram!("reprise_queue_seconds", "space" => space.to_owned())
-            .record(waited.as_secs_f64());
-    }
-    metrics::histogram!("reprise_encode_seconds", "space" => space.to_owned())
-        .record(batch.encoding.as_secs_f64());
+    let lane = match batch.lane {
+        pool::Lane::Interactive => "queries",
+        pool::Lane::Bulk => "bulk",
+    };
+    let of = |name: &'static str| metrics::histogram!(name, "space" => space.to_owned(), "lane" => lane);
+    let queued = of("reprise_queue_seconds");
+    batch.waited.iter().for_each(|waited| queued.record(waited.as_secs_f64()));
+    of("reprise_batch_inputs").record(batch.waited.len() as f64);
+    of("reprise_encode_seconds").record(batch.encoding.as_secs_f64());
 }
 
 #[cfg(test)]

@@ -11,6 +11,9 @@ const SECONDS: [f64; 15] =
 /// Seconds of a job.
 const JOB_SECONDS: [f64; 9] = [0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0];
 
+/// Inputs of a batch.
+const INPUTS: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
+
 /// Sends logs to stderr; `RUST_LOG` picks them, `info` if it is not set.
 pub fn start_logs() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,sqlx=warn"));
@@ -29,6 +32,7 @@ fn install() -> Result<PrometheusHandle, BuildError> {
     let handle = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Full("reprise_job_seconds".to_owned()), &JOB_SECONDS)?
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
+        .set_buckets_for_metric(Matcher::Full("reprise_batch_inputs".to_owned()), &INPUTS)?
         .install_recorder()?;
     metrics::describe_counter!("reprise_requests_total", "answered requests by route and status");
     metrics::describe_histogram!("reprise_request_seconds", "time to answer by route");
@@ -36,8 +40,12 @@ fn install() -> Result<PrometheusHandle, BuildError> {
         "reprise_search_seconds",
         "parts of a search: decode, encode, index, catalog, total"
     );
-    metrics::describe_histogram!("reprise_queue_seconds", "time that inputs wait for a batch, by space");
-    metrics::describe_histogram!("reprise_encode_seconds", "time of one batch, by space");
+    metrics::describe_histogram!(
+        "reprise_queue_seconds",
+        "time that inputs wait for a batch, by space and lane"
+    );
+    metrics::describe_histogram!("reprise_batch_inputs", "inputs of one batch, by space and lane");
+    metrics::describe_histogram!("reprise_encode_seconds", "time of one batch, by space and lane");
     metrics::describe_counter!(
         "reprise_frames_total",
         "frames of ingests whose features the encoder made or an earlier attempt had kept, by space and source"

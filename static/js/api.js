@@ -95,7 +95,13 @@ export const getJob = (id) => request('GET', `/v1/jobs/${id}`);
 export const listRunningJobs = async () => (await request('GET', '/v1/jobs?state=running&limit=100')).items;
 export const cancelJob = (id) => request('POST', `/v1/jobs/${id}/cancel`);
 export const retryJob = (id) => request('POST', `/v1/jobs/${id}/retry`);
-export const listSpaces = async () => (await request('GET', '/v1/spaces')).items;
+/** The loaded models: {items, loading, unavailable}. */
+export const listModels = () => request('GET', '/v1/spaces');
+export const listSpaces = async () => (await listModels()).items;
+/** Answers when the model is loaded: its space. */
+export const addModel = (model) => request('POST', '/v1/spaces', { json: { model } });
+export const activateSpace = (name, kinds) =>
+  request('POST', `/v1/spaces/${encodeURIComponent(name)}/activate`, { json: { for: kinds } });
 export const listExamples = () => request('GET', '/examples.json');
 export const jobEventsUrl = (id) => `/v1/jobs/${id}/events`;
 export const renditionUrl = (id) => `/v1/videos/${id}/media?rendition=web`;

@@ -5,6 +5,7 @@ import { askApiKey } from './dialogs.js';
 import { el, fill } from './dom.js';
 import { JobFollower } from './jobs.js';
 import { Library } from './library.js';
+import { ModelsDialog } from './models.js';
 import { QueryFiles, isSearch, isText } from './query.js';
 import { Router } from './router.js';
 import { SearchView } from './search.js';
@@ -38,6 +39,8 @@ class Page {
     onKeyNeeded(askApiKey);
     this.uploads.listen(document.getElementById('upload-input'), document.getElementById('drop-hint'));
     this.wireSearch();
+    const models = new ModelsDialog(() => this.loadSpaces());
+    document.getElementById('models-button').addEventListener('click', () => models.open());
     await this.loadSpaces();
     this.router.start();
   }

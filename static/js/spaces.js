@@ -2,6 +2,22 @@
 
 import { listSpaces } from './api.js';
 
+/** The kinds of query, and what to call what they ask. */
+export const KINDS = [
+  { name: 'text', label: 'texts' },
+  { name: 'clip', label: 'clips' },
+  { name: 'composed', label: 'clips with a change' },
+  { name: 'spoken', label: 'what is said' },
+];
+
+/** Whether a space can answer queries of a kind. */
+export function canAnswer({ can }, kind) {
+  if (kind === 'text') return can.text;
+  if (kind === 'clip') return can.frames;
+  if (kind === 'composed') return can.composed || (can.text && can.frames);
+  return can.text && !can.frames;
+}
+
 export class Spaces {
   constructor() {
     this.items = [];
@@ -18,8 +34,7 @@ export class Spaces {
 
   /** Whether a clip and a modification text can be asked together. */
   canCompose() {
-    return this.items.some((space) => (space.active_for || []).length > 0 && space.can
-      && (space.can.composed || (space.can.text && space.can.frames)));
+    return this.items.some((space) => (space.active_for || []).length > 0 && space.can && canAnswer(space, 'composed'));
   }
 
   /** What a person should know before trusting the answers; null if all is well. */

@@ -1,5 +1,6 @@
 //! The conformance suite of the catalog: every case runs on SQLite and on Postgres.
 
+mod activations;
 mod cues;
 mod durability;
 mod filters;

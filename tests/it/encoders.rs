@@ -1,4 +1,5 @@
-//! Our CLIP, preprocessing and tokenizers against transformers' (see parity/make.py).
+//! Families with a tower of pictures and one of texts, their preprocessing and tokenizers against their references
+//! (see parity/make.py).
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,23 @@ use reprise_encoders::{
 };
 use serde_json::Value;
 
-const VARIANTS: [&str; 3] = ["legacy", "wordpiece", "unigram"];
+/// CLIP's own, by tokenizer, then other layouts of it and the other families.
+pub(crate) const VARIANTS: [&str; 14] = [
+    "legacy",
+    "wordpiece",
+    "unigram",
+    "long-clip/hugging-face",
+    "long-clip/original",
+    "open-clip/clip",
+    "open-clip/custom",
+    "open-clip/eva",
+    "open-clip/eva-post",
+    "open-clip/pe",
+    "open-clip/pe-large",
+    "siglip/one",
+    "siglip/two",
+    "blip",
+];
 
 pub(crate) fn folder(variant: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("parity/data").join(variant)
@@ -22,6 +39,22 @@ fn expected(variant: &str) -> Value {
 fn loaded(variant: &str) -> Loaded {
     let name: ModelName = folder(variant).to_str().unwrap().parse().unwrap();
     load(&name, 1).unwrap()
+}
+
+fn preprocessing(variant: &str) -> Preprocessing {
+    let read = |file: &str| std::fs::read(folder(variant).join(file)).unwrap();
+    match variant.split_once('/') {
+        None if variant == "blip" => {
+            Preprocessing::from_blip_json(&read("preprocessor_config.json")).unwrap()
+        }
+        Some(("siglip", _)) => Preprocessing::from_siglip_json(&read("preprocessor_config.json")).unwrap(),
+        Some(("open-clip", _)) => {
+            let config: Value = serde_json::from_slice(&read("open_clip_config.json")).unwrap();
+            let side = config["model_cfg"]["vision_cfg"]["image_size"].as_u64().unwrap() as u32;
+            Preprocessing::from_open_clip(&config["preprocess_cfg"], side).unwrap()
+        }
+        _ => Preprocessing::from_json(&read("preprocessor_config.json")).unwrap(),
+    }
 }
 
 fn vectors(value: &Value) -> Vec<Vec<f32>> {
@@ -77,7 +110,8 @@ fn texts(expected: &Value) -> Vec<Input> {
 /// Frames that need no resizing.
 fn exact_frames(expected: &Value) -> Vec<Frame> {
     let side = expected["exact_side"].as_u64().unwrap() as u32;
-    (0..3).map(|kind| picture(side, side, kind)).collect()
+    let count = expected["image_vectors"].as_array().unwrap().len() as u32;
+    (0..count).map(|kind| picture(side, side, kind)).collect()
 }
 
 fn resized_frames(expected: &Value) -> Vec<Frame> {
@@ -85,16 +119,44 @@ fn resized_frames(expected: &Value) -> Vec<Frame> {
     sizes.into_iter().map(|(width, height)| picture(width, height, 1)).collect()
 }
 
+/// What comes out beside what the reference says: of texts by each padding and batch, of pictures, of a clip of 8 frames.
+fn beside_the_reference(variant: &str) -> Vec<(Vec<f32>, Vec<f32>)> {
+    let (expected, mut model) = (expected(variant), loaded(variant));
+    let mut pairs = Vec::new();
+    let kinds = expected["text_vectors"].as_object().unwrap();
+    assert!(kinds.len() >= 2 && kinds.keys().any(|kind| kind.ends_with("batch 4")));
+    let texts = texts(&expected);
+    for batch in [1, 4] {
+        let got: Vec<Vec<f32>> =
+            texts.chunks(batch).flat_map(|texts| model.encoders[0].encode(texts).unwrap()).collect();
+        kinds.values().for_each(|reference| pairs.extend(got.iter().cloned().zip(vectors(reference))));
+    }
+    let frames = exact_frames(&expected);
+    assert_eq!(frames.len(), 8);
+    let mut inputs: Vec<Input> = frames.iter().map(|frame| clip(std::slice::from_ref(frame))).collect();
+    inputs.push(clip(&frames));
+    let mut references: Vec<Vec<f32>> =
+        vectors(&expected["image_vectors"]).iter().map(|it| unit(it)).collect();
+    references.push(serde_json::from_value(expected["clip_vector"].clone()).unwrap());
+    for batch in [1, 4] {
+        let got = inputs.chunks(batch).flat_map(|inputs| model.encoders[0].encode(inputs).unwrap());
+        pairs.extend(got.zip(references.iter().cloned()));
+    }
+    pairs
+}
+
+/// The reference's name and version, and how far the farthest value is from it.
+pub(crate) fn farthest(variant: &str) -> (String, f32) {
+    let pairs = beside_the_reference(variant);
+    let off = pairs.iter().map(|(got, expected)| distance(got, expected));
+    let reference = expected(variant)["reference"].as_str().unwrap().to_owned();
+    (reference, off.fold(0.0, f32::max))
+}
+
 #[test]
-fn texts_have_the_reference_vectors_whatever_its_padding_and_batch() {
+fn texts_pictures_and_clips_have_the_reference_vectors_whatever_the_padding_and_batch() {
     for variant in VARIANTS {
-        let (expected, mut model) = (expected(variant), loaded(variant));
-        let got = model.encoders[0].encode(&texts(&expected)).unwrap();
-        let kinds = expected["text_vectors"].as_object().unwrap();
-        assert_eq!(kinds.len(), 8, "two pads, two lengths, two batch sizes");
-        for reference in kinds.values() {
-            got.iter().zip(vectors(reference)).for_each(|(got, expected)| check(got, &expected));
-        }
+        beside_the_reference(variant).iter().for_each(|(got, expected)| check(got, expected));
     }
 }
 
@@ -103,8 +165,7 @@ fn padding_in_the_ids_changes_nothing() {
     for variant in VARIANTS {
         let (expected, mut model) = (expected(variant), loaded(variant));
         let plain = model.encoders[0].encode(&texts(&expected)).unwrap();
-        let end = *ids(&expected["texts"][0]["ids"]).last().unwrap();
-        for pad in [0, end] {
+        for pad in ids(&expected["pads"]) {
             let padded = texts(&expected).into_iter().map(|input| match input {
                 Input::Text(mut tokens) => {
                     tokens.ids.resize(model.space.max_text_tokens, pad);
@@ -117,22 +178,6 @@ fn padding_in_the_ids_changes_nothing() {
                 assert!(distance(plain, padded) < 1e-5);
             }
         }
-    }
-}
-
-#[test]
-fn pictures_and_clips_have_the_reference_vectors() {
-    for variant in VARIANTS {
-        let (expected, mut model) = (expected(variant), loaded(variant));
-        let frames = exact_frames(&expected);
-        let mut inputs: Vec<Input> = frames.iter().map(|frame| clip(std::slice::from_ref(frame))).collect();
-        inputs.push(clip(&frames));
-        let got = model.encoders[0].encode(&inputs).unwrap();
-        for (got, expected) in got.iter().zip(vectors(&expected["image_vectors"])) {
-            check(got, &unit(&expected));
-        }
-        let clip_vector: Vec<f32> = serde_json::from_value(expected["clip_vector"].clone()).unwrap();
-        check(&got[3], &clip_vector);
     }
 }
 
@@ -152,8 +197,7 @@ fn resized_pictures_stay_near_the_reference_vectors() {
 #[test]
 fn pixels_are_the_image_processors() {
     for variant in VARIANTS {
-        let json = std::fs::read(folder(variant).join("preprocessor_config.json")).unwrap();
-        let preprocessing = Preprocessing::from_json(&json).unwrap();
+        let preprocessing = preprocessing(variant);
         let reference = std::fs::read(folder(variant).join("pixels.bin")).unwrap();
         let plane = (preprocessing.crop.0 * preprocessing.crop.1) as usize;
         let frames = resized_frames(&expected(variant));
@@ -245,7 +289,7 @@ fn clips_own_tokenizer_gives_its_golden_ids() {
 }
 
 /// A copy of a model folder, changed.
-fn changed(variant: &str, change: impl Fn(&Path)) -> Result<Loaded, LoadError> {
+pub(crate) fn load_changed(variant: &str, change: impl Fn(&Path)) -> Result<Loaded, LoadError> {
     let copy = tempfile::tempdir().unwrap();
     for entry in std::fs::read_dir(folder(variant)).unwrap() {
         let entry = entry.unwrap();
@@ -256,8 +300,8 @@ fn changed(variant: &str, change: impl Fn(&Path)) -> Result<Loaded, LoadError> {
 }
 
 #[track_caller]
-fn refused(variant: &str, change: impl Fn(&Path), expected: &[&str]) {
-    let error = match changed(variant, change) {
+pub(crate) fn refused(variant: &str, change: impl Fn(&Path), expected: &[&str]) {
+    let error = match load_changed(variant, change) {
         Ok(_) => panic!("it loaded"),
         Err(error) => error.to_string(),
     };
@@ -266,6 +310,18 @@ fn refused(variant: &str, change: impl Fn(&Path), expected: &[&str]) {
 
 fn remove(file: &'static str) -> impl Fn(&Path) {
     move |folder| std::fs::remove_file(folder.join(file)).unwrap()
+}
+
+#[test]
+fn a_preprocessor_is_found_inside_a_processor() {
+    let nested = |folder: &Path| {
+        let path = folder.join("preprocessor_config.json");
+        let own: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        std::fs::remove_file(path).unwrap();
+        let processor = serde_json::json!({"image_processor": own, "processor_class": "CLIPProcessor"});
+        std::fs::write(folder.join("processor_config.json"), processor.to_string()).unwrap();
+    };
+    assert_eq!(load_changed("wordpiece", nested).unwrap().space.id, loaded("wordpiece").space.id);
 }
 
 #[test]
@@ -279,6 +335,19 @@ fn what_a_folder_lacks_is_named() {
         std::fs::rename(folder.join("model.safetensors"), folder.join("tf_model.h5")).unwrap();
     };
     refused("legacy", old, &["tf_model.h5", "convert it"]);
+}
+
+#[test]
+fn a_blip_without_its_text_encoder_is_refused() {
+    let captions = |folder: &Path| {
+        let path = folder.join("model.safetensors");
+        let bytes = std::fs::read(&path).unwrap();
+        // Of the same length, so that the header stays right.
+        let (from, to) = (b"text_encoder.embeddings.word", b"text_decoder.embeddings.word");
+        let at = bytes.windows(from.len()).position(|window| window == from).unwrap();
+        std::fs::write(path, [&bytes[..at], to, &bytes[at + to.len()..]].concat()).unwrap();
+    };
+    refused("blip", captions, &["text_encoder.embeddings.word_embeddings.weight"]);
 }
 
 #[test]

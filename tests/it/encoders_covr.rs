@@ -64,6 +64,32 @@ fn check(got: &[f32], expected: &[f32], most: f32) {
     assert!(off < most, "{off} off: {got:?} instead of {expected:?}");
 }
 
+/// The reference, and how far the farthest value of a clip or a composed query is from it.
+pub(crate) fn farthest() -> (String, f32) {
+    let mut most = 0_f32;
+    let mut compare = |got: &[f32], expected: &[f32]| {
+        let off = got.iter().zip(expected).map(|(a, b)| (a - b).abs());
+        most = off.fold(most, f32::max);
+    };
+    for model in MODELS {
+        let (expected, mut loaded) = (expected(model), loaded(model));
+        let tokenizer = loaded.tokenizer.clone().unwrap();
+        let videos: Vec<Input> = clips(&expected).into_iter().map(Input::Frames).collect();
+        let videos = loaded.encoders[0].encode(&videos).unwrap();
+        videos.iter().zip(&expected.videos).for_each(|(got, expected)| compare(got, expected));
+        for (text, references) in expected.texts.iter().zip(&expected.queries) {
+            let modification = tokens(&tokenizer, &text.text);
+            let composed = videos.iter().map(|raw| Input::Composed {
+                query: Source::Raw(raw.clone()),
+                modification: modification.clone(),
+            });
+            let got = loaded.encoders[0].encode(&composed.collect::<Vec<_>>()).unwrap();
+            got.iter().zip(references).for_each(|(got, expected)| compare(got, expected));
+        }
+    }
+    ("PyTorch 2.15.0 modules from the papers' formulas, transformers 5.23.0 text towers".to_owned(), most)
+}
+
 #[test]
 fn clips_have_the_reference_vectors() {
     for model in MODELS {

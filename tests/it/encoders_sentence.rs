@@ -77,6 +77,22 @@ fn check(model: &mut Loaded, texts: &[String], windows: fn(&Tokenizer, &str) -> 
     }
 }
 
+/// The reference, and how far the farthest value of a query or a passage is from it.
+pub(crate) fn farthest() -> (String, f32) {
+    let mut most = 0_f32;
+    for name in MODELS {
+        let (expected, mut model) = (expected(name), loaded(&folder(name)).unwrap());
+        let tokenizer = model.tokenizer.clone().unwrap();
+        let queries = expected.texts.iter().map(|text| input(query(&tokenizer, text)));
+        let passages = expected.texts.iter().map(|text| input(passage(&tokenizer, text)));
+        let got = model.encoders[0].encode(&queries.chain(passages).collect::<Vec<_>>()).unwrap();
+        let references = expected.query.batch_1.iter().chain(&expected.passage.batch_1);
+        let pairs = got.iter().zip(references).flat_map(|(got, expected)| got.iter().zip(expected));
+        most = pairs.map(|(a, b)| (a - b).abs()).fold(most, f32::max);
+    }
+    ("transformers 5.23.0".to_owned(), most)
+}
+
 #[test]
 fn queries_and_passages_have_the_reference_vectors_in_every_batch() {
     for name in MODELS {

@@ -174,6 +174,7 @@ async fn health_metrics_and_counts_tell_how_it_is() {
         "reprise_search_seconds_bucket{part=\"index\"",
         "reprise_search_seconds_bucket{part=\"decode\"",
         "reprise_queue_seconds_bucket{space=\"tiny-",
+        "reprise_batch_inputs_bucket{space=\"tiny-",
         "reprise_encode_seconds_bucket{space=\"tiny-",
         "reprise_jobs_total{outcome=\"succeeded\"} 1",
         "reprise_job_seconds_bucket",

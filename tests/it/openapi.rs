@@ -67,6 +67,8 @@ fn the_contract_names_every_operation_once_and_nothing_that_is_not_there() {
             "post /v1/jobs/{id}/cancel",
             "post /v1/jobs/{id}/retry",
             "post /v1/search",
+            "post /v1/spaces",
+            "post /v1/spaces/{id}/activate",
             "post /v1/videos",
             "post /v1/videos/{id}/clips",
             "post /v1/videos/{id}/resegment",

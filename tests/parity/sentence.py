@@ -145,10 +145,22 @@ def write(folder, variant):
     (folder / "expected.json").write_text(json.dumps(expected))
 
 
+def write_pickled(folder, model):
+    """The same weights as PyTorch writes them, in two parts with an index."""
+    names = sorted(model.state_dict())
+    index = {}
+    for at, part in enumerate([names[: len(names) // 2], names[len(names) // 2 :]]):
+        file = f"pytorch_model-{at + 1:05}-of-00002.bin"
+        torch.save({name: model.state_dict()[name].clone() for name in part}, folder / file)
+        index |= dict.fromkeys(part, file)
+    (folder / "pytorch_model.bin.index.json").write_text(json.dumps({"metadata": {}, "weight_map": index}))
+
+
 def write_all(data, word_piece):
     data = data / "sentence"
     words, pieces = word_piece(300), unigram(300)
     write(data / "mean", dict(model=bert(words, 80), tokenizer=words, limit=24, pooling="mean", normalise=True))
+    write_pickled(data / "mean", bert(words, 80))
 
     generator = torch.Generator().manual_seed(82)
     dense = {"linear.weight": torch.randn(16, 24, generator=generator) * 0.3, "linear.bias": torch.randn(16, generator=generator)}

@@ -9,6 +9,7 @@ mod page;
 mod keyboard;
 mod keys;
 mod lecture;
+mod models;
 mod modules;
 mod playback;
 mod search;

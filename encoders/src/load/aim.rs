@@ -37,7 +37,7 @@ use crate::models::combiner::Combiner;
 use crate::models::covr::{Composition, CovrEncoder, Model};
 use crate::models::openai;
 use crate::models::text_tower::{self, TextTower};
-use crate::preprocess::{Preprocessing, Resampling};
+use crate::preprocess::{Middle, Preprocessing, Resampling};
 use crate::text::Tokenizer;
 use crate::video::sample::Sampler;
 use crate::{Abilities, Encoder, FrameSize, Space, TrainedOn};
@@ -146,6 +146,7 @@ fn preprocessing(side: usize) -> Preprocessing {
         size: FrameSize::Exact { width: side, height: side },
         resampling: Resampling::Bicubic,
         crop: (side, side),
+        middle: Middle::Down,
         scale: 1.0 / 255.0,
         mean: [0.481_454_66, 0.457_827_5, 0.408_210_73],
         std: [0.268_629_54, 0.261_302_6, 0.275_777_1],

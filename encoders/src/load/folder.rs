@@ -8,10 +8,12 @@ use serde::Deserialize;
 use super::{Files, LoadError};
 use crate::weights::Weights;
 
+/// The weights' name without its ending.
+pub(super) const STEM: &str = "model";
 /// The weights in one file.
 pub(super) const WEIGHTS: &str = "model.safetensors";
-/// Which of several files holds which tensor.
-pub(super) const INDEX: &str = "model.safetensors.index.json";
+/// What newer versions of transformers write instead of preprocessor_config.json.
+pub(super) const PROCESSOR: &str = "processor_config.json";
 
 /// Reads the folder; `model` is its name in messages.
 ///
@@ -21,11 +23,27 @@ pub(super) fn read(folder: &Path, model: &str) -> Result<Files, LoadError> {
     let file = |name: &str| read_file(folder, model, name);
     Ok(Files {
         config: file("config.json")?,
-        preprocessor: file("preprocessor_config.json")?,
+        preprocessor: preprocessor(folder, model)?,
         tokenizer: file("tokenizer.json")?,
-        weights: Weights::read(&weight_files(folder, "model", model)?)?,
+        weights: Weights::read(&weight_files(folder, STEM, model)?)?,
         folder: folder.to_owned(),
     })
+}
+
+#[derive(Deserialize)]
+struct Processor {
+    image_processor: serde_json::Value,
+}
+
+/// The contents of preprocessor_config.json, or what its newer form says in its place.
+fn preprocessor(folder: &Path, model: &str) -> Result<Vec<u8>, LoadError> {
+    let own = read_file(folder, model, "preprocessor_config.json");
+    let Err(LoadError::MissingFile { .. }) = own else { return own };
+    let Ok(bytes) = std::fs::read(folder.join(PROCESSOR)) else { return own };
+    match serde_json::from_slice::<Processor>(&bytes) {
+        Ok(processor) => Ok(processor.image_processor.to_string().into_bytes()),
+        Err(_) => own,
+    }
 }
 
 /// # Errors
@@ -63,14 +81,23 @@ pub(super) fn weight_files(folder: &Path, stem: &str, model: &str) -> Result<Vec
     }
 }
 
-const PARTS: &str = ".safetensors.index.json";
+/// How the name of a list of parts ends: which of several files holds which tensor.
+pub(super) const PARTS: &str = ".index.json";
+
+/// The names that weights of this stem are published by, the preferred first: whole or in parts, by those programs that
+/// wrote PyTorch's own format before too.
+pub(super) fn published(stem: &str) -> [String; 4] {
+    let (safe, pickled) =
+        (format!("{stem}.safetensors"), format!("{}.bin", stem.replace(STEM, "pytorch_model")));
+    let (safe_parts, pickled_parts) = (format!("{safe}{PARTS}"), format!("{pickled}{PARTS}"));
+    [safe, safe_parts, pickled, pickled_parts]
+}
 
 /// The files of this stem that weights can be read from, the preferred first.
 pub(super) fn candidates(folder: &Path, stem: &str) -> Vec<String> {
-    let endings = [".safetensors", PARTS, ".pth", ".pt", ".ckpt"];
-    let names = endings.map(|ending| format!("{stem}{ending}")).into_iter();
-    // What transformers called a whole model before it wrote safetensors.
-    let names = names.chain([format!("pytorch_{stem}.bin")]);
+    let [safe, safe_parts, pickled, pickled_parts] = published(stem);
+    let checkpoints = [".pth", ".pt", ".ckpt"].map(|ending| format!("{stem}{ending}"));
+    let names = [safe, safe_parts].into_iter().chain(checkpoints).chain([pickled, pickled_parts]);
     names.filter(|name| folder.join(name).is_file()).collect()
 }
 

@@ -1,172 +1,252 @@
-//! Downloads a model's files from the hub into its cache.
+//! A model of the hub to a folder in the cache: which files it has, and which of them are needed.
+//!
+//! Why not the hub's own client: it neither checks what it downloads nor notices that a connection was cut or has
+//! gone silent.
 
-use std::io::IsTerminal;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+mod cache;
+mod download;
+mod progress;
+mod remote;
+mod settings;
+
 use std::path::{Path, PathBuf};
 
-use hf_hub::api::sync::{ApiBuilder, ApiError, ApiRepo};
-use hf_hub::{Cache, Repo, RepoType};
-
-use super::folder::{INDEX, WEIGHTS, shards};
+use self::cache::Cache;
+use self::remote::{Facts, Refusal, Remote, pause};
+use self::settings::Settings;
+use super::folder::{self, WEIGHTS, shards};
 use super::sentence::{LIMITS, MODULES, Module, PROMPTS, inside};
-use super::{LoadError, LoadOptions, family};
+use super::siglip::TOKENIZER_CONFIG;
+use super::{LoadError, LoadOptions, family, open_clip};
 use crate::models::Family;
 
-const ENDPOINT: &str = "https://huggingface.co";
 const REVISION: &str = "main";
+/// How often the hub is asked what it says of a file.
+const TRIES: u32 = 4;
 
 /// Gets the files that are not in the cache yet; gives the folder that holds them all.
 ///
-/// What the cache has is not asked for again: once downloaded, a model loads without a network.
+/// What the cache has is not asked for again: once downloaded, a model loads without a network, and stays at the commit
+/// that its revision was at then.
+///
+/// # Errors
+/// [`LoadError`]; what has come stays in the cache, and the next call goes on from there.
 pub(super) fn download(
     repository: &str,
     revision: Option<&str>,
     options: &LoadOptions,
 ) -> Result<PathBuf, LoadError> {
-    let hub = Hub::new(repository, revision, options)?;
-    let config = hub.get(&hub.at(revision.unwrap_or(REVISION)), "config.json")?;
-    let folder = config.parent().unwrap_or(&config).to_owned();
+    let hub = Hub::new(repository, revision, options);
     // Named by the commit: a model that moves on meanwhile can't mix two of its states.
-    let commit = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let files = hub.at(&commit);
-    let bytes = std::fs::read(&config).map_err(|error| bad_file(&config, &error))?;
-    match family(&bytes, &folder)? {
-        Family::Sentence => hub.sentence_files(&files, &folder)?,
-        _ => drop(hub.get(&files, "preprocessor_config.json")?),
-    }
-    hub.get(&files, "tokenizer.json")?;
-    match hub.get(&files, WEIGHTS) {
-        Err(LoadError::MissingFile { .. }) => {}
-        got => return got.map(|_| folder),
-    }
-    let index = hub.get(&files, INDEX).map_err(|error| match error {
-        LoadError::MissingFile { model, .. } => LoadError::MissingFile { model, file: WEIGHTS.to_owned() },
-        other => other,
-    })?;
-    let bytes = std::fs::read(&index).map_err(|error| bad_file(&index, &error))?;
-    for shard in shards(&bytes, &index)? {
-        hub.get(&files, &shard)?;
-    }
+    let commit = hub.commit(revision.unwrap_or(REVISION))?;
+    let folder = hub.cache.snapshot(&commit);
+    let stem = match hub.family(&commit)? {
+        // Refused by the loader; nothing of it is worth downloading.
+        Some(Family::Aim) => return Ok(folder),
+        Some(family) => {
+            hub.get_files_beside(&commit, family)?;
+            folder::STEM
+        }
+        None => open_clip::STEM,
+    };
+    hub.get(&commit, "tokenizer.json")?;
+    hub.get_weights(&commit, stem)?;
     Ok(folder)
 }
 
+/// One model of the hub.
 struct Hub {
-    api: hf_hub::api::sync::Api,
     repository: String,
+    /// As the user named it.
     model: String,
-    endpoint: String,
+    settings: Settings,
+    cache: Cache,
+    remote: Remote,
 }
 
 impl Hub {
-    fn new(repository: &str, revision: Option<&str>, options: &LoadOptions) -> Result<Self, LoadError> {
-        let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let endpoint =
-            options.endpoint.clone().or_else(|| set("HF_ENDPOINT")).unwrap_or_else(|| ENDPOINT.to_owned());
-        let endpoint = endpoint.trim_end_matches('/').to_owned();
-        let cache = options.cache.clone().map_or_else(Cache::from_env, Cache::new);
-        let token = options.token.clone().or_else(|| set("HF_TOKEN")).or_else(|| cache.token());
-        let api = ApiBuilder::from_cache(cache)
-            .with_endpoint(endpoint.clone())
-            .with_token(token)
-            .with_progress(std::io::stderr().is_terminal())
-            .with_user_agent("reprise", env!("CARGO_PKG_VERSION"))
-            .build()
-            .map_err(|error| LoadError::Network { endpoint: endpoint.clone(), why: error.to_string() })?;
+    fn new(repository: &str, revision: Option<&str>, options: &LoadOptions) -> Hub {
+        let settings = Settings::new(options);
         let model =
             revision.map_or_else(|| repository.to_owned(), |revision| format!("{repository}@{revision}"));
-        Ok(Hub { api, repository: repository.to_owned(), model, endpoint })
+        Hub {
+            repository: repository.to_owned(),
+            model,
+            cache: Cache::new(&settings.cache, repository),
+            remote: Remote::new(&settings),
+            settings,
+        }
     }
 
-    fn at(&self, revision: &str) -> ApiRepo {
-        self.api.repo(Repo::with_revision(self.repository.clone(), RepoType::Model, revision.to_owned()))
-    }
-
-    fn get(&self, files: &ApiRepo, file: &str) -> Result<PathBuf, LoadError> {
-        // The hub's client takes some malformed answers for impossible and panics.
-        let got = catch_unwind(AssertUnwindSafe(|| files.get(file)));
-        let got = got.map_err(|_| self.unreadable("it gave an answer that makes no sense".to_owned()))?;
-        got.map_err(|error| match status(&error) {
-            Some(401 | 403) => {
-                LoadError::Unauthorized { model: self.model.clone(), endpoint: self.endpoint.clone() }
+    /// The commit that the revision is at, or was at when it was downloaded.
+    fn commit(&self, revision: &str) -> Result<String, LoadError> {
+        if let Some(commit) = self.cache.commit(revision) {
+            return Ok(commit);
+        }
+        let facts = match self.facts(revision, "config.json") {
+            Err(error @ LoadError::MissingFile { .. }) => {
+                self.facts(revision, open_clip::CONFIG).map_err(|other| match other {
+                    LoadError::MissingFile { .. } => error,
+                    other => other,
+                })?
             }
-            Some(404) => self.missing(files, file),
-            _ => self.network(&error),
-        })
+            facts => facts?,
+        };
+        let kept = self.cache.keep_commit(revision, &facts.commit);
+        kept.map_err(|error| self.disk(&self.cache.snapshot(&facts.commit), &error))?;
+        Ok(facts.commit)
+    }
+
+    /// The model's family; `None` for a model that OpenCLIP's configuration alone describes.
+    fn family(&self, commit: &str) -> Result<Option<Family>, LoadError> {
+        let config = self.get(commit, "config.json");
+        match config.and_then(|config| family(&read(&config)?, &self.cache.snapshot(commit))) {
+            Err(error @ (LoadError::MissingFile { .. } | LoadError::Architecture { .. })) => {
+                let open_clip = self.get_if_there(commit, open_clip::CONFIG)?;
+                open_clip.map_or(Err(error), |_| Ok(None))
+            }
+            family => family.map(Some),
+        }
+    }
+
+    /// What a model of this family has beside its configuration, tokenizer and weights.
+    fn get_files_beside(&self, commit: &str, family: Family) -> Result<(), LoadError> {
+        if family == Family::Sentence {
+            return self.get_sentence_files(commit);
+        }
+        if family == Family::Siglip {
+            self.get_if_there(commit, TOKENIZER_CONFIG)?;
+        }
+        match self.get(commit, "preprocessor_config.json") {
+            Err(error @ LoadError::MissingFile { .. }) => {
+                let processor = self.get_if_there(commit, folder::PROCESSOR)?;
+                processor.map_or(Err(error), |_| Ok(()))
+            }
+            got => got.map(drop),
+        }
+    }
+
+    /// A file that the model must have.
+    fn get(&self, commit: &str, file: &str) -> Result<PathBuf, LoadError> {
+        let there = self.get_if_there(commit, file)?;
+        there.ok_or_else(|| LoadError::MissingFile { model: self.model.clone(), file: file.to_owned() })
+    }
+
+    /// A file that the model may have. What the hub does not have is noted, so that the next load needs no network for
+    /// that either.
+    fn get_if_there(&self, commit: &str, file: &str) -> Result<Option<PathBuf>, LoadError> {
+        if let Some(path) = self.cache.file(commit, file) {
+            return Ok(Some(path));
+        }
+        if self.cache.is_absent(commit, file) {
+            return Ok(None);
+        }
+        let facts = match self.facts(commit, file) {
+            Ok(facts) => facts,
+            Err(LoadError::MissingFile { .. }) => {
+                // A note that can't be written is asked for again.
+                let _ = self.cache.keep_absent(commit, file);
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        self.download(file, &facts)?;
+        let linked = self.cache.link(commit, file, &facts.etag);
+        linked.map(Some).map_err(|error| self.disk(&self.cache.snapshot(commit), &error))
+    }
+
+    /// The weights, in the best form that the model has them.
+    fn get_weights(&self, commit: &str, stem: &str) -> Result<(), LoadError> {
+        let mut unknown = None;
+        for name in folder::published(stem) {
+            match self.get_if_there(commit, &name) {
+                Ok(None) => {}
+                Ok(Some(path)) if name.ends_with(folder::PARTS) => {
+                    for shard in shards(&read(&path)?, &path)? {
+                        self.get(commit, &shard)?;
+                    }
+                    return Ok(());
+                }
+                Ok(Some(_)) => return Ok(()),
+                // Another form may be in the cache.
+                Err(error @ LoadError::Offline { .. }) => unknown = unknown.or(Some(error)),
+                Err(error) => return Err(error),
+            }
+        }
+        let missing =
+            LoadError::MissingFile { model: self.model.clone(), file: format!("{stem}.safetensors") };
+        Err(unknown.unwrap_or(missing))
     }
 
     /// What sentence-transformers keeps beside a model, as far as it is there.
-    fn sentence_files(&self, files: &ApiRepo, folder: &Path) -> Result<(), LoadError> {
-        self.get_if_there(files, folder, LIMITS)?;
-        self.get_if_there(files, folder, PROMPTS)?;
-        let Some(path) = self.get_if_there(files, folder, MODULES)? else { return Ok(()) };
-        let bytes = std::fs::read(&path).map_err(|error| bad_file(&path, &error))?;
-        let modules: Vec<Module> = serde_json::from_slice(&bytes)
+    fn get_sentence_files(&self, commit: &str) -> Result<(), LoadError> {
+        self.get_if_there(commit, LIMITS)?;
+        self.get_if_there(commit, PROMPTS)?;
+        let Some(path) = self.get_if_there(commit, MODULES)? else { return Ok(()) };
+        let modules: Vec<Module> = serde_json::from_slice(&read(&path)?)
             .map_err(|error| LoadError::BadFile { path: path.clone(), why: error.to_string() })?;
         for module in modules.iter().filter(|module| !module.path.is_empty()) {
             inside(path.parent().unwrap_or(&path), &module.path)?;
             let file = |name: &str| format!("{}/{name}", module.path);
             match module.class() {
                 "Normalize" => continue,
-                "Dense" => drop(self.get(files, &file(WEIGHTS))?),
+                "Dense" => drop(self.get(commit, &file(WEIGHTS))?),
                 _ => {}
             }
-            self.get(files, &file("config.json"))?;
+            self.get(commit, &file("config.json"))?;
         }
         Ok(())
     }
 
-    /// `folder` is the commit's in the cache. What the hub does not have is noted there as the hub's own client notes
-    /// it, so that the next load needs no network for that either.
-    fn get_if_there(&self, files: &ApiRepo, folder: &Path, file: &str) -> Result<Option<PathBuf>, LoadError> {
-        let model = folder.parent().and_then(Path::parent).unwrap_or(folder);
-        let absent = model.join(".no_exist").join(folder.file_name().unwrap_or_default());
-        if absent.join(file).exists() {
-            return Ok(None);
+    /// What the hub says of a file, tried again while it may go better.
+    fn facts(&self, revision: &str, file: &str) -> Result<Facts, LoadError> {
+        if self.settings.offline {
+            return Err(LoadError::Offline { model: self.model.clone(), file: file.to_owned() });
         }
-        match self.get(files, file) {
-            Err(LoadError::MissingFile { .. }) => {
-                // A note that can't be written is asked for again.
-                let _ = std::fs::create_dir_all(&absent).and_then(|()| std::fs::write(absent.join(file), ""));
-                Ok(None)
+        let mut failures = 0;
+        loop {
+            match self.remote.facts(&self.repository, revision, file) {
+                Err(Refusal::Passing(why)) if failures + 1 < TRIES => {
+                    failures += 1;
+                    tracing::info!(model = self.model, file, why, "the hub fails; asking again");
+                    std::thread::sleep(pause(self.settings.patience, failures));
+                }
+                told => return told.map_err(|refusal| self.refused(file, revision, refusal)),
             }
-            got => got.map(Some),
         }
     }
 
-    /// The hub answers 404 for a missing file and for a missing model: ask for the model.
-    fn missing(&self, files: &ApiRepo, file: &str) -> LoadError {
-        let model = self.model.clone();
-        match files.info() {
-            Ok(_) => LoadError::MissingFile { model, file: file.to_owned() },
-            Err(error) => match status(&error) {
-                Some(401 | 403) => LoadError::Unauthorized { model, endpoint: self.endpoint.clone() },
-                Some(404) => LoadError::NotFound { model, endpoint: self.endpoint.clone() },
-                _ => self.network(&error),
+    fn refused(&self, file: &str, revision: &str, refusal: Refusal) -> LoadError {
+        let (model, endpoint) = (self.model.clone(), self.settings.endpoint.clone());
+        match refusal {
+            Refusal::NoModel => LoadError::NotFound { model, endpoint },
+            Refusal::NoFile => LoadError::MissingFile { model, file: file.to_owned() },
+            Refusal::Gated => LoadError::Gated { model, page: format!("{endpoint}/{}", self.repository) },
+            Refusal::Unauthorized => LoadError::Unauthorized { model, endpoint },
+            // It may be either: ask for the model.
+            Refusal::NotFound => match self.remote.model(&self.repository, revision) {
+                Ok(()) => LoadError::MissingFile { model, file: file.to_owned() },
+                Err(Refusal::NotFound) => LoadError::NotFound { model, endpoint },
+                Err(other) => self.refused(file, revision, other),
             },
+            Refusal::OutOfRange => {
+                LoadError::Network { endpoint, why: format!("it has no such part of {file}") }
+            }
+            Refusal::Passing(why) | Refusal::Lasting(why) => LoadError::Network { endpoint, why },
         }
     }
 
-    fn network(&self, error: &ApiError) -> LoadError {
-        self.unreadable(error.to_string())
-    }
-
-    fn unreadable(&self, why: String) -> LoadError {
-        LoadError::Network { endpoint: self.endpoint.clone(), why }
+    fn disk(&self, path: &Path, error: &std::io::Error) -> LoadError {
+        let folder = path.parent().unwrap_or(path).to_owned();
+        match error.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                LoadError::NoSpace { model: self.model.clone(), folder, why: error.to_string() }
+            }
+            _ => LoadError::BadFile { path: path.to_owned(), why: error.to_string() },
+        }
     }
 }
 
-fn bad_file(path: &Path, error: &std::io::Error) -> LoadError {
-    LoadError::BadFile { path: path.to_owned(), why: error.to_string() }
-}
-
-/// The HTTP status that the hub answered with, if it answered.
-fn status(error: &ApiError) -> Option<u16> {
-    match error {
-        ApiError::RequestError(error) => match **error {
-            ureq::Error::StatusCode(status) => Some(status),
-            _ => None,
-        },
-        ApiError::TooManyRetries(error) => status(error),
-        _ => None,
-    }
+fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
+    std::fs::read(path).map_err(|error| LoadError::BadFile { path: path.to_owned(), why: error.to_string() })
 }

@@ -1,4 +1,6 @@
 use super::*;
+use crate::TrainedOn;
+use crate::models::clip::TextConfig;
 use crate::text::Tokens;
 
 /// The parsed name, shown, or the start of the error.
@@ -130,7 +132,7 @@ fn inputs_that_the_model_can_not_take_are_refused() {
 #[test]
 fn the_end_of_a_text_is_where_transformers_finds_it() {
     let end = |eos_token_id: u32, ids: &[u32]| {
-        clip::TextConfig { eos_token_id, ..clip::TextConfig::default() }.end_of_text(ids)
+        TextConfig { eos_token_id, ..TextConfig::default() }.tower(1).reading.at(ids)
     };
     assert_eq!(end(2, &[5, 3, 9, 9]), 2, "legacy: the first of the largest ids");
     assert_eq!(end(9, &[5, 3, 9, 12, 9]), 2, "the first end-of-text id");
@@ -143,7 +145,7 @@ fn broken(change: impl Fn(&mut serde_json::Value, &mut Files)) -> LoadError {
     let mut config = serde_json::from_slice(&files.config).unwrap();
     change(&mut config, &mut files);
     files.config = serde_json::to_vec(&config).unwrap();
-    match load_clip(&ModelName(Kind::Tiny), &files, &LoadOptions::default()) {
+    match clip::load(&ModelName(Kind::Tiny), files, &LoadOptions::default()) {
         Ok(_) => panic!("it loaded"),
         Err(error) => error,
     }

@@ -6,8 +6,9 @@
 use candle_core::{Device, Result, Tensor};
 use serde::{Deserialize, Serialize};
 
-use super::clip::patchify;
-use super::transformer::{Activation, Block, LayerNorm, Linear, Shape, tensor};
+use super::patches::{Patches, Sides};
+use super::transformer::{Activation, Block, Extras, LayerNorm, Linear, Shape, tensor};
+use super::vision_transformer::PATCHES;
 use crate::LoadError;
 use crate::weights::Weights;
 
@@ -49,8 +50,7 @@ const LARGEST_IMAGE: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct Aim {
     sizes: Sizes,
-    /// (3 * patch * patch, width).
-    patches: Tensor,
+    patches: Patches,
     /// (1, 1, width).
     class: Tensor,
     /// (patches + 1, width).
@@ -128,6 +128,7 @@ impl Sizes {
             heads: self.heads,
             activation: config.hidden_act,
             epsilon: config.layer_norm_eps,
+            extras: Extras::default(),
         }
     }
 }
@@ -163,6 +164,7 @@ impl Aim {
         }
         let sizes = Sizes::of(config, weights)?;
         let Sizes { width, patch, .. } = sizes;
+        let sides = Sides { image: sizes.image(), patch };
         let get = |name: &str, shape: &[usize]| tensor(weights, name, shape, device);
         let norm = |name: &str| LayerNorm::load(weights, name, width, config.layer_norm_eps, device);
         let blocks =
@@ -173,10 +175,7 @@ impl Aim {
             None => None,
         };
         Ok(Aim {
-            patches: get("vision_model.embeddings.patch_embedding.weight", &[width, 3, patch, patch])?
-                .flatten_from(1)?
-                .t()?
-                .contiguous()?,
+            patches: Patches::load(weights, PATCHES, (width, false), sides, device)?,
             class: get("vision_model.embeddings.class_embedding", &[width])?.reshape((1, 1, width))?,
             positions: get("vision_model.embeddings.position_embedding.weight", &[sizes.tokens(), width])?,
             times,
@@ -194,14 +193,11 @@ impl Aim {
 
     /// (clips, width), not normalised, of (clips, frames, 3, image, image) pixels in one slice.
     pub(crate) fn forward(&self, pixels: &[f32]) -> Result<Tensor> {
-        let Sizes { width, patch, frames, .. } = self.sizes;
+        let Sizes { width, frames, .. } = self.sizes;
         let tokens = self.sizes.tokens();
-        let patches = patchify(pixels, self.sizes.image(), patch);
-        let pictures = patches.len() / ((tokens - 1) * 3 * patch * patch);
+        let embedded = self.patches.forward(pixels)?;
+        let pictures = embedded.dim(0)?;
         let clips = pictures / frames;
-        let device = self.class.device();
-        let patches = Tensor::from_vec(patches, (pictures * (tokens - 1), 3 * patch * patch), device)?;
-        let embedded = patches.matmul(&self.patches)?.reshape((pictures, tokens - 1, width))?;
         let class = self.class.broadcast_as((pictures, 1, width))?;
         let mut x = Tensor::cat(&[&class, &embedded], 1)?.broadcast_add(&self.positions)?;
         if let Some(times) = &self.times {

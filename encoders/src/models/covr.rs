@@ -9,9 +9,9 @@ use std::sync::Arc;
 use candle_core::Tensor;
 
 use super::aim::Aim;
-use super::clip::failed;
 use super::combiner::Combiner;
 use super::text_tower::{TextTower, check_ids};
+use super::two_towers::failed;
 use crate::preprocess::Preprocessing;
 use crate::video::sample::Sampler;
 use crate::{Clip, EncodeError, Encoder, Input, LoadError, Source, Space};

@@ -5,16 +5,23 @@ use serde::Serialize;
 
 pub(crate) mod aim;
 pub(crate) mod bert;
-pub mod clip;
+pub(crate) mod blip;
+pub(crate) mod clip;
 pub(crate) mod combiner;
 pub(crate) mod covr;
 mod known;
 pub(crate) mod openai;
+mod patches;
 pub(crate) mod sentence;
+pub(crate) mod siglip;
 pub mod sports;
 pub(crate) mod text_tower;
+pub(crate) mod text_transformer;
+pub(crate) mod timm_eva;
 pub(crate) mod tiny;
-mod transformer;
+pub(crate) mod transformer;
+pub(crate) mod two_towers;
+pub(crate) mod vision_transformer;
 
 /// A kind of model that can be loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -22,6 +29,14 @@ mod transformer;
 pub enum Family {
     /// Contrastive image and text towers.
     Clip,
+    /// Image and text towers that were trained with a sigmoid for each pair.
+    Siglip,
+    /// EVA-CLIP: OpenCLIP's text tower beside an EVA or EVA-02 vision tower.
+    EvaClip,
+    /// The Perception Encoder's image and text towers.
+    PeCore,
+    /// BLIP's vision transformer and BERT.
+    Blip,
     /// AIM, with TF-CoVR's text towers and Combiner.
     Aim,
     /// The small built-in family: clips, texts and composed queries.
@@ -35,6 +50,8 @@ impl Family {
     pub fn of(model_type: &str) -> Option<Family> {
         match model_type {
             "clip" => Some(Family::Clip),
+            "siglip" => Some(Family::Siglip),
+            "blip" => Some(Family::Blip),
             "aim" => Some(Family::Aim),
             sports::MODEL_TYPE => Some(Family::Sports),
             "bert" | "roberta" | "xlm-roberta" | "camembert" => Some(Family::Sentence),
@@ -46,6 +63,10 @@ impl Family {
     pub fn name(self) -> &'static str {
         match self {
             Family::Clip => "clip",
+            Family::Siglip => "siglip",
+            Family::EvaClip => "eva-clip",
+            Family::PeCore => "pe-core",
+            Family::Blip => "blip",
             Family::Aim => "aim",
             Family::Sports => "sports",
             Family::Sentence => "sentence",
@@ -56,7 +77,8 @@ impl Family {
     /// they become another space.
     pub fn version(self) -> u32 {
         match self {
-            Family::Clip | Family::Aim | Family::Sports | Family::Sentence => 1,
+            Family::Clip | Family::Siglip | Family::EvaClip | Family::PeCore | Family::Blip => 1,
+            Family::Aim | Family::Sports | Family::Sentence => 1,
         }
     }
 }

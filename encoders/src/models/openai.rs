@@ -1,4 +1,16 @@
-//! The names of tensors in OpenAI's CLIP and in AIM, changed to those of Hugging Face's CLIP.
+//! The names of tensors in OpenAI's CLIP, in OpenCLIP and in AIM, changed to those of Hugging Face's CLIP:
+//!
+//! | OpenAI | Hugging Face |
+//! |---|---|
+//! | `visual.conv1`, `visual.class_embedding`, `visual.positional_embedding` | `vision_model.embeddings.*` |
+//! | `visual.ln_pre`, `visual.ln_post` | `vision_model.pre_layrnorm`, `vision_model.post_layernorm` |
+//! | `visual.proj`, transposed | `visual_projection.weight` |
+//! | `visual.transformer.resblocks.N` | `vision_model.encoder.layers.N` |
+//! | `token_embedding`, `positional_embedding` | `text_model.embeddings.*` |
+//! | `transformer.resblocks.N`, `ln_final` | `text_model.encoder.layers.N`, `text_model.final_layer_norm` |
+//! | `text_projection`, transposed | `text_projection.weight` |
+//! | in blocks `attn.in_proj_*` | `self_attn.{q,k,v}_proj.*`, a third each |
+//! | in blocks `attn.out_proj`, `ln_1`, `ln_2`, `mlp.c_fc`, `mlp.c_proj` | `self_attn.out_proj`, `layer_norm1`, `layer_norm2`, `mlp.fc1`, `mlp.fc2` |
 //!
 //! Either layout may stand under a prefix (`backbone.`, `visual.`, `module.`), which goes. What both towers
 //! and AIM's adapters don't need keeps its name.
@@ -76,6 +88,35 @@ pub(crate) fn text(weights: Weights) -> Result<Weights, LoadError> {
     }
 }
 
+/// Positions of Long-CLIP that are CLIP's own (arXiv 2403.15378, section 3.1).
+const KEPT_POSITIONS: usize = 20;
+
+/// `weights` with one table of positions where they have Long-CLIP's two: the first 20 rows are those of
+/// `positional_embedding`, the others those of `positional_embedding_res`, as the released code's masks have it.
+///
+/// # Errors
+/// [`LoadError::WrongShape`] for tables that don't go together.
+pub(crate) fn long(weights: Weights) -> Result<Weights, LoadError> {
+    let marker = "positional_embedding_res";
+    let Some(second) = weights.names().find(|name| name.ends_with(marker)).map(str::to_owned) else {
+        return Ok(weights);
+    };
+    let first = second.trim_end_matches("_res").to_owned();
+    let shape = weights.shape(&second).unwrap_or_default().to_vec();
+    let (head, tail) = (weights.get(&first, &shape)?, weights.get(&second, &shape)?);
+    let rows = shape.first().copied().unwrap_or(0);
+    if shape.len() != 2 || rows <= KEPT_POSITIONS {
+        return Err(LoadError::WrongShape { name: second, expected: vec![248, 512], found: shape });
+    }
+    let tail = tail.narrow(0, KEPT_POSITIONS, rows - KEPT_POSITIONS)?;
+    let whole = Tensor::cat(&[&head.narrow(0, 0, KEPT_POSITIONS)?, &tail], 0)?;
+    weights.changed(|name, tensor| match name {
+        _ if name == second => Ok(Vec::new()),
+        _ if name == first => Ok(vec![(name.to_owned(), whole.clone())]),
+        _ => Ok(vec![(name.to_owned(), tensor)]),
+    })
+}
+
 /// What stands before `marker` in the one name that ends with it; `None` where `known` is there.
 fn prefix(weights: &Weights, marker: &str, known: &str) -> Option<String> {
     if weights.shape(known).is_some() {
@@ -106,7 +147,7 @@ impl Tower {
         let Some((layer, part)) = inside else { return Ok(vec![(whole.to_owned(), tensor)]) };
         let block = format!("{}encoder.layers.{layer}", self.new);
         if let Some(kind) = part.strip_prefix("attn.in_proj_") {
-            return thirds(&block, kind, whole, &tensor);
+            return thirds(&format!("{block}.self_attn"), kind, whole, &tensor);
         }
         // Adapters keep their names.
         let part = replaced(part, &BLOCK).unwrap_or_else(|| part.to_owned());
@@ -119,8 +160,17 @@ fn replaced(name: &str, beginnings: &[(&str, &str)]) -> Option<String> {
     beginnings.iter().find_map(|(old, new)| name.strip_prefix(old).map(|rest| format!("{new}{rest}")))
 }
 
-/// Query, key and value, which PyTorch's attention keeps in one tensor.
-fn thirds(block: &str, kind: &str, name: &str, tensor: &Tensor) -> Result<Vec<(String, Tensor)>, LoadError> {
+/// Query, key and value of `attention`, which PyTorch keeps in one tensor, the file's `name`; `kind` is `weight` or
+/// `bias`.
+///
+/// # Errors
+/// [`LoadError::WrongShape`] for a tensor that can't be cut into three.
+pub(super) fn thirds(
+    attention: &str,
+    kind: &str,
+    name: &str,
+    tensor: &Tensor,
+) -> Result<Vec<(String, Tensor)>, LoadError> {
     let rows = tensor.dims().first().copied().unwrap_or(0);
     if rows == 0 || rows % 3 != 0 {
         let (name, found) = (name.to_owned(), tensor.dims().to_vec());
@@ -128,7 +178,7 @@ fn thirds(block: &str, kind: &str, name: &str, tensor: &Tensor) -> Result<Vec<(S
     }
     let third = |(at, part): (usize, &str)| {
         let tensor = tensor.narrow(0, at * rows / 3, rows / 3)?.contiguous()?;
-        Ok((format!("{block}.self_attn.{part}_proj.{kind}"), tensor))
+        Ok((format!("{attention}.{part}_proj.{kind}"), tensor))
     };
     ["q", "k", "v"].into_iter().enumerate().map(third).collect()
 }
@@ -206,6 +256,23 @@ mod tests {
                 "text_projection.weight",
             ],
         );
+    }
+
+    #[test]
+    fn two_tables_of_positions_become_one() {
+        let table = |from: usize| (from..from + 44).map(|value| value as f32).collect::<Vec<_>>();
+        let tables = |second: Vec<usize>| {
+            let names = ["positional_embedding", "positional_embedding_res"].map(str::to_owned);
+            let [first_name, second_name] = names;
+            let values = table(100)[..second.iter().product()].to_vec();
+            let both = vec![(first_name, vec![22, 2], table(0)), (second_name, second, values)];
+            long(Weights::from_values(both).unwrap())
+        };
+        let whole = tables(vec![22, 2]).unwrap();
+        assert_eq!(whole.names().collect::<Vec<_>>(), ["positional_embedding"]);
+        let rows = whole.get("positional_embedding", &[22, 2]).unwrap().to_vec2::<f32>().unwrap();
+        assert_eq!((&rows[19], &rows[20]), (&vec![38.0, 39.0], &vec![140.0, 141.0]));
+        assert!(matches!(tables(vec![20, 2]), Err(LoadError::WrongShape { .. })));
     }
 
     #[test]

@@ -7,10 +7,10 @@ use candle_core::{Device, Result, Tensor};
 use serde::{Deserialize, Serialize};
 
 use super::bert::Bert;
-use super::clip::failed;
 use super::combiner::divided_by_norm;
 use super::text_tower::check_ids;
 use super::transformer::tensor;
+use super::two_towers::failed;
 use crate::text::Tokens;
 use crate::weights::Weights;
 use crate::{EncodeError, Encoder, Input, LoadError, Space};

@@ -5,8 +5,9 @@ use candle_core::{Device, Result, Tensor};
 use serde::{Deserialize, Serialize};
 
 use super::bert::{self, Bert};
-use super::clip::{self, TextConfig};
+use super::clip::TextConfig;
 use super::combiner::divided_by_norm;
+use super::text_transformer::TextTransformer;
 use super::transformer::Linear;
 use crate::text::Specials;
 use crate::weights::Weights;
@@ -41,7 +42,7 @@ pub(crate) struct TextTower {
 
 #[derive(Debug)]
 enum Words {
-    Clip { config: TextConfig, tower: clip::Text },
+    Clip { specials: Specials, tower: TextTransformer },
     Bert(Bert),
 }
 
@@ -72,7 +73,7 @@ impl TextTower {
     /// Entries of the vocabulary.
     pub(crate) fn vocabulary(&self) -> usize {
         match &self.words {
-            Words::Clip { config, .. } => config.vocab_size,
+            Words::Clip { tower, .. } => tower.config().vocabulary,
             Words::Bert(bert) => bert.vocabulary(),
         }
     }
@@ -88,7 +89,7 @@ impl TextTower {
     /// Longest text in tokens, specials included.
     pub(crate) fn positions(&self) -> usize {
         match &self.words {
-            Words::Clip { config, .. } => config.max_position_embeddings,
+            Words::Clip { tower, .. } => tower.config().longest,
             Words::Bert(bert) => bert.positions(),
         }
     }
@@ -96,7 +97,7 @@ impl TextTower {
     /// Whether the tower finds the end of `ids` where it is.
     pub(crate) fn ends(&self, ids: &[u32]) -> bool {
         match &self.words {
-            Words::Clip { config, .. } => config.end_of_text(ids) + 1 == ids.len(),
+            Words::Clip { tower, .. } => tower.config().reading.at(ids) + 1 == ids.len(),
             Words::Bert(_) => true,
         }
     }
@@ -104,7 +105,7 @@ impl TextTower {
     /// What a tokenizer that adds no special tokens is to put around a text.
     pub(crate) fn specials(&self) -> Specials {
         match &self.words {
-            Words::Clip { config, .. } => config.specials(),
+            Words::Clip { specials, .. } => *specials,
             Words::Bert(_) => Specials::default(),
         }
     }
@@ -112,7 +113,7 @@ impl TextTower {
     /// (texts, dim) of norm 1; the ids must have passed [`check_ids`].
     pub(crate) fn forward(&self, texts: &[&[u32]]) -> Result<Tensor> {
         let vectors = match &self.words {
-            Words::Clip { config, tower } => tower.vectors(config, texts)?,
+            Words::Clip { tower, .. } => tower.forward(texts)?,
             Words::Bert(bert) => bert.forward(texts)?,
         };
         match &self.projection {
@@ -131,13 +132,13 @@ impl Words {
     ) -> std::result::Result<(Self, usize), LoadError> {
         match config {
             Config::Clip { text_config } => {
-                text_config.check()?;
                 let name = "text_projection.weight";
                 let missing = || LoadError::MissingTensor { name: name.to_owned() };
                 let dim = weights.shape(name).and_then(<[usize]>::first).copied().ok_or_else(missing)?;
-                let (config, tower) =
-                    (text_config.clone(), clip::Text::load(text_config, dim, weights, device)?);
-                Ok((Words::Clip { config, tower }, dim))
+                let tower = text_config.tower(dim);
+                tower.check()?;
+                let tower = TextTransformer::load(tower, weights, device)?;
+                Ok((Words::Clip { specials: text_config.specials(), tower }, dim))
             }
             Config::Bert(config) => {
                 let bert = Bert::load(config, weights, device)?;

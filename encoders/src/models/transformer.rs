@@ -1,4 +1,4 @@
-//! The pre-norm transformer that the towers share. Inference only: candle's fused layer norm and
+//! The transformer that the towers share. Inference only: candle's fused layer norm and
 //! softmax drop gradients without a word.
 
 use candle_core::{Device, Result, Tensor};
@@ -53,6 +53,22 @@ pub(crate) struct Shape {
     pub(crate) activation: Activation,
     /// Of every layer norm.
     pub(crate) epsilon: f32,
+    /// What the blocks have beside CLIP's.
+    pub(crate) extras: Extras,
+}
+
+/// What some families' blocks have beside CLIP's; by default nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Extras {
+    /// A norm before attention's output layer (sub-LN, arXiv 2210.06423): `self_attn.norm`.
+    pub(crate) attention_norm: bool,
+    /// A gate: the activation is of a second layer, `mlp.gate`, and multiplies the first (arXiv 2002.05202; with
+    /// [`Activation::Silu`] SwiGLU).
+    pub(crate) gate: bool,
+    /// A norm before the MLP's last layer: `mlp.norm`.
+    pub(crate) mlp_norm: bool,
+    /// A block's two norms stand behind attention and MLP, inside the residual, and not before them.
+    pub(crate) norms_after: bool,
 }
 
 impl Shape {
@@ -100,7 +116,7 @@ impl LayerNorm {
 pub(crate) struct Linear {
     /// (inputs, outputs).
     weight: Tensor,
-    bias: Tensor,
+    bias: Option<Tensor>,
 }
 
 impl Linear {
@@ -111,14 +127,70 @@ impl Linear {
         (inputs, outputs): (usize, usize),
         device: &Device,
     ) -> std::result::Result<Self, LoadError> {
-        let weight = tensor(weights, &format!("{name}.weight"), &[outputs, inputs], device)?;
         let bias = tensor(weights, &format!("{name}.bias"), &[outputs], device)?;
+        Ok(Linear {
+            bias: Some(bias),
+            ..Linear::load_without_bias(weights, name, (inputs, outputs), device)?
+        })
+    }
+
+    /// Reads `{name}.weight` of (outputs, inputs).
+    pub(crate) fn load_without_bias(
+        weights: &Weights,
+        name: &str,
+        (inputs, outputs): (usize, usize),
+        device: &Device,
+    ) -> std::result::Result<Self, LoadError> {
+        let weight = tensor(weights, &format!("{name}.weight"), &[outputs, inputs], device)?;
+        Ok(Linear::of_rows(&weight, None)?)
+    }
+
+    /// `weight`: (outputs, inputs); `bias`: (outputs).
+    pub(crate) fn of_rows(weight: &Tensor, bias: Option<Tensor>) -> Result<Self> {
         Ok(Linear { weight: weight.t()?.contiguous()?, bias })
+    }
+
+    /// One layer with the outputs of several, one after the other; all have a bias or none has.
+    fn joined(layers: &[&Linear]) -> Result<Self> {
+        let weights: Vec<&Tensor> = layers.iter().map(|layer| &layer.weight).collect();
+        let biases: Option<Vec<&Tensor>> = layers.iter().map(|layer| layer.bias.as_ref()).collect();
+        let bias = biases.map(|biases| Tensor::cat(&biases, 0)).transpose()?;
+        Ok(Linear { weight: Tensor::cat(&weights, 1)?, bias })
+    }
+
+    fn scaled(&self, scale: f64) -> Result<Self> {
+        let bias = self.bias.as_ref().map(|bias| bias * scale).transpose()?;
+        Ok(Linear { weight: (&self.weight * scale)?, bias })
     }
 
     /// (rows, inputs) to (rows, outputs).
     pub(crate) fn forward(&self, rows: &Tensor) -> Result<Tensor> {
-        rows.matmul(&self.weight)?.broadcast_add(&self.bias)
+        let product = rows.matmul(&self.weight)?;
+        match &self.bias {
+            Some(bias) => product.broadcast_add(bias),
+            None => Ok(product),
+        }
+    }
+}
+
+/// Turns neighbouring values of queries and keys by angles that depend on the token's place (arXiv 2104.09864).
+#[derive(Debug, Clone)]
+pub(crate) struct Rotary {
+    /// (tokens, half of a head's values).
+    cos: Tensor,
+    sin: Tensor,
+}
+
+impl Rotary {
+    /// By `angles`, token after token, half as many as a head has values.
+    pub(crate) fn new(angles: &[f32], tokens: usize, device: &Device) -> Result<Self> {
+        let angles = Tensor::from_slice(angles, (tokens, angles.len() / tokens), device)?;
+        Ok(Rotary { cos: angles.cos()?, sin: angles.sin()? })
+    }
+
+    /// `x`: (batch, heads, tokens, values of a head).
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        candle_nn::rotary_emb::rope_i(x, &self.cos, &self.sin)
     }
 }
 
@@ -127,6 +199,8 @@ impl Linear {
 pub(crate) struct Attention {
     /// Queries (already scaled), keys and values by one product.
     qkv: Linear,
+    rotary: Option<Rotary>,
+    norm: Option<LayerNorm>,
     out: Linear,
     heads: usize,
 }
@@ -141,15 +215,9 @@ impl Attention {
     ) -> std::result::Result<Self, LoadError> {
         let [query, key, value, out] = names;
         let linear = |name: &str| Linear::load(weights, name, (width, width), device);
-        let scale = 1.0 / ((width / heads) as f64).sqrt();
-        let query = linear(query)?;
-        let query = Linear { weight: (query.weight * scale)?, bias: (query.bias * scale)? };
-        let (key, value) = (linear(key)?, linear(value)?);
-        let qkv = Linear {
-            weight: Tensor::cat(&[&query.weight, &key.weight, &value.weight], 1)?,
-            bias: Tensor::cat(&[&query.bias, &key.bias, &value.bias], 0)?,
-        };
-        Ok(Attention { qkv, out: linear(out)?, heads })
+        let query = linear(query)?.scaled(1.0 / ((width / heads) as f64).sqrt())?;
+        let qkv = Linear::joined(&[&query, &linear(key)?, &linear(value)?])?;
+        Ok(Attention { qkv, rotary: None, norm: None, out: linear(out)?, heads })
     }
 
     /// `rows`: (batch * tokens, width), sequence after sequence, and so the result; `mask` is added to the
@@ -159,13 +227,69 @@ impl Attention {
         let (batch, heads, size) = (count / tokens, self.heads, width / self.heads);
         let qkv = self.qkv.forward(rows)?.reshape((batch, tokens, 3, heads, size))?;
         let qkv = qkv.permute((2, 0, 3, 1, 4))?.contiguous()?;
-        let (query, key, value) = (qkv.get(0)?, qkv.get(1)?, qkv.get(2)?);
-        let mut scores = query.matmul(&key.t()?)?;
-        if let Some(mask) = mask {
-            scores = scores.broadcast_add(mask)?;
+        let (mut query, mut key, value) = (qkv.get(0)?, qkv.get(1)?, qkv.get(2)?);
+        if let Some(rotary) = &self.rotary {
+            (query, key) = (rotary.forward(&query)?, rotary.forward(&key)?);
         }
-        let attended = candle_nn::ops::softmax_last_dim(&scores)?.matmul(&value)?;
-        self.out.forward(&attended.transpose(1, 2)?.contiguous()?.reshape((count, width))?)
+        let attended = attend(&query, &key, &value, mask)?.reshape((count, width))?;
+        match &self.norm {
+            Some(norm) => self.out.forward(&norm.forward(&attended)?),
+            None => self.out.forward(&attended),
+        }
+    }
+}
+
+/// (batch, queries, heads, size) of queries, keys and values of (batch, heads, tokens, size); `mask` is added to the
+/// scores.
+fn attend(query: &Tensor, key: &Tensor, value: &Tensor, mask: Option<&Tensor>) -> Result<Tensor> {
+    let mut scores = query.matmul(&key.t()?)?;
+    if let Some(mask) = mask {
+        scores = scores.broadcast_add(mask)?;
+    }
+    candle_nn::ops::softmax_last_dim(&scores)?.matmul(value)?.transpose(1, 2)?.contiguous()
+}
+
+/// Two layers with a nonlinearity between.
+#[derive(Debug)]
+pub(crate) struct Mlp {
+    up: Linear,
+    gate: Option<Linear>,
+    norm: Option<LayerNorm>,
+    down: Linear,
+    activation: Activation,
+}
+
+impl Mlp {
+    /// Reads `{name}.fc1`, `{name}.fc2` and what `shape` has beside them.
+    fn load(
+        weights: &Weights,
+        name: &str,
+        shape: Shape,
+        device: &Device,
+    ) -> std::result::Result<Self, LoadError> {
+        let Shape { width, inner, epsilon, activation, extras, .. } = shape;
+        let linear = |part: &str, sizes| Linear::load(weights, &format!("{name}.{part}"), sizes, device);
+        let norm = || LayerNorm::load(weights, &format!("{name}.norm"), inner, epsilon, device);
+        Ok(Mlp {
+            up: linear("fc1", (width, inner))?,
+            gate: extras.gate.then(|| linear("gate", (width, inner))).transpose()?,
+            norm: extras.mlp_norm.then(norm).transpose()?,
+            down: linear("fc2", (inner, width))?,
+            activation,
+        })
+    }
+
+    /// (rows, width) to the same.
+    fn forward(&self, rows: &Tensor) -> Result<Tensor> {
+        let up = self.up.forward(rows)?;
+        let mut middle = match &self.gate {
+            Some(gate) => (self.activation.apply(&gate.forward(rows)?)? * up)?,
+            None => self.activation.apply(&up)?,
+        };
+        if let Some(norm) = &self.norm {
+            middle = norm.forward(&middle)?;
+        }
+        self.down.forward(&middle)
     }
 }
 
@@ -175,9 +299,8 @@ pub(super) struct Block {
     pub(super) norm1: LayerNorm,
     pub(super) attention: Attention,
     pub(super) norm2: LayerNorm,
-    up: Linear,
-    down: Linear,
-    activation: Activation,
+    mlp: Mlp,
+    norms_after: bool,
 }
 
 impl Block {
@@ -187,16 +310,18 @@ impl Block {
         shape: Shape,
         device: &Device,
     ) -> std::result::Result<Self, LoadError> {
-        let Shape { width, inner, heads, epsilon, activation, .. } = shape;
+        let Shape { width, heads, epsilon, extras, .. } = shape;
         let part = |part: &str| format!("{name}.{part}");
+        let norm = |it: &str| LayerNorm::load(weights, &part(it), width, epsilon, device);
         let names = ["q_proj", "k_proj", "v_proj", "out_proj"].map(|it| part(&format!("self_attn.{it}")));
+        let attention = Attention::load(weights, names.each_ref().map(|it| &it[..]), (width, heads), device)?;
+        let inside = extras.attention_norm.then(|| norm("self_attn.norm")).transpose()?;
         Ok(Block {
-            norm1: LayerNorm::load(weights, &part("layer_norm1"), width, epsilon, device)?,
-            attention: Attention::load(weights, names.each_ref().map(|it| &it[..]), (width, heads), device)?,
-            norm2: LayerNorm::load(weights, &part("layer_norm2"), width, epsilon, device)?,
-            up: Linear::load(weights, &part("mlp.fc1"), (width, inner), device)?,
-            down: Linear::load(weights, &part("mlp.fc2"), (inner, width), device)?,
-            activation,
+            norm1: norm("layer_norm1")?,
+            attention: Attention { norm: inside, ..attention },
+            norm2: norm("layer_norm2")?,
+            mlp: Mlp::load(weights, &part("mlp"), shape, device)?,
+            norms_after: extras.norms_after,
         })
     }
 
@@ -204,13 +329,72 @@ impl Block {
     fn forward(&self, x: &Tensor, mask: Option<&Tensor>) -> Result<Tensor> {
         let (batch, tokens, width) = x.dims3()?;
         let x = x.reshape((batch * tokens, width))?;
-        let x = (&x + self.attention.forward(&self.norm1.forward(&x)?, tokens, mask)?)?;
-        (&x + self.mlp(&self.norm2.forward(&x)?)?)?.reshape((batch, tokens, width))
+        let x = match self.norms_after {
+            false => {
+                let x = (&x + self.attention.forward(&self.norm1.forward(&x)?, tokens, mask)?)?;
+                (&x + self.mlp(&self.norm2.forward(&x)?)?)?
+            }
+            true => {
+                let x = (&x + self.norm1.forward(&self.attention.forward(&x, tokens, mask)?)?)?;
+                (&x + self.norm2.forward(&self.mlp(&x)?)?)?
+            }
+        };
+        x.reshape((batch, tokens, width))
     }
 
     /// (rows, width) to the same.
     pub(super) fn mlp(&self, rows: &Tensor) -> Result<Tensor> {
-        self.down.forward(&self.activation.apply(&self.up.forward(rows)?)?)
+        self.mlp.forward(rows)
+    }
+}
+
+/// One vector of all tokens: a learnt query attends to them, then comes an MLP with its norm before and a residual
+/// around (arXiv 2106.04560).
+#[derive(Debug)]
+pub(crate) struct AttentionPool {
+    /// (1, heads, 1, size), already scaled: it is the same for every input.
+    query: Tensor,
+    /// Keys and values by one product.
+    kv: Linear,
+    out: Linear,
+    norm: LayerNorm,
+    mlp: Mlp,
+}
+
+impl AttentionPool {
+    /// Reads `{name}.probe` of (1, 1, width), `{name}.attention.{q,k,v,out}_proj`, `{name}.layernorm` and
+    /// `{name}.mlp`; `shape` has no layers to speak of.
+    pub(crate) fn load(
+        weights: &Weights,
+        name: &str,
+        shape: Shape,
+        device: &Device,
+    ) -> std::result::Result<Self, LoadError> {
+        let Shape { width, heads, epsilon, .. } = shape;
+        let part = |part: &str| format!("{name}.{part}");
+        let linear =
+            |it: &str| Linear::load(weights, &part(&format!("attention.{it}_proj")), (width, width), device);
+        let probe = tensor(weights, &part("probe"), &[1, 1, width], device)?.reshape((1, width))?;
+        let query = linear("q")?.scaled(1.0 / ((width / heads) as f64).sqrt())?.forward(&probe)?;
+        Ok(AttentionPool {
+            query: query.reshape((1, heads, 1, width / heads))?,
+            kv: Linear::joined(&[&linear("k")?, &linear("v")?])?,
+            out: linear("out")?,
+            norm: LayerNorm::load(weights, &part("layernorm"), width, epsilon, device)?,
+            mlp: Mlp::load(weights, &part("mlp"), shape, device)?,
+        })
+    }
+
+    /// (batch, tokens, width) to (batch, width).
+    pub(crate) fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let (batch, tokens, width) = x.dims3()?;
+        let (_, heads, _, size) = self.query.dims4()?;
+        let kv = self.kv.forward(&x.reshape((batch * tokens, width))?)?;
+        let kv = kv.reshape((batch, tokens, 2, heads, size))?.permute((2, 0, 3, 1, 4))?.contiguous()?;
+        let query = self.query.broadcast_as((batch, heads, 1, size))?.contiguous()?;
+        let attended = attend(&query, &kv.get(0)?, &kv.get(1)?, None)?;
+        let x = self.out.forward(&attended.reshape((batch, width))?)?;
+        &x + self.mlp.forward(&self.norm.forward(&x)?)?
     }
 }
 
@@ -231,6 +415,12 @@ impl Transformer {
         let blocks =
             (0..shape.layers).map(|layer| Block::load(weights, &format!("{name}.{layer}"), shape, device));
         Ok(Transformer { blocks: blocks.collect::<std::result::Result<_, _>>()? })
+    }
+
+    /// With queries and keys turned by `rotary` in every block.
+    pub(crate) fn rotated(mut self, rotary: &Rotary) -> Self {
+        self.blocks.iter_mut().for_each(|block| block.attention.rotary = Some(rotary.clone()));
+        self
     }
 
     /// `x`: (batch, tokens, width); `mask` is added to the attention scores.

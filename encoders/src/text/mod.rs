@@ -1,6 +1,7 @@
 //! Words to token ids: tokenizer and overlapping windows over long texts.
 
 use tokenizers::Tokenizer as Inner;
+use tokenizers::normalizers::{Lowercase, NormalizerWrapper, Sequence};
 
 pub mod normalise;
 mod window;
@@ -153,6 +154,24 @@ impl Tokenizer {
     #[must_use]
     pub fn normalising(self) -> Self {
         Tokenizer { normalises: true, ..self }
+    }
+
+    /// The same tokenizer on texts in lower case.
+    ///
+    /// # Errors
+    /// A vocabulary whose added tokens can't be read in lower case.
+    pub(crate) fn lower_case(mut self) -> Result<Self, TokenizerError> {
+        let lower = NormalizerWrapper::from(Lowercase);
+        let then = self.inner.get_normalizer().cloned();
+        let both = Sequence::new([lower].into_iter().chain(then).collect());
+        let changed = self.inner.with_normalizer(Some(both)).map(|_| ());
+        changed.map_err(|error| TokenizerError::Unreadable(error.to_string()))?;
+        Ok(self)
+    }
+
+    /// The id of `token` as it stands in the vocabulary.
+    pub(crate) fn id_of(&self, token: &str) -> Option<u32> {
+        self.inner.token_to_id(token)
     }
 
     /// The same, with the `query` prompt before what is asked and the `passage` prompt before what is stored.

@@ -3,6 +3,7 @@
 //! The only folder with SQL. Everything else talks to [`Catalog`] in the service's own words. SQLite and
 //! Postgres implement it; one conformance suite runs on both.
 
+mod activations;
 mod cues;
 mod database;
 pub mod filter;
@@ -192,6 +193,14 @@ pub trait Catalog: Send + Sync {
     async fn register_space(&self, space: &NewSpace) -> Result<SpaceRow, CatalogError>;
     /// All spaces that were ever registered.
     async fn spaces(&self) -> Result<Vec<SpaceRow>, CatalogError>;
+    /// Marks a space's model as one to load at each start.
+    async fn keep_space(&self, space: u32) -> Result<(), CatalogError>;
+    /// Stores which space answers which kinds of query from now on; other kinds stay as they are.
+    async fn activate(&self, activations: &[Activation]) -> Result<(), CatalogError>;
+    /// All kinds of query that were moved to a space.
+    async fn activations(&self) -> Result<Vec<Activation>, CatalogError>;
+    /// Forgets which spaces to load at each start and which kinds were moved; the spaces and their vectors stay.
+    async fn forget_added(&self) -> Result<(), CatalogError>;
     /// The raw vector (norm * unit) of a span in a space.
     async fn raw_vector(&self, span: u32, space: u32) -> Result<Option<Vec<f32>>, CatalogError>;
     /// Vectors of a space in order of span key, after `after`.

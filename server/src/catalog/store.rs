@@ -15,7 +15,9 @@ use uuid::Uuid;
 use super::database::{Database, values};
 use super::types::*;
 use super::wake::Wake;
-use super::{Catalog, CatalogError, Filter, cues, jobs, passages, results, said, spans, vectors, videos};
+use super::{
+    Catalog, CatalogError, Filter, activations, cues, jobs, passages, results, said, spans, vectors, videos,
+};
 
 /// How often a waiter looks by itself: other processes' news has no other way on SQLite, and a lease that
 /// runs out tells nobody.
@@ -223,6 +225,22 @@ impl Catalog for SqlCatalog {
 
     async fn spaces(&self) -> Result<Vec<SpaceRow>, CatalogError> {
         vectors::spaces(&self.database).await
+    }
+
+    async fn keep_space(&self, space: u32) -> Result<(), CatalogError> {
+        activations::keep(&self.database, space).await
+    }
+
+    async fn activate(&self, activations: &[Activation]) -> Result<(), CatalogError> {
+        activations::store(&self.database, activations).await
+    }
+
+    async fn activations(&self) -> Result<Vec<Activation>, CatalogError> {
+        activations::list(&self.database).await
+    }
+
+    async fn forget_added(&self) -> Result<(), CatalogError> {
+        activations::forget(&self.database).await
     }
 
     async fn raw_vector(&self, span: u32, space: u32) -> Result<Option<Vec<f32>>, CatalogError> {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::config::QueryKind;
 pub use crate::subtitles::Line;
 pub use crate::subtitles::ranking::CueQuery;
 
@@ -231,6 +232,19 @@ pub struct SpaceRow {
     pub space: NewSpace,
     /// Vectors stored in it.
     pub vectors: i64,
+    /// Whether its model was added to a running server: then it is loaded at each start.
+    pub added: bool,
+}
+
+/// A kind of query that was moved to a space while a server ran.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Activation {
+    /// The kind.
+    pub kind: QueryKind,
+    /// The key of the space that answers it.
+    pub space: u32,
+    /// The id of the space that the command line named for the kind then: while it names the same, this holds.
+    pub named: Option<String>,
 }
 
 /// A vector as stored.

@@ -62,7 +62,7 @@ pub(super) async fn register(database: &Database, space: &NewSpace) -> Result<Sp
 macro_rules! select_spaces {
     ($tail:literal) => {
         concat!(
-            "SELECT p.key, p.id, p.name, p.model, p.dim, \
+            "SELECT p.key, p.id, p.name, p.model, p.dim, p.added, \
              (SELECT count(*) FROM embeddings e WHERE e.space = p.key) AS vectors FROM spaces p ",
             $tail
         )
@@ -82,6 +82,7 @@ fn space_from(row: &Row) -> Result<SpaceRow, CatalogError> {
         key: row.key("key")?,
         space: NewSpace { id: row.get("id")?, name: row.get("name")?, model: row.get("model")?, dim },
         vectors: row.get("vectors")?,
+        added: row.get("added")?,
     })
 }
 

@@ -21,7 +21,17 @@ pub(super) fn run(args: &ModelsArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     for model in known {
-        say(format!("{:<14} {:<14} {}", model.name, model.modality, model.note))?;
+        say(format!("{} ({}): {}", model.name, model.family, model.modality))?;
+        for (what, words) in [
+            ("dimension", model.dimension),
+            ("text tokens", model.text_tokens),
+            ("licence", model.licence),
+            ("source", model.source),
+            ("verified", model.verified),
+            ("note", model.note),
+        ] {
+            say(format!("    {what:<12} {words}"))?;
+        }
     }
     Ok(())
 }

@@ -4,13 +4,14 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use reprise_encoders::EncodeError;
 use reprise_encoders::video::VideoError;
+use reprise_encoders::{EncodeError, LoadError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::catalog::CatalogError;
 use crate::search::SearchError;
+use crate::spaces::SpacesError;
 
 /// The header that names a request.
 pub(super) const REQUEST_ID: &str = "x-request-id";
@@ -192,6 +193,33 @@ impl From<SearchError> for ApiError {
             SearchError::Catalog(error) => error.into(),
             SearchError::Index(error) => ApiError::internal(error),
             SearchError::Internal(cause) => ApiError::internal(cause),
+        }
+    }
+}
+
+impl From<SpacesError> for ApiError {
+    fn from(error: SpacesError) -> Self {
+        let detail = error.to_string();
+        match error {
+            SpacesError::Load { error: LoadError::NoSpace { .. }, .. } => {
+                tracing::error!(detail, "the disk is full");
+                ApiError::new(StatusCode::INSUFFICIENT_STORAGE, "no space left", detail)
+            }
+            // Not the client's fault: the same request may do later.
+            SpacesError::Load {
+                error: LoadError::Network { .. } | LoadError::Corrupt { .. } | LoadError::Device(_),
+                ..
+            } => {
+                tracing::error!(detail, "a model can't be had");
+                ApiError::new(StatusCode::FAILED_DEPENDENCY, "the model can't be had", detail)
+            }
+            SpacesError::Load { .. } | SpacesError::WarmUp { .. } | SpacesError::Changed { .. } => {
+                ApiError::invalid("/model", detail)
+            }
+            SpacesError::Cannot { .. } | SpacesError::Twice(_) => ApiError::conflict(detail),
+            SpacesError::Closing => ApiError::unavailable(detail),
+            SpacesError::Panicked { .. } => ApiError::internal(detail),
+            SpacesError::Catalog(error) => error.into(),
         }
     }
 }

@@ -108,12 +108,12 @@ fn is_same_origin(app: &App, headers: &HeaderMap) -> bool {
     authority.as_deref() == text(header::HOST) || app.config.cors_origins.iter().any(|it| it == origin)
 }
 
-/// Answers 504 after the configured time. Uploads, media and events take as long as they take; what is done with
+/// Answers 504 after the configured time. Uploads, downloads of models, media and events take as long as they take; what is done with
 /// an uploaded query is limited by [`in_time`].
 pub(super) async fn time_limit(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let long = has_type(request.headers(), "multipart/form-data")
-        || (path == "/v1/videos" && request.method() == Method::POST)
+        || (["/v1/videos", "/v1/spaces"].contains(&path) && request.method() == Method::POST)
         || ["/media", "/preview", "/thumbnail", "/events"].iter().any(|end| path.ends_with(end));
     if long {
         return next.run(request).await;

@@ -7,7 +7,6 @@ mod error;
 mod extract;
 mod guard;
 mod jobs;
-mod later;
 mod linger;
 mod media;
 mod operation;
@@ -84,7 +83,6 @@ pub fn openapi() -> OpenApiFile {
 pub fn router(app: Arc<App>) -> Router {
     let (routes, contract) = documented().split_for_parts();
     routes
-        .merge(later::routes())
         .merge(page::routes())
         .merge(SwaggerUi::new("/docs").url("/openapi.json", contract))
         .fallback(|| async { ApiError::not_found("there is nothing at this path") })

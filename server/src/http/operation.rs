@@ -83,9 +83,9 @@ struct LiveLevel {
 }
 
 fn live_levels(app: &App) -> Vec<LiveLevel> {
-    let name = |at: &SpaceLevel| {
-        app.spaces.all().iter().find(|it| it.key == at.space).map(|it| it.space.name.clone())
-    };
+    let spaces = app.spaces.now();
+    let name =
+        |at: &SpaceLevel| spaces.all().iter().find(|it| it.key == at.space).map(|it| it.space.name.clone());
     let level = |at: SpaceLevel| {
         let level = format!("{:?}", at.level).to_lowercase();
         Some(LiveLevel { space: name(&at)?, level, live: app.gallery.index().live(at) })

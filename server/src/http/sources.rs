@@ -1,4 +1,4 @@
-//! Videos that are not uploaded: files under a media root, and https addresses.
+//! What is not uploaded: videos under a media root or at https addresses, models under a model root.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -18,15 +18,24 @@ const MAX_HOPS: usize = 5;
 pub(super) fn under_media_root(app: &App, path: &Path) -> Result<PathBuf, ApiError> {
     let refused =
         || ApiError::forbidden("this path is not under a media root; start the server with --media-root");
-    let real = path.canonicalize().map_err(|_| refused())?;
-    let inside = |root: &PathBuf| root.canonicalize().is_ok_and(|root| real.starts_with(root));
-    if !app.config.media_roots.iter().any(inside) {
-        return Err(refused());
-    }
+    let real = under(&app.config.media_roots, path).ok_or_else(refused)?;
     if !real.is_file() {
         return Err(ApiError::invalid("/path", "this is not a file"));
     }
     Ok(real)
+}
+
+/// The real path of a folder under a configured root, as above.
+pub(super) fn under_model_root(app: &App, path: &Path) -> Result<PathBuf, ApiError> {
+    let refused =
+        || ApiError::forbidden("this folder is not under a model root; start the server with --model-root");
+    under(&app.config.model_roots, path).ok_or_else(refused)
+}
+
+fn under(roots: &[PathBuf], path: &Path) -> Option<PathBuf> {
+    let real = path.canonicalize().ok()?;
+    let inside = |root: &PathBuf| root.canonicalize().is_ok_and(|root| real.starts_with(root));
+    roots.iter().any(inside).then_some(real)
 }
 
 /// Fetches a video over https. Every hop must lead to a public address.

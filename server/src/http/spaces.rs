@@ -1,25 +1,29 @@
-//! `/v1/spaces`: the loaded embedding spaces.
+//! `/v1/spaces`: the loaded embedding spaces, models added to them, and which of them answers what.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use axum::extract::State;
-use reprise_encoders::{Abilities, TrainedOn};
+use axum::http::StatusCode;
+use reprise_encoders::{Abilities, LoadError, ModelName, TrainedOn};
 use reprise_index::{Level, SpaceLevel};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::error::ApiError;
-use crate::app::App;
+use super::error::{ApiError, Problem};
+use super::extract::Json;
+use super::sources;
+use crate::app::{Added, App};
 use crate::catalog::Counts;
 use crate::config::QueryKind;
-use crate::spaces::LoadedSpace;
+use crate::spaces::{LoadedSpace, Snapshot, Unavailable};
 
 /// The routes of this file.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(list))
+    OpenApiRouter::new().routes(routes!(list, add)).routes(routes!(activate))
 }
 
 /// A loaded embedding space.
@@ -43,6 +47,8 @@ struct SpaceOut {
     /// How frames of a span are picked.
     #[schema(value_type = Object)]
     sampler: Value,
+    /// Whether it was added to a running server: then it is loaded at each start.
+    added: bool,
     /// Query kinds that go to this space unless another is named.
     active_for: Vec<QueryKind>,
     /// Searchable clips.
@@ -60,17 +66,120 @@ struct SpaceOut {
 #[derive(Debug, Serialize, ToSchema)]
 struct SpaceList {
     items: Vec<SpaceOut>,
+    /// Models that are being added, the first of them now.
+    loading: Vec<String>,
+    /// Models that were added and did not load at this start.
+    unavailable: Vec<UnavailableOut>,
+}
+
+/// A model that was added and did not load at this start.
+#[derive(Debug, Serialize, ToSchema)]
+struct UnavailableOut {
+    model: String,
+    /// What to do something about.
+    reason: String,
 }
 
 /// Lists the loaded embedding spaces.
 #[utoipa::path(get, path = "/v1/spaces", tag = "models", responses((status = 200, body = SpaceList)))]
 async fn list(State(app): State<Arc<App>>) -> Result<axum::Json<SpaceList>, ApiError> {
     let counts = app.catalog.counts().await?;
-    let items = app.spaces.all().iter().map(|space| describe(&app, space, &counts)).collect();
-    Ok(axum::Json(SpaceList { items }))
+    let now = app.spaces.now();
+    let unavailable = app.spaces.unavailable().iter();
+    // One that was added again since is no longer missing.
+    let unavailable = unavailable.filter(|it| now.all().iter().all(|space| space.space.model != it.model));
+    let out = |it: &Unavailable| UnavailableOut { model: it.model.clone(), reason: it.why.clone() };
+    Ok(axum::Json(SpaceList {
+        items: now.all().iter().map(|space| describe(&app, &now, space, &counts)).collect(),
+        loading: app.spaces.loading(),
+        unavailable: unavailable.map(out).collect(),
+    }))
 }
 
-fn describe(app: &App, loaded: &LoadedSpace, counts: &Counts) -> SpaceOut {
+/// A model to load.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct NewModel {
+    /// A hub id `org/name[@revision]`, `builtin:sports`, `builtin:tiny`, or a folder of the server's under one of its
+    /// model roots.
+    model: String,
+}
+
+/// Loads a model into the running server, now and at each start.
+///
+/// Answers when it is loaded, which takes as long as its download: asking again while it is loaded waits for the same.
+/// Then stored videos are filled into its space in the background, and `coverage` says how far that is. It answers
+/// searches that name it; others go on to the spaces that they went to until it is made active, but for kinds that
+/// nothing answered. A model that is loaded already is answered as it is. A model that can't be had because the hub
+/// does not answer is 424.
+#[utoipa::path(post, path = "/v1/spaces", tag = "models", request_body = NewModel,
+    responses((status = 201, body = SpaceOut), (status = 200, body = SpaceOut, description = "It was loaded already"),
+        (status = 403, body = Problem), (status = 422, body = Problem), (status = 424, body = Problem),
+        (status = 507, body = Problem)))]
+async fn add(
+    State(app): State<Arc<App>>,
+    Json(body): Json<NewModel>,
+) -> Result<(StatusCode, axum::Json<SpaceOut>), ApiError> {
+    let known = app.spaces.all().into_iter().find(|it| it.space.model == body.model);
+    let added = match known {
+        Some(space) => Added { space, is_new: false },
+        None => app.add_model(model_name(&app, &body.model)?).await?,
+    };
+    let counts = app.catalog.counts().await?;
+    let out = describe(&app, &app.spaces.now(), &added.space, &counts);
+    Ok((if added.is_new { StatusCode::CREATED } else { StatusCode::OK }, axum::Json(out)))
+}
+
+/// The model of this name, if a client may have it loaded. Which folders there are elsewhere is not told.
+fn model_name(app: &App, name: &str) -> Result<ModelName, ApiError> {
+    let invalid = |error: LoadError| ApiError::invalid("/model", error.to_string());
+    let looks_like_path = name.starts_with(['/', '.', '~']);
+    let parsed = if looks_like_path { None } else { Some(name.parse::<ModelName>().map_err(invalid)?) };
+    match parsed {
+        Some(model) if model.folder().is_none() => Ok(model),
+        _ => {
+            let real = sources::under_model_root(app, Path::new(name))?;
+            let text = real.to_str().ok_or_else(|| ApiError::invalid("/model", "its path is not UTF-8"))?;
+            text.parse().map_err(invalid)
+        }
+    }
+}
+
+/// Kinds of query.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Activate {
+    /// At least one.
+    r#for: Vec<QueryKind>,
+}
+
+/// Makes a space answer these kinds of query from now on, after restarts too.
+///
+/// The space that answered them before does so until then, and still does where it is named. It holds until the command
+/// line names another model for the kind than it does now. A space that is not filled yet finds what it has.
+#[utoipa::path(post, path = "/v1/spaces/{id}/activate", tag = "models", request_body = Activate,
+    params(("id" = String, Path, description = "The space's id or readable name")),
+    responses((status = 200, body = SpaceOut), (status = 404, body = Problem), (status = 409, body = Problem),
+        (status = 422, body = Problem)))]
+async fn activate(
+    State(app): State<Arc<App>>,
+    axum::extract::Path(id): axum::extract::Path<String>,
+    Json(body): Json<Activate>,
+) -> Result<axum::Json<SpaceOut>, ApiError> {
+    let space = app.spaces.named(&id);
+    let space = space.ok_or_else(|| ApiError::not_found(format!("no loaded space is called `{id}`")))?;
+    if body.r#for.is_empty() {
+        return Err(ApiError::invalid(
+            "/for",
+            "name at least one kind of query: text, clip, composed, spoken",
+        ));
+    }
+    app.spaces.activate(&space, &body.r#for, &*app.catalog).await?;
+    let counts = app.catalog.counts().await?;
+    Ok(axum::Json(describe(&app, &app.spaces.now(), &space, &counts)))
+}
+
+fn describe(app: &App, now: &Snapshot, loaded: &LoadedSpace, counts: &Counts) -> SpaceOut {
     let live = |level| app.gallery.index().live(SpaceLevel { space: loaded.key, level });
     let (space, videos, passages) = (&loaded.space, live(Level::Video), live(Level::Passage));
     let (held, all) =
@@ -87,7 +196,8 @@ fn describe(app: &App, loaded: &LoadedSpace, counts: &Counts) -> SpaceOut {
         trained_on: space.trained_on,
         can: space.can,
         sampler: serde_json::to_value(space.sampler).unwrap_or_default(),
-        active_for: app.spaces.active_for(loaded),
+        added: loaded.added,
+        active_for: now.active_for(loaded),
         clips: live(Level::Clip),
         videos,
         passages,

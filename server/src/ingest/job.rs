@@ -96,7 +96,7 @@ async fn plan(app: &App, leased: &Leased, probe: &Probe) -> Result<Plan, JobErro
         segment: Some(cutting),
         known: given.collect(),
         windows: if given_only { windows_inside(&leased.given) } else { Vec::new() },
-        spaces: app.spaces.all().to_vec(),
+        spaces: app.spaces.all(),
         features: app.media.features(leased.video.id),
     })
 }
@@ -192,13 +192,13 @@ async fn fill(app: &App, leased: Leased, media: Media, watch: Arc<Watch>) -> Res
     let duration_ms = facts.map_or(media.probe.duration_ms, |facts| facts.duration_ms);
     let seek_is_safe = facts.is_some_and(|facts| facts.seek_is_safe);
     let mut together: BTreeMap<(bool, Vec<u32>), Together> = BTreeMap::new();
-    for space in app.spaces.all().iter().filter(|it| it.space.can.frames) {
+    for space in app.spaces.all().into_iter().filter(|it| it.space.can.frames) {
         let mut lacking = app.catalog.spans_without_vector(leased.video.id, space.key).await?;
         let has_moments = space.space.temporal;
         lacking.retain(|span| span.start_ms < duration_ms && (has_moments || span.level != Level::Moment));
         let keys = lacking.iter().map(|span| span.key).collect();
         let of_keys = together.entry((has_moments, keys)).or_insert_with(|| (lacking, Vec::new()));
-        of_keys.1.push(Arc::clone(space));
+        of_keys.1.push(space);
     }
     let mut vectors = passages::fill(app, leased.video.id, &watch).await?;
     let mut moments = Vec::new();

@@ -1,4 +1,6 @@
-//! Vectors of passages, in the space that answers what is spoken.
+//! Vectors of passages, in the spaces that can answer what is spoken.
+
+use std::sync::Arc;
 
 use reprise_encoders::text::{Overflow, Tokenizer};
 use reprise_encoders::{EncodeError, Input};
@@ -16,31 +18,40 @@ use crate::spaces::LoadedSpace;
 /// Passages that are encoded before a stop is looked for.
 const AT_ONCE: usize = 32;
 
-/// The vectors that a video's passages lack in the active space; none if no space is active for what is spoken.
+/// The vectors that a video's passages lack in the spaces that can answer what is spoken; none if there is no such
+/// space.
 ///
 /// # Errors
 /// The encoder or the catalog failed, or the job is to stop.
 pub(super) async fn fill(app: &App, video: Uuid, watch: &Watch) -> Result<Vec<NewVector>, JobError> {
-    let Some(space) = app.spaces.active(QueryKind::Spoken) else { return Ok(Vec::new()) };
-    let Some(tokenizer) = space.tokenizer.as_deref() else { return Ok(Vec::new()) };
-    let lacking = app.catalog.passages_without_vector(video, space.key).await?;
-    let mut vectors = Vec::with_capacity(lacking.len());
-    for some in lacking.chunks(AT_ONCE) {
-        if let Some(stop) = watch.stopped() {
-            return Err(PassError::Stopped(stop).into());
+    let mut vectors = Vec::new();
+    for space in spaces(app) {
+        let Some(tokenizer) = space.tokenizer.as_deref() else { continue };
+        let lacking = app.catalog.passages_without_vector(video, space.key).await?;
+        for some in lacking.chunks(AT_ONCE) {
+            if let Some(stop) = watch.stopped() {
+                return Err(PassError::Stopped(stop).into());
+            }
+            vectors.extend(encode(&space, tokenizer, some).await.map_err(PassError::Encode)?);
         }
-        vectors.extend(encode(space, tokenizer, some).await.map_err(PassError::Encode)?);
     }
     Ok(vectors)
+}
+
+/// All that can answer what is spoken, not only the active one: another is to be complete when it is made active.
+fn spaces(app: &App) -> impl Iterator<Item = Arc<LoadedSpace>> {
+    app.spaces.all().into_iter().filter(|it| it.can(QueryKind::Spoken))
 }
 
 /// Asks for the vectors of a video's passages, if a space is there that gives them. What goes wrong is logged:
 /// the next start asks again.
 pub(crate) async fn enqueue(app: &App, video: Uuid) {
-    let Some(space) = app.spaces.active(QueryKind::Spoken) else { return };
     let enqueued = async {
-        if !app.catalog.passages_without_vector(video, space.key).await?.is_empty() {
-            app.catalog.enqueue_fill(video).await?;
+        for space in spaces(app) {
+            if !app.catalog.passages_without_vector(video, space.key).await?.is_empty() {
+                app.catalog.enqueue_fill(video).await?;
+                break;
+            }
         }
         Ok::<_, crate::catalog::CatalogError>(())
     };

@@ -72,6 +72,7 @@ impl Runner {
 
     async fn run(&self, leased: Leased) {
         let started = std::time::Instant::now();
+        let began_with = self.app.spaces.now().all().len();
         let watch = Arc::new(Watch::new());
         let beat = beat(Arc::clone(&self.app), leased.clone(), self.lease, Arc::clone(&watch));
         let beating = tokio::spawn(beat);
@@ -86,7 +87,10 @@ impl Runner {
         beating.abort();
         stopping.abort();
         let outcome = match &ended {
-            Ok(()) => "succeeded",
+            Ok(()) => {
+                self.complete(&leased, began_with).await;
+                "succeeded"
+            }
             Err(error) => self.give_up(&leased, error).await,
         };
         if let Err(error) = self.app.gallery.catch_up().await {
@@ -96,6 +100,17 @@ impl Runner {
         metrics::histogram!("reprise_job_seconds").record(started.elapsed().as_secs_f64());
         let seconds = started.elapsed().as_secs_f64();
         tracing::info!(job = %leased.lease.job, video = %leased.video.id, outcome, seconds, "job ended");
+    }
+
+    /// Asks for what a job could not know of: it began before a space was added, and no one else asks for a video that
+    /// is at work.
+    async fn complete(&self, leased: &Leased, began_with: usize) {
+        if self.app.spaces.now().all().len() == began_with {
+            return;
+        }
+        if let Err(error) = self.app.catalog.enqueue_fill(leased.video.id).await {
+            tracing::warn!(%error, video = %leased.video.id, "a video waits for the next start to be filled into a new space");
+        }
     }
 
     async fn give_up(&self, leased: &Leased, error: &JobError) -> &'static str {

@@ -226,7 +226,7 @@ impl Cursor {
                 .iter()
                 .flat_map(QueryVectors::windows)
                 .all(|it| it.values().len() == space.space.dim);
-        if same { Ok(Arc::clone(space)) } else { Err(SearchError::CursorGone) }
+        if same { Ok(space) } else { Err(SearchError::CursorGone) }
     }
 
     /// What the query was made of.

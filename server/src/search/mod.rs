@@ -67,7 +67,10 @@ pub fn admit(app: &App, request: &Request) -> Result<Admitted, SearchError> {
     let permit = if sees { Some(space.pool.admit()?) } else { None };
     let of_passages = app.spaces.active(QueryKind::Spoken).filter(|_| request.sources.spoken);
     let passages = match of_passages {
-        Some(space) => Some((Arc::clone(space), space.pool.admit()?)),
+        Some(space) => {
+            let permit = space.pool.admit()?;
+            Some((space, permit))
+        }
         None => None,
     };
     Ok(Admitted { space, permit, passages, kind })
@@ -75,7 +78,7 @@ pub fn admit(app: &App, request: &Request) -> Result<Admitted, SearchError> {
 
 fn any_space(app: &App) -> Result<Arc<LoadedSpace>, SearchError> {
     let none = || SearchError::SpaceCannot("no model is loaded".to_owned());
-    app.spaces.all().first().cloned().ok_or_else(none)
+    app.spaces.now().all().first().cloned().ok_or_else(none)
 }
 
 /// The space named, or the active one for `kind`.
@@ -84,7 +87,7 @@ fn any_space(app: &App) -> Result<Arc<LoadedSpace>, SearchError> {
 /// No such space, or it can't answer this kind.
 pub fn space_for(app: &App, kind: QueryKind, named: Option<&str>) -> Result<Arc<LoadedSpace>, SearchError> {
     let Some(name) = named else {
-        let active = app.spaces.active(kind).cloned();
+        let active = app.spaces.active(kind);
         return active.ok_or_else(|| {
             SearchError::SpaceCannot(format!("no loaded model answers {} queries", kind.name()))
         });
@@ -97,7 +100,7 @@ pub fn space_for(app: &App, kind: QueryKind, named: Option<&str>) -> Result<Arc<
             kind.name()
         )));
     }
-    Ok(Arc::clone(space))
+    Ok(space)
 }
 
 /// Answers a query's first page.

@@ -7,7 +7,7 @@ use candle_core::{Device, Tensor};
 
 use super::language::PaddedTexts;
 use super::{Config, Model, TimeModel};
-use crate::models::clip::check_features;
+use crate::models::two_towers::check_features;
 use crate::preprocess::Preprocessing;
 use crate::text::Tokens;
 use crate::video::sample::spread;

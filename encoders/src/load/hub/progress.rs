@@ -1,0 +1,59 @@
+//! How far a download is: a bar on a terminal, lines in the log elsewhere.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Smaller files are not worth a word.
+const WORTH_TELLING: u64 = 1 << 20;
+/// How often the log is told.
+const EVERY: Duration = Duration::from_secs(10);
+
+/// The display of one download.
+pub(super) struct Progress {
+    file: String,
+    total: Option<u64>,
+    bar: Option<ProgressBar>,
+    told: Instant,
+}
+
+impl Progress {
+    /// Begins with `at` bytes that are here already, of `total`.
+    pub(super) fn new(model: &str, file: &str, at: u64, total: Option<u64>) -> Progress {
+        let large = total.is_none_or(|total| total >= WORTH_TELLING);
+        let bar = (large && std::io::stderr().is_terminal()).then(|| {
+            let style = "{prefix} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+            let style = ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
+            let bar = total.map_or_else(ProgressBar::no_length, ProgressBar::new);
+            let bar = bar.with_style(style).with_prefix(file.to_owned());
+            // What was here before does not count for the speed.
+            bar.reset_eta();
+            bar.set_position(at);
+            bar
+        });
+        if large && bar.is_none() {
+            tracing::info!(model, file, bytes = total, here = at, "downloading");
+        }
+        Progress { file: file.to_owned(), total, bar, told: Instant::now() }
+    }
+
+    /// So many bytes are here now.
+    pub(super) fn at(&mut self, bytes: u64) {
+        if let Some(bar) = &self.bar {
+            bar.set_position(bytes);
+        } else if self.told.elapsed() >= EVERY {
+            self.told = Instant::now();
+            let percent = self.total.map(|total| bytes * 100 / total.max(1));
+            tracing::info!(file = self.file, bytes, percent, "downloading");
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

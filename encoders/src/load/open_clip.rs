@@ -1,0 +1,308 @@
+//! A folder with a model in OpenCLIP's layout to encoders:
+//!
+//! ```text
+//! open_clip_config.json         "model_cfg" and "preprocess_cfg"
+//! tokenizer.json
+//! open_clip_model.safetensors   or open_clip_pytorch_model.bin
+//! ```
+//!
+//! Its own vision towers are CLIP's; of timm's those that [`timm_eva`] knows are read. Text towers are OpenCLIP's own,
+//! read at the largest id. OpenCLIP finds a tokenizer by its name; here it must lie in the folder, as it does in most
+//! repositories.
+//!
+//! `"timm_model_args": {"num_heads": 4}` in `vision_cfg` is not OpenCLIP's: it tells the heads of a tower whose width is
+//! not that of its name.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::identity::Identity;
+use super::two_towers::{self, Parts};
+use super::{LoadError, LoadOptions, Loaded, ModelName, folder};
+use crate::models::clip::{self, LEGACY_EOS};
+use crate::models::timm_eva::{self, Preset};
+use crate::models::transformer::Activation;
+use crate::models::{Family, openai};
+use crate::preprocess::Preprocessing;
+use crate::text::{Specials, Tokenizer};
+
+/// What the model is.
+pub(super) const CONFIG: &str = "open_clip_config.json";
+/// The weights' name without its ending.
+pub(super) const STEM: &str = "open_clip_model";
+
+#[derive(Debug, Deserialize)]
+struct File {
+    model_cfg: Config,
+    #[serde(default)]
+    preprocess_cfg: Value,
+}
+
+/// `None` and what is left out is as in OpenCLIP's `CLIP`, `CLIPVisionCfg` and `CLIPTextCfg`.
+#[derive(Debug, Deserialize, Serialize)]
+struct Config {
+    embed_dim: usize,
+    #[serde(default)]
+    quick_gelu: bool,
+    vision_cfg: Vision,
+    text_cfg: Text,
+    #[serde(flatten)]
+    rest: Rest,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(default)]
+struct Vision {
+    image_size: usize,
+    patch_size: usize,
+    width: usize,
+    /// A list for a ResNet.
+    layers: Value,
+    head_width: usize,
+    mlp_ratio: f64,
+    norm_kwargs: Option<Norm>,
+    act_kwargs: Option<Act>,
+    timm_model_name: Option<String>,
+    timm_pool: Option<String>,
+    timm_proj: Option<String>,
+    timm_model_args: Option<TimmArgs>,
+    #[serde(flatten)]
+    rest: Rest,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(default)]
+struct Text {
+    context_length: usize,
+    vocab_size: usize,
+    width: usize,
+    heads: usize,
+    layers: usize,
+    mlp_ratio: f64,
+    norm_kwargs: Option<Norm>,
+    act_kwargs: Option<Act>,
+    hf_tokenizer_name: Option<String>,
+    #[serde(flatten)]
+    rest: Rest,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct TimmArgs {
+    num_heads: usize,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Norm {
+    eps: f32,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Act {
+    approximate: String,
+}
+
+/// The settings that have no field.
+type Rest = BTreeMap<String, Value>;
+
+impl Default for Vision {
+    fn default() -> Self {
+        Vision {
+            image_size: 224,
+            patch_size: 16,
+            width: 768,
+            layers: json!(12),
+            head_width: 64,
+            mlp_ratio: 4.0,
+            norm_kwargs: None,
+            act_kwargs: None,
+            timm_model_name: None,
+            timm_pool: None,
+            timm_proj: None,
+            timm_model_args: None,
+            rest: Rest::new(),
+        }
+    }
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Text {
+            context_length: 77,
+            vocab_size: 49_408,
+            width: 512,
+            heads: 8,
+            layers: 12,
+            mlp_ratio: 4.0,
+            norm_kwargs: None,
+            act_kwargs: None,
+            hf_tokenizer_name: None,
+            rest: Rest::new(),
+        }
+    }
+}
+
+/// # Errors
+/// [`LoadError`] for files that are missing, can't be read, don't belong together or ask for what is not supported.
+pub(super) fn load(name: &ModelName, path: &Path, options: &LoadOptions) -> Result<Loaded, LoadError> {
+    let model = name.to_string();
+    let bad = |file: &str, why: String| LoadError::BadFile { path: path.join(file), why };
+    let File { model_cfg: config, preprocess_cfg } =
+        serde_json::from_slice(&folder::read_file(path, &model, CONFIG)?)
+            .map_err(|error| bad(CONFIG, error.to_string()))?;
+    config.check()?;
+    let preprocess = if preprocess_cfg.is_null() { json!({}) } else { preprocess_cfg };
+    let preprocessing = Preprocessing::from_open_clip(&preprocess, config.vision_cfg.image_size as u32)
+        .map_err(|why| bad(CONFIG, why))?;
+    let json = tokenizer(path, &model, &config)?;
+    let mut identity = Identity::default();
+    let weights = openai::text(identity.weights(path, STEM, name)?)?;
+    identity.add(&json);
+    let clip = config.clip()?;
+    let (family, weights, vision) = match &config.vision_cfg.timm_model_name {
+        None => (Family::Clip, openai::vision(weights)?, clip.vision()?),
+        Some(name) => {
+            let preset = Preset::named(name)?;
+            let weights = timm_eva::renamed(weights)?;
+            let heads = config.vision_cfg.timm_model_args.map(|args| args.num_heads);
+            let (image, dim) = (config.vision_cfg.image_size, config.embed_dim);
+            let vision = timm_eva::config(preset, &weights, image, dim, heads)?;
+            (preset.family, weights, vision)
+        }
+    };
+    two_towers::check_side(&preprocessing, &vision)?;
+    let text = clip.text()?;
+    let tokenizer = Tokenizer::from_json(&json, Specials::default(), text.longest)?;
+    let (config, towers) = (json!(config), two_towers::towers(vision, text, &weights)?);
+    let parts = Parts { family, identity, config, towers, tokenizer, preprocessing };
+    two_towers::load(name, parts, options)
+}
+
+/// The contents of tokenizer.json; if there is none, an error that says where to get it.
+fn tokenizer(path: &Path, model: &str, config: &Config) -> Result<Vec<u8>, LoadError> {
+    folder::read_file(path, model, "tokenizer.json").map_err(|error| match error {
+        LoadError::MissingFile { model, file } => {
+            let from = config.text_cfg.hf_tokenizer_name.as_deref().unwrap_or("openai/clip-vit-base-patch32");
+            LoadError::MissingFile { model, file: format!("{file}; copy that of {from} into the folder") }
+        }
+        other => other,
+    })
+}
+
+/// Settings that leave vectors as they are: what is done in training, or given out beside them.
+const HARMLESS: [&str; 17] = [
+    "custom_text",
+    "init_logit_scale",
+    "init_logit_bias",
+    "nonscalar_logit_scale",
+    "cast_dtype",
+    "output_dict",
+    "output_tokens",
+    "patch_dropout",
+    "timm_model_pretrained",
+    "timm_drop",
+    "timm_drop_path",
+    "timm_proj_bias",
+    "hf_model_pretrained",
+    "hf_proj_type",
+    "hf_pooler_type",
+    // Both only matter to pooling and masks that are refused.
+    "pad_id",
+    "eos_id",
+];
+
+/// Settings that say what is so anyway.
+fn is_default(key: &str, value: &Value) -> bool {
+    match key {
+        "pos_embed_type" => *value == "learnable",
+        "pool_type" => *value == "tok" || *value == "argmax",
+        "proj_type" => *value == "linear",
+        "block_type" => *value == "default",
+        "attn_pooler_queries" | "attn_pooler_heads" => true,
+        _ => value.is_null() || *value == false,
+    }
+}
+
+fn refuse(part: &str, rest: &Rest) -> Result<(), LoadError> {
+    let odd = rest.iter().find(|(key, value)| !HARMLESS.contains(&&key[..]) && !is_default(key, value));
+    odd.map_or(Ok(()), |(key, value)| Err(LoadError::Unsupported(format!("{part}.{key}: {value}"))))
+}
+
+impl Config {
+    /// # Errors
+    /// [`LoadError::Unsupported`] for settings that would change the vectors and are not known here.
+    fn check(&self) -> Result<(), LoadError> {
+        refuse("model_cfg", &self.rest)?;
+        refuse("vision_cfg", &self.vision_cfg.rest)?;
+        refuse("text_cfg", &self.text_cfg.rest)?;
+        let Vision { timm_model_name, timm_pool, timm_proj, timm_model_args, .. } = &self.vision_cfg;
+        let unsupported = |what: String| Err(LoadError::Unsupported(what));
+        let projection = timm_proj.as_deref().unwrap_or_default();
+        match timm_model_name {
+            // Else OpenCLIP puts a projection of its own, or none, behind timm's.
+            Some(_) if !projection.is_empty() => unsupported(format!("vision_cfg.timm_proj: {projection}")),
+            Some(name) => {
+                let pool = timm_pool.as_deref().unwrap_or("avg");
+                let wanted = if Preset::named(name)?.family == Family::PeCore { "map" } else { "token" };
+                if pool == wanted { Ok(()) } else { unsupported(format!("vision_cfg.timm_pool: {pool}")) }
+            }
+            None if timm_model_args.is_some() => unsupported("vision_cfg.timm_model_args".to_owned()),
+            None => Ok(()),
+        }
+    }
+
+    /// As CLIP's own configuration has it; the vision tower means nothing where it is timm's.
+    fn clip(&self) -> Result<clip::Config, LoadError> {
+        let (vision, text) = (&self.vision_cfg, &self.text_cfg);
+        let layers = vision.layers.as_u64().ok_or_else(|| {
+            LoadError::Unsupported(format!("vision_cfg.layers: {} (a ResNet)", vision.layers))
+        })?;
+        if vision.head_width == 0 {
+            return Err(LoadError::Unsupported("vision_cfg.head_width: 0".to_owned()));
+        }
+        let inner = |width: usize, ratio: f64| (width as f64 * ratio) as usize;
+        Ok(clip::Config {
+            projection_dim: self.embed_dim,
+            text_config: clip::TextConfig {
+                vocab_size: text.vocab_size,
+                hidden_size: text.width,
+                intermediate_size: inner(text.width, text.mlp_ratio),
+                num_hidden_layers: text.layers,
+                num_attention_heads: text.heads,
+                max_position_embeddings: text.context_length,
+                hidden_act: self.activation("text_cfg", text.act_kwargs.as_ref())?,
+                layer_norm_eps: text.norm_kwargs.map_or(1e-5, |norm| norm.eps),
+                bos_token_id: None,
+                // Which stands for the largest id there.
+                eos_token_id: LEGACY_EOS,
+            },
+            vision_config: clip::VisionConfig {
+                hidden_size: vision.width,
+                intermediate_size: inner(vision.width, vision.mlp_ratio),
+                num_hidden_layers: layers as usize,
+                num_attention_heads: vision.width / vision.head_width,
+                num_channels: 3,
+                image_size: vision.image_size,
+                patch_size: vision.patch_size,
+                hidden_act: self.activation("vision_cfg", vision.act_kwargs.as_ref())?,
+                layer_norm_eps: vision.norm_kwargs.map_or(1e-5, |norm| norm.eps),
+            },
+        })
+    }
+
+    fn activation(&self, part: &str, act: Option<&Act>) -> Result<Activation, LoadError> {
+        match (act.map(|act| &act.approximate[..]), self.quick_gelu) {
+            (None, true) => Ok(Activation::QuickGelu),
+            (None | Some("none"), false) => Ok(Activation::Gelu),
+            (Some("tanh"), false) => Ok(Activation::GeluNew),
+            (Some(other), _) => {
+                Err(LoadError::Unsupported(format!("{part}.act_kwargs: approximate {other}")))
+            }
+        }
+    }
+}

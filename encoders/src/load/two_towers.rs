@@ -1,0 +1,134 @@
+//! Two towers, a tokenizer and a preprocessing to encoders: what loading is for every family of that kind.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::identity::Identity;
+use super::{Kind, LoadError, LoadOptions, Loaded, ModelName, device};
+use crate::models::text_transformer::TextTransformer;
+use crate::models::two_towers::{Texts, TwoTowers, TwoTowersEncoder};
+use crate::models::vision_transformer::VisionTransformer;
+use crate::models::{Family, text_transformer, vision_transformer};
+use crate::preprocess::Preprocessing;
+use crate::text::Tokenizer;
+use crate::video::sample::Sampler;
+use crate::weights::Weights;
+use crate::{Abilities, Encoder, Space, TrainedOn};
+
+/// What a family makes of a model's files.
+pub(super) struct Parts {
+    pub(super) family: Family,
+    /// The files that the space hangs on.
+    pub(super) identity: Identity,
+    /// What else of the configuration it hangs on.
+    pub(super) config: Value,
+    pub(super) towers: TwoTowers,
+    pub(super) tokenizer: Tokenizer,
+    pub(super) preprocessing: Preprocessing,
+}
+
+/// # Errors
+/// [`LoadError`] for parts that do not belong together.
+pub(super) fn load(name: &ModelName, parts: Parts, options: &LoadOptions) -> Result<Loaded, LoadError> {
+    check_dimensions(&parts.towers)?;
+    check_tokenizer(&parts.tokenizer, &parts.towers.text)?;
+    let space = space(name, &parts, sampler(options));
+    let Parts { towers, tokenizer, preprocessing, .. } = parts;
+    let towers = Arc::new(towers);
+    let encoder = || TwoTowersEncoder::new(Arc::clone(&towers), space.clone(), preprocessing.clone());
+    let replicas = 0..options.replicas.max(1);
+    let encoders = replicas.map(|_| Box::new(encoder()) as Box<dyn Encoder>).collect();
+    Ok(Loaded { space, tokenizer: Some(Arc::new(tokenizer)), encoders })
+}
+
+/// The vision tower of `weights` and CLIP's kind of text tower, both by the names of Hugging Face's CLIP.
+///
+/// # Errors
+/// [`LoadError`] for weights that are no such towers.
+pub(super) fn towers(
+    vision: vision_transformer::Config,
+    text: text_transformer::Config,
+    weights: &Weights,
+) -> Result<TwoTowers, LoadError> {
+    Ok(TwoTowers {
+        vision: VisionTransformer::load(vision, weights, device())?,
+        text: Texts::Transformer(TextTransformer::load(text, weights, device())?),
+    })
+}
+
+/// # Errors
+/// [`LoadError::Unsupported`] where pictures come out of another size than the tower takes.
+pub(super) fn check_side(
+    preprocessing: &Preprocessing,
+    vision: &vision_transformer::Config,
+) -> Result<(), LoadError> {
+    let side = vision.sides.image as u64;
+    let (width, height) = preprocessing.crop;
+    if (u64::from(width), u64::from(height)) != (side, side) {
+        return Err(LoadError::Unsupported(format!(
+            "the preprocessor makes pictures of {width}x{height}, the model takes {side}x{side}"
+        )));
+    }
+    Ok(())
+}
+
+fn check_dimensions(towers: &TwoTowers) -> Result<(), LoadError> {
+    let (pictures, texts) = (towers.vision.dim(), towers.text.dim());
+    if pictures != texts {
+        let why = format!("vectors of pictures have {pictures} values, those of texts {texts}");
+        return Err(LoadError::Unsupported(why));
+    }
+    Ok(())
+}
+
+/// A tokenizer of another model would give vectors, but wrong ones.
+fn check_tokenizer(tokenizer: &Tokenizer, text: &Texts) -> Result<(), LoadError> {
+    let (ids, rows) = (tokenizer.id_bound(), text.vocabulary());
+    if ids > rows {
+        return Err(LoadError::Unsupported(format!(
+            "tokenizer.json gives {ids} ids, the model has {rows} tokens"
+        )));
+    }
+    let ids = tokenizer.ids("a").map_err(|error| LoadError::Unsupported(error.to_string()))?;
+    if !text.ends(&ids) {
+        let last = ids.last().copied().unwrap_or_default();
+        let why =
+            format!("tokenizer.json ends texts with id {last}, which config.json does not take for the end");
+        return Err(LoadError::Unsupported(why));
+    }
+    Ok(())
+}
+
+/// Two frames a second are as many as a clip's mean gains from.
+fn sampler(options: &LoadOptions) -> Sampler {
+    Sampler::PerSecond { rate: options.frames_per_second.unwrap_or(2.0).clamp(0.01, 240.0), at_most: 64 }
+}
+
+fn space(name: &ModelName, parts: &Parts, sampler: Sampler) -> Space {
+    let Parts { family, identity, config, towers, preprocessing, .. } = parts;
+    let dim = towers.vision.dim();
+    let rest = serde_json::json!({
+        "family": family.name(),
+        "version": family.version(),
+        "config": config,
+        "preprocessing": preprocessing,
+        "sampler": sampler,
+        "pooling": "mean of the frames' unit vectors",
+    });
+    let (id, readable) = identity.id_and_name(name, &rest);
+    Space {
+        name: readable,
+        id,
+        model: name.to_string(),
+        family: family.name().to_owned(),
+        dim,
+        sampler,
+        frame_size: preprocessing.size,
+        max_text_tokens: towers.text.longest(),
+        temporal: false,
+        frame_stage: Some(dim),
+        can: Abilities { text: true, frames: true, composed: false },
+        trained_on: if name.0 == Kind::Tiny { TrainedOn::Nothing } else { TrainedOn::Unstated },
+    }
+}

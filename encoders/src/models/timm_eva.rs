@@ -1,0 +1,254 @@
+//! The vision towers of EVA-CLIP (arXiv 2303.15389, 2303.11331) and PE-Core (arXiv 2504.13181) as timm's `Eva` class has
+//! them.
+//!
+//! Width, layers, MLPs, patches, and which norms, gates, biases and tokens there are is read off the weights. What no
+//! tensor shows goes by the model's name in timm ([`PRESETS`]): heads, rotary positions, where norms stand.
+
+use candle_core::{Device, Tensor};
+
+use super::openai::thirds;
+use super::patches::Sides;
+use super::transformer::{Activation, Extras, Shape};
+use super::vision_transformer::{self, Grid, Pooling, Projection};
+use crate::LoadError;
+use crate::models::Family;
+use crate::weights::Weights;
+
+/// What a model's name in timm says beside its tensors.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Preset {
+    name: &'static str,
+    pub(crate) family: Family,
+    /// Values of a head.
+    head: usize,
+    rotary: Option<Grid>,
+    norms_after: bool,
+    epsilon: f32,
+}
+
+/// Heads of PE-Core's attention pooling.
+const POOL_HEADS: usize = 8;
+/// More layers than any such model has.
+const MOST_LAYERS: usize = 1000;
+
+const fn eva(name: &'static str, head: usize, rotary: Option<Grid>) -> Preset {
+    Preset { name, family: Family::EvaClip, head, rotary, norms_after: false, epsilon: 1e-6 }
+}
+
+const fn pe(name: &'static str, head: usize, reference: usize, offset: f32) -> Preset {
+    let rotary = Some(Grid { reference, offset, columns_first: true });
+    Preset { name, family: Family::PeCore, head, rotary, norms_after: false, epsilon: 1e-5 }
+}
+
+const EVA02: Option<Grid> = Some(Grid { reference: 16, offset: 0.0, columns_first: false });
+
+/// All that are supported; the numbers are timm's.
+const PRESETS: [Preset; 11] = [
+    eva("eva02_base_patch16_clip_224", 64, EVA02),
+    eva("eva02_large_patch14_clip_224", 64, EVA02),
+    eva("eva02_large_patch14_clip_336", 64, EVA02),
+    Preset { norms_after: true, ..eva("eva02_enormous_patch14_clip_224", 112, None) },
+    eva("eva_giant_patch14_clip_224", 88, None),
+    eva("eva_giant_patch14_224", 88, None),
+    pe("vit_pe_core_tiny_patch16_384", 64, 24, 1.0),
+    pe("vit_pe_core_small_patch16_384", 64, 24, 1.0),
+    pe("vit_pe_core_base_patch16_224", 64, 14, 1.0),
+    pe("vit_pe_core_large_patch14_336", 64, 24, 1.0),
+    pe("vit_pe_core_gigantic_patch14_448", 96, 32, 0.0),
+];
+
+impl Preset {
+    /// # Errors
+    /// [`LoadError::Unsupported`] for a name that is none of them.
+    pub(crate) fn named(name: &str) -> Result<&'static Preset, LoadError> {
+        PRESETS.iter().find(|preset| preset.name == name).ok_or_else(|| {
+            let known: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+            LoadError::Unsupported(format!("timm_model_name {name}; {} are supported", known.join(", ")))
+        })
+    }
+}
+
+/// The tower of `weights`, by the names that [`renamed`] gives, for pictures of `image` pixels along one side; `heads`
+/// where the name doesn't tell.
+///
+/// # Errors
+/// [`LoadError`] for weights that are no such tower.
+pub(crate) fn config(
+    preset: &Preset,
+    weights: &Weights,
+    image: usize,
+    dim: usize,
+    heads: Option<usize>,
+) -> Result<vision_transformer::Config, LoadError> {
+    let has = |name: &str| weights.shape(name).is_some();
+    let block = |layer: usize, part: &str| format!("vision_model.encoder.layers.{layer}.{part}");
+    let patches = dims::<4>(weights, &format!("{}.weight", vision_transformer::PATCHES))?;
+    let (width, patch) = (patches[0], patches[2]);
+    let is_there = |layer: &usize| has(&block(*layer, "mlp.fc2.weight"));
+    let gate = has(&block(0, "mlp.gate.weight"));
+    let unknown = || {
+        let (name, head) = (preset.name, preset.head);
+        let why = format!(
+            "{width} values are no multiple of {name}'s {head} a head; give timm_model_args: {{\"num_heads\": ...}}"
+        );
+        LoadError::Unsupported(why)
+    };
+    let by_name = width.is_multiple_of(preset.head).then(|| width / preset.head);
+    let blocks = Shape {
+        width,
+        inner: dims::<2>(weights, &block(0, "mlp.fc1.weight"))?[0],
+        layers: (0..MOST_LAYERS).take_while(is_there).count(),
+        heads: heads.or(by_name).ok_or_else(unknown)?,
+        activation: if gate { Activation::Silu } else { Activation::Gelu },
+        epsilon: preset.epsilon,
+        extras: Extras {
+            attention_norm: has(&block(0, "self_attn.norm.weight")),
+            gate,
+            mlp_norm: has(&block(0, "mlp.norm.weight")),
+            norms_after: preset.norms_after,
+        },
+    };
+    let pooling = match has("vision_model.head.probe") {
+        true => Pooling::Attention {
+            heads: POOL_HEADS,
+            inner: dims::<2>(weights, "vision_model.head.mlp.fc1.weight")?[0],
+            activation: Activation::Gelu,
+        },
+        false => Pooling::ClassToken,
+    };
+    let tower = vision_transformer::Config {
+        sides: Sides { image, patch },
+        blocks,
+        dim,
+        patch_bias: has(&format!("{}.bias", vision_transformer::PATCHES)),
+        class_token: has("vision_model.embeddings.class_embedding"),
+        norm_before: has("vision_model.pre_layrnorm.weight"),
+        rotary: preset.rotary,
+        pooling,
+        projection: Projection::Biased,
+    };
+    tower.check().map(|()| tower)
+}
+
+/// The shape of a tensor of `N` dimensions.
+fn dims<const N: usize>(weights: &Weights, name: &str) -> Result<[usize; N], LoadError> {
+    let found = weights.shape(name).ok_or_else(|| LoadError::MissingTensor { name: name.to_owned() })?;
+    found.try_into().map_err(|_| {
+        let (name, found) = (name.to_owned(), found.to_vec());
+        LoadError::WrongShape { name, expected: vec![0; N], found }
+    })
+}
+
+/// Where OpenCLIP keeps a tower of timm's.
+const TRUNK: &str = "visual.trunk.";
+
+/// Outside the blocks: timm's name, that of Hugging Face's CLIP; both may go on after it.
+const NAMES: [(&str, &str); 10] = [
+    ("patch_embed.proj.", "vision_model.embeddings.patch_embedding."),
+    ("norm_pre.", "vision_model.pre_layrnorm."),
+    ("norm.", "vision_model.post_layernorm."),
+    ("head.", "visual_projection."),
+    ("attn_pool.latent", "vision_model.head.probe"),
+    ("attn_pool.q.", "vision_model.head.attention.q_proj."),
+    ("attn_pool.proj.", "vision_model.head.attention.out_proj."),
+    ("attn_pool.norm.", "vision_model.head.layernorm."),
+    ("attn_pool.mlp.fc1.", "vision_model.head.mlp.fc1."),
+    ("attn_pool.mlp.fc2.", "vision_model.head.mlp.fc2."),
+];
+
+/// Inside a block.
+const BLOCK: [(&str, &str); 11] = [
+    ("norm1.", "layer_norm1."),
+    ("norm2.", "layer_norm2."),
+    ("attn.q_proj.", "self_attn.q_proj."),
+    ("attn.k_proj.", "self_attn.k_proj."),
+    ("attn.v_proj.", "self_attn.v_proj."),
+    ("attn.norm.", "self_attn.norm."),
+    ("attn.proj.", "self_attn.out_proj."),
+    ("mlp.fc1_g.", "mlp.gate."),
+    ("mlp.fc1.", "mlp.fc1."),
+    ("mlp.fc1_x.", "mlp.fc1."),
+    ("mlp.norm.", "mlp.norm."),
+];
+
+/// The tower's tensors by the names of Hugging Face's CLIP; attention in one product becomes three, and keys without a
+/// bias get one of zeros.
+///
+/// # Errors
+/// [`LoadError::Unsupported`] for a tensor that the towers have no place for, [`LoadError::WrongShape`] for one that
+/// can't be cut.
+pub(crate) fn renamed(weights: Weights) -> Result<Weights, LoadError> {
+    let with_key_bias: Vec<String> =
+        weights.names().filter_map(|name| name.strip_suffix("attn.k_proj.bias")).map(str::to_owned).collect();
+    weights.changed(|whole, tensor| {
+        let Some(name) = whole.strip_prefix(TRUNK) else { return Ok(vec![(whole.to_owned(), tensor)]) };
+        let Some((layer, part)) = name.strip_prefix("blocks.").and_then(|rest| rest.split_once('.')) else {
+            return outside(name, whole, tensor);
+        };
+        let block = format!("vision_model.encoder.layers.{layer}");
+        let has_key_bias = with_key_bias.contains(&format!("{TRUNK}blocks.{layer}."));
+        inside(&block, part, whole, tensor, has_key_bias)
+    })
+}
+
+fn outside(name: &str, whole: &str, tensor: Tensor) -> Result<Vec<(String, Tensor)>, LoadError> {
+    match name {
+        "cls_token" => {
+            return Ok(vec![("vision_model.embeddings.class_embedding".to_owned(), tensor.flatten_all()?)]);
+        }
+        "pos_embed" if tensor.rank() == 3 => {
+            let name = "vision_model.embeddings.position_embedding.weight".to_owned();
+            return Ok(vec![(name, tensor.flatten_to(1)?)]);
+        }
+        _ => {}
+    }
+    if let Some(kind) = name.strip_prefix("attn_pool.kv.") {
+        let rows = tensor.dims().first().copied().unwrap_or(0);
+        let half = |(at, part): (usize, &str)| {
+            let half = tensor.narrow(0, at * (rows / 2), rows / 2)?.contiguous()?;
+            Ok((format!("vision_model.head.attention.{part}_proj.{kind}"), half))
+        };
+        return ["k", "v"].into_iter().enumerate().map(half).collect();
+    }
+    match replaced(name, &NAMES) {
+        Some(new) => Ok(vec![(new, tensor)]),
+        None => Err(unknown(whole)),
+    }
+}
+
+fn inside(
+    block: &str,
+    part: &str,
+    whole: &str,
+    tensor: Tensor,
+    has_key_bias: bool,
+) -> Result<Vec<(String, Tensor)>, LoadError> {
+    let attention = format!("{block}.self_attn");
+    if let Some(kind) = part.strip_prefix("attn.qkv.") {
+        return thirds(&attention, kind, whole, &tensor);
+    }
+    match part {
+        "attn.v_bias" => return Ok(vec![(format!("{attention}.v_proj.bias"), tensor)]),
+        "attn.q_bias" | "attn.q_proj.bias" if !has_key_bias => {
+            let zeros = Tensor::zeros(tensor.dims(), tensor.dtype(), &Device::Cpu)?;
+            let (query, key) = (format!("{attention}.q_proj.bias"), format!("{attention}.k_proj.bias"));
+            return Ok(vec![(query, tensor), (key, zeros)]);
+        }
+        _ => {}
+    }
+    let known = replaced(part, &BLOCK).or_else(|| part.starts_with("mlp.fc2.").then(|| part.to_owned()));
+    match known {
+        Some(new) => Ok(vec![(format!("{block}.{new}"), tensor)]),
+        None => Err(unknown(whole)),
+    }
+}
+
+/// The name with another beginning, if it begins with one of these.
+fn replaced(name: &str, beginnings: &[(&str, &str)]) -> Option<String> {
+    beginnings.iter().find_map(|(old, new)| name.strip_prefix(old).map(|rest| format!("{new}{rest}")))
+}
+
+/// A part that is left out would give wrong vectors.
+fn unknown(name: &str) -> LoadError {
+    LoadError::Unsupported(format!("the tensor {name}, which the towers of EVA-CLIP and PE-Core don't have"))
+}

@@ -1,0 +1,216 @@
+//! A tower of pictures and a tower of texts into one space, as an encoder; what the families with two towers share.
+//!
+//! The raw vector of a clip is the mean of its frames' unit vectors; that of a text is its projected
+//! vector.
+
+use std::sync::Arc;
+
+use candle_core::Tensor;
+
+use super::bert::Bert;
+use super::text_tower::check_ids;
+use super::text_transformer::{Reading, TextTransformer};
+use super::transformer::Linear;
+use super::vision_transformer::VisionTransformer;
+use crate::preprocess::Preprocessing;
+use crate::{Clip, EncodeError, Encoder, Frame, Input, Space};
+
+/// Frames in one pass through the vision tower: bounds memory, whatever the batch.
+const FRAMES_PER_PASS: usize = 32;
+
+/// Both towers; shared by the encoders of one device.
+#[derive(Debug)]
+pub(crate) struct TwoTowers {
+    pub(crate) vision: VisionTransformer,
+    pub(crate) text: Texts,
+}
+
+/// The tower of texts.
+#[derive(Debug)]
+pub(crate) enum Texts {
+    /// In CLIP's manner.
+    Transformer(TextTransformer),
+    /// BERT, whose first token goes through a projection to so many values.
+    Bert { tower: Bert, projection: Linear, dim: usize },
+}
+
+impl Texts {
+    /// Entries of the vocabulary.
+    pub(crate) fn vocabulary(&self) -> usize {
+        match self {
+            Texts::Transformer(tower) => tower.config().vocabulary,
+            Texts::Bert { tower, .. } => tower.vocabulary(),
+        }
+    }
+
+    /// Longest text in tokens, specials included.
+    pub(crate) fn longest(&self) -> usize {
+        match self {
+            Texts::Transformer(tower) => tower.config().longest,
+            Texts::Bert { tower, .. } => tower.positions(),
+        }
+    }
+
+    /// Values per vector.
+    pub(crate) fn dim(&self) -> usize {
+        match self {
+            Texts::Transformer(tower) => tower.config().dim,
+            Texts::Bert { dim, .. } => *dim,
+        }
+    }
+
+    /// Whether the tower finds the end of `ids` where it is.
+    pub(crate) fn ends(&self, ids: &[u32]) -> bool {
+        match self {
+            Texts::Transformer(tower) => tower.config().reading.at(ids) + 1 == ids.len(),
+            Texts::Bert { .. } => true,
+        }
+    }
+
+    /// Whether texts are padded to the longest, so that padding is a part of what is read.
+    fn pads(&self) -> bool {
+        matches!(self, Texts::Transformer(tower) if matches!(tower.config().reading, Reading::LastOfPadded { .. }))
+    }
+
+    /// Tokens that a text of so many costs.
+    fn cost(&self, tokens: usize) -> usize {
+        match self {
+            Texts::Transformer(tower) => tower.cost(tokens),
+            Texts::Bert { .. } => tokens,
+        }
+    }
+
+    /// (texts, dim); the ids must have passed [`check_ids`].
+    fn forward(&self, texts: &[&[u32]]) -> candle_core::Result<Tensor> {
+        match self {
+            Texts::Transformer(tower) => tower.forward(texts),
+            Texts::Bert { tower, projection, .. } => projection.forward(&tower.forward(texts)?),
+        }
+    }
+}
+
+/// Two towers as an [`Encoder`].
+pub(crate) struct TwoTowersEncoder {
+    towers: Arc<TwoTowers>,
+    space: Space,
+    preprocessing: Preprocessing,
+}
+
+impl TwoTowersEncoder {
+    pub(crate) fn new(towers: Arc<TwoTowers>, space: Space, preprocessing: Preprocessing) -> Self {
+        TwoTowersEncoder { towers, space, preprocessing }
+    }
+
+    fn texts(&self, texts: &[&[u32]]) -> Result<Vec<Vec<f32>>, EncodeError> {
+        let tower = &self.towers.text;
+        // Where texts are padded in any case, one without tokens is all padding.
+        let checked: Vec<&[u32]> =
+            texts.iter().copied().filter(|ids| !(tower.pads() && ids.is_empty())).collect();
+        check_ids(&checked, tower.vocabulary(), tower.longest())?;
+        let vectors = tower.forward(texts).and_then(|vectors| vectors.to_vec2());
+        vectors.map_err(|error| failed(&error))
+    }
+
+    /// Raw vectors of clips: the means of their frames' unit vectors.
+    fn clips(&self, clips: &[&Clip]) -> Result<Vec<Vec<f32>>, EncodeError> {
+        if clips.iter().any(|clip| clip.frames.is_empty()) {
+            return Err(EncodeError::BadInput("a clip without frames".to_owned()));
+        }
+        let frames: Vec<&Frame> = clips.iter().flat_map(|clip| &clip.frames).collect();
+        let mut units = self.frames(&frames)?.into_iter();
+        let of_clip = |clip: &&Clip| units.by_ref().take(clip.frames.len()).collect::<Vec<_>>();
+        Ok(clips.iter().map(of_clip).map(|units| mean(&units, self.space.dim)).collect())
+    }
+
+    /// The unit vector of each frame.
+    fn frames(&self, frames: &[&Frame]) -> Result<Vec<Vec<f32>>, EncodeError> {
+        let mut units = Vec::with_capacity(frames.len());
+        for chunk in frames.chunks(FRAMES_PER_PASS) {
+            let mut pixels = Vec::new();
+            for frame in chunk {
+                pixels.extend(self.preprocessing.pixels(frame)?);
+            }
+            let vectors = self.towers.vision.forward(&pixels).and_then(|vectors| vectors.to_vec2::<f32>());
+            for vector in vectors.map_err(|error| failed(&error))? {
+                units.push(unit(vector)?);
+            }
+        }
+        Ok(units)
+    }
+}
+
+fn unit(mut vector: Vec<f32>) -> Result<Vec<f32>, EncodeError> {
+    let norm = vector.iter().map(|value| value * value).sum::<f32>().sqrt();
+    if norm == 0.0 || !norm.is_finite() {
+        return Err(EncodeError::BadInput(format!("a frame's vector has norm {norm}")));
+    }
+    vector.iter_mut().for_each(|value| *value /= norm);
+    Ok(vector)
+}
+
+fn mean<V: AsRef<[f32]>>(rows: &[V], width: usize) -> Vec<f32> {
+    let mut sum = vec![0_f32; width];
+    for row in rows {
+        sum.iter_mut().zip(row.as_ref()).for_each(|(sum, value)| *sum += value);
+    }
+    sum.iter_mut().for_each(|sum| *sum /= rows.len() as f32);
+    sum
+}
+
+/// # Errors
+/// [`EncodeError::BadInput`] for what the frame stage can't have made.
+pub(super) fn check_features(rows: &[Arc<[f32]>], width: usize) -> Result<(), EncodeError> {
+    let whole = |row: &Arc<[f32]>| row.len() == width && row.iter().all(|value| value.is_finite());
+    if rows.is_empty() || !rows.iter().all(whole) {
+        let rows = rows.len();
+        return Err(EncodeError::BadInput(format!("{rows} features, not all of {width} finite values")));
+    }
+    Ok(())
+}
+
+pub(super) fn failed(error: &candle_core::Error) -> EncodeError {
+    EncodeError::Failed(error.to_string())
+}
+
+impl Encoder for TwoTowersEncoder {
+    fn space(&self) -> &Space {
+        &self.space
+    }
+
+    fn cost(&self, input: &Input) -> usize {
+        let picture = self.towers.vision.tokens();
+        match input {
+            Input::Text(tokens) => self.towers.text.cost(tokens.ids.len()),
+            Input::Frames(clip) => clip.frames.len() * picture,
+            Input::Frame(_) => picture,
+            Input::Features(_) | Input::Composed { .. } => 1,
+        }
+    }
+
+    fn encode(&mut self, batch: &[Input]) -> Result<Vec<Vec<f32>>, EncodeError> {
+        let (mut texts, mut clips, mut frames) = (Vec::new(), Vec::new(), Vec::new());
+        for input in batch {
+            match input {
+                Input::Text(tokens) => texts.push(&tokens.ids[..]),
+                Input::Frames(clip) => clips.push(clip),
+                Input::Frame(frame) => frames.push(frame),
+                Input::Features(rows) => check_features(rows, self.space.dim)?,
+                Input::Composed { .. } => {
+                    let space = self.space.name.clone();
+                    return Err(EncodeError::Unsupported { space, what: "composed queries" });
+                }
+            }
+        }
+        let texts = if texts.is_empty() { Vec::new() } else { self.texts(&texts)? };
+        let (clips, frames) = (self.clips(&clips)?, self.frames(&frames)?);
+        let (mut texts, mut clips, mut frames) = (texts.into_iter(), clips.into_iter(), frames.into_iter());
+        let vectors = batch.iter().map(|input| match input {
+            Input::Text(_) => texts.next(),
+            Input::Frame(_) => frames.next(),
+            Input::Features(rows) => Some(mean(rows, self.space.dim)),
+            Input::Frames(_) | Input::Composed { .. } => clips.next(),
+        });
+        let vectors: Option<Vec<_>> = vectors.collect();
+        vectors.ok_or_else(|| EncodeError::Failed("fewer vectors than inputs".to_owned()))
+    }
+}

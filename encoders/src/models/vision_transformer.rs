@@ -1,0 +1,247 @@
+//! The vision transformer (arXiv 2010.11929) that families with a tower of pictures share; how they differ is data.
+//!
+//! Its tensors have the names of Hugging Face's CLIP; families with other names change them first.
+
+use candle_core::{Device, Result, Tensor};
+use serde::Serialize;
+
+use super::patches::{Patches, Sides};
+use super::transformer::{AttentionPool, LayerNorm, Linear, Rotary, Shape, Transformer, tensor};
+use crate::LoadError;
+use crate::weights::Weights;
+
+/// The patch embedding's name.
+pub(super) const PATCHES: &str = "vision_model.embeddings.patch_embedding";
+
+/// How one tower is built.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Config {
+    pub(crate) sides: Sides,
+    pub(crate) blocks: Shape,
+    /// Values per vector.
+    pub(crate) dim: usize,
+    /// Whether the patch embedding has a bias.
+    pub(crate) patch_bias: bool,
+    /// Whether a learnt token stands before the patches; it has a position too.
+    pub(crate) class_token: bool,
+    /// Whether there is a norm before the blocks.
+    pub(crate) norm_before: bool,
+    /// Positions by rotation, beside the learnt ones.
+    pub(crate) rotary: Option<Grid>,
+    pub(crate) pooling: Pooling,
+    pub(crate) projection: Projection,
+}
+
+/// How the tokens of a picture become one vector.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Pooling {
+    /// The class token.
+    ClassToken,
+    /// Attention pooling with so many heads and values in the middle of its MLP.
+    Attention { heads: usize, inner: usize, activation: super::transformer::Activation },
+}
+
+/// The last layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Projection {
+    /// None: a vector has the tower's width.
+    None,
+    /// Without a bias.
+    Plain,
+    /// With a bias.
+    Biased,
+}
+
+impl Projection {
+    /// Reads `{name}.weight` of (dim, width), and `{name}.bias` if there is one.
+    ///
+    /// # Errors
+    /// [`LoadError`] for other shapes, and where there is no projection but another width.
+    pub(super) fn load(
+        self,
+        weights: &Weights,
+        name: &str,
+        (width, dim): (usize, usize),
+        device: &Device,
+    ) -> std::result::Result<Option<Linear>, LoadError> {
+        match self {
+            Projection::None if width == dim => Ok(None),
+            Projection::None => Err(LoadError::Unsupported(format!(
+                "a tower of {width} values and no projection to the vectors' {dim}"
+            ))),
+            Projection::Plain => Linear::load_without_bias(weights, name, (width, dim), device).map(Some),
+            Projection::Biased => Linear::load(weights, name, (width, dim), device).map(Some),
+        }
+    }
+}
+
+/// The places of patches that rotary positions go by. A quarter of a head's values each has a wavelength of its own,
+/// from 2 pi to 2 pi times 10,000, once along rows and once along columns.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct Grid {
+    /// Patches along one side where the model learnt first: places are stretched to that many.
+    pub(crate) reference: usize,
+    /// The first place.
+    pub(crate) offset: f32,
+    /// Columns turn the first half of a head's values and rows the second, instead of the other way round.
+    pub(crate) columns_first: bool,
+}
+
+impl Grid {
+    /// For `patches` along one side after `before` tokens that have no place, by pairs of a head's `size` values.
+    fn angles(self, patches: usize, before: usize, size: usize) -> Vec<f32> {
+        let bands = size / 4;
+        let frequency = |band: usize| 1.0 / 10_000_f32.powf(band as f32 / bands as f32);
+        let place = |at: usize| (at as f32 + self.offset) / patches as f32 * self.reference as f32;
+        let mut angles = vec![0.0; before * 2 * bands];
+        for (row, column) in (0..patches * patches).map(|at| (place(at / patches), place(at % patches))) {
+            let axes = if self.columns_first { [column, row] } else { [row, column] };
+            angles.extend(axes.iter().flat_map(|place| (0..bands).map(move |band| place * frequency(band))));
+        }
+        angles
+    }
+}
+
+/// One tower.
+#[derive(Debug)]
+pub(crate) struct VisionTransformer {
+    config: Config,
+    patches: Patches,
+    /// (1, 1, width).
+    class: Option<Tensor>,
+    /// (tokens, width).
+    positions: Tensor,
+    norm_before: Option<LayerNorm>,
+    blocks: Transformer,
+    norm_after: LayerNorm,
+    attention: Option<AttentionPool>,
+    projection: Option<Linear>,
+}
+
+impl Config {
+    /// # Errors
+    /// [`LoadError::Unsupported`] for numbers that make no tower.
+    pub(crate) fn check(&self) -> std::result::Result<(), LoadError> {
+        self.blocks.check()?;
+        self.sides.check()?;
+        let unsupported = |what: &str| Err(LoadError::Unsupported(what.to_owned()));
+        if self.dim == 0 {
+            return unsupported("a projection_dim of 0");
+        }
+        if self.rotary.is_some() && !(self.blocks.width / self.blocks.heads).is_multiple_of(4) {
+            return unsupported("rotary positions need heads of a multiple of 4 values");
+        }
+        match self.pooling {
+            Pooling::Attention { heads, inner, activation } => {
+                Shape { heads, inner, activation, ..self.blocks }.check()
+            }
+            Pooling::ClassToken if !self.class_token => {
+                unsupported("pooling by a class token that is not there")
+            }
+            Pooling::ClassToken => Ok(()),
+        }
+    }
+
+    /// Tokens of one picture.
+    pub(crate) fn tokens(&self) -> usize {
+        self.sides.grid() * self.sides.grid() + usize::from(self.class_token)
+    }
+}
+
+impl VisionTransformer {
+    /// Reads a tower; `config` must have passed [`Config::check`].
+    ///
+    /// # Errors
+    /// [`LoadError`] for weights that are no such tower.
+    pub(crate) fn load(
+        config: Config,
+        weights: &Weights,
+        device: &Device,
+    ) -> std::result::Result<Self, LoadError> {
+        let Shape { width, heads, epsilon, .. } = config.blocks;
+        let get = |name: &str, shape: &[usize]| tensor(weights, name, shape, device);
+        let norm = |name: &str| LayerNorm::load(weights, name, width, epsilon, device);
+        let class = || -> std::result::Result<Tensor, LoadError> {
+            Ok(get("vision_model.embeddings.class_embedding", &[width])?.reshape((1, 1, width))?)
+        };
+        let mut blocks = Transformer::load(weights, "vision_model.encoder.layers", config.blocks, device)?;
+        if let Some(grid) = config.rotary {
+            let before = usize::from(config.class_token);
+            let angles = grid.angles(config.sides.grid(), before, width / heads);
+            blocks = blocks.rotated(&Rotary::new(&angles, config.tokens(), device)?);
+        }
+        let attention = match config.pooling {
+            Pooling::Attention { heads, inner, activation } => {
+                let extras = super::transformer::Extras::default();
+                let shape = Shape { heads, inner, activation, extras, ..config.blocks };
+                Some(AttentionPool::load(weights, "vision_model.head", shape, device)?)
+            }
+            Pooling::ClassToken => None,
+        };
+        let sizes = (width, config.dim);
+        Ok(VisionTransformer {
+            patches: Patches::load(weights, PATCHES, (width, config.patch_bias), config.sides, device)?,
+            class: config.class_token.then(class).transpose()?,
+            positions: get("vision_model.embeddings.position_embedding.weight", &[config.tokens(), width])?,
+            // The misspelling is the format's.
+            norm_before: config.norm_before.then(|| norm("vision_model.pre_layrnorm")).transpose()?,
+            blocks,
+            norm_after: norm("vision_model.post_layernorm")?,
+            attention,
+            projection: config.projection.load(weights, "visual_projection", sizes, device)?,
+            config,
+        })
+    }
+
+    /// Tokens of one picture.
+    pub(crate) fn tokens(&self) -> usize {
+        self.config.tokens()
+    }
+
+    /// Values per vector.
+    pub(crate) fn dim(&self) -> usize {
+        self.config.dim
+    }
+
+    /// (pictures, dim) of (pictures, 3, side, side) pixels, picture after picture in one slice.
+    pub(crate) fn forward(&self, pixels: &[f32]) -> Result<Tensor> {
+        let mut x = self.patches.forward(pixels)?;
+        if let Some(class) = &self.class {
+            let (pictures, _, width) = x.dims3()?;
+            x = Tensor::cat(&[&class.broadcast_as((pictures, 1, width))?, &x], 1)?;
+        }
+        x = x.broadcast_add(&self.positions)?;
+        if let Some(norm) = &self.norm_before {
+            x = norm.forward(&x)?;
+        }
+        let x = self.blocks.forward(x, None)?;
+        let pooled = match &self.attention {
+            Some(pool) => pool.forward(&self.norm_after.forward(&x)?)?,
+            None => self.norm_after.forward(&x.narrow(1, 0, 1)?.squeeze(1)?)?,
+        };
+        self.projection.as_ref().map_or(Ok(pooled.clone()), |projection| projection.forward(&pooled))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Angles of the last of 2 by 2 patches, after one token without a place, for heads of 8 values.
+    #[track_caller]
+    fn check(grid: Grid, expected: [f32; 4]) {
+        let angles = grid.angles(2, 1, 8);
+        assert_eq!((angles.len(), &angles[..4]), (5 * 4, &[0.0; 4][..]));
+        let off = angles[12..16].iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(off < 1e-6, "{angles:?}");
+    }
+
+    #[test]
+    fn places_are_stretched_to_those_that_the_model_learnt_with() {
+        let grid = Grid { reference: 2, offset: 0.0, columns_first: false };
+        check(grid, [1.0, 0.01, 0.0, 0.0]);
+        check(Grid { reference: 8, ..grid }, [4.0, 0.04, 0.0, 0.0]);
+        check(Grid { columns_first: true, ..grid }, [0.0, 0.0, 1.0, 0.01]);
+        check(Grid { offset: 1.0, ..grid }, [2.0, 0.02, 1.0, 0.01]);
+    }
+}
