@@ -6,6 +6,7 @@
 
 pub mod batch;
 pub mod encoder;
+mod kernels;
 pub mod load;
 pub mod models;
 pub mod pool;

@@ -9,6 +9,7 @@ use candle_core::{DType, Device, Tensor};
 use sha2::{Digest, Sha256};
 
 use crate::LoadError;
+use crate::kernels::Precision;
 
 mod pickle;
 
@@ -20,6 +21,7 @@ mod pickle;
 pub(crate) struct Weights {
     tensors: BTreeMap<String, Tensor>,
     digest: [u8; 32],
+    precision: Precision,
 }
 
 impl Weights {
@@ -37,7 +39,7 @@ impl Weights {
                 tensors.insert(name, tensor);
             }
         }
-        Ok(Weights { tensors, digest: digest(&hashes) })
+        Ok(Weights { tensors, digest: digest(&hashes), precision: Precision::F32 })
     }
 
     /// Reads all floating-point tensors of a safetensors file that is in memory.
@@ -50,7 +52,7 @@ impl Weights {
             hashes.insert(name.clone(), hash);
             tensors.insert(name, tensor);
         }
-        Ok(Weights { tensors, digest: digest(&hashes) })
+        Ok(Weights { tensors, digest: digest(&hashes), precision: Precision::F32 })
     }
 
     /// Weights made in memory: name, shape, values.
@@ -65,7 +67,7 @@ impl Weights {
             hashes.insert(name.clone(), hash("F32", &shape, &bytes));
             tensors.insert(name, Tensor::from_vec(values, shape, &Device::Cpu)?);
         }
-        Ok(Weights { tensors, digest: digest(&hashes) })
+        Ok(Weights { tensors, digest: digest(&hashes), precision: Precision::F32 })
     }
 
     /// The same tensors by other names, or others made of them; the digest stays that of what was read.
@@ -76,12 +78,22 @@ impl Weights {
         self,
         mut change: impl FnMut(&str, Tensor) -> Result<Vec<(String, Tensor)>, LoadError>,
     ) -> Result<Self, LoadError> {
-        let Weights { tensors, digest } = self;
+        let Weights { tensors, digest, precision } = self;
         let mut changed = BTreeMap::new();
         for (name, tensor) in tensors {
             changed.extend(change(&name, tensor)?);
         }
-        Ok(Weights { tensors: changed, digest })
+        Ok(Weights { tensors: changed, digest, precision })
+    }
+
+    /// The same, to be multiplied in `precision` inside towers.
+    pub(crate) fn in_precision(self, precision: Precision) -> Self {
+        Weights { precision, ..self }
+    }
+
+    /// In which numbers the layers inside towers multiply.
+    pub(crate) fn precision(&self) -> Precision {
+        self.precision
     }
 
     /// All names, in order.

@@ -7,7 +7,7 @@ use candle_core::{Device, Result, Tensor};
 use serde::{Deserialize, Serialize};
 
 use super::patches::{Patches, Sides};
-use super::transformer::{Activation, Block, Extras, LayerNorm, Linear, Shape, tensor};
+use super::transformer::{Activation, Block, Extras, LayerNorm, Linear, Shape, Sight, tensor};
 use super::vision_transformer::PATCHES;
 use crate::LoadError;
 use crate::weights::Weights;
@@ -227,14 +227,14 @@ impl Adapter {
     ) -> std::result::Result<Self, LoadError> {
         let inner = dims(weights, &format!("{name}.D_fc1.weight"), 2)?[0];
         Ok(Adapter {
-            down: Linear::load(weights, &format!("{name}.D_fc1"), (width, inner), device)?,
-            up: Linear::load(weights, &format!("{name}.D_fc2"), (inner, width), device)?,
+            down: Linear::load_inner(weights, &format!("{name}.D_fc1"), (width, inner), device)?,
+            up: Linear::load_inner(weights, &format!("{name}.D_fc2"), (inner, width), device)?,
         })
     }
 
     /// Without a residual.
     fn forward(&self, rows: &Tensor) -> Result<Tensor> {
-        self.up.forward(&Activation::Gelu.apply(&self.down.forward(rows)?)?)
+        self.up.forward(&self.down.forward_with(rows, Some(Activation::Gelu), None)?)
     }
 }
 
@@ -279,8 +279,9 @@ impl AdaptedBlock {
     /// `x`: (clips * frames * tokens, width).
     fn forward(&self, x: &Tensor, clips: usize, sizes: &Sizes) -> Result<Tensor> {
         let tokens = sizes.tokens();
-        let attend =
-            |x: &Tensor, tokens| self.clip.attention.forward(&self.clip.norm1.forward(x)?, tokens, None);
+        let attend = |x: &Tensor, tokens| {
+            self.clip.attention.forward(&self.clip.norm1.forward(x)?, tokens, Sight::All)
+        };
         let Some(adapters) = &self.adapters else {
             let x = (x + attend(x, tokens)?)?;
             return &x + self.clip.mlp(&self.clip.norm2.forward(&x)?)?;

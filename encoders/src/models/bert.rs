@@ -5,7 +5,7 @@
 use candle_core::{Device, Result, Tensor};
 use serde::{Deserialize, Serialize};
 
-use super::transformer::{Activation, Attention, LayerNorm, Linear, tensor};
+use super::transformer::{Activation, Attention, LayerNorm, Linear, Sight, tensor};
 use crate::LoadError;
 use crate::weights::Weights;
 
@@ -137,17 +137,12 @@ impl Bert {
         let x = self.tokens.index_select(&ids, 0)?.reshape((texts.len(), tokens, width))?;
         let x = x.broadcast_add(&self.positions.narrow(0, 0, tokens)?)?;
         let x = self.norm.forward(&x.reshape((rows, width))?)?;
-        let mask = padding_mask(texts, tokens, device)?;
-        let x = self.layers.iter().try_fold(x, |x, layer| layer.forward(&x, tokens, &mask))?;
+        let lengths: Vec<usize> = texts.iter().map(|ids| ids.len()).collect();
+        // Nothing sees what stands after a text's end.
+        let sight = if lengths.iter().all(|it| *it == tokens) { Sight::All } else { Sight::Within(&lengths) };
+        let x = self.layers.iter().try_fold(x, |x, layer| layer.forward(&x, tokens, sight))?;
         x.reshape((texts.len(), tokens, width))
     }
-}
-
-/// (texts, 1, 1, tokens): nothing sees what stands after a text's end.
-fn padding_mask(texts: &[&[u32]], tokens: usize, device: &Device) -> Result<Tensor> {
-    let seen = |ids: &&[u32], at: usize| if at < ids.len() { 0.0 } else { f32::NEG_INFINITY };
-    let mask: Vec<f32> = texts.iter().flat_map(|ids| (0..tokens).map(move |at| seen(ids, at))).collect();
-    Tensor::from_vec(mask, (texts.len(), 1, 1, tokens), device)
 }
 
 fn positions(
@@ -194,7 +189,7 @@ impl Layer {
     ) -> std::result::Result<Self, LoadError> {
         let part = |part: &str| format!("{name}.{part}");
         let norm = |it: &str| LayerNorm::load(weights, &part(it), width, config.layer_norm_eps, device);
-        let linear = |it: &str, sizes| Linear::load(weights, &part(it), sizes, device);
+        let linear = |it: &str, sizes| Linear::load_inner(weights, &part(it), sizes, device);
         let names =
             ["attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"];
         let names = names.map(part);
@@ -211,9 +206,9 @@ impl Layer {
     }
 
     /// `x`: (texts * tokens, width).
-    fn forward(&self, x: &Tensor, tokens: usize, mask: &Tensor) -> Result<Tensor> {
-        let x = self.norm1.forward(&(x + self.attention.forward(x, tokens, Some(mask))?)?)?;
-        let inner = self.activation.apply(&self.up.forward(&x)?)?;
-        self.norm2.forward(&(&x + self.down.forward(&inner)?)?)
+    fn forward(&self, x: &Tensor, tokens: usize, sight: Sight<'_>) -> Result<Tensor> {
+        let x = self.norm1.forward(&self.attention.forward_onto(x, tokens, sight, Some(x))?)?;
+        let inner = self.up.forward_with(&x, Some(self.activation), None)?;
+        self.norm2.forward(&self.down.forward_with(&inner, None, Some(&x))?)
     }
 }

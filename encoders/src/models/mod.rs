@@ -10,6 +10,7 @@ pub(crate) mod clip;
 pub(crate) mod combiner;
 pub(crate) mod covr;
 mod known;
+mod layers;
 pub(crate) mod openai;
 mod patches;
 pub(crate) mod sentence;

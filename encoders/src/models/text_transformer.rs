@@ -5,7 +5,7 @@
 use candle_core::{Device, Result, Tensor};
 use serde::{Deserialize, Serialize};
 
-use super::transformer::{LayerNorm, Linear, Shape, Transformer, causal_mask, tensor};
+use super::transformer::{LayerNorm, Linear, Shape, Sight, Transformer, tensor};
 use super::vision_transformer::Projection;
 use crate::LoadError;
 use crate::weights::Weights;
@@ -167,8 +167,8 @@ impl TextTransformer {
         let embedded = self.tokens.index_select(&ids, 0)?.reshape((texts.len(), tokens, width))?;
         let x = embedded.broadcast_add(&self.positions.narrow(0, 0, tokens)?)?;
         let x = match reading {
-            Reading::LastOfPadded { .. } => self.blocks.forward(x, None)?,
-            _ => self.blocks.forward(x, Some(&causal_mask(tokens, device)?))?,
+            Reading::LastOfPadded { .. } => self.blocks.forward(x, Sight::All)?,
+            _ => self.blocks.forward(x, Sight::Earlier)?,
         };
         let read = x.reshape((texts.len() * tokens, width))?.index_select(&rows, 0)?;
         let read = self.norm.forward(&read)?;

@@ -1,42 +1,13 @@
-//! The transformer that the towers share. Inference only: candle's fused layer norm and
-//! softmax drop gradients without a word.
+//! The transformer that the towers share. Inference only: its norms and softmax drop gradients without a word.
 
 use candle_core::{Device, Result, Tensor};
-use serde::{Deserialize, Serialize};
 
+use super::layers::Affine;
+pub(crate) use super::layers::{Activation, LayerNorm, Linear};
 use crate::LoadError;
+pub(crate) use crate::kernels::Sight;
+use crate::kernels::{self, Precision};
 use crate::weights::Weights;
-
-/// The nonlinearity between the two layers of an MLP, by the names that config.json files use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Activation {
-    /// `x * sigmoid(1.702 x)`.
-    QuickGelu,
-    /// With the error function.
-    #[serde(alias = "gelu_python")]
-    Gelu,
-    /// With the tanh approximation.
-    #[serde(alias = "gelu_pytorch_tanh", alias = "gelu_fast", alias = "gelu_accurate")]
-    GeluNew,
-    /// `max(x, 0)`.
-    Relu,
-    /// `x * sigmoid(x)`.
-    #[serde(alias = "swish")]
-    Silu,
-}
-
-impl Activation {
-    pub(crate) fn apply(self, x: &Tensor) -> Result<Tensor> {
-        match self {
-            Activation::QuickGelu => x * candle_nn::ops::sigmoid(&(x * 1.702)?)?,
-            Activation::Gelu => x.gelu_erf(),
-            Activation::GeluNew => x.gelu(),
-            Activation::Relu => x.relu(),
-            Activation::Silu => x.silu(),
-        }
-    }
-}
 
 /// The numbers that shape a transformer.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -86,93 +57,6 @@ impl Shape {
     }
 }
 
-/// Scales and shifts each token to what was learnt.
-#[derive(Debug)]
-pub(crate) struct LayerNorm {
-    weight: Tensor,
-    bias: Tensor,
-    epsilon: f32,
-}
-
-impl LayerNorm {
-    pub(crate) fn load(
-        weights: &Weights,
-        name: &str,
-        width: usize,
-        epsilon: f32,
-        device: &Device,
-    ) -> std::result::Result<Self, LoadError> {
-        let get = |part: &str| tensor(weights, &format!("{name}.{part}"), &[width], device);
-        Ok(LayerNorm { weight: get("weight")?, bias: get("bias")?, epsilon })
-    }
-
-    pub(crate) fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        candle_nn::ops::layer_norm(&x.contiguous()?, &self.weight, &self.bias, self.epsilon)
-    }
-}
-
-/// `x W + b` on rows.
-#[derive(Debug)]
-pub(crate) struct Linear {
-    /// (inputs, outputs).
-    weight: Tensor,
-    bias: Option<Tensor>,
-}
-
-impl Linear {
-    /// Reads `{name}.weight` of (outputs, inputs), and `{name}.bias`.
-    pub(crate) fn load(
-        weights: &Weights,
-        name: &str,
-        (inputs, outputs): (usize, usize),
-        device: &Device,
-    ) -> std::result::Result<Self, LoadError> {
-        let bias = tensor(weights, &format!("{name}.bias"), &[outputs], device)?;
-        Ok(Linear {
-            bias: Some(bias),
-            ..Linear::load_without_bias(weights, name, (inputs, outputs), device)?
-        })
-    }
-
-    /// Reads `{name}.weight` of (outputs, inputs).
-    pub(crate) fn load_without_bias(
-        weights: &Weights,
-        name: &str,
-        (inputs, outputs): (usize, usize),
-        device: &Device,
-    ) -> std::result::Result<Self, LoadError> {
-        let weight = tensor(weights, &format!("{name}.weight"), &[outputs, inputs], device)?;
-        Ok(Linear::of_rows(&weight, None)?)
-    }
-
-    /// `weight`: (outputs, inputs); `bias`: (outputs).
-    pub(crate) fn of_rows(weight: &Tensor, bias: Option<Tensor>) -> Result<Self> {
-        Ok(Linear { weight: weight.t()?.contiguous()?, bias })
-    }
-
-    /// One layer with the outputs of several, one after the other; all have a bias or none has.
-    fn joined(layers: &[&Linear]) -> Result<Self> {
-        let weights: Vec<&Tensor> = layers.iter().map(|layer| &layer.weight).collect();
-        let biases: Option<Vec<&Tensor>> = layers.iter().map(|layer| layer.bias.as_ref()).collect();
-        let bias = biases.map(|biases| Tensor::cat(&biases, 0)).transpose()?;
-        Ok(Linear { weight: Tensor::cat(&weights, 1)?, bias })
-    }
-
-    fn scaled(&self, scale: f64) -> Result<Self> {
-        let bias = self.bias.as_ref().map(|bias| bias * scale).transpose()?;
-        Ok(Linear { weight: (&self.weight * scale)?, bias })
-    }
-
-    /// (rows, inputs) to (rows, outputs).
-    pub(crate) fn forward(&self, rows: &Tensor) -> Result<Tensor> {
-        let product = rows.matmul(&self.weight)?;
-        match &self.bias {
-            Some(bias) => product.broadcast_add(bias),
-            None => Ok(product),
-        }
-    }
-}
-
 /// Turns neighbouring values of queries and keys by angles that depend on the token's place (arXiv 2104.09864).
 #[derive(Debug, Clone)]
 pub(crate) struct Rotary {
@@ -214,29 +98,68 @@ impl Attention {
         device: &Device,
     ) -> std::result::Result<Self, LoadError> {
         let [query, key, value, out] = names;
-        let linear = |name: &str| Linear::load(weights, name, (width, width), device);
-        let query = linear(query)?.scaled(1.0 / ((width / heads) as f64).sqrt())?;
-        let qkv = Linear::joined(&[&query, &linear(key)?, &linear(value)?])?;
-        Ok(Attention { qkv, rotary: None, norm: None, out: linear(out)?, heads })
+        let affine = |name: &str| Affine::load(weights, name, (width, width), device);
+        let query = affine(query)?.scaled(1.0 / ((width / heads) as f64).sqrt())?;
+        let qkv = Affine::joined(&[&query, &affine(key)?, &affine(value)?])?;
+        let (qkv, out) = (qkv.packed(weights.precision())?, affine(out)?.packed(weights.precision())?);
+        Ok(Attention { qkv, rotary: None, norm: None, out, heads })
     }
 
-    /// `rows`: (batch * tokens, width), sequence after sequence, and so the result; `mask` is added to the
-    /// scores of (batch, heads, tokens, tokens).
-    pub(crate) fn forward(&self, rows: &Tensor, tokens: usize, mask: Option<&Tensor>) -> Result<Tensor> {
-        let (count, width) = rows.dims2()?;
-        let (batch, heads, size) = (count / tokens, self.heads, width / self.heads);
-        let qkv = self.qkv.forward(rows)?.reshape((batch, tokens, 3, heads, size))?;
+    /// `rows`: (batch * tokens, width), sequence after sequence, and so the result.
+    pub(crate) fn forward(&self, rows: &Tensor, tokens: usize, sight: Sight<'_>) -> Result<Tensor> {
+        self.forward_onto(rows, tokens, sight, None)
+    }
+
+    /// The same, and `residual` added.
+    pub(crate) fn forward_onto(
+        &self,
+        rows: &Tensor,
+        tokens: usize,
+        sight: Sight<'_>,
+        residual: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        let packed = self.qkv.forward(rows)?;
+        let attended = match &self.rotary {
+            None => kernels::attention(&packed, tokens, self.heads, sight)?,
+            Some(_) => None,
+        };
+        let mut attended = attended.map_or_else(|| self.attended(&packed, tokens, sight), Ok)?;
+        if let Some(norm) = &self.norm {
+            attended = norm.forward(&attended)?;
+        }
+        self.out.forward_with(&attended, None, residual)
+    }
+
+    /// By candle's own operations.
+    fn attended(&self, packed: &Tensor, tokens: usize, sight: Sight<'_>) -> Result<Tensor> {
+        let (count, across) = packed.dims2()?;
+        let (batch, heads, width) = (count / tokens, self.heads, across / 3);
+        let qkv = packed.reshape((batch, tokens, 3, heads, width / heads))?;
         let qkv = qkv.permute((2, 0, 3, 1, 4))?.contiguous()?;
         let (mut query, mut key, value) = (qkv.get(0)?, qkv.get(1)?, qkv.get(2)?);
         if let Some(rotary) = &self.rotary {
             (query, key) = (rotary.forward(&query)?, rotary.forward(&key)?);
         }
-        let attended = attend(&query, &key, &value, mask)?.reshape((count, width))?;
-        match &self.norm {
-            Some(norm) => self.out.forward(&norm.forward(&attended)?),
-            None => self.out.forward(&attended),
-        }
+        let mask = mask(sight, tokens, packed.device())?;
+        attend(&query, &key, &value, mask.as_ref())?.reshape((count, width))
     }
+}
+
+/// What is added to the scores of (batch, heads, tokens, tokens).
+fn mask(sight: Sight<'_>, tokens: usize, device: &Device) -> Result<Option<Tensor>> {
+    let seen = |sees: bool| if sees { 0.0 } else { f32::NEG_INFINITY };
+    let mask = match sight {
+        Sight::All => return Ok(None),
+        Sight::Earlier => {
+            let mask = (0..tokens * tokens).map(|at| seen(at % tokens <= at / tokens)).collect();
+            Tensor::from_vec::<_, f32>(mask, (tokens, tokens), device)
+        }
+        Sight::Within(lengths) => {
+            let mask = lengths.iter().flat_map(|length| (0..tokens).map(move |at| seen(at < *length)));
+            Tensor::from_vec::<_, f32>(mask.collect(), (lengths.len(), 1, 1, tokens), device)
+        }
+    };
+    mask.map(Some)
 }
 
 /// (batch, queries, heads, size) of queries, keys and values of (batch, heads, tokens, size); `mask` is added to the
@@ -268,7 +191,8 @@ impl Mlp {
         device: &Device,
     ) -> std::result::Result<Self, LoadError> {
         let Shape { width, inner, epsilon, activation, extras, .. } = shape;
-        let linear = |part: &str, sizes| Linear::load(weights, &format!("{name}.{part}"), sizes, device);
+        let linear =
+            |part: &str, sizes| Linear::load_inner(weights, &format!("{name}.{part}"), sizes, device);
         let norm = || LayerNorm::load(weights, &format!("{name}.norm"), inner, epsilon, device);
         Ok(Mlp {
             up: linear("fc1", (width, inner))?,
@@ -279,17 +203,16 @@ impl Mlp {
         })
     }
 
-    /// (rows, width) to the same.
-    fn forward(&self, rows: &Tensor) -> Result<Tensor> {
-        let up = self.up.forward(rows)?;
+    /// (rows, width) to the same, and `residual` added.
+    fn forward(&self, rows: &Tensor, residual: Option<&Tensor>) -> Result<Tensor> {
         let mut middle = match &self.gate {
-            Some(gate) => (self.activation.apply(&gate.forward(rows)?)? * up)?,
-            None => self.activation.apply(&up)?,
+            Some(gate) => (gate.forward_with(rows, Some(self.activation), None)? * self.up.forward(rows)?)?,
+            None => self.up.forward_with(rows, Some(self.activation), None)?,
         };
         if let Some(norm) = &self.norm {
             middle = norm.forward(&middle)?;
         }
-        self.down.forward(&middle)
+        self.down.forward_with(&middle, None, residual)
     }
 }
 
@@ -326,16 +249,16 @@ impl Block {
     }
 
     /// `x`: (batch, tokens, width).
-    fn forward(&self, x: &Tensor, mask: Option<&Tensor>) -> Result<Tensor> {
+    fn forward(&self, x: &Tensor, sight: Sight<'_>) -> Result<Tensor> {
         let (batch, tokens, width) = x.dims3()?;
         let x = x.reshape((batch * tokens, width))?;
         let x = match self.norms_after {
             false => {
-                let x = (&x + self.attention.forward(&self.norm1.forward(&x)?, tokens, mask)?)?;
-                (&x + self.mlp(&self.norm2.forward(&x)?)?)?
+                let x = self.attention.forward_onto(&self.norm1.forward(&x)?, tokens, sight, Some(&x))?;
+                self.mlp.forward(&self.norm2.forward(&x)?, Some(&x))?
             }
             true => {
-                let x = (&x + self.norm1.forward(&self.attention.forward(&x, tokens, mask)?)?)?;
+                let x = (&x + self.norm1.forward(&self.attention.forward(&x, tokens, sight)?)?)?;
                 (&x + self.norm2.forward(&self.mlp(&x)?)?)?
             }
         };
@@ -344,7 +267,7 @@ impl Block {
 
     /// (rows, width) to the same.
     pub(super) fn mlp(&self, rows: &Tensor) -> Result<Tensor> {
-        self.mlp.forward(rows)
+        self.mlp.forward(rows, None)
     }
 }
 
@@ -372,14 +295,15 @@ impl AttentionPool {
     ) -> std::result::Result<Self, LoadError> {
         let Shape { width, heads, epsilon, .. } = shape;
         let part = |part: &str| format!("{name}.{part}");
-        let linear =
-            |it: &str| Linear::load(weights, &part(&format!("attention.{it}_proj")), (width, width), device);
+        let affine =
+            |it: &str| Affine::load(weights, &part(&format!("attention.{it}_proj")), (width, width), device);
         let probe = tensor(weights, &part("probe"), &[1, 1, width], device)?.reshape((1, width))?;
-        let query = linear("q")?.scaled(1.0 / ((width / heads) as f64).sqrt())?.forward(&probe)?;
+        let query = affine("q")?.scaled(1.0 / ((width / heads) as f64).sqrt())?;
+        let query = query.packed(Precision::F32)?.forward(&probe)?;
         Ok(AttentionPool {
             query: query.reshape((1, heads, 1, width / heads))?,
-            kv: Linear::joined(&[&linear("k")?, &linear("v")?])?,
-            out: linear("out")?,
+            kv: Affine::joined(&[&affine("k")?, &affine("v")?])?.packed(weights.precision())?,
+            out: affine("out")?.packed(weights.precision())?,
             norm: LayerNorm::load(weights, &part("layernorm"), width, epsilon, device)?,
             mlp: Mlp::load(weights, &part("mlp"), shape, device)?,
         })
@@ -394,7 +318,7 @@ impl AttentionPool {
         let query = self.query.broadcast_as((batch, heads, 1, size))?.contiguous()?;
         let attended = attend(&query, &kv.get(0)?, &kv.get(1)?, None)?;
         let x = self.out.forward(&attended.reshape((batch, width))?)?;
-        &x + self.mlp.forward(&self.norm.forward(&x)?)?
+        self.mlp.forward(&self.norm.forward(&x)?, Some(&x))
     }
 }
 
@@ -423,9 +347,9 @@ impl Transformer {
         self
     }
 
-    /// `x`: (batch, tokens, width); `mask` is added to the attention scores.
-    pub(crate) fn forward(&self, x: Tensor, mask: Option<&Tensor>) -> Result<Tensor> {
-        self.blocks.iter().try_fold(x, |x, block| block.forward(&x, mask))
+    /// `x`: (batch, tokens, width).
+    pub(crate) fn forward(&self, x: Tensor, sight: Sight<'_>) -> Result<Tensor> {
+        self.blocks.iter().try_fold(x, |x, block| block.forward(&x, sight))
     }
 }
 
@@ -437,11 +361,4 @@ pub(crate) fn tensor(
     device: &Device,
 ) -> std::result::Result<Tensor, LoadError> {
     Ok(weights.get(name, shape)?.to_device(device)?)
-}
-
-/// (tokens, tokens): no token sees a later one.
-pub(crate) fn causal_mask(tokens: usize, device: &Device) -> Result<Tensor> {
-    let sees = |row: usize, column: usize| if column <= row { 0.0 } else { f32::NEG_INFINITY };
-    let mask: Vec<f32> = (0..tokens * tokens).map(|at| sees(at / tokens, at % tokens)).collect();
-    Tensor::from_vec(mask, (tokens, tokens), device)
 }

@@ -6,7 +6,7 @@ use candle_core::{Device, Result, Tensor};
 use serde::Serialize;
 
 use super::patches::{Patches, Sides};
-use super::transformer::{AttentionPool, LayerNorm, Linear, Rotary, Shape, Transformer, tensor};
+use super::transformer::{AttentionPool, LayerNorm, Linear, Rotary, Shape, Sight, Transformer, tensor};
 use crate::LoadError;
 use crate::weights::Weights;
 
@@ -214,7 +214,7 @@ impl VisionTransformer {
         if let Some(norm) = &self.norm_before {
             x = norm.forward(&x)?;
         }
-        let x = self.blocks.forward(x, None)?;
+        let x = self.blocks.forward(x, Sight::All)?;
         let pooled = match &self.attention {
             Some(pool) => pool.forward(&self.norm_after.forward(&x)?)?,
             None => self.norm_after.forward(&x.narrow(1, 0, 1)?.squeeze(1)?)?,
