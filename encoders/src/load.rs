@@ -22,6 +22,7 @@ mod clip;
 mod folder;
 mod hub;
 mod identity;
+mod language_bind;
 mod open_clip;
 mod sentence;
 mod siglip;
@@ -379,6 +380,7 @@ fn load_folder(name: &ModelName, path: &Path, options: &LoadOptions) -> Result<L
         Family::Clip | Family::Siglip | Family::Blip | Family::Sports => {
             load_files(name, folder::read(path, &name.to_string())?, options)
         }
+        Family::LanguageBind => language_bind::load(name, path, options),
         Family::EvaClip | Family::PeCore => open_clip::load(name, path, options),
     }
 }

@@ -7,7 +7,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use super::{encoders, encoders_covr, encoders_sentence};
+use super::{encoders, encoders_covr, encoders_language_bind, encoders_sentence};
 
 /// One line of the table.
 struct Row {
@@ -18,7 +18,7 @@ struct Row {
     found: fn() -> (String, f32),
 }
 
-fn rows() -> [Row; 10] {
+fn rows() -> [Row; 11] {
     let row = |family, models, found| Row { family, models, found };
     [
         row(
@@ -49,6 +49,11 @@ fn rows() -> [Row; 10] {
             farthest(&["siglip/two"])
         }),
         row("BLIP", "vectors of its contrastive loss; BERT's vocabulary", || farthest(&["blip"])),
+        row(
+            "LanguageBind-Video (unverified)",
+            "texts, clips of 4 frames, short clips; never with the released weights",
+            encoders_language_bind::farthest,
+        ),
         row(
             "AIM",
             "clips and composed queries; with a Q-Former, BERT and CLIP for texts",

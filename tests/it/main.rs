@@ -10,6 +10,7 @@ mod embed_many;
 mod encoders;
 mod encoders_covr;
 mod encoders_hub;
+mod encoders_language_bind;
 mod encoders_open_clip;
 mod encoders_parity;
 mod encoders_sentence;

@@ -15,6 +15,7 @@ import sys
 import blip
 import clip
 import covr
+import language_bind
 import open_clip_layout
 import sentence
 import siglip
@@ -31,6 +32,7 @@ PARTS = {
     "siglip": (["siglip"], lambda: siglip.write_all(DATA)),
     "open-clip": (["open-clip", "long-clip"], lambda: open_clip_layout.write_all(DATA)),
     "blip": (["blip"], lambda: blip.write_all(DATA)),
+    "languagebind": (["languagebind"], lambda: language_bind.write_all(DATA)),
     "covr": (["covr"], lambda: covr.write_all(DATA, picture, word_piece, byte_level)),
     "sentence": (["sentence"], lambda: sentence.write_all(DATA, word_piece)),
     "tiny": ([], lambda: TINY.write_text(byte_level(1000, specials_last=False).to_str())),

@@ -111,8 +111,11 @@ impl Hub {
 
     /// What a model of this family has beside its configuration, tokenizer and weights.
     fn get_files_beside(&self, commit: &str, family: Family) -> Result<(), LoadError> {
-        if family == Family::Sentence {
-            return self.get_sentence_files(commit);
+        match family {
+            Family::Sentence => return self.get_sentence_files(commit),
+            // Its frames are made as its code says, not as a file does.
+            Family::LanguageBind => return Ok(()),
+            _ => {}
         }
         if family == Family::Siglip {
             self.get_if_there(commit, TOKENIZER_CONFIG)?;

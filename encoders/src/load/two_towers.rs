@@ -33,7 +33,7 @@ pub(super) struct Parts {
 pub(super) fn load(name: &ModelName, parts: Parts, options: &LoadOptions) -> Result<Loaded, LoadError> {
     check_dimensions(&parts.towers)?;
     check_tokenizer(&parts.tokenizer, &parts.towers.text)?;
-    let space = space(name, &parts, sampler(options));
+    let space = space(name, &parts, sampler(options, &parts.towers));
     let Parts { towers, tokenizer, preprocessing, .. } = parts;
     let towers = Arc::new(towers);
     let encoder = || TwoTowersEncoder::new(Arc::clone(&towers), space.clone(), preprocessing.clone());
@@ -100,21 +100,25 @@ fn check_tokenizer(tokenizer: &Tokenizer, text: &Texts) -> Result<(), LoadError>
     Ok(())
 }
 
-/// Two frames a second are as many as a clip's mean gains from.
-fn sampler(options: &LoadOptions) -> Sampler {
+/// Two frames a second are as many as a clip's mean gains from; a tower that takes so many frames gets them.
+fn sampler(options: &LoadOptions, towers: &TwoTowers) -> Sampler {
+    if let Some(frames) = towers.vision.frames() {
+        return Sampler::Spread { frames };
+    }
     Sampler::PerSecond { rate: options.frames_per_second.unwrap_or(2.0).clamp(0.01, 240.0), at_most: 64 }
 }
 
 fn space(name: &ModelName, parts: &Parts, sampler: Sampler) -> Space {
     let Parts { family, identity, config, towers, preprocessing, .. } = parts;
-    let dim = towers.vision.dim();
+    let (dim, temporal) = (towers.vision.dim(), towers.vision.frames().is_some());
+    let pooling = if temporal { "mean of the frames' vectors" } else { "mean of the frames' unit vectors" };
     let rest = serde_json::json!({
         "family": family.name(),
         "version": family.version(),
         "config": config,
         "preprocessing": preprocessing,
         "sampler": sampler,
-        "pooling": "mean of the frames' unit vectors",
+        "pooling": pooling,
     });
     let (id, readable) = identity.id_and_name(name, &rest);
     Space {
@@ -126,8 +130,8 @@ fn space(name: &ModelName, parts: &Parts, sampler: Sampler) -> Space {
         sampler,
         frame_size: preprocessing.size,
         max_text_tokens: towers.text.longest(),
-        temporal: false,
-        frame_stage: Some(dim),
+        temporal,
+        frame_stage: (!temporal).then_some(dim),
         can: Abilities { text: true, frames: true, composed: false },
         trained_on: if name.0 == Kind::Tiny { TrainedOn::Nothing } else { TrainedOn::Unstated },
     }

@@ -130,6 +130,17 @@ pub fn known() -> Vec<KnownModel> {
             note: "the vectors of its contrastive loss; the matching head and captions are not read",
         },
         KnownModel {
+            name: "FOLDER or ORG/NAME",
+            family: "languagebind",
+            modality: "text, frames",
+            dimension: "projection_dim",
+            text_tokens: "max_position_embeddings (77)",
+            licence: "MIT (LanguageBind's weights)",
+            source: "arXiv 2310.01852; LanguageBind/LanguageBind_Video_FT and others with model_type LanguageBindVideo, tokenizer.json beside",
+            verified: "unverified: a module written from the released code, on small seeded models (docs/encoders.md); no released weights",
+            note: "8 frames of a clip look at each other; taken at the middles of 8 parts, not from first to last as its code does",
+        },
+        KnownModel {
             name: "FOLDER",
             family: "aim",
             modality: "frames, composed",

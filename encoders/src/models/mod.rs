@@ -11,6 +11,7 @@ pub(crate) mod combiner;
 pub(crate) mod covr;
 mod known;
 mod layers;
+pub(crate) mod language_bind;
 pub(crate) mod openai;
 mod patches;
 pub(crate) mod sentence;
@@ -38,6 +39,8 @@ pub enum Family {
     PeCore,
     /// BLIP's vision transformer and BERT.
     Blip,
+    /// LanguageBind's video and text towers.
+    LanguageBind,
     /// AIM, with TF-CoVR's text towers and Combiner.
     Aim,
     /// The small built-in family: clips, texts and composed queries.
@@ -53,6 +56,7 @@ impl Family {
             "clip" => Some(Family::Clip),
             "siglip" => Some(Family::Siglip),
             "blip" => Some(Family::Blip),
+            language_bind::MODEL_TYPE => Some(Family::LanguageBind),
             "aim" => Some(Family::Aim),
             sports::MODEL_TYPE => Some(Family::Sports),
             "bert" | "roberta" | "xlm-roberta" | "camembert" => Some(Family::Sentence),
@@ -68,6 +72,7 @@ impl Family {
             Family::EvaClip => "eva-clip",
             Family::PeCore => "pe-core",
             Family::Blip => "blip",
+            Family::LanguageBind => "languagebind",
             Family::Aim => "aim",
             Family::Sports => "sports",
             Family::Sentence => "sentence",
@@ -79,7 +84,7 @@ impl Family {
     pub fn version(self) -> u32 {
         match self {
             Family::Clip | Family::Siglip | Family::EvaClip | Family::PeCore | Family::Blip => 1,
-            Family::Aim | Family::Sports | Family::Sentence => 1,
+            Family::LanguageBind | Family::Aim | Family::Sports | Family::Sentence => 1,
         }
     }
 }

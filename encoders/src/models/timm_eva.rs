@@ -106,6 +106,7 @@ pub(crate) fn config(
             gate,
             mlp_norm: has(&block(0, "mlp.norm.weight")),
             norms_after: preset.norms_after,
+            frames: None,
         },
     };
     let pooling = match has("vision_model.head.probe") {
@@ -178,8 +179,11 @@ const BLOCK: [(&str, &str); 11] = [
 /// [`LoadError::Unsupported`] for a tensor that the towers have no place for, [`LoadError::WrongShape`] for one that
 /// can't be cut.
 pub(crate) fn renamed(weights: Weights) -> Result<Weights, LoadError> {
-    let with_key_bias: Vec<String> =
-        weights.names().filter_map(|name| name.strip_suffix("attn.k_proj.bias")).map(str::to_owned).collect();
+    let with_key_bias: Vec<String> = weights
+        .names()
+        .filter_map(|name| name.strip_suffix("attn.k_proj.bias").or(name.strip_suffix("attn.k_bias")))
+        .map(str::to_owned)
+        .collect();
     weights.changed(|whole, tensor| {
         let Some(name) = whole.strip_prefix(TRUNK) else { return Ok(vec![(whole.to_owned(), tensor)]) };
         let Some((layer, part)) = name.strip_prefix("blocks.").and_then(|rest| rest.split_once('.')) else {
@@ -196,6 +200,8 @@ fn outside(name: &str, whole: &str, tensor: Tensor) -> Result<Vec<(String, Tenso
         "cls_token" => {
             return Ok(vec![("vision_model.embeddings.class_embedding".to_owned(), tensor.flatten_all()?)]);
         }
+        // Older files have the angles of rotary positions, which follow from the sizes.
+        _ if name.starts_with("rope.") => return Ok(Vec::new()),
         "pos_embed" if tensor.rank() == 3 => {
             let name = "vision_model.embeddings.position_embedding.weight".to_owned();
             return Ok(vec![(name, tensor.flatten_to(1)?)]);
@@ -228,12 +234,14 @@ fn inside(
         return thirds(&attention, kind, whole, &tensor);
     }
     match part {
+        "attn.k_bias" => return Ok(vec![(format!("{attention}.k_proj.bias"), tensor)]),
         "attn.v_bias" => return Ok(vec![(format!("{attention}.v_proj.bias"), tensor)]),
         "attn.q_bias" | "attn.q_proj.bias" if !has_key_bias => {
             let zeros = Tensor::zeros(tensor.dims(), tensor.dtype(), &Device::Cpu)?;
             let (query, key) = (format!("{attention}.q_proj.bias"), format!("{attention}.k_proj.bias"));
             return Ok(vec![(query, tensor), (key, zeros)]);
         }
+        "attn.q_bias" => return Ok(vec![(format!("{attention}.q_proj.bias"), tensor)]),
         _ => {}
     }
     let known = replaced(part, &BLOCK).or_else(|| part.starts_with("mlp.fc2.").then(|| part.to_owned()));
@@ -251,4 +259,50 @@ fn replaced(name: &str, beginnings: &[(&str, &str)]) -> Option<String> {
 /// A part that is left out would give wrong vectors.
 fn unknown(name: &str) -> LoadError {
     LoadError::Unsupported(format!("the tensor {name}, which the towers of EVA-CLIP and PE-Core don't have"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One tensor of three rows each, and the names and first values that come of it.
+    #[track_caller]
+    fn check(names: &[&str], expected: &[(&str, f32)]) {
+        let tensor = |name: &&str| (format!("{TRUNK}{name}"), vec![3], vec![1.0, 2.0, 3.0]);
+        let weights = Weights::from_values(names.iter().map(tensor).collect()).unwrap();
+        let changed = renamed(weights).unwrap();
+        let first = |name: &str| {
+            let shape = changed.shape(name).unwrap().to_vec();
+            changed.get(name, &shape).unwrap().flatten_all().unwrap().to_vec1::<f32>().unwrap()[0]
+        };
+        let got: Vec<(&str, f32)> = changed.names().map(|name| (name, first(name))).collect();
+        assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn keys_get_a_bias_of_zeros_only_where_they_have_none() {
+        let block = "vision_model.encoder.layers.7.self_attn";
+        let (query, key) = (format!("{block}.q_proj.bias"), format!("{block}.k_proj.bias"));
+        check(&["blocks.7.attn.q_proj.bias"], &[(&key, 0.0), (&query, 1.0)]);
+        check(&["blocks.7.attn.q_bias"], &[(&key, 0.0), (&query, 1.0)]);
+        check(&["blocks.7.attn.q_proj.bias", "blocks.7.attn.k_proj.bias"], &[(&key, 1.0), (&query, 1.0)]);
+        check(&["blocks.7.attn.q_bias", "blocks.7.attn.k_bias"], &[(&key, 1.0), (&query, 1.0)]);
+    }
+
+    #[test]
+    fn attention_in_one_product_becomes_three() {
+        let part = |part: &str| format!("vision_model.encoder.layers.0.self_attn.{part}_proj.bias");
+        let (key, query, value) = (part("k"), part("q"), part("v"));
+        check(&["blocks.0.attn.qkv.bias"], &[(&key, 2.0), (&query, 1.0), (&value, 3.0)]);
+    }
+
+    #[test]
+    fn angles_are_left_out_and_other_unknown_parts_refused() {
+        check(&["rope.freqs_cos", "norm.bias"], &[("vision_model.post_layernorm.bias", 1.0)]);
+        for name in ["blocks.0.gamma_1", "fc_norm.weight", "reg_token"] {
+            let odd = Weights::from_values(vec![(format!("{TRUNK}{name}"), vec![1], vec![0.0])]).unwrap();
+            let error = renamed(odd).unwrap_err().to_string();
+            assert!(error.contains(name), "{error}");
+        }
+    }
 }

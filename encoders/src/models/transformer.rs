@@ -40,6 +40,9 @@ pub(crate) struct Extras {
     pub(crate) mlp_norm: bool,
     /// A block's two norms stand behind attention and MLP, inside the residual, and not before them.
     pub(crate) norms_after: bool,
+    /// Sequences are pictures, so many in a row are a clip, and before each block tokens of the same place attend to
+    /// each other: `temporal_embedding`, `temporal_layer_norm1`, `temporal_attn`.
+    pub(crate) frames: Option<usize>,
 }
 
 impl Shape {
@@ -216,9 +219,51 @@ impl Mlp {
     }
 }
 
+/// Attention of each place of a picture to the same place in the other pictures of its clip.
+#[derive(Debug)]
+struct TimeAttention {
+    frames: usize,
+    /// (frames, 1, width).
+    times: Tensor,
+    norm: LayerNorm,
+    attention: Attention,
+}
+
+impl TimeAttention {
+    fn load(
+        weights: &Weights,
+        block: &str,
+        (shape, frames): (Shape, usize),
+        device: &Device,
+    ) -> std::result::Result<Self, LoadError> {
+        let Shape { width, heads, epsilon, .. } = shape;
+        let part = |part: &str| format!("{block}.temporal_{part}");
+        let names = ["q_proj", "k_proj", "v_proj", "out_proj"].map(|it| part(&format!("attn.{it}")));
+        let times = tensor(weights, &part("embedding"), &[1, frames, width], device)?;
+        Ok(TimeAttention {
+            frames,
+            times: times.reshape((frames, 1, width))?,
+            norm: LayerNorm::load(weights, &part("layer_norm1"), width, epsilon, device)?,
+            attention: Attention::load(weights, names.each_ref().map(|it| &it[..]), (width, heads), device)?,
+        })
+    }
+
+    /// `x`: (clips * frames, tokens, width), clip after clip.
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let (pictures, tokens, width) = x.dims3()?;
+        let (clips, frames) = (pictures / self.frames, self.frames);
+        let x = x.reshape((clips, frames, tokens, width))?.broadcast_add(&self.times)?;
+        let rows = x.transpose(1, 2)?.contiguous()?.reshape((pictures * tokens, width))?;
+        let change = self.attention.forward(&self.norm.forward(&rows)?, frames, Sight::All)?;
+        let change = change.reshape((clips, tokens, frames, width))?.transpose(1, 2)?;
+        (x + change)?.reshape((pictures, tokens, width))
+    }
+}
+
 /// One block: attention, then an MLP, each with its norm before and a residual around.
 #[derive(Debug)]
 pub(super) struct Block {
+    time: Option<TimeAttention>,
     pub(super) norm1: LayerNorm,
     pub(super) attention: Attention,
     pub(super) norm2: LayerNorm,
@@ -239,7 +284,9 @@ impl Block {
         let names = ["q_proj", "k_proj", "v_proj", "out_proj"].map(|it| part(&format!("self_attn.{it}")));
         let attention = Attention::load(weights, names.each_ref().map(|it| &it[..]), (width, heads), device)?;
         let inside = extras.attention_norm.then(|| norm("self_attn.norm")).transpose()?;
+        let time = extras.frames.map(|frames| TimeAttention::load(weights, name, (shape, frames), device));
         Ok(Block {
+            time: time.transpose()?,
             norm1: norm("layer_norm1")?,
             attention: Attention { norm: inside, ..attention },
             norm2: norm("layer_norm2")?,
@@ -251,6 +298,7 @@ impl Block {
     /// `x`: (batch, tokens, width).
     fn forward(&self, x: &Tensor, sight: Sight<'_>) -> Result<Tensor> {
         let (batch, tokens, width) = x.dims3()?;
+        let x = self.time.as_ref().map_or(Ok(x.clone()), |time| time.forward(x))?;
         let x = x.reshape((batch * tokens, width))?;
         let x = match self.norms_after {
             false => {

@@ -1,7 +1,7 @@
 //! A tower of pictures and a tower of texts into one space, as an encoder; what the families with two towers share.
 //!
-//! The raw vector of a clip is the mean of its frames' unit vectors; that of a text is its projected
-//! vector.
+//! The raw vector of a clip is the mean of its frames' unit vectors; where frames look at each other, the mean of their
+//! vectors as they come. That of a text is its projected vector.
 
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use super::text_transformer::{Reading, TextTransformer};
 use super::transformer::Linear;
 use super::vision_transformer::VisionTransformer;
 use crate::preprocess::Preprocessing;
+use crate::video::sample::Sampler;
 use crate::{Clip, EncodeError, Encoder, Frame, Input, Space};
 
 /// Frames in one pass through the vision tower: bounds memory, whatever the batch.
@@ -111,15 +112,36 @@ impl TwoTowersEncoder {
         vectors.map_err(|error| failed(&error))
     }
 
-    /// Raw vectors of clips: the means of their frames' unit vectors.
+    /// Raw vectors of clips.
     fn clips(&self, clips: &[&Clip]) -> Result<Vec<Vec<f32>>, EncodeError> {
         if clips.iter().any(|clip| clip.frames.is_empty()) {
             return Err(EncodeError::BadInput("a clip without frames".to_owned()));
+        }
+        if let Some(frames) = self.towers.vision.frames() {
+            return self.clips_of(frames, clips);
         }
         let frames: Vec<&Frame> = clips.iter().flat_map(|clip| &clip.frames).collect();
         let mut units = self.frames(&frames)?.into_iter();
         let of_clip = |clip: &&Clip| units.by_ref().take(clip.frames.len()).collect::<Vec<_>>();
         Ok(clips.iter().map(of_clip).map(|units| mean(&units, self.space.dim)).collect())
+    }
+
+    /// Raw vectors of clips whose frames look at each other: as many of each as the tower takes.
+    fn clips_of(&self, frames: usize, clips: &[&Clip]) -> Result<Vec<Vec<f32>>, EncodeError> {
+        let mut vectors = Vec::with_capacity(clips.len());
+        for chunk in clips.chunks((FRAMES_PER_PASS / frames).max(1)) {
+            let mut pixels = Vec::new();
+            for clip in chunk {
+                // Of short clips some come several times; the rule never gives another number.
+                for at in (Sampler::Spread { frames }).pick(&vec![0; clip.frames.len()], 0) {
+                    pixels.extend(self.preprocessing.pixels(&clip.frames[at])?);
+                }
+            }
+            let rows = self.towers.vision.forward(&pixels).and_then(|rows| rows.to_vec2::<f32>());
+            let rows = rows.map_err(|error| failed(&error))?;
+            vectors.extend(rows.chunks(frames).map(|rows| mean(rows, self.space.dim)));
+        }
+        Ok(vectors)
     }
 
     /// The unit vector of each frame.
@@ -181,7 +203,9 @@ impl Encoder for TwoTowersEncoder {
         let picture = self.towers.vision.tokens();
         match input {
             Input::Text(tokens) => self.towers.text.cost(tokens.ids.len()),
-            Input::Frames(clip) => clip.frames.len() * picture,
+            Input::Frames(clip) => {
+                self.towers.vision.frames().unwrap_or(clip.frames.len()).saturating_mul(picture)
+            }
             Input::Frame(_) => picture,
             Input::Features(_) | Input::Composed { .. } => 1,
         }
@@ -191,6 +215,10 @@ impl Encoder for TwoTowersEncoder {
         let (mut texts, mut clips, mut frames) = (Vec::new(), Vec::new(), Vec::new());
         for input in batch {
             match input {
+                Input::Frame(_) | Input::Features(_) if self.space.frame_stage.is_none() => {
+                    let space = self.space.name.clone();
+                    return Err(EncodeError::Unsupported { space, what: "frames one by one" });
+                }
                 Input::Text(tokens) => texts.push(&tokens.ids[..]),
                 Input::Frames(clip) => clips.push(clip),
                 Input::Frame(frame) => frames.push(frame),

@@ -13,6 +13,9 @@ use crate::weights::Weights;
 /// The patch embedding's name.
 pub(super) const PATCHES: &str = "vision_model.embeddings.patch_embedding";
 
+/// More frames of a clip than any such model takes.
+const MOST_FRAMES: usize = 1024;
+
 /// How one tower is built.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Config {
@@ -125,6 +128,9 @@ impl Config {
         self.blocks.check()?;
         self.sides.check()?;
         let unsupported = |what: &str| Err(LoadError::Unsupported(what.to_owned()));
+        if self.blocks.extras.frames.is_some_and(|frames| !(1..=MOST_FRAMES).contains(&frames)) {
+            return unsupported("num_frames is out of range");
+        }
         if self.dim == 0 {
             return unsupported("a projection_dim of 0");
         }
@@ -198,12 +204,18 @@ impl VisionTransformer {
         self.config.tokens()
     }
 
+    /// Pictures that must come together, as a clip; `None` where each stands by itself.
+    pub(crate) fn frames(&self) -> Option<usize> {
+        self.config.blocks.extras.frames
+    }
+
     /// Values per vector.
     pub(crate) fn dim(&self) -> usize {
         self.config.dim
     }
 
-    /// (pictures, dim) of (pictures, 3, side, side) pixels, picture after picture in one slice.
+    /// (pictures, dim) of (pictures, 3, side, side) pixels, picture after picture in one slice; where pictures must come
+    /// together, clip after clip.
     pub(crate) fn forward(&self, pixels: &[f32]) -> Result<Tensor> {
         let mut x = self.patches.forward(pixels)?;
         if let Some(class) = &self.class {
