@@ -2,7 +2,8 @@
 //!
 //! Two lanes: interactive inputs (someone waits for an answer) go before bulk inputs (ingest), but
 //! every n-th batch at the latest is bulk. There is no timer: a batch is cut when a worker is free,
-//! from what has arrived. Knows nothing of models, text or video.
+//! from what has arrived. A bulk batch is cut no larger than what is done in a moment, because a query that comes
+//! meanwhile waits for its end. Knows nothing of models, text or video.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +16,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use crate::batch::Limits;
 use crate::{EncodeError, Encoder, Input};
 
+mod pace;
 mod worker;
+
+use pace::Pace;
 
 /// The right of one request to have inputs in the queue; held by its jobs, not by its caller.
 #[derive(Debug)]
@@ -35,14 +39,18 @@ pub struct Settings {
     pub bulk_waiting: usize,
     /// At least every n-th batch is bulk work while there is any; 0 counts as 1.
     pub bulk_every: usize,
+    /// How long a bulk batch should take at most, judged by those before it: a query that comes meanwhile waits for
+    /// its end. A single input takes as long as it takes.
+    pub bulk_time: Duration,
 }
 
 impl Default for Settings {
     /// Batches of up to 32 inputs and 16,384 tokens, 64 requests, 64 waiting bulk inputs, every
-    /// fourth batch bulk.
+    /// fourth batch bulk, which takes no longer than half a second.
     fn default() -> Self {
         let limits = Limits { inputs: 32, cost: 16_384 };
-        Settings { limits, requests: 64, bulk_waiting: 64, bulk_every: 4 }
+        let bulk_time = Duration::from_millis(500);
+        Settings { limits, requests: 64, bulk_waiting: 64, bulk_every: 4, bulk_time }
     }
 }
 
@@ -106,6 +114,8 @@ struct Shared {
     work: Condvar,
     settings: Settings,
     stats: Mutex<Stats>,
+    /// Of bulk batches.
+    pace: Mutex<Pace>,
     observer: OnceLock<Observer>,
     alive: AtomicUsize,
 }
@@ -141,6 +151,7 @@ impl Pool {
             work: Condvar::new(),
             settings,
             stats: Mutex::default(),
+            pace: Mutex::default(),
             observer: OnceLock::new(),
             alive: AtomicUsize::new(encoders.len()),
         });

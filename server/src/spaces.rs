@@ -326,8 +326,8 @@ impl Snapshot {
         kinds.iter().map(activation).collect()
     }
 
-    /// Moves a kind as it was moved before this start, unless its space is not loaded, or the command line names another
-    /// space for the kind than it did then: whoever changed it since knows better.
+    /// Moves a kind as it was moved before this start, unless its space is not loaded, or the command line names
+    /// another space for the kind than it did then: whoever changed it since knows better.
     fn restore(&mut self, moved: &Activation) {
         let named = self.named_for(moved.kind);
         let is_overruled = named.is_some() && named != moved.named.as_deref();

@@ -83,7 +83,9 @@ fn space() -> Space {
 }
 
 fn settings() -> Settings {
-    Settings { limits: Limits { inputs: 4, cost: 4 }, requests: 8, bulk_waiting: 3, bulk_every: 3 }
+    // What the gate holds back takes long, which is to say nothing here.
+    let bulk_time = Duration::MAX;
+    Settings { limits: Limits { inputs: 4, cost: 4 }, requests: 8, bulk_waiting: 3, bulk_every: 3, bulk_time }
 }
 
 fn bench(settings: Settings) -> Bench {
@@ -198,6 +200,39 @@ async fn queries_overtake_bulk_but_every_third_batch_is_bulk() {
     assert_eq!(bulk.await.unwrap().unwrap(), [[50.0], [51.0]]);
     assert_eq!(queries.await.unwrap().unwrap().len(), 5);
     assert!(first.await.unwrap().is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bulk_batch_is_no_larger_than_what_is_done_in_time() {
+    let bench = bench(Settings { bulk_waiting: 8, bulk_time: Duration::ZERO, ..settings() });
+    let first = bench.bulk(&[1]);
+    assert_eq!(bench.next_batch(), [1]);
+    let bulk = bench.bulk(&[2, 3, 4]);
+    bench.until_waiting((0, 3)).await;
+    let queries = bench.query(&[10, 11, 12]);
+    bench.until_waiting((3, 3)).await;
+    bench.open(5);
+    let batches: Vec<Vec<u32>> = (0..4).map(|_| bench.next_batch()).collect();
+    assert_eq!(batches, [vec![10, 11, 12], vec![2], vec![3], vec![4]], "queries share a batch all the same");
+    assert!(first.await.unwrap().is_ok() && bulk.await.unwrap().is_ok() && queries.await.unwrap().is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_in_bulk_leaves_the_queue_with_its_caller_and_makes_room() {
+    let bench = bench(settings());
+    let running = bench.bulk(&[1]);
+    assert_eq!(bench.next_batch(), [1]);
+    // More than there is room for: it waits to have the rest queued.
+    let gone = bench.bulk(&[2, 3, 4, 5, 6]);
+    bench.until_waiting((0, 3)).await;
+    gone.abort();
+    assert!(gone.await.unwrap_err().is_cancelled());
+    let last = bench.bulk(&[7, 8]);
+    bench.open(2);
+    assert_eq!(bench.next_batch()[0], 7);
+    bench.open(1);
+    assert_eq!(last.await.unwrap().unwrap(), [[7.0], [8.0]]);
+    assert!(running.await.unwrap().is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread")]

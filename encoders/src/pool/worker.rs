@@ -6,7 +6,8 @@ use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use super::{BatchReport, Job, Lane, Queue, Shared, lock};
+use super::{BatchReport, Job, Lane, Queue, Settings, Shared, lock};
+use crate::batch::Limits;
 use crate::{EncodeError, Encoder, Input, Space, batch};
 
 /// One thread per encoder; an encoder whose thread does not start counts as dead.
@@ -55,7 +56,8 @@ fn next_batch(shared: &Shared, encoder: &dyn Encoder) -> Option<(Lane, Vec<Job>)
                 Lane::Interactive => &mut queue.interactive,
                 Lane::Bulk => &mut queue.bulk,
             };
-            let jobs = batch::take(waiting, shared.settings.limits, |job| encoder.cost(&job.input));
+            let limits = shared.limits(lane);
+            let jobs = batch::take(waiting, limits, |job| encoder.cost(&job.input));
             if !(queue.interactive.is_empty() && queue.bulk.is_empty()) {
                 shared.work.notify_one();
             }
@@ -65,6 +67,17 @@ fn next_batch(shared: &Shared, encoder: &dyn Encoder) -> Option<(Lane, Vec<Job>)
             return None;
         }
         queue = shared.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+impl Shared {
+    /// What the next batch of this lane may hold.
+    fn limits(&self, lane: Lane) -> Limits {
+        let Settings { limits, bulk_time, .. } = self.settings;
+        match lane {
+            Lane::Interactive => limits,
+            Lane::Bulk => lock(&self.pace).limits(limits, bulk_time),
+        }
     }
 }
 
@@ -94,6 +107,10 @@ fn run(shared: &Shared, encoder: &mut dyn Encoder, lane: Lane, jobs: Vec<Job>) {
         callers.push((reply, since, permit));
     }
     let answers = encode(encoder, &inputs);
+    if lane == Lane::Bulk {
+        let dearest = inputs.iter().map(|input| encoder.cost(input)).max().unwrap_or_default();
+        lock(&shared.pace).learn(dearest.saturating_mul(inputs.len()), start.elapsed());
+    }
     let report = BatchReport {
         lane,
         waited: callers.iter().map(|(_, since, _)| start.saturating_duration_since(*since)).collect(),

@@ -108,8 +108,8 @@ fn is_same_origin(app: &App, headers: &HeaderMap) -> bool {
     authority.as_deref() == text(header::HOST) || app.config.cors_origins.iter().any(|it| it == origin)
 }
 
-/// Answers 504 after the configured time. Uploads, downloads of models, media and events take as long as they take; what is done with
-/// an uploaded query is limited by [`in_time`].
+/// Answers 504 after the configured time. Uploads, downloads of models, media and events take as long as they take;
+/// what is done with an uploaded query is limited by [`in_time`].
 pub(super) async fn time_limit(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let long = has_type(request.headers(), "multipart/form-data")

@@ -109,7 +109,8 @@ impl Runner {
             return;
         }
         if let Err(error) = self.app.catalog.enqueue_fill(leased.video.id).await {
-            tracing::warn!(%error, video = %leased.video.id, "a video waits for the next start to be filled into a new space");
+            let video = leased.video.id;
+            tracing::warn!(%error, %video, "a video waits for the next start to be filled into a new space");
         }
     }
 
