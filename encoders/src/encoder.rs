@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::kernels::Precision;
 use crate::text::Tokens;
 use crate::video::sample::Sampler;
 
@@ -113,6 +114,8 @@ pub struct Space {
     pub can: Abilities,
     /// What the weights have learnt from.
     pub trained_on: TrainedOn,
+    /// In which numbers the layers inside its towers multiply.
+    pub precision: Precision,
 }
 
 /// What weights have learnt from, as far as it tells how far to trust their answers.

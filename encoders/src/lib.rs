@@ -19,5 +19,6 @@ pub mod video;
 mod weights;
 
 pub use encoder::{Abilities, Clip, EncodeError, Encoder, Frame, FrameSize, Input, Source, Space, TrainedOn};
+pub use kernels::Precision;
 pub use load::{DEFAULT_MODEL, LoadError, LoadOptions, Loaded, ModelName, device_name, load, load_with};
 pub use pool::{Permit, Pool};

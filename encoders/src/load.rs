@@ -10,6 +10,7 @@ use candle_core::Device;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::kernels::Precision;
 use crate::models::sports::pretrained;
 use crate::models::{Family, tiny};
 use crate::text::{Overflow, Tokenizer, TokenizerError};
@@ -68,6 +69,8 @@ pub struct LoadOptions {
     /// Frames per second of video that a model of single pictures looks at, 0.01 to 240; `None`: 2. Another
     /// rate makes another space.
     pub frames_per_second: Option<f64>,
+    /// In which numbers the layers inside towers multiply; another makes another space.
+    pub precision: Precision,
     /// Whether only what is downloaded already may be used; `None`: `HF_HUB_OFFLINE`.
     pub offline: Option<bool>,
     /// How long the hub may be silent before it is asked again, and in the end given up; `None`:
@@ -83,6 +86,7 @@ impl Default for LoadOptions {
             cache: None,
             token: None,
             frames_per_second: None,
+            precision: Precision::F32,
             offline: None,
             patience: None,
         }
@@ -375,8 +379,8 @@ fn load_folder(name: &ModelName, path: &Path, options: &LoadOptions) -> Result<L
         Family::Aim if matches!(name.0, Kind::Hub { .. }) => {
             Err(LoadError::Unsupported("models of type aim are loaded from folders".to_owned()))
         }
-        Family::Aim => aim::load(name, path, options.replicas.max(1)),
-        Family::Sentence => sentence::load(name, path, options.replicas.max(1)),
+        Family::Aim => aim::load(name, path, options),
+        Family::Sentence => sentence::load(name, path, options),
         Family::Clip | Family::Siglip | Family::Blip | Family::Sports => {
             load_files(name, folder::read(path, &name.to_string())?, options)
         }
@@ -387,11 +391,14 @@ fn load_folder(name: &ModelName, path: &Path, options: &LoadOptions) -> Result<L
 
 /// Loads a model in Hugging Face's layout that sees pictures.
 fn load_files(name: &ModelName, files: Files, options: &LoadOptions) -> Result<Loaded, LoadError> {
+    if family(&files.config, &files.folder)? == Family::Sports {
+        return sports::load(name, &files, options.replicas.max(1));
+    }
+    let files = Files { weights: files.weights.in_precision(options.precision), ..files };
     match family(&files.config, &files.folder)? {
         Family::Clip => clip::load(name, files, options),
         Family::Siglip => siglip::load(name, files, options),
         Family::Blip => blip::load(name, files, options),
-        Family::Sports => sports::load(name, &files, options.replicas.max(1)),
         family => Err(LoadError::Architecture { found: family.name().to_owned() }),
     }
 }

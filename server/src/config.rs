@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use reprise_encoders::{DEFAULT_MODEL, ModelName};
+use reprise_encoders::{DEFAULT_MODEL, ModelName, Precision};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -72,6 +72,10 @@ pub struct Config {
     /// Frames per second of video that models of single pictures look at; another rate makes another space
     #[arg(long, env = "REPRISE_FRAMES_PER_SECOND", default_value_t = 2.0, value_parser = frame_rate)]
     pub frames_per_second: f64,
+    /// Numbers that models multiply in on a CPU: f32, or int8 where it has AVX-512 VNNI, faster and a little less exact;
+    /// another makes another space
+    #[arg(long, env = "REPRISE_PRECISION", default_value = "f32")]
+    pub precision: Precision,
     /// Requests that one model's pool admits at once; more are answered 429
     #[arg(long, env = "REPRISE_MAX_REQUESTS", default_value_t = 64)]
     pub max_requests: usize,
@@ -117,6 +121,7 @@ impl Config {
         reprise_encoders::LoadOptions {
             replicas: self.replicas(),
             frames_per_second: Some(self.frames_per_second),
+            precision: self.precision,
             ..Default::default()
         }
     }

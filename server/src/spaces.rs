@@ -485,6 +485,7 @@ mod tests {
             frame_stage: None,
             can: Abilities { text: can("text"), frames: can("frames"), composed: can("head") },
             trained_on: reprise_encoders::TrainedOn::Nothing,
+            precision: reprise_encoders::Precision::F32,
         }
     }
 

@@ -13,6 +13,7 @@ mod encoders_hub;
 mod encoders_language_bind;
 mod encoders_open_clip;
 mod encoders_parity;
+mod encoders_precision;
 mod encoders_sentence;
 mod encoders_siglip;
 mod eval;

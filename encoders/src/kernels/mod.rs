@@ -17,6 +17,8 @@ mod ops;
 pub(crate) use attention::Sight;
 pub(crate) use elementwise::Activation;
 pub(crate) use ops::{PackedLinear, attention, layer_norm};
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 /// In which numbers weights are multiplied.
@@ -29,6 +31,18 @@ pub enum Precision {
     /// 8-bit integers: weights by output channel, activations by row as they come. On processors without AVX-512
     /// VNNI the same as [`Precision::F32`].
     Int8,
+}
+
+impl FromStr for Precision {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "f32" => Ok(Precision::F32),
+            "int8" => Ok(Precision::Int8),
+            _ => Err(format!("{name:?} is no precision: give f32 or int8")),
+        }
+    }
 }
 
 /// Which instructions may be used; exists only where they are there.

@@ -31,6 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use super::identity::Identity;
 use super::{LoadError, Loaded, ModelName, device, folder};
+use crate::LoadOptions;
 use crate::models::Family;
 use crate::models::aim::{self, Aim};
 use crate::models::combiner::Combiner;
@@ -72,9 +73,9 @@ impl Default for TextConfig {
 
 /// # Errors
 /// [`LoadError`] for files that are missing, can't be read or don't belong together.
-pub(super) fn load(name: &ModelName, path: &Path, replicas: usize) -> Result<Loaded, LoadError> {
+pub(super) fn load(name: &ModelName, path: &Path, options: &LoadOptions) -> Result<Loaded, LoadError> {
     let config: Config = parse(&path.join("config.json"), &name.to_string())?;
-    let mut identity = Identity::default();
+    let mut identity = Identity::new(options.precision);
     let weights = identity.weights(path, "model", name)?;
     let aim = Aim::load(&config.video, &openai::vision(weights)?, device())?;
     let preprocessing = preprocessing(aim.sizes().image());
@@ -86,7 +87,7 @@ pub(super) fn load(name: &ModelName, path: &Path, replicas: usize) -> Result<Loa
     let space = space(name, &config, &model, tokenizer.as_deref(), &preprocessing, &identity);
     let model = Arc::new(model);
     let encoder = || CovrEncoder::new(Arc::clone(&model), space.clone(), preprocessing.clone());
-    let encoders = (0..replicas).map(|_| Box::new(encoder()) as Box<dyn Encoder>).collect();
+    let encoders = (0..options.replicas.max(1)).map(|_| Box::new(encoder()) as Box<dyn Encoder>).collect();
     Ok(Loaded { space, tokenizer, encoders })
 }
 
@@ -185,6 +186,7 @@ fn space(
         frame_stage: None,
         can: Abilities { text: false, frames: true, composed: model.composition.is_some() },
         trained_on: TrainedOn::Unstated,
+        precision: identity.precision(),
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) fn load(name: &ModelName, path: &Path, options: &LoadOptions) -> Resu
     let preprocessor = json!({"size": side, "crop_size": side, "resample": 2}).to_string();
     let preprocessing = Preprocessing::from_json(preprocessor.as_bytes()).map_err(bad)?;
     two_towers::check_side(&preprocessing, &vision)?;
-    let mut identity = Identity::default();
+    let mut identity = Identity::new(options.precision);
     let weights = identity.weights(path, folder::STEM, name)?;
     let json = folder::read_file(path, &model, "tokenizer.json")?;
     identity.add(&json);

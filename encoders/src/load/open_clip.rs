@@ -160,7 +160,7 @@ pub(super) fn load(name: &ModelName, path: &Path, options: &LoadOptions) -> Resu
     let preprocessing = Preprocessing::from_open_clip(&preprocess, config.vision_cfg.image_size as u32)
         .map_err(|why| bad(CONFIG, why))?;
     let json = tokenizer(path, &model, &config)?;
-    let mut identity = Identity::default();
+    let mut identity = Identity::new(options.precision);
     let weights = openai::text(identity.weights(path, STEM, name)?)?;
     identity.add(&json);
     let clip = config.clip()?;

@@ -24,6 +24,8 @@ use serde::de::DeserializeOwned;
 
 use super::identity::Identity;
 use super::{LoadError, Loaded, ModelName, device, folder};
+use crate::LoadOptions;
+use crate::kernels::Precision;
 use crate::models::Family;
 use crate::models::bert::{self, Bert};
 use crate::models::sentence::{Dense, DenseActivation, Model, Pooling, SentenceEncoder, Step};
@@ -107,7 +109,7 @@ struct Prompts {
 
 /// # Errors
 /// [`LoadError`] for files that are missing, can't be read, don't belong together or ask for what is not supported.
-pub(super) fn load(name: &ModelName, path: &Path, replicas: usize) -> Result<Loaded, LoadError> {
+pub(super) fn load(name: &ModelName, path: &Path, options: &LoadOptions) -> Result<Loaded, LoadError> {
     let files = Folder { path, model: name.to_string() };
     let mut config: Config = files.required("config.json")?;
     if let Some(kind) = config.position_embedding_type.as_deref().filter(|kind| *kind != "absolute") {
@@ -117,7 +119,7 @@ pub(super) fn load(name: &ModelName, path: &Path, replicas: usize) -> Result<Loa
         // RoBERTa counts positions from behind the padding's.
         config.tower.position_offset = config.pad_token_id.unwrap_or(1) + 1;
     }
-    let mut identity = Identity::default();
+    let mut identity = Identity::new(options.precision);
     let weights = identity.weights(path, "model", name)?;
     let tower = Bert::load(&config.tower, &weights, device())?;
     let head = Head::load(&files, name, tower.width(), &mut identity)?;
@@ -143,10 +145,10 @@ pub(super) fn load(name: &ModelName, path: &Path, replicas: usize) -> Result<Loa
         "prompts": [prompts.query, prompts.passage],
     });
     let (id, readable) = identity.id_and_name(name, &rest);
-    let space = space(name, (id, readable), head.dim, longest);
+    let space = Space { precision: options.precision, ..space(name, (id, readable), head.dim, longest) };
     let model = Arc::new(Model { tower, pooling: head.pooling, steps: head.steps, longest });
     let encoder = || SentenceEncoder::new(Arc::clone(&model), space.clone());
-    let encoders = (0..replicas).map(|_| Box::new(encoder()) as Box<dyn Encoder>).collect();
+    let encoders = (0..options.replicas.max(1)).map(|_| Box::new(encoder()) as Box<dyn Encoder>).collect();
     Ok(Loaded { space, tokenizer: Some(Arc::new(tokenizer)), encoders })
 }
 
@@ -165,6 +167,7 @@ fn space(name: &ModelName, (id, readable): (String, String), dim: usize, longest
         frame_stage: None,
         can: Abilities { text: true, frames: false, composed: false },
         trained_on: TrainedOn::Unstated,
+        precision: Precision::F32,
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::identity::Identity;
 use super::{Files, LoadError, Loaded, ModelName, device};
+use crate::kernels::Precision;
 use crate::models::Family;
 use crate::models::sports::encoder::SportsEncoder;
 use crate::models::sports::parameters::Learnt;
@@ -71,5 +72,7 @@ fn space(name: &ModelName, files: &Files, config: &Config, preprocessing: &Prepr
         frame_stage: (config.time != TimeModel::Shuffled).then_some(config.width),
         can: Abilities { text: true, frames: true, composed: true },
         trained_on: config.trained_on,
+        // Its layers are small, and shared with training: they know one precision.
+        precision: Precision::F32,
     }
 }

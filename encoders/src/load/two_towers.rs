@@ -134,5 +134,6 @@ fn space(name: &ModelName, parts: &Parts, sampler: Sampler) -> Space {
         frame_stage: (!temporal).then_some(dim),
         can: Abilities { text: true, frames: true, composed: false },
         trained_on: if name.0 == Kind::Tiny { TrainedOn::Nothing } else { TrainedOn::Unstated },
+        precision: identity.precision(),
     }
 }

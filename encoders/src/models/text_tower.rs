@@ -41,6 +41,7 @@ pub(crate) struct TextTower {
 }
 
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one of it a model")]
 enum Words {
     Clip { specials: Specials, tower: TextTransformer },
     Bert(Bert),

@@ -79,6 +79,7 @@ fn space() -> Space {
         frame_stage: None,
         can: Abilities { text: true, frames: false, composed: false },
         trained_on: crate::TrainedOn::Nothing,
+        precision: crate::Precision::F32,
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use reprise_encoders::{Abilities, LoadError, ModelName, TrainedOn};
+use reprise_encoders::{Abilities, LoadError, ModelName, Precision, TrainedOn};
 use reprise_index::{Level, SpaceLevel};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -42,6 +42,9 @@ struct SpaceOut {
     /// What the weights have learnt from: `nothing`, `rendered_clips`, or `unstated`.
     #[schema(value_type = String)]
     trained_on: TrainedOn,
+    /// Numbers that the model multiplies in: `f32` or `int8`.
+    #[schema(value_type = String)]
+    precision: Precision,
     #[schema(value_type = Object)]
     can: Abilities,
     /// How frames of a span are picked.
@@ -194,6 +197,7 @@ fn describe(app: &App, now: &Snapshot, loaded: &LoadedSpace, counts: &Counts) ->
         temporal: space.temporal,
         keeps_features: space.frame_stage.is_some(),
         trained_on: space.trained_on,
+        precision: space.precision,
         can: space.can,
         sampler: serde_json::to_value(space.sampler).unwrap_or_default(),
         added: loaded.added,

@@ -107,6 +107,7 @@ mod tests {
             frame_stage: Some(2),
             can: Abilities { text: true, frames: true, composed: false },
             trained_on: TrainedOn::Nothing,
+            precision: reprise_encoders::Precision::F32,
         }
     }
 
