@@ -123,7 +123,7 @@ pub(super) async fn within(database: &Database, only: &RoaringBitmap) -> Result<
     database.keys(sql, vec![rows::keys(&keys)]).await
 }
 
-/// A passage and a span that holds its start.
+/// A passage and the spans that share some of it, that which shares most first.
 macro_rules! hits {
     ($keys:literal, $level:literal) => {
         concat!(
@@ -133,7 +133,9 @@ macro_rules! hits {
             $keys,
             " AND s.level = ",
             $level,
-            " AND s.start_ms <= q.start_ms AND q.start_ms < s.end_ms ORDER BY s.given, s.key"
+            " AND s.start_ms < q.end_ms AND q.start_ms < s.end_ms \
+             ORDER BY CASE WHEN s.end_ms < q.end_ms THEN s.end_ms ELSE q.end_ms END \
+             - CASE WHEN s.start_ms > q.start_ms THEN s.start_ms ELSE q.start_ms END DESC, s.given, s.key"
         )
     };
 }
