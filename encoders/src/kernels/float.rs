@@ -158,19 +158,27 @@ impl Product<'_> {
 
     #[inline(always)]
     fn store(&self, sums: &[[f32; PANEL]], place: Place) {
+        // Of a whole panel the compiler knows the length, and makes vectors of it without a rest.
+        match self.panels.columns - place.panel * PANEL {
+            PANEL.. => self.store_columns(sums, place, PANEL),
+            fewer => self.store_columns(sums, place, fewer),
+        }
+    }
+
+    #[inline(always)]
+    fn store_columns(&self, sums: &[[f32; PANEL]], place: Place, count: usize) {
         let column = place.panel * PANEL;
-        let count = PANEL.min(self.panels.columns - column);
         for (row, sums) in (place.row..).zip(sums) {
             // SAFETY: the caller of `multiply` holds the target, and no other part has these rows and panels.
             let to = unsafe { self.target.part(row, column, count) };
             match place.is_first {
-                true => to.copy_from_slice(&sums[..count]),
-                false => to.iter_mut().zip(sums).for_each(|(to, sum)| *to += sum),
+                true => to[..count].copy_from_slice(&sums[..count]),
+                false => to[..count].iter_mut().zip(&sums[..count]).for_each(|(to, sum)| *to += sum),
             }
             if place.is_last {
-                let residual = self.finish.residual.map(|rows| &rows.row(row)[column..column + count]);
-                let bias = self.finish.bias.map(|bias| &bias[column..column + count]);
-                finish(to, bias, self.finish.activation, residual);
+                let residual = self.finish.residual.map(|rows| &rows.row(row)[column..][..count]);
+                let bias = self.finish.bias.map(|bias| &bias[column..][..count]);
+                finish(&mut to[..count], bias, self.finish.activation, residual);
             }
         }
     }

@@ -175,8 +175,16 @@ impl Product<'_> {
 
     #[inline(always)]
     fn store(&self, sums: &[[i32; PANEL]], readings: &[Reading], place: Place) {
+        // As in `float`: of a whole panel the compiler knows the length.
+        match self.panels.columns - place.panel * PANEL {
+            PANEL.. => self.store_columns(sums, readings, place, PANEL),
+            fewer => self.store_columns(sums, readings, place, fewer),
+        }
+    }
+
+    #[inline(always)]
+    fn store_columns(&self, sums: &[[i32; PANEL]], readings: &[Reading], place: Place, count: usize) {
         let column = place.panel * PANEL;
-        let count = PANEL.min(self.panels.columns - column);
         let (scales, totals) =
             (&self.panels.scales[column..][..count], &self.panels.totals[column..][..count]);
         for ((row, sums), reading) in (place.row..).zip(sums).zip(readings) {
@@ -184,14 +192,17 @@ impl Product<'_> {
             let to = unsafe { self.target.part(row, column, count) };
             // What the zero of the row adds to every sum, once.
             let zero = if place.is_first { reading.zero } else { 0.0 };
-            for (((to, sum), scale), total) in to.iter_mut().zip(sums).zip(scales).zip(totals) {
-                let before = if place.is_first { 0.0 } else { *to };
-                *to = (reading.scale * scale).mul_add(*sum as f32 - zero * total, before);
+            let values = to[..count].iter_mut().zip(&sums[..count]).zip(scales).zip(totals);
+            let value =
+                |sum: i32, scale: f32, total: f32| reading.scale * scale * zero.mul_add(-total, sum as f32);
+            match place.is_first {
+                true => values.for_each(|(((to, sum), scale), total)| *to = value(*sum, *scale, *total)),
+                false => values.for_each(|(((to, sum), scale), total)| *to += value(*sum, *scale, *total)),
             }
             if place.is_last {
-                let residual = self.finish.residual.map(|rows| &rows.row(row)[column..column + count]);
-                let bias = self.finish.bias.map(|bias| &bias[column..column + count]);
-                float::finish(to, bias, self.finish.activation, residual);
+                let residual = self.finish.residual.map(|rows| &rows.row(row)[column..][..count]);
+                let bias = self.finish.bias.map(|bias| &bias[column..][..count]);
+                float::finish(&mut to[..count], bias, self.finish.activation, residual);
             }
         }
     }
