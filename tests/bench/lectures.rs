@@ -131,7 +131,8 @@ impl Bed {
         let all =
             self.lectures.iter().flat_map(|it| it.lines.iter().flat_map(|line| line.text.split_whitespace()));
         let many: Vec<&str> = all.take(MANY_WORDS).collect();
-        let answer = self.of_videos(&many.join(" ")).await;
+        let body = json!({"query": {"text": many.join(" ")}, "level": "video", "limit": 5});
+        let answer = self.server.search(&body).await;
         let info = &answer["query_info"];
         assert_eq!(info["truncated"], false, "{info}");
         report.note(&format!(

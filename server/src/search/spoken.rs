@@ -246,14 +246,22 @@ mod tests {
 
     #[test]
     fn words_and_meaning_make_one_ranking() {
-        check(&[(1, 0.9), (2, 0.8)], &[(3, 0.5), (2, 0.4)], &[(2, "cue"), (1, "cue"), (3, "passage")]);
+        check(
+            &[(1, 0.9), (2, 0.8)],
+            &[(3, 0.5), (2, 0.4), (9, 0.1)],
+            &[(2, "cue"), (3, "passage"), (1, "cue"), (9, "passage")],
+        );
         check(&[], &[(3, 0.5), (2, 0.4)], &[(3, "passage"), (2, "passage")]);
         check(&[(1, 0.9)], &[], &[(1, "cue")]);
     }
 
     #[test]
     fn a_few_shared_words_change_little_and_show_the_passage() {
-        check(&[(2, 0.1), (1, 0.1)], &[(3, 0.5), (2, 0.45)], &[(3, "passage"), (2, "passage"), (1, "cue")]);
+        check(
+            &[(2, 0.1), (1, 0.1)],
+            &[(3, 0.5), (2, 0.45), (9, 0.1)],
+            &[(3, "passage"), (2, "passage"), (1, "cue"), (9, "passage")],
+        );
     }
 
     #[test]
