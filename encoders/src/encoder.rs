@@ -139,6 +139,13 @@ pub trait Encoder: Send {
     /// What `input` takes of a batch's budget, in tokens (text tokens, or patches of frames).
     fn cost(&self, input: &Input) -> usize;
 
+    /// Floating-point operations that `input` takes, two for each multiplication inside a matrix product, by the
+    /// model's shape; norms, activations and preprocessing are left out. `None` where the family does not tell.
+    fn operations(&self, input: &Input) -> Option<f64> {
+        let _ = input;
+        None
+    }
+
     /// One raw (not normalised) vector of `space().dim` values per input, in order; for [`Input::Frame`] its
     /// feature.
     ///

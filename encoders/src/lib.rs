@@ -7,6 +7,7 @@
 pub mod batch;
 pub mod encoder;
 mod kernels;
+pub mod large_product;
 pub mod load;
 pub mod models;
 pub mod pool;
@@ -20,5 +21,7 @@ mod weights;
 
 pub use encoder::{Abilities, Clip, EncodeError, Encoder, Frame, FrameSize, Input, Source, Space, TrainedOn};
 pub use kernels::Precision;
-pub use load::{DEFAULT_MODEL, LoadError, LoadOptions, Loaded, ModelName, device_name, load, load_with};
+pub use load::{
+    DEFAULT_MODEL, LoadError, LoadOptions, Loaded, ModelName, device_name, load, load_with, threads,
+};
 pub use pool::{Permit, Pool};

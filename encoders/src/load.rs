@@ -491,5 +491,10 @@ pub fn device_name() -> &'static str {
     if device().is_cuda() { "cuda:0" } else { "cpu" }
 }
 
+/// Threads that the layers of one encoder share on the CPU: `RAYON_NUM_THREADS`, or as many as there are cores.
+pub fn threads() -> usize {
+    candle_core::utils::get_num_threads()
+}
+
 #[cfg(test)]
 mod tests;

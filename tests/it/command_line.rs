@@ -120,6 +120,36 @@ fn what_needs_no_server_works_alone() {
     assert!(complains(&["ingest", shown(&folder.path().join("missing"))]).contains("no such file"));
 }
 
+#[test]
+fn bench_encode_measures_what_the_model_takes() {
+    let all = prints_json(&["bench", "encode", "--runs", "1", "--precision", "int8", "--json"]);
+    let measures: Vec<(&str, u64, Option<u64>)> =
+        all["measures"].as_array().unwrap().iter().map(measure_of).collect();
+    let pictures = [1, 8, 32].map(|batch| ("pictures", batch, None));
+    let (clip, texts) = (("clips", 1, Some(8)), [16, 77].map(|tokens| ("texts", 1, Some(tokens))));
+    assert_eq!(measures, [&pictures[..], &[clip], &texts].concat(), "{all}");
+    assert_eq!((&all["precision"], &all["peak"]["side"]), (&json!("int8"), &json!(2048)));
+
+    let one = ["bench", "encode", "--runs", "1", "--batch", "2"];
+    let two = prints_json(&[&one[..], &["--json", "--vectors"]].concat());
+    assert_eq!(two["measures"].as_array().unwrap().len(), 1, "{two}");
+    let vectors: Vec<Vec<f32>> = serde_json::from_value(two["measures"][0]["vectors"].clone()).unwrap();
+    assert!(vectors.len() == 2 && vectors[0] != vectors[1] && vectors[0].len() == 64, "{vectors:?}");
+    let lines = prints(&one);
+    assert!(lines.contains("pictures, 2 at a time: ") && lines.lines().count() == 3, "{lines}");
+    assert!(complains(&["bench", "encode", "--tokens", "78"]).contains("at most 77 tokens"));
+    assert!(complains(&["bench", "encode", "--batch", "0"]).contains("from 1 to 4096"));
+}
+
+/// What was measured; its figures are positive.
+#[track_caller]
+fn measure_of(measure: &Value) -> (&str, u64, Option<u64>) {
+    for figure in ["per_second", "gflop", "gflop_per_second", "share_of_peak"] {
+        assert!(measure[figure].as_f64().unwrap() > 0.0, "{figure} of {measure}");
+    }
+    (measure["what"].as_str().unwrap(), measure["batch"].as_u64().unwrap(), measure["length"].as_u64())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_folder_is_ingested_and_searched() {
     let folder = tempfile::tempdir().unwrap();

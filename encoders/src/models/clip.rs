@@ -160,3 +160,34 @@ impl Config {
         tower.check().map(|()| tower)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// GFLOP of one picture, and of texts of 77 and 248 tokens.
+    #[track_caller]
+    fn check(vision_config: VisionConfig, expected: [f64; 3]) {
+        let config = Config { vision_config, ..Config::default() };
+        let text = config.text().unwrap();
+        let found = [config.vision().unwrap().operations(), text.operations(77), text.operations(248)];
+        let tenths = found.map(|operations| (operations / 1e8).round() / 10.0);
+        assert_eq!(tenths, expected);
+    }
+
+    #[test]
+    fn operations_follow_from_the_shape() {
+        let base = VisionConfig::default();
+        check(base.clone(), [8.8, 6.0, 20.2]);
+        check(VisionConfig { patch_size: 16, ..base.clone() }, [35.1, 6.0, 20.2]);
+        let large = VisionConfig {
+            hidden_size: 1024,
+            intermediate_size: 4096,
+            num_hidden_layers: 24,
+            num_attention_heads: 16,
+            patch_size: 14,
+            ..base
+        };
+        check(large, [162.0, 6.0, 20.2]);
+    }
+}

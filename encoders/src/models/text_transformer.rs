@@ -105,6 +105,11 @@ impl Config {
             _ => Ok(()),
         }
     }
+
+    /// Floating-point operations of the products of a text that is read with so many tokens, padding among them.
+    pub(crate) fn operations(&self, tokens: usize) -> f64 {
+        self.blocks.operations(tokens) + self.projection.operations(self.blocks.width, self.dim)
+    }
 }
 
 impl TextTransformer {
@@ -144,6 +149,11 @@ impl TextTransformer {
             Reading::LastOfPadded { .. } => self.config.longest,
             Reading::EndOfText(_) | Reading::LargestId => tokens,
         }
+    }
+
+    /// Floating-point operations of the products of a text of so many tokens.
+    pub(crate) fn operations(&self, tokens: usize) -> f64 {
+        self.config.operations(self.cost(tokens))
     }
 
     /// (texts, dim); all ids are in the vocabulary, no text is empty or too long.

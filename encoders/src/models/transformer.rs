@@ -58,6 +58,15 @@ impl Shape {
         }
         Ok(())
     }
+
+    /// Floating-point operations of all blocks' products for one sequence of so many tokens that see each other.
+    pub(crate) fn operations(&self, tokens: usize) -> f64 {
+        let (tokens, width, inner) = (tokens as f64, self.width as f64, self.inner as f64);
+        let attention = |seen: f64| 2.0 * tokens * (4.0 * width * width + 2.0 * seen * width);
+        let over_time = self.extras.frames.map_or(0.0, |frames| attention(frames as f64));
+        let layers = if self.extras.gate { 3.0 } else { 2.0 };
+        self.layers as f64 * (attention(tokens) + over_time + 2.0 * tokens * layers * width * inner)
+    }
 }
 
 /// Turns neighbouring values of queries and keys by angles that depend on the token's place (arXiv 2104.09864).

@@ -81,6 +81,14 @@ impl Texts {
         }
     }
 
+    /// Floating-point operations of a text of so many tokens, where they are known.
+    fn operations(&self, tokens: usize) -> Option<f64> {
+        match self {
+            Texts::Transformer(tower) => Some(tower.operations(tokens)),
+            Texts::Bert { .. } => None,
+        }
+    }
+
     /// (texts, dim); the ids must have passed [`check_ids`].
     fn forward(&self, texts: &[&[u32]]) -> candle_core::Result<Tensor> {
         match self {
@@ -208,6 +216,18 @@ impl Encoder for TwoTowersEncoder {
             }
             Input::Frame(_) => picture,
             Input::Features(_) | Input::Composed { .. } => 1,
+        }
+    }
+
+    fn operations(&self, input: &Input) -> Option<f64> {
+        let vision = &self.towers.vision;
+        match input {
+            Input::Text(tokens) => self.towers.text.operations(tokens.ids.len()),
+            Input::Frames(clip) => {
+                Some(vision.frames().unwrap_or(clip.frames.len()) as f64 * vision.operations())
+            }
+            Input::Frame(_) => Some(vision.operations()),
+            Input::Features(_) | Input::Composed { .. } => None,
         }
     }
 

@@ -56,6 +56,14 @@ pub(crate) enum Projection {
 }
 
 impl Projection {
+    /// Floating-point operations of one vector's product.
+    pub(super) fn operations(self, width: usize, dim: usize) -> f64 {
+        match self {
+            Projection::None => 0.0,
+            Projection::Plain | Projection::Biased => 2.0 * width as f64 * dim as f64,
+        }
+    }
+
     /// Reads `{name}.weight` of (dim, width), and `{name}.bias` if there is one.
     ///
     /// # Errors
@@ -152,6 +160,23 @@ impl Config {
     pub(crate) fn tokens(&self) -> usize {
         self.sides.grid() * self.sides.grid() + usize::from(self.class_token)
     }
+
+    /// Floating-point operations of one picture's products.
+    pub(crate) fn operations(&self) -> f64 {
+        let (width, tokens) = (self.blocks.width as f64, self.tokens() as f64);
+        let pixels = (3 * (self.sides.grid() * self.sides.patch).pow(2)) as f64;
+        let pooling = match self.pooling {
+            Pooling::ClassToken => 0.0,
+            // One query asks all tokens for keys and values; its answer goes through an MLP.
+            Pooling::Attention { inner, .. } => {
+                4.0 * width * ((tokens + 0.5) * width + tokens + inner as f64)
+            }
+        };
+        2.0 * pixels * width
+            + self.blocks.operations(self.tokens())
+            + pooling
+            + self.projection.operations(self.blocks.width, self.dim)
+    }
 }
 
 impl VisionTransformer {
@@ -202,6 +227,11 @@ impl VisionTransformer {
     /// Tokens of one picture.
     pub(crate) fn tokens(&self) -> usize {
         self.config.tokens()
+    }
+
+    /// Floating-point operations of one picture's products.
+    pub(crate) fn operations(&self) -> f64 {
+        self.config.operations()
     }
 
     /// Pictures that must come together, as a clip; `None` where each stands by itself.

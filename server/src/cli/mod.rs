@@ -1,5 +1,6 @@
 //! The command line: one file a subcommand.
 
+mod bench;
 mod client;
 mod covr;
 mod demo;
@@ -57,6 +58,8 @@ enum Command {
     Train(train::TrainArgs),
     /// Say how good the answers are on a benchmark
     Eval(Box<eval::EvalArgs>),
+    /// Measure how fast a model runs on this machine
+    Bench(bench::BenchArgs),
     /// Bring the database to the newest schema
     Migrate(migrate::MigrateArgs),
     /// Look after the index
@@ -119,6 +122,7 @@ async fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Synth(args) => synth::run(args).await,
         Command::Train(args) => train::run(args).await,
         Command::Eval(args) => eval::run(*args).await,
+        Command::Bench(args) => bench::run(args).await,
         Command::Migrate(args) => migrate::run(args).await,
         Command::Index(args) => index::run(args).await,
         Command::Openapi => openapi::run(),
