@@ -4,7 +4,7 @@
 export PATH := $(PATH):$(CURDIR)/.tools
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full check bench bench-long bench-lectures bench-index
+.PHONY: help setup demo test test-full check bench bench-long bench-lectures bench-encoders bench-index
 
 help:
 	@echo 'make setup      install what is missing: C compiler, ffmpeg, PostgreSQL and Chromium for the tests'
@@ -15,6 +15,7 @@ help:
 	@echo 'make bench      measure, and write the tables to BENCHMARKS.md'
 	@echo 'make bench-long  an hour of 720p through a CLIP of real size'
 	@echo 'make bench-lectures  what is found in the lectures of REPRISE_TEST_DATA; REPRISE_TEXT_MODEL adds meaning'
+	@echo 'make bench-encoders  models of real shapes on the CPU beside PyTorch and ONNX Runtime'
 	@echo 'make bench-index  the index alone, at 100,000 vectors'
 
 setup:
@@ -42,6 +43,9 @@ bench-long:
 
 bench-lectures:
 	@scripts/bench.sh lectures
+
+bench-encoders:
+	@scripts/bench-encoders.sh
 
 bench-index:
 	@scripts/setup.sh demo

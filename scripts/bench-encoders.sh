@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Measures the encoders on the CPU beside PyTorch and ONNX Runtime (tests/bench/encoder_peers.py, whose arguments may be
+# given) and writes the tables to BENCHMARKS.md. The peers are installed once, some gigabytes with the CUDA
+# libraries that torch brings by default, into a virtual environment beside what cargo builds; REPRISE_ENCODER_PEERS names
+# a Python that has them already.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+scripts/setup.sh demo
+[ -r /proc/self/stat ] || { echo 'bench-encoders: needs /proc: run it on Linux' >&2; exit 1; }
+
+target=$(scripts/target-dir.sh)
+python=${REPRISE_ENCODER_PEERS:-}
+if [ -z "$python" ]; then
+  wanted=tests/bench/encoder_peers.txt
+  venv=$target/encoder-peers
+  python=$venv/bin/python
+  # The copy of the list is made last: it says that all of it is installed.
+  if ! cmp -s "$wanted" "$venv/installed.txt"; then
+    python3 -m venv --clear "$venv" || { echo 'bench-encoders: needs python3 with venv' >&2; exit 1; }
+    "$python" -m pip install --quiet -r "$wanted"
+    cp "$wanted" "$venv/installed.txt"
+  fi
+fi
+
+cargo build --release --locked --bin reprise
+exec "$python" tests/bench/encoder_peers.py "${REPRISE_BIN:-$target/release/reprise}" "$@"

@@ -1,0 +1,328 @@
+"""Measures reprise's encoders on the CPU beside PyTorch (eager, f32) and ONNX Runtime (f32, and int8: dynamic, weights
+by channel), each on one thread, on seeded CLIP models of the published shapes, and compares their vectors.
+
+    encoder_peers.py REPRISE [--models b32,b16,l14,text] [--batch 1,8,32] [--rounds 5] [--write]
+
+`make bench-encoders` runs all of it. The engines take turns within every round, so that a change of the machine's mood
+meets all of them; ratios are taken within a round, and medians over the rounds count. The tables go to stdout, and to
+BENCHMARKS.md where everything is measured or --write is given.
+"""
+
+import argparse
+import json
+import logging
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+
+HERE = pathlib.Path(__file__).resolve().parent
+REPORT = HERE.parent.parent / "BENCHMARKS.md"
+MARKS = ("<!-- encoders: made by `make bench-encoders` -->", "<!-- encoders: end -->")
+# Preprocessing and tokenizer of our own; its vocabulary is small, which costs nothing but the table of its tokens.
+FILES = HERE.parent / "parity" / "data" / "legacy"
+VOCABULARY, POSITIONS, SIDE, SQUARE = 402, 248, 224, 16
+# Vision width, layers, heads, patch; text width; values per vector; what is measured, all batches unless said.
+SHAPES = {
+    "b32": ("ViT-B/32", 768, 12, 12, 32, 512, 512, [1, 8, 32]),
+    "b16": ("ViT-B/16", 768, 12, 12, 16, 512, 512, [1, 8, 32]),
+    "l14": ("ViT-L/14", 1024, 24, 16, 14, 768, 768, [1, 8]),
+}
+TOKENS = [16, 77, 248]
+# Shortest time of one measurement: reprise knows its CPU time to 10 ms.
+RUN_SECONDS = 0.5
+ENGINES = ["torch", "ort", "ours", "ort8", "ours8"]
+
+os.environ["RAYON_NUM_THREADS"] = "1"
+os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
+warnings.filterwarnings("ignore")
+# Quantising suggests steps of its own to run before; it is measured as it comes.
+logging.disable(logging.WARNING)
+
+import numpy  # noqa: E402
+import onnxruntime  # noqa: E402
+import torch  # noqa: E402
+from onnxruntime.quantization import QuantType, quantize_dynamic  # noqa: E402
+from tokenizers import Tokenizer  # noqa: E402
+from transformers import CLIPConfig, CLIPModel  # noqa: E402
+
+
+class Vision(torch.nn.Module):
+    """Pixels to projected vectors."""
+
+    def __init__(self, clip):
+        super().__init__()
+        self.tower, self.projection = clip.vision_model, clip.visual_projection
+
+    def forward(self, pixels):
+        return self.projection(self.tower(pixels).pooler_output)
+
+
+class Text(torch.nn.Module):
+    """Ids to projected vectors."""
+
+    def __init__(self, clip):
+        super().__init__()
+        self.tower, self.projection = clip.text_model, clip.text_projection
+
+    def forward(self, ids):
+        return self.projection(self.tower(input_ids=ids).pooler_output)
+
+
+def write_model(folder, shape):
+    """Seeded weights in Hugging Face's layout, for all engines; the text tower has Long-CLIP's 248 positions."""
+    _, width, layers, heads, patch, text, dim, _ = shape
+    torch.manual_seed(0)
+    vision = dict(hidden_size=width, intermediate_size=4 * width, num_hidden_layers=layers, num_attention_heads=heads,
+                  image_size=SIDE, patch_size=patch)
+    words = dict(vocab_size=VOCABULARY, hidden_size=text, intermediate_size=4 * text, num_hidden_layers=12,
+                 num_attention_heads=text // 64, max_position_embeddings=POSITIONS, bos_token_id=0, eos_token_id=2)
+    clip = CLIPModel(CLIPConfig(text_config=words, vision_config=vision, projection_dim=dim)).eval()
+    clip.save_pretrained(folder)
+    shutil.copy(FILES / "tokenizer.json", folder)
+    preprocessor = json.loads((FILES / "preprocessor_config.json").read_text())
+    preprocessor |= {"size": {"shortest_edge": SIDE}, "crop_size": {"height": SIDE, "width": SIDE}}
+    (folder / "preprocessor_config.json").write_text(json.dumps(preprocessor))
+    return clip
+
+
+def pictures(count):
+    """The first frames of `reprise bench encode`, normalised: squares of colours that SplitMix64 mixes."""
+    squares = SIDE // SQUARE
+    state = numpy.arange(1, count * squares * squares * 3 + 1, dtype=numpy.uint64) * numpy.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in [(30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)]:
+        state = (state ^ (state >> numpy.uint64(shift))) * numpy.uint64(factor)
+    state ^= state >> numpy.uint64(31)
+    colours = (state >> numpy.uint64(56)).astype(numpy.float32).reshape(count, squares, squares, 3) / 255
+    normal = json.loads((FILES / "preprocessor_config.json").read_text())
+    colours = (colours - numpy.float32(normal["image_mean"])) / numpy.float32(normal["image_std"])
+    pixels = colours.repeat(SQUARE, axis=1).repeat(SQUARE, axis=2)
+    return numpy.ascontiguousarray(pixels.transpose(0, 3, 1, 2), dtype=numpy.float32)
+
+
+def ids_of(tokens):
+    """The text of `reprise bench encode` of so many tokens: one word, over and over."""
+    tokenizer = Tokenizer.from_file(str(FILES / "tokenizer.json"))
+    for words in range(1, tokens + 1):
+        ids = tokenizer.encode(" ".join(["a"] * words)).ids
+        if len(ids) == tokens:
+            return numpy.array([ids], dtype=numpy.int64)
+    sys.exit(f"encoder_peers: no text of {tokens} tokens")
+
+
+def sessions(module, example, path, free_batch):
+    """ONNX Runtime in f32 and int8, on one thread."""
+    axes = {"x": {0: "batch"}, "y": {0: "batch"}} if free_batch else None
+    torch.onnx.export(module, (torch.from_numpy(example),), str(path), input_names=["x"], output_names=["y"],
+                      dynamic_axes=axes, opset_version=17, dynamo=False)
+    small = path.with_suffix(".int8.onnx")
+    quantize_dynamic(path, small, weight_type=QuantType.QInt8, per_channel=True)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    return [onnxruntime.InferenceSession(str(it), options, providers=["CPUExecutionProvider"]) for it in (path, small)]
+
+
+class Peer:
+    """An engine in this process."""
+
+    def __init__(self, run, inputs):
+        self.run, self.inputs, self.slow = run, inputs, False
+
+    def measure(self):
+        """CPU and wall seconds of one input."""
+        if not self.slow:
+            self.run(self.inputs)
+        cpu, wall, passes = time.process_time(), time.perf_counter(), 0
+        while passes == 0 or time.perf_counter() - wall < RUN_SECONDS:
+            self.run(self.inputs)
+            passes += 1
+        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+        # Where one pass is long, what the first round has warmed is warm enough for the next.
+        self.slow = wall / passes > 1
+        return cpu / passes / len(self.inputs), wall / passes / len(self.inputs)
+
+
+class Ours:
+    """The binary, started anew for every measurement."""
+
+    def __init__(self, binary, folder, precision, what):
+        self.command = [binary, "bench", "encode", "--model", str(folder), "--precision", precision, "--runs", "1",
+                        "--json", *what]
+        self.peaks, self.shares = [], []
+
+    def report(self, *more):
+        return json.loads(subprocess.run([*self.command, *more], check=True, stdout=subprocess.PIPE).stdout)
+
+    def measure(self):
+        report = self.report()
+        [measure] = report["measures"]
+        self.peaks.append(report["peak"]["gflop_per_cpu_second"])
+        self.shares.append(measure["share_of_peak"])
+        return 1 / measure["per_cpu_second"], 1 / measure["per_second"]
+
+    def vectors(self):
+        return numpy.float32(self.report("--vectors")["measures"][0]["vectors"])
+
+
+def torch_run(module):
+    def run(inputs):
+        with torch.inference_mode():
+            return module(torch.from_numpy(inputs)).numpy()
+
+    return run
+
+
+def take_turns(engines, rounds, name):
+    """Medians by engine, and the median of the rounds' ratios: how many times as fast as ONNX Runtime ours is."""
+    costs = {engine: [] for engine in engines}
+    for number in range(rounds):
+        for engine, it in engines.items():
+            costs[engine].append(it.measure())
+        shown = ", ".join(f"{engine} {1e3 * cost[-1][0]:.1f}" for engine, cost in costs.items())
+        print(f"{name}, round {number + 1}: CPU ms {shown}", file=sys.stderr, flush=True)
+    median = {engine: [statistics.median(it) for it in zip(*cost)] for engine, cost in costs.items()}
+    ratio = lambda a, b: statistics.median(b[0] / a[0] for a, b in zip(costs[a], costs[b]))
+    return median, ratio("ours", "ort"), ratio("ours8", "ort8"), ratio("ours", "torch")
+
+
+def lowest_cosine(a, b):
+    return float(((a * b).sum(1) / numpy.linalg.norm(a, axis=1) / numpy.linalg.norm(b, axis=1)).min())
+
+
+def between(vectors):
+    """Mean cosine of different rows."""
+    units = vectors / numpy.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = units @ units.T
+    return float((cosines.sum() - len(units)) / (len(units) * (len(units) - 1)))
+
+
+class Bench:
+    """Everything measured so far."""
+
+    def __init__(self, arguments, folder):
+        self.arguments, self.folder = arguments, folder
+        self.rows, self.cosines, self.peaks = [], [], {"f32": [], "int8": []}
+
+    def case(self, name, size, module, runs, model, inputs, what):
+        ours = {kind: Ours(self.arguments.reprise, model, kind, what) for kind in ("f32", "int8")}
+        f32, int8 = (lambda x, it=it: it.run(None, {"x": x})[0] for it in runs)
+        engines = {"torch": Peer(torch_run(module), inputs), "ort": Peer(f32, inputs), "ours": ours["f32"],
+                   "ort8": Peer(int8, inputs), "ours8": ours["int8"]}
+        median, of_ort, of_ort8, of_torch = take_turns(engines, self.arguments.rounds, f"{name}, {size}")
+        for kind in ours:
+            self.peaks[kind] += ours[kind].peaks
+        cell = lambda engine: "{:.1f} / {:.1f}".format(*(1e3 * it for it in median[engine]))
+        share = [statistics.median(ours[kind].shares) for kind in ours]
+        self.rows.append(f"| {name} | {size} | {cell('torch')} | {cell('ort')} | {cell('ours')} | **{of_ort:.2f}** | "
+                         f"{of_torch:.2f} | {share[0]:.2f} | {cell('ort8')} | {cell('ours8')} | **{of_ort8:.2f}** | "
+                         f"{share[1]:.2f} |")
+        return ours, [it(inputs) for it in (torch_run(module), f32, int8)]
+
+    def compare(self, name, ours, theirs):
+        """Cosines of the vectors of the last case."""
+        f32, int8 = ours["f32"].vectors(), ours["int8"].vectors()
+        torch_f32, ort_f32, ort_int8 = theirs
+        scale = f"{between(torch_f32):.3f}" if len(torch_f32) > 1 else ""
+        self.cosines.append(f"| {name} | {lowest_cosine(f32, torch_f32):.7f} | {lowest_cosine(int8, f32):.5f} | "
+                            f"{lowest_cosine(ort_int8, ort_f32):.5f} | {scale} |")
+
+    def model(self, key):
+        shape = SHAPES[key]
+        name, batches = shape[0], [it for it in shape[-1] if it in self.arguments.batch]
+        if not batches:
+            return
+        model = self.folder / key
+        module = Vision(write_model(model, shape))
+        runs = sessions(module, pictures(2), self.folder / f"{key}.onnx", True)
+        for batch in batches:
+            ours, theirs = self.case(name, f"{batch} at a time", module, runs, model, pictures(batch),
+                                     ["--batch", str(batch)])
+        self.compare(f"{name}, {batches[-1]} pictures", ours, theirs)
+
+    def text(self):
+        model = self.folder / "text"
+        module = Text(write_model(model, SHAPES["b32"]))
+        for tokens in TOKENS:
+            ids = ids_of(tokens)
+            runs = sessions(module, ids, self.folder / f"text{tokens}.onnx", False)
+            ours, theirs = self.case("text, width 512", f"{tokens} tokens", module, runs, model, ids,
+                                     ["--tokens", str(tokens)])
+            self.compare(f"text, {tokens} tokens", ours, theirs)
+
+    def table(self):
+        peaks = [f"{statistics.median(self.peaks[kind]):.0f} GFLOP ({kind})" for kind in self.peaks]
+        return "\n".join([
+            f"Measured {time.strftime('%Y-%m-%d', time.gmtime())}, {machine()}; medians of {self.arguments.rounds} "
+            f"rounds. PyTorch {torch.__version__.split('+')[0]}, ONNX Runtime {onnxruntime.__version__}.",
+            "",
+            "| tower | input | PyTorch f32 | ONNX Runtime f32 | reprise f32 | of ONNX Runtime | of PyTorch | "
+            "of large product | ONNX Runtime int8 | reprise int8 | of ONNX Runtime | of large product |",
+            "|---|---|---|---|---|---|---|---|---|---|---|---|",
+            *self.rows,
+            "",
+            f"A product of 2048 x 2048 x 2048 by reprise's kernels does {' and '.join(peaks)} per CPU-second; "
+            f"PyTorch's f32 does {torch_peak():.0f}.",
+            "",
+            "| vectors of | reprise f32 and PyTorch | reprise int8 and its f32 | ONNX Runtime int8 and its f32 | "
+            "different pictures |",
+            "|---|---|---|---|---|",
+            *self.cosines,
+        ])
+
+
+def torch_peak():
+    """GFLOP per CPU-second of the same product."""
+    x = torch.randn(2048, 2048)
+    product = Peer(lambda x: torch.mm(x, x), x)
+    return 2 * 2048**3 / 1e9 / (statistics.median(product.measure()[0] for _ in range(3)) * len(x))
+
+
+def machine():
+    """In neutral words: what the engines could use, and how busy it was."""
+    flags = pathlib.Path("/proc/cpuinfo").read_text()
+    vectors = next((it for it in ("avx512_vnni", "avx512f", "avx2") if it in flags), "no AVX2")
+    cores = os.cpu_count()
+    busy = os.getloadavg()[0] > 1.5 * cores
+    return f"one thread of {cores} cores, {vectors}" + (
+        ", shared with other work (wall times are not to be trusted)" if busy else "")
+
+
+def publish(table):
+    begin, end = MARKS
+    old = REPORT.read_text()
+    if old.count(begin) != 1 or old.count(end) != 1:
+        sys.exit(f"encoder_peers: {REPORT.name} lacks the marks of this table")
+    before, after = old.split(begin)[0], old.split(end)[1]
+    REPORT.write_text(f"{before}{begin}\n\n{table}\n\n{end}{after}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="See the top of this file.")
+    parser.add_argument("reprise", help="the binary")
+    names = [*SHAPES, "text"]
+    parser.add_argument("--models", type=lambda text: text.split(","), default=names, help=",".join(names))
+    parser.add_argument("--batch", type=lambda text: [int(it) for it in text.split(",")], default=[1, 8, 32])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--write", action="store_true", help="into BENCHMARKS.md, although not all is measured")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.models) - set(names):
+        parser.error(f"no model {', '.join(sorted(unknown))}: give some of {','.join(names)}")
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(arguments, pathlib.Path(folder))
+        for name in arguments.models:
+            bench.text() if name == "text" else bench.model(name)
+        table = bench.table()
+    print(table)
+    if arguments.write or (arguments.models == names and arguments.batch == [1, 8, 32]):
+        publish(table)
+
+
+if __name__ == "__main__":
+    main()
