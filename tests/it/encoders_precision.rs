@@ -36,7 +36,6 @@ fn check(variant: &str) {
     assert_ne!(floats.space.id, bytes.space.id, "{variant}: other vectors are another space's");
     for (float, byte) in vectors(&mut floats).iter().zip(vectors(&mut bytes)) {
         let near = cosine(float, &byte);
-        println!("{variant}: cosine {near}");
         assert!(near > NEAR, "{variant}: cosine {near}");
     }
 }

@@ -126,12 +126,15 @@ pub(super) fn normalise(row: &[f32], into: &mut [f32], (weight, bias): (&[f32], 
 /// The smallest and the largest value, and 0.
 #[inline(always)]
 pub(super) fn range_with_zero(values: &[f32]) -> (f32, f32) {
+    // Comparisons and not `min` and `max`, which ask for NaN first: one instruction each.
     let (mut low, mut high) = ([0_f32; LANES], [0_f32; LANES]);
     let chunks = values.chunks_exact(LANES);
     let rest = chunks.remainder().iter().fold((0_f32, 0_f32), |it, x| (it.0.min(*x), it.1.max(*x)));
     for chunk in chunks {
-        low.iter_mut().zip(chunk).for_each(|(lane, x)| *lane = lane.min(*x));
-        high.iter_mut().zip(chunk).for_each(|(lane, x)| *lane = lane.max(*x));
+        for ((low, high), x) in low.iter_mut().zip(&mut high).zip(chunk) {
+            *low = if *x < *low { *x } else { *low };
+            *high = if *x > *high { *x } else { *high };
+        }
     }
     let low = low.iter().fold(rest.0, |least, x| least.min(*x));
     (low, high.iter().fold(rest.1, |most, x| most.max(*x)))

@@ -226,11 +226,14 @@ fn reading_of(row: &[f32]) -> Reading {
 /// The bytes of a row; up to a whole group of them.
 #[inline(always)]
 fn to_bytes(row: &[f32], bytes: &mut [u8], reading: Reading) {
-    let (inverse, zero) = (1.0 / reading.scale, reading.zero);
+    // Adding 1.5 * 2^23 rounds to a whole number, whose low bits are the float's.
+    const ROUND: f32 = 12_582_912.0;
+    let (inverse, zero) = (1.0 / reading.scale, reading.zero + ROUND);
     for (byte, value) in bytes.iter_mut().zip(row) {
-        // Adding and subtracting 1.5 * 2^23 rounds to a whole number.
-        let whole = (value.mul_add(inverse, zero) + 12_582_912.0) - 12_582_912.0;
-        *byte = whole.clamp(0.0, 255.0) as i32 as u8;
+        let whole = value.mul_add(inverse, zero);
+        let low = if whole < ROUND { ROUND } else { whole };
+        let between = if low > ROUND + 255.0 { ROUND + 255.0 } else { low };
+        *byte = between.to_bits() as u8;
     }
     bytes[row.len()..row.len().next_multiple_of(GROUP)].fill(0);
 }

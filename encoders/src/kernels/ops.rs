@@ -268,9 +268,10 @@ fn normalise_256(rows: (&[f32], &mut [f32]), learnt: (&[f32], &[f32]), epsilon: 
 #[inline(always)]
 fn normalise_with((from, to): (&[f32], &mut [f32]), learnt: (&[f32], &[f32]), epsilon: f32) {
     let width = learnt.0.len();
-    from.chunks_exact(width)
-        .zip(to.chunks_exact_mut(width))
-        .for_each(|(row, into)| normalise(row, into, learnt, epsilon));
+    // A plain loop: a closure would be compiled by itself, without this function's instructions.
+    for (row, into) in from.chunks_exact(width).zip(to.chunks_exact_mut(width)) {
+        normalise(row, into, learnt, epsilon);
+    }
 }
 
 /// The values of a contiguous f32 tensor on the CPU.
