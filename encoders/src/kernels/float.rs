@@ -185,11 +185,12 @@ impl Product<'_> {
 }
 
 /// Where a tile of sums goes, and which of the blocks in depth it is of.
-struct Place {
-    row: usize,
-    panel: usize,
-    is_first: bool,
-    is_last: bool,
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) row: usize,
+    pub(super) panel: usize,
+    pub(super) is_first: bool,
+    pub(super) is_last: bool,
 }
 
 #[inline(always)]

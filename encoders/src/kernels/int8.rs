@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use rayon::prelude::*;
 
 use super::elementwise::range_with_zero;
-use super::float::{self, Finish};
+use super::float::{self, Finish, Place};
 use super::matrix::{Aligned, PANEL, Rows, Target};
 
 /// Rows of a tile, at most: 28 of 32 registers hold sums of 14 rows by 32 columns.
@@ -206,14 +206,6 @@ impl Product<'_> {
             }
         }
     }
-}
-
-/// Where a tile of sums goes, and which of the blocks in depth it is of.
-struct Place {
-    row: usize,
-    panel: usize,
-    is_first: bool,
-    is_last: bool,
 }
 
 #[inline(always)]
