@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use reprise_index::{Filter, Index, Level, Mode, SpaceExpectation, SpaceLevel, UnitVector};
+use reprise_index::{Filter, Index, Level, Mode, Settings, SpaceExpectation, SpaceLevel, UnitVector};
 
 const AT: SpaceLevel = SpaceLevel { space: 1, level: Level::Clip };
 
@@ -25,17 +25,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     index.declare(&space)?;
     let started = Instant::now();
     for (key, vector) in (0..).zip(&vectors) {
-        index.insert(AT, key, vector)?;
+        index.fill(AT, key, vector)?;
     }
-    println!("insert all:               {:>9.3} s", started.elapsed().as_secs_f64());
-    index.settle();
-    println!("until the graph is there: {:>9.3} s", started.elapsed().as_secs_f64());
+    println!("fill:                     {:>9.3} s", started.elapsed().as_secs_f64());
+    index.seal(AT);
+    println!("sealed:                   {:>9.3} s", started.elapsed().as_secs_f64());
     let started = Instant::now();
     for (key, vector) in (count..).zip(&queries) {
         index.insert(AT, key, vector)?;
     }
     println!(
-        "insert one into a graph:  {:>9.3} ms",
+        "insert one more:          {:>9.3} ms",
         started.elapsed().as_secs_f64() * 1e3 / queries.len() as f64
     );
     for key in count..count + queries.len() as u32 {
@@ -47,10 +47,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     index.save(folder.path(), 1)?;
     println!("save:                     {:>9.3} s", started.elapsed().as_secs_f64());
     let started = Instant::now();
-    let (loaded, _) = Index::load(folder.path(), &[space])?;
+    let loaded = Index::load(folder.path(), &[space], Settings::default())?.index;
     println!("load until it answers:    {:>9.3} s", started.elapsed().as_secs_f64());
-    loaded.settle();
-    println!("load with the graph:      {:>9.3} s\n", started.elapsed().as_secs_f64());
+    println!();
 
     println!("| live | filter | mode | p50 ms | p95 ms | recall@10 | exact |\n|---|---|---|---|---|---|---|");
     for share in [1.0, 0.5, 0.2, 0.05, 0.005] {

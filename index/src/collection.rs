@@ -1,90 +1,122 @@
-//! The vectors of one (space, level): rows, which of them are live, and a graph once there are enough of them.
+//! The vectors of one (space, level): sealed segments, rows that are still growing, and which of them are live.
 //!
-//! Writers take turns; searches run beside them on a picture of the state. A graph is built aside, from a picture,
-//! while inserts and searches go on, then put in place in one step. It knows nothing of the other collections.
+//! Writers take turns; searches run beside them on a picture of the state. It knows nothing of the other collections;
+//! `sealing.rs` makes segments of what has grown.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use parking_lot::{Condvar, Mutex, RwLock};
 use roaring::RoaringBitmap;
 
+use crate::exact::Best;
 use crate::graph::Graph;
-use crate::plan::{self, Plan, Widths};
-use crate::rows::Rows;
-use crate::{Filter, Hit, Hits, IndexError, Mode, Settings, SpanKey, exact};
-
-/// Dead rows under which rewriting is not worth it.
-const DEAD_MOST: u64 = 1_024;
-/// A rebuild links what arrived meanwhile until no more than this is left; writers wait for that rest only.
-const CAUGHT_UP: u32 = 256;
+use crate::home::Home;
+use crate::part::{Body, Part};
+use crate::plan::{self, Plan};
+use crate::{Filter, Hits, IndexError, Mode, Settings, SpanKey};
 
 pub(crate) struct Collection {
-    dimension: usize,
-    state: RwLock<State>,
+    pub(crate) dimension: usize,
+    pub(crate) state: RwLock<State>,
     /// Held by whoever changes the state: rows are numbered and linked by one writer at a time.
-    writer: Mutex<()>,
-    /// Whether a rebuild is running.
-    building: Mutex<bool>,
-    built: Condvar,
-    generation: Arc<AtomicU64>,
-    settings: Settings,
+    pub(crate) writer: Mutex<()>,
+    /// Whether a seal is running.
+    pub(crate) sealing: Mutex<bool>,
+    pub(crate) sealed: Condvar,
+    pub(crate) generation: Arc<AtomicU64>,
+    pub(crate) settings: Settings,
+    /// Where segments are stored.
+    pub(crate) home: Arc<Home>,
 }
 
-struct State {
-    view: View,
+pub(crate) struct State {
+    /// The last one grows; each of those before it is frozen.
+    pub(crate) held: Vec<Held>,
     /// Live keys.
-    keys: Arc<RoaringBitmap>,
-    /// The row of a live key.
+    pub(crate) keys: Arc<RoaringBitmap>,
+    /// Numbers the parts.
+    next_id: u64,
+}
+
+/// A part, and where its keys are.
+pub(crate) struct Held {
+    pub(crate) id: u64,
+    pub(crate) part: Part,
+    /// The row of a key that was live when it was inserted here; empty for segments, which find their keys themselves.
     ordinals: HashMap<SpanKey, u32>,
 }
 
-/// What one search looks at: cheap to clone, and unchanged by later inserts and removals.
+/// What one search looks at: unchanged by later inserts and removals.
 #[derive(Clone)]
 pub(crate) struct View {
-    pub(crate) rows: Rows,
-    /// Ordinals of the live rows.
-    pub(crate) live: Arc<RoaringBitmap>,
-    /// Holds every row of `rows`.
-    graph: Option<Arc<Graph>>,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) keys: Arc<RoaringBitmap>,
 }
 
 impl Collection {
-    pub(crate) fn new(dimension: usize, settings: Settings, generation: Arc<AtomicU64>) -> Collection {
+    pub(crate) fn new(
+        dimension: usize,
+        settings: Settings,
+        generation: Arc<AtomicU64>,
+        home: Arc<Home>,
+    ) -> Collection {
         Collection {
             dimension,
-            state: RwLock::new(State::new(dimension, None)),
+            state: RwLock::new(State::new(dimension)),
             writer: Mutex::new(()),
-            building: Mutex::new(false),
-            built: Condvar::new(),
+            sealing: Mutex::new(false),
+            sealed: Condvar::new(),
             generation,
             settings,
+            home,
         }
     }
 
+    /// Adds a vector and links it, so that the next search finds it quickly.
     pub(crate) fn insert(self: &Arc<Collection>, key: SpanKey, vector: &[f32]) -> Result<(), IndexError> {
-        {
-            let _writer = self.writer.lock();
-            let (graph, next) = {
-                let state = self.state.read();
-                if state.holds(key, vector) {
-                    return Ok(());
-                }
-                (state.view.graph.clone(), state.view.rows.len())
-            };
-            if next == u32::MAX {
-                return Err(IndexError::Full);
-            }
-            // Linked before it is live: a search never finds a row that its graph lacks.
-            if let Some(graph) = graph {
-                graph.insert(next, vector);
-            }
-            self.state.write().put(key, vector);
+        if self.put(key, vector, true)? {
+            self.seal_if_due();
         }
-        self.rebuild_if_due();
         Ok(())
+    }
+
+    /// Adds one of many vectors: brute force finds it until somebody seals.
+    pub(crate) fn fill(&self, key: SpanKey, vector: &[f32]) -> Result<(), IndexError> {
+        self.put(key, vector, false).map(|_| ())
+    }
+
+    /// Whether anything changed.
+    fn put(&self, key: SpanKey, vector: &[f32], is_linked: bool) -> Result<bool, IndexError> {
+        let _writer = self.writer.lock();
+        let (part, known) = {
+            let state = self.state.read();
+            let known = state.find(key);
+            if known.is_some_and(|(at, row)| state.held[at].part.vector(row) == Some(vector)) {
+                return Ok(false);
+            }
+            (state.growing().part.clone(), known)
+        };
+        let Body::Growing { rows, graph } = part.body else { return Err(IndexError::Full) };
+        let next = rows.len();
+        if next == u32::MAX {
+            return Err(IndexError::Full);
+        }
+        // Linked before it is live: a search never finds a row that its graph lacks.
+        let is_due = is_linked && graph.is_none() && u64::from(next) + 1 == self.settings.link_from;
+        let graph = match graph {
+            Some(graph) => Some(graph),
+            None if is_due => Some(Arc::new(Graph::of(&rows, self.settings.seal_from))),
+            None => None,
+        };
+        if let Some(graph) = &graph {
+            graph.insert(next, vector);
+        }
+        // Or the block of rows would be copied for this one row.
+        drop(rows);
+        self.state.write().put(key, vector, graph, known);
+        Ok(true)
     }
 
     pub(crate) fn remove(self: &Arc<Collection>, key: SpanKey) {
@@ -92,265 +124,201 @@ impl Collection {
             let _writer = self.writer.lock();
             self.state.write().remove(key);
         }
-        self.rebuild_if_due();
-    }
-
-    pub(crate) fn dimension(&self) -> usize {
-        self.dimension
+        self.seal_if_due();
     }
 
     pub(crate) fn view(&self) -> View {
-        self.state.read().view.clone()
+        self.state.read().view()
     }
 
     pub(crate) fn keys(&self) -> Arc<RoaringBitmap> {
         Arc::clone(&self.state.read().keys)
     }
 
+    /// `None` if it isn't there or can't be read.
     pub(crate) fn vector(&self, key: SpanKey) -> Option<Vec<f32>> {
         let state = self.state.read();
-        state.ordinals.get(&key).map(|&ordinal| state.view.rows.vector(ordinal).to_vec())
+        let (at, row) = state.find(key)?;
+        state.held[at].part.vector(row).map(<[f32]>::to_vec)
     }
 
-    /// Adds a vector of which the graph will learn by the next rebuild: for filling a collection that nobody
-    /// searches yet. Must not be used once there is a graph.
-    pub(crate) fn fill(&self, key: SpanKey, vector: &[f32]) {
-        self.state.write().put(key, vector);
-    }
-
-    pub(crate) fn has_graph(&self) -> bool {
-        self.state.read().view.has_graph()
+    /// Takes in a part of a snapshot: rows whose keys are in no other part.
+    pub(crate) fn adopt(&self, part: Part) {
+        let _writer = self.writer.lock();
+        let mut state = self.state.write();
+        let keys = RoaringBitmap::from_iter(part.live.iter().map(|row| part.key(row)));
+        *Arc::make_mut(&mut state.keys) |= keys;
+        state.add(part);
     }
 
     pub(crate) fn search(&self, query: &[f32], k: usize, filter: &Filter, mode: Mode) -> Hits {
-        let (view, matching, plan) = {
-            let state = self.state.read();
-            let matching = match &filter.only {
-                None => state.keys.len(),
-                Some(only) => state.keys.intersection_len(only),
-            };
-            let plan = match mode {
-                Mode::Auto => plan::choose(k, matching, &state.view, &self.settings, filter),
-                Mode::Exact => Plan::Scan,
-            };
-            let plan = plan.resolve(|only| state.rows_of(only));
-            (state.view.clone(), matching, plan)
-        };
-        let k = usize::try_from(matching).map_or(k, |matching| k.min(matching));
-        let (hits, exact) = view.run(query, k, filter, plan);
-        Hits { hits, matching, exact, unreadable: Vec::new() }
+        self.view().search(query, k, filter, mode)
     }
-
-    /// Rewrites the rows without the dead ones and builds a graph if there are enough; returns when it is in place.
-    pub(crate) fn compact(&self) {
-        let mut building = self.building.lock();
-        while *building {
-            self.built.wait(&mut building);
-        }
-        *building = true;
-        drop(building);
-        let _building = Building(self);
-        self.rebuild();
-    }
-
-    /// Returns when no rebuild is running.
-    pub(crate) fn settle(&self) {
-        let mut building = self.building.lock();
-        while *building {
-            self.built.wait(&mut building);
-        }
-    }
-
-    /// Starts a rebuild in the background if one is due and none is running.
-    pub(crate) fn rebuild_if_due(self: &Arc<Collection>) {
-        if !self.is_rebuild_due() {
-            return;
-        }
-        let mut building = self.building.lock();
-        if *building {
-            return;
-        }
-        *building = true;
-        drop(building);
-        let collection = Arc::clone(self);
-        let started = std::thread::Builder::new().name("index-rebuild".into()).spawn(move || {
-            let _building = Building(&collection);
-            while collection.is_rebuild_due() {
-                collection.rebuild();
-            }
-        });
-        if let Err(error) = started {
-            tracing::warn!(%error, "no thread for rebuilding the index: searches stay right but get slower");
-            drop(Building(self));
-        }
-    }
-
-    fn is_rebuild_due(&self) -> bool {
-        let state = self.state.read();
-        let live = state.view.live.len();
-        let dead = u64::from(state.view.rows.len()) - live;
-        let graph_is_due = state.view.graph.is_none() && live >= self.settings.graph_from;
-        graph_is_due || (dead >= DEAD_MOST && dead >= live)
-    }
-
-    fn rebuild(&self) {
-        let with_graph = self.keys().len() >= self.settings.graph_from;
-        let mut next = State::new(self.dimension, with_graph.then(|| Graph::new(self.keys().len() as usize)));
-        let mut taken = 0;
-        loop {
-            let view = self.view();
-            let arrived = taken..view.rows.len();
-            taken = arrived.end;
-            let count = next.take(&view, arrived, threads_for_building());
-            if count <= CAUGHT_UP {
-                break;
-            }
-        }
-        let writer = self.writer.lock();
-        let view = self.view();
-        next.take(&view, taken..view.rows.len(), threads_for_building());
-        let gone = next.keys.as_ref() - self.keys().as_ref();
-        for key in gone {
-            next.remove(key);
-        }
-        let previous = std::mem::replace(&mut *self.state.write(), next);
-        self.generation.fetch_add(1, Ordering::Relaxed);
-        drop(writer);
-        // Freeing a large graph takes a while: nobody waits for it.
-        drop(previous);
-    }
-}
-
-/// Says that the rebuild is over, also when it panicked.
-struct Building<'a>(&'a Collection);
-
-impl Drop for Building<'_> {
-    fn drop(&mut self) {
-        *self.0.building.lock() = false;
-        self.0.built.notify_all();
-    }
-}
-
-/// Half of the cores, for searches go on meanwhile; at most two, because hnsw_rs's concurrent insert takes locks in an
-/// order that three or more inserting threads could deadlock on.
-fn threads_for_building() -> usize {
-    std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2).min(2))
 }
 
 impl State {
-    fn new(dimension: usize, graph: Option<Graph>) -> State {
-        let view = View { rows: Rows::new(dimension), live: Arc::default(), graph: graph.map(Arc::new) };
-        State { view, keys: Arc::default(), ordinals: HashMap::new() }
+    fn new(dimension: usize) -> State {
+        let growing = Held { id: 0, part: Part::growing(dimension), ordinals: HashMap::new() };
+        State { held: vec![growing], keys: Arc::default(), next_id: 1 }
     }
 
-    fn holds(&self, key: SpanKey, vector: &[f32]) -> bool {
-        self.ordinals.get(&key).is_some_and(|&ordinal| self.view.rows.vector(ordinal) == vector)
+    pub(crate) fn view(&self) -> View {
+        let parts = self.held.iter().map(|held| held.part.clone()).filter(|part| part.len() > 0).collect();
+        View { parts, keys: Arc::clone(&self.keys) }
     }
 
-    /// Makes `vector` the live one of `key`. The graph, if there is one, must hold or get the new row.
-    fn put(&mut self, key: SpanKey, vector: &[f32]) {
-        let ordinal = self.view.rows.len();
-        self.view.rows.push(key, vector);
-        let live = Arc::make_mut(&mut self.view.live);
-        live.insert(ordinal);
-        if let Some(replaced) = self.ordinals.insert(key, ordinal) {
-            live.remove(replaced);
+    pub(crate) fn growing(&self) -> &Held {
+        // There is always one: `State::new` makes it, `freeze` puts another in its place.
+        &self.held[self.held.len() - 1]
+    }
+
+    /// The part and the row of a live key.
+    fn find(&self, key: SpanKey) -> Option<(usize, u32)> {
+        if !self.keys.contains(key) {
+            return None;
+        }
+        self.held.iter().enumerate().find_map(|(at, held)| Some((at, held.find(key)?)))
+    }
+
+    /// Makes `vector` the live one of `key`, which is known to be live at `known` until now.
+    fn put(&mut self, key: SpanKey, vector: &[f32], graph: Option<Arc<Graph>>, known: Option<(usize, u32)>) {
+        if let Some((at, row)) = known {
+            Arc::make_mut(&mut self.held[at].part.live).remove(row);
         } else {
             Arc::make_mut(&mut self.keys).insert(key);
+        }
+        let last = self.held.len() - 1;
+        let Held { part, ordinals, .. } = &mut self.held[last];
+        if let Body::Growing { rows, graph: known_graph } = &mut part.body {
+            let row = rows.len();
+            rows.push(key, vector);
+            *known_graph = graph;
+            Arc::make_mut(&mut part.live).insert(row);
+            ordinals.insert(key, row);
         }
     }
 
     fn remove(&mut self, key: SpanKey) {
-        if let Some(ordinal) = self.ordinals.remove(&key) {
-            Arc::make_mut(&mut self.view.live).remove(ordinal);
+        if let Some((at, row)) = self.find(key) {
+            Arc::make_mut(&mut self.held[at].part.live).remove(row);
             Arc::make_mut(&mut self.keys).remove(key);
         }
     }
 
-    /// Copies the live rows among `ordinals` of another state; returns how many there were.
-    fn take(&mut self, from: &View, ordinals: Range<u32>, threads: usize) -> u32 {
-        let first = self.view.rows.len();
-        for ordinal in from.live.range(ordinals) {
-            self.put(from.rows.key(ordinal), from.rows.vector(ordinal));
-        }
-        let end = self.view.rows.len();
-        if let Some(graph) = &self.view.graph {
-            graph.insert_all(&self.view.rows, first..end, threads);
-        }
-        end - first
+    /// Lets what has grown grow no more, and begins anew.
+    pub(crate) fn freeze(&mut self, dimension: usize) {
+        let id = self.take_id();
+        self.held.push(Held { id, part: Part::growing(dimension), ordinals: HashMap::new() });
     }
 
-    /// The live rows of `keys`, ascending.
-    fn rows_of(&self, keys: &RoaringBitmap) -> Vec<u32> {
-        let matching = keys & self.keys.as_ref();
-        let mut rows: Vec<u32> = matching.iter().filter_map(|key| self.ordinals.get(&key).copied()).collect();
-        rows.sort_unstable();
-        rows
+    /// Adds a part that does not grow.
+    pub(crate) fn add(&mut self, part: Part) {
+        let ordinals = match &part.body {
+            Body::Sealed(_) => HashMap::new(),
+            Body::Growing { rows, .. } => part.live.iter().map(|row| (rows.key(row), row)).collect(),
+        };
+        let id = self.take_id();
+        let last = self.held.len() - 1;
+        self.held.insert(last, Held { id, part, ordinals });
+    }
+
+    fn take_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id - 1
+    }
+}
+
+impl Held {
+    /// The live row of a key.
+    pub(crate) fn find(&self, key: SpanKey) -> Option<u32> {
+        let row = match &self.part.body {
+            Body::Sealed(sealed) => sealed.find(key),
+            Body::Growing { .. } => self.ordinals.get(&key).copied(),
+        };
+        row.filter(|&row| self.part.live.contains(row))
     }
 }
 
 impl View {
     pub(crate) fn has_graph(&self) -> bool {
-        self.graph.is_some()
+        self.parts.iter().any(Part::has_graph)
     }
 
-    /// The hits, and whether every matching vector was looked at.
-    fn run(&self, query: &[f32], k: usize, filter: &Filter, plan: Plan<Vec<u32>>) -> (Vec<Hit>, bool) {
-        match (plan, &self.graph) {
-            (Plan::Nothing, _) => (Vec::new(), true),
-            (Plan::Listed(rows), _) => (exact::scan(&self.rows, rows.into_iter(), query, k), true),
-            (Plan::Walk(widths), Some(graph)) => match self.walk(graph, query, k, filter, widths) {
-                Some(hits) => (hits, false),
-                None => (self.scan(query, k, filter), true),
-            },
-            (Plan::Scan | Plan::Walk(_), _) => (self.scan(query, k, filter), true),
+    pub(crate) fn search(&self, query: &[f32], k: usize, filter: &Filter, mode: Mode) -> Hits {
+        let matching = match &filter.only {
+            None => self.keys.len(),
+            Some(only) => self.keys.intersection_len(only),
+        };
+        let k = usize::try_from(matching).map_or(k, |matching| k.min(matching));
+        let rows = self.parts.iter().map(|part| u64::from(part.len())).sum();
+        let plan = match mode {
+            Mode::Exact if k == 0 => Plan::Nothing,
+            Mode::Exact => Plan::Scan,
+            Mode::Auto => plan::choose(k, matching, rows, filter.only.is_some()),
+            Mode::Walk { ef } if matching > 0 && k > 0 => Plan::Walk(ef.max(k)),
+            Mode::Walk { .. } => Plan::Nothing,
+        };
+        let mut best = Best::new(k);
+        let mut exact = self.run(query, k, (filter, matching), plan, &mut best);
+        let unreadable: Vec<SpanKey> = self.parts.iter().flat_map(|part| part.unreadable(filter)).collect();
+        if best.len() + unreadable.len() < k {
+            // A walk that could not reach enough: nobody gets fewer than there are.
+            best = Best::new(k);
+            exact = self.run(query, k, (filter, matching), Plan::Scan, &mut best);
         }
+        Hits { hits: best.into_hits(), matching, exact: exact && unreadable.is_empty(), unreadable }
     }
 
-    /// Brute force over all live rows.
-    fn scan(&self, query: &[f32], k: usize, filter: &Filter) -> Vec<Hit> {
-        match &filter.only {
-            None => exact::scan(&self.rows, self.live.iter(), query, k),
-            Some(only) => {
-                let matching = self.live.iter().filter(|&ordinal| only.contains(self.rows.key(ordinal)));
-                exact::scan(&self.rows, matching, query, k)
+    /// Offers the hits; whether every matching vector was looked at.
+    fn run(
+        &self,
+        query: &[f32],
+        k: usize,
+        (filter, matching): (&Filter, u64),
+        plan: Plan,
+        best: &mut Best,
+    ) -> bool {
+        match (plan, &filter.only) {
+            (Plan::Nothing, _) => true,
+            (Plan::Listed, Some(only)) => {
+                let keys = self.keys.as_ref() & only.as_ref();
+                self.parts.iter().for_each(|part| part.scan_listed(query, &keys, best));
+                true
+            }
+            (Plan::Scan | Plan::Listed, _) => {
+                self.parts.iter().for_each(|part| part.scan(query, filter, best));
+                true
+            }
+            (Plan::Walk(width), _) => {
+                let live = self.keys.len().max(1);
+                let share = |part: &Part| {
+                    (u128::from(matching) * u128::from(part.live.len()) / u128::from(live)) as u64
+                };
+                let mut exact = true;
+                for part in &self.parts {
+                    exact &= part.walk(query, (k, width), (filter, share(part)), best);
+                }
+                exact
             }
         }
     }
 
-    /// Looks in the graph, wider each time, until it has found `k`; `None` if it has not.
-    fn walk(
-        &self,
-        graph: &Graph,
-        query: &[f32],
-        k: usize,
-        filter: &Filter,
-        widths: Widths,
-    ) -> Option<Vec<Hit>> {
-        let is_match = |ordinal: &u32| {
-            // The graph may already hold rows that are newer than this view: they are not live in it.
-            self.live.contains(*ordinal)
-                && filter.only.as_ref().is_none_or(|only| only.contains(self.rows.key(*ordinal)))
-        };
-        widths.into_iter().find_map(|width| {
-            let matching = graph.search(query, width).into_iter().filter(is_match);
-            let hits = exact::scan(&self.rows, matching, query, k);
-            (hits.len() == k).then_some(hits)
-        })
-    }
-
-    /// Whether the graph answers like brute force: the mean share of the true 10 nearest that it finds for `sample`
-    /// live vectors spread over the rows. `None` without a graph.
+    /// Whether walks answer like brute force: the mean share of the true 10 nearest that they find for about `sample` live
+    /// vectors as queries. `None` without a graph.
     pub(crate) fn recall(&self, sample: usize) -> Option<f64> {
-        let graph = self.graph.as_ref()?;
-        let k = 10.min(self.live.len() as usize);
-        let step = (self.live.len() as usize).div_ceil(sample.max(1)).max(1);
+        if !self.has_graph() {
+            return None;
+        }
+        let live = self.keys.len() as usize;
+        let (k, step) = (10.min(live), live.div_ceil(sample.max(1)).max(1));
+        let width = usize::try_from(plan::wanted(k)).unwrap_or(usize::MAX);
         let (mut found, mut wanted) = (0, 0);
-        for ordinal in self.live.iter().step_by(step) {
-            let query = self.rows.vector(ordinal);
-            let truth = self.scan(query, k, &Filter::default());
+        let rows = self.parts.iter().flat_map(|part| part.live.iter().map(move |row| (part, row)));
+        for (part, row) in rows.step_by(step) {
+            let Some(query) = part.vector(row) else { continue };
+            let truth = self.search(query, k, &Filter::default(), Mode::Exact).hits;
             let worst = truth.last().map_or(-1.0, |hit| hit.score);
-            let got = self.walk(graph, query, k, &Filter::default(), Widths::single(k)).unwrap_or_default();
+            let got = self.search(query, k, &Filter::default(), Mode::Walk { ef: width }).hits;
             // By score, not by key: any of several equal vectors is right.
             found += got.iter().filter(|hit| hit.score >= worst).count();
             wanted += truth.len();

@@ -1,20 +1,9 @@
-//! Brute force: the oracle of every test, and the answer for small sets and narrow filters.
+//! The best hits of those that were looked at.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use crate::rows::Rows;
-use crate::vector::cosine;
 use crate::{Hit, SpanKey};
-
-/// The `k` nearest of `ordinals`, by score, descending; ties by key, ascending.
-pub(crate) fn scan(rows: &Rows, ordinals: impl Iterator<Item = u32>, query: &[f32], k: usize) -> Vec<Hit> {
-    let mut best = Best::new(k);
-    for ordinal in ordinals {
-        best.offer(Hit { key: rows.key(ordinal), score: cosine(query, rows.vector(ordinal)) });
-    }
-    best.into_hits()
-}
 
 /// The best `k` of the hits that were offered.
 pub(crate) struct Best {
@@ -35,6 +24,15 @@ impl Best {
         {
             *worst = Reverse(Ranked(hit));
         }
+    }
+
+    /// The score of the last of `k` hits, if there are so many.
+    pub(crate) fn worst(&self) -> Option<f32> {
+        if self.heap.len() < self.k { None } else { self.heap.peek().map(|worst| worst.0.0.score) }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.heap.len()
     }
 
     pub(crate) fn into_hits(self) -> Vec<Hit> {

@@ -3,7 +3,6 @@
 //! Nodes are ordinals of [`Rows`]; the graph knows no removal and no filter: whoever searches picks from what it finds.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hnsw_rs::prelude::{Distance, Hnsw};
 use parking_lot::RwLock;
@@ -12,13 +11,13 @@ use crate::rows::Rows;
 use crate::vector::cosine;
 
 /// Links of a node in the upper layers; twice as many at the bottom.
-pub(crate) const LINKS: usize = 16;
+const LINKS: usize = 16;
 /// Candidates looked at when a node is linked.
 const EF_CONSTRUCTION: usize = 200;
 /// Most layers, hnsw_rs's own limit.
 const LAYERS: usize = 16;
-/// The first nodes are linked one after the other: nodes linked at once into an empty graph don't see each other.
-const LINKED_ALONE: usize = 64;
+/// Nodes for which memory is set aside at once, at most.
+const EXPECTED_MOST: usize = 1 << 16;
 
 /// A vector at most this far (1 - cosine) from a node is its twin: the same but for rounding.
 const TWIN_DISTANCE: f32 = 1e-6;
@@ -45,11 +44,14 @@ impl Distance<f32> for CosineDistance {
 }
 
 impl Graph {
-    pub(crate) fn new(expected: usize) -> Graph {
-        Graph {
-            hnsw: Hnsw::new(LINKS, expected, LAYERS, EF_CONSTRUCTION, CosineDistance),
-            twins: RwLock::default(),
-        }
+    /// Links rows, for `expected` in all.
+    pub(crate) fn of(rows: &Rows, expected: u64) -> Graph {
+        let expected =
+            usize::try_from(expected).map_or(EXPECTED_MOST, |expected| expected.min(EXPECTED_MOST));
+        let hnsw = Hnsw::new(LINKS, expected, LAYERS, EF_CONSTRUCTION, CosineDistance);
+        let graph = Graph { hnsw, twins: RwLock::default() };
+        (0..rows.len()).for_each(|ordinal| graph.insert(ordinal, rows.vector(ordinal)));
+        graph
     }
 
     /// Links one node. Searches may run meanwhile and may see it.
@@ -60,30 +62,6 @@ impl Graph {
             }
             _ => self.hnsw.insert((vector, ordinal as usize)),
         }
-    }
-
-    /// Links the rows `ordinals` with `threads` threads.
-    pub(crate) fn insert_all(&self, rows: &Rows, ordinals: std::ops::Range<u32>, threads: usize) {
-        let mut ordinals = ordinals;
-        while self.hnsw.get_nb_point() < LINKED_ALONE
-            && let Some(ordinal) = ordinals.next()
-        {
-            self.insert(ordinal, rows.vector(ordinal));
-        }
-        let next = AtomicUsize::new(ordinals.start as usize);
-        let work = || {
-            while let Ok(ordinal) = u32::try_from(next.fetch_add(1, Ordering::Relaxed))
-                && ordinal < ordinals.end
-            {
-                self.insert(ordinal, rows.vector(ordinal));
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 1..threads {
-                scope.spawn(work);
-            }
-            work();
-        });
     }
 
     /// The ordinals of about `ef` nearest nodes, in no order; some may have been linked only a moment ago.

@@ -3,15 +3,25 @@
 //! An approximate index per (space, level) over unit vectors, with removals, filters and snapshots; an
 //! exact search beside it. Knows no async, no SQL and no candle.
 
+mod build;
+mod codes;
 mod collection;
 pub mod eval;
 mod exact;
 mod graph;
+mod home;
+mod kernels;
+mod memory;
+mod part;
 mod plan;
 mod rows;
+mod sealed;
+mod sealing;
 pub mod snapshot;
 pub mod vector;
+mod walk;
 
+pub use codes::Codes;
 pub use snapshot::SnapshotError;
 pub use vector::UnitVector;
 
@@ -24,6 +34,7 @@ use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
 
 use collection::Collection;
+use home::Home;
 
 /// A span's dense number.
 pub type SpanKey = u32;
@@ -69,11 +80,22 @@ pub struct Filter {
     pub only: Option<Arc<RoaringBitmap>>,
 }
 
+impl Filter {
+    fn lets_through(&self, key: SpanKey) -> bool {
+        self.only.as_ref().is_none_or(|only| only.contains(key))
+    }
+}
+
 /// How a search is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// The graph where it pays.
+    /// The graphs where they pay, with as many candidates as good answers take.
     Auto,
+    /// The graphs, with `ef` candidates, at least as many as are wanted: for measuring how recall and speed trade.
+    Walk {
+        /// Candidates.
+        ef: usize,
+    },
     /// Brute force.
     Exact,
 }
@@ -96,7 +118,8 @@ pub struct Hits {
     pub matching: u64,
     /// Whether every matching vector was looked at.
     pub exact: bool,
-    /// Keys whose vectors could not be read. Always empty as long as all vectors are held in memory.
+    /// Matching keys whose vectors can't be read, for a part of a segment's file is damaged: the caller scores them from
+    /// the catalog and inserts them again.
     pub unreadable: Vec<SpanKey>,
 }
 
@@ -127,36 +150,43 @@ pub enum IndexError {
         /// What it was to become.
         declared: String,
     },
-    /// 2^32 vectors were inserted into one (space, level) since its last rebuild. Nobody's fault: `compact`, or
-    /// split the collection over several servers.
-    #[error("this level of the space can't number any more vectors; compact it")]
+    /// 2^32 vectors were inserted into one (space, level) since they were last sealed. Nobody's fault:
+    /// [`Index::seal`], or split the collection over several servers.
+    #[error("this level of the space can't number any more vectors; seal it")]
     Full,
 }
 
-/// Where brute force ends and the graph begins. The defaults were measured at 512 values a vector.
+/// When what has grown is linked and sealed, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Live vectors of a (space, level) from which a graph is kept.
-    pub graph_from: u64,
-    /// Rows that brute force looks at in the time in which a walk through the graph gathers one candidate.
-    pub rows_per_step: u64,
+    /// Rows from which those that grow are linked in a graph of their own; fewer live ones are never sealed.
+    pub link_from: u64,
+    /// Rows from which those that grow are sealed.
+    pub seal_from: u64,
+    /// In which numbers segments hold what a walk compares.
+    pub codes: Codes,
+    /// Threads that seal in the background.
+    pub build_threads: usize,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { graph_from: 8_192, rows_per_step: 160 }
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        // Half of the cores, for searches go on meanwhile.
+        Settings { link_from: 1_024, seal_from: 16_384, codes: Codes::Int8, build_threads: cores.div_ceil(2) }
     }
 }
 
 /// All vectors that are searched: a cache of the catalog, shared by all threads.
 ///
-/// Searches run beside inserts, removals and rebuilds and wait for none of them. A rebuild starts by itself, in a
-/// thread of its own, when a level has become large enough for a graph or when half of its rows are dead.
+/// Searches run beside inserts, removals and seals and wait for none of them. Sealing starts by itself, in a thread of
+/// its own, when enough rows have grown or when half of a part's rows are dead.
 pub struct Index {
     spaces: RwLock<HashMap<u32, Declared>>,
     collections: RwLock<BTreeMap<SpaceLevel, Arc<Collection>>>,
     generation: Arc<AtomicU64>,
     settings: Settings,
+    home: Arc<Home>,
     saving: Mutex<()>,
 }
 
@@ -182,15 +212,22 @@ impl Index {
 
     /// Empty, of generation 1, with other settings than the usual.
     pub fn with_settings(settings: Settings) -> Index {
-        Index::at_generation(1, settings)
+        Index::at_generation(1, settings, Home::default())
     }
 
-    fn at_generation(generation: u64, settings: Settings) -> Index {
+    /// Empty, of generation 1, storing its segments under `folder`, where [`Index::save`] should write its snapshots
+    /// too.
+    pub fn in_folder(folder: &std::path::Path, settings: Settings) -> Index {
+        Index::at_generation(1, settings, Home::at(folder))
+    }
+
+    fn at_generation(generation: u64, settings: Settings, home: Home) -> Index {
         Index {
             spaces: RwLock::default(),
             collections: RwLock::default(),
             generation: Arc::new(AtomicU64::new(generation)),
             settings,
+            home: Arc::new(home),
             saving: Mutex::new(()),
         }
     }
@@ -221,12 +258,23 @@ impl Index {
     /// Adds a vector; a key that is there is replaced, and is never absent meanwhile. The first vector of a space
     /// that was not declared fixes its dimension.
     pub fn insert(&self, at: SpaceLevel, key: SpanKey, vector: &UnitVector) -> Result<(), IndexError> {
+        self.fitting(at, vector)?.insert(key, vector.values())
+    }
+
+    /// [`Index::insert`] for one of many: brute force finds them until [`Index::seal`] is called, which is many times
+    /// faster than linking each as it comes.
+    pub fn fill(&self, at: SpaceLevel, key: SpanKey, vector: &UnitVector) -> Result<(), IndexError> {
+        self.fitting(at, vector)?.fill(key, vector.values())
+    }
+
+    /// The collection for a vector, which must be of its dimension.
+    fn fitting(&self, at: SpaceLevel, vector: &UnitVector) -> Result<Arc<Collection>, IndexError> {
         let got = vector.values().len();
         let expected = self.dimension_or(at.space, got);
         if got != expected {
             return Err(IndexError::Dimension { got, expected });
         }
-        self.collection_or_new(at, expected).insert(key, vector.values())
+        Ok(self.collection_or_new(at, expected))
     }
 
     /// Removes a vector; nothing happens if it isn't there. No search that starts later returns it.
@@ -265,7 +313,7 @@ impl Index {
         self.collection(at).map(|collection| collection.keys().as_ref().clone()).unwrap_or_default()
     }
 
-    /// The live vector of a key.
+    /// The live vector of a key; `None` also where it can't be read.
     pub fn vector(&self, at: SpaceLevel, key: SpanKey) -> Option<UnitVector> {
         UnitVector::from_unit(self.collection(at)?.vector(key)?)
     }
@@ -275,7 +323,7 @@ impl Index {
         self.all().into_iter().filter(|(_, held)| !held.keys().is_empty()).map(|(at, _)| at).collect()
     }
 
-    /// Rises whenever a rebuild replaced what is searched or a snapshot was loaded: a page that follows on one of
+    /// Rises whenever a seal replaced what is searched or a snapshot was loaded: a page that follows on one of
     /// another generation may miss or repeat a hit.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Relaxed)
@@ -283,25 +331,51 @@ impl Index {
 
     /// Whether `at` is searched through a graph; otherwise by brute force.
     pub fn has_graph(&self, at: SpaceLevel) -> bool {
-        self.collection(at).is_some_and(|collection| collection.has_graph())
+        self.collection(at).is_some_and(|collection| collection.view().has_graph())
     }
 
-    /// Rewrites `at` without its removed vectors, with a new graph if it is large enough, and returns when that is
-    /// in place. Searches and inserts go on meanwhile.
-    pub fn compact(&self, at: SpaceLevel) {
+    /// Bytes of memory that the vectors of `at` and their links take, mapped files included.
+    pub fn bytes(&self, at: SpaceLevel) -> u64 {
+        self.collection(at).map_or(0, |held| held.view().parts.iter().map(part::Part::bytes).sum())
+    }
+
+    /// Makes one segment of all live vectors of `at`, if they are many, and returns when that is in place. Searches,
+    /// inserts and removals go on meanwhile.
+    pub fn seal(&self, at: SpaceLevel) {
+        self.seal_with(at, self.settings.build_threads, &|_, _| ());
+    }
+
+    /// [`Index::seal`] with so many threads; `report` hears now and then how many vectors are linked, of how many.
+    pub fn seal_with(&self, at: SpaceLevel, threads: usize, report: &(dyn Fn(usize, usize) + Sync)) {
         if let Some(collection) = self.collection(at) {
-            collection.compact();
+            collection.seal(threads, report);
         }
     }
 
-    /// Returns when no rebuild is running: for benchmarks and tests.
+    /// Starts sealing in the background wherever that is due, as it is after many [`Index::fill`].
+    pub fn seal_what_is_due(&self) {
+        self.all().iter().for_each(|(_, collection)| collection.seal_if_due());
+    }
+
+    /// Returns when no seal is running: for benchmarks and tests.
     pub fn settle(&self) {
         for (_, collection) in self.all() {
             collection.settle();
         }
     }
 
-    /// Recall at 10 of the graph of `at` against brute force, 0 to 1, over about `sample` stored vectors as queries;
+    /// Reads every vector of the segments' files that was not yet read, and answers the live keys of those that are
+    /// damaged: to be inserted again from the catalog.
+    pub fn verify(&self) -> Vec<(SpaceLevel, Vec<SpanKey>)> {
+        let damaged = self.all().into_iter().map(|(at, collection)| {
+            let view = collection.view();
+            view.parts.iter().for_each(part::Part::verify);
+            (at, view.parts.iter().flat_map(|part| part.unreadable(&Filter::default())).collect::<Vec<_>>())
+        });
+        damaged.filter(|(_, keys)| !keys.is_empty()).collect()
+    }
+
+    /// Recall at 10 of the graphs of `at` against brute force, 0 to 1, over about `sample` stored vectors as queries;
     /// `None` where there is no graph. Costs `sample` scans.
     pub fn check(&self, at: SpaceLevel, sample: usize) -> Option<f64> {
         self.collection(at)?.view().recall(sample)
@@ -327,7 +401,8 @@ impl Index {
             return collection;
         }
         let mut collections = self.collections.write();
-        let new = || Arc::new(Collection::new(dimension, self.settings, Arc::clone(&self.generation)));
+        let (generation, home) = (Arc::clone(&self.generation), Arc::clone(&self.home));
+        let new = || Arc::new(Collection::new(dimension, self.settings, generation, home));
         Arc::clone(collections.entry(at).or_insert_with(new))
     }
 }

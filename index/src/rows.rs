@@ -28,8 +28,9 @@ impl Rows {
         Rows { dimension, len: 0, blocks: Arc::default() }
     }
 
-    pub(crate) fn dimension(&self) -> usize {
-        self.dimension
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> u64 {
+        u64::from(self.len) * (self.dimension as u64 + 1) * 4
     }
 
     /// Number of rows, which is also the next ordinal.

@@ -11,10 +11,10 @@ use super::*;
 
 const AT: SpaceLevel = SpaceLevel { space: 3, level: Level::Clip };
 const DIM: usize = 24;
-/// The graph is kept and walked from small sets on, so that small tests meet it.
-const EAGER: Settings = Settings { graph_from: 64, rows_per_step: 1 };
+/// Graphs are kept and segments sealed from small sets on, so that small tests meet them.
+const EAGER: Settings = Settings { link_from: 64, seal_from: 300, codes: Codes::Int8, build_threads: 1 };
 /// Brute force only, at the sizes of these tests.
-const PATIENT: Settings = Settings { graph_from: 1 << 40, rows_per_step: 160 };
+const PATIENT: Settings = Settings { link_from: 1 << 40, seal_from: 1 << 40, ..EAGER };
 
 fn space() -> SpaceExpectation {
     SpaceExpectation { key: AT.space, id: "a-space".into(), dim: DIM }
@@ -127,7 +127,7 @@ enum Step {
     InsertMany(u32),
     Remove(SpanKey),
     RemoveEvery(u32),
-    Compact,
+    Seal,
     Reload,
     Search { seed: u64, k: usize, every: Option<u32> },
 }
@@ -139,7 +139,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (1..600_u32).prop_map(Step::InsertMany),
         4 => key.prop_map(Step::Remove),
         1 => (2..9_u32).prop_map(Step::RemoveEvery),
-        1 => Just(Step::Compact),
+        1 => Just(Step::Seal),
         1 => Just(Step::Reload),
         6 => (0..5_000_u64, 0..40_usize, proptest::option::of(1..200_u32))
             .prop_map(|(seed, k, every)| Step::Search { seed, k, every }),
@@ -160,11 +160,13 @@ fn run(settings: Settings, steps: &[Step]) {
             Step::RemoveEvery(nth) => {
                 (0..highest).step_by(nth as usize).for_each(|key| remove(&index, &mut model, key));
             }
-            Step::Compact => index.compact(AT),
+            Step::Seal => index.seal(AT),
             Step::Reload => {
                 let folder = tempfile::tempdir().expect("a temporary folder");
                 index.save(folder.path(), 7).expect("is saved");
-                index = Index::load_with_settings(folder.path(), &[space()], settings).expect("is loaded").0;
+                let loaded = Index::load(folder.path(), &[space()], settings).expect("is loaded");
+                assert!(loaded.left_out.is_empty());
+                index = loaded.index;
             }
             Step::Search { seed, k, every } => {
                 let filter =
@@ -266,7 +268,7 @@ fn a_set_that_shrank_is_searched_by_brute_force_again() {
     let (index, mut model) = filled(EAGER, 0..500);
     index.settle();
     (10..500).for_each(|key| remove(&index, &mut model, key));
-    index.compact(AT);
+    index.seal(AT);
     assert!(!index.has_graph(AT));
     assert_eq!(recall(&index, &model, 5, &Filter::default()), 1.0);
 }
@@ -302,7 +304,7 @@ fn check_crowd(spread: f32, crowd: std::ops::Range<u32>, others: std::ops::Range
         index.insert(AT, key, &vector).expect("a vector of the space");
         model.0.insert(key, vector);
     }
-    index.compact(AT);
+    index.seal(AT);
     let found = check(&index, &model, &black, 50, &Filter::default(), Mode::Auto);
     assert!(found > 0.97, "recall@50 is {found} for the crowd itself");
     let graph_alone = index.check(AT, 300).expect("there is a graph");
@@ -335,7 +337,7 @@ fn searches_beside_writers_and_rebuilds_are_never_short_and_never_stale() {
                 for key in 2_000..2_600 {
                     index.insert(AT, key, &clustered(u64::from(key) + round)).unwrap();
                 }
-                index.compact(AT);
+                index.seal(AT);
                 (2_000..2_600).step_by(2).for_each(|key| index.remove(AT, key));
             }
             stop.store(true, Ordering::Relaxed);

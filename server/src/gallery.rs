@@ -1,12 +1,13 @@
 //! The index as a cache of the catalog: loaded from a snapshot or rebuilt, kept up by following
 //! `changes`, snapshotted now and then.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use reprise_index::{Index, SpaceExpectation, SpaceLevel};
+use reprise_index::snapshot::Loaded;
+use reprise_index::{Index, IndexError, Settings, SpaceExpectation, SpaceLevel};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -50,7 +51,7 @@ impl Gallery {
             Some((index, seq)) => (index, seq, seq),
             // The seq was read first: a change that comes while vectors are read is applied again later,
             // which changes nothing.
-            None => (empty(&spaces)?, newest, NEVER_SAVED),
+            None => (empty(&folder, &spaces)?, newest, NEVER_SAVED),
         };
         let gallery = Gallery {
             index: Arc::new(index),
@@ -199,12 +200,16 @@ impl Gallery {
             // read, what is deleted after is applied after.
             let _one = self.applying.lock().await;
             let vectors = self.catalog.vectors(space, after, CHANGES_PER_READ).await?;
-            let Some(last) = vectors.last().map(|vector| vector.span) else { return Ok(()) };
+            let Some(last) = vectors.last().map(|vector| vector.span) else {
+                self.index.seal_what_is_due();
+                return Ok(());
+            };
             after = Some(last);
             let index = Arc::clone(&self.index);
             let insert_all = move || {
                 for vector in vectors {
-                    insert(&index, SpaceLevel { space, level: vector.level }, vector.span, &vector.unit);
+                    let at = SpaceLevel { space, level: vector.level };
+                    report(index.fill(at, vector.span, &vector.unit), vector.span);
                 }
             };
             tokio::task::spawn_blocking(insert_all).await.map_err(panicked)?;
@@ -221,9 +226,12 @@ async fn load(folder: PathBuf, spaces: Vec<SpaceExpectation>, newest: i64) -> Op
         tracing::warn!(%why, "the index snapshot is refused; rebuilding from the catalog");
         None
     };
-    match tokio::task::spawn_blocking(move || Index::load(&folder, &spaces)).await {
-        Ok(Ok((index, seq))) => match i64::try_from(seq) {
+    match tokio::task::spawn_blocking(move || Index::load(&folder, &spaces, Settings::default())).await {
+        Ok(Ok(Loaded { index, seq, left_out })) => match i64::try_from(seq) {
             Ok(seq) if seq <= newest => {
+                for error in left_out {
+                    tracing::warn!(%error, "a part of the index is read from the catalog instead");
+                }
                 tracing::info!(seq, "the index snapshot is loaded");
                 Some((index, seq))
             }
@@ -236,8 +244,8 @@ async fn load(folder: PathBuf, spaces: Vec<SpaceExpectation>, newest: i64) -> Op
     }
 }
 
-fn empty(spaces: &[SpaceExpectation]) -> Result<Index, CatalogError> {
-    let index = Index::new();
+fn empty(folder: &Path, spaces: &[SpaceExpectation]) -> Result<Index, CatalogError> {
+    let index = Index::in_folder(folder, Settings::default());
     spaces.iter().try_for_each(|space| declare(&index, space))?;
     Ok(index)
 }
@@ -254,14 +262,14 @@ fn apply(index: &Index, known: &[u32], changes: Vec<Change>) {
     for change in changes.into_iter().filter(|change| known.contains(&change.space)) {
         let at = SpaceLevel { space: change.space, level: change.level };
         match change.vector {
-            Some(vector) => insert(index, at, change.span, &vector),
+            Some(vector) => report(index.insert(at, change.span, &vector), change.span),
             None => index.remove(at, change.span),
         }
     }
 }
 
-fn insert(index: &Index, at: SpaceLevel, key: u32, vector: &reprise_index::UnitVector) {
-    if let Err(error) = index.insert(at, key, vector) {
+fn report(inserted: Result<(), IndexError>, key: u32) {
+    if let Err(error) = inserted {
         tracing::error!(%error, span = key, "a stored vector can't be searched");
     }
 }

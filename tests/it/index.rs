@@ -4,14 +4,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use reprise_index::{Filter, Index, Level, Mode, Settings, SpaceExpectation, SpaceLevel, UnitVector};
+use reprise_index::{Codes, Filter, Index, Level, Mode, Settings, SpaceExpectation, SpaceLevel, UnitVector};
 use reprise_tests::test_data;
 use roaring::RoaringBitmap;
 
 const AT: SpaceLevel = SpaceLevel { space: 1, level: Level::Clip };
 const FILES: [&str; 4] = ["lvis_v1", "oid", "o365", "coco"];
-/// The graph is kept and walked although 2,148 vectors are so few that brute force would be taken.
-const EAGER: Settings = Settings { graph_from: 64, rows_per_step: 1 };
+/// Linked and sealed although 2,148 vectors are few.
+const EAGER: Settings = Settings { link_from: 64, seal_from: 1_000, codes: Codes::Int8, build_threads: 1 };
 
 /// The rows of a two-dimensional little-endian f2 or f4 array in NumPy's format, version 1 or 2.
 fn read_npy(path: &Path) -> Vec<Vec<f32>> {
@@ -110,9 +110,9 @@ fn real_embeddings_survive_a_snapshot_bit_for_bit() {
     }
     let folder = tempfile::tempdir().unwrap();
     index.save(folder.path(), 12).unwrap();
-    let (loaded, seq) = Index::load(folder.path(), &[space]).unwrap();
-    assert_eq!(seq, 12);
+    let loaded = Index::load(folder.path(), &[space], Settings::default()).unwrap();
+    assert_eq!(loaded.seq, 12);
     for (key, vector) in (0..).zip(&vectors) {
-        assert_eq!(loaded.vector(AT, key).as_ref(), Some(vector));
+        assert_eq!(loaded.index.vector(AT, key).as_ref(), Some(vector));
     }
 }

@@ -174,13 +174,12 @@ impl Gallery {
             Protocol::Clean => (0..clips.len()).collect(),
             Protocol::Compat => benchmark.composed.iter().map(|query| query.target).collect(),
         };
-        // The graph from the first row on: the figures are to be the graph's.
-        let index = Index::with_settings(Settings { graph_from: 1, rows_per_step: 1 });
+        // A segment however few rows there are: the figures are to be the graph's.
+        let index = Index::with_settings(Settings { link_from: 1, ..Settings::default() });
         for (key, &clip) in rows.iter().enumerate() {
-            index.insert(AT, u32::try_from(key)?, &unit(&clips[clip])?)?;
+            index.fill(AT, u32::try_from(key)?, &unit(&clips[clip])?)?;
         }
-        index.compact(AT);
-        index.settle();
+        index.seal(AT);
         Ok(Gallery { index, rows, protocol })
     }
 

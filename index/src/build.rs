@@ -1,0 +1,314 @@
+//! Links the nodes of a new segment: a navigable small world in layers (Malkov and Yashunin, "Efficient and robust
+//! approximate nearest neighbor search using Hierarchical Navigable Small World graphs", algorithms 1 to 4), built by
+//! several threads on the codes that will be walked.
+//!
+//! Rows come ordered by layer, those of the highest one first: the nodes of a layer are then `0..count`, and links
+//! need no table of places.
+
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::codes::Query;
+use crate::walk::{self, BOTTOM_LINKS, Found, Goal, LINKS, Links, NONE, Rows, Scratch};
+
+/// Candidates looked at when a node is linked.
+const EF_CONSTRUCTION: usize = 200;
+/// The first nodes are linked one after the other: nodes linked at once into an empty graph don't see each other.
+const LINKED_ALONE: usize = 64;
+/// Locks; nodes share them.
+const LOCKS: usize = 4_096;
+/// Upper layers, at most.
+const LAYERS: usize = 15;
+/// Nodes linked between two reports.
+const REPORT: usize = 1_000;
+/// A vector at most this far (1 - cosine) from a node is its twin: the same but for rounding.
+const TWIN_DISTANCE: f32 = 1e-6;
+/// How near a twin is at least by its codes, and how many of the nearest nodes are looked at.
+const TWIN_BY_CODES: f32 = 0.99;
+const TWIN_CANDIDATES: usize = 4;
+
+/// What a build gives.
+pub(crate) struct Linked {
+    /// [`BOTTOM_LINKS`] a node.
+    pub(crate) bottom: Vec<u32>,
+    /// [`LINKS`] a node of each upper layer, from the lowest on.
+    pub(crate) upper: Vec<Vec<u32>>,
+    /// (node, twin): rows that share a node's place, sorted.
+    ///
+    /// Equal vectors (black frames, a still slide) share one node: a crowd of them would push every way out from each
+    /// other's links, and a walk that enters it would end there.
+    pub(crate) twins: Vec<(u32, u32)>,
+}
+
+/// Counts of nodes in the upper layers, from the lowest on, for `nodes` at the bottom.
+pub(crate) fn upper_counts(nodes: usize) -> Vec<usize> {
+    std::iter::successors(Some(nodes / LINKS), |count| Some(count / LINKS))
+        .take_while(|&count| count > 0)
+        .take(LAYERS)
+        .collect()
+}
+
+/// Rows as they were inserted.
+#[derive(Clone, Copy)]
+pub(crate) struct Exact<'a> {
+    /// The cosine of two rows.
+    pub(crate) cosine: &'a (dyn Fn(u32, u32) -> f32 + Sync),
+    /// By how much codes err; what differs by less is compared exactly.
+    pub(crate) error: f32,
+}
+
+/// Links all rows; `report` hears how many are linked.
+pub(crate) fn link(
+    rows: &Rows,
+    count: usize,
+    threads: usize,
+    exact: Exact,
+    report: &(dyn Fn(usize) + Sync),
+) -> Linked {
+    let build = Build::new(rows, count, exact);
+    let alone = count.min(LINKED_ALONE);
+    let mut scratch = Scratches::new(rows);
+    (0..alone).for_each(|node| build.insert(node as u32, &mut scratch));
+    let next = AtomicUsize::new(alone);
+    let work = || {
+        let mut scratch = Scratches::new(rows);
+        loop {
+            let node = next.fetch_add(1, Ordering::Relaxed);
+            if node >= count {
+                break;
+            }
+            build.insert(node as u32, &mut scratch);
+            if node.is_multiple_of(REPORT) {
+                report(node);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(work);
+        }
+        work();
+    });
+    report(count);
+    build.finish()
+}
+
+struct Build<'a> {
+    rows: &'a Rows<'a>,
+    count: usize,
+    exact: Exact<'a>,
+    bottom: Vec<AtomicU32>,
+    upper: Vec<Vec<AtomicU32>>,
+    counts: Vec<usize>,
+    locks: Vec<Mutex<()>>,
+    twins: Mutex<Vec<(u32, u32)>>,
+}
+
+/// Memory of one building thread.
+struct Scratches {
+    walk: Scratch,
+    /// The node that is linked.
+    query: Query,
+    /// A neighbour of it whose links are chosen anew.
+    neighbour: Query,
+    /// A candidate that is compared with those chosen.
+    candidate: Query,
+    candidates: Vec<Found>,
+    chosen: Vec<u32>,
+    links: Vec<u32>,
+}
+
+impl Scratches {
+    fn new(rows: &Rows) -> Scratches {
+        Scratches {
+            walk: Scratch::default(),
+            query: rows.coder.empty(),
+            neighbour: rows.coder.empty(),
+            candidate: rows.coder.empty(),
+            candidates: Vec::new(),
+            chosen: Vec::new(),
+            links: Vec::new(),
+        }
+    }
+}
+
+impl Links for Build<'_> {
+    fn upper_layers(&self) -> usize {
+        self.counts.len()
+    }
+
+    #[inline]
+    fn neighbours(&self, layer: usize, node: u32, into: &mut Vec<u32>, mut wanted: impl FnMut(u32) -> bool) {
+        for link in self.links(layer, node) {
+            match link.load(Ordering::Acquire) {
+                NONE => break,
+                neighbour => {
+                    if wanted(neighbour) {
+                        into.push(neighbour);
+                    }
+                }
+            }
+        }
+    }
+
+    fn prefetch(&self, _: u32) {}
+}
+
+impl<'a> Build<'a> {
+    fn new(rows: &'a Rows<'a>, count: usize, exact: Exact<'a>) -> Build<'a> {
+        let none = |length: usize| (0..length).map(|_| AtomicU32::new(NONE)).collect::<Vec<_>>();
+        let counts = upper_counts(count);
+        Build {
+            rows,
+            count,
+            exact,
+            bottom: none(count * BOTTOM_LINKS),
+            upper: counts.iter().map(|&count| none(count * LINKS)).collect(),
+            counts,
+            locks: (0..LOCKS).map(|_| Mutex::new(())).collect(),
+            twins: Mutex::default(),
+        }
+    }
+
+    fn finish(self) -> Linked {
+        let plain =
+            |links: Vec<AtomicU32>| links.into_iter().map(AtomicU32::into_inner).collect::<Vec<u32>>();
+        let mut twins = self.twins.into_inner();
+        twins.sort_unstable();
+        Linked { bottom: plain(self.bottom), upper: self.upper.into_iter().map(plain).collect(), twins }
+    }
+
+    fn links(&self, layer: usize, node: u32) -> &[AtomicU32] {
+        let (links, each) = match layer {
+            0 => (&self.bottom, BOTTOM_LINKS),
+            upper => (&self.upper[upper - 1], LINKS),
+        };
+        &links[node as usize * each..(node as usize + 1) * each]
+    }
+
+    /// The highest layer that a node is in.
+    fn layer_of(&self, node: u32) -> usize {
+        self.counts.iter().take_while(|&&count| (node as usize) < count).count()
+    }
+
+    fn nodes_of(&self, layer: usize) -> usize {
+        if layer == 0 { self.count } else { self.counts[layer - 1] }
+    }
+
+    fn insert(&self, node: u32, scratch: &mut Scratches) {
+        if node == 0 {
+            return;
+        }
+        self.rows.coder.take_row(self.rows.row(node), &mut scratch.query);
+        let highest = self.layer_of(node);
+        let above = (highest + 1..=self.upper_layers()).rev();
+        let goal = Goal { rows: self.rows, query: &scratch.query };
+        let entry = walk::descend(self, goal, 0, above, &mut scratch.walk);
+        let mut from = vec![entry];
+        for layer in (0..=highest).rev() {
+            let nodes = self.nodes_of(layer);
+            let place = (layer, nodes);
+            let goal = Goal { rows: self.rows, query: &scratch.query };
+            let found = walk::nearest(self, goal, place, &from, EF_CONSTRUCTION, &mut scratch.walk);
+            // Another thread may have linked a neighbour back to this node while its upper layers were linked.
+            scratch.candidates.clear();
+            scratch.candidates.extend(found.iter().filter(|found| found.node != node));
+            if layer == highest
+                && let Some(twin) = self.twin_among(node, &scratch.candidates)
+            {
+                self.twins.lock().push((twin, node));
+                return;
+            }
+            from.clear();
+            from.extend_from_slice(&scratch.candidates);
+            self.connect(layer, node, scratch);
+        }
+    }
+
+    /// The node that has the same vector.
+    fn twin_among(&self, node: u32, candidates: &[Found]) -> Option<u32> {
+        let near = candidates.iter().take(TWIN_CANDIDATES).filter(|found| found.score > TWIN_BY_CODES);
+        near.map(|found| found.node).find(|&other| 1.0 - (self.exact.cosine)(node, other) <= TWIN_DISTANCE)
+    }
+
+    /// Links a node with the best of its candidates, and them with it.
+    fn connect(&self, layer: usize, node: u32, scratch: &mut Scratches) {
+        self.choose(node, LINKS, scratch);
+        let chosen = std::mem::take(&mut scratch.chosen);
+        {
+            let _lock = self.lock(node);
+            // What others linked to this node meanwhile is kept as far as there is room.
+            let mut links = chosen.clone();
+            self.neighbours(layer, node, &mut links, |neighbour| !chosen.contains(&neighbour));
+            self.write(layer, node, &links);
+        }
+        for &neighbour in &chosen {
+            self.link_back(layer, neighbour, node, scratch);
+        }
+        scratch.chosen = chosen;
+    }
+
+    fn link_back(&self, layer: usize, node: u32, new: u32, scratch: &mut Scratches) {
+        let most = if layer == 0 { BOTTOM_LINKS } else { LINKS };
+        let _lock = self.lock(node);
+        scratch.links.clear();
+        self.neighbours(layer, node, &mut scratch.links, |_| true);
+        if scratch.links.contains(&new) {
+            return;
+        }
+        scratch.links.push(new);
+        if scratch.links.len() > most {
+            self.rows.coder.take_row(self.rows.row(node), &mut scratch.neighbour);
+            scratch.candidates.clear();
+            for &other in &scratch.links {
+                let score = self.rows.score(&scratch.neighbour, other);
+                scratch.candidates.push(Found { score, node: other });
+            }
+            scratch.candidates.sort_unstable_by(|left, right| right.cmp(left));
+            self.choose(node, most, scratch);
+            self.write(layer, node, &scratch.chosen);
+        } else {
+            self.write(layer, node, &scratch.links);
+        }
+    }
+
+    /// Chooses at most `most` of the candidates for links of `node`, best first: those that are nearer to it than to any
+    /// chosen one (algorithm 4).
+    fn choose(&self, node: u32, most: usize, scratch: &mut Scratches) {
+        let Scratches { candidates, chosen, candidate, .. } = scratch;
+        chosen.clear();
+        for found in candidates.iter() {
+            if chosen.len() == most {
+                break;
+            }
+            if !chosen.is_empty() {
+                self.rows.coder.take_row(self.rows.row(found.node), candidate);
+            }
+            if chosen.iter().all(|&other| self.is_apart(node, found, candidate, other)) {
+                chosen.push(found.node);
+            }
+        }
+    }
+
+    /// Whether what was found is nearer to `node` than to `other`. Codes alone would make twins of a whole crowd of
+    /// nearly equal vectors, each of which then finds no other worth a link.
+    fn is_apart(&self, node: u32, found: &Found, candidate: &Query, other: u32) -> bool {
+        let score = self.rows.score(candidate, other);
+        if (score - found.score).abs() > 2.0 * self.exact.error {
+            return score < found.score;
+        }
+        (self.exact.cosine)(found.node, other) < (self.exact.cosine)(found.node, node)
+    }
+
+    fn write(&self, layer: usize, node: u32, links: &[u32]) {
+        let places = self.links(layer, node);
+        for (place, link) in places.iter().zip(links.iter().copied().chain(std::iter::repeat(NONE))) {
+            place.store(link, Ordering::Release);
+        }
+    }
+
+    fn lock(&self, node: u32) -> parking_lot::MutexGuard<'_, ()> {
+        self.locks[node as usize % LOCKS].lock()
+    }
+}

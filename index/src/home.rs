@@ -1,0 +1,95 @@
+//! The folder in which an index stores its segments.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::sealed::{Sealed, Stored};
+
+/// The folder of the segments under the one of the snapshots.
+const SEGMENTS: &str = "segments";
+const EXTENSION: &str = "segment";
+
+/// Where segments are stored; nowhere for an index that lives in memory alone.
+#[derive(Default)]
+pub(crate) struct Home {
+    folder: Option<PathBuf>,
+    /// Held while a segment is stored and put in place, and while those that nobody needs are removed: one that is
+    /// stored but not yet in place would look as if nobody needed it.
+    changing: Mutex<()>,
+}
+
+impl Home {
+    pub(crate) fn at(folder: &Path) -> Home {
+        Home { folder: Some(folder.to_owned()), changing: Mutex::new(()) }
+    }
+
+    pub(crate) fn change(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock()
+    }
+
+    /// Stores a segment if there is a place; it stays in memory if the disk refuses it. To be called during
+    /// [`Home::change`].
+    pub(crate) fn store(&self, sealed: Sealed) -> Sealed {
+        let Some(folder) = &self.folder else { return sealed };
+        let path = match next_path(folder) {
+            Ok(path) => path,
+            Err(error) => {
+                tracing::warn!(%error, folder = %folder.display(), "an index segment stays in memory");
+                return sealed;
+            }
+        };
+        sealed.store(&path).unwrap_or_else(|refused| {
+            let (sealed, error) = *refused;
+            tracing::warn!(%error, path = %path.display(), "an index segment stays in memory");
+            sealed
+        })
+    }
+}
+
+/// The file of a segment for a snapshot under `folder`: the one it has, if it lies there, or a new one.
+pub(crate) fn stored_under(folder: &Path, sealed: &Sealed) -> Result<Stored, (PathBuf, io::Error)> {
+    if let Some(stored) = sealed.stored()
+        && stored.path.parent() == Some(&folder.join(SEGMENTS))
+        && stored.path.exists()
+    {
+        return Ok(stored.clone());
+    }
+    let path = next_path(folder).map_err(|error| (folder.to_owned(), error))?;
+    match sealed.write(&path) {
+        Ok(checksum) => Ok(Stored { path, checksum }),
+        Err(error) => Err((path, io::Error::other(error))),
+    }
+}
+
+/// The segment of a name that a manifest gives.
+pub(crate) fn path_of(folder: &Path, name: &str) -> PathBuf {
+    folder.join(SEGMENTS).join(name)
+}
+
+/// Removes all segments under `folder` but those of these names; what the system refuses is left for the next time.
+pub(crate) fn remove_others(folder: &Path, needed: &HashSet<String>) {
+    let Ok(entries) = fs::read_dir(folder.join(SEGMENTS)) else { return };
+    for entry in entries.flatten() {
+        let is_needed = entry.file_name().to_str().is_some_and(|name| needed.contains(name));
+        if !is_needed {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// A path for one more segment.
+fn next_path(folder: &Path) -> io::Result<PathBuf> {
+    let segments = folder.join(SEGMENTS);
+    fs::create_dir_all(&segments)?;
+    let mut highest = 0;
+    for entry in fs::read_dir(&segments)? {
+        let name = entry?.file_name();
+        let number = Path::new(&name).file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok());
+        highest = highest.max(number.unwrap_or(0));
+    }
+    Ok(segments.join(format!("{:020}.{EXTENSION}", highest + 1)))
+}

@@ -1,0 +1,290 @@
+//! Dot products of stored codes with a query, by the best instructions that the processor has.
+#![allow(unsafe_code, reason = "vector instructions")]
+
+use std::sync::OnceLock;
+
+/// Bytes and 32-bit floats are read in strides of so many bytes: rows and queries are padded to them.
+pub(crate) const LINE: usize = 64;
+
+/// The dot products, chosen once.
+#[derive(Clone, Copy)]
+pub(crate) struct Kernels {
+    bytes: unsafe fn(*const u8, *const i8, usize) -> i32,
+    floats: unsafe fn(*const f32, *const f32, usize) -> f32,
+    halves: unsafe fn(*const u16, *const f32, usize) -> f32,
+}
+
+impl Kernels {
+    /// What this processor can do.
+    pub(crate) fn detect() -> Kernels {
+        static DETECTED: OnceLock<Kernels> = OnceLock::new();
+        *DETECTED.get_or_init(|| Kernels::all().first().map_or(PORTABLE, |(_, best)| *best))
+    }
+
+    /// All that run on this processor, the best first.
+    fn all() -> Vec<(&'static str, Kernels)> {
+        let mut all = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        {
+            let has_avx2 = is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("fma")
+                && is_x86_feature_detected!("f16c");
+            let has_avx512 =
+                has_avx2 && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
+            if has_avx512 && is_x86_feature_detected!("avx512vnni") {
+                all.push(("avx512vnni", Kernels { bytes: x86::bytes_vnni, ..AVX512 }));
+            }
+            if has_avx512 {
+                all.push(("avx512", AVX512));
+            }
+            if has_avx2 {
+                all.push(("avx2", AVX2));
+            }
+        }
+        all.push(("portable", PORTABLE));
+        all
+    }
+
+    /// Sum of the products of unsigned and signed bytes.
+    ///
+    /// # Panics
+    /// If the lengths differ or are no multiple of [`LINE`].
+    pub(crate) fn bytes(&self, left: &[u8], right: &[i8]) -> i32 {
+        assert!(left.len() == right.len() && left.len().is_multiple_of(LINE));
+        // SAFETY: both slices have the length, which is a multiple of the widest stride; the instructions were detected.
+        unsafe { (self.bytes)(left.as_ptr(), right.as_ptr(), left.len()) }
+    }
+
+    /// Sum of the products of floats.
+    ///
+    /// # Panics
+    /// If the lengths differ or are no multiple of 16.
+    pub(crate) fn floats(&self, left: &[f32], right: &[f32]) -> f32 {
+        assert!(left.len() == right.len() && left.len().is_multiple_of(LINE / 4));
+        // SAFETY: as above.
+        unsafe { (self.floats)(left.as_ptr(), right.as_ptr(), left.len()) }
+    }
+
+    /// Sum of the products of half-precision floats (as bits) and floats.
+    ///
+    /// # Panics
+    /// If the lengths differ or are no multiple of 16.
+    pub(crate) fn halves(&self, left: &[u16], right: &[f32]) -> f32 {
+        assert!(left.len() == right.len() && left.len().is_multiple_of(LINE / 4));
+        // SAFETY: as above.
+        unsafe { (self.halves)(left.as_ptr(), right.as_ptr(), left.len()) }
+    }
+}
+
+/// Has the processor fetch `lines` cache lines from `row` on before they are needed.
+#[inline]
+pub(crate) fn prefetch(row: &[u8], lines: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for at in (0..row.len().min(lines * LINE)).step_by(LINE) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a hint about an address inside of the slice; nothing is read.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(row.as_ptr().add(at).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (row, lines);
+}
+
+const PORTABLE: Kernels =
+    Kernels { bytes: portable::bytes, floats: portable::floats, halves: portable::halves };
+#[cfg(target_arch = "x86_64")]
+const AVX2: Kernels = Kernels { bytes: x86::bytes_avx2, floats: x86::floats_avx2, halves: x86::halves_avx2 };
+#[cfg(target_arch = "x86_64")]
+const AVX512: Kernels =
+    Kernels { bytes: x86::bytes_avx2, floats: x86::floats_avx512, halves: x86::halves_avx512 };
+
+/// For any processor: the compiler makes vectors of these loops where it can.
+mod portable {
+    use std::slice::from_raw_parts;
+
+    const LANES: usize = 16;
+
+    pub(super) unsafe fn bytes(left: *const u8, right: *const i8, length: usize) -> i32 {
+        // SAFETY: the caller vouches for the length.
+        let (left, right) = unsafe { (from_raw_parts(left, length), from_raw_parts(right, length)) };
+        left.iter().zip(right).map(|(&left, &right)| i32::from(left) * i32::from(right)).sum()
+    }
+
+    pub(super) unsafe fn floats(left: *const f32, right: *const f32, length: usize) -> f32 {
+        // SAFETY: the caller vouches for the length.
+        let (left, right) = unsafe { (from_raw_parts(left, length), from_raw_parts(right, length)) };
+        let mut sums = [0.0; LANES];
+        for (left, right) in left.chunks_exact(LANES).zip(right.chunks_exact(LANES)) {
+            for lane in 0..LANES {
+                sums[lane] += left[lane] * right[lane];
+            }
+        }
+        sums.iter().sum()
+    }
+
+    pub(super) unsafe fn halves(left: *const u16, right: *const f32, length: usize) -> f32 {
+        // SAFETY: the caller vouches for the length.
+        let (left, right) = unsafe { (from_raw_parts(left, length), from_raw_parts(right, length)) };
+        left.iter().zip(right).map(|(&left, &right)| half::f16::from_bits(left).to_f32() * right).sum()
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+    pub(super) unsafe fn bytes_vnni(left: *const u8, right: *const i8, length: usize) -> i32 {
+        let mut sums = [_mm512_setzero_si512(); 4];
+        let mut at = 0;
+        // SAFETY (all loads here and below): `at` plus the stride is at most `length`.
+        while at + 256 <= length {
+            for (lane, sum) in sums.iter_mut().enumerate() {
+                let left = unsafe { _mm512_loadu_si512(left.add(at + lane * 64).cast()) };
+                let right = unsafe { _mm512_loadu_si512(right.add(at + lane * 64).cast()) };
+                *sum = _mm512_dpbusd_epi32(*sum, left, right);
+            }
+            at += 256;
+        }
+        while at + 64 <= length {
+            let left = unsafe { _mm512_loadu_si512(left.add(at).cast()) };
+            let right = unsafe { _mm512_loadu_si512(right.add(at).cast()) };
+            sums[0] = _mm512_dpbusd_epi32(sums[0], left, right);
+            at += 64;
+        }
+        let pairs = (_mm512_add_epi32(sums[0], sums[1]), _mm512_add_epi32(sums[2], sums[3]));
+        _mm512_reduce_add_epi32(_mm512_add_epi32(pairs.0, pairs.1))
+    }
+
+    /// Widened to 16 bits: products of bytes added in pairs would overflow them.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn bytes_avx2(left: *const u8, right: *const i8, length: usize) -> i32 {
+        let mut sums = [_mm256_setzero_si256(); 2];
+        for at in (0..length).step_by(32) {
+            for (lane, sum) in sums.iter_mut().enumerate() {
+                // SAFETY: the length is a multiple of 32.
+                let left = unsafe { _mm_loadu_si128(left.add(at + lane * 16).cast()) };
+                let right = unsafe { _mm_loadu_si128(right.add(at + lane * 16).cast()) };
+                let product = _mm256_madd_epi16(_mm256_cvtepu8_epi16(left), _mm256_cvtepi8_epi16(right));
+                *sum = _mm256_add_epi32(*sum, product);
+            }
+        }
+        let sum = _mm256_add_epi32(sums[0], sums[1]);
+        let sum = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256::<1>(sum));
+        let sum = _mm_add_epi32(sum, _mm_shuffle_epi32::<0b01_00_11_10>(sum));
+        _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_shuffle_epi32::<0b10_11_00_01>(sum)))
+    }
+
+    #[target_feature(enable = "avx512f")]
+    pub(super) unsafe fn floats_avx512(left: *const f32, right: *const f32, length: usize) -> f32 {
+        let mut sums = [_mm512_setzero_ps(); 4];
+        let mut at = 0;
+        while at + 64 <= length {
+            for (lane, sum) in sums.iter_mut().enumerate() {
+                // SAFETY: as above.
+                let left = unsafe { _mm512_loadu_ps(left.add(at + lane * 16)) };
+                let right = unsafe { _mm512_loadu_ps(right.add(at + lane * 16)) };
+                *sum = _mm512_fmadd_ps(left, right, *sum);
+            }
+            at += 64;
+        }
+        while at + 16 <= length {
+            // SAFETY: as above.
+            let (left, right) = unsafe { (_mm512_loadu_ps(left.add(at)), _mm512_loadu_ps(right.add(at))) };
+            sums[0] = _mm512_fmadd_ps(left, right, sums[0]);
+            at += 16;
+        }
+        _mm512_reduce_add_ps(_mm512_add_ps(_mm512_add_ps(sums[0], sums[1]), _mm512_add_ps(sums[2], sums[3])))
+    }
+
+    #[target_feature(enable = "avx512f")]
+    pub(super) unsafe fn halves_avx512(left: *const u16, right: *const f32, length: usize) -> f32 {
+        let mut sums = [_mm512_setzero_ps(); 2];
+        for at in (0..length).step_by(16) {
+            // SAFETY: the length is a multiple of 16.
+            let left = unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(left.add(at).cast())) };
+            let right = unsafe { _mm512_loadu_ps(right.add(at)) };
+            let sum = &mut sums[(at / 16) % 2];
+            *sum = _mm512_fmadd_ps(left, right, *sum);
+        }
+        _mm512_reduce_add_ps(_mm512_add_ps(sums[0], sums[1]))
+    }
+
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) unsafe fn floats_avx2(left: *const f32, right: *const f32, length: usize) -> f32 {
+        let mut sums = [_mm256_setzero_ps(); 2];
+        for at in (0..length).step_by(16) {
+            for (lane, sum) in sums.iter_mut().enumerate() {
+                // SAFETY: the length is a multiple of 16.
+                let left = unsafe { _mm256_loadu_ps(left.add(at + lane * 8)) };
+                let right = unsafe { _mm256_loadu_ps(right.add(at + lane * 8)) };
+                *sum = _mm256_fmadd_ps(left, right, *sum);
+            }
+        }
+        sum_of(_mm256_add_ps(sums[0], sums[1]))
+    }
+
+    #[target_feature(enable = "avx2,fma,f16c")]
+    pub(super) unsafe fn halves_avx2(left: *const u16, right: *const f32, length: usize) -> f32 {
+        let mut sums = [_mm256_setzero_ps(); 2];
+        for at in (0..length).step_by(16) {
+            for (lane, sum) in sums.iter_mut().enumerate() {
+                // SAFETY: the length is a multiple of 16.
+                let left = unsafe { _mm256_cvtph_ps(_mm_loadu_si128(left.add(at + lane * 8).cast())) };
+                let right = unsafe { _mm256_loadu_ps(right.add(at + lane * 8)) };
+                *sum = _mm256_fmadd_ps(left, right, *sum);
+            }
+        }
+        sum_of(_mm256_add_ps(sums[0], sums[1]))
+    }
+
+    #[target_feature(enable = "avx2")]
+    fn sum_of(values: __m256) -> f32 {
+        let sum = _mm_add_ps(_mm256_castps256_ps128(values), _mm256_extractf128_ps::<1>(values));
+        let sum = _mm_add_ps(sum, _mm_movehl_ps(sum, sum));
+        _mm_cvtss_f32(_mm_add_ss(sum, _mm_shuffle_ps::<1>(sum, sum)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values -127 ..= 127 without a pattern.
+    fn byte(at: usize, seed: usize) -> i8 {
+        ((at * 7_919 + seed * 104_729) % 255) as i8
+    }
+
+    #[track_caller]
+    fn check(length: usize) {
+        let left: Vec<u8> = (0..length).map(|at| byte(at, 1) as u8).collect();
+        let right: Vec<i8> = (0..length).map(|at| byte(at, 2)).collect();
+        let expected: i32 =
+            left.iter().zip(&right).map(|(&left, &right)| i32::from(left) * i32::from(right)).sum();
+        let floats = |seed| -> Vec<f32> { (0..length).map(|at| f32::from(byte(at, seed)) / 127.0).collect() };
+        let (float_left, float_right) = (floats(3), floats(4));
+        let halves: Vec<u16> = float_left.iter().map(|&value| half::f16::from_f32(value).to_bits()).collect();
+        let sum = |left: &dyn Fn(usize) -> f64| -> f64 {
+            (0..length).map(|at| left(at) * f64::from(float_right[at])).sum()
+        };
+        for (name, kernels) in Kernels::all() {
+            assert_eq!(kernels.bytes(&left, &right), expected, "{name}, {length} bytes");
+            let got = f64::from(kernels.floats(&float_left, &float_right));
+            assert!((got - sum(&|at| f64::from(float_left[at]))).abs() < 1e-3, "{name}, {length} floats");
+            let got = f64::from(kernels.halves(&halves, &float_right));
+            let expected = sum(&|at| half::f16::from_bits(halves[at]).to_f64());
+            assert!((got - expected).abs() < 1e-3, "{name}, {length} halves");
+        }
+    }
+
+    #[test]
+    fn every_kernel_adds_up_the_same() {
+        [0, 64, 128, 192, 256, 320, 512, 768, 1_024].into_iter().for_each(check);
+    }
+
+    #[test]
+    fn the_largest_bytes_do_not_overflow() {
+        for (name, kernels) in Kernels::all() {
+            assert_eq!(kernels.bytes(&[255; 4_096], &[-128; 4_096]), -255 * 128 * 4_096, "{name}");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! A part of a collection: rows that are still growing, or a sealed segment, and which of its rows are live.
+
+use std::sync::Arc;
+
+use roaring::RoaringBitmap;
+
+use crate::exact::Best;
+use crate::graph::Graph;
+use crate::plan::Widths;
+use crate::rows::Rows;
+use crate::sealed::{Sealed, Stored};
+use crate::vector::cosine;
+use crate::{Filter, Hit, SpanKey};
+
+/// Nodes that a walk may compare before brute force over the part is cheaper: one of so many rows.
+const COMPARED_MOST: u32 = 4;
+
+/// A picture of a part: cheap to clone, and unchanged by later inserts and removals.
+#[derive(Clone)]
+pub(crate) struct Part {
+    pub(crate) body: Body,
+    /// Ordinals of the live rows.
+    pub(crate) live: Arc<RoaringBitmap>,
+}
+
+/// The rows of a part.
+#[derive(Clone)]
+pub(crate) enum Body {
+    /// As they were inserted, with a graph once they are many.
+    Growing {
+        rows: Rows,
+        /// Holds every row.
+        graph: Option<Arc<Graph>>,
+    },
+    /// Unchanging.
+    Sealed(Arc<Sealed>),
+}
+
+impl Part {
+    pub(crate) fn growing(dimension: usize) -> Part {
+        Part { body: Body::Growing { rows: Rows::new(dimension), graph: None }, live: Arc::default() }
+    }
+
+    pub(crate) fn sealed(sealed: Sealed) -> Part {
+        let live = Arc::new(RoaringBitmap::from_iter(0..sealed.len()));
+        Part { body: Body::Sealed(Arc::new(sealed)), live }
+    }
+
+    /// Where its segment is stored.
+    pub(crate) fn stored(&self) -> Option<&Stored> {
+        match &self.body {
+            Body::Growing { .. } => None,
+            Body::Sealed(sealed) => sealed.stored(),
+        }
+    }
+
+    /// Rows, live or not.
+    pub(crate) fn len(&self) -> u32 {
+        match &self.body {
+            Body::Growing { rows, .. } => rows.len(),
+            Body::Sealed(sealed) => sealed.len(),
+        }
+    }
+
+    pub(crate) fn dead(&self) -> u64 {
+        u64::from(self.len()) - self.live.len()
+    }
+
+    pub(crate) fn key(&self, row: u32) -> SpanKey {
+        match &self.body {
+            Body::Growing { rows, .. } => rows.key(row),
+            Body::Sealed(sealed) => sealed.key(row),
+        }
+    }
+
+    /// `None` if it can't be read.
+    pub(crate) fn vector(&self, row: u32) -> Option<&[f32]> {
+        match &self.body {
+            Body::Growing { rows, .. } => Some(rows.vector(row)),
+            Body::Sealed(sealed) => sealed.vector(row),
+        }
+    }
+
+    /// Bytes of memory, mapped ones included; a growing graph's links are estimated.
+    pub(crate) fn bytes(&self) -> u64 {
+        match &self.body {
+            Body::Growing { rows, graph } => rows.bytes() * if graph.is_some() { 2 } else { 1 },
+            Body::Sealed(sealed) => sealed.bytes(),
+        }
+    }
+
+    pub(crate) fn has_graph(&self) -> bool {
+        match &self.body {
+            Body::Growing { graph, .. } => graph.is_some(),
+            Body::Sealed(_) => true,
+        }
+    }
+
+    /// Reads what was not yet read of a segment's vectors.
+    pub(crate) fn verify(&self) {
+        if let Body::Sealed(sealed) = &self.body {
+            sealed.verify();
+        }
+    }
+
+    /// Live rows that the filter lets through and whose vectors can't be read.
+    pub(crate) fn unreadable(&self, filter: &Filter) -> Vec<SpanKey> {
+        let Body::Sealed(sealed) = &self.body else { return Vec::new() };
+        let rows = sealed.unreadable() & self.live.as_ref();
+        rows.iter().map(|row| self.key(row)).filter(|&key| filter.lets_through(key)).collect()
+    }
+
+    /// Brute force over the live rows that the filter lets through.
+    pub(crate) fn scan(&self, query: &[f32], filter: &Filter, best: &mut Best) {
+        match &filter.only {
+            None => self.compare(query, self.live.iter(), best),
+            Some(only) => {
+                self.compare(query, self.live.iter().filter(|&row| only.contains(self.key(row))), best);
+            }
+        }
+    }
+
+    /// Brute force over the live rows of some keys, looked up one by one where that is possible.
+    pub(crate) fn scan_listed(&self, query: &[f32], keys: &RoaringBitmap, best: &mut Best) {
+        match &self.body {
+            Body::Sealed(sealed) => {
+                let rows = keys.iter().filter_map(|key| sealed.find(key));
+                self.compare(query, rows.filter(|&row| self.live.contains(row)), best);
+            }
+            Body::Growing { rows, .. } => {
+                let listed = self.live.iter().filter(|&row| keys.contains(rows.key(row)));
+                self.compare(query, listed, best);
+            }
+        }
+    }
+
+    fn compare(&self, query: &[f32], rows: impl Iterator<Item = u32>, best: &mut Best) {
+        for row in rows {
+            if let Some(vector) = self.vector(row) {
+                best.offer(Hit { key: self.key(row), score: cosine(query, vector) });
+            }
+        }
+    }
+
+    /// Offers about the best `k`, through the graph where there is one and it pays; whether every row was looked at.
+    pub(crate) fn walk(
+        &self,
+        query: &[f32],
+        (k, width): (usize, usize),
+        (filter, matching): (&Filter, u64),
+        best: &mut Best,
+    ) -> bool {
+        let is_done = match &self.body {
+            Body::Growing { graph: None, .. } => false,
+            Body::Growing { rows, graph: Some(graph) } => {
+                let widths = Widths::new(width, matching, u64::from(rows.len()));
+                self.walk_growing(rows, graph, query, k, filter, widths, best)
+            }
+            Body::Sealed(sealed) => self.walk_sealed(sealed, query, (k, width), filter, best),
+        };
+        if !is_done {
+            self.scan(query, filter, best);
+        }
+        !is_done
+    }
+
+    fn walk_sealed(
+        &self,
+        sealed: &Sealed,
+        query: &[f32],
+        (k, width): (usize, usize),
+        filter: &Filter,
+        best: &mut Best,
+    ) -> bool {
+        let most = (self.len() / COMPARED_MOST) as usize;
+        let is_live = |row: u32| self.live.contains(row);
+        match &filter.only {
+            None if self.dead() == 0 => sealed.search(query, (width, most), None, k, best),
+            None => sealed.search(query, (width, most), Some(&is_live), k, best),
+            Some(only) => {
+                let accept = |row: u32| is_live(row) && only.contains(sealed.key(row));
+                sealed.search(query, (width, most), Some(&accept), k, best)
+            }
+        }
+    }
+
+    /// Looks wider each time, until `k` are found that match; `false` if that costs more than brute force.
+    #[expect(clippy::too_many_arguments, reason = "all of one search")]
+    fn walk_growing(
+        &self,
+        rows: &Rows,
+        graph: &Graph,
+        query: &[f32],
+        k: usize,
+        filter: &Filter,
+        widths: Widths,
+        best: &mut Best,
+    ) -> bool {
+        // The graph may already hold rows that are newer than this picture: they are not live in it.
+        let matches = |row: &u32| self.live.contains(*row) && filter.lets_through(rows.key(*row));
+        for width in widths {
+            let found: Vec<u32> = graph.search(query, width).into_iter().filter(matches).collect();
+            if found.len() >= k {
+                self.compare(query, found.into_iter(), best);
+                return true;
+            }
+        }
+        false
+    }
+}

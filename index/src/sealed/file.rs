@@ -1,0 +1,197 @@
+//! A segment's file: a header of one page, what a walk touches, the vectors, and the checksums of their blocks.
+//!
+//! The file is written under another name, synced and renamed: there is never half of one.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::blocks::{BLOCK, Blocks, checksums};
+use super::layout::{Layout, PAGE};
+use super::{Sealed, Stored};
+use crate::codes::{Coder, Codes};
+use crate::memory::Pages;
+
+/// Begins every file; the last byte is the format.
+const MAGIC: [u8; 8] = *b"reprise\x01";
+/// Rows, at most: a limit for what a damaged header may ask for.
+const MOST_ROWS: usize = 1 << 32;
+
+/// Why there is no segment.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SegmentError {
+    /// The disk's fault, or somebody changed the file.
+    #[error("{0}")]
+    Damaged(String),
+    /// A vector of which it was to be made is damaged.
+    #[error("a vector can't be read")]
+    Unreadable,
+    /// The disk is full or not readable, or there is no memory.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// What is written into the first page, as JSON.
+#[derive(Serialize, Deserialize)]
+struct Header {
+    codes: Codes,
+    dimension: usize,
+    rows: usize,
+    twin_pairs: usize,
+}
+
+impl Sealed {
+    /// Writes it to `path`, syncs it, and maps the vectors from there instead of keeping them in memory.
+    pub(crate) fn store(mut self, path: &Path) -> Result<Sealed, Box<(Sealed, SegmentError)>> {
+        let mapped = self.write(path).and_then(|checksum| {
+            let from = Places::of(&self.layout).vectors;
+            Ok((Pages::map(&File::open(path)?, from, self.layout.vector_bytes())?, checksum))
+        });
+        match mapped {
+            Ok((pages, checksum)) => {
+                self.vectors = Blocks::own(pages);
+                self.stored = Some(Stored { path: path.to_owned(), checksum });
+                Ok(self)
+            }
+            Err(error) => Err(Box::new((self, error))),
+        }
+    }
+
+    /// Writes it to `path` and syncs it; answers the checksum of its checksums.
+    pub(crate) fn write(&self, path: &Path) -> Result<u32, SegmentError> {
+        let partial = path.with_extension("partial");
+        let mut to = BufWriter::with_capacity(BLOCK, File::create(&partial)?);
+        to.write_all(&self.first_page()?)?;
+        to.write_all(&self.core)?;
+        to.write_all(self.vectors.bytes())?;
+        let table = self.table();
+        to.write_all(&table)?;
+        let checksum = crc32fast::hash(&table);
+        to.write_all(&checksum.to_le_bytes())?;
+        let file = to.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.sync_all()?;
+        fs::rename(&partial, path)?;
+        Ok(checksum)
+    }
+
+    /// Magic, length of the text, its checksum, the text, and the mean of the codes after the page.
+    fn first_page(&self) -> Result<Vec<u8>, SegmentError> {
+        let Layout { codes, dimension, rows, twin_pairs } = self.layout;
+        let text = serde_json::to_vec(&Header { codes, dimension, rows, twin_pairs })
+            .map_err(|error| SegmentError::Damaged(error.to_string()))?;
+        let mut page = MAGIC.to_vec();
+        page.extend((text.len() as u32).to_le_bytes());
+        page.extend(crc32fast::hash(&text).to_le_bytes());
+        page.extend(&text);
+        page.resize(PAGE, 0);
+        Ok(page)
+    }
+
+    /// The mean of the codes, then the checksums of the core's blocks, then of the vectors'.
+    fn table(&self) -> Vec<u8> {
+        let mean = self.coder.mean().iter().flat_map(|value| value.to_le_bytes());
+        let sums = checksums(&self.core).chain(checksums(self.vectors.bytes()));
+        mean.chain(sums.flat_map(u32::to_le_bytes)).collect()
+    }
+
+    /// Opens the file of a segment of `dimension` values a vector. Everything but the vectors is read and verified; these
+    /// are mapped and verified when they are touched.
+    pub(crate) fn open(path: &Path, dimension: usize) -> Result<Sealed, SegmentError> {
+        let mut file = File::open(path)?;
+        let layout = read_header(&mut file)?;
+        if layout.dimension != dimension {
+            return Err(damaged("it is of another dimension"));
+        }
+        let places = Places::of(&layout);
+        let length = file.metadata()?.len();
+        if length != places.end() {
+            return Err(damaged(&format!("it has {length} bytes, not {}", places.end())));
+        }
+        let table = read_table(&mut file, &places)?;
+        let (mean, sums) = table.split_at(dimension * 4);
+        let (mean, sums): (Vec<f32>, Vec<u32>) = (
+            mean.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect(),
+            sums.as_chunks().0.iter().map(|&bytes| u32::from_le_bytes(bytes)).collect(),
+        );
+        let (core_sums, vector_sums) = sums.split_at(layout.core_bytes().div_ceil(BLOCK));
+        let core = read_core(&mut file, layout.core_bytes(), core_sums)?;
+        layout.check(&core).map_err(SegmentError::Damaged)?;
+        let vectors = Pages::map(&file, places.vectors, layout.vector_bytes())?;
+        let vectors = Blocks::verified_later(vectors, vector_sums.to_vec());
+        let coder = Coder::with_mean(layout.codes, mean);
+        let stored = Stored { path: path.to_owned(), checksum: crc32fast::hash(&table) };
+        Ok(Sealed::from_parts(layout, coder, core, vectors, Some(stored)))
+    }
+}
+
+/// Where what lies in the file.
+struct Places {
+    vectors: u64,
+    table: u64,
+    table_bytes: usize,
+}
+
+impl Places {
+    fn of(layout: &Layout) -> Places {
+        let vectors = (PAGE + layout.core_bytes()) as u64;
+        let blocks = layout.core_bytes().div_ceil(BLOCK) + layout.vector_bytes().div_ceil(BLOCK);
+        Places {
+            vectors,
+            table: vectors + layout.vector_bytes() as u64,
+            table_bytes: (layout.dimension + blocks) * 4,
+        }
+    }
+
+    fn end(&self) -> u64 {
+        self.table + self.table_bytes as u64 + 4
+    }
+}
+
+fn read_header(file: &mut File) -> Result<Layout, SegmentError> {
+    let mut page = [0; PAGE];
+    file.read_exact(&mut page).map_err(|_| damaged("it is too short"))?;
+    let number = |at: usize| u32::from_le_bytes([page[at], page[at + 1], page[at + 2], page[at + 3]]);
+    if page[..8] != MAGIC {
+        return Err(damaged("it is no segment of this version"));
+    }
+    let text = page.get(16..16 + number(8) as usize).ok_or_else(|| damaged("its header is too long"))?;
+    if crc32fast::hash(text) != number(12) || page[16 + text.len()..].iter().any(|&byte| byte != 0) {
+        return Err(damaged("its header's checksum is another"));
+    }
+    let header: Header = serde_json::from_slice(text).map_err(|error| damaged(&error.to_string()))?;
+    let Header { codes, dimension, rows, twin_pairs } = header;
+    if rows == 0 || rows >= MOST_ROWS || twin_pairs > rows || dimension == 0 || dimension > 1 << 20 {
+        return Err(damaged("its header makes no sense"));
+    }
+    Ok(Layout::new(codes, dimension, rows, twin_pairs))
+}
+
+fn read_table(file: &mut File, places: &Places) -> Result<Vec<u8>, SegmentError> {
+    let mut table = vec![0; places.table_bytes + 4];
+    file.seek(SeekFrom::Start(places.table))?;
+    file.read_exact(&mut table)?;
+    let sum = table.split_off(places.table_bytes);
+    if sum == crc32fast::hash(&table).to_le_bytes() {
+        Ok(table)
+    } else {
+        Err(damaged("the checksum of its checksums is another"))
+    }
+}
+
+fn read_core(file: &mut File, length: usize, sums: &[u32]) -> Result<Pages, SegmentError> {
+    let mut core = Pages::zeroed(length)?;
+    file.seek(SeekFrom::Start(PAGE as u64))?;
+    for (block, sum) in core.bytes_mut().chunks_mut(BLOCK).zip(sums) {
+        file.read_exact(block)?;
+        if crc32fast::hash(block) != *sum {
+            return Err(damaged("the checksum of a block is another"));
+        }
+    }
+    Ok(core)
+}
+
+fn damaged(reason: &str) -> SegmentError {
+    SegmentError::Damaged(reason.to_owned())
+}

@@ -1,0 +1,129 @@
+//! Where what lies in a segment's own memory: keys, rows by key, links, twins, codes.
+
+use std::ops::Range;
+
+use crate::SpanKey;
+use crate::build::{Linked, upper_counts};
+use crate::codes::{self, Codes};
+use crate::kernels::LINE;
+use crate::memory;
+use crate::walk::{BOTTOM_LINKS, LINKS, NONE};
+
+/// Parts of a file begin at such places, so that they can be mapped.
+pub(super) const PAGE: usize = 4_096;
+
+/// Sizes, from which all places follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub(super) codes: Codes,
+    pub(super) dimension: usize,
+    pub(super) rows: usize,
+    pub(super) twin_pairs: usize,
+}
+
+impl Layout {
+    pub(super) fn new(codes: Codes, dimension: usize, rows: usize, twin_pairs: usize) -> Layout {
+        Layout { codes, dimension, rows, twin_pairs }
+    }
+
+    /// A key a row.
+    pub(super) fn keys(&self) -> Range<usize> {
+        0..self.rows * 4
+    }
+
+    /// Rows in the order of their keys.
+    pub(super) fn by_key(&self) -> Range<usize> {
+        self.after(&self.keys(), self.rows * 4)
+    }
+
+    /// (node, twin), sorted.
+    pub(super) fn twins(&self) -> Range<usize> {
+        self.after(&self.by_key(), self.twin_pairs * 8)
+    }
+
+    /// Links of the bottom layer.
+    pub(super) fn bottom(&self) -> Range<usize> {
+        self.after(&self.twins(), self.rows * BOTTOM_LINKS * 4)
+    }
+
+    pub(super) fn upper_layers(&self) -> usize {
+        upper_counts(self.rows).len()
+    }
+
+    /// Links of an upper layer, from 0 on.
+    pub(super) fn upper(&self, layer: usize) -> Range<usize> {
+        let counts = upper_counts(self.rows);
+        let mut place = self.bottom();
+        for count in counts.iter().take(layer + 1) {
+            place = self.after(&place, count * LINKS * 4);
+        }
+        place
+    }
+
+    /// A row of codes a row.
+    pub(super) fn codes(&self) -> Range<usize> {
+        let links_end = match self.upper_layers() {
+            0 => self.bottom(),
+            layers => self.upper(layers - 1),
+        };
+        self.after(&links_end, self.rows * codes::stride(self.codes, self.dimension))
+    }
+
+    /// All of it, up to a whole page.
+    pub(super) fn core_bytes(&self) -> usize {
+        self.codes().end.next_multiple_of(PAGE)
+    }
+
+    /// The vectors as they were inserted, up to a whole page.
+    pub(super) fn vector_bytes(&self) -> usize {
+        (self.rows * self.dimension * 4).next_multiple_of(PAGE)
+    }
+
+    fn after(&self, before: &Range<usize>, length: usize) -> Range<usize> {
+        let start = before.end.next_multiple_of(LINE);
+        start..start + length
+    }
+
+    pub(super) fn write_keys(&self, core: &mut [u8], keys: impl Iterator<Item = SpanKey>) {
+        let keys: Vec<SpanKey> = keys.collect();
+        let mut by_key: Vec<u32> = (0..self.rows as u32).collect();
+        by_key.sort_unstable_by_key(|&row| keys[row as usize]);
+        memory::cast_mut(&mut core[self.keys()]).copy_from_slice(&keys);
+        memory::cast_mut(&mut core[self.by_key()]).copy_from_slice(&by_key);
+    }
+
+    pub(super) fn write_links(&self, core: &mut [u8], linked: &Linked) {
+        let twins: Vec<u32> = linked.twins.iter().flat_map(|&(node, twin)| [node, twin]).collect();
+        memory::cast_mut(&mut core[self.twins()]).copy_from_slice(&twins);
+        memory::cast_mut(&mut core[self.bottom()]).copy_from_slice(&linked.bottom);
+        for (layer, links) in linked.upper.iter().enumerate() {
+            memory::cast_mut(&mut core[self.upper(layer)]).copy_from_slice(links);
+        }
+    }
+
+    /// Why these bytes can't be a segment of this layout, although their checksums may be right: every number that leads
+    /// somewhere must lead to a row.
+    pub(super) fn check(&self, core: &[u8]) -> Result<(), String> {
+        let rows = self.rows as u32;
+        let numbers = |range| memory::cast::<u32>(&core[range]);
+        let leads = |links: &[u32], nodes: u32| links.iter().all(|&link| link < nodes || link == NONE);
+        if !leads(numbers(self.bottom()), rows) {
+            return Err("a link leads nowhere".to_owned());
+        }
+        for (layer, count) in upper_counts(self.rows).into_iter().enumerate() {
+            if !leads(numbers(self.upper(layer)), count as u32) {
+                return Err("a link of an upper layer leads nowhere".to_owned());
+            }
+        }
+        let twins = numbers(self.twins());
+        if !twins.iter().all(|&row| row < rows) || !twins.as_chunks::<2>().0.is_sorted() {
+            return Err("twins are out of order".to_owned());
+        }
+        let (keys, by_key) = (numbers(self.keys()), numbers(self.by_key()));
+        if !by_key.iter().all(|&row| row < rows) {
+            return Err("a key leads nowhere".to_owned());
+        }
+        let rising = by_key.windows(2).all(|pair| keys[pair[0] as usize] < keys[pair[1] as usize]);
+        if rising { Ok(()) } else { Err("a key occurs twice or out of order".to_owned()) }
+    }
+}

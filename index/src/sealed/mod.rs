@@ -1,0 +1,358 @@
+//! A sealed segment: vectors that no longer change, with links and codes laid out for fast walks.
+//!
+//! Rows are ordered by the layers of their graph. What a walk touches (keys, links, codes) lies in this process's own
+//! memory; the vectors as they were inserted are mapped from the segment's file, if it has one, and each block of them
+//! is verified at its first touch. The segment knows no removal: whoever searches says which rows are live.
+
+mod blocks;
+mod file;
+mod layout;
+
+use std::path::PathBuf;
+
+use parking_lot::Mutex;
+use roaring::RoaringBitmap;
+
+use crate::build::{self, Exact};
+use crate::codes::{Coder, Codes};
+use crate::exact::Best;
+use crate::memory::{self, Pages};
+use crate::vector::cosine;
+use crate::walk::{self, BOTTOM_LINKS, Found, Goal, LINKS, Links, NONE, Rows, Scratch};
+use crate::{Hit, SpanKey};
+use blocks::Blocks;
+pub(crate) use file::SegmentError;
+use layout::{Layout, PAGE};
+
+/// Candidates of a walk that are compared again as they were inserted, at least, beyond those that are wanted.
+const COMPARED_AGAIN: usize = 8;
+/// Pairs of rows by which the error of codes is estimated.
+const ERROR_PAIRS: u32 = 256;
+/// How much wider a walk is done again.
+const WIDER: usize = 4;
+/// Candidates from which on a walk is not done again.
+const WIDEST: usize = 4_096;
+
+/// An immutable set of keys and vectors with a graph.
+pub(crate) struct Sealed {
+    layout: Layout,
+    coder: Coder,
+    /// Keys, links and codes.
+    core: Pages,
+    vectors: Blocks,
+    scratch: Mutex<Vec<Scratch>>,
+    stored: Option<Stored>,
+}
+
+/// Where a segment is stored, and what tells it from any other: the checksum of its checksums.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stored {
+    pub(crate) path: PathBuf,
+    pub(crate) checksum: u32,
+}
+
+/// What a segment is made of: rows by number.
+pub(crate) trait Source: Sync {
+    fn len(&self) -> usize;
+    fn key(&self, row: usize) -> SpanKey;
+    /// `None` if it can't be read.
+    fn vector(&self, row: usize) -> Option<&[f32]>;
+}
+
+/// How a segment is built.
+#[derive(Clone, Copy)]
+pub(crate) struct Making<'a> {
+    pub(crate) codes: Codes,
+    pub(crate) threads: usize,
+    /// Hears how many rows are linked.
+    pub(crate) report: &'a (dyn Fn(usize) + Sync),
+}
+
+impl Sealed {
+    /// Builds a segment in memory. Takes minutes for millions of rows.
+    pub(crate) fn make(
+        source: &impl Source,
+        dimension: usize,
+        making: Making,
+    ) -> Result<Sealed, SegmentError> {
+        let readable: Vec<usize> = (0..source.len()).filter(|&row| source.vector(row).is_some()).collect();
+        if readable.len() < source.len() {
+            return Err(SegmentError::Unreadable);
+        }
+        let order = order_by_layer(source.len());
+        let vector_of = |row: &u32| source.vector(*row as usize).unwrap_or_default();
+        let coder = Coder::learn(making.codes, dimension, order.iter().map(vector_of));
+        let mut vectors = Pages::zeroed((order.len() * dimension * 4).next_multiple_of(PAGE))?;
+        let written = order.len() * dimension * 4;
+        fill(&mut vectors.bytes_mut()[..written], dimension * 4, making.threads, &|at, row| {
+            memory::cast_mut(row).copy_from_slice(vector_of(&order[at]));
+        });
+        let vector = |row: u32| -> &[f32] {
+            &memory::cast(vectors.bytes())[row as usize * dimension..(row as usize + 1) * dimension]
+        };
+        let mut codes = Pages::zeroed(order.len() * coder.stride())?;
+        fill(codes.bytes_mut(), coder.stride(), making.threads, &|at, row| {
+            coder.encode(vector(at as u32), row)
+        });
+        let rows = Rows::new(&coder, codes.bytes());
+        let exact = |left, right| cosine(vector(left), vector(right));
+        let exact = Exact { cosine: &exact, error: error_of(&rows, order.len(), &exact) };
+        let linked = build::link(&rows, order.len(), making.threads, exact, making.report);
+        let layout = Layout::new(making.codes, dimension, order.len(), linked.twins.len());
+        let mut core = Pages::zeroed(layout.core_bytes())?;
+        layout.write_keys(core.bytes_mut(), order.iter().map(|&row| source.key(row as usize)));
+        layout.write_links(core.bytes_mut(), &linked);
+        core.bytes_mut()[layout.codes()].copy_from_slice(codes.bytes());
+        Ok(Sealed::from_parts(layout, coder, core, Blocks::own(vectors), None))
+    }
+
+    fn from_parts(
+        layout: Layout,
+        coder: Coder,
+        core: Pages,
+        vectors: Blocks,
+        stored: Option<Stored>,
+    ) -> Sealed {
+        Sealed { layout, coder, core, vectors, scratch: Mutex::default(), stored }
+    }
+
+    /// Rows, live or not.
+    pub(crate) fn len(&self) -> u32 {
+        self.layout.rows as u32
+    }
+
+    /// Bytes of memory, mapped ones included.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.core.len() + self.vectors.len()) as u64
+    }
+
+    /// Where it is stored; `None`: in memory alone.
+    pub(crate) fn stored(&self) -> Option<&Stored> {
+        self.stored.as_ref()
+    }
+
+    fn keys(&self) -> &[SpanKey] {
+        memory::cast(&self.core[self.layout.keys()])
+    }
+
+    pub(crate) fn key(&self, row: u32) -> SpanKey {
+        self.keys()[row as usize]
+    }
+
+    /// The row of a key.
+    pub(crate) fn find(&self, key: SpanKey) -> Option<u32> {
+        let by_key: &[u32] = memory::cast(&self.core[self.layout.by_key()]);
+        let keys = self.keys();
+        let at = by_key.binary_search_by_key(&key, |&row| keys[row as usize]).ok()?;
+        Some(by_key[at])
+    }
+
+    /// A vector as it was inserted; `None` if its block of the file is damaged.
+    pub(crate) fn vector(&self, row: u32) -> Option<&[f32]> {
+        let each = self.layout.dimension * 4;
+        self.vectors.read(row as usize * each, each).map(memory::cast)
+    }
+
+    /// Rows whose vectors were found to be damaged so far.
+    pub(crate) fn unreadable(&self) -> RoaringBitmap {
+        let each = self.layout.dimension * 4;
+        let mut rows = RoaringBitmap::new();
+        for damaged in self.vectors.damaged() {
+            let (first, end) = (damaged.start / each, damaged.end.div_ceil(each).min(self.layout.rows));
+            rows.insert_range(first as u32..end as u32);
+        }
+        rows
+    }
+
+    /// Reads every block that was not yet touched; [`Sealed::unreadable`] tells all damage afterwards.
+    pub(crate) fn verify(&self) {
+        self.vectors.verify();
+    }
+
+    /// The rows that share a node's place.
+    fn twins(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+        let twins: &[u32] = memory::cast(&self.core[self.layout.twins()]);
+        let (pairs, _) = twins.as_chunks::<2>();
+        let from = pairs.partition_point(|pair| pair[0] < node);
+        pairs[from..].iter().take_while(move |pair| pair[0] == node).map(|pair| pair[1])
+    }
+
+    /// Offers about the best `k` hits among the rows that `accept` lets through (`None`: all rows), looking at `width`
+    /// candidates or more; `false` if more than `most` nodes would have to be compared: nothing is offered then.
+    ///
+    /// Codes can't tell a crowd of nearly equal vectors apart: as long as a candidate is not worse than the k-th hit by
+    /// more than codes were seen to err, the walk is done again with more candidates.
+    pub(crate) fn search(
+        &self,
+        query: &[f32],
+        (width, most): (usize, usize),
+        accept: Option<&dyn Fn(u32) -> bool>,
+        k: usize,
+        best: &mut Best,
+    ) -> bool {
+        let mut scratch = self.scratch.lock().pop().unwrap_or_default();
+        let mut width = width;
+        let hits = loop {
+            let Some(found) = self.walk(query, (width, most), accept, &mut scratch) else { break None };
+            let (hits, is_settled) = self.compare_again(query, &found, accept, k);
+            if is_settled || found.len() < width || width >= WIDEST {
+                break Some(hits);
+            }
+            width *= WIDER;
+            if width > most {
+                break None;
+            }
+        };
+        self.scratch.lock().push(scratch);
+        let is_done = hits.is_some();
+        hits.into_iter().flat_map(Best::into_hits).for_each(|hit| best.offer(hit));
+        is_done
+    }
+
+    /// The best of the candidates by their vectors as they were inserted; whether those not looked at, or not among the
+    /// candidates, are surely worse.
+    fn compare_again(
+        &self,
+        query: &[f32],
+        found: &[Found],
+        accept: Option<&dyn Fn(u32) -> bool>,
+        k: usize,
+    ) -> (Best, bool) {
+        let (mut best, mut error) = (Best::new(k), 0.0_f32);
+        let is_accepted = |row: &u32| accept.is_none_or(|accept| accept(*row));
+        for (at, node) in found.iter().enumerate() {
+            if at >= k + COMPARED_AGAIN && best.worst().is_some_and(|worst| node.score + error < worst) {
+                return (best, true);
+            }
+            if let Some(ahead) = found.get(at + 2) {
+                self.vectors
+                    .prefetch(ahead.node as usize * self.layout.dimension * 4, self.layout.dimension * 4);
+            }
+            let rows = std::iter::once(node.node).chain(self.twins(node.node));
+            for row in rows.filter(is_accepted) {
+                if let Some(vector) = self.vector(row) {
+                    let score = cosine(query, vector);
+                    error = error.max((score - node.score).abs());
+                    best.offer(Hit { key: self.key(row), score });
+                }
+            }
+        }
+        let is_settled = self.coder.codes() != Codes::Int8
+            || found.last().zip(best.worst()).is_some_and(|(last, worst)| last.score + error < worst);
+        (best, is_settled)
+    }
+
+    /// Candidates, best first; `None` if more than `most` nodes would have to be compared.
+    fn walk(
+        &self,
+        query: &[f32],
+        (width, most): (usize, usize),
+        accept: Option<&dyn Fn(u32) -> bool>,
+        scratch: &mut Scratch,
+    ) -> Option<Vec<Found>> {
+        let graph = Graph::of(self);
+        let rows = Rows::new(&self.coder, &self.core[self.layout.codes()]);
+        let query = self.coder.query(query);
+        let goal = Goal { rows: &rows, query: &query };
+        let layers = (1..=graph.upper_layers()).rev();
+        let entry = walk::descend(&graph, goal, 0, layers, scratch);
+        let nodes = self.layout.rows;
+        match accept {
+            None => Some(walk::nearest(&graph, goal, (0, nodes), &[entry], width, scratch).to_vec()),
+            Some(accept) => {
+                let accept_node = |node| accept(node) || self.twins(node).any(accept);
+                walk::nearest_accepted(&graph, goal, (entry, nodes), (width, most), accept_node, scratch)
+            }
+        }
+    }
+}
+
+/// The links of a segment.
+struct Graph<'a> {
+    bottom: &'a [u32],
+    upper: Vec<&'a [u32]>,
+}
+
+impl<'a> Graph<'a> {
+    fn of(sealed: &'a Sealed) -> Graph<'a> {
+        let links = |range| memory::cast(&sealed.core[range]);
+        let layout = &sealed.layout;
+        let upper = (0..layout.upper_layers()).map(|layer| links(layout.upper(layer))).collect();
+        Graph { bottom: links(layout.bottom()), upper }
+    }
+}
+
+impl Links for Graph<'_> {
+    fn upper_layers(&self) -> usize {
+        self.upper.len()
+    }
+
+    #[inline]
+    fn neighbours(&self, layer: usize, node: u32, into: &mut Vec<u32>, mut wanted: impl FnMut(u32) -> bool) {
+        let (links, each) = match layer {
+            0 => (self.bottom, BOTTOM_LINKS),
+            upper => (self.upper[upper - 1], LINKS),
+        };
+        let links = &links[node as usize * each..(node as usize + 1) * each];
+        into.extend(links.iter().copied().take_while(|&link| link != NONE).filter(|&link| wanted(link)));
+    }
+
+    #[inline]
+    fn prefetch(&self, node: u32) {
+        let from = node as usize * BOTTOM_LINKS;
+        crate::kernels::prefetch(memory::bytes_of(&self.bottom[from..from + BOTTOM_LINKS]), 2);
+    }
+}
+
+/// Rows in an order in which those of each layer come first; inside a layer as they came, for neighbours in time are
+/// often neighbours in space.
+fn order_by_layer(rows: usize) -> Vec<u32> {
+    let mut counts = build::upper_counts(rows);
+    counts.insert(0, rows);
+    let mut order: Vec<u32> = (0..rows as u32).collect();
+    // By a hash, so that the upper layers are a fair sample whatever the order of insertion was.
+    order.sort_unstable_by_key(|&row| spread(row));
+    let (mut ordered, mut from) = (Vec::with_capacity(rows), 0);
+    for &count in counts.iter().rev() {
+        let part = &mut order[from..count];
+        part.sort_unstable();
+        ordered.extend_from_slice(part);
+        from = count;
+    }
+    ordered
+}
+
+/// The largest error of the codes among some pairs of rows.
+fn error_of(rows: &Rows, count: usize, exact: &dyn Fn(u32, u32) -> f32) -> f32 {
+    let mut query = rows.coder.empty();
+    let pairs = (0..ERROR_PAIRS).map(|pair| {
+        let row = |at: u32| (spread(2 * pair + at) % count as u64) as u32;
+        (row(0), row(1))
+    });
+    let errors = pairs.map(|(left, right)| {
+        rows.coder.take_row(rows.row(left), &mut query);
+        (rows.score(&query, right) - exact(left, right)).abs()
+    });
+    errors.fold(0.0, f32::max)
+}
+
+/// A number that looks random, the same for the same row.
+fn spread(row: u32) -> u64 {
+    let mut state = u64::from(row).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    state = (state ^ (state >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    state ^ (state >> 31)
+}
+
+/// Fills rows of `each` bytes with several threads.
+fn fill(bytes: &mut [u8], each: usize, threads: usize, write: &(dyn Fn(usize, &mut [u8]) + Sync)) {
+    let rows = (bytes.len() / each.max(1)).max(1);
+    let share = rows.div_ceil(threads.max(1));
+    std::thread::scope(|scope| {
+        for (thread, part) in bytes.chunks_mut(share * each).enumerate() {
+            scope.spawn(move || {
+                part.chunks_exact_mut(each).enumerate().for_each(|(at, row)| write(thread * share + at, row));
+            });
+        }
+    });
+}

@@ -1,0 +1,167 @@
+//! The files of a snapshot: written with a checksum, read and compared with it.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::SnapshotError;
+
+/// A file as the manifest knows it.
+#[derive(Serialize, Deserialize)]
+pub(super) struct StoredFile {
+    pub(super) name: String,
+    bytes: u64,
+    sha256: String,
+}
+
+pub(super) fn write_file(
+    folder: &Path,
+    name: String,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<StoredFile, SnapshotError> {
+    let path = folder.join(&name);
+    let write_all = || -> io::Result<(u64, String)> {
+        let mut hashing = Hashing { inner: File::create(&path)?, hash: Sha256::new(), bytes: 0 };
+        let mut buffered = BufWriter::with_capacity(1 << 20, &mut hashing);
+        write(&mut buffered)?;
+        buffered.flush()?;
+        drop(buffered);
+        hashing.inner.sync_all()?;
+        Ok((hashing.bytes, hex(&hashing.hash.finalize())))
+    };
+    let (bytes, sha256) = write_all().map_err(io_at(&path))?;
+    Ok(StoredFile { name, bytes, sha256 })
+}
+
+/// A whole small file.
+pub(super) fn read_whole(folder: &Path, stored: &StoredFile) -> Result<Vec<u8>, SnapshotError> {
+    let mut part = open_part(folder, stored, stored.bytes)?;
+    let mut bytes = Vec::new();
+    part.0.read_to_end(&mut bytes).map_err(|error| damaged(&stored.name, error.to_string()))?;
+    part.finish(stored)?;
+    Ok(bytes)
+}
+
+/// A file that is hashed while it is read.
+pub(super) struct Part(BufReader<Hashing<File>>);
+
+pub(super) fn open_part(folder: &Path, stored: &StoredFile, bytes: u64) -> Result<Part, SnapshotError> {
+    if stored.name.contains(['/', '\\']) {
+        return Err(damaged(&stored.name, "a file name that is a path"));
+    }
+    let path = folder.join(&stored.name);
+    let file = File::open(&path).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => damaged(&stored.name, "is missing"),
+        _ => SnapshotError::Io { path: path.clone(), source },
+    })?;
+    let length = file.metadata().map_err(io_at(&path))?.len();
+    if length != bytes || stored.bytes != bytes {
+        return Err(damaged(&stored.name, format!("has {length} bytes, not {bytes}")));
+    }
+    let hashing = Hashing { inner: file, hash: Sha256::new(), bytes: 0 };
+    Ok(Part(BufReader::with_capacity(1 << 20, hashing)))
+}
+
+impl Part {
+    pub(super) fn read(&mut self, stored: &StoredFile, buffer: &mut [u8]) -> Result<(), SnapshotError> {
+        self.0.read_exact(buffer).map_err(|error| damaged(&stored.name, error.to_string()))
+    }
+
+    pub(super) fn finish(self, stored: &StoredFile) -> Result<(), SnapshotError> {
+        if hex(&self.0.into_inner().hash.finalize()) == stored.sha256 {
+            return Ok(());
+        }
+        Err(damaged(&stored.name, "its checksum is another"))
+    }
+}
+
+/// A file and the hash of what went through it.
+struct Hashing<F> {
+    inner: F,
+    hash: Sha256,
+    bytes: u64,
+}
+
+impl Write for Hashing<File> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(buffer)?;
+        self.hash.update(&buffer[..written]);
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl Read for Hashing<File> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.hash.update(&buffer[..read]);
+        self.bytes += read as u64;
+        Ok(read)
+    }
+}
+
+pub(super) fn read_part(folder: &Path, name: &str) -> Result<Vec<u8>, SnapshotError> {
+    let path = folder.join(name);
+    fs::read(&path).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => damaged(name, "is missing"),
+        _ => SnapshotError::Io { path, source },
+    })
+}
+
+/// The finished snapshots under `dir`, oldest first.
+pub(super) fn numbered(dir: &Path) -> Result<Vec<(u64, PathBuf)>, SnapshotError> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).map_err(io_at(dir))? {
+        let entry = entry.map_err(io_at(dir))?;
+        if let Some(number) = entry.file_name().to_str().and_then(|name| name.parse().ok()) {
+            found.push((number, entry.path()));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+pub(super) fn write_synced(path: &Path, content: &[u8]) -> Result<(), SnapshotError> {
+    let write = || -> io::Result<()> {
+        let mut file = File::create(path)?;
+        file.write_all(content)?;
+        file.sync_all()
+    };
+    write().map_err(io_at(path))
+}
+
+/// Makes the names in a folder survive a power cut. Only Unix lets one sync a folder.
+pub(super) fn sync_folder(path: &Path) -> Result<(), SnapshotError> {
+    if cfg!(unix) {
+        File::open(path).and_then(|folder| folder.sync_all()).map_err(io_at(path))
+    } else {
+        Ok(())
+    }
+}
+
+pub(super) fn remove_folder(path: &Path) -> Result<(), SnapshotError> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_at(path)(error)),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn io_at(path: &Path) -> impl FnOnce(io::Error) -> SnapshotError {
+    let path = path.to_owned();
+    move |source| SnapshotError::Io { path, source }
+}
+
+pub(super) fn damaged(file: &str, reason: impl Into<String>) -> SnapshotError {
+    SnapshotError::Damaged { file: file.to_owned(), reason: reason.into() }
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

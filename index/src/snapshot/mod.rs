@@ -1,0 +1,212 @@
+//! The index on disk, so that a start need not read every vector from the catalog.
+//!
+//! A snapshot is a folder of its own: a manifest, the manifest's checksum, and of each (space, level) which rows of its
+//! segments are live, and the keys and vectors that are still growing. It is written under another name, synced and then
+//! renamed, so that there is never half of one. The segments lie beside it and are shared by snapshots: they never change.
+//!
+//! What is damaged is left out and told: the catalog has it, and [`crate::Index::verify`] tells the rest.
+
+mod files;
+mod levels;
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::home::{self, Home};
+use crate::{Index, Settings, SpaceExpectation};
+use files::{damaged, hex, io_at, numbered, read_part, remove_folder, sync_folder, write_synced};
+use levels::StoredLevel;
+
+/// The only format that this version writes and reads.
+const FORMAT: u32 = 2;
+const MANIFEST: &str = "manifest.json";
+const MANIFEST_CHECKSUM: &str = "manifest.sha256";
+/// How the folder of a snapshot that is being written begins.
+const PARTIAL: &str = ".partial-";
+
+/// Why there is no snapshot to use. In every case but [`SnapshotError::Io`] while saving, the remedy is the same:
+/// fill a new index from the catalog.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// None was ever saved there. Nobody's fault.
+    #[error("there is no snapshot in {0}")]
+    Missing(PathBuf),
+    /// Written by another version of the program.
+    #[error("the snapshot has format {found}, this version reads {FORMAT}")]
+    Version {
+        /// The snapshot's format.
+        found: u32,
+    },
+    /// The disk's fault, or somebody edited the file.
+    #[error("the snapshot is damaged: {file}: {reason}")]
+    Damaged {
+        /// Which file.
+        file: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// It belongs to another catalog or to another model.
+    #[error("the snapshot is of other spaces: {0}")]
+    Foreign(String),
+    /// A space was never declared: the caller's fault, and nothing was written.
+    #[error(
+        "space {0} has vectors but was never declared: its snapshot could not be told from a foreign one"
+    )]
+    Undeclared(u32),
+    /// The disk is full or not readable: the operator's to fix.
+    #[error("{path}: {source}")]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct Manifest {
+    format: u32,
+    seq: u64,
+    generation: u64,
+    spaces: Vec<SpaceExpectation>,
+    levels: Vec<StoredLevel>,
+}
+
+/// An index from a snapshot.
+pub struct Loaded {
+    /// The index; it stores its segments beside the snapshot from now on.
+    pub index: Index,
+    /// The last change of the catalog that it holds.
+    pub seq: u64,
+    /// What was damaged and is left out: its keys are missing, and the catalog has their vectors.
+    pub left_out: Vec<SnapshotError>,
+}
+
+/// Only the format: what any version can read.
+#[derive(Deserialize)]
+struct Header {
+    format: u32,
+}
+
+impl Index {
+    /// Writes all live vectors to a new snapshot under `dir` and removes older ones. `seq` is the last change of the
+    /// catalog that the caller has applied; changes applied meanwhile may be in it too, which does no harm: applying
+    /// a change twice changes nothing.
+    pub fn save(&self, dir: &Path, seq: u64) -> Result<(), SnapshotError> {
+        let _saving = self.saving.lock();
+        fs::create_dir_all(dir).map_err(io_at(dir))?;
+        let spaces = self.declared()?;
+        let number = numbered(dir)?.last().map_or(1, |(number, _)| number + 1);
+        let partial = dir.join(format!("{PARTIAL}{number}"));
+        remove_folder(&partial)?;
+        fs::create_dir(&partial).map_err(io_at(&partial))?;
+
+        let levels = {
+            let _changing = self.home.change();
+            let views = self.all().into_iter().map(|(at, held)| (at, held.view()));
+            views
+                .filter(|(_, view)| !view.keys.is_empty())
+                .map(|(at, view)| levels::write(dir, &partial, at, &view))
+                .collect::<Result<Vec<_>, _>>()?
+        };
+        let names = levels.iter().flat_map(|level| level.segments.iter().map(|one| one.name.clone()));
+        let mut needed: HashSet<String> = names.collect();
+        let manifest = Manifest { format: FORMAT, seq, generation: self.generation(), spaces, levels };
+        let text = serde_json::to_vec_pretty(&manifest)
+            .map_err(|error| damaged(MANIFEST, format!("can't be written: {error}")))?;
+        write_synced(&partial.join(MANIFEST_CHECKSUM), hex(&Sha256::digest(&text)).as_bytes())?;
+        write_synced(&partial.join(MANIFEST), &text)?;
+        sync_folder(&partial)?;
+
+        let place = dir.join(format!("{number:020}"));
+        fs::rename(&partial, &place).map_err(io_at(&place))?;
+        sync_folder(dir)?;
+        for (older, path) in numbered(dir)? {
+            if older < number {
+                remove_folder(&path)?;
+            }
+        }
+        let _changing = self.home.change();
+        needed.extend(self.segments_under(dir));
+        home::remove_others(dir, &needed);
+        Ok(())
+    }
+
+    /// Names of the segments that are searched and stored under a folder.
+    fn segments_under(&self, dir: &Path) -> Vec<String> {
+        let parts = self.all().into_iter().flat_map(|(_, held)| held.view().parts);
+        let paths = parts.filter_map(|part| part.stored().map(|stored| stored.path.clone()));
+        let inside = paths.filter(|path| path.starts_with(dir));
+        inside.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect()
+    }
+
+    /// Reads the newest snapshot under `dir`. It is refused unless its manifest is whole and every space in it is one of
+    /// `expected`; a space that is expected and not in it is declared, empty. What else is damaged is left out.
+    ///
+    /// Links and keys are verified now, vectors at their first use or by [`Index::verify`].
+    pub fn load(
+        dir: &Path,
+        expected: &[SpaceExpectation],
+        settings: Settings,
+    ) -> Result<Loaded, SnapshotError> {
+        let found = if dir.is_dir() { numbered(dir)?.pop() } else { None };
+        let (_, folder) = found.ok_or_else(|| SnapshotError::Missing(dir.to_owned()))?;
+        let manifest = read_manifest(&folder)?;
+        if let Some(strange) = manifest.spaces.iter().find(|space| !expected.contains(space)) {
+            return Err(SnapshotError::Foreign(format!(
+                "it holds space {} as {} of {} values, which the catalog doesn't",
+                strange.key, strange.id, strange.dim
+            )));
+        }
+        let index = Index::at_generation(manifest.generation.saturating_add(1), settings, Home::at(dir));
+        for space in expected {
+            index.declare(space).map_err(|error| SnapshotError::Foreign(error.to_string()))?;
+        }
+        let mut left_out = Vec::new();
+        for level in &manifest.levels {
+            let dim = manifest.spaces.iter().find(|space| space.key == level.at.space).map(|space| space.dim);
+            let dim = dim.ok_or_else(|| damaged(MANIFEST, "a level of a space that it doesn't list"))?;
+            left_out.extend(levels::read(dir, &folder, level, &index.collection_or_new(level.at, dim)));
+        }
+        index.seal_what_is_due();
+        Ok(Loaded { index, seq: manifest.seq, left_out })
+    }
+
+    /// The spaces by number.
+    fn declared(&self) -> Result<Vec<SpaceExpectation>, SnapshotError> {
+        let held: HashSet<u32> = self.levels().into_iter().map(|at| at.space).collect();
+        let mut spaces = Vec::new();
+        for (&key, space) in self.spaces.read().iter() {
+            match &space.id {
+                Some(id) => spaces.push(SpaceExpectation { key, id: id.clone(), dim: space.dim }),
+                None if held.contains(&key) => return Err(SnapshotError::Undeclared(key)),
+                None => {}
+            }
+        }
+        spaces.sort_by_key(|space| space.key);
+        Ok(spaces)
+    }
+}
+
+fn read_manifest(folder: &Path) -> Result<Manifest, SnapshotError> {
+    let text = read_part(folder, MANIFEST)?;
+    let checksum = read_part(folder, MANIFEST_CHECKSUM)?;
+    // The format before the checksum: another version may have another way of checking.
+    let header: Header =
+        serde_json::from_slice(&text).map_err(|error| damaged(MANIFEST, format!("unreadable: {error}")))?;
+    if header.format != FORMAT {
+        return Err(SnapshotError::Version { found: header.format });
+    }
+    if checksum != hex(&Sha256::digest(&text)).as_bytes() {
+        return Err(damaged(MANIFEST, "its checksum is another"));
+    }
+    serde_json::from_slice(&text).map_err(|error| damaged(MANIFEST, format!("unreadable: {error}")))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,243 @@
+//! Snapshots that are whole, damaged, foreign and unfinished.
+
+use super::*;
+use crate::{Codes, Filter, Level, Mode, SpaceLevel, UnitVector};
+
+const AT: SpaceLevel = SpaceLevel { space: 3, level: Level::Clip };
+/// Segments from 50 rows on.
+const SMALL: Settings = Settings { link_from: 50, seal_from: 1 << 40, codes: Codes::Int8, build_threads: 1 };
+
+fn spaces() -> Vec<SpaceExpectation> {
+    vec![
+        SpaceExpectation { key: 3, id: "a-space".into(), dim: 3 },
+        SpaceExpectation { key: 4, id: "another-space".into(), dim: 2 },
+    ]
+}
+
+fn unit(raw: &[f32]) -> UnitVector {
+    UnitVector::from_raw(raw).unwrap().0
+}
+
+fn vector_of(key: u32) -> UnitVector {
+    unit(&[1.0, key as f32, 2.0])
+}
+
+fn load(folder: &Path) -> Result<Loaded, SnapshotError> {
+    Index::load(folder, &spaces(), SMALL)
+}
+
+/// A segment of 79 live rows, 40 that grow, and another space.
+fn saved() -> (tempfile::TempDir, Index) {
+    let folder = tempfile::tempdir().unwrap();
+    let index = Index::in_folder(folder.path(), SMALL);
+    for space in spaces() {
+        index.declare(&space).unwrap();
+    }
+    (0..80).for_each(|key| index.fill(AT, key, &vector_of(key)).unwrap());
+    index.seal(AT);
+    index.remove(AT, 7);
+    (80..120).for_each(|key| index.fill(AT, key, &vector_of(key)).unwrap());
+    for key in 0..40 {
+        let at = SpaceLevel { space: 4, level: Level::Video };
+        index.insert(at, key, &unit(&[1.0, key as f32])).unwrap();
+    }
+    index.save(folder.path(), 99).unwrap();
+    (folder, index)
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let (_, snapshot) = numbered(folder).unwrap().pop().unwrap();
+    let mut files: Vec<_> = fs::read_dir(snapshot).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.extend(segments(folder));
+    files.sort();
+    files
+}
+
+fn segments(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder.join("segments")).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+/// Rewrites the manifest as somebody would who knows about its checksum.
+fn rewrite(folder: &Path, change: impl FnOnce(&mut serde_json::Value)) {
+    let path = files(folder).into_iter().find(|path| path.ends_with(MANIFEST)).unwrap();
+    let mut manifest: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    change(&mut manifest);
+    let text = serde_json::to_vec(&manifest).unwrap();
+    fs::write(&path, &text).unwrap();
+    fs::write(path.with_file_name(MANIFEST_CHECKSUM), hex(&Sha256::digest(&text))).unwrap();
+}
+
+#[track_caller]
+fn check(result: Result<Loaded, SnapshotError>, expected: &str) {
+    let message = match result {
+        Err(error) => error.to_string(),
+        Ok(loaded) => loaded.left_out.first().expect("is refused or left out").to_string(),
+    };
+    assert!(message.contains(expected), "the reason was: {message}");
+}
+
+/// Whatever a damaged snapshot gives: no wrong vector and no wrong score, and every key that is missing is known to be.
+#[track_caller]
+fn check_damaged(folder: &Path, what: &str) {
+    let Ok(loaded) = load(folder) else { return };
+    let index = loaded.index;
+    let before = index.search(AT, &vector_of(3), 200, &Filter::default(), Mode::Auto).unwrap();
+    let unreadable: Vec<u32> = index.verify().into_iter().flat_map(|(_, keys)| keys).collect();
+    assert!(!loaded.left_out.is_empty() || !unreadable.is_empty(), "{what}: nobody noticed");
+    let after = index.search(AT, &vector_of(3), 200, &Filter::default(), Mode::Exact).unwrap();
+    assert_eq!(after.unreadable.len(), unreadable.len(), "{what}");
+    assert_eq!(after.hits.len() + unreadable.len(), index.live(AT) as usize, "{what}");
+    for hit in before.hits.iter().chain(&after.hits) {
+        let expected = vector_of(hit.key).dot(&vector_of(3));
+        assert!((hit.score - expected).abs() < 1e-6, "{what}: key {} has a wrong score", hit.key);
+    }
+    // Mended from the catalog.
+    (0..120).filter(|&key| key != 7).for_each(|key| index.insert(AT, key, &vector_of(key)).unwrap());
+    let mended = index.search(AT, &vector_of(3), 200, &Filter::default(), Mode::Exact).unwrap();
+    assert_eq!((mended.hits.len(), mended.unreadable.len()), (119, 0), "{what}");
+    index.seal(AT);
+    assert_eq!(index.live(AT), 119, "{what}");
+}
+
+#[test]
+fn what_was_saved_comes_back() {
+    let (folder, index) = saved();
+    let Loaded { index: loaded, seq, left_out } = load(folder.path()).unwrap();
+    assert_eq!((seq, left_out.len()), (99, 0));
+    assert_eq!(loaded.generation(), index.generation() + 1);
+    assert_eq!(loaded.levels(), index.levels());
+    assert!(loaded.has_graph(AT));
+    assert!(loaded.verify().is_empty());
+    for at in index.levels() {
+        assert_eq!(loaded.keys(at), index.keys(at));
+        for key in index.keys(at) {
+            assert_eq!(loaded.vector(at, key), index.vector(at, key));
+        }
+    }
+    let hits = loaded.search(AT, &vector_of(5), 1, &Filter::default(), Mode::Auto).unwrap().hits;
+    assert_eq!(hits[0].key, 5);
+}
+
+#[test]
+fn the_newest_snapshot_is_the_only_one_kept() {
+    let (folder, index) = saved();
+    index.remove(AT, 8);
+    fs::create_dir(folder.path().join(".partial-2")).unwrap();
+    fs::write(folder.path().join(".partial-2/manifest.json"), "half").unwrap();
+    index.save(folder.path(), 100).unwrap();
+    let loaded = load(folder.path()).unwrap();
+    assert_eq!((loaded.seq, loaded.index.live(AT)), (100, 118));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn segments_are_shared_by_snapshots_and_go_when_nobody_needs_them() {
+    let (folder, index) = saved();
+    let first = segments(folder.path());
+    assert_eq!(first.len(), 1);
+    index.save(folder.path(), 100).unwrap();
+    assert_eq!(segments(folder.path()), first);
+    index.seal(AT);
+    assert_eq!(segments(folder.path()).len(), 2, "the snapshot still needs the first one");
+    index.save(folder.path(), 101).unwrap();
+    assert_eq!(segments(folder.path()).len(), 1);
+    assert_ne!(segments(folder.path()), first);
+    assert_eq!(load(folder.path()).unwrap().index.keys(AT), index.keys(AT));
+}
+
+#[test]
+fn a_snapshot_that_was_never_finished_is_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    check(load(folder.path()), "there is no snapshot");
+    check(load(&folder.path().join("nowhere")), "there is no snapshot");
+    fs::create_dir(folder.path().join(".partial-1")).unwrap();
+    check(load(folder.path()), "there is no snapshot");
+}
+
+#[test]
+fn any_flipped_bit_is_noticed() {
+    let (folder, _) = saved();
+    for path in files(folder.path()) {
+        let whole = fs::read(&path).unwrap();
+        for at in (0..whole.len()).step_by(101) {
+            let mut flipped = whole.clone();
+            flipped[at] ^= 1 << (at % 8);
+            fs::write(&path, flipped).unwrap();
+            check_damaged(folder.path(), &format!("byte {at} of {}", path.display()));
+        }
+        fs::write(&path, whole).unwrap();
+    }
+    assert!(load(folder.path()).unwrap().left_out.is_empty());
+}
+
+#[test]
+fn a_file_that_is_cut_longer_or_missing_is_noticed() {
+    let (folder, _) = saved();
+    for path in files(folder.path()) {
+        let whole = fs::read(&path).unwrap();
+        for length in [0, 1, whole.len() / 2, whole.len() - 1] {
+            fs::write(&path, &whole[..length]).unwrap();
+            check(load(folder.path()), "damaged");
+        }
+        fs::write(&path, [whole.as_slice(), b" "].concat()).unwrap();
+        check(load(folder.path()), "damaged");
+        fs::remove_file(&path).unwrap();
+        check(load(folder.path()), "is missing");
+        fs::write(&path, whole).unwrap();
+    }
+}
+
+#[test]
+fn a_snapshot_of_other_spaces_is_refused() {
+    let (folder, _) = saved();
+    let change = |change: fn(&mut SpaceExpectation)| {
+        let mut expected = spaces();
+        change(&mut expected[0]);
+        expected
+    };
+    check(
+        Index::load(folder.path(), &change(|space| space.id = "other-weights".into()), SMALL),
+        "of other spaces",
+    );
+    check(Index::load(folder.path(), &change(|space| space.dim = 4), SMALL), "of other spaces");
+    check(Index::load(folder.path(), &change(|space| space.key = 30), SMALL), "of other spaces");
+    check(Index::load(folder.path(), &spaces()[..1], SMALL), "of other spaces");
+}
+
+#[test]
+fn a_space_that_came_later_is_expected_and_empty() {
+    let (folder, _) = saved();
+    let later = SpaceExpectation { key: 5, id: "later".into(), dim: 8 };
+    let expected = [spaces(), vec![later.clone()]].concat();
+    let loaded = Index::load(folder.path(), &expected, SMALL).unwrap().index;
+    loaded.declare(&later).unwrap();
+    assert!(loaded.declare(&SpaceExpectation { dim: 9, ..later }).is_err());
+}
+
+#[test]
+fn a_manifest_that_lies_is_refused() {
+    type Lie = fn(&mut serde_json::Value);
+    let lies: [(&str, Lie); 5] = [
+        ("format 3", |manifest| manifest["format"] = 3.into()),
+        ("bytes, not", |manifest| manifest["levels"][0]["growing"]["count"] = 38.into()),
+        ("bytes, not", |manifest| manifest["levels"][0]["growing"]["count"] = u32::MAX.into()),
+        ("that is a path", |manifest| {
+            manifest["levels"][0]["growing"]["keys"]["name"] = "../1/3-clip.keys".into()
+        }),
+        ("doesn't list", |manifest| manifest["levels"][0]["at"]["space"] = 9.into()),
+    ];
+    for (expected, lie) in lies {
+        let (folder, _) = saved();
+        rewrite(folder.path(), lie);
+        check(load(folder.path()), expected);
+    }
+}
+
+#[test]
+fn a_space_without_an_id_is_not_saved() {
+    let index = Index::new();
+    index.insert(AT, 1, &unit(&[1.0])).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    assert!(matches!(index.save(folder.path(), 1), Err(SnapshotError::Undeclared(3))));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}

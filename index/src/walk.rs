@@ -1,0 +1,292 @@
+//! Walks through a graph's links, from near to nearer nodes: of a sealed segment, and of one that is being built.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use crate::codes::{Coder, Query};
+
+/// Links of a node in the upper layers; twice as many at the bottom.
+pub(crate) const LINKS: usize = 16;
+/// Links of a node at the bottom.
+pub(crate) const BOTTOM_LINKS: usize = 2 * LINKS;
+/// Ends a node's links.
+pub(crate) const NONE: u32 = u32::MAX;
+/// Rows that are being fetched while one is compared.
+const AHEAD: usize = 4;
+
+/// Who is linked with whom.
+pub(crate) trait Links {
+    /// Layers above the bottom.
+    fn upper_layers(&self) -> usize;
+    /// Adds the neighbours of a node in a layer (0: the bottom) that `wanted` says yes to, in order.
+    fn neighbours(&self, layer: usize, node: u32, into: &mut Vec<u32>, wanted: impl FnMut(u32) -> bool);
+    /// Has a node's links at the bottom fetched before they are read.
+    fn prefetch(&self, node: u32);
+}
+
+/// What nodes are compared by.
+pub(crate) struct Rows<'a> {
+    pub(crate) coder: &'a Coder,
+    pub(crate) rows: &'a [u8],
+    stride: usize,
+}
+
+impl<'a> Rows<'a> {
+    pub(crate) fn new(coder: &'a Coder, rows: &'a [u8]) -> Rows<'a> {
+        Rows { coder, rows, stride: coder.stride() }
+    }
+
+    #[inline]
+    pub(crate) fn row(&self, node: u32) -> &'a [u8] {
+        let from = node as usize * self.stride;
+        &self.rows[from..from + self.stride]
+    }
+
+    #[inline]
+    pub(crate) fn score(&self, query: &Query, node: u32) -> f32 {
+        self.coder.score(query, self.row(node))
+    }
+}
+
+/// What is walked towards, and by what it is compared.
+#[derive(Clone, Copy)]
+pub(crate) struct Goal<'a> {
+    pub(crate) rows: &'a Rows<'a>,
+    pub(crate) query: &'a Query,
+}
+
+impl Goal<'_> {
+    #[inline]
+    fn score(&self, node: u32) -> f32 {
+        self.rows.score(self.query, node)
+    }
+}
+
+/// A node and about its cosine with the query.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Found {
+    pub(crate) score: f32,
+    pub(crate) node: u32,
+}
+
+/// By score; equal ones by node, the smaller one first.
+impl Ord for Found {
+    fn cmp(&self, other: &Found) -> Ordering {
+        self.score.total_cmp(&other.score).then(other.node.cmp(&self.node))
+    }
+}
+
+impl PartialOrd for Found {
+    fn partial_cmp(&self, other: &Found) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Eq for Found {}
+
+/// The best nodes of a walk, best first, and which of them were left by their links already.
+#[derive(Default)]
+pub(crate) struct Beam {
+    found: Vec<Found>,
+    left: Vec<bool>,
+    width: usize,
+    /// Before this place all were left.
+    next: usize,
+}
+
+impl Beam {
+    fn reset(&mut self, width: usize) {
+        self.found.clear();
+        self.left.clear();
+        self.width = width.max(1);
+        self.next = 0;
+    }
+
+    #[inline]
+    fn offer(&mut self, found: Found) {
+        if self.found.len() == self.width {
+            match self.found.last() {
+                Some(worst) if found.score > worst.score => {
+                    self.found.pop();
+                    self.left.pop();
+                }
+                _ => return,
+            }
+        }
+        let place = self.found.partition_point(|other| other.score >= found.score);
+        self.found.insert(place, found);
+        self.left.insert(place, false);
+        self.next = self.next.min(place);
+    }
+
+    fn leave_next(&mut self) -> Option<u32> {
+        while *self.left.get(self.next)? {
+            self.next += 1;
+        }
+        self.left[self.next] = true;
+        Some(self.found[self.next].node)
+    }
+
+    /// The node that will be left next as things stand.
+    fn peek(&self) -> Option<u32> {
+        let at = (self.next..self.left.len()).find(|&at| !self.left[at])?;
+        Some(self.found[at].node)
+    }
+}
+
+/// Which nodes a walk has seen: a mark of this walk's number.
+#[derive(Default)]
+struct Seen {
+    marks: Vec<u8>,
+    walk: u8,
+}
+
+impl Seen {
+    fn reset(&mut self, nodes: usize) {
+        self.walk = self.walk.wrapping_add(1);
+        if self.walk == 0 {
+            self.marks.fill(0);
+            self.walk = 1;
+        }
+        if self.marks.len() < nodes {
+            self.marks.resize(nodes, 0);
+        }
+    }
+
+    /// Whether it was not seen before.
+    #[inline]
+    fn see(&mut self, node: u32) -> bool {
+        let mark = &mut self.marks[node as usize];
+        let is_new = *mark != self.walk;
+        *mark = self.walk;
+        is_new
+    }
+}
+
+/// Memory of a walk, used again by the next.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    seen: Seen,
+    beam: Beam,
+    neighbours: Vec<u32>,
+    to_leave: BinaryHeap<Found>,
+}
+
+/// The nearest node that can be reached from `from` by nearer and nearer ones, in the layers `layers` downwards.
+pub(crate) fn descend(
+    links: &impl Links,
+    goal: Goal,
+    from: u32,
+    layers: impl Iterator<Item = usize>,
+    scratch: &mut Scratch,
+) -> Found {
+    let mut best = Found { score: goal.score(from), node: from };
+    for layer in layers {
+        loop {
+            scratch.neighbours.clear();
+            links.neighbours(layer, best.node, &mut scratch.neighbours, |_| true);
+            let before = best.node;
+            compare(goal, &scratch.neighbours, |found| best = best.max(found));
+            if best.node == before {
+                break;
+            }
+        }
+    }
+    best
+}
+
+/// About the `width` nearest nodes of a layer, best first.
+pub(crate) fn nearest<'a>(
+    links: &impl Links,
+    goal: Goal,
+    (layer, nodes): (usize, usize),
+    from: &[Found],
+    width: usize,
+    scratch: &'a mut Scratch,
+) -> &'a [Found] {
+    let Scratch { seen, beam, neighbours, .. } = scratch;
+    seen.reset(nodes);
+    beam.reset(width);
+    for &found in from {
+        if seen.see(found.node) {
+            beam.offer(found);
+        }
+    }
+    while let Some(node) = beam.leave_next() {
+        neighbours.clear();
+        links.neighbours(layer, node, neighbours, |node| seen.see(node));
+        if layer == 0
+            && let Some(after) = beam.peek()
+        {
+            links.prefetch(after);
+        }
+        compare(goal, neighbours, |found| beam.offer(found));
+    }
+    &beam.found
+}
+
+/// About the `width` nearest nodes of the bottom layer that `accept` says yes to, best first; `None` if more than
+/// `most` nodes would have to be compared. Nodes that are not accepted are walked through all the same.
+pub(crate) fn nearest_accepted(
+    links: &impl Links,
+    goal: Goal,
+    (from, nodes): (Found, usize),
+    (width, most): (usize, usize),
+    accept: impl Fn(u32) -> bool,
+    scratch: &mut Scratch,
+) -> Option<Vec<Found>> {
+    let Scratch { seen, neighbours, to_leave, .. } = scratch;
+    seen.reset(nodes);
+    to_leave.clear();
+    let mut best: BinaryHeap<std::cmp::Reverse<Found>> = BinaryHeap::new();
+    let take = |found: Found, best: &mut BinaryHeap<_>| {
+        if accept(found.node) {
+            best.push(std::cmp::Reverse(found));
+            if best.len() > width {
+                best.pop();
+            }
+        }
+    };
+    seen.see(from.node);
+    to_leave.push(from);
+    take(from, &mut best);
+    let mut compared = 1;
+    while let Some(next) = to_leave.pop() {
+        let is_full = best.len() >= width;
+        if is_full && best.peek().is_some_and(|worst| next.score < worst.0.score) {
+            break;
+        }
+        neighbours.clear();
+        links.neighbours(0, next.node, neighbours, |node| seen.see(node));
+        if let Some(after) = to_leave.peek() {
+            links.prefetch(after.node);
+        }
+        compared += neighbours.len();
+        if compared > most {
+            return None;
+        }
+        compare(goal, neighbours, |found| {
+            let is_full = best.len() >= width;
+            if !is_full || best.peek().is_some_and(|worst| found.score > worst.0.score) {
+                to_leave.push(found);
+                take(found, &mut best);
+            }
+        });
+    }
+    Some(best.into_sorted_vec().into_iter().map(|found| found.0).collect())
+}
+
+/// Compares nodes with the query, each fetched some time before it is its turn.
+#[inline]
+fn compare(goal: Goal, nodes: &[u32], mut each: impl FnMut(Found)) {
+    let rows = goal.rows;
+    for &node in nodes.iter().take(AHEAD) {
+        rows.coder.prefetch(rows.row(node));
+    }
+    for (at, &node) in nodes.iter().enumerate() {
+        if let Some(&ahead) = nodes.get(at + AHEAD) {
+            rows.coder.prefetch(rows.row(ahead));
+        }
+        each(Found { score: goal.score(node), node });
+    }
+}
