@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::{Mutex, MutexGuard};
 
+use crate::disk;
 use crate::sealed::{Sealed, Stored};
 
 /// The folder of the segments under the one of the snapshots.
@@ -75,7 +76,7 @@ pub(crate) fn remove_others(folder: &Path, needed: &HashSet<String>) {
     let Ok(entries) = fs::read_dir(folder.join(SEGMENTS)) else { return };
     for entry in entries.flatten() {
         let is_needed = entry.file_name().to_str().is_some_and(|name| needed.contains(name));
-        if !is_needed {
+        if !is_needed && disk::step().is_ok() {
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -84,6 +85,7 @@ pub(crate) fn remove_others(folder: &Path, needed: &HashSet<String>) {
 /// A path for one more segment.
 fn next_path(folder: &Path) -> io::Result<PathBuf> {
     let segments = folder.join(SEGMENTS);
+    disk::step()?;
     fs::create_dir_all(&segments)?;
     let mut highest = 0;
     for entry in fs::read_dir(&segments)? {

@@ -6,6 +6,7 @@
 mod build;
 mod codes;
 mod collection;
+mod disk;
 pub mod eval;
 mod exact;
 mod graph;

@@ -1,6 +1,7 @@
 //! The index against a model that is too simple to be wrong: a map from key to vector and a sorted list of scores.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -37,8 +38,12 @@ fn clustered(seed: u64) -> UnitVector {
     UnitVector::from_raw(&raw).expect("has a direction").0
 }
 
+/// What the catalog knows: the live vectors, and every change by its seq.
 #[derive(Default, Clone)]
-struct Model(BTreeMap<SpanKey, UnitVector>);
+struct Model {
+    live: BTreeMap<SpanKey, UnitVector>,
+    changes: Vec<(SpanKey, Option<u64>)>,
+}
 
 impl Model {
     fn search(&self, query: &UnitVector, k: usize, filter: &Filter) -> Vec<(SpanKey, f64)> {
@@ -51,15 +56,19 @@ impl Model {
                 .sum()
         };
         let passes = |key: SpanKey| filter.only.as_ref().is_none_or(|only| only.contains(key));
-        let mut all: Vec<_> =
-            self.0.iter().filter(|(key, _)| passes(**key)).map(|(key, vector)| (*key, dot(vector))).collect();
+        let mut all: Vec<_> = self
+            .live
+            .iter()
+            .filter(|(key, _)| passes(**key))
+            .map(|(key, vector)| (*key, dot(vector)))
+            .collect();
         all.sort_by(|left, right| right.1.total_cmp(&left.1).then(left.0.cmp(&right.0)));
         all.truncate(k);
         all
     }
 
     fn matching(&self, filter: &Filter) -> usize {
-        self.0.keys().filter(|key| filter.only.as_ref().is_none_or(|only| only.contains(**key))).count()
+        self.live.keys().filter(|key| filter.only.as_ref().is_none_or(|only| only.contains(**key))).count()
     }
 }
 
@@ -78,7 +87,7 @@ fn check(index: &Index, model: &Model, query: &UnitVector, k: usize, filter: &Fi
         assert!(in_order, "{pair:?} is out of order");
     }
     for hit in &got.hits {
-        let vector = model.0.get(&hit.key).expect("only live keys come back");
+        let vector = model.live.get(&hit.key).expect("only live keys come back");
         assert!(filter.only.as_ref().is_none_or(|only| only.contains(hit.key)), "{hit:?} is filtered out");
         assert!((hit.score - vector.dot(query)).abs() < 1e-5, "{hit:?} has the score of another vector");
     }
@@ -109,12 +118,14 @@ fn filled(settings: Settings, keys: std::ops::Range<u32>) -> (Index, Model) {
 fn insert(index: &Index, model: &mut Model, key: SpanKey, seed: u64) {
     let vector = clustered(seed);
     index.insert(AT, key, &vector).expect("a vector of the space");
-    model.0.insert(key, vector);
+    model.live.insert(key, vector);
+    model.changes.push((key, Some(seed)));
 }
 
 fn remove(index: &Index, model: &mut Model, key: SpanKey) {
     index.remove(AT, key);
-    model.0.remove(&key);
+    model.live.remove(&key);
+    model.changes.push((key, None));
 }
 
 fn only(keys: impl IntoIterator<Item = SpanKey>) -> Filter {
@@ -128,7 +139,8 @@ enum Step {
     Remove(SpanKey),
     RemoveEvery(u32),
     Seal,
-    Reload,
+    Save,
+    Kill(u64),
     Search { seed: u64, k: usize, every: Option<u32> },
 }
 
@@ -140,14 +152,38 @@ fn step() -> impl Strategy<Value = Step> {
         4 => key.prop_map(Step::Remove),
         1 => (2..9_u32).prop_map(Step::RemoveEvery),
         1 => Just(Step::Seal),
-        1 => Just(Step::Reload),
+        1 => Just(Step::Save),
+        2 => (0..60_u64).prop_map(Step::Kill),
         6 => (0..5_000_u64, 0..40_usize, proptest::option::of(1..200_u32))
             .prop_map(|(seed, k, every)| Step::Search { seed, k, every }),
     ]
 }
 
+/// An index as a start makes it: from the snapshot, if there is one, and the changes since.
+fn started(folder: &Path, settings: Settings, model: &Model) -> Index {
+    let (index, seq) = match Index::load(folder, &[space()], settings) {
+        Ok(loaded) => {
+            assert!(loaded.left_out.is_empty());
+            (loaded.index, loaded.seq as usize)
+        }
+        Err(SnapshotError::Missing(_)) => (Index::in_folder(folder, settings), 0),
+        Err(error) => panic!("{error}"),
+    };
+    index.declare(&space()).expect("the space that it is");
+    for (key, seed) in &model.changes[seq..] {
+        match seed {
+            Some(seed) => index.insert(AT, *key, &clustered(*seed)).expect("a vector of the space"),
+            None => index.remove(AT, *key),
+        }
+    }
+    index
+}
+
 fn run(settings: Settings, steps: &[Step]) {
-    let (mut index, mut model) = filled(settings, 0..300);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut model = Model::default();
+    let mut index = started(folder.path(), settings, &model);
+    (0..300).for_each(|key| insert(&index, &mut model, key, u64::from(key)));
     let mut highest = 300;
     for step in steps {
         match *step {
@@ -161,12 +197,16 @@ fn run(settings: Settings, steps: &[Step]) {
                 (0..highest).step_by(nth as usize).for_each(|key| remove(&index, &mut model, key));
             }
             Step::Seal => index.seal(AT),
-            Step::Reload => {
-                let folder = tempfile::tempdir().expect("a temporary folder");
-                index.save(folder.path(), 7).expect("is saved");
-                let loaded = Index::load(folder.path(), &[space()], settings).expect("is loaded");
-                assert!(loaded.left_out.is_empty());
-                index = loaded.index;
+            Step::Save => index.save(folder.path(), model.changes.len() as u64).expect("is saved"),
+            Step::Kill(steps) => {
+                disk::killed_after(steps, || {
+                    if steps % 3 > 0 {
+                        index.seal(AT);
+                    }
+                    let _ = index.save(folder.path(), model.changes.len() as u64);
+                });
+                index.settle();
+                index = started(folder.path(), settings, &model);
             }
             Step::Search { seed, k, every } => {
                 let filter =
@@ -176,8 +216,8 @@ fn run(settings: Settings, steps: &[Step]) {
             }
         }
     }
-    assert_eq!(index.live(AT), model.0.len() as u64);
-    assert!(index.keys(AT).iter().eq(model.0.keys().copied()));
+    assert_eq!(index.live(AT), model.live.len() as u64);
+    assert!(index.keys(AT).iter().eq(model.live.keys().copied()));
     let found = recall(&index, &model, 30, &Filter::default());
     assert!(found > 0.97, "recall@10 is {found}");
 }
@@ -302,7 +342,7 @@ fn check_crowd(spread: f32, crowd: std::ops::Range<u32>, others: std::ops::Range
             (0..DIM).map(|at| black.values()[at] + spread * noise(u64::from(key), at)).collect();
         let vector = UnitVector::from_raw(&values).expect("has a direction").0;
         index.insert(AT, key, &vector).expect("a vector of the space");
-        model.0.insert(key, vector);
+        model.live.insert(key, vector);
     }
     index.seal(AT);
     let found = check(&index, &model, &black, 50, &Filter::default(), Mode::Auto);
@@ -354,4 +394,61 @@ fn searches_beside_writers_and_rebuilds_are_never_short_and_never_stale() {
             }
         });
     });
+}
+
+#[test]
+fn a_seal_makes_nobody_wait() {
+    let (index, mut model) = filled(EAGER, 0..2_000);
+    index.settle();
+    let (begun, is_begun) = std::sync::mpsc::channel();
+    let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
+    let may_go_on = std::sync::Mutex::new(may_go_on);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            index.seal_with(AT, 1, &|done, all| {
+                if done == all {
+                    begun.send(()).unwrap();
+                    may_go_on.lock().unwrap().recv().unwrap();
+                }
+            });
+        });
+        // The seal stands still until it is told to go on: what waited for it would wait for ever.
+        is_begun.recv().unwrap();
+        for key in 0..300 {
+            remove(&index, &mut model, key);
+            insert(&index, &mut model, 5_000 + key, u64::from(key));
+        }
+        assert!(recall(&index, &model, 20, &Filter::default()) > 0.97);
+        check(&index, &model, &clustered(3), 10, &Filter::default(), Mode::Exact);
+        go_on.send(()).unwrap();
+    });
+    assert!(index.keys(AT).iter().eq(model.live.keys().copied()), "an update was lost");
+    assert!(recall(&index, &model, 50, &Filter::default()) > 0.97);
+}
+
+#[test]
+fn a_crowd_of_threads_loses_no_update() {
+    const THREADS: u32 = 4;
+    let index = Index::with_settings(EAGER);
+    index.declare(&space()).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let index = &index;
+            scope.spawn(move || {
+                for key in (thread..4_000).step_by(THREADS as usize) {
+                    index.insert(AT, key, &clustered(u64::from(key))).unwrap();
+                    if key % 5 == 0 {
+                        index.remove(AT, key);
+                    }
+                    let query = clustered(u64::from(key) + 1);
+                    let got = index.search(AT, &query, 5, &Filter::default(), Mode::Auto).unwrap();
+                    let is_own = |key: u32| key % THREADS == thread;
+                    let is_gone = |old: u32| is_own(old) && old % 5 == 0 && old <= key;
+                    assert!(!got.hits.iter().any(|hit| is_gone(hit.key)), "a deleted key came back");
+                }
+            });
+        }
+    });
+    index.settle();
+    assert!(index.keys(AT).iter().eq((0..4_000).filter(|key| key % 5 > 0)));
 }

@@ -12,6 +12,7 @@ use super::blocks::{BLOCK, Blocks, checksums};
 use super::layout::{Layout, PAGE};
 use super::{Sealed, Stored};
 use crate::codes::{Coder, Codes};
+use crate::disk;
 use crate::memory::Pages;
 
 /// Begins every file; the last byte is the format.
@@ -62,17 +63,25 @@ impl Sealed {
     /// Writes it to `path` and syncs it; answers the checksum of its checksums.
     pub(crate) fn write(&self, path: &Path) -> Result<u32, SegmentError> {
         let partial = path.with_extension("partial");
+        disk::step()?;
         let mut to = BufWriter::with_capacity(BLOCK, File::create(&partial)?);
         to.write_all(&self.first_page()?)?;
+        disk::step()?;
         to.write_all(&self.core)?;
+        disk::step()?;
         to.write_all(self.vectors.bytes())?;
         let table = self.table();
+        disk::step()?;
         to.write_all(&table)?;
         let checksum = crc32fast::hash(&table);
         to.write_all(&checksum.to_le_bytes())?;
         let file = to.into_inner().map_err(io::IntoInnerError::into_error)?;
+        disk::step()?;
         file.sync_all()?;
+        disk::step()?;
         fs::rename(&partial, path)?;
+        disk::step()?;
+        disk::sync_folder(path.parent().unwrap_or(path))?;
         Ok(checksum)
     }
 

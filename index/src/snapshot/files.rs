@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::SnapshotError;
+use crate::disk;
 
 /// A file as the manifest knows it.
 #[derive(Serialize, Deserialize)]
@@ -24,11 +25,13 @@ pub(super) fn write_file(
 ) -> Result<StoredFile, SnapshotError> {
     let path = folder.join(&name);
     let write_all = || -> io::Result<(u64, String)> {
+        disk::step()?;
         let mut hashing = Hashing { inner: File::create(&path)?, hash: Sha256::new(), bytes: 0 };
         let mut buffered = BufWriter::with_capacity(1 << 20, &mut hashing);
         write(&mut buffered)?;
         buffered.flush()?;
         drop(buffered);
+        disk::step()?;
         hashing.inner.sync_all()?;
         Ok((hashing.bytes, hex(&hashing.hash.finalize())))
     };
@@ -87,6 +90,7 @@ struct Hashing<F> {
 
 impl Write for Hashing<File> {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        disk::step()?;
         let written = self.inner.write(buffer)?;
         self.hash.update(&buffer[..written]);
         self.bytes += written as u64;
@@ -130,23 +134,23 @@ pub(super) fn numbered(dir: &Path) -> Result<Vec<(u64, PathBuf)>, SnapshotError>
 
 pub(super) fn write_synced(path: &Path, content: &[u8]) -> Result<(), SnapshotError> {
     let write = || -> io::Result<()> {
+        disk::step()?;
         let mut file = File::create(path)?;
+        disk::step()?;
         file.write_all(content)?;
+        disk::step()?;
         file.sync_all()
     };
     write().map_err(io_at(path))
 }
 
-/// Makes the names in a folder survive a power cut. Only Unix lets one sync a folder.
+/// Makes the names in a folder survive a power cut.
 pub(super) fn sync_folder(path: &Path) -> Result<(), SnapshotError> {
-    if cfg!(unix) {
-        File::open(path).and_then(|folder| folder.sync_all()).map_err(io_at(path))
-    } else {
-        Ok(())
-    }
+    disk::step().and_then(|()| disk::sync_folder(path)).map_err(io_at(path))
 }
 
 pub(super) fn remove_folder(path: &Path) -> Result<(), SnapshotError> {
+    disk::step().map_err(io_at(path))?;
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_at(path)(error)),
         _ => Ok(()),

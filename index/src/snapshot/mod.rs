@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::disk;
 use crate::home::{self, Home};
 use crate::{Index, Settings, SpaceExpectation};
 use files::{damaged, hex, io_at, numbered, read_part, remove_folder, sync_folder, write_synced};
@@ -104,6 +105,7 @@ impl Index {
         let number = numbered(dir)?.last().map_or(1, |(number, _)| number + 1);
         let partial = dir.join(format!("{PARTIAL}{number}"));
         remove_folder(&partial)?;
+        disk::step().map_err(io_at(&partial))?;
         fs::create_dir(&partial).map_err(io_at(&partial))?;
 
         let levels = {
@@ -124,6 +126,7 @@ impl Index {
         sync_folder(&partial)?;
 
         let place = dir.join(format!("{number:020}"));
+        disk::step().map_err(io_at(&place))?;
         fs::rename(&partial, &place).map_err(io_at(&place))?;
         sync_folder(dir)?;
         for (older, path) in numbered(dir)? {

@@ -241,3 +241,34 @@ fn a_space_without_an_id_is_not_saved() {
     assert!(matches!(index.save(folder.path(), 1), Err(SnapshotError::Undeclared(3))));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
+
+#[test]
+fn a_process_that_is_killed_leaves_the_old_snapshot_or_the_new_one() {
+    let change = |index: &Index, folder: &Path| {
+        index.remove(AT, 9);
+        index.fill(AT, 500, &vector_of(500)).unwrap();
+        index.seal(AT);
+        let _ = index.save(folder, 100);
+    };
+    let mut steps = 0;
+    loop {
+        let (folder, index) = saved();
+        let before = index.keys(AT);
+        let is_killed = disk::killed_after(steps, || change(&index, folder.path()));
+        let after = index.keys(AT);
+        drop(index);
+        let loaded = load(folder.path()).unwrap();
+        let expected = if loaded.seq == 99 { before } else { after };
+        assert_eq!(loaded.index.keys(AT), expected, "killed after {steps} steps");
+        assert!(loaded.left_out.is_empty() && loaded.index.verify().is_empty(), "killed after {steps} steps");
+        // The next one goes on as if nothing had been.
+        change(&loaded.index, folder.path());
+        assert_eq!(load(folder.path()).unwrap().seq, 100, "killed after {steps} steps");
+        assert_eq!(segments(folder.path()).len(), 1, "killed after {steps} steps");
+        if !is_killed {
+            break;
+        }
+        steps += 1;
+    }
+    assert!(steps > 30, "only {steps} steps were taken");
+}
