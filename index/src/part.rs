@@ -12,8 +12,9 @@ use crate::sealed::{Sealed, Stored};
 use crate::vector::cosine;
 use crate::{Filter, Hit, SpanKey};
 
-/// Nodes that a walk may compare before brute force over the part is cheaper: one of so many rows.
-const COMPARED_MOST: u32 = 4;
+/// Nodes that a walk may compare before brute force over the part is cheaper: one of so many rows, or so many.
+const COMPARED_SHARE: u32 = 2;
+const COMPARED_LEAST: u32 = 8_192;
 
 /// A picture of a part: cheap to clone, and unchanged by later inserts and removals.
 #[derive(Clone)]
@@ -172,7 +173,7 @@ impl Part {
         filter: &Filter,
         best: &mut Best,
     ) -> bool {
-        let most = (self.len() / COMPARED_MOST) as usize;
+        let most = (self.len() / COMPARED_SHARE).max(COMPARED_LEAST) as usize;
         let is_live = |row: u32| self.live.contains(row);
         match &filter.only {
             None if self.dead() == 0 => sealed.search(query, (width, most), None, k, best),

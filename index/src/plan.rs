@@ -62,7 +62,7 @@ impl Widths {
     /// Wide enough to hold `width` of the `matching` among `rows` if they lie anywhere.
     pub(crate) fn new(width: usize, matching: u64, rows: u64) -> Widths {
         let next = width as u128 * u128::from(rows) / u128::from(matching.max(1));
-        let most = (rows / ROWS_PER_STEP).max(width as u64);
+        let most = (rows / ROWS_PER_STEP).max(4 * width as u64);
         Widths { next: u64::try_from(next).unwrap_or(u64::MAX), most }
     }
 }
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn a_growing_graph_is_searched_wider_until_brute_force_is_cheaper() {
         let widths = |matching, rows| Widths::new(96, matching, rows).collect::<Vec<_>>();
-        assert_eq!(widths(32_000, 32_000), [96]);
+        assert_eq!(widths(16_000, 16_000), [96, 384]);
         assert_eq!(widths(64_000, 128_000), [192, 768]);
         assert_eq!(widths(100, 32_000), [0_usize; 0]);
     }

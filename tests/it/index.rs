@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use reprise_index::{Codes, Filter, Index, Level, Mode, Settings, SpaceExpectation, SpaceLevel, UnitVector};
 use reprise_tests::test_data;
-use roaring::RoaringBitmap;
 
 const AT: SpaceLevel = SpaceLevel { space: 1, level: Level::Clip };
 const FILES: [&str; 4] = ["lvis_v1", "oid", "o365", "coco"];
-/// Linked and sealed although 2,148 vectors are few.
-const EAGER: Settings = Settings { link_from: 64, seal_from: 1_000, codes: Codes::Int8, build_threads: 1 };
+/// Linked although 2,148 vectors are few, and sealed when it is told to.
+const EAGER: Settings = Settings { link_from: 64, seal_from: 1 << 40, codes: Codes::Int8, build_threads: 1 };
 
 /// The rows of a two-dimensional little-endian f2 or f4 array in NumPy's format, version 1 or 2.
 fn read_npy(path: &Path) -> Vec<Vec<f32>> {
@@ -87,12 +86,15 @@ fn the_graph_finds_what_brute_force_finds_among_real_embeddings() {
     for (key, vector) in (0..).zip(&vectors) {
         index.insert(AT, key, vector).unwrap();
     }
-    index.settle();
     let queries: Vec<UnitVector> = vectors.iter().step_by(5).cloned().collect();
-    check(&index, &queries, &Filter::default(), 0.99);
-    let half = RoaringBitmap::from_iter((0..2_148).filter(|key| key % 2 == 0));
-    check(&index, &queries, &Filter { only: Some(Arc::new(half)) }, 0.99);
-
+    let half = Filter { only: Some(Arc::new((0..2_148).filter(|key| key % 2 == 0).collect())) };
+    // What is growing, then a segment.
+    for _ in 0..2 {
+        assert!(index.has_graph(AT));
+        check(&index, &queries, &Filter::default(), 0.99);
+        check(&index, &queries, &half, 0.99);
+        index.seal(AT);
+    }
     for key in (0..2_148).filter(|key| key % 5 < 2) {
         index.remove(AT, key);
     }

@@ -199,7 +199,7 @@ impl Sealed {
                 break Some(hits);
             }
             width *= WIDER;
-            if width > most {
+            if width > self.layout.rows / WIDER {
                 break None;
             }
         };
