@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::clock::Clock;
+use super::colour::Matrix;
 use super::ffmpeg::{self, Finished, Running};
 use super::{Limits, VideoError};
 
@@ -25,6 +26,10 @@ pub struct Probe {
     pub codec: String,
     /// Pixel format as ffprobe prints it, e.g. `yuv420p10le`.
     pub pixel_format: String,
+    /// How its colours are made of luma and chroma, if these have 8 bits, 4:2:0 and video range; of other
+    /// videos ffmpeg is asked for RGB.
+    #[serde(default)]
+    pub matrix: Option<Matrix>,
     /// Container as ffprobe prints it, e.g. `mov,mp4,m4a,3gp,3g2,mj2`.
     pub container: String,
     /// Whether frames are unevenly spaced.
@@ -78,10 +83,10 @@ pub fn probe(path: &Path, limits: &Limits) -> Result<Probe, VideoError> {
     let (num, den) = ratio(&stream.time_base)
         .filter(|&(n, d)| n > 0 && d > 0)
         .ok_or_else(|| unusable("its clock is broken"))?;
-    let origin = first_pts(path, stream.index, limits)?.or(stream.start_pts).unwrap_or(0);
-    let clock = Clock { num, den, origin };
     let (width, height) = shown_size(stream, limits)?;
     let times = answer.times(stream.index);
+    let origin = first_pts(path, stream.index, limits)?.or(stream.start_pts).unwrap_or(0);
+    let clock = Clock { num, den, origin };
     let frame_rate = frame_rate(stream, &times, &clock);
     let duration_ms = match known_duration_ms(stream, &answer.format, &clock) {
         Some(known) => known,
@@ -94,9 +99,10 @@ pub fn probe(path: &Path, limits: &Limits) -> Result<Probe, VideoError> {
         height,
         codec: stream.codec_name.clone(),
         pixel_format: stream.pix_fmt.clone(),
+        matrix: stream.matrix(),
         container: answer.format.format_name.clone(),
         variable_frame_rate: is_variable(&times, &clock),
-        media_offset_ms: clock.container_ms(origin),
+        media_offset_ms: clock.container_ms(clock.origin),
         has_audio: answer.audio().is_some(),
         plays_in_browsers: plays_in_browsers(stream, &answer, &start),
         stream: stream.index,
@@ -179,6 +185,10 @@ struct Stream {
     #[serde(default)]
     pix_fmt: String,
     #[serde(default)]
+    color_space: String,
+    #[serde(default)]
+    color_range: String,
+    #[serde(default)]
     width: u32,
     #[serde(default)]
     height: u32,
@@ -228,7 +238,7 @@ struct Packet {
 }
 
 const ENTRIES: &str = "format=format_name,duration:packet=stream_index,pts:\
-stream=index,codec_name,codec_type,pix_fmt,width,height,sample_aspect_ratio,avg_frame_rate,r_frame_rate,time_base,start_pts,duration_ts:\
+stream=index,codec_name,codec_type,pix_fmt,color_space,color_range,width,height,sample_aspect_ratio,avg_frame_rate,r_frame_rate,time_base,start_pts,duration_ts:\
 stream_disposition=default,attached_pic:stream_tags=DURATION,duration,language:stream_side_data=rotation";
 
 fn ask(path: &Path, limits: &Limits, start: &[u8]) -> Result<Answer, VideoError> {
@@ -303,6 +313,13 @@ impl Answer {
             times.truncate(times.len().saturating_sub(16));
         }
         times
+    }
+}
+
+impl Stream {
+    fn matrix(&self) -> Option<Matrix> {
+        let is_plain = self.pix_fmt == "yuv420p" && self.color_range != "pc";
+        is_plain.then(|| Matrix::named(&self.color_space))
     }
 }
 
@@ -450,6 +467,24 @@ mod tests {
             (milliseconds, vec![], false),
         ] {
             assert_eq!(is_variable(&times, &clock), expected, "{times:?}");
+        }
+    }
+
+    #[test]
+    fn colours_are_known_of_plain_pictures_only() {
+        for (answer, expected) in [
+            (r#"{"index": 0, "pix_fmt": "yuv420p"}"#, Some(Matrix::Bt601)),
+            (
+                r#"{"index": 0, "pix_fmt": "yuv420p", "color_range": "tv", "color_space": "bt709"}"#,
+                Some(Matrix::Bt709),
+            ),
+            (r#"{"index": 0, "pix_fmt": "yuv420p", "color_range": "pc", "color_space": "bt709"}"#, None),
+            (r#"{"index": 0, "pix_fmt": "yuvj420p"}"#, None),
+            (r#"{"index": 0, "pix_fmt": "yuv420p10le"}"#, None),
+            (r#"{"index": 0, "pix_fmt": "yuv444p"}"#, None),
+        ] {
+            let stream: Stream = serde_json::from_str(answer).unwrap();
+            assert_eq!(stream.matrix(), expected, "{answer}");
         }
     }
 
