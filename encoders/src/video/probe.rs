@@ -85,8 +85,11 @@ pub fn probe(path: &Path, limits: &Limits) -> Result<Probe, VideoError> {
         .ok_or_else(|| unusable("its clock is broken"))?;
     let (width, height) = shown_size(stream, limits)?;
     let times = answer.times(stream.index);
-    let origin = first_pts(path, stream.index, limits)?.or(stream.start_pts).unwrap_or(0);
-    let clock = Clock { num, den, origin };
+    let first = match answer.certain_start(stream.index, &times) {
+        Some(pts) => Some(pts),
+        None => first_pts(path, stream.index, limits)?,
+    };
+    let clock = Clock { num, den, origin: first.or(stream.start_pts).unwrap_or(0) };
     let frame_rate = frame_rate(stream, &times, &clock);
     let duration_ms = match known_duration_ms(stream, &answer.format, &clock) {
         Some(known) => known,
@@ -235,9 +238,11 @@ struct SideData {
 struct Packet {
     stream_index: u32,
     pts: Option<i64>,
+    #[serde(default)]
+    flags: String,
 }
 
-const ENTRIES: &str = "format=format_name,duration:packet=stream_index,pts:\
+const ENTRIES: &str = "format=format_name,duration:packet=stream_index,pts,flags:\
 stream=index,codec_name,codec_type,pix_fmt,color_space,color_range,width,height,sample_aspect_ratio,avg_frame_rate,r_frame_rate,time_base,start_pts,duration_ts:\
 stream_disposition=default,attached_pic:stream_tags=DURATION,duration,language:stream_side_data=rotation";
 
@@ -313,6 +318,14 @@ impl Answer {
             times.truncate(times.len().saturating_sub(16));
         }
         times
+    }
+
+    /// The time of the first frame to be shown, where the packets leave no doubt: the stream begins with a
+    /// whole key frame, and nothing is to be shown before it. `times` are its first presentation times.
+    fn certain_start(&self, stream: u32, times: &[i64]) -> Option<i64> {
+        let first = self.packets.iter().find(|p| p.stream_index == stream)?;
+        let is_whole = first.flags.starts_with('K') && !first.flags.contains(['D', 'C']);
+        first.pts.filter(|pts| is_whole && times.first() == Some(pts))
     }
 }
 
@@ -468,6 +481,28 @@ mod tests {
         ] {
             assert_eq!(is_variable(&times, &clock), expected, "{times:?}");
         }
+    }
+
+    /// Packets of stream 1, by time and flags, after one of another stream.
+    #[track_caller]
+    fn check_start(packets: &[(Option<i64>, &str)], expected: Option<i64>) {
+        let packet = |stream_index, pts, flags: &str| Packet { stream_index, pts, flags: flags.to_owned() };
+        let of_video = packets.iter().map(|(pts, flags)| packet(1, *pts, flags));
+        let packets = std::iter::once(packet(0, Some(-9), "K__")).chain(of_video).collect();
+        let answer = Answer { streams: Vec::new(), packets, format: Format::default() };
+        assert_eq!(answer.certain_start(1, &answer.times(1)), expected);
+    }
+
+    #[test]
+    fn a_start_is_certain_where_a_whole_key_frame_leads() {
+        check_start(&[(Some(7), "K__"), (Some(9), "___"), (Some(8), "___")], Some(7));
+        check_start(&[(Some(7), "K_")], Some(7));
+        check_start(&[(Some(7), "K__"), (Some(6), "___")], None);
+        check_start(&[(Some(7), "KD_"), (Some(8), "K__")], None);
+        check_start(&[(Some(7), "K_C"), (Some(8), "___")], None);
+        check_start(&[(Some(7), "___"), (Some(8), "K__")], None);
+        check_start(&[(None, "K__"), (Some(8), "___")], None);
+        check_start(&[], None);
     }
 
     #[test]
