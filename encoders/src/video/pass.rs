@@ -18,6 +18,9 @@ use super::{Limits, VideoError};
 /// turn out to lie before the one that the probe saw.
 const BIAS_SECONDS: i64 = 100;
 
+/// As ffmpeg's own limit: each holds pictures in memory.
+const MAX_DECODING_THREADS: usize = 16;
+
 /// How a branch makes its pictures smaller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scale {
@@ -103,7 +106,9 @@ impl Plan<'_> {
     }
 
     fn arguments(&self, limits: &Limits) -> Vec<OsString> {
-        let mut args: Vec<OsString> = ["-copyts", "-an", "-sn", "-dn"].map(Into::into).to_vec();
+        let mut args: Vec<OsString> =
+            ["-filter_complex_threads", "1", "-copyts", "-an", "-sn", "-dn"].map(Into::into).to_vec();
+        option(&mut args, "-threads", decoding_threads().to_string());
         if let Some(ms) = self.seek_ms {
             args.extend(["-seek_timestamp", "1", "-noaccurate_seek"].map(Into::into));
             option(&mut args, "-ss", format!("{:.6}", self.clock.container_seconds(ms)));
@@ -187,6 +192,12 @@ impl Plan<'_> {
             _ => (self.clock.num, self.clock.den),
         }
     }
+}
+
+/// As many as there are cores. Left to itself ffmpeg takes one more, and as many for each scaler, whose
+/// pictures are too small to share out: they cost more by handing over than they save.
+fn decoding_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(MAX_DECODING_THREADS)
 }
 
 fn bias_intervals(rate: Rate) -> i64 {
