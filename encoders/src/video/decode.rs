@@ -129,7 +129,9 @@ fn plan(probe: &Probe, request: &Request) -> (Vec<Branch>, Vec<Consumer>) {
     let mut plan: Vec<(Branch, Consumer)> = Vec::new();
     if let Some(width) = request.detect_width {
         let is_small = u64::from(probe.width) * u64::from(probe.height) <= WHOLE_PIXELS;
-        let scale = if is_small { Scale::Whole } else { Scale::Detect(width.max(2)) };
+        // For odd widths the scaler mixes chroma otherwise than in pairs, so let it make RGB.
+        let matrix = probe.matrix.filter(|_| width % 2 == 0 && probe.width >= width);
+        let scale = if is_small { Scale::Whole } else { Scale::Detect(width.max(2), matrix) };
         let branch = Branch { which: Which::Every, scale };
         plan.push((branch, Consumer { detect: true, ..Consumer::new(&Which::Every) }));
     }

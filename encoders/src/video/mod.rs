@@ -4,6 +4,7 @@
 //! span iff `start_ms <= time_ms < end_ms`.
 
 pub mod clock;
+pub mod colour;
 pub mod decode;
 pub mod ffmpeg;
 mod grid;
@@ -15,6 +16,7 @@ pub mod sample;
 pub mod segment;
 pub mod span;
 mod subtitles;
+mod wide;
 
 pub use decode::{Decoder, Event, Output, Request, Summary, decode};
 pub use ffmpeg::{Limits, VideoError};

@@ -8,6 +8,7 @@ use std::process::ChildStdout;
 use std::sync::Arc;
 
 use super::clock::Clock;
+use super::colour::{Matrix, ToRgb};
 use super::ffmpeg::{self, Finished, Running, option};
 use super::grid::Rate;
 use super::nut::Demuxer;
@@ -17,6 +18,9 @@ use super::{Limits, VideoError};
 /// turn out to lie before the one that the probe saw.
 const BIAS_SECONDS: i64 = 100;
 
+/// As ffmpeg's own limit: each holds pictures in memory.
+const MAX_DECODING_THREADS: usize = 16;
+
 /// How a branch makes its pictures smaller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scale {
@@ -24,8 +28,9 @@ pub(super) enum Scale {
     Nothing,
     /// As it is: for the shot detector, of small videos.
     Whole,
-    /// At most this wide, height by the aspect ratio, fast: for the shot detector.
-    Detect(u32),
+    /// At most this wide, height by the aspect ratio, fast: for the shot detector. With a matrix, luma and
+    /// chroma come through the pipe.
+    Detect(u32, Option<Matrix>),
     /// Exactly this size, fast, as the detector's.
     Rough(u32, u32),
     /// Exactly this size, as well as swscale can: for encoders.
@@ -83,6 +88,8 @@ pub(super) struct Pass {
     demuxer: Option<Demuxer<BufReader<ChildStdout>>>,
     /// For each branch: what to add to a timestamp, and its time base.
     units: Vec<(i64, (i64, i64))>,
+    /// For each branch: what makes its pictures RGB, if they aren't.
+    colours: Vec<Option<ToRgb>>,
 }
 
 impl Plan<'_> {
@@ -94,11 +101,14 @@ impl Plan<'_> {
         let most = limits.max_pixels.saturating_mul(3);
         let demuxer = Demuxer::open(BufReader::with_capacity(1 << 16, stdout), most).unwrap_or(None);
         let units = self.branches.iter().map(|b| (self.shift(b), self.time_base(b))).collect();
-        Ok(Pass { running, demuxer, units })
+        let colours = self.branches.iter().map(|b| b.scale.matrix().map(ToRgb::new)).collect();
+        Ok(Pass { running, demuxer, units, colours })
     }
 
     fn arguments(&self, limits: &Limits) -> Vec<OsString> {
-        let mut args: Vec<OsString> = ["-copyts", "-an", "-sn", "-dn"].map(Into::into).to_vec();
+        let mut args: Vec<OsString> =
+            ["-filter_complex_threads", "1", "-copyts", "-an", "-sn", "-dn"].map(Into::into).to_vec();
+        option(&mut args, "-threads", decoding_threads().to_string());
         if let Some(ms) = self.seek_ms {
             args.extend(["-seek_timestamp", "1", "-noaccurate_seek"].map(Into::into));
             option(&mut args, "-ss", format!("{:.6}", self.clock.container_seconds(ms)));
@@ -112,8 +122,9 @@ impl Plan<'_> {
         for (index, branch) in self.branches.iter().enumerate() {
             let (num, den) = self.time_base(branch);
             option(&mut args, format!("-enc_time_base:v:{index}"), format!("{num}:{den}"));
+            option(&mut args, format!("-pix_fmt:v:{index}"), branch.scale.pixel_format());
         }
-        let rest = ["-c:v", "rawvideo", "-pix_fmt", "rgb24", "-map_metadata", "-1", "-map_chapters", "-1"];
+        let rest = ["-c:v", "rawvideo", "-map_metadata", "-1", "-map_chapters", "-1"];
         args.extend(rest.map(Into::into));
         args.extend(["-write_index", "0", "-f", "nut", "pipe:1"].map(Into::into));
         args
@@ -125,7 +136,7 @@ impl Plan<'_> {
         let inputs: String = (0..self.branches.len()).map(|i| format!("[in{i}]")).collect();
         let mut graph = format!("[0:{}]{until}split={}{inputs}", self.stream, self.branches.len());
         for (index, branch) in self.branches.iter().enumerate() {
-            graph += &format!(";[in{index}]{}{}[out{index}]", self.select(branch), scale(branch.scale));
+            graph += &format!(";[in{index}]{}{}[out{index}]", self.select(branch), branch.scale.filter());
         }
         graph
     }
@@ -183,6 +194,12 @@ impl Plan<'_> {
     }
 }
 
+/// As many as there are cores. Left to itself ffmpeg takes one more, and as many for each scaler, whose
+/// pictures are too small to share out: they cost more by handing over than they save.
+fn decoding_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(MAX_DECODING_THREADS)
+}
+
 fn bias_intervals(rate: Rate) -> i64 {
     BIAS_SECONDS * rate.num / rate.den
 }
@@ -193,23 +210,36 @@ fn any_of(times: &[i64]) -> String {
     if terms.is_empty() { "0".into() } else { terms.join("+") }
 }
 
-fn scale(scale: Scale) -> String {
-    const FINE: &str = "bicubic+accurate_rnd+full_chroma_int";
-    // As OpenCV's resize, with which PySceneDetect's thresholds were tuned, it takes few source pixels
-    // into account: smoother scaling lowers the scores.
-    const ROUGH: &str = "neighbor";
-    match scale {
-        Scale::Nothing => "crop=w=min(2\\,iw):h=min(2\\,ih):x=0:y=0,format=rgb24".into(),
-        Scale::Whole => "scale=flags=bicubic,format=rgb24".into(),
-        Scale::Detect(width) => format!("scale=w=min({width}\\,iw):h=-2:flags={ROUGH},format=rgb24"),
-        Scale::Rough(width, height) => format!("scale=w={width}:h={height}:flags={ROUGH},format=rgb24"),
-        Scale::Fine(width, height) => format!("scale=w={width}:h={height}:flags={FINE},format=rgb24"),
+impl Scale {
+    /// Of luma and chroma, in which the pictures come through the pipe; of those that come as RGB none.
+    fn matrix(self) -> Option<Matrix> {
+        if let Scale::Detect(_, matrix) = self { matrix } else { None }
+    }
+
+    /// As ffmpeg names it. With all rows of chroma, as the scaler takes them for RGB.
+    fn pixel_format(self) -> &'static str {
+        if self.matrix().is_some() { "yuv422p" } else { "rgb24" }
+    }
+
+    fn filter(self) -> String {
+        const FINE: &str = "bicubic+accurate_rnd+full_chroma_int";
+        // As OpenCV's resize, with which PySceneDetect's thresholds were tuned, it takes few source pixels
+        // into account: smoother scaling lowers the scores.
+        const ROUGH: &str = "neighbor";
+        let size = match self {
+            Scale::Nothing => "crop=w=min(2\\,iw):h=min(2\\,ih):x=0:y=0".into(),
+            Scale::Whole => "scale=flags=bicubic".into(),
+            Scale::Detect(width, _) => format!("scale=w=min({width}\\,iw):h=-2:flags={ROUGH}"),
+            Scale::Rough(width, height) => format!("scale=w={width}:h={height}:flags={ROUGH}"),
+            Scale::Fine(width, height) => format!("scale=w={width}:h={height}:flags={FINE}"),
+        };
+        format!("{size},format={}", self.pixel_format())
     }
 }
 
 /// The filter that squashes pictures for encoders.
 pub(super) fn fine(side: u32) -> String {
-    scale(Scale::Fine(side, side))
+    Scale::Fine(side, side).filter()
 }
 
 /// Ticks per second that divide into both milliseconds and the stream's own ticks; nanoseconds where
@@ -242,14 +272,13 @@ impl Pass {
             i128::from(stream.time_base.1),
         );
         let at = i64::try_from(rounded(from, to * i128::from(num))).ok()?.saturating_add(shift);
-        let complete = packet.data.len() as u64 == 3 * u64::from(stream.width) * u64::from(stream.height);
-        complete.then_some(Picture {
-            branch: packet.stream,
-            at,
-            width: stream.width,
-            height: stream.height,
-            rgb: packet.data,
-        })
+        let (width, height) = (stream.width, stream.height);
+        let rgb = match self.colours.get(packet.stream)? {
+            Some(to_rgb) => to_rgb.picture(width, height, &packet.data)?,
+            None => packet.data,
+        };
+        let complete = rgb.len() as u64 == 3 * u64::from(width) * u64::from(height);
+        complete.then_some(Picture { branch: packet.stream, at, width, height, rgb })
     }
 
     /// Waits for ffmpeg to end.

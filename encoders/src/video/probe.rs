@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::clock::Clock;
+use super::colour::Matrix;
 use super::ffmpeg::{self, Finished, Running};
 use super::{Limits, VideoError};
 
@@ -25,6 +26,10 @@ pub struct Probe {
     pub codec: String,
     /// Pixel format as ffprobe prints it, e.g. `yuv420p10le`.
     pub pixel_format: String,
+    /// How its colours are made of luma and chroma, if these have 8 bits, 4:2:0 and video range; of other
+    /// videos ffmpeg is asked for RGB.
+    #[serde(default)]
+    pub matrix: Option<Matrix>,
     /// Container as ffprobe prints it, e.g. `mov,mp4,m4a,3gp,3g2,mj2`.
     pub container: String,
     /// Whether frames are unevenly spaced.
@@ -78,10 +83,13 @@ pub fn probe(path: &Path, limits: &Limits) -> Result<Probe, VideoError> {
     let (num, den) = ratio(&stream.time_base)
         .filter(|&(n, d)| n > 0 && d > 0)
         .ok_or_else(|| unusable("its clock is broken"))?;
-    let origin = first_pts(path, stream.index, limits)?.or(stream.start_pts).unwrap_or(0);
-    let clock = Clock { num, den, origin };
     let (width, height) = shown_size(stream, limits)?;
     let times = answer.times(stream.index);
+    let first = match answer.certain_start(stream.index, &times) {
+        Some(pts) => Some(pts),
+        None => first_pts(path, stream.index, limits)?,
+    };
+    let clock = Clock { num, den, origin: first.or(stream.start_pts).unwrap_or(0) };
     let frame_rate = frame_rate(stream, &times, &clock);
     let duration_ms = match known_duration_ms(stream, &answer.format, &clock) {
         Some(known) => known,
@@ -94,9 +102,10 @@ pub fn probe(path: &Path, limits: &Limits) -> Result<Probe, VideoError> {
         height,
         codec: stream.codec_name.clone(),
         pixel_format: stream.pix_fmt.clone(),
+        matrix: stream.matrix(),
         container: answer.format.format_name.clone(),
         variable_frame_rate: is_variable(&times, &clock),
-        media_offset_ms: clock.container_ms(origin),
+        media_offset_ms: clock.container_ms(clock.origin),
         has_audio: answer.audio().is_some(),
         plays_in_browsers: plays_in_browsers(stream, &answer, &start),
         stream: stream.index,
@@ -179,6 +188,10 @@ struct Stream {
     #[serde(default)]
     pix_fmt: String,
     #[serde(default)]
+    color_space: String,
+    #[serde(default)]
+    color_range: String,
+    #[serde(default)]
     width: u32,
     #[serde(default)]
     height: u32,
@@ -225,10 +238,12 @@ struct SideData {
 struct Packet {
     stream_index: u32,
     pts: Option<i64>,
+    #[serde(default)]
+    flags: String,
 }
 
-const ENTRIES: &str = "format=format_name,duration:packet=stream_index,pts:\
-stream=index,codec_name,codec_type,pix_fmt,width,height,sample_aspect_ratio,avg_frame_rate,r_frame_rate,time_base,start_pts,duration_ts:\
+const ENTRIES: &str = "format=format_name,duration:packet=stream_index,pts,flags:\
+stream=index,codec_name,codec_type,pix_fmt,color_space,color_range,width,height,sample_aspect_ratio,avg_frame_rate,r_frame_rate,time_base,start_pts,duration_ts:\
 stream_disposition=default,attached_pic:stream_tags=DURATION,duration,language:stream_side_data=rotation";
 
 fn ask(path: &Path, limits: &Limits, start: &[u8]) -> Result<Answer, VideoError> {
@@ -303,6 +318,21 @@ impl Answer {
             times.truncate(times.len().saturating_sub(16));
         }
         times
+    }
+
+    /// The time of the first frame to be shown, where the packets leave no doubt: the stream begins with a
+    /// whole key frame, and nothing is to be shown before it. `times` are its first presentation times.
+    fn certain_start(&self, stream: u32, times: &[i64]) -> Option<i64> {
+        let first = self.packets.iter().find(|p| p.stream_index == stream)?;
+        let is_whole = first.flags.starts_with('K') && !first.flags.contains(['D', 'C']);
+        first.pts.filter(|pts| is_whole && times.first() == Some(pts))
+    }
+}
+
+impl Stream {
+    fn matrix(&self) -> Option<Matrix> {
+        let is_plain = self.pix_fmt == "yuv420p" && self.color_range != "pc";
+        is_plain.then(|| Matrix::named(&self.color_space))
     }
 }
 
@@ -450,6 +480,46 @@ mod tests {
             (milliseconds, vec![], false),
         ] {
             assert_eq!(is_variable(&times, &clock), expected, "{times:?}");
+        }
+    }
+
+    /// Packets of stream 1, by time and flags, after one of another stream.
+    #[track_caller]
+    fn check_start(packets: &[(Option<i64>, &str)], expected: Option<i64>) {
+        let packet = |stream_index, pts, flags: &str| Packet { stream_index, pts, flags: flags.to_owned() };
+        let of_video = packets.iter().map(|(pts, flags)| packet(1, *pts, flags));
+        let packets = std::iter::once(packet(0, Some(-9), "K__")).chain(of_video).collect();
+        let answer = Answer { streams: Vec::new(), packets, format: Format::default() };
+        assert_eq!(answer.certain_start(1, &answer.times(1)), expected);
+    }
+
+    #[test]
+    fn a_start_is_certain_where_a_whole_key_frame_leads() {
+        check_start(&[(Some(7), "K__"), (Some(9), "___"), (Some(8), "___")], Some(7));
+        check_start(&[(Some(7), "K_")], Some(7));
+        check_start(&[(Some(7), "K__"), (Some(6), "___")], None);
+        check_start(&[(Some(7), "KD_"), (Some(8), "K__")], None);
+        check_start(&[(Some(7), "K_C"), (Some(8), "___")], None);
+        check_start(&[(Some(7), "___"), (Some(8), "K__")], None);
+        check_start(&[(None, "K__"), (Some(8), "___")], None);
+        check_start(&[], None);
+    }
+
+    #[test]
+    fn colours_are_known_of_plain_pictures_only() {
+        for (answer, expected) in [
+            (r#"{"index": 0, "pix_fmt": "yuv420p"}"#, Some(Matrix::Bt601)),
+            (
+                r#"{"index": 0, "pix_fmt": "yuv420p", "color_range": "tv", "color_space": "bt709"}"#,
+                Some(Matrix::Bt709),
+            ),
+            (r#"{"index": 0, "pix_fmt": "yuv420p", "color_range": "pc", "color_space": "bt709"}"#, None),
+            (r#"{"index": 0, "pix_fmt": "yuvj420p"}"#, None),
+            (r#"{"index": 0, "pix_fmt": "yuv420p10le"}"#, None),
+            (r#"{"index": 0, "pix_fmt": "yuv444p"}"#, None),
+        ] {
+            let stream: Stream = serde_json::from_str(answer).unwrap();
+            assert_eq!(stream.matrix(), expected, "{answer}");
         }
     }
 

@@ -241,6 +241,7 @@ mod tests {
             width,
             height,
             codec: String::new(),
+            matrix: None,
             pixel_format: String::new(),
             container: String::new(),
             variable_frame_rate: false,

@@ -3,7 +3,7 @@
 //! All loops are written so that the compiler turns them into vector code of the widest kind that the
 //! processor has ([`Wide`] picks at run time).
 
-use super::wide::Wide;
+use crate::video::wide::Wide;
 
 /// Pixels that are converted at a time: their planes stay in the first cache.
 const CHUNK: usize = 1024;

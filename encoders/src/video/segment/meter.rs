@@ -2,7 +2,7 @@
 //!
 //! The only part of segmentation that sees pixels; what it yields can be kept and judged again.
 
-use super::wide::Wide;
+use crate::video::wide::Wide;
 
 use super::edges::EdgeMap;
 use super::hsv::Planes;

@@ -20,7 +20,6 @@ mod slides;
 mod split;
 mod still;
 mod threshold;
-mod wide;
 
 pub use adaptive::{AdaptiveDetector, AdaptiveSettings};
 pub use content::{ContentDetector, ContentSettings};

@@ -9,7 +9,7 @@
 //! A moving thing that stops reached its blocks one after the other: only those count together that
 //! began to change at about the same time.
 
-use super::wide::Wide;
+use crate::video::wide::Wide;
 
 use super::scores::{Settled, WHOLE};
 
