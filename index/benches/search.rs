@@ -3,11 +3,14 @@
 //! Vectors are drawn from 200 clusters with anisotropic noise: uniform random ones would mislead.
 #![allow(clippy::print_stdout, missing_docs)]
 
+mod vectors;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
 use reprise_index::{Filter, Index, Level, Mode, Settings, SpaceExpectation, SpaceLevel, UnitVector};
+use vectors::Source;
 
 const AT: SpaceLevel = SpaceLevel { space: 1, level: Level::Clip };
 
@@ -99,52 +102,4 @@ fn row(
         exact as f64 / queries.len() as f64
     );
     Ok(())
-}
-
-/// Clustered vectors, the same in every run.
-struct Source {
-    state: u64,
-    centres: Vec<Vec<f32>>,
-    common: Vec<f32>,
-}
-
-impl Source {
-    fn new(dim: usize) -> Source {
-        let mut source = Source { state: 42, centres: Vec::new(), common: Vec::new() };
-        source.common = source.normal(dim);
-        source.centres = (0..200).map(|_| source.normal(dim)).collect();
-        source
-    }
-
-    fn uniform(&mut self) -> f32 {
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 7;
-        self.state ^= self.state << 17;
-        (self.state >> 40) as f32 / (1 << 24) as f32
-    }
-
-    /// Nearly normal values, smaller towards the end: few directions carry most of the spread.
-    fn normal(&mut self, dim: usize) -> Vec<f32> {
-        let mut value = |at: usize| {
-            let sum: f32 = (0..4).map(|_| self.uniform() - 0.5).sum();
-            sum / (1.0 + at as f32 / 16.0).sqrt()
-        };
-        (0..dim).map(&mut value).collect()
-    }
-
-    fn vector(&mut self) -> UnitVector {
-        loop {
-            let centre = (self.uniform() * 199.0) as usize;
-            let noise = self.normal(self.common.len());
-            let values: Vec<f32> = noise
-                .iter()
-                .zip(&self.centres[centre])
-                .zip(&self.common)
-                .map(|((noise, centre), common)| noise * 0.6 + centre + common)
-                .collect();
-            if let Some((unit, _)) = UnitVector::from_raw(&values) {
-                return unit;
-            }
-        }
-    }
 }

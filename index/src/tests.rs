@@ -443,7 +443,7 @@ fn a_crowd_of_threads_loses_no_update() {
                     let query = clustered(u64::from(key) + 1);
                     let got = index.search(AT, &query, 5, &Filter::default(), Mode::Auto).unwrap();
                     let is_own = |key: u32| key % THREADS == thread;
-                    let is_gone = |old: u32| is_own(old) && old % 5 == 0 && old <= key;
+                    let is_gone = |old: u32| is_own(old) && old.is_multiple_of(5) && old <= key;
                     assert!(!got.hits.iter().any(|hit| is_gone(hit.key)), "a deleted key came back");
                 }
             });
