@@ -5,6 +5,7 @@
 //! steps. The rest is multiplied in integers, the part of the mean in floats:
 //! `q.x = m.m + m.(q-m) + m.(x-m) + (q-m).(x-m)`.
 
+use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use serde::{Deserialize, Serialize};
 
 use crate::kernels::{Kernels, LINE, prefetch};
@@ -163,11 +164,10 @@ impl Coder {
     pub(crate) fn take_row(&self, row: &[u8], query: &mut Query) {
         match self.codes {
             Codes::F32 => query.floats.copy_from_slice(floats(row)),
-            Codes::F16 => query
-                .floats
-                .iter_mut()
-                .zip(halves(row))
-                .for_each(|(to, &bits)| *to = half::f16::from_bits(bits).to_f32()),
+            Codes::F16 => {
+                let row: &[half::f16] = halves(row).reinterpret_cast();
+                row.convert_to_f32_slice(&mut query.floats);
+            }
             Codes::Int8 => {
                 let (bytes, numbers) = row.split_at(self.padded());
                 query.bytes.iter_mut().zip(bytes).for_each(|(to, &byte)| *to = (byte ^ BIAS) as i8);

@@ -142,7 +142,8 @@ fn read_segment(
         return Err(damaged(&segment.live.name, "a row that the segment doesn't have"));
     }
     let part = Part { body: Body::Sealed(Arc::new(sealed)), live: Arc::new(live) };
-    if part.live.iter().any(|row| into.keys().contains(part.key(row))) {
+    let known = into.keys();
+    if part.live.iter().any(|row| known.contains(part.key(row))) {
         return Err(damaged(&segment.name, "a key that is in another segment"));
     }
     Ok(part)
