@@ -11,7 +11,6 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use roaring::RoaringBitmap;
 
 use crate::exact::Best;
-use crate::graph::Graph;
 use crate::home::Home;
 use crate::part::{Body, Part};
 use crate::plan::{self, Plan};
@@ -20,7 +19,7 @@ use crate::{Filter, Hits, IndexError, Mode, Settings, SpanKey};
 pub(crate) struct Collection {
     pub(crate) dimension: usize,
     pub(crate) state: RwLock<State>,
-    /// Held by whoever changes the state: rows are numbered and linked by one writer at a time.
+    /// Held by whoever changes the state: rows are numbered by one writer at a time.
     pub(crate) writer: Mutex<()>,
     /// Whether a seal is running.
     pub(crate) sealing: Mutex<bool>,
@@ -74,49 +73,29 @@ impl Collection {
         }
     }
 
-    /// Adds a vector and links it, so that the next search finds it quickly.
+    /// Adds a vector.
     pub(crate) fn insert(self: &Arc<Collection>, key: SpanKey, vector: &[f32]) -> Result<(), IndexError> {
-        if self.put(key, vector, true)? {
-            self.seal_if_due();
-        }
+        self.fill(key, vector)?;
+        self.seal_if_due();
         Ok(())
     }
 
-    /// Adds one of many vectors: brute force finds it until somebody seals.
+    /// Adds one of many vectors, whose sealing somebody will ask for.
     pub(crate) fn fill(&self, key: SpanKey, vector: &[f32]) -> Result<(), IndexError> {
-        self.put(key, vector, false).map(|_| ())
-    }
-
-    /// Whether anything changed.
-    fn put(&self, key: SpanKey, vector: &[f32], is_linked: bool) -> Result<bool, IndexError> {
         let _writer = self.writer.lock();
-        let (part, known) = {
+        let known = {
             let state = self.state.read();
             let known = state.find(key);
             if known.is_some_and(|(at, row)| state.held[at].part.vector(row) == Some(vector)) {
-                return Ok(false);
+                return Ok(());
             }
-            (state.growing().part.clone(), known)
+            if state.growing().part.len() == u32::MAX {
+                return Err(IndexError::Full);
+            }
+            known
         };
-        let Body::Growing { rows, graph } = part.body else { return Err(IndexError::Full) };
-        let next = rows.len();
-        if next == u32::MAX {
-            return Err(IndexError::Full);
-        }
-        // Linked before it is live: a search never finds a row that its graph lacks.
-        let is_due = is_linked && graph.is_none() && u64::from(next) + 1 == self.settings.link_from;
-        let graph = match graph {
-            Some(graph) => Some(graph),
-            None if is_due => Some(Arc::new(Graph::of(&rows, self.settings.seal_from))),
-            None => None,
-        };
-        if let Some(graph) = &graph {
-            graph.insert(next, vector);
-        }
-        // Or the block of rows would be copied for this one row.
-        drop(rows);
-        self.state.write().put(key, vector, graph, known);
-        Ok(true)
+        self.state.write().put(key, vector, known);
+        Ok(())
     }
 
     pub(crate) fn remove(self: &Arc<Collection>, key: SpanKey) {
@@ -181,7 +160,7 @@ impl State {
     }
 
     /// Makes `vector` the live one of `key`, which is known to be live at `known` until now.
-    fn put(&mut self, key: SpanKey, vector: &[f32], graph: Option<Arc<Graph>>, known: Option<(usize, u32)>) {
+    fn put(&mut self, key: SpanKey, vector: &[f32], known: Option<(usize, u32)>) {
         if let Some((at, row)) = known {
             Arc::make_mut(&mut self.held[at].part.live).remove(row);
         } else {
@@ -189,10 +168,9 @@ impl State {
         }
         let last = self.held.len() - 1;
         let Held { part, ordinals, .. } = &mut self.held[last];
-        if let Body::Growing { rows, graph: known_graph } = &mut part.body {
+        if let Body::Growing(rows) = &mut part.body {
             let row = rows.len();
             rows.push(key, vector);
-            *known_graph = graph;
             Arc::make_mut(&mut part.live).insert(row);
             ordinals.insert(key, row);
         }
@@ -215,7 +193,7 @@ impl State {
     pub(crate) fn add(&mut self, part: Part) {
         let ordinals = match &part.body {
             Body::Sealed(_) => HashMap::new(),
-            Body::Growing { rows, .. } => part.live.iter().map(|row| (rows.key(row), row)).collect(),
+            Body::Growing(rows) => part.live.iter().map(|row| (rows.key(row), row)).collect(),
         };
         let id = self.take_id();
         let last = self.held.len() - 1;
@@ -233,7 +211,7 @@ impl Held {
     pub(crate) fn find(&self, key: SpanKey) -> Option<u32> {
         let row = match &self.part.body {
             Body::Sealed(sealed) => sealed.find(key),
-            Body::Growing { .. } => self.ordinals.get(&key).copied(),
+            Body::Growing(_) => self.ordinals.get(&key).copied(),
         };
         row.filter(|&row| self.part.live.contains(row))
     }
@@ -241,7 +219,7 @@ impl Held {
 
 impl View {
     pub(crate) fn has_graph(&self) -> bool {
-        self.parts.iter().any(Part::has_graph)
+        self.parts.iter().any(Part::is_sealed)
     }
 
     pub(crate) fn search(&self, query: &[f32], k: usize, filter: &Filter, mode: Mode) -> Hits {
@@ -259,25 +237,18 @@ impl View {
             Mode::Walk { .. } => Plan::Nothing,
         };
         let mut best = Best::new(k);
-        let mut exact = self.run(query, k, (filter, matching), plan, &mut best);
+        let mut exact = self.run(query, k, filter, plan, &mut best);
         let unreadable: Vec<SpanKey> = self.parts.iter().flat_map(|part| part.unreadable(filter)).collect();
         if best.len() + unreadable.len() < k {
             // A walk that could not reach enough: nobody gets fewer than there are.
             best = Best::new(k);
-            exact = self.run(query, k, (filter, matching), Plan::Scan, &mut best);
+            exact = self.run(query, k, filter, Plan::Scan, &mut best);
         }
         Hits { hits: best.into_hits(), matching, exact: exact && unreadable.is_empty(), unreadable }
     }
 
     /// Offers the hits; whether every matching vector was looked at.
-    fn run(
-        &self,
-        query: &[f32],
-        k: usize,
-        (filter, matching): (&Filter, u64),
-        plan: Plan,
-        best: &mut Best,
-    ) -> bool {
+    fn run(&self, query: &[f32], k: usize, filter: &Filter, plan: Plan, best: &mut Best) -> bool {
         match (plan, &filter.only) {
             (Plan::Nothing, _) => true,
             (Plan::Listed, Some(only)) => {
@@ -290,13 +261,9 @@ impl View {
                 true
             }
             (Plan::Walk(width), _) => {
-                let live = self.keys.len().max(1);
-                let share = |part: &Part| {
-                    (u128::from(matching) * u128::from(part.live.len()) / u128::from(live)) as u64
-                };
                 let mut exact = true;
                 for part in &self.parts {
-                    exact &= part.walk(query, (k, width), (filter, share(part)), best);
+                    exact &= part.walk(query, (k, width), filter, best);
                 }
                 exact
             }

@@ -9,7 +9,6 @@ mod collection;
 mod disk;
 pub mod eval;
 mod exact;
-mod graph;
 mod home;
 mod kernels;
 mod memory;
@@ -157,11 +156,11 @@ pub enum IndexError {
     Full,
 }
 
-/// When what has grown is linked and sealed, and how.
+/// When what has grown is sealed, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Rows from which those that grow are linked in a graph of their own; fewer live ones are never sealed.
-    pub link_from: u64,
+    /// Live rows under which no segment is made: brute force is as fast.
+    pub segment_from: u64,
     /// Rows from which those that grow are sealed.
     pub seal_from: u64,
     /// In which numbers segments hold what a walk compares.
@@ -174,7 +173,12 @@ impl Default for Settings {
     fn default() -> Settings {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         // Half of the cores, for searches go on meanwhile.
-        Settings { link_from: 1_024, seal_from: 16_384, codes: Codes::Int8, build_threads: cores.div_ceil(2) }
+        Settings {
+            segment_from: 1_024,
+            seal_from: 4_096,
+            codes: Codes::Int8,
+            build_threads: cores.div_ceil(2),
+        }
     }
 }
 
@@ -262,8 +266,8 @@ impl Index {
         self.fitting(at, vector)?.insert(key, vector.values())
     }
 
-    /// [`Index::insert`] for one of many: brute force finds them until [`Index::seal`] is called, which is many times
-    /// faster than linking each as it comes.
+    /// [`Index::insert`] for one of many: brute force finds them until [`Index::seal`] or [`Index::seal_what_is_due`] is
+    /// called, so that one segment is made of all, not many on the way.
     pub fn fill(&self, at: SpaceLevel, key: SpanKey, vector: &UnitVector) -> Result<(), IndexError> {
         self.fitting(at, vector)?.fill(key, vector.values())
     }

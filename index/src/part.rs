@@ -5,8 +5,6 @@ use std::sync::Arc;
 use roaring::RoaringBitmap;
 
 use crate::exact::Best;
-use crate::graph::Graph;
-use crate::plan::Widths;
 use crate::rows::Rows;
 use crate::sealed::{Sealed, Stored};
 use crate::vector::cosine;
@@ -27,19 +25,15 @@ pub(crate) struct Part {
 /// The rows of a part.
 #[derive(Clone)]
 pub(crate) enum Body {
-    /// As they were inserted, with a graph once they are many.
-    Growing {
-        rows: Rows,
-        /// Holds every row.
-        graph: Option<Arc<Graph>>,
-    },
+    /// As they were inserted: few enough for brute force.
+    Growing(Rows),
     /// Unchanging.
     Sealed(Arc<Sealed>),
 }
 
 impl Part {
     pub(crate) fn growing(dimension: usize) -> Part {
-        Part { body: Body::Growing { rows: Rows::new(dimension), graph: None }, live: Arc::default() }
+        Part { body: Body::Growing(Rows::new(dimension)), live: Arc::default() }
     }
 
     pub(crate) fn sealed(sealed: Sealed) -> Part {
@@ -50,7 +44,7 @@ impl Part {
     /// Where its segment is stored.
     pub(crate) fn stored(&self) -> Option<&Stored> {
         match &self.body {
-            Body::Growing { .. } => None,
+            Body::Growing(_) => None,
             Body::Sealed(sealed) => sealed.stored(),
         }
     }
@@ -58,7 +52,7 @@ impl Part {
     /// Rows, live or not.
     pub(crate) fn len(&self) -> u32 {
         match &self.body {
-            Body::Growing { rows, .. } => rows.len(),
+            Body::Growing(rows) => rows.len(),
             Body::Sealed(sealed) => sealed.len(),
         }
     }
@@ -69,7 +63,7 @@ impl Part {
 
     pub(crate) fn key(&self, row: u32) -> SpanKey {
         match &self.body {
-            Body::Growing { rows, .. } => rows.key(row),
+            Body::Growing(rows) => rows.key(row),
             Body::Sealed(sealed) => sealed.key(row),
         }
     }
@@ -77,24 +71,21 @@ impl Part {
     /// `None` if it can't be read.
     pub(crate) fn vector(&self, row: u32) -> Option<&[f32]> {
         match &self.body {
-            Body::Growing { rows, .. } => Some(rows.vector(row)),
+            Body::Growing(rows) => Some(rows.vector(row)),
             Body::Sealed(sealed) => sealed.vector(row),
         }
     }
 
-    /// Bytes of memory, mapped ones included; a growing graph's links are estimated.
+    /// Bytes of memory, mapped ones included.
     pub(crate) fn bytes(&self) -> u64 {
         match &self.body {
-            Body::Growing { rows, graph } => rows.bytes() * if graph.is_some() { 2 } else { 1 },
+            Body::Growing(rows) => rows.bytes(),
             Body::Sealed(sealed) => sealed.bytes(),
         }
     }
 
-    pub(crate) fn has_graph(&self) -> bool {
-        match &self.body {
-            Body::Growing { graph, .. } => graph.is_some(),
-            Body::Sealed(_) => true,
-        }
+    pub(crate) fn is_sealed(&self) -> bool {
+        matches!(self.body, Body::Sealed(_))
     }
 
     /// Reads what was not yet read of a segment's vectors.
@@ -128,7 +119,7 @@ impl Part {
                 let rows = keys.iter().filter_map(|key| sealed.find(key));
                 self.compare(query, rows.filter(|&row| self.live.contains(row)), best);
             }
-            Body::Growing { rows, .. } => {
+            Body::Growing(rows) => {
                 let listed = self.live.iter().filter(|&row| keys.contains(rows.key(row)));
                 self.compare(query, listed, best);
             }
@@ -143,26 +134,22 @@ impl Part {
         }
     }
 
-    /// Offers about the best `k`, through the graph where there is one and it pays; whether every row was looked at.
+    /// Offers about the best `k`, by a walk where there is a graph and it pays; whether every row was looked at.
     pub(crate) fn walk(
         &self,
         query: &[f32],
         (k, width): (usize, usize),
-        (filter, matching): (&Filter, u64),
+        filter: &Filter,
         best: &mut Best,
     ) -> bool {
-        let is_done = match &self.body {
-            Body::Growing { graph: None, .. } => false,
-            Body::Growing { rows, graph: Some(graph) } => {
-                let widths = Widths::new(width, matching, u64::from(rows.len()));
-                self.walk_growing(rows, graph, query, k, filter, widths, best)
-            }
+        let is_walked = match &self.body {
+            Body::Growing(_) => false,
             Body::Sealed(sealed) => self.walk_sealed(sealed, query, (k, width), filter, best),
         };
-        if !is_done {
+        if !is_walked {
             self.scan(query, filter, best);
         }
-        !is_done
+        !is_walked
     }
 
     fn walk_sealed(
@@ -183,29 +170,5 @@ impl Part {
                 sealed.search(query, (width, most), Some(&accept), k, best)
             }
         }
-    }
-
-    /// Looks wider each time, until `k` are found that match; `false` if that costs more than brute force.
-    #[expect(clippy::too_many_arguments, reason = "all of one search")]
-    fn walk_growing(
-        &self,
-        rows: &Rows,
-        graph: &Graph,
-        query: &[f32],
-        k: usize,
-        filter: &Filter,
-        widths: Widths,
-        best: &mut Best,
-    ) -> bool {
-        // The graph may already hold rows that are newer than this picture: they are not live in it.
-        let matches = |row: &u32| self.live.contains(*row) && filter.lets_through(rows.key(*row));
-        for width in widths {
-            let found: Vec<u32> = graph.search(query, width).into_iter().filter(matches).collect();
-            if found.len() >= k {
-                self.compare(query, found.into_iter(), best);
-                return true;
-            }
-        }
-        false
     }
 }

@@ -2,8 +2,6 @@
 
 /// Candidates kept during a walk, at least.
 const EF_LEAST: u64 = 96;
-/// Rows that brute force looks at in the time in which a walk through hnsw_rs's graph gathers one candidate.
-const ROWS_PER_STEP: u64 = 160;
 
 /// How a search is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,33 +38,6 @@ pub(crate) fn wanted(k: usize) -> u64 {
     EF_LEAST.max((k as u64).saturating_mul(2))
 }
 
-/// How many of the nearest rows a walk through a growing graph gathers; each next one four times as many, as long as
-/// that is less work than brute force over the rows.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Widths {
-    next: u64,
-    most: u64,
-}
-
-impl Iterator for Widths {
-    type Item = usize;
-
-    fn next(&mut self) -> Option<usize> {
-        let width = self.next;
-        self.next = width.saturating_mul(4);
-        if width > self.most { None } else { usize::try_from(width).ok() }
-    }
-}
-
-impl Widths {
-    /// Wide enough to hold `width` of the `matching` among `rows` if they lie anywhere.
-    pub(crate) fn new(width: usize, matching: u64, rows: u64) -> Widths {
-        let next = width as u128 * u128::from(rows) / u128::from(matching.max(1));
-        let most = (rows / ROWS_PER_STEP).max(4 * width as u64);
-        Widths { next: u64::try_from(next).unwrap_or(u64::MAX), most }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,13 +64,5 @@ mod tests {
         check(usize::MAX, u64::MAX, u64::MAX, false, Plan::Scan);
         check(0, 10, 10, false, Plan::Nothing);
         check(10, 0, 10, true, Plan::Nothing);
-    }
-
-    #[test]
-    fn a_growing_graph_is_searched_wider_until_brute_force_is_cheaper() {
-        let widths = |matching, rows| Widths::new(96, matching, rows).collect::<Vec<_>>();
-        assert_eq!(widths(16_000, 16_000), [96, 384]);
-        assert_eq!(widths(64_000, 128_000), [192, 768]);
-        assert_eq!(widths(100, 32_000), [0_usize; 0]);
     }
 }

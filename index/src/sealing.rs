@@ -19,7 +19,7 @@ const DEAD_MOST: u64 = 1_024;
 pub(crate) type Report<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 impl Collection {
-    /// Rewrites all live rows as one part: a segment, or rows without a graph if they are few. Returns when that is in
+    /// Rewrites all live rows as one part: a segment, or rows for brute force if they are few. Returns when that is in
     /// place; another seal that is running is waited for.
     pub(crate) fn seal(&self, threads: usize, report: Report) {
         let mut sealing = self.sealing.lock();
@@ -97,11 +97,11 @@ impl Collection {
             return true;
         }
         match &held.part.body {
-            Body::Growing { rows, graph: Some(_) } if held.id == state.growing().id => {
+            Body::Growing(rows) if held.id == state.growing().id => {
                 u64::from(rows.len()) >= self.settings.seal_from
             }
-            // They were filled in, a snapshot brought them, or a seal failed.
-            Body::Growing { .. } => live >= self.settings.link_from,
+            // A seal failed.
+            Body::Growing(_) => live >= self.settings.segment_from,
             Body::Sealed(_) => false,
         }
     }
@@ -110,7 +110,7 @@ impl Collection {
     fn merge(&self, is_picked: impl Fn(&Held) -> bool, threads: usize, report: Report) -> bool {
         let picked = self.pick(is_picked);
         let source = Picked::new(picked.iter().map(|(_, part)| part.clone()).collect());
-        let made = if (source.len() as u64) < self.settings.link_from {
+        let made = if (source.len() as u64) < self.settings.segment_from {
             Ok(source.rewritten(self.dimension))
         } else {
             let report = |done| report(done, source.len());
@@ -199,9 +199,7 @@ impl Part {
         }
         let gone: Vec<u32> = match &self.body {
             Body::Sealed(sealed) => keys.iter().filter_map(|key| sealed.find(key)).collect(),
-            Body::Growing { rows, .. } => {
-                self.live.iter().filter(|&row| keys.contains(rows.key(row))).collect()
-            }
+            Body::Growing(rows) => self.live.iter().filter(|&row| keys.contains(rows.key(row))).collect(),
         };
         let live = Arc::make_mut(&mut self.live);
         gone.iter().for_each(|&row| {
@@ -233,7 +231,7 @@ impl Picked {
         Picked { rows: rows.collect(), parts }
     }
 
-    /// The same rows, growing no more and without a graph.
+    /// The same rows, for brute force.
     fn rewritten(&self, dimension: usize) -> Part {
         let mut rows = Rows::new(dimension);
         for row in 0..self.len() {
@@ -242,7 +240,7 @@ impl Picked {
             }
         }
         let live = Arc::new(RoaringBitmap::from_iter(0..rows.len()));
-        Part { body: Body::Growing { rows, graph: None }, live }
+        Part { body: Body::Growing(rows), live }
     }
 }
 

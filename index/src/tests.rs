@@ -13,9 +13,9 @@ use super::*;
 const AT: SpaceLevel = SpaceLevel { space: 3, level: Level::Clip };
 const DIM: usize = 24;
 /// Graphs are kept and segments sealed from small sets on, so that small tests meet them.
-const EAGER: Settings = Settings { link_from: 64, seal_from: 300, codes: Codes::Int8, build_threads: 1 };
+const EAGER: Settings = Settings { segment_from: 64, seal_from: 300, codes: Codes::Int8, build_threads: 1 };
 /// Brute force only, at the sizes of these tests.
-const PATIENT: Settings = Settings { link_from: 1 << 40, seal_from: 1 << 40, ..EAGER };
+const PATIENT: Settings = Settings { segment_from: 1 << 40, seal_from: 1 << 40, ..EAGER };
 
 fn space() -> SpaceExpectation {
     SpaceExpectation { key: AT.space, id: "a-space".into(), dim: DIM }

@@ -87,7 +87,7 @@ fn each_large_dependency_is_known_in_one_place_only() {
     check("candle_core", &["encoders/src/"]);
     check("candle_nn", &["encoders/src/"]);
     check("ffmpeg_sidecar", &["encoders/src/video/"]);
-    check("hnsw_rs", &["index/src/graph.rs"]);
+    check("memmap2", &["index/src/memory.rs"]);
     check("simsimd", &["index/src/vector.rs"]);
 }
 

@@ -72,7 +72,7 @@ fn write_segment(
 fn write_growing(partial: &Path, name: &str, view: &View) -> Result<StoredRows, SnapshotError> {
     let growing = || {
         let parts = view.parts.iter().filter_map(|part| match &part.body {
-            Body::Growing { rows, .. } => Some((rows, &part.live)),
+            Body::Growing(rows) => Some((rows, &part.live)),
             Body::Sealed(_) => None,
         });
         parts.flat_map(|(rows, live)| live.iter().map(move |row| (rows.key(row), rows.vector(row))))

@@ -5,7 +5,8 @@ use crate::{Codes, Filter, Level, Mode, SpaceLevel, UnitVector};
 
 const AT: SpaceLevel = SpaceLevel { space: 3, level: Level::Clip };
 /// Segments from 50 rows on.
-const SMALL: Settings = Settings { link_from: 50, seal_from: 1 << 40, codes: Codes::Int8, build_threads: 1 };
+const SMALL: Settings =
+    Settings { segment_from: 50, seal_from: 1 << 40, codes: Codes::Int8, build_threads: 1 };
 
 fn spaces() -> Vec<SpaceExpectation> {
     vec![

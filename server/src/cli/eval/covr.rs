@@ -175,7 +175,7 @@ impl Gallery {
             Protocol::Compat => benchmark.composed.iter().map(|query| query.target).collect(),
         };
         // A segment however few rows there are: the figures are to be the graph's.
-        let index = Index::with_settings(Settings { link_from: 1, ..Settings::default() });
+        let index = Index::with_settings(Settings { segment_from: 1, ..Settings::default() });
         for (key, &clip) in rows.iter().enumerate() {
             index.fill(AT, u32::try_from(key)?, &unit(&clips[clip])?)?;
         }
