@@ -152,9 +152,9 @@ fn the_crates_depend_on_each_other_one_way() {
 #[test]
 fn encoders_know_no_web_and_no_sql_and_the_index_knows_no_async() {
     let cases: [(&str, &[&str]); 3] = [
-        ("encoders", &["axum", "sqlx", "tower", "tower-http", "hnsw_rs", "reqwest", "utoipa"]),
+        ("encoders", &["axum", "sqlx", "tower", "tower-http", "reqwest", "utoipa"]),
         ("index", &["axum", "sqlx", "tokio", "futures-util", "async-trait", "candle-core", "reqwest"]),
-        ("server", &["candle-core", "candle-nn", "hnsw_rs", "simsimd", "ffmpeg-sidecar", "tokenizers"]),
+        ("server", &["candle-core", "candle-nn", "memmap2", "simsimd", "ffmpeg-sidecar", "tokenizers"]),
     ];
     for (package, strangers) in cases {
         let found: Vec<_> =
