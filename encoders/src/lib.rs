@@ -10,6 +10,7 @@ mod kernels;
 pub mod large_product;
 pub mod load;
 pub mod models;
+pub mod npy;
 pub mod pool;
 pub mod preprocess;
 mod resize;

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use candle_core::{DType, Device, Storage, Tensor};
+use candle_core::{DType, Device, Tensor};
+
+use crate::npy;
 
 /// The name of the tensor in a `.safetensors` file that is written.
 const TENSOR: &str = "vectors";
@@ -47,22 +49,17 @@ impl Rows {
     /// # Errors
     /// Other files and other shapes.
     pub fn read(path: &Path) -> Result<Self, RowsError> {
-        let why = |error: candle_core::Error| wrong(path, error);
-        let tensor = match is_safetensors(path) {
-            false => Tensor::read_npy(path).map_err(why)?,
+        let rows = match is_safetensors(path) {
+            false => {
+                let npy::Table { values, columns } = npy::read_floats(path)?;
+                Rows::new(values, columns)
+            }
             true => {
-                let mut tensors =
-                    candle_core::safetensors::load(path, &Device::Cpu).map_err(why)?.into_values();
-                match (tensors.next(), tensors.next()) {
-                    (Some(tensor), None) => tensor,
-                    _ => return Err(wrong(path, "it must hold one tensor")),
-                }
+                let (values, dim) = only_tensor(path).map_err(|error| wrong(path, error))?;
+                Rows::new(values, dim)
             }
         };
-        let (_, dim) = tensor.dims2().map_err(why)?;
-        let tensor = tensor.to_dtype(DType::F32).map_err(why)?;
-        let values = tensor.flatten_all().map_err(why)?.to_vec1::<f32>().map_err(why)?;
-        Rows::new(values, dim).map_err(|error| RowsError { path: path.to_owned(), ..error })
+        rows.map_err(|error| RowsError { path: path.to_owned(), ..error })
     }
 
     /// Writes (rows, dim) floats of 32 bits as the name's ending says: `.safetensors`, else `.npy`. The file
@@ -106,19 +103,16 @@ impl Rows {
     /// The directions of the rows: each divided by its norm.
     ///
     /// # Errors
-    /// A row of norm 0, or no memory.
-    pub fn units(&self) -> Result<UnitRows, RowsError> {
-        let why = |error: candle_core::Error| wrong(Path::new(""), error);
-        let mut values = self.values.clone();
-        for (number, row) in values.chunks_exact_mut(self.dim).enumerate() {
+    /// A row of norm 0.
+    pub fn into_units(mut self) -> Result<Rows, RowsError> {
+        for (number, row) in self.values.chunks_exact_mut(self.dim).enumerate() {
             let norm = row.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt();
             if norm == 0.0 {
                 return Err(wrong(Path::new(""), format!("row {number} has norm 0")));
             }
             row.iter_mut().for_each(|value| *value = (f64::from(*value) / norm) as f32);
         }
-        let rows = Tensor::from_vec(values, (self.len(), self.dim), &Device::Cpu).map_err(why)?;
-        Ok(UnitRows { rows })
+        Ok(self)
     }
 
     /// The rows, in order.
@@ -127,53 +121,14 @@ impl Rows {
     }
 }
 
-/// Rows of norm 1, ready to be compared by the block.
-#[derive(Debug, Clone)]
-pub struct UnitRows {
-    /// (rows, dim).
-    rows: Tensor,
-}
-
-/// Scores that are held at a time: few enough to stay near the processor, enough for a product at full speed.
-const SCORES_AT_ONCE: usize = 4 << 20;
-
-impl UnitRows {
-    /// How many.
-    pub fn len(&self) -> usize {
-        self.rows.dims()[0]
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The cosines of every row of `queries` with all of these rows: `visit` gets a query's number and its scores,
-    /// in order. Blocks; never holds more than a few million scores.
-    ///
-    /// # Errors
-    /// Rows of different lengths, or no memory.
-    pub fn scores(&self, queries: &UnitRows, mut visit: impl FnMut(usize, &[f32])) -> Result<(), RowsError> {
-        let why = |error: candle_core::Error| wrong(Path::new(""), error);
-        if self.is_empty() || queries.is_empty() {
-            return Ok(());
-        }
-        // Laid out once: a product that has to turn all rows for every block takes a quarter longer.
-        let columns = self.rows.t().and_then(|columns| columns.contiguous()).map_err(why)?;
-        let at_once = (SCORES_AT_ONCE / self.len()).max(1);
-        for first in (0..queries.len()).step_by(at_once) {
-            let block = queries.rows.narrow(0, first, at_once.min(queries.len() - first)).map_err(why)?;
-            let product = block.matmul(&columns).map_err(why)?;
-            let (storage, layout) = product.storage_and_layout();
-            let Storage::Cpu(storage) = &*storage else { return Err(wrong(Path::new(""), "no CPU tensor")) };
-            let scores = storage.as_slice::<f32>().map_err(why)?;
-            let scores = &scores[layout.start_offset()..];
-            for (at, scores) in scores.chunks_exact(self.len()).enumerate() {
-                visit(first + at, scores);
-            }
-        }
-        Ok(())
-    }
+/// The values and the row length of the one tensor of a `.safetensors` file.
+fn only_tensor(path: &Path) -> candle_core::Result<(Vec<f32>, usize)> {
+    let mut tensors = candle_core::safetensors::load(path, &Device::Cpu)?.into_values();
+    let (Some(tensor), None) = (tensors.next(), tensors.next()) else {
+        return Err(candle_core::Error::msg("it must hold one tensor"));
+    };
+    let (_, dim) = tensor.dims2()?;
+    Ok((tensor.to_dtype(DType::F32)?.flatten_all()?.to_vec1()?, dim))
 }
 
 fn is_safetensors(path: &Path) -> bool {
@@ -223,26 +178,10 @@ mod tests {
     }
 
     #[test]
-    fn scores_are_cosines_by_query_in_order() {
-        let mut random = crate::train::Random::new(&[3]);
-        let mut rows =
-            |count: usize| Rows::new((0..count * 5).map(|_| random.normal()).collect(), 5).unwrap();
-        let (queries, gallery) = (rows(7), rows(11));
-        let norm = |row: &[f32]| row.iter().map(|value| value * value).sum::<f32>().sqrt();
-        let mut seen = 0;
-        let visit = |query: usize, scores: &[f32]| {
-            assert_eq!((query, scores.len()), (seen, 11));
-            seen += 1;
-            let asked = queries.iter().nth(query).unwrap();
-            for (row, score) in gallery.iter().zip(scores) {
-                let dot: f32 = row.iter().zip(asked).map(|(a, b)| a * b).sum();
-                assert!((dot / norm(row) / norm(asked) - score).abs() < 1e-5);
-            }
-        };
-        gallery.units().unwrap().scores(&queries.units().unwrap(), visit).unwrap();
-        assert_eq!(seen, 7);
-        assert!(Rows::new(vec![1.0, 0.0, 0.0, 0.0], 2).unwrap().units().is_err(), "a row of norm 0");
-        let other = Rows::new(vec![1.0; 4], 4).unwrap().units().unwrap();
-        assert!(other.scores(&queries.units().unwrap(), |_, _| ()).is_err(), "of other lengths");
+    fn directions_have_norm_1() {
+        let units = Rows::new(vec![3.0, 4.0, 0.0, -1e-30], 2).unwrap().into_units().unwrap();
+        assert_eq!(units.values(), [0.6, 0.8, 0.0, -1.0]);
+        let error = Rows::new(vec![1.0, 0.0, 0.0, 0.0], 2).unwrap().into_units().unwrap_err();
+        assert_eq!(error.to_string(), "row 1 has norm 0");
     }
 }

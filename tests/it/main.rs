@@ -25,6 +25,7 @@ mod http_media;
 mod http_operation;
 mod http_spaces;
 mod index;
+mod index_bench;
 mod ingest;
 mod lecture_questions;
 mod lectures;

@@ -11,22 +11,45 @@ use std::collections::BTreeMap;
 /// Ties go to the lower row, as in [`Protocol::Clean`](super::Protocol::Clean). A score that is no number ranks below
 /// all others.
 pub fn first_right(scores: &[f32], right: &[usize]) -> Option<usize> {
-    let score =
-        |row: usize| scores.get(row).copied().filter(|score| !score.is_nan()).unwrap_or(f32::NEG_INFINITY);
-    let rows = right.iter().copied().filter(|row| *row < scores.len());
-    // The lowest of the best: then every row before it that ties is wrong.
-    let best = rows.reduce(|best, row| {
-        let (ours, theirs) = (score(best), score(row));
-        if theirs > ours || (theirs == ours && row < best) { row } else { best }
-    })?;
-    let value = score(best);
-    let above = scores.iter().filter(|other| **other > value).count();
-    let tied = if value == f32::NEG_INFINITY {
-        (0..best).filter(|row| score(*row) == value).count()
-    } else {
-        scores[..best].iter().filter(|other| **other == value).count()
-    };
-    Some(1 + above + tied)
+    let marks = right.iter().filter_map(|&row| Some(Mark::new(row, *scores.get(row)?)));
+    let best = marks.reduce(Mark::better)?;
+    Some(1 + best.beaten_by(scores, 0))
+}
+
+/// A right row and its score, which wrong rows are counted against.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mark {
+    row: usize,
+    /// Never NaN.
+    score: f32,
+}
+
+impl Mark {
+    pub(super) fn new(row: usize, score: f32) -> Mark {
+        Mark { row, score: if score.is_nan() { f32::NEG_INFINITY } else { score } }
+    }
+
+    /// The one that ranks first; of those that tie the lower row: then every row before it that ties is wrong.
+    pub(super) fn better(self, other: Mark) -> Mark {
+        let is_better = other.score > self.score || (other.score == self.score && other.row < self.row);
+        if is_better { other } else { self }
+    }
+
+    /// How many of some rows in a row, of which `first` is the first, rank before this one.
+    pub(super) fn beaten_by(self, scores: &[f32], first: usize) -> usize {
+        let (before, after) = scores.split_at(self.row.saturating_sub(first).min(scores.len()));
+        let above = |scores: &[f32]| count(scores, |score| score > self.score);
+        if self.score == f32::NEG_INFINITY {
+            // What is no number ties too.
+            return before.len() + above(after);
+        }
+        count(before, |score| score >= self.score) + above(after)
+    }
+}
+
+/// In 32 bits, as wide as a score: then the processor counts several at once.
+fn count(scores: &[f32], counts: impl Fn(f32) -> bool) -> usize {
+    scores.iter().map(|&score| u32::from(counts(score))).sum::<u32>() as usize
 }
 
 /// The share of queries, in percent, whose first right answer is among the first K, by K; `None` without queries. A

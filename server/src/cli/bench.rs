@@ -11,6 +11,7 @@ use reprise_encoders::large_product::{LargeProduct, SIDE};
 use reprise_encoders::{DEFAULT_MODEL, Encoder, Input, LoadOptions, Loaded, ModelName, Precision};
 use serde::Serialize;
 
+pub(super) use self::meter::cpu_time;
 use self::meter::{Cost, Meter};
 use self::workload::{Batch, What};
 use super::say;

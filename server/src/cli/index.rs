@@ -1,4 +1,6 @@
-//! `reprise index`: looks after the index of a server that is not running.
+//! `reprise index`: looks after the index of a server that is not running, and measures it.
+
+mod bench;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
@@ -21,11 +23,16 @@ pub(super) struct IndexArgs {
 enum IndexCommand {
     /// Build the snapshot anew from the database; the server must be stopped
     Rebuild(MigrateArgs),
+    /// Measure recall and speed on vectors from .npy files; needs no server and no database
+    Bench(bench::BenchArgs),
 }
 
 /// Runs one of the subcommands.
 pub(super) async fn run(args: IndexArgs) -> anyhow::Result<()> {
-    let IndexCommand::Rebuild(at) = args.command;
+    let at = match args.command {
+        IndexCommand::Rebuild(at) => at,
+        IndexCommand::Bench(args) => return tokio::task::spawn_blocking(move || bench::run(&args)).await?,
+    };
     let url = at.database_url.unwrap_or_else(|| catalog::embedded_url(&at.data_dir));
     let catalog = catalog::open(&url).await?;
     let spaces = catalog.spaces().await?;

@@ -67,7 +67,7 @@ fn middle(values: &mut [f64]) -> Option<f64> {
 }
 
 /// User and system time of all threads that this process has or had.
-fn cpu_time() -> Option<f64> {
+pub(in crate::cli) fn cpu_time() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     // The name may hold anything, but ends at the last parenthesis; user time is the 14th field of all.
     let fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11).take(2);

@@ -146,7 +146,7 @@ fn of_files(args: &CareArgs, data: &Path) -> anyhow::Result<Report> {
         texts.insert(kind, encode::long_texts(&mut model, &captions.texts, &|more| texts_bar.inc(more))?);
     }
     texts_bar.finish_and_clear();
-    let gallery = Side::new(&videos, names.clone())?;
+    let gallery = Side::new(videos, names.clone())?;
     let line = |reading: Reading| -> anyhow::Result<Line> {
         let side = |(kind, texts): (&&'static str, &LongTexts)| {
             Ok((*kind, Side::of_texts(texts, reading, captions[kind].videos.clone())?))
@@ -176,18 +176,18 @@ fn videos(model: &mut Loaded, folder: &Path, names: &[String], done: &dyn Fn(u64
 
 fn of_vectors(folder: &Path) -> anyhow::Result<Report> {
     let videos = Rows::read(&folder.join("videos.npy"))?;
-    let ids = by_place(videos.len());
+    let (count, ids) = (videos.len(), by_place(videos.len()));
     let mut sides = BTreeMap::new();
     for kind in KINDS {
         let path = folder.join(format!("{kind}.npy"));
         if path.is_file() {
-            let side = Side::new(&Rows::read(&path)?, ids.clone());
+            let side = Side::new(Rows::read(&path)?, ids.clone());
             sides.insert(kind, side.with_context(|| path.display().to_string())?);
         }
     }
     ensure!(!sides.is_empty(), "{} has no general.npy, spatial.npy or temporal.npy", folder.display());
-    let rows = vec![Line::of(None, &Side::new(&videos, ids)?, &sides)?];
-    Ok(Report { space: None, videos: videos.len(), rows })
+    let rows = vec![Line::of(None, &Side::new(videos, ids)?, &sides)?];
+    Ok(Report { space: None, videos: count, rows })
 }
 
 impl Line {

@@ -117,9 +117,9 @@ fn of_files(args: &LovrArgs, data: &Path) -> anyhow::Result<Report> {
     clips_bar.finish_and_clear();
     let clip_ids = || dataset.clips.iter().map(|clip| clip.id.clone()).collect();
     let mut rows = Vec::new();
-    for strided in &encoded.strided {
-        let clips = Side::new(&strided.clips, clip_ids())?;
-        let videos = Side::new(&strided.videos, dataset.videos.clone())?;
+    for strided in encoded.strided {
+        let clips = Side::new(strided.clips, clip_ids())?;
+        let videos = Side::new(strided.videos, dataset.videos.clone())?;
         for text in Reading::ALL {
             let clip_texts = Side::of_texts(&of_clips, text, clip_texts.ids.clone())?;
             let video_texts = Side::of_texts(&of_videos, text, video_texts.ids.clone())?;
@@ -153,11 +153,11 @@ fn of_vectors(folder: &Path) -> anyhow::Result<Report> {
         }
         false => (by_place(clips.len()), by_place(videos.len())),
     };
-    let clip_texts = Side::new(&read("clip_texts.npy")?, clip_ids.clone()).context("clip_texts.npy")?;
-    let video_texts = Side::new(&read("video_texts.npy")?, video_ids.clone()).context("video_texts.npy")?;
+    let clip_texts = Side::new(read("clip_texts.npy")?, clip_ids.clone()).context("clip_texts.npy")?;
+    let video_texts = Side::new(read("video_texts.npy")?, video_ids.clone()).context("video_texts.npy")?;
     let (clip_count, video_count) = (clips.len(), videos.len());
-    let clips = Side::new(&clips, clip_ids).context("clips.npy")?;
-    let videos = Side::new(&videos, video_ids).context("videos.npy")?;
+    let clips = Side::new(clips, clip_ids).context("clips.npy")?;
+    let videos = Side::new(videos, video_ids).context("videos.npy")?;
     let (recall, search) = directions(&clips, &videos, &clip_texts, &video_texts)?;
     let search = search.as_secs_f64();
     let seconds = Seconds { videos_with_io: None, videos_without_io: None, texts: None, search };

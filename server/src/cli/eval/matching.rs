@@ -1,11 +1,10 @@
 //! Recall between two sets of vectors that belong together by their ids.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use anyhow::{Context, ensure};
-use reprise_encoders::rows::{Rows, UnitRows};
-use reprise_index::eval::{first_right, recall_at};
+use reprise_encoders::rows::Rows;
+use reprise_index::eval::{Vectors, VectorsError, ranks, recall_at};
 use serde::Serialize;
 
 use super::super::encode::LongTexts;
@@ -40,7 +39,8 @@ impl Reading {
 
 /// Vectors with their ids, of which several may have one.
 pub(super) struct Side {
-    rows: UnitRows,
+    /// Of norm 1.
+    rows: Rows,
     ids: Vec<String>,
     /// Rows of each id, in order; `None`: one each.
     windows: Option<Vec<usize>>,
@@ -49,9 +49,9 @@ pub(super) struct Side {
 impl Side {
     /// # Errors
     /// Another number of ids than rows, or a row of norm 0.
-    pub(super) fn new(rows: &Rows, ids: Vec<String>) -> anyhow::Result<Side> {
+    pub(super) fn new(rows: Rows, ids: Vec<String>) -> anyhow::Result<Side> {
         ensure!(rows.len() == ids.len(), "{} vectors for {} ids", rows.len(), ids.len());
-        Ok(Side { rows: rows.units()?, ids, windows: None })
+        Ok(Side { rows: rows.into_units()?, ids, windows: None })
     }
 
     /// Texts as `reading` takes them.
@@ -60,13 +60,13 @@ impl Side {
     /// Another number of ids than texts, or a row of norm 0.
     pub(super) fn of_texts(texts: &LongTexts, reading: Reading, ids: Vec<String>) -> anyhow::Result<Side> {
         match reading {
-            Reading::Mean => Side::new(&texts.means, ids),
-            Reading::Truncate => Side::new(&texts.truncated, ids),
+            Reading::Mean => Side::new(texts.means.clone(), ids),
+            Reading::Truncate => Side::new(texts.truncated.clone(), ids),
             Reading::Windows => {
                 let counts = texts.counts.clone();
                 ensure!(counts.len() == ids.len(), "{} texts for {} ids", counts.len(), ids.len());
                 let windows = counts.iter().any(|count| *count > 1).then_some(counts);
-                Ok(Side { rows: texts.windows.units()?, ids, windows })
+                Ok(Side { rows: texts.windows.clone().into_units()?, ids, windows })
             }
         }
     }
@@ -80,39 +80,17 @@ impl Side {
         for (at, id) in gallery.ids.iter().enumerate() {
             by_id.entry(id).or_default().push(at);
         }
-        let mut ranks = Vec::with_capacity(self.ids.len());
-        let mut windows: Vec<Vec<f32>> = Vec::new();
-        gallery.rows.scores(&self.rows, |_, scores| {
-            let (query, mut scores) = (ranks.len(), gallery.joined(scores));
-            if self.windows_of(query) > 1 {
-                windows.push(scores.into_owned());
-                if windows.len() < self.windows_of(query) {
-                    return;
-                }
-                let of = |at: usize| Aggregation::default().score(windows.iter().map(|scores| scores[at]));
-                scores = Cow::Owned((0..gallery.ids.len()).map(of).collect());
-                windows.clear();
-            }
-            let right = by_id.get(&self.ids[query][..]).map_or(&[][..], Vec::as_slice);
-            ranks.push(first_right(&scores, right));
-        })?;
+        let right = |query: usize| by_id.get(&self.ids[query][..]).map_or(&[][..], Vec::as_slice);
+        let join = |scores: &[f32]| Aggregation::default().score(scores.iter().copied());
+        let ranks = ranks(&self.vectors()?, &gallery.vectors()?, right, &join)?;
         recall_at(&ranks, cutoffs).context("there is nothing to ask or to find")
     }
 
-    fn windows_of(&self, at: usize) -> usize {
-        self.windows.as_ref().map_or(1, |windows| windows[at])
-    }
-
-    /// One score for each id from those of all rows.
-    fn joined<'a>(&self, scores: &'a [f32]) -> Cow<'a, [f32]> {
-        let Some(windows) = &self.windows else { return Cow::Borrowed(scores) };
-        let mut rest = scores;
-        let of = |count: &usize| {
-            let (of_text, more) = rest.split_at(*count);
-            rest = more;
-            Aggregation::default().score(of_text.iter().copied())
-        };
-        Cow::Owned(windows.iter().map(of).collect())
+    fn vectors(&self) -> Result<Vectors<'_>, VectorsError> {
+        match &self.windows {
+            Some(counts) => Vectors::grouped(self.rows.values(), self.rows.dim(), counts),
+            None => Vectors::new(self.rows.values(), self.rows.dim()),
+        }
     }
 }
 
@@ -127,7 +105,7 @@ mod tests {
 
     fn side(rows: &[[f32; 2]], ids: &[&str]) -> Side {
         let rows = Rows::new(rows.concat(), 2).unwrap();
-        Side::new(&rows, ids.iter().map(|id| (*id).to_owned()).collect()).unwrap()
+        Side::new(rows, ids.iter().map(|id| (*id).to_owned()).collect()).unwrap()
     }
 
     #[track_caller]

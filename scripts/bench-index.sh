@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Measures the index beside hnswlib, faiss and usearch (tests/bench/index_peers.py, whose arguments may be given) and
+# writes the tables and the plot to BENCHMARKS.md and docs; then, unless arguments were given, ranks in a gallery of LoVR's
+# size beside the bare product, searches beside writes, and builds a million vectors: minutes and gigabytes, left out
+# with REPRISE_BENCH_MILLION=0.
+#
+# The texts and the million need REPRISE_TEST_DATA; without it the clustered set alone is measured. The vectors
+# are written once, to REPRISE_INDEX_DATA or beside what cargo builds. The peers are installed once into a virtual
+# environment there; REPRISE_INDEX_PEERS names a Python that has them already.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+scripts/setup.sh demo
+[ -r /proc/self/stat ] || { echo 'bench-index: needs /proc: run it on Linux' >&2; exit 1; }
+
+target=$(scripts/target-dir.sh)
+python=${REPRISE_INDEX_PEERS:-}
+if [ -z "$python" ]; then
+  wanted=tests/bench/index_peers.txt
+  venv=$target/index-peers
+  python=$venv/bin/python
+  # The copy of the list is made last: it says that all of it is installed.
+  if ! cmp -s "$wanted" "$venv/installed.txt"; then
+    python3 -m venv --clear "$venv" || { echo 'bench-index: needs python3 with venv' >&2; exit 1; }
+    "$python" -m pip install --quiet -r "$wanted"
+    cp "$wanted" "$venv/installed.txt"
+  fi
+fi
+
+cargo build --release --locked --bin reprise
+reprise=${REPRISE_BIN:-$target/release/reprise}
+data=${REPRISE_INDEX_DATA:-$target/index-data}
+sets=clips
+[ -z "${REPRISE_TEST_DATA:-}" ] || sets=clips,texts
+# shellcheck disable=SC2086 # one word a set
+"$python" tests/bench/index_data.py "$data" ${sets//,/ }
+"$python" tests/bench/index_peers.py "$reprise" "$data" --sets "$sets" "$@"
+[ $# = 0 ] || exit 0
+
+cargo bench --locked -p reprise-index --bench eval
+cargo bench --locked -p reprise-index --bench search -- 100000
+if [ "$sets" = clips ] || [ "${REPRISE_BENCH_MILLION:-1}" = 0 ]; then
+  echo 'bench-index: a million vectors left out' >&2
+  exit 0
+fi
+"$python" tests/bench/index_data.py "$data" million
+"$reprise" index bench --base "$data/million.base.npy" --queries "$data/million.queries.npy" \
+  --truth "$data/million.truth.npy" --codes int8

@@ -1,0 +1,61 @@
+//! What would be right: the true nearest rows of each query.
+
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+use reprise_encoders::npy;
+use reprise_index::{Filter, Index, Mode, UnitVector};
+
+use super::AT;
+
+/// As many rows as recall is measured at.
+const MOST: usize = 100;
+
+/// The true nearest rows of every query, nearest first.
+pub(super) struct Truth {
+    rows: Vec<u32>,
+    of_each: usize,
+}
+
+impl Truth {
+    /// From a file of as many rows as there are queries; the numbers are rows of `base`.
+    ///
+    /// # Errors
+    /// Another number of rows, numbers beyond `base`.
+    pub(super) fn read(path: &Path, base: usize, queries: usize) -> anyhow::Result<Truth> {
+        let npy::Table { values, columns } = npy::read_integers(path)?;
+        let rows = values.len() / columns;
+        ensure!(rows == queries, "{} has {rows} rows for {queries} queries", path.display());
+        let row = |value: i64| {
+            let row = u32::try_from(value).ok().filter(|row| (*row as usize) < base);
+            row.with_context(|| format!("{} names row {value}, --base has {base}", path.display()))
+        };
+        let kept = columns.min(MOST);
+        let each = values.chunks_exact(columns).flat_map(|row| &row[..kept]);
+        Ok(Truth { rows: each.map(|&value| row(value)).collect::<Result<_, _>>()?, of_each: kept })
+    }
+
+    /// By brute force.
+    ///
+    /// # Errors
+    /// Vectors of different lengths.
+    pub(super) fn of(base: &[UnitVector], queries: &[UnitVector]) -> anyhow::Result<Truth> {
+        let index = Index::new();
+        for (key, vector) in (0..).zip(base) {
+            index.fill(AT, key, vector)?;
+        }
+        let mut rows = Vec::new();
+        for query in queries {
+            let found = index.search(AT, query, MOST, &Filter::default(), Mode::Exact)?;
+            rows.extend(found.hits.iter().map(|hit| hit.key));
+        }
+        Ok(Truth { rows, of_each: MOST.min(base.len()) })
+    }
+
+    /// How many of a query's first `k` are among the first `k` of `found`; `None` where fewer than `k` are known.
+    pub(super) fn right(&self, query: usize, k: usize, found: &[u32]) -> Option<usize> {
+        let of_query = self.rows.get(query * self.of_each..(query + 1) * self.of_each)?;
+        let truth = of_query.get(..k)?;
+        Some(found.iter().take(k).filter(|key| truth.contains(key)).count())
+    }
+}
