@@ -58,11 +58,12 @@ pub fn threads() -> usize {
 /// What is loaded onto without being asked: as [`DeviceChoice::Auto`].
 pub(crate) fn default_device() -> &'static Device {
     static DEVICE: OnceLock<Device> = OnceLock::new();
-    DEVICE.get_or_init(|| open(&[DeviceChoice::Auto]).swap_remove(0))
+    DEVICE.get_or_init(|| open(&[DeviceChoice::Auto]).0)
 }
 
-/// The devices of these choices in their order, each once, at least one; what can't be used is left out and told in the log.
-pub(crate) fn open(choices: &[DeviceChoice]) -> Vec<Device> {
+/// The first device of these choices and the others in their order, each once; what can't be used is left out and told in
+/// the log.
+pub(crate) fn open(choices: &[DeviceChoice]) -> (Device, Vec<Device>) {
     let (found, missing) = found(choices, gpu);
     for (choice, why) in missing {
         match choice {
@@ -78,7 +79,8 @@ pub(crate) fn open(choices: &[DeviceChoice]) -> Vec<Device> {
             }
         }
     }
-    found.into_iter().map(|gpu| gpu.unwrap_or(Device::Cpu)).collect()
+    let mut devices = found.into_iter().map(|gpu| gpu.unwrap_or(Device::Cpu));
+    (devices.next().unwrap_or(Device::Cpu), devices.collect())
 }
 
 /// How the device is called: `cpu` or `cuda:N`.
@@ -183,10 +185,10 @@ mod tests {
     #[test]
     #[cfg(not(feature = "cuda"))]
     fn a_binary_without_cuda_runs_on_the_cpu_and_says_why() {
-        let names = |choices: &[DeviceChoice]| -> Vec<String> { open(choices).iter().map(name).collect() };
-        assert_eq!(names(&[DeviceChoice::Cuda(0)]), ["cpu"]);
-        assert_eq!(names(&[DeviceChoice::Cuda(0), DeviceChoice::Cuda(1)]), ["cpu"]);
-        assert_eq!(names(&[]), ["cpu"]);
+        for choices in [&[DeviceChoice::Cuda(0)][..], &[DeviceChoice::Cuda(0), DeviceChoice::Cuda(1)], &[]] {
+            let (first, others) = open(choices);
+            assert_eq!((name(&first).as_str(), others.len()), ("cpu", 0), "{choices:?}");
+        }
         assert_eq!(usable_devices(), ["cpu"]);
         assert!(gpu(0).unwrap_err().contains("built without CUDA"));
     }

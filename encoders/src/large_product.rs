@@ -23,7 +23,7 @@ impl LargeProduct {
     /// # Errors
     /// [`LoadError::Precision`] where the device does not multiply so, [`LoadError::Device`] when it fails.
     pub fn new(choice: DeviceChoice, precision: Precision) -> std::result::Result<Self, LoadError> {
-        let device = device::open(&[choice]).swap_remove(0);
+        let (device, _) = device::open(&[choice]);
         let placement = Placement::new(device, precision)?;
         let values =
             |salt: usize| (0..SIDE * SIDE).map(move |at| ((at * 7919 + salt) % 2003) as f32 / 1001.0 - 1.0);

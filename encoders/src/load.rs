@@ -67,8 +67,7 @@ pub struct Loaded {
 pub struct LoadOptions {
     /// Encoders to make for each device; they share its copy of the weights. 0 counts as 1.
     pub replicas: usize,
-    /// Where they run; one that can't be used is left out with a warning, and where none is left, or none is named, the
-    /// CPU or any GPU is found as by [`DeviceChoice::Auto`].
+    /// Where they run; one that can't be used is left out with a warning, and where none is left they run on the CPU.
     pub devices: Vec<DeviceChoice>,
     /// The hub's address; `None`: `HF_ENDPOINT`, or the public hub.
     pub endpoint: Option<String>,
@@ -372,22 +371,28 @@ pub fn load(name: &ModelName, replicas: usize) -> Result<Loaded, LoadError> {
 /// # Errors
 /// [`LoadError`]: whatever would give wrong vectors later is an error here.
 pub fn load_with(name: &ModelName, options: &LoadOptions) -> Result<Loaded, LoadError> {
-    let devices = device::open(&options.devices);
-    let placements = devices.into_iter().map(|device| Placement::new(device, options.precision));
-    let placements = placements.collect::<Result<Vec<_>, _>>()?;
-    let downloaded = match &name.0 {
-        Kind::Hub { repository, revision } => Some(hub::download(repository, revision.as_deref(), options)?),
-        _ => None,
+    let (first, others) = device::open(&options.devices);
+    let placed = |device| Placement::new(device, options.precision);
+    let first = placed(first)?;
+    let others = others.into_iter().map(placed).collect::<Result<Vec<_>, _>>()?;
+    let origin = match &name.0 {
+        Kind::Sports => Origin::Sports,
+        Kind::Tiny => Origin::Tiny,
+        Kind::Folder(path) => Origin::Folder(path.clone()),
+        Kind::Hub { repository, revision } => {
+            Origin::Folder(hub::download(repository, revision.as_deref(), options)?)
+        }
     };
-    let mut all: Option<Loaded> = None;
-    for placement in &placements {
-        let one = load_onto(name, downloaded.as_deref(), options, placement)?;
-        all = Some(match all {
-            Some(all) => all.joined(one)?,
-            None => one,
-        });
-    }
-    all.ok_or_else(|| LoadError::Unsupported("no device".to_owned()))
+    others.iter().try_fold(load_onto(name, &origin, options, &first)?, |loaded, placement| {
+        loaded.joined(load_onto(name, &origin, options, placement)?)
+    })
+}
+
+/// Where a model's files are once they are downloaded.
+enum Origin {
+    Sports,
+    Tiny,
+    Folder(PathBuf),
 }
 
 impl Loaded {
@@ -414,19 +419,17 @@ impl Loaded {
     }
 }
 
-/// Loads `name`, which may have been downloaded to a folder, onto one device.
+/// Loads `name` onto one device.
 fn load_onto(
     name: &ModelName,
-    downloaded: Option<&Path>,
+    origin: &Origin,
     options: &LoadOptions,
     placement: &Placement,
 ) -> Result<Loaded, LoadError> {
-    let mut loaded = match (&name.0, downloaded) {
-        (Kind::Sports, _) => load_files(name, pretrained::files()?, options, placement)?,
-        (Kind::Tiny, _) => load_files(name, tiny::files()?, options, placement)?,
-        (Kind::Folder(path), _) => load_folder(name, path, options, placement)?,
-        (Kind::Hub { .. }, Some(path)) => load_folder(name, path, options, placement)?,
-        (Kind::Hub { .. }, None) => return Err(LoadError::Name(name.to_string())),
+    let mut loaded = match origin {
+        Origin::Sports => load_files(name, pretrained::files()?, options, placement)?,
+        Origin::Tiny => load_files(name, tiny::files()?, options, placement)?,
+        Origin::Folder(path) => load_folder(name, path, options, placement)?,
     };
     loaded.devices.push(device::name(placement.device()));
     loaded.warm_up().map_err(LoadError::WarmUp)?;

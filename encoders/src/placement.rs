@@ -79,7 +79,9 @@ impl Placement {
             (true, Precision::Bf16 | Precision::F16) => {
                 "halves of floats are faster on a GPU alone, a CPU without AMX takes longer for them; give f32 or int8"
             }
-            (false, Precision::Int8) => "bytes are multiplied on the CPU alone; give bf16, f16 or f32",
+            (false, Precision::Int8) => {
+                "bytes are multiplied on the CPU alone; give bf16, f16 or f32, or the CPU as the device"
+            }
         };
         Err(LoadError::Precision { precision, device: device::name(&device), why })
     }

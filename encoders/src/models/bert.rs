@@ -109,7 +109,7 @@ impl Bert {
     /// (texts, width): the last layer's first token of each text. All ids must be in the vocabulary, no text empty
     /// or over the longest.
     pub(crate) fn forward(&self, texts: &[&[u32]]) -> Result<Tensor> {
-        self.hidden(texts)?.narrow(1, 0, 1)?.squeeze(1)
+        self.hidden(texts)?.narrow(1, 0, 1)?.squeeze(1)?.contiguous()
     }
 
     /// (texts, width): the mean over the last layer's tokens of each text; ids as for [`Bert::forward`].

@@ -76,7 +76,8 @@ impl Affine {
 
     /// In the weight's type, whatever the type of the rows.
     fn forward(&self, rows: &Tensor) -> Result<Tensor> {
-        let product = rows.to_dtype(self.weight.dtype())?.matmul(&self.weight)?;
+        // On a GPU a product takes rows without gaps alone.
+        let product = rows.contiguous()?.to_dtype(self.weight.dtype())?.matmul(&self.weight)?;
         self.bias.as_ref().map_or(Ok(product.clone()), |bias| product.broadcast_add(bias))
     }
 
