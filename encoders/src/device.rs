@@ -6,6 +6,9 @@ use std::str::FromStr;
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 
 use candle_core::{Device, DeviceLocation};
+use serde::Serialize;
+
+use crate::placement::{Placement, Precision};
 
 /// Which device is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,10 +47,20 @@ impl fmt::Display for DeviceChoice {
     }
 }
 
-/// The devices that can be used, as [`DeviceChoice`] names them: the GPUs, then the CPU.
-pub fn usable_devices() -> Vec<String> {
+/// A device that can be used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UsableDevice {
+    /// As [`DeviceChoice`] names it.
+    pub name: String,
+    /// What models may multiply in there.
+    pub precisions: Vec<Precision>,
+}
+
+/// The devices that can be used: the GPUs, then the CPU.
+pub fn usable_devices() -> Vec<UsableDevice> {
     let gpus = (0..).map_while(|number| gpu(number).ok());
-    gpus.chain([Device::Cpu]).map(|device| name(&device)).collect()
+    let usable = |device| UsableDevice { name: name(&device), precisions: Placement::precisions(&device) };
+    gpus.chain([Device::Cpu]).map(usable).collect()
 }
 
 /// Threads that the layers of one encoder share on the CPU: `RAYON_NUM_THREADS`, or as many as there are cores.
@@ -189,7 +202,8 @@ mod tests {
             let (first, others) = open(choices);
             assert_eq!((name(&first).as_str(), others.len()), ("cpu", 0), "{choices:?}");
         }
-        assert_eq!(usable_devices(), ["cpu"]);
+        let precisions = vec![Precision::F32, Precision::Int8];
+        assert_eq!(usable_devices(), [UsableDevice { name: "cpu".to_owned(), precisions }]);
         assert!(gpu(0).unwrap_err().contains("built without CUDA"));
     }
 }

@@ -86,6 +86,12 @@ impl Placement {
         Err(LoadError::Precision { precision, device: device::name(&device), why })
     }
 
+    /// What a device multiplies in.
+    pub(crate) fn precisions(device: &Device) -> Vec<Precision> {
+        let can = |precision: &Precision| Placement::new(device.clone(), *precision).is_ok();
+        Precision::ALL.into_iter().filter(can).collect()
+    }
+
     fn on_cpu(precision: Precision) -> Self {
         Placement { device: Device::Cpu, precision, processor: Processor::detect() }
     }

@@ -51,7 +51,8 @@ fn a_gpu_that_is_not_there_is_warned_about_and_the_cpu_gives_the_vectors() {
 fn what_can_run_where_is_listed() {
     let (models, _) = prints(&["models", "--json"]);
     let devices = models["devices"].as_array().unwrap();
-    assert_eq!(devices.last(), Some(&json!("cpu")), "{devices:?}");
+    let cpu = json!({"name": "cpu", "precisions": ["f32", "int8"]});
+    assert_eq!(devices.last(), Some(&cpu), "{devices:?}");
 }
 
 #[track_caller]

@@ -34,6 +34,9 @@ pub(super) fn run(args: &ModelsArgs) -> anyhow::Result<()> {
             say(format!("    {what:<12} {words}"))?;
         }
     }
-    say(format!("devices: {}", usable_devices().join(", ")))?;
+    for device in usable_devices() {
+        let precisions = device.precisions.iter().map(|it| it.name()).collect::<Vec<_>>().join(", ");
+        say(format!("runs on {}, in {precisions}", device.name))?;
+    }
     Ok(())
 }
