@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernels::Precision;
+use crate::placement::Precision;
 use crate::text::Tokens;
 use crate::video::sample::Sampler;
 
@@ -144,6 +144,12 @@ pub trait Encoder: Send {
     fn operations(&self, input: &Input) -> Option<f64> {
         let _ = input;
         None
+    }
+
+    /// Has one pass through the model hold inputs of this much [`Encoder::cost`] at most, or a single one; a batch of more
+    /// goes in several passes. Families whose passes are always small keep theirs.
+    fn bound_pass(&mut self, cost: usize) {
+        let _ = cost;
     }
 
     /// One raw (not normalised) vector of `space().dim` values per input, in order; for [`Input::Frame`] its

@@ -2,9 +2,9 @@
 
 use candle_core::{Result, Tensor};
 
-use crate::EncodeError;
-use crate::kernels::{PackedLinear, Precision};
-use crate::load::device;
+use crate::models::layers::Linear;
+use crate::placement::{Placement, Precision};
+use crate::{DeviceChoice, EncodeError, LoadError, device};
 
 /// Rows and columns of each of the matrices: large enough that nothing but the multiplications counts.
 pub const SIDE: usize = 2048;
@@ -13,27 +13,24 @@ pub const SIDE: usize = 2048;
 #[derive(Debug)]
 pub struct LargeProduct {
     rows: Tensor,
-    weight: Tensor,
-    /// The weight as encoders have it, where this machine is for kernels of our own.
-    packed: Option<PackedLinear>,
+    /// As encoders have them inside towers.
+    layer: Linear,
 }
 
 impl LargeProduct {
-    /// Of [`SIDE`] rows and columns, on the device that models are loaded onto, multiplied in `precision`.
+    /// Of [`SIDE`] rows and columns, on the device that models are loaded onto by this choice, multiplied in `precision`.
     ///
     /// # Errors
-    /// [`EncodeError::Failed`] when the device fails.
-    pub fn new(precision: Precision) -> std::result::Result<Self, EncodeError> {
-        LargeProduct::of(precision).map_err(|error| EncodeError::Failed(error.to_string()))
-    }
-
-    fn of(precision: Precision) -> Result<Self> {
+    /// [`LoadError::Precision`] where the device does not multiply so, [`LoadError::Device`] when it fails.
+    pub fn new(choice: DeviceChoice, precision: Precision) -> std::result::Result<Self, LoadError> {
+        let (device, _) = device::open(&[choice]);
+        let placement = Placement::new(device, precision)?;
         let values =
             |salt: usize| (0..SIDE * SIDE).map(move |at| ((at * 7919 + salt) % 2003) as f32 / 1001.0 - 1.0);
-        let matrix = |salt| Tensor::from_vec(values(salt).collect::<Vec<_>>(), (SIDE, SIDE), device());
-        let weight = matrix(1)?;
-        let packed = PackedLinear::new(&weight, None, precision)?;
-        Ok(LargeProduct { rows: matrix(2)?, weight, packed })
+        let matrix =
+            |salt| Tensor::from_vec(values(salt).collect::<Vec<_>>(), (SIDE, SIDE), placement.device());
+        let rows = matrix(2)?.to_dtype(placement.float())?;
+        Ok(LargeProduct { rows, layer: Linear::without_bias(&placement, &matrix(1)?)? })
     }
 
     /// Operations of one product, two for each multiplication.
@@ -43,7 +40,10 @@ impl LargeProduct {
 
     /// Whose loops multiply: `reprise` (kernels of our own) or `candle`.
     pub fn kernels(&self) -> &'static str {
-        if self.packed.is_some() { "reprise" } else { "candle" }
+        match self.layer {
+            Linear::Packed(_) => "reprise",
+            Linear::Plain(_) => "candle",
+        }
     }
 
     /// Multiplies once; returns when the device is done.
@@ -55,11 +55,8 @@ impl LargeProduct {
     }
 
     fn product(&self) -> Result<()> {
-        match &self.packed {
-            Some(packed) => packed.forward(&self.rows, None, None)?,
-            None => self.rows.matmul(&self.weight)?,
-        };
-        device().synchronize()
+        self.layer.forward_inner(&self.rows, None)?;
+        self.rows.device().synchronize()
     }
 }
 
@@ -69,7 +66,7 @@ mod tests {
 
     #[track_caller]
     fn check(precision: Precision) {
-        let product = LargeProduct::new(precision).unwrap();
+        let product = LargeProduct::new(DeviceChoice::Cpu, precision).unwrap();
         product.run().unwrap();
         assert_eq!(product.operations(), 17_179_869_184.0);
         assert!(["reprise", "candle"].contains(&product.kernels()));

@@ -5,12 +5,14 @@
 #![warn(missing_docs)]
 
 pub mod batch;
+pub mod device;
 pub mod encoder;
 mod kernels;
 pub mod large_product;
 pub mod load;
 pub mod models;
 pub mod npy;
+mod placement;
 pub mod pool;
 pub mod preprocess;
 mod resize;
@@ -20,9 +22,8 @@ pub mod train;
 pub mod video;
 mod weights;
 
+pub use device::{DeviceChoice, UsableDevice, threads, usable_devices};
 pub use encoder::{Abilities, Clip, EncodeError, Encoder, Frame, FrameSize, Input, Source, Space, TrainedOn};
-pub use kernels::Precision;
-pub use load::{
-    DEFAULT_MODEL, LoadError, LoadOptions, Loaded, ModelName, device_name, load, load_with, threads,
-};
+pub use load::{DEFAULT_MODEL, LoadError, LoadOptions, Loaded, ModelName, load, load_with};
+pub use placement::Precision;
 pub use pool::{Permit, Pool};

@@ -1,24 +1,26 @@
-//! A model folder or hub id to encoders; picks the device.
+//! A model folder or hub id to encoders, on each device that is asked for.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use candle_core::Device;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::kernels::Precision;
+use crate::batch::Limits;
+use crate::device::{self, DeviceChoice};
 use crate::models::sports::pretrained;
 use crate::models::{Family, tiny};
-use crate::text::{Overflow, Tokenizer, TokenizerError};
+use crate::placement::{Placement, Precision};
+use crate::text::{Tokenizer, TokenizerError};
 use crate::weights::Weights;
-use crate::{Clip, EncodeError, Encoder, Frame, FrameSize, Input, Source, Space};
+use crate::{EncodeError, Encoder, Space};
 
 mod aim;
 mod blip;
+mod budget;
 mod clip;
 mod folder;
 mod hub;
@@ -29,6 +31,7 @@ mod sentence;
 mod siglip;
 mod sports;
 mod two_towers;
+mod warm_up;
 
 /// The model that answers when no other is named.
 pub const DEFAULT_MODEL: &str = "builtin:sports";
@@ -51,15 +54,21 @@ pub struct Loaded {
     pub space: Space,
     /// How it reads text; `None` if it takes no text.
     pub tokenizer: Option<Arc<Tokenizer>>,
-    /// One encoder a replica, all of this space.
+    /// One encoder a replica and device, all of this space.
     pub encoders: Vec<Box<dyn Encoder>>,
+    /// The devices that they run on, as [`DeviceChoice`] names them.
+    pub devices: Vec<String>,
+    /// What one batch should hold, found by trying; `None` on the CPU, where more at a time is hardly faster.
+    pub limits: Option<Limits>,
 }
 
 /// How and from where a model is loaded.
 #[derive(Debug, Clone)]
 pub struct LoadOptions {
-    /// Encoders to make; they share the weights. 0 counts as 1.
+    /// Encoders to make for each device; they share its copy of the weights. 0 counts as 1.
     pub replicas: usize,
+    /// Where they run; one that can't be used is left out with a warning, and where none is left they run on the CPU.
+    pub devices: Vec<DeviceChoice>,
     /// The hub's address; `None`: `HF_ENDPOINT`, or the public hub.
     pub endpoint: Option<String>,
     /// Where downloads are kept; `None`: under `HF_HOME`, or the user's cache folder.
@@ -82,6 +91,7 @@ impl Default for LoadOptions {
     fn default() -> Self {
         LoadOptions {
             replicas: 1,
+            devices: vec![DeviceChoice::Auto],
             endpoint: None,
             cache: None,
             token: None,
@@ -200,6 +210,16 @@ pub enum LoadError {
     /// The configuration asks for something that the family can't do.
     #[error("the model's configuration is not supported: {0}")]
     Unsupported(String),
+    /// The device does not multiply in such numbers; the caller should ask for others, or for another device.
+    #[error("models can't multiply in {} on {device}: {why}", precision.name())]
+    Precision {
+        /// What was asked for.
+        precision: Precision,
+        /// Where.
+        device: String,
+        /// Why not, and what else there is.
+        why: &'static str,
+    },
     /// The weights lack a tensor that the configuration calls for.
     #[error("the weights have no tensor {name}; they do not belong to this config.json")]
     MissingTensor {
@@ -351,27 +371,88 @@ pub fn load(name: &ModelName, replicas: usize) -> Result<Loaded, LoadError> {
 /// # Errors
 /// [`LoadError`]: whatever would give wrong vectors later is an error here.
 pub fn load_with(name: &ModelName, options: &LoadOptions) -> Result<Loaded, LoadError> {
-    let mut loaded = match &name.0 {
-        Kind::Sports => load_files(name, pretrained::files()?, options)?,
-        Kind::Tiny => load_files(name, tiny::files()?, options)?,
-        Kind::Folder(path) => load_folder(name, path, options)?,
+    let (first, others) = device::open(&options.devices);
+    let placed = |device| Placement::new(device, options.precision);
+    let first = placed(first)?;
+    let others = others.into_iter().map(placed).collect::<Result<Vec<_>, _>>()?;
+    let origin = match &name.0 {
+        Kind::Sports => Origin::Sports,
+        Kind::Tiny => Origin::Tiny,
+        Kind::Folder(path) => Origin::Folder(path.clone()),
         Kind::Hub { repository, revision } => {
-            load_folder(name, &hub::download(repository, revision.as_deref(), options)?, options)?
+            Origin::Folder(hub::download(repository, revision.as_deref(), options)?)
         }
     };
+    others.iter().try_fold(load_onto(name, &origin, options, &first)?, |loaded, placement| {
+        loaded.joined(load_onto(name, &origin, options, placement)?)
+    })
+}
+
+/// Where a model's files are once they are downloaded.
+enum Origin {
+    Sports,
+    Tiny,
+    Folder(PathBuf),
+}
+
+impl Loaded {
+    /// Where it runs is not said yet.
+    fn new(space: Space, tokenizer: Option<Arc<Tokenizer>>, encoders: Vec<Box<dyn Encoder>>) -> Loaded {
+        Loaded { space, tokenizer, encoders, devices: Vec::new(), limits: None }
+    }
+
+    /// `self` with the encoders of `other`, which is the same model on another device.
+    fn joined(mut self, other: Loaded) -> Result<Loaded, LoadError> {
+        if self.space.id != other.space.id {
+            let why = "the model's files changed while they were read; load it again";
+            return Err(LoadError::Unsupported(why.to_owned()));
+        }
+        self.encoders.extend(other.encoders);
+        self.devices.extend(other.devices);
+        // Any of them may get any batch.
+        let smaller = |(one, other): (Limits, Limits)| Limits {
+            inputs: one.inputs.min(other.inputs),
+            cost: one.cost.min(other.cost),
+        };
+        self.limits = self.limits.zip(other.limits).map(smaller).or(self.limits).or(other.limits);
+        Ok(self)
+    }
+}
+
+/// Loads `name` onto one device.
+fn load_onto(
+    name: &ModelName,
+    origin: &Origin,
+    options: &LoadOptions,
+    placement: &Placement,
+) -> Result<Loaded, LoadError> {
+    let mut loaded = match origin {
+        Origin::Sports => load_files(name, pretrained::files()?, options, placement)?,
+        Origin::Tiny => load_files(name, tiny::files()?, options, placement)?,
+        Origin::Folder(path) => load_folder(name, path, options, placement)?,
+    };
+    loaded.devices.push(device::name(placement.device()));
     loaded.warm_up().map_err(LoadError::WarmUp)?;
+    if !placement.device().is_cpu() {
+        loaded.find_limits().map_err(LoadError::WarmUp)?;
+    }
     Ok(loaded)
 }
 
 /// Loads a model from its folder; which files it must have depends on its family.
-fn load_folder(name: &ModelName, path: &Path, options: &LoadOptions) -> Result<Loaded, LoadError> {
+fn load_folder(
+    name: &ModelName,
+    path: &Path,
+    options: &LoadOptions,
+    placement: &Placement,
+) -> Result<Loaded, LoadError> {
     let config = folder::read_file(path, &name.to_string(), "config.json");
     let family = match config.and_then(|config| family(&config, path)) {
         // OpenCLIP's repositories may have a config.json beside, of another program.
         Err(LoadError::MissingFile { .. } | LoadError::Architecture { .. })
             if path.join(open_clip::CONFIG).is_file() =>
         {
-            return open_clip::load(name, path, options);
+            return open_clip::load(name, path, options, placement);
         }
         family => family?,
     };
@@ -379,26 +460,32 @@ fn load_folder(name: &ModelName, path: &Path, options: &LoadOptions) -> Result<L
         Family::Aim if matches!(name.0, Kind::Hub { .. }) => {
             Err(LoadError::Unsupported("models of type aim are loaded from folders".to_owned()))
         }
-        Family::Aim => aim::load(name, path, options),
-        Family::Sentence => sentence::load(name, path, options),
+        Family::Aim => aim::load(name, path, options, placement),
+        Family::Sentence => sentence::load(name, path, options, placement),
         Family::Clip | Family::Siglip | Family::Blip | Family::Sports => {
-            load_files(name, folder::read(path, &name.to_string())?, options)
+            load_files(name, folder::read(path, &name.to_string())?, options, placement)
         }
-        Family::LanguageBind => language_bind::load(name, path, options),
-        Family::EvaClip | Family::PeCore => open_clip::load(name, path, options),
+        Family::LanguageBind => language_bind::load(name, path, options, placement),
+        Family::EvaClip | Family::PeCore => open_clip::load(name, path, options, placement),
     }
 }
 
 /// Loads a model in Hugging Face's layout that sees pictures.
-fn load_files(name: &ModelName, files: Files, options: &LoadOptions) -> Result<Loaded, LoadError> {
-    if family(&files.config, &files.folder)? == Family::Sports {
-        return sports::load(name, &files, options.replicas.max(1));
-    }
-    let files = Files { weights: files.weights.in_precision(options.precision), ..files };
-    match family(&files.config, &files.folder)? {
+fn load_files(
+    name: &ModelName,
+    files: Files,
+    options: &LoadOptions,
+    placement: &Placement,
+) -> Result<Loaded, LoadError> {
+    let family = family(&files.config, &files.folder)?;
+    // The layers of the sports family are small, and shared with training: they know one precision.
+    let placement = if family == Family::Sports { &placement.in_f32() } else { placement };
+    let files = Files { weights: files.weights.placed(placement), ..files };
+    match family {
         Family::Clip => clip::load(name, files, options),
         Family::Siglip => siglip::load(name, files, options),
         Family::Blip => blip::load(name, files, options),
+        Family::Sports => sports::load(name, &files, options.replicas.max(1)),
         family => Err(LoadError::Architecture { found: family.name().to_owned() }),
     }
 }
@@ -423,78 +510,7 @@ struct ModelType {
     model_type: String,
 }
 
-impl Loaded {
-    /// Has every encoder encode a short text and a small picture, so that faults (and, on a GPU, the
-    /// compilation of kernels) come before traffic. Blocks.
-    ///
-    /// # Errors
-    /// The first encoder's error.
-    pub fn warm_up(&mut self) -> Result<(), EncodeError> {
-        let mut inputs = Vec::new();
-        if let Some(tokenizer) = self.tokenizer.as_ref().filter(|_| self.space.can.text) {
-            let windows = tokenizer.windows("a", Overflow::Truncate, 1);
-            let windows = windows.map_err(|error| EncodeError::Failed(error.to_string()))?;
-            inputs.extend(windows.windows.into_iter().map(|window| Input::Text(window.tokens)));
-        }
-        let clip = Clip { frames: vec![picture(self.space.frame_size)] };
-        if let Some(tokenizer) = self.tokenizer.as_ref().filter(|_| self.space.can.composed) {
-            let windows = tokenizer.modification("a");
-            let windows = windows.map_err(|error| EncodeError::Failed(error.to_string()))?;
-            let query = Source::Frames(clip.clone());
-            inputs.extend(
-                windows
-                    .windows
-                    .into_iter()
-                    .map(|window| Input::Composed { query: query.clone(), modification: window.tokens }),
-            );
-        }
-        if self.space.can.frames {
-            inputs.push(Input::Frames(clip));
-        }
-        for encoder in &mut self.encoders {
-            for vector in encoder.encode(&inputs)? {
-                if !vector.iter().all(|value| value.is_finite()) || vector.iter().all(|value| *value == 0.0) {
-                    return Err(EncodeError::Failed("a vector that is not finite or has norm 0".to_owned()));
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// A picture with some light and dark in it.
-fn picture(size: FrameSize) -> Frame {
-    let (width, height) = match size {
-        FrameSize::ShortEdge(side) => (side, side),
-        FrameSize::Exact { width, height } => (width, height),
-    };
-    let bytes = width as usize * height as usize * 3;
-    Frame { time_ms: 0, width, height, rgb: (0..bytes).map(|at| (at % 251) as u8).collect() }
-}
-
-static DEVICE: OnceLock<Device> = OnceLock::new();
-
-/// The first GPU where the binary was built for one and there is one, else the CPU.
-pub(crate) fn device() -> &'static Device {
-    DEVICE.get_or_init(|| {
-        #[cfg(feature = "cuda")]
-        match Device::new_cuda(0) {
-            Ok(device) => return device,
-            Err(error) => tracing::warn!(%error, "no GPU can be used, encoding on the CPU"),
-        }
-        Device::Cpu
-    })
-}
-
-/// The device that models are loaded onto: `cuda:0` or `cpu`.
-pub fn device_name() -> &'static str {
-    if device().is_cuda() { "cuda:0" } else { "cpu" }
-}
-
-/// Threads that the layers of one encoder share on the CPU: `RAYON_NUM_THREADS`, or as many as there are cores.
-pub fn threads() -> usize {
-    candle_core::utils::get_num_threads()
-}
-
+#[cfg(test)]
+mod operations_tests;
 #[cfg(test)]
 mod tests;

@@ -9,11 +9,11 @@ use candle_core::{DType, Device, Tensor};
 use sha2::{Digest, Sha256};
 
 use crate::LoadError;
-use crate::kernels::Precision;
+use crate::placement::Placement;
 
 mod pickle;
 
-/// Tensors by name, in f32 on the CPU, and a hash of what they were read from.
+/// Tensors by name, in f32 on the CPU, a hash of what they were read from, and where layers made of them run.
 ///
 /// The hash covers names, types, shapes and bytes in order of names: how a model is cut into files
 /// does not change it.
@@ -21,7 +21,7 @@ mod pickle;
 pub(crate) struct Weights {
     tensors: BTreeMap<String, Tensor>,
     digest: [u8; 32],
-    precision: Precision,
+    placement: Placement,
 }
 
 impl Weights {
@@ -39,7 +39,7 @@ impl Weights {
                 tensors.insert(name, tensor);
             }
         }
-        Ok(Weights { tensors, digest: digest(&hashes), precision: Precision::F32 })
+        Ok(Weights { tensors, digest: digest(&hashes), placement: Placement::default() })
     }
 
     /// Reads all floating-point tensors of a safetensors file that is in memory.
@@ -52,7 +52,7 @@ impl Weights {
             hashes.insert(name.clone(), hash);
             tensors.insert(name, tensor);
         }
-        Ok(Weights { tensors, digest: digest(&hashes), precision: Precision::F32 })
+        Ok(Weights { tensors, digest: digest(&hashes), placement: Placement::default() })
     }
 
     /// Weights made in memory: name, shape, values.
@@ -67,7 +67,7 @@ impl Weights {
             hashes.insert(name.clone(), hash("F32", &shape, &bytes));
             tensors.insert(name, Tensor::from_vec(values, shape, &Device::Cpu)?);
         }
-        Ok(Weights { tensors, digest: digest(&hashes), precision: Precision::F32 })
+        Ok(Weights { tensors, digest: digest(&hashes), placement: Placement::default() })
     }
 
     /// The same tensors by other names, or others made of them; the digest stays that of what was read.
@@ -78,22 +78,22 @@ impl Weights {
         self,
         mut change: impl FnMut(&str, Tensor) -> Result<Vec<(String, Tensor)>, LoadError>,
     ) -> Result<Self, LoadError> {
-        let Weights { tensors, digest, precision } = self;
+        let Weights { tensors, digest, placement } = self;
         let mut changed = BTreeMap::new();
         for (name, tensor) in tensors {
             changed.extend(change(&name, tensor)?);
         }
-        Ok(Weights { tensors: changed, digest, precision })
+        Ok(Weights { tensors: changed, digest, placement })
     }
 
-    /// The same, to be multiplied in `precision` inside towers.
-    pub(crate) fn in_precision(self, precision: Precision) -> Self {
-        Weights { precision, ..self }
+    /// The same, for layers that run there and so.
+    pub(crate) fn placed(self, placement: &Placement) -> Self {
+        Weights { placement: placement.clone(), ..self }
     }
 
-    /// In which numbers the layers inside towers multiply.
-    pub(crate) fn precision(&self) -> Precision {
-        self.precision
+    /// Where and how layers made of them run; at first on the CPU in 32-bit floats.
+    pub(crate) fn placement(&self) -> &Placement {
+        &self.placement
     }
 
     /// All names, in order.
@@ -111,10 +111,10 @@ impl Weights {
         &self.digest
     }
 
-    /// The tensor `name`, which must have this shape and be finite.
+    /// The tensor `name` in f32 on the device of its layers; it must have this shape and be finite.
     ///
     /// # Errors
-    /// [`LoadError::MissingTensor`], [`LoadError::WrongShape`] or [`LoadError::NotFinite`].
+    /// [`LoadError::MissingTensor`], [`LoadError::WrongShape`] or [`LoadError::NotFinite`]; [`LoadError::Device`] for want of memory.
     pub(crate) fn get(&self, name: &str, shape: &[usize]) -> Result<Tensor, LoadError> {
         let found =
             self.tensors.get(name).ok_or_else(|| LoadError::MissingTensor { name: name.to_owned() })?;
@@ -126,7 +126,7 @@ impl Weights {
         if !sum.is_finite() {
             return Err(LoadError::NotFinite { name: name.to_owned() });
         }
-        Ok(found.clone())
+        Ok(found.to_device(self.placement.device())?)
     }
 }
 

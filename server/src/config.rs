@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use reprise_encoders::{DEFAULT_MODEL, ModelName, Precision};
+use reprise_encoders::{DEFAULT_MODEL, DeviceChoice, ModelName, Precision};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -66,14 +66,25 @@ pub struct Config {
     /// Seconds without a sign of life after which another runner takes over a job
     #[arg(long, env = "REPRISE_LEASE_SECONDS", default_value_t = 30.0, value_parser = positive_seconds)]
     pub lease_seconds: f64,
-    /// Worker threads per model on a CPU; 0: chosen for the machine
+    /// Where models run, separated by `,`: auto (the first GPU if there is one, else the CPU), cpu, cuda or cuda:N. Each
+    /// device has a worker of its own for each model; one that can't be used is left out with a warning, and where none
+    /// is left the CPU is used
+    #[arg(
+        long = "device",
+        env = "REPRISE_DEVICE",
+        value_name = "DEVICE",
+        value_delimiter = ',',
+        default_value = "auto"
+    )]
+    pub devices: Vec<DeviceChoice>,
+    /// Worker threads per model and device; 0: chosen for the machine
     #[arg(long, env = "REPRISE_REPLICAS", default_value_t = 0)]
     pub replicas: usize,
     /// Frames per second of video that models of single pictures look at; another rate makes another space
     #[arg(long, env = "REPRISE_FRAMES_PER_SECOND", default_value_t = 2.0, value_parser = frame_rate)]
     pub frames_per_second: f64,
-    /// Numbers that models multiply in on a CPU: f32, or int8 where it has AVX-512 VNNI, faster and a little less exact;
-    /// another makes another space
+    /// Numbers that models multiply in: f32; faster and a little less exact are int8 on a CPU with AVX-512 VNNI, and bf16
+    /// or f16 on a GPU; another makes another space
     #[arg(long, env = "REPRISE_PRECISION", default_value = "f32")]
     pub precision: Precision,
     /// Requests that one model's pool admits at once; more are answered 429
@@ -120,13 +131,14 @@ impl Config {
     pub fn load_options(&self) -> reprise_encoders::LoadOptions {
         reprise_encoders::LoadOptions {
             replicas: self.replicas(),
+            devices: self.devices.clone(),
             frames_per_second: Some(self.frames_per_second),
             precision: self.precision,
             ..Default::default()
         }
     }
 
-    /// Worker threads per model.
+    /// Worker threads per model and device.
     pub fn replicas(&self) -> usize {
         match self.replicas {
             0 => 1,

@@ -18,6 +18,8 @@ pub struct LoadedSpace {
     pub space: Space,
     /// How it reads text.
     pub tokenizer: Option<Arc<Tokenizer>>,
+    /// The devices that it runs on: `cpu`, `cuda:N`.
+    pub devices: Vec<String>,
     /// Its workers.
     pub pool: Pool,
     /// Whether it was added to a running server: then it is loaded at each start.
@@ -429,7 +431,7 @@ pub(crate) async fn start(
     catalog: &dyn Catalog,
     added: bool,
 ) -> Result<LoadedSpace, SpacesError> {
-    let Loaded { space, tokenizer, encoders } = loaded;
+    let Loaded { space, tokenizer, encoders, devices, limits } = loaded;
     let row = catalog
         .register_space(&NewSpace {
             id: space.id.clone(),
@@ -438,16 +440,23 @@ pub(crate) async fn start(
             dim: space.dim,
         })
         .await?;
-    let settings = pool::Settings {
-        limits: batch::Limits { inputs: 32, cost: 8192 },
-        requests: config.max_requests,
-        ..pool::Settings::default()
-    };
+    let (limits, usual) =
+        (limits.unwrap_or(batch::Limits { inputs: 32, cost: 8192 }), pool::Settings::default());
+    // The next batch gathers while one is encoded.
+    let bulk_waiting = usual.bulk_waiting.max(2 * limits.inputs);
+    let settings = pool::Settings { limits, requests: config.max_requests, bulk_waiting, ..usual };
     let pool = Pool::start(encoders, settings);
     let name = space.name.clone();
     pool.observe(move |batch| measure(&name, batch));
-    tracing::info!(space = space.name, dim = space.dim, "model ready");
-    Ok(LoadedSpace { key: row.key, space, tokenizer, pool, added })
+    let precision = space.precision.name();
+    tracing::info!(
+        space = space.name,
+        dim = space.dim,
+        devices = devices.join(","),
+        precision,
+        "model ready"
+    );
+    Ok(LoadedSpace { key: row.key, space, tokenizer, devices, pool, added })
 }
 
 fn measure(space: &str, batch: &pool::BatchReport) {

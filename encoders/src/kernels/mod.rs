@@ -2,9 +2,9 @@
 //! once at load, with bias, activation and residual folded in; attention straight off the packed projection; layer
 //! norms.
 //!
-//! Everything here works on f32 tensors on the CPU, for inference alone (no gradients). Where the processor lacks
-//! AVX2 and FMA, or is no x86-64, [`Processor::detect`] is `None` and the callers use candle's own operations, whose
-//! kernels for other processors are better than portable code of ours would be.
+//! Everything here works on f32 tensors on the CPU, for inference alone (no gradients), and asks for a [`Processor`].
+//! Where the processor lacks AVX2 and FMA, or is no x86-64, there is none and the callers use candle's own operations,
+//! whose kernels for other processors are better than portable code of ours would be.
 #![allow(unsafe_code, reason = "vector instructions, and threads that write to disjoint parts of one matrix")]
 
 mod attention;
@@ -17,33 +17,6 @@ mod ops;
 pub(crate) use attention::Sight;
 pub(crate) use elementwise::Activation;
 pub(crate) use ops::{PackedLinear, attention, layer_norm};
-use std::str::FromStr;
-
-use serde::{Deserialize, Serialize};
-
-/// In which numbers weights are multiplied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Precision {
-    /// 32-bit floats.
-    #[default]
-    F32,
-    /// 8-bit integers: weights by output channel, activations by row as they come. On processors without AVX-512
-    /// VNNI the same as [`Precision::F32`].
-    Int8,
-}
-
-impl FromStr for Precision {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        match name {
-            "f32" => Ok(Precision::F32),
-            "int8" => Ok(Precision::Int8),
-            _ => Err(format!("{name:?} is no precision: give f32 or int8")),
-        }
-    }
-}
 
 /// Which instructions may be used; exists only where they are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use super::elementwise::normalise;
 use super::float::{self, Finish};
 use super::int8::{self, BytePanels};
 use super::matrix::{Panels, Rows, Target};
-use super::{Activation, Precision, Processor};
+use super::{Activation, Processor};
 
 /// `x W + b` on rows of f32 on the CPU, its weights packed.
 #[derive(Debug)]
@@ -27,28 +27,35 @@ enum Weight {
 }
 
 impl PackedLinear {
-    /// Packs a contiguous f32 `weight` of (inputs, outputs) and its `bias`; `None` where this machine or the tensors'
-    /// device is not for these kernels.
+    /// Packs a contiguous f32 `weight` of (inputs, outputs) on the CPU and its `bias`.
     ///
     /// # Errors
-    /// Tensors of other types or shapes.
-    pub(crate) fn new(weight: &Tensor, bias: Option<&Tensor>, precision: Precision) -> Result<Option<Self>> {
-        let Some(processor) = Processor::detect().filter(|_| weight.device().is_cpu()) else {
-            return Ok(None);
+    /// Tensors of other types, shapes or devices.
+    pub(crate) fn of_floats(processor: Processor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Self> {
+        let (inputs, outputs) = weight.dims2()?;
+        let weight = Weight::Float(Panels::new(&weight.flatten_all()?.to_vec1()?, inputs, outputs));
+        PackedLinear { processor, weight, bias: None }.biased(bias)
+    }
+
+    /// The same, to be multiplied in bytes where the processor does so; else in floats.
+    ///
+    /// # Errors
+    /// As [`PackedLinear::of_floats`].
+    pub(crate) fn of_bytes(processor: Processor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Self> {
+        let Processor::Avx512 { vnni: true } = processor else {
+            return PackedLinear::of_floats(processor, weight, bias);
         };
         let (inputs, outputs) = weight.dims2()?;
-        let values = weight.flatten_all()?.to_vec1::<f32>()?;
-        let weight = match (precision, processor) {
-            (Precision::Int8, Processor::Avx512 { vnni: true }) => {
-                Weight::Bytes(BytePanels::new(&values, inputs, outputs))
-            }
-            _ => Weight::Float(Panels::new(&values, inputs, outputs)),
-        };
+        let weight = Weight::Bytes(BytePanels::new(&weight.flatten_all()?.to_vec1()?, inputs, outputs));
+        PackedLinear { processor, weight, bias: None }.biased(bias)
+    }
+
+    fn biased(self, bias: Option<&Tensor>) -> Result<Self> {
         let bias = bias.map(|bias| bias.to_vec1::<f32>()).transpose()?;
-        if bias.as_ref().is_some_and(|bias| bias.len() != outputs) {
+        if bias.as_ref().is_some_and(|bias| bias.len() != self.outputs()) {
             bail!("a bias of another length than the layer's output");
         }
-        Ok(Some(PackedLinear { processor, weight, bias }))
+        Ok(PackedLinear { bias, ..self })
     }
 
     fn outputs(&self) -> usize {
@@ -142,19 +149,18 @@ impl CustomOp2 for Product<'_> {
 /// Attention of the tokens of each sequence to each other, by whole heads.
 ///
 /// `packed`: (batch * tokens, 3 * width), contiguous f32 on the CPU: queries (scaled already), keys and values of all
-/// heads; the result is (batch * tokens, width). `None` where this machine is not
-/// for these kernels.
+/// heads; the result is (batch * tokens, width).
 ///
 /// # Errors
-/// Tensors of other types or shapes.
+/// Tensors of other types, shapes or devices.
 pub(crate) fn attention(
+    processor: Processor,
     packed: &Tensor,
     tokens: usize,
     heads: usize,
     sight: Sight<'_>,
-) -> Result<Option<Tensor>> {
-    let Some(processor) = Processor::detect().filter(|_| packed.device().is_cpu()) else { return Ok(None) };
-    packed.apply_op1_no_bwd(&Attention { processor, tokens, heads, sight }).map(Some)
+) -> Result<Tensor> {
+    packed.apply_op1_no_bwd(&Attention { processor, tokens, heads, sight })
 }
 
 struct Attention<'a> {
@@ -191,13 +197,18 @@ impl CustomOp1 for Attention<'_> {
 const ROWS_AT_ONCE: usize = 16;
 
 /// Scales each row of `x` (any shape, contiguous f32 on the CPU) to mean 0 and variance 1, then by `weight` and `bias`
-/// of its last dimension. `None` where this machine is not for these kernels.
+/// of its last dimension.
 ///
 /// # Errors
-/// Tensors of other types or shapes.
-pub(crate) fn layer_norm(x: &Tensor, weight: &Tensor, bias: &Tensor, epsilon: f32) -> Result<Option<Tensor>> {
-    let Some(processor) = Processor::detect().filter(|_| x.device().is_cpu()) else { return Ok(None) };
-    x.apply_op3_no_bwd(weight, bias, &Norm { processor, epsilon }).map(Some)
+/// Tensors of other types, shapes or devices.
+pub(crate) fn layer_norm(
+    processor: Processor,
+    x: &Tensor,
+    weight: &Tensor,
+    bias: &Tensor,
+    epsilon: f32,
+) -> Result<Tensor> {
+    x.apply_op3_no_bwd(weight, bias, &Norm { processor, epsilon })
 }
 
 struct Norm {
@@ -294,8 +305,8 @@ mod tests {
 
     /// Equal to what candle's own operations give, to f32's rounding.
     #[track_caller]
-    fn check(got: Option<Tensor>, expected: &Tensor) {
-        let Some(got) = got else { return };
+    fn check(got: Result<Tensor>, expected: &Tensor) {
+        let got = got.unwrap();
         assert_eq!(got.dims(), expected.dims());
         let values = |tensor: &Tensor| tensor.flatten_all().unwrap().to_vec1::<f32>().unwrap();
         for (at, (got, expected)) in values(&got).iter().zip(values(expected)).enumerate() {
@@ -309,15 +320,16 @@ mod tests {
         let bias = bias.flatten_all().unwrap();
         let residual = tensor((37, 70), 4);
         let plain = x.matmul(&weight).unwrap().broadcast_add(&bias).unwrap();
-        let Some(layer) = PackedLinear::new(&weight, Some(&bias), Precision::F32).unwrap() else { return };
-        check(Some(layer.forward(&x, None, None).unwrap()), &plain);
+        let Some(processor) = Processor::detect() else { return };
+        let layer = PackedLinear::of_floats(processor, &weight, Some(&bias)).unwrap();
+        check(layer.forward(&x, None, None), &plain);
         check(
-            Some(layer.forward(&x, Some(Activation::Relu), Some(&residual)).unwrap()),
+            layer.forward(&x, Some(Activation::Relu), Some(&residual)),
             &(plain.relu().unwrap() + &residual).unwrap(),
         );
         // Rows of a larger tensor.
         let part = x.narrow(0, 5, 20).unwrap();
-        check(Some(layer.forward(&part, None, None).unwrap()), &plain.narrow(0, 5, 20).unwrap());
+        check(layer.forward(&part, None, None), &plain.narrow(0, 5, 20).unwrap());
         for wrong in [x.t().unwrap(), tensor((37, 99), 1), x.to_dtype(candle_core::DType::F64).unwrap()] {
             assert!(layer.forward(&wrong, None, None).is_err());
         }
@@ -329,8 +341,9 @@ mod tests {
         let (x, weight, bias) = (tensor((40, 65), 1), tensor((1, 65), 2), tensor((1, 65), 3));
         let (weight, bias) = (weight.flatten_all().unwrap(), bias.flatten_all().unwrap());
         let expected = candle_nn::ops::layer_norm(&x, &weight, &bias, 1e-5).unwrap();
-        check(layer_norm(&x, &weight, &bias, 1e-5).unwrap(), &expected);
+        let Some(processor) = Processor::detect() else { return };
+        check(layer_norm(processor, &x, &weight, &bias, 1e-5), &expected);
         let cube = x.reshape((8, 5, 65)).unwrap();
-        check(layer_norm(&cube, &weight, &bias, 1e-5).unwrap(), &expected.reshape((8, 5, 65)).unwrap());
+        check(layer_norm(processor, &cube, &weight, &bias, 1e-5), &expected.reshape((8, 5, 65)).unwrap());
     }
 }

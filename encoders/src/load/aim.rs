@@ -30,7 +30,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::identity::Identity;
-use super::{LoadError, Loaded, ModelName, device, folder};
+use super::{LoadError, Loaded, ModelName, folder};
 use crate::LoadOptions;
 use crate::models::Family;
 use crate::models::aim::{self, Aim};
@@ -38,6 +38,7 @@ use crate::models::combiner::Combiner;
 use crate::models::covr::{Composition, CovrEncoder, Model};
 use crate::models::openai;
 use crate::models::text_tower::{self, TextTower};
+use crate::placement::Placement;
 use crate::preprocess::{Middle, Preprocessing, Resampling};
 use crate::text::Tokenizer;
 use crate::video::sample::Sampler;
@@ -73,11 +74,16 @@ impl Default for TextConfig {
 
 /// # Errors
 /// [`LoadError`] for files that are missing, can't be read or don't belong together.
-pub(super) fn load(name: &ModelName, path: &Path, options: &LoadOptions) -> Result<Loaded, LoadError> {
+pub(super) fn load(
+    name: &ModelName,
+    path: &Path,
+    options: &LoadOptions,
+    placement: &Placement,
+) -> Result<Loaded, LoadError> {
     let config: Config = parse(&path.join("config.json"), &name.to_string())?;
-    let mut identity = Identity::new(options.precision);
+    let mut identity = Identity::new(placement);
     let weights = identity.weights(path, "model", name)?;
-    let aim = Aim::load(&config.video, &openai::vision(weights)?, device())?;
+    let aim = Aim::load(&config.video, &openai::vision(weights)?)?;
     let preprocessing = preprocessing(aim.sizes().image());
     let (composition, tokenizer) = match composition(name, path, &config, &aim, &mut identity)? {
         Some((composition, tokenizer)) => (Some(composition), Some(Arc::new(tokenizer))),
@@ -88,7 +94,7 @@ pub(super) fn load(name: &ModelName, path: &Path, options: &LoadOptions) -> Resu
     let model = Arc::new(model);
     let encoder = || CovrEncoder::new(Arc::clone(&model), space.clone(), preprocessing.clone());
     let encoders = (0..options.replicas.max(1)).map(|_| Box::new(encoder()) as Box<dyn Encoder>).collect();
-    Ok(Loaded { space, tokenizer, encoders })
+    Ok(Loaded::new(space, tokenizer, encoders))
 }
 
 /// The text tower, the Combiner and the tokenizer, if the folder has them; one without the others is an error.
@@ -113,14 +119,14 @@ fn composition(
     let kind: text_tower::Config = parse(&text.join("config.json"), &name.to_string())?;
     identity.add(&serde_json::to_vec(&kind).map_err(|error| unusable(&text.join("config.json"), &error))?);
     let dim = aim.sizes().width;
-    let tower = TextTower::load(&kind, dim, &openai::text(words)?, &combiner, device())?;
+    let tower = TextTower::load(&kind, dim, &openai::text(words)?, &combiner)?;
     let longest = config.text.max_tokens.unwrap_or(tower.longest()).min(tower.positions());
     let json = read(&text.join("tokenizer.json"), &name.to_string())?;
     identity.add(&json);
     let tokenizer = Tokenizer::from_json(&json, tower.specials(), longest)?;
     check_tokenizer(&tokenizer, &tower)?;
     let tokenizer = if config.text.normalise { tokenizer.normalising() } else { tokenizer };
-    let combiner = Combiner::load(&combiner, device())?;
+    let combiner = Combiner::load(&combiner)?;
     Ok(Some((Composition::new(tower, combiner, (dim, longest))?, tokenizer)))
 }
 

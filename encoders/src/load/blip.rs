@@ -9,7 +9,7 @@
 
 use super::identity::Identity;
 use super::two_towers::{self, Parts};
-use super::{Files, LoadError, LoadOptions, Loaded, ModelName, device};
+use super::{Files, LoadError, LoadOptions, Loaded, ModelName};
 use crate::models::Family;
 use crate::models::blip::{self, Config};
 use crate::models::two_towers::TwoTowers;
@@ -27,13 +27,13 @@ pub(super) fn load(name: &ModelName, files: Files, options: &LoadOptions) -> Res
     two_towers::check_side(&preprocessing, &vision)?;
     let identity = Identity::of(&files);
     let weights = blip::renamed(files.weights)?;
-    let text = config.texts(&weights, device())?;
+    let text = config.texts(&weights)?;
     let tokenizer = Tokenizer::from_json(&files.tokenizer, Specials::default(), text.longest())?;
     let parts = Parts {
         family: Family::Blip,
         identity,
         config: serde_json::json!(config),
-        towers: TwoTowers { vision: VisionTransformer::load(vision, &weights, device())?, text },
+        towers: TwoTowers { vision: VisionTransformer::load(vision, &weights)?, text },
         tokenizer,
         preprocessing,
     };

@@ -6,33 +6,33 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::{Files, LoadError, ModelName, folder};
-use crate::kernels::Precision;
+use crate::placement::{Placement, Precision};
 use crate::weights::Weights;
 
 /// Digests of the files that a space hangs on, in a fixed order.
 pub(super) struct Identity {
     parts: Vec<[u8; 32]>,
-    /// In which numbers the model multiplies: others give other vectors.
-    precision: Precision,
+    /// Where and how the model runs; other numbers give other vectors.
+    placement: Placement,
 }
 
 impl Identity {
     /// Of a model in Hugging Face's layout: its weights and its tokenizer.
     pub(super) fn of(files: &Files) -> Identity {
-        let precision = files.weights.precision();
-        let mut identity = Identity { parts: vec![*files.weights.digest()], precision };
+        let mut identity = Identity::new(files.weights.placement());
+        identity.parts.push(*files.weights.digest());
         identity.add(&files.tokenizer);
         identity
     }
 
     /// Of a model whose files are taken in one by one.
-    pub(super) fn new(precision: Precision) -> Identity {
-        Identity { parts: Vec::new(), precision }
+    pub(super) fn new(placement: &Placement) -> Identity {
+        Identity { parts: Vec::new(), placement: placement.clone() }
     }
 
     /// In which numbers the model multiplies.
     pub(super) fn precision(&self) -> Precision {
-        self.precision
+        self.placement.precision()
     }
 
     /// Reads the weights called `stem` in `folder` and takes them in.
@@ -47,7 +47,7 @@ impl Identity {
     ) -> Result<Weights, LoadError> {
         let weights = Weights::read(&folder::weight_files(folder, stem, &name.to_string())?)?;
         self.parts.push(*weights.digest());
-        Ok(weights.in_precision(self.precision))
+        Ok(weights.placed(&self.placement))
     }
 
     /// Takes in a file.
@@ -60,8 +60,8 @@ impl Identity {
         let mut hasher = Sha256::new();
         self.parts.iter().for_each(|part| hasher.update(part));
         hasher.update(rest.to_string());
-        if self.precision != Precision::F32 {
-            hasher.update(format!("{:?}", self.precision));
+        if self.precision() != Precision::F32 {
+            hasher.update(format!("{:?}", self.precision()));
         }
         let id: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
         let readable = format!("{}-{}", name.short(), &id[..6]);

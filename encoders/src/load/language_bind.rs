@@ -19,12 +19,18 @@ use super::two_towers::{self, Parts};
 use super::{LoadError, LoadOptions, Loaded, ModelName, folder};
 use crate::models::clip;
 use crate::models::{Family, language_bind};
+use crate::placement::Placement;
 use crate::preprocess::Preprocessing;
 use crate::text::Tokenizer;
 
 /// # Errors
 /// [`LoadError`] for files that are missing, can't be read or do not belong together.
-pub(super) fn load(name: &ModelName, path: &Path, options: &LoadOptions) -> Result<Loaded, LoadError> {
+pub(super) fn load(
+    name: &ModelName,
+    path: &Path,
+    options: &LoadOptions,
+    placement: &Placement,
+) -> Result<Loaded, LoadError> {
     let model = name.to_string();
     let bad = |why: String| LoadError::BadFile { path: path.join("config.json"), why };
     let bytes = folder::read_file(path, &model, "config.json")?;
@@ -36,7 +42,7 @@ pub(super) fn load(name: &ModelName, path: &Path, options: &LoadOptions) -> Resu
     let preprocessor = json!({"size": side, "crop_size": side, "resample": 2}).to_string();
     let preprocessing = Preprocessing::from_json(preprocessor.as_bytes()).map_err(bad)?;
     two_towers::check_side(&preprocessing, &vision)?;
-    let mut identity = Identity::new(options.precision);
+    let mut identity = Identity::new(placement);
     let weights = identity.weights(path, folder::STEM, name)?;
     let json = folder::read_file(path, &model, "tokenizer.json")?;
     identity.add(&json);

@@ -26,6 +26,7 @@ use crate::models::clip::{self, LEGACY_EOS};
 use crate::models::timm_eva::{self, Preset};
 use crate::models::transformer::Activation;
 use crate::models::{Family, openai};
+use crate::placement::Placement;
 use crate::preprocess::Preprocessing;
 use crate::text::{Specials, Tokenizer};
 
@@ -149,7 +150,12 @@ impl Default for Text {
 
 /// # Errors
 /// [`LoadError`] for files that are missing, can't be read, don't belong together or ask for what is not supported.
-pub(super) fn load(name: &ModelName, path: &Path, options: &LoadOptions) -> Result<Loaded, LoadError> {
+pub(super) fn load(
+    name: &ModelName,
+    path: &Path,
+    options: &LoadOptions,
+    placement: &Placement,
+) -> Result<Loaded, LoadError> {
     let model = name.to_string();
     let bad = |file: &str, why: String| LoadError::BadFile { path: path.join(file), why };
     let File { model_cfg: config, preprocess_cfg } =
@@ -160,7 +166,7 @@ pub(super) fn load(name: &ModelName, path: &Path, options: &LoadOptions) -> Resu
     let preprocessing = Preprocessing::from_open_clip(&preprocess, config.vision_cfg.image_size as u32)
         .map_err(|why| bad(CONFIG, why))?;
     let json = tokenizer(path, &model, &config)?;
-    let mut identity = Identity::new(options.precision);
+    let mut identity = Identity::new(placement);
     let weights = openai::text(identity.weights(path, STEM, name)?)?;
     identity.add(&json);
     let clip = config.clip()?;

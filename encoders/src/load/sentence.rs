@@ -23,12 +23,12 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::identity::Identity;
-use super::{LoadError, Loaded, ModelName, device, folder};
+use super::{LoadError, Loaded, ModelName, folder};
 use crate::LoadOptions;
-use crate::kernels::Precision;
 use crate::models::Family;
 use crate::models::bert::{self, Bert};
 use crate::models::sentence::{Dense, DenseActivation, Model, Pooling, SentenceEncoder, Step};
+use crate::placement::{Placement, Precision};
 use crate::text::{Specials, Tokenizer};
 use crate::video::sample::Sampler;
 use crate::{Abilities, Encoder, FrameSize, Space, TrainedOn};
@@ -109,7 +109,12 @@ struct Prompts {
 
 /// # Errors
 /// [`LoadError`] for files that are missing, can't be read, don't belong together or ask for what is not supported.
-pub(super) fn load(name: &ModelName, path: &Path, options: &LoadOptions) -> Result<Loaded, LoadError> {
+pub(super) fn load(
+    name: &ModelName,
+    path: &Path,
+    options: &LoadOptions,
+    placement: &Placement,
+) -> Result<Loaded, LoadError> {
     let files = Folder { path, model: name.to_string() };
     let mut config: Config = files.required("config.json")?;
     if let Some(kind) = config.position_embedding_type.as_deref().filter(|kind| *kind != "absolute") {
@@ -119,9 +124,9 @@ pub(super) fn load(name: &ModelName, path: &Path, options: &LoadOptions) -> Resu
         // RoBERTa counts positions from behind the padding's.
         config.tower.position_offset = config.pad_token_id.unwrap_or(1) + 1;
     }
-    let mut identity = Identity::new(options.precision);
+    let mut identity = Identity::new(placement);
     let weights = identity.weights(path, "model", name)?;
-    let tower = Bert::load(&config.tower, &weights, device())?;
+    let tower = Bert::load(&config.tower, &weights)?;
     let head = Head::load(&files, name, tower.width(), &mut identity)?;
     let limits: Limits = files.optional(LIMITS)?.unwrap_or_default();
     let longest = limits.max_seq_length.unwrap_or(tower.positions()).min(tower.positions());
@@ -145,11 +150,11 @@ pub(super) fn load(name: &ModelName, path: &Path, options: &LoadOptions) -> Resu
         "prompts": [prompts.query, prompts.passage],
     });
     let (id, readable) = identity.id_and_name(name, &rest);
-    let space = Space { precision: options.precision, ..space(name, (id, readable), head.dim, longest) };
+    let space = Space { precision: identity.precision(), ..space(name, (id, readable), head.dim, longest) };
     let model = Arc::new(Model { tower, pooling: head.pooling, steps: head.steps, longest });
     let encoder = || SentenceEncoder::new(Arc::clone(&model), space.clone());
     let encoders = (0..options.replicas.max(1)).map(|_| Box::new(encoder()) as Box<dyn Encoder>).collect();
-    Ok(Loaded { space, tokenizer: Some(Arc::new(tokenizer)), encoders })
+    Ok(Loaded::new(space, Some(Arc::new(tokenizer)), encoders))
 }
 
 fn space(name: &ModelName, (id, readable): (String, String), dim: usize, longest: usize) -> Space {
@@ -225,7 +230,7 @@ impl Head {
                         let why = format!("{} takes {takes} values and gets {gets}", module.path);
                         return Err(LoadError::Unsupported(why));
                     }
-                    head.steps.push(Step::Dense(Dense::load(&weights, sizes, activation, device())?));
+                    head.steps.push(Step::Dense(Dense::load(&weights, sizes, activation)?));
                     head.said.push(format!("dense {sizes:?} {activation:?}"));
                     head.dim = config.out_features;
                 }

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::identity::Identity;
-use super::{Files, LoadError, Loaded, ModelName, device};
-use crate::kernels::Precision;
+use super::{Files, LoadError, Loaded, ModelName};
 use crate::models::Family;
 use crate::models::sports::encoder::SportsEncoder;
 use crate::models::sports::parameters::Learnt;
@@ -36,14 +35,15 @@ pub(super) fn load(name: &ModelName, files: &Files, replicas: usize) -> Result<L
         return Err(LoadError::Unsupported(why));
     }
     let space = space(name, files, &config, &preprocessing);
-    let mut parameters = Learnt { weights: &files.weights, device: device() };
+    let device = files.weights.placement().device();
+    let mut parameters = Learnt { weights: &files.weights };
     let model = Arc::new(Model::new(&mut parameters, &config)?);
     let encoder = || {
         let (config, space) = (config.clone(), space.clone());
-        SportsEncoder::new(Arc::clone(&model), config, space, preprocessing.clone(), device().clone())
+        SportsEncoder::new(Arc::clone(&model), config, space, preprocessing.clone(), device.clone())
     };
     let encoders = (0..replicas).map(|_| Box::new(encoder()) as Box<dyn Encoder>).collect();
-    Ok(Loaded { space, tokenizer: Some(Arc::new(tokenizer)), encoders })
+    Ok(Loaded::new(space, Some(Arc::new(tokenizer)), encoders))
 }
 
 fn space(name: &ModelName, files: &Files, config: &Config, preprocessing: &Preprocessing) -> Space {
@@ -72,7 +72,6 @@ fn space(name: &ModelName, files: &Files, config: &Config, preprocessing: &Prepr
         frame_stage: (config.time != TimeModel::Shuffled).then_some(config.width),
         can: Abilities { text: true, frames: true, composed: true },
         trained_on: config.trained_on,
-        // Its layers are small, and shared with training: they know one precision.
-        precision: Precision::F32,
+        precision: files.weights.placement().precision(),
     }
 }

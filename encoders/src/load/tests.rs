@@ -1,7 +1,7 @@
 use super::*;
-use crate::TrainedOn;
 use crate::models::clip::TextConfig;
 use crate::text::Tokens;
+use crate::{Clip, Frame, FrameSize, Input, TrainedOn};
 
 /// The parsed name, shown, or the start of the error.
 #[track_caller]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::identity::Identity;
-use super::{Kind, LoadError, LoadOptions, Loaded, ModelName, device};
+use super::{Kind, LoadError, LoadOptions, Loaded, ModelName};
 use crate::models::text_transformer::TextTransformer;
 use crate::models::two_towers::{Texts, TwoTowers, TwoTowersEncoder};
 use crate::models::vision_transformer::VisionTransformer;
@@ -39,7 +39,7 @@ pub(super) fn load(name: &ModelName, parts: Parts, options: &LoadOptions) -> Res
     let encoder = || TwoTowersEncoder::new(Arc::clone(&towers), space.clone(), preprocessing.clone());
     let replicas = 0..options.replicas.max(1);
     let encoders = replicas.map(|_| Box::new(encoder()) as Box<dyn Encoder>).collect();
-    Ok(Loaded { space, tokenizer: Some(Arc::new(tokenizer)), encoders })
+    Ok(Loaded::new(space, Some(Arc::new(tokenizer)), encoders))
 }
 
 /// The vision tower of `weights` and CLIP's kind of text tower, both by the names of Hugging Face's CLIP.
@@ -52,8 +52,8 @@ pub(super) fn towers(
     weights: &Weights,
 ) -> Result<TwoTowers, LoadError> {
     Ok(TwoTowers {
-        vision: VisionTransformer::load(vision, weights, device())?,
-        text: Texts::Transformer(TextTransformer::load(text, weights, device())?),
+        vision: VisionTransformer::load(vision, weights)?,
+        text: Texts::Transformer(TextTransformer::load(text, weights)?),
     })
 }
 

@@ -3,11 +3,11 @@
 //!
 //! Inference only, as [`transformer`](super::transformer).
 
-use candle_core::{Device, Result, Tensor};
+use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
 
 use super::patches::{Patches, Sides};
-use super::transformer::{Activation, Block, Extras, LayerNorm, Linear, Shape, Sight, tensor};
+use super::transformer::{Activation, Block, Extras, LayerNorm, Linear, Shape, Sight};
 use super::vision_transformer::PATCHES;
 use crate::LoadError;
 use crate::weights::Weights;
@@ -154,28 +154,23 @@ impl Aim {
     ///
     /// # Errors
     /// [`LoadError`] for weights that are no such model.
-    pub(crate) fn load(
-        config: &Config,
-        weights: &Weights,
-        device: &Device,
-    ) -> std::result::Result<Self, LoadError> {
+    pub(crate) fn load(config: &Config, weights: &Weights) -> std::result::Result<Self, LoadError> {
         if !config.adapter_scale.is_finite() {
             return Err(LoadError::Unsupported("adapter_scale is no number".to_owned()));
         }
         let sizes = Sizes::of(config, weights)?;
         let Sizes { width, patch, .. } = sizes;
         let sides = Sides { image: sizes.image(), patch };
-        let get = |name: &str, shape: &[usize]| tensor(weights, name, shape, device);
-        let norm = |name: &str| LayerNorm::load(weights, name, width, config.layer_norm_eps, device);
-        let blocks =
-            (0..sizes.layers).map(|layer| AdaptedBlock::load(config, &sizes, weights, layer, device));
+        let get = |name: &str, shape: &[usize]| weights.get(name, shape);
+        let norm = |name: &str| LayerNorm::load(weights, name, width, config.layer_norm_eps);
+        let blocks = (0..sizes.layers).map(|layer| AdaptedBlock::load(config, &sizes, weights, layer));
         let times = "vision_model.embeddings.temporal_embedding";
         let times = match weights.shape(times) {
             Some(_) => Some(get(times, &[1, sizes.frames, width])?.reshape((sizes.frames, 1, width))?),
             None => None,
         };
         Ok(Aim {
-            patches: Patches::load(weights, PATCHES, (width, false), sides, device)?,
+            patches: Patches::load(weights, PATCHES, (width, false), sides)?,
             class: get("vision_model.embeddings.class_embedding", &[width])?.reshape((1, 1, width))?,
             positions: get("vision_model.embeddings.position_embedding.weight", &[sizes.tokens(), width])?,
             times,
@@ -219,22 +214,17 @@ struct Adapter {
 }
 
 impl Adapter {
-    fn load(
-        weights: &Weights,
-        name: &str,
-        width: usize,
-        device: &Device,
-    ) -> std::result::Result<Self, LoadError> {
+    fn load(weights: &Weights, name: &str, width: usize) -> std::result::Result<Self, LoadError> {
         let inner = dims(weights, &format!("{name}.D_fc1.weight"), 2)?[0];
         Ok(Adapter {
-            down: Linear::load_inner(weights, &format!("{name}.D_fc1"), (width, inner), device)?,
-            up: Linear::load_inner(weights, &format!("{name}.D_fc2"), (inner, width), device)?,
+            down: Linear::load_inner(weights, &format!("{name}.D_fc1"), (width, inner))?,
+            up: Linear::load_inner(weights, &format!("{name}.D_fc2"), (inner, width))?,
         })
     }
 
     /// Without a residual.
     fn forward(&self, rows: &Tensor) -> Result<Tensor> {
-        self.up.forward(&self.down.forward_with(rows, Some(Activation::Gelu), None)?)
+        self.up.forward(&self.down.forward_inner(rows, Some(Activation::Gelu))?)
     }
 }
 
@@ -259,11 +249,9 @@ impl AdaptedBlock {
         sizes: &Sizes,
         weights: &Weights,
         layer: usize,
-        device: &Device,
     ) -> std::result::Result<Self, LoadError> {
         let name = block(layer);
-        let adapter =
-            |kind: &str| Adapter::load(weights, &format!("{name}.{kind}_Adapter"), sizes.width, device);
+        let adapter = |kind: &str| Adapter::load(weights, &format!("{name}.{kind}_Adapter"), sizes.width);
         let adapters = match config.adapters {
             true => Some(Adapters {
                 time: adapter("T")?,
@@ -273,7 +261,7 @@ impl AdaptedBlock {
             }),
             false => None,
         };
-        Ok(AdaptedBlock { clip: Block::load(weights, &name, sizes.shape(config), device)?, adapters })
+        Ok(AdaptedBlock { clip: Block::load(weights, &name, sizes.shape(config))?, adapters })
     }
 
     /// `x`: (clips * frames * tokens, width).
@@ -328,7 +316,7 @@ mod tests {
     #[track_caller]
     fn check(config: &Config, matches: bool) {
         let weights = reference();
-        let block = AdaptedBlock::load(config, &SIZES, &weights, 0, &Device::Cpu).unwrap();
+        let block = AdaptedBlock::load(config, &SIZES, &weights, 0).unwrap();
         let x = weights.get("x", &[6, 5, 32]).unwrap().reshape((30, 32)).unwrap();
         let expected = weights.get("y", &[6, 5, 32]).unwrap().reshape((30, 32)).unwrap();
         let off = (block.forward(&x, 2, &SIZES).unwrap() - expected).unwrap().abs().unwrap();

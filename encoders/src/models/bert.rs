@@ -2,10 +2,10 @@
 //! 2301.12597), without token types and without a cross-attention that texts never take, and RoBERTa and XLM-RoBERTa
 //! (arXiv 1907.11692, 1911.02116), whose first positions are no token's.
 
-use candle_core::{Device, Result, Tensor};
+use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
 
-use super::transformer::{Activation, Attention, LayerNorm, Linear, Sight, tensor};
+use super::transformer::{Activation, Attention, LayerNorm, Linear, Sight};
 use crate::LoadError;
 use crate::weights::Weights;
 
@@ -63,11 +63,7 @@ impl Bert {
     ///
     /// # Errors
     /// [`LoadError`] for weights that make no such model.
-    pub(crate) fn load(
-        config: &Config,
-        weights: &Weights,
-        device: &Device,
-    ) -> std::result::Result<Self, LoadError> {
+    pub(crate) fn load(config: &Config, weights: &Weights) -> std::result::Result<Self, LoadError> {
         let marker = "embeddings.word_embeddings.weight";
         let missing = || LoadError::MissingTensor { name: marker.to_owned() };
         let prefix = weights.names().find_map(|name| name.strip_suffix(marker)).ok_or_else(missing)?;
@@ -82,15 +78,15 @@ impl Bert {
             |number: &usize| weights.shape(&format!("{}.output.dense.weight", layer(*number))).is_some();
         let layers = (0..MOST_LAYERS).take_while(has);
         let layers: Vec<Layer> = layers
-            .map(|number| Layer::load(config, width, weights, &layer(number), device))
+            .map(|number| Layer::load(config, width, weights, &layer(number)))
             .collect::<std::result::Result<_, _>>()?;
         if layers.is_empty() {
             return Err(LoadError::MissingTensor { name: format!("{}.output.dense.weight", layer(0)) });
         }
         Ok(Bert {
-            tokens: tensor(weights, &format!("{prefix}{marker}"), &[vocabulary, width], device)?,
-            positions: positions(weights, prefix, width, config.position_offset, device)?,
-            norm: LayerNorm::load(weights, &norm, width, config.layer_norm_eps, device)?,
+            tokens: weights.get(&format!("{prefix}{marker}"), &[vocabulary, width])?,
+            positions: positions(weights, prefix, width, config.position_offset)?,
+            norm: LayerNorm::load(weights, &norm, width, config.layer_norm_eps)?,
             layers,
         })
     }
@@ -113,7 +109,7 @@ impl Bert {
     /// (texts, width): the last layer's first token of each text. All ids must be in the vocabulary, no text empty
     /// or over the longest.
     pub(crate) fn forward(&self, texts: &[&[u32]]) -> Result<Tensor> {
-        self.hidden(texts)?.narrow(1, 0, 1)?.squeeze(1)
+        self.hidden(texts)?.narrow(1, 0, 1)?.squeeze(1)?.contiguous()
     }
 
     /// (texts, width): the mean over the last layer's tokens of each text; ids as for [`Bert::forward`].
@@ -150,7 +146,6 @@ fn positions(
     prefix: &str,
     width: usize,
     offset: usize,
-    device: &Device,
 ) -> std::result::Result<Tensor, LoadError> {
     let name = format!("{prefix}embeddings.position_embeddings.weight");
     let (count, _) = rows_and_columns(weights, &name)?;
@@ -158,13 +153,13 @@ fn positions(
         let why = format!("{count} positions, of which the first {offset} are no token's");
         return Err(LoadError::Unsupported(why));
     }
-    let positions = tensor(weights, &name, &[count, width], device)?.narrow(0, offset, count - offset)?;
+    let positions = weights.get(&name, &[count, width])?.narrow(0, offset, count - offset)?;
     let types = format!("{prefix}embeddings.token_type_embeddings.weight");
     if weights.shape(&types).is_none() {
         return Ok(positions);
     }
     let (kinds, _) = rows_and_columns(weights, &types)?;
-    let first = tensor(weights, &types, &[kinds, width], device)?.narrow(0, 0, 1)?;
+    let first = weights.get(&types, &[kinds, width])?.narrow(0, 0, 1)?;
     Ok(positions.broadcast_add(&first)?)
 }
 
@@ -185,18 +180,17 @@ impl Layer {
         width: usize,
         weights: &Weights,
         name: &str,
-        device: &Device,
     ) -> std::result::Result<Self, LoadError> {
         let part = |part: &str| format!("{name}.{part}");
-        let norm = |it: &str| LayerNorm::load(weights, &part(it), width, config.layer_norm_eps, device);
-        let linear = |it: &str, sizes| Linear::load_inner(weights, &part(it), sizes, device);
+        let norm = |it: &str| LayerNorm::load(weights, &part(it), width, config.layer_norm_eps);
+        let linear = |it: &str, sizes| Linear::load_inner(weights, &part(it), sizes);
         let names =
             ["attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"];
         let names = names.map(part);
         let heads = (width, config.num_attention_heads);
         let (inner, _) = rows_and_columns(weights, &part("intermediate.dense.weight"))?;
         Ok(Layer {
-            attention: Attention::load(weights, names.each_ref().map(|it| &it[..]), heads, device)?,
+            attention: Attention::load(weights, names.each_ref().map(|it| &it[..]), heads)?,
             norm1: norm("attention.output.LayerNorm")?,
             up: linear("intermediate.dense", (width, inner))?,
             down: linear("output.dense", (inner, width))?,
@@ -208,7 +202,7 @@ impl Layer {
     /// `x`: (texts * tokens, width).
     fn forward(&self, x: &Tensor, tokens: usize, sight: Sight<'_>) -> Result<Tensor> {
         let x = self.norm1.forward(&self.attention.forward_onto(x, tokens, sight, Some(x))?)?;
-        let inner = self.up.forward_with(&x, Some(self.activation), None)?;
-        self.norm2.forward(&self.down.forward_with(&inner, None, Some(&x))?)
+        let inner = self.up.forward_inner(&x, Some(self.activation))?;
+        self.norm2.forward(&self.down.forward_onto(&inner, Some(&x))?)
     }
 }

@@ -1,7 +1,7 @@
 //! BLIP (arXiv 2201.12086) as far as its vectors go: the vision transformer and BERT that were trained to agree on
 //! pictures and their captions. What looks at a picture while it reads (the matching head, captions) is not read.
 
-use candle_core::{Device, Tensor};
+use candle_core::Tensor;
 use serde::{Deserialize, Serialize};
 
 use super::bert::{self, Bert};
@@ -104,15 +104,15 @@ impl Config {
     ///
     /// # Errors
     /// [`LoadError`] for weights that have none: those of models that write captions or answers.
-    pub(crate) fn texts(&self, weights: &Weights, device: &Device) -> Result<Texts, LoadError> {
+    pub(crate) fn texts(&self, weights: &Weights) -> Result<Texts, LoadError> {
         let TextConfig { num_attention_heads, hidden_act, layer_norm_eps } = self.text_config;
         let config = bert::Config { num_attention_heads, hidden_act, layer_norm_eps, position_offset: 0 };
         let words = "text_encoder.embeddings.word_embeddings.weight";
         if weights.shape(words).is_none() {
             return Err(LoadError::MissingTensor { name: words.to_owned() });
         }
-        let (tower, dim) = (Bert::load(&config, weights, device)?, self.image_text_hidden_size);
-        let projection = Linear::load(weights, "text_proj", (tower.width(), dim), device)?;
+        let (tower, dim) = (Bert::load(&config, weights)?, self.image_text_hidden_size);
+        let projection = Linear::load(weights, "text_proj", (tower.width(), dim))?;
         Ok(Texts::Bert { tower, projection, dim })
     }
 }

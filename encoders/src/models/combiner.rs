@@ -46,14 +46,11 @@ pub(crate) struct Combiner {
 }
 
 impl Combiner {
-    /// Reads a Combiner of any width by the released code's names, under any prefix, onto `device`.
+    /// Reads a Combiner of any width by the released code's names, under any prefix.
     ///
     /// # Errors
     /// [`LoadError::MissingTensor`] or [`LoadError::WrongShape`].
-    pub(crate) fn load(
-        weights: &Weights,
-        device: &candle_core::Device,
-    ) -> std::result::Result<Self, LoadError> {
+    pub(crate) fn load(weights: &Weights) -> std::result::Result<Self, LoadError> {
         let marker = "text_projection_layer.weight";
         let missing = || LoadError::MissingTensor { name: marker.to_owned() };
         let prefix = weights.names().find_map(|name| name.strip_suffix(marker)).ok_or_else(missing)?;
@@ -64,7 +61,7 @@ impl Combiner {
         let (projection, dim) = size("text_projection_layer")?;
         let (hidden, _) = size("combiner_layer")?;
         Combiner::new(Widths { dim, projection, hidden }, |name, shape| {
-            Ok(weights.get(&format!("{prefix}{name}"), shape)?.to_device(device)?)
+            weights.get(&format!("{prefix}{name}"), shape)
         })
     }
 
@@ -229,7 +226,7 @@ mod tests {
                 Tensor::zeros(shape, candle_core::DType::F32, &Device::Cpu)
             });
             collected.unwrap();
-            Combiner::load(&Weights::from_values(all).unwrap(), &Device::Cpu)
+            Combiner::load(&Weights::from_values(all).unwrap())
         };
         let (video, text) = vectors();
         for prefix in ["", "combiner.", "module.fusion."] {

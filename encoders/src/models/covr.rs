@@ -16,7 +16,7 @@ use crate::preprocess::Preprocessing;
 use crate::video::sample::Sampler;
 use crate::{Clip, EncodeError, Encoder, Input, LoadError, Source, Space};
 
-/// Clips in one pass through AIM: bounds memory, whatever the batch.
+/// Clips in one pass through AIM unless another bound is set: bounds memory, whatever the batch.
 const CLIPS_PER_PASS: usize = 4;
 
 /// What is loaded once for all encoders of a device.
@@ -70,17 +70,18 @@ pub(crate) struct CovrEncoder {
     model: Arc<Model>,
     space: Space,
     preprocessing: Preprocessing,
+    clips_per_pass: usize,
 }
 
 impl CovrEncoder {
     pub(crate) fn new(model: Arc<Model>, space: Space, preprocessing: Preprocessing) -> Self {
-        CovrEncoder { model, space, preprocessing }
+        CovrEncoder { model, space, preprocessing, clips_per_pass: CLIPS_PER_PASS }
     }
 
     /// One raw vector per clip.
     fn clips(&self, clips: &[&Clip]) -> Result<Vec<Vec<f32>>, EncodeError> {
         let mut vectors = Vec::with_capacity(clips.len());
-        for chunk in clips.chunks(CLIPS_PER_PASS) {
+        for chunk in clips.chunks(self.clips_per_pass) {
             let mut pixels = Vec::new();
             for clip in chunk {
                 self.append_pixels(clip, &mut pixels)?;
@@ -147,6 +148,11 @@ impl Encoder for CovrEncoder {
             Input::Frames(_) | Input::Frame(_) | Input::Features(_) => frames,
             Input::Composed { modification, .. } => frames + modification.ids.len(),
         }
+    }
+
+    fn bound_pass(&mut self, cost: usize) {
+        let sizes = self.model.aim.sizes();
+        self.clips_per_pass = (cost / (sizes.frames * sizes.tokens())).max(1);
     }
 
     fn encode(&mut self, batch: &[Input]) -> Result<Vec<Vec<f32>>, EncodeError> {

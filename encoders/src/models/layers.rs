@@ -1,12 +1,14 @@
-//! Linear layers and norms, by the kernels of the processor where there are some, else by candle's own operations.
-//! Inference only: neither keeps gradients.
+//! Linear layers, norms and attention: by the processor's kernels where a [`Placement`] has some, else by candle's own
+//! operations, in half floats too. What a layer is made of decides that once, at load; models don't know.
+//!
+//! Inference only: none keeps gradients.
 
-use candle_core::{Device, Result, Tensor};
+use candle_core::{DType, Result, Tensor};
 
-use super::transformer::tensor;
 use crate::LoadError;
 pub(crate) use crate::kernels::Activation;
-use crate::kernels::{self, PackedLinear, Precision};
+use crate::kernels::{self, PackedLinear, Processor};
+use crate::placement::{Placement, Precision};
 use crate::weights::Weights;
 
 impl Activation {
@@ -21,12 +23,13 @@ impl Activation {
     }
 }
 
-/// Scales and shifts each token to what was learnt.
+/// Scales and shifts each token to what was learnt; in 32-bit floats whatever comes.
 #[derive(Debug)]
 pub(crate) struct LayerNorm {
     weight: Tensor,
     bias: Tensor,
     epsilon: f32,
+    processor: Option<Processor>,
 }
 
 impl LayerNorm {
@@ -35,17 +38,18 @@ impl LayerNorm {
         name: &str,
         width: usize,
         epsilon: f32,
-        device: &Device,
     ) -> std::result::Result<Self, LoadError> {
-        let get = |part: &str| tensor(weights, &format!("{name}.{part}"), &[width], device);
-        Ok(LayerNorm { weight: get("weight")?, bias: get("bias")?, epsilon })
+        let get = |part: &str| weights.get(&format!("{name}.{part}"), &[width]);
+        let processor = weights.placement().processor();
+        Ok(LayerNorm { weight: get("weight")?, bias: get("bias")?, epsilon, processor })
     }
 
     pub(crate) fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let x = x.contiguous()?;
-        match kernels::layer_norm(&x, &self.weight, &self.bias, self.epsilon)? {
-            Some(normed) => Ok(normed),
-            None => candle_nn::ops::layer_norm(&x, &self.weight, &self.bias, self.epsilon),
+        let LayerNorm { weight, bias, epsilon, processor } = self;
+        let x = x.to_dtype(DType::F32)?.contiguous()?;
+        match processor {
+            Some(processor) => kernels::layer_norm(*processor, &x, weight, bias, *epsilon),
+            None => candle_nn::ops::layer_norm(&x, weight, bias, *epsilon),
         }
     }
 }
@@ -64,15 +68,21 @@ impl Affine {
         weights: &Weights,
         name: &str,
         (inputs, outputs): (usize, usize),
-        device: &Device,
     ) -> std::result::Result<Self, LoadError> {
-        let bias = tensor(weights, &format!("{name}.bias"), &[outputs], device)?;
-        let weight = tensor(weights, &format!("{name}.weight"), &[outputs, inputs], device)?;
+        let bias = weights.get(&format!("{name}.bias"), &[outputs])?;
+        let weight = weights.get(&format!("{name}.weight"), &[outputs, inputs])?;
         Ok(Affine::of_rows(&weight, Some(bias))?)
     }
 
+    /// In the weight's type, whatever the type of the rows.
+    fn forward(&self, rows: &Tensor) -> Result<Tensor> {
+        // On a GPU a product takes rows without gaps alone.
+        let product = rows.contiguous()?.to_dtype(self.weight.dtype())?.matmul(&self.weight)?;
+        self.bias.as_ref().map_or(Ok(product.clone()), |bias| product.broadcast_add(bias))
+    }
+
     /// `weight`: (outputs, inputs); `bias`: (outputs).
-    fn of_rows(weight: &Tensor, bias: Option<Tensor>) -> Result<Self> {
+    pub(crate) fn of_rows(weight: &Tensor, bias: Option<Tensor>) -> Result<Self> {
         Ok(Affine { weight: weight.t()?.contiguous()?, bias })
     }
 
@@ -90,21 +100,27 @@ impl Affine {
     }
 
     /// Ready to run.
-    pub(crate) fn packed(self, precision: Precision) -> Result<Linear> {
-        match PackedLinear::new(&self.weight, self.bias.as_ref(), precision)? {
-            Some(packed) => Ok(Linear(Kind::Packed(packed))),
-            None => Ok(Linear(Kind::Plain(self))),
-        }
+    pub(crate) fn ready(self, placement: &Placement) -> Result<Linear> {
+        let Affine { weight, bias } = self;
+        let bias = bias.as_ref();
+        let packed = match (placement.processor(), placement.precision()) {
+            (None, _) => {
+                let bias = bias.map(|bias| bias.to_dtype(placement.float())).transpose()?;
+                return Ok(Linear::Plain(Affine { weight: weight.to_dtype(placement.float())?, bias }));
+            }
+            (Some(processor), Precision::Int8) => PackedLinear::of_bytes(processor, &weight, bias),
+            (Some(processor), _) => PackedLinear::of_floats(processor, &weight, bias),
+        };
+        packed.map(Linear::Packed)
     }
 }
 
 /// `x W + b` on rows.
 #[derive(Debug)]
-pub(crate) struct Linear(Kind);
-
-#[derive(Debug)]
-enum Kind {
+pub(crate) enum Linear {
+    /// By the processor's kernels.
     Packed(PackedLinear),
+    /// By candle's operations, in the weight's type.
     Plain(Affine),
 }
 
@@ -115,9 +131,8 @@ impl Linear {
         weights: &Weights,
         name: &str,
         sizes: (usize, usize),
-        device: &Device,
     ) -> std::result::Result<Self, LoadError> {
-        Ok(Affine::load(weights, name, sizes, device)?.packed(Precision::F32)?)
+        Ok(Affine::load(weights, name, sizes)?.ready(&weights.placement().in_f32())?)
     }
 
     /// The same in the precision that the weights are to be multiplied in: for layers inside a tower.
@@ -125,9 +140,8 @@ impl Linear {
         weights: &Weights,
         name: &str,
         sizes: (usize, usize),
-        device: &Device,
     ) -> std::result::Result<Self, LoadError> {
-        Ok(Affine::load(weights, name, sizes, device)?.packed(weights.precision())?)
+        Ok(Affine::load(weights, name, sizes)?.ready(weights.placement())?)
     }
 
     /// Reads `{name}.weight` of (outputs, inputs); in f32.
@@ -135,36 +149,45 @@ impl Linear {
         weights: &Weights,
         name: &str,
         (inputs, outputs): (usize, usize),
-        device: &Device,
     ) -> std::result::Result<Self, LoadError> {
-        let weight = tensor(weights, &format!("{name}.weight"), &[outputs, inputs], device)?;
-        Ok(Linear::of_rows(&weight, None)?)
+        let weight = weights.get(&format!("{name}.weight"), &[outputs, inputs])?;
+        Ok(Linear::of_rows(weights.placement(), &weight, None)?)
     }
 
     /// `weight`: (outputs, inputs); `bias`: (outputs); in f32.
-    pub(crate) fn of_rows(weight: &Tensor, bias: Option<Tensor>) -> Result<Self> {
-        Affine::of_rows(weight, bias)?.packed(Precision::F32)
+    pub(crate) fn of_rows(placement: &Placement, weight: &Tensor, bias: Option<Tensor>) -> Result<Self> {
+        Affine::of_rows(weight, bias)?.ready(&placement.in_f32())
     }
 
-    /// (rows, inputs) to (rows, outputs).
+    /// `weight`: (inputs, outputs); in the precision of `placement`.
+    pub(crate) fn without_bias(placement: &Placement, weight: &Tensor) -> Result<Self> {
+        Affine { weight: weight.clone(), bias: None }.ready(placement)
+    }
+
+    /// (rows, inputs) to f32 of (rows, outputs).
     pub(crate) fn forward(&self, rows: &Tensor) -> Result<Tensor> {
-        self.forward_with(rows, None, None)
+        self.forward_onto(rows, None)
     }
 
-    /// `activation(x W + b) + residual`: (rows, inputs) to (rows, outputs), of which the residual is too.
-    pub(crate) fn forward_with(
-        &self,
-        rows: &Tensor,
-        activation: Option<Activation>,
-        residual: Option<&Tensor>,
-    ) -> Result<Tensor> {
-        let Affine { weight, bias } = match &self.0 {
-            Kind::Packed(packed) => return packed.forward(&rows.contiguous()?, activation, residual),
-            Kind::Plain(affine) => affine,
-        };
-        let product = rows.matmul(weight)?;
-        let biased = bias.as_ref().map_or(Ok(product.clone()), |bias| product.broadcast_add(bias))?;
-        let active = activation.map_or(Ok(biased.clone()), |activation| activation.apply(&biased))?;
-        residual.map_or(Ok(active.clone()), |residual| active + residual)
+    /// The same, and `residual` added, f32 of (rows, outputs).
+    pub(crate) fn forward_onto(&self, rows: &Tensor, residual: Option<&Tensor>) -> Result<Tensor> {
+        match self {
+            Linear::Packed(packed) => packed.forward(&rows.contiguous()?, None, residual),
+            Linear::Plain(affine) => {
+                let wide = affine.forward(rows)?.to_dtype(DType::F32)?;
+                residual.map_or(Ok(wide.clone()), |residual| wide + residual)
+            }
+        }
+    }
+
+    /// `activation(x W + b)` for another layer: left in the type that this one multiplies in.
+    pub(crate) fn forward_inner(&self, rows: &Tensor, activation: Option<Activation>) -> Result<Tensor> {
+        match self {
+            Linear::Packed(packed) => packed.forward(&rows.contiguous()?, activation, None),
+            Linear::Plain(affine) => {
+                let biased = affine.forward(rows)?;
+                activation.map_or(Ok(biased.clone()), |activation| activation.apply(&biased))
+            }
+        }
     }
 }

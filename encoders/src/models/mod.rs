@@ -11,7 +11,7 @@ pub(crate) mod combiner;
 pub(crate) mod covr;
 mod known;
 pub(crate) mod language_bind;
-mod layers;
+pub(crate) mod layers;
 pub(crate) mod openai;
 mod patches;
 pub(crate) mod sentence;

@@ -2,7 +2,7 @@
 
 use candle_core::{Device, Result, Tensor};
 
-use super::transformer::{Linear, tensor};
+use super::transformer::Linear;
 use crate::LoadError;
 use crate::weights::Weights;
 
@@ -46,14 +46,12 @@ impl Patches {
         name: &str,
         (width, has_bias): (usize, bool),
         sides: Sides,
-        device: &Device,
     ) -> std::result::Result<Self, LoadError> {
         let Sides { image, patch } = sides;
-        let weight = tensor(weights, &format!("{name}.weight"), &[width, 3, patch, patch], device)?;
-        let bias =
-            has_bias.then(|| tensor(weights, &format!("{name}.bias"), &[width], device)).transpose()?;
-        let layer = Linear::of_rows(&weight.flatten_from(1)?, bias)?;
-        Ok(Patches { layer, device: device.clone(), image, patch })
+        let weight = weights.get(&format!("{name}.weight"), &[width, 3, patch, patch])?;
+        let bias = has_bias.then(|| weights.get(&format!("{name}.bias"), &[width])).transpose()?;
+        let layer = Linear::of_rows(weights.placement(), &weight.flatten_from(1)?, bias)?;
+        Ok(Patches { layer, device: weights.placement().device().clone(), image, patch })
     }
 
     /// (pictures, patches, width) of (pictures, 3, image, image) pixels in one slice.

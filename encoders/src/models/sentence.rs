@@ -3,19 +3,18 @@
 
 use std::sync::Arc;
 
-use candle_core::{Device, Result, Tensor};
+use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
 
 use super::bert::Bert;
 use super::combiner::divided_by_norm;
 use super::text_tower::check_ids;
-use super::transformer::tensor;
 use super::two_towers::failed;
 use crate::text::Tokens;
 use crate::weights::Weights;
 use crate::{EncodeError, Encoder, Input, LoadError, Space};
 
-/// Texts in one pass: bounds memory, whatever the batch.
+/// Texts in one pass unless another bound is set: bounds memory, whatever the batch.
 const TEXTS_PER_PASS: usize = 32;
 
 /// How the tokens of a text become one vector.
@@ -61,11 +60,10 @@ impl Dense {
         weights: &Weights,
         (inputs, outputs): (usize, usize),
         activation: DenseActivation,
-        device: &Device,
     ) -> std::result::Result<Self, LoadError> {
-        let weight = tensor(weights, "linear.weight", &[outputs, inputs], device)?;
+        let weight = weights.get("linear.weight", &[outputs, inputs])?;
         let name = "linear.bias";
-        let bias = weights.shape(name).map(|_| tensor(weights, name, &[outputs], device)).transpose()?;
+        let bias = weights.shape(name).map(|_| weights.get(name, &[outputs])).transpose()?;
         Ok(Dense { weight: weight.t()?.contiguous()?, bias, activation })
     }
 
@@ -105,8 +103,9 @@ impl Model {
         })
     }
 
-    /// One vector per text, in order. Texts of like length go together: padding costs as much as text.
-    fn vectors(&self, texts: &[&[u32]]) -> std::result::Result<Vec<Vec<f32>>, EncodeError> {
+    /// One vector per text, in order, so many texts a pass at most. Texts of like length go together: padding costs as
+    /// much as text.
+    fn vectors(&self, texts: &[&[u32]], per_pass: usize) -> std::result::Result<Vec<Vec<f32>>, EncodeError> {
         check_ids(texts, self.tower.vocabulary(), self.longest)?;
         let mut order: Vec<usize> = (0..texts.len()).collect();
         order.sort_by_key(|at| texts[*at].len());
@@ -114,7 +113,7 @@ impl Model {
         let mut left = &order[..];
         while let Some(&shortest) = left.first() {
             let most = 2 * texts[shortest].len();
-            let alike = left.iter().take(TEXTS_PER_PASS).take_while(|at| texts[**at].len() <= most).count();
+            let alike = left.iter().take(per_pass).take_while(|at| texts[**at].len() <= most).count();
             let (these, rest) = left.split_at(alike);
             let chosen: Vec<&[u32]> = these.iter().map(|at| texts[*at]).collect();
             let rows = self.forward(&chosen).and_then(|rows| rows.to_vec2::<f32>());
@@ -131,11 +130,12 @@ impl Model {
 pub(crate) struct SentenceEncoder {
     model: Arc<Model>,
     space: Space,
+    texts_per_pass: usize,
 }
 
 impl SentenceEncoder {
     pub(crate) fn new(model: Arc<Model>, space: Space) -> Self {
-        SentenceEncoder { model, space }
+        SentenceEncoder { model, space, texts_per_pass: TEXTS_PER_PASS }
     }
 
     fn unsupported(&self, what: &'static str) -> EncodeError {
@@ -156,6 +156,10 @@ impl Encoder for SentenceEncoder {
         }
     }
 
+    fn bound_pass(&mut self, cost: usize) {
+        self.texts_per_pass = (cost / self.model.longest.max(1)).max(1);
+    }
+
     fn encode(&mut self, batch: &[Input]) -> std::result::Result<Vec<Vec<f32>>, EncodeError> {
         let text = |input| match input {
             &Input::Text(Tokens { ref ids }) => Ok(&ids[..]),
@@ -163,6 +167,6 @@ impl Encoder for SentenceEncoder {
             Input::Composed { .. } => Err(self.unsupported("composed queries")),
         };
         let texts: Vec<&[u32]> = batch.iter().map(text).collect::<std::result::Result<_, _>>()?;
-        self.model.vectors(&texts)
+        self.model.vectors(&texts, self.texts_per_pass)
     }
 }

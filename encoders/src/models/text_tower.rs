@@ -1,7 +1,7 @@
 //! The text side of TF-CoVR's composed queries: CLIP's text tower, BERT, or BLIP-2's Q-Former on text, then a
 //! projection into the video's space and a division by the norm.
 
-use candle_core::{Device, Result, Tensor};
+use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
 
 use super::bert::{self, Bert};
@@ -57,12 +57,11 @@ impl TextTower {
         dim: usize,
         weights: &Weights,
         head: &Weights,
-        device: &Device,
     ) -> std::result::Result<Self, LoadError> {
-        let (words, width) = Words::load(config, weights, device)?;
+        let (words, width) = Words::load(config, weights)?;
         let projection = [weights, head].into_iter().find_map(|weights| {
             let name = projection_name(weights)?;
-            Some(Linear::load(weights, &name, (width, dim), device))
+            Some(Linear::load(weights, &name, (width, dim)))
         });
         let projection = projection.transpose()?;
         if projection.is_none() && width != dim {
@@ -126,11 +125,7 @@ impl TextTower {
 
 impl Words {
     /// The tower and how many values it gives.
-    fn load(
-        config: &Config,
-        weights: &Weights,
-        device: &Device,
-    ) -> std::result::Result<(Self, usize), LoadError> {
+    fn load(config: &Config, weights: &Weights) -> std::result::Result<(Self, usize), LoadError> {
         match config {
             Config::Clip { text_config } => {
                 let name = "text_projection.weight";
@@ -138,11 +133,11 @@ impl Words {
                 let dim = weights.shape(name).and_then(<[usize]>::first).copied().ok_or_else(missing)?;
                 let tower = text_config.tower(dim);
                 tower.check()?;
-                let tower = TextTransformer::load(tower, weights, device)?;
+                let tower = TextTransformer::load(tower, weights)?;
                 Ok((Words::Clip { specials: text_config.specials(), tower }, dim))
             }
             Config::Bert(config) => {
-                let bert = Bert::load(config, weights, device)?;
+                let bert = Bert::load(config, weights)?;
                 let width = bert.width();
                 Ok((Words::Bert(bert), width))
             }

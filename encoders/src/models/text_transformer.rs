@@ -2,10 +2,10 @@
 //!
 //! Its tensors have the names of Hugging Face's CLIP; families with other names change them first.
 
-use candle_core::{Device, Result, Tensor};
+use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
 
-use super::transformer::{LayerNorm, Linear, Shape, Sight, Transformer, tensor};
+use super::transformer::{LayerNorm, Linear, Shape, Sight, Transformer};
 use super::vision_transformer::Projection;
 use crate::LoadError;
 use crate::weights::Weights;
@@ -117,23 +117,19 @@ impl TextTransformer {
     ///
     /// # Errors
     /// [`LoadError`] for weights that are no such tower.
-    pub(crate) fn load(
-        config: Config,
-        weights: &Weights,
-        device: &Device,
-    ) -> std::result::Result<Self, LoadError> {
+    pub(crate) fn load(config: Config, weights: &Weights) -> std::result::Result<Self, LoadError> {
         let Shape { width, epsilon, .. } = config.blocks;
         let get = |name: &str, rows: usize| {
-            tensor(weights, &format!("text_model.embeddings.{name}.weight"), &[rows, width], device)
+            weights.get(&format!("text_model.embeddings.{name}.weight"), &[rows, width])
         };
         let norm = "text_model.final_layer_norm";
         let sizes = (width, config.dim);
         Ok(TextTransformer {
             tokens: get("token_embedding", config.vocabulary)?,
             positions: get("position_embedding", config.longest)?,
-            blocks: Transformer::load(weights, "text_model.encoder.layers", config.blocks, device)?,
-            norm: LayerNorm::load(weights, norm, width, epsilon, device)?,
-            projection: config.projection.load(weights, "text_projection", sizes, device)?,
+            blocks: Transformer::load(weights, "text_model.encoder.layers", config.blocks)?,
+            norm: LayerNorm::load(weights, norm, width, epsilon)?,
+            projection: config.projection.load(weights, "text_projection", sizes)?,
             config,
         })
     }

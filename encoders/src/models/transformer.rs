@@ -1,12 +1,12 @@
 //! The transformer that the towers share. Inference only: its norms and softmax drop gradients without a word.
 
-use candle_core::{Device, Result, Tensor};
+use candle_core::{DType, Device, Result, Tensor};
 
 use super::layers::Affine;
 pub(crate) use super::layers::{Activation, LayerNorm, Linear};
 use crate::LoadError;
 pub(crate) use crate::kernels::Sight;
-use crate::kernels::{self, Precision};
+use crate::kernels::{self, Processor};
 use crate::weights::Weights;
 
 /// The numbers that shape a transformer.
@@ -84,9 +84,10 @@ impl Rotary {
         Ok(Rotary { cos: angles.cos()?, sin: angles.sin()? })
     }
 
-    /// `x`: (batch, heads, tokens, values of a head).
+    /// `x`: (batch, heads, tokens, values of a head); turned in f32, because half floats hold angles badly.
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        candle_nn::rotary_emb::rope_i(x, &self.cos, &self.sin)
+        let turned = candle_nn::rotary_emb::rope_i(&x.to_dtype(DType::F32)?, &self.cos, &self.sin)?;
+        turned.to_dtype(x.dtype())
     }
 }
 
@@ -99,6 +100,7 @@ pub(crate) struct Attention {
     norm: Option<LayerNorm>,
     out: Linear,
     heads: usize,
+    processor: Option<Processor>,
 }
 
 impl Attention {
@@ -107,14 +109,14 @@ impl Attention {
         weights: &Weights,
         names: [&str; 4],
         (width, heads): (usize, usize),
-        device: &Device,
     ) -> std::result::Result<Self, LoadError> {
         let [query, key, value, out] = names;
-        let affine = |name: &str| Affine::load(weights, name, (width, width), device);
+        let affine = |name: &str| Affine::load(weights, name, (width, width));
         let query = affine(query)?.scaled(1.0 / ((width / heads) as f64).sqrt())?;
         let qkv = Affine::joined(&[&query, &affine(key)?, &affine(value)?])?;
-        let (qkv, out) = (qkv.packed(weights.precision())?, affine(out)?.packed(weights.precision())?);
-        Ok(Attention { qkv, rotary: None, norm: None, out, heads })
+        let placement = weights.placement();
+        let (qkv, out) = (qkv.ready(placement)?, affine(out)?.ready(placement)?);
+        Ok(Attention { qkv, rotary: None, norm: None, out, heads, processor: placement.processor() })
     }
 
     /// `rows`: (batch * tokens, width), sequence after sequence, and so the result.
@@ -130,16 +132,15 @@ impl Attention {
         sight: Sight<'_>,
         residual: Option<&Tensor>,
     ) -> Result<Tensor> {
-        let packed = self.qkv.forward(rows)?;
-        let attended = match &self.rotary {
-            None => kernels::attention(&packed, tokens, self.heads, sight)?,
-            Some(_) => None,
+        let packed = self.qkv.forward_inner(rows, None)?;
+        let mut attended = match (self.processor, &self.rotary) {
+            (Some(processor), None) => kernels::attention(processor, &packed, tokens, self.heads, sight)?,
+            _ => self.attended(&packed, tokens, sight)?,
         };
-        let mut attended = attended.map_or_else(|| self.attended(&packed, tokens, sight), Ok)?;
         if let Some(norm) = &self.norm {
             attended = norm.forward(&attended)?;
         }
-        self.out.forward_with(&attended, None, residual)
+        self.out.forward_onto(&attended, residual)
     }
 
     /// By candle's own operations.
@@ -174,14 +175,15 @@ fn mask(sight: Sight<'_>, tokens: usize, device: &Device) -> Result<Option<Tenso
     mask.map(Some)
 }
 
-/// (batch, queries, heads, size) of queries, keys and values of (batch, heads, tokens, size); `mask` is added to the
-/// scores.
+/// (batch, queries, heads, size) of queries, keys and values of (batch, heads, tokens, size), in their type; `mask` is
+/// added to the scores. Those become shares in f32: sums of half floats lose what little each token has.
 fn attend(query: &Tensor, key: &Tensor, value: &Tensor, mask: Option<&Tensor>) -> Result<Tensor> {
-    let mut scores = query.matmul(&key.t()?)?;
+    let mut scores = query.matmul(&key.t()?)?.to_dtype(DType::F32)?;
     if let Some(mask) = mask {
         scores = scores.broadcast_add(mask)?;
     }
-    candle_nn::ops::softmax_last_dim(&scores)?.matmul(value)?.transpose(1, 2)?.contiguous()
+    let shares = candle_nn::ops::softmax_last_dim(&scores)?.to_dtype(value.dtype())?;
+    shares.matmul(value)?.transpose(1, 2)?.contiguous()
 }
 
 /// Two layers with a nonlinearity between.
@@ -196,16 +198,10 @@ pub(crate) struct Mlp {
 
 impl Mlp {
     /// Reads `{name}.fc1`, `{name}.fc2` and what `shape` has beside them.
-    fn load(
-        weights: &Weights,
-        name: &str,
-        shape: Shape,
-        device: &Device,
-    ) -> std::result::Result<Self, LoadError> {
+    fn load(weights: &Weights, name: &str, shape: Shape) -> std::result::Result<Self, LoadError> {
         let Shape { width, inner, epsilon, activation, extras, .. } = shape;
-        let linear =
-            |part: &str, sizes| Linear::load_inner(weights, &format!("{name}.{part}"), sizes, device);
-        let norm = || LayerNorm::load(weights, &format!("{name}.norm"), inner, epsilon, device);
+        let linear = |part: &str, sizes| Linear::load_inner(weights, &format!("{name}.{part}"), sizes);
+        let norm = || LayerNorm::load(weights, &format!("{name}.norm"), inner, epsilon);
         Ok(Mlp {
             up: linear("fc1", (width, inner))?,
             gate: extras.gate.then(|| linear("gate", (width, inner))).transpose()?,
@@ -218,13 +214,15 @@ impl Mlp {
     /// (rows, width) to the same, and `residual` added.
     fn forward(&self, rows: &Tensor, residual: Option<&Tensor>) -> Result<Tensor> {
         let mut middle = match &self.gate {
-            Some(gate) => (gate.forward_with(rows, Some(self.activation), None)? * self.up.forward(rows)?)?,
-            None => self.up.forward_with(rows, Some(self.activation), None)?,
+            Some(gate) => {
+                (gate.forward_inner(rows, Some(self.activation))? * self.up.forward_inner(rows, None)?)?
+            }
+            None => self.up.forward_inner(rows, Some(self.activation))?,
         };
         if let Some(norm) = &self.norm {
             middle = norm.forward(&middle)?;
         }
-        self.down.forward_with(&middle, None, residual)
+        self.down.forward_onto(&middle, residual)
     }
 }
 
@@ -243,17 +241,16 @@ impl TimeAttention {
         weights: &Weights,
         block: &str,
         (shape, frames): (Shape, usize),
-        device: &Device,
     ) -> std::result::Result<Self, LoadError> {
         let Shape { width, heads, epsilon, .. } = shape;
         let part = |part: &str| format!("{block}.temporal_{part}");
         let names = ["q_proj", "k_proj", "v_proj", "out_proj"].map(|it| part(&format!("attn.{it}")));
-        let times = tensor(weights, &part("embedding"), &[1, frames, width], device)?;
+        let times = weights.get(&part("embedding"), &[1, frames, width])?;
         Ok(TimeAttention {
             frames,
             times: times.reshape((frames, 1, width))?,
-            norm: LayerNorm::load(weights, &part("layer_norm1"), width, epsilon, device)?,
-            attention: Attention::load(weights, names.each_ref().map(|it| &it[..]), (width, heads), device)?,
+            norm: LayerNorm::load(weights, &part("layer_norm1"), width, epsilon)?,
+            attention: Attention::load(weights, names.each_ref().map(|it| &it[..]), (width, heads))?,
         })
     }
 
@@ -281,25 +278,20 @@ pub(super) struct Block {
 }
 
 impl Block {
-    pub(super) fn load(
-        weights: &Weights,
-        name: &str,
-        shape: Shape,
-        device: &Device,
-    ) -> std::result::Result<Self, LoadError> {
+    pub(super) fn load(weights: &Weights, name: &str, shape: Shape) -> std::result::Result<Self, LoadError> {
         let Shape { width, heads, epsilon, extras, .. } = shape;
         let part = |part: &str| format!("{name}.{part}");
-        let norm = |it: &str| LayerNorm::load(weights, &part(it), width, epsilon, device);
+        let norm = |it: &str| LayerNorm::load(weights, &part(it), width, epsilon);
         let names = ["q_proj", "k_proj", "v_proj", "out_proj"].map(|it| part(&format!("self_attn.{it}")));
-        let attention = Attention::load(weights, names.each_ref().map(|it| &it[..]), (width, heads), device)?;
+        let attention = Attention::load(weights, names.each_ref().map(|it| &it[..]), (width, heads))?;
         let inside = extras.attention_norm.then(|| norm("self_attn.norm")).transpose()?;
-        let time = extras.frames.map(|frames| TimeAttention::load(weights, name, (shape, frames), device));
+        let time = extras.frames.map(|frames| TimeAttention::load(weights, name, (shape, frames)));
         Ok(Block {
             time: time.transpose()?,
             norm1: norm("layer_norm1")?,
             attention: Attention { norm: inside, ..attention },
             norm2: norm("layer_norm2")?,
-            mlp: Mlp::load(weights, &part("mlp"), shape, device)?,
+            mlp: Mlp::load(weights, &part("mlp"), shape)?,
             norms_after: extras.norms_after,
         })
     }
@@ -344,25 +336,20 @@ pub(crate) struct AttentionPool {
 impl AttentionPool {
     /// Reads `{name}.probe` of (1, 1, width), `{name}.attention.{q,k,v,out}_proj`, `{name}.layernorm` and
     /// `{name}.mlp`; `shape` has no layers to speak of.
-    pub(crate) fn load(
-        weights: &Weights,
-        name: &str,
-        shape: Shape,
-        device: &Device,
-    ) -> std::result::Result<Self, LoadError> {
+    pub(crate) fn load(weights: &Weights, name: &str, shape: Shape) -> std::result::Result<Self, LoadError> {
         let Shape { width, heads, epsilon, .. } = shape;
         let part = |part: &str| format!("{name}.{part}");
-        let affine =
-            |it: &str| Affine::load(weights, &part(&format!("attention.{it}_proj")), (width, width), device);
-        let probe = tensor(weights, &part("probe"), &[1, 1, width], device)?.reshape((1, width))?;
+        let affine = |it: &str| Affine::load(weights, &part(&format!("attention.{it}_proj")), (width, width));
+        let probe = weights.get(&part("probe"), &[1, 1, width])?.reshape((1, width))?;
         let query = affine("q")?.scaled(1.0 / ((width / heads) as f64).sqrt())?;
-        let query = query.packed(Precision::F32)?.forward(&probe)?;
+        let placement = weights.placement();
+        let query = query.ready(&placement.in_f32())?.forward(&probe)?;
         Ok(AttentionPool {
             query: query.reshape((1, heads, 1, width / heads))?,
-            kv: Affine::joined(&[&affine("k")?, &affine("v")?])?.packed(weights.precision())?,
-            out: affine("out")?.packed(weights.precision())?,
-            norm: LayerNorm::load(weights, &part("layernorm"), width, epsilon, device)?,
-            mlp: Mlp::load(weights, &part("mlp"), shape, device)?,
+            kv: Affine::joined(&[&affine("k")?, &affine("v")?])?.ready(placement)?,
+            out: affine("out")?.ready(placement)?,
+            norm: LayerNorm::load(weights, &part("layernorm"), width, epsilon)?,
+            mlp: Mlp::load(weights, &part("mlp"), shape)?,
         })
     }
 
@@ -370,9 +357,9 @@ impl AttentionPool {
     pub(crate) fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let (batch, tokens, width) = x.dims3()?;
         let (_, heads, _, size) = self.query.dims4()?;
-        let kv = self.kv.forward(&x.reshape((batch * tokens, width))?)?;
+        let kv = self.kv.forward_inner(&x.reshape((batch * tokens, width))?, None)?;
         let kv = kv.reshape((batch, tokens, 2, heads, size))?.permute((2, 0, 3, 1, 4))?.contiguous()?;
-        let query = self.query.broadcast_as((batch, heads, 1, size))?.contiguous()?;
+        let query = self.query.to_dtype(kv.dtype())?.broadcast_as((batch, heads, 1, size))?.contiguous()?;
         let attended = attend(&query, &kv.get(0)?, &kv.get(1)?, None)?;
         let x = self.out.forward(&attended.reshape((batch, width))?)?;
         self.mlp.forward(&self.norm.forward(&x)?, Some(&x))
@@ -387,14 +374,8 @@ pub(crate) struct Transformer {
 
 impl Transformer {
     /// Reads `{name}.{number}.*`.
-    pub(crate) fn load(
-        weights: &Weights,
-        name: &str,
-        shape: Shape,
-        device: &Device,
-    ) -> std::result::Result<Self, LoadError> {
-        let blocks =
-            (0..shape.layers).map(|layer| Block::load(weights, &format!("{name}.{layer}"), shape, device));
+    pub(crate) fn load(weights: &Weights, name: &str, shape: Shape) -> std::result::Result<Self, LoadError> {
+        let blocks = (0..shape.layers).map(|layer| Block::load(weights, &format!("{name}.{layer}"), shape));
         Ok(Transformer { blocks: blocks.collect::<std::result::Result<_, _>>()? })
     }
 
@@ -408,14 +389,4 @@ impl Transformer {
     pub(crate) fn forward(&self, x: Tensor, sight: Sight<'_>) -> Result<Tensor> {
         self.blocks.iter().try_fold(x, |x, block| block.forward(&x, sight))
     }
-}
-
-/// The tensor `name` on `device`.
-pub(crate) fn tensor(
-    weights: &Weights,
-    name: &str,
-    shape: &[usize],
-    device: &Device,
-) -> std::result::Result<Tensor, LoadError> {
-    Ok(weights.get(name, shape)?.to_device(device)?)
 }

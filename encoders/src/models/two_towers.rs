@@ -16,7 +16,7 @@ use crate::preprocess::Preprocessing;
 use crate::video::sample::Sampler;
 use crate::{Clip, EncodeError, Encoder, Frame, Input, Space};
 
-/// Frames in one pass through the vision tower: bounds memory, whatever the batch.
+/// Frames in one pass through the vision tower unless another bound is set: bounds memory, whatever the batch.
 const FRAMES_PER_PASS: usize = 32;
 
 /// Both towers; shared by the encoders of one device.
@@ -103,11 +103,12 @@ pub(crate) struct TwoTowersEncoder {
     towers: Arc<TwoTowers>,
     space: Space,
     preprocessing: Preprocessing,
+    frames_per_pass: usize,
 }
 
 impl TwoTowersEncoder {
     pub(crate) fn new(towers: Arc<TwoTowers>, space: Space, preprocessing: Preprocessing) -> Self {
-        TwoTowersEncoder { towers, space, preprocessing }
+        TwoTowersEncoder { towers, space, preprocessing, frames_per_pass: FRAMES_PER_PASS }
     }
 
     fn texts(&self, texts: &[&[u32]]) -> Result<Vec<Vec<f32>>, EncodeError> {
@@ -137,7 +138,7 @@ impl TwoTowersEncoder {
     /// Raw vectors of clips whose frames look at each other: as many of each as the tower takes.
     fn clips_of(&self, frames: usize, clips: &[&Clip]) -> Result<Vec<Vec<f32>>, EncodeError> {
         let mut vectors = Vec::with_capacity(clips.len());
-        for chunk in clips.chunks((FRAMES_PER_PASS / frames).max(1)) {
+        for chunk in clips.chunks((self.frames_per_pass / frames).max(1)) {
             let mut pixels = Vec::new();
             for clip in chunk {
                 // Of short clips some come several times; the rule never gives another number.
@@ -155,7 +156,7 @@ impl TwoTowersEncoder {
     /// The unit vector of each frame.
     fn frames(&self, frames: &[&Frame]) -> Result<Vec<Vec<f32>>, EncodeError> {
         let mut units = Vec::with_capacity(frames.len());
-        for chunk in frames.chunks(FRAMES_PER_PASS) {
+        for chunk in frames.chunks(self.frames_per_pass) {
             let mut pixels = Vec::new();
             for frame in chunk {
                 pixels.extend(self.preprocessing.pixels(frame)?);
@@ -229,6 +230,10 @@ impl Encoder for TwoTowersEncoder {
             Input::Frame(_) => Some(vision.operations()),
             Input::Features(_) | Input::Composed { .. } => None,
         }
+    }
+
+    fn bound_pass(&mut self, cost: usize) {
+        self.frames_per_pass = (cost / self.towers.vision.tokens()).max(1);
     }
 
     fn encode(&mut self, batch: &[Input]) -> Result<Vec<Vec<f32>>, EncodeError> {

@@ -2,11 +2,11 @@
 //!
 //! Its tensors have the names of Hugging Face's CLIP; families with other names change them first.
 
-use candle_core::{Device, Result, Tensor};
+use candle_core::{Result, Tensor};
 use serde::Serialize;
 
 use super::patches::{Patches, Sides};
-use super::transformer::{AttentionPool, LayerNorm, Linear, Rotary, Shape, Sight, Transformer, tensor};
+use super::transformer::{AttentionPool, LayerNorm, Linear, Rotary, Shape, Sight, Transformer};
 use crate::LoadError;
 use crate::weights::Weights;
 
@@ -73,15 +73,14 @@ impl Projection {
         weights: &Weights,
         name: &str,
         (width, dim): (usize, usize),
-        device: &Device,
     ) -> std::result::Result<Option<Linear>, LoadError> {
         match self {
             Projection::None if width == dim => Ok(None),
             Projection::None => Err(LoadError::Unsupported(format!(
                 "a tower of {width} values and no projection to the vectors' {dim}"
             ))),
-            Projection::Plain => Linear::load_without_bias(weights, name, (width, dim), device).map(Some),
-            Projection::Biased => Linear::load(weights, name, (width, dim), device).map(Some),
+            Projection::Plain => Linear::load_without_bias(weights, name, (width, dim)).map(Some),
+            Projection::Biased => Linear::load(weights, name, (width, dim)).map(Some),
         }
     }
 }
@@ -184,34 +183,30 @@ impl VisionTransformer {
     ///
     /// # Errors
     /// [`LoadError`] for weights that are no such tower.
-    pub(crate) fn load(
-        config: Config,
-        weights: &Weights,
-        device: &Device,
-    ) -> std::result::Result<Self, LoadError> {
+    pub(crate) fn load(config: Config, weights: &Weights) -> std::result::Result<Self, LoadError> {
         let Shape { width, heads, epsilon, .. } = config.blocks;
-        let get = |name: &str, shape: &[usize]| tensor(weights, name, shape, device);
-        let norm = |name: &str| LayerNorm::load(weights, name, width, epsilon, device);
+        let get = |name: &str, shape: &[usize]| weights.get(name, shape);
+        let norm = |name: &str| LayerNorm::load(weights, name, width, epsilon);
         let class = || -> std::result::Result<Tensor, LoadError> {
             Ok(get("vision_model.embeddings.class_embedding", &[width])?.reshape((1, 1, width))?)
         };
-        let mut blocks = Transformer::load(weights, "vision_model.encoder.layers", config.blocks, device)?;
+        let mut blocks = Transformer::load(weights, "vision_model.encoder.layers", config.blocks)?;
         if let Some(grid) = config.rotary {
             let before = usize::from(config.class_token);
             let angles = grid.angles(config.sides.grid(), before, width / heads);
-            blocks = blocks.rotated(&Rotary::new(&angles, config.tokens(), device)?);
+            blocks = blocks.rotated(&Rotary::new(&angles, config.tokens(), weights.placement().device())?);
         }
         let attention = match config.pooling {
             Pooling::Attention { heads, inner, activation } => {
                 let extras = super::transformer::Extras::default();
                 let shape = Shape { heads, inner, activation, extras, ..config.blocks };
-                Some(AttentionPool::load(weights, "vision_model.head", shape, device)?)
+                Some(AttentionPool::load(weights, "vision_model.head", shape)?)
             }
             Pooling::ClassToken => None,
         };
         let sizes = (width, config.dim);
         Ok(VisionTransformer {
-            patches: Patches::load(weights, PATCHES, (width, config.patch_bias), config.sides, device)?,
+            patches: Patches::load(weights, PATCHES, (width, config.patch_bias), config.sides)?,
             class: config.class_token.then(class).transpose()?,
             positions: get("vision_model.embeddings.position_embedding.weight", &[config.tokens(), width])?,
             // The misspelling is the format's.
@@ -219,7 +214,7 @@ impl VisionTransformer {
             blocks,
             norm_after: norm("vision_model.post_layernorm")?,
             attention,
-            projection: config.projection.load(weights, "visual_projection", sizes, device)?,
+            projection: config.projection.load(weights, "visual_projection", sizes)?,
             config,
         })
     }

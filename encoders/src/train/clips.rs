@@ -14,7 +14,7 @@ use super::loss::{huber, soft_cross_entropy, targets};
 use super::run::{Draw, Loss, Task, train};
 use super::store::Store;
 use super::{Progress, Random, Settings, TrainError};
-use crate::load::device;
+use crate::device::default_device;
 use crate::models::sports::Config;
 use crate::models::sports::layers::{Linear, unit};
 use crate::models::sports::parameters::{Parameters, Start};
@@ -66,7 +66,7 @@ pub fn train_clips(
             return Err(TrainError::Data("a mean over frames has nothing to train".to_owned()));
         }
     };
-    let mut store = Store::new(settings.seed, device());
+    let mut store = Store::new(settings.seed, default_device());
     let task = Clips::new(&mut store, clips, features, config, augment)?;
     let name = format!("{work} {config:?} {augment:?} {}", clips.name());
     train(&task, &store, settings, &name, &folder.join(work), progress)?;
@@ -76,8 +76,8 @@ pub fn train_clips(
 /// Fixes the scale of features in `store` to what it is over `features`.
 pub(super) fn fix_scale(store: &mut Store, features: &Features) -> Result<(), TrainError> {
     let (mean, deviation) = features.moments();
-    store.fix("features.mean", Tensor::new(mean, device())?);
-    store.fix("features.deviation", Tensor::new(deviation, device())?);
+    store.fix("features.mean", Tensor::new(mean, default_device())?);
+    store.fix("features.deviation", Tensor::new(deviation, default_device())?);
     Ok(())
 }
 
@@ -92,7 +92,7 @@ pub(super) fn gathered(
         values.extend_from_slice(features.frame(place.clip, place.frame));
     }
     let shape = (places.len(), frames, features.width);
-    Ok(Tensor::from_vec(values, shape, &Device::Cpu)?.to_device(device())?)
+    Ok(Tensor::from_vec(values, shape, &Device::Cpu)?.to_device(default_device())?)
 }
 
 /// Which frames make one example of a clip.
@@ -176,7 +176,7 @@ impl<'a> Clips<'a> {
         let noise = (0..examples * frames).flat_map(|_| self.deviation.iter());
         let noise: Vec<f32> = noise.map(|deviation| deviation * NOISE * random.normal()).collect();
         let shape = (examples, frames, self.deviation.len());
-        Ok(Tensor::from_vec(noise, shape, &Device::Cpu)?.to_device(device())?)
+        Ok(Tensor::from_vec(noise, shape, &Device::Cpu)?.to_device(default_device())?)
     }
 
     /// How far off the angles are in the frames that are the clip's own.
@@ -195,8 +195,10 @@ impl<'a> Clips<'a> {
             }
         }
         let (examples, per) = (places.len(), self.sampling.frames);
-        let wanted = Tensor::from_vec(wanted, (examples, per, ANGLES), &Device::Cpu)?.to_device(device())?;
-        let counts = Tensor::from_vec(counts, (examples, per, 1), &Device::Cpu)?.to_device(device())?;
+        let wanted =
+            Tensor::from_vec(wanted, (examples, per, ANGLES), &Device::Cpu)?.to_device(default_device())?;
+        let counts =
+            Tensor::from_vec(counts, (examples, per, 1), &Device::Cpu)?.to_device(default_device())?;
         let distance = huber(&(self.angles.forward(frames)? - wanted)?, 0.3)?;
         Ok(distance.broadcast_mul(&counts)?.mean_all()?)
     }
@@ -216,7 +218,7 @@ impl Task for Clips<'_> {
         let labels: Vec<(usize, f32)> = own.iter().map(|clip| (clips.class[*clip], 1.0)).collect();
         let right = scores.argmax(1)?.to_vec1::<u32>()?;
         let right = right.iter().zip(&labels).filter(|(got, label)| **got as usize == label.0).count();
-        let wanted = targets(&labels, clips.classes.labels.len(), SMOOTHING, device())?;
+        let wanted = targets(&labels, clips.classes.labels.len(), SMOOTHING, default_device())?;
         let class = soft_cross_entropy(&scores, &wanted)?;
 
         let angles = self.angle_loss(&encoded.frames, &places, &own)?;
@@ -224,7 +226,7 @@ impl Task for Clips<'_> {
         for (attribute, head) in clips.classes.attributes.iter().zip(&self.attributes) {
             let value = |clip: &usize| (attribute.of_class[clips.class[*clip]], 1.0);
             let wanted =
-                targets(&own.iter().map(value).collect::<Vec<_>>(), attribute.values, 0.0, device())?;
+                targets(&own.iter().map(value).collect::<Vec<_>>(), attribute.values, 0.0, default_device())?;
             total = (total + (soft_cross_entropy(&head.forward(&encoded.clips)?, &wanted)? * 0.3)?)?;
         }
         let right = right as f32 / own.len().max(1) as f32;

@@ -16,7 +16,7 @@ use super::run::{Draw, Loss, Task, train};
 use super::store::Store;
 use super::vocabulary::{Noise, Vocabulary};
 use super::{Progress, Random, Settings, TrainError};
-use crate::load::device;
+use crate::device::default_device;
 use crate::models::sports::Config;
 use crate::models::sports::language::{EncodedText, Fusion, PaddedTexts, TextEncoder};
 use crate::models::sports::layers::unit;
@@ -137,7 +137,7 @@ pub fn train_composed(
     let encoder = ClipEncoder::new(&mut frozen, &config)?;
     let sampling = Sampling::new(clips, features, &config, augment);
     let vectors = Vectors::of(&encoder, &sampling, config.dim, settings.seed)?;
-    let mut store = Store::new(settings.seed, device());
+    let mut store = Store::new(settings.seed, default_device());
     let task = Composed::new(&mut store, clips, texts, &vectors, (&vocabulary, &config), objective)?;
     let name = format!("composed {config:?} {augment:?} {objective:?} {} {}", clips.name(), texts.name());
     train(&task, &store, settings, &name, work, progress)?;
@@ -150,10 +150,10 @@ pub fn train_composed(
 /// The clip encoder's tensors.
 fn frozen(features: &Features, config: &Config, stages: &Path) -> Result<Store, TrainError> {
     match config.time {
-        TimeModel::Ordered => Stage::Clips.load(stages, device()),
-        TimeModel::Shuffled => Stage::ShuffledClips.load(stages, device()),
+        TimeModel::Ordered => Stage::Clips.load(stages, default_device()),
+        TimeModel::Shuffled => Stage::ShuffledClips.load(stages, default_device()),
         TimeModel::Mean => {
-            let mut store = Store::new(0, device());
+            let mut store = Store::new(0, default_device());
             fix_scale(&mut store, features)?;
             Ok(store)
         }
@@ -217,7 +217,7 @@ impl Vectors {
             let row = random.below(VARIANTS) * self.clips + clip;
             values.extend_from_slice(&self.values[row * self.dim..][..self.dim]);
         }
-        Ok(Tensor::from_vec(values, (clips.len(), self.dim), &Device::Cpu)?.to_device(device())?)
+        Ok(Tensor::from_vec(values, (clips.len(), self.dim), &Device::Cpu)?.to_device(default_device())?)
     }
 }
 
@@ -299,13 +299,13 @@ impl<'a> Composed<'a> {
         for some in order.chunks(BESIDE) {
             let block: Vec<(&[u32], usize)> =
                 some.iter().map(|at| (&texts[*at].0[..], texts[*at].1)).collect();
-            let encoded = self.encoder.forward(&PaddedTexts::new(&block, device())?)?;
+            let encoded = self.encoder.forward(&PaddedTexts::new(&block, default_device())?)?;
             meaning.push(encoded.meaning);
             aligned.push(encoded.aligned);
         }
         let mut places = vec![0_u32; order.len()];
         order.iter().zip(0..).for_each(|(at, place)| places[*at] = place);
-        let places = Tensor::new(places, device())?;
+        let places = Tensor::new(places, default_device())?;
         let in_order = |parts: &[Tensor]| Tensor::cat(parts, 0)?.index_select(&places, 0);
         Ok(EncodedText { meaning: in_order(&meaning)?, aligned: in_order(&aligned)? })
     }
@@ -344,12 +344,12 @@ impl<'a> Composed<'a> {
         let pairs = || to.iter().flat_map(|a| to.iter().map(move |b| (*a, *b)));
         let square = (to.len(), to.len());
         let negatives = pairs().map(|(a, b)| if a == b { 0_f32 } else { 1.0 }).collect();
-        let negatives = Tensor::from_vec(negatives, square, device())?;
+        let negatives = Tensor::from_vec(negatives, square, default_device())?;
         let hardness = match self.objective.by_label {
             true => {
                 let classes = self.by_class.len();
                 let similar = pairs().map(|(a, b)| self.similar[a * classes + b]).collect();
-                Some(Tensor::from_vec(similar, square, device())?)
+                Some(Tensor::from_vec(similar, square, default_device())?)
             }
             false => None,
         };
@@ -374,7 +374,7 @@ impl<'a> Composed<'a> {
             let same = classes.iter().filter(|other| *other == class).count() as f32;
             wanted.extend(classes.iter().map(|other| if other == class { 1.0 / same } else { 0.0 }));
         }
-        let wanted = Tensor::from_vec(wanted, (classes.len(), classes.len()), device())?;
+        let wanted = Tensor::from_vec(wanted, (classes.len(), classes.len()), default_device())?;
         Ok((soft_cross_entropy(&scores, &wanted)? + soft_cross_entropy(&scores.t()?, &wanted)?)?)
     }
 }

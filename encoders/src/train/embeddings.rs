@@ -11,7 +11,7 @@ use super::loss::{HardNegatives, hn_nce};
 use super::run::{Draw, Loss, Task, train};
 use super::store::Store;
 use super::{Progress, Settings, TrainError};
-use crate::load::device;
+use crate::device::default_device;
 use crate::models::combiner::{Combiner, Widths};
 use crate::models::sports::layers::unit;
 use crate::models::sports::parameters::{Parameters, Start};
@@ -70,7 +70,7 @@ pub fn train_embeddings(
     if triplets.is_empty() || !triplets.iter().all(fits) {
         return Err(TrainError::Data("no triplets, or some whose vectors are not there".to_owned()));
     }
-    let mut store = Store::new(settings.seed, device());
+    let mut store = Store::new(settings.seed, default_device());
     let widths = Widths { dim: videos.dim(), projection, hidden };
     let combiner = Combiner::new(widths, |name, shape| store.get(name, shape, start(shape)))?;
     let shape = [videos.dim(), texts.dim()];
@@ -102,7 +102,7 @@ fn gather(from: &Rows, rows: &[usize]) -> Result<Tensor, TrainError> {
     let (values, dim) = (from.values(), from.dim());
     let gathered = rows.iter().flat_map(|row| &values[row * dim..][..dim]).copied();
     let tensor = Tensor::from_vec(gathered.collect(), (rows.len(), dim), &Device::Cpu)?;
-    Ok(tensor.to_device(device())?)
+    Ok(tensor.to_device(default_device())?)
 }
 
 struct Embedded<'a> {
@@ -131,7 +131,7 @@ impl Task for Embedded<'_> {
         let right = best.iter().zip(&drawn).filter(|(best, it)| drawn[**best as usize].label == it.label);
         let right = right.count() as f32 / drawn.len().max(1) as f32;
         let others = drawn.iter().flat_map(|a| drawn.iter().map(|b| f32::from(u8::from(a.label != b.label))));
-        let others = Tensor::from_vec(others.collect(), (drawn.len(), drawn.len()), device())?;
+        let others = Tensor::from_vec(others.collect(), (drawn.len(), drawn.len()), default_device())?;
         let loss = hn_nce(&scores, None, Some(&others), self.hard)?;
         let total = (loss.rows + loss.columns)?;
         Ok(Loss { total, parts: vec![("right", right)] })
@@ -178,7 +178,7 @@ mod tests {
         .unwrap();
         assert!(last > 0.8, "{last}");
         let weights = Weights::read(&[folder.path().join("combiner.safetensors")]).unwrap();
-        let combiner = Combiner::load(&weights, &Device::Cpu).unwrap();
+        let combiner = Combiner::load(&weights).unwrap();
         assert_eq!(combiner.widths(), Widths { dim: 10, projection: 16, hidden: 24 });
         assert!(weights.get("text_proj.weight", &[10, 3]).is_ok());
         let wrong = [EmbeddedTriplet { query: 40, ..triplets[0] }];

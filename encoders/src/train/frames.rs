@@ -15,7 +15,7 @@ use super::run::{Draw, Loss, Task, is_finished, train};
 use super::store::Store;
 use super::{Progress, Random, Settings, TrainError};
 use crate::Frame;
-use crate::load::device;
+use crate::device::default_device;
 use crate::models::sports::Config;
 use crate::models::sports::encoder::{FRAMES_PER_PASS, pixels};
 use crate::models::sports::frames::FrameEncoder;
@@ -60,7 +60,7 @@ pub fn train_frames(
         return Ok(());
     }
     let kept = Kept::open(clips, config, &work)?;
-    let mut store = Store::new(settings.seed, device());
+    let mut store = Store::new(settings.seed, default_device());
     let task = Frames::new(&mut store, clips, config, kept)?;
     train(&task, &store, settings, &name, &work, progress)?;
     Stage::Frames.save(folder, &store.tensors()?)?;
@@ -78,7 +78,7 @@ pub fn extract_features(
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<Features, TrainError> {
     clips.check()?;
-    let mut store = Stage::Frames.load(folder, device())?;
+    let mut store = Stage::Frames.load(folder, default_device())?;
     let encoder = FrameEncoder::new(&mut store, config)?;
     let (side, preprocessing) = (config.image_size as u32, preprocessing(config)?);
     let mut features = Features::zeros(&clips.frames(), config.width);
@@ -87,7 +87,7 @@ pub fn extract_features(
         let mut values: Vec<f32> = Vec::with_capacity(frames.len() * config.width);
         for chunk in frames.chunks(FRAMES_PER_PASS) {
             let chunk: Vec<&Frame> = chunk.iter().collect();
-            let rows = encoder.forward(&pixels(&preprocessing, &chunk, device())?)?;
+            let rows = encoder.forward(&pixels(&preprocessing, &chunk, default_device())?)?;
             values.extend(rows.flatten_all()?.to_vec1::<f32>()?);
         }
         features.clip_mut(clip).copy_from_slice(&values);
@@ -229,9 +229,10 @@ impl Task for Frames<'_> {
             shown.push((self.clips.class[clip], truth));
         }
         let frames: Vec<&Frame> = frames.iter().collect();
-        let features = self.encoder.forward(&pixels(&self.preprocessing, &frames, device())?)?;
+        let features = self.encoder.forward(&pixels(&self.preprocessing, &frames, default_device())?)?;
         let wanted: Vec<f32> = shown.iter().flat_map(|(_, truth)| pose(truth)).collect();
-        let wanted = Tensor::from_vec(wanted, (frames.len(), POSE), &Device::Cpu)?.to_device(device())?;
+        let wanted =
+            Tensor::from_vec(wanted, (frames.len(), POSE), &Device::Cpu)?.to_device(default_device())?;
         let pose = huber(&(self.pose.forward(&features)? - wanted)?, 0.3)?.mean_all()?;
         let attributes = self.attribute_loss(&features, &shown)?;
         let parts = vec![("pose", pose.to_scalar()?), ("attributes", attributes.to_scalar()?)];

@@ -8,12 +8,13 @@ use std::fmt::{self, Display, Formatter};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use reprise_encoders::large_product::{LargeProduct, SIDE};
-use reprise_encoders::{DEFAULT_MODEL, Encoder, Input, LoadOptions, Loaded, ModelName, Precision};
+use reprise_encoders::{DEFAULT_MODEL, DeviceChoice, Encoder, Input, Loaded, ModelName, Precision};
 use serde::Serialize;
 
 pub(super) use self::meter::cpu_time;
 use self::meter::{Cost, Meter};
 use self::workload::{Batch, What};
+use super::compute::ComputeArgs;
 use super::say;
 
 /// Arguments of `reprise bench`.
@@ -35,9 +36,8 @@ struct EncodeArgs {
     /// builtin:sports, builtin:tiny, a folder, or a hub id org/name[@revision]
     #[arg(long, env = "REPRISE_MODEL", default_value = DEFAULT_MODEL)]
     model: ModelName,
-    /// Numbers that the model multiplies in on a CPU: f32, or int8 where it has AVX-512 VNNI
-    #[arg(long, env = "REPRISE_PRECISION", default_value = "f32")]
-    precision: Precision,
+    #[command(flatten)]
+    compute: ComputeArgs,
     /// Pictures at a time, e.g. 1,8,32. Who names some of --batch, --clips and --tokens leaves the others out; who names
     /// none gets 1,8,32 pictures, one clip, and texts of 16, 77 and 248 tokens, as far as the model takes them
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = count)]
@@ -73,9 +73,11 @@ fn count(text: &str) -> Result<usize, String> {
 struct Report {
     space: String,
     family: String,
-    device: &'static str,
+    /// That the model runs on: `cpu` or `cuda:N`.
+    device: String,
     /// Of one encoder on the CPU.
     threads: usize,
+    /// That the model multiplies in, whatever was asked for.
     precision: Precision,
     peak: Peak,
     measures: Vec<Measure>,
@@ -128,19 +130,19 @@ pub(super) async fn run(args: BenchArgs) -> anyhow::Result<()> {
 }
 
 fn measure(args: &EncodeArgs) -> anyhow::Result<Report> {
-    let options = LoadOptions { precision: args.precision, ..LoadOptions::default() };
-    let mut loaded = reprise_encoders::load_with(&args.model, &options)?;
+    let mut loaded = args.compute.load(&args.model)?;
     let batches = batches(&loaded, args)?;
-    let peak = peak(args)?;
+    let device = loaded.devices.first().cloned().context("the model runs nowhere")?;
+    let peak = peak(&device, loaded.space.precision, args.runs)?;
     let encoder = loaded.encoders.first_mut().context("the model has no encoder")?;
-    let measures = batches.into_iter().map(|batch| measured(encoder.as_mut(), batch, &peak, args));
+    let measures = batches.into_iter().map(|batch| measured(encoder.as_mut(), batch, (&device, &peak), args));
     Ok(Report {
         measures: measures.collect::<anyhow::Result<_>>()?,
         space: loaded.space.name,
         family: loaded.space.family,
-        device: reprise_encoders::device_name(),
+        device,
         threads: reprise_encoders::threads(),
-        precision: args.precision,
+        precision: loaded.space.precision,
         peak,
     })
 }
@@ -156,9 +158,10 @@ fn batches(loaded: &Loaded, args: &EncodeArgs) -> anyhow::Result<Vec<Batch>> {
     pictures.chain(clips).chain(texts).collect()
 }
 
-fn peak(args: &EncodeArgs) -> anyhow::Result<Peak> {
-    let product = LargeProduct::new(args.precision)?;
-    let cost = Meter::median(args.runs, || Ok(product.run()?))?;
+fn peak(device: &str, precision: Precision, runs: usize) -> anyhow::Result<Peak> {
+    let choice = device.parse::<DeviceChoice>().map_err(anyhow::Error::msg)?;
+    let product = LargeProduct::new(choice, precision)?;
+    let cost = Meter::median(runs, || Ok(product.run()?))?;
     let gflop = product.operations() / 1e9;
     Ok(Peak {
         side: SIDE,
@@ -171,7 +174,7 @@ fn peak(args: &EncodeArgs) -> anyhow::Result<Peak> {
 fn measured(
     encoder: &mut dyn Encoder,
     batch: Batch,
-    peak: &Peak,
+    (device, peak): (&str, &Peak),
     args: &EncodeArgs,
 ) -> anyhow::Result<Measure> {
     let Batch { what, length, inputs } = batch;
@@ -185,7 +188,7 @@ fn measured(
     let gflop_per_second = gflop.map(|gflop| gflop / wall);
     let gflop_per_cpu_second = gflop.zip(cpu).map(|(gflop, cpu)| gflop / cpu);
     let share = match gflop_per_cpu_second.zip(peak.gflop_per_cpu_second) {
-        Some((ours, most)) if reprise_encoders::device_name() == "cpu" => Some(ours / most),
+        Some((ours, most)) if device == "cpu" => Some(ours / most),
         _ => gflop_per_second.map(|ours| ours / peak.gflop_per_second),
     };
     Ok(Measure {
@@ -205,7 +208,7 @@ fn measured(
 impl Display for Report {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Report { space, family, device, threads, peak, .. } = self;
-        let precision = if self.precision == Precision::Int8 { "int8" } else { "f32" };
+        let precision = self.precision.name();
         writeln!(f, "{space} ({family}) in {precision} on {device}, threads: {threads}")?;
         write!(f, "large product ({} kernels, side {})", peak.kernels, peak.side)?;
         write!(f, ": {:.1} GFLOP/s", peak.gflop_per_second)?;

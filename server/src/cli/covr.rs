@@ -9,6 +9,7 @@ use reprise_encoders::text::Overflow;
 use reprise_encoders::{DEFAULT_MODEL, Input, Loaded, ModelName};
 use reprise_index::UnitVector;
 
+use super::compute::ComputeArgs;
 use super::say;
 use crate::config::MAX_WINDOWS;
 use crate::covr::footage::{read_labels, write, write_test, write_train};
@@ -43,6 +44,8 @@ struct TripletsArgs {
     /// Text encoder that says which labels are alike: builtin:sports (knows the rendered labels only), a folder, or a hub id
     #[arg(long, env = "REPRISE_MODEL", default_value = DEFAULT_MODEL)]
     model: ModelName,
+    #[command(flatten)]
+    compute: ComputeArgs,
     /// Most pairs of a label for each kind of change, the most similar first
     #[arg(long, default_value_t = 8)]
     neighbours: usize,
@@ -98,8 +101,9 @@ async fn triplets(args: TripletsArgs) -> anyhow::Result<()> {
         similarity: args.min_similarity,
         same_action: args.same_action,
     };
-    let (model, named) = (args.model.clone(), labels.clone());
-    let pairs = tokio::task::spawn_blocking(move || similar_pairs(&model, &named, limits)).await??;
+    let (compute, model, named) = (args.compute, args.model.clone(), labels.clone());
+    let loaded = move || compute.load(&model);
+    let pairs = tokio::task::spawn_blocking(move || similar_pairs(&mut loaded()?, &named, limits)).await??;
     let texts = modifications(&args, &labels, &pairs).await?;
     std::fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
     write_pairs(&args.out.join("pairs.csv"), &labels, &pairs)?;
@@ -138,9 +142,12 @@ async fn modifications(
     Ok(texts)
 }
 
-fn similar_pairs(model: &ModelName, labels: &[Label], limits: PairLimits) -> anyhow::Result<Vec<LabelPair>> {
-    let mut loaded = reprise_encoders::load(model, 1)?;
-    let embedded = embedded(labels, |text| embed(&mut loaded, text).map_err(|error| format!("{error:#}")))?;
+fn similar_pairs(
+    loaded: &mut Loaded,
+    labels: &[Label],
+    limits: PairLimits,
+) -> anyhow::Result<Vec<LabelPair>> {
+    let embedded = embedded(labels, |text| embed(loaded, text).map_err(|error| format!("{error:#}")))?;
     Ok(label_pairs(&embedded, limits))
 }
 

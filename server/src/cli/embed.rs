@@ -13,6 +13,7 @@ use reprise_encoders::video::{self, Limits};
 use reprise_encoders::{Clip, DEFAULT_MODEL, Encoder, Input, Loaded, ModelName};
 use reprise_index::UnitVector;
 
+use super::compute::ComputeArgs;
 use super::encode::LONGEST_MS;
 use super::say;
 use crate::config::{MAX_WINDOWS, QueryKind};
@@ -26,6 +27,8 @@ pub(super) struct EmbedArgs {
     /// builtin:sports, builtin:tiny, a folder, or a hub id org/name[@revision]
     #[arg(long, env = "REPRISE_MODEL", default_value = DEFAULT_MODEL)]
     model: ModelName,
+    #[command(flatten)]
+    compute: ComputeArgs,
     /// A text
     #[arg(long)]
     text: Option<String>,
@@ -79,7 +82,7 @@ fn embed(args: &EmbedArgs) -> anyhow::Result<Embedding> {
     if end_ms <= start_ms {
         bail!("the end must be after the start");
     }
-    let mut loaded = reprise_encoders::load(&args.model, 1)?;
+    let mut loaded = args.compute.load(&args.model)?;
     match (&args.text, &args.video) {
         (Some(text), _) => embed_text(&mut loaded, text, args.passages),
         (None, Some(file)) => embed_video(&mut loaded, file, start_ms..end_ms),
@@ -88,7 +91,7 @@ fn embed(args: &EmbedArgs) -> anyhow::Result<Embedding> {
 }
 
 fn embed_many(args: &EmbedArgs, out: &Path) -> anyhow::Result<()> {
-    let mut loaded = reprise_encoders::load(&args.model, 1)?;
+    let mut loaded = args.compute.load(&args.model)?;
     let folder = match &args.cache {
         Some(folder) => folder.clone(),
         None => dirs::cache_dir().context("there is no cache folder: give --cache")?.join("reprise/vectors"),

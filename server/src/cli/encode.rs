@@ -16,7 +16,8 @@ use reprise_index::UnitVector;
 use crate::config::MAX_WINDOWS;
 use crate::search::text_vectors;
 
-/// Clips that are held decoded at a time, and inputs that are encoded at a time.
+/// Clips that are held decoded at a time, and inputs that are encoded at a time where no device does best with another
+/// number.
 pub(super) const CLIPS_AT_ONCE: usize = 32;
 const INPUTS_AT_ONCE: usize = 16;
 /// Longer than any video.
@@ -105,9 +106,10 @@ fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
 /// A model that fails.
 pub(super) fn inputs(model: &mut Loaded, inputs: &[Input]) -> anyhow::Result<Vec<Vec<f32>>> {
     let name = model.space.name.clone();
+    let at_once = model.limits.map_or(INPUTS_AT_ONCE, |limits| limits.inputs.max(1));
     let encoder = model.encoders.first_mut().context("the model has no encoder")?;
     let mut vectors = Vec::with_capacity(inputs.len());
-    for batch in inputs.chunks(INPUTS_AT_ONCE) {
+    for batch in inputs.chunks(at_once) {
         vectors.extend(encoder.encode(batch).with_context(|| name.clone())?);
     }
     ensure!(vectors.len() == inputs.len(), "{name} gave fewer vectors than inputs");

@@ -2,6 +2,7 @@
 
 mod bench;
 mod client;
+mod compute;
 mod covr;
 mod demo;
 mod embed;

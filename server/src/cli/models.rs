@@ -1,6 +1,7 @@
 //! `reprise models`: what can be loaded.
 
 use clap::Args;
+use reprise_encoders::usable_devices;
 use serde_json::json;
 
 use super::say;
@@ -13,11 +14,11 @@ pub(super) struct ModelsArgs {
     json: bool,
 }
 
-/// Prints the families and the built-in models.
+/// Prints the families, the built-in models, and where they can run.
 pub(super) fn run(args: &ModelsArgs) -> anyhow::Result<()> {
     let known = reprise_encoders::models::known();
     if args.json {
-        say(json!({"items": known}))?;
+        say(json!({"items": known, "devices": usable_devices()}))?;
         return Ok(());
     }
     for model in known {
@@ -32,6 +33,10 @@ pub(super) fn run(args: &ModelsArgs) -> anyhow::Result<()> {
         ] {
             say(format!("    {what:<12} {words}"))?;
         }
+    }
+    for device in usable_devices() {
+        let precisions = device.precisions.iter().map(|it| it.name()).collect::<Vec<_>>().join(", ");
+        say(format!("runs on {}, in {precisions}", device.name))?;
     }
     Ok(())
 }

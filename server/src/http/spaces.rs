@@ -42,9 +42,11 @@ struct SpaceOut {
     /// What the weights have learnt from: `nothing`, `rendered_clips`, or `unstated`.
     #[schema(value_type = String)]
     trained_on: TrainedOn,
-    /// Numbers that the model multiplies in: `f32` or `int8`.
+    /// Numbers that the model multiplies in: `f32`, `int8`, `bf16` or `f16`.
     #[schema(value_type = String)]
     precision: Precision,
+    /// Where it runs: `cpu`, `cuda:N`.
+    devices: Vec<String>,
     #[schema(value_type = Object)]
     can: Abilities,
     /// How frames of a span are picked.
@@ -198,6 +200,7 @@ fn describe(app: &App, now: &Snapshot, loaded: &LoadedSpace, counts: &Counts) ->
         keeps_features: space.frame_stage.is_some(),
         trained_on: space.trained_on,
         precision: space.precision,
+        devices: loaded.devices.clone(),
         can: space.can,
         sampler: serde_json::to_value(space.sampler).unwrap_or_default(),
         added: loaded.added,

@@ -1,6 +1,6 @@
 //! Where a model's tensors come from: a file, or an optimiser that begins with noise.
 
-use candle_core::{Device, Tensor};
+use candle_core::Tensor;
 
 use crate::LoadError;
 use crate::weights::Weights;
@@ -26,11 +26,10 @@ pub(crate) trait Parameters {
 /// Learnt tensors, which do not change any more.
 pub(crate) struct Learnt<'a> {
     pub(crate) weights: &'a Weights,
-    pub(crate) device: &'a Device,
 }
 
 impl Parameters for Learnt<'_> {
     fn get(&mut self, name: &str, shape: &[usize], _start: Start) -> Result<Tensor, LoadError> {
-        Ok(self.weights.get(name, shape)?.to_device(self.device)?)
+        self.weights.get(name, shape)
     }
 }

@@ -17,6 +17,7 @@ use reprise_index::eval::ReBias;
 use serde::{Deserialize, Serialize};
 
 use super::super::bar;
+use super::super::compute::ComputeArgs;
 use super::super::encode::{self, LongTexts, Stretch, file_of};
 use super::matching::{Reading, Recall, Side, by_place};
 use super::print;
@@ -43,6 +44,8 @@ pub(in crate::cli) struct CareArgs {
     /// A built-in model, a folder, or a hub id org/name[@revision]
     #[arg(long, env = "REPRISE_MODEL", default_value = DEFAULT_MODEL)]
     model: ModelName,
+    #[command(flatten)]
+    compute: ComputeArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -134,7 +137,7 @@ fn of_files(args: &CareArgs, data: &Path) -> anyhow::Result<Report> {
     let mut names: Vec<String> = captions.values().flat_map(|it| it.videos.iter().cloned()).collect();
     names.sort();
     names.dedup();
-    let mut model = reprise_encoders::load(&args.model, 1).with_context(|| args.model.to_string())?;
+    let mut model = args.compute.load(&args.model).with_context(|| args.model.to_string())?;
     let can = model.space.can;
     ensure!(can.text && can.frames, "{} does not take both texts and videos", model.space.name);
     let clips_bar = bar(args.json, names.len(), "clips")?;

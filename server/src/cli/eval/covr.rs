@@ -11,6 +11,7 @@ use reprise_index::eval::{CUTOFFS, Figures, Judged, Protocol, rank};
 use reprise_index::{Filter, Index, Level, Mode, Settings, SpaceLevel, UnitVector};
 use roaring::RoaringBitmap;
 
+use super::super::compute::ComputeArgs;
 use super::super::{bar, encode, say};
 use super::benchmark::{Benchmark, ComposedQuery};
 use super::figure;
@@ -29,6 +30,8 @@ pub(super) struct CovrArgs {
     /// The model under test: a built-in one, a folder, or a hub id org/name[@revision]
     #[arg(long, env = "REPRISE_MODEL", default_value = DEFAULT_MODEL)]
     model: ModelName,
+    #[command(flatten)]
+    compute: ComputeArgs,
     /// The space, by id or name, that the model must turn out to have
     #[arg(long)]
     space: Option<String>,
@@ -61,7 +64,7 @@ pub(super) fn run(args: &CovrArgs) -> anyhow::Result<()> {
         ModeArg::Compat => Protocol::Compat,
     };
     let benchmark = Benchmark::read(&args.data)?;
-    let mut models = Models::load(&args.model, args.baselines.as_deref())?;
+    let mut models = Models::load(&args.model, args.baselines.as_deref(), args.compute)?;
     check_space(&models.loaded[0], args.space.as_deref())?;
     let progress = bar(args.json, benchmark.clips.len() * models.loaded.len(), "clips")?;
     let vectors = encode::clips(&mut models.loaded, &benchmark.clips, &|clips| progress.inc(clips))?;

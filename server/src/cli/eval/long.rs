@@ -13,6 +13,7 @@ use reprise_encoders::{DEFAULT_MODEL, Input, Loaded, ModelName};
 use reprise_index::UnitVector;
 use serde_json::{Map, Value, json};
 
+use super::super::compute::ComputeArgs;
 use super::super::{bar, encode, say};
 use super::benchmark::Benchmark;
 use super::methods::unit;
@@ -36,6 +37,8 @@ pub(super) struct LongArgs {
     /// The model: a built-in one, a folder, or a hub id org/name[@revision]
     #[arg(long, env = "REPRISE_MODEL", default_value = DEFAULT_MODEL)]
     model: ModelName,
+    #[command(flatten)]
+    compute: ComputeArgs,
     /// Telling sentences
     #[arg(long, default_value_t = 50)]
     queries: usize,
@@ -72,7 +75,7 @@ const READINGS: [(Reading, &str); 5] = [
 /// Prints both tables, or JSON.
 pub(super) fn run(args: &LongArgs) -> anyhow::Result<()> {
     let benchmark = Benchmark::read(&args.data)?;
-    let mut model = reprise_encoders::load(&args.model, 1).with_context(|| args.model.to_string())?;
+    let mut model = args.compute.load(&args.model).with_context(|| args.model.to_string())?;
     let progress = bar(args.json, benchmark.clips.len(), "clips")?;
     let vectors =
         encode::clips(std::slice::from_mut(&mut model), &benchmark.clips, &|clips| progress.inc(clips))?;

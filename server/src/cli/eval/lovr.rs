@@ -15,6 +15,7 @@ use reprise_encoders::rows::Rows;
 use reprise_encoders::{DEFAULT_MODEL, ModelName};
 use serde::Serialize;
 
+use super::super::compute::ComputeArgs;
 use super::super::{bar, encode};
 use super::matching::{Reading, Recall, Side, by_place};
 use super::print;
@@ -36,6 +37,8 @@ pub(in crate::cli) struct LovrArgs {
     /// A built-in model, a folder, or a hub id org/name[@revision]
     #[arg(long, env = "REPRISE_MODEL", default_value = DEFAULT_MODEL)]
     model: ModelName,
+    #[command(flatten)]
+    compute: ComputeArgs,
     /// Pictures as meant, or with red and blue changed as in the released code
     #[arg(long, default_value = "clean", requires = "data")]
     mode: ModeArg,
@@ -100,7 +103,7 @@ pub(super) fn run(args: &LovrArgs) -> anyhow::Result<()> {
 
 fn of_files(args: &LovrArgs, data: &Path) -> anyhow::Result<Report> {
     let dataset = dataset::read(data)?;
-    let mut model = reprise_encoders::load(&args.model, 1).with_context(|| args.model.to_string())?;
+    let mut model = args.compute.load(&args.model).with_context(|| args.model.to_string())?;
     let can = model.space.can;
     ensure!(can.text && can.frames, "{} does not take both texts and videos", model.space.name);
     let (clip_texts, video_texts) = (&dataset.clip_captions, &dataset.video_captions);

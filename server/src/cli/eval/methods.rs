@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use anyhow::Context;
-use reprise_encoders::{Input, LoadError, Loaded, ModelName, Source};
+use reprise_encoders::{Input, Loaded, ModelName, Source};
 use reprise_index::UnitVector;
 
+use super::super::compute::ComputeArgs;
 use super::super::encode;
 use super::benchmark::ComposedQuery;
 
@@ -65,9 +66,12 @@ impl Models {
     ///
     /// # Errors
     /// A model that is there but does not load.
-    pub(super) fn load(model: &ModelName, baselines: Option<&Path>) -> anyhow::Result<Models> {
-        let load = |name: &ModelName| -> Result<Loaded, LoadError> { reprise_encoders::load(name, 1) };
-        let mut loaded = vec![load(model).with_context(|| model.to_string())?];
+    pub(super) fn load(
+        model: &ModelName,
+        baselines: Option<&Path>,
+        compute: ComputeArgs,
+    ) -> anyhow::Result<Models> {
+        let mut loaded = vec![compute.load(model).with_context(|| model.to_string())?];
         let mut methods: Vec<Method> = Vec::new();
         let mut folders: Vec<&str> = vec![""];
         for (name, folder, fusion) in BASELINES {
@@ -79,7 +83,7 @@ impl Models {
                 Some(model) => model,
                 None => {
                     let name: ModelName = path.to_string_lossy().parse()?;
-                    loaded.push(load(&name).with_context(|| name.to_string())?);
+                    loaded.push(compute.load(&name).with_context(|| name.to_string())?);
                     folders.push(folder);
                     loaded.len() - 1
                 }
