@@ -233,7 +233,7 @@ impl View {
             Mode::Exact if k == 0 => Plan::Nothing,
             Mode::Exact => Plan::Scan,
             Mode::Auto => plan::choose(k, matching, rows, filter.only.is_some()),
-            Mode::Walk { ef } if matching > 0 && k > 0 => Plan::Walk(ef.max(k)),
+            Mode::Walk { ef } if matching > 0 && k > 0 => Plan::Walk(ef.max(k + plan::SPARE)),
             Mode::Walk { .. } => Plan::Nothing,
         };
         let mut best = Best::new(k);

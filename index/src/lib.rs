@@ -91,7 +91,7 @@ impl Filter {
 pub enum Mode {
     /// The graphs where they pay, with as many candidates as good answers take.
     Auto,
-    /// The graphs, with `ef` candidates, at least as many as are wanted: for measuring how recall and speed trade.
+    /// The graphs, with `ef` candidates, at least eight more than are wanted: for measuring how recall and speed trade.
     Walk {
         /// Candidates.
         ef: usize,

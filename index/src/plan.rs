@@ -3,6 +3,9 @@
 /// Candidates kept during a walk, at least.
 const EF_LEAST: u64 = 96;
 
+/// Candidates beyond those wanted that every walk keeps: without any, each last one might hide a better one.
+pub(crate) const SPARE: usize = 8;
+
 /// How a search is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Plan {

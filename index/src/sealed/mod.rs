@@ -17,6 +17,7 @@ use crate::build::{self, Exact};
 use crate::codes::{Coder, Codes};
 use crate::exact::Best;
 use crate::memory::{self, Pages};
+use crate::plan::SPARE;
 use crate::vector::cosine;
 use crate::walk::{self, BOTTOM_LINKS, Found, Goal, LINKS, Links, NONE, Rows, Scratch};
 use crate::{Hit, SpanKey};
@@ -24,8 +25,6 @@ use blocks::Blocks;
 pub(crate) use file::SegmentError;
 use layout::{Layout, PAGE};
 
-/// Candidates of a walk that are compared again as they were inserted, at least, beyond those that are wanted.
-const COMPARED_AGAIN: usize = 8;
 /// Pairs of rows by which the error of codes is estimated.
 const ERROR_PAIRS: u32 = 256;
 /// How much wider a walk is done again.
@@ -221,7 +220,7 @@ impl Sealed {
         let (mut best, mut error) = (Best::new(k), 0.0_f32);
         let is_accepted = |row: &u32| accept.is_none_or(|accept| accept(*row));
         for (at, node) in found.iter().enumerate() {
-            if at >= k + COMPARED_AGAIN && best.worst().is_some_and(|worst| node.score + error < worst) {
+            if at >= k + SPARE && best.worst().is_some_and(|worst| node.score + error < worst) {
                 return (best, true);
             }
             if let Some(ahead) = found.get(at + 2) {
