@@ -38,6 +38,7 @@ sets=clips
 
 cargo bench --locked -p reprise-index --bench eval
 cargo bench --locked -p reprise-index --bench search -- 100000
+cargo bench --locked -p reprise-index --bench writers
 if [ "$sets" = clips ] || [ "${REPRISE_BENCH_MILLION:-1}" = 0 ]; then
   echo 'bench-index: a million vectors left out' >&2
   exit 0

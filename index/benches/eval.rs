@@ -1,8 +1,8 @@
 //! What ranks in a whole gallery cost beside the bare product: `cargo bench -p reprise-index --bench eval -- [QUERIES
 //! [DIMENSION [ROUNDS]]]`; by default LoVR's 40,804 texts against its 40,804 clips, 768 values each.
 //!
-//! CPU time, taking turns, both on all processors. The bare product is gemm's, the gallery turned beforehand, which isn't
-//! counted; as many queries at a time as the scores of all clips fit into 64 MiB.
+//! CPU time, taking turns, both on all processors. The bare product is the same crate's, in the same blocks, which were
+//! the fastest; laying the gallery out for it isn't counted, and its scores are thrown away.
 #![allow(clippy::print_stdout, missing_docs)]
 #![allow(unsafe_code, reason = "gemm takes pointers")]
 
@@ -13,8 +13,10 @@ use std::time::Instant;
 
 use reprise_index::eval::{Vectors, ranks, recall_at};
 
-/// Scores of the bare product that are held at a time.
-const SCORES: usize = 16 << 20;
+/// Clips and queries of one product, and queries that a thread takes.
+const PANEL: usize = 48;
+const PART: usize = 64;
+const TASK: usize = 2_048;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let numbers: Vec<usize> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
@@ -36,17 +38,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!(
         "| round | ranks, CPU s / s | bare product, CPU s / s | CPU, of the product |\n|---|---|---|---|"
     );
-    let mut turned = vec![0.0; clips.len()];
-    for (row, clip) in clips.chunks_exact(dim).enumerate() {
-        clip.iter().enumerate().for_each(|(column, value)| turned[column * count + row] = *value);
-    }
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    let mut scores = vec![Vec::new(); threads];
+    let panels = panels(&clips, dim);
     let mut ratios = Vec::new();
     for round in 1..=rounds {
         let ranks = cost(|| evaluate().map(drop))?;
         let product = cost(|| {
-            multiply(&texts, &turned, dim, &mut scores);
+            multiply(&texts, &panels, dim);
             Ok(())
         })?;
         ratios.push(ranks.0 / product.0);
@@ -64,38 +61,53 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The bare product of all rows on all processors, a block of queries at a time by each.
-fn multiply(queries: &[f32], turned: &[f32], dim: usize, scores: &mut [Vec<f32>]) {
-    let rows = turned.len() / dim;
-    let most = SCORES / rows.max(1) / scores.len();
-    let blocks = Mutex::new(queries.chunks(most.max(1) * dim));
+/// Clips side by side as a product wants them: panels of (dim, PANEL).
+fn panels(clips: &[f32], dim: usize) -> Vec<Vec<f32>> {
+    let panel = |clips: &[f32]| {
+        let mut turned = vec![0.0; PANEL * dim];
+        for (row, clip) in clips.chunks_exact(dim).enumerate() {
+            clip.iter().enumerate().for_each(|(column, value)| turned[column * PANEL + row] = *value);
+        }
+        turned
+    };
+    clips.chunks(PANEL * dim).map(panel).collect()
+}
+
+/// The bare product of all rows on all processors.
+fn multiply(queries: &[f32], panels: &[Vec<f32>], dim: usize) {
+    let tasks = Mutex::new(queries.chunks(TASK * dim));
     thread::scope(|scope| {
-        for scores in scores {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
-                while let Some(block) = blocks.lock().ok().and_then(|mut blocks| blocks.next()) {
-                    multiply_block(block, turned, dim, scores);
-                    std::hint::black_box(&*scores);
+                let mut scores = vec![0.0; PART * PANEL];
+                while let Some(task) = tasks.lock().ok().and_then(|mut tasks| tasks.next()) {
+                    for panel in panels {
+                        for part in task.chunks(PART * dim) {
+                            multiply_part(part, panel, dim, &mut scores);
+                            std::hint::black_box(&scores);
+                        }
+                    }
                 }
             });
         }
     });
 }
 
-fn multiply_block(queries: &[f32], turned: &[f32], dim: usize, scores: &mut Vec<f32>) {
-    let (rows, count) = (turned.len() / dim, queries.len() / dim);
-    scores.resize(scores.len().max(count * rows), 0.0);
-    // SAFETY: (rows, count), (rows, dim) and (dim, count), column after column, as large as said.
+fn multiply_part(queries: &[f32], panel: &[f32], dim: usize, scores: &mut [f32]) {
+    let count = queries.len() / dim;
+    assert!(scores.len() >= count * PANEL && panel.len() == dim * PANEL);
+    // SAFETY: (PANEL, count), (PANEL, dim) and (dim, count), column after column, as large as said.
     unsafe {
         gemm::gemm(
-            rows,
+            PANEL,
             count,
             dim,
             scores.as_mut_ptr(),
-            rows as isize,
+            PANEL as isize,
             1,
             false,
-            turned.as_ptr(),
-            rows as isize,
+            panel.as_ptr(),
+            PANEL as isize,
             1,
             queries.as_ptr(),
             dim as isize,
@@ -151,7 +163,7 @@ fn pairs(count: usize, dim: usize) -> (Vec<f32>, Vec<f32>) {
         let centre = &centres[(row % 1_000) * dim..];
         let clip: Vec<f32> =
             noise(dim).iter().zip(centre).map(|(own, centre)| 0.5 * own + 0.6 * centre).collect();
-        let text: Vec<f32> = noise(dim).iter().zip(&clip).map(|(own, clip)| 1.5 * own + clip).collect();
+        let text: Vec<f32> = noise(dim).iter().zip(&clip).map(|(own, clip)| 8.0 * own + clip).collect();
         for (rows, values) in [(&mut texts, text), (&mut clips, clip)] {
             let values: Vec<f32> =
                 values.iter().zip(&common).map(|(own, common)| own + 1.2 * common).collect();
