@@ -1,14 +1,10 @@
-//! `reprise index`: looks after the index of a server that is not running.
+//! `reprise index`: looks after the index.
 
-use anyhow::Context;
+mod rebuild;
+
 use clap::{Args, Subcommand};
-use reprise_index::SpaceExpectation;
-use serde_json::{Value, json};
 
-use super::migrate::MigrateArgs;
-use super::say;
-use crate::catalog::{self, SpaceRow};
-use crate::gallery::Gallery;
+use crate::catalog::SpaceRow;
 
 /// Arguments of `reprise index`.
 #[derive(Debug, Args)]
@@ -20,45 +16,17 @@ pub(super) struct IndexArgs {
 #[derive(Debug, Subcommand)]
 enum IndexCommand {
     /// Build the snapshot anew from the database; the server must be stopped
-    Rebuild(MigrateArgs),
+    Rebuild(rebuild::RebuildArgs),
 }
 
 /// Runs one of the subcommands.
 pub(super) async fn run(args: IndexArgs) -> anyhow::Result<()> {
-    let IndexCommand::Rebuild(at) = args.command;
-    let url = at.database_url.unwrap_or_else(|| catalog::embedded_url(&at.data_dir));
-    let catalog = catalog::open(&url).await?;
-    let spaces = catalog.spaces().await?;
-    let expected: Vec<SpaceExpectation> = spaces
-        .iter()
-        .map(|row| SpaceExpectation { key: row.key, id: row.space.id.clone(), dim: row.space.dim })
-        .collect();
-    let folder = at.data_dir.join("index");
-    if folder.exists() {
-        std::fs::remove_dir_all(&folder).with_context(|| format!("{} can't be removed", folder.display()))?;
+    match args.command {
+        IndexCommand::Rebuild(args) => rebuild::run(args).await,
     }
-    let gallery = Gallery::open(folder, std::sync::Arc::clone(&catalog), expected).await?;
-    gallery.save().await;
-    print(&gallery, &spaces, at.json)?;
-    catalog.close().await;
-    Ok(())
 }
 
-/// Vectors by space and level, and how far the snapshot is.
-fn print(gallery: &Gallery, spaces: &[SpaceRow], as_json: bool) -> anyhow::Result<()> {
-    let mut levels = Vec::new();
-    for at in gallery.index().levels() {
-        let space = spaces.iter().find(|row| row.key == at.space).map_or("?", |row| row.space.name.as_str());
-        levels.push(json!({"space": space, "level": at.level, "vectors": gallery.index().live(at)}));
-    }
-    if as_json {
-        say(json!({"levels": levels, "seq": gallery.applied()}))?;
-        return Ok(());
-    }
-    let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    for level in &levels {
-        say(format!("{} {}: {} vectors", word(&level["space"]), word(&level["level"]), level["vectors"]))?;
-    }
-    say(format!("rebuilt up to change {}", gallery.applied()))?;
-    Ok(())
+/// A space's readable name.
+fn name_of(spaces: &[SpaceRow], key: u32) -> &str {
+    spaces.iter().find(|row| row.key == key).map_or("?", |row| row.space.name.as_str())
 }
