@@ -1,5 +1,6 @@
 //! `reprise index`: looks after the index.
 
+mod check;
 mod rebuild;
 
 use clap::{Args, Subcommand};
@@ -15,6 +16,8 @@ pub(super) struct IndexArgs {
 
 #[derive(Debug, Subcommand)]
 enum IndexCommand {
+    /// Compare the snapshot with the database and with brute force; a server may be running
+    Check(check::CheckArgs),
     /// Build the snapshot anew from the database; the server must be stopped
     Rebuild(rebuild::RebuildArgs),
 }
@@ -22,6 +25,7 @@ enum IndexCommand {
 /// Runs one of the subcommands.
 pub(super) async fn run(args: IndexArgs) -> anyhow::Result<()> {
     match args.command {
+        IndexCommand::Check(args) => check::run(args).await,
         IndexCommand::Rebuild(args) => rebuild::run(args).await,
     }
 }
