@@ -46,6 +46,9 @@ pub struct Gallery {
     snapshots: Lock<Snapshots>,
     /// Changes are applied by one task at a time.
     applying: Mutex<()>,
+    /// Held while a snapshot is written, and while a space is declared: a snapshot that is half written would not list it.
+    /// Changes are applied meanwhile: those that get into the snapshot are applied again by who loads it.
+    saving: Mutex<()>,
     /// Held by who fills in what the index lacks, and by who compares it with the catalog.
     filling: Mutex<()>,
     damage: Damage,
@@ -73,7 +76,7 @@ impl Gallery {
         let gallery = match loaded {
             Some(Snapshot { index, seq, .. }) => {
                 let gallery = Gallery::new(index, folder, catalog, spaces, seq);
-                gallery.snapshots().is_saved(gallery.mark());
+                gallery.snapshots().are_as(gallery.mark());
                 gallery
             }
             // The seq was read first: a change that comes while vectors are read is applied again later,
@@ -103,6 +106,7 @@ impl Gallery {
             applied: AtomicI64::new(applied),
             snapshots: Lock::new(snapshots),
             applying: Mutex::new(()),
+            saving: Mutex::new(()),
             filling: Mutex::new(()),
             damage: Damage::default(),
             checks: RwLock::default(),
@@ -128,6 +132,7 @@ impl Gallery {
     pub async fn add(&self, space: SpaceExpectation) -> Result<(), CatalogError> {
         let _filling = self.filling.lock().await;
         {
+            let _nobody_saves = self.saving.lock().await;
             let _one = self.applying.lock().await;
             declare(&self.index, &space)?;
             let mut spaces = self.spaces.write().unwrap_or_else(PoisonError::into_inner);
@@ -203,7 +208,7 @@ impl Gallery {
     }
 
     async fn try_save(&self) -> Result<(), String> {
-        let _one = self.applying.lock().await;
+        let _one = self.saving.lock().await;
         let now = self.mark();
         if !self.snapshots().begin(now) {
             return Ok(());
@@ -211,7 +216,7 @@ impl Gallery {
         let (index, folder) = (Arc::clone(&self.index), self.folder.clone());
         let saved = tokio::task::spawn_blocking(move || index.save(&folder, now.seq.unsigned_abs())).await;
         saved.map_err(|panic| panic.to_string())?.map_err(|error| error.to_string())?;
-        self.snapshots().is_saved(now);
+        self.snapshots().finish();
         Ok(())
     }
 

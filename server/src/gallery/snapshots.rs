@@ -18,12 +18,14 @@ pub(super) struct Snapshots {
     saved: Option<Mark>,
     /// The last state that was to be saved, whether or not that worked: a full disk is not written to every second.
     tried: Mark,
+    /// What is being saved, as long as it is worth keeping.
+    saving: Option<Mark>,
 }
 
 impl Snapshots {
     /// There is none; one is due some time after `now`.
     pub(super) fn new(now: Mark) -> Snapshots {
-        Snapshots { saved: None, tried: now }
+        Snapshots { saved: None, tried: now, saving: None }
     }
 
     /// Whether one should be written while the server runs: after many changes, and after a seal, for a crash would leave
@@ -34,22 +36,28 @@ impl Snapshots {
 
     /// Whether `now` must be written; then it counts as tried.
     pub(super) fn begin(&mut self, now: Mark) -> bool {
-        self.tried = now;
+        (self.tried, self.saving) = (now, Some(now));
         self.saved != Some(now)
     }
 
-    pub(super) fn is_saved(&mut self, mark: Mark) {
+    /// What was begun is written.
+    pub(super) fn finish(&mut self) {
+        self.saved = self.saving.take();
+    }
+
+    /// The one on disk is of this state.
+    pub(super) fn are_as(&mut self, mark: Mark) {
         (self.saved, self.tried) = (Some(mark), mark);
     }
 
     /// The index holds something else than the snapshot although no change was applied.
     pub(super) fn are_outdated(&mut self) {
-        self.saved = None;
+        (self.saved, self.saving) = (None, None);
     }
 
     /// The snapshot on disk is damaged: one is due.
     pub(super) fn are_damaged(&mut self) {
-        self.saved = None;
+        self.are_outdated();
         // No index has this generation.
         self.tried.generation = 0;
     }
@@ -66,6 +74,11 @@ mod tests {
         assert_eq!(snapshots.is_due(Mark { seq, generation }), expected);
     }
 
+    fn save(snapshots: &mut Snapshots, now: Mark) {
+        assert!(snapshots.begin(now));
+        snapshots.finish();
+    }
+
     #[test]
     fn one_is_due_after_many_changes_or_a_seal() {
         let mut snapshots = Snapshots::new(START);
@@ -73,7 +86,7 @@ mod tests {
         check(&snapshots, 20_099, 3, false);
         check(&snapshots, 20_100, 3, true);
         check(&snapshots, 101, 4, true);
-        snapshots.is_saved(Mark { seq: 101, generation: 4 });
+        save(&mut snapshots, Mark { seq: 101, generation: 4 });
         check(&snapshots, 20_100, 4, false);
         check(&snapshots, 101, 5, true);
     }
@@ -86,19 +99,29 @@ mod tests {
         check(&snapshots, 100, 4, false);
         check(&snapshots, 100, 5, true);
         assert!(snapshots.begin(sealed), "at the end it is tried all the same");
-        snapshots.is_saved(sealed);
+        snapshots.finish();
         assert!(!snapshots.begin(sealed));
     }
 
     #[test]
     fn a_mended_index_is_written_at_once_and_a_completed_one_at_the_end() {
         let mut snapshots = Snapshots::new(START);
-        snapshots.is_saved(START);
+        snapshots.are_as(START);
         snapshots.are_outdated();
         check(&snapshots, 100, 3, false);
-        assert!(snapshots.begin(START));
-        snapshots.is_saved(START);
+        save(&mut snapshots, START);
+        assert!(!snapshots.begin(START));
         snapshots.are_damaged();
         check(&snapshots, 100, 3, true);
+    }
+
+    #[test]
+    fn what_is_mended_while_a_snapshot_is_written_may_not_be_in_it() {
+        let mut snapshots = Snapshots::new(START);
+        assert!(snapshots.begin(START));
+        snapshots.are_damaged();
+        snapshots.finish();
+        check(&snapshots, 100, 3, true);
+        assert!(snapshots.begin(START));
     }
 }
