@@ -53,6 +53,11 @@ pub enum Level {
     Passage,
 }
 
+impl Level {
+    /// All of them.
+    pub const ALL: [Level; 4] = [Level::Video, Level::Clip, Level::Moment, Level::Passage];
+}
+
 /// Which vectors are compared with each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SpaceLevel {
@@ -318,6 +323,11 @@ impl Index {
         self.collection(at).map(|collection| collection.keys().as_ref().clone()).unwrap_or_default()
     }
 
+    /// Whether a key is live.
+    pub fn contains(&self, at: SpaceLevel, key: SpanKey) -> bool {
+        self.collection(at).is_some_and(|collection| collection.keys().contains(key))
+    }
+
     /// The live vector of a key; `None` also where it can't be read.
     pub fn vector(&self, at: SpaceLevel, key: SpanKey) -> Option<UnitVector> {
         UnitVector::from_unit(self.collection(at)?.vector(key)?)
@@ -357,7 +367,7 @@ impl Index {
         }
     }
 
-    /// Starts sealing in the background wherever that is due, as it is after many [`Index::fill`].
+    /// Starts sealing in the background wherever that is due, as it may be after many [`Index::fill`] or [`Index::load`].
     pub fn seal_what_is_due(&self) {
         self.all().iter().for_each(|(_, collection)| collection.seal_if_due());
     }

@@ -75,7 +75,7 @@ pub enum StartError {
 pub struct Background {
     closing: CancellationToken,
     runners: Vec<JoinHandle<()>>,
-    /// Follows the catalog; sweeps the media folder.
+    /// Those that follow the catalog, sweep the media folder, mend and check the index.
     caretakers: Vec<JoinHandle<()>>,
 }
 
@@ -98,7 +98,8 @@ impl App {
         let spaces = Spaces::load(&config, &*catalog).await?;
         let expected = spaces.all().iter().map(|it| models::expectation(it)).collect();
         let folder = config.data_dir.join("index");
-        let gallery = Gallery::open(folder, Arc::clone(&catalog), expected).await?;
+        let settings = config.index_settings();
+        let gallery = Gallery::open(folder, Arc::clone(&catalog), expected, settings).await?;
         Ok(Arc::new(App {
             query_decodes: Arc::new(Semaphore::new(config.query_decodes.max(1))),
             renders: Semaphore::new(2),
@@ -126,8 +127,14 @@ impl App {
         let runners = (0..self.config.runners).map(runner).collect();
         let follower = tokio::spawn(Arc::clone(&self.gallery).follow(closing.clone()));
         let sweeper = tokio::spawn(Arc::clone(self).sweep_until(closing.clone()));
+        let mender = tokio::spawn(Arc::clone(&self.gallery).mend_until(closing.clone()));
+        let checks = self.config.index_checks();
+        let checker = tokio::spawn(Arc::clone(&self.gallery).check_until(checks, closing.clone()));
+        // Nobody waits for it, at a stop neither: it reads gigabytes and changes nothing.
+        let gallery = Arc::clone(&self.gallery);
+        tokio::spawn(async move { gallery.verify().await });
         self.ready.store(true, Ordering::Release);
-        Ok(Background { closing, runners, caretakers: vec![follower, sweeper] })
+        Ok(Background { closing, runners, caretakers: vec![follower, sweeper, mender, checker] })
     }
 
     /// Whether requests should be sent here: started, not closing, and every model has a living worker.

@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use clap::Args;
 use reprise_encoders::{DEFAULT_MODEL, DeviceChoice, ModelName, Precision};
+use reprise_index::{Codes, Settings};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use crate::gallery::CheckSettings;
 
 /// Most windows of a long text, unless configured otherwise.
 pub const MAX_WINDOWS: usize = 128;
@@ -93,6 +96,16 @@ pub struct Config {
     /// Query decodes that run at once
     #[arg(long, env = "REPRISE_QUERY_DECODES", default_value_t = 2)]
     pub query_decodes: usize,
+    /// Numbers in which the index compares vectors while it walks: int8, f16 or f32; the best are compared exactly all the
+    /// same. Larger ones find a little more and take more memory; used for what is sealed from now on
+    #[arg(long, env = "REPRISE_INDEX_CODES", default_value = "int8", value_parser = index_codes)]
+    pub index_codes: Codes,
+    /// Recall at 10 of the index, against brute force, under which a warning is logged
+    #[arg(long, env = "REPRISE_INDEX_RECALL_TARGET", default_value_t = 0.95, value_parser = share)]
+    pub index_recall_target: f64,
+    /// Seconds from one check of the index to the next; nothing is measured where nothing changed
+    #[arg(long, env = "REPRISE_INDEX_CHECK_SECONDS", default_value_t = 300.0, value_parser = positive_seconds)]
+    pub index_check_seconds: f64,
     /// Seconds after which a request that is neither upload nor media is answered 504
     #[arg(long, env = "REPRISE_TIMEOUT_SECONDS", default_value_t = 60.0, value_parser = positive_seconds)]
     pub timeout_seconds: f64,
@@ -114,6 +127,19 @@ impl Config {
             wall_clock: Duration::from_secs_f64(self.decode_seconds),
             memory_bytes: self.decode_memory,
             ..Default::default()
+        }
+    }
+
+    /// How what is searched is linked and sealed.
+    pub fn index_settings(&self) -> Settings {
+        Settings { codes: self.index_codes, ..Settings::default() }
+    }
+
+    /// How the index is checked.
+    pub fn index_checks(&self) -> CheckSettings {
+        CheckSettings {
+            every: Duration::from_secs_f64(self.index_check_seconds),
+            recall_target: self.index_recall_target,
         }
     }
 
@@ -218,6 +244,24 @@ fn positive_seconds(text: &str) -> Result<f64, String> {
         Ok(seconds)
     } else {
         Err("must be between 0.001 and 10000000 seconds".to_owned())
+    }
+}
+
+/// A recall.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err("must be between 0 and 1".to_owned()),
+    }
+}
+
+/// In which numbers an index walks.
+pub(crate) fn index_codes(text: &str) -> Result<Codes, String> {
+    match text {
+        "f32" => Ok(Codes::F32),
+        "f16" => Ok(Codes::F16),
+        "int8" => Ok(Codes::Int8),
+        _ => Err("must be f32, f16 or int8".to_owned()),
     }
 }
 

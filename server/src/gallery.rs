@@ -1,24 +1,38 @@
-//! The index as a cache of the catalog: loaded from a snapshot or rebuilt, kept up by following
-//! `changes`, snapshotted now and then.
+//! The index as a cache of the catalog: loaded from a snapshot or filled, kept up by following `changes`, snapshotted now
+//! and then.
+
+mod check;
+mod difference;
+mod mend;
+mod read;
+mod rebuild;
+mod snapshots;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex as Lock, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use reprise_index::snapshot::Loaded;
 use reprise_index::{Index, IndexError, Settings, SpaceExpectation, SpaceLevel};
+use roaring::RoaringBitmap;
+use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::catalog::{Catalog, CatalogError, Change};
 
-/// Changes applied per read of the catalog.
-const CHANGES_PER_READ: u32 = 2_000;
-/// A snapshot is written after this many changes.
-const CHANGES_PER_SNAPSHOT: i64 = 20_000;
-/// Where there is no snapshot that is worth keeping.
-const NEVER_SAVED: i64 = -1;
+pub use check::{CheckSettings, Checked};
+pub use difference::{Difference, differences};
+pub use read::GalleryError;
+pub use rebuild::{RebuildError, Step};
+
+use check::Checks;
+use mend::Damage;
+use snapshots::{Mark, Snapshots};
+
+/// Changes, and vectors, that are read from the catalog at once.
+const ROWS_PER_READ: usize = 2_000;
 
 /// The searched vectors, and how far they are.
 pub struct Gallery {
@@ -29,15 +43,24 @@ pub struct Gallery {
     spaces: RwLock<Vec<SpaceExpectation>>,
     /// The newest change that the index holds.
     applied: AtomicI64,
-    saved: AtomicI64,
+    snapshots: Lock<Snapshots>,
     /// Changes are applied by one task at a time.
     applying: Mutex<()>,
+    /// Held while a snapshot is written, and while a space is declared: a snapshot that is half written would not list it.
+    /// Changes are applied meanwhile: those that get into the snapshot are applied again by who loads it.
+    saving: Mutex<()>,
+    /// Held by who fills in what the index lacks, and by who compares it with the catalog.
+    filling: Mutex<()>,
+    damage: Damage,
+    checks: RwLock<Checks>,
+    /// Where threads that search wait for the catalog.
+    runtime: Handle,
 }
 
 impl Gallery {
-    /// Loads the snapshot in `folder`, applies what came after, and fills anew from the catalog each space of
-    /// which the index then holds another number of vectors: all of them where there is no snapshot or it is
-    /// refused.
+    /// Loads the snapshot in `folder`, applies what came after, and reads from the catalog what the index then lacks: what
+    /// was damaged, spaces that the snapshot didn't hold, everything where there is no snapshot or it is refused. Waits
+    /// for no seal; the vectors of large snapshots are verified later, by [`Gallery::verify`].
     ///
     /// # Errors
     /// [`CatalogError`] only; a bad snapshot is logged and replaced.
@@ -45,30 +68,53 @@ impl Gallery {
         folder: PathBuf,
         catalog: Arc<dyn Catalog>,
         spaces: Vec<SpaceExpectation>,
+        settings: Settings,
     ) -> Result<Gallery, CatalogError> {
         let newest = catalog.last_seq().await?;
-        let (index, applied, saved) = match load(folder.clone(), spaces.clone(), newest).await {
-            Some((index, seq)) => (index, seq, seq),
+        let loaded = load(folder.clone(), spaces.clone(), settings, newest).await;
+        let is_whole = loaded.as_ref().is_some_and(|loaded| loaded.is_whole);
+        let gallery = match loaded {
+            Some(Snapshot { index, seq, .. }) => {
+                let gallery = Gallery::new(index, folder, catalog, spaces, seq);
+                gallery.snapshots().are_as(gallery.mark());
+                gallery
+            }
             // The seq was read first: a change that comes while vectors are read is applied again later,
             // which changes nothing.
-            None => (empty(&folder, &spaces)?, newest, NEVER_SAVED),
+            None => Gallery::new(empty(&folder, &spaces, settings)?, folder, catalog, spaces, newest),
         };
-        let gallery = Gallery {
+        gallery.apply_all().await?;
+        gallery.complete(is_whole).await?;
+        gallery.apply_all().await?;
+        gallery.index.seal_what_is_due();
+        Ok(gallery)
+    }
+
+    fn new(
+        index: Index,
+        folder: PathBuf,
+        catalog: Arc<dyn Catalog>,
+        spaces: Vec<SpaceExpectation>,
+        applied: i64,
+    ) -> Gallery {
+        let snapshots = Snapshots::new(Mark { seq: applied, generation: index.generation() });
+        Gallery {
             index: Arc::new(index),
             catalog,
             folder,
             spaces: RwLock::new(spaces),
             applied: AtomicI64::new(applied),
-            saved: AtomicI64::new(saved),
+            snapshots: Lock::new(snapshots),
             applying: Mutex::new(()),
-        };
-        gallery.apply_all().await?;
-        gallery.complete().await?;
-        gallery.apply_all().await?;
-        Ok(gallery)
+            saving: Mutex::new(()),
+            filling: Mutex::new(()),
+            damage: Damage::default(),
+            checks: RwLock::default(),
+            runtime: Handle::current(),
+        }
     }
 
-    /// The index.
+    /// The index. Its searches leave out what can't be read: [`Gallery::search`] doesn't.
     pub fn index(&self) -> &Arc<Index> {
         &self.index
     }
@@ -84,20 +130,32 @@ impl Gallery {
     /// [`CatalogError`] if the catalog can't be read; the space is held then as far as it was read, and the next start
     /// reads the rest.
     pub async fn add(&self, space: SpaceExpectation) -> Result<(), CatalogError> {
+        let _filling = self.filling.lock().await;
         {
+            let _nobody_saves = self.saving.lock().await;
             let _one = self.applying.lock().await;
             declare(&self.index, &space)?;
             let mut spaces = self.spaces.write().unwrap_or_else(PoisonError::into_inner);
             spaces.retain(|known| known.key != space.key);
             spaces.push(space.clone());
             // The snapshot does not know the space.
-            self.saved.store(NEVER_SAVED, Ordering::Release);
+            self.snapshots().are_outdated();
         }
-        self.fill(space.key).await
+        self.complete_space(&space, &|_, _| ()).await?;
+        self.index.seal_what_is_due();
+        Ok(())
     }
 
     fn spaces(&self) -> Vec<SpaceExpectation> {
         self.spaces.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn snapshots(&self) -> MutexGuard<'_, Snapshots> {
+        self.snapshots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn mark(&self) -> Mark {
+        Mark { seq: self.applied(), generation: self.index.generation() }
     }
 
     /// Applies all changes that the catalog has now.
@@ -130,7 +188,8 @@ impl Gallery {
             if let Err(error) = self.catch_up().await {
                 tracing::warn!(%error, "the index can't follow the catalog; trying again");
             }
-            if self.applied() - self.saved.load(Ordering::Acquire) >= CHANGES_PER_SNAPSHOT {
+            let is_due = self.snapshots().is_due(self.mark());
+            if is_due {
                 self.save().await;
             }
             tokio::select! {
@@ -143,25 +202,28 @@ impl Gallery {
     /// Writes a snapshot if something changed since the last one; a failure is logged, for the catalog
     /// holds everything.
     pub async fn save(&self) {
-        let one = self.applying.lock().await;
-        let seq = self.applied();
-        if seq == self.saved.load(Ordering::Acquire) {
-            return;
+        if let Err(error) = self.try_save().await {
+            tracing::warn!(error, "the index snapshot could not be written");
+        }
+    }
+
+    async fn try_save(&self) -> Result<(), String> {
+        let _one = self.saving.lock().await;
+        let now = self.mark();
+        if !self.snapshots().begin(now) {
+            return Ok(());
         }
         let (index, folder) = (Arc::clone(&self.index), self.folder.clone());
-        let saved = tokio::task::spawn_blocking(move || index.save(&folder, seq.unsigned_abs())).await;
-        drop(one);
-        match saved {
-            Ok(Ok(())) => self.saved.store(seq, Ordering::Release),
-            Ok(Err(error)) => tracing::warn!(%error, "the index snapshot could not be written"),
-            Err(panic) => tracing::warn!(%panic, "the index snapshot could not be written"),
-        }
+        let saved = tokio::task::spawn_blocking(move || index.save(&folder, now.seq.unsigned_abs())).await;
+        saved.map_err(|panic| panic.to_string())?.map_err(|error| error.to_string())?;
+        self.snapshots().finish();
+        Ok(())
     }
 
     async fn apply_all(&self) -> Result<(), CatalogError> {
         let _one = self.applying.lock().await;
         loop {
-            let changes = self.catalog.changes(self.applied(), CHANGES_PER_READ).await?;
+            let changes = self.catalog.changes(self.applied(), ROWS_PER_READ as u32).await?;
             let Some(last) = changes.last().map(|change| change.seq) else { return Ok(()) };
             let index = Arc::clone(&self.index);
             let known: Vec<u32> = self.spaces().iter().map(|space| space.key).collect();
@@ -170,20 +232,15 @@ impl Gallery {
         }
     }
 
-    /// Fills anew the spaces that don't hold as many vectors as the catalog has: those that the snapshot did
-    /// not know (a server without their model wrote it), or all if it was made from another catalog.
-    async fn complete(&self) -> Result<(), CatalogError> {
+    /// Makes the spaces hold what the catalog has: those that the snapshot did not know (a server without their model
+    /// wrote it) or holds another number of, or all if it isn't whole.
+    async fn complete(&self, is_whole: bool) -> Result<(), CatalogError> {
         let rows = self.catalog.spaces().await?;
         for space in &self.spaces() {
             let stored = rows.iter().find(|row| row.key == space.key).map_or(0, |row| row.vectors);
-            if i64::try_from(self.live(space.key)).is_ok_and(|live| live == stored) {
-                continue;
+            if !is_whole || i64::try_from(self.live(space.key)).is_ok_and(|live| live != stored) {
+                self.complete_space(space, &|_, _| ()).await?;
             }
-            tracing::info!(space = space.id, vectors = stored, "reading vectors from the catalog");
-            self.index.forget(space.key);
-            declare(&self.index, space)?;
-            self.saved.store(NEVER_SAVED, Ordering::Release);
-            self.fill(space.key).await?;
         }
         Ok(())
     }
@@ -193,32 +250,91 @@ impl Gallery {
         levels.map(|at| self.index.live(at)).sum()
     }
 
-    async fn fill(&self, space: u32) -> Result<(), CatalogError> {
-        let mut after = None;
+    /// Reads what a space lacks, and removes what the catalog hasn't. `report` hears how many vectors are read, of how
+    /// many.
+    async fn complete_space(
+        &self,
+        space: &SpaceExpectation,
+        report: &(dyn Fn(u64, u64) + Sync),
+    ) -> Result<(), CatalogError> {
+        let differences = self.differences(space.key).await?;
+        if differences.is_empty() {
+            return Ok(());
+        }
+        let missing: u64 = differences.iter().map(|it| it.missing.len()).sum();
+        let extra: u64 = differences.iter().map(|it| it.extra.len()).sum();
+        tracing::info!(space = space.id, missing, extra, "making the index hold what the catalog has");
+        self.snapshots().are_outdated();
+        let mut done = 0;
+        for difference in differences {
+            let keys = &difference.missing | &difference.extra;
+            self.renew(difference.at, &keys, &|read| report(done + read, missing + extra)).await?;
+            done += keys.len();
+        }
+        Ok(())
+    }
+
+    /// How a space differs from the catalog.
+    async fn differences(&self, space: u32) -> Result<Vec<Difference>, CatalogError> {
+        let (held, seq) = {
+            let _one = self.applying.lock().await;
+            let levels = self.index.levels().into_iter().filter(|at| at.space == space);
+            (levels.map(|at| (at.level, self.index.keys(at))).collect(), self.applied())
+        };
+        differences(&*self.catalog, space, &held, seq).await
+    }
+
+    /// Reads the vectors of some keys from the catalog; those that the catalog hasn't are removed. `report` hears how many
+    /// keys are done.
+    async fn renew(
+        &self,
+        at: SpaceLevel,
+        keys: &RoaringBitmap,
+        report: &(dyn Fn(u64) + Sync),
+    ) -> Result<(), CatalogError> {
+        let mut keys = keys.iter();
+        let mut done = 0;
         loop {
+            let some: Vec<u32> = keys.by_ref().take(ROWS_PER_READ).collect();
+            if some.is_empty() {
+                return Ok(());
+            }
+            done += some.len() as u64;
             // Between reading and inserting no delete may be applied: it would come back. What is deleted before is not
             // read, what is deleted after is applied after.
             let _one = self.applying.lock().await;
-            let vectors = self.catalog.vectors(space, after, CHANGES_PER_READ).await?;
-            let Some(last) = vectors.last().map(|vector| vector.span) else {
-                self.index.seal_what_is_due();
-                return Ok(());
-            };
-            after = Some(last);
+            let vectors = self.catalog.vectors_of(at.space, &some).await?;
             let index = Arc::clone(&self.index);
-            let insert_all = move || {
-                for vector in vectors {
-                    let at = SpaceLevel { space, level: vector.level };
-                    report(index.fill(at, vector.span, &vector.unit), vector.span);
+            let put_all = move || {
+                let mut gone = RoaringBitmap::from_iter(some);
+                for vector in vectors.iter().filter(|vector| vector.level == at.level) {
+                    gone.remove(vector.span);
+                    report_refused(index.fill(at, vector.span, &vector.unit), vector.span);
                 }
+                gone.iter().for_each(|key| index.remove(at, key));
             };
-            tokio::task::spawn_blocking(insert_all).await.map_err(panicked)?;
+            tokio::task::spawn_blocking(put_all).await.map_err(panicked)?;
+            report(done);
         }
     }
 }
 
-/// The snapshot and the change that it is at; `None` if it can't be used.
-async fn load(folder: PathBuf, spaces: Vec<SpaceExpectation>, newest: i64) -> Option<(Index, i64)> {
+/// An index from a snapshot.
+struct Snapshot {
+    index: Index,
+    /// The change that it is at.
+    seq: i64,
+    /// Whether nothing of it was damaged.
+    is_whole: bool,
+}
+
+/// The snapshot; `None` if it can't be used.
+async fn load(
+    folder: PathBuf,
+    spaces: Vec<SpaceExpectation>,
+    settings: Settings,
+    newest: i64,
+) -> Option<Snapshot> {
     if !folder.exists() {
         return None;
     }
@@ -226,14 +342,14 @@ async fn load(folder: PathBuf, spaces: Vec<SpaceExpectation>, newest: i64) -> Op
         tracing::warn!(%why, "the index snapshot is refused; rebuilding from the catalog");
         None
     };
-    match tokio::task::spawn_blocking(move || Index::load(&folder, &spaces, Settings::default())).await {
+    match tokio::task::spawn_blocking(move || Index::load(&folder, &spaces, settings)).await {
         Ok(Ok(Loaded { index, seq, left_out })) => match i64::try_from(seq) {
             Ok(seq) if seq <= newest => {
-                for error in left_out {
+                for error in &left_out {
                     tracing::warn!(%error, "a part of the index is read from the catalog instead");
                 }
                 tracing::info!(seq, "the index snapshot is loaded");
-                Some((index, seq))
+                Some(Snapshot { index, seq, is_whole: left_out.is_empty() })
             }
             _ => {
                 refused(&format!("it is at change {seq}, the catalog at {newest}: it is of another catalog"))
@@ -244,8 +360,8 @@ async fn load(folder: PathBuf, spaces: Vec<SpaceExpectation>, newest: i64) -> Op
     }
 }
 
-fn empty(folder: &Path, spaces: &[SpaceExpectation]) -> Result<Index, CatalogError> {
-    let index = Index::in_folder(folder, Settings::default());
+fn empty(folder: &Path, spaces: &[SpaceExpectation], settings: Settings) -> Result<Index, CatalogError> {
+    let index = Index::in_folder(folder, settings);
     spaces.iter().try_for_each(|space| declare(&index, space))?;
     Ok(index)
 }
@@ -262,13 +378,13 @@ fn apply(index: &Index, known: &[u32], changes: Vec<Change>) {
     for change in changes.into_iter().filter(|change| known.contains(&change.space)) {
         let at = SpaceLevel { space: change.space, level: change.level };
         match change.vector {
-            Some(vector) => report(index.insert(at, change.span, &vector), change.span),
+            Some(vector) => report_refused(index.insert(at, change.span, &vector), change.span),
             None => index.remove(at, change.span),
         }
     }
 }
 
-fn report(inserted: Result<(), IndexError>, key: u32) {
+fn report_refused(inserted: Result<(), IndexError>, key: u32) {
     if let Err(error) = inserted {
         tracing::error!(%error, span = key, "a stored vector can't be searched");
     }

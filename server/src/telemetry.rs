@@ -54,6 +54,23 @@ fn install() -> Result<PrometheusHandle, BuildError> {
     metrics::describe_histogram!("reprise_job_seconds", "time that a job took");
     metrics::describe_gauge!("reprise_pool_waiting", "inputs waiting by space and lane");
     metrics::describe_gauge!("reprise_index_live", "searchable vectors by space and level");
+    metrics::describe_gauge!("reprise_index_bytes", "bytes of vectors and links, by space and level");
+    metrics::describe_gauge!(
+        "reprise_index_recall_at_10",
+        "share of the true 10 nearest that the graphs find, when last measured, by space and level"
+    );
+    metrics::describe_gauge!(
+        "reprise_index_keys_equal",
+        "1 if the index held the same spans as the catalog at the last check, else 0, by space and level"
+    );
+    metrics::describe_gauge!(
+        "reprise_index_verify_seconds",
+        "time to verify the index's files after the start"
+    );
+    metrics::describe_counter!(
+        "reprise_index_mended_total",
+        "vectors that were damaged in the index's files and are read from the catalog again"
+    );
     metrics::describe_gauge!("reprise_index_seq", "newest change that the index holds");
     Ok(handle)
 }

@@ -36,6 +36,7 @@ mod openapi;
 mod resegment;
 mod search;
 mod segment;
+mod served_index;
 mod subtitles;
 mod synth;
 mod tidy;

@@ -550,4 +550,12 @@ async fn a_cursor_dies_with_what_it_searched() {
     let other = Server::start(&other, &["--model", model.to_str().unwrap()]);
     let request = other.request("POST", "/v1/search").json(&json!({"cursor": cursor}));
     other.refused(request, 410).await;
+    // Another generation of the same index: what was on the pages before may be elsewhere in it.
+    assert!(server.stop());
+    let server = Server::start(&data, &[]);
+    let again = server.search(&json!({"query": {"text": "x"}, "limit": 1})).await;
+    assert_eq!(again["results"], first["results"]);
+    assert_ne!(again["index"]["generation"], first["index"]["generation"]);
+    let request = server.request("POST", "/v1/search").json(&json!({"cursor": cursor}));
+    server.refused(request, 410).await;
 }

@@ -151,7 +151,8 @@ impl Index {
     /// Reads the newest snapshot under `dir`. It is refused unless its manifest is whole and every space in it is one of
     /// `expected`; a space that is expected and not in it is declared, empty. What else is damaged is left out.
     ///
-    /// Links and keys are verified now, vectors at their first use or by [`Index::verify`].
+    /// Links and keys are verified now, vectors at their first use or by [`Index::verify`]. Nothing under `dir` is changed,
+    /// and nothing is sealed until somebody asks.
     pub fn load(
         dir: &Path,
         expected: &[SpaceExpectation],
@@ -176,7 +177,6 @@ impl Index {
             let dim = dim.ok_or_else(|| damaged(MANIFEST, "a level of a space that it doesn't list"))?;
             left_out.extend(levels::read(dir, &folder, level, &index.collection_or_new(level.at, dim)));
         }
-        index.seal_what_is_due();
         Ok(Loaded { index, seq: manifest.seq, left_out })
     }
 

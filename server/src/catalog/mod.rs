@@ -45,17 +45,49 @@ pub const EMBEDDED: &str = "embedded";
 /// [`CatalogError::Database`] if it can't be reached or migrated; [`CatalogError::Invalid`] for any other URL.
 pub async fn open(url: &str) -> Result<Arc<dyn Catalog>, CatalogError> {
     let wake = Arc::new(wake::Wake::default());
-    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-        let database = postgres::open(url).await?;
-        let listener = postgres::listen(url.to_owned(), Arc::clone(&wake));
-        return Ok(Arc::new(store::SqlCatalog::new(database, wake, Some(listener))));
+    match place(url)? {
+        Place::Postgres => {
+            let database = postgres::open(url).await?;
+            let listener = postgres::listen(url.to_owned(), Arc::clone(&wake));
+            Ok(Arc::new(store::SqlCatalog::new(database, wake, Some(listener))))
+        }
+        Place::Sqlite(path) => {
+            let database = sqlite::open(path).await?;
+            Ok(Arc::new(store::SqlCatalog::new(database, wake, None)))
+        }
     }
-    let Some(path) = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:")) else {
-        let text = "the database's URL must start with sqlite: or postgres://";
-        return Err(CatalogError::Invalid(text.to_owned()));
+}
+
+/// Opens the catalog at `url`, as [`open`] takes it, beside a server that may be running: nothing is created or migrated.
+///
+/// # Errors
+/// [`CatalogError::Database`] if it isn't there or can't be reached; [`CatalogError::Invalid`] for any other URL. A schema
+/// of another version shows when something is asked.
+pub async fn open_to_read(url: &str) -> Result<Arc<dyn Catalog>, CatalogError> {
+    let database = match place(url)? {
+        Place::Postgres => postgres::connect(url).await?,
+        Place::Sqlite(path) => sqlite::open_to_read(path).await?,
     };
-    let database = sqlite::open(Path::new(path)).await?;
-    Ok(Arc::new(store::SqlCatalog::new(database, wake, None)))
+    Ok(Arc::new(store::SqlCatalog::new(database, Arc::default(), None)))
+}
+
+/// Which database a URL is of.
+enum Place<'a> {
+    Postgres,
+    Sqlite(&'a Path),
+}
+
+fn place(url: &str) -> Result<Place<'_>, CatalogError> {
+    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+        return Ok(Place::Postgres);
+    }
+    match url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:")) {
+        Some(path) => Ok(Place::Sqlite(Path::new(path))),
+        None => {
+            let text = "the database's URL must start with sqlite: or postgres://";
+            Err(CatalogError::Invalid(text.to_owned()))
+        }
+    }
 }
 
 /// The URL of the embedded database in `data_dir`.
@@ -203,13 +235,10 @@ pub trait Catalog: Send + Sync {
     async fn forget_added(&self) -> Result<(), CatalogError>;
     /// The raw vector (norm * unit) of a span in a space.
     async fn raw_vector(&self, span: u32, space: u32) -> Result<Option<Vec<f32>>, CatalogError>;
-    /// Vectors of a space in order of span key, after `after`.
-    async fn vectors(
-        &self,
-        space: u32,
-        after: Option<u32>,
-        limit: u32,
-    ) -> Result<Vec<StoredVector>, CatalogError>;
+    /// Keys of the spans of `level` that have a vector in a space.
+    async fn vector_keys(&self, space: u32, level: Level) -> Result<RoaringBitmap, CatalogError>;
+    /// Vectors of these spans in a space, in order of span key; a span without one is left out.
+    async fn vectors_of(&self, space: u32, spans: &[u32]) -> Result<Vec<StoredVector>, CatalogError>;
     /// Inserts and deletes of vectors with a seq over `after`, in order. On Postgres a seq is visible only
     /// when all smaller ones are.
     async fn changes(&self, after: i64, limit: u32) -> Result<Vec<Change>, CatalogError>;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::postgres::{PgListener, PgPoolOptions};
+use sqlx::postgres::{PgListener, PgPool, PgPoolOptions};
 use tokio::task::JoinHandle;
 
 use super::CatalogError;
@@ -22,16 +22,23 @@ const CHANGES: &str = "reprise_changes";
 
 /// Connects to `url` and migrates. Several processes may do so at once: the migrator holds a lock.
 pub(super) async fn open(url: &str) -> Result<Database, CatalogError> {
-    let failed =
-        |error: &dyn std::fmt::Display| CatalogError::Database(format!("can't open postgres: {error}"));
-    let pool = PgPoolOptions::new()
-        .max_connections(CONNECTIONS)
-        .acquire_timeout(ACQUIRE_TIMEOUT)
-        .connect(url)
-        .await
-        .map_err(|error| failed(&error))?;
-    sqlx::migrate!("../migrations/postgres").run(&pool).await.map_err(|error| failed(&error))?;
+    let pool = pool(url).await?;
+    sqlx::migrate!("../migrations/postgres").run(&pool).await.map_err(|error| unopened(&error))?;
     Ok(Database::Postgres(pool))
+}
+
+/// Connects to `url`, whatever schema is there.
+pub(super) async fn connect(url: &str) -> Result<Database, CatalogError> {
+    pool(url).await.map(Database::Postgres)
+}
+
+async fn pool(url: &str) -> Result<PgPool, CatalogError> {
+    let options = PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(ACQUIRE_TIMEOUT);
+    options.connect(url).await.map_err(|error| unopened(&error))
+}
+
+fn unopened(error: &dyn std::fmt::Display) -> CatalogError {
+    CatalogError::Database(format!("can't open postgres: {error}"))
 }
 
 /// Wakes waiters of this process whenever any process announces news. Ends when it is aborted.

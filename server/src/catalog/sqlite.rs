@@ -4,7 +4,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+};
 
 use super::CatalogError;
 use super::database::Database;
@@ -29,10 +31,16 @@ pub(super) async fn open(path: &Path) -> Result<Database, CatalogError> {
     opened
 }
 
+/// Opens the file at `path`, which must be there, for reading alone.
+pub(super) async fn open_to_read(path: &Path) -> Result<Database, CatalogError> {
+    let options = SqliteConnectOptions::new().filename(path).read_only(true).busy_timeout(BUSY_TIMEOUT);
+    let readers = pool(READERS, options).await.map_err(|error| unopened(path, &error))?;
+    // What would write is refused by the database.
+    Ok(Database::Sqlite { writer: readers.clone(), readers })
+}
+
 async fn connect(path: &Path) -> Result<Database, CatalogError> {
-    let failed = |error: &dyn std::fmt::Display| {
-        CatalogError::Database(format!("can't open {}: {error}", path.display()))
-    };
+    let failed = |error: &dyn std::fmt::Display| unopened(path, error);
     let options = SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(true)
@@ -49,23 +57,19 @@ async fn connect(path: &Path) -> Result<Database, CatalogError> {
         .map_err(|error| failed(&error))?;
     sqlx::migrate!("../migrations/sqlite").run(&migrating).await.map_err(|error| failed(&error))?;
     migrating.close().await;
-    let writer = SqlitePoolOptions::new()
-        .max_connections(1)
-        .acquire_timeout(BUSY_TIMEOUT)
-        .idle_timeout(None)
-        .max_lifetime(None)
-        .connect_with(options.clone())
-        .await
-        .map_err(|error| failed(&error))?;
-    let readers = SqlitePoolOptions::new()
-        .max_connections(READERS)
-        .acquire_timeout(BUSY_TIMEOUT)
-        .idle_timeout(None)
-        .max_lifetime(None)
-        .connect_with(options.read_only(true))
-        .await
-        .map_err(|error| failed(&error))?;
+    let writer = pool(1, options.clone()).await.map_err(|error| failed(&error))?;
+    let readers = pool(READERS, options.read_only(true)).await.map_err(|error| failed(&error))?;
     Ok(Database::Sqlite { writer, readers })
+}
+
+/// Connections that stay open.
+async fn pool(connections: u32, options: SqliteConnectOptions) -> sqlx::Result<SqlitePool> {
+    let pool = SqlitePoolOptions::new().max_connections(connections).acquire_timeout(BUSY_TIMEOUT);
+    pool.idle_timeout(None).max_lifetime(None).connect_with(options).await
+}
+
+fn unopened(path: &Path, error: &dyn std::fmt::Display) -> CatalogError {
+    CatalogError::Database(format!("can't open {}: {error}", path.display()))
 }
 
 /// Waits for the right to open; it ends when the file is dropped.

@@ -247,13 +247,12 @@ impl Catalog for SqlCatalog {
         vectors::raw(&self.database, span, space).await
     }
 
-    async fn vectors(
-        &self,
-        space: u32,
-        after: Option<u32>,
-        limit: u32,
-    ) -> Result<Vec<StoredVector>, CatalogError> {
-        vectors::page(&self.database, space, after, limit).await
+    async fn vector_keys(&self, space: u32, level: Level) -> Result<RoaringBitmap, CatalogError> {
+        vectors::keys(&self.database, space, level).await
+    }
+
+    async fn vectors_of(&self, space: u32, spans: &[u32]) -> Result<Vec<StoredVector>, CatalogError> {
+        vectors::of_spans(&self.database, space, spans).await
     }
 
     async fn changes(&self, after: i64, limit: u32) -> Result<Vec<Change>, CatalogError> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reprise_index::{Level, UnitVector};
+use reprise_index::{Level, SpaceExpectation, UnitVector};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
@@ -234,6 +234,13 @@ pub struct SpaceRow {
     pub vectors: i64,
     /// Whether its model was added to a running server: then it is loaded at each start.
     pub added: bool,
+}
+
+impl SpaceRow {
+    /// What the index must know of it.
+    pub fn expectation(&self) -> SpaceExpectation {
+        SpaceExpectation { key: self.key, id: self.space.id.clone(), dim: self.space.dim }
+    }
 }
 
 /// A kind of query that was moved to a space while a server ran.

@@ -1,9 +1,10 @@
 //! Spaces, vectors, and the log of changes that the index follows.
 
 use reprise_index::{Level, UnitVector};
+use roaring::RoaringBitmap;
 use uuid::Uuid;
 
-use super::database::{Database, Row, Tx, Value, values};
+use super::database::{Database, Row, Sql, Tx, Value, values};
 use super::rows::{self, level_name, span_columns, unit, unit_bytes};
 use super::types::*;
 use super::{CatalogError, jobs, postgres};
@@ -98,16 +99,35 @@ pub(super) async fn raw(
     Ok(Some(unit.values().iter().map(|value| value * norm).collect()))
 }
 
-pub(super) async fn page(
+pub(super) async fn keys(
     database: &Database,
     space: u32,
-    after: Option<u32>,
-    limit: u32,
+    level: Level,
+) -> Result<RoaringBitmap, CatalogError> {
+    let sql = "SELECT e.span FROM embeddings e JOIN spans s ON s.key = e.span \
+               WHERE e.space = $1 AND s.level = $2";
+    database.keys(sql, values![space, level_name(level)]).await
+}
+
+macro_rules! of_spans {
+    ($condition:literal) => {
+        concat!(
+            "SELECT e.span, s.level, e.unit FROM embeddings e JOIN spans s ON s.key = e.span \
+             WHERE e.space = $1 AND e.span ",
+            $condition,
+            " ORDER BY e.span"
+        )
+    };
+}
+
+pub(super) async fn of_spans(
+    database: &Database,
+    space: u32,
+    spans: &[u32],
 ) -> Result<Vec<StoredVector>, CatalogError> {
-    let sql = "SELECT e.span, s.level, e.unit FROM embeddings e JOIN spans s ON s.key = e.span \
-               WHERE e.space = $1 AND e.span > $2 ORDER BY e.span LIMIT $3";
-    let after = after.map_or(-1, i64::from);
-    let rows = database.rows(sql, values![space, after, limit]).await?;
+    let sqlite = of_spans!("IN (SELECT value FROM json_each($2))");
+    let sql = Sql::Each { sqlite, postgres: of_spans!("= ANY($2)") };
+    let rows = database.rows(sql, vec![space.into(), rows::keys(spans)]).await?;
     let stored = |row: &Row| {
         let span = row.key("span")?;
         Ok(StoredVector { span, level: rows::level(row)?, unit: unit(&row.get::<Vec<u8>>("unit")?, span)? })

@@ -10,6 +10,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::{ApiError, Problem};
+use super::instant;
 use crate::app::App;
 use crate::catalog::Counts;
 use crate::telemetry;
@@ -51,9 +52,18 @@ async fn metrics(State(app): State<Arc<App>>) -> Result<String, ApiError> {
             .set(queries as f64);
         ::metrics::gauge!("reprise_pool_waiting", "space" => name, "lane" => "bulk").set(bulk as f64);
     }
-    for level in live_levels(&app) {
-        ::metrics::gauge!("reprise_index_live", "space" => level.space, "level" => level.level)
-            .set(level.live as f64);
+    for level in searched_levels(&app) {
+        let gauge = |name: &'static str, value: f64| {
+            ::metrics::gauge!(name, "space" => level.space.clone(), "level" => level.level.clone())
+                .set(value);
+        };
+        gauge("reprise_index_live", level.live as f64);
+        gauge("reprise_index_bytes", level.bytes as f64);
+        level.recall_at_10.into_iter().for_each(|recall| gauge("reprise_index_recall_at_10", recall));
+        level
+            .keys_equal
+            .into_iter()
+            .for_each(|equal| gauge("reprise_index_keys_equal", f64::from(u8::from(equal))));
     }
     ::metrics::gauge!("reprise_index_seq").set(app.gallery.applied() as f64);
     Ok(handle.render())
@@ -71,26 +81,45 @@ struct Stats {
     catalog_seq: i64,
     /// The newest change that the index holds.
     index_seq: i64,
-    index: Vec<LiveLevel>,
+    index: Vec<SearchedLevel>,
 }
 
-/// Searchable vectors of one space at one level.
+/// What is searched of one space at one level.
 #[derive(Debug, Serialize, ToSchema)]
-struct LiveLevel {
+struct SearchedLevel {
     space: String,
     level: String,
+    /// Searchable vectors.
     live: u64,
+    /// Bytes of memory of vectors and links, mapped files included.
+    bytes: u64,
+    /// Whether graphs are walked; otherwise every vector is compared, and every answer is exact.
+    graph: bool,
+    /// Share of the true 10 nearest that the graphs find, when it was last measured; null before, and without a graph.
+    recall_at_10: Option<f64>,
+    /// Whether the index held the same spans as the catalog at the last check; null before.
+    keys_equal: Option<bool>,
+    /// When both were last looked at; null before.
+    checked_at: Option<String>,
 }
 
-fn live_levels(app: &App) -> Vec<LiveLevel> {
-    let spaces = app.spaces.now();
-    let name =
-        |at: &SpaceLevel| spaces.all().iter().find(|it| it.key == at.space).map(|it| it.space.name.clone());
+fn searched_levels(app: &App) -> Vec<SearchedLevel> {
+    let (spaces, index) = (app.spaces.now(), app.gallery.index());
     let level = |at: SpaceLevel| {
-        let level = format!("{:?}", at.level).to_lowercase();
-        Some(LiveLevel { space: name(&at)?, level, live: app.gallery.index().live(at) })
+        let space = spaces.all().iter().find(|it| it.key == at.space)?;
+        let checked = app.gallery.checked(at);
+        Some(SearchedLevel {
+            space: space.space.name.clone(),
+            level: format!("{:?}", at.level).to_lowercase(),
+            live: index.live(at),
+            bytes: index.bytes(at),
+            graph: index.has_graph(at),
+            recall_at_10: checked.and_then(|checked| checked.recall_at_10),
+            keys_equal: checked.map(|checked| checked.keys_equal),
+            checked_at: checked.map(|checked| instant(checked.at_ms)),
+        })
     };
-    app.gallery.index().levels().into_iter().filter_map(level).collect()
+    index.levels().into_iter().filter_map(level).collect()
 }
 
 /// Counts of videos, clips, vectors and jobs, and how far the index is.
@@ -101,6 +130,6 @@ async fn stats(State(app): State<Arc<App>>) -> Result<axum::Json<Stats>, ApiErro
         database: app.catalog.kind(),
         catalog_seq: app.catalog.last_seq().await?,
         index_seq: app.gallery.applied(),
-        index: live_levels(&app),
+        index: searched_levels(&app),
     }))
 }

@@ -7,13 +7,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use reprise_index::{Filter, Hit, Hits, Index, IndexError, Level, Mode, SpaceLevel, UnitVector};
+use reprise_index::{Filter, Hit, Hits, Level, Mode, SpaceLevel, UnitVector};
 use roaring::RoaringBitmap;
 
 use super::SearchError;
 use super::windows::{QueryVectors, dot};
 use crate::app::App;
 use crate::catalog::Span;
+use crate::gallery::{Gallery, GalleryError};
 
 /// Full videos that are looked at more closely, at least.
 const CANDIDATES: usize = 200;
@@ -37,13 +38,15 @@ pub(super) async fn search(
     (wanted, only): (usize, Option<Arc<RoaringBitmap>>),
     mode: Mode,
 ) -> Result<Videos, SearchError> {
-    let index = Arc::clone(app.gallery.index());
+    let gallery = Arc::clone(&app.gallery);
     let (searched, filter) = (query.clone(), Filter { only: only.clone() });
-    let first = blocking(move || candidates(&index, space, &searched, (wanted, &filter), mode)).await??;
+    let first = blocking(move || candidates(&gallery, space, &searched, (wanted, &filter), mode)).await??;
     let keys: Vec<u32> = first.pooled.hits.iter().chain(&first.clips).map(|hit| hit.key).collect();
     let spans = app.catalog.spans_beside(&keys, false).await?;
-    let (index, searched) = (Arc::clone(app.gallery.index()), query.clone());
-    blocking(move || ranked(&index, space, &searched, spans, first, (wanted, only.as_deref()))).await
+    let (gallery, searched) = (Arc::clone(&app.gallery), query.clone());
+    let videos =
+        blocking(move || ranked(&gallery, space, &searched, spans, first, (wanted, only.as_deref()))).await?;
+    Ok(videos?)
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, SearchError> {
@@ -58,21 +61,22 @@ struct Candidates {
 }
 
 fn candidates(
-    index: &Index,
+    gallery: &Gallery,
     space: u32,
     query: &QueryVectors,
     (wanted, filter): (usize, &Filter),
     mode: Mode,
-) -> Result<Candidates, IndexError> {
+) -> Result<Candidates, GalleryError> {
     let at = |level| SpaceLevel { space, level };
     let count = wanted.max(CANDIDATES);
     let pooled = match query.mean() {
-        Some(mean) => index.search(at(Level::Video), &mean, count, filter, mode)?,
-        None => query.search(index, at(Level::Video), count, (filter, mode))?,
+        Some(mean) => gallery.search(at(Level::Video), &mean, count, filter, mode)?,
+        None => query.search(gallery, at(Level::Video), count, (filter, mode))?,
     };
     let mut clips = Vec::new();
     for window in query.windows() {
-        let near = index.search(at(Level::Clip), window, CLIPS_PER_WINDOW, &Filter::default(), Mode::Auto)?;
+        let near =
+            gallery.search(at(Level::Clip), window, CLIPS_PER_WINDOW, &Filter::default(), Mode::Auto)?;
         clips.extend(near.hits);
     }
     Ok(Candidates { pooled, clips })
@@ -87,13 +91,13 @@ struct Met {
 }
 
 fn ranked(
-    index: &Index,
+    gallery: &Gallery,
     space: u32,
     query: &QueryVectors,
     spans: Vec<Span>,
     first: Candidates,
     (wanted, only): (usize, Option<&RoaringBitmap>),
-) -> Videos {
+) -> Result<Videos, GalleryError> {
     let full = spans.iter().filter(|span| span.level == Level::Video);
     let mut met: HashMap<uuid::Uuid, Met> = full
         .filter(|span| only.is_none_or(|keys| keys.contains(span.key)))
@@ -103,9 +107,8 @@ fn ranked(
         .collect();
     let at = SpaceLevel { space, level: Level::Clip };
     for clip in spans.iter().filter(|span| span.level == Level::Clip) {
-        let (Some(met), Some(vector)) = (met.get_mut(&clip.video), index.vector(at, clip.key)) else {
-            continue;
-        };
+        let Some(met) = met.get_mut(&clip.video) else { continue };
+        let Some(vector) = gallery.vector(at, clip.key)? else { continue };
         for (best, window) in met.best.iter_mut().zip(query.windows()) {
             let cosine = dot(window, &vector);
             *best = best.max(cosine);
@@ -115,8 +118,10 @@ fn ranked(
         }
     }
     let at = SpaceLevel { space, level: Level::Video };
-    let own: HashMap<u32, UnitVector> =
-        met.values().filter_map(|met| Some((met.video, index.vector(at, met.video)?))).collect();
+    let mut own: HashMap<u32, UnitVector> = HashMap::new();
+    for video in met.values().map(|met| met.video) {
+        own.extend(gallery.vector(at, video)?.map(|vector| (video, vector)));
+    }
     let met: Vec<Met> = met.into_values().filter(|met| own.contains_key(&met.video)).collect();
     let mean = query.mean();
     let pooled = |vector| mean.as_ref().map_or_else(|| query.score(vector), |mean| dot(mean, vector));
@@ -127,8 +132,7 @@ fn ranked(
     let mut hits: Vec<Hit> = scored.map(|(met, score)| Hit { key: met.video, score }).collect();
     hits.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.key.cmp(&other.key)));
     hits.truncate(wanted);
-    let Hits { matching, exact, unreadable, .. } = first.pooled;
-    Videos { hits: Hits { hits, matching, exact, unreadable }, more }
+    Ok(Videos { hits: Hits { hits, ..first.pooled }, more })
 }
 
 /// One score for each video, given for each of its windows the best cosine with one of its clips: the mean over windows,

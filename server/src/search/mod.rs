@@ -21,6 +21,7 @@ use reprise_encoders::{EncodeError, Permit};
 
 use crate::app::App;
 use crate::config::QueryKind;
+use crate::gallery::GalleryError;
 use crate::spaces::LoadedSpace;
 
 pub use cursor::Cursor;
@@ -221,6 +222,15 @@ pub enum SearchError {
     /// Something of ours broke.
     #[error("{0}")]
     Internal(String),
+}
+
+impl From<GalleryError> for SearchError {
+    fn from(error: GalleryError) -> SearchError {
+        match error {
+            GalleryError::Index(error) => SearchError::Index(error),
+            GalleryError::Catalog(error) => SearchError::Catalog(error),
+        }
+    }
 }
 
 impl SearchError {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use reprise_index::{Filter as KeyFilter, Hit, Hits, IndexError, Level, Mode, SpaceLevel};
+use reprise_index::{Filter as KeyFilter, Hit, Hits, Level, Mode, SpaceLevel};
 use roaring::RoaringBitmap;
 use serde_json::json;
 use uuid::Uuid;
@@ -21,6 +21,7 @@ use super::{
 use crate::app::App;
 use crate::catalog::{Filter, SpanWithVideo};
 use crate::config::QueryKind;
+use crate::gallery::GalleryError;
 use crate::spaces::LoadedSpace;
 
 /// Hits fetched beyond those asked for, so that exclusions seldom need a second round.
@@ -225,14 +226,14 @@ impl<'a> Ranking<'a> {
         only: Option<Arc<RoaringBitmap>>,
         mode: Mode,
     ) -> Result<Hits, SearchError> {
-        let (index, at) = (Arc::clone(self.app.gallery.index()), self.at);
+        let (gallery, at) = (Arc::clone(&self.app.gallery), self.at);
         let moments = self.moments.then_some(SpaceLevel { level: Level::Moment, ..at });
         let searched = tokio::task::spawn_blocking(move || {
             let filter = KeyFilter { only };
-            let hits = query.search(&index, at, wanted, (&filter, mode))?;
+            let hits = query.search(&gallery, at, wanted, (&filter, mode))?;
             match moments {
-                Some(at) => Ok(best(hits, query.search(&index, at, wanted, (&filter, mode))?, wanted)),
-                None => Ok::<_, IndexError>(hits),
+                Some(at) => Ok(best(hits, query.search(&gallery, at, wanted, (&filter, mode))?, wanted)),
+                None => Ok::<_, GalleryError>(hits),
             }
         });
         Ok(searched.await.map_err(|panic| SearchError::Internal(panic.to_string()))??)
@@ -383,7 +384,6 @@ fn best(mut hits: Hits, others: Hits, wanted: usize) -> Hits {
     hits.hits.extend(others.hits);
     hits.hits.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.key.cmp(&other.key)));
     hits.hits.truncate(wanted);
-    hits.unreadable.extend(others.unreadable);
     let matching = hits.matching.saturating_add(others.matching);
     Hits { matching, exact: hits.exact && others.exact, ..hits }
 }

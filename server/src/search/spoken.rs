@@ -132,9 +132,9 @@ async fn passages(
         Some(only) => Some(Arc::new(app.catalog.passages_within(only).await?)),
         None => None,
     };
-    let (index, meaning) = (Arc::clone(app.gallery.index()), meaning.clone());
+    let (gallery, meaning) = (Arc::clone(&app.gallery), meaning.clone());
     let at = SpaceLevel { space: space.key, level: Level::Passage };
-    let search = move || meaning.search(&index, at, FUSED_DEPTH, (&Filter { only: filter }, Mode::Auto));
+    let search = move || meaning.search(&gallery, at, FUSED_DEPTH, (&Filter { only: filter }, Mode::Auto));
     let found = tokio::task::spawn_blocking(search).await;
     let found = found.map_err(|panic| SearchError::Internal(panic.to_string()))??;
     let keys: Vec<u32> = found.hits.iter().map(|hit| hit.key).collect();

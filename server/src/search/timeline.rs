@@ -137,12 +137,16 @@ async fn span_scores(
     let first = app.catalog.clips(video, None, 1).await?;
     let keys: Vec<u32> = first.iter().map(|clip| clip.key).collect();
     let spans = app.catalog.spans_beside(&keys, space.space.temporal).await?;
-    let index = Arc::clone(app.gallery.index());
-    let score = |span: &crate::catalog::Span| {
-        let vector = index.vector(SpaceLevel { space: space.key, level: span.level }, span.key)?;
-        Some((span.start_ms..span.end_ms, query.score(&vector)))
+    let (gallery, space, query) = (Arc::clone(&app.gallery), space.key, query.clone());
+    let score = move || {
+        let mut scored = Vec::new();
+        for span in spans.iter().filter(|span| span.level != Level::Video) {
+            let vector = gallery.vector(SpaceLevel { space, level: span.level }, span.key)?;
+            scored.extend(vector.map(|it| (span.start_ms..span.end_ms, query.score(&it))));
+        }
+        Ok(scored)
     };
-    Ok(spans.iter().filter(|span| span.level != Level::Video).filter_map(score).collect())
+    tokio::task::spawn_blocking(score).await.map_err(|panic| SearchError::Internal(panic.to_string()))?
 }
 
 /// The best score in each step.

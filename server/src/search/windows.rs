@@ -1,9 +1,11 @@
 //! A query of several windows: how their scores become one, and the search for the best of it.
 
-use reprise_index::{Filter, Hit, Hits, Index, IndexError, Mode, SpaceLevel, UnitVector};
+use reprise_index::{Filter, Hit, Hits, Mode, SpaceLevel, UnitVector};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use utoipa::ToSchema;
+
+use crate::gallery::{Gallery, GalleryError};
 
 /// Share of the mean over all windows in [`Aggregation::Coverage`].
 const SHARE_OF_ALL: f32 = 0.05;
@@ -70,27 +72,31 @@ impl QueryVectors {
         self.aggregation.score(self.windows.iter().map(|window| dot(window, vector)))
     }
 
-    /// The `k` best live vectors that `filter` lets through: of those that are among the `k` nearest of a window.
+    /// The `k` best live vectors that `filter` lets through: of those that are among the `k` nearest of a window. For
+    /// threads that may block.
     pub(super) fn search(
         &self,
-        index: &Index,
+        gallery: &Gallery,
         at: SpaceLevel,
         k: usize,
         (filter, mode): (&Filter, Mode),
-    ) -> Result<Hits, IndexError> {
-        let mut found = index.search(at, &self.windows[0], k, filter, mode)?;
+    ) -> Result<Hits, GalleryError> {
+        let mut found = gallery.search(at, &self.windows[0], k, filter, mode)?;
         if self.windows.len() == 1 {
             return Ok(found);
         }
         let mut keys: BTreeSet<u32> = found.hits.iter().map(|hit| hit.key).collect();
         for window in &self.windows[1..] {
-            let hits = index.search(at, window, k, filter, mode)?;
+            let hits = gallery.search(at, window, k, filter, mode)?;
             keys.extend(hits.hits.iter().map(|hit| hit.key));
-            found.unreadable.extend(hits.unreadable);
             found.exact &= hits.exact;
         }
-        let scored = |key: u32| Some(Hit { key, score: self.score(&index.vector(at, key)?) });
-        found.hits = keys.into_iter().filter_map(scored).collect();
+        found.hits.clear();
+        for key in keys {
+            if let Some(vector) = gallery.vector(at, key)? {
+                found.hits.push(Hit { key, score: self.score(&vector) });
+            }
+        }
         found.hits.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.key.cmp(&other.key)));
         found.hits.truncate(k);
         Ok(found)
@@ -105,7 +111,7 @@ pub(crate) fn dot(one: &UnitVector, other: &UnitVector) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use reprise_index::Level;
+    use reprise_index::{Level, Settings};
 
     fn unit(values: &[f32]) -> UnitVector {
         UnitVector::from_raw(values).unwrap().0
@@ -133,9 +139,14 @@ mod tests {
         check(Aggregation::Coverage, 0, [0.0, 1.0, half]);
     }
 
-    #[test]
-    fn what_is_near_one_window_of_many_is_found() {
-        let index = Index::new();
+    #[tokio::test]
+    async fn what_is_near_one_window_of_many_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let catalog = crate::catalog::open(&crate::catalog::embedded_url(folder.path())).await.unwrap();
+        let gallery = Gallery::open(folder.path().join("index"), catalog, Vec::new(), Settings::default())
+            .await
+            .unwrap();
+        let index = gallery.index();
         let at = SpaceLevel { space: 1, level: Level::Clip };
         for key in 0..200 {
             let angle = key as f32 * 0.01;
@@ -145,10 +156,10 @@ mod tests {
         let windows = vec![unit(&[1.0, 0.0, 0.0]), unit(&[0.9, 0.4, 0.0]), unit(&[0.0, 0.1, 1.0])];
         for (aggregation, first) in [(Aggregation::Max, true), (Aggregation::Coverage, false)] {
             let query = QueryVectors::new(windows.clone(), aggregation).unwrap();
-            let hits = query.search(&index, at, 5, (&Filter::default(), Mode::Auto)).unwrap().hits;
+            let hits = query.search(&gallery, at, 5, (&Filter::default(), Mode::Auto)).unwrap().hits;
             assert_eq!(hits.len(), 5);
             assert_eq!(hits.iter().any(|hit| hit.key == 777), first, "{hits:?}");
-            let all = query.search(&index, at, 300, (&Filter::default(), Mode::Exact)).unwrap().hits;
+            let all = query.search(&gallery, at, 300, (&Filter::default(), Mode::Exact)).unwrap().hits;
             assert_eq!(all.len(), 201);
             assert!(all.windows(2).all(|pair| pair[0].score >= pair[1].score));
         }

@@ -23,6 +23,9 @@ async fn what_was_stored_is_there_when_opened_again(opened: &Opened) {
     let tiny = space(catalog, "tiny", 4).await;
     let ready = add_ready(catalog, video("a"), 3, &[&tiny]).await;
     let before = stored(catalog).await;
+    let beside = catalog::open_to_read(&opened.url).await.unwrap();
+    assert_eq!(stored(&*beside).await, before);
+    beside.close().await;
     catalog.close().await;
     assert!(catalog.ping().await.is_err());
     let again = catalog::open(&opened.url).await.unwrap();
@@ -144,7 +147,7 @@ async fn a_vector_that_cannot_be_read_is_named(opened: &Opened) {
     execute(opened, sql).await;
     for error in [
         catalog.raw_vector(key, tiny.key).await.unwrap_err(),
-        catalog.vectors(tiny.key, None, 10).await.unwrap_err(),
+        catalog.vectors_of(tiny.key, &[key]).await.unwrap_err(),
         catalog.changes(0, 10).await.unwrap_err(),
     ] {
         assert!(matches!(&error, CatalogError::Damaged(text) if text.contains(&key.to_string())), "{error}");

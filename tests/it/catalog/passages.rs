@@ -5,7 +5,7 @@ use reprise_index::Level;
 use roaring::RoaringBitmap;
 
 use super::samples::{LEASE, add, add_ready, ingested, lease, space, vector, video};
-use super::vectors::followed;
+use super::vectors::{followed, of_space};
 use super::{Opened, on_both};
 
 on_both!(
@@ -61,7 +61,7 @@ async fn passages_are_made_where_the_clock_is_known_and_filled_in_their_space_al
     assert_eq!(texts(&filled), ["cue 0 cue 1 cue 2 cue 3.", "cue 3. cue 4 cue 5 cue 6 cue 7."]);
     assert!(catalog.videos_lacking_passages(read.key).await.unwrap().is_empty());
     assert_eq!(catalog.passages_without_vector(stored.id, read.key).await.unwrap(), []);
-    let vectors = catalog.vectors(read.key, None, 100).await.unwrap();
+    let vectors = of_space(catalog, read.key).await;
     let levels: Vec<_> = vectors.iter().map(|it| (it.span, it.level)).collect();
     let expected: Vec<_> = filled.iter().map(|it| (it.span, Level::Passage)).collect();
     assert_eq!(levels, expected);
@@ -76,7 +76,7 @@ async fn passages_go_with_their_track_and_stay_when_clips_are_cut_anew(opened: &
     }
     assert_eq!(fill(opened, &stored, read.key, 3).await.len(), 4);
     let held = async || {
-        let vectors = catalog.vectors(read.key, None, 100).await.unwrap();
+        let vectors = of_space(catalog, read.key).await;
         let keys: Vec<u32> = vectors.iter().map(|it| it.span).collect();
         let followed: Vec<u32> =
             followed(catalog, 1000).await.into_keys().filter(|at| at.0 == read.key).map(|at| at.1).collect();

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use reprise::catalog::{Catalog, CatalogError, Change, JobKind, NewSpace, NewVector};
-use reprise_index::{Level, UnitVector};
+use reprise::catalog::{Catalog, CatalogError, Change, JobKind, NewSpace, NewVector, StoredVector};
+use reprise::gallery::differences;
+use reprise_index::{Level, SpaceLevel, UnitVector};
+use roaring::RoaringBitmap;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -12,13 +14,14 @@ use super::{Opened, on_both};
 
 on_both!(
     a_space_is_registered_once,
-    vectors_are_paged_in_order_of_key,
+    vectors_are_read_by_key,
     a_raw_vector_is_the_direction_times_its_norm,
     an_ingest_replaces_every_vector,
     vectors_of_the_wrong_length_are_refused,
     a_new_space_is_filled,
     a_fill_stores_only_what_is_missing,
     deleting_a_clip_is_a_change,
+    what_an_index_lacks_is_told_but_for_what_changed_later,
 );
 
 async fn a_space_is_registered_once(opened: &Opened) {
@@ -35,27 +38,31 @@ async fn a_space_is_registered_once(opened: &Opened) {
     assert_eq!(catalog.spaces().await.unwrap(), [tiny, renamed]);
 }
 
-async fn vectors_are_paged_in_order_of_key(opened: &Opened) {
+async fn vectors_are_read_by_key(opened: &Opened) {
     let catalog = &*opened.catalog;
     let (tiny, other) = (space(catalog, "tiny", 4).await, space(catalog, "other", 3).await);
     add_ready(catalog, video("a"), 5, &[&tiny, &other]).await;
     add_ready(catalog, video("b"), 5, &[&tiny]).await;
-    let mut paged = vec![];
-    loop {
-        let after = paged.last().map(|stored: &reprise::catalog::StoredVector| stored.span);
-        let page = catalog.vectors(tiny.key, after, 5).await.unwrap();
-        if page.is_empty() {
-            break;
-        }
-        paged.extend(page);
+    let all = of_space(catalog, tiny.key).await;
+    assert!(all.len() == 12 && all.is_sorted_by(|a, b| a.span < b.span));
+    let of_level = |level| {
+        all.iter().filter(move |stored| stored.level == level).map(|stored| stored.span).collect::<Vec<_>>()
+    };
+    for (level, count) in [(Level::Video, 2), (Level::Clip, 10), (Level::Moment, 0), (Level::Passage, 0)] {
+        let keys = catalog.vector_keys(tiny.key, level).await.unwrap();
+        assert_eq!(keys.iter().collect::<Vec<_>>(), of_level(level));
+        assert_eq!(keys.len(), count);
     }
-    assert!(paged.len() == 12 && paged.is_sorted_by(|a, b| a.span < b.span));
-    assert_eq!(paged.iter().filter(|stored| stored.level == Level::Video).count(), 2);
     let expected: Vec<UnitVector> = (0..6).chain(0..6).map(|seed| vector(seed, 4).0).collect();
-    for (stored, expected) in paged.iter().zip(&expected) {
+    for (stored, expected) in all.iter().zip(&expected) {
         assert!(stored.unit.dot(expected) > 1.0 - 1e-6);
     }
-    assert_eq!(catalog.vectors(other.key, None, 100).await.unwrap().len(), 6);
+    let asked = [all[7].span, all[2].span, 4_000_000_000, all[2].span];
+    let some = catalog.vectors_of(tiny.key, &asked).await.unwrap();
+    assert_eq!(some, [all[2].clone(), all[7].clone()], "in order, each once, none that isn't there");
+    assert_eq!(catalog.vectors_of(other.key, &[all[11].span]).await.unwrap(), [], "of the other video");
+    assert_eq!(catalog.vectors_of(tiny.key, &[]).await.unwrap(), []);
+    assert_eq!(of_space(catalog, other.key).await.len(), 6);
     let counts: Vec<i64> = catalog.spaces().await.unwrap().iter().map(|space| space.vectors).collect();
     assert_eq!(counts, [12, 6]);
 }
@@ -94,12 +101,25 @@ pub(super) async fn followed(catalog: &dyn Catalog, page: u32) -> BTreeMap<(u32,
     }
 }
 
+/// Everything that is stored in a space, in order of span key.
+pub(super) async fn of_space(catalog: &dyn Catalog, space: u32) -> Vec<StoredVector> {
+    let mut keys = vec![];
+    for level in Level::ALL {
+        keys.extend(catalog.vector_keys(space, level).await.unwrap());
+    }
+    catalog.vectors_of(space, &keys).await.unwrap()
+}
+
 /// What is stored.
 pub(super) async fn stored(catalog: &dyn Catalog) -> BTreeMap<(u32, u32), UnitVector> {
     let mut all = BTreeMap::new();
     for space in catalog.spaces().await.unwrap() {
-        let vectors = catalog.vectors(space.key, None, 1_000_000).await.unwrap();
-        all.extend(vectors.into_iter().map(|stored| ((space.key, stored.span), stored.unit)));
+        all.extend(
+            of_space(catalog, space.key)
+                .await
+                .into_iter()
+                .map(|stored| ((space.key, stored.span), stored.unit)),
+        );
     }
     all
 }
@@ -227,4 +247,42 @@ async fn deleting_a_clip_is_a_change(opened: &Opened) {
     // The insert's vector is gone as well: who comes late never sees it.
     assert!(catalog.changes(seq - 1, 1).await.unwrap()[0].vector.is_none());
     assert_eq!(followed(catalog, 2).await, stored(catalog).await);
+}
+
+async fn what_an_index_lacks_is_told_but_for_what_changed_later(opened: &Opened) {
+    let catalog = &*opened.catalog;
+    let tiny = space(catalog, "tiny", 4).await;
+    let first = add_ready(catalog, video("a"), 3, &[&tiny]).await;
+    let seq = catalog.last_seq().await.unwrap();
+    let mut held = BTreeMap::new();
+    for level in Level::ALL {
+        held.insert(level, catalog.vector_keys(tiny.key, level).await.unwrap());
+    }
+    let nothing = RoaringBitmap::new();
+    let check =
+        async |held: &BTreeMap<Level, RoaringBitmap>, seq, missing: &RoaringBitmap, extra: &RoaringBitmap| {
+            let found = differences(catalog, tiny.key, held, seq).await.unwrap();
+            let (found_missing, found_extra) =
+                found.iter().fold(Default::default(), |(missing, extra), it| {
+                    assert_eq!(it.at, SpaceLevel { space: tiny.key, level: Level::Clip });
+                    (missing | &it.missing, extra | &it.extra)
+                });
+            assert_eq!((&found_missing, &found_extra), (missing, extra));
+        };
+    check(&held, seq, &nothing, &nothing).await;
+    // Later changes are still to be applied.
+    add_ready(catalog, video("b"), 2, &[&tiny]).await;
+    catalog.delete_video(first.id).await.unwrap().unwrap();
+    check(&held, seq, &nothing, &nothing).await;
+    // As of now, they are applied.
+    let seq = catalog.last_seq().await.unwrap();
+    for level in Level::ALL {
+        held.insert(level, catalog.vector_keys(tiny.key, level).await.unwrap());
+    }
+    check(&held, seq, &nothing, &nothing).await;
+    let clips = held.get_mut(&Level::Clip).unwrap();
+    let lost = clips.min().unwrap();
+    clips.remove(lost);
+    clips.insert(4_000_000_000);
+    check(&held, seq, &RoaringBitmap::from([lost]), &RoaringBitmap::from([4_000_000_000])).await;
 }

@@ -1,0 +1,68 @@
+//! How the keys of an index differ from those of the catalog.
+
+use std::collections::BTreeMap;
+
+use reprise_index::{Level, SpaceLevel};
+use roaring::RoaringBitmap;
+
+use super::ROWS_PER_READ;
+use crate::catalog::{Catalog, CatalogError};
+
+/// The keys that only one of the two has; not both are empty.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Difference {
+    /// Where.
+    pub at: SpaceLevel,
+    /// Those that the index lacks.
+    pub missing: RoaringBitmap,
+    /// Those that the catalog hasn't.
+    pub extra: RoaringBitmap,
+}
+
+/// Compares the keys that an index holds of a space, as of change `seq`, with the catalog. A key that changed later is no
+/// difference: the change is still to be applied.
+///
+/// # Errors
+/// [`CatalogError`] if the catalog can't be read.
+pub async fn differences(
+    catalog: &dyn Catalog,
+    space: u32,
+    held: &BTreeMap<Level, RoaringBitmap>,
+    seq: i64,
+) -> Result<Vec<Difference>, CatalogError> {
+    let mut found = Vec::new();
+    let nothing = RoaringBitmap::new();
+    for level in Level::ALL {
+        let stored = catalog.vector_keys(space, level).await?;
+        let held = held.get(&level).unwrap_or(&nothing);
+        let (missing, extra) = (&stored - held, held - &stored);
+        if !missing.is_empty() || !extra.is_empty() {
+            found.push(Difference { at: SpaceLevel { space, level }, missing, extra });
+        }
+    }
+    if found.is_empty() {
+        return Ok(found);
+    }
+    // Read after the keys: what was committed while they were read is among these.
+    let changed = changed_after(catalog, space, seq).await?;
+    for difference in &mut found {
+        difference.missing -= &changed;
+        difference.extra -= &changed;
+    }
+    found.retain(|it| !it.missing.is_empty() || !it.extra.is_empty());
+    Ok(found)
+}
+
+async fn changed_after(
+    catalog: &dyn Catalog,
+    space: u32,
+    mut seq: i64,
+) -> Result<RoaringBitmap, CatalogError> {
+    let mut changed = RoaringBitmap::new();
+    loop {
+        let changes = catalog.changes(seq, ROWS_PER_READ as u32).await?;
+        let Some(last) = changes.last() else { return Ok(changed) };
+        seq = last.seq;
+        changed.extend(changes.iter().filter(|change| change.space == space).map(|change| change.span));
+    }
+}
