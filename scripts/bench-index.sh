@@ -38,11 +38,12 @@ sets=clips
 
 cargo bench --locked -p reprise-index --bench eval
 cargo bench --locked -p reprise-index --bench search -- 100000
-cargo bench --locked -p reprise-index --bench writers
+cargo bench --locked -p reprise-index --bench writers -- 100000
 if [ "$sets" = clips ] || [ "${REPRISE_BENCH_MILLION:-1}" = 0 ]; then
   echo 'bench-index: a million vectors left out' >&2
   exit 0
 fi
+cargo bench --locked -p reprise-index --bench search -- 1000000
 "$python" tests/bench/index_data.py "$data" million
 "$reprise" index bench --base "$data/million.base.npy" --queries "$data/million.queries.npy" \
   --truth "$data/million.truth.npy" --codes int8

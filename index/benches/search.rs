@@ -1,7 +1,7 @@
 //! What searches, inserts, rebuilds and snapshots cost: `cargo bench -p reprise-index -- [VECTORS [DIMENSION]]`.
 //!
 //! Vectors are drawn from 200 clusters with anisotropic noise: uniform random ones would mislead.
-#![allow(clippy::print_stdout, missing_docs)]
+#![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
 
 mod vectors;
 
@@ -19,19 +19,25 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let count = numbers.first().copied().unwrap_or(10_000) as u32;
     let dim = numbers.get(1).copied().unwrap_or(512);
     let mut source = Source::new(dim);
-    let vectors: Vec<UnitVector> = (0..count).map(|_| source.vector()).collect();
     let queries: Vec<UnitVector> = (0..200).map(|_| source.vector()).collect();
     let space = SpaceExpectation { key: AT.space, id: "bench".into(), dim };
 
     println!("{count} vectors of {dim} values\n");
-    let index = Index::new();
+    let folder = tempfile::tempdir()?;
+    let index = Index::in_folder(folder.path(), Settings::default());
     index.declare(&space)?;
     let started = Instant::now();
-    for (key, vector) in (0..).zip(&vectors) {
-        index.fill(AT, key, vector)?;
+    for key in 0..count {
+        index.fill(AT, key, &source.vector())?;
     }
-    println!("fill:                     {:>9.3} s", started.elapsed().as_secs_f64());
-    index.seal(AT);
+    println!("made and filled in:       {:>9.3} s", started.elapsed().as_secs_f64());
+    let started = Instant::now();
+    let threads = std::thread::available_parallelism()?.get();
+    index.seal_with(AT, threads, &|linked, all| {
+        if linked.is_multiple_of(100_000) {
+            eprintln!("{linked} of {all} are linked");
+        }
+    });
     println!("sealed:                   {:>9.3} s", started.elapsed().as_secs_f64());
     let started = Instant::now();
     for (key, vector) in (count..).zip(&queries) {
@@ -45,14 +51,23 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         index.remove(AT, key);
     }
 
-    let folder = tempfile::tempdir()?;
     let started = Instant::now();
     index.save(folder.path(), 1)?;
     println!("save:                     {:>9.3} s", started.elapsed().as_secs_f64());
     let started = Instant::now();
     let loaded = Index::load(folder.path(), &[space], Settings::default())?.index;
     println!("load until it answers:    {:>9.3} s", started.elapsed().as_secs_f64());
-    println!();
+    if let Some(peak) = peak_mib() {
+        println!("most memory until now:    {peak:>9} MiB");
+    }
+    drop(index);
+    let started = Instant::now();
+    let damaged = loaded.verify();
+    println!(
+        "verify all vectors:       {:>9.3} s, {} damaged\n",
+        started.elapsed().as_secs_f64(),
+        damaged.len()
+    );
 
     println!("| live | filter | mode | p50 ms | p95 ms | recall@10 | exact |\n|---|---|---|---|---|---|---|");
     for share in [1.0, 0.5, 0.2, 0.05, 0.005] {
@@ -66,6 +81,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     row(&loaded, &queries, "60 %", 1.0, &Filter::default(), Mode::Auto)?;
     row(&loaded, &queries, "60 %", 1.0, &Filter::default(), Mode::Exact)?;
     Ok(())
+}
+
+/// Most memory that this process ever held; `None` where the system has no /proc.
+fn peak_mib() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(peak.split_whitespace().next()?.parse::<u64>().ok()? / 1024)
 }
 
 fn only(count: u32, share: f64) -> Filter {
