@@ -1,7 +1,9 @@
 //! The folder in which an index stores its segments.
 
 use std::collections::HashSet;
+use std::collections::hash_map::RandomState;
 use std::fs;
+use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -71,7 +73,8 @@ pub(crate) fn path_of(folder: &Path, name: &str) -> PathBuf {
     folder.join(SEGMENTS).join(name)
 }
 
-/// Removes all segments under `folder` but those of these names; what the system refuses is left for the next time.
+/// Removes all segments under `folder` but those of these names; what the system refuses is left for the next time. One that
+/// another server still searches stays mapped, and is written again by that server's next snapshot.
 pub(crate) fn remove_others(folder: &Path, needed: &HashSet<String>) {
     let Ok(entries) = fs::read_dir(folder.join(SEGMENTS)) else { return };
     for entry in entries.flatten() {
@@ -82,7 +85,8 @@ pub(crate) fn remove_others(folder: &Path, needed: &HashSet<String>) {
     }
 }
 
-/// A path for one more segment.
+/// A path for one more segment: numbered, so that the newest comes last, and with a suffix of its own, because several
+/// servers may share a folder and number at once.
 fn next_path(folder: &Path) -> io::Result<PathBuf> {
     let segments = folder.join(SEGMENTS);
     disk::step()?;
@@ -90,8 +94,9 @@ fn next_path(folder: &Path) -> io::Result<PathBuf> {
     let mut highest = 0;
     for entry in fs::read_dir(&segments)? {
         let name = entry?.file_name();
-        let number = Path::new(&name).file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok());
+        let number = name.to_str().and_then(|name| name.split('-').next()?.parse::<u64>().ok());
         highest = highest.max(number.unwrap_or(0));
     }
-    Ok(segments.join(format!("{:020}.{EXTENSION}", highest + 1)))
+    let suffix = RandomState::new().build_hasher().finish();
+    Ok(segments.join(format!("{:012}-{suffix:016x}.{EXTENSION}", highest + 1)))
 }
