@@ -222,13 +222,18 @@ impl View {
         self.parts.iter().any(Part::is_sealed)
     }
 
+    /// Rows, live or not.
+    fn rows(&self) -> u64 {
+        self.parts.iter().map(|part| u64::from(part.len())).sum()
+    }
+
     pub(crate) fn search(&self, query: &[f32], k: usize, filter: &Filter, mode: Mode) -> Hits {
         let matching = match &filter.only {
             None => self.keys.len(),
             Some(only) => self.keys.intersection_len(only),
         };
         let k = usize::try_from(matching).map_or(k, |matching| k.min(matching));
-        let rows = self.parts.iter().map(|part| u64::from(part.len())).sum();
+        let rows = self.rows();
         let plan = match mode {
             Mode::Exact if k == 0 => Plan::Nothing,
             Mode::Exact => Plan::Scan,
@@ -278,7 +283,7 @@ impl View {
         }
         let live = self.keys.len() as usize;
         let (k, step) = (10.min(live), live.div_ceil(sample.max(1)).max(1));
-        let width = usize::try_from(plan::wanted(k)).unwrap_or(usize::MAX);
+        let width = usize::try_from(plan::wanted(k, self.rows())).unwrap_or(usize::MAX);
         let (mut found, mut wanted) = (0, 0);
         let rows = self.parts.iter().flat_map(|part| part.live.iter().map(move |row| (part, row)));
         for (part, row) in rows.step_by(step) {

@@ -3,6 +3,8 @@
 /// Candidates kept during a walk, at least.
 const EF_LEAST: u64 = 96;
 
+/// Rows up to which the least number of candidates is enough.
+const LARGE: u64 = 1 << 17;
 /// Candidates beyond those wanted that every walk keeps: without any, each last one might hide a better one.
 pub(crate) const SPARE: usize = 8;
 
@@ -27,7 +29,7 @@ pub(crate) fn choose(k: usize, matching: u64, rows: u64, is_filtered: bool) -> P
     if k == 0 || matching == 0 {
         return Plan::Nothing;
     }
-    let width = wanted(k);
+    let width = wanted(k, rows);
     let passed = u128::from(width) * u128::from(rows) / u128::from(matching);
     match (passed >= u128::from(matching), is_filtered, usize::try_from(width)) {
         (true, true, _) => Plan::Listed,
@@ -36,9 +38,12 @@ pub(crate) fn choose(k: usize, matching: u64, rows: u64, is_filtered: bool) -> P
     }
 }
 
-/// Candidates for a good choice of `k`.
-pub(crate) fn wanted(k: usize) -> u64 {
-    EF_LEAST.max((k as u64).saturating_mul(2))
+/// Candidates for a good choice of `k` among `rows`: half as many again for every doubling of what is large, for the
+/// more neighbours there are, the less they differ.
+pub(crate) fn wanted(k: usize, rows: u64) -> u64 {
+    let least = EF_LEAST.max((k as u64).saturating_mul(2));
+    let doublings = u64::from((rows / LARGE).max(1).ilog2());
+    least.saturating_add((least / 2).saturating_mul(doublings))
 }
 
 #[cfg(test)]
@@ -52,9 +57,10 @@ mod tests {
 
     #[test]
     fn a_walk_pays_where_many_match() {
-        check(10, 1_000_000, 1_000_000, false, Plan::Walk(96));
-        check(10, 500_000, 1_000_000, true, Plan::Walk(96));
-        check(10, 10_000, 1_000_000, true, Plan::Walk(96));
+        check(10, 1_000_000, 1_000_000, false, Plan::Walk(192));
+        check(10, 500_000, 1_000_000, true, Plan::Walk(192));
+        check(10, 20_000, 1_000_000, true, Plan::Walk(192));
+        check(10, 4_000_000, 4_000_000, false, Plan::Walk(288));
         check(100, 100_000, 100_000, false, Plan::Walk(200));
     }
 
