@@ -5,6 +5,8 @@
 //! steps. The rest is multiplied in integers, the part of the mean in floats:
 //! `q.x = m.m + m.(q-m) + m.(x-m) + (q-m).(x-m)`.
 
+use std::str::FromStr;
+
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +24,29 @@ pub enum Codes {
     /// Bytes with a scale by vector.
     #[default]
     Int8,
+}
+
+impl Codes {
+    /// All of them, the most exact first.
+    pub const ALL: [Codes; 3] = [Codes::F32, Codes::F16, Codes::Int8];
+
+    /// `f32`, `f16` or `int8`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Codes::F32 => "f32",
+            Codes::F16 => "f16",
+            Codes::Int8 => "int8",
+        }
+    }
+}
+
+impl FromStr for Codes {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Codes, String> {
+        let found = Codes::ALL.into_iter().find(|codes| codes.name() == name);
+        found.ok_or_else(|| "must be f32, f16 or int8".to_owned())
+    }
 }
 
 /// Bytes are stored with this added, so that they are unsigned: that is what the processor multiplies with signed ones.

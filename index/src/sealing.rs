@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 
 use roaring::RoaringBitmap;
 
-use crate::SpanKey;
 use crate::collection::{Collection, Held, State};
 use crate::part::{Body, Part};
 use crate::rows::Rows;
 use crate::sealed::{Making, Sealed, SegmentError, Source};
+use crate::{Filter, SpanKey};
 
 /// Dead rows under which rewriting is not worth it.
 const DEAD_MOST: u64 = 1_024;
@@ -77,8 +77,11 @@ impl Collection {
         if due.is_empty() {
             return Vec::new();
         }
-        let mut rest: Vec<&Held> =
-            state.frozen().iter().filter(|held| !due.iter().any(|one| one.id == held.id)).collect();
+        let mut rest: Vec<&Held> = state
+            .frozen()
+            .iter()
+            .filter(|held| !due.iter().any(|one| one.id == held.id) && !held.is_damaged())
+            .collect();
         rest.sort_by_key(|held| held.part.live.len());
         let mut live: u64 = due.iter().map(|held| held.part.live.len()).sum();
         for held in rest {
@@ -93,6 +96,9 @@ impl Collection {
 
     fn is_due(&self, state: &State, held: &Held) -> bool {
         let (live, dead) = (held.part.live.len(), held.part.dead());
+        if held.is_damaged() {
+            return false;
+        }
         if dead >= DEAD_MOST && dead >= live {
             return true;
         }
@@ -106,38 +112,43 @@ impl Collection {
         }
     }
 
-    /// Makes one part of those that are picked; whether that worked.
+    /// Makes one part of those that are picked and not damaged; whether that worked.
     fn merge(&self, is_picked: impl Fn(&Held) -> bool, threads: usize, report: Report) -> bool {
-        let picked = self.pick(is_picked);
-        let source = Picked::new(picked.iter().map(|(_, part)| part.clone()).collect());
-        let made = if (source.len() as u64) < self.settings.segment_from {
-            Ok(source.rewritten(self.dimension))
-        } else {
-            let report = |done| report(done, source.len());
-            let making = Making { codes: self.settings.codes, threads, report: &report };
-            Sealed::make(&source, self.dimension, making).map(Part::sealed)
-        };
-        match made {
-            Ok(part) => {
-                self.put_in_place(&picked, part);
-                true
-            }
-            Err(SegmentError::Unreadable) => false,
-            Err(error) => {
-                tracing::warn!(%error, "the index can't be sealed: searches stay right but get slower");
-                false
+        loop {
+            let picked = self.pick(&is_picked);
+            match self.make(&picked, threads, report) {
+                Ok(part) => {
+                    self.put_in_place(&picked, part);
+                    return true;
+                }
+                // Its part is known to be damaged now, and is left out of the next try.
+                Err(SegmentError::Unreadable) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "the index can't be sealed: searches stay right but get slower");
+                    return false;
+                }
             }
         }
     }
 
+    fn make(&self, picked: &[(u64, Part)], threads: usize, report: Report) -> Result<Part, SegmentError> {
+        let source = Picked::new(picked.iter().map(|(_, part)| part.clone()).collect());
+        if (source.len() as u64) < self.settings.segment_from {
+            return source.rewritten(self.dimension);
+        }
+        let report = |done| report(done, source.len());
+        let making = Making { codes: self.settings.codes, threads, report: &report };
+        Sealed::make(&source, self.dimension, making).map(Part::sealed)
+    }
+
     /// Pictures of the parts; those that grow stop growing.
-    fn pick(&self, is_picked: impl Fn(&Held) -> bool) -> Vec<(u64, Part)> {
+    fn pick(&self, is_picked: &impl Fn(&Held) -> bool) -> Vec<(u64, Part)> {
         let _writer = self.writer.lock();
         let mut state = self.state.write();
         if is_picked(state.growing()) {
             state.freeze(self.dimension);
         }
-        let picked = state.frozen().iter().filter(|held| is_picked(held));
+        let picked = state.frozen().iter().filter(|held| is_picked(held) && !held.is_damaged());
         picked.map(|held| (held.id, held.part.clone())).collect()
     }
 
@@ -208,6 +219,13 @@ impl Part {
     }
 }
 
+impl Held {
+    /// Whether a live vector is known to be unreadable: to be read from the catalog first, then rewritten.
+    fn is_damaged(&self) -> bool {
+        !self.part.unreadable(&Filter::default()).is_empty()
+    }
+}
+
 /// Says that a seal is over, also when it panicked.
 struct Sealing<'a>(&'a Collection);
 
@@ -232,15 +250,13 @@ impl Picked {
     }
 
     /// The same rows, for brute force.
-    fn rewritten(&self, dimension: usize) -> Part {
+    fn rewritten(&self, dimension: usize) -> Result<Part, SegmentError> {
         let mut rows = Rows::new(dimension);
         for row in 0..self.len() {
-            if let Some(vector) = self.vector(row) {
-                rows.push(self.key(row), vector);
-            }
+            rows.push(self.key(row), self.vector(row).ok_or(SegmentError::Unreadable)?);
         }
         let live = Arc::new(RoaringBitmap::from_iter(0..rows.len()));
-        Part { body: Body::Growing(rows), live }
+        Ok(Part { body: Body::Growing(rows), live })
     }
 }
 

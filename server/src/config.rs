@@ -98,7 +98,7 @@ pub struct Config {
     pub query_decodes: usize,
     /// Numbers in which the index compares vectors while it walks: int8, f16 or f32; the best are compared exactly all the
     /// same. Larger ones find a little more and take more memory; used for what is sealed from now on
-    #[arg(long, env = "REPRISE_INDEX_CODES", default_value = "int8", value_parser = index_codes)]
+    #[arg(long, env = "REPRISE_INDEX_CODES", default_value = "int8")]
     pub index_codes: Codes,
     /// Recall at 10 of the index, against brute force, under which a warning is logged
     #[arg(long, env = "REPRISE_INDEX_RECALL_TARGET", default_value_t = 0.95, value_parser = share)]
@@ -252,16 +252,6 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
         _ => Err("must be between 0 and 1".to_owned()),
-    }
-}
-
-/// In which numbers an index walks.
-pub(crate) fn index_codes(text: &str) -> Result<Codes, String> {
-    match text {
-        "f32" => Ok(Codes::F32),
-        "f16" => Ok(Codes::F16),
-        "int8" => Ok(Codes::Int8),
-        _ => Err("must be f32, f16 or int8".to_owned()),
     }
 }
 

@@ -92,6 +92,10 @@ fn check_damaged(folder: &Path, what: &str) {
         let expected = vector_of(hit.key).dot(&vector_of(3));
         assert!((hit.score - expected).abs() < 1e-6, "{what}: key {} has a wrong score", hit.key);
     }
+    // A seal before that loses no key: each is found or still known to be unreadable.
+    index.seal(AT);
+    let sealed = index.search(AT, &vector_of(3), 200, &Filter::default(), Mode::Exact).unwrap();
+    assert_eq!(sealed.hits.len() + sealed.unreadable.len(), index.live(AT) as usize, "{what}");
     // Mended from the catalog.
     (0..120).filter(|&key| key != 7).for_each(|key| index.insert(AT, key, &vector_of(key)).unwrap());
     let mended = index.search(AT, &vector_of(3), 200, &Filter::default(), Mode::Exact).unwrap();
@@ -187,6 +191,25 @@ fn a_file_that_is_cut_longer_or_missing_is_noticed() {
         check(load(folder.path()), "is missing");
         fs::write(&path, whole).unwrap();
     }
+}
+
+#[test]
+fn a_set_that_shrank_and_is_damaged_is_not_rewritten_without_what_is_damaged() {
+    let (folder, index) = saved();
+    (0..100).filter(|key| key % 10 > 0).for_each(|key| index.remove(AT, key));
+    index.save(folder.path(), 100).unwrap();
+    drop(index);
+    let path = segments(folder.path()).pop().unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    // The vectors are the pages before the checksums.
+    let at = bytes.len() - 4_096;
+    bytes[at] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let index = load(folder.path()).unwrap().index;
+    index.seal(AT);
+    let found = index.search(AT, &vector_of(3), 200, &Filter::default(), Mode::Exact).unwrap();
+    assert!(!found.unreadable.is_empty());
+    assert_eq!(found.hits.len() + found.unreadable.len(), index.live(AT) as usize);
 }
 
 #[test]

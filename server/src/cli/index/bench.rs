@@ -11,10 +11,9 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use reprise_encoders::rows::Rows;
 use reprise_index::{Codes, Index, Level, Settings, SpaceLevel, UnitVector};
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::super::bench::cpu_time;
@@ -42,7 +41,7 @@ pub(in crate::cli) struct BenchArgs {
     /// In which numbers the vectors are compared on the way to the last candidates; without it all three, one after the
     /// other
     #[arg(long)]
-    codes: Option<CodesArg>,
+    codes: Option<Codes>,
     /// Searching threads; several numbers are measured one after the other
     #[arg(long, value_delimiter = ',', default_value = "1,2")]
     threads: Vec<NonZeroUsize>,
@@ -57,37 +56,9 @@ pub(in crate::cli) struct BenchArgs {
     json: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum CodesArg {
-    F32,
-    F16,
-    Int8,
-}
-
-impl CodesArg {
-    const ALL: [CodesArg; 3] = [CodesArg::F32, CodesArg::F16, CodesArg::Int8];
-
-    fn name(self) -> &'static str {
-        match self {
-            CodesArg::F32 => "f32",
-            CodesArg::F16 => "f16",
-            CodesArg::Int8 => "int8",
-        }
-    }
-
-    fn codes(self) -> Codes {
-        match self {
-            CodesArg::F32 => Codes::F32,
-            CodesArg::F16 => Codes::F16,
-            CodesArg::Int8 => Codes::Int8,
-        }
-    }
-}
-
 /// An index of all vectors, and what it took.
 struct Built {
-    codes: CodesArg,
+    codes: Codes,
     index: Index,
     seconds: f64,
     cpu_seconds: Option<f64>,
@@ -104,7 +75,7 @@ struct Data {
 pub(super) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     let data = read(args)?;
     let threads = args.build_threads.map_or_else(processors, NonZeroUsize::get);
-    let wanted = args.codes.map_or(CodesArg::ALL.to_vec(), |codes| vec![codes]);
+    let wanted = args.codes.map_or(Codes::ALL.to_vec(), |codes| vec![codes]);
     let built: Vec<Built> =
         wanted.into_iter().map(|codes| build(codes, &data.base, threads)).collect::<Result<_, _>>()?;
     if !args.rounds_from_stdin {
@@ -146,8 +117,8 @@ fn units(path: &Path) -> anyhow::Result<Vec<UnitVector>> {
 }
 
 /// Fills and seals an index.
-fn build(codes: CodesArg, base: &[UnitVector], threads: usize) -> anyhow::Result<Built> {
-    let settings = Settings { codes: codes.codes(), build_threads: threads, ..Settings::default() };
+fn build(codes: Codes, base: &[UnitVector], threads: usize) -> anyhow::Result<Built> {
+    let settings = Settings { codes, build_threads: threads, ..Settings::default() };
     let index = Index::with_settings(settings);
     let (started, cpu) = (Instant::now(), cpu_time());
     for (key, vector) in (0..).zip(base) {
@@ -166,7 +137,7 @@ fn build(codes: CodesArg, base: &[UnitVector], threads: usize) -> anyhow::Result
 
 /// How far a build is, on stderr.
 struct Progress {
-    codes: CodesArg,
+    codes: Codes,
     started: Instant,
     said: Mutex<Instant>,
 }

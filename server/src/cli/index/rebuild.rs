@@ -11,7 +11,6 @@ use super::super::migrate::MigrateArgs;
 use super::super::say;
 use super::name_of;
 use crate::catalog::{self, SpaceRow};
-use crate::config::index_codes;
 use crate::gallery::{Gallery, Step};
 
 /// Arguments of `reprise index rebuild`.
@@ -20,7 +19,7 @@ pub(super) struct RebuildArgs {
     #[command(flatten)]
     at: MigrateArgs,
     /// Numbers in which the index compares vectors while it walks: int8, f16 or f32
-    #[arg(long, env = "REPRISE_INDEX_CODES", default_value = "int8", value_parser = index_codes)]
+    #[arg(long, env = "REPRISE_INDEX_CODES", default_value = "int8")]
     index_codes: Codes,
 }
 

@@ -6,11 +6,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use reprise_index::{Filter, Index, Mode, SpaceLevel, UnitVector};
+use reprise_index::{Codes, Filter, Index, Mode, SpaceLevel, UnitVector};
 use serde::Serialize;
 
 use super::super::super::bench::cpu_time;
-use super::CodesArg;
 use super::truth::Truth;
 
 /// Candidates of a walk.
@@ -26,7 +25,7 @@ const RUN: Duration = Duration::from_millis(200);
 #[derive(Debug, Serialize)]
 pub(super) struct Point {
     pub(super) ef: usize,
-    pub(super) codes: CodesArg,
+    pub(super) codes: Codes,
     pub(super) threads: usize,
     pub(super) recall_at_1: f64,
     /// `None` where the truth has fewer; so is the next.
@@ -49,7 +48,7 @@ pub(super) struct Point {
 pub(super) fn run(
     index: &Index,
     at: SpaceLevel,
-    codes: CodesArg,
+    codes: Codes,
     threads: usize,
     queries: &[UnitVector],
     truth: &Truth,
