@@ -14,6 +14,7 @@ use crate::exact::Best;
 use crate::home::Home;
 use crate::part::{Body, Part};
 use crate::plan::{self, Plan};
+use crate::sealing::Work;
 use crate::{Filter, Hits, IndexError, Mode, Settings, SpanKey};
 
 pub(crate) struct Collection {
@@ -21,9 +22,9 @@ pub(crate) struct Collection {
     pub(crate) state: RwLock<State>,
     /// Held by whoever changes the state: rows are numbered by one writer at a time.
     pub(crate) writer: Mutex<()>,
-    /// Whether a seal is running.
-    pub(crate) sealing: Mutex<bool>,
-    pub(crate) sealed: Condvar,
+    pub(crate) work: Mutex<Work>,
+    /// Told whenever some work begins or ends.
+    pub(crate) worked: Condvar,
     pub(crate) generation: Arc<AtomicU64>,
     pub(crate) settings: Settings,
     /// Where segments are stored.
@@ -65,18 +66,19 @@ impl Collection {
             dimension,
             state: RwLock::new(State::new(dimension)),
             writer: Mutex::new(()),
-            sealing: Mutex::new(false),
-            sealed: Condvar::new(),
+            work: Mutex::default(),
+            worked: Condvar::new(),
             generation,
             settings,
             home,
         }
     }
 
-    /// Adds a vector.
+    /// Adds a vector; waits where they come faster than they can be sealed.
     pub(crate) fn insert(self: &Arc<Collection>, key: SpanKey, vector: &[f32]) -> Result<(), IndexError> {
         self.fill(key, vector)?;
         self.seal_if_due();
+        self.keep_pace();
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::disk;
 use crate::sealed::{Sealed, Stored};
@@ -20,18 +20,24 @@ const EXTENSION: &str = "segment";
 #[derive(Default)]
 pub(crate) struct Home {
     folder: Option<PathBuf>,
-    /// Held while a segment is stored and put in place, and while those that nobody needs are removed: one that is
-    /// stored but not yet in place would look as if nobody needed it.
-    changing: Mutex<()>,
+    /// Held by all who store a segment and put it in place, and by one alone who removes those that nobody needs: one that
+    /// is stored but not yet in place would look as if nobody needed it.
+    changing: RwLock<()>,
 }
 
 impl Home {
     pub(crate) fn at(folder: &Path) -> Home {
-        Home { folder: Some(folder.to_owned()), changing: Mutex::new(()) }
+        Home { folder: Some(folder.to_owned()), changing: RwLock::new(()) }
     }
 
-    pub(crate) fn change(&self) -> MutexGuard<'_, ()> {
-        self.changing.lock()
+    /// To be held while a segment is stored and put in place.
+    pub(crate) fn change(&self) -> RwLockReadGuard<'_, ()> {
+        self.changing.read()
+    }
+
+    /// To be held while segments are removed or listed for a snapshot: none is put in place meanwhile.
+    pub(crate) fn hold(&self) -> RwLockWriteGuard<'_, ()> {
+        self.changing.write()
     }
 
     /// Stores a segment if there is a place; it stays in memory if the disk refuses it. To be called during

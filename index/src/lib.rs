@@ -7,6 +7,7 @@ mod build;
 mod codes;
 mod collection;
 mod disk;
+mod due;
 pub mod eval;
 mod exact;
 mod home;
@@ -170,7 +171,8 @@ pub struct Settings {
     pub seal_from: u64,
     /// In which numbers segments hold what a walk compares.
     pub codes: Codes,
-    /// Threads that seal in the background.
+    /// Threads of a job in the background, of which there may be three at a time: one that seals what has grown, one that
+    /// merges small segments and one that merges large ones.
     pub build_threads: usize,
 }
 
@@ -189,8 +191,9 @@ impl Default for Settings {
 
 /// All vectors that are searched: a cache of the catalog, shared by all threads.
 ///
-/// Searches run beside inserts, removals and seals and wait for none of them. Sealing starts by itself, in a thread of
-/// its own, when enough rows have grown or when half of a part's rows are dead.
+/// Searches run beside inserts, removals and seals and wait for none of them. Sealing and merging start by themselves, in
+/// threads of their own, when enough rows have grown, when segments of like sizes have come together, or when half of a
+/// part's rows are dead. Inserts wait where they come faster than they can be sealed.
 pub struct Index {
     spaces: RwLock<HashMap<u32, Declared>>,
     collections: RwLock<BTreeMap<SpaceLevel, Arc<Collection>>>,

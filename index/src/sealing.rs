@@ -1,121 +1,103 @@
 //! Makes segments of what has grown, and new ones of those that are small or half dead, while searches, inserts and
 //! removals go on.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use roaring::RoaringBitmap;
 
 use crate::collection::{Collection, Held, State};
+use crate::due::{self, Growth, Kind, Size};
 use crate::part::{Body, Part};
 use crate::rows::Rows;
 use crate::sealed::{Making, Sealed, SegmentError, Source};
 use crate::{Filter, SpanKey};
 
-/// Dead rows under which rewriting is not worth it.
-const DEAD_MOST: u64 = 1_024;
-
 /// Hears how many rows are linked, and how many there are.
 pub(crate) type Report<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
+/// What is being sealed and merged.
+#[derive(Default)]
+pub(crate) struct Work {
+    /// What the background is at.
+    kinds: Vec<Kind>,
+    /// The parts that it rewrites.
+    parts: HashSet<u64>,
+    /// Somebody rewrites everything, or waits for the background to end: nothing new is begun there.
+    is_claimed: bool,
+}
+
 impl Collection {
     /// Rewrites all live rows as one part: a segment, or rows for brute force if they are few. Returns when that is in
-    /// place; another seal that is running is waited for.
-    pub(crate) fn seal(&self, threads: usize, report: Report) {
-        let mut sealing = self.sealing.lock();
-        while *sealing {
-            self.sealed.wait(&mut sealing);
-        }
-        *sealing = true;
-        drop(sealing);
-        let _sealing = Sealing(self);
+    /// place; what is being sealed and merged is waited for.
+    pub(crate) fn seal(self: &Arc<Collection>, threads: usize, report: Report) {
+        let claim = Claim::of(self);
         self.merge(|_| true, threads, report);
+        drop(claim);
+        self.seal_if_due();
     }
 
-    /// Returns when no seal is running.
+    /// Returns when nothing is being sealed or merged.
     pub(crate) fn settle(&self) {
-        let mut sealing = self.sealing.lock();
-        while *sealing {
-            self.sealed.wait(&mut sealing);
+        let mut work = self.work.lock();
+        while work.is_claimed || !work.kinds.is_empty() {
+            self.worked.wait(&mut work);
         }
     }
 
-    /// Starts sealing in the background if that is due and nobody does.
+    /// Starts in the background what is due and nobody is at.
     pub(crate) fn seal_if_due(self: &Arc<Collection>) {
-        if self.due().is_empty() {
-            return;
-        }
-        {
-            let mut sealing = self.sealing.lock();
-            if *sealing {
-                return;
+        for kind in Kind::ALL {
+            let Some(job) = Job::next(self, kind) else { continue };
+            let started = std::thread::Builder::new().name("index-seal".into()).spawn(|| job.work());
+            if let Err(error) = started {
+                tracing::warn!(%error, "no thread for sealing the index: searches stay right but get slower");
             }
-            *sealing = true;
-        }
-        let collection = Arc::clone(self);
-        let started = std::thread::Builder::new().name("index-seal".into()).spawn(move || {
-            let _sealing = Sealing(&collection);
-            loop {
-                let due = collection.due();
-                let threads = collection.settings.build_threads;
-                if due.is_empty() || !collection.merge(|held| due.contains(&held.id), threads, &|_, _| ()) {
-                    break;
-                }
-            }
-        });
-        if let Err(error) = started {
-            tracing::warn!(%error, "no thread for sealing the index: searches stay right but get slower");
-            drop(Sealing(self));
         }
     }
 
-    /// The parts that should become one: what has grown enough, what is half dead, what failed before, and then each
-    /// segment that is not much larger than these together, so that sizes stay far apart and parts few.
-    fn due(&self) -> Vec<u64> {
+    /// Waits while inserts come faster than they can be sealed: searches would get slower and slower.
+    pub(crate) fn keep_pace(&self) {
+        let is_flooded =
+            || due::is_flooded(u64::from(self.state.read().growing().part.len()), &self.settings);
+        if is_flooded() {
+            let mut work = self.work.lock();
+            while work.kinds.contains(&Kind::Seal) && is_flooded() {
+                self.worked.wait(&mut work);
+            }
+        }
+    }
+
+    /// Has those who wait look again. They look under this lock: without it they might look before and sleep after.
+    fn tell(&self) {
+        let _nobody_looks = self.work.lock();
+        self.worked.notify_all();
+    }
+
+    /// The sizes of the parts that may be rewritten.
+    fn sizes(&self, busy: &HashSet<u64>) -> Vec<Size> {
         let state = self.state.read();
-        let mut due: Vec<&Held> = state.held.iter().filter(|held| self.is_due(&state, held)).collect();
-        if due.is_empty() {
-            return Vec::new();
-        }
-        let mut rest: Vec<&Held> = state
-            .frozen()
-            .iter()
-            .filter(|held| !due.iter().any(|one| one.id == held.id) && !held.is_damaged())
-            .collect();
-        rest.sort_by_key(|held| held.part.live.len());
-        let mut live: u64 = due.iter().map(|held| held.part.live.len()).sum();
-        for held in rest {
-            if held.part.live.len() > live + live / 2 {
-                break;
-            }
-            live += held.part.live.len();
-            due.push(held);
-        }
-        due.iter().map(|held| held.id).collect()
-    }
-
-    fn is_due(&self, state: &State, held: &Held) -> bool {
-        let (live, dead) = (held.part.live.len(), held.part.dead());
-        if held.is_damaged() {
-            return false;
-        }
-        if dead >= DEAD_MOST && dead >= live {
-            return true;
-        }
-        match &held.part.body {
-            Body::Growing(rows) if held.id == state.growing().id => {
-                u64::from(rows.len()) >= self.settings.seal_from
-            }
-            // A seal failed.
-            Body::Growing(_) => live >= self.settings.segment_from,
-            Body::Sealed(_) => false,
-        }
+        let growing = state.growing().id;
+        let free = state.held.iter().filter(|held| !busy.contains(&held.id) && !held.is_damaged());
+        free.map(|held| Size {
+            id: held.id,
+            live: held.part.live.len(),
+            dead: held.part.dead(),
+            state: match &held.part.body {
+                Body::Growing(_) if held.id == growing => Growth::Grows,
+                Body::Growing(_) => Growth::Rows,
+                Body::Sealed(_) => Growth::Sealed,
+            },
+        })
+        .collect()
     }
 
     /// Makes one part of those that are picked and not damaged; whether that worked.
     fn merge(&self, is_picked: impl Fn(&Held) -> bool, threads: usize, report: Report) -> bool {
         loop {
             let picked = self.pick(&is_picked);
+            self.tell();
             match self.make(&picked, threads, report) {
                 Ok(part) => {
                     self.put_in_place(&picked, part);
@@ -226,13 +208,100 @@ impl Held {
     }
 }
 
-/// Says that a seal is over, also when it panicked.
-struct Sealing<'a>(&'a Collection);
+impl Work {
+    /// What should be rewritten next.
+    fn take(&mut self, collection: &Collection, kind: Kind) -> Vec<u64> {
+        if self.is_claimed {
+            return Vec::new();
+        }
+        let parts = due::due(kind, &collection.sizes(&self.parts), &collection.settings);
+        self.parts.extend(&parts);
+        parts
+    }
+}
 
-impl Drop for Sealing<'_> {
+/// What a thread in the background is at: parts that it makes one of; none when it is over.
+struct Job {
+    collection: Arc<Collection>,
+    kind: Kind,
+    parts: Vec<u64>,
+}
+
+impl Job {
+    /// The next job of a kind, if one is due and nobody is at that kind.
+    fn next(collection: &Arc<Collection>, kind: Kind) -> Option<Job> {
+        let mut work = collection.work.lock();
+        if work.kinds.contains(&kind) {
+            return None;
+        }
+        let parts = work.take(collection, kind);
+        if parts.is_empty() {
+            return None;
+        }
+        work.kinds.push(kind);
+        Some(Job { collection: Arc::clone(collection), kind, parts })
+    }
+
+    fn work(mut self) {
+        let collection = Arc::clone(&self.collection);
+        let threads = collection.settings.build_threads;
+        // What failed is tried again when more has come, not at once.
+        while collection.merge(|held| self.parts.contains(&held.id), threads, &|_, _| ()) {
+            // Other kinds may be due now.
+            collection.seal_if_due();
+            if !self.go_on() {
+                break;
+            }
+        }
+    }
+
+    /// Takes the next parts, or is over. There is no moment at which they are due and nobody is at them: who waits until
+    /// everything is sealed would believe that it is.
+    fn go_on(&mut self) -> bool {
+        let mut work = self.collection.work.lock();
+        work.parts.retain(|part| !self.parts.contains(part));
+        self.parts = work.take(&self.collection, self.kind);
+        if self.parts.is_empty() {
+            work.kinds.retain(|kind| *kind != self.kind);
+            self.collection.worked.notify_all();
+        }
+        !self.parts.is_empty()
+    }
+}
+
+/// One that panicked or failed.
+impl Drop for Job {
     fn drop(&mut self) {
-        *self.0.sealing.lock() = false;
-        self.0.sealed.notify_all();
+        if !self.parts.is_empty() {
+            let mut work = self.collection.work.lock();
+            work.parts.retain(|part| !self.parts.contains(part));
+            work.kinds.retain(|kind| *kind != self.kind);
+            self.collection.worked.notify_all();
+        }
+    }
+}
+
+/// The right to rewrite everything, until it is dropped.
+struct Claim<'a>(&'a Collection);
+
+impl Claim<'_> {
+    fn of(collection: &Collection) -> Claim<'_> {
+        let mut work = collection.work.lock();
+        while work.is_claimed {
+            collection.worked.wait(&mut work);
+        }
+        work.is_claimed = true;
+        while !work.kinds.is_empty() {
+            collection.worked.wait(&mut work);
+        }
+        Claim(collection)
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        self.0.work.lock().is_claimed = false;
+        self.0.worked.notify_all();
     }
 }
 

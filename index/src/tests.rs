@@ -311,6 +311,20 @@ fn a_graph_is_built_by_itself_and_again_when_half_is_dead() {
 }
 
 #[test]
+fn a_flood_is_sealed_while_it_comes() {
+    let (index, mut model) = filled(EAGER, 0..0);
+    let growing = || index.collection(AT).unwrap().state.read().growing().part.len();
+    for key in 0..6_000 {
+        insert(&index, &mut model, key, u64::from(key));
+        // The next seal may begin some inserts after the last one ended.
+        assert!(growing() < 900, "{} rows grew before they were sealed", growing());
+    }
+    index.settle();
+    assert!(index.collection(AT).unwrap().view().parts.len() < 8, "segments were not merged");
+    assert!(recall(&index, &model, 50, &Filter::default()) > 0.97);
+}
+
+#[test]
 fn a_set_that_shrank_is_searched_by_brute_force_again() {
     let (index, mut model) = filled(EAGER, 0..500);
     index.settle();

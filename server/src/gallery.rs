@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex as Lock, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use reprise_index::snapshot::Loaded;
-use reprise_index::{Index, IndexError, Settings, SpaceExpectation, SpaceLevel};
+use reprise_index::{Index, IndexError, Settings, SpaceExpectation, SpaceLevel, SpanKey, UnitVector};
 use roaring::RoaringBitmap;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
@@ -83,9 +83,9 @@ impl Gallery {
             // which changes nothing.
             None => Gallery::new(empty(&folder, &spaces, settings)?, folder, catalog, spaces, newest),
         };
-        gallery.apply_all().await?;
+        gallery.apply_all(Index::fill).await?;
         gallery.complete(is_whole).await?;
-        gallery.apply_all().await?;
+        gallery.apply_all(Index::fill).await?;
         gallery.index.seal_what_is_due();
         Ok(gallery)
     }
@@ -166,7 +166,7 @@ impl Gallery {
     /// [`CatalogError`] if the changes can't be read; what was read is applied.
     pub async fn catch_up(self: &Arc<Self>) -> Result<(), CatalogError> {
         let gallery = Arc::clone(self);
-        tokio::spawn(async move { gallery.apply_all().await }).await.map_err(panicked)?
+        tokio::spawn(async move { gallery.apply_all(Index::insert).await }).await.map_err(panicked)?
     }
 
     /// Catches up if the catalog is ahead, waiting no longer than `at_most`: a searcher sees what was
@@ -220,14 +220,18 @@ impl Gallery {
         Ok(())
     }
 
-    async fn apply_all(&self) -> Result<(), CatalogError> {
+    /// Applies all changes that the catalog has now. [`Index::insert`] waits for seals where they are many, [`Index::fill`]
+    /// doesn't.
+    async fn apply_all(&self, insert: Insert) -> Result<(), CatalogError> {
         let _one = self.applying.lock().await;
         loop {
             let changes = self.catalog.changes(self.applied(), ROWS_PER_READ as u32).await?;
             let Some(last) = changes.last().map(|change| change.seq) else { return Ok(()) };
             let index = Arc::clone(&self.index);
             let known: Vec<u32> = self.spaces().iter().map(|space| space.key).collect();
-            tokio::task::spawn_blocking(move || apply(&index, &known, changes)).await.map_err(panicked)?;
+            tokio::task::spawn_blocking(move || apply(&index, &known, changes, insert))
+                .await
+                .map_err(panicked)?;
             self.applied.store(last, Ordering::Release);
         }
     }
@@ -374,11 +378,14 @@ fn panicked(panic: tokio::task::JoinError) -> CatalogError {
     CatalogError::Damaged(format!("a change could not be applied: {panic}"))
 }
 
-fn apply(index: &Index, known: &[u32], changes: Vec<Change>) {
+/// How the index takes a vector.
+type Insert = fn(&Index, SpaceLevel, SpanKey, &UnitVector) -> Result<(), IndexError>;
+
+fn apply(index: &Index, known: &[u32], changes: Vec<Change>, insert: Insert) {
     for change in changes.into_iter().filter(|change| known.contains(&change.space)) {
         let at = SpaceLevel { space: change.space, level: change.level };
         match change.vector {
-            Some(vector) => report_refused(index.insert(at, change.span, &vector), change.span),
+            Some(vector) => report_refused(insert(index, at, change.span, &vector), change.span),
             None => index.remove(at, change.span),
         }
     }

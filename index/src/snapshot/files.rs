@@ -10,6 +10,9 @@ use sha2::{Digest, Sha256};
 use super::SnapshotError;
 use crate::disk;
 
+/// Locked by who writes a snapshot.
+const LOCK: &str = ".writer";
+
 /// A file as the manifest knows it.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredFile {
@@ -117,6 +120,21 @@ pub(super) fn read_part(folder: &Path, name: &str) -> Result<Vec<u8>, SnapshotEr
         io::ErrorKind::NotFound => damaged(name, "is missing"),
         _ => SnapshotError::Io { path, source },
     })
+}
+
+/// The right to write a snapshot under `dir`, until the file is dropped: several servers may share a folder. A killed one's
+/// ends with it.
+pub(super) fn only_writer(dir: &Path) -> Result<File, SnapshotError> {
+    let path = dir.join(LOCK);
+    let lock = || {
+        let file = File::create(&path)?;
+        match file.lock() {
+            // Some network file systems have no locks: servers that share a folder there may have to try again.
+            Err(error) if error.kind() != io::ErrorKind::Unsupported => Err(error),
+            _ => Ok(file),
+        }
+    };
+    lock().map_err(io_at(&path))
 }
 
 /// The finished snapshots under `dir`, oldest first.

@@ -102,6 +102,7 @@ impl Index {
         let _saving = self.saving.lock();
         fs::create_dir_all(dir).map_err(io_at(dir))?;
         let spaces = self.declared()?;
+        let _alone = files::only_writer(dir)?;
         let number = numbered(dir)?.last().map_or(1, |(number, _)| number + 1);
         let partial = dir.join(format!("{PARTIAL}{number}"));
         remove_folder(&partial)?;
@@ -109,7 +110,7 @@ impl Index {
         fs::create_dir(&partial).map_err(io_at(&partial))?;
 
         let levels = {
-            let _changing = self.home.change();
+            let _changing = self.home.hold();
             let views = self.all().into_iter().map(|(at, held)| (at, held.view()));
             views
                 .filter(|(_, view)| !view.keys.is_empty())
@@ -134,7 +135,7 @@ impl Index {
                 remove_folder(&path)?;
             }
         }
-        let _changing = self.home.change();
+        let _changing = self.home.hold();
         needed.extend(self.segments_under(dir));
         home::remove_others(dir, &needed);
         Ok(())

@@ -132,7 +132,32 @@ fn the_newest_snapshot_is_the_only_one_kept() {
     index.save(folder.path(), 100).unwrap();
     let loaded = load(folder.path()).unwrap();
     assert_eq!((loaded.seq, loaded.index.live(AT)), (100, 118));
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<_> = names.collect();
+    names.sort();
+    assert_eq!(names, [".writer", "00000000000000000002", "segments"]);
+}
+
+#[test]
+fn servers_that_share_a_folder_write_one_after_the_other() {
+    let folder = tempfile::tempdir().unwrap();
+    std::thread::scope(|scope| {
+        for server in 0..4_u32 {
+            let folder = folder.path();
+            scope.spawn(move || {
+                let index = Index::in_folder(folder, SMALL);
+                spaces().iter().for_each(|space| index.declare(space).unwrap());
+                (0..80).for_each(|key| index.fill(AT, key, &vector_of(key)).unwrap());
+                for seq in 0..5 {
+                    index.insert(AT, 100 + seq, &vector_of(100 + seq)).unwrap();
+                    index.seal(AT);
+                    index.save(folder, u64::from(10 * seq + server)).unwrap();
+                }
+            });
+        }
+    });
+    let Loaded { index, left_out, .. } = load(folder.path()).unwrap();
+    assert_eq!((index.live(AT), left_out.len(), index.verify().len()), (85, 0, 0));
 }
 
 #[test]

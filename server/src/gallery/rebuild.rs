@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use reprise_index::{Settings, SpaceExpectation, SpaceLevel};
+use reprise_index::{Index, Settings, SpaceExpectation, SpaceLevel};
 
 use super::{Gallery, empty, panicked};
 use crate::catalog::{Catalog, CatalogError};
@@ -61,7 +61,7 @@ impl Gallery {
             let read = |done, of| report(Step::Reading { space: space.id.clone(), done, of });
             gallery.complete_space(&space, &read).await?;
         }
-        gallery.apply_all().await?;
+        gallery.apply_all(Index::fill).await?;
         for at in gallery.index.levels() {
             let (index, report) = (Arc::clone(&gallery.index), Arc::clone(&report));
             let seal = move || {
