@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::placement::Precision;
+use crate::resize::Resampling;
 use crate::text::Tokens;
 use crate::video::sample::Sampler;
 
@@ -29,7 +30,23 @@ pub struct Clip {
     pub frames: Vec<Frame>,
 }
 
-/// How large frames come out of the decoder: the first step of a model's preprocessing, done by ffmpeg.
+/// How frames come out of the decoder: the first step of a model's preprocessing, done by ffmpeg.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub struct Scaling {
+    /// How large they are.
+    pub size: FrameSize,
+    /// How pixels between those of the video are made.
+    pub resampling: Resampling,
+}
+
+/// Bicubic, as most models are trained.
+impl From<FrameSize> for Scaling {
+    fn from(size: FrameSize) -> Scaling {
+        Scaling { size, resampling: Resampling::Bicubic }
+    }
+}
+
+/// How large frames come out of the decoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FrameSize {
@@ -100,8 +117,8 @@ pub struct Space {
     pub dim: usize,
     /// Which frames of a span are encoded.
     pub sampler: Sampler,
-    /// How large the decoder makes them.
-    pub frame_size: FrameSize,
+    /// How the decoder makes them.
+    pub scaling: Scaling,
     /// Longest text in tokens, specials included; 0 if the space takes no text.
     pub max_text_tokens: usize,
     /// Whether the order of frames matters, so that moments inside clips get vectors of their own.

@@ -23,7 +23,9 @@ pub mod video;
 mod weights;
 
 pub use device::{DeviceChoice, UsableDevice, threads, usable_devices};
-pub use encoder::{Abilities, Clip, EncodeError, Encoder, Frame, FrameSize, Input, Source, Space, TrainedOn};
+pub use encoder::{
+    Abilities, Clip, EncodeError, Encoder, Frame, FrameSize, Input, Scaling, Source, Space, TrainedOn,
+};
 pub use load::{DEFAULT_MODEL, LoadError, LoadOptions, Loaded, ModelName, load, load_with};
 pub use placement::Precision;
 pub use pool::{Permit, Pool};

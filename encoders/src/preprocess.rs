@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::resize::Resampling;
 use crate::resize::resize;
-use crate::{EncodeError, Frame, FrameSize};
+use crate::{EncodeError, Frame, FrameSize, Scaling};
 
 /// What happens to a frame before the model sees it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -62,6 +62,11 @@ impl Middle {
 const LONGEST_SIDE: u64 = 65_535;
 
 impl Preprocessing {
+    /// The part that the decoder does for videos.
+    pub fn scaling(&self) -> Scaling {
+        Scaling { size: self.size, resampling: self.resampling }
+    }
+
     /// Reads the contents of a preprocessor_config.json; what it leaves out is as in CLIP's.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use std::f64::consts::PI;
 use serde::Serialize;
 
 /// How pixels between those of the picture are made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resampling {
     /// The nearest pixel.

@@ -488,7 +488,7 @@ mod tests {
             family: "clip".to_owned(),
             dim: 4,
             sampler: Sampler::PerSecond { rate: 2.0, at_most: 12 },
-            frame_size: FrameSize::ShortEdge(32),
+            scaling: FrameSize::ShortEdge(32).into(),
             max_text_tokens: 16,
             temporal: false,
             frame_stage: None,

@@ -77,7 +77,7 @@ fn bare_decode(file: &Path) -> Cost {
 /// The pass that an ingest makes, its frames thrown away; and the sampled frames.
 fn decode_pass(footage: &Footage) -> (Cost, Vec<Frame>) {
     let space = reprise_encoders::load(&MODEL.parse::<ModelName>().unwrap(), 1).unwrap().space;
-    let output = Output { size: space.frame_size, per_second: Some(FRAMES_PER_SECOND) };
+    let output = Output { scaling: space.scaling, per_second: Some(FRAMES_PER_SECOND) };
     let request = Request { detect_width: Some(256), outputs: vec![output] };
     let meter = Meter::own();
     let mut frames = Vec::new();

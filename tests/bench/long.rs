@@ -65,7 +65,7 @@ fn encode(model: &Path, film: &Path) -> Cost {
     let name: ModelName = model.to_str().unwrap().parse().unwrap();
     let mut loaded = reprise_encoders::load(&name, 1).unwrap();
     let probe = video::probe(film, &Limits::default()).unwrap();
-    let output = Output { size: loaded.space.frame_size, per_second: Some(1.0) };
+    let output = Output { scaling: loaded.space.scaling, per_second: Some(1.0) };
     let request = Request { detect_width: None, outputs: vec![output] };
     let mut frames: Vec<Frame> = Vec::new();
     for event in video::decode(film, &probe, request, &Limits::default()).unwrap() {

@@ -265,9 +265,9 @@ fn the_space_tells_how_frames_and_texts_go_in() {
     let (a, b, c) = (space("legacy"), space("wordpiece"), space("unigram"));
     assert_eq!((a.dim, b.dim, c.dim), (16, 12, 24));
     assert_eq!((a.max_text_tokens, b.max_text_tokens, c.max_text_tokens), (20, 40, 12));
-    assert_eq!(a.frame_size, FrameSize::ShortEdge(32));
-    assert_eq!(b.frame_size, FrameSize::Exact { width: 30, height: 30 });
-    assert_eq!(c.frame_size, FrameSize::ShortEdge(28));
+    assert_eq!(a.scaling.size, FrameSize::ShortEdge(32));
+    assert_eq!(b.scaling.size, FrameSize::Exact { width: 30, height: 30 });
+    assert_eq!(c.scaling.size, FrameSize::ShortEdge(28));
     assert_ne!(a.id, b.id);
     assert!(a.trained_on == TrainedOn::Unstated && a.can.text && a.can.frames && !a.can.composed);
     assert_eq!(a.id, space("legacy").id, "loading twice gives the same space");

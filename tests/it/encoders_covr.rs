@@ -164,7 +164,7 @@ fn the_space_tells_what_the_model_takes() {
     assert_eq!((qformer.max_text_tokens, bert.max_text_tokens, clip.max_text_tokens), (32, 12, 20));
     assert_eq!(qformer.sampler, Sampler::Middles { frames: 3 });
     assert_eq!(clip.sampler, Sampler::Middles { frames: 5 });
-    assert_eq!(bert.frame_size, FrameSize::Exact { width: 12, height: 12 });
+    assert_eq!(bert.scaling.size, FrameSize::Exact { width: 12, height: 12 });
     for space in [&qformer, &bert, &clip] {
         assert_eq!(space.family, "aim");
         assert!(

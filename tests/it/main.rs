@@ -42,4 +42,5 @@ mod synth;
 mod tidy;
 mod video;
 mod video_files;
+mod video_scaling;
 mod video_spans;

@@ -37,9 +37,9 @@ fn watch_within(path: &Path, limits: &Limits) -> Result<Watched, VideoError> {
     let probe = probe(path, limits)?;
     let small = FrameSize::Exact { width: 16, height: 16 };
     let outputs = vec![
-        Output { size: FrameSize::ShortEdge(64), per_second: Some(RATE) },
-        Output { size: small, per_second: None },
-        Output { size: FrameSize::ShortEdge(64), per_second: Some(RATE) },
+        Output { scaling: FrameSize::ShortEdge(64).into(), per_second: Some(RATE) },
+        Output { scaling: small.into(), per_second: None },
+        Output { scaling: FrameSize::ShortEdge(64).into(), per_second: Some(RATE) },
     ];
     let mut decoder = decode(path, &probe, Request { detect_width: Some(256), outputs }, limits)?;
     let mut meter = Meter::new(false);
@@ -280,7 +280,7 @@ fn timestamps_from_an_hour_on_are_times_from_zero() {
         &watched.probe,
         2500..2600,
         &Sampler::Stride { frames: 1 },
-        SMALL,
+        SMALL.into(),
         false,
         &Limits::default(),
     );
@@ -316,7 +316,7 @@ fn a_picture_that_stays_is_sampled_once_and_answers_for_all_its_time() {
             &watched.probe,
             span,
             &Sampler::Middles { frames: 3 },
-            SMALL,
+            SMALL.into(),
             false,
             &Limits::default(),
         )
@@ -397,7 +397,7 @@ fn a_container_longer_than_its_video_does_not_matter() {
             &watched.probe,
             4000..5000,
             &Sampler::Stride { frames: 1 },
-            SMALL,
+            SMALL.into(),
             false,
             &Limits::default(),
         );
@@ -435,7 +435,7 @@ fn one_frame_is_a_video() {
         &watched.probe,
         0..40,
         &Sampler::Middles { frames: 4 },
-        SMALL,
+        SMALL.into(),
         false,
         &Limits::default(),
     );
@@ -537,7 +537,7 @@ fn names_are_names_and_nothing_else() {
         assert_eq!(watched.summary.frames, 25, "{name}");
         let sampler = Sampler::Stride { frames: 10 };
         let frames =
-            frames_of_span(&path, &watched.probe, 0..1000, &sampler, SMALL, false, &Limits::default())
+            frames_of_span(&path, &watched.probe, 0..1000, &sampler, SMALL.into(), false, &Limits::default())
                 .unwrap();
         assert_eq!(times(&frames), [0, 400, 800], "{name}");
         let out = made.folder.path().join(format!("out {name}"));

@@ -94,7 +94,8 @@ fn check_spans(path: &Path, watched: &Watched) {
             continue;
         }
         let wanted: Vec<i64> = sampler.pick(&inside, span.start).iter().map(|&i| inside[i]).collect();
-        let frames = frames_of_span(path, &watched.probe, span.clone(), &sampler, size, in_order, &limits);
+        let frames =
+            frames_of_span(path, &watched.probe, span.clone(), &sampler, size.into(), in_order, &limits);
         let frames = frames.unwrap_or_else(|error| panic!("{name} {span:?}: {error}"));
         assert_eq!(times(&frames), wanted, "{name} {span:?}");
         for frame in &frames {
@@ -224,7 +225,8 @@ fn a_file_whose_seek_yields_garbage_is_found_out_and_read_in_order() {
         assert_eq!(seek_agrees_with(&path, &watched.probe, &spots, &limits).unwrap(), safe, "{name}");
         let late = watched.summary.duration_ms * 3 / 4;
         let frames =
-            frames_of_span(&path, &watched.probe, late..late + 1000, &sampler, size, !safe, &limits).unwrap();
+            frames_of_span(&path, &watched.probe, late..late + 1000, &sampler, size.into(), !safe, &limits)
+                .unwrap();
         for frame in &frames {
             let small = watched.every.iter().find(|other| other.time_ms == frame.time_ms).unwrap();
             let ours = super::video::mean_colour(frame);

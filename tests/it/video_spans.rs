@@ -17,7 +17,8 @@ fn spans_hold_the_frames_that_a_whole_decode_gives() {
     let made = moving(12, &[&H264[..], &["-g", "50", "-bf", "2", "plain.mp4"]].concat());
     let limits = Limits::default();
     let probe = probe(&made.path, &limits).unwrap();
-    let request = Request { detect_width: None, outputs: vec![Output { size: SMALL, per_second: None }] };
+    let request =
+        Request { detect_width: None, outputs: vec![Output { scaling: SMALL.into(), per_second: None }] };
     let all: Vec<Frame> = decode(&made.path, &probe, request, &limits)
         .unwrap()
         .map(|event| match event.unwrap() {
@@ -38,8 +39,15 @@ fn spans_hold_the_frames_that_a_whole_decode_gives() {
             let expected: Vec<Frame> =
                 sampler.pick(&inside_times, span.start).iter().map(|&i| inside[i].clone()).collect();
             for &in_order in orders {
-                let found =
-                    frames_of_span(&made.path, &probe, span.clone(), &sampler, SMALL, in_order, &limits);
+                let found = frames_of_span(
+                    &made.path,
+                    &probe,
+                    span.clone(),
+                    &sampler,
+                    SMALL.into(),
+                    in_order,
+                    &limits,
+                );
                 let found = found.unwrap_or_else(|error| panic!("{span:?} {sampler:?}: {error}"));
                 assert_eq!(times(&found), times(&expected), "{span:?} {sampler:?} in order: {in_order}");
                 assert!(found == expected, "{span:?} {sampler:?} in order: {in_order}");
@@ -49,8 +57,15 @@ fn spans_hold_the_frames_that_a_whole_decode_gives() {
     #[expect(clippy::reversed_empty_ranges, reason = "that is the case")]
     let outside = [12_000..13_000, 500..500, 900..100, -5..10];
     for span in outside {
-        let found =
-            frames_of_span(&made.path, &probe, span, &Sampler::Stride { frames: 1 }, SMALL, false, &limits);
+        let found = frames_of_span(
+            &made.path,
+            &probe,
+            span,
+            &Sampler::Stride { frames: 1 },
+            SMALL.into(),
+            false,
+            &limits,
+        );
         assert!(matches!(found, Err(VideoError::EmptySpan { .. })), "{found:?}");
     }
     assert!(seek_is_safe(&made.path, &probe, &limits).unwrap());
@@ -72,8 +87,10 @@ fn a_losslessly_cut_upload_gives_the_frames_of_the_stored_range() {
         let uploaded = probe(&cut, &limits).unwrap();
         for sampler in [Sampler::Middles { frames: 12 }, Sampler::PerSecond { rate: 2.0, at_most: 64 }] {
             let ours =
-                frames_of_span(&made.path, &stored, 4000..7000, &sampler, SMALL, false, &limits).unwrap();
-            let theirs = frames_of_span(&cut, &uploaded, 0..3000, &sampler, SMALL, false, &limits).unwrap();
+                frames_of_span(&made.path, &stored, 4000..7000, &sampler, SMALL.into(), false, &limits)
+                    .unwrap();
+            let theirs =
+                frames_of_span(&cut, &uploaded, 0..3000, &sampler, SMALL.into(), false, &limits).unwrap();
             assert_eq!(times(&ours).iter().map(|ms| ms - 4000).collect::<Vec<_>>(), times(&theirs), "{name}");
             assert!(ours.iter().zip(&theirs).all(|(a, b)| a.rgb == b.rgb), "{name}");
         }

@@ -186,7 +186,7 @@ fn space(
         family: family.name().to_owned(),
         dim: model.aim.sizes().width,
         sampler,
-        frame_size: preprocessing.size,
+        scaling: preprocessing.scaling(),
         max_text_tokens: tokenizer.map_or(0, Tokenizer::max_tokens),
         temporal: config.video.adapters,
         frame_stage: None,

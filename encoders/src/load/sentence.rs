@@ -166,7 +166,7 @@ fn space(name: &ModelName, (id, readable): (String, String), dim: usize, longest
         dim,
         // Said of every space; nothing is decoded for one that takes no frames.
         sampler: Sampler::Stride { frames: 1 },
-        frame_size: FrameSize::Exact { width: 1, height: 1 },
+        scaling: FrameSize::Exact { width: 1, height: 1 }.into(),
         max_text_tokens: longest,
         temporal: false,
         frame_stage: None,

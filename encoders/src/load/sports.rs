@@ -65,7 +65,7 @@ fn space(name: &ModelName, files: &Files, config: &Config, preprocessing: &Prepr
         family: family.name().to_owned(),
         dim: config.dim,
         sampler,
-        frame_size: preprocessing.size,
+        scaling: preprocessing.scaling(),
         max_text_tokens: config.max_position_embeddings,
         temporal: true,
         // A clip whose frames are put into the order of a hash of their pictures needs the pictures.

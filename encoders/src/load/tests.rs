@@ -54,7 +54,7 @@ fn the_built_in_model_is_the_same_space_on_every_machine() {
     assert_eq!(space.name, format!("tiny-{}", &TINY[..6]));
     assert!(space.trained_on == TrainedOn::Nothing && !space.temporal);
     assert_eq!((space.dim, space.max_text_tokens, space.family.as_str()), (64, 77, "clip"));
-    assert_eq!(space.frame_size, FrameSize::ShortEdge(64));
+    assert_eq!(space.scaling.size, FrameSize::ShortEdge(64));
 }
 
 /// Changes only with the code version of the family, on purpose.

@@ -10,7 +10,7 @@ use crate::models::text_transformer::TextTransformer;
 use crate::models::two_towers::{Texts, TwoTowers, TwoTowersEncoder};
 use crate::models::vision_transformer::VisionTransformer;
 use crate::models::{Family, text_transformer, vision_transformer};
-use crate::preprocess::Preprocessing;
+use crate::preprocess::{Preprocessing, Resampling};
 use crate::text::Tokenizer;
 use crate::video::sample::Sampler;
 use crate::weights::Weights;
@@ -112,7 +112,9 @@ fn space(name: &ModelName, parts: &Parts, sampler: Sampler) -> Space {
     let Parts { family, identity, config, towers, preprocessing, .. } = parts;
     let (dim, temporal) = (towers.vision.dim(), towers.vision.frames().is_some());
     let pooling = if temporal { "mean of the frames' vectors" } else { "mean of the frames' unit vectors" };
-    let rest = serde_json::json!({
+    // ffmpeg scaled bicubically first, whatever the model named: the vectors of these models' spaces are others now.
+    let scaled = (preprocessing.resampling != Resampling::Bicubic).then_some("by the model's filter");
+    let mut rest = serde_json::json!({
         "family": family.name(),
         "version": family.version(),
         "config": config,
@@ -120,6 +122,9 @@ fn space(name: &ModelName, parts: &Parts, sampler: Sampler) -> Space {
         "sampler": sampler,
         "pooling": pooling,
     });
+    if let (Some(scaled), Some(all)) = (scaled, rest.as_object_mut()) {
+        all.insert("frames".to_owned(), scaled.into());
+    }
     let (id, readable) = identity.id_and_name(name, &rest);
     Space {
         name: readable,
@@ -128,7 +133,7 @@ fn space(name: &ModelName, parts: &Parts, sampler: Sampler) -> Space {
         family: family.name().to_owned(),
         dim,
         sampler,
-        frame_size: preprocessing.size,
+        scaling: preprocessing.scaling(),
         max_text_tokens: towers.text.longest(),
         temporal,
         frame_stage: (!temporal).then_some(dim),

@@ -22,7 +22,7 @@ impl Loaded {
         if let Some(tokenizer) = self.tokenizer.as_ref().filter(|_| self.space.can.text) {
             inputs.extend(text(tokenizer, "a")?.map(Input::Text));
         }
-        let clip = Clip { frames: vec![picture(self.space.frame_size)] };
+        let clip = Clip { frames: vec![picture(self.space.scaling.size)] };
         if let Some(tokenizer) = self.tokenizer.as_ref().filter(|_| self.space.can.composed) {
             let windows = tokenizer.modification("a");
             let windows = windows.map_err(|error| EncodeError::Failed(error.to_string()))?;
@@ -75,7 +75,7 @@ impl Loaded {
 
     /// A frame or clip, or the longest text of a model that sees nothing.
     fn usual_input(&self) -> Result<Option<Input>, EncodeError> {
-        let frame = picture(self.space.frame_size);
+        let frame = picture(self.space.scaling.size);
         if self.space.frame_stage.is_some() {
             return Ok(Some(Input::Frame(frame)));
         }

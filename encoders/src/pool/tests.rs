@@ -73,7 +73,7 @@ fn space() -> Space {
         family: "fake".to_owned(),
         dim: 1,
         sampler: Sampler::Middles { frames: 1 },
-        frame_size: FrameSize::ShortEdge(1),
+        scaling: FrameSize::ShortEdge(1).into(),
         max_text_tokens: 1,
         temporal: false,
         frame_stage: None,

@@ -91,7 +91,7 @@ fn joined(paths: &[&Path], expected: usize, side: u32) -> Result<Option<Vec<Fram
 fn alone(clip: &Footage, side: u32) -> Result<Vec<Frame>, TrainError> {
     let limits = Limits::default();
     let probe = video::probe(&clip.path, &limits)?;
-    let output = Output { size: FrameSize::Exact { width: side, height: side }, per_second: None };
+    let output = Output { scaling: FrameSize::Exact { width: side, height: side }.into(), per_second: None };
     let request = Request { detect_width: None, outputs: vec![output] };
     let frames = video::decode(&clip.path, &probe, request, &limits)?.filter_map(|event| match event {
         Ok(Event::Sampled { frame, .. }) => Some(Ok(frame)),

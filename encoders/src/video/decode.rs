@@ -10,15 +10,15 @@ use super::ffmpeg::Finished;
 use super::grid::{Matcher, Rate};
 use super::pass::{Branch, Pass, Picture, Plan, Scale, Which};
 use super::{Limits, Probe, VideoError};
-use crate::{Frame, FrameSize};
+use crate::{Frame, FrameSize, Scaling};
 
 pub use super::span::frames_of_span;
 
 /// One consumer of sampled frames.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Output {
-    /// How large its frames are.
-    pub size: FrameSize,
+    /// How its frames are made.
+    pub scaling: Scaling,
     /// `Some(rate)`: the frame on the screen at each interval middle (i + 0.5) / rate; `None`: every frame.
     pub per_second: Option<f64>,
 }
@@ -137,8 +137,7 @@ fn plan(probe: &Probe, request: &Request) -> (Vec<Branch>, Vec<Consumer>) {
     }
     for (output, wanted) in request.outputs.iter().enumerate() {
         let which = wanted.per_second.map_or(Which::Every, |rate| Which::Grid(Rate::new(rate)));
-        let (width, height) = pixels(wanted.size, probe);
-        let branch = Branch { which, scale: Scale::Fine(width, height) };
+        let branch = Branch { which, scale: fine(wanted.scaling, probe) };
         match plan.iter_mut().find(|(other, _)| *other == branch) {
             Some((_, consumer)) => consumer.outputs.push(output),
             None => {
@@ -155,8 +154,14 @@ fn plan(probe: &Probe, request: &Request) -> (Vec<Branch>, Vec<Consumer>) {
     plan.into_iter().unzip()
 }
 
+/// A scaling for this video.
+pub(super) fn fine(scaling: Scaling, probe: &Probe) -> Scale {
+    let (width, height) = pixels(scaling.size, probe);
+    Scale::Fine(width, height, scaling.resampling)
+}
+
 /// The size of `size` for this video, in pixels.
-pub(super) fn pixels(size: FrameSize, probe: &Probe) -> (u32, u32) {
+fn pixels(size: FrameSize, probe: &Probe) -> (u32, u32) {
     match size {
         FrameSize::Exact { width, height } => (width.max(1), height.max(1)),
         FrameSize::ShortEdge(short) => {

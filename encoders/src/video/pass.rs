@@ -13,6 +13,7 @@ use super::ffmpeg::{self, Finished, Running, option};
 use super::grid::Rate;
 use super::nut::Demuxer;
 use super::{Limits, VideoError};
+use crate::preprocess::Resampling;
 
 /// Seconds that are added to all times, so that none is negative in the pipe: the first frame may
 /// turn out to lie before the one that the probe saw.
@@ -34,7 +35,7 @@ pub(super) enum Scale {
     /// Exactly this size, fast, as the detector's.
     Rough(u32, u32),
     /// Exactly this size, as well as swscale can: for encoders.
-    Fine(u32, u32),
+    Fine(u32, u32, Resampling),
 }
 
 /// Which frames a branch lets through.
@@ -222,7 +223,7 @@ impl Scale {
     }
 
     fn filter(self) -> String {
-        const FINE: &str = "bicubic+accurate_rnd+full_chroma_int";
+        const EXACT: &str = "accurate_rnd+full_chroma_int";
         // As OpenCV's resize, with which PySceneDetect's thresholds were tuned, it takes few source pixels
         // into account: smoother scaling lowers the scores.
         const ROUGH: &str = "neighbor";
@@ -231,15 +232,28 @@ impl Scale {
             Scale::Whole => "scale=flags=bicubic".into(),
             Scale::Detect(width, _) => format!("scale=w=min({width}\\,iw):h=-2:flags={ROUGH}"),
             Scale::Rough(width, height) => format!("scale=w={width}:h={height}:flags={ROUGH}"),
-            Scale::Fine(width, height) => format!("scale=w={width}:h={height}:flags={FINE}"),
+            Scale::Fine(width, height, resampling) => {
+                format!("scale=w={width}:h={height}:flags={}+{EXACT}", named(resampling))
+            }
         };
         format!("{size},format={}", self.pixel_format())
     }
 }
 
+/// As swscale names what comes nearest: both widen the filter when they make pictures smaller.
+fn named(resampling: Resampling) -> &'static str {
+    match resampling {
+        Resampling::Nearest => "neighbor",
+        Resampling::Lanczos => "lanczos",
+        Resampling::Bilinear | Resampling::Hamming => "bilinear",
+        Resampling::Bicubic => "bicubic",
+        Resampling::Box => "area",
+    }
+}
+
 /// The filter that squashes pictures for encoders.
 pub(super) fn fine(side: u32) -> String {
-    Scale::Fine(side, side).filter()
+    Scale::Fine(side, side, Resampling::Bicubic).filter()
 }
 
 /// Ticks per second that divide into both milliseconds and the stream's own ticks; nanoseconds where

@@ -5,19 +5,19 @@ use std::io::{BufRead, BufReader};
 use std::ops::Range;
 use std::path::Path;
 
-use super::decode::{Event, Request, decode, pixels};
+use super::decode::{Event, Request, decode, fine};
 use super::ffmpeg::{self, Running};
-use super::pass::{Branch, Plan, Scale, Which};
+use super::pass::{Branch, Picture, Plan, Scale, Which};
 use super::sample::Sampler;
 use super::{Limits, Probe, VideoError};
-use crate::{Frame, FrameSize};
+use crate::{Frame, Scaling};
 
 /// A select expression with more timestamps than this costs more than scaling the other frames.
 const MAX_SELECTED: usize = 256;
 /// Packets are read this far past the span: frames come in decoding order.
 const REORDER_MS: i64 = 3000;
 
-/// The frames of one span that `sampler` picks, at `size`. Blocks.
+/// The frames of one span that `sampler` picks, as `scaling` says. Blocks.
 ///
 /// `in_order` decodes from the beginning instead of seeking: for files whose seek yields wrong pictures.
 /// A span inside the video in which no frame begins (a slide that stays) gives the frame on the
@@ -34,12 +34,12 @@ pub fn frames_of_span(
     probe: &Probe,
     span: Range<i64>,
     sampler: &Sampler,
-    size: FrameSize,
+    scaling: Scaling,
     in_order: bool,
     limits: &Limits,
 ) -> Result<Vec<Frame>, VideoError> {
     let pick = |times_ms: &[i64], start_ms: i64| sampler.pick(times_ms, start_ms);
-    picked_frames_of_span(path, probe, span, &pick, size, in_order, limits)
+    picked_frames_of_span(path, probe, span, &pick, scaling, in_order, limits)
 }
 
 /// Says which frames of a span are wanted: indices into the times of its frames (ascending, in milliseconds, never
@@ -59,7 +59,7 @@ pub fn picked_frames_of_span(
     probe: &Probe,
     span: Range<i64>,
     pick: Pick<'_>,
-    size: FrameSize,
+    scaling: Scaling,
     in_order: bool,
     limits: &Limits,
 ) -> Result<Vec<Frame>, VideoError> {
@@ -68,7 +68,7 @@ pub fn picked_frames_of_span(
     if span.start < 0 || span.end <= span.start {
         return Err(empty());
     }
-    let reader = Reader { path, probe, span: span.clone(), pick, size, limits };
+    let reader = Reader { path, probe, span: span.clone(), pick, scaling, limits };
     let seek = probe.seek_for(span.start).filter(|_| !in_order);
     let guess = reader.pick(&reader.packet_times(seek)?);
     let mut found = reader.read(seek, &guess)?;
@@ -89,7 +89,7 @@ struct Reader<'a> {
     probe: &'a Probe,
     span: Range<i64>,
     pick: Pick<'a>,
-    size: FrameSize,
+    scaling: Scaling,
     limits: &'a Limits,
 }
 
@@ -138,7 +138,6 @@ impl Reader<'_> {
 
     /// One decode of the span: the times of all frames, the pictures of the `wanted`.
     fn read(&self, seek_ms: Option<i64>, wanted: &[i64]) -> Result<Found, VideoError> {
-        let (width, height) = pixels(self.size, self.probe);
         let mut selected = wanted.to_vec();
         selected.sort_unstable();
         selected.dedup();
@@ -149,7 +148,7 @@ impl Reader<'_> {
         };
         let branches = [
             Branch { which: Which::Every, scale: Scale::Nothing },
-            Branch { which, scale: Scale::Fine(width, height) },
+            Branch { which, scale: fine(self.scaling, self.probe) },
         ];
         let Probe { stream, clock, .. } = *self.probe;
         let plan = Plan {
@@ -166,7 +165,8 @@ impl Reader<'_> {
             if picture.branch == 0 {
                 found.times.push(picture.at);
             } else if selected.binary_search(&picture.at).is_ok() {
-                let frame = Frame { time_ms: clock.ms(picture.at), width, height, rgb: picture.rgb };
+                let Picture { at, width, height, rgb, .. } = picture;
+                let frame = Frame { time_ms: clock.ms(at), width, height, rgb };
                 found.frames.entry(picture.at).or_insert(frame);
             }
         }

@@ -145,8 +145,8 @@ fn embed_text(loaded: &mut Loaded, text: &str, is_passage: bool) -> anyhow::Resu
 fn embed_video(loaded: &mut Loaded, file: &Path, span: std::ops::Range<i64>) -> anyhow::Result<Embedding> {
     let limits = Limits::default();
     let probe = video::probe(file, &limits)?;
-    let (sampler, size) = (loaded.space.sampler, loaded.space.frame_size);
-    let frames = video::frames_of_span(file, &probe, span, &sampler, size, true, &limits)?;
+    let (sampler, scaling) = (loaded.space.sampler, loaded.space.scaling);
+    let frames = video::frames_of_span(file, &probe, span, &sampler, scaling, true, &limits)?;
     let query_info = QueryInfo::of_clip(frames.len());
     let raw = encoder(loaded)?.encode(&[Input::Frames(Clip { frames })])?;
     let raw = raw.first().context("the encoder gave no vector")?;

@@ -10,7 +10,7 @@ use anyhow::{Context, anyhow, ensure};
 use reprise_encoders::rows::Rows;
 use reprise_encoders::text::{Overflow, Window};
 use reprise_encoders::video::{self, Limits, sample::Sampler};
-use reprise_encoders::{Clip, Frame, FrameSize, Input, Loaded};
+use reprise_encoders::{Clip, Frame, Input, Loaded, Scaling};
 use reprise_index::UnitVector;
 
 use crate::config::MAX_WINDOWS;
@@ -52,12 +52,12 @@ pub(super) fn clips(
     done: &dyn Fn(u64),
 ) -> anyhow::Result<Vec<Vec<Vec<f32>>>> {
     let mut vectors: Vec<Vec<Vec<f32>>> = models.iter().map(|_| Vec::with_capacity(clips.len())).collect();
-    for wanted in distinct(models.iter().map(|model| (model.space.sampler, model.space.frame_size))) {
+    for wanted in distinct(models.iter().map(|model| (model.space.sampler, model.space.scaling))) {
         for files in clips.chunks(CLIPS_AT_ONCE) {
             let whole: Vec<Stretch> = files.iter().map(|file| Stretch::whole(file)).collect();
             let decoded: Vec<Input> = decoded(&whole, wanted.0, wanted.1)?;
             for (model, vectors) in models.iter_mut().zip(&mut vectors) {
-                if (model.space.sampler, model.space.frame_size) == wanted {
+                if (model.space.sampler, model.space.scaling) == wanted {
                     vectors.extend(inputs(model, &decoded)?);
                     done(files.len() as u64);
                 }
@@ -84,9 +84,9 @@ pub(super) fn file_of(folder: &Path, name: &str) -> anyhow::Result<PathBuf> {
 pub(super) fn decoded(
     stretches: &[Stretch],
     sampler: Sampler,
-    size: FrameSize,
+    scaling: Scaling,
 ) -> anyhow::Result<Vec<Input>> {
-    let frames = frames(stretches, sampler, size)?;
+    let frames = frames(stretches, sampler, scaling)?;
     Ok(frames.into_iter().map(|frames| Input::Frames(Clip { frames })).collect())
 }
 
@@ -136,9 +136,9 @@ pub(super) fn text(model: &mut Loaded, text: &str) -> anyhow::Result<UnitVector>
 pub(super) fn frames(
     stretches: &[Stretch],
     sampler: Sampler,
-    size: FrameSize,
+    scaling: Scaling,
 ) -> anyhow::Result<Vec<Vec<Frame>>> {
-    picked_frames(stretches, size, &|_, times_ms, start_ms| sampler.pick(times_ms, start_ms))
+    picked_frames(stretches, scaling, &|_, times_ms, start_ms| sampler.pick(times_ms, start_ms))
 }
 
 /// Which frames of which stretch: its number, the times of its frames and its start, in milliseconds.
@@ -150,7 +150,7 @@ pub(super) type PickOf<'a> = &'a (dyn Fn(usize, &[i64], i64) -> Vec<usize> + Syn
 /// As [`frames`].
 pub(super) fn picked_frames(
     stretches: &[Stretch],
-    size: FrameSize,
+    scaling: Scaling,
     pick: PickOf<'_>,
 ) -> anyhow::Result<Vec<Vec<Frame>>> {
     side_by_side(stretches, &|number, Stretch { file, span_ms, in_order }| {
@@ -158,7 +158,7 @@ pub(super) fn picked_frames(
         let limits = Limits::default();
         let probe = video::probe(file, &limits).map_err(named)?;
         let pick = |times_ms: &[i64], start_ms: i64| pick(number, times_ms, start_ms);
-        video::picked_frames_of_span(file, &probe, span_ms.clone(), &pick, size, *in_order, &limits)
+        video::picked_frames_of_span(file, &probe, span_ms.clone(), &pick, scaling, *in_order, &limits)
             .map_err(named)
     })
 }

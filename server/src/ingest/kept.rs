@@ -101,7 +101,7 @@ mod tests {
             family: "clip".to_owned(),
             dim: 2,
             sampler: Sampler::PerSecond { rate: 1.0, at_most: 64 },
-            frame_size: FrameSize::ShortEdge(32),
+            scaling: FrameSize::ShortEdge(32).into(),
             max_text_tokens: 16,
             temporal: false,
             frame_stage: Some(2),

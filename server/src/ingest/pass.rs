@@ -54,7 +54,7 @@ pub(super) struct Media {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Tap {
     pub(super) sampler: Sampler,
-    pub(super) size: reprise_encoders::FrameSize,
+    pub(super) scaling: reprise_encoders::Scaling,
     pub(super) feed: Feed,
     /// Whether windows inside the clips are encoded too.
     pub(super) moments: bool,
@@ -70,7 +70,7 @@ impl Tap {
             Sampler::Middles { .. } | Sampler::Spread { .. } | Sampler::Stride { .. } => Feed::Every,
         };
         let (moments, features) = (space.temporal, space.frame_stage.is_some());
-        Tap { sampler: space.sampler, size: space.frame_size, feed, moments, features }
+        Tap { sampler: space.sampler, scaling: space.scaling, feed, moments, features }
     }
 
     fn output(&self) -> Output {
@@ -78,7 +78,7 @@ impl Tap {
             (Feed::Sampled, Sampler::PerSecond { rate, .. }) => Some(rate),
             _ => None,
         };
-        Output { size: self.size, per_second }
+        Output { scaling: self.scaling, per_second }
     }
 }
 
@@ -180,7 +180,7 @@ pub(super) fn frames_of(
         &media.probe,
         span,
         &tap.sampler,
-        tap.size,
+        tap.scaling,
         !seek_is_safe,
         &media.limits,
     )

@@ -324,7 +324,7 @@ async fn decode(
 ) -> Result<(Vec<Frame>, f64), SearchError> {
     let closed = |_| SearchError::Encode(EncodeError::Closed);
     let place = std::sync::Arc::clone(&app.query_decodes).acquire_owned().await.map_err(closed)?;
-    let (sampler, size, limits) = (space.space.sampler, space.space.frame_size, app.config.decode_limits());
+    let (sampler, scaling, limits) = (space.space.sampler, space.space.scaling, app.config.decode_limits());
     let started = Instant::now();
     let work = move || -> Result<Vec<Frame>, VideoError> {
         // Held by the work, not by the request: a client that hangs up does not make room for a second decode.
@@ -333,7 +333,7 @@ async fn decode(
             Some(probe) => probe,
             None => video::probe(&path, &limits)?,
         };
-        video::frames_of_span(&path, &probe, range, &sampler, size, in_order, &limits)
+        video::frames_of_span(&path, &probe, range, &sampler, scaling, in_order, &limits)
     };
     let decoded = tokio::task::spawn_blocking(work).await;
     let frames = decoded.map_err(|panic| SearchError::Internal(panic.to_string()))??;

@@ -80,7 +80,7 @@ pub(super) fn pictures(space: &Space, batch: usize) -> anyhow::Result<Batch> {
     if !takes_pictures(space) {
         bail!("{} takes no single pictures: leave --batch out", space.name);
     }
-    let frames = (0..batch).map(|number| noise(number, space.frame_size));
+    let frames = (0..batch).map(|number| noise(number, space.scaling.size));
     let inputs = frames.map(|frame| match space.frame_stage {
         Some(_) => Input::Frame(frame),
         None => Input::Frames(Clip { frames: vec![frame] }),
@@ -100,7 +100,7 @@ pub(super) fn clips(space: &Space, batch: usize) -> anyhow::Result<Batch> {
     let frames = space.sampler.pick(&times, 0).len();
     let clip = |number: usize| {
         let numbers = number * frames..(number + 1) * frames;
-        Input::Frames(Clip { frames: numbers.map(|number| noise(number, space.frame_size)).collect() })
+        Input::Frames(Clip { frames: numbers.map(|number| noise(number, space.scaling.size)).collect() })
     };
     Ok(Batch { what: What::Clips, length: Some(frames), inputs: (0..batch).map(clip).collect() })
 }

@@ -88,7 +88,7 @@ impl<'a> Many<'a> {
             let stretches = chunk.iter().map(|at| stretch(&named[*at], &mut seekable));
             let stretches = stretches.collect::<anyhow::Result<Vec<Stretch>>>()?;
             let space = &self.model.space;
-            let inputs = encode::decoded(&stretches, space.sampler, space.frame_size)?;
+            let inputs = encode::decoded(&stretches, space.sampler, space.scaling)?;
             self.encode(chunk.iter().map(|at| keys[*at]), &inputs)?;
             bar.inc(chunk.len() as u64);
         }

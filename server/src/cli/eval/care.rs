@@ -167,9 +167,8 @@ fn videos(model: &mut Loaded, folder: &Path, names: &[String], done: &dyn Fn(u64
     let mut vectors = Vec::new();
     for files in files.chunks(CLIPS_AT_ONCE) {
         let stretches: Vec<Stretch> = files.iter().map(|file| Stretch::whole(file)).collect();
-        let frames = encode::picked_frames(&stretches, model.space.frame_size, &|_, times, start| {
-            picked(times, start)
-        })?;
+        let frames =
+            encode::picked_frames(&stretches, model.space.scaling, &|_, times, start| picked(times, start))?;
         let inputs: Vec<Input> = frames.into_iter().map(|frames| Input::Frames(Clip { frames })).collect();
         vectors.extend(encode::inputs(model, &inputs)?.into_iter().flatten());
         done(files.len() as u64);

@@ -59,7 +59,7 @@ impl Pictures {
         let clips: BTreeSet<usize> = answered.chain(asked).collect();
         let files: Vec<Stretch> = clips.iter().map(|clip| Stretch::whole(&benchmark.clips[*clip])).collect();
         let size = FrameSize::Exact { width: SIDE, height: SIDE };
-        let frames = encode::frames(&files, Sampler::Middles { frames: FRAMES }, size)?;
+        let frames = encode::frames(&files, Sampler::Middles { frames: FRAMES }, size.into())?;
         Ok(Pictures(clips.into_iter().zip(frames).collect()))
     }
 

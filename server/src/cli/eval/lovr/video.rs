@@ -135,7 +135,7 @@ fn decode(
         *picked[at].lock().unwrap_or_else(PoisonError::into_inner) = (times_ms.len(), numbers.clone());
         numbers
     };
-    let frames = encode::picked_frames(&stretches, model.space.frame_size, &pick)?;
+    let frames = encode::picked_frames(&stretches, model.space.scaling, &pick)?;
     let decoded = frames.into_iter().zip(picked).zip(clips).map(|((frames, picked), clip)| {
         let (length, numbers) = picked.into_inner().unwrap_or_else(PoisonError::into_inner);
         ensure!(numbers.len() == frames.len(), "{}: frames are missing", clip.file.display());
