@@ -5,7 +5,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
 /// The commit that every model is at.
@@ -31,6 +33,8 @@ pub enum Fault {
     Cut(usize),
     /// Sends so many bytes of the body, and then nothing.
     Silent(usize),
+    /// Sends so many bytes of the body, and then one every millisecond.
+    Trickle(usize),
     /// Changes a byte.
     Damaged,
     /// States another size than the file has.
@@ -186,15 +190,17 @@ fn status(stream: &mut TcpStream, code: u16, headers: &str) -> std::io::Result<(
     write!(stream, "HTTP/1.1 {code} So\r\nconnection: close\r\n{headers}content-length: 0\r\n\r\n")
 }
 
-/// Weights are large files: the hub knows their SHA-256.
+/// Weights are large files: the hub knows their SHA-256. Others it knows by git's name.
 fn send(
     stream: &mut TcpStream,
     body: &[u8],
     (is_head, from): (bool, usize),
     fault: Option<Fault>,
 ) -> std::io::Result<()> {
-    let sha256: String = Sha256::digest(body).iter().map(|byte| format!("{byte:02x}")).collect();
-    let etag = if body.len() > 10_000 { &sha256[..] } else { &sha256[..40] };
+    let git =
+        || Sha1::new_with_prefix(format!("blob {}\0", body.len())).chain_update(body).finalize().to_vec();
+    let hash = if body.len() > 10_000 { Sha256::digest(body).to_vec() } else { git() };
+    let etag: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
     let total = match fault {
         Some(Fault::Size(bytes)) => bytes,
         _ => body.len() as u64,
@@ -230,6 +236,15 @@ fn send(
             stream.write_all(&body[..bytes.min(body.len())])?;
             // Until the client has had enough.
             std::io::copy(stream, &mut std::io::sink())?;
+            return Ok(());
+        }
+        Some(Fault::Trickle(bytes)) => {
+            let (at_once, slowly) = body.split_at(bytes.min(body.len()));
+            stream.write_all(at_once)?;
+            for byte in slowly {
+                stream.write_all(&[*byte])?;
+                std::thread::sleep(Duration::from_millis(1));
+            }
             return Ok(());
         }
         _ => {}

@@ -161,6 +161,17 @@ fn a_hub_that_falls_silent_is_given_up_in_bounded_time() {
 }
 
 #[test]
+fn a_hub_that_sends_next_to_nothing_is_given_up_in_bounded_time() {
+    let (hub, cache) = (hub().failing(WEIGHTS, Fault::Trickle(1000), 5), tempfile::tempdir().unwrap());
+    let error = load(&hub, "org/whole", cache.path()).err().unwrap().to_string();
+    assert!(error.contains("hardly any bytes come"), "{error}");
+    load(&hub, "org/whole", cache.path()).unwrap();
+    let asked = hub.asked_for(WEIGHTS);
+    assert_eq!(asked.len(), 6);
+    assert!(asked.is_sorted() && asked[1] > 1000, "what came is not asked for again: {asked:?}");
+}
+
+#[test]
 fn a_hub_that_fails_for_a_moment_is_asked_again() {
     let hub = hub().failing(WEIGHTS, Fault::Status(503), 3).failing("config.json", Fault::Status(500), 1);
     check(hub, "org/whole", &[], &[], &[0]);
@@ -174,6 +185,8 @@ fn what_comes_damaged_is_no_model_and_is_not_kept() {
     check(hub, "org/whole", &[], &[], &[0, 0]);
     let hub = self::hub().failing(WEIGHTS, Fault::Damaged, 2);
     check(hub, "org/whole", &[WEIGHTS, "SHA-256", "nothing of it is kept"], &[], &[0, 0, 0]);
+    let hub = self::hub().failing("config.json", Fault::Damaged, 2);
+    check(hub, "org/whole", &["config.json", "git hash"], &[], &[0]);
     // The first part is damaged, the second is not: the whole is.
     let cut = self::hub().failing(WEIGHTS, Fault::Cut(1000), 1).failing(WEIGHTS, Fault::Damaged, 2);
     check(cut, "org/whole", &["SHA-256"], &[], &[0, 1000, 0, 0]);

@@ -3,7 +3,9 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
+use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
 use super::Hub;
@@ -15,6 +17,11 @@ use crate::LoadError;
 const TRIES: u32 = 5;
 /// So many bytes are progress: the failures before them are forgotten.
 const PROGRESS: u64 = 1 << 20;
+
+/// So many times as long as the hub may be silent, in which fewer bytes than this are as good as none: 2 KiB a second, as it
+/// comes.
+const PACE_WINDOWS: u32 = 3;
+const PACE_LEAST: u64 = 1 << 16;
 
 /// Why one try to get the rest of a file ended.
 enum Ended {
@@ -116,6 +123,7 @@ impl Hub {
             *at = 0;
         }
         let mut buffer = vec![0; 1 << 16];
+        let mut pace = Pace::new(self.settings.patience);
         loop {
             let came = match reader.read(&mut buffer) {
                 Ok(0) => break,
@@ -129,6 +137,10 @@ impl Hub {
             out.write_all(&buffer[..came]).map_err(Ended::Disk)?;
             *at += came as u64;
             progress.at(*at);
+            if pace.is_lost(came) {
+                let why = format!("hardly any bytes come: it is at byte {at} of {file}");
+                return Err(Ended::Refused(Refusal::Passing(why)));
+            }
             if facts.bytes.is_some_and(|bytes| bytes < *at) {
                 return Err(Ended::Wrong(format!(
                     "more than {} bytes came",
@@ -166,23 +178,54 @@ fn check(path: &Path, facts: &Facts) -> Result<(), Ended> {
     if let Some(said) = facts.bytes.filter(|said| *said != bytes) {
         return Err(Ended::Wrong(format!("it has {bytes} bytes and is said to have {said}")));
     }
-    // Of small files the hub states git's name of them, which only its size vouches for here.
-    let is_sha256 = facts.etag.len() == 64 && facts.etag.bytes().all(|it| it.is_ascii_hexdigit());
-    if !is_sha256 {
+    let is_hex = facts.etag.bytes().all(|it| it.is_ascii_hexdigit());
+    let (kind, found) = match facts.etag.len() {
+        64 if is_hex => ("SHA-256", hash(path, Sha256::new())),
+        // Small files are known by git's name of them.
+        40 if is_hex => ("git hash", hash(path, Sha1::new_with_prefix(format!("blob {bytes}\0")))),
+        // A mirror's own: the size alone vouches for it.
+        _ => return Ok(()),
+    };
+    let found = found.map_err(Ended::Disk)?;
+    if found.eq_ignore_ascii_case(&facts.etag) {
         return Ok(());
     }
-    let mut hasher = Sha256::new();
-    let mut file = File::open(path).map_err(Ended::Disk)?;
+    Err(Ended::Wrong(format!("its {kind} is {found} and is said to be {}", facts.etag)))
+}
+
+/// In hex, of a file's bytes after what the hasher has seen already.
+fn hash(path: &Path, mut hasher: impl Digest) -> io::Result<String> {
+    let mut file = File::open(path)?;
     let mut buffer = vec![0; 1 << 16];
     loop {
-        match file.read(&mut buffer).map_err(Ended::Disk)? {
+        match file.read(&mut buffer)? {
             0 => break,
             read => hasher.update(&buffer[..read]),
         }
     }
-    let found: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    if found.eq_ignore_ascii_case(&facts.etag) {
-        return Ok(());
+    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Notices a sender that says something now and then, so that it is never silent, and gets nowhere.
+struct Pace {
+    window: Duration,
+    since: Instant,
+    bytes: u64,
+}
+
+impl Pace {
+    fn new(patience: Duration) -> Pace {
+        Pace { window: patience.saturating_mul(PACE_WINDOWS), since: Instant::now(), bytes: 0 }
     }
-    Err(Ended::Wrong(format!("its SHA-256 is {found} and is said to be {}", facts.etag)))
+
+    /// Takes note of what came; whether it is far too little.
+    fn is_lost(&mut self, came: usize) -> bool {
+        self.bytes += came as u64;
+        if self.since.elapsed() < self.window {
+            return false;
+        }
+        let is_lost = self.bytes < PACE_LEAST;
+        (self.since, self.bytes) = (Instant::now(), 0);
+        is_lost
+    }
 }
