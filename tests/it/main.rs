@@ -10,6 +10,7 @@ mod devices;
 mod embed_many;
 mod encoders;
 mod encoders_covr;
+mod encoders_frames;
 mod encoders_hub;
 mod encoders_language_bind;
 mod encoders_open_clip;

@@ -1,0 +1,80 @@
+//! The preprocessing of every family on frames of real videos: pixels that come in whole are the reference processor's, those
+//! that the decoder scaled are near.
+
+use std::path::Path;
+
+use reprise_encoders::preprocess::Preprocessing;
+use reprise_encoders::video::sample::Sampler;
+use reprise_encoders::video::{Limits, frames_of_span, probe};
+use reprise_encoders::{FrameSize, Scaling};
+use reprise_tests::test_data;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// What tests/parity/frames.py wrote of one family and video.
+#[derive(Deserialize)]
+struct Case {
+    video: String,
+    family: String,
+    kind: String,
+    config: Value,
+    /// How many values the reference makes.
+    values: usize,
+    /// Of all of them.
+    mean: f64,
+    /// Some of them, and where they are.
+    places: Vec<usize>,
+    pixels: Vec<f32>,
+}
+
+fn preprocessing(case: &Case) -> Preprocessing {
+    let json = case.config.to_string();
+    let read = match case.kind.as_str() {
+        "clip" => Preprocessing::from_json(json.as_bytes()),
+        "siglip" => Preprocessing::from_siglip_json(json.as_bytes()),
+        "blip" => Preprocessing::from_blip_json(json.as_bytes()),
+        _ => Preprocessing::from_open_clip(&case.config, 224),
+    };
+    read.unwrap()
+}
+
+/// Of the video's first frame, scaled by the decoder.
+fn pixels(path: &Path, scaling: Scaling, preprocessing: &Preprocessing) -> Vec<f32> {
+    let limits = Limits::default();
+    let probe = probe(path, &limits).unwrap();
+    let every = Sampler::Stride { frames: 1 };
+    let frames = frames_of_span(path, &probe, 0..100, &every, scaling, true, &limits).unwrap();
+    preprocessing.pixels(&frames[0]).unwrap()
+}
+
+/// `most` and `mean`: how many of 255 levels a value may be off, and all in the mean.
+#[track_caller]
+fn check(case: &Case, got: &[f32], most: f32, mean: f32) {
+    let of = format!("{}, {}", case.family, case.video);
+    assert_eq!(got.len(), case.values, "{of}");
+    let preprocessing = preprocessing(case);
+    // A value's channel says by what it was divided.
+    let level = |at: usize| preprocessing.std[at * 3 / case.values] * 255.0;
+    let off = |(&at, &reference): (&usize, &f32)| (got[at] - reference).abs() * level(at);
+    let off: Vec<f32> = case.places.iter().zip(&case.pixels).map(off).collect();
+    let (farthest, sum) = off.iter().fold((0.0_f32, 0.0), |(farthest, sum), it| (it.max(farthest), sum + it));
+    assert!(farthest <= most, "{of}: a value is {farthest} levels off");
+    assert!(sum / off.len() as f32 <= mean, "{of}: values are {} levels off", sum / off.len() as f32);
+    let whole = got.iter().map(|&value| f64::from(value)).sum::<f64>() / got.len() as f64;
+    assert!((whole - case.mean).abs() * f64::from(level(0)) < f64::from(mean), "{of}: the mean is {whole}");
+}
+
+#[test]
+fn frames_of_real_videos_become_the_reference_processors_pixels() {
+    let cases: Vec<Case> = serde_json::from_str(include_str!("../parity/data/frames.json")).unwrap();
+    assert_eq!(cases.len(), 24);
+    for case in &cases {
+        let Some(path) = test_data(&format!("video/clips/{}.mp4", case.video)) else { return };
+        let (preprocessing, shown) = (preprocessing(case), probe(&path, &Limits::default()).unwrap());
+        let whole = FrameSize::Exact { width: shown.width, height: shown.height };
+        // What is left is rounding; another ffmpeg may turn some values to RGB a level off.
+        check(case, &pixels(&path, whole.into(), &preprocessing), 1.01, 0.1);
+        // Colours have half as many pixels in the file: beside sharp edges they come out otherwise when scaled at once.
+        check(case, &pixels(&path, preprocessing.scaling(), &preprocessing), 64.0, 2.0);
+    }
+}
