@@ -19,7 +19,7 @@ from transformers.models.blip.image_processing_pil_blip import BlipImageProcesso
 from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
 from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
 
-VIDEOS = ["sam2_01_dog", "mdn_frog", "intel_car-detection", "tc_nasa_13013"]
+VIDEOS = ["sam2_01_dog", "mdn_frog", "intel_car-detection", "skv_bigbuckbunny"]
 PLACES = 90
 TRANSFORMERS, OPEN_CLIP = f"transformers {transformers.__version__}", f"open_clip_torch {open_clip.__version__}"
 
