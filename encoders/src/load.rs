@@ -201,7 +201,8 @@ pub enum LoadError {
     },
     /// No family reads this kind of model.
     #[error(
-        "models of type {found:?} are not supported; clip, siglip, blip, aim, bert, xlm-roberta and reprise-sports are"
+        "models of type {found:?} are not supported; clip, siglip, blip, LanguageBindVideo, aim, bert, \
+         xlm-roberta and reprise-sports are"
     )]
     Architecture {
         /// `model_type` of its config.json.

@@ -11,7 +11,7 @@ use reprise_encoders::{
 use serde_json::Value;
 
 /// CLIP's own, by tokenizer, then other layouts of it and the other families.
-pub(crate) const VARIANTS: [&str; 14] = [
+pub(crate) const VARIANTS: [&str; 15] = [
     "legacy",
     "wordpiece",
     "unigram",
@@ -26,6 +26,7 @@ pub(crate) const VARIANTS: [&str; 14] = [
     "siglip/one",
     "siglip/two",
     "blip",
+    "blip-covr",
 ];
 
 pub(crate) fn folder(variant: &str) -> PathBuf {
@@ -44,7 +45,7 @@ fn loaded(variant: &str) -> Loaded {
 fn preprocessing(variant: &str) -> Preprocessing {
     let read = |file: &str| std::fs::read(folder(variant).join(file)).unwrap();
     match variant.split_once('/') {
-        None if variant == "blip" => {
+        None if variant.starts_with("blip") => {
             Preprocessing::from_blip_json(&read("preprocessor_config.json")).unwrap()
         }
         Some(("siglip", _)) => Preprocessing::from_siglip_json(&read("preprocessor_config.json")).unwrap(),

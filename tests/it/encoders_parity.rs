@@ -7,7 +7,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use super::{encoders, encoders_covr, encoders_language_bind, encoders_sentence};
+use super::{encoders, encoders_blip_covr, encoders_covr, encoders_language_bind, encoders_sentence};
 
 /// One line of the table.
 struct Row {
@@ -18,7 +18,7 @@ struct Row {
     found: fn() -> (String, f32),
 }
 
-fn rows() -> [Row; 11] {
+fn rows() -> [Row; 12] {
     let row = |family, models, found| Row { family, models, found };
     [
         row(
@@ -48,7 +48,16 @@ fn rows() -> [Row; 11] {
         row("SigLIP 2", "Gemma's kind of vocabulary, padded with its own id, lower case", || {
             farthest(&["siglip/two"])
         }),
-        row("BLIP", "vectors of its contrastive loss; BERT's vocabulary", || farthest(&["blip"])),
+        row(
+            "BLIP",
+            "vectors of its contrastive loss; BERT's vocabulary; transformers' names and the released code's",
+            || farthest(&["blip", "blip-covr"]),
+        ),
+        row(
+            "BLIP-CoVR",
+            "composed queries: modification texts read with cross-attention to a clip's middle frame",
+            encoders_blip_covr::farthest,
+        ),
         row(
             "LanguageBind-Video (unverified)",
             "texts, clips of 4 frames, short clips; never with the released weights",

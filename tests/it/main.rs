@@ -9,6 +9,7 @@ mod covr;
 mod devices;
 mod embed_many;
 mod encoders;
+mod encoders_blip_covr;
 mod encoders_covr;
 mod encoders_frames;
 mod encoders_hub;

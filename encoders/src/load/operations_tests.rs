@@ -8,7 +8,7 @@ use crate::text::{Overflow, Window};
 use crate::{Clip, Frame, Input, Source};
 
 /// Small models that tests/parity/make.py wrote.
-const MODELS: [&str; 22] = [
+const MODELS: [&str; 23] = [
     "legacy",
     "wordpiece",
     "unigram",
@@ -23,6 +23,7 @@ const MODELS: [&str; 22] = [
     "siglip/one",
     "siglip/two",
     "blip",
+    "blip-covr",
     "languagebind",
     "covr/bert",
     "covr/clip",

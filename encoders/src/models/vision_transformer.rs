@@ -242,6 +242,21 @@ impl VisionTransformer {
     /// (pictures, dim) of (pictures, 3, side, side) pixels, picture after picture in one slice; where pictures must come
     /// together, clip after clip.
     pub(crate) fn forward(&self, pixels: &[f32]) -> Result<Tensor> {
+        let x = self.before_norm(pixels)?;
+        let pooled = match &self.attention {
+            Some(pool) => pool.forward(&self.norm_after.forward(&x)?)?,
+            None => self.norm_after.forward(&x.narrow(1, 0, 1)?.squeeze(1)?)?,
+        };
+        self.projection.as_ref().map_or(Ok(pooled.clone()), |projection| projection.forward(&pooled))
+    }
+
+    /// (pictures, tokens, width) of such pixels: every token as the last norm leaves it.
+    pub(crate) fn hidden(&self, pixels: &[f32]) -> Result<Tensor> {
+        self.norm_after.forward(&self.before_norm(pixels)?)
+    }
+
+    /// (pictures, tokens, width).
+    fn before_norm(&self, pixels: &[f32]) -> Result<Tensor> {
         let mut x = self.patches.forward(pixels)?;
         if let Some(class) = &self.class {
             let (pictures, _, width) = x.dims3()?;
@@ -251,12 +266,7 @@ impl VisionTransformer {
         if let Some(norm) = &self.norm_before {
             x = norm.forward(&x)?;
         }
-        let x = self.blocks.forward(x, Sight::All)?;
-        let pooled = match &self.attention {
-            Some(pool) => pool.forward(&self.norm_after.forward(&x)?)?,
-            None => self.norm_after.forward(&x.narrow(1, 0, 1)?.squeeze(1)?)?,
-        };
-        self.projection.as_ref().map_or(Ok(pooled.clone()), |projection| projection.forward(&pooled))
+        self.blocks.forward(x, Sight::All)
     }
 }
 

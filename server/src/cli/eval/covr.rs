@@ -124,7 +124,7 @@ fn judge(
     gallery: &Gallery,
 ) -> anyhow::Result<Verdict> {
     let all: Vec<&ComposedQuery> = benchmark.composed.iter().collect();
-    let vectors = queries(model, method.fusion, &all, clips)?;
+    let vectors = queries(model, method.fusion, &all, clips, &benchmark.clips)?;
     let mut answers = Vec::new();
     let (mut exact, mut walked) = (Kinds::default(), Kinds::default());
     for (query, vector) in all.iter().zip(&vectors) {

@@ -1,0 +1,63 @@
+//! The tower of pictures of a model that has one beside a tower of texts.
+
+use candle_core::{Result, Tensor};
+
+use super::vision_transformer::VisionTransformer;
+
+/// The tower of pictures.
+#[derive(Debug)]
+pub(crate) enum Pictures {
+    /// Whose pictures, or those of a clip, become a vector each.
+    Transformer(VisionTransformer),
+}
+
+impl Pictures {
+    /// Tokens of one picture.
+    pub(crate) fn tokens(&self) -> usize {
+        match self {
+            Pictures::Transformer(tower) => tower.tokens(),
+        }
+    }
+
+    /// Floating-point operations of one picture's products, where they are known.
+    pub(crate) fn operations(&self) -> Option<f64> {
+        match self {
+            Pictures::Transformer(tower) => Some(tower.operations()),
+        }
+    }
+
+    /// Pictures that must come together, as a clip; `None` where each stands by itself.
+    pub(crate) fn frames(&self) -> Option<usize> {
+        match self {
+            Pictures::Transformer(tower) => tower.frames(),
+        }
+    }
+
+    /// Values per vector.
+    pub(crate) fn dim(&self) -> usize {
+        match self {
+            Pictures::Transformer(tower) => tower.dim(),
+        }
+    }
+
+    /// What the mean over a clip's frames is of.
+    pub(crate) fn pooling(&self) -> &'static str {
+        match self {
+            Pictures::Transformer(tower) if tower.frames().is_some() => "mean of the frames' vectors",
+            Pictures::Transformer(_) => "mean of the frames' unit vectors",
+        }
+    }
+
+    /// (pictures, dim) of (pictures, 3, side, side) pixels, picture after picture in one slice; where pictures must
+    /// come together, (clips, dim), clip after clip.
+    pub(crate) fn forward(&self, pixels: &[f32]) -> Result<Tensor> {
+        match self {
+            Pictures::Transformer(tower) => {
+                let rows = tower.forward(pixels)?;
+                let Some(frames) = tower.frames() else { return Ok(rows) };
+                let (pictures, dim) = rows.dims2()?;
+                rows.reshape((pictures / frames, frames, dim))?.mean(1)
+            }
+        }
+    }
+}
