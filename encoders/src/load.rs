@@ -20,6 +20,7 @@ use crate::{EncodeError, Encoder, Space};
 
 mod aim;
 mod blip;
+mod blip2;
 mod budget;
 mod clip;
 mod folder;
@@ -201,7 +202,7 @@ pub enum LoadError {
     },
     /// No family reads this kind of model.
     #[error(
-        "models of type {found:?} are not supported; clip, siglip, blip, LanguageBindVideo, aim, bert, \
+        "models of type {found:?} are not supported; clip, siglip, blip, blip-2, LanguageBindVideo, aim, bert, \
          xlm-roberta and reprise-sports are"
     )]
     Architecture {
@@ -463,7 +464,7 @@ fn load_folder(
         }
         Family::Aim => aim::load(name, path, options, placement),
         Family::Sentence => sentence::load(name, path, options, placement),
-        Family::Clip | Family::Siglip | Family::Blip | Family::Sports => {
+        Family::Clip | Family::Siglip | Family::Blip | Family::Blip2 | Family::Sports => {
             load_files(name, folder::read(path, &name.to_string())?, options, placement)
         }
         Family::LanguageBind => language_bind::load(name, path, options, placement),
@@ -486,6 +487,7 @@ fn load_files(
         Family::Clip => clip::load(name, files, options),
         Family::Siglip => siglip::load(name, files, options),
         Family::Blip => blip::load(name, files, options),
+        Family::Blip2 => blip2::load(name, files, options),
         Family::Sports => sports::load(name, &files, options.replicas.max(1)),
         family => Err(LoadError::Architecture { found: family.name().to_owned() }),
     }

@@ -11,7 +11,7 @@ use reprise_encoders::{
 use serde_json::Value;
 
 /// CLIP's own, by tokenizer, then other layouts of it and the other families.
-pub(crate) const VARIANTS: [&str; 15] = [
+pub(crate) const VARIANTS: [&str; 16] = [
     "legacy",
     "wordpiece",
     "unigram",
@@ -27,6 +27,7 @@ pub(crate) const VARIANTS: [&str; 15] = [
     "siglip/two",
     "blip",
     "blip-covr",
+    "blip-2",
 ];
 
 pub(crate) fn folder(variant: &str) -> PathBuf {

@@ -18,7 +18,7 @@ struct Row {
     found: fn() -> (String, f32),
 }
 
-fn rows() -> [Row; 12] {
+fn rows() -> [Row; 13] {
     let row = |family, models, found| Row { family, models, found };
     [
         row(
@@ -58,6 +58,9 @@ fn rows() -> [Row; 12] {
             "composed queries: modification texts read with cross-attention to a clip's middle frame",
             encoders_blip_covr::farthest,
         ),
+        row("BLIP-2", "the mean of the queries' unit vectors, texts by the Q-Former", || {
+            farthest(&["blip-2"])
+        }),
         row(
             "LanguageBind-Video (unverified)",
             "texts, clips of 4 frames, short clips; never with the released weights",

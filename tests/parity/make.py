@@ -13,6 +13,7 @@ import shutil
 import sys
 
 import blip
+import blip2
 import clip
 import covr
 import language_bind
@@ -33,6 +34,7 @@ PARTS = {
     "open-clip": (["open-clip", "long-clip"], lambda: open_clip_layout.write_all(DATA)),
     "blip": (["blip"], lambda: blip.contrastive(DATA / "blip")),
     "blip-covr": (["blip-covr"], lambda: blip.covr(DATA / "blip-covr")),
+    "blip-2": (["blip-2"], lambda: blip2.write_all(DATA)),
     "languagebind": (["languagebind"], lambda: language_bind.write_all(DATA)),
     "covr": (["covr"], lambda: covr.write_all(DATA, picture, word_piece, byte_level)),
     "sentence": (["sentence"], lambda: sentence.write_all(DATA, word_piece)),

@@ -8,7 +8,7 @@ use crate::text::{Overflow, Window};
 use crate::{Clip, Frame, Input, Source};
 
 /// Small models that tests/parity/make.py wrote.
-const MODELS: [&str; 23] = [
+const MODELS: [&str; 24] = [
     "legacy",
     "wordpiece",
     "unigram",
@@ -24,6 +24,7 @@ const MODELS: [&str; 23] = [
     "siglip/two",
     "blip",
     "blip-covr",
+    "blip-2",
     "languagebind",
     "covr/bert",
     "covr/clip",

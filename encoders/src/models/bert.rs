@@ -113,6 +113,27 @@ impl Bert {
         self.tokens.dims()[1]
     }
 
+    /// Layers.
+    pub(super) fn layers(&self) -> usize {
+        self.layers.len()
+    }
+
+    /// Embeddings, (rows, width), as the first layer takes them.
+    pub(super) fn normed(&self, embeddings: &Tensor) -> Result<Tensor> {
+        self.norm.forward(embeddings)
+    }
+
+    /// `x`, (sequences * tokens, width), after the self-attention of layer `number`, which must exist.
+    pub(super) fn attended(
+        &self,
+        number: usize,
+        x: &Tensor,
+        tokens: usize,
+        sight: Sight<'_>,
+    ) -> Result<Tensor> {
+        self.layers[number].attended(x, tokens, sight)
+    }
+
     /// (texts, width): the last layer's first token of each text. All ids must be in the vocabulary, no text empty
     /// or over the longest.
     pub(crate) fn forward(&self, texts: &[&[u32]]) -> Result<Tensor> {

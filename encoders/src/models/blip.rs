@@ -200,7 +200,7 @@ fn released(part: &str) -> String {
 }
 
 /// A tensor of the vision tower by transformers' name, `whole` in the file; others keep theirs.
-fn vision(name: &str, whole: &str, tensor: Tensor) -> Result<Vec<(String, Tensor)>, LoadError> {
+pub(super) fn vision(name: &str, whole: &str, tensor: Tensor) -> Result<Vec<(String, Tensor)>, LoadError> {
     match name {
         "vision_model.embeddings.class_embedding" => {
             return Ok(vec![(name.to_owned(), tensor.flatten_all()?)]);

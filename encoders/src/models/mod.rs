@@ -6,6 +6,7 @@ use serde::Serialize;
 pub(crate) mod aim;
 pub(crate) mod bert;
 pub(crate) mod blip;
+pub(crate) mod blip2;
 pub(crate) mod clip;
 pub(crate) mod combiner;
 pub(crate) mod covr;
@@ -41,6 +42,8 @@ pub enum Family {
     PeCore,
     /// BLIP's vision transformer and BERT.
     Blip,
+    /// BLIP-2's vision transformer and Q-Former.
+    Blip2,
     /// LanguageBind's video and text towers.
     LanguageBind,
     /// AIM, with TF-CoVR's text towers and Combiner.
@@ -58,6 +61,7 @@ impl Family {
             "clip" => Some(Family::Clip),
             "siglip" => Some(Family::Siglip),
             "blip" => Some(Family::Blip),
+            blip2::MODEL_TYPE => Some(Family::Blip2),
             language_bind::MODEL_TYPE => Some(Family::LanguageBind),
             "aim" => Some(Family::Aim),
             sports::MODEL_TYPE => Some(Family::Sports),
@@ -74,6 +78,7 @@ impl Family {
             Family::EvaClip => "eva-clip",
             Family::PeCore => "pe-core",
             Family::Blip => "blip",
+            Family::Blip2 => "blip-2",
             Family::LanguageBind => "languagebind",
             Family::Aim => "aim",
             Family::Sports => "sports",
@@ -86,7 +91,7 @@ impl Family {
     pub fn version(self) -> u32 {
         match self {
             Family::Clip | Family::Siglip | Family::EvaClip | Family::PeCore | Family::Blip => 1,
-            Family::LanguageBind | Family::Aim | Family::Sports | Family::Sentence => 1,
+            Family::Blip2 | Family::LanguageBind | Family::Aim | Family::Sports | Family::Sentence => 1,
         }
     }
 }

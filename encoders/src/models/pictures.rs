@@ -2,6 +2,7 @@
 
 use candle_core::{Result, Tensor};
 
+use super::blip2::QFormer;
 use super::vision_transformer::VisionTransformer;
 
 /// The tower of pictures.
@@ -9,6 +10,8 @@ use super::vision_transformer::VisionTransformer;
 pub(crate) enum Pictures {
     /// Whose pictures, or those of a clip, become a vector each.
     Transformer(VisionTransformer),
+    /// BLIP-2's.
+    QFormer(QFormer),
 }
 
 impl Pictures {
@@ -16,6 +19,7 @@ impl Pictures {
     pub(crate) fn tokens(&self) -> usize {
         match self {
             Pictures::Transformer(tower) => tower.tokens(),
+            Pictures::QFormer(tower) => tower.tokens(),
         }
     }
 
@@ -23,6 +27,7 @@ impl Pictures {
     pub(crate) fn operations(&self) -> Option<f64> {
         match self {
             Pictures::Transformer(tower) => Some(tower.operations()),
+            Pictures::QFormer(_) => None,
         }
     }
 
@@ -30,6 +35,7 @@ impl Pictures {
     pub(crate) fn frames(&self) -> Option<usize> {
         match self {
             Pictures::Transformer(tower) => tower.frames(),
+            Pictures::QFormer(_) => None,
         }
     }
 
@@ -37,6 +43,7 @@ impl Pictures {
     pub(crate) fn dim(&self) -> usize {
         match self {
             Pictures::Transformer(tower) => tower.dim(),
+            Pictures::QFormer(tower) => tower.dim(),
         }
     }
 
@@ -45,6 +52,9 @@ impl Pictures {
         match self {
             Pictures::Transformer(tower) if tower.frames().is_some() => "mean of the frames' vectors",
             Pictures::Transformer(_) => "mean of the frames' unit vectors",
+            Pictures::QFormer(_) => {
+                "mean of the frames' unit vectors, of the mean of their queries' unit vectors"
+            }
         }
     }
 
@@ -58,6 +68,7 @@ impl Pictures {
                 let (pictures, dim) = rows.dims2()?;
                 rows.reshape((pictures / frames, frames, dim))?.mean(1)
             }
+            Pictures::QFormer(tower) => tower.forward(pixels),
         }
     }
 }

@@ -53,7 +53,7 @@ impl TwoTowers {
     /// (queries, dim) of a picture and a text each; the ids must have passed [`check_ids`]. `None`: the model takes no
     /// composed queries.
     fn composed(&self, pixels: &[f32], texts: &[&[u32]]) -> Option<candle_core::Result<Tensor>> {
-        let Pictures::Transformer(vision) = &self.vision;
+        let Pictures::Transformer(vision) = &self.vision else { return None };
         let Texts::Bert { tower, projection, composed_token: Some(first), .. } = &self.text else {
             return None;
         };
