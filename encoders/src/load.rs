@@ -28,6 +28,7 @@ mod hub;
 mod identity;
 mod language_bind;
 mod open_clip;
+mod openai;
 mod sentence;
 mod siglip;
 mod sports;
@@ -37,7 +38,8 @@ mod warm_up;
 /// The model that answers when no other is named.
 pub const DEFAULT_MODEL: &str = "builtin:sports";
 
-/// Which model: `builtin:sports`, `builtin:tiny`, a folder, or a hub id `org/name[@revision]`.
+/// Which model: `builtin:sports`, `builtin:tiny`, a folder, a `.pt` file of OpenAI's, or a hub id
+/// `org/name[@revision]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelName(Kind);
 
@@ -46,6 +48,7 @@ enum Kind {
     Sports,
     Tiny,
     Folder(PathBuf),
+    File(PathBuf),
     Hub { repository: String, revision: Option<String> },
 }
 
@@ -109,7 +112,7 @@ impl Default for LoadOptions {
 pub enum LoadError {
     /// The name is of no known form; the caller's fault.
     #[error(
-        "{0:?} is no model: give builtin:sports, builtin:tiny, an existing folder, or a hub id such as org/name or org/name@revision"
+        "{0:?} is no model: give builtin:sports, builtin:tiny, an existing folder or .pt file, or a hub id such as org/name or org/name@revision"
     )]
     Name(String),
     /// The hub has no such model or revision.
@@ -268,6 +271,9 @@ impl FromStr for ModelName {
         if !name.is_empty() && PathBuf::from(name).is_dir() {
             return Ok(ModelName(Kind::Folder(PathBuf::from(name))));
         }
+        if openai::is_file(Path::new(name)) {
+            return Ok(ModelName(Kind::File(PathBuf::from(name))));
+        }
         let (repository, revision) = match name.split_once('@') {
             Some((repository, revision)) => (repository, Some(revision)),
             None => (name, None),
@@ -293,7 +299,7 @@ impl fmt::Display for ModelName {
         match &self.0 {
             Kind::Sports => f.write_str("builtin:sports"),
             Kind::Tiny => f.write_str("builtin:tiny"),
-            Kind::Folder(path) => path.display().fmt(f),
+            Kind::Folder(path) | Kind::File(path) => path.display().fmt(f),
             Kind::Hub { repository, revision: None } => f.write_str(repository),
             Kind::Hub { repository, revision: Some(revision) } => write!(f, "{repository}@{revision}"),
         }
@@ -301,10 +307,10 @@ impl fmt::Display for ModelName {
 }
 
 impl ModelName {
-    /// The folder that it names, if it names one.
-    pub fn folder(&self) -> Option<&Path> {
+    /// The folder or file that it names, if it names one.
+    pub fn path(&self) -> Option<&Path> {
         match &self.0 {
-            Kind::Folder(path) => Some(path),
+            Kind::Folder(path) | Kind::File(path) => Some(path),
             _ => None,
         }
     }
@@ -319,6 +325,9 @@ impl ModelName {
                 path.file_name()
                     .map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned())
             }
+            Kind::File(path) => path
+                .file_stem()
+                .map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned()),
             Kind::Hub { repository, .. } => repository.rsplit('/').next().unwrap_or_default().to_owned(),
         };
         let safe = |letter: char| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '-' };
@@ -381,6 +390,7 @@ pub fn load_with(name: &ModelName, options: &LoadOptions) -> Result<Loaded, Load
         Kind::Sports => Origin::Sports,
         Kind::Tiny => Origin::Tiny,
         Kind::Folder(path) => Origin::Folder(path.clone()),
+        Kind::File(path) => Origin::File(path.clone()),
         Kind::Hub { repository, revision } => {
             Origin::Folder(hub::download(repository, revision.as_deref(), options)?)
         }
@@ -395,6 +405,7 @@ enum Origin {
     Sports,
     Tiny,
     Folder(PathBuf),
+    File(PathBuf),
 }
 
 impl Loaded {
@@ -432,6 +443,7 @@ fn load_onto(
         Origin::Sports => load_files(name, pretrained::files()?, options, placement)?,
         Origin::Tiny => load_files(name, tiny::files()?, options, placement)?,
         Origin::Folder(path) => load_folder(name, path, options, placement)?,
+        Origin::File(path) => openai::load(name, path, options, placement)?,
     };
     loaded.devices.push(device::name(placement.device()));
     loaded.warm_up().map_err(LoadError::WarmUp)?;
@@ -456,6 +468,10 @@ fn load_folder(
         {
             return open_clip::load(name, path, options, placement);
         }
+        Err(missing @ LoadError::MissingFile { .. }) => match openai::only_file(path) {
+            Some(file) => return openai::load(name, &file, options, placement),
+            None => return Err(missing),
+        },
         family => family?,
     };
     match family {

@@ -11,12 +11,13 @@ use reprise_encoders::{
 use serde_json::Value;
 
 /// CLIP's own, by tokenizer, then other layouts of it and the other families.
-pub(crate) const VARIANTS: [&str; 16] = [
+pub(crate) const VARIANTS: [&str; 17] = [
     "legacy",
     "wordpiece",
     "unigram",
     "long-clip/hugging-face",
     "long-clip/original",
+    "openai",
     "open-clip/clip",
     "open-clip/custom",
     "open-clip/eva",
@@ -49,6 +50,7 @@ fn preprocessing(variant: &str) -> Preprocessing {
         None if variant.starts_with("blip") => {
             Preprocessing::from_blip_json(&read("preprocessor_config.json")).unwrap()
         }
+        None if variant == "openai" => Preprocessing::from_open_clip(&serde_json::json!({}), 32).unwrap(),
         Some(("siglip", _)) => Preprocessing::from_siglip_json(&read("preprocessor_config.json")).unwrap(),
         Some(("open-clip", _)) => {
             let config: Value = serde_json::from_slice(&read("open_clip_config.json")).unwrap();

@@ -18,7 +18,7 @@ struct Row {
     found: fn() -> (String, f32),
 }
 
-fn rows() -> [Row; 13] {
+fn rows() -> [Row; 14] {
     let row = |family, models, found| Row { family, models, found };
     [
         row(
@@ -29,6 +29,11 @@ fn rows() -> [Row; 13] {
         row("Long-CLIP", "248 positions; Hugging Face's layout, and the original's names and tables", || {
             farthest(&["long-clip/hugging-face", "long-clip/original"])
         }),
+        row(
+            "OpenAI's own files",
+            "a TorchScript archive in half floats; sizes by shapes, CLIP's vocabulary beside",
+            || farthest(&["openai"]),
+        ),
         row(
             "OpenCLIP",
             "text tower under both names; quick_gelu and tanh gelu; cropped and squashed; PyTorch's format",

@@ -15,6 +15,7 @@ mod encoders_frames;
 mod encoders_hub;
 mod encoders_language_bind;
 mod encoders_open_clip;
+mod encoders_openai;
 mod encoders_parity;
 mod encoders_precision;
 mod encoders_sentence;

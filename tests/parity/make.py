@@ -18,6 +18,7 @@ import clip
 import covr
 import language_bind
 import open_clip_layout
+import openai_archive
 import sentence
 import siglip
 from two_towers import picture
@@ -32,6 +33,7 @@ PARTS = {
     "clip": (["legacy", "wordpiece", "unigram"], lambda: clip.write_all(DATA)),
     "siglip": (["siglip"], lambda: siglip.write_all(DATA)),
     "open-clip": (["open-clip", "long-clip"], lambda: open_clip_layout.write_all(DATA)),
+    "openai": (["openai"], lambda: openai_archive.write_all(DATA)),
     "blip": (["blip"], lambda: blip.contrastive(DATA / "blip")),
     "blip-covr": (["blip-covr"], lambda: blip.covr(DATA / "blip-covr")),
     "blip-2": (["blip-2"], lambda: blip2.write_all(DATA)),

@@ -8,12 +8,13 @@ use crate::text::{Overflow, Window};
 use crate::{Clip, Frame, Input, Source};
 
 /// Small models that tests/parity/make.py wrote.
-const MODELS: [&str; 24] = [
+const MODELS: [&str; 25] = [
     "legacy",
     "wordpiece",
     "unigram",
     "long-clip/hugging-face",
     "long-clip/original",
+    "openai",
     "open-clip/clip",
     "open-clip/custom",
     "open-clip/eva",

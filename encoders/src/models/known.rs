@@ -64,6 +64,17 @@ pub fn known() -> Vec<KnownModel> {
             note: "also with the tensor names of OpenAI's code, as model.pt",
         },
         KnownModel {
+            name: "FILE.pt or FOLDER",
+            family: "clip",
+            modality: "text, frames",
+            dimension: "columns of text_projection",
+            text_tokens: "rows of positional_embedding (77)",
+            licence: "MIT (OpenAI's weights)",
+            source: "arXiv 2103.00020; ViT-B-32.pt and OpenAI's other vision transformers as they are downloaded, CLIP's tokenizer.json beside",
+            verified: "open_clip_torch's loader of such files, on a small seeded model (docs/encoders.md)",
+            note: "sizes are read off the tensors; no config.json may lie beside",
+        },
+        KnownModel {
             name: "FOLDER or ORG/NAME",
             family: "clip",
             modality: "text, frames",

@@ -82,7 +82,7 @@ pub(crate) fn config(
 ) -> Result<vision_transformer::Config, LoadError> {
     let has = |name: &str| weights.shape(name).is_some();
     let block = |layer: usize, part: &str| format!("vision_model.encoder.layers.{layer}.{part}");
-    let patches = dims::<4>(weights, &format!("{}.weight", vision_transformer::PATCHES))?;
+    let patches = weights.dims::<4>(&format!("{}.weight", vision_transformer::PATCHES))?;
     let (width, patch) = (patches[0], patches[2]);
     let is_there = |layer: &usize| has(&block(*layer, "mlp.fc2.weight"));
     let gate = has(&block(0, "mlp.gate.weight"));
@@ -96,7 +96,7 @@ pub(crate) fn config(
     let by_name = width.is_multiple_of(preset.head).then(|| width / preset.head);
     let blocks = Shape {
         width,
-        inner: dims::<2>(weights, &block(0, "mlp.fc1.weight"))?[0],
+        inner: weights.dims::<2>(&block(0, "mlp.fc1.weight"))?[0],
         layers: (0..MOST_LAYERS).take_while(is_there).count(),
         heads: heads.or(by_name).ok_or_else(unknown)?,
         activation: if gate { Activation::Silu } else { Activation::Gelu },
@@ -112,7 +112,7 @@ pub(crate) fn config(
     let pooling = match has("vision_model.head.probe") {
         true => Pooling::Attention {
             heads: POOL_HEADS,
-            inner: dims::<2>(weights, "vision_model.head.mlp.fc1.weight")?[0],
+            inner: weights.dims::<2>("vision_model.head.mlp.fc1.weight")?[0],
             activation: Activation::Gelu,
         },
         false => Pooling::ClassToken,
@@ -129,15 +129,6 @@ pub(crate) fn config(
         projection: Projection::Biased,
     };
     tower.check().map(|()| tower)
-}
-
-/// The shape of a tensor of `N` dimensions.
-fn dims<const N: usize>(weights: &Weights, name: &str) -> Result<[usize; N], LoadError> {
-    let found = weights.shape(name).ok_or_else(|| LoadError::MissingTensor { name: name.to_owned() })?;
-    found.try_into().map_err(|_| {
-        let (name, found) = (name.to_owned(), found.to_vec());
-        LoadError::WrongShape { name, expected: vec![0; N], found }
-    })
 }
 
 /// Where OpenCLIP keeps a tower of timm's.
