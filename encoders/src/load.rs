@@ -29,6 +29,7 @@ mod identity;
 mod language_bind;
 mod open_clip;
 mod openai;
+mod padding;
 mod sentence;
 mod siglip;
 mod sports;
@@ -349,17 +350,6 @@ impl Files {
     /// What config.json says.
     fn parsed<T: DeserializeOwned>(&self) -> Result<T, LoadError> {
         serde_json::from_slice(&self.config).map_err(|error| self.bad("config.json", error.to_string()))
-    }
-
-    /// What another file of the folder says, if there is one.
-    fn optional<T: DeserializeOwned>(&self, file: &str) -> Result<Option<T>, LoadError> {
-        match std::fs::read(self.folder.join(file)) {
-            Ok(bytes) => {
-                serde_json::from_slice(&bytes).map(Some).map_err(|error| self.bad(file, error.to_string()))
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(self.bad(file, error.to_string())),
-        }
     }
 
     fn bad(&self, file: &str, why: String) -> LoadError {

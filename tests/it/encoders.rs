@@ -11,7 +11,7 @@ use reprise_encoders::{
 use serde_json::Value;
 
 /// CLIP's own, by tokenizer, then other layouts of it and the other families.
-pub(crate) const VARIANTS: [&str; 17] = [
+pub(crate) const VARIANTS: [&str; 19] = [
     "legacy",
     "wordpiece",
     "unigram",
@@ -24,6 +24,8 @@ pub(crate) const VARIANTS: [&str; 17] = [
     "open-clip/eva-post",
     "open-clip/pe",
     "open-clip/pe-large",
+    "open-clip-siglip/one",
+    "open-clip-siglip/two",
     "siglip/one",
     "siglip/two",
     "blip",
@@ -52,7 +54,7 @@ fn preprocessing(variant: &str) -> Preprocessing {
         }
         None if variant == "openai" => Preprocessing::from_open_clip(&serde_json::json!({}), 32).unwrap(),
         Some(("siglip", _)) => Preprocessing::from_siglip_json(&read("preprocessor_config.json")).unwrap(),
-        Some(("open-clip", _)) => {
+        Some(("open-clip" | "open-clip-siglip", _)) => {
             let config: Value = serde_json::from_slice(&read("open_clip_config.json")).unwrap();
             let side = config["model_cfg"]["vision_cfg"]["image_size"].as_u64().unwrap() as u32;
             Preprocessing::from_open_clip(&config["preprocess_cfg"], side).unwrap()

@@ -18,7 +18,7 @@ struct Row {
     found: fn() -> (String, f32),
 }
 
-fn rows() -> [Row; 14] {
+fn rows() -> [Row; 15] {
     let row = |family, models, found| Row { family, models, found };
     [
         row(
@@ -47,6 +47,11 @@ fn rows() -> [Row; 14] {
         row("PE-Core", "with a class token, and without one", || {
             farthest(&["open-clip/pe", "open-clip/pe-large"])
         }),
+        row(
+            "SigLIP in OpenCLIP's layout",
+            "both kinds of vocabulary, texts cleaned by OpenCLIP's code; gelu and tanh gelu",
+            || farthest(&["open-clip-siglip/one", "open-clip-siglip/two"]),
+        ),
         row("SigLIP", "SentencePiece's unigram vocabulary, padded with the end of text", || {
             farthest(&["siglip/one"])
         }),

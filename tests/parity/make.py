@@ -18,6 +18,7 @@ import clip
 import covr
 import language_bind
 import open_clip_layout
+import open_clip_siglip
 import openai_archive
 import sentence
 import siglip
@@ -33,6 +34,7 @@ PARTS = {
     "clip": (["legacy", "wordpiece", "unigram"], lambda: clip.write_all(DATA)),
     "siglip": (["siglip"], lambda: siglip.write_all(DATA)),
     "open-clip": (["open-clip", "long-clip"], lambda: open_clip_layout.write_all(DATA)),
+    "open-clip-siglip": (["open-clip-siglip"], lambda: open_clip_siglip.write_all(DATA)),
     "openai": (["openai"], lambda: openai_archive.write_all(DATA)),
     "blip": (["blip"], lambda: blip.contrastive(DATA / "blip")),
     "blip-covr": (["blip-covr"], lambda: blip.covr(DATA / "blip-covr")),

@@ -8,7 +8,7 @@ use crate::text::{Overflow, Window};
 use crate::{Clip, Frame, Input, Source};
 
 /// Small models that tests/parity/make.py wrote.
-const MODELS: [&str; 25] = [
+const MODELS: [&str; 27] = [
     "legacy",
     "wordpiece",
     "unigram",
@@ -21,6 +21,8 @@ const MODELS: [&str; 25] = [
     "open-clip/eva-post",
     "open-clip/pe",
     "open-clip/pe-large",
+    "open-clip-siglip/one",
+    "open-clip-siglip/two",
     "siglip/one",
     "siglip/two",
     "blip",

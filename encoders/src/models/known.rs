@@ -131,6 +131,17 @@ pub fn known() -> Vec<KnownModel> {
         },
         KnownModel {
             name: "FOLDER or ORG/NAME",
+            family: "siglip",
+            modality: "text, frames",
+            dimension: "embed_dim",
+            text_tokens: "context_length (64)",
+            licence: "Apache-2.0 (Google's weights)",
+            source: "arXiv 2303.15343, 2502.14786; timm/ViT-B-16-SigLIP, timm/ViT-B-16-SigLIP2 and others in OpenCLIP's layout with timm_model_name vit_{base,large,so400m,giantopt}_patch*_siglip_*",
+            verified: "open_clip_torch and timm, on small seeded models (docs/encoders.md)",
+            note: "texts lose case and punctuation as in OpenCLIP; what else ftfy mends there, and HTML, stays as it is",
+        },
+        KnownModel {
+            name: "FOLDER or ORG/NAME",
             family: "blip",
             modality: "text, frames",
             dimension: "image_text_hidden_size (256)",

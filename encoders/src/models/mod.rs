@@ -22,7 +22,7 @@ pub(crate) mod siglip;
 pub mod sports;
 pub(crate) mod text_tower;
 pub(crate) mod text_transformer;
-pub(crate) mod timm_eva;
+pub(crate) mod timm;
 pub(crate) mod tiny;
 pub(crate) mod transformer;
 pub(crate) mod two_towers;

@@ -1,7 +1,8 @@
 //! Words to token ids: tokenizer and overlapping windows over long texts.
 
 use tokenizers::Tokenizer as Inner;
-use tokenizers::normalizers::{Lowercase, NormalizerWrapper, Sequence};
+use tokenizers::normalizers::replace::ReplacePattern;
+use tokenizers::normalizers::{Lowercase, NFC, NormalizerWrapper, Replace, Sequence, Strip};
 
 pub mod normalise;
 mod window;
@@ -178,11 +179,38 @@ impl Tokenizer {
     ///
     /// # Errors
     /// A vocabulary whose added tokens can't be read in lower case.
-    pub(crate) fn lower_case(mut self) -> Result<Self, TokenizerError> {
-        let lower = NormalizerWrapper::from(Lowercase);
+    pub(crate) fn lower_case(self) -> Result<Self, TokenizerError> {
+        self.normalising_before(vec![Lowercase.into()])
+    }
+
+    /// The same tokenizer on canonical texts, as OpenCLIP's code makes them for SigLIP: NFC, underscores are spaces,
+    /// ASCII punctuation and curly quotes go, lower case, single spaces, none at the ends. (What else ftfy mends, and
+    /// HTML, stay as they are.)
+    ///
+    /// # Errors
+    /// As [`Tokenizer::lower_case`].
+    pub(crate) fn canonical(self) -> Result<Self, TokenizerError> {
+        let replaced = |pattern: &str, with: &str| {
+            let replace = Replace::new(ReplacePattern::Regex(pattern.to_owned()), with);
+            replace
+                .map(NormalizerWrapper::from)
+                .map_err(|error| TokenizerError::Unreadable(error.to_string()))
+        };
+        self.normalising_before(vec![
+            NFC.into(),
+            replaced("_", " ")?,
+            replaced(r"[!-/:-@\[-`{-~\x{2bc}\x{2018}-\x{201f}]", "")?,
+            Lowercase.into(),
+            replaced(r"\s+", " ")?,
+            Strip::new(true, true).into(),
+        ])
+    }
+
+    /// The same with these steps before those of tokenizer.json.
+    fn normalising_before(mut self, steps: Vec<NormalizerWrapper>) -> Result<Self, TokenizerError> {
         let then = self.inner.get_normalizer().cloned();
-        let both = Sequence::new([lower].into_iter().chain(then).collect());
-        let changed = self.inner.with_normalizer(Some(both)).map(|_| ());
+        let all = Sequence::new(steps.into_iter().chain(then).collect());
+        let changed = self.inner.with_normalizer(Some(all)).map(|_| ());
         changed.map_err(|error| TokenizerError::Unreadable(error.to_string()))?;
         Ok(self)
     }
