@@ -34,6 +34,7 @@ mod sentence;
 mod siglip;
 mod sports;
 mod two_towers;
+mod video_clip_xl;
 mod warm_up;
 
 /// The model that answers when no other is named.
@@ -206,7 +207,7 @@ pub enum LoadError {
     },
     /// No family reads this kind of model.
     #[error(
-        "models of type {found:?} are not supported; clip, siglip, blip, blip-2, LanguageBindVideo, aim, bert, \
+        "models of type {found:?} are not supported; clip, siglip, blip, blip-2, LanguageBindVideo, videoclip-xl, aim, bert, \
          xlm-roberta and reprise-sports are"
     )]
     Architecture {
@@ -474,6 +475,7 @@ fn load_folder(
             load_files(name, folder::read(path, &name.to_string())?, options, placement)
         }
         Family::LanguageBind => language_bind::load(name, path, options, placement),
+        Family::VideoClipXl => video_clip_xl::load(name, path, options, placement),
         Family::EvaClip | Family::PeCore => open_clip::load(name, path, options, placement),
     }
 }

@@ -7,7 +7,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use super::{encoders, encoders_blip_covr, encoders_covr, encoders_language_bind, encoders_sentence};
+use super::{encoders, encoders_blip_covr, encoders_clips, encoders_covr, encoders_sentence};
 
 /// One line of the table.
 struct Row {
@@ -18,7 +18,7 @@ struct Row {
     found: fn() -> (String, f32),
 }
 
-fn rows() -> [Row; 15] {
+fn rows() -> [Row; 16] {
     let row = |family, models, found| Row { family, models, found };
     [
         row(
@@ -74,7 +74,12 @@ fn rows() -> [Row; 15] {
         row(
             "LanguageBind-Video (unverified)",
             "texts, clips of 4 frames, short clips; never with the released weights",
-            encoders_language_bind::farthest,
+            encoders_clips::language_bind,
+        ),
+        row(
+            "VideoCLIP-XL (unverified)",
+            "texts of up to 248 tokens, clips of 4 frames, short clips; never with the released weights",
+            encoders_clips::video_clip_xl,
         ),
         row(
             "AIM",

@@ -22,6 +22,7 @@ import open_clip_siglip
 import openai_archive
 import sentence
 import siglip
+import video_clip_xl
 from two_towers import picture
 from vocabularies import byte_level, word_piece
 
@@ -40,6 +41,7 @@ PARTS = {
     "blip-covr": (["blip-covr"], lambda: blip.covr(DATA / "blip-covr")),
     "blip-2": (["blip-2"], lambda: blip2.write_all(DATA)),
     "languagebind": (["languagebind"], lambda: language_bind.write_all(DATA)),
+    "videoclip-xl": (["videoclip-xl"], lambda: video_clip_xl.write_all(DATA)),
     "covr": (["covr"], lambda: covr.write_all(DATA, picture, word_piece, byte_level)),
     "sentence": (["sentence"], lambda: sentence.write_all(DATA, word_piece)),
     "tiny": ([], lambda: TINY.write_text(byte_level(1000, specials_last=False).to_str())),

@@ -117,7 +117,7 @@ impl Hub {
         match family {
             Family::Sentence => return self.get_sentence_files(commit),
             // Its frames are made as its code says, not as a file does.
-            Family::LanguageBind => return Ok(()),
+            Family::LanguageBind | Family::VideoClipXl => return Ok(()),
             _ => {}
         }
         if family == Family::Siglip {

@@ -8,7 +8,7 @@ use crate::text::{Overflow, Window};
 use crate::{Clip, Frame, Input, Source};
 
 /// Small models that tests/parity/make.py wrote.
-const MODELS: [&str; 27] = [
+const MODELS: [&str; 28] = [
     "legacy",
     "wordpiece",
     "unigram",
@@ -29,6 +29,7 @@ const MODELS: [&str; 27] = [
     "blip-covr",
     "blip-2",
     "languagebind",
+    "videoclip-xl",
     "covr/bert",
     "covr/clip",
     "covr/qformer",

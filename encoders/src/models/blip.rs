@@ -114,6 +114,7 @@ impl Config {
             rotary: None,
             pooling: Pooling::ClassToken,
             projection: Projection::Biased,
+            joint_frames: None,
         };
         tower.check().map(|()| tower)
     }

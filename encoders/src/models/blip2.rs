@@ -110,6 +110,7 @@ impl Config {
             rotary: None,
             pooling: Pooling::ClassToken,
             projection: Projection::None,
+            joint_frames: None,
         };
         tower.check().map(|()| tower)
     }

@@ -15,6 +15,7 @@ mod known;
 pub(crate) mod language_bind;
 pub(crate) mod layers;
 pub(crate) mod openai;
+pub(crate) mod openai_sizes;
 mod patches;
 pub(crate) mod pictures;
 pub(crate) mod sentence;
@@ -26,6 +27,7 @@ pub(crate) mod timm;
 pub(crate) mod tiny;
 pub(crate) mod transformer;
 pub(crate) mod two_towers;
+pub(crate) mod video_clip_xl;
 pub(crate) mod vision_transformer;
 
 /// A kind of model that can be loaded.
@@ -46,6 +48,8 @@ pub enum Family {
     Blip2,
     /// LanguageBind's video and text towers.
     LanguageBind,
+    /// VideoCLIP-XL's video and text towers.
+    VideoClipXl,
     /// AIM, with TF-CoVR's text towers and Combiner.
     Aim,
     /// The small built-in family: clips, texts and composed queries.
@@ -63,6 +67,7 @@ impl Family {
             "blip" => Some(Family::Blip),
             blip2::MODEL_TYPE => Some(Family::Blip2),
             language_bind::MODEL_TYPE => Some(Family::LanguageBind),
+            video_clip_xl::MODEL_TYPE => Some(Family::VideoClipXl),
             "aim" => Some(Family::Aim),
             sports::MODEL_TYPE => Some(Family::Sports),
             "bert" | "roberta" | "xlm-roberta" | "camembert" => Some(Family::Sentence),
@@ -80,6 +85,7 @@ impl Family {
             Family::Blip => "blip",
             Family::Blip2 => "blip-2",
             Family::LanguageBind => "languagebind",
+            Family::VideoClipXl => "videoclip-xl",
             Family::Aim => "aim",
             Family::Sports => "sports",
             Family::Sentence => "sentence",
@@ -91,7 +97,12 @@ impl Family {
     pub fn version(self) -> u32 {
         match self {
             Family::Clip | Family::Siglip | Family::EvaClip | Family::PeCore | Family::Blip => 1,
-            Family::Blip2 | Family::LanguageBind | Family::Aim | Family::Sports | Family::Sentence => 1,
+            Family::Blip2
+            | Family::LanguageBind
+            | Family::VideoClipXl
+            | Family::Aim
+            | Family::Sports
+            | Family::Sentence => 1,
         }
     }
 }

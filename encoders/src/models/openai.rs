@@ -117,29 +117,6 @@ pub(crate) fn long(weights: Weights) -> Result<Weights, LoadError> {
     })
 }
 
-/// More layers than any such model has.
-const MOST_LAYERS: usize = 1000;
-
-/// How many blocks a `tower` of `weights` has, `vision_model` or `text_model` by Hugging Face's names.
-///
-/// # Errors
-/// [`LoadError::Unsupported`] for a tensor in a block that CLIP does not have: a part that is left out would give wrong
-/// vectors.
-pub(crate) fn layers(weights: &Weights, tower: &str) -> Result<usize, LoadError> {
-    let blocks = format!("{tower}.encoder.layers.");
-    let parts = ["self_attn.", "layer_norm1.", "layer_norm2.", "mlp.fc1.", "mlp.fc2."];
-    let odd = weights.names().find(|name| {
-        let part = name.strip_prefix(&blocks).and_then(|rest| rest.split_once('.')).map(|(_, part)| part);
-        // The mask is made anew.
-        part.is_some_and(|part| part != "attn_mask" && !parts.iter().any(|known| part.starts_with(known)))
-    });
-    if let Some(odd) = odd {
-        return Err(LoadError::Unsupported(format!("the tensor {odd}, which CLIP does not have")));
-    }
-    let is_there = |layer: &usize| weights.shape(&format!("{blocks}{layer}.mlp.fc2.weight")).is_some();
-    Ok((0..MOST_LAYERS).take_while(is_there).count())
-}
-
 /// What stands before `marker` in the one name that ends with it; `None` where `known` is there.
 fn prefix(weights: &Weights, marker: &str, known: &str) -> Option<String> {
     if weights.shape(known).is_some() {

@@ -47,9 +47,10 @@ impl Pictures {
         }
     }
 
-    /// What the mean over a clip's frames is of.
+    /// What the vector of a clip is.
     pub(crate) fn pooling(&self) -> &'static str {
         match self {
+            Pictures::Transformer(tower) if tower.is_joint() => "the clip's class token",
             Pictures::Transformer(tower) if tower.frames().is_some() => "mean of the frames' vectors",
             Pictures::Transformer(_) => "mean of the frames' unit vectors",
             Pictures::QFormer(_) => {
@@ -62,12 +63,7 @@ impl Pictures {
     /// come together, (clips, dim), clip after clip.
     pub(crate) fn forward(&self, pixels: &[f32]) -> Result<Tensor> {
         match self {
-            Pictures::Transformer(tower) => {
-                let rows = tower.forward(pixels)?;
-                let Some(frames) = tower.frames() else { return Ok(rows) };
-                let (pictures, dim) = rows.dims2()?;
-                rows.reshape((pictures / frames, frames, dim))?.mean(1)
-            }
+            Pictures::Transformer(tower) => tower.forward(pixels),
             Pictures::QFormer(tower) => tower.forward(pixels),
         }
     }

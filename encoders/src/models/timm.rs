@@ -177,6 +177,7 @@ pub(crate) fn config(
             "none" => Projection::None,
             _ => Projection::Biased,
         },
+        joint_frames: None,
     };
     tower.check().map(|()| tower)
 }
