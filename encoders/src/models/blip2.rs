@@ -2,7 +2,7 @@
 //! picture and which reads texts as BERT does, with the same self-attention.
 //!
 //! A picture has a vector a query there, and its contrastive score is the nearest one's. A space keeps one vector: the
-//! mean of them all, each of norm 1, so that its product with a text's is the mean of their scores.
+//! mean of them all, each of norm 1.
 
 use std::sync::Arc;
 
