@@ -87,7 +87,8 @@ pub enum Input {
 pub enum Source {
     /// Frames that still need the video encoder.
     Frames(Clip),
-    /// The raw (not normalised) vector of a span that was encoded before.
+    /// The raw (not normalised) vector of a span that was encoded before; nothing to a space that has
+    /// [`Space::composed_frames`].
     Raw(Vec<f32>),
 }
 
@@ -129,6 +130,9 @@ pub struct Space {
     pub frame_stage: Option<usize>,
     /// What it takes.
     pub can: Abilities,
+    /// Which frames of its clip a composed query looks at. `None`: none, it is made from the clip's raw vector, and
+    /// that of a stored span needs no decoder.
+    pub composed_frames: Option<Sampler>,
     /// What the weights have learnt from.
     pub trained_on: TrainedOn,
     /// In which numbers the layers inside its towers multiply.

@@ -20,6 +20,7 @@ use crate::{EncodeError, Encoder, Space};
 
 mod aim;
 mod blip;
+mod blip2;
 mod budget;
 mod clip;
 mod folder;
@@ -27,16 +28,20 @@ mod hub;
 mod identity;
 mod language_bind;
 mod open_clip;
+mod openai;
+mod padding;
 mod sentence;
 mod siglip;
 mod sports;
 mod two_towers;
+mod video_clip_xl;
 mod warm_up;
 
 /// The model that answers when no other is named.
 pub const DEFAULT_MODEL: &str = "builtin:sports";
 
-/// Which model: `builtin:sports`, `builtin:tiny`, a folder, or a hub id `org/name[@revision]`.
+/// Which model: `builtin:sports`, `builtin:tiny`, a folder, a `.pt` file of OpenAI's, or a hub id
+/// `org/name[@revision]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelName(Kind);
 
@@ -45,6 +50,7 @@ enum Kind {
     Sports,
     Tiny,
     Folder(PathBuf),
+    File(PathBuf),
     Hub { repository: String, revision: Option<String> },
 }
 
@@ -108,7 +114,7 @@ impl Default for LoadOptions {
 pub enum LoadError {
     /// The name is of no known form; the caller's fault.
     #[error(
-        "{0:?} is no model: give builtin:sports, builtin:tiny, an existing folder, or a hub id such as org/name or org/name@revision"
+        "{0:?} is no model: give builtin:sports, builtin:tiny, an existing folder or .pt file, or a hub id such as org/name or org/name@revision"
     )]
     Name(String),
     /// The hub has no such model or revision.
@@ -201,7 +207,8 @@ pub enum LoadError {
     },
     /// No family reads this kind of model.
     #[error(
-        "models of type {found:?} are not supported; clip, siglip, blip, aim, bert, xlm-roberta and reprise-sports are"
+        "models of type {found:?} are not supported; clip, siglip, blip, blip-2, LanguageBindVideo, videoclip-xl, aim, bert, \
+         xlm-roberta and reprise-sports are"
     )]
     Architecture {
         /// `model_type` of its config.json.
@@ -266,6 +273,9 @@ impl FromStr for ModelName {
         if !name.is_empty() && PathBuf::from(name).is_dir() {
             return Ok(ModelName(Kind::Folder(PathBuf::from(name))));
         }
+        if openai::is_file(Path::new(name)) {
+            return Ok(ModelName(Kind::File(PathBuf::from(name))));
+        }
         let (repository, revision) = match name.split_once('@') {
             Some((repository, revision)) => (repository, Some(revision)),
             None => (name, None),
@@ -291,7 +301,7 @@ impl fmt::Display for ModelName {
         match &self.0 {
             Kind::Sports => f.write_str("builtin:sports"),
             Kind::Tiny => f.write_str("builtin:tiny"),
-            Kind::Folder(path) => path.display().fmt(f),
+            Kind::Folder(path) | Kind::File(path) => path.display().fmt(f),
             Kind::Hub { repository, revision: None } => f.write_str(repository),
             Kind::Hub { repository, revision: Some(revision) } => write!(f, "{repository}@{revision}"),
         }
@@ -299,10 +309,10 @@ impl fmt::Display for ModelName {
 }
 
 impl ModelName {
-    /// The folder that it names, if it names one.
-    pub fn folder(&self) -> Option<&Path> {
+    /// The folder or file that it names, if it names one.
+    pub fn path(&self) -> Option<&Path> {
         match &self.0 {
-            Kind::Folder(path) => Some(path),
+            Kind::Folder(path) | Kind::File(path) => Some(path),
             _ => None,
         }
     }
@@ -317,6 +327,9 @@ impl ModelName {
                 path.file_name()
                     .map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned())
             }
+            Kind::File(path) => path
+                .file_stem()
+                .map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned()),
             Kind::Hub { repository, .. } => repository.rsplit('/').next().unwrap_or_default().to_owned(),
         };
         let safe = |letter: char| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '-' };
@@ -338,17 +351,6 @@ impl Files {
     /// What config.json says.
     fn parsed<T: DeserializeOwned>(&self) -> Result<T, LoadError> {
         serde_json::from_slice(&self.config).map_err(|error| self.bad("config.json", error.to_string()))
-    }
-
-    /// What another file of the folder says, if there is one.
-    fn optional<T: DeserializeOwned>(&self, file: &str) -> Result<Option<T>, LoadError> {
-        match std::fs::read(self.folder.join(file)) {
-            Ok(bytes) => {
-                serde_json::from_slice(&bytes).map(Some).map_err(|error| self.bad(file, error.to_string()))
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(self.bad(file, error.to_string())),
-        }
     }
 
     fn bad(&self, file: &str, why: String) -> LoadError {
@@ -379,6 +381,7 @@ pub fn load_with(name: &ModelName, options: &LoadOptions) -> Result<Loaded, Load
         Kind::Sports => Origin::Sports,
         Kind::Tiny => Origin::Tiny,
         Kind::Folder(path) => Origin::Folder(path.clone()),
+        Kind::File(path) => Origin::File(path.clone()),
         Kind::Hub { repository, revision } => {
             Origin::Folder(hub::download(repository, revision.as_deref(), options)?)
         }
@@ -393,6 +396,7 @@ enum Origin {
     Sports,
     Tiny,
     Folder(PathBuf),
+    File(PathBuf),
 }
 
 impl Loaded {
@@ -430,6 +434,7 @@ fn load_onto(
         Origin::Sports => load_files(name, pretrained::files()?, options, placement)?,
         Origin::Tiny => load_files(name, tiny::files()?, options, placement)?,
         Origin::Folder(path) => load_folder(name, path, options, placement)?,
+        Origin::File(path) => openai::load(name, path, options, placement)?,
     };
     loaded.devices.push(device::name(placement.device()));
     loaded.warm_up().map_err(LoadError::WarmUp)?;
@@ -454,6 +459,10 @@ fn load_folder(
         {
             return open_clip::load(name, path, options, placement);
         }
+        Err(missing @ LoadError::MissingFile { .. }) => match openai::only_file(path) {
+            Some(file) => return openai::load(name, &file, options, placement),
+            None => return Err(missing),
+        },
         family => family?,
     };
     match family {
@@ -462,10 +471,11 @@ fn load_folder(
         }
         Family::Aim => aim::load(name, path, options, placement),
         Family::Sentence => sentence::load(name, path, options, placement),
-        Family::Clip | Family::Siglip | Family::Blip | Family::Sports => {
+        Family::Clip | Family::Siglip | Family::Blip | Family::Blip2 | Family::Sports => {
             load_files(name, folder::read(path, &name.to_string())?, options, placement)
         }
         Family::LanguageBind => language_bind::load(name, path, options, placement),
+        Family::VideoClipXl => video_clip_xl::load(name, path, options, placement),
         Family::EvaClip | Family::PeCore => open_clip::load(name, path, options, placement),
     }
 }
@@ -485,6 +495,7 @@ fn load_files(
         Family::Clip => clip::load(name, files, options),
         Family::Siglip => siglip::load(name, files, options),
         Family::Blip => blip::load(name, files, options),
+        Family::Blip2 => blip2::load(name, files, options),
         Family::Sports => sports::load(name, &files, options.replicas.max(1)),
         family => Err(LoadError::Architecture { found: family.name().to_owned() }),
     }

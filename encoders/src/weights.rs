@@ -12,6 +12,7 @@ use crate::LoadError;
 use crate::placement::Placement;
 
 mod pickle;
+mod torchscript;
 
 /// Tensors by name, in f32 on the CPU, a hash of what they were read from, and where layers made of them run.
 ///
@@ -25,8 +26,8 @@ pub(crate) struct Weights {
 }
 
 impl Weights {
-    /// Reads all floating-point tensors of `files`: PyTorch checkpoints if their names end in `.pth`, `.pt`,
-    /// `.ckpt` or `.bin`, else safetensors. The same tensors give the same digest in either.
+    /// Reads all floating-point tensors of `files`: PyTorch checkpoints or TorchScript archives if their names end in
+    /// `.pth`, `.pt`, `.ckpt` or `.bin`, else safetensors. The same tensors give the same digest in either.
     ///
     /// # Errors
     /// [`LoadError::BadFile`] for what can't be read.
@@ -99,6 +100,18 @@ impl Weights {
     /// All names, in order.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.tensors.keys().map(String::as_str)
+    }
+
+    /// The shape of the tensor `name`, which must have `N` dimensions.
+    ///
+    /// # Errors
+    /// [`LoadError::MissingTensor`] or [`LoadError::WrongShape`].
+    pub(crate) fn dims<const N: usize>(&self, name: &str) -> Result<[usize; N], LoadError> {
+        let found = self.shape(name).ok_or_else(|| LoadError::MissingTensor { name: name.to_owned() })?;
+        found.try_into().map_err(|_| {
+            let (name, found) = (name.to_owned(), found.to_vec());
+            LoadError::WrongShape { name, expected: vec![0; N], found }
+        })
     }
 
     /// The shape of the tensor `name`.

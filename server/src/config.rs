@@ -26,7 +26,7 @@ pub struct Config {
     #[arg(long, env = "REPRISE_DATA_DIR", default_value_os_t = default_data_dir())]
     pub data_dir: PathBuf,
     /// Model to load, as `[KINDS=]NAME`; KINDS from text, clip, composed, spoken; may be given several times.
-    /// NAME is builtin:sports, builtin:tiny, a folder, or a hub id `org/name[@revision]`
+    /// NAME is builtin:sports, builtin:tiny, a folder or .pt file, or a hub id `org/name[@revision]`
     #[arg(long = "model", env = "REPRISE_MODEL", value_delimiter = ';', default_value = DEFAULT_MODEL)]
     pub models: Vec<ModelChoice>,
     /// Database: sqlite:PATH or postgres://…; the embedded SQLite in the data folder if not given

@@ -493,6 +493,7 @@ mod tests {
             temporal: false,
             frame_stage: None,
             can: Abilities { text: can("text"), frames: can("frames"), composed: can("head") },
+            composed_frames: None,
             trained_on: reprise_encoders::TrainedOn::Nothing,
             precision: reprise_encoders::Precision::F32,
         }

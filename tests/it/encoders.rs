@@ -11,21 +11,26 @@ use reprise_encoders::{
 use serde_json::Value;
 
 /// CLIP's own, by tokenizer, then other layouts of it and the other families.
-pub(crate) const VARIANTS: [&str; 14] = [
+pub(crate) const VARIANTS: [&str; 19] = [
     "legacy",
     "wordpiece",
     "unigram",
     "long-clip/hugging-face",
     "long-clip/original",
+    "openai",
     "open-clip/clip",
     "open-clip/custom",
     "open-clip/eva",
     "open-clip/eva-post",
     "open-clip/pe",
     "open-clip/pe-large",
+    "open-clip-siglip/one",
+    "open-clip-siglip/two",
     "siglip/one",
     "siglip/two",
     "blip",
+    "blip-covr",
+    "blip-2",
 ];
 
 pub(crate) fn folder(variant: &str) -> PathBuf {
@@ -44,11 +49,12 @@ fn loaded(variant: &str) -> Loaded {
 fn preprocessing(variant: &str) -> Preprocessing {
     let read = |file: &str| std::fs::read(folder(variant).join(file)).unwrap();
     match variant.split_once('/') {
-        None if variant == "blip" => {
+        None if variant.starts_with("blip") => {
             Preprocessing::from_blip_json(&read("preprocessor_config.json")).unwrap()
         }
+        None if variant == "openai" => Preprocessing::from_open_clip(&serde_json::json!({}), 32).unwrap(),
         Some(("siglip", _)) => Preprocessing::from_siglip_json(&read("preprocessor_config.json")).unwrap(),
-        Some(("open-clip", _)) => {
+        Some(("open-clip" | "open-clip-siglip", _)) => {
             let config: Value = serde_json::from_slice(&read("open_clip_config.json")).unwrap();
             let side = config["model_cfg"]["vision_cfg"]["image_size"].as_u64().unwrap() as u32;
             Preprocessing::from_open_clip(&config["preprocess_cfg"], side).unwrap()

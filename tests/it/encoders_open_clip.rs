@@ -57,6 +57,23 @@ fn settings_that_would_change_the_vectors_are_refused_by_name() {
 }
 
 #[test]
+fn a_text_tower_is_siglips_wholly_or_refused_by_what_it_lacks() {
+    let siglip = "open-clip-siglip/one";
+    let clean = |how: &str| json!({"clean": how});
+    check(siglip, &["text_cfg", "tokenizer_kwargs"], &clean("lower"), &["text_cfg", "tokenizer_kwargs"]);
+    check(siglip, &["text_cfg", "proj_bias"], &json!(false), &["without text_cfg.proj_bias"]);
+    check(siglip, &["text_cfg", "no_causal_mask"], &json!(false), &["text_cfg", "pool_type"]);
+    check(siglip, &["text_cfg", "pool_type"], &json!("first"), &["text_cfg", "no_causal_mask"]);
+    check(siglip, &["text_cfg", "use_pad_mask"], &json!(true), &["text_cfg", "use_pad_mask"]);
+    check(siglip, &["vision_cfg", "timm_pool"], &json!("avg"), &["timm_pool"]);
+    check(siglip, &["vision_cfg", "timm_proj"], &json!("linear"), &["timm_proj"]);
+    check(siglip, &["vision_cfg", "timm_proj"], &json!(null), &["timm_proj"]);
+    let unsaid = |folder: &Path| std::fs::remove_file(folder.join("tokenizer_config.json")).unwrap();
+    refused(siglip, unsaid, &["tokenizer_config.json", "pad_token"]);
+    assert_eq!(load_changed(siglip, |_| ()).unwrap().space.family, "siglip");
+}
+
+#[test]
 fn settings_that_leave_the_vectors_alone_are_read_over() {
     let harmless = edit(|config| {
         config["model_cfg"]["init_logit_bias"] = json!(-10);

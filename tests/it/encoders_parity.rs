@@ -7,7 +7,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use super::{encoders, encoders_covr, encoders_language_bind, encoders_sentence};
+use super::{encoders, encoders_blip_covr, encoders_clips, encoders_covr, encoders_sentence};
 
 /// One line of the table.
 struct Row {
@@ -18,7 +18,7 @@ struct Row {
     found: fn() -> (String, f32),
 }
 
-fn rows() -> [Row; 11] {
+fn rows() -> [Row; 16] {
     let row = |family, models, found| Row { family, models, found };
     [
         row(
@@ -29,6 +29,11 @@ fn rows() -> [Row; 11] {
         row("Long-CLIP", "248 positions; Hugging Face's layout, and the original's names and tables", || {
             farthest(&["long-clip/hugging-face", "long-clip/original"])
         }),
+        row(
+            "OpenAI's own files",
+            "a TorchScript archive in half floats; sizes by shapes, CLIP's vocabulary beside",
+            || farthest(&["openai"]),
+        ),
         row(
             "OpenCLIP",
             "text tower under both names; quick_gelu and tanh gelu; cropped and squashed; PyTorch's format",
@@ -42,17 +47,39 @@ fn rows() -> [Row; 11] {
         row("PE-Core", "with a class token, and without one", || {
             farthest(&["open-clip/pe", "open-clip/pe-large"])
         }),
+        row(
+            "SigLIP in OpenCLIP's layout",
+            "both kinds of vocabulary, texts cleaned by OpenCLIP's code; gelu and tanh gelu",
+            || farthest(&["open-clip-siglip/one", "open-clip-siglip/two"]),
+        ),
         row("SigLIP", "SentencePiece's unigram vocabulary, padded with the end of text", || {
             farthest(&["siglip/one"])
         }),
         row("SigLIP 2", "Gemma's kind of vocabulary, padded with its own id, lower case", || {
             farthest(&["siglip/two"])
         }),
-        row("BLIP", "vectors of its contrastive loss; BERT's vocabulary", || farthest(&["blip"])),
+        row(
+            "BLIP",
+            "vectors of its contrastive loss; BERT's vocabulary; transformers' names and the released code's",
+            || farthest(&["blip", "blip-covr"]),
+        ),
+        row(
+            "BLIP-CoVR",
+            "composed queries: modification texts read with cross-attention to a clip's middle frame",
+            encoders_blip_covr::farthest,
+        ),
+        row("BLIP-2", "the mean of the queries' unit vectors, texts by the Q-Former", || {
+            farthest(&["blip-2"])
+        }),
         row(
             "LanguageBind-Video (unverified)",
             "texts, clips of 4 frames, short clips; never with the released weights",
-            encoders_language_bind::farthest,
+            encoders_clips::language_bind,
+        ),
+        row(
+            "VideoCLIP-XL (unverified)",
+            "texts of up to 248 tokens, clips of 4 frames, short clips; never with the released weights",
+            encoders_clips::video_clip_xl,
         ),
         row(
             "AIM",

@@ -106,6 +106,13 @@ fn methods_are_judged_where_their_model_is_there_and_absent_elsewhere() {
     let with_texts = json!(["held_out_pairs", "seen_pairs", "text_to_video"]);
     let expected = json!({"average": with_texts, "text_only": composed, "video_only": composed});
     assert_eq!(kinds(&untrained), expected, "without a head nothing is called two_stage");
+
+    // Its queries are made from frames of the clips and not from their vectors.
+    let looking = run(&model("blip-covr"), &[]);
+    let expected = json!({"average": composed, "text_only": composed, "two_stage": with_texts,
+        "video_only": composed});
+    assert_eq!(kinds(&looking), expected);
+    assert_eq!(looking["two_stage"]["seen_pairs"]["recall"]["1"], 100.0);
 }
 
 #[test]

@@ -13,12 +13,16 @@ import shutil
 import sys
 
 import blip
+import blip2
 import clip
 import covr
 import language_bind
 import open_clip_layout
+import open_clip_siglip
+import openai_archive
 import sentence
 import siglip
+import video_clip_xl
 from two_towers import picture
 from vocabularies import byte_level, word_piece
 
@@ -31,8 +35,13 @@ PARTS = {
     "clip": (["legacy", "wordpiece", "unigram"], lambda: clip.write_all(DATA)),
     "siglip": (["siglip"], lambda: siglip.write_all(DATA)),
     "open-clip": (["open-clip", "long-clip"], lambda: open_clip_layout.write_all(DATA)),
-    "blip": (["blip"], lambda: blip.write_all(DATA)),
+    "open-clip-siglip": (["open-clip-siglip"], lambda: open_clip_siglip.write_all(DATA)),
+    "openai": (["openai"], lambda: openai_archive.write_all(DATA)),
+    "blip": (["blip"], lambda: blip.contrastive(DATA / "blip")),
+    "blip-covr": (["blip-covr"], lambda: blip.covr(DATA / "blip-covr")),
+    "blip-2": (["blip-2"], lambda: blip2.write_all(DATA)),
     "languagebind": (["languagebind"], lambda: language_bind.write_all(DATA)),
+    "videoclip-xl": (["videoclip-xl"], lambda: video_clip_xl.write_all(DATA)),
     "covr": (["covr"], lambda: covr.write_all(DATA, picture, word_piece, byte_level)),
     "sentence": (["sentence"], lambda: sentence.write_all(DATA, word_piece)),
     "tiny": ([], lambda: TINY.write_text(byte_level(1000, specials_last=False).to_str())),

@@ -22,6 +22,8 @@ from safetensors.torch import save_file
 from transformers import (
     BertConfig,
     BertModel,
+    Blip2Config,
+    Blip2ForImageTextRetrieval,
     BlipConfig,
     BlipForImageTextRetrieval,
     CLIPConfig,
@@ -127,6 +129,33 @@ def blip(draw, folder):
     )
 
 
+def blip_2(draw, folder):
+    tokenizer = two_towers.plain(word_piece(draw.randint(250, 500)))
+    limit = draw.randint(64, 99)
+    fast = bert_tokenizer(tokenizer, limit)
+    vision, reads = sizes(draw) | pictures_of(draw), sizes(draw)
+    reads |= dict(vocab_size=len(fast), max_position_embeddings=limit, use_qformer_text_input=True)
+    reads |= dict(cross_attention_frequency=draw.randint(1, 3))
+    # The language model that such a configuration names is no part of this model.
+    opt = dict(model_type="opt", vocab_size=8, hidden_size=4, ffn_dim=4, num_hidden_layers=1, num_attention_heads=1)
+    config = Blip2Config(vision_config=vision, qformer_config=reads, text_config=opt)
+    config.num_query_tokens, config.image_text_hidden_size = draw.randint(1, 40), draw.randint(3, 70)
+    model = two_towers.seeded(Blip2ForImageTextRetrieval(config), draw.randint(0, 999))
+    side = vision["image_size"]
+    processor = BlipImageProcessorPil(**square(side))
+    save(folder, model, fast, processor)
+    words = dict(fast("a", return_tensors="pt"))
+    nothing = processor(Image.new("RGB", (side, side)), return_tensors="pt")["pixel_values"]
+    keys = ("input_ids", "attention_mask")
+    both = lambda pixels, inputs: model(pixel_values=pixels, **{key: inputs[key] for key in keys})
+    return (
+        side,
+        lambda it: both(nothing, fast(it, truncation=True, return_tensors="pt")).text_embeds,
+        # One vector a picture: the mean of the queries' unit vectors.
+        lambda it: both(processor(it, return_tensors="pt")["pixel_values"], words).image_embeds.mean(dim=1),
+    )
+
+
 def open_clip_layout(draw, folder):
     tokenizer = byte_level(draw.randint(300, 700), specials_last=True)
     limit, head = draw.choice([70, 77]), draw.choice([4, 8, 12, 16])
@@ -201,7 +230,9 @@ def difference(ours, reference):
     return float(np.abs(ours - reference / np.linalg.norm(reference)).max())
 
 
-FAMILIES = dict(clip=clip, siglip=sig_lip, blip=blip, open_clip=open_clip_layout, sentence=sentence)
+FAMILIES = dict(
+    clip=clip, siglip=sig_lip, blip=blip, open_clip=open_clip_layout, sentence=sentence, blip_2=blip_2
+)
 
 
 def check(reprise, family, seed, folder):

@@ -191,6 +191,7 @@ fn space(
         temporal: config.video.adapters,
         frame_stage: None,
         can: Abilities { text: false, frames: true, composed: model.composition.is_some() },
+        composed_frames: None,
         trained_on: TrainedOn::Unstated,
         precision: identity.precision(),
     }

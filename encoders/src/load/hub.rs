@@ -15,8 +15,8 @@ use self::cache::Cache;
 use self::remote::{Facts, Refusal, Remote, pause};
 use self::settings::Settings;
 use super::folder::{self, WEIGHTS, shards};
+use super::padding::TOKENIZER_CONFIG;
 use super::sentence::{LIMITS, MODULES, Module, PROMPTS, inside};
-use super::siglip::TOKENIZER_CONFIG;
 use super::{LoadError, LoadOptions, family, open_clip};
 use crate::models::Family;
 
@@ -47,7 +47,10 @@ pub(super) fn download(
             hub.get_files_beside(&commit, family)?;
             folder::STEM
         }
-        None => open_clip::STEM,
+        None => {
+            hub.get_if_there(&commit, TOKENIZER_CONFIG)?;
+            open_clip::STEM
+        }
     };
     hub.get(&commit, "tokenizer.json")?;
     hub.get_weights(&commit, stem)?;
@@ -114,7 +117,7 @@ impl Hub {
         match family {
             Family::Sentence => return self.get_sentence_files(commit),
             // Its frames are made as its code says, not as a file does.
-            Family::LanguageBind => return Ok(()),
+            Family::LanguageBind | Family::VideoClipXl => return Ok(()),
             _ => {}
         }
         if family == Family::Siglip {

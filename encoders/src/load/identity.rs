@@ -1,6 +1,6 @@
 //! What makes two spaces two: everything that decides which vectors come out, hashed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -45,7 +45,15 @@ impl Identity {
         stem: &str,
         name: &ModelName,
     ) -> Result<Weights, LoadError> {
-        let weights = Weights::read(&folder::weight_files(folder, stem, &name.to_string())?)?;
+        self.weights_of(&folder::weight_files(folder, stem, &name.to_string())?)
+    }
+
+    /// Reads the weights that lie in `files` and takes them in.
+    ///
+    /// # Errors
+    /// If they can't be read.
+    pub(super) fn weights_of(&mut self, files: &[PathBuf]) -> Result<Weights, LoadError> {
+        let weights = Weights::read(files)?;
         self.parts.push(*weights.digest());
         Ok(weights.placed(&self.placement))
     }

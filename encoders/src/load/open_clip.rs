@@ -3,28 +3,33 @@
 //! ```text
 //! open_clip_config.json         "model_cfg" and "preprocess_cfg"
 //! tokenizer.json
+//! tokenizer_config.json         "pad_token", for SigLIP
 //! open_clip_model.safetensors   or open_clip_pytorch_model.bin
 //! ```
 //!
-//! Its own vision towers are CLIP's; of timm's those that [`timm_eva`] knows are read. Text towers are OpenCLIP's own,
-//! read at the largest id. OpenCLIP finds a tokenizer by its name; here it must lie in the folder, as it does in most
-//! repositories.
+//! Its own vision towers are CLIP's; of timm's those that [`timm`] knows are read. Text towers are OpenCLIP's own, read
+//! at the largest id; or SigLIP's, where four settings say so ([`SIGLIP`]). OpenCLIP finds a tokenizer by its name; here
+//! it must lie in the folder, as it does in most repositories.
 //!
 //! `"timm_model_args": {"num_heads": 4}` in `vision_cfg` is not OpenCLIP's: it tells the heads of a tower whose width is
 //! not that of its name.
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::identity::Identity;
+use super::padding::Padding;
 use super::two_towers::{self, Parts};
 use super::{LoadError, LoadOptions, Loaded, ModelName, folder};
 use crate::models::clip::{self, LEGACY_EOS};
-use crate::models::timm_eva::{self, Preset};
+use crate::models::text_transformer::Reading;
+use crate::models::timm::{self, Preset};
 use crate::models::transformer::Activation;
+use crate::models::vision_transformer::Projection;
 use crate::models::{Family, openai};
 use crate::placement::Placement;
 use crate::preprocess::Preprocessing;
@@ -174,17 +179,26 @@ pub(super) fn load(
         None => (Family::Clip, openai::vision(weights)?, clip.vision()?),
         Some(name) => {
             let preset = Preset::named(name)?;
-            let weights = timm_eva::renamed(weights)?;
+            let weights = timm::renamed(weights)?;
             let heads = config.vision_cfg.timm_model_args.map(|args| args.num_heads);
             let (image, dim) = (config.vision_cfg.image_size, config.embed_dim);
-            let vision = timm_eva::config(preset, &weights, image, dim, heads)?;
+            let vision = timm::config(preset, &weights, image, dim, heads)?;
             (preset.family, weights, vision)
         }
     };
     two_towers::check_side(&preprocessing, &vision)?;
-    let text = clip.text()?;
-    let tokenizer = Tokenizer::from_json(&json, Specials::default(), text.longest)?;
-    let (config, towers) = (json!(config), two_towers::towers(vision, text, &weights)?);
+    let mut text = clip.text()?;
+    let mut tokenizer = Tokenizer::from_json(&json, Specials::default(), text.longest)?;
+    let mut described = json!(config);
+    if config.text_cfg.is_siglips() {
+        let Padding { id: pad, side, .. } = Padding::of(path, &json, &tokenizer, None)?;
+        described = json!({"model": config, "pad": pad, "side": side});
+        text.reading = Reading::LastOfPadded { pad, side };
+        text.projection = Projection::Biased;
+        text.check()?;
+        tokenizer = tokenizer.canonical()?;
+    }
+    let (config, towers) = (described, two_towers::towers(vision, text, &weights)?);
     let parts = Parts { family, identity, config, towers, tokenizer, preprocessing };
     two_towers::load(name, parts, options)
 }
@@ -234,8 +248,47 @@ fn is_default(key: &str, value: &Value) -> bool {
     }
 }
 
-fn refuse(part: &str, rest: &Rest) -> Result<(), LoadError> {
-    let odd = rest.iter().find(|(key, value)| !HARMLESS.contains(&&key[..]) && !is_default(key, value));
+/// The settings of a text tower of SigLIP's: all tokens see all, the last of the padded text is read and projected with a
+/// bias, texts are canonical. Only all of them together are read.
+static SIGLIP: LazyLock<[(&str, Value); 4]> = LazyLock::new(|| {
+    [
+        ("no_causal_mask", json!(true)),
+        ("pool_type", json!("last")),
+        ("proj_bias", json!(true)),
+        ("tokenizer_kwargs", json!({"clean": "canonicalize"})),
+    ]
+});
+
+impl Text {
+    /// Whether it is a tower of SigLIP's, or would be one with other settings beside: by the first two.
+    fn is_siglips(&self) -> bool {
+        SIGLIP[..2].iter().all(|(key, value)| self.rest.get(*key) == Some(value))
+    }
+
+    /// # Errors
+    /// [`LoadError::Unsupported`] for settings that would change the vectors and are not known here.
+    fn check(&self) -> Result<(), LoadError> {
+        if !self.is_siglips() {
+            return refuse("text_cfg", &self.rest, |_, _| false);
+        }
+        refuse("text_cfg", &self.rest, |key, value| {
+            SIGLIP.iter().any(|known| *known == (key, value.clone()))
+        })?;
+        match SIGLIP.iter().find(|(key, value)| self.rest.get(*key) != Some(value)) {
+            Some((key, value)) => Err(LoadError::Unsupported(format!(
+                "a text tower like SigLIP's without text_cfg.{key}: {value}"
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// # Errors
+/// The first setting of `part` that is neither `known` nor without effect.
+fn refuse(part: &str, rest: &Rest, known: impl Fn(&str, &Value) -> bool) -> Result<(), LoadError> {
+    let odd = rest
+        .iter()
+        .find(|(key, value)| !HARMLESS.contains(&&key[..]) && !is_default(key, value) && !known(key, value));
     odd.map_or(Ok(()), |(key, value)| Err(LoadError::Unsupported(format!("{part}.{key}: {value}"))))
 }
 
@@ -243,19 +296,24 @@ impl Config {
     /// # Errors
     /// [`LoadError::Unsupported`] for settings that would change the vectors and are not known here.
     fn check(&self) -> Result<(), LoadError> {
-        refuse("model_cfg", &self.rest)?;
-        refuse("vision_cfg", &self.vision_cfg.rest)?;
-        refuse("text_cfg", &self.text_cfg.rest)?;
+        refuse("model_cfg", &self.rest, |_, _| false)?;
+        refuse("vision_cfg", &self.vision_cfg.rest, |_, _| false)?;
+        self.text_cfg.check()?;
         let Vision { timm_model_name, timm_pool, timm_proj, timm_model_args, .. } = &self.vision_cfg;
         let unsupported = |what: String| Err(LoadError::Unsupported(what));
         let projection = timm_proj.as_deref().unwrap_or_default();
         match timm_model_name {
-            // Else OpenCLIP puts a projection of its own, or none, behind timm's.
-            Some(_) if !projection.is_empty() => unsupported(format!("vision_cfg.timm_proj: {projection}")),
             Some(name) => {
                 let pool = timm_pool.as_deref().unwrap_or("avg");
-                let wanted = if Preset::named(name)?.family == Family::PeCore { "map" } else { "token" };
-                if pool == wanted { Ok(()) } else { unsupported(format!("vision_cfg.timm_pool: {pool}")) }
+                let wanted = Preset::named(name)?.head();
+                if pool != wanted.pool {
+                    return unsupported(format!("vision_cfg.timm_pool: {pool}"));
+                }
+                // Else OpenCLIP puts a projection of its own, or none, behind timm's.
+                match projection == wanted.projection {
+                    true => Ok(()),
+                    false => unsupported(format!("vision_cfg.timm_proj: {projection}")),
+                }
             }
             None if timm_model_args.is_some() => unsupported("vision_cfg.timm_model_args".to_owned()),
             None => Ok(()),

@@ -8,22 +8,28 @@ use crate::text::{Overflow, Window};
 use crate::{Clip, Frame, Input, Source};
 
 /// Small models that tests/parity/make.py wrote.
-const MODELS: [&str; 22] = [
+const MODELS: [&str; 28] = [
     "legacy",
     "wordpiece",
     "unigram",
     "long-clip/hugging-face",
     "long-clip/original",
+    "openai",
     "open-clip/clip",
     "open-clip/custom",
     "open-clip/eva",
     "open-clip/eva-post",
     "open-clip/pe",
     "open-clip/pe-large",
+    "open-clip-siglip/one",
+    "open-clip-siglip/two",
     "siglip/one",
     "siglip/two",
     "blip",
+    "blip-covr",
+    "blip-2",
     "languagebind",
+    "videoclip-xl",
     "covr/bert",
     "covr/clip",
     "covr/qformer",

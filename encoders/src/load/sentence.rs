@@ -171,6 +171,7 @@ fn space(name: &ModelName, (id, readable): (String, String), dim: usize, longest
         temporal: false,
         frame_stage: None,
         can: Abilities { text: true, frames: false, composed: false },
+        composed_frames: None,
         trained_on: TrainedOn::Unstated,
         precision: Precision::F32,
     }

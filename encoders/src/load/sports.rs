@@ -71,6 +71,7 @@ fn space(name: &ModelName, files: &Files, config: &Config, preprocessing: &Prepr
         // A clip whose frames are put into the order of a hash of their pictures needs the pictures.
         frame_stage: (config.time != TimeModel::Shuffled).then_some(config.width),
         can: Abilities { text: true, frames: true, composed: true },
+        composed_frames: None,
         trained_on: config.trained_on,
         precision: files.weights.placement().precision(),
     }

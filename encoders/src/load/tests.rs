@@ -29,7 +29,7 @@ fn other_names_are_refused_with_the_forms_that_exist() {
     for name in
         ["", "tiny", "builtin:huge", "/no/such/folder", "a/b/c", "a/", "a/b@", "../b", "a/..", "a/b c"]
     {
-        check(name, Err("builtin:tiny, an existing folder, or a hub id"));
+        check(name, Err("builtin:tiny, an existing folder or .pt file, or a hub id"));
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::identity::Identity;
 use super::{Kind, LoadError, LoadOptions, Loaded, ModelName};
+use crate::models::pictures::Pictures;
 use crate::models::text_transformer::TextTransformer;
 use crate::models::two_towers::{Texts, TwoTowers, TwoTowersEncoder};
 use crate::models::vision_transformer::VisionTransformer;
@@ -52,7 +53,7 @@ pub(super) fn towers(
     weights: &Weights,
 ) -> Result<TwoTowers, LoadError> {
     Ok(TwoTowers {
-        vision: VisionTransformer::load(vision, weights)?,
+        vision: Pictures::Transformer(VisionTransformer::load(vision, weights)?),
         text: Texts::Transformer(TextTransformer::load(text, weights)?),
     })
 }
@@ -110,8 +111,8 @@ fn sampler(options: &LoadOptions, towers: &TwoTowers) -> Sampler {
 
 fn space(name: &ModelName, parts: &Parts, sampler: Sampler) -> Space {
     let Parts { family, identity, config, towers, preprocessing, .. } = parts;
+    let composed_frames = towers.composed_frames();
     let (dim, temporal) = (towers.vision.dim(), towers.vision.frames().is_some());
-    let pooling = if temporal { "mean of the frames' vectors" } else { "mean of the frames' unit vectors" };
     // ffmpeg scaled bicubically first, whatever the model named: the vectors of these models' spaces are others now.
     let scaled = (preprocessing.resampling != Resampling::Bicubic).then_some("by the model's filter");
     let mut rest = serde_json::json!({
@@ -120,7 +121,7 @@ fn space(name: &ModelName, parts: &Parts, sampler: Sampler) -> Space {
         "config": config,
         "preprocessing": preprocessing,
         "sampler": sampler,
-        "pooling": pooling,
+        "pooling": towers.vision.pooling(),
     });
     if let (Some(scaled), Some(all)) = (scaled, rest.as_object_mut()) {
         all.insert("frames".to_owned(), scaled.into());
@@ -137,7 +138,8 @@ fn space(name: &ModelName, parts: &Parts, sampler: Sampler) -> Space {
         max_text_tokens: towers.text.longest(),
         temporal,
         frame_stage: (!temporal).then_some(dim),
-        can: Abilities { text: true, frames: true, composed: false },
+        can: Abilities { text: true, frames: true, composed: composed_frames.is_some() },
+        composed_frames,
         trained_on: if name.0 == Kind::Tiny { TrainedOn::Nothing } else { TrainedOn::Unstated },
         precision: identity.precision(),
     }

@@ -5,6 +5,7 @@
 use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
 
+use super::cross_attention::{self, CrossAttention};
 use super::transformer::{Activation, Attention, LayerNorm, Linear, Sight};
 use crate::LoadError;
 use crate::weights::Weights;
@@ -20,6 +21,9 @@ pub(crate) struct Config {
     /// Rows of the position table before the first token's.
     #[serde(skip)]
     pub(crate) position_offset: usize,
+    /// Values per token of the pictures that a text can be read together with; `None`: texts alone are read.
+    #[serde(skip)]
+    pub(crate) seen: Option<usize>,
 }
 
 impl Default for Config {
@@ -29,6 +33,7 @@ impl Default for Config {
             hidden_act: Activation::Gelu,
             layer_norm_eps: 1e-12,
             position_offset: 0,
+            seen: None,
         }
     }
 }
@@ -47,11 +52,13 @@ pub(crate) struct Bert {
     layers: Vec<Layer>,
 }
 
-/// Attention, then an MLP, each with a residual around and its norm after.
+/// Attention, for a text that is read together with a picture attention to that, then an MLP, each with a residual
+/// around and its norm after.
 #[derive(Debug)]
 struct Layer {
     attention: Attention,
     norm1: LayerNorm,
+    cross: Option<CrossAttention>,
     up: Linear,
     down: Linear,
     norm2: LayerNorm,
@@ -106,15 +113,46 @@ impl Bert {
         self.tokens.dims()[1]
     }
 
+    /// Layers.
+    pub(super) fn layers(&self) -> usize {
+        self.layers.len()
+    }
+
+    /// Embeddings, (rows, width), as the first layer takes them.
+    pub(super) fn normed(&self, embeddings: &Tensor) -> Result<Tensor> {
+        self.norm.forward(embeddings)
+    }
+
+    /// `x`, (sequences * tokens, width), after the self-attention of layer `number`, which must exist.
+    pub(super) fn attended(
+        &self,
+        number: usize,
+        x: &Tensor,
+        tokens: usize,
+        sight: Sight<'_>,
+    ) -> Result<Tensor> {
+        self.layers[number].attended(x, tokens, sight)
+    }
+
     /// (texts, width): the last layer's first token of each text. All ids must be in the vocabulary, no text empty
     /// or over the longest.
     pub(crate) fn forward(&self, texts: &[&[u32]]) -> Result<Tensor> {
-        self.hidden(texts)?.narrow(1, 0, 1)?.squeeze(1)?.contiguous()
+        self.first(texts, None)
+    }
+
+    /// The same of texts that are read together with a picture each; `pictures`: (texts, tokens of a picture, their
+    /// width), which must be that of [`Config::seen`].
+    pub(crate) fn grounded(&self, texts: &[&[u32]], pictures: &Tensor) -> Result<Tensor> {
+        self.first(texts, Some(pictures))
+    }
+
+    fn first(&self, texts: &[&[u32]], pictures: Option<&Tensor>) -> Result<Tensor> {
+        self.hidden(texts, pictures)?.narrow(1, 0, 1)?.squeeze(1)?.contiguous()
     }
 
     /// (texts, width): the mean over the last layer's tokens of each text; ids as for [`Bert::forward`].
     pub(crate) fn mean(&self, texts: &[&[u32]]) -> Result<Tensor> {
-        let hidden = self.hidden(texts)?;
+        let hidden = self.hidden(texts, None)?;
         let tokens = hidden.dim(1)?;
         let share = |ids: &&[u32], at: usize| if at < ids.len() { 1.0 / ids.len() as f32 } else { 0.0 };
         let shares: Vec<f32> =
@@ -124,7 +162,7 @@ impl Bert {
     }
 
     /// (texts, tokens of the longest, width): the last layer; what stands after a text's end means nothing.
-    fn hidden(&self, texts: &[&[u32]]) -> Result<Tensor> {
+    fn hidden(&self, texts: &[&[u32]], pictures: Option<&Tensor>) -> Result<Tensor> {
         let device = self.tokens.device();
         let tokens = texts.iter().map(|ids| ids.len()).max().unwrap_or(0);
         let padded = texts.iter().flat_map(|ids| (0..tokens).map(|at| ids.get(at).copied().unwrap_or(0)));
@@ -136,7 +174,7 @@ impl Bert {
         let lengths: Vec<usize> = texts.iter().map(|ids| ids.len()).collect();
         // Nothing sees what stands after a text's end.
         let sight = if lengths.iter().all(|it| *it == tokens) { Sight::All } else { Sight::Within(&lengths) };
-        let x = self.layers.iter().try_fold(x, |x, layer| layer.forward(&x, tokens, sight))?;
+        let x = self.layers.iter().try_fold(x, |x, layer| layer.forward(&x, tokens, sight, pictures))?;
         x.reshape((texts.len(), tokens, width))
     }
 }
@@ -189,9 +227,15 @@ impl Layer {
         let names = names.map(part);
         let heads = (width, config.num_attention_heads);
         let (inner, _) = rows_and_columns(weights, &part("intermediate.dense.weight"))?;
+        let cross = config.seen.map(|seen| {
+            let (heads, epsilon) = (config.num_attention_heads, config.layer_norm_eps);
+            let sizes = cross_attention::Sizes { width, seen, heads, epsilon };
+            CrossAttention::load(weights, &part("crossattention"), sizes)
+        });
         Ok(Layer {
             attention: Attention::load(weights, names.each_ref().map(|it| &it[..]), heads)?,
             norm1: norm("attention.output.LayerNorm")?,
+            cross: cross.transpose()?,
             up: linear("intermediate.dense", (width, inner))?,
             down: linear("output.dense", (inner, width))?,
             norm2: norm("output.LayerNorm")?,
@@ -199,9 +243,23 @@ impl Layer {
         })
     }
 
+    /// `x`: (sequences * tokens, width).
+    fn attended(&self, x: &Tensor, tokens: usize, sight: Sight<'_>) -> Result<Tensor> {
+        self.norm1.forward(&self.attention.forward_onto(x, tokens, sight, Some(x))?)
+    }
+
     /// `x`: (texts * tokens, width).
-    fn forward(&self, x: &Tensor, tokens: usize, sight: Sight<'_>) -> Result<Tensor> {
-        let x = self.norm1.forward(&self.attention.forward_onto(x, tokens, sight, Some(x))?)?;
+    fn forward(
+        &self,
+        x: &Tensor,
+        tokens: usize,
+        sight: Sight<'_>,
+        pictures: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        let mut x = self.attended(x, tokens, sight)?;
+        if let (Some(cross), Some(pictures)) = (&self.cross, pictures) {
+            x = cross.forward(&x, pictures)?;
+        }
         let inner = self.up.forward_inner(&x, Some(self.activation))?;
         self.norm2.forward(&self.down.forward_onto(&inner, Some(&x))?)
     }

@@ -149,6 +149,7 @@ impl Config {
             rotary: None,
             pooling: Pooling::ClassToken,
             projection: Projection::Plain,
+            joint_frames: None,
         };
         tower.check().map(|()| tower)
     }

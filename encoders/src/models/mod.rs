@@ -6,23 +6,28 @@ use serde::Serialize;
 pub(crate) mod aim;
 pub(crate) mod bert;
 pub(crate) mod blip;
+pub(crate) mod blip2;
 pub(crate) mod clip;
 pub(crate) mod combiner;
 pub(crate) mod covr;
+mod cross_attention;
 mod known;
 pub(crate) mod language_bind;
 pub(crate) mod layers;
 pub(crate) mod openai;
+pub(crate) mod openai_sizes;
 mod patches;
+pub(crate) mod pictures;
 pub(crate) mod sentence;
 pub(crate) mod siglip;
 pub mod sports;
 pub(crate) mod text_tower;
 pub(crate) mod text_transformer;
-pub(crate) mod timm_eva;
+pub(crate) mod timm;
 pub(crate) mod tiny;
 pub(crate) mod transformer;
 pub(crate) mod two_towers;
+pub(crate) mod video_clip_xl;
 pub(crate) mod vision_transformer;
 
 /// A kind of model that can be loaded.
@@ -39,8 +44,12 @@ pub enum Family {
     PeCore,
     /// BLIP's vision transformer and BERT.
     Blip,
+    /// BLIP-2's vision transformer and Q-Former.
+    Blip2,
     /// LanguageBind's video and text towers.
     LanguageBind,
+    /// VideoCLIP-XL's video and text towers.
+    VideoClipXl,
     /// AIM, with TF-CoVR's text towers and Combiner.
     Aim,
     /// The small built-in family: clips, texts and composed queries.
@@ -56,7 +65,9 @@ impl Family {
             "clip" => Some(Family::Clip),
             "siglip" => Some(Family::Siglip),
             "blip" => Some(Family::Blip),
+            blip2::MODEL_TYPE => Some(Family::Blip2),
             language_bind::MODEL_TYPE => Some(Family::LanguageBind),
+            video_clip_xl::MODEL_TYPE => Some(Family::VideoClipXl),
             "aim" => Some(Family::Aim),
             sports::MODEL_TYPE => Some(Family::Sports),
             "bert" | "roberta" | "xlm-roberta" | "camembert" => Some(Family::Sentence),
@@ -72,7 +83,9 @@ impl Family {
             Family::EvaClip => "eva-clip",
             Family::PeCore => "pe-core",
             Family::Blip => "blip",
+            Family::Blip2 => "blip-2",
             Family::LanguageBind => "languagebind",
+            Family::VideoClipXl => "videoclip-xl",
             Family::Aim => "aim",
             Family::Sports => "sports",
             Family::Sentence => "sentence",
@@ -84,7 +97,12 @@ impl Family {
     pub fn version(self) -> u32 {
         match self {
             Family::Clip | Family::Siglip | Family::EvaClip | Family::PeCore | Family::Blip => 1,
-            Family::LanguageBind | Family::Aim | Family::Sports | Family::Sentence => 1,
+            Family::Blip2
+            | Family::LanguageBind
+            | Family::VideoClipXl
+            | Family::Aim
+            | Family::Sports
+            | Family::Sentence => 1,
         }
     }
 }

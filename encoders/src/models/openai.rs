@@ -137,6 +137,10 @@ impl Tower {
         if old == self.transposed.0 && tensor.rank() == 2 {
             return Ok(vec![(self.transposed.1.to_owned(), tensor.t()?.contiguous()?)]);
         }
+        // OpenCLIP's projection with a bias is a layer, and as such not transposed.
+        if let Some(kind) = old.strip_prefix("text_projection.") {
+            return Ok(vec![(format!("text_projection.{kind}"), tensor)]);
+        }
         if let Some((_, new)) = self.names.iter().find(|(known, _)| *known == old) {
             return Ok(vec![(format!("{}{new}", self.new), tensor)]);
         }

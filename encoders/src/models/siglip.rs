@@ -120,6 +120,7 @@ impl Config {
                 activation: blocks.activation,
             },
             projection: Projection::None,
+            joint_frames: None,
         };
         tower.check().map(|()| tower)
     }

@@ -177,7 +177,7 @@ fn mask(sight: Sight<'_>, tokens: usize, device: &Device) -> Result<Option<Tenso
 
 /// (batch, queries, heads, size) of queries, keys and values of (batch, heads, tokens, size), in their type; `mask` is
 /// added to the scores. Those become shares in f32: sums of half floats lose what little each token has.
-fn attend(query: &Tensor, key: &Tensor, value: &Tensor, mask: Option<&Tensor>) -> Result<Tensor> {
+pub(super) fn attend(query: &Tensor, key: &Tensor, value: &Tensor, mask: Option<&Tensor>) -> Result<Tensor> {
     let mut scores = query.matmul(&key.t()?)?.to_dtype(DType::F32)?;
     if let Some(mask) = mask {
         scores = scores.broadcast_add(mask)?;

@@ -1,20 +1,21 @@
 //! A tower of pictures and a tower of texts into one space, as an encoder; what the families with two towers share.
 //!
 //! The raw vector of a clip is the mean of its frames' unit vectors; where frames look at each other, the mean of their
-//! vectors as they come. That of a text is its projected vector.
+//! vectors as they come. That of a text is its projected vector, and so that of a composed query: the modification text
+//! as a tower reads it that looks at a frame of the clip meanwhile.
 
 use std::sync::Arc;
 
 use candle_core::Tensor;
 
 use super::bert::Bert;
+use super::pictures::Pictures;
 use super::text_tower::check_ids;
 use super::text_transformer::{Reading, TextTransformer};
 use super::transformer::Linear;
-use super::vision_transformer::VisionTransformer;
 use crate::preprocess::Preprocessing;
 use crate::video::sample::Sampler;
-use crate::{Clip, EncodeError, Encoder, Frame, Input, Space};
+use crate::{Clip, EncodeError, Encoder, Frame, Input, Source, Space};
 
 /// Frames in one pass through the vision tower unless another bound is set: bounds memory, whatever the batch.
 const FRAMES_PER_PASS: usize = 32;
@@ -22,7 +23,7 @@ const FRAMES_PER_PASS: usize = 32;
 /// Both towers; shared by the encoders of one device.
 #[derive(Debug)]
 pub(crate) struct TwoTowers {
-    pub(crate) vision: VisionTransformer,
+    pub(crate) vision: Pictures,
     pub(crate) text: Texts,
 }
 
@@ -32,7 +33,36 @@ pub(crate) enum Texts {
     /// In CLIP's manner.
     Transformer(TextTransformer),
     /// BERT, whose first token goes through a projection to so many values.
-    Bert { tower: Bert, projection: Linear, dim: usize },
+    Bert {
+        tower: Arc<Bert>,
+        projection: Linear,
+        dim: usize,
+        /// Stands first in a text that is read together with a picture, in a model that was trained for composed
+        /// queries; the tower then looks at tokens of the vision tower's width.
+        composed_token: Option<u32>,
+    },
+}
+
+impl TwoTowers {
+    /// Which frames of a clip a composed query looks at; `None`: the model takes no composed queries.
+    pub(crate) fn composed_frames(&self) -> Option<Sampler> {
+        let Texts::Bert { composed_token: Some(_), .. } = &self.text else { return None };
+        Some(Sampler::Spread { frames: 1 })
+    }
+
+    /// (queries, dim) of a picture and a text each; the ids must have passed [`check_ids`]. `None`: the model takes no
+    /// composed queries.
+    fn composed(&self, pixels: &[f32], texts: &[&[u32]]) -> Option<candle_core::Result<Tensor>> {
+        let Pictures::Transformer(vision) = &self.vision else { return None };
+        let Texts::Bert { tower, projection, composed_token: Some(first), .. } = &self.text else {
+            return None;
+        };
+        let texts: Vec<Vec<u32>> =
+            texts.iter().map(|ids| [&[*first], ids.get(1..).unwrap_or_default()].concat()).collect();
+        let texts: Vec<&[u32]> = texts.iter().map(|ids| &ids[..]).collect();
+        let pictures = vision.hidden(pixels);
+        Some(pictures.and_then(|pictures| projection.forward(&tower.grounded(&texts, &pictures)?)))
+    }
 }
 
 impl Texts {
@@ -147,10 +177,42 @@ impl TwoTowersEncoder {
                 }
             }
             let rows = self.towers.vision.forward(&pixels).and_then(|rows| rows.to_vec2::<f32>());
-            let rows = rows.map_err(|error| failed(&error))?;
-            vectors.extend(rows.chunks(frames).map(|rows| mean(rows, self.space.dim)));
+            vectors.extend(rows.map_err(|error| failed(&error))?);
         }
         Ok(vectors)
+    }
+
+    /// Raw vectors of composed queries.
+    fn composed(&self, queries: &[(&Source, &[u32])]) -> Result<Vec<Vec<f32>>, EncodeError> {
+        let sampler = self.towers.composed_frames().ok_or_else(|| self.unsupported("composed queries"))?;
+        let texts: Vec<&[u32]> = queries.iter().map(|(_, ids)| *ids).collect();
+        check_ids(&texts, self.towers.text.vocabulary(), self.towers.text.longest())?;
+        let mut vectors = Vec::with_capacity(queries.len());
+        for (queries, texts) in queries.chunks(self.frames_per_pass).zip(texts.chunks(self.frames_per_pass)) {
+            let mut pixels = Vec::new();
+            for (source, _) in queries {
+                pixels.extend(self.preprocessing.pixels(self.frame_of(source, sampler)?)?);
+            }
+            let rows = self.towers.composed(&pixels, texts);
+            let rows = rows.ok_or_else(|| self.unsupported("composed queries"))?;
+            vectors.extend(rows.and_then(|rows| rows.to_vec2()).map_err(|error| failed(&error))?);
+        }
+        Ok(vectors)
+    }
+
+    /// The frame that a composed query looks at.
+    fn frame_of<'a>(&self, query: &'a Source, sampler: Sampler) -> Result<&'a Frame, EncodeError> {
+        let Source::Frames(clip) = query else {
+            return Err(self.unsupported("composed queries whose clip is a vector"));
+        };
+        let times: Vec<i64> = clip.frames.iter().map(|frame| frame.time_ms).collect();
+        let at = sampler.pick(&times, 0).first().copied();
+        let frame = at.and_then(|at| clip.frames.get(at));
+        frame.ok_or_else(|| EncodeError::BadInput("a clip without frames".to_owned()))
+    }
+
+    fn unsupported(&self, what: &'static str) -> EncodeError {
+        EncodeError::Unsupported { space: self.space.name.clone(), what }
     }
 
     /// The unit vector of each frame.
@@ -216,7 +278,8 @@ impl Encoder for TwoTowersEncoder {
                 self.towers.vision.frames().unwrap_or(clip.frames.len()).saturating_mul(picture)
             }
             Input::Frame(_) => picture,
-            Input::Features(_) | Input::Composed { .. } => 1,
+            Input::Features(_) => 1,
+            Input::Composed { modification, .. } => picture + self.towers.text.cost(modification.ids.len()),
         }
     }
 
@@ -225,9 +288,10 @@ impl Encoder for TwoTowersEncoder {
         match input {
             Input::Text(tokens) => self.towers.text.operations(tokens.ids.len()),
             Input::Frames(clip) => {
-                Some(vision.frames().unwrap_or(clip.frames.len()) as f64 * vision.operations())
+                let frames = vision.frames().unwrap_or(clip.frames.len()) as f64;
+                vision.operations().map(|each| frames * each)
             }
-            Input::Frame(_) => Some(vision.operations()),
+            Input::Frame(_) => vision.operations(),
             Input::Features(_) | Input::Composed { .. } => None,
         }
     }
@@ -237,31 +301,31 @@ impl Encoder for TwoTowersEncoder {
     }
 
     fn encode(&mut self, batch: &[Input]) -> Result<Vec<Vec<f32>>, EncodeError> {
-        let (mut texts, mut clips, mut frames) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut texts, mut clips, mut frames, mut queries) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for input in batch {
             match input {
                 Input::Frame(_) | Input::Features(_) if self.space.frame_stage.is_none() => {
-                    let space = self.space.name.clone();
-                    return Err(EncodeError::Unsupported { space, what: "frames one by one" });
+                    return Err(self.unsupported("frames one by one"));
                 }
                 Input::Text(tokens) => texts.push(&tokens.ids[..]),
                 Input::Frames(clip) => clips.push(clip),
                 Input::Frame(frame) => frames.push(frame),
                 Input::Features(rows) => check_features(rows, self.space.dim)?,
-                Input::Composed { .. } => {
-                    let space = self.space.name.clone();
-                    return Err(EncodeError::Unsupported { space, what: "composed queries" });
-                }
+                Input::Composed { query, modification } => queries.push((query, &modification.ids[..])),
             }
         }
         let texts = if texts.is_empty() { Vec::new() } else { self.texts(&texts)? };
+        let queries = if queries.is_empty() { Vec::new() } else { self.composed(&queries)? };
         let (clips, frames) = (self.clips(&clips)?, self.frames(&frames)?);
         let (mut texts, mut clips, mut frames) = (texts.into_iter(), clips.into_iter(), frames.into_iter());
+        let mut queries = queries.into_iter();
         let vectors = batch.iter().map(|input| match input {
             Input::Text(_) => texts.next(),
             Input::Frame(_) => frames.next(),
             Input::Features(rows) => Some(mean(rows, self.space.dim)),
-            Input::Frames(_) | Input::Composed { .. } => clips.next(),
+            Input::Frames(_) => clips.next(),
+            Input::Composed { .. } => queries.next(),
         });
         let vectors: Option<Vec<_>> = vectors.collect();
         vectors.ok_or_else(|| EncodeError::Failed("fewer vectors than inputs".to_owned()))

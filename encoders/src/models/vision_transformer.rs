@@ -12,6 +12,10 @@ use crate::weights::Weights;
 
 /// The patch embedding's name.
 pub(super) const PATCHES: &str = "vision_model.embeddings.patch_embedding";
+/// Of its weights.
+pub(super) const PATCHES_WEIGHT: &str = "vision_model.embeddings.patch_embedding.weight";
+/// What a frame's place in time adds to its patches, where a clip is one sequence: (frames, width).
+pub(super) const TIMES: &str = "vision_model.embeddings.temporal_embedding";
 
 /// More frames of a clip than any such model takes.
 const MOST_FRAMES: usize = 1024;
@@ -33,6 +37,8 @@ pub(crate) struct Config {
     pub(crate) rotary: Option<Grid>,
     pub(crate) pooling: Pooling,
     pub(crate) projection: Projection,
+    /// So many pictures in a row are a clip, and one sequence: a class token, then the patches of all of them.
+    pub(crate) joint_frames: Option<usize>,
 }
 
 /// How the tokens of a picture become one vector.
@@ -121,6 +127,8 @@ pub(crate) struct VisionTransformer {
     class: Option<Tensor>,
     /// (tokens, width).
     positions: Tensor,
+    /// (frames, 1, width).
+    times: Option<Tensor>,
     norm_before: Option<LayerNorm>,
     blocks: Transformer,
     norm_after: LayerNorm,
@@ -135,8 +143,11 @@ impl Config {
         self.blocks.check()?;
         self.sides.check()?;
         let unsupported = |what: &str| Err(LoadError::Unsupported(what.to_owned()));
-        if self.blocks.extras.frames.is_some_and(|frames| !(1..=MOST_FRAMES).contains(&frames)) {
+        if self.frames().is_some_and(|frames| !(1..=MOST_FRAMES).contains(&frames)) {
             return unsupported("num_frames is out of range");
+        }
+        if self.joint_frames.is_some() && (!self.class_token || self.rotary.is_some()) {
+            return unsupported("clips as one sequence without a class token or with rotary positions");
         }
         if self.dim == 0 {
             return unsupported("a projection_dim of 0");
@@ -160,9 +171,17 @@ impl Config {
         self.sides.grid() * self.sides.grid() + usize::from(self.class_token)
     }
 
+    /// Pictures that must come together, as a clip; `None` where each stands by itself.
+    fn frames(&self) -> Option<usize> {
+        self.blocks.extras.frames.or(self.joint_frames)
+    }
+
     /// Floating-point operations of one picture's products.
     pub(crate) fn operations(&self) -> f64 {
         let (width, tokens) = (self.blocks.width as f64, self.tokens() as f64);
+        let pictures = self.joint_frames.unwrap_or(1);
+        let sequence =
+            pictures * (self.tokens() - usize::from(self.class_token)) + usize::from(self.class_token);
         let pixels = (3 * (self.sides.grid() * self.sides.patch).pow(2)) as f64;
         let pooling = match self.pooling {
             Pooling::ClassToken => 0.0,
@@ -172,10 +191,14 @@ impl Config {
             }
         };
         2.0 * pixels * width
-            + self.blocks.operations(self.tokens())
+            + self.blocks.operations(sequence) / pictures as f64
             + pooling
             + self.projection.operations(self.blocks.width, self.dim)
     }
+}
+
+fn times(weights: &Weights, (frames, width): (usize, usize)) -> std::result::Result<Tensor, LoadError> {
+    Ok(weights.get(TIMES, &[frames, width])?.reshape((frames, 1, width))?)
 }
 
 impl VisionTransformer {
@@ -209,6 +232,7 @@ impl VisionTransformer {
             patches: Patches::load(weights, PATCHES, (width, config.patch_bias), config.sides)?,
             class: config.class_token.then(class).transpose()?,
             positions: get("vision_model.embeddings.position_embedding.weight", &[config.tokens(), width])?,
+            times: config.joint_frames.map(|frames| times(weights, (frames, width))).transpose()?,
             // The misspelling is the format's.
             norm_before: config.norm_before.then(|| norm("vision_model.pre_layrnorm")).transpose()?,
             blocks,
@@ -231,7 +255,12 @@ impl VisionTransformer {
 
     /// Pictures that must come together, as a clip; `None` where each stands by itself.
     pub(crate) fn frames(&self) -> Option<usize> {
-        self.config.blocks.extras.frames
+        self.config.frames()
+    }
+
+    /// Whether a clip is one sequence.
+    pub(crate) fn is_joint(&self) -> bool {
+        self.config.joint_frames.is_some()
     }
 
     /// Values per vector.
@@ -240,23 +269,51 @@ impl VisionTransformer {
     }
 
     /// (pictures, dim) of (pictures, 3, side, side) pixels, picture after picture in one slice; where pictures must come
-    /// together, clip after clip.
+    /// together, clip after clip, (clips, dim): of a clip that is no sequence the mean of its pictures' vectors.
     pub(crate) fn forward(&self, pixels: &[f32]) -> Result<Tensor> {
-        let mut x = self.patches.forward(pixels)?;
-        if let Some(class) = &self.class {
-            let (pictures, _, width) = x.dims3()?;
-            x = Tensor::cat(&[&class.broadcast_as((pictures, 1, width))?, &x], 1)?;
-        }
-        x = x.broadcast_add(&self.positions)?;
-        if let Some(norm) = &self.norm_before {
-            x = norm.forward(&x)?;
-        }
-        let x = self.blocks.forward(x, Sight::All)?;
+        let x = self.before_norm(pixels)?;
         let pooled = match &self.attention {
             Some(pool) => pool.forward(&self.norm_after.forward(&x)?)?,
             None => self.norm_after.forward(&x.narrow(1, 0, 1)?.squeeze(1)?)?,
         };
-        self.projection.as_ref().map_or(Ok(pooled.clone()), |projection| projection.forward(&pooled))
+        let rows = self.projection.as_ref().map_or(Ok(pooled.clone()), |last| last.forward(&pooled))?;
+        let Some(frames) = self.config.blocks.extras.frames else { return Ok(rows) };
+        let (pictures, dim) = rows.dims2()?;
+        rows.reshape((pictures / frames, frames, dim))?.mean(1)
+    }
+
+    /// (pictures, tokens, width) of such pixels: every token as the last norm leaves it.
+    pub(crate) fn hidden(&self, pixels: &[f32]) -> Result<Tensor> {
+        self.norm_after.forward(&self.before_norm(pixels)?)
+    }
+
+    /// (sequences, tokens, width).
+    fn before_norm(&self, pixels: &[f32]) -> Result<Tensor> {
+        let patches = self.patches.forward(pixels)?;
+        let mut x = match (&self.times, &self.class) {
+            (Some(times), Some(class)) => self.joint(&patches, times, class)?,
+            (_, Some(class)) => {
+                let (pictures, _, width) = patches.dims3()?;
+                let class = class.broadcast_as((pictures, 1, width))?;
+                Tensor::cat(&[&class, &patches], 1)?.broadcast_add(&self.positions)?
+            }
+            (_, None) => patches.broadcast_add(&self.positions)?,
+        };
+        if let Some(norm) = &self.norm_before {
+            x = norm.forward(&x)?;
+        }
+        self.blocks.forward(x, Sight::All)
+    }
+
+    /// (clips, 1 + frames * patches, width) of (pictures, patches, width).
+    fn joint(&self, patches: &Tensor, times: &Tensor, class: &Tensor) -> Result<Tensor> {
+        let ((pictures, count, width), frames) = (patches.dims3()?, times.dim(0)?);
+        let clips = pictures / frames;
+        let x = patches.broadcast_add(&self.positions.narrow(0, 1, count)?)?;
+        let x = x.reshape((clips, frames, count, width))?.broadcast_add(times)?;
+        let first = class.broadcast_add(&self.positions.narrow(0, 0, 1)?)?;
+        let first = first.broadcast_as((clips, 1, width))?;
+        Tensor::cat(&[&first, &x.reshape((clips, frames * count, width))?], 1)
     }
 }
 

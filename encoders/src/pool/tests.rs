@@ -78,6 +78,7 @@ fn space() -> Space {
         temporal: false,
         frame_stage: None,
         can: Abilities { text: true, frames: false, composed: false },
+        composed_frames: None,
         trained_on: crate::TrainedOn::Nothing,
         precision: crate::Precision::F32,
     }

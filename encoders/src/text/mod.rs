@@ -1,7 +1,8 @@
 //! Words to token ids: tokenizer and overlapping windows over long texts.
 
 use tokenizers::Tokenizer as Inner;
-use tokenizers::normalizers::{Lowercase, NormalizerWrapper, Sequence};
+use tokenizers::normalizers::replace::ReplacePattern;
+use tokenizers::normalizers::{Lowercase, NFC, NormalizerWrapper, Replace, Sequence, Strip};
 
 pub mod normalise;
 mod window;
@@ -110,9 +111,19 @@ pub struct Tokenizer {
     before: Vec<u32>,
     after: Vec<u32>,
     max_tokens: usize,
-    normalises: bool,
+    cleaning: Cleaning,
     query_prompt: Prompt,
     passage_prompt: Prompt,
+}
+
+/// What texts go through before they are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cleaning {
+    None,
+    /// All of them, [`normalise::normalise`]; modification texts are cut too.
+    All,
+    /// Modification texts, [`normalise::clean_modification`].
+    Modifications,
 }
 
 /// What stands before every text of one kind; empty for most models.
@@ -147,24 +158,59 @@ impl Tokenizer {
             return Err(TokenizerError::NoRoom { specials: count, limit: max_tokens });
         }
         let (query_prompt, passage_prompt) = (Prompt::default(), Prompt::default());
-        Ok(Tokenizer { inner, before, after, max_tokens, normalises: false, query_prompt, passage_prompt })
+        let cleaning = Cleaning::None;
+        Ok(Tokenizer { inner, before, after, max_tokens, cleaning, query_prompt, passage_prompt })
+    }
+
+    /// The same, with every modification text put through [`normalise::clean_modification`] first, as models of CoVR
+    /// want it.
+    #[must_use]
+    pub(crate) fn cleaning(self) -> Self {
+        Tokenizer { cleaning: Cleaning::Modifications, ..self }
     }
 
     /// The same, with every text put through [`normalise`] first, as models of TF-CoVR want it.
     #[must_use]
     pub fn normalising(self) -> Self {
-        Tokenizer { normalises: true, ..self }
+        Tokenizer { cleaning: Cleaning::All, ..self }
     }
 
     /// The same tokenizer on texts in lower case.
     ///
     /// # Errors
     /// A vocabulary whose added tokens can't be read in lower case.
-    pub(crate) fn lower_case(mut self) -> Result<Self, TokenizerError> {
-        let lower = NormalizerWrapper::from(Lowercase);
+    pub(crate) fn lower_case(self) -> Result<Self, TokenizerError> {
+        self.normalising_before(vec![Lowercase.into()])
+    }
+
+    /// The same tokenizer on canonical texts, as OpenCLIP's code makes them for SigLIP: NFC, underscores are spaces,
+    /// ASCII punctuation and curly quotes go, lower case, single spaces, none at the ends. (What else ftfy mends, and
+    /// HTML, stay as they are.)
+    ///
+    /// # Errors
+    /// As [`Tokenizer::lower_case`].
+    pub(crate) fn canonical(self) -> Result<Self, TokenizerError> {
+        let replaced = |pattern: &str, with: &str| {
+            let replace = Replace::new(ReplacePattern::Regex(pattern.to_owned()), with);
+            replace
+                .map(NormalizerWrapper::from)
+                .map_err(|error| TokenizerError::Unreadable(error.to_string()))
+        };
+        self.normalising_before(vec![
+            NFC.into(),
+            replaced("_", " ")?,
+            replaced(r"[!-/:-@\[-`{-~\x{2bc}\x{2018}-\x{201f}]", "")?,
+            Lowercase.into(),
+            replaced(r"\s+", " ")?,
+            Strip::new(true, true).into(),
+        ])
+    }
+
+    /// The same with these steps before those of tokenizer.json.
+    fn normalising_before(mut self, steps: Vec<NormalizerWrapper>) -> Result<Self, TokenizerError> {
         let then = self.inner.get_normalizer().cloned();
-        let both = Sequence::new([lower].into_iter().chain(then).collect());
-        let changed = self.inner.with_normalizer(Some(both)).map(|_| ());
+        let all = Sequence::new(steps.into_iter().chain(then).collect());
+        let changed = self.inner.with_normalizer(Some(all)).map(|_| ());
         changed.map_err(|error| TokenizerError::Unreadable(error.to_string()))?;
         Ok(self)
     }
@@ -265,9 +311,12 @@ impl Tokenizer {
     /// # Errors
     /// [`TextError::Unreadable`].
     pub fn modification(&self, text: &str) -> Result<Windows, TextError> {
-        match self.normalises {
-            true => self.windows(&normalise::normalise_modification(text), Overflow::Truncate, 1),
-            false => self.windows(text, Overflow::Truncate, 1),
+        match self.cleaning {
+            Cleaning::All => self.windows(&normalise::normalise_modification(text), Overflow::Truncate, 1),
+            Cleaning::Modifications => {
+                self.windows(&normalise::clean_modification(text), Overflow::Truncate, 1)
+            }
+            Cleaning::None => self.windows(text, Overflow::Truncate, 1),
         }
     }
 
@@ -275,7 +324,7 @@ impl Tokenizer {
     /// tokenizer; and after how many of them each of its sentences ends.
     fn content_after(&self, prompt: &Prompt, text: &str) -> Result<(Vec<u32>, Vec<usize>), TextError> {
         let joined = format!("{}{text}", prompt.text);
-        let read = if self.normalises { normalise::normalise(&joined) } else { joined };
+        let read = if self.cleaning == Cleaning::All { normalise::normalise(&joined) } else { joined };
         let encoding = self.inner.encode(read.as_str(), false);
         let encoding = encoding.map_err(|error| TextError::Unreadable(error.to_string()))?;
         let Some(ids) = encoding.get_ids().strip_prefix(&prompt.ids[..]) else {
@@ -290,9 +339,9 @@ impl Tokenizer {
     }
 
     fn content(&self, text: &str) -> Result<Vec<u32>, TextError> {
-        let encoding = match self.normalises {
-            true => self.inner.encode_fast(normalise::normalise(text), false),
-            false => self.inner.encode_fast(text, false),
+        let encoding = match self.cleaning {
+            Cleaning::All => self.inner.encode_fast(normalise::normalise(text), false),
+            Cleaning::Modifications | Cleaning::None => self.inner.encode_fast(text, false),
         };
         let encoding = encoding.map_err(|error| TextError::Unreadable(error.to_string()))?;
         Ok(encoding.get_ids().to_vec())

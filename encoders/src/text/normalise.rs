@@ -1,6 +1,7 @@
-//! TF-CoVR's text normaliser (arXiv 2506.05274): counts in words, lower case, no noise.
+//! TF-CoVR's text normaliser (arXiv 2506.05274): counts in words, lower case, no noise; and that of CoVR (arXiv
+//! 2308.14746), which leaves counts as they are.
 //!
-//! Models of that paper have read only texts of this kind, in training and in evaluation.
+//! Models of these papers have read only texts of this kind, in training and in evaluation.
 
 /// Words of a modification text that are read.
 const WORDS: usize = 30;
@@ -23,6 +24,14 @@ pub fn normalise(text: &str) -> String {
 pub fn normalise_modification(text: &str) -> String {
     // As the paper's code splits: at spaces alone.
     normalise(text).split(' ').take(WORDS).collect::<Vec<_>>().join(" ")
+}
+
+/// A modification text as CoVR's code cleans it: lower case, full stops and noise gone, its first 30 words.
+pub fn clean_modification(text: &str) -> String {
+    let is_noise = |letter: char| letter == '.' || NOISE.contains(&letter);
+    let clean: String =
+        text.to_lowercase().chars().map(|letter| if is_noise(letter) { ' ' } else { letter }).collect();
+    single_spaces(&clean).split(' ').take(WORDS).collect::<Vec<_>>().join(" ")
 }
 
 /// Runs of two or more whitespace characters become one space; none is left at the ends.
@@ -148,6 +157,15 @@ mod tests {
         let long: Vec<String> = (0..40).map(|word| format!("w{word}")).collect();
         assert_eq!(normalise_modification(&long.join(" ")), long[..30].join(" "));
         assert_eq!(normalise(&long.join(" ")), long.join(" "));
+    }
+
+    #[test]
+    fn a_modification_of_covr_keeps_its_counts_and_loses_its_full_stops() {
+        assert_eq!(
+            clean_modification("Show 2 dogs. (Now!)  At NIGHT, it's 1.5"),
+            "show 2 dogs now at night, it's 1 5"
+        );
+        assert_eq!(clean_modification(&"a ".repeat(40)), "a ".repeat(30).trim());
     }
 
     proptest! {

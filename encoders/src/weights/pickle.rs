@@ -1,13 +1,14 @@
 //! Tensors of a PyTorch checkpoint: a zip archive of a pickled dictionary and its storages.
 //!
-//! Nothing that the pickle names is run. TorchScript archives and files from before PyTorch 1.6 are no such
-//! checkpoints.
+//! Nothing that the pickle names is run. Files from before PyTorch 1.6 are no such checkpoints.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use candle_core::pickle::{PthTensors, TensorInfo, read_pth_tensor_info};
 use candle_core::{DType, Tensor};
+
+use super::torchscript;
 
 /// Under which keys checkpoints keep the weights beside other things; `None`: they are nothing but weights.
 const KEYS: [Option<&str>; 4] = [None, Some("state_dict"), Some("model_state_dict"), Some("model")];
@@ -23,11 +24,13 @@ pub(super) fn read(path: &Path) -> Result<Vec<(String, Tensor)>, String> {
 }
 
 fn read_trusting(path: &Path) -> Result<Vec<(String, Tensor)>, String> {
-    let (key, infos) = weights(path)?;
-    let bytes = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
-    if let Some(info) = infos.iter().find(|info| size(info) > bytes) {
-        return Err(format!("{} is said to be larger than the file", info.name));
+    if let Some(mut infos) = torchscript::infos(path)? {
+        infos.retain(|info| is_float(info.dtype));
+        check_sizes(path, &infos)?;
+        return torchscript::tensors(path, infos);
     }
+    let (key, infos) = weights(path)?;
+    check_sizes(path, &infos)?;
     let file = PthTensors::new(path, key).map_err(|error| error.to_string())?;
     let tensor = |info: TensorInfo| match file.get(&info.name) {
         Ok(Some(tensor)) => Ok((info.name, tensor)),
@@ -35,6 +38,16 @@ fn read_trusting(path: &Path) -> Result<Vec<(String, Tensor)>, String> {
         Err(error) => Err(format!("{}: {error}", info.name)),
     };
     infos.into_iter().map(tensor).collect()
+}
+
+/// # Errors
+/// A tensor that would need more memory than the file has bytes.
+fn check_sizes(path: &Path, infos: &[TensorInfo]) -> Result<(), String> {
+    let bytes = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
+    match infos.iter().find(|info| size(info) > bytes) {
+        Some(info) => Err(format!("{} is said to be larger than the file", info.name)),
+        None => Ok(()),
+    }
 }
 
 /// The first key under which there are weights, and what they are.

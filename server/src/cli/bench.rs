@@ -33,7 +33,7 @@ enum Bench {
 /// Arguments of `reprise bench encode`.
 #[derive(Debug, Args)]
 struct EncodeArgs {
-    /// builtin:sports, builtin:tiny, a folder, or a hub id org/name[@revision]
+    /// builtin:sports, builtin:tiny, a folder or .pt file, or a hub id org/name[@revision]
     #[arg(long, env = "REPRISE_MODEL", default_value = DEFAULT_MODEL)]
     model: ModelName,
     #[command(flatten)]

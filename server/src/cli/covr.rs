@@ -41,7 +41,8 @@ struct TripletsArgs {
     /// Folder for train.csv, val.csv, test.csv and pairs.csv
     #[arg(long)]
     out: PathBuf,
-    /// Text encoder that says which labels are alike: builtin:sports (knows the rendered labels only), a folder, or a hub id
+    /// Text encoder that says which labels are alike: builtin:sports (knows the rendered labels only), a folder or
+    /// .pt file, or a hub id
     #[arg(long, env = "REPRISE_MODEL", default_value = DEFAULT_MODEL)]
     model: ModelName,
     #[command(flatten)]

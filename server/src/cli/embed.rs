@@ -24,7 +24,7 @@ use crate::search::{EmbeddedWindow, Embedding, QueryInfo, text_vectors};
 #[command(group(ArgGroup::new("what").args(["text", "video", "videos", "texts"]).required(true)))]
 #[command(group(ArgGroup::new("many").args(["videos", "texts"])))]
 pub(super) struct EmbedArgs {
-    /// builtin:sports, builtin:tiny, a folder, or a hub id org/name[@revision]
+    /// builtin:sports, builtin:tiny, a folder or .pt file, or a hub id org/name[@revision]
     #[arg(long, env = "REPRISE_MODEL", default_value = DEFAULT_MODEL)]
     model: ModelName,
     #[command(flatten)]

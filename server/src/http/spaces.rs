@@ -141,7 +141,7 @@ fn model_name(app: &App, name: &str) -> Result<ModelName, ApiError> {
     let looks_like_path = name.starts_with(['/', '.', '~']);
     let parsed = if looks_like_path { None } else { Some(name.parse::<ModelName>().map_err(invalid)?) };
     match parsed {
-        Some(model) if model.folder().is_none() => Ok(model),
+        Some(model) if model.path().is_none() => Ok(model),
         _ => {
             let real = sources::under_model_root(app, Path::new(name))?;
             let text = real.to_str().ok_or_else(|| ApiError::invalid("/model", "its path is not UTF-8"))?;

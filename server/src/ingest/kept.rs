@@ -106,6 +106,7 @@ mod tests {
             temporal: false,
             frame_stage: Some(2),
             can: Abilities { text: true, frames: true, composed: false },
+            composed_frames: None,
             trained_on: TrainedOn::Nothing,
             precision: reprise_encoders::Precision::F32,
         }

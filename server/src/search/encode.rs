@@ -1,9 +1,11 @@
 //! The query vector: from text, a stored stretch, an upload, or a composition of them.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use reprise_encoders::text::{Overflow, TextError, Windows};
+use reprise_encoders::video::sample::Sampler;
 use reprise_encoders::video::{self, Probe, VideoError};
 use reprise_encoders::{Clip, EncodeError, Frame, Input, Permit, Source};
 use reprise_index::UnitVector;
@@ -35,6 +37,15 @@ pub struct Encoded {
     pub decode_ms: f64,
     /// Time spent in the pool.
     pub encode_ms: f64,
+}
+
+/// What is made of the video side of a query.
+#[derive(Debug, Clone, Copy)]
+enum Wanted {
+    /// Its vector: where that is stored, no pictures are needed.
+    Vector,
+    /// A vector that is made from these of its frames and a text.
+    Frames(Sampler),
 }
 
 /// The video side of a query before it is encoded.
@@ -141,7 +152,7 @@ async fn embed_clip(
     clip: &Query,
     at: &str,
 ) -> Result<Encoded, SearchError> {
-    let footage = footage(app, space, clip, at).await?;
+    let footage = footage(app, space, clip, Wanted::Vector, at).await?;
     let started = Instant::now();
     let raw = match footage.source {
         Source::Raw(raw) => raw,
@@ -170,12 +181,16 @@ async fn composed(
     let read = tokenizer(space)?
         .modification(modification)
         .map_err(|error| too_long("/query/modification", &error))?;
-    let footage = footage(app, space, clip, "/query").await?;
     let head = fusion.mode.unwrap_or(if space.space.can.composed {
         FusionMode::Combiner
     } else {
         FusionMode::Average
     });
+    let wanted = match (head, space.space.composed_frames) {
+        (FusionMode::Combiner, Some(sampler)) => Wanted::Frames(sampler),
+        _ => Wanted::Vector,
+    };
+    let footage = footage(app, space, clip, wanted, "/query").await?;
     let started = Instant::now();
     let raw = match head {
         FusionMode::Combiner => combine(space, permit, footage.source, &read).await?,
@@ -231,19 +246,27 @@ async fn average(
 }
 
 /// Finds the pictures of a query clip, or the stored vector that makes them unnecessary.
-async fn footage(app: &App, space: &LoadedSpace, clip: &Query, at: &str) -> Result<Footage, SearchError> {
+async fn footage(
+    app: &App,
+    space: &LoadedSpace,
+    clip: &Query,
+    wanted: Wanted,
+    at: &str,
+) -> Result<Footage, SearchError> {
     let found = match clip {
         Query::Text(_) => Err(SearchError::Internal("a text has no pictures".to_owned())),
         Query::Clip(id) => {
             let span = app.catalog.span(*id).await?.ok_or(SearchError::NotFound { what: "clip", id: *id })?;
             let origin = Origin { video: span.video, start_ms: span.start_ms, end_ms: span.end_ms };
-            stored(app, space, origin).await
+            stored(app, space, origin, wanted).await
         }
         Query::Range { video, start_ms, end_ms } => {
-            stored(app, space, Origin { video: *video, start_ms: *start_ms, end_ms: *end_ms }).await
+            let origin = Origin { video: *video, start_ms: *start_ms, end_ms: *end_ms };
+            stored(app, space, origin, wanted).await
         }
         Query::Upload { path, content_hash, start_ms, end_ms } => {
-            uploaded(app, space, path.clone(), content_hash, *start_ms, *end_ms).await
+            let range = start_ms.unwrap_or(0)..end_ms.unwrap_or(LONGEST_MS);
+            uploaded(app, space, path.clone(), content_hash, range, wanted).await
         }
     };
     found.map_err(|error| match error {
@@ -264,11 +287,16 @@ fn place(clip: &Query) -> &'static str {
     }
 }
 
-async fn stored(app: &App, space: &LoadedSpace, origin: Origin) -> Result<Footage, SearchError> {
+async fn stored(
+    app: &App,
+    space: &LoadedSpace,
+    origin: Origin,
+    wanted: Wanted,
+) -> Result<Footage, SearchError> {
     let video = app.catalog.video(origin.video).await?;
     let video = video.ok_or(SearchError::NotFound { what: "video", id: origin.video })?;
-    let span = app.catalog.span_at(video.id, origin.start_ms, origin.end_ms, space.key).await?;
-    if let Some(span) = span
+    if let Wanted::Vector = wanted
+        && let Some(span) = app.catalog.span_at(video.id, origin.start_ms, origin.end_ms, space.key).await?
         && let Some(raw) = app.catalog.raw_vector(span.key, space.key).await?
     {
         return Ok(Footage { source: Source::Raw(raw), frames: 0, origin: Some(origin), decode_ms: 0.0 });
@@ -279,7 +307,8 @@ async fn stored(app: &App, space: &LoadedSpace, origin: Origin) -> Result<Footag
     }
     let range = origin.start_ms..origin.end_ms;
     let in_order = video.facts.as_ref().is_some_and(|facts| !facts.seek_is_safe);
-    let (frames, decode_ms) = decode(app, space, file, known_probe(&video), range, in_order).await?;
+    let footage = FootageFile { path: file, probe: known_probe(&video), range, in_order };
+    let (frames, decode_ms) = decode(app, space, footage, wanted).await?;
     Ok(Footage {
         frames: frames.len(),
         source: Source::Frames(Clip { frames }),
@@ -293,13 +322,13 @@ async fn uploaded(
     space: &LoadedSpace,
     path: PathBuf,
     content_hash: &str,
-    start_ms: Option<i64>,
-    end_ms: Option<i64>,
+    range: Range<i64>,
+    wanted: Wanted,
 ) -> Result<Footage, SearchError> {
     let twin = app.catalog.video_by_hash(content_hash).await?;
     // Nothing is known of an upload's index yet: only decoding in order is sure to give its own pictures.
-    let range = start_ms.unwrap_or(0)..end_ms.unwrap_or(LONGEST_MS);
-    let (frames, decode_ms) = decode(app, space, path, None, range.clone(), true).await?;
+    let footage = FootageFile { path, probe: None, range: range.clone(), in_order: true };
+    let (frames, decode_ms) = decode(app, space, footage, wanted).await?;
     let end_of = |video: &Video| video.facts.as_ref().map_or(LONGEST_MS, |facts| facts.duration_ms);
     let origin = twin.map(|video| Origin {
         video: video.id,
@@ -314,17 +343,30 @@ fn known_probe(video: &Video) -> Option<Probe> {
     serde_json::from_value(facts.probe.clone()).ok()
 }
 
+/// A stretch of a file, in milliseconds.
+struct FootageFile {
+    path: PathBuf,
+    /// What is known of the file already.
+    probe: Option<Probe>,
+    range: Range<i64>,
+    /// From the beginning instead of seeking.
+    in_order: bool,
+}
+
 async fn decode(
     app: &App,
     space: &LoadedSpace,
-    path: PathBuf,
-    probe: Option<Probe>,
-    range: std::ops::Range<i64>,
-    in_order: bool,
+    footage: FootageFile,
+    wanted: Wanted,
 ) -> Result<(Vec<Frame>, f64), SearchError> {
     let closed = |_| SearchError::Encode(EncodeError::Closed);
     let place = std::sync::Arc::clone(&app.query_decodes).acquire_owned().await.map_err(closed)?;
-    let (sampler, scaling, limits) = (space.space.sampler, space.space.scaling, app.config.decode_limits());
+    let sampler = match wanted {
+        Wanted::Vector => space.space.sampler,
+        Wanted::Frames(sampler) => sampler,
+    };
+    let (scaling, limits) = (space.space.scaling, app.config.decode_limits());
+    let FootageFile { path, probe, range, in_order } = footage;
     let started = Instant::now();
     let work = move || -> Result<Vec<Frame>, VideoError> {
         // Held by the work, not by the request: a client that hangs up does not make room for a second decode.

@@ -41,7 +41,7 @@ pub(in crate::cli) struct CareArgs {
     /// A folder with videos.npy, general.npy, spatial.npy and temporal.npy, which belong together row by row
     #[arg(long)]
     vectors: Option<PathBuf>,
-    /// A built-in model, a folder, or a hub id org/name[@revision]
+    /// A built-in model, a folder or .pt file, or a hub id org/name[@revision]
     #[arg(long, env = "REPRISE_MODEL", default_value = DEFAULT_MODEL)]
     model: ModelName,
     #[command(flatten)]

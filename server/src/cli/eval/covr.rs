@@ -27,7 +27,7 @@ pub(super) struct CovrArgs {
     /// A folder of model folders that `reprise train baselines` wrote
     #[arg(long)]
     baselines: Option<PathBuf>,
-    /// The model under test: a built-in one, a folder, or a hub id org/name[@revision]
+    /// The model under test: a built-in one, a folder or .pt file, or a hub id org/name[@revision]
     #[arg(long, env = "REPRISE_MODEL", default_value = DEFAULT_MODEL)]
     model: ModelName,
     #[command(flatten)]
@@ -124,7 +124,7 @@ fn judge(
     gallery: &Gallery,
 ) -> anyhow::Result<Verdict> {
     let all: Vec<&ComposedQuery> = benchmark.composed.iter().collect();
-    let vectors = queries(model, method.fusion, &all, clips)?;
+    let vectors = queries(model, method.fusion, &all, clips, &benchmark.clips)?;
     let mut answers = Vec::new();
     let (mut exact, mut walked) = (Kinds::default(), Kinds::default());
     for (query, vector) in all.iter().zip(&vectors) {

@@ -34,7 +34,7 @@ pub(super) struct LongArgs {
     /// A folder that `reprise synth` wrote
     #[arg(long)]
     data: PathBuf,
-    /// The model: a built-in one, a folder, or a hub id org/name[@revision]
+    /// The model: a built-in one, a folder or .pt file, or a hub id org/name[@revision]
     #[arg(long, env = "REPRISE_MODEL", default_value = DEFAULT_MODEL)]
     model: ModelName,
     #[command(flatten)]

@@ -34,7 +34,7 @@ pub(in crate::cli) struct LovrArgs {
     /// by the ids of all_clip.jsonl and all_video.jsonl if those are there, a row a line
     #[arg(long)]
     vectors: Option<PathBuf>,
-    /// A built-in model, a folder, or a hub id org/name[@revision]
+    /// A built-in model, a folder or .pt file, or a hub id org/name[@revision]
     #[arg(long, env = "REPRISE_MODEL", default_value = DEFAULT_MODEL)]
     model: ModelName,
     #[command(flatten)]

@@ -1,13 +1,13 @@
 //! The methods of the paper's table: which model answers, and what it makes of a clip and a modification text.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use reprise_encoders::{Input, Loaded, ModelName, Source};
+use reprise_encoders::{Clip, Input, Loaded, ModelName, Source, Space};
 use reprise_index::UnitVector;
 
 use super::super::compute::ComputeArgs;
-use super::super::encode;
+use super::super::encode::{self, Stretch};
 use super::benchmark::ComposedQuery;
 
 /// One line of the table.
@@ -110,15 +110,16 @@ fn can(model: &Loaded, fusion: Fusion) -> bool {
         }
 }
 
-/// The query's vectors, in order; `clips` are the raw vectors of all clips by the same model.
+/// The query's vectors, in order; `clips` are the raw vectors of all clips by the same model, `files` where they are.
 ///
 /// # Errors
-/// A model that fails, or a vector without direction.
+/// A model that fails, a vector without direction, or a clip that can't be decoded.
 pub(super) fn queries(
     model: &mut Loaded,
     fusion: Fusion,
     queries: &[&ComposedQuery],
     clips: &[Vec<f32>],
+    files: &[PathBuf],
 ) -> anyhow::Result<Vec<UnitVector>> {
     match fusion {
         Fusion::Video => queries.iter().map(|query| unit(&clips[query.clip])).collect(),
@@ -133,15 +134,36 @@ pub(super) fn queries(
         }
         Fusion::Trained => {
             let tokenizer = model.tokenizer.clone().context("the model takes no text")?;
-            let composed = |query: &&ComposedQuery| -> anyhow::Result<Input> {
+            let composed = |(query, source): (&&ComposedQuery, Source)| -> anyhow::Result<Input> {
                 let windows = tokenizer.modification(&query.modification)?.windows;
                 let modification = windows.into_iter().next().context("no text")?.tokens;
-                Ok(Input::Composed { query: Source::Raw(clips[query.clip].clone()), modification })
+                Ok(Input::Composed { query: source, modification })
             };
-            let inputs: Vec<Input> = queries.iter().map(composed).collect::<Result<_, _>>()?;
-            encode::inputs(model, &inputs)?.iter().map(|raw| unit(raw)).collect()
+            let mut vectors = Vec::with_capacity(queries.len());
+            for queries in queries.chunks(encode::CLIPS_AT_ONCE) {
+                let sources = sources(&model.space, queries, clips, files)?;
+                let inputs = queries.iter().zip(sources).map(composed);
+                let raw = encode::inputs(model, &inputs.collect::<anyhow::Result<Vec<Input>>>()?)?;
+                vectors.extend(raw.iter().map(|raw| unit(raw)).collect::<anyhow::Result<Vec<_>>>()?);
+            }
+            Ok(vectors)
         }
     }
+}
+
+/// What a model reads of the queries' clips: their vectors, or frames of them.
+fn sources(
+    space: &Space,
+    queries: &[&ComposedQuery],
+    clips: &[Vec<f32>],
+    files: &[PathBuf],
+) -> anyhow::Result<Vec<Source>> {
+    let Some(sampler) = space.composed_frames else {
+        return Ok(queries.iter().map(|query| Source::Raw(clips[query.clip].clone())).collect());
+    };
+    let whole: Vec<Stretch> = queries.iter().map(|query| Stretch::whole(&files[query.clip])).collect();
+    let frames = encode::frames(&whole, sampler, space.scaling)?;
+    Ok(frames.into_iter().map(|frames| Source::Frames(Clip { frames })).collect())
 }
 
 fn texts(model: &mut Loaded, queries: &[&ComposedQuery]) -> anyhow::Result<Vec<UnitVector>> {

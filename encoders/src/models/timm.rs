@@ -1,8 +1,8 @@
-//! The vision towers of EVA-CLIP (arXiv 2303.15389, 2303.11331) and PE-Core (arXiv 2504.13181) as timm's `Eva` class has
-//! them.
+//! Vision towers of timm's: those of EVA-CLIP (arXiv 2303.15389, 2303.11331) and PE-Core (arXiv 2504.13181) as its `Eva`
+//! class has them, and those of SigLIP (arXiv 2303.15343, 2502.14786) as its `VisionTransformer`.
 //!
 //! Width, layers, MLPs, patches, and which norms, gates, biases and tokens there are is read off the weights. What no
-//! tensor shows goes by the model's name in timm ([`PRESETS`]): heads, rotary positions, where norms stand.
+//! tensor shows goes by the model's name in timm ([`PRESETS`]): heads, rotary positions, where norms stand, the activation.
 
 use candle_core::{Device, Tensor};
 
@@ -24,26 +24,40 @@ pub(crate) struct Preset {
     rotary: Option<Grid>,
     norms_after: bool,
     epsilon: f32,
+    /// Of MLPs without a gate.
+    activation: Activation,
+    /// Of attention pooling; `None`: as many as the tower's.
+    pool_heads: Option<usize>,
 }
-
-/// Heads of PE-Core's attention pooling.
-const POOL_HEADS: usize = 8;
 /// More layers than any such model has.
 const MOST_LAYERS: usize = 1000;
 
 const fn eva(name: &'static str, head: usize, rotary: Option<Grid>) -> Preset {
-    Preset { name, family: Family::EvaClip, head, rotary, norms_after: false, epsilon: 1e-6 }
+    Preset { rotary, ..vit(name, Family::EvaClip, head, 1e-6) }
 }
 
 const fn pe(name: &'static str, head: usize, reference: usize, offset: f32) -> Preset {
     let rotary = Some(Grid { reference, offset, columns_first: true });
-    Preset { name, family: Family::PeCore, head, rotary, norms_after: false, epsilon: 1e-5 }
+    Preset { rotary, pool_heads: Some(8), ..vit(name, Family::PeCore, head, 1e-5) }
 }
+
+const fn siglip(name: &'static str, head: usize, activation: Activation) -> Preset {
+    Preset { activation, ..vit(name, Family::Siglip, head, 1e-6) }
+}
+
+const fn vit(name: &'static str, family: Family, head: usize, epsilon: f32) -> Preset {
+    let (rotary, norms_after, pool_heads) = (None, false, None);
+    Preset { name, family, head, rotary, norms_after, epsilon, activation: Activation::Gelu, pool_heads }
+}
+
+/// The two that SigLIP's towers have.
+const EXACT: Activation = Activation::Gelu;
+const TANH: Activation = Activation::GeluNew;
 
 const EVA02: Option<Grid> = Some(Grid { reference: 16, offset: 0.0, columns_first: false });
 
 /// All that are supported; the numbers are timm's.
-const PRESETS: [Preset; 11] = [
+const PRESETS: [Preset; 27] = [
     eva("eva02_base_patch16_clip_224", 64, EVA02),
     eva("eva02_large_patch14_clip_224", 64, EVA02),
     eva("eva02_large_patch14_clip_336", 64, EVA02),
@@ -55,7 +69,31 @@ const PRESETS: [Preset; 11] = [
     pe("vit_pe_core_base_patch16_224", 64, 14, 1.0),
     pe("vit_pe_core_large_patch14_336", 64, 24, 1.0),
     pe("vit_pe_core_gigantic_patch14_448", 96, 32, 0.0),
+    siglip("vit_base_patch32_siglip_256", 64, TANH),
+    siglip("vit_base_patch16_siglip_224", 64, EXACT),
+    siglip("vit_base_patch16_siglip_256", 64, EXACT),
+    siglip("vit_base_patch16_siglip_384", 64, EXACT),
+    siglip("vit_base_patch16_siglip_512", 64, EXACT),
+    siglip("vit_large_patch16_siglip_256", 64, EXACT),
+    siglip("vit_large_patch16_siglip_384", 64, EXACT),
+    siglip("vit_large_patch16_siglip_512", 64, TANH),
+    siglip("vit_so400m_patch14_siglip_224", 72, EXACT),
+    siglip("vit_so400m_patch14_siglip_378", 72, EXACT),
+    siglip("vit_so400m_patch14_siglip_384", 72, EXACT),
+    siglip("vit_so400m_patch16_siglip_256", 72, TANH),
+    siglip("vit_so400m_patch16_siglip_384", 72, TANH),
+    siglip("vit_so400m_patch16_siglip_512", 72, TANH),
+    siglip("vit_giantopt_patch16_siglip_256", 96, TANH),
+    siglip("vit_giantopt_patch16_siglip_384", 96, TANH),
 ];
+
+/// Which layers of OpenCLIP's `timm_pool` and `timm_proj` a family's towers have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) pool: &'static str,
+    /// Empty: timm's own last layer is the projection.
+    pub(crate) projection: &'static str,
+}
 
 impl Preset {
     /// # Errors
@@ -65,6 +103,15 @@ impl Preset {
             let known: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
             LoadError::Unsupported(format!("timm_model_name {name}; {} are supported", known.join(", ")))
         })
+    }
+
+    /// What stands behind the tower.
+    pub(crate) fn head(&self) -> Head {
+        match self.family {
+            Family::Siglip => Head { pool: "map", projection: "none" },
+            Family::PeCore => Head { pool: "map", projection: "" },
+            _ => Head { pool: "token", projection: "" },
+        }
     }
 }
 
@@ -82,7 +129,7 @@ pub(crate) fn config(
 ) -> Result<vision_transformer::Config, LoadError> {
     let has = |name: &str| weights.shape(name).is_some();
     let block = |layer: usize, part: &str| format!("vision_model.encoder.layers.{layer}.{part}");
-    let patches = dims::<4>(weights, &format!("{}.weight", vision_transformer::PATCHES))?;
+    let patches = weights.dims::<4>(&format!("{}.weight", vision_transformer::PATCHES))?;
     let (width, patch) = (patches[0], patches[2]);
     let is_there = |layer: &usize| has(&block(*layer, "mlp.fc2.weight"));
     let gate = has(&block(0, "mlp.gate.weight"));
@@ -96,10 +143,10 @@ pub(crate) fn config(
     let by_name = width.is_multiple_of(preset.head).then(|| width / preset.head);
     let blocks = Shape {
         width,
-        inner: dims::<2>(weights, &block(0, "mlp.fc1.weight"))?[0],
+        inner: weights.dims::<2>(&block(0, "mlp.fc1.weight"))?[0],
         layers: (0..MOST_LAYERS).take_while(is_there).count(),
         heads: heads.or(by_name).ok_or_else(unknown)?,
-        activation: if gate { Activation::Silu } else { Activation::Gelu },
+        activation: if gate { Activation::Silu } else { preset.activation },
         epsilon: preset.epsilon,
         extras: Extras {
             attention_norm: has(&block(0, "self_attn.norm.weight")),
@@ -111,9 +158,9 @@ pub(crate) fn config(
     };
     let pooling = match has("vision_model.head.probe") {
         true => Pooling::Attention {
-            heads: POOL_HEADS,
-            inner: dims::<2>(weights, "vision_model.head.mlp.fc1.weight")?[0],
-            activation: Activation::Gelu,
+            heads: preset.pool_heads.unwrap_or(blocks.heads),
+            inner: weights.dims::<2>("vision_model.head.mlp.fc1.weight")?[0],
+            activation: preset.activation,
         },
         false => Pooling::ClassToken,
     };
@@ -126,18 +173,13 @@ pub(crate) fn config(
         norm_before: has("vision_model.pre_layrnorm.weight"),
         rotary: preset.rotary,
         pooling,
-        projection: Projection::Biased,
+        projection: match preset.head().projection {
+            "none" => Projection::None,
+            _ => Projection::Biased,
+        },
+        joint_frames: None,
     };
     tower.check().map(|()| tower)
-}
-
-/// The shape of a tensor of `N` dimensions.
-fn dims<const N: usize>(weights: &Weights, name: &str) -> Result<[usize; N], LoadError> {
-    let found = weights.shape(name).ok_or_else(|| LoadError::MissingTensor { name: name.to_owned() })?;
-    found.try_into().map_err(|_| {
-        let (name, found) = (name.to_owned(), found.to_vec());
-        LoadError::WrongShape { name, expected: vec![0; N], found }
-    })
 }
 
 /// Where OpenCLIP keeps a tower of timm's.
@@ -258,7 +300,9 @@ fn replaced(name: &str, beginnings: &[(&str, &str)]) -> Option<String> {
 
 /// A part that is left out would give wrong vectors.
 fn unknown(name: &str) -> LoadError {
-    LoadError::Unsupported(format!("the tensor {name}, which the towers of EVA-CLIP and PE-Core don't have"))
+    LoadError::Unsupported(format!(
+        "the tensor {name}, which the towers of EVA-CLIP, PE-Core and SigLIP don't have"
+    ))
 }
 
 #[cfg(test)]

@@ -1,0 +1,118 @@
+//! Tensors of a TorchScript archive: a zip archive of a pickled tree of modules and its storages, as OpenAI released
+//! CLIP.
+//!
+//! Its code is not looked at, and nothing that the pickle names is run.
+
+use std::fs::File;
+use std::io::{BufReader, Read, Seek};
+use std::path::{Path, PathBuf};
+
+use candle_core::pickle::{Object, Stack, TensorInfo};
+use candle_core::{Device, Tensor};
+use zip::ZipArchive;
+
+/// Modules inside each other that are followed; no model has nearly as many.
+const DEEPEST: usize = 64;
+
+/// What a module's tensors are called and where they lie, `None` if the file is no TorchScript archive.
+///
+/// # Errors
+/// In plain words, what is wrong with the file.
+pub(super) fn infos(path: &Path) -> Result<Option<Vec<TensorInfo>>, String> {
+    let Ok(mut archive) = open(path) else { return Ok(None) };
+    let names: Vec<String> = archive.file_names().flatten().map(|name| name.into_owned()).collect();
+    // Else it is a checkpoint.
+    let folder = names.iter().find_map(|name| name.strip_suffix("/constants.pkl"));
+    let Some(data) = folder.map(|folder| format!("{folder}/data")) else { return Ok(None) };
+    let entry = archive.by_name(&format!("{data}.pkl")).map_err(|error| error.to_string())?;
+    let mut stack = Stack::empty();
+    let read = stack.read_loop(&mut BufReader::new(entry)).and_then(|()| stack.finalize());
+    let mut found = Vec::new();
+    module(read.map_err(|error| error.to_string())?, "", DEEPEST, &PathBuf::from(data), &mut found)?;
+    Ok(Some(found))
+}
+
+/// The tensors that [`infos`] found, as they are stored.
+///
+/// # Errors
+/// As [`infos`].
+pub(super) fn tensors(path: &Path, infos: Vec<TensorInfo>) -> Result<Vec<(String, Tensor)>, String> {
+    let mut archive = open(path)?;
+    let tensor = |info: TensorInfo| {
+        let read = tensor(&mut archive, &info).map_err(|why| format!("{}: {why}", info.name))?;
+        Ok((info.name, read))
+    };
+    infos.into_iter().map(tensor).collect()
+}
+
+fn open(path: &Path) -> Result<ZipArchive<BufReader<File>>, String> {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    ZipArchive::new(BufReader::new(file)).map_err(|error| error.to_string())
+}
+
+/// The tensors of a module and of those inside it, to at most `deepest`; `data` is the folder of their storages.
+fn module(
+    object: Object,
+    name: &str,
+    deepest: usize,
+    data: &Path,
+    found: &mut Vec<TensorInfo>,
+) -> Result<(), String> {
+    let Object::Build { callable, args } = object else { return Ok(()) };
+    let Object::Dict(attributes) = *args else { return Ok(()) };
+    if !is_module(&callable) {
+        return Ok(());
+    }
+    if deepest == 0 {
+        return Err(format!("modules lie over {DEEPEST} deep in each other"));
+    }
+    for (attribute, value) in attributes {
+        let Object::Unicode(attribute) = attribute else { continue };
+        let whole = if name.is_empty() { attribute } else { format!("{name}.{attribute}") };
+        match value {
+            inner @ Object::Build { .. } => module(inner, &whole, deepest - 1, data, found)?,
+            // Storages of other numbers than floats hold nothing that was learnt.
+            value => found.extend(value.into_tensor_info(Object::Unicode(whole), data).ok().flatten()),
+        }
+    }
+    Ok(())
+}
+
+/// Whether an object's class is one of those that a TorchScript archive brings itself.
+fn is_module(callable: &Object) -> bool {
+    let Object::Reduce { callable, .. } = callable else { return false };
+    matches!(&**callable, Object::Class { module_name, .. } if module_name.starts_with("__torch__"))
+}
+
+fn tensor<R: Read + Seek>(archive: &mut ZipArchive<R>, info: &TensorInfo) -> Result<Tensor, String> {
+    let (dims, layout) = (info.layout.dims(), &info.layout);
+    let bytes = layout.shape().elem_count() * info.dtype.size_in_bytes();
+    let entry = archive.by_name(&info.path).map_err(|error| error.to_string())?;
+    let mut values = Vec::with_capacity(bytes);
+    // The reader of the pickle counts the offset in bytes.
+    let mut entry = skipped(entry, layout.start_offset() as u64)?;
+    entry.by_ref().take(bytes as u64).read_to_end(&mut values).map_err(|error| error.to_string())?;
+    // Whether a storage is whole is known at its end.
+    skipped(entry, u64::MAX)?;
+    if values.len() != bytes {
+        return Err(format!("{} bytes of {bytes}", values.len()));
+    }
+    let of = |dims: &[usize]| Tensor::from_raw_buffer(&values, info.dtype, dims, &Device::Cpu);
+    let tensor = if layout.is_contiguous() {
+        of(dims)
+    } else if layout.is_fortran_contiguous() {
+        // Stored column by column.
+        let reversed: Vec<usize> = dims.iter().rev().copied().collect();
+        of(&reversed).and_then(|tensor| tensor.permute((0..dims.len()).rev().collect::<Vec<_>>()))
+    } else {
+        return Err("its values do not lie one after the other".to_owned());
+    };
+    tensor.and_then(|tensor| tensor.contiguous()).map_err(|error| error.to_string())
+}
+
+/// `reader` without its first bytes.
+fn skipped<R: Read>(mut reader: R, bytes: u64) -> Result<R, String> {
+    std::io::copy(&mut reader.by_ref().take(bytes), &mut std::io::sink())
+        .map_err(|error| error.to_string())?;
+    Ok(reader)
+}
