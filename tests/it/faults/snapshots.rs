@@ -30,12 +30,13 @@ async fn stopped(bed: &Bed) -> Vec<Value> {
     hits
 }
 
+/// Those that hold something: what is only locked can't be damaged.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap().flatten() {
         if entry.path().is_dir() {
             found.extend(files(&entry.path()));
-        } else {
+        } else if entry.metadata().unwrap().len() > 0 {
             found.push(entry.path());
         }
     }
