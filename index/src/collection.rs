@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicU64;
 use parking_lot::{Condvar, Mutex, RwLock};
 use roaring::RoaringBitmap;
 
+use crate::due;
 use crate::exact::Best;
 use crate::home::Home;
 use crate::part::{Body, Part};
@@ -101,11 +102,13 @@ impl Collection {
     }
 
     pub(crate) fn remove(self: &Arc<Collection>, key: SpanKey) {
-        {
+        let is_half_dead = {
             let _writer = self.writer.lock();
-            self.state.write().remove(key);
+            self.state.write().remove(key)
+        };
+        if is_half_dead {
+            self.seal_if_due();
         }
-        self.seal_if_due();
     }
 
     pub(crate) fn view(&self) -> View {
@@ -178,11 +181,13 @@ impl State {
         }
     }
 
-    fn remove(&mut self, key: SpanKey) {
-        if let Some((at, row)) = self.find(key) {
-            Arc::make_mut(&mut self.held[at].part.live).remove(row);
-            Arc::make_mut(&mut self.keys).remove(key);
-        }
+    /// Whether that leaves a part half dead.
+    fn remove(&mut self, key: SpanKey) -> bool {
+        let Some((at, row)) = self.find(key) else { return false };
+        let part = &mut self.held[at].part;
+        Arc::make_mut(&mut part.live).remove(row);
+        Arc::make_mut(&mut self.keys).remove(key);
+        due::is_half_dead(part.live.len(), part.dead())
     }
 
     /// Lets what has grown grow no more, and begins anew.

@@ -45,8 +45,8 @@ pub(crate) enum Growth {
     Sealed,
 }
 
-/// The parts that the next job of a kind should make one of; none if none is due.
-pub(crate) fn due(kind: Kind, parts: &[Size], settings: &Settings) -> Vec<u64> {
+/// The parts that the next job of a kind should make one of; none if none is due. `busy` are the kinds that are at work.
+pub(crate) fn due(kind: Kind, parts: &[Size], busy: &[Kind], settings: &Settings) -> Vec<u64> {
     let large = settings.seal_from.saturating_mul(LARGE);
     let (unsealed, mut rest): (Vec<Size>, Vec<Size>) =
         parts.iter().copied().partition(|part| part.is_unsealed(settings));
@@ -54,7 +54,8 @@ pub(crate) fn due(kind: Kind, parts: &[Size], settings: &Settings) -> Vec<u64> {
     rest.retain(|part| part.state != Growth::Grows);
     rest.sort_by_key(|part| part.live);
     let picked = match kind {
-        Kind::Seal if !is_large => &unsealed[..],
+        // Rather than let it grow for as long as a large merge takes.
+        Kind::Seal if !is_large || busy.contains(&Kind::Large) => &unsealed[..],
         Kind::Large if is_large => &unsealed[..],
         Kind::Seal => &[],
         Kind::Merge => merged(&rest, large),
@@ -88,13 +89,18 @@ fn merged(parts: &[Size], most: u64) -> &[Size] {
     &[]
 }
 
+/// Whether so many live and dead rows are to be rewritten for that alone.
+pub(crate) fn is_half_dead(live: u64, dead: u64) -> bool {
+    dead >= DEAD_MOST && dead >= live
+}
+
 fn live(parts: &[Size]) -> u64 {
     parts.iter().map(|part| part.live).sum()
 }
 
 impl Size {
     fn is_half_dead(&self) -> bool {
-        self.dead >= DEAD_MOST && self.dead >= self.live
+        is_half_dead(self.live, self.dead)
     }
 
     /// Whether it has grown enough for a segment.
@@ -127,7 +133,7 @@ mod tests {
     /// Parts are named by their live rows.
     #[track_caller]
     fn check(parts: &[Size], seal: &[u64], merge: &[u64], large: &[u64]) {
-        let of = |kind| due(kind, parts, &SETTINGS);
+        let of = |kind| due(kind, parts, &[], &SETTINGS);
         assert_eq!(
             (of(Kind::Seal), of(Kind::Merge), of(Kind::Large)),
             (seal.to_vec(), merge.to_vec(), large.to_vec())
@@ -142,6 +148,7 @@ mod tests {
         check(&[sized(99, 0, Growth::Rows), sized(0, 0, Growth::Grows)], &[], &[], &[]);
         check(&[sized(100, 0, Growth::Rows), sized(500, 0, Growth::Grows)], &[100, 500], &[], &[]);
         check(&[sized(6_400, 0, Growth::Grows)], &[], &[], &[6_400]);
+        assert_eq!(due(Kind::Seal, &[sized(6_400, 0, Growth::Grows)], &[Kind::Large], &SETTINGS), [6_400]);
     }
 
     #[test]
@@ -179,7 +186,7 @@ mod tests {
             parts.iter_mut().zip(0..).for_each(|(part, id)| part.id = id);
             let all = live(&parts);
             let mut next = 1_000;
-            while let Some(job) = Kind::ALL.iter().map(|kind| due(*kind, &parts, &SETTINGS)).find(|job| !job.is_empty()) {
+            while let Some(job) = Kind::ALL.iter().map(|kind| due(*kind, &parts, &[], &SETTINGS)).find(|job| !job.is_empty()) {
                 prop_assert!(job.len() > 1, "nothing is dead here");
                 let made = parts.iter().filter(|part| job.contains(&part.id)).map(|part| part.live).sum();
                 parts.retain(|part| !job.contains(&part.id));

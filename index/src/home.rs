@@ -6,15 +6,18 @@ use std::fs;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::disk;
-use crate::sealed::{Sealed, Stored};
+use crate::sealed::{PARTIAL, Sealed, Stored};
 
 /// The folder of the segments under the one of the snapshots.
 const SEGMENTS: &str = "segments";
 const EXTENSION: &str = "segment";
+/// How long nobody takes to write one.
+const ABANDONED: Duration = Duration::from_secs(3_600);
 
 /// Where segments are stored; nowhere for an index that lives in memory alone.
 #[derive(Default)]
@@ -32,7 +35,8 @@ impl Home {
 
     /// To be held while a segment is stored and put in place.
     pub(crate) fn change(&self) -> RwLockReadGuard<'_, ()> {
-        self.changing.read()
+        // Not behind one who waits for the right to remove: small segments would wait for a large one that is being stored.
+        self.changing.read_recursive()
     }
 
     /// To be held while segments are removed or listed for a snapshot: none is put in place meanwhile.
@@ -65,11 +69,15 @@ pub(crate) fn stored_under(folder: &Path, sealed: &Sealed) -> Result<Stored, (Pa
         && stored.path.parent() == Some(&folder.join(SEGMENTS))
         && stored.path.exists()
     {
-        return Ok(stored.clone());
+        return Ok(stored);
     }
     let path = next_path(folder).map_err(|error| (folder.to_owned(), error))?;
     match sealed.write(&path) {
-        Ok(checksum) => Ok(Stored { path, checksum }),
+        Ok(checksum) => {
+            let stored = Stored { path, checksum };
+            sealed.is_stored(stored.clone());
+            Ok(stored)
+        }
         Err(error) => Err((path, io::Error::other(error))),
     }
 }
@@ -84,11 +92,19 @@ pub(crate) fn path_of(folder: &Path, name: &str) -> PathBuf {
 pub(crate) fn remove_others(folder: &Path, needed: &HashSet<String>) {
     let Ok(entries) = fs::read_dir(folder.join(SEGMENTS)) else { return };
     for entry in entries.flatten() {
-        let is_needed = entry.file_name().to_str().is_some_and(|name| needed.contains(name));
+        let name = entry.file_name();
+        let is_needed =
+            name.to_str().is_some_and(|name| needed.contains(name) || is_being_written(name, &entry));
         if !is_needed && disk::step().is_ok() {
             let _ = fs::remove_file(entry.path());
         }
     }
+}
+
+/// Whether another server may be at it: what a killed one left is older.
+fn is_being_written(name: &str, entry: &fs::DirEntry) -> bool {
+    let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
+    name.ends_with(PARTIAL) && age().is_some_and(|age| age < ABANDONED)
 }
 
 /// A path for one more segment: numbered, so that the newest comes last, and with a suffix of its own, because several

@@ -179,7 +179,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Settings {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        // Half of the cores, for searches go on meanwhile.
+        // Half of the cores: searches go on meanwhile, and seldom more than one job at a time.
         Settings {
             segment_from: 1_024,
             seal_from: 4_096,

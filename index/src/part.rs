@@ -42,7 +42,7 @@ impl Part {
     }
 
     /// Where its segment is stored.
-    pub(crate) fn stored(&self) -> Option<&Stored> {
+    pub(crate) fn stored(&self) -> Option<Stored> {
         match &self.body {
             Body::Growing(_) => None,
             Body::Sealed(sealed) => sealed.stored(),

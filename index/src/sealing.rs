@@ -24,6 +24,8 @@ pub(crate) struct Work {
     kinds: Vec<Kind>,
     /// The parts that it rewrites.
     parts: HashSet<u64>,
+    /// The parts of the last job that failed: tried again when more has come.
+    failed: Vec<u64>,
     /// Somebody rewrites everything, or waits for the background to end: nothing new is begun there.
     is_claimed: bool,
 }
@@ -136,7 +138,7 @@ impl Collection {
 
     /// Replaces the picked parts, without what was removed from them meanwhile.
     fn put_in_place(&self, picked: &[(u64, Part)], part: Part) {
-        let _changing = self.home.change();
+        let changing = self.home.change();
         let mut part = match part.body {
             // Nobody else has it yet.
             Body::Sealed(sealed) => match Arc::try_unwrap(sealed) {
@@ -156,7 +158,7 @@ impl Collection {
         }
         drop(state);
         self.generation.fetch_add(1, Ordering::Relaxed);
-        drop(writer);
+        drop((writer, changing));
         // Freeing large parts takes a while: nobody waits for it.
         drop(replaced);
     }
@@ -214,7 +216,10 @@ impl Work {
         if self.is_claimed {
             return Vec::new();
         }
-        let parts = due::due(kind, &collection.sizes(&self.parts), &collection.settings);
+        let parts = due::due(kind, &collection.sizes(&self.parts), &self.kinds, &collection.settings);
+        if parts == self.failed {
+            return Vec::new();
+        }
         self.parts.extend(&parts);
         parts
     }
@@ -245,7 +250,6 @@ impl Job {
     fn work(mut self) {
         let collection = Arc::clone(&self.collection);
         let threads = collection.settings.build_threads;
-        // What failed is tried again when more has come, not at once.
         while collection.merge(|held| self.parts.contains(&held.id), threads, &|_, _| ()) {
             // Other kinds may be due now.
             collection.seal_if_due();
@@ -276,6 +280,7 @@ impl Drop for Job {
             let mut work = self.collection.work.lock();
             work.parts.retain(|part| !self.parts.contains(part));
             work.kinds.retain(|kind| *kind != self.kind);
+            work.failed = std::mem::take(&mut self.parts);
             self.collection.worked.notify_all();
         }
     }

@@ -17,6 +17,8 @@ use crate::memory::Pages;
 
 /// Begins every file; the last byte is the format.
 const MAGIC: [u8; 8] = *b"reprise\x01";
+/// The extension of a file that is being written.
+pub(crate) const PARTIAL: &str = "partial";
 /// Rows, at most: a limit for what a damaged header may ask for.
 const MOST_ROWS: usize = 1 << 32;
 
@@ -53,7 +55,7 @@ impl Sealed {
         match mapped {
             Ok((pages, checksum)) => {
                 self.vectors = Blocks::own(pages);
-                self.stored = Some(Stored { path: path.to_owned(), checksum });
+                self.is_stored(Stored { path: path.to_owned(), checksum });
                 Ok(self)
             }
             Err(error) => Err(Box::new((self, error))),
@@ -62,7 +64,7 @@ impl Sealed {
 
     /// Writes it to `path` and syncs it; answers the checksum of its checksums.
     pub(crate) fn write(&self, path: &Path) -> Result<u32, SegmentError> {
-        let partial = path.with_extension("partial");
+        let partial = path.with_extension(PARTIAL);
         disk::step()?;
         let mut to = BufWriter::with_capacity(BLOCK, File::create(&partial)?);
         to.write_all(&self.first_page()?)?;

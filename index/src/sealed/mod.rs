@@ -22,7 +22,7 @@ use crate::vector::cosine;
 use crate::walk::{self, BOTTOM_LINKS, Found, Goal, LINKS, Links, NONE, Rows, Scratch};
 use crate::{Hit, SpanKey};
 use blocks::Blocks;
-pub(crate) use file::SegmentError;
+pub(crate) use file::{PARTIAL, SegmentError};
 use layout::{Layout, PAGE};
 
 /// Pairs of rows by which the error of codes is estimated.
@@ -40,7 +40,8 @@ pub(crate) struct Sealed {
     core: Pages,
     vectors: Blocks,
     scratch: Mutex<Vec<Scratch>>,
-    stored: Option<Stored>,
+    /// Known later where a snapshot stores it.
+    stored: Mutex<Option<Stored>>,
 }
 
 /// Where a segment is stored, and what tells it from any other: the checksum of its checksums.
@@ -112,7 +113,7 @@ impl Sealed {
         vectors: Blocks,
         stored: Option<Stored>,
     ) -> Sealed {
-        Sealed { layout, coder, core, vectors, scratch: Mutex::default(), stored }
+        Sealed { layout, coder, core, vectors, scratch: Mutex::default(), stored: Mutex::new(stored) }
     }
 
     /// Rows, live or not.
@@ -126,8 +127,13 @@ impl Sealed {
     }
 
     /// Where it is stored; `None`: in memory alone.
-    pub(crate) fn stored(&self) -> Option<&Stored> {
-        self.stored.as_ref()
+    pub(crate) fn stored(&self) -> Option<Stored> {
+        self.stored.lock().clone()
+    }
+
+    /// Notes where a copy of it is.
+    pub(crate) fn is_stored(&self, stored: Stored) {
+        *self.stored.lock() = Some(stored);
     }
 
     fn keys(&self) -> &[SpanKey] {

@@ -1,8 +1,9 @@
 //! The files of a snapshot: written with a checksum, read and compared with it.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -12,6 +13,9 @@ use crate::disk;
 
 /// Locked by who writes a snapshot.
 const LOCK: &str = ".writer";
+/// How long one who has it is waited for, and how often it is looked.
+const PATIENCE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// A file as the manifest knows it.
 #[derive(Serialize, Deserialize)]
@@ -124,17 +128,39 @@ pub(super) fn read_part(folder: &Path, name: &str) -> Result<Vec<u8>, SnapshotEr
 
 /// The right to write a snapshot under `dir`, until the file is dropped: several servers may share a folder. A killed one's
 /// ends with it.
+///
+/// # Errors
+/// [`SnapshotError::Io`] of the kind `WouldBlock` if another server writes for longer than [`PATIENCE`].
 pub(super) fn only_writer(dir: &Path) -> Result<File, SnapshotError> {
     let path = dir.join(LOCK);
-    let lock = || {
-        let file = File::create(&path)?;
-        match file.lock() {
-            // Some network file systems have no locks: servers that share a folder there may have to try again.
-            Err(error) if error.kind() != io::ErrorKind::Unsupported => Err(error),
-            _ => Ok(file),
+    let file = File::create(&path).map_err(io_at(&path))?;
+    match locked(|| file.try_lock()) {
+        true => Ok(file),
+        false => {
+            let why = "another server is writing a snapshot here; the next try may find it done";
+            Err(io_at(&path)(io::Error::new(io::ErrorKind::WouldBlock, why)))
         }
-    };
-    lock().map_err(io_at(&path))
+    }
+}
+
+/// Keeps others from writing under `dir`, and so from removing what is read, until the file is dropped; `None` where nobody
+/// ever wrote, or somebody has written for long.
+pub(super) fn no_writer(dir: &Path) -> Option<File> {
+    let file = File::open(dir.join(LOCK)).ok()?;
+    locked(|| file.try_lock_shared()).then_some(file)
+}
+
+/// Whether a lock could be had in time. Some network file systems have none: servers that share a folder there may have to
+/// try again what the other one disturbed.
+fn locked(try_lock: impl Fn() -> Result<(), TryLockError>) -> bool {
+    let begun = Instant::now();
+    loop {
+        match try_lock() {
+            Ok(()) | Err(TryLockError::Error(_)) => return true,
+            Err(TryLockError::WouldBlock) if begun.elapsed() > PATIENCE => return false,
+            Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+        }
+    }
 }
 
 /// The finished snapshots under `dir`, oldest first.

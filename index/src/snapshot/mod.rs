@@ -159,6 +159,7 @@ impl Index {
         expected: &[SpaceExpectation],
         settings: Settings,
     ) -> Result<Loaded, SnapshotError> {
+        let _nobody_writes = files::no_writer(dir);
         let found = if dir.is_dir() { numbered(dir)?.pop() } else { None };
         let (_, folder) = found.ok_or_else(|| SnapshotError::Missing(dir.to_owned()))?;
         let manifest = read_manifest(&folder)?;
