@@ -166,7 +166,12 @@ impl Gallery {
     /// [`CatalogError`] if the changes can't be read; what was read is applied.
     pub async fn catch_up(self: &Arc<Self>) -> Result<(), CatalogError> {
         let gallery = Arc::clone(self);
-        tokio::spawn(async move { gallery.apply_all(Index::insert).await }).await.map_err(panicked)?
+        let caught_up = async move {
+            gallery.apply_all(Index::fill).await?;
+            gallery.index.seal_what_is_due();
+            Ok(())
+        };
+        tokio::spawn(caught_up).await.map_err(panicked)?
     }
 
     /// Catches up if the catalog is ahead, waiting no longer than `at_most`: a searcher sees what was
@@ -185,12 +190,19 @@ impl Gallery {
     /// Follows the catalog until `closing`.
     pub async fn follow(self: Arc<Self>, closing: CancellationToken) {
         while !closing.is_cancelled() {
-            if let Err(error) = self.catch_up().await {
+            let gallery = Arc::clone(&self);
+            // Goes on if the server closes: what is half applied must not race with the next one who applies.
+            let applied = tokio::spawn(async move { gallery.apply_some(Index::insert).await }).await;
+            let is_more = applied.map_err(panicked).flatten().unwrap_or_else(|error| {
                 tracing::warn!(%error, "the index can't follow the catalog; trying again");
-            }
+                false
+            });
             let is_due = self.snapshots().is_due(self.mark());
             if is_due {
                 self.save().await;
+            }
+            if is_more {
+                continue;
             }
             tokio::select! {
                 () = closing.cancelled() => {}
@@ -220,20 +232,26 @@ impl Gallery {
         Ok(())
     }
 
-    /// Applies all changes that the catalog has now. [`Index::insert`] waits for seals where they are many, [`Index::fill`]
-    /// doesn't.
+    /// Applies all changes that the catalog has now.
     async fn apply_all(&self, insert: Insert) -> Result<(), CatalogError> {
+        let newest = self.catalog.last_seq().await?;
+        while self.applied() < newest && self.apply_some(insert).await? {}
+        Ok(())
+    }
+
+    /// Applies the next changes; whether there were any. [`Index::insert`] waits for seals where they are many: for who
+    /// follows, but for nobody that a client waits for, who takes turns with it and does it by [`Index::fill`].
+    async fn apply_some(&self, insert: Insert) -> Result<bool, CatalogError> {
         let _one = self.applying.lock().await;
-        loop {
-            let changes = self.catalog.changes(self.applied(), ROWS_PER_READ as u32).await?;
-            let Some(last) = changes.last().map(|change| change.seq) else { return Ok(()) };
-            let index = Arc::clone(&self.index);
-            let known: Vec<u32> = self.spaces().iter().map(|space| space.key).collect();
-            tokio::task::spawn_blocking(move || apply(&index, &known, changes, insert))
-                .await
-                .map_err(panicked)?;
-            self.applied.store(last, Ordering::Release);
-        }
+        let changes = self.catalog.changes(self.applied(), ROWS_PER_READ as u32).await?;
+        let Some(last) = changes.last().map(|change| change.seq) else { return Ok(false) };
+        let index = Arc::clone(&self.index);
+        let known: Vec<u32> = self.spaces().iter().map(|space| space.key).collect();
+        tokio::task::spawn_blocking(move || apply(&index, &known, changes, insert))
+            .await
+            .map_err(panicked)?;
+        self.applied.store(last, Ordering::Release);
+        Ok(true)
     }
 
     /// Makes the spaces hold what the catalog has: those that the snapshot did not know (a server without their model

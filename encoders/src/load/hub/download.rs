@@ -18,10 +18,9 @@ const TRIES: u32 = 5;
 /// So many bytes are progress: the failures before them are forgotten.
 const PROGRESS: u64 = 1 << 20;
 
-/// So many times as long as the hub may be silent, in which fewer bytes than this are as good as none: 2 KiB a second, as it
-/// comes.
+/// Over so many times as long as the hub may be silent, fewer bytes a second than this are as good as none.
 const PACE_WINDOWS: u32 = 3;
-const PACE_LEAST: u64 = 1 << 16;
+const PACE_LEAST: f64 = 2048.0;
 
 /// Why one try to get the rest of a file ended.
 enum Ended {
@@ -137,7 +136,7 @@ impl Hub {
             out.write_all(&buffer[..came]).map_err(Ended::Disk)?;
             *at += came as u64;
             progress.at(*at);
-            if pace.is_lost(came) {
+            if pace.is_lost(came) && facts.bytes.or(total) != Some(*at) {
                 let why = format!("hardly any bytes come: it is at byte {at} of {file}");
                 return Err(Ended::Refused(Refusal::Passing(why)));
             }
@@ -181,8 +180,12 @@ fn check(path: &Path, facts: &Facts) -> Result<(), Ended> {
     let is_hex = facts.etag.bytes().all(|it| it.is_ascii_hexdigit());
     let (kind, found) = match facts.etag.len() {
         64 if is_hex => ("SHA-256", hash(path, Sha256::new())),
-        // Small files are known by git's name of them.
-        40 if is_hex => ("git hash", hash(path, Sha1::new_with_prefix(format!("blob {bytes}\0")))),
+        // Small files are known by git's name of them; some mirrors name the bytes alone.
+        40 if is_hex => match hash(path, Sha1::new()) {
+            Ok(found) if found.eq_ignore_ascii_case(&facts.etag) => return Ok(()),
+            Ok(_) => ("git hash", hash(path, Sha1::new_with_prefix(format!("blob {bytes}\0")))),
+            Err(error) => return Err(Ended::Disk(error)),
+        },
         // A mirror's own: the size alone vouches for it.
         _ => return Ok(()),
     };
@@ -221,10 +224,11 @@ impl Pace {
     /// Takes note of what came; whether it is far too little.
     fn is_lost(&mut self, came: usize) -> bool {
         self.bytes += came as u64;
-        if self.since.elapsed() < self.window {
+        let elapsed = self.since.elapsed();
+        if elapsed < self.window {
             return false;
         }
-        let is_lost = self.bytes < PACE_LEAST;
+        let is_lost = (self.bytes as f64) < PACE_LEAST * elapsed.as_secs_f64();
         (self.since, self.bytes) = (Instant::now(), 0);
         is_lost
     }
