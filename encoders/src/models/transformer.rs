@@ -1,12 +1,14 @@
 //! The transformer that the towers share. Inference only: its norms and softmax drop gradients without a word.
 
+use std::sync::Arc;
+
 use candle_core::{DType, Device, Result, Tensor};
 
 use super::layers::Affine;
 pub(crate) use super::layers::{Activation, LayerNorm, Linear};
 use crate::LoadError;
 pub(crate) use crate::kernels::Sight;
-use crate::kernels::{self, Processor};
+use crate::kernels::{self, Processor, Turns};
 use crate::weights::Weights;
 
 /// The numbers that shape a transformer.
@@ -72,22 +74,44 @@ impl Shape {
 /// Turns neighbouring values of queries and keys by angles that depend on the token's place (arXiv 2104.09864).
 #[derive(Debug, Clone)]
 pub(crate) struct Rotary {
-    /// (tokens, half of a head's values).
+    /// (tokens, half of a head's values), for candle's operations.
     cos: Tensor,
     sin: Tensor,
+    /// For the processor's kernels.
+    turns: Arc<Turns>,
 }
 
 impl Rotary {
     /// By `angles`, token after token, half as many as a head has values.
     pub(crate) fn new(angles: &[f32], tokens: usize, device: &Device) -> Result<Self> {
+        let turns = Arc::new(Turns::new(angles));
         let angles = Tensor::from_slice(angles, (tokens, angles.len() / tokens), device)?;
-        Ok(Rotary { cos: angles.cos()?, sin: angles.sin()? })
+        Ok(Rotary { cos: angles.cos()?, sin: angles.sin()?, turns })
     }
 
     /// `x`: (batch, heads, tokens, values of a head); turned in f32, because half floats hold angles badly.
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let turned = candle_nn::rotary_emb::rope_i(&x.to_dtype(DType::F32)?, &self.cos, &self.sin)?;
         turned.to_dtype(x.dtype())
+    }
+}
+
+/// What stands around attention or an MLP; by default nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Around<'a> {
+    /// What rows go through before.
+    pub(crate) norm: Option<&'a LayerNorm>,
+    /// What is added to the result.
+    pub(crate) residual: Option<&'a Tensor>,
+}
+
+impl Around<'_> {
+    /// The first layer, after the norm.
+    fn enter(&self, layer: &Linear, rows: &Tensor, activation: Option<Activation>) -> Result<Tensor> {
+        match self.norm {
+            Some(norm) => layer.forward_normed(rows, norm, activation),
+            None => layer.forward_inner(rows, activation),
+        }
     }
 }
 
@@ -121,26 +145,29 @@ impl Attention {
 
     /// `rows`: (batch * tokens, width), sequence after sequence, and so the result.
     pub(crate) fn forward(&self, rows: &Tensor, tokens: usize, sight: Sight<'_>) -> Result<Tensor> {
-        self.forward_onto(rows, tokens, sight, None)
+        self.forward_in(rows, tokens, sight, Around::default())
     }
 
-    /// The same, and `residual` added.
-    pub(crate) fn forward_onto(
+    /// The same with what stands around it.
+    pub(crate) fn forward_in(
         &self,
         rows: &Tensor,
         tokens: usize,
         sight: Sight<'_>,
-        residual: Option<&Tensor>,
+        around: Around<'_>,
     ) -> Result<Tensor> {
-        let packed = self.qkv.forward_inner(rows, None)?;
-        let mut attended = match (self.processor, &self.rotary) {
-            (Some(processor), None) => kernels::attention(processor, &packed, tokens, self.heads, sight)?,
-            _ => self.attended(&packed, tokens, sight)?,
+        let packed = around.enter(&self.qkv, rows, None)?;
+        let mut attended = match self.processor {
+            Some(processor) => {
+                let turns = self.rotary.as_ref().map(|rotary| &*rotary.turns);
+                kernels::attention(processor, &packed, tokens, self.heads, (sight, turns))?
+            }
+            None => self.attended(&packed, tokens, sight)?,
         };
         if let Some(norm) = &self.norm {
             attended = norm.forward(&attended)?;
         }
-        self.out.forward_onto(&attended, residual)
+        self.out.forward_onto(&attended, around.residual)
     }
 
     /// By candle's own operations.
@@ -211,18 +238,19 @@ impl Mlp {
         })
     }
 
-    /// (rows, width) to the same, and `residual` added.
-    fn forward(&self, rows: &Tensor, residual: Option<&Tensor>) -> Result<Tensor> {
+    /// (rows, width) to the same.
+    fn forward(&self, rows: &Tensor, around: Around<'_>) -> Result<Tensor> {
         let mut middle = match &self.gate {
             Some(gate) => {
-                (gate.forward_inner(rows, Some(self.activation))? * self.up.forward_inner(rows, None)?)?
+                let gate = around.enter(gate, rows, Some(self.activation))?;
+                (gate * around.enter(&self.up, rows, None)?)?
             }
-            None => self.up.forward_inner(rows, Some(self.activation))?,
+            None => around.enter(&self.up, rows, Some(self.activation))?,
         };
         if let Some(norm) = &self.norm {
             middle = norm.forward(&middle)?;
         }
-        self.down.forward_onto(&middle, residual)
+        self.down.forward_onto(&middle, around.residual)
     }
 }
 
@@ -303,8 +331,9 @@ impl Block {
         let x = x.reshape((batch * tokens, width))?;
         let x = match self.norms_after {
             false => {
-                let x = self.attention.forward_onto(&self.norm1.forward(&x)?, tokens, sight, Some(&x))?;
-                self.mlp.forward(&self.norm2.forward(&x)?, Some(&x))?
+                let around = Around { norm: Some(&self.norm1), residual: Some(&x) };
+                let x = self.attention.forward_in(&x, tokens, sight, around)?;
+                self.mlp.forward(&x, Around { norm: Some(&self.norm2), residual: Some(&x) })?
             }
             true => {
                 let x = (&x + self.norm1.forward(&self.attention.forward(&x, tokens, sight)?)?)?;
@@ -316,7 +345,7 @@ impl Block {
 
     /// (rows, width) to the same.
     pub(super) fn mlp(&self, rows: &Tensor) -> Result<Tensor> {
-        self.mlp.forward(rows, None)
+        self.mlp.forward(rows, Around::default())
     }
 }
 
@@ -362,7 +391,7 @@ impl AttentionPool {
         let query = self.query.to_dtype(kv.dtype())?.broadcast_as((batch, heads, 1, size))?.contiguous()?;
         let attended = attend(&query, &kv.get(0)?, &kv.get(1)?, None)?;
         let x = self.out.forward(&attended.reshape((batch, width))?)?;
-        self.mlp.forward(&self.norm.forward(&x)?, Some(&x))
+        self.mlp.forward(&x, Around { norm: Some(&self.norm), residual: Some(&x) })
     }
 }
 
