@@ -25,6 +25,17 @@ pub(crate) enum Sight<'a> {
 }
 
 impl<'a> Sight<'a> {
+    /// That of the sequences from `first` to `last` alone.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub(crate) fn part(self, first: usize, last: usize) -> Sight<'a> {
+        match self {
+            Sight::All | Sight::Earlier => self,
+            Sight::Within(lengths) => Sight::Within(&lengths[first..last]),
+        }
+    }
+
     /// How many of `tokens` a token sees: always the first.
     fn of(self, sequence: usize, token: usize, tokens: usize) -> usize {
         match self {
@@ -337,5 +348,34 @@ mod tests {
     #[test]
     fn nothing_sees_what_stands_after_a_sequence() {
         check(3, 20, 2, 8, Sight::Within(&[20, 1, 13]));
+    }
+
+    #[test]
+    fn turns_are_those_of_queries_and_keys_that_were_turned_before() {
+        let (tokens, heads, size) = (21, 2, 6);
+        let width = heads * size;
+        let packed: Vec<f32> =
+            (0..tokens * 3 * width).map(|at| (at * 7919 % 1013) as f32 / 500.0 - 1.0).collect();
+        let angles: Vec<f32> = (0..tokens * size / 2).map(|at| (at * 31 % 17) as f32 * 0.3).collect();
+        let mut turned = packed.clone();
+        for (at, pair) in turned.chunks_exact_mut(2).enumerate() {
+            let (token, column) = (at * 2 / (3 * width), at * 2 % (3 * width));
+            if column < 2 * width {
+                let (sin, cos) = angles[token * size / 2 + column % size / 2].sin_cos();
+                (pair[0], pair[1]) = (pair[0] * cos - pair[1] * sin, pair[0] * sin + pair[1] * cos);
+            }
+        }
+        let turns = Turns::new(&angles);
+        assert!(turns.fit(tokens, size) && !turns.fit(tokens, size + 2));
+        let heads = Heads { batch: 1, tokens, heads, size, sight: Sight::All, turns: None };
+        let attended = |processor, packed: &[f32], heads| {
+            filled((tokens, width), |target| attend(processor, packed, target, heads, 1))
+        };
+        let Some(best) = Processor::detect() else { return };
+        for processor in [best, Processor::Avx2] {
+            let expected = attended(processor, &turned, heads);
+            let got = attended(processor, &packed, Heads { turns: Some(&turns), ..heads });
+            assert!(got.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-6), "{got:?}, {expected:?}");
+        }
     }
 }

@@ -395,17 +395,29 @@ impl AttentionPool {
     }
 }
 
+/// Rows that pass through a block together on a CPU, for each thread and about: what is between its layers stays near
+/// then, and pages of memory are used again. As many as products take at a time, so weights are not read more often.
+const ROWS_AT_ONCE: usize = 112;
+
 /// A stack of blocks.
 #[derive(Debug)]
 pub(crate) struct Transformer {
     blocks: Vec<Block>,
+    /// Sequences of a clip, which stay together.
+    together: usize,
+    /// Whether rows pass through a block some at a time.
+    in_parts: bool,
 }
 
 impl Transformer {
     /// Reads `{name}.{number}.*`.
     pub(crate) fn load(weights: &Weights, name: &str, shape: Shape) -> std::result::Result<Self, LoadError> {
         let blocks = (0..shape.layers).map(|layer| Block::load(weights, &format!("{name}.{layer}"), shape));
-        Ok(Transformer { blocks: blocks.collect::<std::result::Result<_, _>>()? })
+        Ok(Transformer {
+            blocks: blocks.collect::<std::result::Result<_, _>>()?,
+            together: shape.extras.frames.unwrap_or(1),
+            in_parts: weights.placement().processor().is_some(),
+        })
     }
 
     /// With queries and keys turned by `rotary` in every block.
@@ -416,6 +428,64 @@ impl Transformer {
 
     /// `x`: (batch, tokens, width).
     pub(crate) fn forward(&self, x: Tensor, sight: Sight<'_>) -> Result<Tensor> {
-        self.blocks.iter().try_fold(x, |x, block| block.forward(&x, sight))
+        let mut parts = Vec::new();
+        for (first, last) in self.parts(&x)? {
+            parts.push((x.narrow(0, first, last - first)?, sight.part(first, last)));
+        }
+        drop(x);
+        // Block by block, so that all parts meet its weights while they are near.
+        for block in &self.blocks {
+            for (x, sight) in &mut parts {
+                *x = block.forward(x, *sight)?;
+            }
+        }
+        match &parts[..] {
+            [(x, _)] => Ok(x.clone()),
+            parts => Tensor::cat(&parts.iter().map(|(x, _)| x).collect::<Vec<_>>(), 0),
+        }
+    }
+
+    /// Which sequences pass through a block together.
+    fn parts(&self, x: &Tensor) -> Result<Vec<(usize, usize)>> {
+        let (batch, tokens, _) = x.dims3()?;
+        Ok(match self.in_parts {
+            true => parts(batch, tokens, self.together, ROWS_AT_ONCE * crate::threads()),
+            false => vec![(0, batch)],
+        })
+    }
+}
+
+/// Cuts `batch` sequences of so many tokens to parts of about the same length and of at most `most` rows, if one clip of
+/// sequences `together` has not more.
+fn parts(batch: usize, tokens: usize, together: usize, most: usize) -> Vec<(usize, usize)> {
+    if batch == 0 || !batch.is_multiple_of(together) {
+        return vec![(0, batch)];
+    }
+    let clips = batch / together;
+    let at_once = (most / (tokens * together).max(1)).max(1);
+    let pieces = clips.div_ceil(at_once);
+    let clip = |piece: usize| piece * clips / pieces * together;
+    (0..pieces).map(|piece| (clip(piece), clip(piece + 1))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check((batch, tokens, together): (usize, usize, usize), expected: &[(usize, usize)]) {
+        assert_eq!(parts(batch, tokens, together, 200), expected);
+    }
+
+    #[test]
+    fn sequences_pass_in_parts_of_so_many_rows_and_clips_stay_whole() {
+        check((0, 50, 1), &[(0, 0)]);
+        check((3, 50, 1), &[(0, 3)]);
+        check((8, 50, 1), &[(0, 4), (4, 8)]);
+        check((5, 50, 1), &[(0, 2), (2, 5)]);
+        check((2, 257, 1), &[(0, 1), (1, 2)]);
+        check((16, 50, 8), &[(0, 8), (8, 16)]);
+        check((16, 5, 8), &[(0, 16)]);
+        check((3, 500, 2), &[(0, 3)]);
     }
 }
