@@ -215,12 +215,12 @@ impl Head<'_> {
                 .multiply::<L>(count);
             }
             let mut factors = [0.0; TILE];
+            let mut sums = [[0.0; PANEL]; TILE];
             for (row, factor) in factors.iter_mut().enumerate().take(count) {
                 let seen = sight.of(self.sequence, first + row, tokens);
                 *factor = softmax::<L>(scores[row * across..][..most].as_mut_ptr(), seen, most);
             }
             for panel in 0..values.count() {
-                let mut sums = [[0.0; PANEL]; TILE];
                 Factors {
                     rows: scores.as_ptr(),
                     stride: across,

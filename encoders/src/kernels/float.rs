@@ -108,6 +108,7 @@ impl Work for PartOf<'_> {
         let tiles = even(last - first, (last - first).div_ceil(L::TILE));
         let depths = even(panels.depth, panels.depth.div_ceil(DEPTH));
         let mut moments = [Moments::default(); BLOCK];
+        let mut sums = TileOfFloats([[0.0; PANEL]; TILE]);
         // SAFETY: the processor has the instructions of `L`, as the caller promises. The block has `STRIDE` values for
         // each row of a tile, of which as many as the panel has rows are copied. Whoever called `multiply` holds the
         // target, and no other part has these rows and panels.
@@ -126,7 +127,6 @@ impl Work for PartOf<'_> {
                     let next = next.map_or(&[][..], |(panel, (from, to))| panels.rows(panel, from, to));
                     let values = panels.rows(panel, *from, *to);
                     for (tile, (top, bottom)) in tiles.iter().enumerate() {
-                        let mut sums = TileOfFloats([[0.0; PANEL]; TILE]);
                         let place = Place {
                             row: first + top,
                             rows: bottom - top,

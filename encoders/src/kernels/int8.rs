@@ -163,6 +163,7 @@ impl Work for PartOf<'_> {
         let (first, last) = part.rows;
         let across = stride(panels.depth);
         let tiles = float::even(last - first, (last - first).div_ceil(TILE));
+        let mut sums = [[0; PANEL]; TILE];
         // SAFETY: the processor has the instructions of `L`, as the caller promises, and those that `multiply` has asked
         // for. The block has `across` bytes for each row of a tile, of which as many as the panel has rows are filled.
         // Whoever called `multiply` holds the target, and no other part has these rows and panels.
@@ -177,7 +178,6 @@ impl Work for PartOf<'_> {
                     let place =
                         Place { row: first + top, rows: bottom - top, panel, is_first: true, is_last: true };
                     finish.prefetch::<L>(*target, place);
-                    let mut sums = [[0; PANEL]; TILE];
                     let factors = Factors {
                         rows: block.bytes.values()[top * across..].as_ptr(),
                         stride: across,
