@@ -167,6 +167,8 @@ impl Config {
     /// Worker threads per model and device.
     pub fn replicas(&self) -> usize {
         match self.replicas {
+            // One encoder on all cores answers a query sooner than one of several, and fills hardly slower
+            // (BENCHMARKS.md).
             0 => 1,
             chosen => chosen,
         }

@@ -1,4 +1,7 @@
 //! Attention of the tokens of each sequence to each other, head by head, straight off the packed projection.
+//!
+//! A few queries at a time ask all keys, their scores become shares in the nearest cache, and the shares multiply the
+//! values: no matrix of all scores is made, and what no token of a few may see is not multiplied.
 
 use std::cell::RefCell;
 
@@ -6,8 +9,9 @@ use rayon::prelude::*;
 
 use super::Processor;
 use super::elementwise::softmax;
-use super::float::{Finish, multiply};
-use super::matrix::{Aligned, PANEL, Panels, Rows, Target};
+use super::float::{Ahead, Factors, TILE, even};
+use super::lanes::{Lanes, Work};
+use super::matrix::{Aligned, PANEL, Panels, Target};
 
 /// Which tokens of its sequence a token sees.
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +24,18 @@ pub(crate) enum Sight<'a> {
     Within(&'a [usize]),
 }
 
-impl Sight<'_> {
+impl<'a> Sight<'a> {
+    /// That of the sequences from `first` to `last` alone.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub(crate) fn part(self, first: usize, last: usize) -> Sight<'a> {
+        match self {
+            Sight::All | Sight::Earlier => self,
+            Sight::Within(lengths) => Sight::Within(&lengths[first..last]),
+        }
+    }
+
     /// How many of `tokens` a token sees: always the first.
     fn of(self, sequence: usize, token: usize, tokens: usize) -> usize {
         match self {
@@ -29,6 +44,14 @@ impl Sight<'_> {
             Sight::Within(lengths) => lengths[sequence].clamp(1, tokens),
         }
     }
+}
+
+/// Angles that turn neighbouring values of queries and keys, by the token's place (arXiv 2104.09864).
+#[derive(Debug)]
+pub(crate) struct Turns {
+    /// (tokens, half of a head's values).
+    cos: Vec<f32>,
+    sin: Vec<f32>,
 }
 
 /// How the packed projection is to be read.
@@ -42,12 +65,23 @@ pub(super) struct Heads<'a> {
     /// Values of a head.
     pub(super) size: usize,
     pub(super) sight: Sight<'a>,
+    pub(super) turns: Option<&'a Turns>,
+}
+
+impl Heads<'_> {
+    /// Values of all heads of a token.
+    fn width(&self) -> usize {
+        self.heads * self.size
+    }
 }
 
 /// What one head of one sequence needs room for.
 struct Scratch {
     keys: Panels,
     values: Panels,
+    /// A few queries; and a key, while it is turned.
+    queries: Aligned<f32>,
+    /// Of these queries and all keys.
     scores: Aligned<f32>,
 }
 
@@ -55,27 +89,30 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch {
         keys: Panels::empty(),
         values: Panels::empty(),
+        queries: Aligned::zeros(0),
         scores: Aligned::zeros(0),
     });
 }
 
 /// `packed`: (batch * tokens, 3 * heads * size): queries (scaled already), keys, values; `target`: (batch * tokens,
-/// heads * size).
+/// heads * size), all of which is written.
 ///
 /// # Panics
 /// If the shapes don't fit.
 pub(super) fn attend(processor: Processor, packed: &[f32], target: Target, heads: Heads<'_>, threads: usize) {
-    let width = heads.heads * heads.size;
+    let width = heads.width();
     assert_eq!(packed.len(), heads.batch * heads.tokens * 3 * width);
     assert_eq!((target.rows, target.columns), (heads.batch * heads.tokens, width));
     assert!(!matches!(heads.sight, Sight::Within(lengths) if lengths.len() != heads.batch));
+    assert!(heads.turns.is_none_or(|turns| turns.fit(heads.tokens, heads.size)));
     let one = |at: usize| {
         let (sequence, head) = (at / heads.heads, at % heads.heads);
         let packed = &packed[sequence * heads.tokens * 3 * width..][..heads.tokens * 3 * width];
         let target =
             target.rows(sequence * heads.tokens, heads.tokens).columns(head * heads.size, heads.size);
         SCRATCH.with_borrow_mut(|scratch| {
-            head_of(processor, &packed[head * heads.size..], target, (heads, sequence), scratch)
+            let packed = &packed[head * heads.size..];
+            processor.run(Head { packed, target, heads, sequence, scratch });
         });
     };
     let count = heads.batch * heads.heads;
@@ -85,77 +122,174 @@ pub(super) fn attend(processor: Processor, packed: &[f32], target: Target, heads
     }
 }
 
-/// One head of one sequence; `packed` begins with its first query.
-fn head_of(
-    processor: Processor,
-    packed: &[f32],
+/// One head of one sequence.
+struct Head<'a> {
+    /// From its first query on.
+    packed: &'a [f32],
     target: Target,
-    (heads, sequence): (Heads<'_>, usize),
-    scratch: &mut Scratch,
-) {
-    let Heads { tokens, size, .. } = heads;
-    let (width, stride) = (heads.heads * size, 3 * heads.heads * size);
-    let Scratch { keys, values, scores } = scratch;
-    keys.reshape(size, tokens);
-    values.reshape(tokens, size);
-    for token in 0..tokens {
-        let key = &packed[token * stride + width..][..size];
-        let (panel, column) = (token / PANEL, token % PANEL);
-        key.iter().enumerate().for_each(|(row, value)| keys.row_mut(panel, row)[column] = *value);
-        let value = &packed[token * stride + 2 * width..][..size];
-        for (panel, part) in value.chunks(PANEL).enumerate() {
-            let row = values.row_mut(panel, token);
-            row[..part.len()].copy_from_slice(part);
-            row[part.len()..].fill(0.0);
+    heads: Heads<'a>,
+    sequence: usize,
+    scratch: &'a mut Scratch,
+}
+
+impl Work for Head<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(mut self) {
+        let tokens = self.heads.tokens;
+        self.pack();
+        for (first, last) in even(tokens, tokens.div_ceil(L::TILE)) {
+            // SAFETY: as the caller promises.
+            unsafe { self.tile::<L>(first, last) };
         }
     }
-    let across = tokens.next_multiple_of(PANEL);
-    scores.reserve(tokens * across);
-    let scores = &mut scores.values_mut()[..tokens * across];
-    let queries = Rows::new(packed, (tokens, size), stride);
-    let into = Target::new(scores, (tokens, tokens), across);
-    multiply(processor, queries, keys, into, Finish::default(), 1);
-    softmaxes(processor, scores, across, (heads, sequence));
-    let shares = Rows::new(scores, (tokens, tokens), across);
-    multiply(processor, shares, values, target, Finish::default(), 1);
 }
 
-fn softmaxes(processor: Processor, scores: &mut [f32], across: usize, of: (Heads<'_>, usize)) {
-    match processor {
-        // SAFETY: the processor has what the functions ask for; a `Processor` says so.
-        #[cfg(target_arch = "x86_64")]
-        Processor::Avx512 { .. } => unsafe { softmaxes_512(scores, across, of) },
-        // SAFETY: as above.
-        #[cfg(target_arch = "x86_64")]
-        Processor::Avx2 => unsafe { softmaxes_256(scores, across, of) },
-        #[cfg(not(target_arch = "x86_64"))]
-        _ => unreachable!("there is no Processor here"),
+impl Head<'_> {
+    /// Copies keys and values to panels.
+    #[inline(always)]
+    fn pack(&mut self) {
+        let Heads { tokens, size, .. } = self.heads;
+        let Scratch { keys, values, queries, .. } = &mut *self.scratch;
+        let (width, stride) = (self.heads.width(), 3 * self.heads.width());
+        keys.reshape(size, tokens);
+        values.reshape(tokens, size);
+        queries.reserve(TILE * size);
+        for first in (0..tokens).step_by(PANEL) {
+            let rows = |row: usize| &self.packed[(first + row) * stride + width..][..size];
+            let count = PANEL.min(tokens - first);
+            match self.heads.turns {
+                None => (0..count).for_each(|at| keys.set_column(first + at, rows(at))),
+                Some(turns) => {
+                    let key = &mut queries.values_mut()[..size];
+                    for at in 0..count {
+                        turns.turn(first + at, rows(at), key);
+                        keys.set_column(first + at, key);
+                    }
+                }
+            }
+        }
+        for token in 0..tokens {
+            let value = &self.packed[token * stride + 2 * width..][..size];
+            for (panel, part) in value.chunks(PANEL).enumerate() {
+                let row = values.row_mut(panel, token);
+                row[..part.len()].copy_from_slice(part);
+                row[part.len()..].fill(0.0);
+            }
+        }
+    }
+
+    /// What the tokens from `first` to `last` see.
+    #[inline(always)]
+    unsafe fn tile<L: Lanes>(&mut self, first: usize, last: usize) {
+        let Heads { tokens, size, sight, turns, .. } = self.heads;
+        let (stride, count) = (3 * self.heads.width(), last - first);
+        let Scratch { keys, values, queries, scores } = &mut *self.scratch;
+        let queries = queries.values_mut();
+        for (token, query) in (first..last).zip(queries.chunks_exact_mut(size)) {
+            let row = &self.packed[token * stride..][..size];
+            match turns {
+                None => query.copy_from_slice(row),
+                Some(turns) => turns.turn(token, row, query),
+            }
+        }
+        // No token sees more than the last of them.
+        let most = sight.of(self.sequence, last - 1, tokens);
+        // Not the same places of the first cache for all rows.
+        let across = tokens.next_multiple_of(PANEL) + 16;
+        scores.reserve(TILE * across);
+        let scores = scores.values_mut();
+        // SAFETY: as the caller promises; there are `TILE` rows of queries and of scores, keys and values are packed, and
+        // the target has a row of `size` columns for each token.
+        unsafe {
+            for panel in 0..most.div_ceil(PANEL) {
+                Factors {
+                    rows: queries.as_ptr(),
+                    stride: size,
+                    panel: keys.rows(panel, 0, size),
+                    into: scores[panel * PANEL..].as_mut_ptr(),
+                    across,
+                    ahead: Ahead::nothing(),
+                }
+                .multiply::<L>(count);
+            }
+            let mut factors = [0.0; TILE];
+            let mut sums = [[0.0; PANEL]; TILE];
+            for (row, factor) in factors.iter_mut().enumerate().take(count) {
+                let seen = sight.of(self.sequence, first + row, tokens);
+                *factor = softmax::<L>(scores[row * across..][..most].as_mut_ptr(), seen, most);
+            }
+            for panel in 0..values.count() {
+                Factors {
+                    rows: scores.as_ptr(),
+                    stride: across,
+                    panel: values.rows(panel, 0, most),
+                    into: sums.as_mut_ptr().cast(),
+                    across: PANEL,
+                    ahead: Ahead::nothing(),
+                }
+                .multiply::<L>(count);
+                let columns = PANEL.min(size - panel * PANEL);
+                for (row, (sums, factor)) in sums.iter().zip(factors).enumerate().take(count) {
+                    let to = self.target.at(first + row, panel * PANEL);
+                    scale::<L>(&sums[..columns], factor, to);
+                }
+            }
+        }
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-fn softmaxes_512(scores: &mut [f32], across: usize, of: (Heads<'_>, usize)) {
-    softmaxes_with(scores, across, of);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn softmaxes_256(scores: &mut [f32], across: usize, of: (Heads<'_>, usize)) {
-    softmaxes_with(scores, across, of);
-}
-
+/// `values * factor`.
+///
+/// # Safety
+/// The processor has the instructions of `L`, and there is room for as many values.
 #[inline(always)]
-fn softmaxes_with(scores: &mut [f32], across: usize, (heads, sequence): (Heads<'_>, usize)) {
-    for (token, row) in scores.chunks_exact_mut(across).enumerate() {
-        let seen = heads.sight.of(sequence, token, heads.tokens);
-        softmax(&mut row[..seen]);
-        row[seen..].fill(0.0);
+unsafe fn scale<L: Lanes>(values: &[f32], factor: f32, to: *mut f32) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let factor = L::splat(factor);
+        for (at, part) in values.chunks(L::COUNT).enumerate() {
+            let to = to.add(at * L::COUNT);
+            match part.len() == L::COUNT {
+                true => L::load(part.as_ptr()).times(factor).store(to),
+                false => {
+                    L::load_first(part.len(), part.as_ptr(), factor).times(factor).store_first(part.len(), to)
+                }
+            }
+        }
+    }
+}
+
+impl Turns {
+    /// By `angles` of (tokens, half of a head's values).
+    pub(crate) fn new(angles: &[f32]) -> Self {
+        Turns {
+            cos: angles.iter().map(|angle| angle.cos()).collect(),
+            sin: angles.iter().map(|angle| angle.sin()).collect(),
+        }
+    }
+
+    /// Whether there are so many tokens, and heads have so many values.
+    pub(super) fn fit(&self, tokens: usize, size: usize) -> bool {
+        self.cos.len() == tokens * (size / 2)
+    }
+
+    /// Turns the values of one head of a token.
+    #[inline(always)]
+    fn turn(&self, token: usize, values: &[f32], into: &mut [f32]) {
+        let half = values.len() / 2;
+        let angles = self.cos[token * half..].iter().zip(&self.sin[token * half..]);
+        for ((pair, into), (cos, sin)) in values.chunks_exact(2).zip(into.chunks_exact_mut(2)).zip(angles) {
+            into[0] = pair[0] * cos - pair[1] * sin;
+            into[1] = pair[0] * sin + pair[1] * cos;
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::matrix::filled;
     use super::*;
 
     /// Against sums in f64.
@@ -169,9 +303,10 @@ mod tests {
         };
         let Some(best) = Processor::detect() else { return };
         for (processor, threads) in [(best, 1), (best, 2), (Processor::Avx2, 1)] {
-            let mut got = vec![f32::NAN; batch * tokens * width];
-            let target = Target::new(&mut got, (batch * tokens, width), width);
-            attend(processor, &packed, target, Heads { batch, tokens, heads, size, sight }, threads);
+            let heads = Heads { batch, tokens, heads, size, sight, turns: None };
+            let got = filled((batch * tokens, width), |target| {
+                attend(processor, &packed, target, heads, threads);
+            });
             for (place, got) in got.iter().enumerate() {
                 let (row, column) = (place / width, place % width);
                 let (sequence, token, head) = (row / tokens, row % tokens, column / size);
@@ -207,10 +342,40 @@ mod tests {
     fn no_token_sees_a_later_one_where_that_is_asked_for() {
         check(2, 20, 2, 8, Sight::Earlier);
         check(1, 77, 1, 16, Sight::Earlier);
+        check(1, 150, 2, 64, Sight::Earlier);
     }
 
     #[test]
     fn nothing_sees_what_stands_after_a_sequence() {
         check(3, 20, 2, 8, Sight::Within(&[20, 1, 13]));
+    }
+
+    #[test]
+    fn turns_are_those_of_queries_and_keys_that_were_turned_before() {
+        let (tokens, heads, size) = (21, 2, 6);
+        let width = heads * size;
+        let packed: Vec<f32> =
+            (0..tokens * 3 * width).map(|at| (at * 7919 % 1013) as f32 / 500.0 - 1.0).collect();
+        let angles: Vec<f32> = (0..tokens * size / 2).map(|at| (at * 31 % 17) as f32 * 0.3).collect();
+        let mut turned = packed.clone();
+        for (at, pair) in turned.chunks_exact_mut(2).enumerate() {
+            let (token, column) = (at * 2 / (3 * width), at * 2 % (3 * width));
+            if column < 2 * width {
+                let (sin, cos) = angles[token * size / 2 + column % size / 2].sin_cos();
+                (pair[0], pair[1]) = (pair[0] * cos - pair[1] * sin, pair[0] * sin + pair[1] * cos);
+            }
+        }
+        let turns = Turns::new(&angles);
+        assert!(turns.fit(tokens, size) && !turns.fit(tokens, size + 2));
+        let heads = Heads { batch: 1, tokens, heads, size, sight: Sight::All, turns: None };
+        let attended = |processor, packed: &[f32], heads| {
+            filled((tokens, width), |target| attend(processor, packed, target, heads, 1))
+        };
+        let Some(best) = Processor::detect() else { return };
+        for processor in [best, Processor::Avx2] {
+            let expected = attended(processor, &turned, heads);
+            let got = attended(processor, &packed, Heads { turns: Some(&turns), ..heads });
+            assert!(got.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-6), "{got:?}, {expected:?}");
+        }
     }
 }

@@ -1,7 +1,10 @@
-//! What is done to single values and rows: written plainly, so that the compiler makes vector instructions of it inside
-//! the functions that enable them.
+//! What is done to single values and rows, on registers of any width.
+
+use std::f32::consts::{FRAC_1_SQRT_2, LN_2, LOG2_E};
 
 use serde::{Deserialize, Serialize};
+
+use super::lanes::Lanes;
 
 /// The nonlinearity between the two layers of an MLP, by the names that config.json files use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,139 +25,356 @@ pub(crate) enum Activation {
     Silu,
 }
 
-/// Lanes that sums are kept in: independent of each other, so that they need not wait for one another.
-const LANES: usize = 32;
+/// What becomes of single values: an [`Activation`] that the compiler knows, so that no loop asks which.
+pub(super) trait OfValues {
+    /// # Safety
+    /// The processor has the instructions of `L`.
+    unsafe fn of<L: Lanes>(x: L) -> L;
+}
 
-/// The exponential of finite `x`, to 2 units in the last place; over 88 and under -87 as at these.
-///
-/// The polynomial is Cephes' (expf), after the whole powers of two are split off.
-#[inline(always)]
-fn exp(x: f32) -> f32 {
-    let x = x.clamp(-87.0, 88.0);
-    // Adding and subtracting 1.5 * 2^23 rounds to a whole number.
-    let whole = x.mul_add(std::f32::consts::LOG2_E, 12_582_912.0) - 12_582_912.0;
-    let rest = whole.mul_add(-0.693_359_4, x);
-    let rest = whole.mul_add(2.121_944_4e-4, rest);
-    let mut sum = 1.987_569_2e-4_f32;
-    for factor in [1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 0.166_666_66, 0.5] {
-        sum = sum.mul_add(rest, factor);
+/// Left as they are.
+pub(super) struct Unchanged;
+/// [`Activation::QuickGelu`].
+pub(super) struct QuickGelu;
+/// [`Activation::Gelu`].
+pub(super) struct Gelu;
+/// [`Activation::GeluNew`].
+pub(super) struct GeluNew;
+/// [`Activation::Relu`].
+pub(super) struct Relu;
+/// [`Activation::Silu`].
+pub(super) struct Silu;
+
+impl OfValues for Unchanged {
+    #[inline(always)]
+    unsafe fn of<L: Lanes>(x: L) -> L {
+        x
     }
-    let fraction = sum.mul_add(rest * rest, rest) + 1.0;
-    fraction * f32::from_bits(((whole as i32 + 127) << 23) as u32)
+}
+
+impl OfValues for QuickGelu {
+    #[inline(always)]
+    unsafe fn of<L: Lanes>(x: L) -> L {
+        // SAFETY: as the caller promises, here and below.
+        unsafe { sigmoid_times(x, x.times(L::splat(1.702))) }
+    }
+}
+
+impl OfValues for Silu {
+    #[inline(always)]
+    unsafe fn of<L: Lanes>(x: L) -> L {
+        // SAFETY: as above.
+        unsafe { sigmoid_times(x, x) }
+    }
+}
+
+impl OfValues for Relu {
+    #[inline(always)]
+    unsafe fn of<L: Lanes>(x: L) -> L {
+        // SAFETY: as above.
+        unsafe { x.most(L::splat(0.0)) }
+    }
+}
+
+impl OfValues for Gelu {
+    #[inline(always)]
+    unsafe fn of<L: Lanes>(x: L) -> L {
+        // SAFETY: as above.
+        unsafe {
+            let half = x.times(L::splat(0.5));
+            half.times_plus(erf(x.times(L::splat(FRAC_1_SQRT_2))), half)
+        }
+    }
+}
+
+impl OfValues for GeluNew {
+    #[inline(always)]
+    unsafe fn of<L: Lanes>(x: L) -> L {
+        // SAFETY: as above.
+        unsafe {
+            // 0.5 x (1 + tanh(y)) is x times the sigmoid of 2y.
+            let cubic = x.times(x).times_plus(L::splat(0.044_715), L::splat(1.0));
+            sigmoid_times(x, x.times(L::splat(2.0 * 0.797_884_6)).times(cubic))
+        }
+    }
+}
+
+/// Two to the power of `x`, to 2 units in the last place; over 126 and under -126 as at these.
+#[inline(always)]
+unsafe fn two_to<L: Lanes>(x: L) -> L {
+    // SAFETY: as the caller promises.
+    unsafe {
+        // What is no number comes second, and stays none.
+        let x = L::splat(126.0).least(L::splat(-126.0).most(x));
+        let whole = x.rounded();
+        let rest = x.minus(whole);
+        // The polynomial of this degree whose largest relative error from -0.5 to 0.5 is the least: 2e-9.
+        let mut sum = L::splat(1.534_581_1e-4);
+        for factor in [1.339_993_1e-3, 9.618_489e-3, 5.550_328_6e-2, 0.240_226_46, LN_2, 1.0] {
+            sum = sum.times_plus(rest, L::splat(factor));
+        }
+        sum.times_two_to(whole)
+    }
 }
 
 /// The error function, to 1.5e-7 (Abramowitz and Stegun, 7.1.26).
 #[inline(always)]
-fn erf(x: f32) -> f32 {
-    let size = x.abs();
-    let t = 1.0 / 0.327_591_1_f32.mul_add(size, 1.0);
-    let mut sum = 1.061_405_4_f32;
-    for factor in [-1.453_152, 1.421_413_7, -0.284_496_74, 0.254_829_6] {
-        sum = sum.mul_add(t, factor);
-    }
-    let rest = sum * t * exp(-size * size);
-    (1.0 - rest).copysign(x)
-}
-
-#[inline(always)]
-fn sigmoid_times(x: f32, slope: f32) -> f32 {
-    x / (1.0 + exp(-slope * x))
-}
-
-/// Applies the activation to each value.
-#[inline(always)]
-pub(super) fn activate(values: &mut [f32], activation: Activation) {
-    match activation {
-        Activation::QuickGelu => values.iter_mut().for_each(|x| *x = sigmoid_times(*x, 1.702)),
-        Activation::Silu => values.iter_mut().for_each(|x| *x = sigmoid_times(*x, 1.0)),
-        Activation::Relu => values.iter_mut().for_each(|x| *x = x.max(0.0)),
-        Activation::Gelu => {
-            let half = |x: f32| 0.5 * x * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2));
-            values.iter_mut().for_each(|x| *x = half(*x));
+unsafe fn erf<L: Lanes>(x: L) -> L {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let size = x.magnitude();
+        let one = L::splat(1.0);
+        // The error function of 10 is 1; larger numbers need not have a square.
+        let size = size.least(L::splat(10.0));
+        let t = size.times_plus(L::splat(0.327_591_1), one).reciprocal();
+        let mut sum = L::splat(1.061_405_4);
+        for factor in [-1.453_152, 1.421_413_7, -0.284_496_74, 0.254_829_6] {
+            sum = sum.times_plus(t, L::splat(factor));
         }
-        Activation::GeluNew => {
-            // 0.5 x (1 + tanh(y)) is x times the sigmoid of 2y.
-            let slope = |x: f32| 2.0 * 0.797_884_6 * 0.044_715_f32.mul_add(x * x, 1.0);
-            values.iter_mut().for_each(|x| *x = sigmoid_times(*x, slope(*x)));
+        let fallen = two_to(size.times(size).times(L::splat(-LOG2_E)));
+        one.minus(sum.times(t).times(fallen)).with_sign_of(x)
+    }
+}
+
+/// `x * sigmoid(y)`.
+#[inline(always)]
+unsafe fn sigmoid_times<L: Lanes>(x: L, y: L) -> L {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let fallen = two_to(y.times(L::splat(-LOG2_E)));
+        x.times(fallen.plus(L::splat(1.0)).reciprocal())
+    }
+}
+
+/// Makes of `count` values from `scores` on what their softmax is but for one factor, which is returned; whatever is
+/// there up to `end` becomes zero.
+///
+/// # Safety
+/// The processor has the instructions of `L`; there are `end` values, and `count` is 1 to `end`.
+#[inline(always)]
+pub(super) unsafe fn softmax<L: Lanes>(scores: *mut f32, count: usize, end: usize) -> f32 {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let least = L::splat(f32::NEG_INFINITY);
+        let most = L::splat(fold::<L, Most>(scores, count, least).highest());
+        let (whole, rest) = (count / L::COUNT * L::COUNT, count % L::COUNT);
+        let mut sum = L::splat(0.0);
+        for at in (0..whole).step_by(L::COUNT) {
+            let it = share(L::load(scores.add(at)), most);
+            it.store(scores.add(at));
+            sum = sum.plus(it);
+        }
+        let mut total = sum.sum();
+        std::slice::from_raw_parts_mut(scores.add(count), end - count).fill(0.0);
+        if rest > 0 {
+            let it = share(L::load_first(rest, scores.add(whole), least), most);
+            it.store_first(rest, scores.add(whole));
+            total += L::load_first(rest, scores.add(whole), L::splat(0.0)).sum();
+        }
+        1.0 / total
+    }
+}
+
+/// What a score is worth beside the largest.
+#[inline(always)]
+unsafe fn share<L: Lanes>(score: L, most: L) -> L {
+    // SAFETY: as the caller promises.
+    unsafe { two_to(score.minus(most).times(L::splat(LOG2_E))) }
+}
+
+/// What becomes of two values, whatever their order. A type and no closure, which would be compiled by itself, without
+/// the processor's instructions.
+trait OfPairs {
+    /// The second one where the first is no number.
+    fn of<L: Lanes>(one: L, all: L) -> L;
+}
+
+struct Sum;
+struct Least;
+struct Most;
+
+impl OfPairs for Sum {
+    #[inline(always)]
+    fn of<L: Lanes>(one: L, all: L) -> L {
+        all.plus(one)
+    }
+}
+
+impl OfPairs for Least {
+    #[inline(always)]
+    fn of<L: Lanes>(one: L, all: L) -> L {
+        one.least(all)
+    }
+}
+
+impl OfPairs for Most {
+    #[inline(always)]
+    fn of<L: Lanes>(one: L, all: L) -> L {
+        one.most(all)
+    }
+}
+
+/// All of `count` values by `P`; `none` changes nothing.
+///
+/// # Safety
+/// The processor has the instructions of `L`; there are `count` values.
+#[inline(always)]
+unsafe fn fold<L: Lanes, P: OfPairs>(values: *const f32, count: usize, none: L) -> L {
+    // SAFETY: as the caller promises.
+    unsafe {
+        // Four at a time, so that they need not wait for one another.
+        let mut folds = [none; 4];
+        let mut at = 0;
+        while at + 4 * L::COUNT <= count {
+            for (place, fold) in folds.iter_mut().enumerate() {
+                *fold = P::of(L::load(values.add(at + place * L::COUNT)), *fold);
+            }
+            at += 4 * L::COUNT;
+        }
+        let mut all = P::of(P::of(folds[0], folds[1]), P::of(folds[2], folds[3]));
+        while at + L::COUNT <= count {
+            all = P::of(L::load(values.add(at)), all);
+            at += L::COUNT;
+        }
+        match count - at {
+            0 => all,
+            rest => P::of(L::load_first(rest, values.add(at), none), all),
         }
     }
 }
 
+/// The smallest and the largest value, and 0; those that are no numbers are left out.
+///
+/// # Safety
+/// The processor has the instructions of `L`.
 #[inline(always)]
-fn largest(values: &[f32]) -> f32 {
-    let mut lanes = [f32::NEG_INFINITY; LANES];
-    let chunks = values.chunks_exact(LANES);
-    let rest = chunks.remainder().iter().fold(f32::NEG_INFINITY, |most, x| most.max(*x));
-    for chunk in chunks {
-        lanes.iter_mut().zip(chunk).for_each(|(lane, x)| *lane = lane.max(*x));
-    }
-    lanes.iter().fold(rest, |most, x| most.max(*x))
-}
-
-#[inline(always)]
-fn sum(values: &[f32], of: impl Fn(f32) -> f32) -> f32 {
-    let mut lanes = [0_f32; LANES];
-    let chunks = values.chunks_exact(LANES);
-    let rest: f32 = chunks.remainder().iter().map(|x| of(*x)).sum();
-    for chunk in chunks {
-        lanes.iter_mut().zip(chunk).for_each(|(lane, x)| *lane += of(*x));
-    }
-    lanes.iter().sum::<f32>() + rest
-}
-
-/// The softmax of a row, in place.
-#[inline(always)]
-pub(super) fn softmax(values: &mut [f32]) {
-    let most = largest(values);
-    values.iter_mut().for_each(|x| *x = exp(*x - most));
-    let share = 1.0 / sum(values, |x| x);
-    values.iter_mut().for_each(|x| *x *= share);
-}
-
-/// Scales a row to mean 0 and variance 1, then by `weight` and `bias`.
-#[inline(always)]
-pub(super) fn normalise(row: &[f32], into: &mut [f32], (weight, bias): (&[f32], &[f32]), epsilon: f32) {
-    let count = row.len() as f32;
-    let mean = sum(row, |x| x) / count;
-    let variance = sum(row, |x| (x - mean) * (x - mean)) / count;
-    let scale = 1.0 / (variance + epsilon).sqrt();
-    for (((to, x), weight), bias) in into.iter_mut().zip(row).zip(weight).zip(bias) {
-        *to = ((x - mean) * scale).mul_add(*weight, *bias);
+pub(super) unsafe fn range_with_zero<L: Lanes>(values: &[f32]) -> (f32, f32) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let none = L::splat(0.0);
+        let low = fold::<L, Least>(values.as_ptr(), values.len(), none);
+        let high = fold::<L, Most>(values.as_ptr(), values.len(), none);
+        (low.lowest(), high.highest())
     }
 }
 
-/// The smallest and the largest value, and 0.
-#[inline(always)]
-pub(super) fn range_with_zero(values: &[f32]) -> (f32, f32) {
-    // Comparisons and not `min` and `max`, which ask for NaN first: one instruction each.
-    let (mut low, mut high) = ([0_f32; LANES], [0_f32; LANES]);
-    let chunks = values.chunks_exact(LANES);
-    let rest = chunks.remainder().iter().fold((0_f32, 0_f32), |it, x| (it.0.min(*x), it.1.max(*x)));
-    for chunk in chunks {
-        for ((low, high), x) in low.iter_mut().zip(&mut high).zip(chunk) {
-            *low = if *x < *low { *x } else { *low };
-            *high = if *x > *high { *x } else { *high };
+/// How a row is scaled to mean 0 and variance 1: what is taken from its values, and what they are multiplied with.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Moments {
+    mean: f32,
+    scale: f32,
+}
+
+impl Moments {
+    /// # Safety
+    /// The processor has the instructions of `L`.
+    #[inline(always)]
+    pub(super) unsafe fn of<L: Lanes>(row: &[f32], epsilon: f32) -> Moments {
+        let count = row.len() as f32;
+        // SAFETY: as the caller promises.
+        unsafe {
+            let none = L::splat(0.0);
+            let mean = fold::<L, Sum>(row.as_ptr(), row.len(), none).sum() / count;
+            let about = L::splat(mean);
+            // What stands for nothing must be nothing after the mean is taken from it: a fold from values would not do.
+            let mut sums = [none; 4];
+            let mut chunks = row.chunks_exact(4 * L::COUNT);
+            for chunk in chunks.by_ref() {
+                for (place, sum) in sums.iter_mut().enumerate() {
+                    let off = L::load(chunk.as_ptr().add(place * L::COUNT)).minus(about);
+                    *sum = off.times_plus(off, *sum);
+                }
+            }
+            let mut sum = sums[0].plus(sums[1]).plus(sums[2].plus(sums[3]));
+            for part in chunks.remainder().chunks(L::COUNT) {
+                let off = match part.len() == L::COUNT {
+                    true => L::load(part.as_ptr()),
+                    false => L::load_first(part.len(), part.as_ptr(), about),
+                };
+                let off = off.minus(about);
+                sum = off.times_plus(off, sum);
+            }
+            let variance = sum.sum() / count;
+            Moments { mean, scale: 1.0 / (variance + epsilon).sqrt() }
         }
     }
-    let low = low.iter().fold(rest.0, |least, x| least.min(*x));
-    (low, high.iter().fold(rest.1, |most, x| most.max(*x)))
+
+    /// Scales `values` of the row so, then by `weight` and `bias` of the same columns, as many each.
+    ///
+    /// # Safety
+    /// The processor has the instructions of `L`; there is room for as many values at `into`.
+    #[inline(always)]
+    pub(super) unsafe fn apply<L: Lanes>(
+        self,
+        values: &[f32],
+        (weight, bias): (&[f32], &[f32]),
+        into: *mut f32,
+    ) {
+        assert!(weight.len() == values.len() && bias.len() == values.len());
+        let (values, weight, bias, count) = (values.as_ptr(), weight.as_ptr(), bias.as_ptr(), values.len());
+        // SAFETY: as the caller promises.
+        unsafe {
+            let (mean, scale, none) = (L::splat(self.mean), L::splat(self.scale), L::splat(0.0));
+            let (whole, rest) = (count / L::COUNT * L::COUNT, count % L::COUNT);
+            for at in (0..whole).step_by(L::COUNT) {
+                let it = L::load(values.add(at)).minus(mean).times(scale);
+                it.times_plus(L::load(weight.add(at)), L::load(bias.add(at))).store(into.add(at));
+            }
+            if rest > 0 {
+                let it = L::load_first(rest, values.add(whole), none).minus(mean).times(scale);
+                let weight = L::load_first(rest, weight.add(whole), none);
+                let bias = L::load_first(rest, bias.add(whole), none);
+                it.times_plus(weight, bias).store_first(rest, into.add(whole));
+            }
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::marker::PhantomData;
+
+    use super::super::Processor;
+    use super::super::lanes::Work;
     use super::*;
 
     #[track_caller]
-    fn check(activation: Activation, expected: impl Fn(f64) -> f64) {
+    fn check<A: OfValues>(expected: impl Fn(f64) -> f64) {
         for at in -4000..4000 {
             let x = at as f32 * 0.005;
-            let mut got = [x];
-            activate(&mut got, activation);
             let expected = expected(f64::from(x));
-            assert!(
-                (f64::from(got[0]) - expected).abs() < 1e-6 * (1.0 + expected.abs()),
-                "{activation:?} of {x}"
-            );
+            for got in on_all(|processor| processor.run(OfOne::<A>(x, PhantomData))) {
+                assert!((f64::from(got) - expected).abs() < 1e-6 * (1.0 + expected.abs()), "{got} of {x}");
+            }
+        }
+    }
+
+    /// What the processor makes of it, and a lesser one.
+    fn on_all<T>(run: impl Fn(Processor) -> T) -> Vec<T> {
+        Processor::detect().map_or(Vec::new(), |best| vec![run(best), run(Processor::Avx2)])
+    }
+
+    struct OfOne<A>(f32, PhantomData<A>);
+
+    impl<A: OfValues> Work for OfOne<A> {
+        type Output = f32;
+
+        #[inline(always)]
+        unsafe fn run<L: Lanes>(self) -> f32 {
+            // SAFETY: as the caller promises.
+            unsafe { A::of(L::splat(self.0)).lowest() }
+        }
+    }
+
+    struct Softmax<'a>(&'a mut [f32], usize);
+
+    impl Work for Softmax<'_> {
+        type Output = f32;
+
+        #[inline(always)]
+        unsafe fn run<L: Lanes>(self) -> f32 {
+            // SAFETY: the second is at most the length of the first.
+            unsafe { softmax::<L>(self.0.as_mut_ptr(), self.1, self.0.len()) }
         }
     }
 
@@ -174,21 +394,34 @@ mod tests {
     #[test]
     fn activations_are_what_their_names_say() {
         let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
-        check(Activation::QuickGelu, |x| x * sigmoid(1.702 * x));
-        check(Activation::Silu, |x| x * sigmoid(x));
-        check(Activation::Relu, |x| x.max(0.0));
-        check(Activation::Gelu, |x| 0.5 * x * (1.0 + exact_erf(x / 2_f64.sqrt())));
+        check::<QuickGelu>(|x| x * sigmoid(1.702 * x));
+        check::<Silu>(|x| x * sigmoid(x));
+        check::<Relu>(|x| x.max(0.0));
+        check::<Gelu>(|x| 0.5 * x * (1.0 + exact_erf(x / 2_f64.sqrt())));
         let root = (2.0 / std::f64::consts::PI).sqrt();
-        check(Activation::GeluNew, |x| 0.5 * x * (1.0 + (root * (x + 0.044_715 * x.powi(3))).tanh()));
+        check::<GeluNew>(|x| 0.5 * x * (1.0 + (root * (x + 0.044_715 * x.powi(3))).tanh()));
     }
 
     #[test]
     fn a_softmax_sums_to_one_whatever_the_size_of_its_values() {
         for (count, size) in [(1, 1.0), (7, 80.0), (33, 1e4), (257, 3e38)] {
-            let mut values: Vec<f32> = (0..count).map(|at| size * (at as f32 / count as f32 - 0.5)).collect();
-            softmax(&mut values);
-            let sum: f64 = values.iter().map(|x| f64::from(*x)).sum();
-            assert!((sum - 1.0).abs() < 1e-5 && values.iter().all(|x| *x >= 0.0), "{count} of {size}: {sum}");
+            let scores: Vec<f32> = (0..count).map(|at| size * (at as f32 / count as f32 - 0.5)).collect();
+            for values in on_all(|processor| {
+                let mut values = [&scores[..], &[f32::NAN; 20]].concat();
+                let factor = processor.run(Softmax(&mut values, count));
+                values.iter().map(|it| it * factor).collect::<Vec<f32>>()
+            }) {
+                let sum: f64 = values.iter().map(|x| f64::from(*x)).sum();
+                assert!(
+                    (sum - 1.0).abs() < 1e-5 && values.iter().all(|x| *x >= 0.0),
+                    "{count} of {size}: {sum}"
+                );
+                let share = |at: usize| f64::from(scores[at] - scores[count - 1]).exp();
+                let all: f64 = (0..count).map(share).sum();
+                let off = |at: usize| (f64::from(values[at]) - share(at) / all).abs();
+                assert!((0..count).all(|at| off(at) < 1e-6), "{count} of {size}: {values:?}");
+                assert!(values[count..].iter().all(|it| *it == 0.0), "{values:?}");
+            }
         }
     }
 }

@@ -3,27 +3,27 @@
 //!
 //! A row's values become `(byte - zero) * scale`, with the scale that its smallest and largest value ask for; a
 //! column's weights become `byte * scale`. The sums of the products of bytes are then right but for `zero` times the
-//! sum of the column's bytes, which is known from the start.
+//! sum of the column's bytes, which is known from the start: so far below nothing they begin.
 
 use std::cell::RefCell;
 
 use rayon::prelude::*;
 
-use super::elementwise::range_with_zero;
-use super::float::{self, Finish, Place};
-use super::matrix::{Aligned, PANEL, Rows, Target};
+use super::Processor;
+use super::elementwise::{Moments, range_with_zero};
+use super::finish::{Finish, Place, Sums};
+use super::float::{self, Ahead, Part, TILE};
+use super::lanes::{Lanes, Work};
+use super::matrix::{Aligned, PANEL, Target};
+use super::norm::Input;
 
-/// Rows of a tile, at most: 28 of 32 registers hold sums of 14 rows by 32 columns.
-const TILE: usize = 14;
-/// Rows of a block.
+/// Rows of a block, at most, and bytes that their copies should not take more of: they stay in the second cache.
 const BLOCK: usize = 8 * TILE;
-/// Depth of a block, at most, and bytes from one of its rows to the next.
-const DEPTH: usize = 3072;
-const STRIDE: usize = DEPTH + 64;
+const BLOCK_BYTES: usize = 480 * 1024;
 /// Products of so many bytes are added at a time.
 const GROUP: usize = 4;
-
-type Sums = [[i32; PANEL]; TILE];
+/// Bytes that the cache fetches at a time.
+const LINE: usize = 64;
 
 /// Weights of (depth, columns) in bytes, cut into panels: in each, groups of [`GROUP`] rows, in these column after
 /// column. What is missing is zero.
@@ -32,19 +32,22 @@ pub(super) struct BytePanels {
     values: Aligned<i8>,
     /// By column.
     scales: Vec<f32>,
-    /// By column: the sum of its bytes.
-    totals: Vec<f32>,
+    /// By column, up to whole panels: the sum of its bytes.
+    totals: Vec<i32>,
     pub(super) depth: usize,
     pub(super) columns: usize,
 }
 
 impl BytePanels {
+    /// The deepest matrix whose sums are sure to fit into 32 bits.
+    pub(super) const DEEPEST: usize = i32::MAX as usize / (255 * 127);
+
     /// Packs `weight` of (depth, columns), row after row.
     ///
     /// # Panics
-    /// If there are not so many values.
+    /// If there are not so many values, or it is deeper than [`BytePanels::DEEPEST`].
     pub(super) fn new(weight: &[f32], depth: usize, columns: usize) -> Self {
-        assert_eq!(weight.len(), depth * columns);
+        assert!(weight.len() == depth * columns && depth <= Self::DEEPEST);
         let mut largest = vec![0_f32; columns];
         for row in weight.chunks_exact(columns) {
             largest.iter_mut().zip(row).for_each(|(most, value)| *most = most.max(value.abs()));
@@ -53,14 +56,14 @@ impl BytePanels {
             largest.iter().map(|most| if *most > 0.0 { most / 127.0 } else { 1.0 }).collect();
         let groups = depth.div_ceil(GROUP);
         let mut values = Aligned::zeros(columns.div_ceil(PANEL) * groups * PANEL * GROUP);
-        let mut totals = vec![0_f32; columns];
+        let mut totals = vec![0_i32; columns.next_multiple_of(PANEL)];
         for (row, weights) in weight.chunks_exact(columns).enumerate() {
             for (column, value) in weights.iter().enumerate() {
                 let byte = (value / scales[column]).round() as i8;
                 let (panel, inside) = (column / PANEL, column % PANEL);
                 let at = ((panel * groups + row / GROUP) * PANEL + inside) * GROUP + row % GROUP;
                 values.values_mut()[at] = byte;
-                totals[column] += f32::from(byte);
+                totals[column] += i32::from(byte);
             }
         }
         BytePanels { values, scales, totals, depth, columns }
@@ -70,11 +73,10 @@ impl BytePanels {
         self.columns.div_ceil(PANEL)
     }
 
-    /// Rows `from..to` of a panel; both are multiples of [`GROUP`], or the end.
-    fn rows(&self, panel: usize, from: usize, to: usize) -> &[i8] {
-        let groups = self.depth.div_ceil(GROUP);
-        let at = |row: usize| (panel * groups + row.div_ceil(GROUP)) * PANEL * GROUP;
-        &self.values.values()[at(from)..at(to)]
+    /// A panel's bytes.
+    fn panel(&self, panel: usize) -> &[i8] {
+        let bytes = self.depth.div_ceil(GROUP) * PANEL * GROUP;
+        &self.values.values()[panel * bytes..][..bytes]
     }
 }
 
@@ -82,202 +84,272 @@ impl BytePanels {
 #[derive(Debug, Clone, Copy, Default)]
 struct Reading {
     scale: f32,
-    zero: f32,
+    zero: i32,
+}
+
+/// Bytes from one row of a block to the next, an odd number of lines: the rows of a tile must not all compete for one set
+/// of the first cache.
+fn stride(depth: usize) -> usize {
+    (depth.div_ceil(LINE) | 1) * LINE
 }
 
 /// The copies of a block's rows, in bytes.
 struct Block {
     bytes: Aligned<u8>,
     readings: [Reading; BLOCK],
+    /// One row before it is made bytes.
+    row: Vec<f32>,
 }
 
 thread_local! {
-    static BLOCK_ROWS: RefCell<Block> =
-        RefCell::new(Block { bytes: Aligned::zeros(0), readings: [Reading::default(); BLOCK] });
+    static BLOCK_ROWS: RefCell<Block> = RefCell::new(Block {
+        bytes: Aligned::zeros(0),
+        readings: [Reading::default(); BLOCK],
+        row: Vec::new(),
+    });
 }
 
-/// `rows * panels`, finished, into `target`, as [`float::multiply`]; for processors with AVX-512 VNNI.
+/// `input * panels`, finished, into `target`, as [`float::multiply`]; for processors with AVX-512 VNNI.
 ///
 /// # Panics
 /// If the shapes don't fit, or the processor lacks the instructions.
 pub(super) fn multiply(
-    rows: Rows<'_>,
+    processor: Processor,
+    input: Input<'_>,
     panels: &BytePanels,
     target: Target,
     finish: Finish<'_>,
     threads: usize,
 ) {
+    assert_eq!(processor, Processor::Avx512 { vnni: true });
+    let rows = input.rows();
     assert_eq!((rows.columns, rows.rows, panels.columns), (panels.depth, target.rows, target.columns));
-    let product = Product { rows, panels, target, finish };
-    let parts = float::parts(rows.rows, panels.count(), threads, BLOCK);
+    let product = Product { input, panels, target, finish };
+    let across = stride(panels.depth);
+    let most = (BLOCK_BYTES / across).clamp(TILE, BLOCK);
+    let parts = float::parts(rows.rows, panels.count(), threads, most);
+    let run = |part| {
+        BLOCK_ROWS.with_borrow_mut(|block| {
+            block.bytes.reserve(BLOCK * across);
+            block.row.resize(panels.depth, 0.0);
+            processor.run(PartOf { product: &product, part, block });
+        });
+    };
     match threads {
-        0 | 1 => parts.into_iter().for_each(|part| product.run(part)),
-        _ => parts.into_par_iter().for_each(|part| product.run(part)),
+        0 | 1 => parts.into_iter().for_each(run),
+        _ => parts.into_par_iter().for_each(run),
     }
 }
 
 struct Product<'a> {
-    rows: Rows<'a>,
+    input: Input<'a>,
     panels: &'a BytePanels,
     target: Target,
     finish: Finish<'a>,
 }
 
-impl Product<'_> {
-    #[cfg(target_arch = "x86_64")]
-    fn run(&self, part: float::Part) {
-        assert!(is_x86_feature_detected!("avx512vnni") && is_x86_feature_detected!("avx512vl"));
-        BLOCK_ROWS.with_borrow_mut(|block| {
-            block.bytes.reserve(BLOCK * STRIDE);
-            // SAFETY: the processor has the instructions, as was just asked.
-            unsafe { self.run_512(part, block) };
-        });
-    }
+struct PartOf<'a> {
+    product: &'a Product<'a>,
+    part: Part,
+    block: &'a mut Block,
+}
 
-    #[cfg(not(target_arch = "x86_64"))]
-    fn run(&self, _: float::Part) {
-        unreachable!("there is no Processor here");
-    }
+impl Work for PartOf<'_> {
+    type Output = ();
 
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma")]
-    fn run_512(&self, part: float::Part, block: &mut Block) {
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(self) {
+        let PartOf { product: Product { input, panels, target, finish }, part, block } = self;
         let (first, last) = part.rows;
+        let across = stride(panels.depth);
         let tiles = float::even(last - first, (last - first).div_ceil(TILE));
-        for (row, reading) in (first..last).zip(&mut block.readings) {
-            *reading = reading_of(self.rows.row(row));
-        }
-        let mut sums: Sums = [[0; PANEL]; TILE];
-        for from in (0..self.panels.depth).step_by(DEPTH) {
-            let to = (from + DEPTH).min(self.panels.depth);
-            let copies = block.bytes.values_mut().chunks_exact_mut(STRIDE);
-            for ((row, copy), reading) in (first..last).zip(copies).zip(&block.readings) {
-                to_bytes(&self.rows.row(row)[from..to], copy, *reading);
+        let mut sums = [[0; PANEL]; TILE];
+        // SAFETY: the processor has the instructions of `L`, as the caller promises, and those that `multiply` has asked
+        // for. The block has `across` bytes for each row of a tile, of which as many as the panel has rows are filled.
+        // Whoever called `multiply` holds the target, and no other part has these rows and panels.
+        unsafe {
+            let copies = (first..last).zip(block.bytes.values_mut().chunks_exact_mut(across));
+            for ((row, bytes), reading) in copies.zip(&mut block.readings) {
+                *reading = read::<L>(input, row, &mut block.row, bytes);
             }
             for panel in part.panels.0..part.panels.1 {
-                let values = self.panels.rows(panel, from, to);
-                for (top, bottom) in &tiles {
-                    let rows = &block.bytes.values()[top * STRIDE..];
-                    // SAFETY: the block has `STRIDE` bytes for each row of the tile, of which as many as the panel
-                    // has rows are filled.
-                    unsafe { x86::tile(bottom - top, rows.as_ptr(), values, &mut sums) };
-                    let place = Place {
-                        row: first + top,
-                        panel,
-                        is_first: from == 0,
-                        is_last: to == self.panels.depth,
+                let next = if panel + 1 < part.panels.1 { panels.panel(panel + 1) } else { &[] };
+                for (tile, (top, bottom)) in tiles.iter().enumerate() {
+                    let place =
+                        Place { row: first + top, rows: bottom - top, panel, is_first: true, is_last: true };
+                    finish.prefetch::<L>(*target, place);
+                    let factors = Factors {
+                        rows: block.bytes.values()[top * across..].as_ptr(),
+                        stride: across,
+                        readings: &block.readings[*top..*bottom],
+                        panel: panels.panel(panel),
+                        totals: &panels.totals[panel * PANEL..][..PANEL],
+                        into: &mut sums,
+                        ahead: Ahead::share(next, tile, tiles.len()),
                     };
-                    self.store(&sums[..bottom - top], &block.readings[*top..], place);
+                    factors.multiply();
+                    let scales = &panels.scales[panel * PANEL..];
+                    let sums = TileOfBytes { sums: &sums, readings: &block.readings[*top..*bottom], scales };
+                    finish.store::<L>(&sums, *target, place);
                 }
             }
         }
     }
+}
 
-    #[inline(always)]
-    fn store(&self, sums: &[[i32; PANEL]], readings: &[Reading], place: Place) {
-        // As in `float`: of a whole panel the compiler knows the length.
-        match self.panels.columns - place.panel * PANEL {
-            PANEL.. => self.store_columns(sums, readings, place, PANEL),
-            fewer => self.store_columns(sums, readings, place, fewer),
-        }
+/// The bytes of a row, and how they are to be read.
+#[inline(always)]
+unsafe fn read<L: Lanes>(input: &Input<'_>, row: usize, copy: &mut [f32], bytes: &mut [u8]) -> Reading {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let values = match input {
+            Input::Plain(rows) => rows.row(row),
+            Input::Normalised(..) => {
+                let mut moments = [Moments::default()];
+                input.measure::<L>((row, row + 1), &mut moments);
+                input.read::<L>(row, (0, copy.len()), moments[0], copy);
+                copy
+            }
+        };
+        let (low, high) = range_with_zero::<L>(values);
+        let scale = if high > low { (high - low) / 255.0 } else { 1.0 };
+        let zero = (-low / scale).round();
+        x86::to_bytes(values, bytes, 1.0 / scale, zero);
+        Reading { scale, zero: zero as i32 }
     }
+}
 
+/// Sums of the rows of a tile by the columns of a panel, with the scales of both.
+struct TileOfBytes<'a> {
+    sums: &'a [[i32; PANEL]; TILE],
+    readings: &'a [Reading],
+    /// Of the columns, as many as there are.
+    scales: &'a [f32],
+}
+
+impl Sums for TileOfBytes<'_> {
     #[inline(always)]
-    fn store_columns(&self, sums: &[[i32; PANEL]], readings: &[Reading], place: Place, count: usize) {
-        let column = place.panel * PANEL;
-        let (scales, totals) =
-            (&self.panels.scales[column..][..count], &self.panels.totals[column..][..count]);
-        for ((row, sums), reading) in (place.row..).zip(sums).zip(readings) {
-            // SAFETY: the caller of `multiply` holds the target, and no other part has these rows and panels.
-            let to = unsafe { self.target.part(row, column, count) };
-            // What the zero of the row adds to every sum, once.
-            let zero = if place.is_first { reading.zero } else { 0.0 };
-            let values = to[..count].iter_mut().zip(&sums[..count]).zip(scales).zip(totals);
-            let value =
-                |sum: i32, scale: f32, total: f32| reading.scale * scale * zero.mul_add(-total, sum as f32);
-            match place.is_first {
-                true => values.for_each(|(((to, sum), scale), total)| *to = value(*sum, *scale, *total)),
-                false => values.for_each(|(((to, sum), scale), total)| *to += value(*sum, *scale, *total)),
-            }
-            if place.is_last {
-                let residual = self.finish.residual.map(|rows| &rows.row(row)[column..][..count]);
-                let bias = self.finish.bias.map(|bias| &bias[column..][..count]);
-                float::finish(&mut to[..count], bias, self.finish.activation, residual);
-            }
+    unsafe fn load<L: Lanes>(&self, row: usize, column: usize) -> L {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let scales = match self.scales.len() - column {
+                count if count < L::COUNT => {
+                    L::load_first(count, self.scales[column..].as_ptr(), L::splat(0.0))
+                }
+                _ => L::load(self.scales[column..].as_ptr()),
+            };
+            let sums = L::load_whole(self.sums[row][column..].as_ptr());
+            sums.times(scales).times(L::splat(self.readings[row].scale))
         }
     }
 }
 
-#[inline(always)]
-fn reading_of(row: &[f32]) -> Reading {
-    let (low, high) = range_with_zero(row);
-    let scale = if high > low { (high - low) / 255.0 } else { 1.0 };
-    Reading { scale, zero: (-low / scale).round() }
-}
-
-/// The bytes of a row; up to a whole group of them.
-#[inline(always)]
-fn to_bytes(row: &[f32], bytes: &mut [u8], reading: Reading) {
-    // Adding 1.5 * 2^23 rounds to a whole number, whose low bits are the float's.
-    const ROUND: f32 = 12_582_912.0;
-    let (inverse, zero) = (1.0 / reading.scale, reading.zero + ROUND);
-    for (byte, value) in bytes.iter_mut().zip(row) {
-        let whole = value.mul_add(inverse, zero);
-        let low = if whole < ROUND { ROUND } else { whole };
-        let between = if low > ROUND + 255.0 { ROUND + 255.0 } else { low };
-        *byte = between.to_bits() as u8;
-    }
-    bytes[row.len()..row.len().next_multiple_of(GROUP)].fill(0);
+/// A few rows of bytes and a panel that they are multiplied with.
+struct Factors<'a> {
+    /// Rows of as many bytes as the panel has rows, up to whole groups.
+    rows: *const u8,
+    /// Bytes from one row to the next.
+    stride: usize,
+    /// Of each row.
+    readings: &'a [Reading],
+    panel: &'a [i8],
+    /// Of the panel's columns.
+    totals: &'a [i32],
+    into: &'a mut [[i32; PANEL]; TILE],
+    ahead: Ahead<'a>,
 }
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{GROUP, PANEL, STRIDE, Sums};
+    use super::super::lanes::{Lanes, Sixteen};
+    use super::{Factors, GROUP, PANEL};
 
-    /// The sums of `count` (1 to 14) rows of bytes, `STRIDE` apart, by a panel of as many rows as they have values.
-    ///
-    /// # Safety
-    /// AVX-512 F and VNNI are there, and `rows` points to `count` such rows.
-    #[target_feature(enable = "avx512f,avx512vnni")]
-    pub(super) unsafe fn tile(count: usize, rows: *const u8, panel: &[i8], sums: &mut Sums) {
-        macro_rules! by_rows {
-            ($($count:literal)+) => {
-                match count {
-                    // SAFETY: as the caller promises.
-                    $($count => unsafe { of::<$count>(rows, panel, sums) },)+
-                    _ => unreachable!("a tile has as many rows as registers allow"),
-                }
-            };
+    impl Factors<'_> {
+        /// Multiplies as many rows, 1 to 14, as there are readings.
+        ///
+        /// # Safety
+        /// AVX-512 F and VNNI are there, and so are the rows.
+        #[inline(always)]
+        pub(super) unsafe fn multiply(self) {
+            macro_rules! by_rows {
+                ($($count:literal)+) => {
+                    match self.readings.len() {
+                        // SAFETY: as the caller promises.
+                        $($count => unsafe { tile::<$count>(self) },)+
+                        _ => unreachable!("a tile has as many rows as registers allow"),
+                    }
+                };
+            }
+            by_rows!(1 2 3 4 5 6 7 8 9 10 11 12 13 14);
         }
-        by_rows!(1 2 3 4 5 6 7 8 9 10 11 12 13 14);
     }
 
+    #[inline(never)]
     #[target_feature(enable = "avx512f,avx512vnni")]
-    unsafe fn of<const ROWS: usize>(rows: *const u8, panel: &[i8], sums: &mut Sums) {
-        let mut tile = [[_mm512_setzero_si512(); 2]; ROWS];
-        for (at, line) in panel.chunks_exact(PANEL * GROUP).enumerate() {
-            // SAFETY: a line has 128 bytes; every row has as many groups of four as the panel has lines.
-            unsafe {
-                let (left, right) = (
-                    _mm512_loadu_si512(line.as_ptr().cast()),
-                    _mm512_loadu_si512(line.as_ptr().add(64).cast()),
-                );
-                for (row, sums) in tile.iter_mut().enumerate() {
-                    let group = rows.add(row * STRIDE + at * GROUP).cast::<i32>().read_unaligned();
+    unsafe fn tile<const ROWS: usize>(factors: Factors<'_>) {
+        let Factors { rows, stride, readings, panel, totals, into, ahead } = factors;
+        let mut sums = [[_mm512_setzero_si512(); 2]; ROWS];
+        // SAFETY: there are 32 totals; a line has 128 bytes; every row has as many groups of four as the panel has lines; a
+        // row of sums has 32 values.
+        unsafe {
+            let left = _mm512_loadu_si512(totals.as_ptr().cast());
+            let right = _mm512_loadu_si512(totals.as_ptr().add(16).cast());
+            for (sums, reading) in sums.iter_mut().zip(readings) {
+                let zero = _mm512_set1_epi32(-reading.zero);
+                *sums = [_mm512_mullo_epi32(zero, left), _mm512_mullo_epi32(zero, right)];
+            }
+            for (at, line) in panel.chunks_exact(PANEL * GROUP).enumerate() {
+                ahead.fetch::<Sixteen>(at);
+                let left = _mm512_loadu_si512(line.as_ptr().cast());
+                let right = _mm512_loadu_si512(line.as_ptr().add(64).cast());
+                for (row, sums) in sums.iter_mut().enumerate() {
+                    let group = rows.add(row * stride + at * GROUP).cast::<i32>().read_unaligned();
                     let group = _mm512_set1_epi32(group);
                     sums[0] = _mm512_dpbusd_epi32(sums[0], group, left);
                     sums[1] = _mm512_dpbusd_epi32(sums[1], group, right);
                 }
             }
-        }
-        for (tile, sums) in tile.iter().zip(sums) {
-            // SAFETY: a row of sums has 32 values.
-            unsafe {
-                _mm512_storeu_si512(sums.as_mut_ptr().cast(), tile[0]);
-                _mm512_storeu_si512(sums.as_mut_ptr().add(16).cast(), tile[1]);
+            for (sums, into) in sums.iter().zip(into) {
+                _mm512_storeu_si512(into.as_mut_ptr().cast(), sums[0]);
+                _mm512_storeu_si512(into.as_mut_ptr().add(16).cast(), sums[1]);
             }
+        }
+    }
+
+    /// The bytes of a row, `value * inverse + zero` rounded; up to a whole group of them.
+    ///
+    /// # Safety
+    /// AVX-512 F is there.
+    #[inline(always)]
+    pub(super) unsafe fn to_bytes(row: &[f32], bytes: &mut [u8], inverse: f32, zero: f32) {
+        assert!(row.len().next_multiple_of(GROUP) <= bytes.len());
+        let (whole, rest) = (row.len() / Sixteen::COUNT * Sixteen::COUNT, row.len() % Sixteen::COUNT);
+        bytes[whole..row.len().next_multiple_of(GROUP)].fill(0);
+        // SAFETY: as the caller promises; there is room, as was just asked.
+        unsafe {
+            let (inverse, zero) = (_mm512_set1_ps(inverse), _mm512_set1_ps(zero));
+            for at in (0..whole).step_by(Sixteen::COUNT) {
+                let values = _mm512_loadu_ps(row.as_ptr().add(at));
+                _mm_storeu_si128(bytes.as_mut_ptr().add(at).cast(), sixteen_bytes(values, inverse, zero));
+            }
+            if rest > 0 {
+                let some = (1 << rest) - 1;
+                let values = _mm512_maskz_loadu_ps(some, row.as_ptr().add(whole));
+                let mut last = [0_u8; 16];
+                _mm_storeu_si128(last.as_mut_ptr().cast(), sixteen_bytes(values, inverse, zero));
+                bytes[whole..row.len()].copy_from_slice(&last[..rest]);
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn sixteen_bytes(values: __m512, inverse: __m512, zero: __m512) -> __m128i {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let whole = _mm512_cvtps_epi32(_mm512_fmadd_ps(values, inverse, zero));
+            _mm512_cvtusepi32_epi8(_mm512_max_epi32(whole, _mm512_setzero_si512()))
         }
     }
 }
@@ -285,12 +357,22 @@ mod x86 {
 #[cfg(test)]
 mod tests {
     use super::super::Processor;
+    use super::super::matrix::{Rows, filled};
     use super::*;
+
+    const PROCESSOR: Processor = Processor::Avx512 { vnni: true };
+
+    fn product(a: &[f32], rows: usize, panels: &BytePanels, finish: Finish<'_>, threads: usize) -> Vec<f32> {
+        let input = Input::Plain(Rows::new(a, (rows, panels.depth), panels.depth));
+        filled((rows, panels.columns), |target| {
+            multiply(PROCESSOR, input, panels, target, finish, threads);
+        })
+    }
 
     /// Within what the rounding of rows and columns to bytes can cost.
     #[track_caller]
     fn check(rows: usize, depth: usize, columns: usize, shift: f32) {
-        if Processor::detect() != Some(Processor::Avx512 { vnni: true }) {
+        if Processor::detect() != Some(PROCESSOR) {
             return;
         }
         let value = |at: usize, salt: usize| ((at * 7919 + salt * 104_729) % 2003) as f32 / 1001.0 - 1.0;
@@ -299,10 +381,8 @@ mod tests {
         let bias: Vec<f32> = (0..columns).map(|at| value(at, 3)).collect();
         let panels = BytePanels::new(&b, depth, columns);
         for threads in [1, 2] {
-            let mut got = vec![f32::NAN; rows * columns];
-            let target = Target::new(&mut got, (rows, columns), columns);
             let finish = Finish { bias: Some(&bias), ..Finish::default() };
-            multiply(Rows::new(&a, (rows, depth), depth), &panels, target, finish, threads);
+            let got = product(&a, rows, &panels, finish, threads);
             // A step of a row is (2 + shift) / 255, of a column 1 / 127; errors of half a step add up like noise.
             let step = f64::from((2.0 + shift.abs()) / 255.0).hypot(f64::from(1.0 + shift.abs()) / 127.0);
             let bound = 5.0 * step * 0.3 * (depth as f64).sqrt() + 1e-5;
@@ -323,20 +403,19 @@ mod tests {
         check(30, 3072, 33, -0.5);
         check(120, 3075, 40, 0.0);
         check(3, 7000, 32, 2.0);
+        check(40, 20_000, 32, 0.0);
     }
 
     #[test]
     fn whole_numbers_that_bytes_hold_are_multiplied_exactly() {
-        if Processor::detect() != Some(Processor::Avx512 { vnni: true }) {
+        if Processor::detect() != Some(PROCESSOR) {
             return;
         }
         // The rows' steps are 1 and the columns' are 1: nothing is rounded.
         let a: Vec<f32> = (0..2 * 8).map(|at| [0.0, 255.0, 3.0, 7.0][at % 4]).collect();
         let b: Vec<f32> = (0..8 * 3).map(|at| [127.0, -127.0, 5.0, 0.0, -1.0][at % 5]).collect();
         let panels = BytePanels::new(&b, 8, 3);
-        let mut got = vec![0.0; 6];
-        let target = Target::new(&mut got, (2, 3), 3);
-        multiply(Rows::new(&a, (2, 8), 8), &panels, target, Finish::default(), 1);
+        let got = product(&a, 2, &panels, Finish::default(), 1);
         let sum = |row: usize, column: usize| (0..8).map(|k| a[row * 8 + k] * b[k * 3 + column]).sum::<f32>();
         let largest = |column: usize| (0..8).map(|k| b[k * 3 + column].abs()).fold(0.0, f32::max);
         assert!((0..3).all(|column| largest(column) == 127.0), "the columns' steps are 1");

@@ -1,6 +1,8 @@
 //! Matrices as the kernels see them: rows of a wider matrix to read from and write to, and the panels that weights
 //! are packed into.
 
+use std::mem::MaybeUninit;
+
 /// Columns of a panel: two registers of 512 bits.
 pub(super) const PANEL: usize = 32;
 
@@ -72,17 +74,23 @@ pub(super) struct Target {
     stride: usize,
 }
 
-// SAFETY: `Target::part` leaves it to the caller that no two threads write to the same values.
+// SAFETY: `Target::at` gives an address alone, and leaves it to who writes there that no two threads write to the same.
 unsafe impl Send for Target {}
 // SAFETY: as above.
 unsafe impl Sync for Target {}
 
 impl Target {
+    /// Values that may not hold anything yet: nobody reads one before it is written.
+    ///
     /// # Panics
     /// If the values don't reach.
-    pub(super) fn new(values: &mut [f32], (rows, columns): (usize, usize), stride: usize) -> Self {
+    pub(super) fn new(
+        values: &mut [MaybeUninit<f32>],
+        (rows, columns): (usize, usize),
+        stride: usize,
+    ) -> Self {
         assert!(columns <= stride && (rows == 0 || (rows - 1) * stride + columns <= values.len()));
-        Target { start: values.as_mut_ptr(), rows, columns, stride }
+        Target { start: values.as_mut_ptr().cast(), rows, columns, stride }
     }
 
     /// The columns from `column` to the right, as far as wanted, of a matrix that begins here.
@@ -105,16 +113,24 @@ impl Target {
         Target { start: unsafe { self.start.add(from * self.stride) }, rows: count, ..self }
     }
 
-    /// `count` values of a row.
+    /// Where a value is, and right of it the rest of its row.
     ///
-    /// # Safety
-    /// The matrix is alive, and nobody else reads or writes these values meanwhile.
+    /// # Panics
+    /// If there is none.
     #[inline(always)]
-    pub(super) unsafe fn part<'a>(self, row: usize, column: usize, count: usize) -> &'a mut [f32] {
-        debug_assert!(row < self.rows && column + count <= self.columns);
-        // SAFETY: inside the matrix, as `new` has checked; alone, as the caller promises.
-        unsafe { std::slice::from_raw_parts_mut(self.start.add(row * self.stride + column), count) }
+    pub(super) fn at(self, row: usize, column: usize) -> *mut f32 {
+        assert!(row < self.rows && column < self.columns);
+        self.start.wrapping_add(row * self.stride + column)
     }
+}
+
+/// A new matrix of (rows, columns), row after row, all of which `write` must write.
+pub(super) fn filled((rows, columns): (usize, usize), write: impl FnOnce(Target)) -> Vec<f32> {
+    let mut values = Vec::with_capacity(rows * columns);
+    write(Target::new(&mut values.spare_capacity_mut()[..rows * columns], (rows, columns), columns));
+    // SAFETY: there is room for so many, and all are written.
+    unsafe { values.set_len(rows * columns) };
+    values
 }
 
 /// A matrix of (depth, columns), cut into panels of [`PANEL`] columns: panel after panel, in each row after row; the
@@ -161,6 +177,15 @@ impl Panels {
     /// Rows `from..to` of a panel, [`PANEL`] values each.
     pub(super) fn rows(&self, panel: usize, from: usize, to: usize) -> &[f32] {
         &self.values.values()[(panel * self.depth + from) * PANEL..(panel * self.depth + to) * PANEL]
+    }
+
+    /// Fills in a column.
+    #[inline(always)]
+    pub(super) fn set_column(&mut self, column: usize, values: &[f32]) {
+        let (panel, inside) = (column / PANEL, column % PANEL);
+        let start = panel * self.depth * PANEL;
+        let panel = &mut self.values.values_mut()[start..start + self.depth * PANEL];
+        panel.chunks_exact_mut(PANEL).zip(values).for_each(|(row, value)| row[inside] = *value);
     }
 
     /// A row of a panel.

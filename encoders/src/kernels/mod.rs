@@ -9,14 +9,18 @@
 
 mod attention;
 mod elementwise;
+mod finish;
 mod float;
 mod int8;
+mod lanes;
 mod matrix;
+mod norm;
 mod ops;
 
-pub(crate) use attention::Sight;
+pub(crate) use attention::{Sight, Turns};
 pub(crate) use elementwise::Activation;
-pub(crate) use ops::{PackedLinear, attention, layer_norm};
+pub(crate) use norm::Norm;
+pub(crate) use ops::{PackedLinear, attention};
 
 /// Which instructions may be used; exists only where they are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

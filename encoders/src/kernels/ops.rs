@@ -1,16 +1,16 @@
 //! The kernels as operations on candle's tensors.
 
 use candle_core::{
-    CpuStorage, CustomOp1, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, bail, utils::get_num_threads,
+    CpuStorage, CustomOp1, CustomOp2, Layout, Result, Shape, Tensor, bail, utils::get_num_threads,
 };
 use rayon::prelude::*;
 
-use super::attention::{Heads, Sight, attend};
-use super::elementwise::normalise;
-use super::float::{self, Finish};
+use super::attention::{Heads, Sight, Turns, attend};
+use super::finish::Finish;
 use super::int8::{self, BytePanels};
-use super::matrix::{Panels, Rows, Target};
-use super::{Activation, Processor};
+use super::matrix::{Panels, Rows, filled};
+use super::norm::{Input, Norm, normalise};
+use super::{Activation, Processor, float};
 
 /// `x W + b` on rows of f32 on the CPU, its weights packed.
 #[derive(Debug)]
@@ -37,15 +37,15 @@ impl PackedLinear {
         PackedLinear { processor, weight, bias: None }.biased(bias)
     }
 
-    /// The same, to be multiplied in bytes where the processor does so; else in floats.
+    /// The same, to be multiplied in bytes where the processor does so and a row is not too long; else in floats.
     ///
     /// # Errors
     /// As [`PackedLinear::of_floats`].
     pub(crate) fn of_bytes(processor: Processor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Self> {
-        let Processor::Avx512 { vnni: true } = processor else {
-            return PackedLinear::of_floats(processor, weight, bias);
-        };
         let (inputs, outputs) = weight.dims2()?;
+        if processor != (Processor::Avx512 { vnni: true }) || inputs > BytePanels::DEEPEST {
+            return PackedLinear::of_floats(processor, weight, bias);
+        }
         let weight = Weight::Bytes(BytePanels::new(&weight.flatten_all()?.to_vec1()?, inputs, outputs));
         PackedLinear { processor, weight, bias: None }.biased(bias)
     }
@@ -55,7 +55,17 @@ impl PackedLinear {
         if bias.as_ref().is_some_and(|bias| bias.len() != self.outputs()) {
             bail!("a bias of another length than the layer's output");
         }
+        if self.inputs() == 0 {
+            bail!("a layer without inputs");
+        }
         Ok(PackedLinear { bias, ..self })
+    }
+
+    fn inputs(&self) -> usize {
+        match &self.weight {
+            Weight::Float(panels) => panels.depth,
+            Weight::Bytes(panels) => panels.depth,
+        }
     }
 
     fn outputs(&self) -> usize {
@@ -65,17 +75,18 @@ impl PackedLinear {
         }
     }
 
-    /// `activation(x W + b) + residual`: `rows` are (rows, inputs), the residual and the result (rows, outputs).
+    /// `activation(norm(x) W + b) + residual`: `rows` are (rows, inputs), the residual and the result (rows, outputs).
     ///
     /// # Errors
     /// Tensors of other types, shapes or devices, or that are not contiguous.
     pub(crate) fn forward(
         &self,
         rows: &Tensor,
+        norm: Option<&Norm>,
         activation: Option<Activation>,
         residual: Option<&Tensor>,
     ) -> Result<Tensor> {
-        let op = Product { linear: self, activation };
+        let op = Product { linear: self, norm, activation };
         match residual {
             None => rows.apply_op1_no_bwd(&op),
             Some(residual) => rows.apply_op2_no_bwd(residual, &op),
@@ -85,6 +96,7 @@ impl PackedLinear {
 
 struct Product<'a> {
     linear: &'a PackedLinear,
+    norm: Option<&'a Norm>,
     activation: Option<Activation>,
 }
 
@@ -95,24 +107,17 @@ impl Product<'_> {
         residual: Option<&[f32]>,
     ) -> Result<(CpuStorage, Shape)> {
         let ((rows, inputs), outputs) = (shape.dims2()?, self.linear.outputs());
-        let depth = match &self.linear.weight {
-            Weight::Float(panels) => panels.depth,
-            Weight::Bytes(panels) => panels.depth,
-        };
-        if inputs != depth {
-            bail!("{inputs} values per row for a layer of {depth}");
+        if inputs != self.linear.inputs() || self.norm.is_some_and(|norm| norm.width() != inputs) {
+            bail!("{inputs} values per row for a layer of {}, or its norm", self.linear.inputs());
         }
-        let mut result = vec![0_f32; rows * outputs];
         let residual = residual.map(|values| Rows::new(values, (rows, outputs), outputs));
         let finish = Finish { bias: self.linear.bias.as_deref(), activation: self.activation, residual };
-        let (from, to) =
-            (Rows::new(values, (rows, inputs), inputs), Target::new(&mut result, (rows, outputs), outputs));
-        match &self.linear.weight {
-            Weight::Float(panels) => {
-                float::multiply(self.linear.processor, from, panels, to, finish, get_num_threads());
-            }
-            Weight::Bytes(panels) => int8::multiply(from, panels, to, finish, get_num_threads()),
-        }
+        let from = Input::new(Rows::new(values, (rows, inputs), inputs), self.norm);
+        let (processor, threads) = (self.linear.processor, get_num_threads());
+        let result = filled((rows, outputs), |to| match &self.linear.weight {
+            Weight::Float(panels) => float::multiply(processor, from, panels, to, finish, threads),
+            Weight::Bytes(panels) => int8::multiply(processor, from, panels, to, finish, threads),
+        });
         Ok((CpuStorage::F32(result), Shape::from((rows, outputs))))
     }
 }
@@ -158,9 +163,9 @@ pub(crate) fn attention(
     packed: &Tensor,
     tokens: usize,
     heads: usize,
-    sight: Sight<'_>,
+    (sight, turns): (Sight<'_>, Option<&Turns>),
 ) -> Result<Tensor> {
-    packed.apply_op1_no_bwd(&Attention { processor, tokens, heads, sight })
+    packed.apply_op1_no_bwd(&Attention { processor, tokens, heads, sight, turns })
 }
 
 struct Attention<'a> {
@@ -168,6 +173,7 @@ struct Attention<'a> {
     tokens: usize,
     heads: usize,
     sight: Sight<'a>,
+    turns: Option<&'a Turns>,
 }
 
 impl CustomOp1 for Attention<'_> {
@@ -177,18 +183,22 @@ impl CustomOp1 for Attention<'_> {
 
     fn cpu_fwd(&self, packed: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
         let (rows, across) = layout.shape().dims2()?;
-        let Attention { processor, tokens, heads, sight } = self;
-        if *tokens == 0 || rows % tokens != 0 || across % (3 * heads) != 0 {
+        let Attention { processor, tokens, heads, sight, turns } = self;
+        if *tokens == 0 || rows % tokens != 0 || across == 0 || across % (3 * heads) != 0 {
             bail!("{rows} rows of {across} values are no {heads} heads of sequences of {tokens} tokens");
         }
         let (batch, size) = (rows / tokens, across / (3 * heads));
         if matches!(sight, Sight::Within(lengths) if lengths.len() != batch) {
             bail!("lengths of another number of sequences than {batch}");
         }
-        let mut result = vec![0_f32; rows * heads * size];
-        let target = Target::new(&mut result, (rows, heads * size), heads * size);
-        let shape = Heads { batch, tokens: *tokens, heads: *heads, size, sight: *sight };
-        attend(*processor, values(packed, layout)?, target, shape, get_num_threads());
+        if turns.is_some_and(|turns| size % 2 != 0 || !turns.fit(*tokens, size)) {
+            bail!("turns of other tokens than {tokens}, or of heads of another size than {size}");
+        }
+        let shape = Heads { batch, tokens: *tokens, heads: *heads, size, sight: *sight, turns: *turns };
+        let packed = values(packed, layout)?;
+        let result = filled((rows, heads * size), |target| {
+            attend(*processor, packed, target, shape, get_num_threads());
+        });
         Ok((CpuStorage::F32(result), Shape::from((rows, heads * size))))
     }
 }
@@ -196,92 +206,58 @@ impl CustomOp1 for Attention<'_> {
 /// Rows that one thread normalises at a time.
 const ROWS_AT_ONCE: usize = 16;
 
-/// Scales each row of `x` (any shape, contiguous f32 on the CPU) to mean 0 and variance 1, then by `weight` and `bias`
-/// of its last dimension.
-///
-/// # Errors
-/// Tensors of other types, shapes or devices.
-pub(crate) fn layer_norm(
-    processor: Processor,
-    x: &Tensor,
-    weight: &Tensor,
-    bias: &Tensor,
-    epsilon: f32,
-) -> Result<Tensor> {
-    x.apply_op3_no_bwd(weight, bias, &Norm { processor, epsilon })
+impl Norm {
+    /// Of `weight` and `bias`, as long as a row.
+    ///
+    /// # Errors
+    /// Tensors of other types, or of different shapes.
+    pub(crate) fn new(weight: &Tensor, bias: &Tensor, epsilon: f32) -> Result<Self> {
+        let (weight, bias): (Vec<f32>, _) = (weight.to_vec1()?, bias.to_vec1()?);
+        if weight.is_empty() || weight.len() != bias.len() {
+            bail!("a layer norm whose weight and bias differ in length, or are empty");
+        }
+        Ok(Norm { weight, bias, epsilon })
+    }
+
+    fn width(&self) -> usize {
+        self.weight.len()
+    }
+
+    /// Scales each row of `x` (any shape, contiguous f32 on the CPU) to mean 0 and variance 1, then by what was learnt.
+    ///
+    /// # Errors
+    /// Tensors of other types, shapes or devices.
+    pub(crate) fn forward(&self, processor: Processor, x: &Tensor) -> Result<Tensor> {
+        x.apply_op1_no_bwd(&Normalisation { processor, norm: self })
+    }
 }
 
-struct Norm {
+struct Normalisation<'a> {
     processor: Processor,
-    epsilon: f32,
+    norm: &'a Norm,
 }
 
-impl CustomOp3 for Norm {
+impl CustomOp1 for Normalisation<'_> {
     fn name(&self) -> &'static str {
         "layer norm"
     }
 
-    fn cpu_fwd(
-        &self,
-        x: &CpuStorage,
-        layout: &Layout,
-        weight: &CpuStorage,
-        of_weight: &Layout,
-        bias: &CpuStorage,
-        of_bias: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
-        let (x, weight, bias) = (values(x, layout)?, values(weight, of_weight)?, values(bias, of_bias)?);
-        let width = layout.shape().dims().last().copied().unwrap_or_default();
-        if width == 0 || weight.len() != width || bias.len() != width {
+    fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
+        let (x, width) = (values(x, layout)?, self.norm.width());
+        if layout.shape().dims().last() != Some(&width) {
             bail!("a layer norm of another width than its rows");
         }
-        let mut result = vec![0_f32; x.len()];
-        let (from, to) = (x.chunks(ROWS_AT_ONCE * width), result.chunks_mut(ROWS_AT_ONCE * width));
-        let some = |(from, to): (&[f32], &mut [f32])| {
-            normalise_rows(self.processor, (from, to), (weight, bias), self.epsilon);
-        };
-        match get_num_threads() {
-            0 | 1 => from.zip(to).for_each(some),
-            _ => x
-                .par_chunks(ROWS_AT_ONCE * width)
-                .zip(result.par_chunks_mut(ROWS_AT_ONCE * width))
-                .for_each(some),
-        }
+        let shape = (x.len() / width, width);
+        let rows = Rows::new(x, shape, width);
+        let pieces = float::even(shape.0, shape.0.div_ceil(ROWS_AT_ONCE));
+        let result = filled(shape, |target| {
+            let some = |piece| normalise(self.processor, rows, self.norm, target, piece);
+            match get_num_threads() {
+                0 | 1 => some((0, shape.0)),
+                _ => pieces.into_par_iter().for_each(some),
+            }
+        });
         Ok((CpuStorage::F32(result), layout.shape().clone()))
-    }
-}
-
-fn normalise_rows(processor: Processor, rows: (&[f32], &mut [f32]), learnt: (&[f32], &[f32]), epsilon: f32) {
-    match processor {
-        // SAFETY: the processor has what the functions ask for; a `Processor` says so.
-        #[cfg(target_arch = "x86_64")]
-        Processor::Avx512 { .. } => unsafe { normalise_512(rows, learnt, epsilon) },
-        // SAFETY: as above.
-        #[cfg(target_arch = "x86_64")]
-        Processor::Avx2 => unsafe { normalise_256(rows, learnt, epsilon) },
-        #[cfg(not(target_arch = "x86_64"))]
-        _ => unreachable!("there is no Processor here"),
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-fn normalise_512(rows: (&[f32], &mut [f32]), learnt: (&[f32], &[f32]), epsilon: f32) {
-    normalise_with(rows, learnt, epsilon);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn normalise_256(rows: (&[f32], &mut [f32]), learnt: (&[f32], &[f32]), epsilon: f32) {
-    normalise_with(rows, learnt, epsilon);
-}
-
-#[inline(always)]
-fn normalise_with((from, to): (&[f32], &mut [f32]), learnt: (&[f32], &[f32]), epsilon: f32) {
-    let width = learnt.0.len();
-    // A plain loop: a closure would be compiled by itself, without this function's instructions.
-    for (row, into) in from.chunks_exact(width).zip(to.chunks_exact_mut(width)) {
-        normalise(row, into, learnt, epsilon);
     }
 }
 
@@ -322,28 +298,43 @@ mod tests {
         let plain = x.matmul(&weight).unwrap().broadcast_add(&bias).unwrap();
         let Some(processor) = Processor::detect() else { return };
         let layer = PackedLinear::of_floats(processor, &weight, Some(&bias)).unwrap();
-        check(layer.forward(&x, None, None), &plain);
+        check(layer.forward(&x, None, None, None), &plain);
         check(
-            layer.forward(&x, Some(Activation::Relu), Some(&residual)),
+            layer.forward(&x, None, Some(Activation::Relu), Some(&residual)),
             &(plain.relu().unwrap() + &residual).unwrap(),
         );
         // Rows of a larger tensor.
         let part = x.narrow(0, 5, 20).unwrap();
-        check(layer.forward(&part, None, None), &plain.narrow(0, 5, 20).unwrap());
+        check(layer.forward(&part, None, None, None), &plain.narrow(0, 5, 20).unwrap());
         for wrong in [x.t().unwrap(), tensor((37, 99), 1), x.to_dtype(candle_core::DType::F64).unwrap()] {
-            assert!(layer.forward(&wrong, None, None).is_err());
+            assert!(layer.forward(&wrong, None, None, None).is_err());
         }
-        assert!(layer.forward(&x, None, Some(&x)).is_err());
+        assert!(layer.forward(&x, None, None, Some(&x)).is_err());
     }
 
     #[test]
-    fn a_layer_norm_is_candles() {
+    fn a_layer_norm_is_candles_alone_and_before_a_packed_layer() {
         let (x, weight, bias) = (tensor((40, 65), 1), tensor((1, 65), 2), tensor((1, 65), 3));
         let (weight, bias) = (weight.flatten_all().unwrap(), bias.flatten_all().unwrap());
         let expected = candle_nn::ops::layer_norm(&x, &weight, &bias, 1e-5).unwrap();
-        let Some(processor) = Processor::detect() else { return };
-        check(layer_norm(processor, &x, &weight, &bias, 1e-5), &expected);
-        let cube = x.reshape((8, 5, 65)).unwrap();
-        check(layer_norm(processor, &cube, &weight, &bias, 1e-5), &expected.reshape((8, 5, 65)).unwrap());
+        let norm = Norm::new(&weight, &bias, 1e-5).unwrap();
+        let matrix = tensor((65, 70), 5);
+        let nine = tensor((1, 9), 6).flatten_all().unwrap();
+        let narrow = Norm::new(&nine, &nine, 1e-5).unwrap();
+        let Some(best) = Processor::detect() else { return };
+        for processor in [best, Processor::Avx2] {
+            check(norm.forward(processor, &x), &expected);
+            let cube = x.reshape((8, 5, 65)).unwrap();
+            check(norm.forward(processor, &cube), &expected.reshape((8, 5, 65)).unwrap());
+            assert!(norm.forward(processor, &tensor((40, 64), 1)).is_err());
+            let layer = PackedLinear::of_floats(processor, &matrix, None).unwrap();
+            check(layer.forward(&x, Some(&norm), None, None), &expected.matmul(&matrix).unwrap());
+            assert!(layer.forward(&x, Some(&narrow), None, None).is_err());
+            let bytes = PackedLinear::of_bytes(processor, &matrix, None).unwrap();
+            let apart = norm.forward(processor, &x).unwrap();
+            let apart = bytes.forward(&apart, None, None, None).unwrap();
+            check(bytes.forward(&x, Some(&norm), None, None), &apart);
+        }
+        assert!(Norm::new(&weight, &matrix.get(0).unwrap(), 1e-5).is_err());
     }
 }

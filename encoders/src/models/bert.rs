@@ -6,7 +6,7 @@ use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
 
 use super::cross_attention::{self, CrossAttention};
-use super::transformer::{Activation, Attention, LayerNorm, Linear, Sight};
+use super::transformer::{Activation, Around, Attention, LayerNorm, Linear, Sight};
 use crate::LoadError;
 use crate::weights::Weights;
 
@@ -245,7 +245,8 @@ impl Layer {
 
     /// `x`: (sequences * tokens, width).
     fn attended(&self, x: &Tensor, tokens: usize, sight: Sight<'_>) -> Result<Tensor> {
-        self.norm1.forward(&self.attention.forward_onto(x, tokens, sight, Some(x))?)
+        let around = Around { norm: None, residual: Some(x) };
+        self.norm1.forward(&self.attention.forward_in(x, tokens, sight, around)?)
     }
 
     /// `x`: (texts * tokens, width).

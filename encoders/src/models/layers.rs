@@ -7,7 +7,7 @@ use candle_core::{DType, Result, Tensor};
 
 use crate::LoadError;
 pub(crate) use crate::kernels::Activation;
-use crate::kernels::{self, PackedLinear, Processor};
+use crate::kernels::{Norm, PackedLinear, Processor};
 use crate::placement::{Placement, Precision};
 use crate::weights::Weights;
 
@@ -25,11 +25,11 @@ impl Activation {
 
 /// Scales and shifts each token to what was learnt; in 32-bit floats whatever comes.
 #[derive(Debug)]
-pub(crate) struct LayerNorm {
-    weight: Tensor,
-    bias: Tensor,
-    epsilon: f32,
-    processor: Option<Processor>,
+pub(crate) enum LayerNorm {
+    /// By the processor's kernels.
+    Packed(Norm, Processor),
+    /// By candle's operations: weight, bias, and what keeps variances from zero.
+    Plain(Tensor, Tensor, f32),
 }
 
 impl LayerNorm {
@@ -40,16 +40,18 @@ impl LayerNorm {
         epsilon: f32,
     ) -> std::result::Result<Self, LoadError> {
         let get = |part: &str| weights.get(&format!("{name}.{part}"), &[width]);
-        let processor = weights.placement().processor();
-        Ok(LayerNorm { weight: get("weight")?, bias: get("bias")?, epsilon, processor })
+        let (weight, bias) = (get("weight")?, get("bias")?);
+        Ok(match weights.placement().processor() {
+            Some(processor) => LayerNorm::Packed(Norm::new(&weight, &bias, epsilon)?, processor),
+            None => LayerNorm::Plain(weight, bias, epsilon),
+        })
     }
 
     pub(crate) fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let LayerNorm { weight, bias, epsilon, processor } = self;
         let x = x.to_dtype(DType::F32)?.contiguous()?;
-        match processor {
-            Some(processor) => kernels::layer_norm(*processor, &x, weight, bias, *epsilon),
-            None => candle_nn::ops::layer_norm(&x, weight, bias, *epsilon),
+        match self {
+            LayerNorm::Packed(norm, processor) => norm.forward(*processor, &x),
+            LayerNorm::Plain(weight, bias, epsilon) => candle_nn::ops::layer_norm(&x, weight, bias, *epsilon),
         }
     }
 }
@@ -172,7 +174,7 @@ impl Linear {
     /// The same, and `residual` added, f32 of (rows, outputs).
     pub(crate) fn forward_onto(&self, rows: &Tensor, residual: Option<&Tensor>) -> Result<Tensor> {
         match self {
-            Linear::Packed(packed) => packed.forward(&rows.contiguous()?, None, residual),
+            Linear::Packed(packed) => packed.forward(&rows.contiguous()?, None, None, residual),
             Linear::Plain(affine) => {
                 let wide = affine.forward(rows)?.to_dtype(DType::F32)?;
                 residual.map_or(Ok(wide.clone()), |residual| wide + residual)
@@ -183,11 +185,26 @@ impl Linear {
     /// `activation(x W + b)` for another layer: left in the type that this one multiplies in.
     pub(crate) fn forward_inner(&self, rows: &Tensor, activation: Option<Activation>) -> Result<Tensor> {
         match self {
-            Linear::Packed(packed) => packed.forward(&rows.contiguous()?, activation, None),
+            Linear::Packed(packed) => packed.forward(&rows.contiguous()?, None, activation, None),
             Linear::Plain(affine) => {
                 let biased = affine.forward(rows)?;
                 activation.map_or(Ok(biased.clone()), |activation| activation.apply(&biased))
             }
+        }
+    }
+
+    /// As [`Linear::forward_inner`], of rows that go through `norm` first.
+    pub(crate) fn forward_normed(
+        &self,
+        rows: &Tensor,
+        norm: &LayerNorm,
+        activation: Option<Activation>,
+    ) -> Result<Tensor> {
+        match (self, norm) {
+            (Linear::Packed(packed), LayerNorm::Packed(norm, _)) => {
+                packed.forward(&rows.contiguous()?, Some(norm), activation, None)
+            }
+            _ => self.forward_inner(&norm.forward(rows)?, activation),
         }
     }
 }

@@ -1,12 +1,14 @@
 //! The transformer that the towers share. Inference only: its norms and softmax drop gradients without a word.
 
+use std::sync::Arc;
+
 use candle_core::{DType, Device, Result, Tensor};
 
 use super::layers::Affine;
 pub(crate) use super::layers::{Activation, LayerNorm, Linear};
 use crate::LoadError;
 pub(crate) use crate::kernels::Sight;
-use crate::kernels::{self, Processor};
+use crate::kernels::{self, Processor, Turns};
 use crate::weights::Weights;
 
 /// The numbers that shape a transformer.
@@ -72,22 +74,44 @@ impl Shape {
 /// Turns neighbouring values of queries and keys by angles that depend on the token's place (arXiv 2104.09864).
 #[derive(Debug, Clone)]
 pub(crate) struct Rotary {
-    /// (tokens, half of a head's values).
+    /// (tokens, half of a head's values), for candle's operations.
     cos: Tensor,
     sin: Tensor,
+    /// For the processor's kernels.
+    turns: Arc<Turns>,
 }
 
 impl Rotary {
     /// By `angles`, token after token, half as many as a head has values.
     pub(crate) fn new(angles: &[f32], tokens: usize, device: &Device) -> Result<Self> {
+        let turns = Arc::new(Turns::new(angles));
         let angles = Tensor::from_slice(angles, (tokens, angles.len() / tokens), device)?;
-        Ok(Rotary { cos: angles.cos()?, sin: angles.sin()? })
+        Ok(Rotary { cos: angles.cos()?, sin: angles.sin()?, turns })
     }
 
     /// `x`: (batch, heads, tokens, values of a head); turned in f32, because half floats hold angles badly.
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let turned = candle_nn::rotary_emb::rope_i(&x.to_dtype(DType::F32)?, &self.cos, &self.sin)?;
         turned.to_dtype(x.dtype())
+    }
+}
+
+/// What stands around attention or an MLP; by default nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Around<'a> {
+    /// What rows go through before.
+    pub(crate) norm: Option<&'a LayerNorm>,
+    /// What is added to the result.
+    pub(crate) residual: Option<&'a Tensor>,
+}
+
+impl Around<'_> {
+    /// The first layer, after the norm.
+    fn enter(&self, layer: &Linear, rows: &Tensor, activation: Option<Activation>) -> Result<Tensor> {
+        match self.norm {
+            Some(norm) => layer.forward_normed(rows, norm, activation),
+            None => layer.forward_inner(rows, activation),
+        }
     }
 }
 
@@ -121,26 +145,29 @@ impl Attention {
 
     /// `rows`: (batch * tokens, width), sequence after sequence, and so the result.
     pub(crate) fn forward(&self, rows: &Tensor, tokens: usize, sight: Sight<'_>) -> Result<Tensor> {
-        self.forward_onto(rows, tokens, sight, None)
+        self.forward_in(rows, tokens, sight, Around::default())
     }
 
-    /// The same, and `residual` added.
-    pub(crate) fn forward_onto(
+    /// The same with what stands around it.
+    pub(crate) fn forward_in(
         &self,
         rows: &Tensor,
         tokens: usize,
         sight: Sight<'_>,
-        residual: Option<&Tensor>,
+        around: Around<'_>,
     ) -> Result<Tensor> {
-        let packed = self.qkv.forward_inner(rows, None)?;
-        let mut attended = match (self.processor, &self.rotary) {
-            (Some(processor), None) => kernels::attention(processor, &packed, tokens, self.heads, sight)?,
-            _ => self.attended(&packed, tokens, sight)?,
+        let packed = around.enter(&self.qkv, rows, None)?;
+        let mut attended = match self.processor {
+            Some(processor) => {
+                let turns = self.rotary.as_ref().map(|rotary| &*rotary.turns);
+                kernels::attention(processor, &packed, tokens, self.heads, (sight, turns))?
+            }
+            None => self.attended(&packed, tokens, sight)?,
         };
         if let Some(norm) = &self.norm {
             attended = norm.forward(&attended)?;
         }
-        self.out.forward_onto(&attended, residual)
+        self.out.forward_onto(&attended, around.residual)
     }
 
     /// By candle's own operations.
@@ -211,18 +238,19 @@ impl Mlp {
         })
     }
 
-    /// (rows, width) to the same, and `residual` added.
-    fn forward(&self, rows: &Tensor, residual: Option<&Tensor>) -> Result<Tensor> {
+    /// (rows, width) to the same.
+    fn forward(&self, rows: &Tensor, around: Around<'_>) -> Result<Tensor> {
         let mut middle = match &self.gate {
             Some(gate) => {
-                (gate.forward_inner(rows, Some(self.activation))? * self.up.forward_inner(rows, None)?)?
+                let gate = around.enter(gate, rows, Some(self.activation))?;
+                (gate * around.enter(&self.up, rows, None)?)?
             }
-            None => self.up.forward_inner(rows, Some(self.activation))?,
+            None => around.enter(&self.up, rows, Some(self.activation))?,
         };
         if let Some(norm) = &self.norm {
             middle = norm.forward(&middle)?;
         }
-        self.down.forward_onto(&middle, residual)
+        self.down.forward_onto(&middle, around.residual)
     }
 }
 
@@ -303,8 +331,9 @@ impl Block {
         let x = x.reshape((batch * tokens, width))?;
         let x = match self.norms_after {
             false => {
-                let x = self.attention.forward_onto(&self.norm1.forward(&x)?, tokens, sight, Some(&x))?;
-                self.mlp.forward(&self.norm2.forward(&x)?, Some(&x))?
+                let around = Around { norm: Some(&self.norm1), residual: Some(&x) };
+                let x = self.attention.forward_in(&x, tokens, sight, around)?;
+                self.mlp.forward(&x, Around { norm: Some(&self.norm2), residual: Some(&x) })?
             }
             true => {
                 let x = (&x + self.norm1.forward(&self.attention.forward(&x, tokens, sight)?)?)?;
@@ -316,7 +345,7 @@ impl Block {
 
     /// (rows, width) to the same.
     pub(super) fn mlp(&self, rows: &Tensor) -> Result<Tensor> {
-        self.mlp.forward(rows, None)
+        self.mlp.forward(rows, Around::default())
     }
 }
 
@@ -362,21 +391,33 @@ impl AttentionPool {
         let query = self.query.to_dtype(kv.dtype())?.broadcast_as((batch, heads, 1, size))?.contiguous()?;
         let attended = attend(&query, &kv.get(0)?, &kv.get(1)?, None)?;
         let x = self.out.forward(&attended.reshape((batch, width))?)?;
-        self.mlp.forward(&self.norm.forward(&x)?, Some(&x))
+        self.mlp.forward(&x, Around { norm: Some(&self.norm), residual: Some(&x) })
     }
 }
+
+/// Rows that pass through a block together on a CPU, for each thread and about: what is between its layers stays near
+/// then, and pages of memory are used again. As many as products take at a time, so weights are not read more often.
+const ROWS_AT_ONCE: usize = 112;
 
 /// A stack of blocks.
 #[derive(Debug)]
 pub(crate) struct Transformer {
     blocks: Vec<Block>,
+    /// Sequences of a clip, which stay together.
+    together: usize,
+    /// Whether rows pass through a block some at a time.
+    in_parts: bool,
 }
 
 impl Transformer {
     /// Reads `{name}.{number}.*`.
     pub(crate) fn load(weights: &Weights, name: &str, shape: Shape) -> std::result::Result<Self, LoadError> {
         let blocks = (0..shape.layers).map(|layer| Block::load(weights, &format!("{name}.{layer}"), shape));
-        Ok(Transformer { blocks: blocks.collect::<std::result::Result<_, _>>()? })
+        Ok(Transformer {
+            blocks: blocks.collect::<std::result::Result<_, _>>()?,
+            together: shape.extras.frames.unwrap_or(1),
+            in_parts: weights.placement().processor().is_some(),
+        })
     }
 
     /// With queries and keys turned by `rotary` in every block.
@@ -387,6 +428,64 @@ impl Transformer {
 
     /// `x`: (batch, tokens, width).
     pub(crate) fn forward(&self, x: Tensor, sight: Sight<'_>) -> Result<Tensor> {
-        self.blocks.iter().try_fold(x, |x, block| block.forward(&x, sight))
+        let mut parts = Vec::new();
+        for (first, last) in self.parts(&x)? {
+            parts.push((x.narrow(0, first, last - first)?, sight.part(first, last)));
+        }
+        drop(x);
+        // Block by block, so that all parts meet its weights while they are near.
+        for block in &self.blocks {
+            for (x, sight) in &mut parts {
+                *x = block.forward(x, *sight)?;
+            }
+        }
+        match &parts[..] {
+            [(x, _)] => Ok(x.clone()),
+            parts => Tensor::cat(&parts.iter().map(|(x, _)| x).collect::<Vec<_>>(), 0),
+        }
+    }
+
+    /// Which sequences pass through a block together.
+    fn parts(&self, x: &Tensor) -> Result<Vec<(usize, usize)>> {
+        let (batch, tokens, _) = x.dims3()?;
+        Ok(match self.in_parts {
+            true => parts(batch, tokens, self.together, ROWS_AT_ONCE * crate::threads()),
+            false => vec![(0, batch)],
+        })
+    }
+}
+
+/// Cuts `batch` sequences of so many tokens to parts of about the same length and of at most `most` rows, if one clip of
+/// sequences `together` has not more.
+fn parts(batch: usize, tokens: usize, together: usize, most: usize) -> Vec<(usize, usize)> {
+    if batch == 0 || !batch.is_multiple_of(together) {
+        return vec![(0, batch)];
+    }
+    let clips = batch / together;
+    let at_once = (most / (tokens * together).max(1)).max(1);
+    let pieces = clips.div_ceil(at_once);
+    let clip = |piece: usize| piece * clips / pieces * together;
+    (0..pieces).map(|piece| (clip(piece), clip(piece + 1))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check((batch, tokens, together): (usize, usize, usize), expected: &[(usize, usize)]) {
+        assert_eq!(parts(batch, tokens, together, 200), expected);
+    }
+
+    #[test]
+    fn sequences_pass_in_parts_of_so_many_rows_and_clips_stay_whole() {
+        check((0, 50, 1), &[(0, 0)]);
+        check((3, 50, 1), &[(0, 3)]);
+        check((8, 50, 1), &[(0, 4), (4, 8)]);
+        check((5, 50, 1), &[(0, 2), (2, 5)]);
+        check((2, 257, 1), &[(0, 1), (1, 2)]);
+        check((16, 50, 8), &[(0, 8), (8, 16)]);
+        check((16, 5, 8), &[(0, 16)]);
+        check((3, 500, 2), &[(0, 3)]);
     }
 }

@@ -1,0 +1,417 @@
+//! Registers of floats: what the kernels' loops are written in, once for processors whose registers hold sixteen floats
+//! and once for those that hold eight.
+
+use super::Processor;
+
+/// A register full of floats.
+///
+/// Invariant: one exists only where the processor has its instructions. Who makes one promises that; what is done with it
+/// is safe then.
+pub(super) trait Lanes: Copy {
+    /// Floats in it.
+    const COUNT: usize;
+    /// Rows of a product's tile, at most: as many as leave room for its sums, two registers a row.
+    const TILE: usize;
+
+    /// Runs `work`, compiled for this processor.
+    ///
+    /// # Safety
+    /// The processor has the instructions.
+    unsafe fn run<W: Work>(work: W) -> W::Output;
+
+    /// # Safety
+    /// The processor has the instructions; so for all that make one. From where they load there are as many values.
+    unsafe fn splat(value: f32) -> Self;
+    /// # Safety
+    /// As [`Lanes::splat`].
+    unsafe fn load(from: *const f32) -> Self;
+    /// The first `count` values, fewer than all, and those of `others` for the rest.
+    ///
+    /// # Safety
+    /// As [`Lanes::splat`].
+    unsafe fn load_first(count: usize, from: *const f32, others: Self) -> Self;
+    /// Whole numbers as floats.
+    ///
+    /// # Safety
+    /// As [`Lanes::splat`].
+    unsafe fn load_whole(from: *const i32) -> Self;
+    /// # Safety
+    /// There is room for as many values.
+    unsafe fn store(self, to: *mut f32);
+    /// The first `count` values, fewer than all.
+    ///
+    /// # Safety
+    /// There is room for so many values.
+    unsafe fn store_first(self, count: usize, to: *mut f32);
+    /// Has the cache fetch the line at `from`, to be read soon; an address that is none does no harm.
+    fn prefetch(from: *const f32);
+    /// As [`Lanes::prefetch`], to be written soon.
+    fn prefetch_to_write(to: *mut f32);
+    /// As [`Lanes::prefetch`], into the second cache.
+    fn prefetch_far(from: *const u8);
+
+    fn plus(self, other: Self) -> Self;
+    fn minus(self, other: Self) -> Self;
+    fn times(self, other: Self) -> Self;
+    /// `self * factor + addend`, rounded once.
+    fn times_plus(self, factor: Self, addend: Self) -> Self;
+    /// The second where either is no number.
+    fn least(self, other: Self) -> Self;
+    /// The second where either is no number.
+    fn most(self, other: Self) -> Self;
+    /// To the nearest whole number.
+    fn rounded(self) -> Self;
+    /// Of whole numbers from -126 to 126: times two to their power.
+    fn times_two_to(self, power: Self) -> Self;
+    /// One divided by each, to 2 units in the last place; of numbers up to 2^126.
+    fn reciprocal(self) -> Self;
+    fn magnitude(self) -> Self;
+    fn with_sign_of(self, other: Self) -> Self;
+
+    /// All added.
+    fn sum(self) -> f32;
+    /// The least of all.
+    fn lowest(self) -> f32;
+    /// The most of all.
+    fn highest(self) -> f32;
+}
+
+/// What runs on registers of any width.
+pub(super) trait Work {
+    type Output;
+
+    /// Must be inlined, or it is compiled without the processor's instructions; and so must be what it calls.
+    ///
+    /// # Safety
+    /// The processor has the instructions of `L`.
+    unsafe fn run<L: Lanes>(self) -> Self::Output;
+}
+
+impl Processor {
+    /// Runs `work` on the widest registers that there are.
+    pub(super) fn run<W: Work>(self, work: W) -> W::Output {
+        match self {
+            // SAFETY: the processor has the instructions; a `Processor` says so.
+            #[cfg(target_arch = "x86_64")]
+            Processor::Avx512 { .. } => unsafe { x86::Sixteen::run(work) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Processor::Avx2 => unsafe { x86::Eight::run(work) },
+            #[cfg(not(target_arch = "x86_64"))]
+            _ => unreachable!("there is no Processor here"),
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(super) use x86::Sixteen;
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    use super::{Lanes, Work};
+
+    /// AVX-512.
+    #[derive(Clone, Copy)]
+    pub(in super::super) struct Sixteen(__m512);
+
+    /// AVX2 and FMA.
+    #[derive(Clone, Copy)]
+    pub(super) struct Eight(__m256);
+
+    /// Methods that are one instruction, or a few.
+    macro_rules! instructions {
+        ($($name:ident($($value:ident),*) = $result:expr;)+) => {
+            $(
+                #[inline(always)]
+                fn $name(self $(, $value: Self)*) -> Self {
+                    let this = self.0;
+                    $(let $value = $value.0;)*
+                    // SAFETY: the processor has the instruction: registers exist only where it has.
+                    Self(unsafe { $result(this $(, $value)*) })
+                }
+            )+
+        };
+    }
+
+    /// Prefetching, the same everywhere.
+    macro_rules! prefetching {
+        () => {
+            #[inline(always)]
+            fn prefetch(from: *const f32) {
+                // SAFETY: a hint, for which no address is wrong.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) }
+            }
+
+            #[inline(always)]
+            fn prefetch_to_write(to: *mut f32) {
+                // SAFETY: as above.
+                unsafe { _mm_prefetch::<_MM_HINT_ET0>(to.cast_const().cast()) }
+            }
+
+            #[inline(always)]
+            fn prefetch_far(from: *const u8) {
+                // SAFETY: as above.
+                unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
+            }
+        };
+    }
+
+    impl Lanes for Sixteen {
+        const COUNT: usize = 16;
+        /// 28 of 32 registers hold sums.
+        const TILE: usize = 14;
+
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+        unsafe fn run<W: Work>(work: W) -> W::Output {
+            // SAFETY: as the caller promises.
+            unsafe { work.run::<Self>() }
+        }
+
+        #[inline(always)]
+        unsafe fn splat(value: f32) -> Self {
+            // SAFETY: as the caller promises, here and below.
+            Sixteen(unsafe { _mm512_set1_ps(value) })
+        }
+
+        #[inline(always)]
+        unsafe fn load(from: *const f32) -> Self {
+            // SAFETY: as above.
+            Sixteen(unsafe { _mm512_loadu_ps(from) })
+        }
+
+        #[inline(always)]
+        unsafe fn load_first(count: usize, from: *const f32, others: Self) -> Self {
+            // SAFETY: as above.
+            Sixteen(unsafe { _mm512_mask_loadu_ps(others.0, first(count), from) })
+        }
+
+        #[inline(always)]
+        unsafe fn load_whole(from: *const i32) -> Self {
+            // SAFETY: as above.
+            Sixteen(unsafe { _mm512_cvtepi32_ps(_mm512_loadu_si512(from.cast())) })
+        }
+
+        #[inline(always)]
+        unsafe fn store(self, to: *mut f32) {
+            // SAFETY: as above.
+            unsafe { _mm512_storeu_ps(to, self.0) }
+        }
+
+        #[inline(always)]
+        unsafe fn store_first(self, count: usize, to: *mut f32) {
+            // SAFETY: as above.
+            unsafe { _mm512_mask_storeu_ps(to, first(count), self.0) }
+        }
+
+        prefetching!();
+
+        instructions! {
+            plus(other) = _mm512_add_ps;
+            minus(other) = _mm512_sub_ps;
+            times(other) = _mm512_mul_ps;
+            times_plus(factor, addend) = _mm512_fmadd_ps;
+            least(other) = _mm512_min_ps;
+            most(other) = _mm512_max_ps;
+            rounded() = _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>;
+            times_two_to(power) = _mm512_scalef_ps;
+            reciprocal() = reciprocal_512;
+            magnitude() = _mm512_abs_ps;
+            with_sign_of(other) = with_sign_512;
+        }
+
+        #[inline(always)]
+        fn sum(self) -> f32 {
+            // SAFETY: the processor has the instructions, here and below.
+            unsafe { _mm512_reduce_add_ps(self.0) }
+        }
+
+        #[inline(always)]
+        fn lowest(self) -> f32 {
+            // SAFETY: as above.
+            unsafe { _mm512_reduce_min_ps(self.0) }
+        }
+
+        #[inline(always)]
+        fn highest(self) -> f32 {
+            // SAFETY: as above.
+            unsafe { _mm512_reduce_max_ps(self.0) }
+        }
+    }
+
+    #[inline(always)]
+    fn first(count: usize) -> __mmask16 {
+        ((1_u32 << count) - 1) as __mmask16
+    }
+
+    #[inline(always)]
+    unsafe fn reciprocal_512(x: __m512) -> __m512 {
+        // SAFETY: as the caller promises.
+        unsafe {
+            // To 14 bits, which a step of Newton's method doubles.
+            let near = _mm512_rcp14_ps(x);
+            _mm512_mul_ps(near, _mm512_fnmadd_ps(x, near, _mm512_set1_ps(2.0)))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn with_sign_512(x: __m512, of: __m512) -> __m512 {
+        // SAFETY: as the caller promises.
+        unsafe { _mm512_or_ps(x, _mm512_and_ps(of, _mm512_set1_ps(-0.0))) }
+    }
+
+    impl Lanes for Eight {
+        const COUNT: usize = 8;
+        /// 12 of 16 registers hold sums.
+        const TILE: usize = 6;
+
+        #[target_feature(enable = "avx2,fma")]
+        unsafe fn run<W: Work>(work: W) -> W::Output {
+            // SAFETY: as the caller promises.
+            unsafe { work.run::<Self>() }
+        }
+
+        #[inline(always)]
+        unsafe fn splat(value: f32) -> Self {
+            // SAFETY: as the caller promises, here and below.
+            Eight(unsafe { _mm256_set1_ps(value) })
+        }
+
+        #[inline(always)]
+        unsafe fn load(from: *const f32) -> Self {
+            // SAFETY: as above.
+            Eight(unsafe { _mm256_loadu_ps(from) })
+        }
+
+        #[inline(always)]
+        unsafe fn load_first(count: usize, from: *const f32, others: Self) -> Self {
+            // SAFETY: as above.
+            unsafe {
+                let mask = first_of_eight(count);
+                let loaded = _mm256_maskload_ps(from, mask);
+                Eight(_mm256_blendv_ps(others.0, loaded, _mm256_castsi256_ps(mask)))
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn load_whole(from: *const i32) -> Self {
+            // SAFETY: as above.
+            Eight(unsafe { _mm256_cvtepi32_ps(_mm256_loadu_si256(from.cast())) })
+        }
+
+        #[inline(always)]
+        unsafe fn store(self, to: *mut f32) {
+            // SAFETY: as above.
+            unsafe { _mm256_storeu_ps(to, self.0) }
+        }
+
+        #[inline(always)]
+        unsafe fn store_first(self, count: usize, to: *mut f32) {
+            // SAFETY: as above.
+            unsafe { _mm256_maskstore_ps(to, first_of_eight(count), self.0) }
+        }
+
+        prefetching!();
+
+        instructions! {
+            plus(other) = _mm256_add_ps;
+            minus(other) = _mm256_sub_ps;
+            times(other) = _mm256_mul_ps;
+            times_plus(factor, addend) = _mm256_fmadd_ps;
+            least(other) = _mm256_min_ps;
+            most(other) = _mm256_max_ps;
+            rounded() = _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>;
+            times_two_to(power) = times_two_to_256;
+            reciprocal() = reciprocal_256;
+            magnitude() = magnitude_256;
+            with_sign_of(other) = with_sign_256;
+        }
+
+        #[inline(always)]
+        fn sum(self) -> f32 {
+            let it = self.plus(self.other_half());
+            let it = it.plus(it.other_quarter());
+            it.plus(it.neighbours()).first()
+        }
+
+        #[inline(always)]
+        fn lowest(self) -> f32 {
+            let it = self.least(self.other_half());
+            let it = it.least(it.other_quarter());
+            it.least(it.neighbours()).first()
+        }
+
+        #[inline(always)]
+        fn highest(self) -> f32 {
+            let it = self.most(self.other_half());
+            let it = it.most(it.other_quarter());
+            it.most(it.neighbours()).first()
+        }
+    }
+
+    impl Eight {
+        /// With the halves exchanged.
+        #[inline(always)]
+        fn other_half(self) -> Self {
+            // SAFETY: the processor has the instructions, here and below: registers exist only where it has.
+            Eight(unsafe { _mm256_permute2f128_ps::<0x01>(self.0, self.0) })
+        }
+
+        /// With the pairs of each half exchanged.
+        #[inline(always)]
+        fn other_quarter(self) -> Self {
+            // SAFETY: as above.
+            Eight(unsafe { _mm256_permute_ps::<0b01_00_11_10>(self.0) })
+        }
+
+        /// With the values of each pair exchanged.
+        #[inline(always)]
+        fn neighbours(self) -> Self {
+            // SAFETY: as above.
+            Eight(unsafe { _mm256_permute_ps::<0b10_11_00_01>(self.0) })
+        }
+
+        #[inline(always)]
+        fn first(self) -> f32 {
+            // SAFETY: as above.
+            unsafe { _mm256_cvtss_f32(self.0) }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn first_of_eight(count: usize) -> __m256i {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+            _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), places)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn times_two_to_256(x: __m256, power: __m256) -> __m256 {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let exponent = _mm256_add_epi32(_mm256_cvtps_epi32(power), _mm256_set1_epi32(127));
+            _mm256_mul_ps(x, _mm256_castsi256_ps(_mm256_slli_epi32::<23>(exponent)))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn reciprocal_256(x: __m256) -> __m256 {
+        // SAFETY: as the caller promises.
+        unsafe { _mm256_div_ps(_mm256_set1_ps(1.0), x) }
+    }
+
+    #[inline(always)]
+    unsafe fn magnitude_256(x: __m256) -> __m256 {
+        // SAFETY: as the caller promises.
+        unsafe { _mm256_andnot_ps(_mm256_set1_ps(-0.0), x) }
+    }
+
+    #[inline(always)]
+    unsafe fn with_sign_256(x: __m256, of: __m256) -> __m256 {
+        // SAFETY: as the caller promises.
+        unsafe { _mm256_or_ps(x, _mm256_and_ps(of, _mm256_set1_ps(-0.0))) }
+    }
+}

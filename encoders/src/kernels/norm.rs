@@ -1,0 +1,117 @@
+//! Rows as products read them: as they are, or through a layer norm.
+
+use std::ops::Range;
+
+use super::Processor;
+use super::elementwise::Moments;
+use super::lanes::{Lanes, Work};
+use super::matrix::{Rows, Target};
+
+/// What a layer norm has learnt, and the number that its variances are kept from zero with.
+#[derive(Debug, Clone)]
+pub(crate) struct Norm {
+    pub(super) weight: Vec<f32>,
+    pub(super) bias: Vec<f32>,
+    pub(super) epsilon: f32,
+}
+
+/// Rows to be multiplied.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Input<'a> {
+    /// As they are.
+    Plain(Rows<'a>),
+    /// Each scaled to mean 0 and variance 1, then by what the norm has learnt, which is as long as a row.
+    Normalised(Rows<'a>, &'a Norm),
+}
+
+impl<'a> Input<'a> {
+    pub(super) fn new(rows: Rows<'a>, norm: Option<&'a Norm>) -> Self {
+        norm.map_or(Input::Plain(rows), |norm| Input::Normalised(rows, norm))
+    }
+
+    /// The rows as they come.
+    pub(super) fn rows(&self) -> &Rows<'a> {
+        match self {
+            Input::Plain(rows) | Input::Normalised(rows, _) => rows,
+        }
+    }
+
+    /// Fills in what [`Input::read`] needs to know of the rows from `first` to `last`.
+    ///
+    /// # Safety
+    /// The processor has the instructions of `L`.
+    #[inline(always)]
+    pub(super) unsafe fn measure<L: Lanes>(&self, (first, last): (usize, usize), moments: &mut [Moments]) {
+        if let Input::Normalised(rows, norm) = self {
+            for (row, moments) in (first..last).zip(moments) {
+                // SAFETY: as the caller promises.
+                *moments = unsafe { Moments::of::<L>(rows.row(row), norm.epsilon) };
+            }
+        }
+    }
+
+    /// Copies the values `from..to` of a row, as they are to be multiplied.
+    ///
+    /// # Safety
+    /// The processor has the instructions of `L`.
+    ///
+    /// # Panics
+    /// If there is no room for exactly so many.
+    #[inline(always)]
+    pub(super) unsafe fn read<L: Lanes>(
+        &self,
+        row: usize,
+        (from, to): (usize, usize),
+        moments: Moments,
+        into: &mut [f32],
+    ) {
+        match self {
+            Input::Plain(rows) => into.copy_from_slice(&rows.row(row)[from..to]),
+            Input::Normalised(rows, norm) => {
+                assert_eq!(into.len(), to - from);
+                let learnt = (&norm.weight[from..to], &norm.bias[from..to]);
+                // SAFETY: as the caller promises; there is room, as was just asked.
+                unsafe { moments.apply::<L>(&rows.row(row)[from..to], learnt, into.as_mut_ptr()) };
+            }
+        }
+    }
+}
+
+/// Normalises the rows from `first` to `last` into the same rows of `target`.
+///
+/// # Panics
+/// If the shapes don't fit.
+pub(super) fn normalise(
+    processor: Processor,
+    rows: Rows<'_>,
+    norm: &Norm,
+    target: Target,
+    (first, last): (usize, usize),
+) {
+    assert_eq!((rows.rows, rows.columns), (target.rows, target.columns));
+    processor.run(Normalisation { rows, norm, target, which: first..last });
+}
+
+struct Normalisation<'a> {
+    rows: Rows<'a>,
+    norm: &'a Norm,
+    target: Target,
+    which: Range<usize>,
+}
+
+impl Work for Normalisation<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(self) {
+        let Normalisation { rows, norm, target, which } = self;
+        for row in which {
+            let values = rows.row(row);
+            // SAFETY: as the caller promises; the target has as many columns.
+            unsafe {
+                let moments = Moments::of::<L>(values, norm.epsilon);
+                moments.apply::<L>(values, (&norm.weight, &norm.bias), target.at(row, 0));
+            }
+        }
+    }
+}
