@@ -164,13 +164,14 @@ impl Config {
 /// | `visual_encoder.blocks.N.norm1`, `.norm2`, `.mlp` | `vision_model.encoder.layers.N.layer_norm1`, `.layer_norm2`, `.mlp` |
 /// | `visual_encoder.blocks.N.attn.qkv`, `.attn.proj` | as above |
 /// | `visual_encoder_m`, `text_encoder_m` and others in `_m`: their means over training | left out |
+/// | `text_decoder`, which writes captions and holds a BERT of its own | left out |
 ///
 /// # Errors
 /// [`LoadError::WrongShape`] for attention weights that can't be cut into query, key and value.
 pub(crate) fn renamed(weights: Weights) -> Result<Weights, LoadError> {
     weights.changed(|whole, tensor: Tensor| {
         let name = whole.strip_prefix("module.").unwrap_or(whole);
-        if name.split('.').next().is_some_and(|model| model.ends_with("_m")) {
+        if name.split('.').next().is_some_and(|model| model.ends_with("_m") || model == "text_decoder") {
             return Ok(Vec::new());
         }
         if let Some(part) = name.strip_prefix("vision_proj.") {
@@ -249,6 +250,8 @@ mod tests {
         check("module.visual_encoder.pos_embed", &[1, 3, 2], &[positions]);
         check("module.vision_proj.bias", &[1], &["visual_projection.bias"]);
         check("text_encoder_m.embeddings.word_embeddings.weight", &[2, 1], &[]);
+        check("text_decoder.bert.embeddings.word_embeddings.weight", &[2, 1], &[]);
+        check("module.text_decoder.cls.predictions.bias", &[2], &[]);
         let text = "text_encoder.encoder.layer.0.crossattention.self.key.weight";
         check(text, &[2, 1], &[text]);
     }
