@@ -70,7 +70,7 @@ pub fn known() -> Vec<KnownModel> {
             dimension: "columns of text_projection",
             text_tokens: "rows of positional_embedding (77)",
             licence: "MIT (OpenAI's weights)",
-            source: "arXiv 2103.00020; ViT-B-32.pt and OpenAI's other vision transformers as they are downloaded, CLIP's tokenizer.json beside",
+            source: "arXiv 2103.00020; ViT-B-32.pt and OpenAI's other vision transformers as they are downloaded (TorchScript archives), CLIP's tokenizer.json beside",
             verified: "open_clip_torch's loader of such files, on a small seeded model (docs/encoders.md)",
             note: "sizes are read off the tensors; no config.json may lie beside",
         },
