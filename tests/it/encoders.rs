@@ -344,6 +344,14 @@ fn what_a_folder_lacks_is_named() {
 }
 
 #[test]
+fn of_an_authors_checkpoint_and_other_weights_beside_it_neither_is_chosen() {
+    let both = |folder: &Path| std::fs::write(folder.join("model.ckpt"), "").unwrap();
+    refused("legacy", both, &["model.ckpt can't be used", "model.safetensors lies beside it"]);
+    let published = |folder: &Path| std::fs::write(folder.join("pytorch_model.bin"), "").unwrap();
+    assert!(load_changed("legacy", published).is_ok());
+}
+
+#[test]
 fn a_blip_without_its_text_encoder_is_refused() {
     let captions = |folder: &Path| {
         let path = folder.join("model.safetensors");
