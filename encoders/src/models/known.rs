@@ -149,7 +149,7 @@ pub fn known() -> Vec<KnownModel> {
             licence: "BSD-3-Clause (Salesforce's weights)",
             source: "arXiv 2201.12086; Salesforce/blip-itm-base-coco and others of BlipForImageTextRetrieval",
             verified: TRANSFORMERS,
-            note: "the vectors of its contrastive loss; the matching head and captions are not read; also with the tensor names of BLIP's own code, as model.pth",
+            note: "the vectors of its contrastive loss; the matching head and captions are not read; also with the tensor names of BLIP's own code, as model.pth (layer_norm_eps of vision_config 1e-6)",
         },
         KnownModel {
             name: "FOLDER",
@@ -158,7 +158,7 @@ pub fn known() -> Vec<KnownModel> {
             dimension: "image_text_hidden_size (256)",
             text_tokens: "rows of the text tower's positions (512)",
             licence: "MIT (CoVR's weights)",
-            source: "arXiv 2308.14746; lucas-ventura/CoVR's checkpoint as model.ckpt, BLIP's config.json with composed_queries: {enc_token_id: 30523} in it",
+            source: "arXiv 2308.14746; lucas-ventura/CoVR's checkpoint as model.ckpt, BLIP's config.json with composed_queries: {enc_token_id: 30523} and layer_norm_eps of vision_config 1e-6 in it",
             verified: TRANSFORMERS,
             note: "BLIP-CoVR; a composed query looks at the clip's middle frame, so that of a stored span is decoded",
         },
