@@ -364,6 +364,37 @@ fn a_blip_without_its_text_encoder_is_refused() {
     refused("blip", captions, &["text_encoder.embeddings.word_embeddings.weight"]);
 }
 
+/// Changes a file of JSON.
+fn edit(file: &'static str, change: impl Fn(&mut Value)) -> impl Fn(&Path) {
+    move |folder| {
+        let path = folder.join(file);
+        let mut value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        change(&mut value);
+        std::fs::write(path, value.to_string()).unwrap();
+    }
+}
+
+#[test]
+fn only_the_token_that_stands_for_a_picture_may_lie_beyond_a_q_formers_vocabulary() {
+    // The model has 321 tokens, its tokenizer 320.
+    let last = |content: &'static str, special: bool| {
+        edit("tokenizer.json", move |file| {
+            let added = file["added_tokens"].as_array_mut().unwrap();
+            for (id, content, special) in [(320, "[DEC]", true), (321, content, special)] {
+                let mut token = added[0].clone();
+                token["id"] = id.into();
+                token["content"] = content.into();
+                token["special"] = special.into();
+                added.push(token);
+            }
+        })
+    };
+    assert!(load_changed("blip-2", last("<image>", true)).is_ok());
+    refused("blip-2", last("<image>", false), &["322 ids", "321 tokens"]);
+    refused("blip-2", last("<video>", true), &["322 ids", "321 tokens"]);
+    refused("blip", last("<image>", true), &["322 ids"]);
+}
+
 #[test]
 fn damaged_and_foreign_files_are_refused() {
     let write = |file: &'static str, text: &'static str| {

@@ -250,6 +250,15 @@ impl Tokenizer {
         largest.map_or(0, |id| id as usize + 1)
     }
 
+    /// As [`Tokenizer::id_bound`], without `token` if it is a special token that was added to the vocabulary: one that
+    /// stands for something else than text.
+    pub(crate) fn id_bound_without(&self, token: &str) -> usize {
+        let added = self.inner.get_added_tokens_decoder();
+        let is_left_out = |id: u32| added.get(&id).is_some_and(|it| it.special && it.content == token);
+        let ids = self.inner.get_vocab(true).into_values().filter(|id| !is_left_out(*id));
+        ids.max().map_or(0, |id| id as usize + 1)
+    }
+
     /// All ids of `text`, specials included, however long.
     ///
     /// # Errors
