@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::batch::Limits;
 use crate::device::{self, DeviceChoice};
@@ -512,13 +513,20 @@ fn family(config: &[u8], folder: &Path) -> Result<Family, LoadError> {
         let why = "model_type siglip2 (NaFlex, which keeps the shape of pictures); SigLIP 2 of a fixed resolution is";
         return Err(LoadError::Unsupported(why.to_owned()));
     }
-    Family::of(&kind.model_type).ok_or(LoadError::Architecture { found: kind.model_type })
+    let family = Family::of(&kind.model_type).ok_or(LoadError::Architecture { found: kind.model_type })?;
+    if family == Family::Blip2 {
+        blip2::check_architectures(&kind.architectures)?;
+    }
+    Ok(family)
 }
 
 #[derive(Deserialize)]
 struct ModelType {
     #[serde(default)]
     model_type: String,
+    /// The names of transformers' classes, if it says any.
+    #[serde(default)]
+    architectures: Value,
 }
 
 #[cfg(test)]

@@ -375,6 +375,19 @@ fn edit(file: &'static str, change: impl Fn(&mut Value)) -> impl Fn(&Path) {
 }
 
 #[test]
+fn of_blip_2s_classes_the_one_with_vectors_is_read_and_others_before_their_weights_are() {
+    let classes = |classes: &'static [&str]| {
+        edit("config.json", move |it| it["architectures"] = serde_json::json!(classes))
+    };
+    assert!(load_changed("blip-2", classes(&["Blip2ForImageTextRetrieval"])).is_ok());
+    let captions = |folder: &Path| {
+        classes(&["Blip2ForConditionalGeneration"])(folder);
+        remove("model.safetensors")(folder);
+    };
+    refused("blip-2", captions, &["Blip2ForConditionalGeneration", "Blip2ForImageTextRetrieval is"]);
+}
+
+#[test]
 fn only_the_token_that_stands_for_a_picture_may_lie_beyond_a_q_formers_vocabulary() {
     // The model has 321 tokens, its tokenizer 320.
     let last = |content: &'static str, special: bool| {
