@@ -388,6 +388,13 @@ fn of_blip_2s_classes_the_one_with_vectors_is_read_and_others_before_their_weigh
 }
 
 #[test]
+fn bert_reads_no_text_without_the_tokens_around_it() {
+    let bare = edit("tokenizer.json", |file| file["post_processor"] = Value::Null);
+    refused("blip", &bare, &["tokenizer.json", "[CLS]"]);
+    refused("blip-2", &bare, &["tokenizer.json", "[CLS]"]);
+}
+
+#[test]
 fn only_the_token_that_stands_for_a_picture_may_lie_beyond_a_q_formers_vocabulary() {
     // The model has 321 tokens, its tokenizer 320.
     let last = |content: &'static str, special: bool| {

@@ -97,6 +97,10 @@ fn check_tokenizer(parts: &Parts) -> Result<(), LoadError> {
             "tokenizer.json gives {ids} ids, the model has {rows} tokens"
         )));
     }
+    if matches!(text, Texts::Bert { .. }) && !tokenizer.encloses() {
+        let why = "tokenizer.json puts no special tokens before and after a text, as BERT's [CLS] and [SEP]";
+        return Err(LoadError::Unsupported(why.to_owned()));
+    }
     let ids = tokenizer.ids("a").map_err(|error| LoadError::Unsupported(error.to_string()))?;
     if !text.ends(&ids) {
         let last = ids.last().copied().unwrap_or_default();

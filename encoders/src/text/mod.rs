@@ -244,6 +244,11 @@ impl Tokenizer {
         self.max_tokens
     }
 
+    /// Whether special tokens stand both before and after every text.
+    pub(crate) fn encloses(&self) -> bool {
+        !self.before.is_empty() && !self.after.is_empty()
+    }
+
     /// One more than the largest id that the tokenizer can give.
     pub fn id_bound(&self) -> usize {
         let largest = self.inner.get_vocab(true).into_values().max();
