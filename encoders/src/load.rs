@@ -473,7 +473,9 @@ fn load_folder(
         Family::Aim => aim::load(name, path, options, placement),
         Family::Sentence => sentence::load(name, path, options, placement),
         Family::Clip | Family::Siglip | Family::Blip | Family::Blip2 | Family::Sports => {
-            load_files(name, folder::read(path, &name.to_string())?, options, placement)
+            let files = folder::read(path, &name.to_string());
+            let files = files.map_err(|error| folder::with_tokenizer_source(error, Some(family)))?;
+            load_files(name, files, options, placement)
         }
         Family::LanguageBind => language_bind::load(name, path, options, placement),
         Family::VideoClipXl => video_clip_xl::load(name, path, options, placement),

@@ -335,6 +335,10 @@ fn what_a_folder_lacks_is_named() {
     for file in ["config.json", "preprocessor_config.json", "tokenizer.json", "model.safetensors"] {
         refused("legacy", remove(file), &["has no", file]);
     }
+    for model in ["blip", "blip-2"] {
+        let expected = ["has no tokenizer.json", "google-bert/bert-base-uncased"];
+        refused(model, remove("tokenizer.json"), &expected);
+    }
     let shard = "model-00002-of-00002.safetensors";
     refused("wordpiece", remove(shard), &["has no", shard]);
     let old = |folder: &Path| {
@@ -376,12 +380,11 @@ fn edit(file: &'static str, change: impl Fn(&mut Value)) -> impl Fn(&Path) {
 
 #[test]
 fn of_blip_2s_classes_the_one_with_vectors_is_read_and_others_before_their_weights_are() {
-    let classes = |classes: &'static [&str]| {
-        edit("config.json", move |it| it["architectures"] = serde_json::json!(classes))
-    };
-    assert!(load_changed("blip-2", classes(&["Blip2ForImageTextRetrieval"])).is_ok());
+    let class =
+        |name: &'static str| edit("config.json", move |it| it["architectures"] = serde_json::json!([name]));
+    assert!(load_changed("blip-2", class("Blip2ForImageTextRetrieval")).is_ok());
     let captions = |folder: &Path| {
-        classes(&["Blip2ForConditionalGeneration"])(folder);
+        class("Blip2ForConditionalGeneration")(folder);
         remove("model.safetensors")(folder);
     };
     refused("blip-2", captions, &["Blip2ForConditionalGeneration", "Blip2ForImageTextRetrieval is"]);

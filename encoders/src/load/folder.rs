@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::{Files, LoadError};
+use crate::models::Family;
 use crate::weights::Weights;
 
 /// The weights' name without its ending.
 pub(super) const STEM: &str = "model";
 /// The weights in one file.
 pub(super) const WEIGHTS: &str = "model.safetensors";
+pub(super) const TOKENIZER: &str = "tokenizer.json";
 /// What newer versions of transformers write instead of preprocessor_config.json.
 pub(super) const PROCESSOR: &str = "processor_config.json";
 
@@ -24,7 +26,7 @@ pub(super) fn read(folder: &Path, model: &str) -> Result<Files, LoadError> {
     Ok(Files {
         config: file("config.json")?,
         preprocessor: preprocessor(folder, model)?,
-        tokenizer: file("tokenizer.json")?,
+        tokenizer: file(TOKENIZER)?,
         weights: Weights::read(&weight_files(folder, STEM, model)?)?,
         folder: folder.to_owned(),
     })
@@ -56,6 +58,20 @@ pub(super) fn read_file(folder: &Path, model: &str, name: &str) -> Result<Vec<u8
         }
         _ => LoadError::BadFile { path, why: error.to_string() },
     })
+}
+
+/// What a missing tokenizer.json is told with for a model of `family`: where one is to be had, if all its models read
+/// words by the same.
+pub(super) fn with_tokenizer_source(error: LoadError, family: Option<Family>) -> LoadError {
+    match (error, family) {
+        (LoadError::MissingFile { model, file }, Some(Family::Blip | Family::Blip2)) if file == TOKENIZER => {
+            let file = format!(
+                "{file}; copy that of google-bert/bert-base-uncased into a folder with the model's files"
+            );
+            LoadError::MissingFile { model, file }
+        }
+        (error, _) => error,
+    }
 }
 
 /// The files that hold the weights `stem`: safetensors, whole or in parts, else a PyTorch checkpoint.
