@@ -19,7 +19,8 @@ pub struct KnownModel {
     pub licence: &'static str,
     /// The paper, and weights that have this layout.
     pub source: &'static str,
-    /// What its vectors were compared with; `unverified` where they were compared with nothing.
+    /// What its vectors were compared with; `unverified`: a module of ours, written from the released code. No family was
+    /// tried with released weights.
     pub verified: &'static str,
     /// What else to know.
     pub note: &'static str,
@@ -181,7 +182,7 @@ pub fn known() -> Vec<KnownModel> {
             text_tokens: "max_position_embeddings (77)",
             licence: "MIT (LanguageBind's weights)",
             source: "arXiv 2310.01852; LanguageBind/LanguageBind_Video_FT and others with model_type LanguageBindVideo, tokenizer.json beside",
-            verified: "unverified: a module written from the released code, on small seeded models (docs/encoders.md); no released weights",
+            verified: "unverified: a module written from the released code, on small seeded models (docs/encoders.md)",
             note: "8 frames of a clip look at each other; taken at the middles of 8 parts, not from first to last as its code does",
         },
         KnownModel {
@@ -192,7 +193,7 @@ pub fn known() -> Vec<KnownModel> {
             text_tokens: "rows of positional_embedding (248)",
             licence: "the model's own",
             source: "arXiv 2410.00741; alibaba-pai/VideoCLIP-XL's or -v2's checkpoint as pytorch_model.bin, CLIP's tokenizer.json, and a config.json of {\"model_type\": \"videoclip-xl\"}",
-            verified: "unverified: a module written from the released code, on a small seeded model (docs/encoders.md); no released weights",
+            verified: "unverified: a module written from the released code, on a small seeded model (docs/encoders.md)",
             note: "8 frames of a clip are one sequence; taken at the middles of 8 parts, not at their first frames as its code does",
         },
         KnownModel {
