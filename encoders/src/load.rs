@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::batch::Limits;
 use crate::device::{self, DeviceChoice};
@@ -472,7 +473,9 @@ fn load_folder(
         Family::Aim => aim::load(name, path, options, placement),
         Family::Sentence => sentence::load(name, path, options, placement),
         Family::Clip | Family::Siglip | Family::Blip | Family::Blip2 | Family::Sports => {
-            load_files(name, folder::read(path, &name.to_string())?, options, placement)
+            let files = folder::read(path, &name.to_string());
+            let files = files.map_err(|error| folder::with_tokenizer_source(error, Some(family)))?;
+            load_files(name, files, options, placement)
         }
         Family::LanguageBind => language_bind::load(name, path, options, placement),
         Family::VideoClipXl => video_clip_xl::load(name, path, options, placement),
@@ -512,13 +515,20 @@ fn family(config: &[u8], folder: &Path) -> Result<Family, LoadError> {
         let why = "model_type siglip2 (NaFlex, which keeps the shape of pictures); SigLIP 2 of a fixed resolution is";
         return Err(LoadError::Unsupported(why.to_owned()));
     }
-    Family::of(&kind.model_type).ok_or(LoadError::Architecture { found: kind.model_type })
+    let family = Family::of(&kind.model_type).ok_or(LoadError::Architecture { found: kind.model_type })?;
+    if family == Family::Blip2 {
+        blip2::check_architectures(&kind.architectures)?;
+    }
+    Ok(family)
 }
 
 #[derive(Deserialize)]
 struct ModelType {
     #[serde(default)]
     model_type: String,
+    /// The names of transformers' classes, if it says any.
+    #[serde(default)]
+    architectures: Value,
 }
 
 #[cfg(test)]

@@ -143,6 +143,11 @@ impl Weights {
     }
 }
 
+/// Whether `path` is a TorchScript archive: a whole model, where a checkpoint is nothing but its tensors.
+pub(crate) fn is_torchscript(path: &Path) -> bool {
+    torchscript::is_archive(path)
+}
+
 /// What PyTorch writes.
 const PICKLED: [&str; 4] = ["pth", "pt", "ckpt", "bin"];
 

@@ -335,12 +335,24 @@ fn what_a_folder_lacks_is_named() {
     for file in ["config.json", "preprocessor_config.json", "tokenizer.json", "model.safetensors"] {
         refused("legacy", remove(file), &["has no", file]);
     }
+    for model in ["blip", "blip-2"] {
+        let expected = ["has no tokenizer.json", "google-bert/bert-base-uncased"];
+        refused(model, remove("tokenizer.json"), &expected);
+    }
     let shard = "model-00002-of-00002.safetensors";
     refused("wordpiece", remove(shard), &["has no", shard]);
     let old = |folder: &Path| {
         std::fs::rename(folder.join("model.safetensors"), folder.join("tf_model.h5")).unwrap();
     };
     refused("legacy", old, &["tf_model.h5", "convert it"]);
+}
+
+#[test]
+fn of_an_authors_checkpoint_and_other_weights_beside_it_neither_is_chosen() {
+    let both = |folder: &Path| std::fs::write(folder.join("model.ckpt"), "").unwrap();
+    refused("legacy", both, &["model.ckpt can't be used", "model.safetensors lies beside it"]);
+    let published = |folder: &Path| std::fs::write(folder.join("pytorch_model.bin"), "").unwrap();
+    assert!(load_changed("legacy", published).is_ok());
 }
 
 #[test]
@@ -354,6 +366,56 @@ fn a_blip_without_its_text_encoder_is_refused() {
         std::fs::write(path, [&bytes[..at], to, &bytes[at + to.len()..]].concat()).unwrap();
     };
     refused("blip", captions, &["text_encoder.embeddings.word_embeddings.weight"]);
+}
+
+/// Changes a file of JSON.
+fn edit(file: &'static str, change: impl Fn(&mut Value)) -> impl Fn(&Path) {
+    move |folder| {
+        let path = folder.join(file);
+        let mut value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        change(&mut value);
+        std::fs::write(path, value.to_string()).unwrap();
+    }
+}
+
+#[test]
+fn of_blip_2s_classes_the_one_with_vectors_is_read_and_others_before_their_weights_are() {
+    let class =
+        |name: &'static str| edit("config.json", move |it| it["architectures"] = serde_json::json!([name]));
+    assert!(load_changed("blip-2", class("Blip2ForImageTextRetrieval")).is_ok());
+    let captions = |folder: &Path| {
+        class("Blip2ForConditionalGeneration")(folder);
+        remove("model.safetensors")(folder);
+    };
+    refused("blip-2", captions, &["Blip2ForConditionalGeneration", "Blip2ForImageTextRetrieval is"]);
+}
+
+#[test]
+fn bert_reads_no_text_without_the_tokens_around_it() {
+    let bare = edit("tokenizer.json", |file| file["post_processor"] = Value::Null);
+    refused("blip", &bare, &["tokenizer.json", "[CLS]"]);
+    refused("blip-2", &bare, &["tokenizer.json", "[CLS]"]);
+}
+
+#[test]
+fn only_the_token_that_stands_for_a_picture_may_lie_beyond_a_q_formers_vocabulary() {
+    // The model has 321 tokens, its tokenizer 320.
+    let last = |content: &'static str, special: bool| {
+        edit("tokenizer.json", move |file| {
+            let added = file["added_tokens"].as_array_mut().unwrap();
+            for (id, content, special) in [(320, "[DEC]", true), (321, content, special)] {
+                let mut token = added[0].clone();
+                token["id"] = id.into();
+                token["content"] = content.into();
+                token["special"] = special.into();
+                added.push(token);
+            }
+        })
+    };
+    assert!(load_changed("blip-2", last("<image>", true)).is_ok());
+    refused("blip-2", last("<image>", false), &["322 ids", "321 tokens"]);
+    refused("blip-2", last("<video>", true), &["322 ids", "321 tokens"]);
+    refused("blip", last("<image>", true), &["322 ids"]);
 }
 
 #[test]

@@ -143,6 +143,9 @@ fn what_composed_queries_lack_is_named_at_load() {
     refused(MODEL, says(json!({"enc_token_id": 9000})), &["enc_token_id 9000"]);
     refused(MODEL, says(json!({})), &["config.json", "enc_token_id"]);
     refused(MODEL, says(json!({"enc_token_id": 5, "fusion": "late"})), &["config.json", "fusion"]);
+    let epsilon =
+        edit(|config| drop(config["vision_config"].as_object_mut().unwrap().remove("layer_norm_eps")));
+    refused(MODEL, epsilon, &["layer_norm_eps 1e-5 of vision_config", "1e-6"]);
     // The other folder's text tower can't look at pictures.
     refused("blip", says(json!({"enc_token_id": 5})), &["crossattention"]);
 }

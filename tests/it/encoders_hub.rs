@@ -261,9 +261,13 @@ fn a_model_that_can_not_be_had_says_why() {
 
 #[test]
 fn another_architecture_is_refused_before_its_weights_are_downloaded() {
-    let (cache, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let [cache, other, captions] = [(); 3].map(|()| tempfile::tempdir().unwrap());
     std::fs::write(other.path().join("config.json"), r#"{"model_type": "gpt2"}"#).unwrap();
-    let hub = hub().with("org/other", other.path(), &[]);
+    let config = r#"{"model_type": "blip-2", "architectures": ["Blip2ForConditionalGeneration"]}"#;
+    std::fs::write(captions.path().join("config.json"), config).unwrap();
+    let hub = hub().with("org/other", other.path(), &[]).with("org/captions", captions.path(), &[]);
+    let error = load(&hub, "org/captions", cache.path()).map(|_| ()).unwrap_err();
+    assert!(error.to_string().contains("Blip2ForImageTextRetrieval"), "{error}");
     let error = load(&hub, "org/other", cache.path()).map(|_| ()).unwrap_err();
     assert!(matches!(&error, LoadError::Architecture { found } if found == "gpt2"), "{error:?}");
     // It may have a configuration of OpenCLIP's beside.

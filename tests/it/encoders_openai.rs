@@ -62,6 +62,14 @@ fn a_damaged_archive_is_named() {
 }
 
 #[test]
+fn tensors_alone_may_be_another_clips_and_are_refused() {
+    let state_dict = |to: &Path| {
+        std::fs::copy(folder("long-clip/original").join("model.pt"), to.join(FILE)).unwrap();
+    };
+    refused(MODEL, state_dict, &[FILE, "state_dict", "activation and heads", "config.json"]);
+}
+
+#[test]
 fn another_file_is_no_model() {
     let error = loaded(&folder(MODEL).join("tokenizer.json")).err().unwrap();
     assert!(matches!(error, LoadError::Name(_)), "{error}");

@@ -73,12 +73,12 @@ fn rows() -> [Row; 16] {
         }),
         row(
             "LanguageBind-Video (unverified)",
-            "texts, clips of 4 frames, short clips; never with the released weights",
+            "texts, clips of 4 frames, short clips",
             encoders_clips::language_bind,
         ),
         row(
             "VideoCLIP-XL (unverified)",
-            "texts of up to 248 tokens, clips of 4 frames, short clips; never with the released weights",
+            "texts of up to 248 tokens, clips of 4 frames, short clips",
             encoders_clips::video_clip_xl,
         ),
         row(

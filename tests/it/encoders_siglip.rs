@@ -80,11 +80,13 @@ fn padding_on_the_left_is_that_of_a_text_with_padding_before_it() {
     let before: Vec<u32> = std::iter::repeat_n(pad, longest - text.len()).chain(text).collect();
     let expected = vector(own, &before);
     assert_eq!(vector(beside(|it| it["padding_side"] = json!("left")), &text), expected);
-    let by_class = |it: &mut Value| {
-        it["padding_side"] = json!(null);
-        it["tokenizer_class"] = json!("Siglip2Tokenizer");
-    };
-    assert_eq!(vector(beside(by_class), &text), expected);
+    for class in ["Siglip2Tokenizer", "GemmaTokenizer", "GemmaTokenizerFast"] {
+        let by_class = edit("tokenizer_config.json", |it| {
+            it["padding_side"] = json!(null);
+            it["tokenizer_class"] = json!(class);
+        });
+        assert_eq!(vector(load_changed("siglip/one", by_class).unwrap(), &text), expected, "{class}");
+    }
     assert_ne!(vector(beside(|_| ()), &text), expected);
     let nothing = vector(beside(|_| ()), &[]);
     assert_eq!(

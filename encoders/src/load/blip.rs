@@ -7,7 +7,7 @@
 //! model.safetensors         or its parts, pytorch_model.bin, model.ckpt, ...
 //! ```
 //!
-//! The weights may have the names of the released code, too (then `layer_norm_eps` of `vision_config` is 1e-6).
+//! The weights may have the names of the released code, too (then `layer_norm_eps` of `vision_config` must be 1e-6).
 //! BLIP-CoVR (arXiv 2308.14746) is told by a key of our own in config.json, for its tensors are those of any BLIP whose
 //! text tower can look at pictures:
 //!
@@ -36,6 +36,7 @@ pub(super) fn load(name: &ModelName, files: Files, options: &LoadOptions) -> Res
         .map_err(|why| files.bad("preprocessor_config.json", why))?;
     let vision = config.vision()?;
     two_towers::check_side(&preprocessing, &vision)?;
+    config.check_released(&files.weights)?;
     let identity = Identity::of(&files);
     let weights = blip::renamed(files.weights)?;
     let text = config.texts(&weights)?;

@@ -7,7 +7,10 @@
 //! model.safetensors         or its parts, pytorch_model.bin, ...
 //! ```
 //!
-//! Models that write captions or answers have no vectors of texts, and are refused for want of them.
+//! Models that write captions or answers have no vectors of texts, and are refused: by their `architectures`, or else for
+//! want of the weights.
+
+use serde_json::Value;
 
 use super::identity::Identity;
 use super::two_towers::{self, Parts};
@@ -18,6 +21,22 @@ use crate::models::pictures::Pictures;
 use crate::models::two_towers::TwoTowers;
 use crate::preprocess::Preprocessing;
 use crate::text::{Specials, Tokenizer};
+
+/// The class whose weights are read.
+const ARCHITECTURE: &str = "Blip2ForImageTextRetrieval";
+
+/// Whether the `architectures` of a config.json have vectors; known before many gigabytes are read.
+///
+/// # Errors
+/// [`LoadError::Unsupported`] for other classes.
+pub(super) fn check_architectures(architectures: &Value) -> Result<(), LoadError> {
+    let Some(named) = architectures.as_array() else { return Ok(()) };
+    if named.iter().any(|class| class == ARCHITECTURE) {
+        return Ok(());
+    }
+    let why = format!("architectures {architectures}; of BLIP-2's {ARCHITECTURE} is");
+    Err(LoadError::Unsupported(why))
+}
 
 /// # Errors
 /// [`LoadError`] for files that do not belong together.

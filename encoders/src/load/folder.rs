@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::{Files, LoadError};
+use crate::models::Family;
 use crate::weights::Weights;
 
 /// The weights' name without its ending.
 pub(super) const STEM: &str = "model";
 /// The weights in one file.
 pub(super) const WEIGHTS: &str = "model.safetensors";
+pub(super) const TOKENIZER: &str = "tokenizer.json";
 /// What newer versions of transformers write instead of preprocessor_config.json.
 pub(super) const PROCESSOR: &str = "processor_config.json";
 
@@ -24,7 +26,7 @@ pub(super) fn read(folder: &Path, model: &str) -> Result<Files, LoadError> {
     Ok(Files {
         config: file("config.json")?,
         preprocessor: preprocessor(folder, model)?,
-        tokenizer: file("tokenizer.json")?,
+        tokenizer: file(TOKENIZER)?,
         weights: Weights::read(&weight_files(folder, STEM, model)?)?,
         folder: folder.to_owned(),
     })
@@ -58,12 +60,29 @@ pub(super) fn read_file(folder: &Path, model: &str, name: &str) -> Result<Vec<u8
     })
 }
 
+/// What a missing tokenizer.json is told with for a model of `family`: where one is to be had, if all its models read
+/// words by the same.
+pub(super) fn with_tokenizer_source(error: LoadError, family: Option<Family>) -> LoadError {
+    match (error, family) {
+        (LoadError::MissingFile { model, file }, Some(Family::Blip | Family::Blip2)) if file == TOKENIZER => {
+            let file = format!(
+                "{file}; copy that of google-bert/bert-base-uncased into a folder with the model's files"
+            );
+            LoadError::MissingFile { model, file }
+        }
+        (error, _) => error,
+    }
+}
+
 /// The files that hold the weights `stem`: safetensors, whole or in parts, else a PyTorch checkpoint.
 ///
 /// # Errors
-/// [`LoadError::MissingFile`] where there are none or a part is missing.
+/// [`LoadError::MissingFile`] where there are none or a part is missing, [`LoadError::BadFile`] where it is not known
+/// which are meant.
 pub(super) fn weight_files(folder: &Path, stem: &str, model: &str) -> Result<Vec<PathBuf>, LoadError> {
-    let Some(found) = candidates(folder, stem).into_iter().next() else {
+    let found = candidates(folder, stem);
+    check_checkpoint(folder, &found)?;
+    let Some(found) = found.into_iter().next() else {
         let other = ["tf_model.h5", "flax_model.msgpack"];
         let wanted = format!("{stem}.safetensors");
         let file = match other.into_iter().find(|file| folder.join(file).is_file()) {
@@ -81,6 +100,19 @@ pub(super) fn weight_files(folder: &Path, stem: &str, model: &str) -> Result<Vec
     }
 }
 
+/// What authors write is often put beside weights that a model was published with, and is another model then.
+fn check_checkpoint(folder: &Path, found: &[String]) -> Result<(), LoadError> {
+    let is_checkpoint = |name: &&String| CHECKPOINTS.iter().any(|ending| name.ends_with(ending));
+    let Some(checkpoint) = found.iter().find(is_checkpoint) else { return Ok(()) };
+    match found.iter().find(|name| *name != checkpoint) {
+        Some(other) => Err(LoadError::BadFile {
+            path: folder.join(checkpoint),
+            why: format!("{other} lies beside it, and one model has one of them; take away the other"),
+        }),
+        None => Ok(()),
+    }
+}
+
 /// How the name of a list of parts ends: which of several files holds which tensor.
 pub(super) const PARTS: &str = ".index.json";
 
@@ -93,10 +125,13 @@ pub(super) fn published(stem: &str) -> [String; 4] {
     [safe, safe_parts, pickled, pickled_parts]
 }
 
+/// How authors' own checkpoints end.
+const CHECKPOINTS: [&str; 3] = [".pth", ".pt", ".ckpt"];
+
 /// The files of this stem that weights can be read from, the preferred first.
 pub(super) fn candidates(folder: &Path, stem: &str) -> Vec<String> {
     let [safe, safe_parts, pickled, pickled_parts] = published(stem);
-    let checkpoints = [".pth", ".pt", ".ckpt"].map(|ending| format!("{stem}{ending}"));
+    let checkpoints = CHECKPOINTS.map(|ending| format!("{stem}{ending}"));
     let names = [safe, safe_parts].into_iter().chain(checkpoints).chain([pickled, pickled_parts]);
     names.filter(|name| folder.join(name).is_file()).collect()
 }

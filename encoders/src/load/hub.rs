@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use self::cache::Cache;
 use self::remote::{Facts, Refusal, Remote, pause};
 use self::settings::Settings;
-use super::folder::{self, WEIGHTS, shards};
+use super::folder::{self, TOKENIZER, WEIGHTS, shards};
 use super::padding::TOKENIZER_CONFIG;
 use super::sentence::{LIMITS, MODULES, Module, PROMPTS, inside};
 use super::{LoadError, LoadOptions, family, open_clip};
@@ -40,7 +40,8 @@ pub(super) fn download(
     // Named by the commit: a model that moves on meanwhile can't mix two of its states.
     let commit = hub.commit(revision.unwrap_or(REVISION))?;
     let folder = hub.cache.snapshot(&commit);
-    let stem = match hub.family(&commit)? {
+    let family = hub.family(&commit)?;
+    let stem = match family {
         // Refused by the loader; nothing of it is worth downloading.
         Some(Family::Aim) => return Ok(folder),
         Some(family) => {
@@ -52,7 +53,8 @@ pub(super) fn download(
             open_clip::STEM
         }
     };
-    hub.get(&commit, "tokenizer.json")?;
+    let tokenizer = hub.get(&commit, TOKENIZER);
+    tokenizer.map_err(|error| folder::with_tokenizer_source(error, family))?;
     hub.get_weights(&commit, stem)?;
     Ok(folder)
 }

@@ -1,13 +1,16 @@
-//! One file of OpenAI's CLIP, or of a model that was saved as those are, to encoders:
+//! One file of OpenAI's CLIP, or of a model that was traced as those are, to encoders:
 //!
 //! ```text
-//! ViT-B-32.pt      a TorchScript archive, or a state_dict
+//! ViT-B-32.pt      a TorchScript archive
 //! tokenizer.json   CLIP's, beside it
 //! ```
 //!
 //! There is no configuration: sizes are read off the tensors' shapes as OpenAI's `build_model` does it, with heads of 64
 //! values and quick_gelu; pictures are resized and cropped as in its `_transform`. OpenAI finds its vocabulary by
 //! itself; here its tokenizer.json is needed.
+//!
+//! A state_dict alone is refused: OpenCLIP's have the same names and shapes, and say neither which activation they were
+//! trained with nor how large a head is.
 
 use std::path::Path;
 
@@ -20,9 +23,13 @@ use crate::models::{Family, openai, openai_sizes};
 use crate::placement::Placement;
 use crate::preprocess::Preprocessing;
 use crate::text::Tokenizer;
+use crate::weights;
 
 /// How such files' names end.
 const ENDING: &str = "pt";
+/// Why a file with nothing but tensors is refused.
+const STATE_DICT: &str = "it is a state_dict, which does not say its activation and heads; put it into a folder as \
+                          model.pt with the config.json of its model beside";
 
 /// Whether `path` is a file that is named like one of OpenAI's.
 pub(super) fn is_file(path: &Path) -> bool {
@@ -47,6 +54,9 @@ pub(super) fn load(
     let bad = |why: String| LoadError::BadFile { path: file.to_owned(), why };
     let mut identity = Identity::new(placement);
     let weights = identity.weights_of(&[file.to_owned()])?;
+    if !weights::is_torchscript(file) {
+        return Err(bad(STATE_DICT.to_owned()));
+    }
     let weights = openai::text(openai::vision(openai::long(weights)?)?)?;
     let config = openai_sizes::config(&weights)?;
     let (vision, text) = (config.vision()?, config.text()?);

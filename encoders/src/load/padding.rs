@@ -3,7 +3,7 @@
 //!
 //! The padding is tokenizer_config.json's `pad_token`, or else what tokenizer.json pads with, or else what the model's own
 //! configuration states; on the right unless `padding_side` says left, or no side is said and `tokenizer_class` is
-//! transformers' own for SigLIP 2, which pads on the left.
+//! transformers' own for Gemma or SigLIP 2, which pad on the left.
 
 use std::path::Path;
 
@@ -93,10 +93,13 @@ impl Padding {
     }
 }
 
+/// How the names of transformers' classes begin that pad on the left: each with a second one in `Fast`.
+const PAD_LEFT: [&str; 2] = ["GemmaTokenizer", "Siglip2Tokenizer"];
+
 impl TokenizerConfig {
     fn side(&self) -> Side {
-        let pads_left =
-            self.tokenizer_class.as_deref().is_some_and(|class| class.starts_with("Siglip2Tokenizer"));
+        let class = self.tokenizer_class.as_deref().unwrap_or_default();
+        let pads_left = PAD_LEFT.iter().any(|name| class.starts_with(name));
         self.padding_side.unwrap_or(if pads_left { Side::Left } else { Side::Right })
     }
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::identity::Identity;
 use super::{Kind, LoadError, LoadOptions, Loaded, ModelName};
+use crate::models::blip2::IMAGE_TOKEN;
 use crate::models::pictures::Pictures;
 use crate::models::text_transformer::TextTransformer;
 use crate::models::two_towers::{Texts, TwoTowers, TwoTowersEncoder};
@@ -33,7 +34,7 @@ pub(super) struct Parts {
 /// [`LoadError`] for parts that do not belong together.
 pub(super) fn load(name: &ModelName, parts: Parts, options: &LoadOptions) -> Result<Loaded, LoadError> {
     check_dimensions(&parts.towers)?;
-    check_tokenizer(&parts.tokenizer, &parts.towers.text)?;
+    check_tokenizer(&parts)?;
     let space = space(name, &parts, sampler(options, &parts.towers));
     let Parts { towers, tokenizer, preprocessing, .. } = parts;
     let towers = Arc::new(towers);
@@ -84,12 +85,21 @@ fn check_dimensions(towers: &TwoTowers) -> Result<(), LoadError> {
 }
 
 /// A tokenizer of another model would give vectors, but wrong ones.
-fn check_tokenizer(tokenizer: &Tokenizer, text: &Texts) -> Result<(), LoadError> {
-    let (ids, rows) = (tokenizer.id_bound(), text.vocabulary());
+fn check_tokenizer(parts: &Parts) -> Result<(), LoadError> {
+    let (tokenizer, text) = (&parts.tokenizer, &parts.towers.text);
+    let ids = match parts.family {
+        Family::Blip2 => tokenizer.id_bound_without(IMAGE_TOKEN),
+        _ => tokenizer.id_bound(),
+    };
+    let rows = text.vocabulary();
     if ids > rows {
         return Err(LoadError::Unsupported(format!(
             "tokenizer.json gives {ids} ids, the model has {rows} tokens"
         )));
+    }
+    if matches!(text, Texts::Bert { .. }) && !tokenizer.encloses() {
+        let why = "tokenizer.json puts no special tokens before and after a text, as BERT's [CLS] and [SEP]";
+        return Err(LoadError::Unsupported(why.to_owned()));
     }
     let ids = tokenizer.ids("a").map_err(|error| LoadError::Unsupported(error.to_string()))?;
     if !text.ends(&ids) {

@@ -91,7 +91,26 @@ impl Default for VisionConfig {
     }
 }
 
+/// Of the vision transformer's norms in the released code, whatever a config.json leaves out.
+const RELEASED_EPSILON: f32 = 1e-6;
+
 impl Config {
+    /// # Errors
+    /// [`LoadError::Unsupported`] for `weights` by the released code's names beside a configuration that says of their
+    /// norms what that code does not do.
+    pub(crate) fn check_released(&self, weights: &Weights) -> Result<(), LoadError> {
+        let epsilon = self.vision_config.layer_norm_eps;
+        let is_released = |name: &str| unwrapped(name).starts_with(RELEASED_VISION);
+        if weights.names().any(is_released) && (epsilon - RELEASED_EPSILON).abs() > RELEASED_EPSILON / 1e3 {
+            let why = format!(
+                "layer_norm_eps {epsilon:e} of vision_config, which is {RELEASED_EPSILON:e} in weights with BLIP's own \
+                 names (1e-5 where config.json does not say it)"
+            );
+            return Err(LoadError::Unsupported(why));
+        }
+        Ok(())
+    }
+
     /// # Errors
     /// [`LoadError::Unsupported`] for numbers that make no vision tower.
     pub(crate) fn vision(&self) -> Result<vision_transformer::Config, LoadError> {
@@ -164,23 +183,32 @@ impl Config {
 /// | `visual_encoder.blocks.N.norm1`, `.norm2`, `.mlp` | `vision_model.encoder.layers.N.layer_norm1`, `.layer_norm2`, `.mlp` |
 /// | `visual_encoder.blocks.N.attn.qkv`, `.attn.proj` | as above |
 /// | `visual_encoder_m`, `text_encoder_m` and others in `_m`: their means over training | left out |
+/// | `text_decoder`, which writes captions and holds a BERT of its own | left out |
 ///
 /// # Errors
 /// [`LoadError::WrongShape`] for attention weights that can't be cut into query, key and value.
 pub(crate) fn renamed(weights: Weights) -> Result<Weights, LoadError> {
     weights.changed(|whole, tensor: Tensor| {
-        let name = whole.strip_prefix("module.").unwrap_or(whole);
-        if name.split('.').next().is_some_and(|model| model.ends_with("_m")) {
+        let name = unwrapped(whole);
+        if name.split('.').next().is_some_and(|model| model.ends_with("_m") || model == "text_decoder") {
             return Ok(Vec::new());
         }
         if let Some(part) = name.strip_prefix("vision_proj.") {
             return Ok(vec![(format!("visual_projection.{part}"), tensor)]);
         }
-        match name.strip_prefix("visual_encoder.") {
+        match name.strip_prefix(RELEASED_VISION) {
             Some(part) => vision(&released(part), whole, tensor),
             None => vision(name, whole, tensor),
         }
     })
+}
+
+/// What the released code's names of the vision tower begin with.
+const RELEASED_VISION: &str = "visual_encoder.";
+
+/// A name as it is without training on several devices.
+fn unwrapped(name: &str) -> &str {
+    name.strip_prefix("module.").unwrap_or(name)
 }
 
 /// transformers' name for what the released code calls `visual_encoder.{part}`.
@@ -249,6 +277,8 @@ mod tests {
         check("module.visual_encoder.pos_embed", &[1, 3, 2], &[positions]);
         check("module.vision_proj.bias", &[1], &["visual_projection.bias"]);
         check("text_encoder_m.embeddings.word_embeddings.weight", &[2, 1], &[]);
+        check("text_decoder.bert.embeddings.word_embeddings.weight", &[2, 1], &[]);
+        check("module.text_decoder.cls.predictions.bias", &[2], &[]);
         let text = "text_encoder.encoder.layer.0.crossattention.self.key.weight";
         check(text, &[2, 1], &[text]);
     }

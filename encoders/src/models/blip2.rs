@@ -23,6 +23,9 @@ use crate::weights::Weights;
 /// `model_type` in config.json.
 pub(crate) const MODEL_TYPE: &str = "blip-2";
 
+/// Where transformers' `Blip2Processor` puts a picture's tokens into a prompt; an id beyond the Q-Former's.
+pub(crate) const IMAGE_TOKEN: &str = "<image>";
+
 /// What config.json says; what it leaves out is as in transformers' `Blip2Config`. How wide the Q-Former is and what it
 /// holds is read off the weights.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -19,7 +19,8 @@ pub struct KnownModel {
     pub licence: &'static str,
     /// The paper, and weights that have this layout.
     pub source: &'static str,
-    /// What its vectors were compared with; `unverified` where they were compared with nothing.
+    /// What its vectors were compared with; `unverified`: a module of ours, written from the released code. No family was
+    /// tried with released weights.
     pub verified: &'static str,
     /// What else to know.
     pub note: &'static str,
@@ -70,7 +71,7 @@ pub fn known() -> Vec<KnownModel> {
             dimension: "columns of text_projection",
             text_tokens: "rows of positional_embedding (77)",
             licence: "MIT (OpenAI's weights)",
-            source: "arXiv 2103.00020; ViT-B-32.pt and OpenAI's other vision transformers as they are downloaded, CLIP's tokenizer.json beside",
+            source: "arXiv 2103.00020; ViT-B-32.pt and OpenAI's other vision transformers as they are downloaded (TorchScript archives), CLIP's tokenizer.json beside",
             verified: "open_clip_torch's loader of such files, on a small seeded model (docs/encoders.md)",
             note: "sizes are read off the tensors; no config.json may lie beside",
         },
@@ -149,7 +150,7 @@ pub fn known() -> Vec<KnownModel> {
             licence: "BSD-3-Clause (Salesforce's weights)",
             source: "arXiv 2201.12086; Salesforce/blip-itm-base-coco and others of BlipForImageTextRetrieval",
             verified: TRANSFORMERS,
-            note: "the vectors of its contrastive loss; the matching head and captions are not read; also with the tensor names of BLIP's own code, as model.pth",
+            note: "the vectors of its contrastive loss; the matching head and captions are not read; also with the tensor names of BLIP's own code, as model.pth (layer_norm_eps of vision_config 1e-6)",
         },
         KnownModel {
             name: "FOLDER",
@@ -158,7 +159,7 @@ pub fn known() -> Vec<KnownModel> {
             dimension: "image_text_hidden_size (256)",
             text_tokens: "rows of the text tower's positions (512)",
             licence: "MIT (CoVR's weights)",
-            source: "arXiv 2308.14746; lucas-ventura/CoVR's checkpoint as model.ckpt, BLIP's config.json with composed_queries: {enc_token_id: 30523} in it",
+            source: "arXiv 2308.14746; lucas-ventura/CoVR's checkpoint as model.ckpt, BLIP's config.json with composed_queries: {enc_token_id: 30523} and layer_norm_eps of vision_config 1e-6 in it",
             verified: TRANSFORMERS,
             note: "BLIP-CoVR; a composed query looks at the clip's middle frame, so that of a stored span is decoded",
         },
@@ -181,7 +182,7 @@ pub fn known() -> Vec<KnownModel> {
             text_tokens: "max_position_embeddings (77)",
             licence: "MIT (LanguageBind's weights)",
             source: "arXiv 2310.01852; LanguageBind/LanguageBind_Video_FT and others with model_type LanguageBindVideo, tokenizer.json beside",
-            verified: "unverified: a module written from the released code, on small seeded models (docs/encoders.md); no released weights",
+            verified: "unverified: a module written from the released code, on small seeded models (docs/encoders.md)",
             note: "8 frames of a clip look at each other; taken at the middles of 8 parts, not from first to last as its code does",
         },
         KnownModel {
@@ -192,7 +193,7 @@ pub fn known() -> Vec<KnownModel> {
             text_tokens: "rows of positional_embedding (248)",
             licence: "the model's own",
             source: "arXiv 2410.00741; alibaba-pai/VideoCLIP-XL's or -v2's checkpoint as pytorch_model.bin, CLIP's tokenizer.json, and a config.json of {\"model_type\": \"videoclip-xl\"}",
-            verified: "unverified: a module written from the released code, on a small seeded model (docs/encoders.md); no released weights",
+            verified: "unverified: a module written from the released code, on a small seeded model (docs/encoders.md)",
             note: "8 frames of a clip are one sequence; taken at the middles of 8 parts, not at their first frames as its code does",
         },
         KnownModel {

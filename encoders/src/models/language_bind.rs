@@ -1,7 +1,6 @@
 //! LanguageBind's video tower (arXiv 2310.01852): CLIP whose vision tower attends along time before each block.
 //!
-//! Unverified: written from the facts of the released code, compared with a module that was written from them too, and
-//! never with the released weights.
+//! Unverified: written from the facts of the released code, compared with a module that was written from them too.
 
 use serde::{Deserialize, Serialize};
 

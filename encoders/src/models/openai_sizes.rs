@@ -1,5 +1,6 @@
 //! The sizes of a CLIP that comes without a configuration, as OpenAI's own files do: read off the tensors' shapes as
-//! OpenAI's `build_model` does it, with heads of 64 values and quick_gelu.
+//! OpenAI's `build_model` does it, with heads of 64 values and quick_gelu. Shapes say neither: only for files that are
+//! known to be such.
 
 use super::clip::{self, LEGACY_EOS};
 use super::transformer::Activation;

@@ -90,7 +90,7 @@ impl Texts {
         }
     }
 
-    /// Whether the tower finds the end of `ids` where it is.
+    /// Whether the tower finds the end of `ids` where it is; BERT looks for none.
     pub(crate) fn ends(&self, ids: &[u32]) -> bool {
         match self {
             Texts::Transformer(tower) => tower.config().reading.at(ids) + 1 == ids.len(),

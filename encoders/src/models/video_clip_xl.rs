@@ -1,8 +1,7 @@
 //! VideoCLIP-XL (arXiv 2410.00741): ViCLIP's vision tower (arXiv 2307.06942), to which all frames of a clip are one
 //! sequence, and Long-CLIP's text tower of 248 positions.
 //!
-//! Unverified: written from the facts of the released code, compared with a module that was written from them too, and
-//! never with the released weights.
+//! Unverified: written from the facts of the released code, compared with a module that was written from them too.
 
 use super::vision_transformer;
 use super::{clip, openai};

@@ -244,10 +244,24 @@ impl Tokenizer {
         self.max_tokens
     }
 
+    /// Whether special tokens stand both before and after every text.
+    pub(crate) fn encloses(&self) -> bool {
+        !self.before.is_empty() && !self.after.is_empty()
+    }
+
     /// One more than the largest id that the tokenizer can give.
     pub fn id_bound(&self) -> usize {
         let largest = self.inner.get_vocab(true).into_values().max();
         largest.map_or(0, |id| id as usize + 1)
+    }
+
+    /// As [`Tokenizer::id_bound`], without `token` if it is a special token that was added to the vocabulary: one that
+    /// stands for something else than text.
+    pub(crate) fn id_bound_without(&self, token: &str) -> usize {
+        let added = self.inner.get_added_tokens_decoder();
+        let is_left_out = |id: u32| added.get(&id).is_some_and(|it| it.special && it.content == token);
+        let ids = self.inner.get_vocab(true).into_values().filter(|id| !is_left_out(*id));
+        ids.max().map_or(0, |id| id as usize + 1)
     }
 
     /// All ids of `text`, specials included, however long.

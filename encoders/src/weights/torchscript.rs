@@ -14,22 +14,31 @@ use zip::ZipArchive;
 /// Modules inside each other that are followed; no model has nearly as many.
 const DEEPEST: usize = 64;
 
+/// Whether the file is a TorchScript archive.
+pub(super) fn is_archive(path: &Path) -> bool {
+    open(path).is_ok_and(|archive| data(&archive).is_some())
+}
+
 /// What a module's tensors are called and where they lie, `None` if the file is no TorchScript archive.
 ///
 /// # Errors
 /// In plain words, what is wrong with the file.
 pub(super) fn infos(path: &Path) -> Result<Option<Vec<TensorInfo>>, String> {
     let Ok(mut archive) = open(path) else { return Ok(None) };
-    let names: Vec<String> = archive.file_names().flatten().map(|name| name.into_owned()).collect();
-    // Else it is a checkpoint.
-    let folder = names.iter().find_map(|name| name.strip_suffix("/constants.pkl"));
-    let Some(data) = folder.map(|folder| format!("{folder}/data")) else { return Ok(None) };
+    let Some(data) = data(&archive) else { return Ok(None) };
     let entry = archive.by_name(&format!("{data}.pkl")).map_err(|error| error.to_string())?;
     let mut stack = Stack::empty();
     let read = stack.read_loop(&mut BufReader::new(entry)).and_then(|()| stack.finalize());
     let mut found = Vec::new();
     module(read.map_err(|error| error.to_string())?, "", DEEPEST, &PathBuf::from(data), &mut found)?;
     Ok(Some(found))
+}
+
+/// The folder of the archive's storages; `None` for a checkpoint.
+fn data(archive: &ZipArchive<BufReader<File>>) -> Option<String> {
+    let names: Vec<String> = archive.file_names().flatten().map(|name| name.into_owned()).collect();
+    let folder = names.iter().find_map(|name| name.strip_suffix("/constants.pkl"));
+    folder.map(|folder| format!("{folder}/data"))
 }
 
 /// The tensors that [`infos`] found, as they are stored.
