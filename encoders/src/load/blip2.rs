@@ -7,8 +7,8 @@
 //! model.safetensors         or its parts, pytorch_model.bin, ...
 //! ```
 //!
-//! Models that write captions or answers have no vectors of texts, and are refused: by their `architectures`, or else for
-//! want of the weights.
+//! Models that write captions or answers have no vectors of texts, and are refused: by their `architectures`, or else
+//! for want of the weights.
 
 use serde_json::Value;
 
