@@ -230,6 +230,8 @@ struct Job {
     collection: Arc<Collection>,
     kind: Kind,
     parts: Vec<u64>,
+    /// Whether a thread is at it: one that there was no thread for has not failed.
+    has_begun: bool,
 }
 
 impl Job {
@@ -244,10 +246,11 @@ impl Job {
             return None;
         }
         work.kinds.push(kind);
-        Some(Job { collection: Arc::clone(collection), kind, parts })
+        Some(Job { collection: Arc::clone(collection), kind, parts, has_begun: false })
     }
 
     fn work(mut self) {
+        self.has_begun = true;
         let collection = Arc::clone(&self.collection);
         let threads = collection.settings.build_threads;
         while collection.merge(|held| self.parts.contains(&held.id), threads, &|_, _| ()) {
@@ -273,14 +276,16 @@ impl Job {
     }
 }
 
-/// One that panicked or failed.
+/// One that panicked, failed or never began.
 impl Drop for Job {
     fn drop(&mut self) {
         if !self.parts.is_empty() {
             let mut work = self.collection.work.lock();
             work.parts.retain(|part| !self.parts.contains(part));
             work.kinds.retain(|kind| *kind != self.kind);
-            work.failed = std::mem::take(&mut self.parts);
+            if self.has_begun {
+                work.failed = std::mem::take(&mut self.parts);
+            }
             self.collection.worked.notify_all();
         }
     }
@@ -347,5 +352,44 @@ impl Source for Picked {
     fn vector(&self, row: usize) -> Option<&[f32]> {
         let (part, row) = self.rows[row];
         self.parts[part as usize].vector(row)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Settings;
+
+    const SETTINGS: Settings =
+        Settings { segment_from: 10, seal_from: 20, codes: crate::Codes::F32, build_threads: 1 };
+
+    fn fill(collection: &Collection, keys: std::ops::Range<u32>) {
+        keys.for_each(|key| collection.fill(key, &[1.0, 0.0]).unwrap());
+    }
+
+    /// How many parts the next seal would take; none if none is due.
+    #[track_caller]
+    fn check(collection: &Arc<Collection>, expected: usize) {
+        assert_eq!(Job::next(collection, Kind::Seal).map_or(0, |job| job.parts.len()), expected);
+    }
+
+    #[test]
+    fn what_failed_is_due_again_when_more_has_come_and_what_never_began_at_once() {
+        let collection = Arc::new(Collection::new(2, SETTINGS, Arc::default(), Arc::default()));
+        fill(&collection, 0..20);
+        // Each of these jobs is dropped before a thread is at it.
+        check(&collection, 1);
+        check(&collection, 1);
+        let mut failing = Job::next(&collection, Kind::Seal).unwrap();
+        failing.has_begun = true;
+        collection.pick(&|held| failing.parts.contains(&held.id));
+        drop(failing);
+        fill(&collection, 20..39);
+        check(&collection, 0);
+        fill(&collection, 39..40);
+        check(&collection, 2);
+        collection.seal_if_due();
+        collection.settle();
+        assert_eq!((collection.view().has_graph(), collection.keys().len()), (true, 40));
     }
 }
