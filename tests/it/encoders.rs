@@ -369,7 +369,7 @@ fn a_blip_without_its_text_encoder_is_refused() {
 }
 
 /// Changes a file of JSON.
-fn edit(file: &'static str, change: impl Fn(&mut Value)) -> impl Fn(&Path) {
+pub(crate) fn edit(file: &'static str, change: impl Fn(&mut Value)) -> impl Fn(&Path) {
     move |folder| {
         let path = folder.join(file);
         let mut value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();

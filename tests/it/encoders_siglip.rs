@@ -6,16 +6,7 @@ use reprise_encoders::text::Tokens;
 use reprise_encoders::{Input, Loaded};
 use serde_json::{Value, json};
 
-use super::encoders::{load_changed, refused};
-
-fn edit(file: &'static str, change: impl Fn(&mut Value)) -> impl Fn(&Path) {
-    move |folder| {
-        let path = folder.join(file);
-        let mut value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-        change(&mut value);
-        std::fs::write(path, value.to_string()).unwrap();
-    }
-}
+use super::encoders::{edit, load_changed, refused};
 
 #[track_caller]
 fn check(file: &'static str, change: impl Fn(&mut Value), expected: &[&str]) {
