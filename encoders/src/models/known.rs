@@ -19,8 +19,8 @@ pub struct KnownModel {
     pub licence: &'static str,
     /// The paper, and weights that have this layout.
     pub source: &'static str,
-    /// What its vectors were compared with; `unverified`: a module of ours, written from the released code. No family
-    /// was tried with released weights.
+    /// What its vectors were compared with; `unverified`: a module of ours, written from the released code. Of
+    /// released weights only all-MiniLM-L6-v2's were tried.
     pub verified: &'static str,
     /// What else to know.
     pub note: &'static str,
