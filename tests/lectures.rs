@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use reprise::catalog::Line;
-use reprise::subtitles::{self, words};
+use reprise_server::catalog::Line;
+use reprise_server::subtitles::{self, words};
 use serde_json::Value;
 
 use crate::test_data;

@@ -250,7 +250,7 @@ fn positive_seconds(text: &str) -> Result<f64, String> {
 }
 
 /// A recall.
-pub(crate) fn share(text: &str) -> Result<f64, String> {
+pub fn share(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
         _ => Err("must be between 0 and 1".to_owned()),

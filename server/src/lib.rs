@@ -5,9 +5,7 @@
 
 pub mod app;
 pub mod catalog;
-pub mod cli;
 pub mod config;
-pub mod covr;
 pub mod features;
 pub mod gallery;
 pub mod http;
@@ -16,5 +14,4 @@ pub mod media;
 pub mod search;
 pub mod spaces;
 pub mod subtitles;
-pub mod synth;
 pub mod telemetry;

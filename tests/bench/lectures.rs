@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use reprise::subtitles::passages::passages;
+use reprise_server::subtitles::passages::passages;
 use reprise_tests::lectures::{Lecture, Phrase, Question, lectures, phrases, questions};
 use reprise_tests::server::Server;
 use reprise_tests::slides::slides;

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use reprise::catalog::{
-    self, Added, Catalog, Ingested, IngestedSpan, MediaFacts, NewSpace, NewVideo, Segmentation,
-};
 use reprise_encoders::ModelName;
 use reprise_index::{Level, UnitVector};
+use reprise_server::catalog::{
+    self, Added, Catalog, Ingested, IngestedSpan, MediaFacts, NewSpace, NewVideo, Segmentation,
+};
 use reprise_tests::server::Server;
 use serde_json::{Value, json};
 use uuid::Uuid;

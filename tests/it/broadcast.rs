@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use reprise::synth::{Settings, Split, generate};
+use reprise_research::synth::{Settings, Split, generate};
 use reprise_tests::film::{ffmpeg, run};
 use reprise_tests::server::Server;
 use serde_json::{Value, json};

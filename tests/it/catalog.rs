@@ -14,7 +14,7 @@ mod videos;
 
 use std::sync::Arc;
 
-use reprise::catalog::{self, Catalog};
+use reprise_server::catalog::{self, Catalog};
 use tempfile::TempDir;
 
 /// An empty catalog, and how to open it again.

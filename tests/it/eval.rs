@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use reprise::synth::{Settings, Split, generate};
+use reprise_research::synth::{Settings, Split, generate};
 use reprise_tests::film::{Store, film};
 use reprise_tests::server::binary;
 use serde_json::{Value, json};

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use reprise::synth::{Settings, Split, generate};
 use reprise_encoders::rows::Rows;
+use reprise_research::synth::{Settings, Split, generate};
 use reprise_tests::server::binary;
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::process::Command;
 
-use reprise::synth::{self, Settings, Split};
+use reprise_research::synth::{self, Settings, Split};
 use reprise_tests::film::{Store, film};
 use reprise_tests::server::{Server, binary};
 use serde_json::{Value, json};

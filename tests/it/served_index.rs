@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-use reprise::catalog::{self, Ingested, IngestedSpan};
-use reprise::gallery::Gallery;
 use reprise_index::{Filter, Level, Mode, Settings, SpaceLevel, UnitVector};
+use reprise_server::catalog::{self, Ingested, IngestedSpan};
+use reprise_server::gallery::Gallery;
 use reprise_tests::server::{Server, binary};
 use serde_json::{Value, json};
 use sqlx::Connection;

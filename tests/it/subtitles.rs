@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use reprise::subtitles;
+use reprise_server::subtitles;
 use reprise_tests::film::{Store, ffmpeg, film, run};
 use reprise_tests::server::Server;
 use reprise_tests::test_data;

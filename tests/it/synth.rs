@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use reprise::synth::check::{Effort, check as probe};
-use reprise::synth::{Settings, Split, SynthError, generate};
+use reprise_research::synth::check::{Effort, check as probe};
+use reprise_research::synth::{Settings, Split, SynthError, generate};
 use reprise_tests::film::ffprobe;
 use serde_json::Value;
 

@@ -137,7 +137,7 @@ fn ranked(
 
 /// One score for each video, given for each of its windows the best cosine with one of its clips: the mean over windows,
 /// and the share of the windows that no other video meets better.
-pub(crate) fn scores(best: &[&[f32]]) -> Vec<f32> {
+pub fn scores(best: &[&[f32]]) -> Vec<f32> {
     let windows = best.first().map_or(0, |best| best.len());
     let top = |window: usize| best.iter().map(|it| it[window]).fold(-1.0, f32::max);
     let top: Vec<f32> = (0..windows).map(top).collect();

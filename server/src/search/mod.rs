@@ -26,11 +26,11 @@ use crate::spaces::LoadedSpace;
 
 pub use cursor::Cursor;
 pub use encode::{Encoded, embed, text_vectors};
-pub(crate) use late::scores as late_scores;
+pub use late::scores as late_scores;
 pub use timeline::{Grain, Timeline, timeline};
 pub use types::*;
 pub use windows::Aggregation;
-pub(crate) use windows::{QueryVectors, dot};
+pub use windows::{QueryVectors, dot};
 
 /// Most hits or groups per page.
 pub const MAX_LIMIT: usize = 1000;

@@ -26,7 +26,7 @@ pub enum Aggregation {
 
 impl Aggregation {
     /// One score of a text's windows, from the cosine of each with one vector; -1 to 1. `cosines` is not empty.
-    pub(crate) fn score(self, cosines: impl ExactSizeIterator<Item = f32>) -> f32 {
+    pub fn score(self, cosines: impl ExactSizeIterator<Item = f32>) -> f32 {
         let windows = cosines.len();
         let (best, sum) = cosines.fold((-1.0_f32, 0.0), |(best, sum), it| (best.max(it), sum + it));
         let mean = sum / windows as f32;
@@ -40,23 +40,24 @@ impl Aggregation {
 
 /// The vectors of a query in one space; at least one.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct QueryVectors {
+pub struct QueryVectors {
     windows: Vec<UnitVector>,
     aggregation: Aggregation,
 }
 
 impl QueryVectors {
     /// `None` without a vector.
-    pub(crate) fn new(windows: Vec<UnitVector>, aggregation: Aggregation) -> Option<QueryVectors> {
+    pub fn new(windows: Vec<UnitVector>, aggregation: Aggregation) -> Option<QueryVectors> {
         (!windows.is_empty()).then_some(QueryVectors { windows, aggregation })
     }
 
-    pub(crate) fn windows(&self) -> &[UnitVector] {
+    /// The windows, in order of the text.
+    pub fn windows(&self) -> &[UnitVector] {
         &self.windows
     }
 
     /// The direction of the mean of all windows; of one window itself. `None` where they cancel out.
-    pub(crate) fn mean(&self) -> Option<UnitVector> {
+    pub fn mean(&self) -> Option<UnitVector> {
         if let [only] = &self.windows[..] {
             return Some(only.clone());
         }
@@ -68,7 +69,7 @@ impl QueryVectors {
     }
 
     /// The score of a vector, -1 to 1.
-    pub(crate) fn score(&self, vector: &UnitVector) -> f32 {
+    pub fn score(&self, vector: &UnitVector) -> f32 {
         self.aggregation.score(self.windows.iter().map(|window| dot(window, vector)))
     }
 
@@ -104,7 +105,7 @@ impl QueryVectors {
 }
 
 /// The cosine of two unit vectors.
-pub(crate) fn dot(one: &UnitVector, other: &UnitVector) -> f32 {
+pub fn dot(one: &UnitVector, other: &UnitVector) -> f32 {
     one.values().iter().zip(other.values()).map(|(one, other)| one * other).sum()
 }
 

@@ -1,7 +1,7 @@
 //! Models that were added to a running server, and kinds of query that were moved.
 
-use reprise::catalog::{Activation, CatalogError};
-use reprise::config::QueryKind;
+use reprise_server::catalog::{Activation, CatalogError};
+use reprise_server::config::QueryKind;
 
 use super::samples::{add_ready, space, video};
 use super::{Opened, on_both};

@@ -1,7 +1,9 @@
 //! Cues: replaced track by track, searched by their words, gone with their track and video.
 
-use reprise::catalog::{CatalogError, Cue, CueHit, CueKind, CueQuery, EMBEDDED, Line, Subtitles, Track};
 use reprise_index::Level;
+use reprise_server::catalog::{
+    CatalogError, Cue, CueHit, CueKind, CueQuery, EMBEDDED, Line, Subtitles, Track,
+};
 use roaring::RoaringBitmap;
 use uuid::Uuid;
 
@@ -100,14 +102,14 @@ async fn a_video_comes_with_its_subtitles_and_a_duplicate_gets_them(opened: &Ope
     let catalog = &*opened.catalog;
     let with = |lines: &[&str]| {
         let subtitles = Subtitles { warnings: vec!["line 7: odd".to_owned()], ..said(lines) };
-        reprise::catalog::NewVideo { subtitles: vec![subtitles], ..video("a") }
+        reprise_server::catalog::NewVideo { subtitles: vec![subtitles], ..video("a") }
     };
     let (stored, _) = add(catalog, with(&["first"])).await;
     assert_eq!(stored.warnings, ["line 7: odd"]);
     assert_eq!(catalog.cues(stored.id, None, 10).await.unwrap()[0].line.text, "first");
     let again = catalog.add_video(with(&["second", "third"]), None).await.unwrap();
     assert!(
-        matches!(again, reprise::catalog::Added::Duplicate(ref it, _) if it.id == stored.id),
+        matches!(again, reprise_server::catalog::Added::Duplicate(ref it, _) if it.id == stored.id),
         "{again:?}"
     );
     let lines = catalog.track_lines(stored.id, CueKind::Speech, "en").await.unwrap();
@@ -206,8 +208,10 @@ async fn words_in_sequence_come_first_and_may_run_on_into_the_next_cues(opened: 
 async fn a_hit_counts_for_the_clip_that_holds_its_start(opened: &Opened) {
     let catalog = &*opened.catalog;
     let tiny = space(catalog, "tiny", 4).await;
-    let new =
-        reprise::catalog::NewVideo { given: vec![clip(500, 2500, serde_json::json!({}))], ..video("a") };
+    let new = reprise_server::catalog::NewVideo {
+        given: vec![clip(500, 2500, serde_json::json!({}))],
+        ..video("a")
+    };
     let stored = add_ready(catalog, new, 2, &[&tiny]).await;
     let clips = catalog.clips(stored.id, None, 10).await.unwrap();
     let given = clips.iter().find(|it| it.given).unwrap();
@@ -269,7 +273,7 @@ async fn what_is_deleted_or_replaced_is_not_found_any_more(opened: &Opened) {
     catalog.delete_track(one, CueKind::Speech, "en").await.unwrap();
     assert!(videos().await.is_empty());
     // A video that isn't searchable yet says nothing.
-    let new = reprise::catalog::NewVideo { subtitles: vec![said(&["needle"])], ..video("c") };
+    let new = reprise_server::catalog::NewVideo { subtitles: vec![said(&["needle"])], ..video("c") };
     let (pending, _) = add(catalog, new).await;
     assert!(videos().await.is_empty());
     let tiny = space(catalog, "tiny", 4).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use reprise::catalog::{self, Added, CatalogError, VideoPatch, VideoState};
+use reprise_server::catalog::{self, Added, CatalogError, VideoPatch, VideoState};
 use serde_json::json;
 
 use super::samples::{add, add_ready, clip, ingested, lease, space, video};
@@ -183,9 +183,10 @@ async fn a_catalog_of_an_earlier_version_keeps_all_that_it_holds() {
     let videos = opened.videos(None, 10).await.unwrap();
     assert_eq!((videos.len(), videos[0].clips), (1, 1));
     let filter =
-        reprise::catalog::Filter::parse(&serde_json::json!({"field": "metadata.a", "eq": 1})).unwrap();
+        reprise_server::catalog::Filter::parse(&serde_json::json!({"field": "metadata.a", "eq": 1})).unwrap();
     assert_eq!(opened.keys_matching(&filter).await.unwrap().iter().collect::<Vec<_>>(), [7]);
-    let new = reprise::catalog::GivenClip { start_ms: 0, end_ms: 500, metadata: serde_json::json!({}) };
+    let new =
+        reprise_server::catalog::GivenClip { start_ms: 0, end_ms: 500, metadata: serde_json::json!({}) };
     let (span, _) = opened.add_given_clip(videos[0].id, new).await.unwrap().unwrap();
     assert_eq!(span.key, 10, "a key is never used again");
     opened.delete_video(videos[0].id).await.unwrap().unwrap();

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use reprise::catalog::{Filter, Span, Video, VideoPatch, instant};
 use reprise_index::Level;
+use reprise_server::catalog::{Filter, Span, Video, VideoPatch, instant};
 use roaring::RoaringBitmap;
 use serde_json::{Value, json};
 

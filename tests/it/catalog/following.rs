@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use reprise::catalog::{Catalog, CatalogError};
+use reprise_server::catalog::{Catalog, CatalogError};
 use uuid::Uuid;
 
 use super::samples::{LEASE, add, ingested, space, video};
@@ -13,8 +13,8 @@ use super::{Opened, on_both};
 on_both!(a_follower_never_skips_a_change, a_video_can_be_deleted_while_its_ingest_runs);
 
 /// Ingests and deletes until no job is left; two of these run beside the follower.
-async fn work(catalog: Arc<dyn Catalog>, spaces: Vec<reprise::catalog::SpaceRow>) {
-    let spaces: Vec<&reprise::catalog::SpaceRow> = spaces.iter().collect();
+async fn work(catalog: Arc<dyn Catalog>, spaces: Vec<reprise_server::catalog::SpaceRow>) {
+    let spaces: Vec<&reprise_server::catalog::SpaceRow> = spaces.iter().collect();
     while let Some(leased) = catalog.lease_job(Uuid::now_v7(), LEASE).await.unwrap() {
         let clips = 1 + u32::from(leased.video.content_hash.as_bytes()[63]) % 7;
         catalog.finish_ingest(&leased.lease, ingested(clips, &spaces)).await.unwrap();

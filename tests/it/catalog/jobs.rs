@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reprise::catalog::{
+use reprise_server::catalog::{
     Beat, CatalogError, JobFilter, JobKind, JobState, Lease, MAX_ATTEMPTS, Progress, VideoState,
 };
 use serde_json::json;
@@ -186,7 +186,7 @@ async fn jobs_are_listed_newest_first(opened: &Opened) {
     assert!(all.len() == 7 && all.is_sorted_by(|a, b| a.id > b.id), "{all:?}");
     let mut paged = vec![];
     loop {
-        let before = paged.last().map(|job: &reprise::catalog::Job| job.id);
+        let before = paged.last().map(|job: &reprise_server::catalog::Job| job.id);
         let page = catalog.jobs(&JobFilter::default(), before, 2).await.unwrap();
         if page.is_empty() {
             break;
@@ -233,7 +233,7 @@ const LONG: Duration = Duration::from_secs(3600);
 
 async fn a_waiting_worker_is_woken(opened: &Opened) {
     // Another process of the same service.
-    let other = reprise::catalog::open(&opened.url).await.unwrap();
+    let other = reprise_server::catalog::open(&opened.url).await.unwrap();
     let ((), _) = tokio::join!(opened.catalog.wait_for_job(LONG), add(&*other, video("a")));
     // One is there: no wait at all.
     opened.catalog.wait_for_job(LONG).await;

@@ -1,7 +1,7 @@
 //! Passages: made of what is said, filled apart from what is seen, gone with their track.
 
-use reprise::catalog::{CueKind, Line, NewVector, PassageText, Subtitles, Track, Video};
 use reprise_index::Level;
+use reprise_server::catalog::{CueKind, Line, NewVector, PassageText, Subtitles, Track, Video};
 use roaring::RoaringBitmap;
 
 use super::samples::{LEASE, add, add_ready, ingested, lease, space, vector, video};
@@ -48,7 +48,7 @@ async fn fill(opened: &Opened, stored: &Video, space: u32, dim: usize) -> Vec<Pa
 async fn passages_are_made_where_the_clock_is_known_and_filled_in_their_space_alone(opened: &Opened) {
     let catalog = &*opened.catalog;
     let (seen, read) = (space(catalog, "seen", 4).await, space(catalog, "read", 3).await);
-    let new = reprise::catalog::NewVideo { subtitles: vec![speech(8, "en")], ..video("a") };
+    let new = reprise_server::catalog::NewVideo { subtitles: vec![speech(8, "en")], ..video("a") };
     let (stored, _) = add(catalog, new).await;
     assert_eq!(catalog.passages_without_vector(stored.id, read.key).await.unwrap(), []);
     let leased = lease(catalog).await;

@@ -1,7 +1,7 @@
 //! Spans: what an ingest leaves, paging, and clips that users give.
 
-use reprise::catalog::{CatalogError, IngestedSpan, JobKind, JobState};
 use reprise_index::Level;
+use reprise_server::catalog::{CatalogError, IngestedSpan, JobKind, JobState};
 use serde_json::json;
 use uuid::Uuid;
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use reprise::catalog::{Catalog, CatalogError, Change, JobKind, NewSpace, NewVector, StoredVector};
-use reprise::gallery::differences;
 use reprise_index::{Level, SpaceLevel, UnitVector};
+use reprise_server::catalog::{Catalog, CatalogError, Change, JobKind, NewSpace, NewVector, StoredVector};
+use reprise_server::gallery::differences;
 use roaring::RoaringBitmap;
 use serde_json::json;
 use uuid::Uuid;
@@ -133,7 +133,7 @@ async fn an_ingest_replaces_every_vector(opened: &Opened) {
     for (clips, spaces) in [(3, vec![&tiny, &other]), (5, vec![&tiny]), (2, vec![&other])] {
         let leased = lease(catalog).await;
         let mut result = ingested(clips, &spaces);
-        result.spans.push(reprise::catalog::IngestedSpan {
+        result.spans.push(reprise_server::catalog::IngestedSpan {
             given: Some(leased.given[0].id),
             level: Level::Clip,
             start_ms: 0,
@@ -194,7 +194,7 @@ async fn a_new_space_is_filled(opened: &Opened) {
     assert_eq!((leased.job.kind, leased.video.id), (JobKind::Fill, ready.id));
     let lacking = catalog.spans_without_vector(ready.id, other.key).await.unwrap();
     assert_eq!(lacking.len(), 3);
-    let new = |span: &reprise::catalog::Span| {
+    let new = |span: &reprise_server::catalog::Span| {
         let (unit, norm) = vector(span.key, 3);
         NewVector { span: span.key, space: other.key, unit, norm }
     };

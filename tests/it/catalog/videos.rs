@@ -1,6 +1,8 @@
 //! Videos: adding, duplicates, repeated requests, paging, changing, deleting.
 
-use reprise::catalog::{Added, CatalogError, IdempotencyKey, JobKind, JobState, VideoPatch, VideoState};
+use reprise_server::catalog::{
+    Added, CatalogError, IdempotencyKey, JobKind, JobState, VideoPatch, VideoState,
+};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -96,7 +98,7 @@ async fn the_same_key_at_the_same_time_adds_one_video(opened: &Opened) {
 
 async fn what_cannot_be_stored_is_refused(opened: &Opened) {
     let catalog = &*opened.catalog;
-    let bad: [fn(&mut reprise::catalog::NewVideo); 6] = [
+    let bad: [fn(&mut reprise_server::catalog::NewVideo); 6] = [
         |video| video.metadata = json!([1]),
         |video| video.recorded_at = Some("yesterday".to_owned()),
         |video| video.title = "nul\0".to_owned(),
@@ -191,7 +193,7 @@ async fn an_ingest_notices_that_its_video_was_deleted(opened: &Opened) {
     let leased = lease(catalog).await;
     catalog.delete_video(stored.id).await.unwrap().unwrap();
     let beat = catalog.heartbeat(&leased.lease, super::samples::LEASE, &Default::default()).await.unwrap();
-    assert_eq!(beat, reprise::catalog::Beat::Lost);
+    assert_eq!(beat, reprise_server::catalog::Beat::Lost);
     let finished = catalog.finish_ingest(&leased.lease, super::samples::ingested(3, &[&space])).await;
     assert!(matches!(finished, Err(CatalogError::LeaseLost)));
     assert!(matches!(catalog.fail_job(&leased.lease, "x", true).await, Err(CatalogError::LeaseLost)));

@@ -1,0 +1,170 @@
+//! `reprise covr`: data for composed retrieval from a user's own footage.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use indicatif::ProgressBar;
+use reprise_encoders::text::Overflow;
+use reprise_encoders::{DEFAULT_MODEL, Input, Loaded, ModelName};
+use reprise_index::UnitVector;
+
+use crate::compute::ComputeArgs;
+use crate::covr::footage::{read_labels, write, write_test, write_train};
+use crate::covr::label::Label;
+use crate::covr::modification::Writer;
+use crate::covr::pairs::{LabelPair, PairLimits, label_pairs};
+use crate::covr::triplets::{OrderedPair, Part, PartClips, Shares, parts};
+use crate::covr::{embedded, labels, with_templates, with_writer};
+use crate::terminal::say;
+use reprise_server::config::MAX_WINDOWS;
+use reprise_server::search::text_vectors;
+
+/// Arguments of `reprise covr`.
+#[derive(Debug, Args)]
+pub struct CovrArgs {
+    #[command(subcommand)]
+    command: CovrCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum CovrCommand {
+    /// Make triplets (query clip, modification, target clips) from labelled stretches of videos
+    Triplets(Box<TripletsArgs>),
+}
+
+#[derive(Debug, Args)]
+struct TripletsArgs {
+    /// CSV with the columns video, start, end (seconds) and label
+    #[arg(long)]
+    labels: PathBuf,
+    /// Folder for train.csv, val.csv, test.csv and pairs.csv
+    #[arg(long)]
+    out: PathBuf,
+    /// Text encoder that says which labels are alike: builtin:sports (knows the rendered labels only), a folder or
+    /// .pt file, or a hub id
+    #[arg(long, env = "REPRISE_MODEL", default_value = DEFAULT_MODEL)]
+    model: ModelName,
+    #[command(flatten)]
+    compute: ComputeArgs,
+    /// Most pairs of a label for each kind of change, the most similar first
+    #[arg(long, default_value_t = 8)]
+    neighbours: usize,
+    /// Labels with a lower cosine make no pair
+    #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
+    min_similarity: f32,
+    /// Actions in two events count as the same from this cosine on
+    #[arg(long, default_value_t = 0.95)]
+    same_action: f32,
+    /// Most training triplets of a pair
+    #[arg(long, default_value_t = 20)]
+    per_pair: usize,
+    /// Share of the source videos for validation
+    #[arg(long, default_value_t = 0.1, value_parser = share)]
+    validation: f64,
+    /// Share of the source videos for the test
+    #[arg(long, default_value_t = 0.1, value_parser = share)]
+    test: f64,
+    /// Decides the split and the draws
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Base address of an OpenAI-compatible API (https://host/v1) that writes the modifications; templates if
+    /// not given
+    #[arg(long, requires = "endpoint_model")]
+    endpoint: Option<String>,
+    /// Model that the endpoint is asked for
+    #[arg(long)]
+    endpoint_model: Option<String>,
+    /// Key for the endpoint
+    #[arg(long, env = "REPRISE_ENDPOINT_KEY", hide_env_values = true)]
+    endpoint_key: Option<String>,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(share) if (0.0..1.0).contains(&share) => Ok(share),
+        _ => Err("a share is a number from 0 to below 1".to_owned()),
+    }
+}
+
+/// Makes the files.
+pub async fn run(args: CovrArgs) -> anyhow::Result<()> {
+    match args.command {
+        CovrCommand::Triplets(args) => triplets(*args).await,
+    }
+}
+
+async fn triplets(args: TripletsArgs) -> anyhow::Result<()> {
+    let footage = read_labels(&args.labels)?;
+    let labels = labels(&footage);
+    let limits = PairLimits {
+        neighbours: args.neighbours,
+        similarity: args.min_similarity,
+        same_action: args.same_action,
+    };
+    let (compute, model, named) = (args.compute, args.model.clone(), labels.clone());
+    let loaded = move || compute.load(&model);
+    let pairs = tokio::task::spawn_blocking(move || similar_pairs(&mut loaded()?, &named, limits)).await??;
+    let texts = modifications(&args, &labels, &pairs).await?;
+    std::fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
+    write_pairs(&args.out.join("pairs.csv"), &labels, &pairs)?;
+
+    let parts = parts(&footage, &Shares { seed: args.seed, validation: args.validation, test: args.test });
+    let clips = |part| PartClips::new(&footage, &labels, &parts, part, args.seed);
+    let train = clips(Part::Train).train_rows(&texts, args.per_pair);
+    let validation = clips(Part::Validation).test_rows(&texts);
+    let test = clips(Part::Test).test_rows(&texts);
+    write_train(&args.out.join("train.csv"), &train)?;
+    write_test(&args.out.join("val.csv"), &validation)?;
+    write_test(&args.out.join("test.csv"), &test)?;
+    say(format!(
+        "{} labels, {} pairs: {} training triplets, {} validation and {} test queries",
+        labels.len(),
+        pairs.len(),
+        train.len(),
+        validation.len(),
+        test.len()
+    ))?;
+    Ok(())
+}
+
+async fn modifications(
+    args: &TripletsArgs,
+    labels: &[Label],
+    pairs: &[LabelPair],
+) -> anyhow::Result<Vec<OrderedPair>> {
+    let (Some(endpoint), Some(model)) = (&args.endpoint, &args.endpoint_model) else {
+        return Ok(with_templates(labels, pairs, args.seed));
+    };
+    let writer = Writer::new(endpoint, model, args.endpoint_key.clone())?;
+    let bar = ProgressBar::new(2 * pairs.len() as u64);
+    let texts = with_writer(labels, pairs, &writer, &|| bar.inc(1)).await?;
+    bar.finish_and_clear();
+    Ok(texts)
+}
+
+fn similar_pairs(
+    loaded: &mut Loaded,
+    labels: &[Label],
+    limits: PairLimits,
+) -> anyhow::Result<Vec<LabelPair>> {
+    let embedded = embedded(labels, |text| embed(loaded, text).map_err(|error| format!("{error:#}")))?;
+    Ok(label_pairs(&embedded, limits))
+}
+
+fn embed(loaded: &mut Loaded, text: &str) -> anyhow::Result<UnitVector> {
+    let tokenizer = loaded.tokenizer.clone().context("this model takes no text")?;
+    let windows = tokenizer.windows(text, Overflow::Window, MAX_WINDOWS)?;
+    let inputs: Vec<Input> = windows.windows.into_iter().map(|it| Input::Text(it.tokens)).collect();
+    let encoder = loaded.encoders.first_mut().context("the model has no encoder")?;
+    let (_, vector, _) = text_vectors(&encoder.encode(&inputs)?)?;
+    Ok(vector)
+}
+
+fn write_pairs(path: &Path, labels: &[Label], pairs: &[LabelPair]) -> anyhow::Result<()> {
+    let row = |it: &LabelPair| {
+        let [one, other] = [it.one, it.other].map(|at| labels[at].text.clone());
+        [one, other, it.change.name().to_owned(), format!("{:.4}", it.similarity)]
+    };
+    Ok(write(path, ["label1", "label2", "change", "similarity"], pairs.iter().map(row))?)
+}

@@ -1,0 +1,119 @@
+//! TF-CoVR's data from a user's own annotated footage (arXiv 2506.05274, section 3): labels that a text
+//! encoder finds alike make pairs, a modification text leads from one to the other, and the clips of both
+//! make triplets. Knows no model: it is given a function from texts to vectors.
+
+mod command;
+pub mod footage;
+pub mod label;
+pub mod modification;
+pub mod pairs;
+pub mod triplets;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use reprise_index::UnitVector;
+
+pub use command::{CovrArgs, run};
+
+use crate::synth::draw::{Draw, Purpose};
+use footage::Stretch;
+use label::Label;
+use modification::{Writer, from_template};
+use pairs::{EmbeddedLabel, LabelPair};
+use triplets::{OrderedPair, ordered};
+
+/// Why no triplets were made.
+#[derive(Debug, thiserror::Error)]
+pub enum CovrError {
+    /// The caller's: the labels can't be used.
+    #[error("{}: {reason}", path.display())]
+    Labels {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        reason: String,
+    },
+    /// The disk's.
+    #[error("{}: {source}", path.display())]
+    Output {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The model's: a label got no vector.
+    #[error("the label {label:?} has no vector: {reason}")]
+    Embedding {
+        /// The label.
+        label: String,
+        /// Why.
+        reason: String,
+    },
+    /// The endpoint's: it can't be reached, refuses, or writes nothing that can be used.
+    #[error("the language model wrote no modification: {0}")]
+    Endpoint(String),
+}
+
+/// The distinct labels, in order.
+pub fn labels(footage: &[Stretch]) -> Vec<Label> {
+    let texts: BTreeSet<&str> = footage.iter().map(|it| it.label.trim()).collect();
+    texts.into_iter().map(Label::new).collect()
+}
+
+/// The labels with vectors of text and action.
+///
+/// # Errors
+/// If `embed` fails for a text.
+pub fn embedded(
+    labels: &[Label],
+    mut embed: impl FnMut(&str) -> Result<UnitVector, String>,
+) -> Result<Vec<EmbeddedLabel>, CovrError> {
+    let mut of = |label: &Label, text: &str| {
+        let failed = |reason| CovrError::Embedding { label: label.text.clone(), reason };
+        embed(text).map_err(failed)
+    };
+    let embedded = |label: &Label| {
+        // A label that is nothing but brackets has no action of its own.
+        let action = if label.action.is_empty() { &label.text } else { &label.action };
+        let (text, action) = (of(label, &label.text)?, of(label, action)?);
+        Ok(EmbeddedLabel { label: label.clone(), text, action })
+    };
+    labels.iter().map(embedded).collect()
+}
+
+/// Template texts of a pair; more than one, so that wording varies.
+const TEMPLATES_OF_PAIR: usize = 4;
+
+/// Both orders of all pairs, with texts from templates.
+pub fn with_templates(labels: &[Label], pairs: &[LabelPair], seed: u64) -> Vec<OrderedPair> {
+    let mut draw = Draw::new(seed, 0, Purpose::Description, 0);
+    let pair = |(query, target, pair): (usize, usize, &LabelPair)| {
+        let text = |_| from_template(&labels[query], &labels[target], pair.change, &mut draw);
+        OrderedPair { query, target, texts: (0..TEMPLATES_OF_PAIR).map(text).collect() }
+    };
+    ordered(pairs).map(pair).collect()
+}
+
+/// Requests that the endpoint gets at once.
+const REQUESTS: usize = 4;
+
+/// Both orders of all pairs, with one text each from a language model; `done` hears of each.
+///
+/// # Errors
+/// The first pair that gets no text.
+pub async fn with_writer(
+    labels: &[Label],
+    pairs: &[LabelPair],
+    writer: &Writer,
+    done: &(dyn Fn() + Sync),
+) -> Result<Vec<OrderedPair>, CovrError> {
+    let asked: Vec<(usize, usize)> = ordered(pairs).map(|(query, target, _)| (query, target)).collect();
+    let write = |(query, target): (usize, usize)| async move {
+        let text = writer.write(&labels[query], &labels[target]).await?;
+        done();
+        Ok(OrderedPair { query, target, texts: vec![text] })
+    };
+    stream::iter(asked).map(write).buffered(REQUESTS).try_collect().await
+}

@@ -1,0 +1,216 @@
+//! `reprise eval covr`: composed queries over single clips by TF-CoVR's protocol (arXiv 2506.05274).
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use reprise_encoders::{DEFAULT_MODEL, Loaded, ModelName};
+use reprise_index::eval::{CUTOFFS, Figures, Judged, Protocol, rank};
+use reprise_index::{Filter, Index, Level, Mode, Settings, SpaceLevel, UnitVector};
+use roaring::RoaringBitmap;
+
+use super::benchmark::{Benchmark, ComposedQuery};
+use super::figure;
+use super::methods::{Method, Models, queries, unit};
+use super::report::{RECALL_AT, Row, inversions, json, table};
+use crate::compute::ComputeArgs;
+use crate::encode;
+use crate::terminal::{bar, say};
+
+/// Arguments of `reprise eval covr`.
+#[derive(Debug, Args)]
+pub struct CovrArgs {
+    /// A folder that `reprise synth` wrote, or videos with TF-CoVR's test table as triplets.csv
+    #[arg(long)]
+    data: PathBuf,
+    /// A folder of model folders that `reprise train baselines` wrote
+    #[arg(long)]
+    baselines: Option<PathBuf>,
+    /// The model under test: a built-in one, a folder or .pt file, or a hub id org/name[@revision]
+    #[arg(long, env = "REPRISE_MODEL", default_value = DEFAULT_MODEL)]
+    model: ModelName,
+    #[command(flatten)]
+    compute: ComputeArgs,
+    /// The space, by id or name, that the model must turn out to have
+    #[arg(long)]
+    space: Option<String>,
+    /// The protocol as meant, or as released
+    #[arg(long, default_value = "clean")]
+    mode: ModeArg,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Write a picture of some queries with their first three answers, framed green where right
+    #[arg(long, value_name = "PNG")]
+    figure: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ModeArg {
+    Clean,
+    Compat,
+}
+
+/// The kind of plain texts in reports.
+const TEXT_TO_VIDEO: &str = "text_to_video";
+/// All vectors lie in one space and level.
+const AT: SpaceLevel = SpaceLevel { space: 0, level: Level::Clip };
+
+/// Prints the table or JSON; writes the picture.
+pub(super) fn run(args: &CovrArgs) -> anyhow::Result<()> {
+    let protocol = match args.mode {
+        ModeArg::Clean => Protocol::Clean,
+        ModeArg::Compat => Protocol::Compat,
+    };
+    let benchmark = Benchmark::read(&args.data)?;
+    let mut models = Models::load(&args.model, args.baselines.as_deref(), args.compute)?;
+    check_space(&models.loaded[0], args.space.as_deref())?;
+    let progress = bar(args.json, benchmark.clips.len() * models.loaded.len(), "clips")?;
+    let vectors = encode::clips(&mut models.loaded, &benchmark.clips, &|clips| progress.inc(clips))?;
+    progress.finish_and_clear();
+    let (mut rows, mut shown) = (Vec::new(), Vec::new());
+    for (at, &method) in models.methods.iter().enumerate() {
+        let model = &mut models.loaded[method.model];
+        let gallery = Gallery::new(&benchmark, &vectors[method.model], protocol)?;
+        let mut judged = judge(method, model, &benchmark, &vectors[method.model], &gallery)?;
+        // Plain texts are a model's, not a method's: they stand once.
+        let is_last = models.methods[at + 1..].iter().all(|later| later.model != method.model);
+        if is_last && model.space.can.text {
+            let plain = texts(model, &benchmark, &gallery)?;
+            judged.row.figures.extend(plain.map(|it| (TEXT_TO_VIDEO.to_owned(), it)));
+        }
+        rows.push(judged.row);
+        // The last of the model under test is its best.
+        shown = if method.model == 0 { judged.answers } else { shown };
+    }
+    match args.json {
+        true => say(json(&rows))?,
+        false => {
+            say(format!("{} clips, protocol {}", benchmark.clips.len(), protocol.name()))?;
+            for line in table(&rows).into_iter().chain(inversions(&rows)) {
+                say(line)?;
+            }
+        }
+    }
+    match &args.figure {
+        Some(path) => figure::write(path, &benchmark, &shown),
+        None => Ok(()),
+    }
+}
+
+/// # Errors
+/// The model under test has another space than the one asked for.
+fn check_space(model: &Loaded, space: Option<&str>) -> anyhow::Result<()> {
+    match space {
+        Some(wanted) if wanted != model.space.id && wanted != model.space.name => {
+            bail!("the model {} has the space {}, not {wanted}", model.space.model, model.space.name)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// One method's figures, and the ranked clips of every composed query, in their order.
+struct Verdict {
+    row: Row,
+    answers: Vec<Vec<usize>>,
+}
+
+fn judge(
+    method: Method,
+    model: &mut Loaded,
+    benchmark: &Benchmark,
+    clips: &[Vec<f32>],
+    gallery: &Gallery,
+) -> anyhow::Result<Verdict> {
+    let all: Vec<&ComposedQuery> = benchmark.composed.iter().collect();
+    let vectors = queries(model, method.fusion, &all, clips, &benchmark.clips)?;
+    let mut answers = Vec::new();
+    let (mut exact, mut walked) = (Kinds::default(), Kinds::default());
+    for (query, vector) in all.iter().zip(&vectors) {
+        let ranked = gallery.all(vector, Some(query.clip))?;
+        exact.add(query, ranked.clone());
+        walked.add(query, gallery.walk(vector, query.clip)?);
+        answers.push(ranked);
+    }
+    let figures = exact.figures();
+    let (method, space) = (method.name.to_owned(), model.space.name.clone());
+    Ok(Verdict { row: Row { method, space, figures, through_index: walked.figures() }, answers })
+}
+
+/// Judged answers by kind of query.
+#[derive(Default)]
+struct Kinds<'a>(BTreeMap<&'a str, Vec<Judged<usize>>>);
+
+impl<'a> Kinds<'a> {
+    fn add(&mut self, query: &'a ComposedQuery, ranked: Vec<usize>) {
+        self.0.entry(&query.kind).or_default().push(Judged { ranked, relevant: query.valid.clone() });
+    }
+
+    fn figures(&self) -> BTreeMap<String, Figures> {
+        let figures = |judged: &Vec<_>| Figures::of(judged, &CUTOFFS, &RECALL_AT);
+        self.0.iter().filter_map(|(kind, judged)| Some(((*kind).to_owned(), figures(judged)?))).collect()
+    }
+}
+
+/// Plain texts against all clips.
+fn texts(model: &mut Loaded, benchmark: &Benchmark, gallery: &Gallery) -> anyhow::Result<Option<Figures>> {
+    let mut judged = Vec::new();
+    for query in &benchmark.texts {
+        let ranked = gallery.all(&encode::text(model, &query.text)?, None)?;
+        judged.push(Judged { ranked, relevant: query.valid.clone() });
+    }
+    Ok(Figures::of(&judged, &CUTOFFS, &RECALL_AT))
+}
+
+/// What is searched: rows of clips, in the real index.
+struct Gallery {
+    index: Index,
+    /// The clip of each row.
+    rows: Vec<usize>,
+    protocol: Protocol,
+}
+
+impl Gallery {
+    fn new(benchmark: &Benchmark, clips: &[Vec<f32>], protocol: Protocol) -> anyhow::Result<Gallery> {
+        let rows: Vec<usize> = match protocol {
+            Protocol::Clean => (0..clips.len()).collect(),
+            Protocol::Compat => benchmark.composed.iter().map(|query| query.target).collect(),
+        };
+        // A segment however few rows there are: the figures are to be the graph's.
+        let index = Index::with_settings(Settings { segment_from: 1, ..Settings::default() });
+        for (key, &clip) in rows.iter().enumerate() {
+            index.fill(AT, u32::try_from(key)?, &unit(&clips[clip])?)?;
+        }
+        index.seal(AT);
+        Ok(Gallery { index, rows, protocol })
+    }
+
+    /// All clips by brute force, best first.
+    fn all(&self, vector: &UnitVector, query: Option<usize>) -> anyhow::Result<Vec<usize>> {
+        let hits = self.index.search(AT, vector, self.rows.len(), &Filter::default(), Mode::Exact)?;
+        let mut scores = vec![f32::NEG_INFINITY; self.rows.len()];
+        for hit in hits.hits {
+            *scores.get_mut(hit.key as usize).context("the index knows a row that was not inserted")? =
+                hit.score;
+        }
+        let rows: Vec<(usize, f32)> = self.rows.iter().copied().zip(scores).collect();
+        Ok(rank(&rows, query.as_ref(), self.protocol))
+    }
+
+    /// The first clips through the graph, the query clip masked by a filter.
+    fn walk(&self, vector: &UnitVector, query: usize) -> anyhow::Result<Vec<usize>> {
+        let others =
+            self.rows.iter().enumerate().filter(|(_, clip)| **clip != query).map(|(row, _)| row as u32);
+        let only = Some(Arc::new(others.collect::<RoaringBitmap>()));
+        let most = CUTOFFS.into_iter().max().unwrap_or_default();
+        let hits = self.index.search(AT, vector, most, &Filter { only }, Mode::Auto)?;
+        let mut seen = HashSet::new();
+        let clips = hits.hits.iter().filter_map(|hit| self.rows.get(hit.key as usize).copied());
+        Ok(match self.protocol {
+            Protocol::Clean => clips.filter(|clip| seen.insert(*clip)).collect(),
+            Protocol::Compat => clips.collect(),
+        })
+    }
+}

@@ -1,0 +1,185 @@
+//! The methods of the paper's table: which model answers, and what it makes of a clip and a modification text.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use reprise_encoders::{Clip, Input, Loaded, ModelName, Source, Space};
+use reprise_index::UnitVector;
+
+use super::benchmark::ComposedQuery;
+use crate::compute::ComputeArgs;
+use crate::encode::{self, Stretch};
+
+/// One line of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Method {
+    /// Its name in reports.
+    pub(super) name: &'static str,
+    /// Number of its model.
+    pub(super) model: usize,
+    /// How a query is made.
+    pub(super) fusion: Fusion,
+}
+
+/// What becomes of a clip and a modification text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fusion {
+    /// The model's own head.
+    Trained,
+    /// The mean of both unit vectors.
+    Average,
+    /// The text's vector.
+    Text,
+    /// The clip's vector.
+    Video,
+}
+
+/// Models that were loaded, the one under test first, and what can be done with them.
+pub(super) struct Models {
+    /// All of them.
+    pub(super) loaded: Vec<Loaded>,
+    /// In the order of the report.
+    pub(super) methods: Vec<Method>,
+}
+
+/// Method, folder under the baselines, and how the folder's model makes queries; the first that is there counts.
+const BASELINES: [(&str, &str, Fusion); 5] = [
+    ("text_only", "text_only", Fusion::Trained),
+    ("video_only", "video_only", Fusion::Trained),
+    ("average_frames", "stage2_only", Fusion::Average),
+    ("order_blind", "order_blind", Fusion::Trained),
+    ("stage2_only", "stage2_only", Fusion::Trained),
+];
+/// What the model under test does itself; the first two only where no baseline was trained for them.
+const OWN: [(&str, Fusion); 4] = [
+    ("text_only", Fusion::Text),
+    ("video_only", Fusion::Video),
+    ("average", Fusion::Average),
+    ("two_stage", Fusion::Trained),
+];
+/// The order of the report.
+const ORDER: [&str; 7] =
+    ["text_only", "video_only", "average_frames", "average", "order_blind", "stage2_only", "two_stage"];
+
+impl Models {
+    /// Loads the model under test and the baselines that are there. A method whose model is not there is absent.
+    ///
+    /// # Errors
+    /// A model that is there but does not load.
+    pub(super) fn load(
+        model: &ModelName,
+        baselines: Option<&Path>,
+        compute: ComputeArgs,
+    ) -> anyhow::Result<Models> {
+        let mut loaded = vec![compute.load(model).with_context(|| model.to_string())?];
+        let mut methods: Vec<Method> = Vec::new();
+        let mut folders: Vec<&str> = vec![""];
+        for (name, folder, fusion) in BASELINES {
+            let Some(path) = baselines.map(|all| all.join(folder)).filter(|path| path.is_dir()) else {
+                continue;
+            };
+            let known = folders.iter().position(|known| *known == folder);
+            let model = match known {
+                Some(model) => model,
+                None => {
+                    let name: ModelName = path.to_string_lossy().parse()?;
+                    loaded.push(compute.load(&name).with_context(|| name.to_string())?);
+                    folders.push(folder);
+                    loaded.len() - 1
+                }
+            };
+            methods.extend(can(&loaded[model], fusion).then_some(Method { name, model, fusion }));
+        }
+        for (name, fusion) in OWN {
+            let taken = methods.iter().any(|method| method.name == name);
+            methods.extend((!taken && can(&loaded[0], fusion)).then_some(Method { name, model: 0, fusion }));
+        }
+        methods.sort_by_key(|method| ORDER.iter().position(|name| *name == method.name));
+        Ok(Models { loaded, methods })
+    }
+}
+
+/// Whether the model can make such queries.
+fn can(model: &Loaded, fusion: Fusion) -> bool {
+    let can = model.space.can;
+    can.frames
+        && match fusion {
+            Fusion::Trained => can.composed,
+            Fusion::Average | Fusion::Text => can.text,
+            Fusion::Video => true,
+        }
+}
+
+/// The query's vectors, in order; `clips` are the raw vectors of all clips by the same model, `files` where they are.
+///
+/// # Errors
+/// A model that fails, a vector without direction, or a clip that can't be decoded.
+pub(super) fn queries(
+    model: &mut Loaded,
+    fusion: Fusion,
+    queries: &[&ComposedQuery],
+    clips: &[Vec<f32>],
+    files: &[PathBuf],
+) -> anyhow::Result<Vec<UnitVector>> {
+    match fusion {
+        Fusion::Video => queries.iter().map(|query| unit(&clips[query.clip])).collect(),
+        Fusion::Text => texts(model, queries),
+        Fusion::Average => {
+            let texts = texts(model, queries)?;
+            queries
+                .iter()
+                .zip(texts)
+                .map(|(query, text)| average(&unit(&clips[query.clip])?, &text))
+                .collect()
+        }
+        Fusion::Trained => {
+            let tokenizer = model.tokenizer.clone().context("the model takes no text")?;
+            let composed = |(query, source): (&&ComposedQuery, Source)| -> anyhow::Result<Input> {
+                let windows = tokenizer.modification(&query.modification)?.windows;
+                let modification = windows.into_iter().next().context("no text")?.tokens;
+                Ok(Input::Composed { query: source, modification })
+            };
+            let mut vectors = Vec::with_capacity(queries.len());
+            for queries in queries.chunks(encode::CLIPS_AT_ONCE) {
+                let sources = sources(&model.space, queries, clips, files)?;
+                let inputs = queries.iter().zip(sources).map(composed);
+                let raw = encode::inputs(model, &inputs.collect::<anyhow::Result<Vec<Input>>>()?)?;
+                vectors.extend(raw.iter().map(|raw| unit(raw)).collect::<anyhow::Result<Vec<_>>>()?);
+            }
+            Ok(vectors)
+        }
+    }
+}
+
+/// What a model reads of the queries' clips: their vectors, or frames of them.
+fn sources(
+    space: &Space,
+    queries: &[&ComposedQuery],
+    clips: &[Vec<f32>],
+    files: &[PathBuf],
+) -> anyhow::Result<Vec<Source>> {
+    let Some(sampler) = space.composed_frames else {
+        return Ok(queries.iter().map(|query| Source::Raw(clips[query.clip].clone())).collect());
+    };
+    let whole: Vec<Stretch> = queries.iter().map(|query| Stretch::whole(&files[query.clip])).collect();
+    let frames = encode::frames(&whole, sampler, space.scaling)?;
+    Ok(frames.into_iter().map(|frames| Source::Frames(Clip { frames })).collect())
+}
+
+fn texts(model: &mut Loaded, queries: &[&ComposedQuery]) -> anyhow::Result<Vec<UnitVector>> {
+    queries.iter().map(|query| encode::text(model, &query.modification)).collect()
+}
+
+fn average(video: &UnitVector, text: &UnitVector) -> anyhow::Result<UnitVector> {
+    let sum: Vec<f32> = video.values().iter().zip(text.values()).map(|(video, text)| video + text).collect();
+    unit(&sum)
+}
+
+/// The direction of a raw vector.
+///
+/// # Errors
+/// It has none.
+pub(super) fn unit(raw: &[f32]) -> anyhow::Result<UnitVector> {
+    let (unit, _) = UnitVector::from_raw(raw).context("a vector is zero or not finite")?;
+    Ok(unit)
+}

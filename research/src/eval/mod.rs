@@ -1,0 +1,54 @@
+//! `reprise eval`: how good the answers of a model are, on a folder that `reprise synth` writes, or in the layouts of
+//! TF-CoVR, LoVR and CaReBench. Needs no server.
+
+mod benchmark;
+mod care;
+mod covr;
+mod figure;
+pub mod letters;
+mod long;
+mod lovr;
+mod matching;
+mod methods;
+pub mod ranges;
+pub mod report;
+
+use clap::Subcommand;
+use serde::Serialize;
+
+use crate::terminal::say;
+
+/// The benchmarks that need no server.
+#[derive(Debug, Subcommand)]
+pub enum Benchmark {
+    /// Composed queries over single clips, beside the paper's baselines
+    Covr(covr::CovrArgs),
+    /// One telling sentence inside a long text, and long texts that describe full videos clip by clip
+    Long(long::LongArgs),
+    /// Long texts to and from clips and full videos (LoVR)
+    Lovr(lovr::LovrArgs),
+    /// Captions of what is seen and of what moves, to and from clips (CaReBench)
+    Care(care::CareArgs),
+}
+
+/// Runs a benchmark and prints its figures; blocks.
+///
+/// # Errors
+/// Data that is not there or not in the benchmark's layout; a model that does not load.
+pub fn run(benchmark: &Benchmark) -> anyhow::Result<()> {
+    match benchmark {
+        Benchmark::Covr(args) => covr::run(args),
+        Benchmark::Long(args) => long::run(args),
+        Benchmark::Lovr(args) => lovr::run(args),
+        Benchmark::Care(args) => care::run(args),
+    }
+}
+
+/// A report as JSON or as the lines of its table.
+fn print<R: Serialize>(json: bool, report: &R, table: impl Fn(&R) -> Vec<String>) -> anyhow::Result<()> {
+    match json {
+        true => say(serde_json::to_string(report)?)?,
+        false => table(report).into_iter().try_for_each(say)?,
+    }
+    Ok(())
+}

@@ -1,0 +1,12 @@
+//! reprise-research: rendered benchmarks, training, and judging of models.
+//!
+//! Knows `encoders` and `index`. Does not know the service: what both need lives in those two crates.
+
+pub mod compute;
+pub mod covr;
+pub mod encode;
+pub mod eval;
+pub mod speed;
+pub mod synth;
+pub mod terminal;
+pub mod train;

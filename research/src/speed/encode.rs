@@ -1,0 +1,234 @@
+//! `reprise bench`: how fast a model runs on this machine.
+
+use std::fmt::{self, Display, Formatter};
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use reprise_encoders::large_product::{LargeProduct, SIDE};
+use reprise_encoders::{DEFAULT_MODEL, DeviceChoice, Encoder, Input, Loaded, ModelName, Precision};
+use serde::Serialize;
+
+use super::meter::{Cost, Meter};
+use super::workload::{self, Batch, What};
+use crate::compute::ComputeArgs;
+use crate::terminal::say;
+
+/// Arguments of `reprise bench`.
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    what: Bench,
+}
+
+#[derive(Debug, Subcommand)]
+enum Bench {
+    /// Measure how many pictures, clips and texts a model encodes per second, one batch after the other
+    Encode(EncodeArgs),
+}
+
+/// Arguments of `reprise bench encode`.
+#[derive(Debug, Args)]
+struct EncodeArgs {
+    /// builtin:sports, builtin:tiny, a folder or .pt file, or a hub id org/name[@revision]
+    #[arg(long, env = "REPRISE_MODEL", default_value = DEFAULT_MODEL)]
+    model: ModelName,
+    #[command(flatten)]
+    compute: ComputeArgs,
+    /// Pictures at a time, e.g. 1,8,32. Who names some of --batch, --clips and --tokens leaves the others out; who names
+    /// none gets 1,8,32 pictures, one clip, and texts of 16, 77 and 248 tokens, as far as the model takes them
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = count)]
+    batch: Vec<usize>,
+    /// Clips at a time, each of the frames that the model looks at in 4 s of video
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = count)]
+    clips: Vec<usize>,
+    /// Lengths of texts in tokens, one text at a time
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = count)]
+    tokens: Vec<usize>,
+    /// Runs whose median counts, each of half a second or of one batch
+    #[arg(long, value_name = "N", default_value = "5", value_parser = count)]
+    runs: usize,
+    /// Print the raw vectors too, to compare them with other programs': the squares of frame N have the highest bytes of
+    /// SplitMix64's outputs from seed 0, 16 pixels wide, in the order frame, row, column, channel; a text is the word "a"
+    /// over and over
+    #[arg(long, requires = "json")]
+    vectors: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn count(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count @ 1..=4096) => Ok(count),
+        _ => Err("give numbers from 1 to 4096".to_owned()),
+    }
+}
+
+/// What was measured.
+#[derive(Debug, Serialize)]
+struct Report {
+    space: String,
+    family: String,
+    /// That the model runs on: `cpu` or `cuda:N`.
+    device: String,
+    /// Of one encoder on the CPU.
+    threads: usize,
+    /// That the model multiplies in, whatever was asked for.
+    precision: Precision,
+    peak: Peak,
+    measures: Vec<Measure>,
+}
+
+/// One large product in the same precision, by the same kernels and threads.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Peak {
+    /// Rows and columns of both matrices.
+    side: usize,
+    /// Whose loops multiply.
+    kernels: &'static str,
+    gflop_per_second: f64,
+    gflop_per_cpu_second: Option<f64>,
+}
+
+/// The speed of one batch.
+#[derive(Debug, Serialize)]
+struct Measure {
+    /// `pictures`, `clips` or `texts`.
+    what: What,
+    /// Inputs at a time.
+    batch: usize,
+    /// Frames of a clip, or tokens of a text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    length: Option<usize>,
+    per_second: f64,
+    /// `None` where the system does not tell CPU time.
+    per_cpu_second: Option<f64>,
+    /// Of one input, by the model's shape; `None` where its family does not tell.
+    gflop: Option<f64>,
+    gflop_per_second: Option<f64>,
+    gflop_per_cpu_second: Option<f64>,
+    /// 1 is as fast as the large product: by CPU time on a CPU, else by wall time.
+    share_of_peak: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vectors: Option<Vec<Vec<f32>>>,
+}
+
+/// Prints what was measured.
+pub async fn run(args: BenchArgs) -> anyhow::Result<()> {
+    let Bench::Encode(args) = args.what;
+    let as_json = args.json;
+    let report = tokio::task::spawn_blocking(move || measure(&args)).await??;
+    match as_json {
+        true => say(serde_json::to_string(&report)?)?,
+        false => say(report)?,
+    }
+    Ok(())
+}
+
+fn measure(args: &EncodeArgs) -> anyhow::Result<Report> {
+    let mut loaded = args.compute.load(&args.model)?;
+    let batches = batches(&loaded, args)?;
+    let device = loaded.devices.first().cloned().context("the model runs nowhere")?;
+    let peak = peak(&device, loaded.space.precision, args.runs)?;
+    let encoder = loaded.encoders.first_mut().context("the model has no encoder")?;
+    let measures = batches.into_iter().map(|batch| measured(encoder.as_mut(), batch, (&device, &peak), args));
+    Ok(Report {
+        measures: measures.collect::<anyhow::Result<_>>()?,
+        space: loaded.space.name,
+        family: loaded.space.family,
+        device,
+        threads: reprise_encoders::threads(),
+        precision: loaded.space.precision,
+        peak,
+    })
+}
+
+/// What was asked for; or, where nothing was, what the model takes.
+fn batches(loaded: &Loaded, args: &EncodeArgs) -> anyhow::Result<Vec<Batch>> {
+    if args.batch.is_empty() && args.clips.is_empty() && args.tokens.is_empty() {
+        return workload::usual(loaded);
+    }
+    let pictures = args.batch.iter().map(|batch| workload::pictures(&loaded.space, *batch));
+    let clips = args.clips.iter().map(|batch| workload::clips(&loaded.space, *batch));
+    let texts = args.tokens.iter().map(|tokens| workload::text(loaded, *tokens));
+    pictures.chain(clips).chain(texts).collect()
+}
+
+fn peak(device: &str, precision: Precision, runs: usize) -> anyhow::Result<Peak> {
+    let choice = device.parse::<DeviceChoice>().map_err(anyhow::Error::msg)?;
+    let product = LargeProduct::new(choice, precision)?;
+    let cost = Meter::median(runs, || Ok(product.run()?))?;
+    let gflop = product.operations() / 1e9;
+    Ok(Peak {
+        side: SIDE,
+        kernels: product.kernels(),
+        gflop_per_second: gflop / cost.wall,
+        gflop_per_cpu_second: cost.cpu.map(|cpu| gflop / cpu),
+    })
+}
+
+fn measured(
+    encoder: &mut dyn Encoder,
+    batch: Batch,
+    (device, peak): (&str, &Peak),
+    args: &EncodeArgs,
+) -> anyhow::Result<Measure> {
+    let Batch { what, length, inputs } = batch;
+    let mut vectors = Vec::new();
+    let cost = Meter::median(args.runs, || {
+        vectors = encoder.encode(&inputs)?;
+        Ok(())
+    })?;
+    let Cost { wall, cpu } = cost.per(inputs.len());
+    let gflop = inputs.first().and_then(|input: &Input| encoder.operations(input)).map(|it| it / 1e9);
+    let gflop_per_second = gflop.map(|gflop| gflop / wall);
+    let gflop_per_cpu_second = gflop.zip(cpu).map(|(gflop, cpu)| gflop / cpu);
+    let share = match gflop_per_cpu_second.zip(peak.gflop_per_cpu_second) {
+        Some((ours, most)) if device == "cpu" => Some(ours / most),
+        _ => gflop_per_second.map(|ours| ours / peak.gflop_per_second),
+    };
+    Ok(Measure {
+        what,
+        batch: inputs.len(),
+        length,
+        per_second: 1.0 / wall,
+        per_cpu_second: cpu.map(|cpu| 1.0 / cpu),
+        gflop,
+        gflop_per_second,
+        gflop_per_cpu_second,
+        share_of_peak: share,
+        vectors: args.vectors.then_some(vectors),
+    })
+}
+
+impl Display for Report {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Report { space, family, device, threads, peak, .. } = self;
+        let precision = self.precision.name();
+        writeln!(f, "{space} ({family}) in {precision} on {device}, threads: {threads}")?;
+        write!(f, "large product ({} kernels, side {})", peak.kernels, peak.side)?;
+        write!(f, ": {:.1} GFLOP/s", peak.gflop_per_second)?;
+        if let Some(gflop) = peak.gflop_per_cpu_second {
+            write!(f, ", {gflop:.1} GFLOP per CPU-second")?;
+        }
+        self.measures.iter().try_for_each(|measure| write!(f, "\n{measure}"))
+    }
+}
+
+impl Display for Measure {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let unit = if self.what == What::Clips { "frames" } else { "tokens" };
+        let length = self.length.map(|length| format!(" of {length} {unit}")).unwrap_or_default();
+        write!(f, "{}{length}, {} at a time: {:.1} per second", self.what, self.batch, self.per_second)?;
+        if let Some(rate) = self.per_cpu_second {
+            write!(f, ", {rate:.1} per CPU-second")?;
+        }
+        if let Some(gflop) = self.gflop_per_second {
+            write!(f, ", {gflop:.1} GFLOP/s")?;
+        }
+        match self.share_of_peak {
+            Some(share) => write!(f, ", {:.0} % of the large product", share * 100.0),
+            None => Ok(()),
+        }
+    }
+}

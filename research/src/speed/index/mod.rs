@@ -1,0 +1,235 @@
+//! `reprise index bench`: recall and speed of the index on vectors from files, without a server or a database.
+
+mod sweep;
+mod truth;
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, Write};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use clap::Args;
+use reprise_encoders::rows::Rows;
+use reprise_index::{Codes, Index, Level, Settings, SpaceLevel, UnitVector};
+use serde_json::{Value, json};
+
+use crate::speed::meter::cpu_time;
+use crate::terminal::say;
+use sweep::Point;
+use truth::Truth;
+
+/// All vectors are clips of one space.
+const AT: SpaceLevel = SpaceLevel { space: 1, level: Level::Clip };
+/// How often a build says how far it is.
+const PROGRESS_EVERY: Duration = Duration::from_secs(5);
+
+/// Arguments of `reprise index bench`.
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// Vectors that are searched: (rows, values) in a .npy file of floats; normalised if they aren't
+    #[arg(long, value_name = "NPY")]
+    base: PathBuf,
+    /// Vectors that are asked for, of the same length
+    #[arg(long, value_name = "NPY")]
+    queries: PathBuf,
+    /// For each query rows of --base, nearest first: whole numbers; without it they are found by brute force
+    #[arg(long, value_name = "NPY")]
+    truth: Option<PathBuf>,
+    /// In which numbers the vectors are compared on the way to the last candidates; without it all three, one after the
+    /// other
+    #[arg(long)]
+    codes: Option<Codes>,
+    /// Searching threads; several numbers are measured one after the other
+    #[arg(long, value_delimiter = ',', default_value = "1,2")]
+    threads: Vec<NonZeroUsize>,
+    /// Building threads; by default as many as there are processors
+    #[arg(long)]
+    build_threads: Option<NonZeroUsize>,
+    /// Measure once for every line on standard input and print each time: for comparisons that take turns
+    #[arg(long, requires = "json")]
+    rounds_from_stdin: bool,
+    /// Print JSON: build_s and bytes are numbers for one kind of codes, for several they are by codes
+    #[arg(long)]
+    json: bool,
+}
+
+/// An index of all vectors, and what it took.
+struct Built {
+    codes: Codes,
+    index: Index,
+    seconds: f64,
+    cpu_seconds: Option<f64>,
+}
+
+/// What is measured on.
+struct Data {
+    base: Vec<UnitVector>,
+    queries: Vec<UnitVector>,
+    truth: Truth,
+}
+
+/// Prints the table or JSON.
+pub fn run(args: &BenchArgs) -> anyhow::Result<()> {
+    let data = read(args)?;
+    let threads = args.build_threads.map_or_else(processors, NonZeroUsize::get);
+    let wanted = args.codes.map_or(Codes::ALL.to_vec(), |codes| vec![codes]);
+    let built: Vec<Built> =
+        wanted.into_iter().map(|codes| build(codes, &data.base, threads)).collect::<Result<_, _>>()?;
+    if !args.rounds_from_stdin {
+        return print(args, &data, threads, &built);
+    }
+    for line in std::io::stdin().lock().lines() {
+        line.context("standard input can't be read")?;
+        print(args, &data, threads, &built)?;
+    }
+    Ok(())
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn read(args: &BenchArgs) -> anyhow::Result<Data> {
+    let (base, queries) = (units(&args.base)?, units(&args.queries)?);
+    let (Some(first), Some(asked)) = (base.first(), queries.first()) else {
+        anyhow::bail!("there is nothing to search or to ask: --base and --queries need a row each");
+    };
+    let (values, asked) = (first.values().len(), asked.values().len());
+    ensure!(values == asked, "--base has vectors of {values} values, --queries of {asked}");
+    let truth = match &args.truth {
+        Some(path) => Truth::read(path, base.len(), queries.len())?,
+        None => Truth::of(&base, &queries)?,
+    };
+    Ok(Data { base, queries, truth })
+}
+
+fn units(path: &Path) -> anyhow::Result<Vec<UnitVector>> {
+    let rows = Rows::read(path)?;
+    ensure!(u32::try_from(rows.len()).is_ok(), "{} has more rows than an index can hold", path.display());
+    let unit = |(number, row)| {
+        let unit = UnitVector::from_raw(row).map(|(unit, _)| unit);
+        unit.with_context(|| format!("{}: row {number} has no direction (norm 0)", path.display()))
+    };
+    rows.iter().enumerate().map(unit).collect()
+}
+
+/// Fills and seals an index.
+fn build(codes: Codes, base: &[UnitVector], threads: usize) -> anyhow::Result<Built> {
+    let settings = Settings { codes, build_threads: threads, ..Settings::default() };
+    let index = Index::with_settings(settings);
+    let (started, cpu) = (Instant::now(), cpu_time());
+    for (key, vector) in (0..).zip(base) {
+        index.fill(AT, key, vector)?;
+    }
+    let progress = Progress { codes, started, said: Mutex::new(started) };
+    index.seal_with(AT, threads, &|linked, all| progress.report(linked, all));
+    let seconds = started.elapsed().as_secs_f64();
+    let cpu_seconds = cpu_time().zip(cpu).map(|(now, before)| now - before);
+    progress.say(base.len(), base.len());
+    if let Some(mib) = peak_mib() {
+        let _ = writeln!(std::io::stderr(), "{}: peak resident memory {mib} MiB", codes.name());
+    }
+    Ok(Built { codes, index, seconds, cpu_seconds })
+}
+
+/// How far a build is, on stderr.
+struct Progress {
+    codes: Codes,
+    started: Instant,
+    said: Mutex<Instant>,
+}
+
+impl Progress {
+    /// Says it now and then.
+    fn report(&self, linked: usize, all: usize) {
+        let Some(mut said) = self.said.try_lock().ok().filter(|said| said.elapsed() >= PROGRESS_EVERY) else {
+            return;
+        };
+        *said = Instant::now();
+        self.say(linked, all);
+    }
+
+    fn say(&self, linked: usize, all: usize) {
+        let (codes, seconds) = (self.codes.name(), self.started.elapsed().as_secs_f64());
+        let rate = linked as f64 / seconds;
+        let line = format!("{codes}: {linked} of {all} vectors in {seconds:.1} s, {rate:.0} a second");
+        let _ = writeln!(std::io::stderr(), "{line}");
+    }
+}
+
+/// Most memory that this process ever held; `None` where the system has no /proc.
+fn peak_mib() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(peak.split_whitespace().next()?.parse::<u64>().ok()? / 1024)
+}
+
+fn print(args: &BenchArgs, data: &Data, build_threads: usize, built: &[Built]) -> anyhow::Result<()> {
+    let mut points = Vec::new();
+    for Built { codes, index, .. } in built {
+        for threads in &args.threads {
+            points.extend(sweep::run(index, AT, *codes, threads.get(), &data.queries, &data.truth)?);
+        }
+    }
+    if args.json {
+        say(report(data, build_threads, built, &points))?;
+        return Ok(());
+    }
+    table(data, build_threads, built, &points).into_iter().try_for_each(say)?;
+    Ok(())
+}
+
+fn report(data: &Data, build_threads: usize, built: &[Built], points: &[Point]) -> Value {
+    let by_codes = |of: &dyn Fn(&Built) -> Value| match built {
+        [only] => of(only),
+        several => json!(several.iter().map(|it| (it.codes.name(), of(it))).collect::<BTreeMap<_, _>>()),
+    };
+    json!({
+        "vectors": data.base.len(),
+        "dim": data.base.first().map_or(0, |vector| vector.values().len()),
+        "queries": data.queries.len(),
+        "build_threads": build_threads,
+        "build_s": by_codes(&|it| json!(it.seconds)),
+        "build_cpu_s": by_codes(&|it| json!(it.cpu_seconds)),
+        "bytes": by_codes(&|it| json!(it.index.bytes(AT))),
+        "points": points,
+    })
+}
+
+fn table(data: &Data, build_threads: usize, built: &[Built], points: &[Point]) -> Vec<String> {
+    let (vectors, queries) = (data.base.len(), data.queries.len());
+    let mut lines = vec![format!("{vectors} vectors, {queries} queries")];
+    for it in built {
+        let (codes, bytes) = (it.codes.name(), it.index.bytes(AT));
+        let each = bytes as f64 / vectors as f64;
+        lines.push(format!(
+            "{codes}: built in {:.1} s on {build_threads} threads, {bytes} bytes, {each:.0} a vector",
+            it.seconds
+        ));
+    }
+    lines.push(format!(
+        "{:<6}{:>8}{:>5}{:>8}{:>8}{:>8}{:>10}{:>9}{:>9}{:>9}{:>9}",
+        "codes", "threads", "ef", "R@1", "R@10", "R@100", "qps", "p50 us", "p95 us", "p99 us", "CPU us"
+    ));
+    let shown = |it: Option<f64>, digits: usize| it.map_or("-".to_owned(), |it| format!("{it:.digits$}"));
+    lines.extend(points.iter().map(|point| {
+        format!(
+            "{:<6}{:>8}{:>5}{:>8}{:>8}{:>8}{:>10.0}{:>9.0}{:>9.0}{:>9.0}{:>9}",
+            point.codes.name(),
+            point.threads,
+            point.ef,
+            shown(Some(point.recall_at_1), 4),
+            shown(point.recall_at_10, 4),
+            shown(point.recall_at_100, 4),
+            point.qps,
+            point.p50_us,
+            point.p95_us,
+            point.p99_us,
+            shown(point.cpu_us, 0)
+        )
+    }));
+    lines
+}

@@ -1,0 +1,88 @@
+//! CPU time of this process beside wall time.
+
+use std::time::{Duration, Instant};
+
+/// Shortest time of one run: CPU time is known to 10 ms only.
+const RUN: Duration = Duration::from_millis(500);
+
+/// Clock ticks a second, the same on all Linux systems of today.
+const TICKS: f64 = 100.0;
+
+/// Seconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cost {
+    pub(super) wall: f64,
+    /// Of all threads; `None` where the system has no /proc.
+    pub(super) cpu: Option<f64>,
+}
+
+impl Cost {
+    pub(super) fn per(self, count: usize) -> Cost {
+        let count = count.max(1) as f64;
+        Cost { wall: self.wall / count, cpu: self.cpu.map(|cpu| cpu / count) }
+    }
+}
+
+/// A measurement that has begun.
+pub(super) struct Meter {
+    started: Instant,
+    cpu: Option<f64>,
+}
+
+impl Meter {
+    fn start() -> Meter {
+        Meter { started: Instant::now(), cpu: cpu_time() }
+    }
+
+    fn read(&self) -> Cost {
+        let cpu = cpu_time().zip(self.cpu).map(|(now, before)| now - before);
+        Cost { wall: self.started.elapsed().as_secs_f64(), cpu }
+    }
+
+    /// What `pass` costs: medians over `runs`, after one pass that warms up.
+    ///
+    /// # Errors
+    /// The first error of `pass`.
+    pub(super) fn median(runs: usize, mut pass: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<Cost> {
+        pass()?;
+        let (mut walls, mut cpus) = (Vec::new(), Vec::new());
+        for _ in 0..runs {
+            let (meter, mut passes) = (Meter::start(), 0);
+            while passes == 0 || meter.started.elapsed() < RUN {
+                pass()?;
+                passes += 1;
+            }
+            let cost = meter.read().per(passes);
+            walls.push(cost.wall);
+            cpus.extend(cost.cpu);
+        }
+        // A process that hardly got to run has no CPU time to speak of.
+        Ok(Cost { wall: middle(&mut walls).unwrap_or(0.0), cpu: middle(&mut cpus).filter(|cpu| *cpu > 0.0) })
+    }
+}
+
+fn middle(values: &mut [f64]) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+/// User and system time of all threads that this process has or had.
+pub(super) fn cpu_time() -> Option<f64> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The name may hold anything, but ends at the last parenthesis; user time is the 14th field of all.
+    let fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11).take(2);
+    let ticks: Option<Vec<f64>> = fields.map(|ticks| ticks.parse().ok()).collect();
+    Some(ticks?.iter().sum::<f64>() / TICKS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_of_several_is_one_of_them() {
+        assert_eq!(middle(&mut [3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(middle(&mut [4.0]), Some(4.0));
+        assert_eq!(middle(&mut []), None);
+    }
+}

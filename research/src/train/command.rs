@@ -1,0 +1,343 @@
+//! `reprise train`: the stages of the sports model, each resumable, on a folder of labelled clips.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
+use reprise_encoders::TrainedOn;
+use reprise_encoders::models::sports::{Config, FusionInputs, TimeModel};
+use reprise_encoders::rows::Rows;
+use reprise_encoders::train::augment::Augment;
+use reprise_encoders::train::clips::train_clips;
+use reprise_encoders::train::composed::{Objective, Texts, train_composed};
+use reprise_encoders::train::embeddings::train_embeddings;
+use reprise_encoders::train::examples::TrainingClips;
+use reprise_encoders::train::features::Features;
+use reprise_encoders::train::frames::{extract_features, train_frames};
+use reprise_encoders::train::loss::{HardNegatives, Mode};
+use reprise_encoders::train::{Progress, Settings};
+
+use super::data;
+use crate::terminal::say;
+
+/// Arguments of `reprise train`.
+#[derive(Debug, Args)]
+pub struct TrainArgs {
+    #[command(subcommand)]
+    stage: Stage,
+}
+
+#[derive(Debug, Subcommand)]
+enum Stage {
+    /// The frame encoder, on single frames with exact labels; then the features of all frames
+    Frames(StageArgs),
+    /// The temporal transformer, on the features
+    Stage1(StageArgs),
+    /// The text transformer and the fusion; writes the model to OUT/model
+    Stage2(Stage2Args),
+    /// What the model is compared with; writes OUT/baselines/NAME
+    Baselines(ComposedArgs),
+}
+
+#[derive(Debug, Args)]
+struct StageArgs {
+    /// Folder of labelled clips, as `reprise synth --split train` writes it
+    #[arg(long)]
+    data: PathBuf,
+    /// Folder for checkpoints, features, curves and models
+    #[arg(long)]
+    out: PathBuf,
+    /// Names all random draws
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Steps of the optimiser
+    #[arg(long)]
+    steps: Option<usize>,
+    /// Examples a step
+    #[arg(long)]
+    batch: Option<usize>,
+    /// Peak of the learning rate
+    #[arg(long)]
+    learning_rate: Option<f64>,
+    /// Parts of a batch that are worked on side by side; another number is another training
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=64))]
+    shards: u8,
+    /// Steps from one checkpoint to the next
+    #[arg(long)]
+    checkpoint_every: Option<usize>,
+    /// Take clips exactly as labelled: no moved boundaries, no frames of others around
+    #[arg(long)]
+    no_augmentation: bool,
+}
+
+#[derive(Debug, Args)]
+struct ComposedArgs {
+    #[command(flatten)]
+    stage: StageArgs,
+    /// The contrastive loss
+    #[arg(long, value_enum, default_value = "hn-nce")]
+    loss: ContrastiveLoss,
+    /// How HN-NCE weighs: as meant, or as TF-CoVR's released code
+    #[arg(long, value_enum, default_value = "clean")]
+    mode: LossMode,
+    /// What makes a negative hard: the similarity of labels, or of the batch's own vectors
+    #[arg(long, value_enum, default_value = "labels")]
+    hardness: Hardness,
+    /// How much more hard negatives weigh; 2 by labels, 0.5 by the batch
+    #[arg(long)]
+    beta: Option<f64>,
+}
+
+#[derive(Debug, Args)]
+struct Stage2Args {
+    #[command(flatten)]
+    composed: ComposedArgs,
+    #[command(flatten)]
+    embeddings: EmbeddingsArgs,
+}
+
+/// Vectors made beforehand: then TF-CoVR's Combiner is trained on them, and OUT/combiner.safetensors written.
+#[derive(Debug, Args)]
+struct EmbeddingsArgs {
+    /// Raw vectors of the videos that triplets.csv names: .npy or .safetensors, a row a video, as `reprise embed
+    /// --videos` writes them
+    #[arg(long, requires_all = ["names", "texts"])]
+    vectors: Option<PathBuf>,
+    /// CSV whose columns video[,start,end] name the rows of --vectors
+    #[arg(long, requires = "vectors")]
+    names: Option<PathBuf>,
+    /// Vectors of the modification texts: a row a row of triplets.csv, as `reprise embed --texts` writes them
+    #[arg(long, requires = "vectors")]
+    texts: Option<PathBuf>,
+    /// Values of the Combiner's projections
+    #[arg(long, default_value_t = 3072, requires = "vectors")]
+    projection: usize,
+    /// Values in the middle of the Combiner
+    #[arg(long, default_value_t = 6144, requires = "vectors")]
+    hidden: usize,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ContrastiveLoss {
+    /// Hard negatives weigh more
+    HnNce,
+    /// All weigh the same
+    InfoNce,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LossMode {
+    /// Weights over a row's own negatives
+    Clean,
+    /// Weights divided by the other rows' sums
+    Compat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
+enum Hardness {
+    /// Of the targets' labels, as in the paper
+    Labels,
+    /// As in its code
+    Batch,
+}
+
+impl StageArgs {
+    fn settings(&self, usual: Settings) -> Settings {
+        Settings {
+            steps: self.steps.unwrap_or(usual.steps),
+            batch: self.batch.unwrap_or(usual.batch),
+            learning_rate: self.learning_rate.unwrap_or(usual.learning_rate),
+            seed: self.seed.unwrap_or(usual.seed),
+            shards: usize::from(self.shards),
+            checkpoint_every: self.checkpoint_every.unwrap_or(usual.checkpoint_every),
+            ..usual
+        }
+    }
+
+    fn augment(&self) -> Augment {
+        if self.no_augmentation { Augment::NONE } else { Augment::USUAL }
+    }
+}
+
+impl ComposedArgs {
+    fn beta(&self, usual: f64) -> f64 {
+        match self.loss {
+            ContrastiveLoss::InfoNce => 0.0,
+            ContrastiveLoss::HnNce => self.beta.unwrap_or(usual),
+        }
+    }
+
+    fn objective(&self) -> Objective {
+        let by_label = self.hardness == Hardness::Labels;
+        let mode = match self.mode {
+            LossMode::Clean => Mode::Clean,
+            LossMode::Compat => Mode::Compat,
+        };
+        let beta = self.beta(if by_label { 2.0 } else { 0.5 });
+        Objective { hard: HardNegatives { alpha: 1.0, beta, mode }, by_label, ..Objective::USUAL }
+    }
+}
+
+/// How many threads candle uses inside one operation, read when it is first used.
+const THREADS: &str = "RAYON_NUM_THREADS";
+
+/// Trains one stage.
+pub async fn run(args: TrainArgs) -> anyhow::Result<()> {
+    if std::env::var_os(THREADS).is_none() {
+        return again_with_one_thread();
+    }
+    tokio::task::spawn_blocking(move || match &args.stage {
+        Stage::Frames(args) => frames(args),
+        Stage::Stage1(args) => clips(args, TimeModel::Ordered),
+        Stage::Stage2(args) => match &args.embeddings.vectors {
+            Some(vectors) => embeddings(&args.composed, &args.embeddings, vectors),
+            None => stage2(&args.composed),
+        },
+        Stage::Baselines(args) => baselines(args),
+    })
+    .await?
+}
+
+/// Runs the same command with one thread an operation, and does not come back on success. Shards are what
+/// runs side by side: threads that wait for each other inside every small operation took a third of the
+/// time.
+fn again_with_one_thread() -> anyhow::Result<()> {
+    let program = std::env::current_exe().context("where this program is")?;
+    let mut command = std::process::Command::new(program);
+    command.args(std::env::args_os().skip(1)).env(THREADS, "1");
+    let code = started(&mut command).context("the training could not be started")?;
+    std::process::exit(code)
+}
+
+/// Takes this process's place.
+#[cfg(unix)]
+fn started(command: &mut std::process::Command) -> std::io::Result<i32> {
+    Err(std::os::unix::process::CommandExt::exec(command))
+}
+
+#[cfg(not(unix))]
+fn started(command: &mut std::process::Command) -> std::io::Result<i32> {
+    Ok(command.status()?.code().unwrap_or(1))
+}
+
+fn frames(args: &StageArgs) -> anyhow::Result<()> {
+    let (clips, config) = (data::clips(&args.data)?, Config::default());
+    say(format!("{} clips of {} classes", clips.footage.len(), clips.classes.labels.len()))?;
+    let settings = args.settings(Settings::frames());
+    say("decoding, then training the frame encoder")?;
+    with_bar(|bar| train_frames(&clips, &config, &settings, &args.out, bar))?;
+    say("computing the features of all frames")?;
+    let bar =
+        ProgressBar::new(clips.footage.len() as u64).with_style(style("{pos}/{len} clips, {eta} left")?);
+    extract_features(&clips, &config, &args.out, &mut |done, _| bar.set_position(done as u64))?;
+    bar.finish();
+    say(format!("wrote {}", args.out.join("features.npy").display()))?;
+    Ok(())
+}
+
+fn clips(args: &StageArgs, time: TimeModel) -> anyhow::Result<()> {
+    let (clips, features) = clips_and_features(args)?;
+    let config = Config { time, ..Config::default() };
+    let settings = args.settings(Settings::clips());
+    with_bar(|bar| train_clips(&clips, &features, (&config, args.augment()), &settings, &args.out, bar))
+}
+
+fn clips_and_features(args: &StageArgs) -> anyhow::Result<(TrainingClips, Features)> {
+    let clips = data::clips(&args.data)?;
+    let path = args.out.join("features.npy");
+    if !path.is_file() {
+        bail!("{} is not there: run `reprise train frames` first", path.display());
+    }
+    let features = Features::load(&path, &clips.frames())?;
+    Ok((clips, features))
+}
+
+fn stage2(args: &ComposedArgs) -> anyhow::Result<()> {
+    let (clips, features) = clips_and_features(&args.stage)?;
+    let texts = data::texts(&args.stage.data, &clips.classes)?;
+    let (work, model) = (args.stage.out.join("stage2"), args.stage.out.join("model"));
+    let config = Config { trained_on: TrainedOn::RenderedClips, ..Config::default() };
+    composed(args, (&clips, &features, &texts), &config, &work, &model)
+}
+
+fn composed(
+    args: &ComposedArgs,
+    (clips, features, texts): (&TrainingClips, &Features, &Texts),
+    config: &Config,
+    work: &Path,
+    model: &Path,
+) -> anyhow::Result<()> {
+    let settings = args.stage.settings(Settings::composed());
+    let what = (config, args.stage.augment(), args.objective());
+    let folders = (&*args.stage.out, work, model);
+    with_bar(|bar| train_composed(clips, features, texts, what, &settings, folders, bar))?;
+    say(format!("wrote {}", model.display()))?;
+    Ok(())
+}
+
+fn embeddings(args: &ComposedArgs, files: &EmbeddingsArgs, vectors: &Path) -> anyhow::Result<()> {
+    let (Some(names), Some(texts)) = (&files.names, &files.texts) else {
+        bail!("--vectors needs --names and --texts");
+    };
+    let (videos, texts) = (Rows::read(vectors)?, Rows::read(texts)?);
+    let triplets = data::embedded(&args.stage.data, names, (videos.len(), texts.len()))?;
+    // One shard sees all of a batch's negatives, as in the paper.
+    let settings = Settings { shards: 1, ..args.stage.settings(Settings::embeddings()) };
+    let hard = HardNegatives { beta: args.beta(0.5), ..args.objective().hard };
+    let (widths, out) = ((files.projection, files.hidden), &args.stage.out);
+    with_bar(|bar| train_embeddings((&videos, &texts, &triplets), widths, hard, &settings, out, bar))?;
+    say(format!("wrote {}", out.join("combiner.safetensors").display()))?;
+    Ok(())
+}
+
+/// Name, how frames become a clip, what a composed query is made of.
+const BASELINES: [(&str, TimeModel, FusionInputs); 4] = [
+    ("stage2_only", TimeModel::Mean, FusionInputs::Both),
+    ("order_blind", TimeModel::Shuffled, FusionInputs::Both),
+    ("text_only", TimeModel::Ordered, FusionInputs::Text),
+    ("video_only", TimeModel::Ordered, FusionInputs::Video),
+];
+
+fn baselines(args: &ComposedArgs) -> anyhow::Result<()> {
+    let out = &args.stage.out;
+    say("order_blind: the temporal transformer on shuffled frames")?;
+    clips(&args.stage, TimeModel::Shuffled)?;
+    let (clips, features) = clips_and_features(&args.stage)?;
+    let texts = data::texts(&args.stage.data, &clips.classes)?;
+    let trained_on = TrainedOn::RenderedClips;
+    for (name, time, fusion) in BASELINES {
+        say(format!("{name}: text transformer and fusion"))?;
+        let config = Config { time, fusion, trained_on, ..Config::default() };
+        let (work, model) = (out.join("baselines_work").join(name), out.join("baselines").join(name));
+        composed(args, (&clips, &features, &texts), &config, &work, &model)?;
+    }
+    Ok(())
+}
+
+fn style(template: &str) -> anyhow::Result<ProgressStyle> {
+    Ok(ProgressStyle::with_template(&format!("{{wide_bar}} {template}"))?)
+}
+
+/// Shows step, loss and the time left while `train` runs.
+fn with_bar<E: Into<anyhow::Error>>(
+    train: impl FnOnce(&mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<(), E>,
+) -> anyhow::Result<()> {
+    let bar = ProgressBar::new(0).with_style(style("{pos}/{len} {msg}")?);
+    let result = train(&mut |progress| {
+        bar.set_length(progress.steps as u64);
+        bar.set_position(progress.step as u64);
+        bar.set_message(message(progress));
+        ControlFlow::Continue(())
+    });
+    bar.finish();
+    result.map_err(Into::into)
+}
+
+fn message(progress: &Progress) -> String {
+    let parts: String = progress.parts.iter().map(|(name, value)| format!(" {name} {value:.3}")).collect();
+    let left = Duration::from_secs(progress.left.as_secs());
+    format!("loss {:.3}{parts}, {}:{:02} left", progress.loss, left.as_secs() / 60, left.as_secs() % 60)
+}

@@ -1,0 +1,232 @@
+//! `reprise ingest`: uploads files to a running server and shows how their jobs go.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use futures_util::{StreamExt, stream};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use reprise_encoders::video::{self, Limits};
+use serde_json::{Value, json};
+
+use crate::client::{Client, ServerArgs};
+use crate::sidecars;
+use reprise_research::terminal::say;
+
+/// How often a running job is looked at.
+const LOOK: Duration = Duration::from_millis(300);
+/// Files that are uploaded or waited for at once.
+const IN_FLIGHT: usize = 3;
+
+/// Arguments of `reprise ingest`.
+#[derive(Debug, Args)]
+pub(crate) struct IngestArgs {
+    /// Files, and folders whose videos are taken
+    #[arg(required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+    /// Print one JSON document instead of bars and lines
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What became of one file.
+pub(crate) struct Outcome {
+    file: PathBuf,
+    pub(crate) state: String,
+    pub(crate) detail: Option<String>,
+    pub(crate) video: Value,
+}
+
+impl Outcome {
+    pub(crate) fn without_video(file: PathBuf, state: &str, detail: String) -> Outcome {
+        Outcome { file, state: state.to_owned(), detail: Some(detail), video: Value::Null }
+    }
+}
+
+/// Ends with an error if a file did not become searchable.
+pub(crate) async fn run(args: IngestArgs) -> anyhow::Result<()> {
+    let client = Client::new(&args.server)?;
+    let bars = MultiProgress::new();
+    let as_json = args.json;
+    // Uploads and jobs overlap; what is said about them keeps the order of the files.
+    let files = files(&args.paths)?;
+    let attached = sidecars::of(files.iter().map(|(file, _)| file.as_path()));
+    let mut ending = stream::iter(files)
+        .map(|(file, named)| {
+            let subtitles = attached.beside(&file);
+            let owner = attached.owner_of(&file);
+            take(&client, &bars, Taken { file, named, subtitles, owner }, as_json)
+        })
+        .buffered(IN_FLIGHT);
+    let mut outcomes = Vec::new();
+    while let Some(outcome) = ending.next().await {
+        if !as_json {
+            bars.suspend(|| say(line(&outcome)))?;
+        }
+        outcomes.push(outcome);
+    }
+    finish(&outcomes, as_json)
+}
+
+/// A file to take.
+struct Taken {
+    file: PathBuf,
+    /// Whether the user named it, and not its folder.
+    named: bool,
+    /// Subtitle files that go with it.
+    subtitles: Vec<PathBuf>,
+    /// The video that takes it along, if it is a subtitle file.
+    owner: Option<PathBuf>,
+}
+
+/// One file, to its end; a file that nobody named and that is no video is skipped.
+async fn take(client: &Client, bars: &MultiProgress, taken: Taken, hidden: bool) -> Outcome {
+    let Taken { file, named, subtitles, owner } = taken;
+    if sidecars::is_one(&file) && !named {
+        return sidecars::outcome(file, owner).await;
+    }
+    if !named && let Some(reason) = in_background(&file, not_video).await {
+        return Outcome::without_video(file, "skipped", reason);
+    }
+    let bar = bars.add(bar(&file, hidden));
+    let outcome = one_with(client, &file, &subtitles, &bar).await;
+    bar.finish_and_clear();
+    outcome.unwrap_or_else(|error| Outcome::without_video(file, "failed", format!("{error:#}")))
+}
+
+/// What a blocking look at a file says against it.
+async fn in_background(file: &Path, look: fn(&Path) -> Option<String>) -> Option<String> {
+    let file = file.to_owned();
+    let looked = tokio::task::spawn_blocking(move || look(&file)).await;
+    looked.unwrap_or_else(|panic| Some(panic.to_string()))
+}
+
+fn finish(outcomes: &[Outcome], as_json: bool) -> anyhow::Result<()> {
+    let count = |state: &str| outcomes.iter().filter(|it| it.state == state).count();
+    let (succeeded, skipped) = (count("succeeded") + count("duplicate"), count("skipped"));
+    let attached = count(sidecars::ATTACHED);
+    let failed = outcomes.len() - succeeded - skipped - attached;
+    if as_json {
+        let item = |it: &Outcome| json!({"file": it.file, "state": it.state, "detail": it.detail, "video": it.video});
+        say(json!({"items": outcomes.iter().map(item).collect::<Vec<_>>()}))?;
+    } else {
+        let with = if attached > 0 { format!(", {attached} subtitles attached") } else { String::new() };
+        say(format!("{succeeded} succeeded, {failed} failed, {skipped} skipped{with}"))?;
+    }
+    if failed > 0 { bail!("{failed} of {} files did not become searchable", outcomes.len()) } else { Ok(()) }
+}
+
+fn line(outcome: &Outcome) -> String {
+    let name = outcome.file.display();
+    match &outcome.detail {
+        Some(detail) => format!("{:<10} {name}: {detail}", outcome.state),
+        None => format!("{:<10} {name}", outcome.state),
+    }
+}
+
+/// Files in order of name; `true` for those that the user named.
+fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, bool)>> {
+    let mut all = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            let mut inside = Vec::new();
+            walk(path, &mut inside)?;
+            inside.sort();
+            all.extend(inside.into_iter().map(|file| (file, false)));
+        } else if path.exists() {
+            all.push((path.clone(), true));
+        } else {
+            bail!("{}: no such file", path.display());
+        }
+    }
+    Ok(all)
+}
+
+/// All files below a folder.
+///
+/// # Errors
+/// A folder that can't be read.
+pub(crate) fn walk(folder: &Path, into: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+    let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_dir() { walk(&path, into)? } else { into.push(path) }
+    }
+    Ok(())
+}
+
+/// Why a file in a folder is left out.
+fn not_video(file: &Path) -> Option<String> {
+    match video::probe(file, &Limits::default()) {
+        Ok(_) => None,
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+/// How far a file is.
+pub(crate) fn bar(file: &Path, hidden: bool) -> ProgressBar {
+    if hidden {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(1000);
+    if let Ok(style) = ProgressStyle::with_template("{bar:24} {percent:>3}% {msg}") {
+        bar.set_style(style);
+    }
+    bar.set_message(format!("uploading {}", file.display()));
+    bar
+}
+
+/// Uploads a file and waits until its job has ended.
+///
+/// # Errors
+/// The file can't be read, or the server does not answer or refuses it.
+pub(crate) async fn one(client: &Client, file: &Path, bar: &ProgressBar) -> anyhow::Result<Outcome> {
+    one_with(client, file, &[], bar).await
+}
+
+/// The same, with subtitle files; those that can't be read stay behind.
+async fn one_with(
+    client: &Client,
+    file: &Path,
+    subtitles: &[PathBuf],
+    bar: &ProgressBar,
+) -> anyhow::Result<Outcome> {
+    let mut form = reqwest::multipart::Form::new()
+        .file("file", file)
+        .await
+        .with_context(|| file.display().to_string())?;
+    for path in subtitles {
+        if in_background(path, sidecars::unreadable).await.is_none() {
+            form = form.file("subtitles", path).await.with_context(|| path.display().to_string())?;
+        }
+    }
+    let answer = client.json(client.post("/v1/videos").multipart(form)).await?;
+    let job = watched(client, &answer["job"], file, bar).await?;
+    let id = answer["video"]["id"].as_str().unwrap_or_default();
+    let video = client.json(client.get(&format!("/v1/videos/{id}"))).await?;
+    let ended = job["state"].as_str().unwrap_or("succeeded");
+    let is_duplicate = answer["duplicate"] == true && ended == "succeeded";
+    let warning = video["warnings"][0].as_str().map(|warning| format!("warning: {warning}"));
+    Ok(Outcome {
+        file: file.to_owned(),
+        state: if is_duplicate { "duplicate".to_owned() } else { ended.to_owned() },
+        detail: job["reason"].as_str().map(str::to_owned).or(warning),
+        video,
+    })
+}
+
+/// The job when it has ended; the bar shows how it goes.
+async fn watched(client: &Client, job: &Value, file: &Path, bar: &ProgressBar) -> anyhow::Result<Value> {
+    let mut job = job.clone();
+    while ["queued", "running"].iter().any(|state| job["state"] == *state) {
+        bar.set_position((job["progress"].as_f64().unwrap_or(0.0) * 1000.0) as u64);
+        bar.set_message(format!("{} {}", job["stage"].as_str().unwrap_or(""), file.display()));
+        tokio::time::sleep(LOOK).await;
+        let id = job["id"].as_str().unwrap_or_default().to_owned();
+        job = client.json(client.get(&format!("/v1/jobs/{id}"))).await?;
+    }
+    Ok(job)
+}

@@ -1,0 +1,139 @@
+//! The `reprise` binary: parses the command line, starts the logs and runs one command. One file a command.
+
+mod broadcast;
+mod client;
+mod demo;
+mod embed;
+mod eval;
+mod index;
+mod ingest;
+mod migrate;
+mod models;
+mod openapi;
+mod search;
+mod segment;
+mod serve;
+mod sidecars;
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use reprise_research::{covr, speed, synth, train};
+
+/// Finds moments in video
+#[derive(Debug, Parser)]
+#[command(name = "reprise", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the server: REST API and web page
+    Serve(Box<serve::ServeArgs>),
+    /// Run a server with a few videos in it, to look around
+    Demo(Box<demo::DemoArgs>),
+    /// Add videos to a running server
+    Ingest(ingest::IngestArgs),
+    /// Search a running server
+    Search(search::SearchArgs),
+    /// Print where a video would be cut
+    Segment(segment::SegmentArgs),
+    /// Print the vector of a text or video, or write those of many
+    Embed(embed::EmbedArgs),
+    /// List the models that can be loaded
+    Models(models::ModelsArgs),
+    /// Make data for composed retrieval from your own labelled footage
+    Covr(covr::CovrArgs),
+    /// Render the benchmark: clips with exact labels, triplets, broadcasts
+    Synth(synth::SynthArgs),
+    /// Train the sports model, or its baselines, on clips with labels
+    Train(train::TrainArgs),
+    /// Say how good the answers are on a benchmark
+    Eval(Box<eval::EvalArgs>),
+    /// Measure how fast a model runs on this machine
+    Bench(speed::BenchArgs),
+    /// Bring the database to the newest schema
+    Migrate(migrate::MigrateArgs),
+    /// Look after the index
+    Index(index::IndexArgs),
+    /// Print the OpenAPI file
+    Openapi,
+}
+
+fn main() -> ExitCode {
+    reprise_server::telemetry::start_logs();
+    run(command_line())
+}
+
+/// Parses command line and environment; prints help or the error, and ends the process.
+fn command_line() -> Cli {
+    let matches = without_empty_variables(Cli::command()).get_matches();
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+/// An environment variable that is set to nothing counts as not set: that is how compose files and scripts
+/// leave a setting out.
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    let is_empty = |name: &OsStr| std::env::var_os(name).is_some_and(|value| value.is_empty());
+    let command =
+        command.mut_args(|arg| if arg.get_env().is_some_and(is_empty) { arg.env(None::<&str>) } else { arg });
+    command.mut_subcommands(without_empty_variables)
+}
+
+/// Runs a command; errors go to stderr, with their causes.
+fn run(cli: Cli) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&error.into()),
+    };
+    let done = runtime.block_on(dispatch(cli.command));
+    // A decode that nobody waits for any more must not hold up the exit.
+    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&error),
+    }
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    let broken_pipe = |it: &std::io::Error| it.kind() == std::io::ErrorKind::BrokenPipe;
+    if error.downcast_ref::<std::io::Error>().is_some_and(broken_pipe) {
+        return ExitCode::SUCCESS;
+    }
+    let _ = writeln!(std::io::stderr(), "reprise: {error:#}");
+    ExitCode::FAILURE
+}
+
+async fn dispatch(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Serve(args) => serve::run(*args).await,
+        Command::Demo(args) => demo::run(*args).await,
+        Command::Ingest(args) => ingest::run(args).await,
+        Command::Search(args) => search::run(args).await,
+        Command::Segment(args) => segment::run(args).await,
+        Command::Embed(args) => embed::run(args).await,
+        Command::Models(args) => models::run(&args),
+        Command::Covr(args) => covr::run(args).await,
+        Command::Synth(args) => synth::run(args).await,
+        Command::Train(args) => train::run(args).await,
+        Command::Eval(args) => eval::run(*args).await,
+        Command::Bench(args) => speed::run(args).await,
+        Command::Migrate(args) => migrate::run(args).await,
+        Command::Index(args) => index::run(args).await,
+        Command::Openapi => openapi::run(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,85 @@
+//! `reprise serve`: opens the parts, serves until a signal, closes in order.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use reprise_research::terminal::say;
+use reprise_server::app::App;
+use reprise_server::config::Config;
+use reprise_server::{http, telemetry};
+
+/// Arguments of `reprise serve`.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    config: Config,
+}
+
+/// Runs until SIGINT or SIGTERM.
+pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<()> {
+    serve(args.config, |_, _| async { Ok(()) }).await
+}
+
+/// Serves, and runs `then` beside it with the address once it answers.
+pub(crate) async fn serve<F>(
+    config: Config,
+    then: impl FnOnce(Arc<App>, SocketAddr) -> F,
+) -> anyhow::Result<()>
+where
+    F: Future<Output = anyhow::Result<()>> + Send + 'static,
+{
+    check_exposure(&config)?;
+    telemetry::metrics();
+    let listener = TcpListener::bind(config.listen)
+        .await
+        .with_context(|| format!("can't listen on {}", config.listen))?;
+    let address = listener.local_addr()?;
+    let drain = Duration::from_secs_f64(config.drain_seconds);
+    let app = App::open(config).await?;
+    // Before the first job starts: it is to be handed back.
+    let stopped = stop_signal().context("signals can't be received")?;
+    let background = app.start().await?;
+    std::fs::write(app.config.data_dir.join("address"), format!("http://{address}\n"))?;
+    say(format!("listening on http://{address}"))?;
+    let beside = tokio::spawn(then(Arc::clone(&app), address));
+    let stopping = Arc::clone(&app);
+    let stop = async move {
+        stopped.await;
+        stopping.ready.store(false, Ordering::Release);
+        tracing::info!("stopping");
+    };
+    let served = http::serve(Arc::clone(&app), listener, stop, drain).await;
+    beside.abort();
+    app.close(background).await;
+    served.context("the server failed")
+}
+
+/// An open port without a key is an open door.
+fn check_exposure(config: &Config) -> anyhow::Result<()> {
+    if config.api_key.as_deref().is_some_and(|key| key.trim().is_empty()) {
+        bail!("the API key is empty");
+    }
+    if config.listen.ip().is_loopback() || config.api_key.is_some() || config.insecure {
+        return Ok(());
+    }
+    bail!("{} can be reached from elsewhere: set REPRISE_API_KEY, or pass --insecure", config.listen)
+}
+
+/// Waits for SIGINT or SIGTERM, which from this call on no longer end the process by themselves.
+fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
