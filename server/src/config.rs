@@ -9,7 +9,6 @@ use clap::Args;
 use reprise_encoders::{DEFAULT_MODEL, DeviceChoice, ModelName, Precision};
 use reprise_index::{Codes, Settings};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::gallery::CheckSettings;
 
@@ -176,7 +175,7 @@ impl Config {
 }
 
 /// What kind of question a space answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QueryKind {
     /// A text.

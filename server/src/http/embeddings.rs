@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequest, Request as HttpRequest, State};
 use reprise_encoders::text::Overflow;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -12,10 +12,10 @@ use utoipa_axum::routes;
 use super::error::{ApiError, Problem};
 use super::extract::{self, Form, Json};
 use super::guard;
-use super::search::{ClipBody, OverflowName, some_text};
+use super::search::{ClipBody, OverflowName, QueryInfoOut, some_text};
 use crate::app::App;
 use crate::config::QueryKind;
-use crate::search::{self, Embedding, Query};
+use crate::search::{self, EmbeddedWindow, Embedding, Query};
 
 /// The routes of this file.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
@@ -55,15 +55,65 @@ struct EmbedForm {
     file: Vec<u8>,
 }
 
+/// The vectors of one input, as answered.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Embedding)]
+struct EmbeddingOut {
+    /// The space's readable name.
+    space: String,
+    /// One per text window; one for a clip. Norm 1.
+    vectors: Vec<EmbeddedWindowOut>,
+    /// Their mean, norm 1.
+    vector: Vec<f32>,
+    /// Length of the raw vector; of several windows: of the mean of their unit vectors.
+    norm: f32,
+    /// What it was made of.
+    query_info: QueryInfoOut,
+}
+
+impl From<Embedding> for EmbeddingOut {
+    fn from(embedding: Embedding) -> EmbeddingOut {
+        EmbeddingOut {
+            space: embedding.space,
+            vectors: embedding.vectors.into_iter().map(EmbeddedWindowOut::from).collect(),
+            vector: embedding.vector,
+            norm: embedding.norm,
+            query_info: embedding.query_info.into(),
+        }
+    }
+}
+
+/// The vector of a stretch of a text, in tokens, end exclusive; 0 to 0 for a clip.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = EmbeddedWindow)]
+struct EmbeddedWindowOut {
+    /// First token.
+    start_token: usize,
+    /// Token after the last.
+    end_token: usize,
+    /// Norm 1.
+    values: Vec<f32>,
+}
+
+impl From<EmbeddedWindow> for EmbeddedWindowOut {
+    fn from(window: EmbeddedWindow) -> EmbeddedWindowOut {
+        let EmbeddedWindow { start_token, end_token, values } = window;
+        EmbeddedWindowOut { start_token, end_token, values }
+    }
+}
+
 /// Embeds a text, a stored clip, or an upload (multipart: `query` with this JSON, then `file`).
 #[utoipa::path(post, path = "/v1/embeddings", tag = "models",
     request_body(content((EmbedBody = "application/json"), (EmbedForm = "multipart/form-data"))),
     responses(
-        (status = 200, body = Embedding), (status = 404, body = Problem), (status = 409, body = Problem),
+        (status = 200, body = EmbeddingOut), (status = 404, body = Problem), (status = 409, body = Problem),
         (status = 415, body = Problem), (status = 422, body = Problem), (status = 429, body = Problem),
     )
 )]
-async fn embed(State(app): State<Arc<App>>, request: HttpRequest) -> Result<axum::Json<Embedding>, ApiError> {
+async fn embed(
+    State(app): State<Arc<App>>,
+    request: HttpRequest,
+) -> Result<axum::Json<EmbeddingOut>, ApiError> {
     if extract::has_type(request.headers(), "multipart/form-data") {
         return embed_upload(&app, Form::from_request(request, &()).await?).await;
     }
@@ -74,11 +124,11 @@ async fn embed(State(app): State<Arc<App>>, request: HttpRequest) -> Result<axum
     let permit = space.pool.admit()?;
     let overflow = body.on_overflow.map_or(Overflow::Window, Overflow::from);
     let encoded = search::embed(&app, &space, permit, &query, overflow, "/input").await?;
-    Ok(axum::Json(encoded.into_embedding(&space)))
+    Ok(axum::Json(encoded.into_embedding(&space).into()))
 }
 
 /// The JSON is checked and a place in the pool taken before the file is read.
-async fn embed_upload(app: &App, mut form: Form) -> Result<axum::Json<Embedding>, ApiError> {
+async fn embed_upload(app: &App, mut form: Form) -> Result<axum::Json<EmbeddingOut>, ApiError> {
     let body: EmbedBody = form.query(app).await?;
     let EmbedInput { text: None, clip: None, upload: Some(true) } = body.input else {
         let detail = "a multipart request has the input {\"upload\": true}";
@@ -90,7 +140,7 @@ async fn embed_upload(app: &App, mut form: Form) -> Result<axum::Json<Embedding>
     let (path, content_hash) = (file.path().to_owned(), file.content_hash.clone());
     let query = Query::Upload { path, content_hash, start_ms: None, end_ms: None };
     let work = async { Ok(search::embed(app, &space, permit, &query, Overflow::Window, "/input").await?) };
-    Ok(axum::Json(guard::in_time(app, work).await?.into_embedding(&space)))
+    Ok(axum::Json(guard::in_time(app, work).await?.into_embedding(&space).into()))
 }
 
 impl EmbedInput {

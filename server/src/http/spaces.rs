@@ -15,6 +15,7 @@ use utoipa_axum::routes;
 
 use super::error::{ApiError, Problem};
 use super::extract::Json;
+use super::search::QueryKindName;
 use super::sources;
 use crate::app::{Added, App};
 use crate::catalog::Counts;
@@ -55,7 +56,7 @@ struct SpaceOut {
     /// Whether it was added to a running server: then it is loaded at each start.
     added: bool,
     /// Query kinds that go to this space unless another is named.
-    active_for: Vec<QueryKind>,
+    active_for: Vec<QueryKindName>,
     /// Searchable clips.
     clips: u64,
     /// Searchable full videos.
@@ -155,7 +156,7 @@ fn model_name(app: &App, name: &str) -> Result<ModelName, ApiError> {
 #[serde(deny_unknown_fields)]
 struct Activate {
     /// At least one.
-    r#for: Vec<QueryKind>,
+    r#for: Vec<QueryKindName>,
 }
 
 /// Makes a space answer these kinds of query from now on, after restarts too.
@@ -179,7 +180,8 @@ async fn activate(
             "name at least one kind of query: text, clip, composed, spoken",
         ));
     }
-    app.spaces.activate(&space, &body.r#for, &*app.catalog).await?;
+    let kinds: Vec<QueryKind> = body.r#for.into_iter().map(QueryKind::from).collect();
+    app.spaces.activate(&space, &kinds, &*app.catalog).await?;
     let counts = app.catalog.counts().await?;
     Ok(axum::Json(describe(&app, &app.spaces.now(), &space, &counts)))
 }
@@ -204,7 +206,7 @@ fn describe(app: &App, now: &Snapshot, loaded: &LoadedSpace, counts: &Counts) ->
         can: space.can,
         sampler: serde_json::to_value(space.sampler).unwrap_or_default(),
         added: loaded.added,
-        active_for: now.active_for(loaded),
+        active_for: now.active_for(loaded).into_iter().map(QueryKindName::from).collect(),
         clips: live(Level::Clip),
         videos,
         passages,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use reprise_encoders::text::Overflow;
-use serde::Deserialize;
-use utoipa::IntoParams;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
@@ -15,7 +15,9 @@ use super::extract::{self, Id, Params};
 use super::search::some_text;
 use super::videos::found;
 use crate::app::App;
-use crate::search::{self, Aggregation, Exclude, Fusion, Levels, Query, Request, Sources, Timeline, Weights};
+use crate::search::{
+    self, Aggregation, Exclude, Fusion, Grain, Levels, Query, Request, Sources, Timeline, Weights,
+};
 
 /// Most steps of a timeline.
 const MAX_POINTS: usize = 5000;
@@ -48,11 +50,47 @@ struct TimelineQuery {
     points: Option<usize>,
 }
 
+/// What the scores are of.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = Grain)]
+enum GrainName {
+    /// Sampled frames.
+    Frames,
+    /// Moments and clips.
+    Spans,
+}
+
+/// A query's score over the time of one video.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Timeline)]
+struct TimelineOut {
+    /// The space's readable name.
+    space: String,
+    /// What the scores are of.
+    of: GrainName,
+    /// Seconds from one point to the next.
+    step: f64,
+    /// The best raw cosine in each step; null where nothing is known.
+    scores: Vec<Option<f32>>,
+}
+
+impl From<Timeline> for TimelineOut {
+    fn from(timeline: Timeline) -> TimelineOut {
+        let of = match timeline.of {
+            Grain::Frames => GrainName::Frames,
+            Grain::Spans => GrainName::Spans,
+        };
+        let step = timeline.step_ms as f64 / 1000.0;
+        TimelineOut { space: timeline.space, of, step, scores: timeline.scores }
+    }
+}
+
 /// Scores a query over the time of one video, for a picture under the player.
 #[utoipa::path(
     get, path = "/v1/videos/{id}/timeline", tag = "search", params(("id" = Uuid, Path), TimelineQuery),
     responses(
-        (status = 200, body = Timeline), (status = 404, body = Problem), (status = 409, body = Problem),
+        (status = 200, body = TimelineOut), (status = 404, body = Problem), (status = 409, body = Problem),
         (status = 422, body = Problem), (status = 429, body = Problem),
     )
 )]
@@ -60,14 +98,14 @@ async fn timeline(
     State(app): State<Arc<App>>,
     Id(id): Id,
     Params(asked): Params<TimelineQuery>,
-) -> Result<axum::Json<Timeline>, ApiError> {
+) -> Result<axum::Json<TimelineOut>, ApiError> {
     let points = asked.points.unwrap_or(1000);
     if !(1..=MAX_POINTS).contains(&points) {
         return Err(ApiError::invalid("/points", format!("must be from 1 to {MAX_POINTS}")));
     }
     let request = asked.checked()?;
     let video = found(app.catalog.video(id).await?, id)?;
-    Ok(axum::Json(search::timeline(&app, &video, request, points).await?))
+    Ok(axum::Json(search::timeline(&app, &video, request, points).await?.into()))
 }
 
 impl TimelineQuery {

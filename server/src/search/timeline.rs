@@ -6,8 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use reprise_index::{Level, SpaceLevel, UnitVector};
-use serde::Serialize;
-use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::windows::QueryVectors;
@@ -21,8 +19,7 @@ use crate::spaces::LoadedSpace;
 const PEAKS: usize = 50;
 
 /// What the scores are of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grain {
     /// Sampled frames.
     Frames,
@@ -31,15 +28,15 @@ pub enum Grain {
 }
 
 /// A query's score over the time of one video.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Timeline {
     /// The space's readable name.
     pub space: String,
     /// What the scores are of.
     pub of: Grain,
-    /// Seconds from one point to the next.
-    pub step: f64,
-    /// The best raw cosine in each step; null where nothing is known.
+    /// Milliseconds from one point to the next.
+    pub step_ms: i64,
+    /// The best raw cosine in each step; `None` where nothing is stored.
     pub scores: Vec<Option<f32>>,
 }
 
@@ -76,7 +73,7 @@ pub async fn timeline(
     };
     let step_ms = (duration_ms / points.max(1) as i64 + 1).max(500);
     let scores = steps(&scored, duration_ms, step_ms);
-    Ok(Timeline { space: space.space.name.clone(), of, step: step_ms as f64 / 1000.0, scores })
+    Ok(Timeline { space: space.space.name.clone(), of, step_ms, scores })
 }
 
 /// Says of each match where its best frame is, where frames are kept whose features are vectors of the space.

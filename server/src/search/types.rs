@@ -6,7 +6,6 @@ use reprise_encoders::text::Overflow;
 use reprise_index::Level;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::windows::Aggregation;
@@ -96,7 +95,7 @@ pub enum Query {
 }
 
 /// Which levels are answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Levels {
     /// `results` are clips.
@@ -148,7 +147,7 @@ pub struct Fusion {
 }
 
 /// A way to fuse.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FusionMode {
     /// The space's trained head.
@@ -169,7 +168,7 @@ pub struct Origin {
 }
 
 /// What the query was made of.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueryInfo {
     /// Kind of query.
     pub kind: QueryKind,
@@ -190,7 +189,7 @@ pub struct QueryInfo {
 }
 
 /// Weight of each source; none where it was not looked at.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Weights {
     /// Embeddings of what is seen. 0 by default where the model's vocabulary misses over half of the query's words.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -201,8 +200,7 @@ pub struct Weights {
 }
 
 /// Where evidence comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// What is seen.
     Visual,
@@ -297,7 +295,7 @@ pub struct Outcome {
 }
 
 /// Which index answered.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct IndexInfo {
     /// The space's readable name.
     pub space: String,
@@ -310,27 +308,22 @@ pub struct IndexInfo {
 }
 
 /// How long the parts took, in milliseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Timings {
     /// Reading pictures.
-    #[serde(rename = "decode")]
     pub decode_ms: f64,
     /// Waiting for and running the encoder.
-    #[serde(rename = "encode")]
     pub encode_ms: f64,
     /// The index.
-    #[serde(rename = "search")]
     pub search_ms: f64,
     /// The database.
-    #[serde(rename = "catalog")]
     pub catalog_ms: f64,
     /// All of it.
-    #[serde(rename = "total")]
     pub total_ms: f64,
 }
 
 /// The vectors of one input, as answered.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Embedding {
     /// The space's readable name.
     pub space: String,
@@ -345,7 +338,7 @@ pub struct Embedding {
 }
 
 /// The vector of a stretch of a text, in tokens, end exclusive; 0 to 0 for a clip.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EmbeddedWindow {
     /// First token.
     pub start_token: usize,

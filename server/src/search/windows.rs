@@ -3,7 +3,6 @@
 use reprise_index::{Filter, Hit, Hits, Mode, SpaceLevel, UnitVector};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use utoipa::ToSchema;
 
 use crate::gallery::{Gallery, GalleryError};
 
@@ -11,7 +10,7 @@ use crate::gallery::{Gallery, GalleryError};
 const SHARE_OF_ALL: f32 = 0.05;
 
 /// How the windows of a long text make one score. Measured in BENCHMARKS.md.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Aggregation {
     /// The cosine with the mean of the windows' vectors.

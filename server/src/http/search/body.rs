@@ -1,0 +1,326 @@
+//! The wire form of a search, and its checks.
+
+use reprise_encoders::text::Overflow;
+use serde::Deserialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::super::error::ApiError;
+use super::super::extract;
+use super::names::{AggregationName, FusionModeName, LevelsName, OverflowName};
+use crate::catalog::Filter;
+use crate::search::{
+    Aggregation, Exclude, Fusion, FusionMode, MAX_LIMIT, Query, Request, Sources, Weights,
+};
+
+/// A search, or its next page with `cursor` alone.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SearchBody {
+    /// What to find.
+    query: Option<QueryBody>,
+    /// A space's id or readable name; default: the active one for the query's kind.
+    space: Option<String>,
+    /// What is answered; default `clip`.
+    level: Option<LevelsName>,
+    /// Hits or groups per page, 1 to 1000; default 20.
+    limit: Option<usize>,
+    /// `video`: answer groups instead of results.
+    group_by: Option<GroupBy>,
+    /// Hits per group, 1 to 1000; default 3.
+    per_group: Option<usize>,
+    /// `all | any | not` of `{field, eq | in | lt | lte | gt | gte | exists}`.
+    #[schema(value_type = Option<Object>)]
+    filter: Option<Value>,
+    /// What is left out.
+    exclude: Option<ExcludeBody>,
+    /// How a composed query is fused.
+    fusion: Option<FusionBody>,
+    /// Where to look: `visual` (what is seen) and `spoken` (what is said, with a text or a modification). Default:
+    /// both for a text, `visual` for clips and composed queries.
+    sources: Option<Vec<SourceName>>,
+    /// What to do with a text over the model's limit; default `window`.
+    on_overflow: Option<OverflowName>,
+    /// How the windows of a long text make one score; default `coverage`.
+    aggregation: Option<AggregationName>,
+    /// Compare with every vector.
+    #[serde(default)]
+    exact: bool,
+    /// Join neighbouring hits that score within 90 % of the best, up to the longest clip.
+    #[serde(default)]
+    merge_adjacent: bool,
+    /// Tell how the answer was found.
+    #[serde(default)]
+    explain: bool,
+    /// `next_cursor` of the page before; nothing else may stand beside it.
+    pub(super) cursor: Option<String>,
+}
+
+/// A multipart search: `query` first, then `file`.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the multipart body in the OpenAPI file")]
+pub(super) struct SearchForm {
+    /// At most 256 KiB.
+    query: SearchBody,
+    #[schema(value_type = String, format = Binary)]
+    file: Vec<u8>,
+}
+
+/// One of text, clip, clip_id, upload; all but text with an optional modification.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct QueryBody {
+    /// A text of 1 to some thousands of words.
+    text: Option<String>,
+    /// A stretch of a stored video.
+    clip: Option<ClipBody>,
+    /// A stored clip.
+    clip_id: Option<Uuid>,
+    /// The part `file` of a multipart request.
+    upload: Option<bool>,
+    /// Start of the stretch of an upload, in seconds.
+    start: Option<f64>,
+    /// End of the stretch of an upload, in seconds.
+    end: Option<f64>,
+    /// How the clip is to be changed: makes it a composed query.
+    modification: Option<String>,
+}
+
+/// A stretch of a stored video, in seconds, end exclusive.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct ClipBody {
+    pub(in crate::http) video_id: Uuid,
+    pub(in crate::http) start: f64,
+    pub(in crate::http) end: f64,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum GroupBy {
+    Video,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum SourceName {
+    Visual,
+    Spoken,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct ExcludeBody {
+    /// Hits that are the query's own stretch; default true for clip queries.
+    #[serde(rename = "self")]
+    itself: Option<bool>,
+    /// All hits of the query's video; default false.
+    #[serde(default)]
+    same_video: bool,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct FusionBody {
+    /// Default: `combiner` if the space has one, else `average`.
+    mode: Option<FusionModeName>,
+    /// Share of the video in `average`, 0 to 1; default 0.5.
+    alpha: Option<f32>,
+    /// Weight of each source, 0 or more; default 1, and 0 for `visual` where the model's vocabulary misses over half
+    /// of the query's words and `spoken` is searched as well.
+    weights: Option<WeightsBody>,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct WeightsBody {
+    visual: Option<f32>,
+    spoken: Option<f32>,
+}
+
+/// How the JSON came.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Carrier {
+    /// Alone.
+    Json,
+    /// As a part, with a file behind it.
+    Multipart,
+}
+
+impl SearchBody {
+    pub(super) fn stands_alone(&self) -> Result<(), ApiError> {
+        let beside = self.query.is_some()
+            || self.space.is_some()
+            || self.level.is_some()
+            || self.limit.is_some()
+            || self.group_by.is_some()
+            || self.per_group.is_some()
+            || self.filter.is_some()
+            || self.exclude.is_some()
+            || self.fusion.is_some()
+            || self.sources.is_some()
+            || self.on_overflow.is_some()
+            || self.aggregation.is_some()
+            || self.exact
+            || self.merge_adjacent
+            || self.explain;
+        if beside {
+            return Err(ApiError::invalid("/cursor", "a cursor stands alone: it carries the whole search"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn checked(self, carrier: Carrier) -> Result<Request, ApiError> {
+        if self.cursor.is_some() {
+            return Err(ApiError::invalid("/cursor", "a cursor stands alone and needs no file"));
+        }
+        let query = self.query.ok_or_else(|| ApiError::invalid("/query", "a search needs a query"))?;
+        let (query, modification) = query.checked(carrier)?;
+        let sources = sources(self.sources.as_deref(), &query, modification.is_some())?;
+        let weights = weights(self.fusion.as_ref(), sources)?;
+        let exclude = self.exclude.unwrap_or(ExcludeBody { itself: None, same_video: false });
+        Ok(Request {
+            modification,
+            space: self.space,
+            levels: self.level.unwrap_or_default().into(),
+            limit: bounded(self.limit, 20, "/limit")?,
+            per_group: per_group(self.group_by, self.per_group)?,
+            filter: self.filter.as_ref().map(filter).transpose()?,
+            exclude: Exclude { itself: exclude.itself.unwrap_or(true), same_video: exclude.same_video },
+            fusion: fusion(self.fusion, matches!(query, Query::Text(_)))?,
+            sources,
+            weights,
+            overflow: self.on_overflow.map_or(Overflow::Window, Overflow::from),
+            aggregation: self.aggregation.map(Aggregation::from).unwrap_or_default(),
+            exact: self.exact,
+            merge_adjacent: self.merge_adjacent,
+            explain: self.explain,
+            query,
+        })
+    }
+}
+
+impl QueryBody {
+    fn checked(self, carrier: Carrier) -> Result<(Query, Option<String>), ApiError> {
+        self.check_upload(carrier)?;
+        let modification =
+            self.modification.map(|text| some_text(text, "/query/modification")).transpose()?;
+        let query = match (self.text, self.clip, self.clip_id, self.upload == Some(true)) {
+            (Some(text), None, None, false) => Query::Text(some_text(text, "/query/text")?),
+            (None, Some(clip), None, false) => {
+                let (start_ms, end_ms) = extract::stretch(clip.start, clip.end, "/query/clip")?;
+                Query::Range { video: clip.video_id, start_ms, end_ms }
+            }
+            (None, None, Some(id), false) => Query::Clip(id),
+            (None, None, None, true) => upload_query(self.start, self.end)?,
+            _ => return Err(ApiError::invalid("/query", "give exactly one of text, clip, clip_id, upload")),
+        };
+        if modification.is_some() && matches!(query, Query::Text(_)) {
+            let detail = "a modification changes a clip, not a text";
+            return Err(ApiError::invalid("/query/modification", detail));
+        }
+        Ok((query, modification))
+    }
+
+    fn check_upload(&self, carrier: Carrier) -> Result<(), ApiError> {
+        match (self.upload == Some(true), carrier) {
+            (true, Carrier::Json) => {
+                let detail = "an upload comes as multipart with the part `file`";
+                Err(ApiError::invalid("/query/upload", detail))
+            }
+            (false, Carrier::Multipart) => {
+                let detail = "a multipart search has the query {\"upload\": true}";
+                Err(ApiError::invalid("/query/upload", detail))
+            }
+            (false, Carrier::Json) if self.start.is_some() || self.end.is_some() => {
+                let detail = "start and end stand here for an upload only; a clip has its own";
+                Err(ApiError::invalid("/query/start", detail))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Path and hash are filled in when the file has come.
+fn upload_query(start: Option<f64>, end: Option<f64>) -> Result<Query, ApiError> {
+    let start_ms = start.map(|start| extract::milliseconds(start, "/query/start")).transpose()?;
+    let end_ms = end.map(|end| extract::milliseconds(end, "/query/end")).transpose()?;
+    if end_ms.is_some_and(|end_ms| end_ms <= start_ms.unwrap_or(0)) {
+        return Err(ApiError::invalid("/query/end", "the end must be after the start"));
+    }
+    Ok(Query::Upload { path: Default::default(), content_hash: String::new(), start_ms, end_ms })
+}
+
+pub(in crate::http) fn some_text(text: String, pointer: &str) -> Result<String, ApiError> {
+    if text.trim().is_empty() {
+        return Err(ApiError::invalid(pointer, "the text is empty"));
+    }
+    Ok(text)
+}
+
+fn bounded(value: Option<usize>, default: usize, pointer: &str) -> Result<usize, ApiError> {
+    let value = value.unwrap_or(default);
+    if (1..=MAX_LIMIT).contains(&value) {
+        return Ok(value);
+    }
+    Err(ApiError::invalid(pointer, format!("must be from 1 to {MAX_LIMIT}")))
+}
+
+fn per_group(group_by: Option<GroupBy>, per_group: Option<usize>) -> Result<Option<usize>, ApiError> {
+    match (group_by, per_group) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(ApiError::invalid("/per_group", "set group_by to group")),
+        (Some(GroupBy::Video), per_group) => bounded(per_group, 3, "/per_group").map(Some),
+    }
+}
+
+fn filter(value: &Value) -> Result<Filter, ApiError> {
+    Filter::parse(value).map_err(|wrong| ApiError::invalid(format!("/filter{}", wrong.pointer), wrong.detail))
+}
+
+fn sources(named: Option<&[SourceName]>, query: &Query, modified: bool) -> Result<Sources, ApiError> {
+    let is_text = matches!(query, Query::Text(_));
+    let Some(named) = named else { return Ok(Sources { visual: true, spoken: is_text, by_default: true }) };
+    let (visual, spoken) = (named.contains(&SourceName::Visual), named.contains(&SourceName::Spoken));
+    match (visual, spoken) {
+        (false, false) => Err(ApiError::invalid("/sources", "name at least one source")),
+        (_, true) if !is_text && !modified => {
+            Err(ApiError::invalid("/sources", "a clip says nothing: `spoken` needs a text or a modification"))
+        }
+        _ => Ok(Sources { visual, spoken, by_default: false }),
+    }
+}
+
+fn weights(body: Option<&FusionBody>, sources: Sources) -> Result<Weights, ApiError> {
+    let given = body.and_then(|body| body.weights).unwrap_or_default();
+    let checked = |weight: Option<f32>, searched: bool, name: &str| match weight {
+        Some(_) if !searched => {
+            Err(ApiError::invalid(format!("/fusion/weights/{name}"), "this source is not searched"))
+        }
+        Some(weight) if !(0.0..=1e6).contains(&weight) => {
+            Err(ApiError::invalid(format!("/fusion/weights/{name}"), "must be from 0 to 1000000"))
+        }
+        weight => Ok(weight),
+    };
+    let visual = checked(given.visual, sources.visual, "visual")?;
+    let spoken = checked(given.spoken, sources.spoken, "spoken")?;
+    let counts = |searched: bool, weight: Option<f32>| searched && weight != Some(0.0);
+    if !counts(sources.visual, visual) && !counts(sources.spoken, spoken) {
+        return Err(ApiError::invalid("/fusion/weights", "at least one source needs a weight over 0"));
+    }
+    Ok(Weights { visual, spoken })
+}
+
+fn fusion(body: Option<FusionBody>, is_text: bool) -> Result<Fusion, ApiError> {
+    let Some(body) = body else { return Ok(Fusion { mode: None, alpha: 0.5 }) };
+    if is_text && (body.mode.is_some() || body.alpha.is_some()) {
+        let detail = "mode and alpha are for composed queries; a text has weights";
+        return Err(ApiError::invalid("/fusion", detail));
+    }
+    let alpha = body.alpha.unwrap_or(0.5);
+    if !(0.0..=1.0).contains(&alpha) {
+        return Err(ApiError::invalid("/fusion/alpha", "must be from 0 to 1"));
+    }
+    Ok(Fusion { mode: body.mode.map(FusionMode::from), alpha })
+}

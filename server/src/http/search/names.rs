@@ -1,0 +1,163 @@
+//! The API's words for the kinds, levels and sources that a search calls by types of its own.
+
+use reprise_encoders::text::Overflow;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::config::QueryKind;
+use crate::search::{Aggregation, FusionMode, Levels, Source};
+
+/// What kind of question a space answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = QueryKind)]
+pub(in crate::http) enum QueryKindName {
+    /// A text.
+    Text,
+    /// A stored range or an uploaded clip.
+    Clip,
+    /// A clip changed by a modification text.
+    Composed,
+    /// What is said, by meaning.
+    Spoken,
+}
+
+impl From<QueryKind> for QueryKindName {
+    fn from(kind: QueryKind) -> QueryKindName {
+        match kind {
+            QueryKind::Text => QueryKindName::Text,
+            QueryKind::Clip => QueryKindName::Clip,
+            QueryKind::Composed => QueryKindName::Composed,
+            QueryKind::Spoken => QueryKindName::Spoken,
+        }
+    }
+}
+
+impl From<QueryKindName> for QueryKind {
+    fn from(name: QueryKindName) -> QueryKind {
+        match name {
+            QueryKindName::Text => QueryKind::Text,
+            QueryKindName::Clip => QueryKind::Clip,
+            QueryKindName::Composed => QueryKind::Composed,
+            QueryKindName::Spoken => QueryKind::Spoken,
+        }
+    }
+}
+
+/// Which levels are answered.
+#[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = Levels)]
+pub(super) enum LevelsName {
+    /// `results` are clips.
+    #[default]
+    Clip,
+    /// `results` are full videos.
+    Video,
+    /// `results` are clips, and `videos` full videos, on the first page.
+    Both,
+}
+
+impl From<LevelsName> for Levels {
+    fn from(name: LevelsName) -> Levels {
+        match name {
+            LevelsName::Clip => Levels::Clip,
+            LevelsName::Video => Levels::Video,
+            LevelsName::Both => Levels::Both,
+        }
+    }
+}
+
+/// A way to fuse.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = FusionMode)]
+pub(in crate::http) enum FusionModeName {
+    /// The space's trained head.
+    Combiner,
+    /// alpha * video + (1 - alpha) * text, both of norm 1.
+    Average,
+}
+
+impl From<FusionMode> for FusionModeName {
+    fn from(mode: FusionMode) -> FusionModeName {
+        match mode {
+            FusionMode::Combiner => FusionModeName::Combiner,
+            FusionMode::Average => FusionModeName::Average,
+        }
+    }
+}
+
+impl From<FusionModeName> for FusionMode {
+    fn from(name: FusionModeName) -> FusionMode {
+        match name {
+            FusionModeName::Combiner => FusionMode::Combiner,
+            FusionModeName::Average => FusionMode::Average,
+        }
+    }
+}
+
+/// How the windows of a long text make one score. Measured in BENCHMARKS.md.
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = Aggregation)]
+pub(super) enum AggregationName {
+    /// The cosine with the mean of the windows' vectors.
+    Mean,
+    /// The best window alone.
+    Max,
+    /// The best window, and a twentieth of the mean over all: what decides may stand anywhere in the text, and
+    /// every window counts.
+    Coverage,
+}
+
+impl From<AggregationName> for Aggregation {
+    fn from(name: AggregationName) -> Aggregation {
+        match name {
+            AggregationName::Mean => Aggregation::Mean,
+            AggregationName::Max => Aggregation::Max,
+            AggregationName::Coverage => Aggregation::Coverage,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::http) enum OverflowName {
+    Window,
+    Truncate,
+    Error,
+}
+
+impl From<OverflowName> for Overflow {
+    fn from(name: OverflowName) -> Overflow {
+        match name {
+            OverflowName::Window => Overflow::Window,
+            OverflowName::Truncate => Overflow::Truncate,
+            OverflowName::Error => Overflow::Error,
+        }
+    }
+}
+
+/// Where evidence comes from.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = Source)]
+pub(super) enum EvidenceSource {
+    /// What is seen.
+    Visual,
+    /// What is said.
+    Spoken,
+    /// The cosine with the full video's own vector, before its clips were looked at.
+    FullVideo,
+}
+
+impl From<Source> for EvidenceSource {
+    fn from(source: Source) -> EvidenceSource {
+        match source {
+            Source::Visual => EvidenceSource::Visual,
+            Source::Spoken => EvidenceSource::Spoken,
+            Source::FullVideo => EvidenceSource::FullVideo,
+        }
+    }
+}
