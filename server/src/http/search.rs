@@ -2,6 +2,7 @@
 
 mod answer;
 mod body;
+mod html;
 mod names;
 
 use std::sync::Arc;

@@ -154,6 +154,7 @@ pub(super) mod tests {
 
     use super::super::Said;
     use super::*;
+    use crate::subtitles::snippet::Snippet;
 
     pub(in crate::search) fn found(video: u128, start_ms: i64, end_ms: i64, score: f32) -> Match {
         let span = crate::catalog::Span {
@@ -222,7 +223,7 @@ pub(super) mod tests {
         for (index, cue) in cues.iter_mut().enumerate() {
             // A start of 100 or more is that of a quotation.
             let quoted = cue.span.span.start_ms >= 100;
-            let said = Some(Said { snippet: String::new(), start_ms: 0, end_ms: 1, quoted });
+            let said = Some(Said { snippet: Snippet::default(), start_ms: 0, end_ms: 1, quoted });
             cue.evidence.push(Evidence { source: Source::Spoken, score: 7.0, rank: index + 1, said });
         }
         let weights = Weights { visual: Some(weights.0), spoken: Some(weights.1) };

@@ -15,7 +15,7 @@ use super::{Cursor, Evidence, Levels, Query, Request, Said, SearchError, Source,
 use crate::app::App;
 use crate::catalog::{CueHit, CueQuery, PassageHit};
 use crate::spaces::LoadedSpace;
-use crate::subtitles::snippet::snippet;
+use crate::subtitles::snippet::Snippet;
 
 /// Words that a vocabulary may miss without harm.
 const MOST_MISSED: f64 = 0.5;
@@ -146,7 +146,8 @@ async fn passages(
 
 fn of_cue(hit: CueHit, text: &str, words: &CueQuery) -> Heard {
     let quoted = hit.in_sequence && is_quotable(words);
-    let said = Said { snippet: snippet(&hit.text, text), start_ms: hit.start_ms, end_ms: hit.end_ms, quoted };
+    let said =
+        Said { snippet: Snippet::new(&hit.text, text), start_ms: hit.start_ms, end_ms: hit.end_ms, quoted };
     Heard::new(hit.span, hit.score as f32, said)
 }
 
@@ -157,7 +158,7 @@ fn is_quotable(query: &CueQuery) -> bool {
 
 fn of_passage(hit: PassageHit, score: f32, text: &str) -> Heard {
     let (start_ms, end_ms) = (hit.start_ms, hit.end_ms);
-    let said = Said { snippet: snippet(&hit.text, text), start_ms, end_ms, quoted: false };
+    let said = Said { snippet: Snippet::new(&hit.text, text), start_ms, end_ms, quoted: false };
     Heard::new(hit.span, score, said)
 }
 
@@ -233,12 +234,13 @@ mod tests {
     #[track_caller]
     fn check(lexical: &[(u32, f32)], semantic: &[(u32, f32)], expected: &[(u32, &str)]) {
         let heard = |(key, score): (u32, f32), snippet: &str| {
-            let said = Said { snippet: snippet.to_owned(), start_ms: 0, end_ms: 1, quoted: score > 1.0 };
+            let snippet = Snippet { text: snippet.to_owned(), marks: Vec::new() };
+            let said = Said { snippet, start_ms: 0, end_ms: 1, quoted: score > 1.0 };
             Heard::new(key, score, said)
         };
         let lexical = lexical.iter().map(|it| (heard(*it, "cue"), it.1)).collect();
         let fused = ranked(both(lexical, semantic.iter().map(|it| heard(*it, "passage")).collect()));
-        let said = |heard: &Heard| heard.evidence.said.as_ref().unwrap().snippet.clone();
+        let said = |heard: &Heard| heard.evidence.said.as_ref().unwrap().snippet.text.clone();
         let got: Vec<(u32, String)> = fused.iter().map(|heard| (heard.key, said(heard))).collect();
         assert_eq!(got, expected.iter().map(|it| (it.0, it.1.to_owned())).collect::<Vec<_>>());
         assert!(fused.iter().zip(1..).all(|(heard, rank)| heard.evidence.rank == rank));

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::windows::Aggregation;
 use crate::catalog::{Filter, SpanWithVideo};
 use crate::config::QueryKind;
+use crate::subtitles::snippet::Snippet;
 
 /// A checked search request.
 #[derive(Debug, Clone)]
@@ -226,8 +227,8 @@ pub struct Evidence {
 /// A stretch of what is said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Said {
-    /// HTML: the text escaped, the query's words marked.
-    pub snippet: String,
+    /// The words around, those of the query marked.
+    pub snippet: Snippet,
     /// Start, in the video's time.
     pub start_ms: i64,
     /// End, exclusive.

@@ -1,4 +1,4 @@
-//! A cue's text as a hit shows it: HTML, short, with the query's words marked.
+//! A short part of a cue's text for one hit, with the ranges of the query's words.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -10,34 +10,36 @@ const MAX_CHARACTERS: usize = 240;
 /// Characters shown before the first match where a snippet is cut.
 const LEAD_IN: usize = 60;
 
-/// `text` escaped for HTML, the words that it shares with `query` between `<mark>` and `</mark>`.
-///
-/// Stop words are marked only in a query that has no others. A long text is cut around its first match; `…`
-/// says where.
-pub fn snippet(text: &str, query: &str) -> String {
-    let matches = matches(text, query);
-    let shown = shown(text, matches.first().map_or(0, |first| first.start));
-    let mut html = String::with_capacity(shown.len() + 32);
-    if shown.start > 0 {
-        html.push('…');
-    }
-    let mut at = shown.start;
-    for found in matches.into_iter().filter(|it| shown.start <= it.start && it.end <= shown.end) {
-        // Parts of one word, like `3.5`, share its place.
-        if found.start < at {
-            continue;
+/// A part of a text, and where it has the query's words.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Snippet {
+    /// Plain text; `…` stands where the original was cut.
+    pub text: String,
+    /// Ranges of `text` in bytes of UTF-8, at character boundaries, in order and apart.
+    pub marks: Vec<Range<usize>>,
+}
+
+impl Snippet {
+    /// Takes a part of `text` and marks the words that it shares with `query`.
+    ///
+    /// Stop words are marked only in a query that has no others. A long text is cut around its first match.
+    pub fn new(text: &str, query: &str) -> Snippet {
+        let matches = matches(text, query);
+        let shown = shown(text, matches.first().map_or(0, |first| first.start));
+        let before = if shown.start > 0 { "…" } else { "" };
+        let after = if shown.end < text.len() { "…" } else { "" };
+        let mut marks: Vec<Range<usize>> = Vec::new();
+        let mut end = shown.start;
+        for found in matches.into_iter().filter(|it| shown.start <= it.start && it.end <= shown.end) {
+            // Parts of one word, like `3.5`, share its place.
+            if found.start >= end {
+                end = found.end;
+                let at = |byte: usize| byte - shown.start + before.len();
+                marks.push(at(found.start)..at(found.end));
+            }
         }
-        escape(&text[at..found.start], &mut html);
-        html.push_str("<mark>");
-        escape(&text[found.clone()], &mut html);
-        html.push_str("</mark>");
-        at = found.end;
+        Snippet { text: format!("{before}{}{after}", &text[shown]), marks }
     }
-    escape(&text[at..shown.end], &mut html);
-    if shown.end < text.len() {
-        html.push('…');
-    }
-    html
 }
 
 fn matches(text: &str, query: &str) -> Vec<Range<usize>> {
@@ -63,63 +65,61 @@ fn shown(text: &str, first: usize) -> Range<usize> {
     start..end
 }
 
-fn escape(text: &str, into: &mut String) {
-    for character in text.chars() {
-        match character {
-            '&' => into.push_str("&amp;"),
-            '<' => into.push_str("&lt;"),
-            '>' => into.push_str("&gt;"),
-            '"' => into.push_str("&quot;"),
-            '\'' => into.push_str("&#39;"),
-            other => into.push(other),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
 
+    /// The snippet with its marks as brackets.
+    fn bracketed(snippet: &Snippet) -> String {
+        let (mut shown, mut at) = (String::new(), 0);
+        for mark in &snippet.marks {
+            shown += &format!("{}[{}]", &snippet.text[at..mark.start], &snippet.text[mark.clone()]);
+            at = mark.end;
+        }
+        shown + &snippet.text[at..]
+    }
+
     #[track_caller]
     fn check(text: &str, query: &str, expected: &str) {
-        assert_eq!(snippet(text, query), expected, "{text:?} for {query:?}");
+        assert_eq!(bracketed(&Snippet::new(text, query)), expected, "{text:?} for {query:?}");
     }
 
     #[test]
     fn the_words_of_the_query_are_marked() {
-        check("this is the bias of it", "The BIAS", "this is the <mark>bias</mark> of it");
-        check("this is the end", "the", "this is <mark>the</mark> end");
-        check("Café au lait", "cafe", "<mark>Café</mark> au lait");
-        check("pi is 3.14, not 14.3", "3.14", "pi is <mark>3.14</mark>, not <mark>14.3</mark>");
+        check("this is the bias of it", "The BIAS", "this is the [bias] of it");
+        check("this is the end", "the", "this is [the] end");
+        check("Café au lait", "cafe", "[Café] au lait");
+        check("pi is 3.14, not 14.3", "3.14", "pi is [3.14], not [14.3]");
+        check("<b>alert</b> & '🎬'", "alert 🎬", "<b>[alert]</b> & '🎬'");
         check("nothing here", "else", "nothing here");
         check("", "x", "");
     }
 
     #[test]
-    fn html_of_the_text_is_shown_and_not_run() {
-        let expected = "&lt;script&gt;<mark>alert</mark>(&quot;1&quot;)&lt;/script&gt; &amp; &#39;🎬&#39;";
-        check("<script>alert(\"1\")</script> & '🎬'", "alert", expected);
-    }
-
-    #[test]
     fn a_long_text_is_cut_around_its_first_match() {
         let text = format!("{}needle {}", "hay ".repeat(100), "straw ".repeat(100));
-        let cut = snippet(&text, "needle");
-        assert!(
-            cut.starts_with("…hay ") && cut.ends_with('…') && cut.contains("<mark>needle</mark>"),
-            "{cut}"
-        );
-        assert!(cut.chars().count() <= MAX_CHARACTERS + 20, "{cut}");
+        let cut = Snippet::new(&text, "needle");
+        let shown = bracketed(&cut);
+        assert!(shown.starts_with("…hay ") && shown.ends_with('…') && shown.contains("[needle]"), "{shown}");
+        assert!(cut.text.chars().count() <= MAX_CHARACTERS + 2, "{cut:?}");
     }
 
     proptest! {
         #[test]
-        fn whatever_the_text_nothing_of_it_is_markup(text in "\\PC{0,400}", query in "\\PC{0,30}") {
-            let html = snippet(&text, &query);
-            let bare = html.replace("<mark>", "").replace("</mark>", "");
-            prop_assert!(!bare.contains(['<', '>', '"', '\'']), "{html}");
+        fn whatever_the_text_the_marks_lie_inside_it_in_order_and_apart(
+            text in "\\PC{0,400}",
+            query in "\\PC{0,30}",
+        ) {
+            let snippet = Snippet::new(&text, &query);
+            let mut end = 0;
+            for mark in &snippet.marks {
+                prop_assert!(end <= mark.start && mark.start < mark.end, "{snippet:?}");
+                prop_assert!(snippet.text.get(mark.clone()).is_some(), "{snippet:?}");
+                end = mark.end;
+            }
+            prop_assert!(text.contains(snippet.text.trim_matches('…').trim()));
         }
     }
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::html;
 use super::names::{EvidenceSource, FusionModeName, QueryKindName};
 use crate::search::{Evidence, Group, IndexInfo, Match, Outcome, QueryInfo, Timings, Weights};
 
@@ -123,7 +124,14 @@ impl From<Evidence> for EvidenceOut {
         let Evidence { source, score, rank, said } = evidence;
         let times = said.as_ref().map(|it| (seconds(it.start_ms), seconds(it.end_ms)));
         let (start, end) = (times.map(|it| it.0), times.map(|it| it.1));
-        EvidenceOut { source: source.into(), score, rank, text: said.map(|it| it.snippet), start, end }
+        EvidenceOut {
+            source: source.into(),
+            score,
+            rank,
+            text: said.map(|it| html::marked(&it.snippet)),
+            start,
+            end,
+        }
     }
 }
 
