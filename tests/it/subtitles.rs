@@ -259,6 +259,61 @@ async fn what_is_said_is_found_where_no_model_sees_pictures() {
     assert_eq!(hits[0]["evidence"][0]["source"], "spoken");
 }
 
+/// A film of four shots of 2 s, with a cue in the first and the last.
+async fn lecture(server: &Server, folder: &Path, number: u32, cue: &str) -> Value {
+    let colour = format!("color=c=0x{:06x}", 0x0010_4070 * number % 0x0100_0000);
+    let shots = [colour.as_str(), "testsrc2", "color=c=blue", "smptebars"];
+    let video = server.ingest_with(&film(folder, &colour, &shots, Store::Lossless), &[]).await;
+    let path = format!("/v1/videos/{}/subtitles/en", video["id"].as_str().unwrap());
+    let cues = format!("00:00.5 --> 00:01.5\n{cue}\n\n00:06.5 --> 00:07.5\nbias and {cue}\n");
+    assert_eq!(put(server, &path, "text/plain", cues).await.0, 200);
+    video
+}
+
+/// The hits, or the videos of the groups, of all pages; `between` runs after each.
+async fn pages(server: &Server, body: &Value, mut between: impl AsyncFnMut()) -> Vec<Value> {
+    let mut answer = server.search(body).await;
+    let mut shown = Vec::new();
+    loop {
+        let groups = answer["groups"].as_array().into_iter().flatten().map(|it| it["video_id"].clone());
+        shown.extend(groups);
+        shown.extend(answer["results"].as_array().unwrap().iter().map(|it| it["clip_id"].clone()));
+        let Some(cursor) = answer["next_cursor"].as_str() else { return shown };
+        between().await;
+        answer = server.search(&json!({"cursor": cursor})).await;
+    }
+}
+
+#[tokio::test]
+async fn pages_of_pictures_and_subtitles_show_everything_once_whatever_comes_between() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    for (number, cue) in [(1, "bias of a model"), (2, "a model of bias"), (3, "a telling word")] {
+        lecture(&server, folder.path(), number, cue).await;
+    }
+    let mut number = 3;
+    let query = json!({"query": {"text": "the bias of a model"}, "limit": 2});
+    let grouped = json!({"query": {"text": "the bias of a model"}, "limit": 1, "group_by": "video"});
+    for body in [&query, &grouped] {
+        let mut whole = body.clone();
+        whole["limit"] = json!(1000);
+        let whole = pages(&server, &whole, async || ()).await;
+        assert_eq!(pages(&server, body, async || ()).await, whole, "{body}");
+        // A better match comes after each of two pages, and moves all others down.
+        let last = number + 2;
+        let shown = pages(&server, body, async || {
+            if number < last {
+                number += 1;
+                lecture(&server, folder.path(), number, "the bias of a model").await;
+            }
+        });
+        let shown = shown.await;
+        let distinct: std::collections::HashSet<String> = shown.iter().map(Value::to_string).collect();
+        assert_eq!(distinct.len(), shown.len(), "nothing twice: {shown:?}");
+        assert!(whole.iter().all(|it| shown.contains(it)), "nothing is skipped: {shown:?}");
+    }
+}
+
 #[test]
 fn every_cue_of_real_lectures_is_read() {
     let Some(folder) = test_data("text/lectures") else { return };

@@ -187,12 +187,17 @@ impl From<SearchError> for ApiError {
             SearchError::NoSuchSpace(_) => ApiError::invalid("/space", error.to_string()),
             SearchError::SpaceCannot(detail) => ApiError::conflict(detail),
             SearchError::NotFound { .. } => ApiError::not_found(error.to_string()),
-            SearchError::CursorGone => ApiError::new(StatusCode::GONE, "cursor gone", error.to_string()),
+            SearchError::CursorGone | SearchError::CursorOutdated => {
+                ApiError::new(StatusCode::GONE, "cursor gone", error.to_string())
+            }
             SearchError::Video(error) => error.into(),
             SearchError::Encode(error) => error.into(),
             SearchError::Catalog(error) => error.into(),
-            SearchError::Index(error) => ApiError::internal(error),
-            SearchError::Internal(cause) => ApiError::internal(cause),
+            SearchError::Index(_)
+            | SearchError::Features(_)
+            | SearchError::Task(_)
+            | SearchError::Cursor(_)
+            | SearchError::Internal(_) => ApiError::internal(error),
         }
     }
 }

@@ -10,8 +10,10 @@ use reprise_encoders::video::{self, Probe, VideoError};
 use reprise_encoders::{Clip, EncodeError, Frame, Input, Permit, Source};
 use reprise_index::UnitVector;
 
-use super::{
-    EmbeddedWindow, Embedding, Fusion, FusionMode, Origin, Query, QueryInfo, Request, SearchError, Weights,
+use super::error::SearchError;
+use super::timings::millis;
+use super::types::{
+    EmbeddedWindow, Embedding, Fusion, FusionMode, Origin, Query, QueryInfo, Request, Weights,
 };
 use crate::app::App;
 use crate::catalog::Video;
@@ -140,7 +142,7 @@ async fn embed_text(
         origin: None,
         info: QueryInfo::of_text(QueryKind::Text, &windows),
         decode_ms: 0.0,
-        encode_ms: started.elapsed().as_secs_f64() * 1000.0,
+        encode_ms: millis(started),
     })
 }
 
@@ -166,7 +168,7 @@ async fn embed_clip(
         origin: footage.origin,
         info: QueryInfo::of_clip(footage.frames),
         decode_ms: footage.decode_ms,
-        encode_ms: started.elapsed().as_secs_f64() * 1000.0,
+        encode_ms: millis(started),
     })
 }
 
@@ -205,7 +207,7 @@ async fn composed(
         origin: footage.origin,
         info: QueryInfo { frames: footage.frames, fusion: Some(head), ..text },
         decode_ms: footage.decode_ms,
-        encode_ms: started.elapsed().as_secs_f64() * 1000.0,
+        encode_ms: millis(started),
     })
 }
 
@@ -237,7 +239,7 @@ async fn average(
     let mut raw = space.pool.encode(permit, inputs).await?;
     let video = match stored {
         Some(raw) => raw,
-        None => raw.pop().ok_or_else(|| SearchError::Internal("the encoder gave no vector".to_owned()))?,
+        None => raw.pop().ok_or_else(|| SearchError::Internal("the encoder gave no vector"))?,
     };
     let (text, _) = unit(&one(raw)?)?;
     let (video, _) = unit(&video)?;
@@ -254,7 +256,7 @@ async fn footage(
     at: &str,
 ) -> Result<Footage, SearchError> {
     let found = match clip {
-        Query::Text(_) => Err(SearchError::Internal("a text has no pictures".to_owned())),
+        Query::Text(_) => Err(SearchError::Internal("a text has no pictures")),
         Query::Clip(id) => {
             let span = app.catalog.span(*id).await?.ok_or(SearchError::NotFound { what: "clip", id: *id })?;
             let origin = Origin { video: span.video, start_ms: span.start_ms, end_ms: span.end_ms };
@@ -377,9 +379,8 @@ async fn decode(
         };
         video::frames_of_span(&path, &probe, range, &sampler, scaling, in_order, &limits)
     };
-    let decoded = tokio::task::spawn_blocking(work).await;
-    let frames = decoded.map_err(|panic| SearchError::Internal(panic.to_string()))??;
-    Ok((frames, started.elapsed().as_secs_f64() * 1000.0))
+    let frames = tokio::task::spawn_blocking(work).await??;
+    Ok((frames, millis(started)))
 }
 
 fn tokenizer(space: &LoadedSpace) -> Result<&reprise_encoders::text::Tokenizer, SearchError> {
@@ -397,7 +398,7 @@ fn unit(raw: &[f32]) -> Result<(UnitVector, f32), SearchError> {
 }
 
 fn one(raw: Vec<Vec<f32>>) -> Result<Vec<f32>, SearchError> {
-    let none = || SearchError::Internal("the encoder gave no vector".to_owned());
+    let none = || SearchError::Internal("the encoder gave no vector");
     raw.into_iter().next().ok_or_else(none)
 }
 

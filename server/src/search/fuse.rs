@@ -1,51 +1,49 @@
-//! One ranking of what several sources say: windows that show one event become one, what is seen and what is said
-//! are fused by reciprocal rank.
+//! Fuses visual and subtitle rankings by reciprocal rank. Overlapping moments are suppressed (NMS).
 
 use std::collections::HashMap;
 
 use reprise_index::Level;
 use uuid::Uuid;
 
-use super::{Evidence, Match, Source, Weights};
+use super::types::{Evidence, Match, Source, Weights};
 use crate::catalog::Span;
 
 /// The constant of reciprocal rank fusion: how slowly ranks lose weight.
 const RANK_OFFSET: f32 = 60.0;
-/// How far down a source's ranking counts for what another source found too. Fixed, so that all pages of one search
-/// fuse alike.
+/// The depth to which a source's ranking adds to the hits of another. Fixed, so that all pages of a search fuse alike.
 pub(super) const FUSED_DEPTH: usize = 400;
 
-/// What the place `index`, from 0, in one ranking adds to a fused score.
+/// The share of a fused score for the place `index`, from 0, in one ranking.
 pub(super) fn reciprocal_rank(index: usize) -> f32 {
     1.0 / (RANK_OFFSET + (index + 1) as f32)
 }
 
-/// Says of each match what is seen, with its rank among the seen.
-pub(super) fn seen(matches: &mut [Match]) {
+/// Adds to each match its visual evidence, with its rank among these matches.
+pub(super) fn add_visual_evidence(matches: &mut [Match]) {
     for (index, found) in matches.iter_mut().enumerate() {
         let (rank, score) = (index + 1, found.score);
-        found.evidence.insert(0, Evidence { source: Source::Visual, score, rank, said: None });
+        found.evidence.insert(0, Evidence { source: Source::Visual, score, rank, excerpt: None });
     }
 }
 
-/// What a quotation counts beside a place in a ranking: at equal weights more than two sources that both like another
-/// span, so that it leads.
+/// Times the share of a quotation: at equal weights it leads over a span that both sources like.
 const QUOTATION: f32 = 2.0;
 
-/// Fuses two rankings, best first, by the sum over sources of weight / (60 + rank); evidence tells the ranks. What is
-/// said word for word counts twice; a moment counts for the clip around it if that is heard, as its best.
-pub(super) fn fuse(mut seen: Vec<Match>, mut said: Vec<Match>, weights: Weights) -> Vec<Match> {
+/// Fuses two rankings, best first, by the sum over sources of weight / (60 + rank); evidence keeps the ranks.
+///
+/// A quotation counts twice. A moment counts for the clip around it if that clip has spoken evidence, as its best.
+pub(super) fn fuse(mut visual: Vec<Match>, mut spoken: Vec<Match>, weights: Weights) -> Vec<Match> {
     let share = |weight: Option<f32>, index: usize| weight.unwrap_or(0.0) * reciprocal_rank(index);
-    seen.iter_mut().enumerate().for_each(|(index, it)| it.score = share(weights.visual, index));
-    for (index, it) in said.iter_mut().enumerate() {
+    visual.iter_mut().enumerate().for_each(|(index, it)| it.score = share(weights.visual, index));
+    for (index, it) in spoken.iter_mut().enumerate() {
         let times = if is_quoted(it) { QUOTATION } else { 1.0 };
         it.score = times * share(weights.spoken, index);
     }
-    let heard = HeardPlaces::of(&said);
-    let mut fused = said;
-    for (index, found) in seen.into_iter().enumerate() {
-        match heard.place(&found.span.span) {
-            Some(place) if is_seen(&fused[place]) => {
+    let places = SpokenPlaces::of(&spoken);
+    let mut fused = spoken;
+    for (index, found) in visual.into_iter().enumerate() {
+        match places.of_span(&found.span.span) {
+            Some(place) if is_visual(&fused[place]) => {
                 // Of the clip and the moments in it the best counted already; the clip is not answered twice.
                 if fused[place].span.span.key != found.span.span.key {
                     fused.push(found);
@@ -68,17 +66,17 @@ pub(super) fn fuse(mut seen: Vec<Match>, mut said: Vec<Match>, weights: Weights)
     fused
 }
 
-/// Where among the heard spans one is to be found: itself, or of a moment the clip that it lies in, because what is said
-/// is known of clips only.
-struct HeardPlaces {
+/// Where spans lie among the spoken matches: a span itself, or the clip around a moment, because moments have no
+/// subtitles of their own.
+struct SpokenPlaces {
     by_key: HashMap<u32, usize>,
     of_video: HashMap<Uuid, Vec<(i64, i64, usize)>>,
 }
 
-impl HeardPlaces {
-    fn of(heard: &[Match]) -> HeardPlaces {
-        let mut places = HeardPlaces { by_key: HashMap::new(), of_video: HashMap::new() };
-        for (place, found) in heard.iter().enumerate() {
+impl SpokenPlaces {
+    fn of(spoken: &[Match]) -> SpokenPlaces {
+        let mut places = SpokenPlaces { by_key: HashMap::new(), of_video: HashMap::new() };
+        for (place, found) in spoken.iter().enumerate() {
             let span = &found.span.span;
             places.by_key.insert(span.key, place);
             places.of_video.entry(span.video).or_default().push((span.start_ms, span.end_ms, place));
@@ -86,7 +84,7 @@ impl HeardPlaces {
         places
     }
 
-    fn place(&self, span: &Span) -> Option<usize> {
+    fn of_span(&self, span: &Span) -> Option<usize> {
         if span.level != Level::Moment {
             return self.by_key.get(&span.key).copied();
         }
@@ -95,17 +93,18 @@ impl HeardPlaces {
     }
 }
 
-fn is_seen(found: &Match) -> bool {
+fn is_visual(found: &Match) -> bool {
     found.evidence.iter().any(|it| it.source == Source::Visual)
 }
 
 fn is_quoted(found: &Match) -> bool {
-    found.evidence.iter().any(|it| it.said.as_ref().is_some_and(|said| said.quoted))
+    found.evidence.iter().any(|it| it.excerpt.as_ref().is_some_and(|excerpt| excerpt.quoted))
 }
 
-/// Leaves out what overlaps a better match of its video by more than half of their union, where one of the two
-/// is a moment: windows overlap each other and their clip, and one event is one answer. Clips stay: those that
-/// overlap were given so.
+/// Suppresses matches that overlap a better one of their video by more than half of their union (NMS).
+///
+/// One of the two must be a moment: moments overlap each other and their clip, and one event is one hit. Clips stay,
+/// because users give overlapping ones on purpose.
 pub(super) fn suppress(matches: &[Match]) -> Vec<Match> {
     let mut kept: Vec<Match> = Vec::with_capacity(matches.len());
     let mut of_video: HashMap<Uuid, Vec<usize>> = HashMap::new();
@@ -126,8 +125,8 @@ fn is_same_event(one: &Span, other: &Span) -> bool {
     (one.level == Level::Moment || other.level == Level::Moment) && union < 2 * shared
 }
 
-/// Says of each clip where the best of the moments inside it lies, as far as `matches` (all, best first) go; of a moment
-/// its own middle.
+/// Sets the peak of each clip to the middle of the best moment in it, as far as `matches` (best first) go. A moment's
+/// peak is its own middle.
 pub(super) fn point_at_moments(kept: &mut [Match], matches: &[Match]) {
     let mut moments: HashMap<Uuid, Vec<&Span>> = HashMap::new();
     for span in matches.iter().map(|it| &it.span.span).filter(|span| span.level == Level::Moment) {
@@ -152,7 +151,7 @@ fn middle(span: &Span) -> i64 {
 pub(super) mod tests {
     use serde_json::json;
 
-    use super::super::Said;
+    use super::super::types::Excerpt;
     use super::*;
     use crate::subtitles::snippet::Snippet;
 
@@ -219,12 +218,12 @@ pub(super) mod tests {
             starts.iter().enumerate().map(scored).collect()
         };
         let (mut matches, mut cues) = (at(seen_at), at(said_at));
-        seen(&mut matches);
+        add_visual_evidence(&mut matches);
         for (index, cue) in cues.iter_mut().enumerate() {
             // A start of 100 or more is that of a quotation.
             let quoted = cue.span.span.start_ms >= 100;
-            let said = Some(Said { snippet: Snippet::default(), start_ms: 0, end_ms: 1, quoted });
-            cue.evidence.push(Evidence { source: Source::Spoken, score: 7.0, rank: index + 1, said });
+            let excerpt = Some(Excerpt { snippet: Snippet::default(), start_ms: 0, end_ms: 1, quoted });
+            cue.evidence.push(Evidence { source: Source::Spoken, score: 7.0, rank: index + 1, excerpt });
         }
         let weights = Weights { visual: Some(weights.0), spoken: Some(weights.1) };
         let fused = fuse(matches, cues, weights);
@@ -267,19 +266,19 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_moment_counts_for_the_clip_that_is_heard() {
+    fn a_moment_counts_for_the_clip_with_spoken_evidence() {
         let moment = |start_ms: i64, end_ms: i64, score: f32| {
             let mut found = found(1, start_ms, end_ms, score);
             (found.span.span.level, found.peak_ms) = (Level::Moment, Some(start_ms.midpoint(end_ms)));
             found
         };
         let clip = found(1, 10_000, 16_000, 0.7);
-        let mut seen_there = vec![moment(11_000, 13_000, 0.9), moment(13_500, 15_500, 0.8), clip.clone()];
-        seen_there.push(moment(15_000, 17_000, 0.6));
-        seen(&mut seen_there);
-        let evidence = vec![Evidence { source: Source::Spoken, score: 7.0, rank: 1, said: None }];
-        let heard = vec![Match { evidence, ..clip }];
-        let fused = fuse(seen_there, heard, Weights { visual: Some(1.0), spoken: Some(1.0) });
+        let mut visual = vec![moment(11_000, 13_000, 0.9), moment(13_500, 15_500, 0.8), clip.clone()];
+        visual.push(moment(15_000, 17_000, 0.6));
+        add_visual_evidence(&mut visual);
+        let evidence = vec![Evidence { source: Source::Spoken, score: 7.0, rank: 1, excerpt: None }];
+        let spoken = vec![Match { evidence, ..clip }];
+        let fused = fuse(visual, spoken, Weights { visual: Some(1.0), spoken: Some(1.0) });
         let got: Vec<(i64, usize, Option<i64>)> =
             fused.iter().map(|it| (it.span.span.start_ms, it.evidence.len(), it.peak_ms)).collect();
         assert_eq!(got, [(10_000, 2, Some(12_000)), (13_500, 1, Some(14_500)), (15_000, 1, Some(16_000))]);

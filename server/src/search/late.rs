@@ -10,7 +10,7 @@ use std::sync::Arc;
 use reprise_index::{Filter, Hit, Hits, Level, Mode, SpaceLevel, UnitVector};
 use roaring::RoaringBitmap;
 
-use super::SearchError;
+use super::error::SearchError;
 use super::windows::{QueryVectors, dot};
 use crate::app::App;
 use crate::catalog::Span;
@@ -50,8 +50,7 @@ pub(super) async fn search(
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, SearchError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|panic| SearchError::Internal(panic.to_string()))
+    Ok(tokio::task::spawn_blocking(work).await?)
 }
 
 /// What the pooled vectors and the single windows point at.

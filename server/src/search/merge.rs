@@ -1,6 +1,6 @@
 //! Neighbouring hits that score alike, joined into one.
 
-use super::Match;
+use super::types::Match;
 
 /// Neighbours are merged only if they score at least this share of the best.
 const MERGE_SHARE: f32 = 0.9;

@@ -9,18 +9,19 @@ use roaring::RoaringBitmap;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::cursor::Last;
-use super::fuse::FUSED_DEPTH;
+use super::error::SearchError;
+use super::fuse::{self, FUSED_DEPTH};
+use super::input::RankInput;
+use super::late;
 use super::merge::merge;
-use super::spoken::Heard;
+use super::paging::{Position, cut};
+use super::plan::SearchPlan;
+use super::spoken::SpokenHit;
+use super::timings::{Timings, millis};
+use super::types::{Evidence, Group, IndexInfo, Levels, Match, Origin, Source};
 use super::windows::QueryVectors;
-use super::{
-    Cursor, Evidence, Group, IndexInfo, Levels, Match, Origin, Outcome, SearchError, Source, Timings, fuse,
-    late, millis,
-};
 use crate::app::App;
 use crate::catalog::{Filter, SpanWithVideo};
-use crate::config::QueryKind;
 use crate::gallery::GalleryError;
 use crate::spaces::LoadedSpace;
 
@@ -33,9 +34,10 @@ struct Ranking<'a> {
     at: SpaceLevel,
     /// Whether moments are answered among the clips.
     moments: bool,
-    cursor: &'a Cursor,
+    plan: &'a SearchPlan,
+    after: Option<&'a Position>,
     keys: Option<Arc<RoaringBitmap>>,
-    heard: Option<Vec<Heard>>,
+    spoken: Option<Vec<SpokenHit>>,
     /// Of full videos whose clips decide: the cosine with their own vector, and where the best clip is.
     videos: HashMap<u32, (f32, Option<i64>)>,
     rows: HashMap<u32, Option<SpanWithVideo>>,
@@ -45,98 +47,76 @@ struct Ranking<'a> {
     timings: Timings,
 }
 
-/// What is looked for, beside the cursor: which keys may be answered, and what was heard at each level.
-pub(super) struct Sought {
-    pub(super) keys: Option<Arc<RoaringBitmap>>,
-    /// `None`: what is said is not part of this ranking.
-    pub(super) heard: Option<Vec<Heard>>,
-    /// The same for the full videos beside clips.
-    pub(super) heard_of_videos: Option<Vec<Heard>>,
+/// One page of a ranking.
+pub(super) struct RankedPage {
+    pub(super) results: Vec<Match>,
+    pub(super) groups: Option<Vec<Group>>,
+    /// Full videos beside a first page of clips.
+    pub(super) videos: Option<Vec<Match>>,
+    /// Where the page ends; `None` if nothing comes after it.
+    pub(super) end: Option<Position>,
+    pub(super) index: IndexInfo,
+    pub(super) timings: Timings,
+    pub(super) explain: Option<serde_json::Value>,
 }
 
-/// One page: the hits after `cursor`'s place.
+/// The page of the plan's ranking behind `after`.
 pub(super) async fn page(
     app: &App,
-    space: &Arc<LoadedSpace>,
-    cursor: Cursor,
-    sought: Sought,
-) -> Result<Outcome, SearchError> {
-    let level = cursor.state.levels.of_results();
-    let mut ranking = Ranking::new(app, (space, level), &cursor, (sought.keys.clone(), sought.heard));
-    let page = match cursor.state.per_group {
-        None => ranking.flat().await?,
-        Some(per_group) => ranking.grouped(per_group).await?,
-    };
-    let videos = match (cursor.state.levels, cursor.state.last) {
+    space: &LoadedSpace,
+    plan: &SearchPlan,
+    after: Option<&Position>,
+    input: RankInput,
+) -> Result<RankedPage, SearchError> {
+    let RankInput { keys, spoken, spoken_of_videos, catalog_ms: _ } = input;
+    let videos = match (plan.levels, after) {
         (Levels::Both, None) => {
-            let keys = (sought.keys, sought.heard_of_videos);
-            Some(full_videos(app, space, &cursor, keys, &mut ranking.timings).await?)
+            let of_videos =
+                RankInput { keys: keys.clone(), spoken: spoken_of_videos, ..RankInput::default() };
+            let mut ranking = Ranking::new(app, space, Level::Video, plan, of_videos);
+            Some((ranking.flat().await?.results, ranking.timings))
         }
         _ => None,
     };
-    let next_cursor = match (&page.last, page.exhausted) {
-        (Some(last), false) => Some(cursor.after(*last, page.seen).encode()?),
-        _ => None,
+    let input = RankInput { keys, spoken, ..RankInput::default() };
+    let mut ranking = Ranking::new(app, space, plan.levels.of_results(), plan, input);
+    ranking.after = after;
+    let page = match plan.shape.per_group {
+        None => ranking.flat().await?,
+        Some(per_group) => ranking.grouped(per_group).await?,
     };
-    Ok(Outcome {
-        explain: cursor.state.explain.then(|| ranking.explain()),
-        index: IndexInfo {
-            space: space.space.name.clone(),
-            generation: cursor.state.generation,
-            exact: ranking.fetched.exact,
-            live: ranking.live(),
-        },
+    let mut timings = ranking.timings;
+    timings.add(videos.as_ref().map(|(_, timings)| *timings).unwrap_or_default());
+    Ok(RankedPage {
+        index: ranking.index_info(space),
+        explain: plan.shape.explain.then(|| ranking.explain()),
         results: page.results,
         groups: page.groups,
-        videos,
-        next_cursor,
-        exhausted: page.exhausted,
-        info: cursor.info(),
-        timings: ranking.timings,
+        videos: videos.map(|(results, _)| results),
+        end: page.end,
+        timings,
     })
-}
-
-/// The full videos beside a first page of clips.
-async fn full_videos(
-    app: &App,
-    space: &LoadedSpace,
-    cursor: &Cursor,
-    sought: (Option<Arc<RoaringBitmap>>, Option<Vec<Heard>>),
-    timings: &mut Timings,
-) -> Result<Vec<Match>, SearchError> {
-    let mut ranking = Ranking::new(app, (space, Level::Video), cursor, sought);
-    let page = ranking.flat().await?;
-    timings.search_ms += ranking.timings.search_ms;
-    timings.catalog_ms += ranking.timings.catalog_ms;
-    Ok(page.results)
 }
 
 struct Page {
     results: Vec<Match>,
     groups: Option<Vec<Group>>,
-    exhausted: bool,
-    last: Option<Last>,
-    seen: usize,
+    end: Option<Position>,
 }
 
 impl<'a> Ranking<'a> {
-    fn new(
-        app: &'a App,
-        (space, level): (&LoadedSpace, Level),
-        cursor: &'a Cursor,
-        (keys, heard): (Option<Arc<RoaringBitmap>>, Option<Vec<Heard>>),
-    ) -> Self {
-        let fetched = nothing();
+    fn new(app: &'a App, space: &LoadedSpace, level: Level, plan: &'a SearchPlan, input: RankInput) -> Self {
         Ranking {
             app,
             at: SpaceLevel { space: space.key, level },
             moments: space.space.temporal && level == Level::Clip,
-            cursor,
-            keys,
-            heard,
+            plan,
+            after: None,
+            keys: input.keys,
+            spoken: input.spoken,
             videos: HashMap::new(),
             rows: HashMap::new(),
-            fetched,
+            fetched: nothing(),
             wanted: 0,
             rounds: 0,
             timings: Timings::default(),
@@ -144,51 +124,43 @@ impl<'a> Ranking<'a> {
     }
 
     async fn flat(&mut self) -> Result<Page, SearchError> {
-        let limit = self.cursor.state.limit;
-        let mut wanted = self.at_least(self.cursor.state.seen + limit + SLACK);
+        let (limit, seen) = (self.plan.shape.limit, Position::seen(self.after));
+        let mut wanted = self.at_least(seen.saturating_add(limit + SLACK));
         loop {
             self.fetch(wanted).await?;
-            let mut matches = self.matches();
-            matches.retain(|found| self.is_ahead(found));
-            if matches.len() > limit || self.is_all() {
-                let exhausted = matches.len() <= limit;
-                matches.truncate(limit);
-                let last = matches.last().map(place);
-                let seen = self.cursor.state.seen + matches.len();
-                number(&mut matches, self.cursor.state.seen);
-                let results = self.merged(matches);
-                return Ok(Page { results, groups: None, exhausted, last, seen });
+            let mut page = cut(self.matches(), self.after, limit, self.plan.scores());
+            if page.more || self.is_all() {
+                number(&mut page.entries, seen);
+                let results = self.merged(page.entries);
+                return Ok(Page { results, groups: None, end: page.end.filter(|_| page.more) });
             }
-            wanted *= 2;
+            wanted = wanted.saturating_mul(2);
         }
     }
 
     async fn grouped(&mut self, per_group: usize) -> Result<Page, SearchError> {
-        let limit = self.cursor.state.limit;
-        let mut wanted = self.at_least((self.cursor.state.seen + limit) * per_group + SLACK);
+        let limit = self.plan.shape.limit;
+        let groups = Position::seen(self.after).saturating_add(limit);
+        let mut wanted = self.at_least(groups.saturating_mul(per_group).saturating_add(SLACK));
         loop {
             self.fetch(wanted).await?;
-            let mut groups = group(self.matches());
-            groups.retain(|group| group.matches.first().is_some_and(|best| self.is_ahead(best)));
-            if groups.len() > limit || self.is_all() {
-                let exhausted = groups.len() <= limit;
-                groups.truncate(limit);
-                self.fill(&mut groups, per_group).await?;
-                let last = groups.last().and_then(|group| group.matches.first()).map(place);
-                let seen = self.cursor.state.seen + groups.len();
-                for group in &mut groups {
+            let mut page = cut(group(self.matches()), self.after, limit, self.plan.scores());
+            if page.more || self.is_all() {
+                self.fill(&mut page.entries, per_group).await?;
+                for group in &mut page.entries {
                     number(&mut group.matches, 0);
                     group.matches = self.merged(std::mem::take(&mut group.matches));
                 }
-                return Ok(Page { results: Vec::new(), groups: Some(groups), exhausted, last, seen });
+                let end = page.end.filter(|_| page.more);
+                return Ok(Page { results: Vec::new(), groups: Some(page.entries), end });
             }
-            wanted *= 2;
+            wanted = wanted.saturating_mul(2);
         }
     }
 
     /// A fused ranking needs as much of each source as counts for the other.
     fn at_least(&self, wanted: usize) -> usize {
-        if self.heard.is_some() { wanted.max(FUSED_DEPTH + SLACK) } else { wanted }
+        if self.spoken.is_some() { wanted.max(FUSED_DEPTH + SLACK) } else { wanted }
     }
 
     /// Fetches the best `wanted` hits and the rows of those not seen yet.
@@ -196,22 +168,18 @@ impl<'a> Ranking<'a> {
         self.wanted = wanted;
         self.fetched = self.search(wanted, self.keys.clone()).await?;
         self.rounds += 1;
-        let heard = self.heard.iter().flatten().map(|heard| heard.key);
-        let keys: Vec<u32> = self.fetched.hits.iter().map(|hit| hit.key).chain(heard).collect();
+        let spoken = self.spoken.iter().flatten().map(|hit| hit.key);
+        let keys: Vec<u32> = self.fetched.hits.iter().map(|hit| hit.key).chain(spoken).collect();
         self.fetch_rows(&keys).await
     }
 
-    /// What is seen counts if a vector is sought and its source has a weight.
-    fn sees(&self) -> Option<QueryVectors> {
-        let weight = if self.heard.is_some() { self.cursor.state.info.weights.visual } else { Some(1.0) };
-        self.cursor.vectors.clone().filter(|_| weight.is_some_and(|weight| weight > 0.0))
-    }
-
     async fn search(&mut self, wanted: usize, only: Option<Arc<RoaringBitmap>>) -> Result<Hits, SearchError> {
-        let Some(query) = self.sees() else { return Ok(Hits { matching: 0, exact: true, ..nothing() }) };
+        let Some(query) = self.plan.ranking_vectors().cloned() else {
+            return Ok(Hits { matching: 0, exact: true, ..nothing() });
+        };
         let started = Instant::now();
-        let mode = if self.cursor.state.exact { Mode::Exact } else { Mode::Auto };
-        let hits = match self.at.level == Level::Video && self.cursor.state.info.kind == QueryKind::Text {
+        let mode = if self.plan.exact { Mode::Exact } else { Mode::Auto };
+        let hits = match self.at.level == Level::Video && self.plan.ranks_videos_by_clips() {
             true => self.late(&query, wanted, only, mode).await?,
             false => self.near(query, wanted, only, mode).await?,
         };
@@ -236,7 +204,7 @@ impl<'a> Ranking<'a> {
                 None => Ok::<_, GalleryError>(hits),
             }
         });
-        Ok(searched.await.map_err(|panic| SearchError::Internal(panic.to_string()))??)
+        Ok(searched.await??)
     }
 
     async fn late(
@@ -263,9 +231,18 @@ impl<'a> Ranking<'a> {
         Ok(())
     }
 
-    /// Whether the index has nothing beyond what was fetched: it gave fewer hits than it was asked for.
+    /// Whether the index has nothing beyond the fetched hits: it gave fewer than were wanted.
     fn is_all(&self) -> bool {
         self.fetched.matching <= self.fetched.hits.len() as u64 || self.fetched.hits.len() < self.wanted
+    }
+
+    fn index_info(&self, space: &LoadedSpace) -> IndexInfo {
+        IndexInfo {
+            space: space.space.name.clone(),
+            generation: self.app.gallery.index().generation(),
+            exact: self.fetched.exact,
+            live: self.live(),
+        }
     }
 
     fn live(&self) -> u64 {
@@ -274,19 +251,19 @@ impl<'a> Ranking<'a> {
         index.live(self.at) + if self.moments { index.live(moments) } else { 0 }
     }
 
-    /// All that was fetched and may be answered, best first.
+    /// All fetched hits that may be answered, best first.
     fn matches(&self) -> Vec<Match> {
-        let seen = self.one_a_event(&self.fetched.hits);
-        let Some(heard) = &self.heard else { return seen };
-        let heard = heard.iter().filter_map(|it| {
+        let visual = self.one_per_event(&self.fetched.hits);
+        let Some(spoken) = &self.spoken else { return visual };
+        let spoken = spoken.iter().filter_map(|it| {
             let found = self.to_match(&Hit { key: it.key, score: it.evidence.score })?;
             Some(Match { evidence: vec![it.evidence.clone()], ..found })
         });
-        fuse::fuse(seen, heard.collect(), self.cursor.state.info.weights)
+        fuse::fuse(visual, spoken.collect(), self.plan.info.weights)
     }
 
-    /// What is seen in these hits, with its evidence; of windows that show one event the best.
-    fn one_a_event(&self, hits: &[Hit]) -> Vec<Match> {
+    /// The visual matches of these hits with their evidence; of overlapping moments the best.
+    fn one_per_event(&self, hits: &[Hit]) -> Vec<Match> {
         let matches: Vec<Match> = hits.iter().filter_map(|hit| self.to_match(hit)).collect();
         let mut kept = match self.moments {
             true => fuse::suppress(&matches),
@@ -295,7 +272,7 @@ impl<'a> Ranking<'a> {
         if self.moments {
             fuse::point_at_moments(&mut kept, &matches);
         }
-        fuse::seen(&mut kept);
+        fuse::add_visual_evidence(&mut kept);
         kept.iter_mut().for_each(|found| self.add_pooled(found));
         kept
     }
@@ -303,7 +280,7 @@ impl<'a> Ranking<'a> {
     fn add_pooled(&self, found: &mut Match) {
         if let Some(&(score, peak_ms)) = self.videos.get(&found.span.span.key) {
             let rank = 1 + self.videos.values().filter(|it| it.0 > score).count();
-            found.evidence.push(Evidence { source: Source::FullVideo, score, rank, said: None });
+            found.evidence.push(Evidence { source: Source::FullVideo, score, rank, excerpt: None });
             found.peak_ms = peak_ms;
         }
     }
@@ -315,35 +292,27 @@ impl<'a> Ranking<'a> {
     }
 
     fn is_excluded(&self, found: &Match) -> bool {
-        let Some(origin) = self.cursor.state.origin else { return false };
-        let exclude = self.cursor.state.exclude;
+        let Some(origin) = self.plan.origin else { return false };
+        let exclude = self.plan.exclude;
         let same_video = found.span.span.video == origin.video;
         let itself = same_video && (self.at.level == Level::Video || overlaps(&origin, found));
         (exclude.same_video && same_video) || (exclude.itself && itself)
-    }
-
-    /// Whether a match comes after the pages before.
-    fn is_ahead(&self, found: &Match) -> bool {
-        self.cursor.state.last.is_none_or(|last| {
-            let last_score = f32::from_bits(last.score_bits);
-            found.score < last_score || (found.score == last_score && last.key < found.span.span.key)
-        })
     }
 
     /// Completes groups with the best hits of their videos, wherever they rank.
     async fn fill(&mut self, groups: &mut [Group], per_group: usize) -> Result<(), SearchError> {
         let lacking: Vec<Uuid> =
             groups.iter().filter(|group| group.matches.len() < per_group).map(|group| group.video).collect();
-        if !lacking.is_empty() && !self.is_all() && self.heard.is_none() {
+        if !lacking.is_empty() && !self.is_all() && self.spoken.is_none() {
             let filter = Filter::parse(&json!({"field": "video_id", "in": lacking}))
-                .map_err(|error| SearchError::Internal(error.to_string()))?;
+                .map_err(|_| SearchError::Internal("a page has more groups than a filter has values"))?;
             let mut keys = self.app.catalog.keys_matching(&filter).await?;
             if let Some(only) = &self.keys {
                 keys &= &**only;
             }
             let hits = self.search(keys.len() as usize, Some(Arc::new(keys))).await?;
             self.fetch_rows(&hits.hits.iter().map(|hit| hit.key).collect::<Vec<_>>()).await?;
-            for full in group(self.one_a_event(&hits.hits)) {
+            for full in group(self.one_per_event(&hits.hits)) {
                 if let Some(group) = groups.iter_mut().find(|group| group.video == full.video)
                     && group.matches.len() < full.matches.len()
                 {
@@ -356,7 +325,7 @@ impl<'a> Ranking<'a> {
     }
 
     fn merged(&self, matches: Vec<Match>) -> Vec<Match> {
-        if !self.cursor.state.merge_adjacent {
+        if !self.plan.shape.merge_adjacent {
             return matches;
         }
         merge(matches, self.app.config.max_clip_ms())
@@ -386,10 +355,6 @@ fn best(mut hits: Hits, others: Hits, wanted: usize) -> Hits {
     hits.hits.truncate(wanted);
     let matching = hits.matching.saturating_add(others.matching);
     Hits { matching, exact: hits.exact && others.exact, ..hits }
-}
-
-fn place(found: &Match) -> Last {
-    Last { score_bits: found.score.to_bits(), key: found.span.span.key, video: found.span.span.video }
 }
 
 fn number(matches: &mut [Match], before: usize) {

@@ -1,53 +1,82 @@
-//! What is said: cues by their words and passages by their meaning, each counted for the span that it is said in.
+//! The ranking by subtitles: cues by their words and passages by their meaning, each counted for the span it lies in.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use reprise_encoders::Permit;
+use reprise_encoders::text::Overflow;
 use reprise_index::{Filter, Level, Mode, SpaceLevel};
 use roaring::RoaringBitmap;
+use serde::{Deserialize, Serialize};
 
-use super::cursor::SaidQuery;
+use super::admit::Admission;
+use super::encode;
+use super::error::SearchError;
 use super::fuse::FUSED_DEPTH;
-use super::rank::Sought;
-use super::windows::QueryVectors;
-use super::{Cursor, Evidence, Levels, Query, Request, Said, SearchError, Source, Weights, encode};
+use super::rounded::RoundedVectors;
+use super::types::{Evidence, Excerpt, Query, Request, Source, Weights};
+use super::windows::Aggregation;
 use crate::app::App;
 use crate::catalog::{CueHit, CueQuery, PassageHit};
 use crate::spaces::LoadedSpace;
 use crate::subtitles::snippet::Snippet;
 
-/// Words that a vocabulary may miss without harm.
+/// Share of a text's words that a vocabulary may miss without harm.
 const MOST_MISSED: f64 = 0.5;
 
-/// The text that is searched for in what is said, with its meaning where a space of passages is at hand.
+/// The text that subtitles are searched for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct SpokenQuery {
+    pub(super) text: String,
+    /// Its vectors, where a model for passages is loaded. The cursor carries them as bytes.
+    #[serde(skip)]
+    pub(super) meaning: Option<Meaning>,
+}
+
+/// A text in the space of passages.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Meaning {
+    /// Id of the space.
+    pub(super) space: String,
+    pub(super) vectors: RoundedVectors,
+}
+
+/// Makes the query for subtitles; `None` if the request does not search them.
 pub(super) async fn query(
     app: &App,
     request: &Request,
-    passages: Option<(Arc<LoadedSpace>, Permit)>,
-) -> Result<Option<SaidQuery>, SearchError> {
+    passages: Option<Admission>,
+) -> Result<Option<SpokenQuery>, SearchError> {
     let text = match (&request.query, &request.modification) {
         (Query::Text(text), _) | (_, Some(text)) if request.sources.spoken => text,
         _ => return Ok(None),
     };
     let meaning = match passages {
-        Some((space, permit)) => {
-            let query = Query::Text(text.clone());
-            let encoded = encode::embed(app, &space, permit, &query, request.overflow, "/query").await?;
-            let windows = encoded.windows.into_iter().map(|(_, _, window)| window).collect();
-            Some((space.space.id.clone(), windows))
-        }
+        Some(admission) => Some(meaning(app, admission, text, request.overflow).await?),
         None => None,
     };
-    let vanished = || SearchError::Internal("the query's vector vanished in rounding".to_owned());
-    SaidQuery::new(text, meaning).ok_or_else(vanished).map(Some)
+    Ok(Some(SpokenQuery { text: text.clone(), meaning }))
 }
 
-/// What each source weighs.
-pub(super) fn weights(request: &Request, space: &LoadedSpace, sees: bool) -> Weights {
+async fn meaning(
+    app: &App,
+    admission: Admission,
+    text: &str,
+    overflow: Overflow,
+) -> Result<Meaning, SearchError> {
+    let Admission { space, permit } = admission;
+    let query = Query::Text(text.to_owned());
+    let encoded = encode::embed(app, &space, permit, &query, overflow, "/query").await?;
+    let windows: Vec<_> = encoded.windows.into_iter().map(|(_, _, window)| window).collect();
+    let vanished = SearchError::Internal("the query's vector vanished in rounding");
+    let vectors = RoundedVectors::new(&windows, Aggregation::default()).ok_or(vanished)?;
+    Ok(Meaning { space: space.space.id.clone(), vectors })
+}
+
+/// The weight of each source; `visual` says whether pictures are compared.
+pub(super) fn weights(request: &Request, space: &LoadedSpace, visual: bool) -> Weights {
     let spoken = request.sources.spoken.then(|| request.weights.spoken.unwrap_or(1.0));
     let by_default = || if spoken.is_some() && misses_most(request, space) { 0.0 } else { 1.0 };
-    Weights { visual: sees.then(|| request.weights.visual.unwrap_or_else(by_default)), spoken }
+    Weights { visual: visual.then(|| request.weights.visual.unwrap_or_else(by_default)), spoken }
 }
 
 /// Whether the space's vocabulary misses over half of a text's words.
@@ -59,58 +88,30 @@ fn misses_most(request: &Request, space: &LoadedSpace) -> bool {
     !words.is_empty() && missed as f64 > MOST_MISSED * words.len() as f64
 }
 
-/// Hears what the cursor's text is about, and settles with the first page whether what is said is part of the ranking.
-pub(super) async fn listen(
-    app: &App,
-    cursor: &mut Cursor,
-    keys: Option<Arc<RoaringBitmap>>,
-) -> Result<Sought, SearchError> {
-    let silent = Sought { keys: keys.clone(), heard: None, heard_of_videos: None };
-    let Some(query) = cursor.said.clone() else { return Ok(silent) };
-    let is_first = cursor.state.last.is_none();
-    if !is_first && !cursor.state.fused {
-        return Ok(silent);
-    }
-    let heard = search(app, &query, cursor.state.levels.of_results(), keys.clone()).await?;
-    let of_videos = match (cursor.state.levels, is_first) {
-        (Levels::Both, true) => Some(search(app, &query, Level::Video, keys.clone()).await?),
-        _ => None,
-    };
-    let sees = cursor.vectors.is_some();
-    if is_first && heard.is_empty() && of_videos.as_ref().is_none_or(Vec::is_empty) && sees {
-        // Nothing is said: better what is seen, however little of the words is understood.
-        let weights = &mut cursor.state.info.weights;
-        weights.visual = weights.visual.map(|weight| if weight > 0.0 { weight } else { 1.0 });
-        return Ok(silent);
-    }
-    cursor.state.fused = true;
-    Ok(Sought { keys, heard: Some(heard), heard_of_videos: of_videos })
-}
-
-/// A span and what is said in it.
+/// A span, and the cue or passage in it that matches best.
 #[derive(Debug, Clone)]
-pub(super) struct Heard {
+pub(super) struct SpokenHit {
     pub(super) key: u32,
     pub(super) evidence: Evidence,
 }
 
-/// The spans of `level` in which it is said, best first, as far as they count for a fused ranking: by the words of
-/// cues, and by the meaning of passages where a model reads them.
-pub(super) async fn search(
+/// The best spans of `level`, as deep as a fused ranking counts them: by the words of their cues, and by the meaning of
+/// their passages where a model for these is loaded.
+pub(super) async fn hits(
     app: &App,
-    query: &SaidQuery,
+    query: &SpokenQuery,
     level: Level,
     only: Option<Arc<RoaringBitmap>>,
-) -> Result<Vec<Heard>, SearchError> {
+) -> Result<Vec<SpokenHit>, SearchError> {
     let words = CueQuery::new(&query.text);
     let lexical = match words.is_empty() {
         true => Vec::new(),
         false => app.catalog.cue_hits(&words, level, only.as_deref(), FUSED_DEPTH).await?,
     };
     let weights: Vec<f32> = lexical.iter().map(|hit| weight(hit, &words)).collect();
-    let lexical: Vec<Heard> = lexical.into_iter().map(|hit| of_cue(hit, &query.text, &words)).collect();
-    let Some((space, meaning)) = &query.meaning else { return Ok(ranked(lexical)) };
-    let semantic = passages(app, space, meaning, level, only).await?;
+    let lexical: Vec<SpokenHit> = lexical.into_iter().map(|hit| of_cue(hit, &query.text, &words)).collect();
+    let Some(meaning) = &query.meaning else { return Ok(ranked(lexical)) };
+    let semantic = passages(app, meaning, level, only).await?;
     let semantic = semantic.into_iter().map(|(hit, score)| of_passage(hit, score, &query.text)).collect();
     Ok(ranked(both(lexical.into_iter().zip(weights).collect(), semantic)))
 }
@@ -118,25 +119,20 @@ pub(super) async fn search(
 /// The passages nearest in meaning, with their cosines; one for each span.
 async fn passages(
     app: &App,
-    space: &str,
-    meaning: &QueryVectors,
+    meaning: &Meaning,
     level: Level,
     only: Option<Arc<RoaringBitmap>>,
 ) -> Result<Vec<(PassageHit, f32)>, SearchError> {
-    let Some(space) = app.spaces.named(space) else { return Err(SearchError::CursorGone) };
-    // A cursor may carry vectors of any length.
-    if meaning.windows().iter().any(|window| window.values().len() != space.space.dim) {
-        return Err(SearchError::CursorGone);
-    }
+    let space = app.spaces.named(&meaning.space).filter(|it| meaning.vectors.have(it.space.dim));
+    let space = space.ok_or(SearchError::CursorGone)?;
     let filter = match &only {
         Some(only) => Some(Arc::new(app.catalog.passages_within(only).await?)),
         None => None,
     };
-    let (gallery, meaning) = (Arc::clone(&app.gallery), meaning.clone());
+    let (gallery, meaning) = (Arc::clone(&app.gallery), meaning.vectors.vectors().clone());
     let at = SpaceLevel { space: space.key, level: Level::Passage };
     let search = move || meaning.search(&gallery, at, FUSED_DEPTH, (&Filter { only: filter }, Mode::Auto));
-    let found = tokio::task::spawn_blocking(search).await;
-    let found = found.map_err(|panic| SearchError::Internal(panic.to_string()))??;
+    let found = tokio::task::spawn_blocking(search).await??;
     let keys: Vec<u32> = found.hits.iter().map(|hit| hit.key).collect();
     let scores: HashMap<u32, f32> = found.hits.iter().map(|hit| (hit.key, hit.score)).collect();
     let hits = app.catalog.passage_hits(&keys, level, only.as_deref()).await?;
@@ -144,54 +140,55 @@ async fn passages(
     Ok(hits.into_iter().map(scored).map(|(score, hit)| (hit, score)).collect())
 }
 
-fn of_cue(hit: CueHit, text: &str, words: &CueQuery) -> Heard {
+fn of_cue(hit: CueHit, text: &str, words: &CueQuery) -> SpokenHit {
+    let (start_ms, end_ms) = (hit.start_ms, hit.end_ms);
     let quoted = hit.in_sequence && is_quotable(words);
-    let said =
-        Said { snippet: Snippet::new(&hit.text, text), start_ms: hit.start_ms, end_ms: hit.end_ms, quoted };
-    Heard::new(hit.span, hit.score as f32, said)
+    let excerpt = Excerpt { snippet: Snippet::new(&hit.text, text), start_ms, end_ms, quoted };
+    SpokenHit::new(hit.span, hit.score as f32, excerpt)
 }
 
-/// Whether nobody says it by chance: four words, two of which tell something.
+/// Whether a cue holds the query by intent and not by chance: four words, two of which are no stop words.
 fn is_quotable(query: &CueQuery) -> bool {
     query.words().len() >= 4 && query.telling_words().len() >= 2
 }
 
-fn of_passage(hit: PassageHit, score: f32, text: &str) -> Heard {
+fn of_passage(hit: PassageHit, score: f32, text: &str) -> SpokenHit {
     let (start_ms, end_ms) = (hit.start_ms, hit.end_ms);
-    let said = Said { snippet: Snippet::new(&hit.text, text), start_ms, end_ms, quoted: false };
-    Heard::new(hit.span, score, said)
+    let excerpt = Excerpt { snippet: Snippet::new(&hit.text, text), start_ms, end_ms, quoted: false };
+    SpokenHit::new(hit.span, score, excerpt)
 }
 
 /// A cue of fewer telling words shares them with a text too easily.
 const TELLING_WORDS: usize = 6;
 
-/// How much the words of a cue count beside meaning: what is said in so many words is meant, two words that a
-/// question happens to share with a cue say little. The share of the shorter one's telling words that both have,
-/// squared; words in sequence count twice.
+/// The weight of a cue's words beside the meaning of a passage: a cue that shares most words with the query is meant, two
+/// shared words say little. The share of the shorter one's telling words that both have, squared; words in sequence
+/// count twice.
 fn weight(hit: &CueHit, query: &CueQuery) -> f32 {
     if hit.in_sequence {
         return 2.0;
     }
     let cue = CueQuery::new(&hit.text);
-    let (sought, said): (HashSet<&str>, HashSet<&str>) =
-        (query.telling_words().into_iter().collect(), cue.telling_words().into_iter().collect());
-    let shared = sought.intersection(&said).count() as f32;
-    let of = sought.len().min(said.len().max(TELLING_WORDS)).max(1);
+    let telling =
+        |of: &CueQuery| -> HashSet<String> { of.telling_words().into_iter().map(str::to_owned).collect() };
+    let (wanted, found) = (telling(query), telling(&cue));
+    let shared = wanted.intersection(&found).count() as f32;
+    let of = wanted.len().min(found.len().max(TELLING_WORDS)).max(1);
     (shared / of as f32).powi(2)
 }
 
-/// What the words of a cue add to the cosine of a passage: a cosine is what tells one passage from the next, by some
-/// hundredths, and places in a ranking lose that. Chosen on the questions of BENCHMARKS.md.
+/// Added to the cosine of a passage, times the weight of a cue's words. Passages differ by hundredths of a cosine, which
+/// their ranks would lose. Chosen on the questions of BENCHMARKS.md.
 const WORDS: f32 = 0.2;
-/// From this weight on the words say better where than a passage of half a minute does.
+/// From this weight on a cue shows the place better than a passage of half a minute does.
 const TELLING: f32 = 0.25;
 
-/// Cues, with what their words weigh, and passages, with their cosines, as one ranking: quotations first.
-fn both(lexical: Vec<(Heard, f32)>, semantic: Vec<Heard>) -> Vec<Heard> {
-    // Of what no passage is near, the meaning is taken to be as far as that of the last passage.
+/// One ranking of cues, with the weights of their words, and of passages, with their cosines: quotations first.
+fn both(lexical: Vec<(SpokenHit, f32)>, semantic: Vec<SpokenHit>) -> Vec<SpokenHit> {
+    // A cue without a near passage gets the meaning of the last passage.
     let far = semantic.last().map_or(0.0, |last| last.evidence.score);
-    let mut passages: HashMap<u32, Heard> = semantic.into_iter().map(|heard| (heard.key, heard)).collect();
-    let mut fused: Vec<Heard> = Vec::with_capacity(lexical.len() + passages.len());
+    let mut passages: HashMap<u32, SpokenHit> = semantic.into_iter().map(|hit| (hit.key, hit)).collect();
+    let mut fused: Vec<SpokenHit> = Vec::with_capacity(lexical.len() + passages.len());
     for (mut cue, weight) in lexical {
         let passage = passages.remove(&cue.key);
         let score = passage.as_ref().map_or(far, |it| it.evidence.score) + WORDS * weight;
@@ -203,7 +200,7 @@ fn both(lexical: Vec<(Heard, f32)>, semantic: Vec<Heard>) -> Vec<Heard> {
     }
     fused.extend(passages.into_values());
     fused.sort_by(|one, other| {
-        let ahead = |it: &Heard| (it.is_quotation(), it.evidence.score);
+        let ahead = |it: &SpokenHit| (it.is_quotation(), it.evidence.score);
         let ((one_is, one_score), (other_is, other_score)) = (ahead(one), ahead(other));
         other_is.cmp(&one_is).then(other_score.total_cmp(&one_score)).then(one.key.cmp(&other.key))
     });
@@ -211,18 +208,19 @@ fn both(lexical: Vec<(Heard, f32)>, semantic: Vec<Heard>) -> Vec<Heard> {
     fused
 }
 
-fn ranked(mut heard: Vec<Heard>) -> Vec<Heard> {
-    heard.iter_mut().enumerate().for_each(|(index, heard)| heard.evidence.rank = index + 1);
-    heard
+fn ranked(mut hits: Vec<SpokenHit>) -> Vec<SpokenHit> {
+    hits.iter_mut().enumerate().for_each(|(index, hit)| hit.evidence.rank = index + 1);
+    hits
 }
 
-impl Heard {
-    fn new(key: u32, score: f32, said: Said) -> Heard {
-        Heard { key, evidence: Evidence { source: Source::Spoken, score, rank: 0, said: Some(said) } }
+impl SpokenHit {
+    fn new(key: u32, score: f32, excerpt: Excerpt) -> SpokenHit {
+        let excerpt = Some(excerpt);
+        SpokenHit { key, evidence: Evidence { source: Source::Spoken, score, rank: 0, excerpt } }
     }
 
     fn is_quotation(&self) -> bool {
-        self.evidence.said.as_ref().is_some_and(|said| said.quoted)
+        self.evidence.excerpt.as_ref().is_some_and(|excerpt| excerpt.quoted)
     }
 }
 
@@ -230,20 +228,19 @@ impl Heard {
 mod tests {
     use super::*;
 
-    /// Cues by key and weight, passages by key and cosine; the fused ranking by key and what is shown.
+    /// Cues by key and weight, passages by key and cosine; the fused ranking by key and excerpt.
     #[track_caller]
     fn check(lexical: &[(u32, f32)], semantic: &[(u32, f32)], expected: &[(u32, &str)]) {
-        let heard = |(key, score): (u32, f32), snippet: &str| {
-            let snippet = Snippet { text: snippet.to_owned(), marks: Vec::new() };
-            let said = Said { snippet, start_ms: 0, end_ms: 1, quoted: score > 1.0 };
-            Heard::new(key, score, said)
+        let hit = |(key, score): (u32, f32), text: &str| {
+            let snippet = Snippet { text: text.to_owned(), marks: Vec::new() };
+            SpokenHit::new(key, score, Excerpt { snippet, start_ms: 0, end_ms: 1, quoted: score > 1.0 })
         };
-        let lexical = lexical.iter().map(|it| (heard(*it, "cue"), it.1)).collect();
-        let fused = ranked(both(lexical, semantic.iter().map(|it| heard(*it, "passage")).collect()));
-        let said = |heard: &Heard| heard.evidence.said.as_ref().unwrap().snippet.text.clone();
-        let got: Vec<(u32, String)> = fused.iter().map(|heard| (heard.key, said(heard))).collect();
+        let lexical = lexical.iter().map(|it| (hit(*it, "cue"), it.1)).collect();
+        let fused = ranked(both(lexical, semantic.iter().map(|it| hit(*it, "passage")).collect()));
+        let text = |hit: &SpokenHit| hit.evidence.excerpt.as_ref().unwrap().snippet.text.clone();
+        let got: Vec<(u32, String)> = fused.iter().map(|hit| (hit.key, text(hit))).collect();
         assert_eq!(got, expected.iter().map(|it| (it.0, it.1.to_owned())).collect::<Vec<_>>());
-        assert!(fused.iter().zip(1..).all(|(heard, rank)| heard.evidence.rank == rank));
+        assert!(fused.iter().zip(1..).all(|(hit, rank)| hit.evidence.rank == rank));
     }
 
     #[test]

@@ -8,8 +8,11 @@ use std::sync::Arc;
 use reprise_index::{Level, SpaceLevel, UnitVector};
 use uuid::Uuid;
 
+use super::admit::admit;
+use super::encode;
+use super::error::SearchError;
+use super::types::{Match, Request};
 use super::windows::QueryVectors;
-use super::{Match, Request, SearchError, admit, encode};
 use crate::app::App;
 use crate::catalog::Video;
 use crate::features::{Features, file_of};
@@ -59,7 +62,7 @@ pub async fn timeline(
         0 | 1 => vec![encoded.vector],
         _ => encoded.windows.into_iter().map(|(_, _, window)| window).collect(),
     };
-    let none = || SearchError::Internal("the query has no vector".to_owned());
+    let none = || SearchError::Internal("the query has no vector");
     let query = QueryVectors::new(windows, request.aggregation).ok_or_else(none)?;
     let duration_ms = video.facts.as_ref().map_or(0, |facts| facts.duration_ms);
     let by_frame = match frames_file(app, &space, video.id) {
@@ -112,8 +115,7 @@ async fn frame_scores(
     range: Range<i64>,
 ) -> Result<Vec<Scored>, SearchError> {
     let read = move || {
-        let rows = Features::open(&path, width, false).and_then(|mut features| features.rows(range.clone()));
-        let rows = rows.map_err(|error| SearchError::Internal(error.to_string()))?;
+        let rows = Features::open(&path, width, false)?.rows(range.clone())?;
         let ends = rows.iter().skip(1).map(|(time_ms, _)| *time_ms).chain([range.end]).collect::<Vec<_>>();
         let scored = rows.iter().zip(ends).filter_map(|((time_ms, row), end)| {
             let (vector, _) = UnitVector::from_raw(row)?;
@@ -121,7 +123,7 @@ async fn frame_scores(
         });
         Ok(scored.collect())
     };
-    tokio::task::spawn_blocking(read).await.map_err(|panic| SearchError::Internal(panic.to_string()))?
+    tokio::task::spawn_blocking(read).await?
 }
 
 /// The clips and moments of a video.
@@ -143,7 +145,7 @@ async fn span_scores(
         }
         Ok(scored)
     };
-    tokio::task::spawn_blocking(score).await.map_err(|panic| SearchError::Internal(panic.to_string()))?
+    tokio::task::spawn_blocking(score).await?
 }
 
 /// The best score in each step.

@@ -8,10 +8,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::timings::Timings;
 use super::windows::Aggregation;
 use crate::catalog::{Filter, SpanWithVideo};
 use crate::config::QueryKind;
 use crate::subtitles::snippet::Snippet;
+
+/// Most hits or groups per page.
+pub const MAX_LIMIT: usize = 1000;
 
 /// A checked search request.
 #[derive(Debug, Clone)]
@@ -51,8 +55,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// Whether the caller left it open where to look, and the query has words.
-    pub fn may_be_heard_only(&self) -> bool {
+    /// Whether subtitles alone may answer: the query has words, and the caller named neither a space nor pictures.
+    pub fn may_use_subtitles_only(&self) -> bool {
         self.sources.spoken && self.space.is_none() && (self.sources.by_default || !self.sources.visual)
     }
 
@@ -121,9 +125,9 @@ impl Levels {
 /// Where to look; at least one is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sources {
-    /// What is seen: embeddings of pictures.
+    /// Embeddings of pictures.
     pub visual: bool,
-    /// What is said: cues by their words, and by their meaning where a model for it is loaded.
+    /// Cues by their words, and passages by their meaning where a model for these is loaded.
     pub spoken: bool,
     /// Whether the caller left it open.
     pub by_default: bool,
@@ -192,10 +196,10 @@ pub struct QueryInfo {
 /// Weight of each source; none where it was not looked at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Weights {
-    /// Embeddings of what is seen. 0 by default where the model's vocabulary misses over half of the query's words.
+    /// Embeddings of pictures. 0 by default where the model's vocabulary misses over half of the query's words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub visual: Option<f32>,
-    /// Cues of what is said.
+    /// Subtitles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spoken: Option<f32>,
 }
@@ -203,9 +207,9 @@ pub struct Weights {
 /// Where evidence comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// What is seen.
+    /// Embeddings of pictures.
     Visual,
-    /// What is said.
+    /// Subtitles.
     Spoken,
     /// The cosine with the full video's own vector, before its clips were looked at.
     FullVideo,
@@ -220,20 +224,20 @@ pub struct Evidence {
     pub score: f32,
     /// 1 is its best.
     pub rank: usize,
-    /// The words, if it is what is said.
-    pub said: Option<Said>,
+    /// The words, if it comes from subtitles.
+    pub excerpt: Option<Excerpt>,
 }
 
-/// A stretch of what is said.
+/// A stretch of subtitles.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct Excerpt {
     /// The words around, those of the query marked.
     pub snippet: Snippet,
     /// Start, in the video's time.
     pub start_ms: i64,
     /// End, exclusive.
     pub end_ms: i64,
-    /// Whether it is the query word for word, and long enough that this is no chance.
+    /// Whether it holds the query word for word, and the query is too long for chance.
     pub quoted: bool,
 }
 
@@ -306,21 +310,6 @@ pub struct IndexInfo {
     pub exact: bool,
     /// Vectors at the level of `results`.
     pub live: u64,
-}
-
-/// How long the parts took, in milliseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Timings {
-    /// Reading pictures.
-    pub decode_ms: f64,
-    /// Waiting for and running the encoder.
-    pub encode_ms: f64,
-    /// The index.
-    pub search_ms: f64,
-    /// The database.
-    pub catalog_ms: f64,
-    /// All of it.
-    pub total_ms: f64,
 }
 
 /// The vectors of one input, as answered.

@@ -80,8 +80,8 @@ impl From<Match> for Hit {
         let span = &found.span.span;
         let (start, end) = (seconds(span.start_ms), seconds(span.end_ms));
         let offset = seconds(found.span.media_offset_ms);
-        let said = found.evidence.iter().find_map(|it| it.said.as_ref().map(|said| said.start_ms));
-        let opens_at = said.or(found.peak_ms).unwrap_or(span.start_ms);
+        let spoken = found.evidence.iter().find_map(|it| it.excerpt.as_ref().map(|it| it.start_ms));
+        let opens_at = spoken.or(found.peak_ms).unwrap_or(span.start_ms);
         Hit {
             rank: found.rank,
             score: found.score,
@@ -121,14 +121,14 @@ struct EvidenceOut {
 
 impl From<Evidence> for EvidenceOut {
     fn from(evidence: Evidence) -> EvidenceOut {
-        let Evidence { source, score, rank, said } = evidence;
-        let times = said.as_ref().map(|it| (seconds(it.start_ms), seconds(it.end_ms)));
+        let Evidence { source, score, rank, excerpt } = evidence;
+        let times = excerpt.as_ref().map(|it| (seconds(it.start_ms), seconds(it.end_ms)));
         let (start, end) = (times.map(|it| it.0), times.map(|it| it.1));
         EvidenceOut {
             source: source.into(),
             score,
             rank,
-            text: said.map(|it| html::marked(&it.snippet)),
+            text: excerpt.map(|it| html::marked(&it.snippet)),
             start,
             end,
         }

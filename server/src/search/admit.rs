@@ -1,0 +1,82 @@
+//! Which spaces answer a query, and its places in their pools.
+
+use std::sync::Arc;
+
+use reprise_encoders::Permit;
+
+use super::error::SearchError;
+use super::types::{FusionMode, Request};
+use crate::app::App;
+use crate::config::QueryKind;
+use crate::spaces::LoadedSpace;
+
+/// A loaded space and the right to encode in it.
+pub(super) struct Admission {
+    pub(super) space: Arc<LoadedSpace>,
+    pub(super) permit: Permit,
+}
+
+/// A search that has its spaces and its places in their pools, and may now read files and decode.
+pub struct Admitted {
+    pub(super) space: Arc<LoadedSpace>,
+    /// `None`: the search compares no pictures.
+    pub(super) permit: Option<Permit>,
+    /// The space of passages, if one is loaded and the search needs it.
+    pub(super) passages: Option<Admission>,
+    pub(super) kind: QueryKind,
+}
+
+/// Finds the spaces for a query and takes a place in their pools.
+///
+/// # Errors
+/// No such space, a space that can't do it, or a full pool.
+pub fn admit(app: &App, request: &Request) -> Result<Admitted, SearchError> {
+    let kind = request.kind();
+    let (space, visual) = match space_for(app, kind, request.space.as_deref()) {
+        Ok(space) => (space, request.sources.visual),
+        // Subtitles answer a text as well where no model compares it with pictures.
+        Err(SearchError::SpaceCannot(_)) if request.may_use_subtitles_only() => (any_space(app)?, false),
+        Err(error) => return Err(error),
+    };
+    if visual && request.fusion.mode == Some(FusionMode::Combiner) && !space.space.can.composed {
+        return Err(SearchError::SpaceCannot(format!(
+            "space {} has no trained fusion head; use the mode `average`",
+            space.space.name
+        )));
+    }
+    let permit = if visual { Some(space.pool.admit()?) } else { None };
+    Ok(Admitted { space, permit, passages: passages(app, request)?, kind })
+}
+
+fn passages(app: &App, request: &Request) -> Result<Option<Admission>, SearchError> {
+    let space = app.spaces.active(QueryKind::Spoken).filter(|_| request.sources.spoken);
+    let admitted = space.map(|space| space.pool.admit().map(|permit| Admission { space, permit }));
+    Ok(admitted.transpose()?)
+}
+
+fn any_space(app: &App) -> Result<Arc<LoadedSpace>, SearchError> {
+    let none = || SearchError::SpaceCannot("no model is loaded".to_owned());
+    app.spaces.now().all().first().cloned().ok_or_else(none)
+}
+
+/// The space named, or the active one for `kind`.
+///
+/// # Errors
+/// No such space, or it can't answer this kind.
+pub fn space_for(app: &App, kind: QueryKind, named: Option<&str>) -> Result<Arc<LoadedSpace>, SearchError> {
+    let Some(name) = named else {
+        let active = app.spaces.active(kind);
+        return active.ok_or_else(|| {
+            SearchError::SpaceCannot(format!("no loaded model answers {} queries", kind.name()))
+        });
+    };
+    let space = app.spaces.named(name).ok_or_else(|| SearchError::NoSuchSpace(name.to_owned()))?;
+    if !space.can(kind) {
+        return Err(SearchError::SpaceCannot(format!(
+            "space {} can't answer {} queries",
+            space.space.name,
+            kind.name()
+        )));
+    }
+    Ok(space)
+}

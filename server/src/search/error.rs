@@ -1,0 +1,83 @@
+//! Why a search has no answer.
+
+use reprise_encoders::EncodeError;
+use reprise_encoders::video::VideoError;
+use reprise_index::IndexError;
+use tokio::task::JoinError;
+
+use crate::catalog::CatalogError;
+use crate::features::FeaturesError;
+use crate::gallery::GalleryError;
+
+/// Why a search has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum SearchError {
+    /// Part of the request is wrong.
+    #[error("{detail}")]
+    Invalid {
+        /// JSON pointer into the request.
+        pointer: String,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// No space has this id or name.
+    #[error("no loaded space is called `{0}`")]
+    NoSuchSpace(String),
+    /// The space can't answer this kind of query.
+    #[error("{0}")]
+    SpaceCannot(String),
+    /// The query names a video or clip that does not exist.
+    #[error("there is no {what} {id}")]
+    NotFound {
+        /// `video`, `clip`, or the `file of video`: one that was taken in place may have been moved.
+        what: &'static str,
+        /// Its id.
+        id: uuid::Uuid,
+    },
+    /// The cursor's space is gone; the client should search again.
+    #[error("the search that this cursor belongs to can't be continued; search again")]
+    CursorGone,
+    /// Another version of the service made the cursor; the client should search again.
+    #[error("another version of the service made this cursor; search again")]
+    CursorOutdated,
+    /// The file can't be decoded.
+    #[error(transparent)]
+    Video(#[from] VideoError),
+    /// The encoder refused or failed.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+    /// The catalog failed.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// The index failed.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    /// The kept features of frames can't be read.
+    #[error(transparent)]
+    Features(#[from] FeaturesError),
+    /// A task of the search panicked.
+    #[error(transparent)]
+    Task(#[from] JoinError),
+    /// The cursor can't be written.
+    #[error("the cursor can't be written")]
+    Cursor(#[source] serde_json::Error),
+    /// A defect of the service.
+    #[error("{0}")]
+    Internal(&'static str),
+}
+
+impl SearchError {
+    /// An invalid part of the request.
+    pub fn invalid(pointer: &str, detail: impl Into<String>) -> SearchError {
+        SearchError::Invalid { pointer: pointer.to_owned(), detail: detail.into() }
+    }
+}
+
+impl From<GalleryError> for SearchError {
+    fn from(error: GalleryError) -> SearchError {
+        match error {
+            GalleryError::Index(error) => SearchError::Index(error),
+            GalleryError::Catalog(error) => SearchError::Catalog(error),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! How long the parts of a search take.
+
+use std::time::Instant;
+
+/// How long the parts took, in milliseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Timings {
+    /// Reading pictures.
+    pub decode_ms: f64,
+    /// Waiting for and running the encoder.
+    pub encode_ms: f64,
+    /// The index.
+    pub search_ms: f64,
+    /// The database.
+    pub catalog_ms: f64,
+    /// All of it.
+    pub total_ms: f64,
+}
+
+impl Timings {
+    /// Adds the times of another part.
+    pub(super) fn add(&mut self, other: Timings) {
+        self.decode_ms += other.decode_ms;
+        self.encode_ms += other.encode_ms;
+        self.search_ms += other.search_ms;
+        self.catalog_ms += other.catalog_ms;
+        self.total_ms += other.total_ms;
+    }
+
+    /// Counts them in the server's metrics.
+    pub(super) fn record(&self) {
+        let parts = [
+            ("decode", self.decode_ms),
+            ("encode", self.encode_ms),
+            ("index", self.search_ms),
+            ("catalog", self.catalog_ms),
+            ("total", self.total_ms),
+        ];
+        for (part, ms) in parts {
+            metrics::histogram!("reprise_search_seconds", "part" => part).record(ms / 1000.0);
+        }
+    }
+}
+
+/// Milliseconds since then.
+pub(super) fn millis(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1000.0
+}
