@@ -15,6 +15,7 @@ use super::timings::millis;
 use super::types::{
     EmbeddedWindow, Embedding, Fusion, FusionMode, Origin, Query, QueryInfo, Request, Weights,
 };
+use super::windows::{Aggregation, QueryVectors};
 use crate::app::App;
 use crate::catalog::Video;
 use crate::config::QueryKind;
@@ -103,6 +104,15 @@ pub fn text_vectors(raw: &[Vec<f32>]) -> Result<(Vec<UnitVector>, UnitVector, f3
 }
 
 impl Encoded {
+    /// The vectors to compare with: one per window of a long text.
+    pub(super) fn into_vectors(self, aggregation: Aggregation) -> Result<QueryVectors, SearchError> {
+        let units: Vec<UnitVector> = match self.windows.len() {
+            0 | 1 => vec![self.vector],
+            _ => self.windows.into_iter().map(|(_, _, window)| window).collect(),
+        };
+        QueryVectors::new(units, aggregation).ok_or(SearchError::Internal("the query has no vector"))
+    }
+
     /// As it is answered.
     pub fn into_embedding(self, space: &LoadedSpace) -> Embedding {
         let vector = self.vector.values().to_vec();

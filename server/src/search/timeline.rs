@@ -1,5 +1,5 @@
-//! A query's score over the time of one video: from the features of its frames where they are kept, else from the
-//! vectors of its clips and of the moments in them.
+//! A query's score over the time of one video: from kept features of its frames, else from the vectors of its clips and
+//! moments.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -18,10 +18,10 @@ use crate::catalog::Video;
 use crate::features::{Features, file_of};
 use crate::spaces::LoadedSpace;
 
-/// Hits of one page that are looked at frame by frame.
+/// Hits of one page whose frames are scored.
 const PEAKS: usize = 50;
 
-/// What the scores are of.
+/// The grain of a timeline's scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grain {
     /// Sampled frames.
@@ -57,13 +57,7 @@ pub async fn timeline(
     let (space, Some(permit)) = (admitted.space, admitted.permit) else {
         return Err(SearchError::SpaceCannot("no loaded model sees what this query is about".to_owned()));
     };
-    let encoded = encode::query(app, &request, &space, permit).await?;
-    let windows: Vec<UnitVector> = match encoded.windows.len() {
-        0 | 1 => vec![encoded.vector],
-        _ => encoded.windows.into_iter().map(|(_, _, window)| window).collect(),
-    };
-    let none = || SearchError::Internal("the query has no vector");
-    let query = QueryVectors::new(windows, request.aggregation).ok_or_else(none)?;
+    let query = encode::query(app, &request, &space, permit).await?.into_vectors(request.aggregation)?;
     let duration_ms = video.facts.as_ref().map_or(0, |facts| facts.duration_ms);
     let by_frame = match frames_file(app, &space, video.id) {
         // A file that can't be read is made again when the video is next cut: until then spans serve.
@@ -79,7 +73,7 @@ pub async fn timeline(
     Ok(Timeline { space: space.space.name.clone(), of, step_ms, scores })
 }
 
-/// Says of each match where its best frame is, where frames are kept whose features are vectors of the space.
+/// Sets the peak of each match to its best frame, where the kept features of frames are vectors of the space.
 pub(super) async fn find_peaks(
     app: &App,
     space: &LoadedSpace,
@@ -98,24 +92,31 @@ pub(super) async fn find_peaks(
     }
 }
 
-/// The kept features of a video and their width, if a frame's feature is itself a vector of the space.
-fn frames_file(app: &App, space: &LoadedSpace, video: Uuid) -> Option<(PathBuf, usize)> {
-    let width = space.space.frame_stage.filter(|_| !space.space.temporal)?;
-    let path = file_of(&app.media.features(video), &space.space.id);
-    path.exists().then_some((path, width))
+/// The kept features of a video's frames.
+struct FramesFile {
+    path: PathBuf,
+    /// Values of one feature.
+    width: usize,
 }
 
-/// A stretch and its score.
+/// The kept features of a video, if a frame's feature is itself a vector of the space.
+fn frames_file(app: &App, space: &LoadedSpace, video: Uuid) -> Option<FramesFile> {
+    let width = space.space.frame_stage.filter(|_| !space.space.temporal)?;
+    let path = file_of(&app.media.features(video), &space.space.id);
+    path.exists().then_some(FramesFile { path, width })
+}
+
+/// A time range in milliseconds and its score.
 type Scored = (Range<i64>, f32);
 
-/// The frames in a stretch; each lasts until the next.
+/// Scores of the frames in a time range; each frame lasts until the next.
 async fn frame_scores(
-    (path, width): (PathBuf, usize),
+    file: FramesFile,
     query: QueryVectors,
     range: Range<i64>,
 ) -> Result<Vec<Scored>, SearchError> {
     let read = move || {
-        let rows = Features::open(&path, width, false)?.rows(range.clone())?;
+        let rows = Features::open(&file.path, file.width, false)?.rows(range.clone())?;
         let ends = rows.iter().skip(1).map(|(time_ms, _)| *time_ms).chain([range.end]).collect::<Vec<_>>();
         let scored = rows.iter().zip(ends).filter_map(|((time_ms, row), end)| {
             let (vector, _) = UnitVector::from_raw(row)?;
@@ -126,7 +127,7 @@ async fn frame_scores(
     tokio::task::spawn_blocking(read).await?
 }
 
-/// The clips and moments of a video.
+/// Scores of the clips and moments of a video.
 async fn span_scores(
     app: &App,
     space: &LoadedSpace,
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_has_the_best_score_of_what_it_meets() {
+    fn a_step_has_the_best_score_of_the_ranges_that_it_meets() {
         check(&[(0..1000, 0.2), (500..1500, 0.4)], 2000, &[Some(0.2), Some(0.4), Some(0.4), None]);
         check(&[(250..260, 0.7)], 900, &[Some(0.7), None]);
         check(&[(0..5000, 0.1)], 600, &[Some(0.1), Some(0.1)]);
