@@ -5,6 +5,7 @@
 #![warn(missing_docs)]
 
 pub mod batch;
+pub mod corpus;
 pub mod device;
 pub mod encoder;
 mod kernels;

@@ -7,13 +7,11 @@ use std::time::Duration;
 
 use clap::Args;
 use reprise_encoders::{DEFAULT_MODEL, DeviceChoice, ModelName, Precision};
+pub use reprise_encoders::text::MAX_WINDOWS;
 use reprise_index::{Codes, Settings};
 use serde::{Deserialize, Serialize};
 
 use crate::gallery::CheckSettings;
-
-/// Most windows of a long text, unless configured otherwise.
-pub const MAX_WINDOWS: usize = 128;
 
 /// How a server runs.
 #[derive(Debug, Clone, Args)]

@@ -7,6 +7,9 @@ use tokenizers::normalizers::{Lowercase, NFC, NormalizerWrapper, Replace, Sequen
 pub mod normalise;
 mod window;
 
+/// Windows that one text may be cut into, unless the caller sets another bound.
+pub const MAX_WINDOWS: usize = 128;
+
 /// The ids of one text or window, specials included, not padded; never longer than the model's limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tokens {

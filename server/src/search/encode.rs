@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use reprise_encoders::corpus;
 use reprise_encoders::text::{Overflow, TextError, Windows};
 use reprise_encoders::video::sample::Sampler;
 use reprise_encoders::video::{self, Probe, VideoError};
@@ -98,7 +99,7 @@ pub fn text_vectors(raw: &[Vec<f32>]) -> Result<(Vec<UnitVector>, UnitVector, f3
     let units = raw.iter().map(|raw| unit(raw)).collect::<Result<Vec<_>, _>>()?;
     let (vector, norm) = match &units[..] {
         [only] => only.clone(),
-        several => unit(&mean(several.iter().map(|(vector, _)| vector.values())))?,
+        _ => unit(&corpus::mean_direction(raw).unwrap_or_default())?,
     };
     Ok((units.into_iter().map(|(unit, _)| unit).collect(), vector, norm))
 }
@@ -410,18 +411,6 @@ fn unit(raw: &[f32]) -> Result<(UnitVector, f32), SearchError> {
 fn one(raw: Vec<Vec<f32>>) -> Result<Vec<f32>, SearchError> {
     let none = || SearchError::Internal("the encoder gave no vector");
     raw.into_iter().next().ok_or_else(none)
-}
-
-fn mean<'a>(vectors: impl Iterator<Item = &'a [f32]>) -> Vec<f32> {
-    let mut sum: Vec<f32> = Vec::new();
-    let mut count = 0.0;
-    for vector in vectors {
-        sum.resize(vector.len(), 0.0);
-        sum.iter_mut().zip(vector).for_each(|(sum, value)| *sum += value);
-        count += 1.0;
-    }
-    sum.iter_mut().for_each(|value| *value /= count);
-    sum
 }
 
 impl QueryInfo {
