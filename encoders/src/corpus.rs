@@ -9,9 +9,10 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use crate::rows::{Rows, RowsError};
+use crate::sample::Sampler;
 use crate::text::{MAX_WINDOWS, Overflow, TextError, Window};
-use crate::video::{self, Limits, VideoError, sample::Sampler};
-use crate::{Clip, EncodeError, Frame, Input, Loaded, Scaling};
+use crate::video::{self, Limits, VideoError};
+use crate::{Clip, Embedder, EncodeError, Frame, Input, Scaling};
 
 /// Clips that are held decoded at a time.
 pub const CLIPS_AT_ONCE: usize = 32;
@@ -102,7 +103,7 @@ pub enum CorpusError {
 /// # Errors
 /// [`CorpusError::Video`], [`CorpusError::Encode`].
 pub fn clips(
-    models: &mut [Loaded],
+    models: &mut [Embedder],
     clips: &[PathBuf],
     done: &dyn Fn(u64),
 ) -> Result<Vec<Vec<Vec<f32>>>, CorpusError> {
@@ -136,11 +137,7 @@ pub fn file_of(folder: &Path, name: &str) -> Result<PathBuf, CorpusError> {
 ///
 /// # Errors
 /// As [`frames`].
-pub fn decoded(
-    stretches: &[Stretch],
-    sampler: Sampler,
-    scaling: Scaling,
-) -> Result<Vec<Input>, CorpusError> {
+pub fn decoded(stretches: &[Stretch], sampler: Sampler, scaling: Scaling) -> Result<Vec<Input>, CorpusError> {
     let frames = frames(stretches, sampler, scaling)?;
     Ok(frames.into_iter().map(|frames| Input::Frames(Clip { frames })).collect())
 }
@@ -149,7 +146,7 @@ pub fn decoded(
 ///
 /// # Errors
 /// [`CorpusError::Encode`], [`CorpusError::Count`].
-pub fn inputs(model: &mut Loaded, inputs: &[Input]) -> Result<Vec<Vec<f32>>, CorpusError> {
+pub fn inputs(model: &mut Embedder, inputs: &[Input]) -> Result<Vec<Vec<f32>>, CorpusError> {
     let space = &model.space.name;
     let at_once = model.limits.map_or(INPUTS_AT_ONCE, |limits| limits.inputs.max(1));
     let mut vectors = Vec::with_capacity(inputs.len());
@@ -175,7 +172,7 @@ pub fn inputs(model: &mut Loaded, inputs: &[Input]) -> Result<Vec<Vec<f32>>, Cor
 ///
 /// # Errors
 /// [`CorpusError::NoText`], [`CorpusError::Text`], [`CorpusError::Encode`].
-pub fn text(model: &mut Loaded, text: &str) -> Result<Vec<f32>, CorpusError> {
+pub fn text(model: &mut Embedder, text: &str) -> Result<Vec<f32>, CorpusError> {
     let tokenizer = model.tokenizer.clone().ok_or_else(|| no_text(model))?;
     let windows = tokenizer.windows(text, Overflow::Window, MAX_WINDOWS)?.windows;
     mean_direction(&inputs(model, &texts_of(windows))?).ok_or(CorpusError::NoDirection)
@@ -274,7 +271,7 @@ pub struct LongTexts {
 /// # Errors
 /// [`CorpusError::NoText`], [`CorpusError::Text`], [`CorpusError::Encode`].
 pub fn long_texts(
-    model: &mut Loaded,
+    model: &mut Embedder,
     texts: &[String],
     done: &dyn Fn(u64),
 ) -> Result<LongTexts, CorpusError> {
@@ -304,7 +301,7 @@ fn texts_of(windows: Vec<Window>) -> Vec<Input> {
     windows.into_iter().map(|window| Input::Text(window.tokens)).collect()
 }
 
-fn no_text(model: &Loaded) -> CorpusError {
+fn no_text(model: &Embedder) -> CorpusError {
     CorpusError::NoText { space: model.space.name.clone() }
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::placement::Precision;
+use crate::device::Precision;
 use crate::resize::Resampling;
+use crate::sample::Sampler;
 use crate::text::Tokens;
-use crate::video::sample::Sampler;
 
 /// One decoded picture: `height * width * 3` bytes, RGB, row by row, 0 to 255.
 #[derive(Debug, Clone, PartialEq, Eq)]

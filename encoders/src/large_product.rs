@@ -2,9 +2,9 @@
 
 use candle_core::{Result, Tensor};
 
-use crate::models::layers::Linear;
-use crate::placement::{Placement, Precision};
-use crate::{DeviceChoice, EncodeError, LoadError, device};
+use crate::blocks::layers::Linear;
+use crate::device::{self, Placement, Precision};
+use crate::{DeviceChoice, EncodeError, LoadError};
 
 /// Rows and columns of each of the matrices: large enough that nothing but the multiplications counts.
 pub const SIDE: usize = 2048;

@@ -6,8 +6,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use reprise_encoders::{DEFAULT_MODEL, DeviceChoice, ModelName, Precision};
 pub use reprise_encoders::text::MAX_WINDOWS;
+use reprise_encoders::{DEFAULT_MODEL, DeviceChoice, ModelName, Precision};
 use reprise_index::{Codes, Settings};
 use serde::{Deserialize, Serialize};
 

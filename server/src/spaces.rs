@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use reprise_encoders::text::Tokenizer;
-use reprise_encoders::{EncodeError, LoadError, LoadOptions, Loaded, ModelName, Pool, Space, batch, pool};
+use reprise_encoders::{LoadError, LoadOptions, Loaded, ModelName, Pool, Space, batch, pool};
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::catalog::{Activation, Catalog, CatalogError, NewSpace, SpaceRow};
@@ -101,14 +101,6 @@ pub enum SpacesError {
     /// Two models were named for one kind.
     #[error("two models are named for {0} queries; name one")]
     Twice(&'static str),
-    /// The first forward pass failed.
-    #[error("model {model} does not run: {error}")]
-    WarmUp {
-        /// As the user named it.
-        model: String,
-        /// Why.
-        error: EncodeError,
-    },
     /// Loading panicked; ours.
     #[error("model {model}: loading panicked: {panic}")]
     Panicked {
@@ -379,17 +371,12 @@ pub(crate) async fn load_model(model: &ModelName, options: LoadOptions) -> Resul
         let model = name.clone();
         move |error: LoadError| SpacesError::Load { model, error }
     };
-    let warm = move || {
-        let mut loaded = reprise_encoders::load_with(&model, &options).map_err(failed)?;
-        let model = model.to_string();
-        loaded.warm_up().map_err(|error| SpacesError::WarmUp { model, error })?;
-        Ok(loaded)
-    };
+    let load = move || reprise_encoders::load_with(&model, &options).map_err(failed);
     // A thread of its own: a server that stops waits for the runtime's threads, and a download may take hours.
     let (sender, loaded) = tokio::sync::oneshot::channel();
     let thread = std::thread::Builder::new().name("load".to_owned());
     let panicked = |panic: String| SpacesError::Panicked { model: name, panic };
-    let run = move || drop(sender.send(std::panic::catch_unwind(warm)));
+    let run = move || drop(sender.send(std::panic::catch_unwind(load)));
     match thread.spawn(run) {
         Ok(_) => {}
         Err(error) => return Err(panicked(error.to_string())),
@@ -445,7 +432,7 @@ pub(crate) async fn start(
     // The next batch gathers while one is encoded.
     let bulk_waiting = usual.bulk_waiting.max(2 * limits.inputs);
     let settings = pool::Settings { limits, requests: config.max_requests, bulk_waiting, ..usual };
-    let pool = Pool::start(encoders, settings);
+    let pool = Pool::of_encoders(encoders, settings);
     let name = space.name.clone();
     pool.observe(move |batch| measure(&name, batch));
     let precision = space.precision.name();

@@ -15,7 +15,7 @@ use super::matrix::{Aligned, PANEL, Panels, Target};
 
 /// Which tokens of its sequence a token sees.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Sight<'a> {
+pub(crate) enum AttentionMask<'a> {
     /// All.
     All,
     /// Itself and those before.
@@ -24,31 +24,31 @@ pub(crate) enum Sight<'a> {
     Within(&'a [usize]),
 }
 
-impl<'a> Sight<'a> {
+impl<'a> AttentionMask<'a> {
     /// That of the sequences from `first` to `last` alone.
     ///
     /// # Panics
     /// If there are not so many.
-    pub(crate) fn part(self, first: usize, last: usize) -> Sight<'a> {
+    pub(crate) fn part(self, first: usize, last: usize) -> AttentionMask<'a> {
         match self {
-            Sight::All | Sight::Earlier => self,
-            Sight::Within(lengths) => Sight::Within(&lengths[first..last]),
+            AttentionMask::All | AttentionMask::Earlier => self,
+            AttentionMask::Within(lengths) => AttentionMask::Within(&lengths[first..last]),
         }
     }
 
     /// How many of `tokens` a token sees: always the first.
     fn of(self, sequence: usize, token: usize, tokens: usize) -> usize {
         match self {
-            Sight::All => tokens,
-            Sight::Earlier => token + 1,
-            Sight::Within(lengths) => lengths[sequence].clamp(1, tokens),
+            AttentionMask::All => tokens,
+            AttentionMask::Earlier => token + 1,
+            AttentionMask::Within(lengths) => lengths[sequence].clamp(1, tokens),
         }
     }
 }
 
 /// Angles that turn neighbouring values of queries and keys, by the token's place (arXiv 2104.09864).
 #[derive(Debug)]
-pub(crate) struct Turns {
+pub(crate) struct RotaryAngles {
     /// (tokens, half of a head's values).
     cos: Vec<f32>,
     sin: Vec<f32>,
@@ -64,8 +64,8 @@ pub(super) struct Heads<'a> {
     pub(super) heads: usize,
     /// Values of a head.
     pub(super) size: usize,
-    pub(super) sight: Sight<'a>,
-    pub(super) turns: Option<&'a Turns>,
+    pub(super) mask: AttentionMask<'a>,
+    pub(super) angles: Option<&'a RotaryAngles>,
 }
 
 impl Heads<'_> {
@@ -103,8 +103,8 @@ pub(super) fn attend(processor: Processor, packed: &[f32], target: Target, heads
     let width = heads.width();
     assert_eq!(packed.len(), heads.batch * heads.tokens * 3 * width);
     assert_eq!((target.rows, target.columns), (heads.batch * heads.tokens, width));
-    assert!(!matches!(heads.sight, Sight::Within(lengths) if lengths.len() != heads.batch));
-    assert!(heads.turns.is_none_or(|turns| turns.fit(heads.tokens, heads.size)));
+    assert!(!matches!(heads.mask, AttentionMask::Within(lengths) if lengths.len() != heads.batch));
+    assert!(heads.angles.is_none_or(|angles| angles.fit(heads.tokens, heads.size)));
     let one = |at: usize| {
         let (sequence, head) = (at / heads.heads, at % heads.heads);
         let packed = &packed[sequence * heads.tokens * 3 * width..][..heads.tokens * 3 * width];
@@ -159,12 +159,12 @@ impl Head<'_> {
         for first in (0..tokens).step_by(PANEL) {
             let rows = |row: usize| &self.packed[(first + row) * stride + width..][..size];
             let count = PANEL.min(tokens - first);
-            match self.heads.turns {
+            match self.heads.angles {
                 None => (0..count).for_each(|at| keys.set_column(first + at, rows(at))),
-                Some(turns) => {
+                Some(angles) => {
                     let key = &mut queries.values_mut()[..size];
                     for at in 0..count {
-                        turns.turn(first + at, rows(at), key);
+                        angles.turn(first + at, rows(at), key);
                         keys.set_column(first + at, key);
                     }
                 }
@@ -183,19 +183,19 @@ impl Head<'_> {
     /// What the tokens from `first` to `last` see.
     #[inline(always)]
     unsafe fn tile<L: Lanes>(&mut self, first: usize, last: usize) {
-        let Heads { tokens, size, sight, turns, .. } = self.heads;
+        let Heads { tokens, size, mask, angles, .. } = self.heads;
         let (stride, count) = (3 * self.heads.width(), last - first);
         let Scratch { keys, values, queries, scores } = &mut *self.scratch;
         let queries = queries.values_mut();
         for (token, query) in (first..last).zip(queries.chunks_exact_mut(size)) {
             let row = &self.packed[token * stride..][..size];
-            match turns {
+            match angles {
                 None => query.copy_from_slice(row),
-                Some(turns) => turns.turn(token, row, query),
+                Some(angles) => angles.turn(token, row, query),
             }
         }
         // No token sees more than the last of them.
-        let most = sight.of(self.sequence, last - 1, tokens);
+        let most = mask.of(self.sequence, last - 1, tokens);
         // Not the same places of the first cache for all rows.
         let across = tokens.next_multiple_of(PANEL) + 16;
         scores.reserve(TILE * across);
@@ -217,7 +217,7 @@ impl Head<'_> {
             let mut factors = [0.0; TILE];
             let mut sums = [[0.0; PANEL]; TILE];
             for (row, factor) in factors.iter_mut().enumerate().take(count) {
-                let seen = sight.of(self.sequence, first + row, tokens);
+                let seen = mask.of(self.sequence, first + row, tokens);
                 *factor = softmax::<L>(scores[row * across..][..most].as_mut_ptr(), seen, most);
             }
             for panel in 0..values.count() {
@@ -261,10 +261,10 @@ unsafe fn scale<L: Lanes>(values: &[f32], factor: f32, to: *mut f32) {
     }
 }
 
-impl Turns {
+impl RotaryAngles {
     /// By `angles` of (tokens, half of a head's values).
     pub(crate) fn new(angles: &[f32]) -> Self {
-        Turns {
+        RotaryAngles {
             cos: angles.iter().map(|angle| angle.cos()).collect(),
             sin: angles.iter().map(|angle| angle.sin()).collect(),
         }
@@ -275,7 +275,7 @@ impl Turns {
         self.cos.len() == tokens * (size / 2)
     }
 
-    /// Turns the values of one head of a token.
+    /// RotaryAngles the values of one head of a token.
     #[inline(always)]
     fn turn(&self, token: usize, values: &[f32], into: &mut [f32]) {
         let half = values.len() / 2;
@@ -294,7 +294,7 @@ mod tests {
 
     /// Against sums in f64.
     #[track_caller]
-    fn check(batch: usize, tokens: usize, heads: usize, size: usize, sight: Sight<'_>) {
+    fn check(batch: usize, tokens: usize, heads: usize, size: usize, mask: AttentionMask<'_>) {
         let width = heads * size;
         let packed: Vec<f32> =
             (0..batch * tokens * 3 * width).map(|at| ((at * 7919 % 1013) as f32 / 500.0) - 1.0).collect();
@@ -303,17 +303,17 @@ mod tests {
         };
         let Some(best) = Processor::detect() else { return };
         for (processor, threads) in [(best, 1), (best, 2), (Processor::Avx2, 1)] {
-            let heads = Heads { batch, tokens, heads, size, sight, turns: None };
-            let got = filled((batch * tokens, width), |target| {
+            let heads = Heads { batch, tokens, heads, size, mask, angles: None };
+            let got = filled(batch * tokens, width, |target| {
                 attend(processor, &packed, target, heads, threads);
             });
             for (place, got) in got.iter().enumerate() {
                 let (row, column) = (place / width, place % width);
                 let (sequence, token, head) = (row / tokens, row % tokens, column / size);
-                let seen = match sight {
-                    Sight::All => tokens,
-                    Sight::Earlier => token + 1,
-                    Sight::Within(lengths) => lengths[sequence],
+                let seen = match mask {
+                    AttentionMask::All => tokens,
+                    AttentionMask::Earlier => token + 1,
+                    AttentionMask::Within(lengths) => lengths[sequence],
                 };
                 let score = |other: usize| -> f64 {
                     (0..size)
@@ -333,21 +333,21 @@ mod tests {
 
     #[test]
     fn heads_attend_to_their_own_sequence() {
-        check(2, 50, 3, 8, Sight::All);
-        check(1, 1, 1, 64, Sight::All);
-        check(2, 33, 2, 40, Sight::All);
+        check(2, 50, 3, 8, AttentionMask::All);
+        check(1, 1, 1, 64, AttentionMask::All);
+        check(2, 33, 2, 40, AttentionMask::All);
     }
 
     #[test]
     fn no_token_sees_a_later_one_where_that_is_asked_for() {
-        check(2, 20, 2, 8, Sight::Earlier);
-        check(1, 77, 1, 16, Sight::Earlier);
-        check(1, 150, 2, 64, Sight::Earlier);
+        check(2, 20, 2, 8, AttentionMask::Earlier);
+        check(1, 77, 1, 16, AttentionMask::Earlier);
+        check(1, 150, 2, 64, AttentionMask::Earlier);
     }
 
     #[test]
     fn nothing_sees_what_stands_after_a_sequence() {
-        check(3, 20, 2, 8, Sight::Within(&[20, 1, 13]));
+        check(3, 20, 2, 8, AttentionMask::Within(&[20, 1, 13]));
     }
 
     #[test]
@@ -365,16 +365,16 @@ mod tests {
                 (pair[0], pair[1]) = (pair[0] * cos - pair[1] * sin, pair[0] * sin + pair[1] * cos);
             }
         }
-        let turns = Turns::new(&angles);
-        assert!(turns.fit(tokens, size) && !turns.fit(tokens, size + 2));
-        let heads = Heads { batch: 1, tokens, heads, size, sight: Sight::All, turns: None };
+        let angles = RotaryAngles::new(&angles);
+        assert!(angles.fit(tokens, size) && !angles.fit(tokens, size + 2));
+        let heads = Heads { batch: 1, tokens, heads, size, mask: AttentionMask::All, angles: None };
         let attended = |processor, packed: &[f32], heads| {
-            filled((tokens, width), |target| attend(processor, packed, target, heads, 1))
+            filled(tokens, width, |target| attend(processor, packed, target, heads, 1))
         };
         let Some(best) = Processor::detect() else { return };
         for processor in [best, Processor::Avx2] {
             let expected = attended(processor, &turned, heads);
-            let got = attended(processor, &packed, Heads { turns: Some(&turns), ..heads });
+            let got = attended(processor, &packed, Heads { angles: Some(&angles), ..heads });
             assert!(got.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-6), "{got:?}, {expected:?}");
         }
     }

@@ -304,12 +304,7 @@ impl Moments {
     /// # Safety
     /// The processor has the instructions of `L`; there is room for as many values at `into`.
     #[inline(always)]
-    pub(super) unsafe fn apply<L: Lanes>(
-        self,
-        values: &[f32],
-        (weight, bias): (&[f32], &[f32]),
-        into: *mut f32,
-    ) {
+    pub(super) unsafe fn apply<L: Lanes>(self, values: &[f32], weight: &[f32], bias: &[f32], into: *mut f32) {
         assert!(weight.len() == values.len() && bias.len() == values.len());
         let (values, weight, bias, count) = (values.as_ptr(), weight.as_ptr(), bias.as_ptr(), values.len());
         // SAFETY: as the caller promises.

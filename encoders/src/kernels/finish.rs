@@ -1,5 +1,7 @@
 //! What happens to a tile of sums when they are complete, on their way to where they belong.
 
+use std::ops::Range;
+
 use super::elementwise::{Activation, Gelu, GeluNew, OfValues, QuickGelu, Relu, Silu, Unchanged};
 use super::lanes::Lanes;
 use super::matrix::{PANEL, Rows, Target};
@@ -16,7 +18,7 @@ pub(super) struct Finish<'a> {
 
 /// Where a tile of sums goes, and which of the blocks in depth it is of.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct TilePosition {
     /// The first row, and how many.
     pub(super) row: usize,
     pub(super) rows: usize,
@@ -37,7 +39,7 @@ pub(super) trait Sums {
 impl Finish<'_> {
     /// Has the cache fetch what [`Finish::store`] is going to touch.
     #[inline(always)]
-    pub(super) fn prefetch<L: Lanes>(&self, target: Target, place: Place) {
+    pub(super) fn prefetch<L: Lanes>(&self, target: Target, place: TilePosition) {
         let column = place.panel * PANEL;
         for row in place.row..place.row + place.rows {
             let to = target.at(row, column);
@@ -57,7 +59,7 @@ impl Finish<'_> {
     /// The processor has the instructions of `L`; nobody else has the place in the target meanwhile, and unless it is the
     /// first, it has been written.
     #[inline(always)]
-    pub(super) unsafe fn store<L: Lanes>(&self, sums: &impl Sums, target: Target, place: Place) {
+    pub(super) unsafe fn store<L: Lanes>(&self, sums: &impl Sums, target: Target, place: TilePosition) {
         // SAFETY: as the caller promises.
         unsafe {
             match self.activation.filter(|_| place.is_last) {
@@ -72,7 +74,7 @@ impl Finish<'_> {
     }
 
     #[inline(always)]
-    unsafe fn store_as<L: Lanes, A: OfValues>(&self, sums: &impl Sums, target: Target, place: Place) {
+    unsafe fn store_as<L: Lanes, A: OfValues>(&self, sums: &impl Sums, target: Target, place: TilePosition) {
         for from in (0..PANEL).step_by(L::COUNT) {
             let column = place.panel * PANEL + from;
             // SAFETY: as the caller promises; there are so many columns.
@@ -80,23 +82,24 @@ impl Finish<'_> {
                 match target.columns.saturating_sub(column) {
                     0 => break,
                     count if count < L::COUNT => {
-                        self.column::<L, A, false>(sums, target, place, (from, count))
+                        self.column::<L, A, false>(sums, target, place, from..from + count)
                     }
-                    _ => self.column::<L, A, true>(sums, target, place, (from, L::COUNT)),
+                    _ => self.column::<L, A, true>(sums, target, place, from..from + L::COUNT),
                 }
             }
         }
     }
 
-    /// `count` columns of the tile `from` one on; `WHOLE`: a register full.
+    /// Some columns of the tile; `WHOLE`: a register full.
     #[inline(always)]
     unsafe fn column<L: Lanes, A: OfValues, const WHOLE: bool>(
         &self,
         sums: &impl Sums,
         target: Target,
-        place: Place,
-        (from, count): (usize, usize),
+        place: TilePosition,
+        columns: Range<usize>,
     ) {
+        let (from, count) = (columns.start, columns.len());
         let column = place.panel * PANEL + from;
         let (bias, residual) = match place.is_last {
             true => (self.bias, self.residual),

@@ -8,9 +8,9 @@ use std::cell::RefCell;
 
 use rayon::prelude::*;
 
-use super::Processor;
+use super::Cores;
 use super::elementwise::Moments;
-use super::finish::{Finish, Place, Sums};
+use super::finish::{Finish, Sums, TilePosition};
 use super::lanes::{Lanes, Work};
 use super::matrix::{Aligned, PANEL, Panels, Target};
 use super::norm::Input;
@@ -26,24 +26,18 @@ const BLOCK: usize = 8 * TILE;
 
 /// A part of a product that one thread computes: some rows by some panels.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Part {
+pub(super) struct Piece {
     pub(super) rows: (usize, usize),
     pub(super) panels: (usize, usize),
 }
 
-/// `input * panels`, finished, into `target`, all of which is written; on the threads of the current pool if there are
-/// `threads` of them.
+/// `input * panels`, finished, into `target`, all of which is written; on as many threads of the current pool as `cores`
+/// says.
 ///
 /// # Panics
 /// If the shapes don't fit, or a row has no values.
-pub(super) fn multiply(
-    processor: Processor,
-    input: Input<'_>,
-    panels: &Panels,
-    target: Target,
-    finish: Finish<'_>,
-    threads: usize,
-) {
+pub(super) fn multiply(cores: Cores, input: Input<'_>, panels: &Panels, target: Target, finish: Finish<'_>) {
+    let Cores { processor, threads } = cores;
     let rows = input.rows();
     assert_eq!((rows.columns, rows.rows, panels.columns), (panels.depth, target.rows, target.columns));
     assert!(panels.depth > 0);
@@ -63,14 +57,14 @@ pub(super) fn multiply(
 
 /// Cuts a product into enough parts for all threads, by rows if there are enough of them; none has more than `most`
 /// rows.
-pub(super) fn parts(rows: usize, panels: usize, threads: usize, most: usize) -> Vec<Part> {
+pub(super) fn parts(rows: usize, panels: usize, threads: usize, most: usize) -> Vec<Piece> {
     let blocks: Vec<(usize, usize)> = even(rows, rows.div_ceil(most));
     let across =
         if threads < 2 { 1 } else { (2 * threads).div_ceil(blocks.len().max(1)).clamp(1, panels.max(1)) };
     let columns = even(panels, across);
     blocks
         .into_iter()
-        .flat_map(|rows| columns.iter().map(move |panels| Part { rows, panels: *panels }))
+        .flat_map(|rows| columns.iter().map(move |panels| Piece { rows, panels: *panels }))
         .collect()
 }
 
@@ -93,7 +87,7 @@ thread_local! {
 
 struct PartOf<'a> {
     product: &'a Product<'a>,
-    part: Part,
+    part: Piece,
     /// Room for copies of rows.
     block: &'a mut [f32],
 }
@@ -113,11 +107,11 @@ impl Work for PartOf<'_> {
         // each row of a tile, of which as many as the panel has rows are copied. Whoever called `multiply` holds the
         // target, and no other part has these rows and panels.
         unsafe {
-            input.measure::<L>(part.rows, &mut moments);
+            input.measure::<L>(part.rows.0..part.rows.1, &mut moments);
             for (at, (from, to)) in depths.iter().enumerate() {
                 let copies = (first..last).zip(&moments).zip(block.chunks_exact_mut(STRIDE));
                 for ((row, moments), copy) in copies {
-                    input.read::<L>(row, (*from, *to), *moments, &mut copy[..to - from]);
+                    input.read::<L>(row, *from..*to, *moments, &mut copy[..to - from]);
                 }
                 for panel in part.panels.0..part.panels.1 {
                     let next = match panel + 1 < part.panels.1 {
@@ -127,7 +121,7 @@ impl Work for PartOf<'_> {
                     let next = next.map_or(&[][..], |(panel, (from, to))| panels.rows(panel, from, to));
                     let values = panels.rows(panel, *from, *to);
                     for (tile, (top, bottom)) in tiles.iter().enumerate() {
-                        let place = Place {
+                        let place = TilePosition {
                             row: first + top,
                             rows: bottom - top,
                             panel,
@@ -270,6 +264,7 @@ impl<const ROWS: usize> Work for Tile<'_, ROWS> {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::Processor;
     use super::super::elementwise::Activation;
     use super::super::matrix::{Rows, filled};
     use super::*;
@@ -296,11 +291,11 @@ mod tests {
             let finish = Finish {
                 bias: Some(&bias),
                 activation: Some(Activation::Relu),
-                residual: Some(Rows::new(&residual, (rows, columns), columns)),
+                residual: Some(Rows::new(&residual, rows, columns, columns)),
             };
-            let input = Input::Plain(Rows::new(&a, (rows, depth), depth));
-            let got = filled((rows, columns), |target| {
-                multiply(processor, input, &panels, target, finish, threads);
+            let input = Input::Plain(Rows::new(&a, rows, depth, depth));
+            let got = filled(rows, columns, |target| {
+                multiply(Cores { processor, threads }, input, &panels, target, finish);
             });
             for (at, got) in got.iter().enumerate() {
                 let (row, column) = (at / columns, at % columns);

@@ -9,13 +9,13 @@ use std::cell::RefCell;
 
 use rayon::prelude::*;
 
-use super::Processor;
 use super::elementwise::{Moments, range_with_zero};
-use super::finish::{Finish, Place, Sums};
-use super::float::{self, Ahead, Part, TILE};
+use super::finish::{Finish, Sums, TilePosition};
+use super::float::{self, Ahead, Piece, TILE};
 use super::lanes::{Lanes, Work};
 use super::matrix::{Aligned, PANEL, Target};
 use super::norm::Input;
+use super::{Cores, Processor};
 
 /// Rows of a block, at most, and bytes that their copies should not take more of: they stay in the second cache.
 const BLOCK: usize = 8 * TILE;
@@ -114,13 +114,13 @@ thread_local! {
 /// # Panics
 /// If the shapes don't fit, or the processor lacks the instructions.
 pub(super) fn multiply(
-    processor: Processor,
+    cores: Cores,
     input: Input<'_>,
     panels: &BytePanels,
     target: Target,
     finish: Finish<'_>,
-    threads: usize,
 ) {
+    let Cores { processor, threads } = cores;
     assert_eq!(processor, Processor::Avx512 { vnni: true });
     let rows = input.rows();
     assert_eq!((rows.columns, rows.rows, panels.columns), (panels.depth, target.rows, target.columns));
@@ -150,7 +150,7 @@ struct Product<'a> {
 
 struct PartOf<'a> {
     product: &'a Product<'a>,
-    part: Part,
+    part: Piece,
     block: &'a mut Block,
 }
 
@@ -175,8 +175,13 @@ impl Work for PartOf<'_> {
             for panel in part.panels.0..part.panels.1 {
                 let next = if panel + 1 < part.panels.1 { panels.panel(panel + 1) } else { &[] };
                 for (tile, (top, bottom)) in tiles.iter().enumerate() {
-                    let place =
-                        Place { row: first + top, rows: bottom - top, panel, is_first: true, is_last: true };
+                    let place = TilePosition {
+                        row: first + top,
+                        rows: bottom - top,
+                        panel,
+                        is_first: true,
+                        is_last: true,
+                    };
                     finish.prefetch::<L>(*target, place);
                     let factors = Factors {
                         rows: block.bytes.values()[top * across..].as_ptr(),
@@ -206,8 +211,8 @@ unsafe fn read<L: Lanes>(input: &Input<'_>, row: usize, copy: &mut [f32], bytes:
             Input::Plain(rows) => rows.row(row),
             Input::Normalised(..) => {
                 let mut moments = [Moments::default()];
-                input.measure::<L>((row, row + 1), &mut moments);
-                input.read::<L>(row, (0, copy.len()), moments[0], copy);
+                input.measure::<L>(row..row + 1, &mut moments);
+                input.read::<L>(row, 0..copy.len(), moments[0], copy);
                 copy
             }
         };
@@ -363,9 +368,9 @@ mod tests {
     const PROCESSOR: Processor = Processor::Avx512 { vnni: true };
 
     fn product(a: &[f32], rows: usize, panels: &BytePanels, finish: Finish<'_>, threads: usize) -> Vec<f32> {
-        let input = Input::Plain(Rows::new(a, (rows, panels.depth), panels.depth));
-        filled((rows, panels.columns), |target| {
-            multiply(PROCESSOR, input, panels, target, finish, threads);
+        let input = Input::Plain(Rows::new(a, rows, panels.depth, panels.depth));
+        filled(rows, panels.columns, |target| {
+            multiply(Cores { processor: PROCESSOR, threads }, input, panels, target, finish);
         })
     }
 

@@ -55,7 +55,7 @@ pub(super) struct Rows<'a> {
 impl<'a> Rows<'a> {
     /// # Panics
     /// If the values don't reach.
-    pub(super) fn new(values: &'a [f32], (rows, columns): (usize, usize), stride: usize) -> Self {
+    pub(super) fn new(values: &'a [f32], rows: usize, columns: usize, stride: usize) -> Self {
         assert!(columns <= stride && (rows == 0 || (rows - 1) * stride + columns <= values.len()));
         Rows { values, rows, columns, stride }
     }
@@ -84,11 +84,7 @@ impl Target {
     ///
     /// # Panics
     /// If the values don't reach.
-    pub(super) fn new(
-        values: &mut [MaybeUninit<f32>],
-        (rows, columns): (usize, usize),
-        stride: usize,
-    ) -> Self {
+    pub(super) fn new(values: &mut [MaybeUninit<f32>], rows: usize, columns: usize, stride: usize) -> Self {
         assert!(columns <= stride && (rows == 0 || (rows - 1) * stride + columns <= values.len()));
         Target { start: values.as_mut_ptr().cast(), rows, columns, stride }
     }
@@ -125,9 +121,9 @@ impl Target {
 }
 
 /// A new matrix of (rows, columns), row after row, all of which `write` must write.
-pub(super) fn filled((rows, columns): (usize, usize), write: impl FnOnce(Target)) -> Vec<f32> {
+pub(super) fn filled(rows: usize, columns: usize, write: impl FnOnce(Target)) -> Vec<f32> {
     let mut values = Vec::with_capacity(rows * columns);
-    write(Target::new(&mut values.spare_capacity_mut()[..rows * columns], (rows, columns), columns));
+    write(Target::new(&mut values.spare_capacity_mut()[..rows * columns], rows, columns, columns));
     // SAFETY: there is room for so many, and all are written.
     unsafe { values.set_len(rows * columns) };
     values

@@ -17,10 +17,10 @@ mod matrix;
 mod norm;
 mod ops;
 
-pub(crate) use attention::{Sight, Turns};
+pub(crate) use attention::{AttentionMask, RotaryAngles};
 pub(crate) use elementwise::Activation;
 pub(crate) use norm::Norm;
-pub(crate) use ops::{PackedLinear, attention};
+pub(crate) use ops::{Attention, PackedLinear};
 
 /// Which instructions may be used; exists only where they are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +32,14 @@ pub(crate) enum Processor {
         /// Products of bytes too.
         vnni: bool,
     },
+}
+
+/// What computes a product.
+#[derive(Debug, Clone, Copy)]
+struct Cores {
+    processor: Processor,
+    /// Threads of the current pool that share the work.
+    threads: usize,
 }
 
 impl Processor {

@@ -36,21 +36,21 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Fills in what [`Input::read`] needs to know of the rows from `first` to `last`.
+    /// Fills in what [`Input::read`] needs to know of the rows `which`.
     ///
     /// # Safety
     /// The processor has the instructions of `L`.
     #[inline(always)]
-    pub(super) unsafe fn measure<L: Lanes>(&self, (first, last): (usize, usize), moments: &mut [Moments]) {
+    pub(super) unsafe fn measure<L: Lanes>(&self, which: Range<usize>, moments: &mut [Moments]) {
         if let Input::Normalised(rows, norm) = self {
-            for (row, moments) in (first..last).zip(moments) {
+            for (row, moments) in which.zip(moments) {
                 // SAFETY: as the caller promises.
                 *moments = unsafe { Moments::of::<L>(rows.row(row), norm.epsilon) };
             }
         }
     }
 
-    /// Copies the values `from..to` of a row, as they are to be multiplied.
+    /// Copies the values `columns` of a row, as they are to be multiplied.
     ///
     /// # Safety
     /// The processor has the instructions of `L`.
@@ -61,23 +61,23 @@ impl<'a> Input<'a> {
     pub(super) unsafe fn read<L: Lanes>(
         &self,
         row: usize,
-        (from, to): (usize, usize),
+        columns: Range<usize>,
         moments: Moments,
         into: &mut [f32],
     ) {
         match self {
-            Input::Plain(rows) => into.copy_from_slice(&rows.row(row)[from..to]),
+            Input::Plain(rows) => into.copy_from_slice(&rows.row(row)[columns]),
             Input::Normalised(rows, norm) => {
-                assert_eq!(into.len(), to - from);
-                let learnt = (&norm.weight[from..to], &norm.bias[from..to]);
+                assert_eq!(into.len(), columns.len());
+                let (weight, bias) = (&norm.weight[columns.clone()], &norm.bias[columns.clone()]);
                 // SAFETY: as the caller promises; there is room, as was just asked.
-                unsafe { moments.apply::<L>(&rows.row(row)[from..to], learnt, into.as_mut_ptr()) };
+                unsafe { moments.apply::<L>(&rows.row(row)[columns], weight, bias, into.as_mut_ptr()) };
             }
         }
     }
 }
 
-/// Normalises the rows from `first` to `last` into the same rows of `target`.
+/// Normalises the rows `which` into the same rows of `target`.
 ///
 /// # Panics
 /// If the shapes don't fit.
@@ -86,10 +86,10 @@ pub(super) fn normalise(
     rows: Rows<'_>,
     norm: &Norm,
     target: Target,
-    (first, last): (usize, usize),
+    which: Range<usize>,
 ) {
     assert_eq!((rows.rows, rows.columns), (target.rows, target.columns));
-    processor.run(Normalisation { rows, norm, target, which: first..last });
+    processor.run(Normalisation { rows, norm, target, which });
 }
 
 struct Normalisation<'a> {
@@ -110,7 +110,7 @@ impl Work for Normalisation<'_> {
             // SAFETY: as the caller promises; the target has as many columns.
             unsafe {
                 let moments = Moments::of::<L>(values, norm.epsilon);
-                moments.apply::<L>(values, (&norm.weight, &norm.bias), target.at(row, 0));
+                moments.apply::<L>(values, &norm.weight, &norm.bias, target.at(row, 0));
             }
         }
     }

@@ -5,12 +5,12 @@ use candle_core::{
 };
 use rayon::prelude::*;
 
-use super::attention::{Heads, Sight, Turns, attend};
+use super::attention::{AttentionMask, Heads, RotaryAngles, attend};
 use super::finish::Finish;
 use super::int8::{self, BytePanels};
 use super::matrix::{Panels, Rows, filled};
 use super::norm::{Input, Norm, normalise};
-use super::{Activation, Processor, float};
+use super::{Activation, Cores, Processor, float};
 
 /// `x W + b` on rows of f32 on the CPU, its weights packed.
 #[derive(Debug)]
@@ -101,22 +101,18 @@ struct Product<'a> {
 }
 
 impl Product<'_> {
-    fn run(
-        &self,
-        (values, shape): (&[f32], &Shape),
-        residual: Option<&[f32]>,
-    ) -> Result<(CpuStorage, Shape)> {
+    fn run(&self, values: &[f32], shape: &Shape, residual: Option<&[f32]>) -> Result<(CpuStorage, Shape)> {
         let ((rows, inputs), outputs) = (shape.dims2()?, self.linear.outputs());
         if inputs != self.linear.inputs() || self.norm.is_some_and(|norm| norm.width() != inputs) {
             bail!("{inputs} values per row for a layer of {}, or its norm", self.linear.inputs());
         }
-        let residual = residual.map(|values| Rows::new(values, (rows, outputs), outputs));
+        let residual = residual.map(|values| Rows::new(values, rows, outputs, outputs));
         let finish = Finish { bias: self.linear.bias.as_deref(), activation: self.activation, residual };
-        let from = Input::new(Rows::new(values, (rows, inputs), inputs), self.norm);
-        let (processor, threads) = (self.linear.processor, get_num_threads());
-        let result = filled((rows, outputs), |to| match &self.linear.weight {
-            Weight::Float(panels) => float::multiply(processor, from, panels, to, finish, threads),
-            Weight::Bytes(panels) => int8::multiply(processor, from, panels, to, finish, threads),
+        let from = Input::new(Rows::new(values, rows, inputs, inputs), self.norm);
+        let cores = Cores { processor: self.linear.processor, threads: get_num_threads() };
+        let result = filled(rows, outputs, |to| match &self.linear.weight {
+            Weight::Float(panels) => float::multiply(cores, from, panels, to, finish),
+            Weight::Bytes(panels) => int8::multiply(cores, from, panels, to, finish),
         });
         Ok((CpuStorage::F32(result), Shape::from((rows, outputs))))
     }
@@ -128,7 +124,7 @@ impl CustomOp1 for Product<'_> {
     }
 
     fn cpu_fwd(&self, rows: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
-        self.run((values(rows, layout)?, layout.shape()), None)
+        self.run(values(rows, layout)?, layout.shape(), None)
     }
 }
 
@@ -147,33 +143,29 @@ impl CustomOp2 for Product<'_> {
         if of_residual.shape().dims2()? != (layout.shape().dims2()?.0, self.linear.outputs()) {
             bail!("a residual of another shape than the result");
         }
-        self.run((values(rows, layout)?, layout.shape()), Some(values(residual, of_residual)?))
+        self.run(values(rows, layout)?, layout.shape(), Some(values(residual, of_residual)?))
     }
 }
 
 /// Attention of the tokens of each sequence to each other, by whole heads.
-///
-/// `packed`: (batch * tokens, 3 * width), contiguous f32 on the CPU: queries (scaled already), keys and values of all
-/// heads; the result is (batch * tokens, width).
-///
-/// # Errors
-/// Tensors of other types, shapes or devices.
-pub(crate) fn attention(
-    processor: Processor,
-    packed: &Tensor,
-    tokens: usize,
-    heads: usize,
-    (sight, turns): (Sight<'_>, Option<&Turns>),
-) -> Result<Tensor> {
-    packed.apply_op1_no_bwd(&Attention { processor, tokens, heads, sight, turns })
+pub(crate) struct Attention<'a> {
+    pub(crate) processor: Processor,
+    /// Tokens of a sequence.
+    pub(crate) tokens: usize,
+    pub(crate) heads: usize,
+    pub(crate) mask: AttentionMask<'a>,
+    pub(crate) angles: Option<&'a RotaryAngles>,
 }
 
-struct Attention<'a> {
-    processor: Processor,
-    tokens: usize,
-    heads: usize,
-    sight: Sight<'a>,
-    turns: Option<&'a Turns>,
+impl Attention<'_> {
+    /// (batch * tokens, width) of `packed`: (batch * tokens, 3 * width), contiguous f32 on the CPU, queries (scaled
+    /// already), keys and values of all heads.
+    ///
+    /// # Errors
+    /// Tensors of other types, shapes or devices.
+    pub(crate) fn of(&self, packed: &Tensor) -> Result<Tensor> {
+        packed.apply_op1_no_bwd(self)
+    }
 }
 
 impl CustomOp1 for Attention<'_> {
@@ -183,20 +175,20 @@ impl CustomOp1 for Attention<'_> {
 
     fn cpu_fwd(&self, packed: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
         let (rows, across) = layout.shape().dims2()?;
-        let Attention { processor, tokens, heads, sight, turns } = self;
+        let Attention { processor, tokens, heads, mask, angles } = self;
         if *tokens == 0 || rows % tokens != 0 || across == 0 || across % (3 * heads) != 0 {
             bail!("{rows} rows of {across} values are no {heads} heads of sequences of {tokens} tokens");
         }
         let (batch, size) = (rows / tokens, across / (3 * heads));
-        if matches!(sight, Sight::Within(lengths) if lengths.len() != batch) {
+        if matches!(mask, AttentionMask::Within(lengths) if lengths.len() != batch) {
             bail!("lengths of another number of sequences than {batch}");
         }
-        if turns.is_some_and(|turns| size % 2 != 0 || !turns.fit(*tokens, size)) {
-            bail!("turns of other tokens than {tokens}, or of heads of another size than {size}");
+        if angles.is_some_and(|angles| size % 2 != 0 || !angles.fit(*tokens, size)) {
+            bail!("rotary angles of other tokens than {tokens}, or of heads of another size than {size}");
         }
-        let shape = Heads { batch, tokens: *tokens, heads: *heads, size, sight: *sight, turns: *turns };
+        let shape = Heads { batch, tokens: *tokens, heads: *heads, size, mask: *mask, angles: *angles };
         let packed = values(packed, layout)?;
-        let result = filled((rows, heads * size), |target| {
+        let result = filled(rows, heads * size, |target| {
             attend(*processor, packed, target, shape, get_num_threads());
         });
         Ok((CpuStorage::F32(result), Shape::from((rows, heads * size))))
@@ -248,10 +240,10 @@ impl CustomOp1 for Normalisation<'_> {
             bail!("a layer norm of another width than its rows");
         }
         let shape = (x.len() / width, width);
-        let rows = Rows::new(x, shape, width);
+        let rows = Rows::new(x, shape.0, shape.1, width);
         let pieces = float::even(shape.0, shape.0.div_ceil(ROWS_AT_ONCE));
-        let result = filled(shape, |target| {
-            let some = |piece| normalise(self.processor, rows, self.norm, target, piece);
+        let result = filled(shape.0, shape.1, |target| {
+            let some = |(first, last)| normalise(self.processor, rows, self.norm, target, first..last);
             match get_num_threads() {
                 0 | 1 => some((0, shape.0)),
                 _ => pieces.into_par_iter().for_each(some),
@@ -273,10 +265,10 @@ mod tests {
 
     use super::*;
 
-    fn tensor(shape: (usize, usize), salt: usize) -> Tensor {
+    fn tensor(rows: usize, columns: usize, salt: usize) -> Tensor {
         let value = |at: usize| ((at * 7919 + salt * 104_729) % 2003) as f32 / 1001.0 - 1.0;
-        let values: Vec<f32> = (0..shape.0 * shape.1).map(value).collect();
-        Tensor::from_vec(values, shape, &Device::Cpu).unwrap()
+        let values: Vec<f32> = (0..rows * columns).map(value).collect();
+        Tensor::from_vec(values, (rows, columns), &Device::Cpu).unwrap()
     }
 
     /// Equal to what candle's own operations give, to f32's rounding.
@@ -292,9 +284,9 @@ mod tests {
 
     #[test]
     fn a_packed_layer_is_the_layer() {
-        let (x, weight, bias) = (tensor((37, 100), 1), tensor((100, 70), 2), tensor((1, 70), 3));
+        let (x, weight, bias) = (tensor(37, 100, 1), tensor(100, 70, 2), tensor(1, 70, 3));
         let bias = bias.flatten_all().unwrap();
-        let residual = tensor((37, 70), 4);
+        let residual = tensor(37, 70, 4);
         let plain = x.matmul(&weight).unwrap().broadcast_add(&bias).unwrap();
         let Some(processor) = Processor::detect() else { return };
         let layer = PackedLinear::of_floats(processor, &weight, Some(&bias)).unwrap();
@@ -306,7 +298,7 @@ mod tests {
         // Rows of a larger tensor.
         let part = x.narrow(0, 5, 20).unwrap();
         check(layer.forward(&part, None, None, None), &plain.narrow(0, 5, 20).unwrap());
-        for wrong in [x.t().unwrap(), tensor((37, 99), 1), x.to_dtype(candle_core::DType::F64).unwrap()] {
+        for wrong in [x.t().unwrap(), tensor(37, 99, 1), x.to_dtype(candle_core::DType::F64).unwrap()] {
             assert!(layer.forward(&wrong, None, None, None).is_err());
         }
         assert!(layer.forward(&x, None, None, Some(&x)).is_err());
@@ -314,19 +306,19 @@ mod tests {
 
     #[test]
     fn a_layer_norm_is_candles_alone_and_before_a_packed_layer() {
-        let (x, weight, bias) = (tensor((40, 65), 1), tensor((1, 65), 2), tensor((1, 65), 3));
+        let (x, weight, bias) = (tensor(40, 65, 1), tensor(1, 65, 2), tensor(1, 65, 3));
         let (weight, bias) = (weight.flatten_all().unwrap(), bias.flatten_all().unwrap());
         let expected = candle_nn::ops::layer_norm(&x, &weight, &bias, 1e-5).unwrap();
         let norm = Norm::new(&weight, &bias, 1e-5).unwrap();
-        let matrix = tensor((65, 70), 5);
-        let nine = tensor((1, 9), 6).flatten_all().unwrap();
+        let matrix = tensor(65, 70, 5);
+        let nine = tensor(1, 9, 6).flatten_all().unwrap();
         let narrow = Norm::new(&nine, &nine, 1e-5).unwrap();
         let Some(best) = Processor::detect() else { return };
         for processor in [best, Processor::Avx2] {
             check(norm.forward(processor, &x), &expected);
             let cube = x.reshape((8, 5, 65)).unwrap();
             check(norm.forward(processor, &cube), &expected.reshape((8, 5, 65)).unwrap());
-            assert!(norm.forward(processor, &tensor((40, 64), 1)).is_err());
+            assert!(norm.forward(processor, &tensor(40, 64, 1)).is_err());
             let layer = PackedLinear::of_floats(processor, &matrix, None).unwrap();
             check(layer.forward(&x, Some(&norm), None, None), &expected.matmul(&matrix).unwrap());
             assert!(layer.forward(&x, Some(&narrow), None, None).is_err());

@@ -1,9 +1,9 @@
 use std::sync::mpsc;
 
 use super::*;
+use crate::sample::Sampler;
 use crate::text::Tokens;
-use crate::video::sample::Sampler;
-use crate::{Abilities, FrameSize, Space};
+use crate::{Abilities, EncodeError, Encoder, FrameSize, Input, Space};
 
 /// An encoder that waits for a word before each batch and tells what it was given.
 ///
@@ -94,7 +94,7 @@ fn bench(settings: Settings) -> Bench {
     let (tell, seen) = mpsc::channel();
     let (go, wait) = mpsc::channel();
     let encoder = Gated { space: space(), seen: tell, go: wait };
-    Bench { pool: Pool::start(vec![Box::new(encoder)], settings), seen, go }
+    Bench { pool: Pool::of_encoders(vec![Box::new(encoder)], settings), seen, go }
 }
 
 fn texts(ids: &[u32]) -> Vec<Input> {
@@ -116,8 +116,8 @@ impl Bench {
     }
 
     /// Waits until this much lies in the queue.
-    async fn until_waiting(&self, expected: (usize, usize)) {
-        while self.pool.waiting() != expected {
+    async fn until_waiting(&self, interactive: usize, bulk: usize) {
+        while self.pool.waiting() != (interactive, bulk) {
             tokio::task::yield_now().await;
         }
     }
@@ -137,7 +137,7 @@ async fn requests_that_arrive_while_the_encoder_is_busy_share_a_batch() {
     let first = bench.query(&[1]);
     assert_eq!(bench.next_batch(), [1]);
     let (second, third) = (bench.query(&[2, 3]), bench.query(&[4]));
-    bench.until_waiting((3, 0)).await;
+    bench.until_waiting(3, 0).await;
     bench.open(2);
     assert_eq!(first.await.unwrap().unwrap(), [[1.0]]);
     assert_eq!(second.await.unwrap().unwrap(), [[2.0], [3.0]]);
@@ -176,9 +176,9 @@ async fn what_waits_leaves_the_queue_with_its_caller() {
     let first = bench.query(&[1]);
     assert_eq!(bench.next_batch(), [1]);
     let gone = bench.query(&[2]);
-    bench.until_waiting((1, 0)).await;
+    bench.until_waiting(1, 0).await;
     let last = bench.query(&[3]);
-    bench.until_waiting((2, 0)).await;
+    bench.until_waiting(2, 0).await;
     gone.abort();
     assert!(gone.await.unwrap_err().is_cancelled());
     bench.open(2);
@@ -193,9 +193,9 @@ async fn queries_overtake_bulk_but_every_third_batch_is_bulk() {
     let first = bench.query(&[1]);
     assert_eq!(bench.next_batch(), [1]);
     let bulk = bench.bulk(&[50, 51]);
-    bench.until_waiting((0, 2)).await;
+    bench.until_waiting(0, 2).await;
     let queries = bench.query(&[2, 3, 4, 5, 6]);
-    bench.until_waiting((5, 2)).await;
+    bench.until_waiting(5, 2).await;
     bench.open(8);
     let order: Vec<u32> = (0..7).flat_map(|_| bench.next_batch()).collect();
     assert_eq!(order, [2, 3, 50, 4, 5, 51, 6]);
@@ -210,9 +210,9 @@ async fn a_bulk_batch_is_no_larger_than_what_is_done_in_time() {
     let first = bench.bulk(&[1]);
     assert_eq!(bench.next_batch(), [1]);
     let bulk = bench.bulk(&[2, 3, 4]);
-    bench.until_waiting((0, 3)).await;
+    bench.until_waiting(0, 3).await;
     let queries = bench.query(&[10, 11, 12]);
-    bench.until_waiting((3, 3)).await;
+    bench.until_waiting(3, 3).await;
     bench.open(5);
     let batches: Vec<Vec<u32>> = (0..4).map(|_| bench.next_batch()).collect();
     assert_eq!(batches, [vec![10, 11, 12], vec![2], vec![3], vec![4]], "queries share a batch all the same");
@@ -226,7 +226,7 @@ async fn what_waits_in_bulk_leaves_the_queue_with_its_caller_and_makes_room() {
     assert_eq!(bench.next_batch(), [1]);
     // More than there is room for: it waits to have the rest queued.
     let gone = bench.bulk(&[2, 3, 4, 5, 6]);
-    bench.until_waiting((0, 3)).await;
+    bench.until_waiting(0, 3).await;
     gone.abort();
     assert!(gone.await.unwrap_err().is_cancelled());
     let last = bench.bulk(&[7, 8]);
@@ -242,7 +242,7 @@ async fn bulk_work_waits_for_room() {
     let bench = bench(Settings { limits: Limits { inputs: 1, cost: 1 }, ..settings() });
     let bulk = bench.bulk(&[1, 2, 3, 4, 5, 6, 7]);
     assert_eq!(bench.next_batch(), [1]);
-    bench.until_waiting((0, 3)).await;
+    bench.until_waiting(0, 3).await;
     for expected in 2..=7 {
         bench.open(1);
         assert_eq!(bench.next_batch(), [expected]);
@@ -271,7 +271,7 @@ fn check(bad: u32, is_expected: fn(&EncodeError) -> bool) {
         let busy = bench.query(&[1]);
         assert_eq!(bench.next_batch(), [1]);
         let (bad, good) = (bench.query(&[bad]), bench.query(&[2]));
-        bench.until_waiting((2, 0)).await;
+        bench.until_waiting(2, 0).await;
         bench.open(4);
         let error = bad.await.unwrap().unwrap_err();
         assert!(is_expected(&error), "{error}");
@@ -316,7 +316,7 @@ async fn close_finishes_the_queue_and_takes_nothing_new() {
     let first = bench.query(&[1]);
     assert_eq!(bench.next_batch(), [1]);
     let (query, bulk) = (bench.query(&[2]), bench.bulk(&[3]));
-    bench.until_waiting((1, 1)).await;
+    bench.until_waiting(1, 1).await;
     bench.open(3);
     let closing = bench.pool.clone();
     tokio::task::spawn_blocking(move || closing.close()).await.unwrap();
@@ -339,7 +339,7 @@ async fn a_pool_dropped_without_close_ends_its_threads() {
 
 #[tokio::test]
 async fn a_pool_without_encoders_is_closed() {
-    let pool = Pool::start(Vec::new(), settings());
+    let pool = Pool::of_encoders(Vec::new(), settings());
     assert!(!pool.alive());
     assert!(matches!(pool.admit(), Err(EncodeError::Closed)));
 }

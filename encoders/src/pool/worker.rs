@@ -1,4 +1,4 @@
-//! One thread with one encoder: cuts batches, runs them, answers their callers.
+//! One thread with one worker: cuts batches, runs them, answers their callers.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -6,29 +6,28 @@ use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use super::{BatchReport, Job, Lane, Queue, Settings, Shared, lock};
-use crate::batch::Limits;
-use crate::{EncodeError, Encoder, Input, Space, batch};
+use super::{BatchReport, Job, Lane, PoolError, Queue, Settings, Shared, Worker, lock};
+use crate::batch::{self, Limits};
 
-/// One thread per encoder; an encoder whose thread does not start counts as dead.
-pub(super) fn start(encoders: Vec<Box<dyn Encoder>>, shared: &Arc<Shared>) -> Vec<JoinHandle<()>> {
-    let mut threads = Vec::with_capacity(encoders.len());
-    for (number, encoder) in encoders.into_iter().enumerate() {
-        let name = format!("encode-{}-{number}", encoder.space().name);
+/// One thread per worker; a worker whose thread does not start counts as dead.
+pub(super) fn start<W: Worker>(workers: Vec<W>, shared: &Arc<Shared<W>>) -> Vec<JoinHandle<()>> {
+    let mut threads = Vec::with_capacity(workers.len());
+    for (number, worker) in workers.into_iter().enumerate() {
+        let name = format!("{}-{number}", worker.name());
         let alive = Alive(Arc::clone(shared));
         // The closure owns `alive`, so a thread that never starts is counted down as well.
-        match std::thread::Builder::new().name(name).spawn(move || work(&alive.0, encoder)) {
+        match std::thread::Builder::new().name(name).spawn(move || work(&alive.0, worker)) {
             Ok(thread) => threads.push(thread),
-            Err(error) => tracing::error!(%error, "an encoder thread did not start"),
+            Err(error) => tracing::error!(%error, "a worker thread did not start"),
         }
     }
     threads
 }
 
-/// Counts its thread as living; when the last one ends, whoever still waits is let go.
-struct Alive(Arc<Shared>);
+/// Counts its thread as living; when the last one ends, all waiting calls fail.
+struct Alive<W: Worker>(Arc<Shared<W>>);
 
-impl Drop for Alive {
+impl<W: Worker> Drop for Alive<W> {
     fn drop(&mut self) {
         if self.0.alive.fetch_sub(1, Ordering::SeqCst) == 1 {
             let mut queue = lock(&self.0.queue);
@@ -39,14 +38,14 @@ impl Drop for Alive {
     }
 }
 
-fn work(shared: &Shared, mut encoder: Box<dyn Encoder>) {
-    while let Some((lane, jobs)) = next_batch(shared, encoder.as_ref()) {
-        run(shared, encoder.as_mut(), lane, jobs);
+fn work<W: Worker>(shared: &Shared<W>, mut worker: W) {
+    while let Some((lane, jobs)) = next_batch(shared, &worker) {
+        run(shared, &mut worker, lane, jobs);
     }
 }
 
 /// Waits for work; `None` once the pool is closed and its queue empty.
-fn next_batch(shared: &Shared, encoder: &dyn Encoder) -> Option<(Lane, Vec<Job>)> {
+fn next_batch<W: Worker>(shared: &Shared<W>, worker: &W) -> Option<(Lane, Vec<Job<W>>)> {
     let mut queue = lock(&shared.queue);
     loop {
         queue.interactive.retain(|job| !job.reply.is_closed());
@@ -57,7 +56,7 @@ fn next_batch(shared: &Shared, encoder: &dyn Encoder) -> Option<(Lane, Vec<Job>)
                 Lane::Bulk => &mut queue.bulk,
             };
             let limits = shared.limits(lane);
-            let jobs = batch::take(waiting, limits, |job| encoder.cost(&job.input));
+            let jobs = batch::take(waiting, limits, |job| worker.cost(&job.input));
             if !(queue.interactive.is_empty() && queue.bulk.is_empty()) {
                 shared.work.notify_one();
             }
@@ -70,7 +69,7 @@ fn next_batch(shared: &Shared, encoder: &dyn Encoder) -> Option<(Lane, Vec<Job>)
     }
 }
 
-impl Shared {
+impl<W: Worker> Shared<W> {
     /// What the next batch of this lane may hold.
     fn limits(&self, lane: Lane) -> Limits {
         let Settings { limits, bulk_time, .. } = self.settings;
@@ -81,7 +80,7 @@ impl Shared {
     }
 }
 
-impl Queue {
+impl<W: Worker> Queue<W> {
     /// Whose turn it is: interactive first, but bulk after `bulk_every - 1` interactive batches.
     fn next_lane(&mut self, bulk_every: usize) -> Option<Lane> {
         let lane = match (self.interactive.is_empty(), self.bulk.is_empty()) {
@@ -97,7 +96,7 @@ impl Queue {
     }
 }
 
-fn run(shared: &Shared, encoder: &mut dyn Encoder, lane: Lane, jobs: Vec<Job>) {
+fn run<W: Worker>(shared: &Shared<W>, worker: &mut W, lane: Lane, jobs: Vec<Job<W>>) {
     let start = Instant::now();
     let mut inputs = Vec::with_capacity(jobs.len());
     let mut callers = Vec::with_capacity(jobs.len());
@@ -106,9 +105,9 @@ fn run(shared: &Shared, encoder: &mut dyn Encoder, lane: Lane, jobs: Vec<Job>) {
         inputs.push(input);
         callers.push((reply, since, permit));
     }
-    let answers = encode(encoder, &inputs);
+    let answers = answers(worker, &inputs);
     if lane == Lane::Bulk {
-        let dearest = inputs.iter().map(|input| encoder.cost(input)).max().unwrap_or_default();
+        let dearest = inputs.iter().map(|input| worker.cost(input)).max().unwrap_or_default();
         lock(&shared.pace).learn(dearest.saturating_mul(inputs.len()), start.elapsed());
     }
     let report = BatchReport {
@@ -127,48 +126,26 @@ fn run(shared: &Shared, encoder: &mut dyn Encoder, lane: Lane, jobs: Vec<Job>) {
 
 /// One answer per input. An input that is its own caller's fault must not fail its neighbours, so
 /// such a batch is run again one by one.
-fn encode(encoder: &mut dyn Encoder, inputs: &[Input]) -> Vec<Result<Vec<f32>, EncodeError>> {
-    match guarded(encoder, inputs) {
-        Ok(vectors) => {
-            let values = |input: &Input| values_for(encoder.space(), input);
-            inputs.iter().map(values).zip(vectors).map(|(values, it)| checked(it, values)).collect()
+fn answers<W: Worker>(worker: &mut W, inputs: &[W::Input]) -> Vec<Result<W::Output, W::Error>> {
+    match guarded(worker, inputs) {
+        Ok(outputs) => {
+            inputs.iter().zip(outputs).map(|(input, output)| worker.check(input, output)).collect()
         }
-        Err(EncodeError::BadInput(_) | EncodeError::Unsupported { .. }) if inputs.len() > 1 => {
-            inputs.iter().flat_map(|input| encode(encoder, std::slice::from_ref(input))).collect()
+        Err(error) if W::is_inputs_fault(&error) && inputs.len() > 1 => {
+            inputs.iter().flat_map(|input| answers(worker, std::slice::from_ref(input))).collect()
         }
-        Err(error) => vec![Err(error); inputs.len()],
+        Err(error) => inputs.iter().map(|_| Err(error.clone())).collect(),
     }
 }
 
-/// `encode` with a panic made an error, and as many vectors as inputs.
-fn guarded(encoder: &mut dyn Encoder, inputs: &[Input]) -> Result<Vec<Vec<f32>>, EncodeError> {
-    let encoded = catch_unwind(AssertUnwindSafe(|| encoder.encode(inputs)));
-    let vectors = encoded.unwrap_or_else(|panic| Err(EncodeError::Failed(message(panic.as_ref()))))?;
-    if vectors.len() == inputs.len() {
-        return Ok(vectors);
+/// `run` with a panic made an error, and as many outputs as inputs.
+fn guarded<W: Worker>(worker: &mut W, inputs: &[W::Input]) -> Result<Vec<W::Output>, W::Error> {
+    let outputs = catch_unwind(AssertUnwindSafe(|| worker.run(inputs)));
+    let outputs = outputs.unwrap_or_else(|panic| Err(PoolError::Failed(message(panic.as_ref())).into()))?;
+    if outputs.len() == inputs.len() {
+        return Ok(outputs);
     }
-    Err(EncodeError::Failed(format!("{} vectors for {} inputs", vectors.len(), inputs.len())))
-}
-
-/// How many values an input's vector has.
-fn values_for(space: &Space, input: &Input) -> usize {
-    match (input, space.frame_stage) {
-        (Input::Frame(_), Some(width)) => width,
-        _ => space.dim,
-    }
-}
-
-fn checked(vector: Vec<f32>, dim: usize) -> Result<Vec<f32>, EncodeError> {
-    if vector.len() != dim {
-        return Err(EncodeError::Failed(format!("a vector of {} values instead of {dim}", vector.len())));
-    }
-    if !vector.iter().all(|value| value.is_finite()) {
-        return Err(EncodeError::Failed("a vector with values that are not finite".to_owned()));
-    }
-    if vector.iter().all(|value| *value == 0.0) {
-        return Err(EncodeError::BadInput("its vector has norm 0".to_owned()));
-    }
-    Ok(vector)
+    Err(PoolError::Failed(format!("{} vectors for {} inputs", outputs.len(), inputs.len())).into())
 }
 
 fn message(panic: &(dyn std::any::Any + Send)) -> String {
@@ -177,7 +154,7 @@ fn message(panic: &(dyn std::any::Any + Send)) -> String {
     format!("it panicked: {text}")
 }
 
-fn record(shared: &Shared, report: &BatchReport) {
+fn record<W: Worker>(shared: &Shared<W>, report: &BatchReport) {
     let mut stats = lock(&shared.stats);
     stats.batches += 1;
     stats.inputs += report.waited.len() as u64;

@@ -15,10 +15,11 @@ use super::run::{Draw, Loss, Task, train};
 use super::store::Store;
 use super::{Progress, Random, Settings, TrainError};
 use crate::device::default_device;
-use crate::models::sports::Config;
-use crate::models::sports::layers::{Linear, unit};
-use crate::models::sports::parameters::{Parameters, Start};
-use crate::models::sports::temporal::{ClipEncoder, TimeModel};
+use crate::families::sports::Config;
+use crate::families::sports::TimeModel;
+use crate::families::sports::layers::{Linear, unit};
+use crate::families::sports::parameters::{Parameters, Start};
+use crate::families::sports::temporal::ClipEncoder;
 
 impl Settings {
     /// Of stage 1.
@@ -157,7 +158,7 @@ impl<'a> Clips<'a> {
         let mut attributes = Vec::new();
         for attribute in &clips.classes.attributes {
             let name = format!("heads.{}", attribute.name);
-            attributes.push(Linear::new(store, &name, (dim, attribute.values))?);
+            attributes.push(Linear::new(store, &name, dim, attribute.values)?);
         }
         Ok(Clips {
             sampling: Sampling::new(clips, features, config, augment),
@@ -167,7 +168,7 @@ impl<'a> Clips<'a> {
             classes: store.get("heads.classes", &[labels, dim], Start::Noise(0.1))?,
             scale: store.get("heads.scale", &[1], Start::Constant(16_f32.ln()))?,
             attributes,
-            angles: Linear::new(store, "heads.angles", (config.width, ANGLES))?,
+            angles: Linear::new(store, "heads.angles", config.width, ANGLES)?,
         })
     }
 

@@ -17,11 +17,12 @@ use super::store::Store;
 use super::vocabulary::{Noise, Vocabulary};
 use super::{Progress, Random, Settings, TrainError};
 use crate::device::default_device;
-use crate::models::sports::Config;
-use crate::models::sports::language::{EncodedText, Fusion, PaddedTexts, TextEncoder};
-use crate::models::sports::layers::unit;
-use crate::models::sports::parameters::{Parameters, Start};
-use crate::models::sports::temporal::{ClipEncoder, TimeModel};
+use crate::families::sports::Config;
+use crate::families::sports::TimeModel;
+use crate::families::sports::language::{EncodedText, Fusion, PaddedTexts, TextEncoder};
+use crate::families::sports::layers::unit;
+use crate::families::sports::parameters::{Parameters, Start};
+use crate::families::sports::temporal::ClipEncoder;
 
 impl Settings {
     /// Of stage 2.

@@ -12,9 +12,9 @@ use super::run::{Draw, Loss, Task, train};
 use super::store::Store;
 use super::{Progress, Settings, TrainError};
 use crate::device::default_device;
-use crate::models::combiner::{Combiner, Widths};
-use crate::models::sports::layers::unit;
-use crate::models::sports::parameters::{Parameters, Start};
+use crate::families::aim::combiner::{Combiner, Widths};
+use crate::families::sports::layers::unit;
+use crate::families::sports::parameters::{Parameters, Start};
 use crate::rows::Rows;
 
 /// The temperature of the paper.
@@ -142,7 +142,7 @@ impl Task for Embedded<'_> {
 mod tests {
     use super::super::Random;
     use super::*;
-    use crate::weights::Weights;
+    use crate::loading::Weights;
 
     #[test]
     fn a_combiner_learns_where_a_text_leads_and_loads_again() {

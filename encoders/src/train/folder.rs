@@ -9,7 +9,7 @@ use serde_json::json;
 use super::TrainError;
 use super::store::Store;
 use super::vocabulary::Vocabulary;
-use crate::models::sports::Config;
+use crate::families::sports::Config;
 use crate::preprocess::Preprocessing;
 
 /// A part of a model that is trained by itself.

@@ -16,10 +16,10 @@ use super::store::Store;
 use super::{Progress, Random, Settings, TrainError};
 use crate::Frame;
 use crate::device::default_device;
-use crate::models::sports::Config;
-use crate::models::sports::encoder::{FRAMES_PER_PASS, pixels};
-use crate::models::sports::frames::FrameEncoder;
-use crate::models::sports::layers::Linear;
+use crate::families::sports::Config;
+use crate::families::sports::encoder::{FRAMES_PER_PASS, pixels};
+use crate::families::sports::frames::FrameEncoder;
+use crate::families::sports::layers::Linear;
 use crate::preprocess::Preprocessing;
 
 /// Frames of each clip that are kept to train on: 64 by 64 pixels of 15,000 clips take 1.5 GB of memory.
@@ -190,12 +190,12 @@ impl<'a> Frames<'a> {
         kept: Kept,
     ) -> Result<Self, TrainError> {
         let encoder = FrameEncoder::new(store, config)?;
-        let pose = Linear::new(store, "heads.pose", (config.width, POSE))?;
+        let pose = Linear::new(store, "heads.pose", config.width, POSE)?;
         let mut attributes = Vec::new();
         for (number, attribute) in clips.classes.attributes.iter().enumerate() {
             if attribute.visible != Visible::Never {
                 let name = format!("heads.{}", attribute.name);
-                attributes.push((number, Linear::new(store, &name, (config.width, attribute.values))?));
+                attributes.push((number, Linear::new(store, &name, config.width, attribute.values)?));
             }
         }
         Ok(Frames { clips, kept, preprocessing: preprocessing(config)?, encoder, pose, attributes })

@@ -251,7 +251,7 @@ mod tests {
     use candle_core::Device;
 
     use super::*;
-    use crate::models::sports::layers::{Linear, Norm};
+    use crate::families::sports::layers::{Linear, Norm};
 
     /// Learns to tell the sign of a sum.
     struct Signs {
@@ -274,9 +274,9 @@ mod tests {
 
     fn signs() -> (Signs, Store) {
         let mut store = Store::new(3, &Device::Cpu);
-        let first = Linear::new(&mut store, "first", (6, 16)).unwrap();
+        let first = Linear::new(&mut store, "first", 6, 16).unwrap();
         let norm = Norm::new(&mut store, "norm", 16).unwrap();
-        let second = Linear::new(&mut store, "second", (16, 1)).unwrap();
+        let second = Linear::new(&mut store, "second", 16, 1).unwrap();
         (Signs { first, norm, second }, store)
     }
 

@@ -8,7 +8,7 @@ use candle_core::{Device, Tensor, Var};
 use super::optimizer::Moments;
 use super::{Random, TrainError};
 use crate::LoadError;
-use crate::models::sports::parameters::{Parameters, Start};
+use crate::families::sports::parameters::{Parameters, Start};
 
 /// Tensors by name: new ones begin with noise that depends on the seed and their name alone.
 pub(crate) struct Store {

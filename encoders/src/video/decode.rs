@@ -1,15 +1,15 @@
 //! One decode pass that feeds several consumers: small frames for the detector and sampled frames for
 //! each encoder, all scaled inside ffmpeg, each with its true presentation time.
 //!
-//! Which frames are sampled is the rule of [`super::sample::Sampler::PerSecond`].
+//! Which frames are sampled is the rule of [`crate::sample::Sampler::PerSecond`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
 use super::ffmpeg::Finished;
-use super::grid::{Matcher, Rate};
 use super::pass::{Branch, Pass, Picture, Plan, Scale, Which};
 use super::{Limits, Probe, VideoError};
+use crate::sample::grid::{Matcher, Rate};
 use crate::{Frame, FrameSize, Scaling};
 
 pub use super::span::frames_of_span;

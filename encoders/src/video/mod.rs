@@ -7,19 +7,19 @@ pub mod clock;
 pub mod colour;
 pub mod decode;
 pub mod ffmpeg;
-mod grid;
 mod nut;
 mod pass;
 pub mod probe;
 pub mod rendition;
-pub mod sample;
 pub mod segment;
 pub mod span;
 mod subtitles;
 mod wide;
 
+pub use crate::sample;
 pub use decode::{Decoder, Event, Output, Request, Summary, decode};
 pub use ffmpeg::{Limits, VideoError};
 pub use probe::{Probe, SubtitleStream, probe};
+
 pub use span::{Pick, count_frames, frames_of_span, picked_frames_of_span, seek_agrees_with, seek_is_safe};
 pub use subtitles::{is_text, subtitles_as_vtt};

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use super::clock::Clock;
 use super::colour::{Matrix, ToRgb};
 use super::ffmpeg::{self, Finished, Running, option};
-use super::grid::Rate;
 use super::nut::Demuxer;
 use super::{Limits, VideoError};
 use crate::preprocess::Resampling;
+use crate::sample::grid::Rate;
 
 /// Seconds that are added to all times, so that none is negative in the pipe: the first frame may
 /// turn out to lie before the one that the probe saw.

@@ -8,8 +8,8 @@ use std::path::Path;
 use super::decode::{Event, Request, decode, fine};
 use super::ffmpeg::{self, Running};
 use super::pass::{Branch, Picture, Plan, Scale, Which};
-use super::sample::Sampler;
 use super::{Limits, Probe, VideoError};
+use crate::sample::Sampler;
 use crate::{Frame, Scaling};
 
 /// A select expression with more timestamps than this costs more than scaling the other frames.

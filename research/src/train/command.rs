@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use reprise_encoders::TrainedOn;
-use reprise_encoders::models::sports::{Config, FusionInputs, TimeModel};
+use reprise_encoders::families::sports::{Config, FusionInputs, TimeModel};
 use reprise_encoders::rows::Rows;
 use reprise_encoders::train::augment::Augment;
 use reprise_encoders::train::clips::train_clips;

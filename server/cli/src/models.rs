@@ -16,7 +16,7 @@ pub(crate) struct ModelsArgs {
 
 /// Prints the families, the built-in models, and where they can run.
 pub(crate) fn run(args: &ModelsArgs) -> anyhow::Result<()> {
-    let known = reprise_encoders::models::known();
+    let known = reprise_encoders::registry::known();
     if args.json {
         say(json!({"items": known, "devices": usable_devices()}))?;
         return Ok(());

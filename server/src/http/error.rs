@@ -218,9 +218,7 @@ impl From<SpacesError> for ApiError {
                 tracing::error!(detail, "a model can't be had");
                 ApiError::new(StatusCode::FAILED_DEPENDENCY, "the model can't be had", detail)
             }
-            SpacesError::Load { .. } | SpacesError::WarmUp { .. } | SpacesError::Changed { .. } => {
-                ApiError::invalid("/model", detail)
-            }
+            SpacesError::Load { .. } | SpacesError::Changed { .. } => ApiError::invalid("/model", detail),
             SpacesError::Cannot { .. } | SpacesError::Twice(_) => ApiError::conflict(detail),
             SpacesError::Closing => ApiError::unavailable(detail),
             SpacesError::Panicked { .. } => ApiError::internal(detail),

@@ -1,0 +1,157 @@
+//! Two towers, a tokenizer and a preprocessing to an embedder, for every family of that kind.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::pictures::Pictures;
+use super::text_transformer::{self, TextTransformer};
+use super::two_towers::{Texts, TwoTowers, TwoTowersEncoder};
+use super::vision_transformer::{self, VisionTransformer};
+use crate::loading::{Embedder, FamilyId, Identity, LoadError, LoadOptions, ModelName, SpaceName, Weights};
+use crate::preprocess::{Preprocessing, Resampling};
+use crate::sample::Sampler;
+use crate::text::Tokenizer;
+use crate::{Abilities, Encoder, Space, TrainedOn};
+
+/// What a family makes of a model's files.
+pub(crate) struct Parts {
+    pub(crate) family: FamilyId,
+    /// The files that the space's id depends on.
+    pub(crate) identity: Identity,
+    /// What else of the configuration it depends on.
+    pub(crate) config: Value,
+    pub(crate) towers: TwoTowers,
+    pub(crate) tokenizer: Tokenizer,
+    /// A special token of the tokenizer that stands in no text and has no row in the text tower.
+    pub(crate) foreign_token: Option<&'static str>,
+    pub(crate) preprocessing: Preprocessing,
+    pub(crate) trained_on: TrainedOn,
+}
+
+/// An embedder with as many encoders as `options` say.
+///
+/// # Errors
+/// [`LoadError::Unsupported`] for parts that do not belong together.
+pub(crate) fn assemble(name: &ModelName, parts: Parts, options: &LoadOptions) -> Result<Embedder, LoadError> {
+    check_dimensions(&parts.towers)?;
+    check_tokenizer(&parts)?;
+    let space = space(name, &parts, sampler(options, &parts.towers));
+    let Parts { towers, tokenizer, preprocessing, .. } = parts;
+    let towers = Arc::new(towers);
+    let encoder = || TwoTowersEncoder::new(Arc::clone(&towers), space.clone(), preprocessing.clone());
+    let replicas = 0..options.replicas.max(1);
+    let encoders = replicas.map(|_| Box::new(encoder()) as Box<dyn Encoder>).collect();
+    Ok(Embedder::new(space, Some(Arc::new(tokenizer)), encoders))
+}
+
+/// The vision tower of `weights` and CLIP's kind of text tower, both by the names of Hugging Face's CLIP.
+///
+/// # Errors
+/// [`LoadError`] for weights that are no such towers.
+pub(crate) fn towers(
+    vision: vision_transformer::Config,
+    text: text_transformer::Config,
+    weights: &Weights,
+) -> Result<TwoTowers, LoadError> {
+    Ok(TwoTowers {
+        vision: Pictures::Transformer(VisionTransformer::load(vision, weights)?),
+        text: Texts::Transformer(TextTransformer::load(text, weights)?),
+    })
+}
+
+/// # Errors
+/// [`LoadError::Unsupported`] where pictures come out of another size than the tower takes.
+pub(crate) fn check_side(
+    preprocessing: &Preprocessing,
+    vision: &vision_transformer::Config,
+) -> Result<(), LoadError> {
+    let side = vision.sides.image as u64;
+    let (width, height) = preprocessing.crop;
+    if (u64::from(width), u64::from(height)) != (side, side) {
+        return Err(LoadError::Unsupported(format!(
+            "the preprocessor makes pictures of {width}x{height}, the model takes {side}x{side}"
+        )));
+    }
+    Ok(())
+}
+
+fn check_dimensions(towers: &TwoTowers) -> Result<(), LoadError> {
+    let (pictures, texts) = (towers.vision.dim(), towers.text.dim());
+    if pictures != texts {
+        let why = format!("vectors of pictures have {pictures} values, those of texts {texts}");
+        return Err(LoadError::Unsupported(why));
+    }
+    Ok(())
+}
+
+/// A tokenizer of another model would give vectors, but wrong ones.
+fn check_tokenizer(parts: &Parts) -> Result<(), LoadError> {
+    let (tokenizer, text) = (&parts.tokenizer, &parts.towers.text);
+    let ids = match parts.foreign_token {
+        Some(token) => tokenizer.id_bound_without(token),
+        None => tokenizer.id_bound(),
+    };
+    let rows = text.vocabulary();
+    if ids > rows {
+        return Err(LoadError::Unsupported(format!(
+            "tokenizer.json gives {ids} ids, the model has {rows} tokens"
+        )));
+    }
+    if matches!(text, Texts::Bert { .. }) && !tokenizer.encloses() {
+        let why = "tokenizer.json puts no special tokens before and after a text, as BERT's [CLS] and [SEP]";
+        return Err(LoadError::Unsupported(why.to_owned()));
+    }
+    let ids = tokenizer.ids("a").map_err(|error| LoadError::Unsupported(error.to_string()))?;
+    if !text.ends(&ids) {
+        let last = ids.last().copied().unwrap_or_default();
+        let why =
+            format!("tokenizer.json ends texts with id {last}, which config.json does not take for the end");
+        return Err(LoadError::Unsupported(why));
+    }
+    Ok(())
+}
+
+/// Two frames a second are as many as a clip's mean gains from; a tower that takes so many frames gets them.
+fn sampler(options: &LoadOptions, towers: &TwoTowers) -> Sampler {
+    if let Some(frames) = towers.vision.frames() {
+        return Sampler::Spread { frames };
+    }
+    Sampler::PerSecond { rate: options.frames_per_second.unwrap_or(2.0).clamp(0.01, 240.0), at_most: 64 }
+}
+
+fn space(name: &ModelName, parts: &Parts, sampler: Sampler) -> Space {
+    let Parts { family, identity, config, towers, preprocessing, .. } = parts;
+    let composed_frames = towers.composed_frames();
+    let (dim, temporal) = (towers.vision.dim(), towers.vision.frames().is_some());
+    // ffmpeg scaled bicubically first, whatever the model named: the vectors of these models' spaces are others now.
+    let scaled = (preprocessing.resampling != Resampling::Bicubic).then_some("by the model's filter");
+    let mut rest = serde_json::json!({
+        "family": family.name,
+        "version": family.version,
+        "config": config,
+        "preprocessing": preprocessing,
+        "sampler": sampler,
+        "pooling": towers.vision.pooling(),
+    });
+    if let (Some(scaled), Some(all)) = (scaled, rest.as_object_mut()) {
+        all.insert("frames".to_owned(), scaled.into());
+    }
+    let SpaceName { id, readable } = identity.space(name, &rest);
+    Space {
+        name: readable,
+        id,
+        model: name.to_string(),
+        family: family.name.to_owned(),
+        dim,
+        sampler,
+        scaling: preprocessing.scaling(),
+        max_text_tokens: towers.text.longest(),
+        temporal,
+        frame_stage: (!temporal).then_some(dim),
+        can: Abilities { text: true, frames: true, composed: composed_frames.is_some() },
+        composed_frames,
+        trained_on: parts.trained_on,
+        precision: identity.precision(),
+    }
+}

@@ -1,0 +1,220 @@
+//! Linear layers, norms and attention: by the processor's kernels where a [`Placement`] has some, else by candle's own
+//! operations, in half floats too. What a layer is made of decides that once, at load; models don't know.
+//!
+//! Inference only: none keeps gradients.
+
+use candle_core::{DType, Result, Tensor};
+
+use crate::LoadError;
+use crate::device::{Placement, Precision};
+pub(crate) use crate::kernels::Activation;
+use crate::kernels::{Norm, PackedLinear, Processor};
+use crate::loading::Weights;
+
+impl Activation {
+    pub(crate) fn apply(self, x: &Tensor) -> Result<Tensor> {
+        match self {
+            Activation::QuickGelu => x * candle_nn::ops::sigmoid(&(x * 1.702)?)?,
+            Activation::Gelu => x.gelu_erf(),
+            Activation::GeluNew => x.gelu(),
+            Activation::Relu => x.relu(),
+            Activation::Silu => x.silu(),
+        }
+    }
+}
+
+/// Scales and shifts each token to what was learnt; in 32-bit floats whatever comes.
+#[derive(Debug)]
+pub(crate) enum LayerNorm {
+    /// By the processor's kernels.
+    Packed(Norm, Processor),
+    /// By candle's operations: weight, bias, and what keeps variances from zero.
+    Plain(Tensor, Tensor, f32),
+}
+
+impl LayerNorm {
+    pub(crate) fn load(
+        weights: &Weights,
+        name: &str,
+        width: usize,
+        epsilon: f32,
+    ) -> std::result::Result<Self, LoadError> {
+        let get = |part: &str| weights.get(&format!("{name}.{part}"), &[width]);
+        let (weight, bias) = (get("weight")?, get("bias")?);
+        Ok(match weights.placement().processor() {
+            Some(processor) => LayerNorm::Packed(Norm::new(&weight, &bias, epsilon)?, processor),
+            None => LayerNorm::Plain(weight, bias, epsilon),
+        })
+    }
+
+    pub(crate) fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let x = x.to_dtype(DType::F32)?.contiguous()?;
+        match self {
+            LayerNorm::Packed(norm, processor) => norm.forward(*processor, &x),
+            LayerNorm::Plain(weight, bias, epsilon) => candle_nn::ops::layer_norm(&x, weight, bias, *epsilon),
+        }
+    }
+}
+
+/// The learnt part of a linear layer, as long as it may still change: read, scaled, joined with others.
+#[derive(Debug)]
+pub(crate) struct Affine {
+    /// (inputs, outputs).
+    weight: Tensor,
+    bias: Option<Tensor>,
+}
+
+impl Affine {
+    /// Reads `{name}.weight` of (outputs, inputs), and `{name}.bias`.
+    pub(crate) fn load(
+        weights: &Weights,
+        name: &str,
+        inputs: usize,
+        outputs: usize,
+    ) -> std::result::Result<Self, LoadError> {
+        let bias = weights.get(&format!("{name}.bias"), &[outputs])?;
+        let weight = weights.get(&format!("{name}.weight"), &[outputs, inputs])?;
+        Ok(Affine::of_rows(&weight, Some(bias))?)
+    }
+
+    /// In the weight's type, whatever the type of the rows.
+    fn forward(&self, rows: &Tensor) -> Result<Tensor> {
+        // On a GPU a product takes rows without gaps alone.
+        let product = rows.contiguous()?.to_dtype(self.weight.dtype())?.matmul(&self.weight)?;
+        self.bias.as_ref().map_or(Ok(product.clone()), |bias| product.broadcast_add(bias))
+    }
+
+    /// `weight`: (outputs, inputs); `bias`: (outputs).
+    pub(crate) fn of_rows(weight: &Tensor, bias: Option<Tensor>) -> Result<Self> {
+        Ok(Affine { weight: weight.t()?.contiguous()?, bias })
+    }
+
+    /// One layer with the outputs of several, one after the other; all have a bias or none has.
+    pub(crate) fn joined(layers: &[&Affine]) -> Result<Self> {
+        let weights: Vec<&Tensor> = layers.iter().map(|layer| &layer.weight).collect();
+        let biases: Option<Vec<&Tensor>> = layers.iter().map(|layer| layer.bias.as_ref()).collect();
+        let bias = biases.map(|biases| Tensor::cat(&biases, 0)).transpose()?;
+        Ok(Affine { weight: Tensor::cat(&weights, 1)?, bias })
+    }
+
+    pub(crate) fn scaled(&self, scale: f64) -> Result<Self> {
+        let bias = self.bias.as_ref().map(|bias| bias * scale).transpose()?;
+        Ok(Affine { weight: (&self.weight * scale)?, bias })
+    }
+
+    /// Ready to run.
+    pub(crate) fn ready(self, placement: &Placement) -> Result<Linear> {
+        let Affine { weight, bias } = self;
+        let bias = bias.as_ref();
+        let packed = match (placement.processor(), placement.precision()) {
+            (None, _) => {
+                let bias = bias.map(|bias| bias.to_dtype(placement.float())).transpose()?;
+                return Ok(Linear::Plain(Affine { weight: weight.to_dtype(placement.float())?, bias }));
+            }
+            (Some(processor), Precision::Int8) => PackedLinear::of_bytes(processor, &weight, bias),
+            (Some(processor), _) => PackedLinear::of_floats(processor, &weight, bias),
+        };
+        packed.map(Linear::Packed)
+    }
+}
+
+/// `x W + b` on rows.
+#[derive(Debug)]
+pub(crate) enum Linear {
+    /// By the processor's kernels.
+    Packed(PackedLinear),
+    /// By candle's operations, in the weight's type.
+    Plain(Affine),
+}
+
+impl Linear {
+    /// Reads `{name}.weight` of (outputs, inputs), and `{name}.bias`; multiplied in f32 whatever the precision of the
+    /// model: for layers at either end of a tower.
+    pub(crate) fn load(
+        weights: &Weights,
+        name: &str,
+        inputs: usize,
+        outputs: usize,
+    ) -> std::result::Result<Self, LoadError> {
+        Ok(Affine::load(weights, name, inputs, outputs)?.ready(&weights.placement().in_f32())?)
+    }
+
+    /// The same in the precision that the weights are to be multiplied in: for layers inside a tower.
+    pub(crate) fn load_inner(
+        weights: &Weights,
+        name: &str,
+        inputs: usize,
+        outputs: usize,
+    ) -> std::result::Result<Self, LoadError> {
+        Ok(Affine::load(weights, name, inputs, outputs)?.ready(weights.placement())?)
+    }
+
+    /// Reads `{name}.weight` of (outputs, inputs); in f32.
+    pub(crate) fn load_without_bias(
+        weights: &Weights,
+        name: &str,
+        inputs: usize,
+        outputs: usize,
+    ) -> std::result::Result<Self, LoadError> {
+        let weight = weights.get(&format!("{name}.weight"), &[outputs, inputs])?;
+        Ok(Linear::of_rows(weights.placement(), &weight, None)?)
+    }
+
+    /// `weight`: (outputs, inputs); `bias`: (outputs); in f32.
+    pub(crate) fn of_rows(placement: &Placement, weight: &Tensor, bias: Option<Tensor>) -> Result<Self> {
+        Affine::of_rows(weight, bias)?.ready(&placement.in_f32())
+    }
+
+    /// `weight`: (inputs, outputs); in the precision of `placement`.
+    pub(crate) fn without_bias(placement: &Placement, weight: &Tensor) -> Result<Self> {
+        Affine { weight: weight.clone(), bias: None }.ready(placement)
+    }
+
+    /// (rows, inputs) to f32 of (rows, outputs).
+    pub(crate) fn forward(&self, rows: &Tensor) -> Result<Tensor> {
+        self.forward_onto(rows, None)
+    }
+
+    /// The same, and `residual` added, f32 of (rows, outputs).
+    pub(crate) fn forward_onto(&self, rows: &Tensor, residual: Option<&Tensor>) -> Result<Tensor> {
+        match self {
+            Linear::Packed(packed) => packed.forward(&rows.contiguous()?, None, None, residual),
+            Linear::Plain(affine) => {
+                let wide = affine.forward(rows)?.to_dtype(DType::F32)?;
+                residual.map_or(Ok(wide.clone()), |residual| wide + residual)
+            }
+        }
+    }
+
+    /// `activation(x W + b)` for another layer: left in the type that this one multiplies in.
+    pub(crate) fn forward_inner(&self, rows: &Tensor, activation: Option<Activation>) -> Result<Tensor> {
+        match self {
+            Linear::Packed(packed) => packed.forward(&rows.contiguous()?, None, activation, None),
+            Linear::Plain(affine) => {
+                let biased = affine.forward(rows)?;
+                activation.map_or(Ok(biased.clone()), |activation| activation.apply(&biased))
+            }
+        }
+    }
+
+    /// As [`Linear::forward_inner`], of rows that go through `norm` first.
+    pub(crate) fn forward_normed(
+        &self,
+        rows: &Tensor,
+        norm: &LayerNorm,
+        activation: Option<Activation>,
+    ) -> Result<Tensor> {
+        match (self, norm) {
+            (Linear::Packed(packed), LayerNorm::Packed(norm, _)) => {
+                packed.forward(&rows.contiguous()?, Some(norm), activation, None)
+            }
+            _ => self.forward_inner(&norm.forward(rows)?, activation),
+        }
+    }
+}
+
+/// Rows divided by their norms; a row of zeros stays.
+pub(crate) fn divided_by_norm(rows: &Tensor) -> Result<Tensor> {
+    // As torch.nn.functional.normalize does.
+    rows.broadcast_div(&rows.sqr()?.sum_keepdim(1)?.sqrt()?.maximum(1e-12)?)
+}

@@ -1,0 +1,142 @@
+//! BLIP-2's Q-Former (arXiv 2301.12597) as a tower of pictures: learnt queries read what a vision transformer makes of a
+//! picture, with the self-attention that texts have.
+
+use std::sync::Arc;
+
+use candle_core::{Result, Tensor};
+
+use super::bert::Bert;
+use super::cross_attention::{self, CrossAttention};
+use super::layers::divided_by_norm;
+use super::transformer::{Activation, AttentionMask, LayerNorm, Linear};
+use super::vision_transformer::{self, VisionTransformer};
+use crate::LoadError;
+use crate::loading::Weights;
+
+/// The numbers that shape it; how wide it is, is read off the weights.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Config {
+    /// The tower whose tokens the queries read.
+    pub(crate) vision: vision_transformer::Config,
+    /// Attention heads.
+    pub(crate) heads: usize,
+    /// In every MLP.
+    pub(crate) activation: Activation,
+    /// Of every layer norm.
+    pub(crate) epsilon: f32,
+    /// Values per vector.
+    pub(crate) dim: usize,
+}
+
+/// The tower of pictures.
+#[derive(Debug)]
+pub(crate) struct QFormer {
+    vision: VisionTransformer,
+    /// Whose self-attention is the queries' too.
+    texts: Arc<Bert>,
+    /// (queries, width), after the norm that texts go through too.
+    queries: Tensor,
+    layers: Vec<QueryLayer>,
+    projection: Linear,
+    dim: usize,
+}
+
+/// What the queries have in a layer beside the self-attention that they share with texts.
+#[derive(Debug)]
+struct QueryLayer {
+    cross: Option<CrossAttention>,
+    up: Linear,
+    down: Linear,
+    norm: LayerNorm,
+    activation: Activation,
+}
+
+impl QFormer {
+    /// Reads the tower of `weights`; `texts` is the tower whose self-attention it shares.
+    ///
+    /// # Errors
+    /// [`LoadError`] for weights that have no such tower.
+    pub(crate) fn load(
+        config: Config,
+        texts: Arc<Bert>,
+        weights: &Weights,
+    ) -> std::result::Result<Self, LoadError> {
+        let (name, width, dim) = ("query_tokens", texts.width(), config.dim);
+        let Some(&[1, queries, _]) = weights.shape(name) else {
+            return Err(LoadError::MissingTensor { name: name.to_owned() });
+        };
+        let tokens = weights.get(name, &[1, queries, width])?.reshape((queries, width))?;
+        let layer = |number| QueryLayer::load(&config, width, weights, &format!("encoder.layer.{number}"));
+        let layers = (0..texts.layers()).map(layer).collect::<std::result::Result<Vec<_>, _>>()?;
+        if layers.iter().all(|layer| layer.cross.is_none()) {
+            let name = "qformer.encoder.layer.0.crossattention.attention.query.weight".to_owned();
+            return Err(LoadError::MissingTensor { name });
+        }
+        Ok(QFormer {
+            vision: VisionTransformer::load(config.vision, weights)?,
+            queries: texts.normed(&tokens)?,
+            texts,
+            layers,
+            projection: Linear::load(weights, "vision_projection", width, dim)?,
+            dim,
+        })
+    }
+
+    /// Tokens of one picture.
+    pub(crate) fn tokens(&self) -> usize {
+        self.vision.tokens()
+    }
+
+    /// Values per vector.
+    pub(crate) fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// (pictures, dim) of (pictures, 3, side, side) pixels, picture after picture in one slice.
+    pub(crate) fn forward(&self, pixels: &[f32]) -> Result<Tensor> {
+        let seen = self.vision.hidden(pixels)?;
+        let (pictures, (queries, width)) = (seen.dim(0)?, self.queries.dims2()?);
+        let mut x = self.queries.broadcast_as((pictures, queries, width))?.contiguous()?;
+        x = x.reshape((pictures * queries, width))?;
+        for (number, layer) in self.layers.iter().enumerate() {
+            x = layer.forward(&self.texts.attended(number, &x, queries, AttentionMask::All)?, &seen)?;
+        }
+        let units = divided_by_norm(&self.projection.forward(&x)?)?;
+        units.reshape((pictures, queries, self.dim))?.mean(1)
+    }
+}
+
+impl QueryLayer {
+    fn load(
+        config: &Config,
+        width: usize,
+        weights: &Weights,
+        name: &str,
+    ) -> std::result::Result<Self, LoadError> {
+        let Config { heads, activation, epsilon, .. } = *config;
+        let part = |part: &str| format!("{name}.{part}");
+        let up = part("intermediate_query.dense");
+        let missing = || LoadError::MissingTensor { name: format!("{up}.weight") };
+        let inner = weights.shape(&format!("{up}.weight")).and_then(<[usize]>::first);
+        let inner = inner.copied().ok_or_else(missing)?;
+        let seen = config.vision.dim;
+        // Every so many layers only.
+        let has_cross = weights.shape(&part("crossattention.self.query.weight")).is_some();
+        let sizes = cross_attention::Sizes { width, seen, heads, epsilon };
+        let cross = has_cross.then(|| CrossAttention::load(weights, &part("crossattention"), sizes));
+        Ok(QueryLayer {
+            cross: cross.transpose()?,
+            up: Linear::load_inner(weights, &up, width, inner)?,
+            down: Linear::load_inner(weights, &part("output_query.dense"), inner, width)?,
+            norm: LayerNorm::load(weights, &part("output_query.LayerNorm"), width, epsilon)?,
+            activation,
+        })
+    }
+
+    /// `x`: (pictures * queries, width), after self-attention; `seen`: (pictures, tokens, width of the vision tower).
+    fn forward(&self, x: &Tensor, seen: &Tensor) -> Result<Tensor> {
+        let x = self.cross.as_ref().map_or(Ok(x.clone()), |cross| cross.forward(x, seen))?;
+        let inner = self.up.forward_inner(&x, Some(self.activation))?;
+        self.norm.forward(&self.down.forward_onto(&inner, Some(&x))?)
+    }
+}

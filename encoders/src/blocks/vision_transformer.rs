@@ -1,0 +1,341 @@
+//! The vision transformer (arXiv 2010.11929) that families with a tower of pictures share; how they differ is data.
+//!
+//! Its tensors have the names of Hugging Face's CLIP; families with other names change them first.
+
+use candle_core::{Result, Tensor};
+use serde::Serialize;
+
+use super::patches::{Patches, Sides};
+use super::transformer::{AttentionMask, AttentionPool, LayerNorm, Linear, Rotary, Shape, Transformer};
+use crate::LoadError;
+use crate::loading::Weights;
+
+/// The patch embedding's name.
+pub(crate) const PATCHES: &str = "vision_model.embeddings.patch_embedding";
+/// Of its weights.
+pub(crate) const PATCHES_WEIGHT: &str = "vision_model.embeddings.patch_embedding.weight";
+/// What a frame's place in time adds to its patches, where a clip is one sequence: (frames, width).
+pub(crate) const TIMES: &str = "vision_model.embeddings.temporal_embedding";
+
+/// More frames of a clip than any such model takes.
+const MOST_FRAMES: usize = 1024;
+
+/// How one tower is built.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Config {
+    pub(crate) sides: Sides,
+    pub(crate) blocks: Shape,
+    /// Values per vector.
+    pub(crate) dim: usize,
+    /// Whether the patch embedding has a bias.
+    pub(crate) patch_bias: bool,
+    /// Whether a learnt token stands before the patches; it has a position too.
+    pub(crate) class_token: bool,
+    /// Whether there is a norm before the blocks.
+    pub(crate) norm_before: bool,
+    /// Positions by rotation, beside the learnt ones.
+    pub(crate) rotary: Option<Grid>,
+    pub(crate) pooling: Pooling,
+    pub(crate) projection: Projection,
+    /// So many pictures in a row are a clip, and one sequence: a class token, then the patches of all of them.
+    pub(crate) joint_frames: Option<usize>,
+}
+
+/// How the tokens of a picture become one vector.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Pooling {
+    /// The class token.
+    ClassToken,
+    /// Attention pooling with so many heads and values in the middle of its MLP.
+    Attention { heads: usize, inner: usize, activation: super::transformer::Activation },
+}
+
+/// The last layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Projection {
+    /// None: a vector has the tower's width.
+    None,
+    /// Without a bias.
+    Plain,
+    /// With a bias.
+    Biased,
+}
+
+impl Projection {
+    /// Floating-point operations of one vector's product.
+    pub(super) fn operations(self, width: usize, dim: usize) -> f64 {
+        match self {
+            Projection::None => 0.0,
+            Projection::Plain | Projection::Biased => 2.0 * width as f64 * dim as f64,
+        }
+    }
+
+    /// Reads `{name}.weight` of (dim, width), and `{name}.bias` if there is one.
+    ///
+    /// # Errors
+    /// [`LoadError`] for other shapes, and where there is no projection but another width.
+    pub(super) fn load(
+        self,
+        weights: &Weights,
+        name: &str,
+        width: usize,
+        dim: usize,
+    ) -> std::result::Result<Option<Linear>, LoadError> {
+        match self {
+            Projection::None if width == dim => Ok(None),
+            Projection::None => Err(LoadError::Unsupported(format!(
+                "a tower of {width} values and no projection to the vectors' {dim}"
+            ))),
+            Projection::Plain => Linear::load_without_bias(weights, name, width, dim).map(Some),
+            Projection::Biased => Linear::load(weights, name, width, dim).map(Some),
+        }
+    }
+}
+
+/// The places of patches that rotary positions go by. A quarter of a head's values each has a wavelength of its own,
+/// from 2 pi to 2 pi times 10,000, once along rows and once along columns.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct Grid {
+    /// Patches along one side where the model learnt first: places are stretched to that many.
+    pub(crate) reference: usize,
+    /// The first place.
+    pub(crate) offset: f32,
+    /// Columns turn the first half of a head's values and rows the second, instead of the other way round.
+    pub(crate) columns_first: bool,
+}
+
+impl Grid {
+    /// For `patches` along one side after `before` tokens that have no place, by pairs of a head's `size` values.
+    fn angles(self, patches: usize, before: usize, size: usize) -> Vec<f32> {
+        let bands = size / 4;
+        let frequency = |band: usize| 1.0 / 10_000_f32.powf(band as f32 / bands as f32);
+        let place = |at: usize| (at as f32 + self.offset) / patches as f32 * self.reference as f32;
+        let mut angles = vec![0.0; before * 2 * bands];
+        for (row, column) in (0..patches * patches).map(|at| (place(at / patches), place(at % patches))) {
+            let axes = if self.columns_first { [column, row] } else { [row, column] };
+            angles.extend(axes.iter().flat_map(|place| (0..bands).map(move |band| place * frequency(band))));
+        }
+        angles
+    }
+}
+
+/// One tower.
+#[derive(Debug)]
+pub(crate) struct VisionTransformer {
+    config: Config,
+    patches: Patches,
+    /// (1, 1, width).
+    class: Option<Tensor>,
+    /// (tokens, width).
+    positions: Tensor,
+    /// (frames, 1, width).
+    times: Option<Tensor>,
+    norm_before: Option<LayerNorm>,
+    blocks: Transformer,
+    norm_after: LayerNorm,
+    attention: Option<AttentionPool>,
+    projection: Option<Linear>,
+}
+
+impl Config {
+    /// # Errors
+    /// [`LoadError::Unsupported`] for numbers that make no tower.
+    pub(crate) fn check(&self) -> std::result::Result<(), LoadError> {
+        self.blocks.check()?;
+        self.sides.check()?;
+        let unsupported = |what: &str| Err(LoadError::Unsupported(what.to_owned()));
+        if self.frames().is_some_and(|frames| !(1..=MOST_FRAMES).contains(&frames)) {
+            return unsupported("num_frames is out of range");
+        }
+        if self.joint_frames.is_some() && (!self.class_token || self.rotary.is_some()) {
+            return unsupported("clips as one sequence without a class token or with rotary positions");
+        }
+        if self.dim == 0 {
+            return unsupported("a projection_dim of 0");
+        }
+        if self.rotary.is_some() && !(self.blocks.width / self.blocks.heads).is_multiple_of(4) {
+            return unsupported("rotary positions need heads of a multiple of 4 values");
+        }
+        match self.pooling {
+            Pooling::Attention { heads, inner, activation } => {
+                Shape { heads, inner, activation, ..self.blocks }.check()
+            }
+            Pooling::ClassToken if !self.class_token => {
+                unsupported("pooling by a class token that is not there")
+            }
+            Pooling::ClassToken => Ok(()),
+        }
+    }
+
+    /// Tokens of one picture.
+    pub(crate) fn tokens(&self) -> usize {
+        self.sides.grid() * self.sides.grid() + usize::from(self.class_token)
+    }
+
+    /// Pictures that must come together, as a clip; `None` where each stands by itself.
+    fn frames(&self) -> Option<usize> {
+        self.blocks.extras.frames.or(self.joint_frames)
+    }
+
+    /// Floating-point operations of one picture's products.
+    pub(crate) fn operations(&self) -> f64 {
+        let (width, tokens) = (self.blocks.width as f64, self.tokens() as f64);
+        let pictures = self.joint_frames.unwrap_or(1);
+        let sequence =
+            pictures * (self.tokens() - usize::from(self.class_token)) + usize::from(self.class_token);
+        let pixels = (3 * (self.sides.grid() * self.sides.patch).pow(2)) as f64;
+        let pooling = match self.pooling {
+            Pooling::ClassToken => 0.0,
+            // One query asks all tokens for keys and values; its answer goes through an MLP.
+            Pooling::Attention { inner, .. } => {
+                4.0 * width * ((tokens + 0.5) * width + tokens + inner as f64)
+            }
+        };
+        2.0 * pixels * width
+            + self.blocks.operations(sequence) / pictures as f64
+            + pooling
+            + self.projection.operations(self.blocks.width, self.dim)
+    }
+}
+
+fn times(weights: &Weights, frames: usize, width: usize) -> std::result::Result<Tensor, LoadError> {
+    Ok(weights.get(TIMES, &[frames, width])?.reshape((frames, 1, width))?)
+}
+
+impl VisionTransformer {
+    /// Reads a tower; `config` must have passed [`Config::check`].
+    ///
+    /// # Errors
+    /// [`LoadError`] for weights that are no such tower.
+    pub(crate) fn load(config: Config, weights: &Weights) -> std::result::Result<Self, LoadError> {
+        let Shape { width, heads, epsilon, .. } = config.blocks;
+        let get = |name: &str, shape: &[usize]| weights.get(name, shape);
+        let norm = |name: &str| LayerNorm::load(weights, name, width, epsilon);
+        let class = || -> std::result::Result<Tensor, LoadError> {
+            Ok(get("vision_model.embeddings.class_embedding", &[width])?.reshape((1, 1, width))?)
+        };
+        let mut blocks = Transformer::load(weights, "vision_model.encoder.layers", config.blocks)?;
+        if let Some(grid) = config.rotary {
+            let before = usize::from(config.class_token);
+            let angles = grid.angles(config.sides.grid(), before, width / heads);
+            blocks = blocks.rotated(&Rotary::new(&angles, config.tokens(), weights.placement().device())?);
+        }
+        let attention = match config.pooling {
+            Pooling::Attention { heads, inner, activation } => {
+                let extras = super::transformer::Extras::default();
+                let shape = Shape { heads, inner, activation, extras, ..config.blocks };
+                Some(AttentionPool::load(weights, "vision_model.head", shape)?)
+            }
+            Pooling::ClassToken => None,
+        };
+        Ok(VisionTransformer {
+            patches: Patches::load(weights, PATCHES, width, config.patch_bias, config.sides)?,
+            class: config.class_token.then(class).transpose()?,
+            positions: get("vision_model.embeddings.position_embedding.weight", &[config.tokens(), width])?,
+            times: config.joint_frames.map(|frames| times(weights, frames, width)).transpose()?,
+            // The misspelling is the format's.
+            norm_before: config.norm_before.then(|| norm("vision_model.pre_layrnorm")).transpose()?,
+            blocks,
+            norm_after: norm("vision_model.post_layernorm")?,
+            attention,
+            projection: config.projection.load(weights, "visual_projection", width, config.dim)?,
+            config,
+        })
+    }
+
+    /// Tokens of one picture.
+    pub(crate) fn tokens(&self) -> usize {
+        self.config.tokens()
+    }
+
+    /// Floating-point operations of one picture's products.
+    pub(crate) fn operations(&self) -> f64 {
+        self.config.operations()
+    }
+
+    /// Pictures that must come together, as a clip; `None` where each stands by itself.
+    pub(crate) fn frames(&self) -> Option<usize> {
+        self.config.frames()
+    }
+
+    /// Whether a clip is one sequence.
+    pub(crate) fn is_joint(&self) -> bool {
+        self.config.joint_frames.is_some()
+    }
+
+    /// Values per vector.
+    pub(crate) fn dim(&self) -> usize {
+        self.config.dim
+    }
+
+    /// (pictures, dim) of (pictures, 3, side, side) pixels, picture after picture in one slice; where pictures must come
+    /// together, clip after clip, (clips, dim): of a clip that is no sequence the mean of its pictures' vectors.
+    pub(crate) fn forward(&self, pixels: &[f32]) -> Result<Tensor> {
+        let x = self.before_norm(pixels)?;
+        let pooled = match &self.attention {
+            Some(pool) => pool.forward(&self.norm_after.forward(&x)?)?,
+            None => self.norm_after.forward(&x.narrow(1, 0, 1)?.squeeze(1)?)?,
+        };
+        let rows = self.projection.as_ref().map_or(Ok(pooled.clone()), |last| last.forward(&pooled))?;
+        let Some(frames) = self.config.blocks.extras.frames else { return Ok(rows) };
+        let (pictures, dim) = rows.dims2()?;
+        rows.reshape((pictures / frames, frames, dim))?.mean(1)
+    }
+
+    /// (pictures, tokens, width) of such pixels: every token as the last norm leaves it.
+    pub(crate) fn hidden(&self, pixels: &[f32]) -> Result<Tensor> {
+        self.norm_after.forward(&self.before_norm(pixels)?)
+    }
+
+    /// (sequences, tokens, width).
+    fn before_norm(&self, pixels: &[f32]) -> Result<Tensor> {
+        let patches = self.patches.forward(pixels)?;
+        let mut x = match (&self.times, &self.class) {
+            (Some(times), Some(class)) => self.joint(&patches, times, class)?,
+            (_, Some(class)) => {
+                let (pictures, _, width) = patches.dims3()?;
+                let class = class.broadcast_as((pictures, 1, width))?;
+                Tensor::cat(&[&class, &patches], 1)?.broadcast_add(&self.positions)?
+            }
+            (_, None) => patches.broadcast_add(&self.positions)?,
+        };
+        if let Some(norm) = &self.norm_before {
+            x = norm.forward(&x)?;
+        }
+        self.blocks.forward(x, AttentionMask::All)
+    }
+
+    /// (clips, 1 + frames * patches, width) of (pictures, patches, width).
+    fn joint(&self, patches: &Tensor, times: &Tensor, class: &Tensor) -> Result<Tensor> {
+        let ((pictures, count, width), frames) = (patches.dims3()?, times.dim(0)?);
+        let clips = pictures / frames;
+        let x = patches.broadcast_add(&self.positions.narrow(0, 1, count)?)?;
+        let x = x.reshape((clips, frames, count, width))?.broadcast_add(times)?;
+        let first = class.broadcast_add(&self.positions.narrow(0, 0, 1)?)?;
+        let first = first.broadcast_as((clips, 1, width))?;
+        Tensor::cat(&[&first, &x.reshape((clips, frames * count, width))?], 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Angles of the last of 2 by 2 patches, after one token without a place, for heads of 8 values.
+    #[track_caller]
+    fn check(grid: Grid, expected: [f32; 4]) {
+        let angles = grid.angles(2, 1, 8);
+        assert_eq!((angles.len(), &angles[..4]), (5 * 4, &[0.0; 4][..]));
+        let off = angles[12..16].iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(off < 1e-6, "{angles:?}");
+    }
+
+    #[test]
+    fn places_are_stretched_to_those_that_the_model_learnt_with() {
+        let grid = Grid { reference: 2, offset: 0.0, columns_first: false };
+        check(grid, [1.0, 0.01, 0.0, 0.0]);
+        check(Grid { reference: 8, ..grid }, [4.0, 0.04, 0.0, 0.0]);
+        check(Grid { columns_first: true, ..grid }, [0.0, 0.0, 1.0, 0.01]);
+        check(Grid { offset: 1.0, ..grid }, [2.0, 0.02, 1.0, 0.01]);
+    }
+}

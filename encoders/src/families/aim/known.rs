@@ -1,0 +1,16 @@
+//! TF-CoVR's models.
+
+use crate::families::family::KnownModel;
+
+/// For the list of `reprise models`.
+pub(super) const KNOWN: &[KnownModel] = &[KnownModel {
+    name: "FOLDER",
+    family: "aim",
+    modality: "frames, composed",
+    dimension: "the video tower's width",
+    text_tokens: "max_tokens, or as TF-CoVR's code cuts (32; CLIP 77)",
+    licence: "of your own training",
+    source: "arXiv 2302.03024, 2506.05274; PyTorch checkpoints too",
+    verified: "PyTorch modules written from the papers, on small seeded models (docs/encoders.md)",
+    note: "TF-CoVR's AIM, text tower and Combiner",
+}];

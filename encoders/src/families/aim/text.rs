@@ -1,0 +1,153 @@
+//! The text side of TF-CoVR's composed queries: CLIP's text tower, BERT, or BLIP-2's Q-Former on text, then a
+//! projection into the video's space and a division by the norm.
+
+use candle_core::{Result, Tensor};
+use serde::{Deserialize, Serialize};
+
+use crate::LoadError;
+use crate::blocks::bert::{self, Bert};
+use crate::blocks::layers::divided_by_norm;
+use crate::blocks::text_transformer::TextTransformer;
+use crate::blocks::transformer::Linear;
+use crate::families::clip::config::TextConfig;
+use crate::loading::Weights;
+use crate::text::Specials;
+
+/// The text's config.json.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "model_type", rename_all = "snake_case")]
+pub(crate) enum Config {
+    /// CLIP's own, of which the text side is read.
+    Clip {
+        /// As in transformers' `CLIPConfig`.
+        #[serde(default)]
+        text_config: TextConfig,
+    },
+    /// BERT, or BLIP-2's Q-Former.
+    #[serde(alias = "blip_2_qformer")]
+    Bert(bert::Config),
+}
+
+/// What the paper's code cuts modification texts at, for BERT and the Q-Former.
+const BERT_TOKENS: usize = 32;
+/// The last layer, in the released code.
+const PROJECTION: &str = "text_proj";
+
+/// A text tower and its projection.
+#[derive(Debug)]
+pub(crate) struct TextTower {
+    words: Words,
+    projection: Option<Linear>,
+}
+
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one of it a model")]
+enum Words {
+    Clip { specials: Specials, tower: TextTransformer },
+    Bert(Bert),
+}
+
+impl TextTower {
+    /// Reads the tower of `weights`, and a projection to `dim` values from `weights` or `head`.
+    ///
+    /// # Errors
+    /// [`LoadError`], also where there is no projection and the tower gives other than `dim` values.
+    pub(crate) fn load(
+        config: &Config,
+        dim: usize,
+        weights: &Weights,
+        head: &Weights,
+    ) -> std::result::Result<Self, LoadError> {
+        let (words, width) = Words::load(config, weights)?;
+        let projection = [weights, head].into_iter().find_map(|weights| {
+            let name = projection_name(weights)?;
+            Some(Linear::load(weights, &name, width, dim))
+        });
+        let projection = projection.transpose()?;
+        if projection.is_none() && width != dim {
+            return Err(LoadError::MissingTensor { name: format!("{PROJECTION}.weight") });
+        }
+        Ok(TextTower { words, projection })
+    }
+
+    /// Entries of the vocabulary.
+    pub(crate) fn vocabulary(&self) -> usize {
+        match &self.words {
+            Words::Clip { tower, .. } => tower.config().vocabulary,
+            Words::Bert(bert) => bert.vocabulary(),
+        }
+    }
+
+    /// Where the paper's code cuts texts, in tokens, specials included.
+    pub(crate) fn longest(&self) -> usize {
+        match &self.words {
+            Words::Clip { .. } => self.positions(),
+            Words::Bert(_) => self.positions().min(BERT_TOKENS),
+        }
+    }
+
+    /// Longest text in tokens, specials included.
+    pub(crate) fn positions(&self) -> usize {
+        match &self.words {
+            Words::Clip { tower, .. } => tower.config().longest,
+            Words::Bert(bert) => bert.positions(),
+        }
+    }
+
+    /// Whether the tower finds the end of `ids` where it is.
+    pub(crate) fn ends(&self, ids: &[u32]) -> bool {
+        match &self.words {
+            Words::Clip { tower, .. } => tower.config().reading.at(ids) + 1 == ids.len(),
+            Words::Bert(_) => true,
+        }
+    }
+
+    /// What a tokenizer that adds no special tokens is to put around a text.
+    pub(crate) fn specials(&self) -> Specials {
+        match &self.words {
+            Words::Clip { specials, .. } => *specials,
+            Words::Bert(_) => Specials::default(),
+        }
+    }
+
+    /// (texts, dim) of norm 1; the ids must have passed `check_ids`.
+    pub(crate) fn forward(&self, texts: &[&[u32]]) -> Result<Tensor> {
+        let vectors = match &self.words {
+            Words::Clip { tower, .. } => tower.forward(texts)?,
+            Words::Bert(bert) => bert.forward(texts)?,
+        };
+        match &self.projection {
+            Some(projection) => divided_by_norm(&projection.forward(&vectors)?),
+            None => divided_by_norm(&vectors),
+        }
+    }
+}
+
+impl Words {
+    /// The tower and how many values it gives.
+    fn load(config: &Config, weights: &Weights) -> std::result::Result<(Self, usize), LoadError> {
+        match config {
+            Config::Clip { text_config } => {
+                let name = "text_projection.weight";
+                let missing = || LoadError::MissingTensor { name: name.to_owned() };
+                let dim = weights.shape(name).and_then(<[usize]>::first).copied().ok_or_else(missing)?;
+                let tower = text_config.tower(dim);
+                tower.check()?;
+                let tower = TextTransformer::load(tower, weights)?;
+                Ok((Words::Clip { specials: text_config.specials(), tower }, dim))
+            }
+            Config::Bert(config) => {
+                let bert = Bert::load(config, weights)?;
+                let width = bert.width();
+                Ok((Words::Bert(bert), width))
+            }
+        }
+    }
+}
+
+/// The name of the projection under whatever prefix, without its ending.
+fn projection_name(weights: &Weights) -> Option<String> {
+    let marker = format!("{PROJECTION}.weight");
+    let name = weights.names().find(|name| name.ends_with(&marker))?;
+    name.strip_suffix(".weight").map(str::to_owned)
+}

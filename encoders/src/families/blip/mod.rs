@@ -1,0 +1,94 @@
+//! A folder with a BLIP model to encoders, in the layout of transformers' `BlipForImageTextRetrieval`:
+//!
+//! ```text
+//! config.json               "model_type": "blip"
+//! preprocessor_config.json
+//! tokenizer.json            BERT's
+//! model.safetensors         or its parts, pytorch_model.bin, model.ckpt, ...
+//! ```
+//!
+//! The weights may have the names of the released code, too (then `layer_norm_eps` of `vision_config` must be 1e-6).
+//! BLIP-CoVR (arXiv 2308.14746) is told by a key of our own in config.json, for its tensors are those of any BLIP whose
+//! text tower can look at pictures:
+//!
+//! ```text
+//! "composed_queries": {"enc_token_id": 30523}
+//! ```
+//!
+//! Its composed queries look at the frame in the middle of the clip, and modification texts are cleaned as in its code.
+
+pub(crate) mod config;
+mod known;
+
+use config::Config;
+
+use crate::TrainedOn;
+use crate::blocks::assembly::{Parts, assemble, check_side};
+use crate::blocks::pictures::Pictures;
+use crate::blocks::two_towers::TwoTowers;
+use crate::blocks::vision_transformer::VisionTransformer;
+use crate::device::Placement;
+use crate::families::family::{Family, KnownModel, Model};
+use crate::hub::Repository;
+use crate::loading::{FamilyId, Identity, LoadError, LoadOptions, ModelFiles, PretrainedFiles};
+use crate::preprocess::Preprocessing;
+use crate::text::{Specials, Tokenizer};
+
+/// BLIP's vision transformer and BERT.
+pub(crate) const ID: FamilyId = FamilyId { name: "blip", version: 1 };
+
+/// BLIP and BLIP-CoVR.
+pub(crate) struct Blip;
+
+impl Family for Blip {
+    fn name(&self) -> &'static str {
+        ID.name
+    }
+
+    fn version(&self) -> u32 {
+        ID.version
+    }
+
+    fn known(&self) -> &'static [KnownModel] {
+        known::KNOWN
+    }
+
+    fn model_types(&self) -> &'static [&'static str] {
+        &["blip"]
+    }
+
+    fn tokenizer_source(&self) -> Option<&'static str> {
+        Some("google-bert/bert-base-uncased")
+    }
+
+    fn download(&self, hub: &Repository) -> Result<(), LoadError> {
+        hub.get_pretrained()
+    }
+
+    fn load(&self, model: &ModelFiles, on: &Placement, options: &LoadOptions) -> Result<Model, LoadError> {
+        let files = PretrainedFiles::read(model, on)?;
+        let config: Config = files.parsed()?;
+        let preprocessing = Preprocessing::from_blip_json(&files.preprocessor)
+            .map_err(|why| files.bad("preprocessor_config.json", why))?;
+        let vision = config.vision()?;
+        check_side(&preprocessing, &vision)?;
+        config.check_released(&files.weights)?;
+        let identity = Identity::of(&files);
+        let weights = config::renamed(files.weights)?;
+        let text = config.texts(&weights)?;
+        let tokenizer = Tokenizer::from_json(&files.tokenizer, Specials::default(), text.longest())?;
+        let tokenizer = if config.composed_queries.is_some() { tokenizer.cleaning() } else { tokenizer };
+        let vision = Pictures::Transformer(VisionTransformer::load(vision, &weights)?);
+        let parts = Parts {
+            family: ID,
+            identity,
+            config: serde_json::json!(config),
+            towers: TwoTowers { vision, text },
+            tokenizer,
+            foreign_token: None,
+            preprocessing,
+            trained_on: TrainedOn::Unstated,
+        };
+        Ok(Model::Embedder(assemble(model.name(), parts, options)?))
+    }
+}

@@ -1,0 +1,98 @@
+//! A folder with a BLIP-2 model to encoders, in the layout of transformers' `Blip2ForImageTextRetrieval`:
+//!
+//! ```text
+//! config.json               "model_type": "blip-2"
+//! preprocessor_config.json
+//! tokenizer.json            BERT's
+//! model.safetensors         or its parts, pytorch_model.bin, ...
+//! ```
+//!
+//! Models that write captions or answers have no vectors of texts, and are refused: by their `architectures`, or else
+//! for want of the weights.
+
+mod config;
+mod known;
+
+use config::{Config, IMAGE_TOKEN};
+
+use crate::TrainedOn;
+use crate::blocks::assembly::{Parts, assemble, check_side};
+use crate::blocks::pictures::Pictures;
+use crate::blocks::two_towers::TwoTowers;
+use crate::device::Placement;
+use crate::families::family::{Family, KnownModel, Model, Verdict};
+use crate::hub::Repository;
+use crate::loading::{FamilyId, Identity, LoadError, LoadOptions, ModelFiles, PretrainedFiles};
+use crate::preprocess::Preprocessing;
+use crate::text::{Specials, Tokenizer};
+
+/// The class whose weights are read.
+const ARCHITECTURE: &str = "Blip2ForImageTextRetrieval";
+
+/// BLIP-2's vision transformer and Q-Former.
+pub(crate) const ID: FamilyId = FamilyId { name: "blip-2", version: 1 };
+
+/// BLIP-2.
+pub(crate) struct Blip2;
+
+impl Family for Blip2 {
+    fn name(&self) -> &'static str {
+        ID.name
+    }
+
+    fn version(&self) -> u32 {
+        ID.version
+    }
+
+    fn known(&self) -> &'static [KnownModel] {
+        known::KNOWN
+    }
+
+    fn model_types(&self) -> &'static [&'static str] {
+        &["blip-2"]
+    }
+
+    /// Other classes are refused before many gigabytes are read.
+    fn reads(&self, model: &ModelFiles) -> Verdict {
+        if model.model_type() != Some("blip-2") {
+            return Verdict::No;
+        }
+        let named = model.architectures();
+        match named.as_array() {
+            Some(classes) if !classes.iter().any(|class| class == ARCHITECTURE) => {
+                Verdict::Refused(format!("architectures {named}; of BLIP-2's {ARCHITECTURE} is"))
+            }
+            _ => Verdict::Yes,
+        }
+    }
+
+    fn tokenizer_source(&self) -> Option<&'static str> {
+        Some("google-bert/bert-base-uncased")
+    }
+
+    fn download(&self, hub: &Repository) -> Result<(), LoadError> {
+        hub.get_pretrained()
+    }
+
+    fn load(&self, model: &ModelFiles, on: &Placement, options: &LoadOptions) -> Result<Model, LoadError> {
+        let files = PretrainedFiles::read(model, on)?;
+        let config: Config = files.parsed()?;
+        let preprocessing = Preprocessing::from_blip_json(&files.preprocessor)
+            .map_err(|why| files.bad("preprocessor_config.json", why))?;
+        check_side(&preprocessing, &config.vision()?)?;
+        let identity = Identity::of(&files);
+        let (pictures, text) = config.towers(&config::renamed(files.weights)?)?;
+        let tokenizer = Tokenizer::from_json(&files.tokenizer, Specials::default(), text.longest())?;
+        let parts = Parts {
+            family: ID,
+            identity,
+            config: serde_json::json!(config),
+            towers: TwoTowers { vision: Pictures::QFormer(pictures), text },
+            tokenizer,
+            foreign_token: Some(IMAGE_TOKEN),
+            preprocessing,
+            trained_on: TrainedOn::Unstated,
+        };
+        Ok(Model::Embedder(assemble(model.name(), parts, options)?))
+    }
+}

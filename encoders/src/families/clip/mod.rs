@@ -1,0 +1,90 @@
+//! A folder with a CLIP model to encoders, in Hugging Face's layout:
+//!
+//! ```text
+//! config.json               "model_type": "clip"
+//! preprocessor_config.json
+//! tokenizer.json
+//! model.safetensors         or its parts, model.pt, pytorch_model.bin, ...
+//! ```
+//!
+//! The weights may have the names of OpenAI's code, too: MetaCLIP's and Long-CLIP's released checkpoints are linked to as
+//! `model.pt`. Long-CLIP's are told by their second table of positions; its config.json says
+//! `"max_position_embeddings": 248`.
+
+pub(crate) mod config;
+mod known;
+
+use config::Config;
+
+use crate::TrainedOn;
+use crate::blocks::assembly::{Parts, assemble, check_side, towers};
+use crate::blocks::openai_names;
+use crate::device::Placement;
+use crate::families::family::{Family, KnownModel, Model};
+use crate::hub::Repository;
+use crate::loading::{FamilyId, Identity, LoadError, LoadOptions, ModelFiles, ModelName, PretrainedFiles};
+use crate::preprocess::Preprocessing;
+use crate::text::Tokenizer;
+
+/// Contrastive image and text towers.
+pub(crate) const ID: FamilyId = FamilyId { name: "clip", version: 1 };
+
+/// CLIP in Hugging Face's layout.
+pub(crate) struct Clip;
+
+impl Family for Clip {
+    fn name(&self) -> &'static str {
+        ID.name
+    }
+
+    fn version(&self) -> u32 {
+        ID.version
+    }
+
+    fn known(&self) -> &'static [KnownModel] {
+        known::KNOWN
+    }
+
+    fn model_types(&self) -> &'static [&'static str] {
+        &["clip"]
+    }
+
+    fn download(&self, hub: &Repository) -> Result<(), LoadError> {
+        hub.get_pretrained()
+    }
+
+    fn load(&self, model: &ModelFiles, on: &Placement, options: &LoadOptions) -> Result<Model, LoadError> {
+        load(model.name(), PretrainedFiles::read(model, on)?, TrainedOn::Unstated, options)
+    }
+}
+
+/// Makes a model of files that are in memory.
+///
+/// # Errors
+/// [`LoadError`] for files that do not belong together.
+pub(crate) fn load(
+    name: &ModelName,
+    files: PretrainedFiles,
+    trained_on: TrainedOn,
+    options: &LoadOptions,
+) -> Result<Model, LoadError> {
+    let config: Config = files.parsed()?;
+    let (vision, text) = (config.vision()?, config.text()?);
+    let preprocessing = Preprocessing::from_json(&files.preprocessor)
+        .map_err(|why| files.bad("preprocessor_config.json", why))?;
+    check_side(&preprocessing, &vision)?;
+    let tokenizer = Tokenizer::from_json(&files.tokenizer, config.text_config.specials(), text.longest)?;
+    let identity = Identity::of(&files);
+    let weights = openai_names::text(openai_names::vision(openai_names::long(files.weights)?)?)?;
+    let parts = Parts {
+        family: ID,
+        identity,
+        config: serde_json::json!(config),
+        towers: towers(vision, text, &weights)?,
+        tokenizer,
+        foreign_token: None,
+        preprocessing,
+        trained_on,
+    };
+    Ok(Model::Embedder(assemble(name, parts, options)?))
+}

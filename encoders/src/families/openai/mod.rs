@@ -1,0 +1,114 @@
+//! One file of OpenAI's CLIP, or of a model that was traced as those are, to encoders:
+//!
+//! ```text
+//! ViT-B-32.pt      a TorchScript archive
+//! tokenizer.json   CLIP's, beside it
+//! ```
+//!
+//! There is no configuration: sizes are read off the tensors' shapes as OpenAI's `build_model` does it, with heads of 64
+//! values and quick_gelu; pictures are resized and cropped as in its `_transform`. OpenAI finds its vocabulary by
+//! itself; here its tokenizer.json is needed.
+//!
+//! A state_dict alone is refused: OpenCLIP's have the same names and shapes, and say neither which activation they were
+//! trained with nor how large a head is.
+
+pub(crate) mod sizes;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::TrainedOn;
+use crate::blocks::assembly::{Parts, assemble, towers};
+use crate::blocks::openai_names;
+use crate::device::Placement;
+use crate::families::clip;
+use crate::families::family::{Family, Model, Verdict};
+use crate::hub::Repository;
+use crate::loading::{
+    CONFIG, Identity, LoadError, LoadOptions, ModelFiles, folder, is_model_file, is_torchscript,
+};
+use crate::preprocess::Preprocessing;
+use crate::text::Tokenizer;
+
+/// Why a file with nothing but tensors is refused.
+const STATE_DICT: &str = "it is a state_dict, which does not say its activation and heads; put it into a folder as \
+                          model.pt with the config.json of its model beside";
+
+/// CLIP as OpenAI publishes it; its spaces are CLIP's.
+pub(crate) struct OpenAi;
+
+impl Family for OpenAi {
+    fn name(&self) -> &'static str {
+        clip::ID.name
+    }
+
+    fn version(&self) -> u32 {
+        clip::ID.version
+    }
+
+    fn reads(&self, model: &ModelFiles) -> Verdict {
+        match file(model) {
+            Some(_) => Verdict::Yes,
+            None => Verdict::No,
+        }
+    }
+
+    fn download(&self, _: &Repository) -> Result<(), LoadError> {
+        Err(LoadError::Unsupported("OpenAI's own files are loaded from folders".to_owned()))
+    }
+
+    fn load(&self, model: &ModelFiles, on: &Placement, options: &LoadOptions) -> Result<Model, LoadError> {
+        let file = file(model).ok_or_else(|| model.missing(CONFIG.to_owned()))?;
+        let bad = |why: String| LoadError::BadFile { path: file.clone(), why };
+        let mut identity = Identity::new(on);
+        let weights = identity.weights_of(std::slice::from_ref(&file))?;
+        if !is_torchscript(&file) {
+            return Err(bad(STATE_DICT.to_owned()));
+        }
+        let weights = openai_names::text(openai_names::vision(openai_names::long(weights)?)?)?;
+        let config = sizes::config(&weights)?;
+        let (vision, text) = (config.vision()?, config.text()?);
+        let side = vision.sides.image;
+        let preprocessing = Preprocessing::from_open_clip(&json!({}), side as u32).map_err(bad)?;
+        let json = tokenizer(model, &file)?;
+        identity.add(&json);
+        let tokenizer = Tokenizer::from_json(&json, config.text_config.specials(), text.longest)?;
+        let parts = Parts {
+            family: clip::ID,
+            identity,
+            towers: towers(vision, text, &weights)?,
+            config: json!(config),
+            tokenizer,
+            foreign_token: None,
+            preprocessing,
+            trained_on: TrainedOn::Unstated,
+        };
+        Ok(Model::Embedder(assemble(model.name(), parts, options)?))
+    }
+}
+
+/// The file that the model is: named by the user, or the only one of a folder without a config.json.
+fn file(model: &ModelFiles) -> Option<PathBuf> {
+    if let Some(file) = model.file() {
+        return Some(file.to_owned());
+    }
+    if model.built_in().is_some() || model.has(CONFIG) {
+        return None;
+    }
+    let entries = std::fs::read_dir(model.folder()).ok()?;
+    let mut files = entries.flatten().map(|entry| entry.path()).filter(|path| is_model_file(path));
+    files.next().filter(|_| files.next().is_none())
+}
+
+/// The contents of the tokenizer.json beside the file; if there is none, an error that says where to get it.
+fn tokenizer(model: &ModelFiles, file: &Path) -> Result<Vec<u8>, LoadError> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    folder::read_file(folder, &model.name().to_string(), folder::TOKENIZER).map_err(|error| match error {
+        LoadError::MissingFile { model, file } => {
+            let file = format!("{file} beside it; copy that of openai/clip-vit-base-patch32 into the folder");
+            LoadError::MissingFile { model, file }
+        }
+        other => other,
+    })
+}

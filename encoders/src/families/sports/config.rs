@@ -1,0 +1,157 @@
+//! The sizes of a sports model, as its config.json says them.
+
+use serde::{Deserialize, Serialize};
+
+use super::operations::ConvPatches;
+use crate::{LoadError, TrainedOn};
+
+/// `model_type` in config.json.
+pub(crate) const MODEL_TYPE: &str = "reprise-sports";
+
+/// What config.json says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Config {
+    /// Always "reprise-sports".
+    pub model_type: String,
+    /// Pixels along one side of a frame.
+    pub image_size: usize,
+    /// Frames of a clip, at the middles of as many equal parts.
+    pub frames: usize,
+    /// Values per token.
+    pub width: usize,
+    /// Values in the middle of each block's MLP.
+    pub inner: usize,
+    /// Attention heads; divides `width`.
+    pub heads: usize,
+    /// The convolutions before the frame encoder's blocks; the last one makes `width` channels.
+    pub stem: Vec<StemLayer>,
+    /// Blocks of the frame encoder.
+    pub frame_layers: usize,
+    /// Blocks of the temporal transformer.
+    pub temporal_layers: usize,
+    /// Blocks of the text transformer.
+    pub text_layers: usize,
+    /// Values in the middle of the fusion.
+    pub fusion_inner: usize,
+    /// Values per vector.
+    pub dim: usize,
+    /// Entries of the tokenizer.
+    pub vocab_size: usize,
+    /// Longest text in tokens, specials included.
+    pub max_position_embeddings: usize,
+    /// How frames become a clip.
+    pub time: TimeModel,
+    /// What a composed query is made of.
+    pub fusion: FusionInputs,
+    /// What the weights have learnt from.
+    pub trained_on: TrainedOn,
+}
+
+/// One convolution of the stem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StemLayer {
+    /// Pixels along one side of a neighbourhood.
+    pub kernel: usize,
+    /// Pixels from one neighbourhood to the next.
+    pub stride: usize,
+    /// Values per neighbourhood that come out.
+    pub channels: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let layer = |kernel, stride, channels| StemLayer { kernel, stride, channels };
+        Config {
+            model_type: MODEL_TYPE.to_owned(),
+            image_size: 64,
+            frames: 16,
+            width: 128,
+            inner: 256,
+            heads: 4,
+            stem: vec![layer(3, 2, 16), layer(3, 2, 32), layer(3, 2, 64), layer(3, 2, 128)],
+            frame_layers: 1,
+            temporal_layers: 4,
+            text_layers: 2,
+            fusion_inner: 512,
+            dim: 128,
+            vocab_size: 1,
+            max_position_embeddings: 80,
+            time: TimeModel::Ordered,
+            fusion: FusionInputs::Both,
+            trained_on: TrainedOn::Unstated,
+        }
+    }
+}
+
+/// No number of a configuration may be larger: a file must not make the program ask for all memory.
+const LARGEST: usize = 1 << 16;
+
+impl Config {
+    /// # Errors
+    /// [`LoadError::Unsupported`] for numbers that make no model.
+    pub fn check(&self) -> Result<(), LoadError> {
+        let unsupported = |what: &str| Err(LoadError::Unsupported(what.to_owned()));
+        let sizes = [self.image_size, self.width, self.inner, self.heads, self.fusion_inner, self.dim];
+        let counts = [self.vocab_size, self.max_position_embeddings];
+        if sizes.iter().chain(&counts).any(|size| !(1..=LARGEST).contains(size)) {
+            return unsupported("a size of 0 or far too large");
+        }
+        if !self.width.is_multiple_of(self.heads) {
+            return unsupported("width is not a multiple of heads");
+        }
+        if self.image_size > 1024 || !(2..=256).contains(&self.frames) {
+            return unsupported("image_size over 1024, or frames outside of 2 to 256");
+        }
+        if [self.frame_layers, self.temporal_layers, self.text_layers].into_iter().any(|it| it > 100) {
+            return unsupported("more than 100 layers");
+        }
+        if self.time == TimeModel::Mean && self.dim != self.width {
+            return unsupported("a mean over frames whose dim is not the width");
+        }
+        self.check_stem()
+    }
+
+    fn check_stem(&self) -> Result<(), LoadError> {
+        let mut side = self.image_size;
+        for layer in &self.stem {
+            let windows = ConvPatches { side, kernel: layer.kernel, stride: layer.stride };
+            let usable = (1..=layer.kernel).contains(&layer.stride) && layer.kernel <= side;
+            if !usable || !(1..=LARGEST).contains(&layer.channels) {
+                return Err(LoadError::Unsupported(
+                    "a stem layer whose kernel, stride or channels are out of range".to_owned(),
+                ));
+            }
+            side = windows.out();
+        }
+        match self.stem.last() {
+            Some(last) if last.channels == self.width => Ok(()),
+            _ => Err(LoadError::Unsupported("a stem that does not end with width channels".to_owned())),
+        }
+    }
+}
+
+/// How frames become a clip.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TimeModel {
+    /// The temporal transformer on frames in their order.
+    Ordered,
+    /// The same on frames in an order that depends on their content alone: a baseline that is blind
+    /// to order.
+    Shuffled,
+    /// The mean of the frames' features: the baseline without temporal training.
+    Mean,
+}
+
+/// What a composed query is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FusionInputs {
+    /// The query video and the modification text.
+    Both,
+    /// The text alone: a baseline.
+    Text,
+    /// The video alone: a baseline.
+    Video,
+}

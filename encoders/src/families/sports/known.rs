@@ -1,0 +1,16 @@
+//! The built-in model of sports.
+
+use crate::families::family::KnownModel;
+
+/// For the list of `reprise models`.
+pub(super) const KNOWN: &[KnownModel] = &[KnownModel {
+    name: "builtin:sports",
+    family: "sports",
+    modality: "text, frames, composed",
+    dimension: "128",
+    text_tokens: "80",
+    licence: "Apache-2.0, as the program",
+    source: "in the binary",
+    verified: "on rendered clips that it was not trained on (BENCHMARKS.md)",
+    note: "trained on rendered clips of dives and gymnastics, no use on real footage",
+}];

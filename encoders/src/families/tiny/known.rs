@@ -1,0 +1,16 @@
+//! The model of the program's own seed.
+
+use crate::families::family::KnownModel;
+
+/// For the list of `reprise models`.
+pub(super) const KNOWN: &[KnownModel] = &[KnownModel {
+    name: "builtin:tiny",
+    family: "clip",
+    modality: "text, frames",
+    dimension: "64",
+    text_tokens: "77",
+    licence: "Apache-2.0, as the program",
+    source: "in the binary",
+    verified: "as CLIP",
+    note: "seeded weights, untrained: sees little more than colour and layout",
+}];

@@ -1,0 +1,236 @@
+//! One file's bytes from the hub into the cache: continued where they stopped, checked before they count.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use sha1::Sha1;
+use sha2::{Digest, Sha256};
+
+use super::progress::Progress;
+use super::remote::{Bytes, Facts, Refusal, pause};
+use super::repository::Repository;
+use crate::LoadError;
+
+/// Failures in a row, without much coming between them, after which it is given up.
+const TRIES: u32 = 5;
+/// So many bytes are progress: the failures before them are forgotten.
+const PROGRESS: u64 = 1 << 20;
+
+/// Over so many times as long as the hub may be silent, fewer bytes a second than this are as good as none.
+const PACE_WINDOWS: u32 = 3;
+const PACE_LEAST: f64 = 2048.0;
+
+/// Why one try to get the rest of a file ended.
+enum Ended {
+    /// The hub ended it.
+    Refused(Refusal),
+    /// What is here is not what the hub says it has.
+    Wrong(String),
+    /// It can't be written here.
+    Disk(io::Error),
+}
+
+impl Repository {
+    /// Gets the bytes that `facts` name into the cache. They are there under their name only once they are whole and
+    /// right; what has come of them stays for the next time.
+    ///
+    /// # Errors
+    /// [`LoadError`]; bytes that are not what the hub says they are aren't kept.
+    pub(super) fn download(&self, file: &str, facts: &Facts) -> Result<(), LoadError> {
+        let blob = self.cache.blob(&facts.etag);
+        let part = self.cache.incomplete(&facts.etag);
+        let disk = |error| self.disk(&blob, &error);
+        let _lock = self.cache.lock(&facts.etag).map_err(disk)?;
+        if blob.is_file() {
+            return Ok(());
+        }
+        for again in [false, true] {
+            self.check_space(&part, facts)?;
+            match self.fetch(file, facts, &part).and_then(|()| check(&part, facts)) {
+                Ok(()) => return std::fs::rename(&part, &blob).map_err(disk),
+                // What was there before may have been at fault: once more from the start.
+                Err(Ended::Wrong(why)) => {
+                    std::fs::remove_file(&part).map_err(disk)?;
+                    if again {
+                        let (model, file) = (self.model.clone(), file.to_owned());
+                        return Err(LoadError::Corrupt { model, file, why });
+                    }
+                    tracing::warn!(model = self.model, file, why, "downloading again");
+                }
+                Err(Ended::Disk(error)) => return Err(disk(error)),
+                Err(Ended::Refused(refusal)) => return Err(self.refused(file, &facts.commit, refusal)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Gets what is missing of the file, trying again what may go better.
+    fn fetch(&self, file: &str, facts: &Facts, part: &Path) -> Result<(), Ended> {
+        let mut out = OpenOptions::new().append(true).create(true).open(part).map_err(Ended::Disk)?;
+        let mut at = out.metadata().map_err(Ended::Disk)?.len();
+        let mut progress = Progress::new(&self.model, file, at, facts.bytes);
+        let (mut failures, mut since) = (0, at);
+        while facts.bytes != Some(at) {
+            let refusal = match self.receive(file, facts, &mut out, &mut at, &mut progress) {
+                Ok(()) => break,
+                Err(Ended::Refused(Refusal::OutOfRange)) if at > 0 => {
+                    at = 0;
+                    out.set_len(0).map_err(Ended::Disk)?;
+                    Refusal::Passing("it has nothing where the download stopped".to_owned())
+                }
+                Err(Ended::Refused(refusal)) => refusal,
+                Err(other) => return Err(other),
+            };
+            let Refusal::Passing(why) = &refusal else { return Err(Ended::Refused(refusal)) };
+            failures = if at >= since + PROGRESS { 1 } else { failures + 1 };
+            since = at;
+            if failures >= TRIES {
+                return Err(Ended::Refused(refusal));
+            }
+            tracing::info!(file, at, why, "the download stopped; going on");
+            std::thread::sleep(pause(self.settings.patience, failures));
+        }
+        out.sync_all().map_err(Ended::Disk)
+    }
+
+    /// Appends what one answer brings.
+    fn receive(
+        &self,
+        file: &str,
+        facts: &Facts,
+        out: &mut File,
+        at: &mut u64,
+        progress: &mut Progress,
+    ) -> Result<(), Ended> {
+        let (repository, commit) = (self.repository.as_str(), facts.commit.as_str());
+        let Bytes { from, total, mut reader } =
+            self.remote.bytes(repository, commit, file, *at).map_err(Ended::Refused)?;
+        if let (Some(said), Some(total)) = (facts.bytes, total)
+            && said != total
+        {
+            return Err(Ended::Wrong(format!("it has {total} bytes and is said to have {said}")));
+        }
+        if from != *at {
+            // Only ever the whole file: a range that was not asked for is no use.
+            if from != 0 {
+                return Err(Ended::Wrong(format!(
+                    "bytes from {from} on came, those from {at} were asked for"
+                )));
+            }
+            out.set_len(0).map_err(Ended::Disk)?;
+            *at = 0;
+        }
+        let mut buffer = vec![0; 1 << 16];
+        let mut pace = Pace::new(self.settings.patience);
+        loop {
+            let came = match reader.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(came) => came,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => {
+                    let why = format!("the connection ended at byte {at} of {file}: {error}");
+                    return Err(Ended::Refused(Refusal::Passing(why)));
+                }
+            };
+            out.write_all(&buffer[..came]).map_err(Ended::Disk)?;
+            *at += came as u64;
+            progress.at(*at);
+            if pace.is_lost(came) && facts.bytes.or(total) != Some(*at) {
+                let why = format!("hardly any bytes come: it is at byte {at} of {file}");
+                return Err(Ended::Refused(Refusal::Passing(why)));
+            }
+            if facts.bytes.is_some_and(|bytes| bytes < *at) {
+                return Err(Ended::Wrong(format!(
+                    "more than {} bytes came",
+                    facts.bytes.unwrap_or_default()
+                )));
+            }
+        }
+        match facts.bytes.or(total) {
+            Some(whole) if *at < whole => {
+                let why = format!("the connection ended at byte {at} of {file}, which has {whole}");
+                Err(Ended::Refused(Refusal::Passing(why)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Says that a file is too large for the disk before half of it is there.
+    fn check_space(&self, part: &Path, facts: &Facts) -> Result<(), LoadError> {
+        let here = part.metadata().map_or(0, |it| it.len());
+        let missing = facts.bytes.unwrap_or(0).saturating_sub(here);
+        let folder = part.parent().unwrap_or(part);
+        // Where the file system does not say how much is free, writing shows it.
+        let free = rustix::fs::statvfs(folder).map_or(u64::MAX, |it| it.f_bavail.saturating_mul(it.f_frsize));
+        if missing <= free {
+            return Ok(());
+        }
+        let why = format!("{missing} bytes are still to come and {free} are free");
+        Err(LoadError::NoSpace { model: self.model.clone(), folder: folder.to_owned(), why })
+    }
+}
+
+/// Whether the whole file is what the hub says it has.
+fn check(path: &Path, facts: &Facts) -> Result<(), Ended> {
+    let bytes = path.metadata().map_err(Ended::Disk)?.len();
+    if let Some(said) = facts.bytes.filter(|said| *said != bytes) {
+        return Err(Ended::Wrong(format!("it has {bytes} bytes and is said to have {said}")));
+    }
+    let is_hex = facts.etag.bytes().all(|it| it.is_ascii_hexdigit());
+    let (kind, found) = match facts.etag.len() {
+        64 if is_hex => ("SHA-256", hash(path, Sha256::new())),
+        // Small files are known by git's name of them; some mirrors name the bytes alone.
+        40 if is_hex => match hash(path, Sha1::new()) {
+            Ok(found) if found.eq_ignore_ascii_case(&facts.etag) => return Ok(()),
+            Ok(_) => ("git hash", hash(path, Sha1::new_with_prefix(format!("blob {bytes}\0")))),
+            Err(error) => return Err(Ended::Disk(error)),
+        },
+        // A mirror's own: the size alone vouches for it.
+        _ => return Ok(()),
+    };
+    let found = found.map_err(Ended::Disk)?;
+    if found.eq_ignore_ascii_case(&facts.etag) {
+        return Ok(());
+    }
+    Err(Ended::Wrong(format!("its {kind} is {found} and is said to be {}", facts.etag)))
+}
+
+/// In hex, of a file's bytes after what the hasher has seen already.
+fn hash(path: &Path, mut hasher: impl Digest) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => break,
+            read => hasher.update(&buffer[..read]),
+        }
+    }
+    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Notices a sender that says something now and then, so that it is never silent, and gets nowhere.
+struct Pace {
+    window: Duration,
+    since: Instant,
+    bytes: u64,
+}
+
+impl Pace {
+    fn new(patience: Duration) -> Pace {
+        Pace { window: patience.saturating_mul(PACE_WINDOWS), since: Instant::now(), bytes: 0 }
+    }
+
+    /// Takes note of what came; whether it is far too little.
+    fn is_lost(&mut self, came: usize) -> bool {
+        self.bytes += came as u64;
+        let elapsed = self.since.elapsed();
+        if elapsed < self.window {
+            return false;
+        }
+        let is_lost = (self.bytes as f64) < PACE_LEAST * elapsed.as_secs_f64();
+        (self.since, self.bytes) = (Instant::now(), 0);
+        is_lost
+    }
+}

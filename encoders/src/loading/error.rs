@@ -1,0 +1,150 @@
+//! Why a model did not load.
+
+use std::path::PathBuf;
+
+use crate::EncodeError;
+use crate::device::PrecisionError;
+use crate::text::TokenizerError;
+
+/// Why a model did not load.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The name is of no known form; the caller's fault.
+    #[error(
+        "{0:?} is no model: give builtin:sports, builtin:tiny, an existing folder or .pt file, or a hub id such as org/name or org/name@revision"
+    )]
+    Name(String),
+    /// The hub has no such model or revision.
+    #[error("the hub at {endpoint} has no model {model}; check its name and revision")]
+    NotFound {
+        /// The hub id.
+        model: String,
+        /// The hub's address.
+        endpoint: String,
+    },
+    /// The hub does not let this user read the model; it answers the same for some names that don't exist.
+    #[error(
+        "the hub at {endpoint} refuses access to {model}: it is private, gated or does not exist; \
+         accept its terms on the hub and set HF_TOKEN to a token that may read it"
+    )]
+    Unauthorized {
+        /// The hub id.
+        model: String,
+        /// The hub's address.
+        endpoint: String,
+    },
+    /// The model is there, but only for users who have accepted its terms.
+    #[error("{model} is gated: accept its terms at {page} and set HF_TOKEN to a token of the user who did")]
+    Gated {
+        /// The hub id.
+        model: String,
+        /// The model's page on the hub.
+        page: String,
+    },
+    /// The hub may not be asked, and the cache has not got the file.
+    #[error(
+        "{file} of {model} is not in the cache and HF_HUB_OFFLINE forbids to download it; \
+         load the model once without it"
+    )]
+    Offline {
+        /// The hub id.
+        model: String,
+        /// The file.
+        file: String,
+    },
+    /// What comes from the hub is not what the hub says it has; it was not kept.
+    #[error(
+        "{file} of {model} came damaged from the hub, twice: {why}; nothing of it is kept, try again later"
+    )]
+    Corrupt {
+        /// The hub id.
+        model: String,
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The disk is full.
+    #[error(
+        "there is no space left in {folder} for {model}: {why}; free some, or set HF_HOME to a folder on another disk"
+    )]
+    NoSpace {
+        /// The hub id.
+        model: String,
+        /// Where it was to be kept.
+        folder: PathBuf,
+        /// How much is missing.
+        why: String,
+    },
+    /// The hub can't be reached or does not behave.
+    #[error(
+        "the hub at {endpoint} can't be read: {why}; check the network and HF_ENDPOINT, or give a folder"
+    )]
+    Network {
+        /// The hub's address.
+        endpoint: String,
+        /// What happened.
+        why: String,
+    },
+    /// The model lacks a file.
+    #[error("model {model} has no {file}")]
+    MissingFile {
+        /// The folder or hub id.
+        model: String,
+        /// The file, and what to do if it is known.
+        file: String,
+    },
+    /// A file can't be read or parsed.
+    #[error("{path} can't be used: {why}")]
+    BadFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// No family reads this kind of model.
+    #[error("models of type {found:?} are not supported; {known} are")]
+    Architecture {
+        /// `model_type` of its config.json.
+        found: String,
+        /// The types that some family reads, in words.
+        known: String,
+    },
+    /// The configuration asks for something that the family can't do.
+    #[error("the model's configuration is not supported: {0}")]
+    Unsupported(String),
+    /// The device does not multiply in such numbers.
+    #[error(transparent)]
+    Precision(#[from] PrecisionError),
+    /// The weights lack a tensor that the configuration calls for.
+    #[error("the weights have no tensor {name}; they do not belong to this config.json")]
+    MissingTensor {
+        /// The tensor's name.
+        name: String,
+    },
+    /// A tensor has another shape than the configuration calls for.
+    #[error("tensor {name} has shape {found:?}, config.json calls for {expected:?}")]
+    WrongShape {
+        /// The tensor's name.
+        name: String,
+        /// Shape that the configuration calls for.
+        expected: Vec<usize>,
+        /// Shape in the file.
+        found: Vec<usize>,
+    },
+    /// A tensor holds values that are no numbers: the file is damaged or its training diverged.
+    #[error("tensor {name} holds values that are not finite; get the weights again")]
+    NotFinite {
+        /// The tensor's name.
+        name: String,
+    },
+    /// The tokenizer can't be used.
+    #[error("the model's tokenizer can't be used: {0}")]
+    Tokenizer(#[from] TokenizerError),
+    /// The model gives no vector for a plain text or picture.
+    #[error("the model loads but does not encode: {0}")]
+    WarmUp(EncodeError),
+    /// The device failed, e.g. for want of memory.
+    #[error("the device failed while loading: {0}")]
+    Device(#[from] candle_core::Error),
+}

@@ -1,0 +1,20 @@
+//! What loading is for every family: names, files, weights, identity, errors.
+
+mod embedder;
+mod error;
+pub(crate) mod folder;
+mod identity;
+mod model_files;
+mod name;
+mod options;
+mod weights;
+
+pub use embedder::Embedder;
+pub use error::LoadError;
+pub(crate) use identity::{FamilyId, Identity, SpaceName};
+pub use model_files::ModelFiles;
+pub(crate) use model_files::{CONFIG, PretrainedFiles};
+pub use name::{DEFAULT_MODEL, ModelName};
+pub(crate) use name::{Source, is_model_file};
+pub use options::LoadOptions;
+pub(crate) use weights::{Weights, is_torchscript};

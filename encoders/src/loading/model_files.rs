@@ -1,0 +1,209 @@
+//! The files of a model: what a family classifies, and what it reads.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::error::LoadError;
+use super::folder;
+use super::name::{ModelName, Source};
+use super::weights::Weights;
+use crate::device::Placement;
+
+/// What config.json is called.
+pub(crate) const CONFIG: &str = "config.json";
+
+/// A model before its weights are read: its name, its folder, its config.json.
+#[derive(Debug, Clone)]
+pub struct ModelFiles {
+    name: ModelName,
+    /// The folder; of a single file the file itself; of a built-in model its name, for messages.
+    path: PathBuf,
+    config: Option<ConfigFile>,
+}
+
+/// The contents of a config.json, and what it says of the family.
+#[derive(Debug, Clone)]
+struct ConfigFile {
+    bytes: Vec<u8>,
+    kind: ModelKind,
+}
+
+/// What the config.json files of all families have in common.
+#[derive(Debug, Clone, Deserialize)]
+struct ModelKind {
+    #[serde(default)]
+    model_type: String,
+    /// The names of transformers' classes, if there are any.
+    #[serde(default)]
+    architectures: Value,
+}
+
+impl ModelFiles {
+    /// Those of a model that needs no download.
+    ///
+    /// # Errors
+    /// [`LoadError::BadFile`] for a config.json that can't be read.
+    pub(crate) fn local(name: &ModelName) -> Result<Self, LoadError> {
+        match name.source() {
+            Source::Folder(path) => ModelFiles::in_folder(name, path),
+            _ => Ok(ModelFiles::without_folder(name)),
+        }
+    }
+
+    /// Those in `folder`.
+    ///
+    /// # Errors
+    /// [`LoadError::BadFile`] for a config.json that can't be read.
+    pub(crate) fn in_folder(name: &ModelName, folder: &Path) -> Result<Self, LoadError> {
+        let config = match folder::read_file(folder, &name.to_string(), CONFIG) {
+            Ok(bytes) => Some(bytes),
+            Err(LoadError::MissingFile { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        let parsed = |bytes: Vec<u8>| match serde_json::from_slice(&bytes) {
+            Ok(kind) => Ok(ConfigFile { bytes, kind }),
+            Err(error) => Err(LoadError::BadFile { path: folder.join(CONFIG), why: error.to_string() }),
+        };
+        let config = config.map(parsed).transpose()?;
+        Ok(ModelFiles { name: name.clone(), path: folder.to_owned(), config })
+    }
+
+    fn without_folder(name: &ModelName) -> Self {
+        let path = name.path().map_or_else(|| PathBuf::from(name.to_string()), Path::to_owned);
+        ModelFiles { name: name.clone(), path, config: None }
+    }
+
+    /// The same folder, with a config.json that is another program's and no family's.
+    pub(crate) fn without_config(&self) -> Self {
+        ModelFiles { config: None, ..self.clone() }
+    }
+
+    /// The model as the user named it.
+    pub fn name(&self) -> &ModelName {
+        &self.name
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        &self.path
+    }
+
+    /// The name of a built-in model, without `builtin:`.
+    pub fn built_in(&self) -> Option<&'static str> {
+        match self.name.source() {
+            Source::BuiltIn(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The file of a model that is one.
+    pub fn file(&self) -> Option<&Path> {
+        match self.name.source() {
+            Source::File(path) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// Whether the folder has a file of this name.
+    pub fn has(&self, file: &str) -> bool {
+        self.path.join(file).is_file()
+    }
+
+    /// `model_type` of config.json; empty if it says none, `None` if there is no config.json.
+    pub fn model_type(&self) -> Option<&str> {
+        self.config.as_ref().map(|config| &config.kind.model_type[..])
+    }
+
+    /// `architectures` of config.json; null if it says none.
+    pub fn architectures(&self) -> &Value {
+        self.config.as_ref().map_or(&Value::Null, |config| &config.kind.architectures)
+    }
+
+    /// The contents of config.json.
+    ///
+    /// # Errors
+    /// [`LoadError::MissingFile`].
+    pub(crate) fn config_bytes(&self) -> Result<&[u8], LoadError> {
+        let missing = || self.missing(CONFIG.to_owned());
+        self.config.as_ref().map(|config| &config.bytes[..]).ok_or_else(missing)
+    }
+
+    /// What config.json says.
+    ///
+    /// # Errors
+    /// [`LoadError::MissingFile`], [`LoadError::BadFile`].
+    pub(crate) fn config<T: DeserializeOwned>(&self) -> Result<T, LoadError> {
+        serde_json::from_slice(self.config_bytes()?).map_err(|error| self.bad(CONFIG, error.to_string()))
+    }
+
+    /// The contents of a file.
+    ///
+    /// # Errors
+    /// [`LoadError::MissingFile`], [`LoadError::BadFile`].
+    pub(crate) fn read(&self, file: &str) -> Result<Vec<u8>, LoadError> {
+        folder::read_file(&self.path, &self.name.to_string(), file)
+    }
+
+    /// What a file of JSON says.
+    ///
+    /// # Errors
+    /// As [`ModelFiles::read`].
+    pub(crate) fn json<T: DeserializeOwned>(&self, file: &str) -> Result<T, LoadError> {
+        serde_json::from_slice(&self.read(file)?).map_err(|error| self.bad(file, error.to_string()))
+    }
+
+    /// A file with a fault.
+    pub(crate) fn bad(&self, file: &str, why: String) -> LoadError {
+        LoadError::BadFile { path: self.path.join(file), why }
+    }
+
+    /// A file that the model lacks.
+    pub(crate) fn missing(&self, file: String) -> LoadError {
+        LoadError::MissingFile { model: self.name.to_string(), file }
+    }
+}
+
+/// The files of a model of pictures and texts in Hugging Face's layout.
+#[derive(Debug)]
+pub(crate) struct PretrainedFiles {
+    /// Where they lie, for messages.
+    pub(crate) folder: PathBuf,
+    pub(crate) config: Vec<u8>,
+    pub(crate) preprocessor: Vec<u8>,
+    pub(crate) tokenizer: Vec<u8>,
+    pub(crate) weights: Weights,
+}
+
+impl PretrainedFiles {
+    /// Reads them; layers made of the weights run on `placement`.
+    ///
+    /// # Errors
+    /// [`LoadError::MissingFile`] or [`LoadError::BadFile`].
+    pub(crate) fn read(model: &ModelFiles, placement: &Placement) -> Result<Self, LoadError> {
+        let name = model.name().to_string();
+        let folder = model.folder();
+        Ok(PretrainedFiles {
+            config: model.config_bytes()?.to_vec(),
+            preprocessor: folder::preprocessor(folder, &name)?,
+            tokenizer: model.read(folder::TOKENIZER)?,
+            weights: Weights::read(&folder::weight_files(folder, folder::STEM, &name)?)?.placed(placement),
+            folder: folder.to_owned(),
+        })
+    }
+
+    /// What config.json says.
+    ///
+    /// # Errors
+    /// [`LoadError::BadFile`].
+    pub(crate) fn parsed<T: DeserializeOwned>(&self) -> Result<T, LoadError> {
+        serde_json::from_slice(&self.config).map_err(|error| self.bad(CONFIG, error.to_string()))
+    }
+
+    /// A file with a fault.
+    pub(crate) fn bad(&self, file: &str, why: String) -> LoadError {
+        LoadError::BadFile { path: self.folder.join(file), why }
+    }
+}

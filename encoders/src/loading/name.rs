@@ -1,0 +1,119 @@
+//! The names of models: built in, a folder, a file, or an id of the model hub.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use super::error::LoadError;
+
+/// The model that answers when no other is named.
+pub const DEFAULT_MODEL: &str = "builtin:sports";
+
+/// Which model: `builtin:sports`, `builtin:tiny`, a folder, a `.pt` file of OpenAI's, or a hub id
+/// `org/name[@revision]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelName(Source);
+
+/// Where a model's files are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// In the binary, by its name without `builtin:`.
+    BuiltIn(&'static str),
+    /// A folder.
+    Folder(PathBuf),
+    /// A single file.
+    File(PathBuf),
+    /// A repository of the model hub.
+    Hub {
+        /// `org/name`.
+        repository: String,
+        /// A branch, tag or commit; `None`: the default branch.
+        revision: Option<String>,
+    },
+}
+
+/// The models in the binary.
+const BUILT_IN: [&str; 2] = ["sports", "tiny"];
+
+impl FromStr for ModelName {
+    type Err = LoadError;
+
+    fn from_str(name: &str) -> Result<Self, LoadError> {
+        let built_in = name.strip_prefix("builtin:");
+        if let Some(known) = BUILT_IN.into_iter().find(|known| Some(*known) == built_in) {
+            return Ok(ModelName(Source::BuiltIn(known)));
+        }
+        if !name.is_empty() && PathBuf::from(name).is_dir() {
+            return Ok(ModelName(Source::Folder(PathBuf::from(name))));
+        }
+        if is_model_file(Path::new(name)) {
+            return Ok(ModelName(Source::File(PathBuf::from(name))));
+        }
+        let (repository, revision) = match name.split_once('@') {
+            Some((repository, revision)) => (repository, Some(revision)),
+            None => (name, None),
+        };
+        let parts: Vec<&str> = repository.split('/').collect();
+        let valid = parts.len() == 2 && parts.into_iter().chain(revision).all(is_hub_word);
+        if !valid {
+            return Err(LoadError::Name(name.to_owned()));
+        }
+        let (repository, revision) = (repository.to_owned(), revision.map(str::to_owned));
+        Ok(ModelName(Source::Hub { repository, revision }))
+    }
+}
+
+/// Whether `path` is a file that can be a model by itself: its name ends in `.pt`, as OpenAI's do.
+pub(crate) fn is_model_file(path: &Path) -> bool {
+    path.is_file() && path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("pt"))
+}
+
+/// What the hub allows in names of users, models and revisions; nothing that climbs out of a folder.
+fn is_hub_word(word: &str) -> bool {
+    let allowed = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    !word.is_empty() && word.chars().all(allowed) && !word.starts_with('.') && !word.contains("..")
+}
+
+impl fmt::Display for ModelName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Source::BuiltIn(name) => write!(f, "builtin:{name}"),
+            Source::Folder(path) | Source::File(path) => path.display().fmt(f),
+            Source::Hub { repository, revision: None } => f.write_str(repository),
+            Source::Hub { repository, revision: Some(revision) } => write!(f, "{repository}@{revision}"),
+        }
+    }
+}
+
+impl ModelName {
+    /// The folder or file that it names, if it names one.
+    pub fn path(&self) -> Option<&Path> {
+        match &self.0 {
+            Source::Folder(path) | Source::File(path) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// Where the model's files are.
+    pub(crate) fn source(&self) -> &Source {
+        &self.0
+    }
+
+    /// The first part of the names of the model's spaces, in letters that need no quoting.
+    pub(crate) fn short(&self) -> String {
+        let long = match &self.0 {
+            Source::BuiltIn(name) => (*name).to_owned(),
+            Source::Folder(path) => {
+                let path = path.canonicalize().unwrap_or_else(|_| path.clone());
+                path.file_name()
+                    .map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned())
+            }
+            Source::File(path) => path
+                .file_stem()
+                .map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned()),
+            Source::Hub { repository, .. } => repository.rsplit('/').next().unwrap_or_default().to_owned(),
+        };
+        let safe = |letter: char| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '-' };
+        long.to_lowercase().chars().map(safe).collect()
+    }
+}

@@ -1,0 +1,260 @@
+//! The named tensors of a model, read from safetensors or PyTorch files or made in memory, and their
+//! digest.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use candle_core::safetensors::{Load, SliceSafetensors};
+use candle_core::{DType, Device, Tensor};
+use sha2::{Digest, Sha256};
+
+use super::error::LoadError;
+use crate::device::Placement;
+
+mod pickle;
+mod torchscript;
+
+/// Tensors by name, in f32 on the CPU, a hash of what they were read from, and where layers made of them run.
+///
+/// The hash covers names, types, shapes and bytes in order of names: how a model is cut into files
+/// does not change it.
+#[derive(Debug)]
+pub(crate) struct Weights {
+    tensors: BTreeMap<String, Tensor>,
+    digest: [u8; 32],
+    placement: Placement,
+}
+
+impl Weights {
+    /// Reads all floating-point tensors of `files`: PyTorch checkpoints or TorchScript archives if their names end in
+    /// `.pth`, `.pt`, `.ckpt` or `.bin`, else safetensors. The same tensors give the same digest in either.
+    ///
+    /// # Errors
+    /// [`LoadError::BadFile`] for what can't be read.
+    pub(crate) fn read(files: &[PathBuf]) -> Result<Self, LoadError> {
+        let mut tensors = BTreeMap::new();
+        let mut hashes = BTreeMap::new();
+        for file in files {
+            for (name, tensor, hash) in read_file(file)? {
+                hashes.insert(name.clone(), hash);
+                tensors.insert(name, tensor);
+            }
+        }
+        Ok(Weights { tensors, digest: digest(&hashes), placement: Placement::default() })
+    }
+
+    /// Reads all floating-point tensors of a safetensors file that is in memory.
+    ///
+    /// # Errors
+    /// In plain words, what is wrong with it.
+    pub(crate) fn from_safetensors(bytes: &[u8]) -> Result<Self, String> {
+        let (mut tensors, mut hashes) = (BTreeMap::new(), BTreeMap::new());
+        for (name, tensor, hash) in parse_safetensors(bytes)? {
+            hashes.insert(name.clone(), hash);
+            tensors.insert(name, tensor);
+        }
+        Ok(Weights { tensors, digest: digest(&hashes), placement: Placement::default() })
+    }
+
+    /// Weights made in memory: name, shape, values.
+    ///
+    /// # Errors
+    /// [`LoadError::Device`] when a shape does not fit its values.
+    pub(crate) fn from_values(values: Vec<(String, Vec<usize>, Vec<f32>)>) -> Result<Self, LoadError> {
+        let mut tensors = BTreeMap::new();
+        let mut hashes = BTreeMap::new();
+        for (name, shape, values) in values {
+            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+            hashes.insert(name.clone(), hash("F32", &shape, &bytes));
+            tensors.insert(name, Tensor::from_vec(values, shape, &Device::Cpu)?);
+        }
+        Ok(Weights { tensors, digest: digest(&hashes), placement: Placement::default() })
+    }
+
+    /// The same tensors by other names, or others made of them; the digest stays that of what was read.
+    ///
+    /// # Errors
+    /// As `change`.
+    pub(crate) fn changed(
+        self,
+        mut change: impl FnMut(&str, Tensor) -> Result<Vec<(String, Tensor)>, LoadError>,
+    ) -> Result<Self, LoadError> {
+        let Weights { tensors, digest, placement } = self;
+        let mut changed = BTreeMap::new();
+        for (name, tensor) in tensors {
+            changed.extend(change(&name, tensor)?);
+        }
+        Ok(Weights { tensors: changed, digest, placement })
+    }
+
+    /// The same, for layers that run there and so.
+    pub(crate) fn placed(self, placement: &Placement) -> Self {
+        Weights { placement: placement.clone(), ..self }
+    }
+
+    /// Where and how layers made of them run; at first on the CPU in 32-bit floats.
+    pub(crate) fn placement(&self) -> &Placement {
+        &self.placement
+    }
+
+    /// All names, in order.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.tensors.keys().map(String::as_str)
+    }
+
+    /// The shape of the tensor `name`, which must have `N` dimensions.
+    ///
+    /// # Errors
+    /// [`LoadError::MissingTensor`] or [`LoadError::WrongShape`].
+    pub(crate) fn dims<const N: usize>(&self, name: &str) -> Result<[usize; N], LoadError> {
+        let found = self.shape(name).ok_or_else(|| LoadError::MissingTensor { name: name.to_owned() })?;
+        found.try_into().map_err(|_| {
+            let (name, found) = (name.to_owned(), found.to_vec());
+            LoadError::WrongShape { name, expected: vec![0; N], found }
+        })
+    }
+
+    /// The shape of the tensor `name`.
+    pub(crate) fn shape(&self, name: &str) -> Option<&[usize]> {
+        self.tensors.get(name).map(Tensor::dims)
+    }
+
+    /// SHA-256 over all tensors.
+    pub(crate) fn digest(&self) -> &[u8; 32] {
+        &self.digest
+    }
+
+    /// The tensor `name` in f32 on the device of its layers; it must have this shape and be finite.
+    ///
+    /// # Errors
+    /// [`LoadError::MissingTensor`], [`LoadError::WrongShape`] or [`LoadError::NotFinite`]; [`LoadError::Device`] for want of memory.
+    pub(crate) fn get(&self, name: &str, shape: &[usize]) -> Result<Tensor, LoadError> {
+        let found =
+            self.tensors.get(name).ok_or_else(|| LoadError::MissingTensor { name: name.to_owned() })?;
+        if found.dims() != shape {
+            let (name, expected, found) = (name.to_owned(), shape.to_vec(), found.dims().to_vec());
+            return Err(LoadError::WrongShape { name, expected, found });
+        }
+        let sum = found.abs()?.sum_all()?.to_scalar::<f32>()?;
+        if !sum.is_finite() {
+            return Err(LoadError::NotFinite { name: name.to_owned() });
+        }
+        Ok(found.to_device(self.placement.device())?)
+    }
+}
+
+/// Whether `path` is a TorchScript archive: a whole model, where a checkpoint is nothing but its tensors.
+pub(crate) fn is_torchscript(path: &Path) -> bool {
+    torchscript::is_archive(path)
+}
+
+/// What PyTorch writes.
+const PICKLED: [&str; 4] = ["pth", "pt", "ckpt", "bin"];
+
+fn read_file(path: &Path) -> Result<Vec<(String, Tensor, [u8; 32])>, LoadError> {
+    let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
+    let pickled = extension.is_some_and(|extension| PICKLED.iter().any(|it| extension == **it));
+    let read = if pickled { read_pickle(path) } else { read_safetensors(path) };
+    read.map_err(|why| LoadError::BadFile { path: path.to_owned(), why })
+}
+
+fn read_pickle(path: &Path) -> Result<Vec<(String, Tensor, [u8; 32])>, String> {
+    let hashed = |(name, stored): (String, Tensor)| -> candle_core::Result<_> {
+        let kind = float_type(&format!("{:?}", stored.dtype())).unwrap_or_default();
+        let mut bytes = Vec::new();
+        stored.write_bytes(&mut bytes)?;
+        let hash = hash(kind, stored.dims(), &bytes);
+        Ok((name, stored.to_dtype(DType::F32)?, hash))
+    };
+    let hashed = pickle::read(path)?.into_iter().map(hashed);
+    hashed.collect::<candle_core::Result<_>>().map_err(|error| error.to_string())
+}
+
+fn read_safetensors(path: &Path) -> Result<Vec<(String, Tensor, [u8; 32])>, String> {
+    parse_safetensors(&std::fs::read(path).map_err(|error| error.to_string())?)
+}
+
+fn parse_safetensors(bytes: &[u8]) -> Result<Vec<(String, Tensor, [u8; 32])>, String> {
+    let file = SliceSafetensors::new(bytes).map_err(|error| error.to_string())?;
+    let mut tensors = Vec::new();
+    for (name, view) in file.tensors() {
+        // Position ids and the like: made by the code, not learnt.
+        let Some(kind) = float_type(&format!("{:?}", view.dtype())) else { continue };
+        let tensor = view.load(&Device::Cpu).and_then(|tensor| tensor.to_dtype(DType::F32));
+        let tensor = tensor.map_err(|error| format!("{name}: {error}"))?;
+        tensors.push((name, tensor, hash(kind, view.shape(), view.data())));
+    }
+    Ok(tensors)
+}
+
+fn float_type(name: &str) -> Option<&'static str> {
+    ["F16", "BF16", "F32", "F64"].into_iter().find(|kind| *kind == name)
+}
+
+fn hash(kind: &str, shape: &[usize], bytes: &[u8]) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    hasher.update(format!("{kind} {shape:?}\n"));
+    hasher.update(bytes);
+    hasher.finalize().into()
+}
+
+fn digest(hashes: &BTreeMap<String, [u8; 32]>) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    for (name, hash) in hashes {
+        hasher.update(format!("{} {name}\n", name.len()));
+        hasher.update(hash);
+    }
+    hasher.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn weights(values: Vec<f32>) -> Weights {
+        Weights::from_values(vec![("layer.weight".to_owned(), vec![2, 1], values)]).unwrap()
+    }
+
+    #[track_caller]
+    fn check(name: &str, shape: &[usize], values: Vec<f32>, expected: &str) {
+        let got = weights(values).get(name, shape).map(|tensor| tensor.dims().to_vec());
+        assert!(format!("{got:?}").starts_with(expected), "{got:?}");
+    }
+
+    #[test]
+    fn a_tensor_is_given_only_if_it_is_what_was_asked_for() {
+        check("layer.weight", &[2, 1], vec![1.0, 2.0], "Ok([2, 1])");
+        check("layer.bias", &[2, 1], vec![1.0, 2.0], "Err(MissingTensor");
+        check("layer.weight", &[1, 2], vec![1.0, 2.0], "Err(WrongShape");
+        check("layer.weight", &[2, 1], vec![1.0, f32::NAN], "Err(NotFinite");
+        check("layer.weight", &[2, 1], vec![1.0, f32::INFINITY], "Err(NotFinite");
+    }
+
+    #[test]
+    fn the_digest_depends_on_every_value_and_not_on_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let (a, b) =
+            (Tensor::new(&[1f32, 2.0], &Device::Cpu).unwrap(), Tensor::new(&[3f32], &Device::Cpu).unwrap());
+        let save = |file: &str, tensors: Vec<(&str, Tensor)>| {
+            let path = folder.path().join(file);
+            candle_core::safetensors::save(&tensors.into_iter().collect(), &path).unwrap();
+            path
+        };
+        let whole = save("whole", vec![("a", a.clone()), ("b", b.clone())]);
+        let parts = [save("1", vec![("b", b.clone())]), save("2", vec![("a", a.clone())])];
+        let other = save("other", vec![("a", a), ("b", (b + 1.0).unwrap())]);
+        let digest = |files: &[PathBuf]| *Weights::read(files).unwrap().digest();
+        assert_eq!(digest(std::slice::from_ref(&whole)), digest(&parts));
+        assert_ne!(digest(&[whole]), digest(&[other]));
+    }
+
+    #[test]
+    fn a_damaged_file_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.safetensors");
+        std::fs::write(&path, b"not weights").unwrap();
+        assert!(
+            matches!(Weights::read(std::slice::from_ref(&path)), Err(LoadError::BadFile { path: bad, .. }) if bad == path)
+        );
+    }
+}

@@ -1,0 +1,87 @@
+//! A pool of encoders of one space.
+
+use super::{Permit, Pool, PoolError, Settings, Worker};
+use crate::{EncodeError, Encoder, Input, Space};
+
+impl From<PoolError> for EncodeError {
+    fn from(error: PoolError) -> Self {
+        match error {
+            PoolError::Overloaded { capacity } => EncodeError::Overloaded { capacity },
+            PoolError::Closed => EncodeError::Closed,
+            PoolError::Failed(why) => EncodeError::Failed(why),
+        }
+    }
+}
+
+/// An encoder on its thread.
+pub struct EncoderWorker(Box<dyn Encoder>);
+
+impl Worker for EncoderWorker {
+    type Input = Input;
+    type Output = Vec<f32>;
+    type Error = EncodeError;
+
+    fn name(&self) -> String {
+        format!("encode-{}", self.0.space().name)
+    }
+
+    fn cost(&self, input: &Input) -> usize {
+        self.0.cost(input)
+    }
+
+    fn run(&mut self, batch: &[Input]) -> Result<Vec<Vec<f32>>, EncodeError> {
+        self.0.encode(batch)
+    }
+
+    fn check(&self, input: &Input, vector: Vec<f32>) -> Result<Vec<f32>, EncodeError> {
+        let values = values_for(self.0.space(), input);
+        if vector.len() != values {
+            let why = format!("a vector of {} values instead of {values}", vector.len());
+            return Err(EncodeError::Failed(why));
+        }
+        if !vector.iter().all(|value| value.is_finite()) {
+            return Err(EncodeError::Failed("a vector with values that are not finite".to_owned()));
+        }
+        if vector.iter().all(|value| *value == 0.0) {
+            return Err(EncodeError::BadInput("its vector has norm 0".to_owned()));
+        }
+        Ok(vector)
+    }
+
+    fn is_inputs_fault(error: &EncodeError) -> bool {
+        matches!(error, EncodeError::BadInput(_) | EncodeError::Unsupported { .. })
+    }
+}
+
+/// The number of values of an input's vector.
+fn values_for(space: &Space, input: &Input) -> usize {
+    match (input, space.frame_stage) {
+        (Input::Frame(_), Some(width)) => width,
+        _ => space.dim,
+    }
+}
+
+impl Pool {
+    /// Starts one thread per encoder; all encoders must be of one space.
+    ///
+    /// Without an encoder, or if no thread can be started, the pool is closed from the beginning.
+    pub fn of_encoders(encoders: Vec<Box<dyn Encoder>>, settings: Settings) -> Pool {
+        Pool::start(encoders.into_iter().map(EncoderWorker).collect(), settings)
+    }
+
+    /// Encodes the inputs of one admitted request ahead of bulk work. Raw vectors, in order.
+    ///
+    /// # Errors
+    /// As [`Pool::run`].
+    pub async fn encode(&self, permit: Permit, inputs: Vec<Input>) -> Result<Vec<Vec<f32>>, EncodeError> {
+        self.run(permit, inputs).await
+    }
+
+    /// Encodes ingest's inputs while no request waits. Raw vectors, in order.
+    ///
+    /// # Errors
+    /// As [`Pool::run_bulk`].
+    pub async fn encode_bulk(&self, inputs: Vec<Input>) -> Result<Vec<Vec<f32>>, EncodeError> {
+        self.run_bulk(inputs).await
+    }
+}

@@ -1,0 +1,95 @@
+//! A model's name to an embedder, on each device that the user wants.
+
+use super::classify::{classify, marks};
+use super::warm_up::{find_limits, warm_up};
+use crate::device::{self, Placement};
+use crate::families::family::{Family, Model};
+use crate::hub::Repository;
+use crate::loading::{
+    CONFIG, Embedder, LoadError, LoadOptions, ModelFiles, ModelName, Source, folder::TOKENIZER,
+};
+
+/// Loads `name` with `replicas` encoders. Blocks; downloads if it must.
+///
+/// # Errors
+/// As [`load_with`].
+pub fn load(name: &ModelName, replicas: usize) -> Result<Embedder, LoadError> {
+    load_with(name, &LoadOptions { replicas, ..LoadOptions::default() })
+}
+
+/// Loads `name` as `options` say. Blocks; downloads if it must.
+///
+/// Each encoder has encoded a text and a picture when this returns.
+///
+/// # Errors
+/// [`LoadError`]: whatever would give wrong vectors later is an error here.
+pub fn load_with(name: &ModelName, options: &LoadOptions) -> Result<Embedder, LoadError> {
+    let (first, others) = device::open(&options.devices);
+    let placed = |device| Placement::new(device, options.precision);
+    let first = placed(first)?;
+    let others = others.into_iter().map(placed).collect::<Result<Vec<_>, _>>()?;
+    let found = find(name, options)?;
+    others.iter().try_fold(found.load(options, &first)?, |embedder, placement| {
+        embedder.joined(found.load(options, placement)?)
+    })
+}
+
+/// A model with its files on this machine, and the family that reads them.
+pub(super) struct Found {
+    files: ModelFiles,
+    family: &'static dyn Family,
+}
+
+/// Classifies a model, and downloads it if it is the hub's.
+pub(super) fn find(name: &ModelName, options: &LoadOptions) -> Result<Found, LoadError> {
+    let Source::Hub { repository, revision } = name.source() else {
+        let files = ModelFiles::local(name)?;
+        let family = classify(&files)?;
+        return Ok(Found { files, family });
+    };
+    let marks = marks();
+    let hub = Repository::open(repository, revision.as_deref(), &marks, options)?;
+    hub.get_if_there(CONFIG)?;
+    let files = ModelFiles::in_folder(name, &hub.folder())?;
+    let family = match classify(&files) {
+        Err(error @ (LoadError::MissingFile { .. } | LoadError::Architecture { .. })) => {
+            for mark in marks {
+                hub.get_if_there(mark)?;
+            }
+            // The first error stays the reason: what it misses is what most models have.
+            classify(&files).map_err(|_| error)?
+        }
+        classified => classified?,
+    };
+    family.download(&hub).map_err(|error| with_tokenizer_source(error, family))?;
+    Ok(Found { files, family })
+}
+
+impl Found {
+    /// Loads the model onto one device and warms it up there.
+    ///
+    /// # Errors
+    /// As [`load_with`].
+    pub(super) fn load(&self, options: &LoadOptions, placement: &Placement) -> Result<Embedder, LoadError> {
+        let loaded = self.family.load(&self.files, placement, options);
+        let Model::Embedder(mut embedder) =
+            loaded.map_err(|error| with_tokenizer_source(error, self.family))?;
+        embedder.devices.push(device::name(placement.device()));
+        warm_up(&mut embedder).map_err(LoadError::WarmUp)?;
+        if !placement.device().is_cpu() {
+            find_limits(&mut embedder).map_err(LoadError::WarmUp)?;
+        }
+        Ok(embedder)
+    }
+}
+
+/// Says of a missing tokenizer.json where to get one, if all models of the family can use the same.
+fn with_tokenizer_source(error: LoadError, family: &dyn Family) -> LoadError {
+    match (error, family.tokenizer_source()) {
+        (LoadError::MissingFile { model, file }, Some(source)) if file == TOKENIZER => {
+            let file = format!("{file}; copy that of {source} into a folder with the model's files");
+            LoadError::MissingFile { model, file }
+        }
+        (error, _) => error,
+    }
+}

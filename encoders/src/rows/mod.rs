@@ -1,0 +1,180 @@
+//! Vectors of one kind, a row each, and the files that hold them: `.npy` and `.safetensors`.
+
+use std::path::{Path, PathBuf};
+
+use candle_core::{DType, Device, Tensor};
+
+mod error;
+pub mod npy;
+
+pub use error::RowsError;
+
+/// The name of the tensor in a `.safetensors` file that is written.
+const TENSOR: &str = "vectors";
+
+/// A table of finite values: as many rows as vectors, as many columns as a vector has values.
+///
+/// Invariant: `values.len()` is a multiple of `dim`, and `dim` is not 0.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rows {
+    values: Vec<f32>,
+    dim: usize,
+}
+
+impl Rows {
+    /// Rows of `dim` values, one after the other.
+    ///
+    /// # Errors
+    /// No values a row, a last row that is too short, values that are not finite.
+    pub fn new(values: Vec<f32>, dim: usize) -> Result<Self, RowsError> {
+        let wrong = |why: &str| Err(RowsError { path: PathBuf::new(), why: why.to_owned() });
+        if dim == 0 || !values.len().is_multiple_of(dim) {
+            return wrong("rows must have values, and all the same number");
+        }
+        if !values.iter().all(|value| value.is_finite()) {
+            return wrong("rows must have finite values only");
+        }
+        Ok(Rows { values, dim })
+    }
+
+    /// Reads (rows, dim) floats from a `.npy` file, or the only tensor of a `.safetensors` file.
+    ///
+    /// # Errors
+    /// Other files and other shapes.
+    pub fn read(path: &Path) -> Result<Self, RowsError> {
+        let rows = match is_safetensors(path) {
+            false => {
+                let npy::Table { values, columns } = npy::read_floats(path)?;
+                Rows::new(values, columns)
+            }
+            true => {
+                let (values, dim) = only_tensor(path).map_err(|error| wrong(path, error))?;
+                Rows::new(values, dim)
+            }
+        };
+        rows.map_err(|error| RowsError { path: path.to_owned(), ..error })
+    }
+
+    /// Writes (rows, dim) floats of 32 bits as the name's ending says: `.safetensors`, else `.npy`. The file
+    /// appears whole or not at all.
+    ///
+    /// # Errors
+    /// The file can't be written.
+    pub fn write(&self, path: &Path) -> Result<(), RowsError> {
+        let why = |error: candle_core::Error| wrong(path, error);
+        let tensor = Tensor::from_slice(&self.values, (self.len(), self.dim), &Device::Cpu).map_err(why)?;
+        let mut partial = path.as_os_str().to_owned();
+        partial.push(".partial");
+        let partial = PathBuf::from(partial);
+        match is_safetensors(path) {
+            true => tensor.save_safetensors(TENSOR, &partial).map_err(why)?,
+            false => tensor.write_npy(&partial).map_err(why)?,
+        }
+        std::fs::rename(&partial, path).map_err(|error| wrong(path, error))
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.values.len() / self.dim
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// Values per row.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// All values, row after row.
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// The directions of the rows: each divided by its norm.
+    ///
+    /// # Errors
+    /// A row of norm 0.
+    pub fn into_units(mut self) -> Result<Rows, RowsError> {
+        for (number, row) in self.values.chunks_exact_mut(self.dim).enumerate() {
+            let norm = row.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt();
+            if norm == 0.0 {
+                return Err(wrong(Path::new(""), format!("row {number} has norm 0")));
+            }
+            row.iter_mut().for_each(|value| *value = (f64::from(*value) / norm) as f32);
+        }
+        Ok(self)
+    }
+
+    /// The rows, in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[f32]> {
+        self.values.chunks_exact(self.dim)
+    }
+}
+
+/// The values and the row length of the one tensor of a `.safetensors` file.
+fn only_tensor(path: &Path) -> candle_core::Result<(Vec<f32>, usize)> {
+    let mut tensors = candle_core::safetensors::load(path, &Device::Cpu)?.into_values();
+    let (Some(tensor), None) = (tensors.next(), tensors.next()) else {
+        return Err(candle_core::Error::msg("it must hold one tensor"));
+    };
+    let (_, dim) = tensor.dims2()?;
+    Ok((tensor.to_dtype(DType::F32)?.flatten_all()?.to_vec1()?, dim))
+}
+
+fn is_safetensors(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "safetensors")
+}
+
+fn wrong(path: &Path, why: impl std::fmt::Display) -> RowsError {
+    RowsError { path: path.to_owned(), why: why.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(values: &[f32], dim: usize, expected: Result<usize, &str>) {
+        match (Rows::new(values.to_vec(), dim), expected) {
+            (Ok(rows), Ok(count)) => assert_eq!((rows.len(), rows.iter().count()), (count, count)),
+            (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
+            (got, expected) => panic!("{got:?} instead of {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn rows_are_whole_and_finite() {
+        check(&[1.0, 2.0, 3.0, 4.0], 2, Ok(2));
+        check(&[], 3, Ok(0));
+        check(&[1.0, 2.0, 3.0], 2, Err("same number"));
+        check(&[1.0], 0, Err("must have values"));
+        check(&[1.0, f32::NAN], 2, Err("finite"));
+    }
+
+    #[test]
+    fn both_kinds_of_file_give_back_what_was_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let rows = Rows::new(vec![1.0, -2.5, 1e-30, 4.0, 5.0, 6.0], 3).unwrap();
+        for name in ["a.npy", "a.safetensors"] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, "what stood there before").unwrap();
+            rows.write(&path).unwrap();
+            assert_eq!(Rows::read(&path).unwrap(), rows, "{name}");
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing half-written is left");
+        std::fs::write(folder.path().join("b.npy"), "no table").unwrap();
+        let error = Rows::read(&folder.path().join("b.npy")).unwrap_err();
+        assert!(error.to_string().contains("b.npy"), "{error}");
+    }
+
+    #[test]
+    fn directions_have_norm_1() {
+        let units = Rows::new(vec![3.0, 4.0, 0.0, -1e-30], 2).unwrap().into_units().unwrap();
+        assert_eq!(units.values(), [0.6, 0.8, 0.0, -1.0]);
+        let error = Rows::new(vec![1.0, 0.0, 0.0, 0.0], 2).unwrap().into_units().unwrap_err();
+        assert_eq!(error.to_string(), "row 1 has norm 0");
+    }
+}

@@ -1,0 +1,226 @@
+//! Sampling at a rate: which frame stands for each interval of 1 / rate seconds.
+//!
+//! The rule, the same wherever frames are sampled by rate: for each interval middle (i + 0.5) / rate
+//! the frame that is on the screen then, that is the last one whose time lies before it. A frame that
+//! stays on the screen over several middles (slides, still scenes) is taken once. The last frame
+//! counts as long as the shorter of the two spacings before it; a video that ends before its first
+//! middle gives its last frame.
+//!
+//! "On the screen" rather than "nearest": with uneven spacing the nearest frame may belong to the next
+//! shot, and the last picture before a long pause, the finished slide, would be skipped.
+
+use std::collections::VecDeque;
+
+/// Frames per second, as a fraction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rate {
+    pub(crate) num: i64,
+    pub(crate) den: i64,
+}
+
+impl Rate {
+    /// The fraction nearest to `rate` with a denominator of at most 1000; rates outside 0.01 to 240
+    /// are brought inside, no number counts as 1.
+    pub(crate) fn new(rate: f64) -> Rate {
+        let rate = if rate.is_nan() { 1.0 } else { rate.clamp(0.01, 240.0) };
+        let error = |den: &i64| ((rate * *den as f64).round() / *den as f64 - rate).abs();
+        let den = (1..=1000).min_by(|a, b| error(a).total_cmp(&error(b))).unwrap_or(1);
+        Rate { num: ((rate * den as f64).round() as i64).max(1), den }
+    }
+
+    /// The interval whose middle is the first that lies after `ms`.
+    fn interval(self, ms: i64) -> i64 {
+        let (num, den) = (i128::from(self.num), i128::from(self.den));
+        ((2 * i128::from(ms) * num + 1000 * den).div_euclid(2000 * den)) as i64
+    }
+
+    /// Whether the middle of `interval` is at most `ms`.
+    fn middle_is_within(self, interval: i64, ms: i64) -> bool {
+        (2 * i128::from(interval) + 1) * 1000 * i128::from(self.den)
+            <= 2 * i128::from(self.num) * i128::from(ms)
+    }
+}
+
+/// A frame and the intervals that it stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// Position among all frames.
+    pub(crate) index: usize,
+    /// Its time.
+    pub(crate) time_ms: i64,
+    /// The first interval.
+    pub(crate) first: i64,
+    /// One past the last interval.
+    pub(crate) end: i64,
+}
+
+/// Follows the frames of a video, one by one, and says which are taken.
+#[derive(Debug)]
+pub(crate) struct Grid {
+    rate: Rate,
+    next: i64,
+    frames: usize,
+    current: Option<i64>,
+    /// The last two, the later one first.
+    spacings: [i64; 2],
+    any: bool,
+}
+
+impl Grid {
+    pub(crate) fn new(rate: Rate) -> Grid {
+        Grid { rate, next: 0, frames: 0, current: None, spacings: [0, i64::MAX], any: false }
+    }
+
+    /// The next frame; returns the one before it, if that is taken.
+    pub(crate) fn push(&mut self, time_ms: i64) -> Option<Taken> {
+        let interval = self.rate.interval(time_ms);
+        let before = self.current.replace(time_ms);
+        self.frames += 1;
+        let Some(before) = before else {
+            self.next = self.next.max(interval);
+            return None;
+        };
+        let earlier = if self.frames > 2 { self.spacings[0] } else { i64::MAX };
+        self.spacings = [time_ms - before, earlier];
+        (interval > self.next).then(|| {
+            let taken = Taken { index: self.frames - 2, time_ms: before, first: self.next, end: interval };
+            self.next = interval;
+            self.any = true;
+            taken
+        })
+    }
+
+    /// No more frames; returns the last one, if that is taken.
+    pub(crate) fn end(&self) -> Option<Taken> {
+        let time_ms = self.current?;
+        let length = self.spacings[0].min(self.spacings[1]).max(0);
+        (self.rate.middle_is_within(self.next, time_ms + length) || !self.any).then_some(Taken {
+            index: self.frames - 1,
+            time_ms,
+            first: self.next,
+            end: i64::MAX,
+        })
+    }
+}
+
+/// Matches what ffmpeg's `fps` filter yields, one picture an interval, to the frames that they show.
+#[derive(Debug)]
+pub(crate) struct Matcher<T> {
+    grid: Grid,
+    taken: VecDeque<Taken>,
+    waiting: VecDeque<(i64, T)>,
+    last_interval: i64,
+}
+
+impl<T> Matcher<T> {
+    pub(crate) fn new(rate: Rate) -> Matcher<T> {
+        Matcher { grid: Grid::new(rate), taken: VecDeque::new(), waiting: VecDeque::new(), last_interval: -1 }
+    }
+
+    /// The time of the next frame of the video.
+    pub(crate) fn frame(&mut self, time_ms: i64) {
+        self.taken.extend(self.grid.push(time_ms));
+    }
+
+    /// The picture of an interval; intervals ascend.
+    pub(crate) fn picture(&mut self, interval: i64, picture: T) {
+        self.waiting.push_back((interval, picture));
+    }
+
+    /// No more frames and pictures.
+    pub(crate) fn end(&mut self) {
+        self.taken.extend(self.grid.end());
+    }
+
+    /// After the end: the time of a last frame that was taken, but that ffmpeg showed no picture of
+    /// because the file says that it ends earlier.
+    pub(crate) fn unmet(&self) -> Option<i64> {
+        self.taken.back().filter(|taken| self.last_interval < taken.first).map(|taken| taken.time_ms)
+    }
+
+    /// The next taken frame whose picture has come, with its time.
+    pub(crate) fn next(&mut self) -> Option<(i64, T)> {
+        while let (Some(taken), Some((interval, _))) = (self.taken.front().copied(), self.waiting.front()) {
+            if *interval >= taken.end {
+                // ffmpeg showed no picture of this frame.
+                self.taken.pop_front();
+                continue;
+            }
+            let (interval, picture) = self.waiting.pop_front()?;
+            if interval < taken.first || self.last_interval >= taken.first {
+                continue;
+            }
+            self.last_interval = interval;
+            return Some((taken.time_ms, picture));
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(rate: f64, times: &[i64], expected: &[i64]) {
+        let mut grid = Grid::new(Rate::new(rate));
+        let mut taken: Vec<i64> = times.iter().filter_map(|&t| grid.push(t)).map(|t| t.time_ms).collect();
+        taken.extend(grid.end().map(|t| t.time_ms));
+        assert_eq!(taken, expected);
+    }
+
+    #[test]
+    fn the_frame_on_the_screen_at_each_middle_is_taken() {
+        check(2.0, &[0, 100, 200, 300, 400, 500, 600, 700, 800, 900], &[200, 700]);
+        check(1.0, &[0, 40, 80], &[80]);
+        check(1.0, &[0], &[0]);
+        check(1.0, &[], &[]);
+    }
+
+    #[test]
+    fn a_frame_that_stays_is_taken_once_and_the_last_before_a_pause_is_not_lost() {
+        check(2.0, &[0, 10_000, 20_000], &[0, 10_000, 20_000]);
+        check(2.0, &[0, 40, 80, 9_000, 9_040], &[80]);
+        check(2.0, &[0, 40, 80, 9_000, 9_300], &[80, 9_000]);
+    }
+
+    #[test]
+    fn rates_become_fractions() {
+        for (rate, num, den) in
+            [(8.0, 8, 1), (0.5, 1, 2), (30_000.0 / 1001.0, 29_970, 1000), (f64::NAN, 1, 1), (-3.0, 1, 100)]
+        {
+            let found = Rate::new(rate);
+            assert!(
+                (found.num as f64 / found.den as f64 - num as f64 / den as f64).abs() < 1e-3,
+                "{rate}: {found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn pictures_meet_their_frames_in_any_order_of_arrival() {
+        let mut matcher = Matcher::new(Rate::new(2.0));
+        matcher.picture(0, 'a');
+        assert_eq!(matcher.next(), None);
+        for time in [0, 100, 200, 300] {
+            matcher.frame(time);
+        }
+        assert_eq!(matcher.next(), Some((200, 'a')));
+        matcher.frame(2000);
+        matcher.picture(1, 'b');
+        matcher.picture(2, 'b');
+        matcher.picture(3, 'b');
+        assert_eq!(matcher.next(), Some((300, 'b')));
+        assert_eq!(matcher.next(), None);
+        matcher.frame(3700);
+        matcher.picture(4, 'c');
+        matcher.picture(5, 'c');
+        assert_eq!(matcher.next(), Some((2000, 'c')));
+        assert_eq!(matcher.next(), None);
+        matcher.end();
+        assert_eq!(matcher.unmet(), Some(3700));
+        matcher.picture(7, 'd');
+        assert_eq!(matcher.next(), Some((3700, 'd')));
+        assert_eq!((matcher.next(), matcher.unmet()), (None, None));
+    }
+}

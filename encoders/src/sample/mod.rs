@@ -1,0 +1,166 @@
+//! Which frames of a span are encoded.
+
+use serde::{Deserialize, Serialize};
+
+use grid::{Grid, Rate};
+
+pub(crate) mod grid;
+
+/// A rule that picks frames of a span from the times of its frames.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sampler {
+    /// `frames` frames at interval middles, the list repeated cyclically for short spans
+    /// (TF-CoVR's rule, arXiv 2506.05274).
+    Middles {
+        /// How many.
+        frames: usize,
+    },
+    /// The frames at the middles of `frames` equal parts of the span, in order: in short spans frames
+    /// stand several times, one after the other, so that time never runs backwards.
+    Spread {
+        /// How many.
+        frames: usize,
+    },
+    /// Every `frames`-th frame, from the span's first.
+    Stride {
+        /// The stride.
+        frames: usize,
+    },
+    /// The frame on the screen at each interval middle start + (i + 0.5) / rate, that is the last one
+    /// whose time lies before it, each frame once; thinned evenly to `at_most`.
+    PerSecond {
+        /// Frames per second of video, 0.01 to 240.
+        rate: f64,
+        /// Upper bound for long spans.
+        at_most: usize,
+    },
+}
+
+impl Sampler {
+    /// Indices into `times_ms` (ascending times of the span's frames, span starting at `start_ms`).
+    /// At least one index if there is a frame.
+    #[must_use]
+    pub fn pick(&self, times_ms: &[i64], start_ms: i64) -> Vec<usize> {
+        match *self {
+            Sampler::Middles { frames } => middles(times_ms.len(), frames.max(1)),
+            Sampler::Spread { frames } => spread(times_ms.len(), frames.max(1)),
+            Sampler::Stride { frames } => (0..times_ms.len()).step_by(frames.max(1)).collect(),
+            Sampler::PerSecond { rate, at_most } => {
+                thinned(per_second(times_ms, start_ms, rate), at_most.max(1))
+            }
+        }
+    }
+}
+
+/// Edges are computed in f64 as the paper's code does; integers would differ in the last place.
+fn middles(count: usize, wanted: usize) -> Vec<usize> {
+    let intervals = wanted.min(count);
+    let width = count as f64 / intervals.max(1) as f64;
+    let edge = |i: usize| (i as f64 * width).floor() as i64;
+    let once: Vec<usize> =
+        (0..intervals).map(|i| (edge(i) + edge(i + 1) - 1).div_euclid(2).max(0) as usize).collect();
+    once.iter().copied().cycle().take(if count == 0 { 0 } else { wanted }).collect()
+}
+
+/// Which of `count` frames stand at the middles of `wanted` equal parts; none of none.
+pub(crate) fn spread(count: usize, wanted: usize) -> Vec<usize> {
+    let parts = if count == 0 { 0 } else { wanted };
+    (0..parts).map(|part| (2 * part + 1) * count / (2 * wanted)).collect()
+}
+
+fn per_second(times_ms: &[i64], start_ms: i64, rate: f64) -> Vec<usize> {
+    let mut grid = Grid::new(Rate::new(rate));
+    let mut picked: Vec<usize> =
+        times_ms.iter().filter_map(|&time| grid.push(time - start_ms)).map(|t| t.index).collect();
+    picked.extend(grid.end().map(|t| t.index));
+    picked
+}
+
+/// The ones at the middles of `at_most` equal parts of the list.
+fn thinned(picked: Vec<usize>, at_most: usize) -> Vec<usize> {
+    let count = picked.len();
+    if count <= at_most {
+        return picked;
+    }
+    (0..at_most).map(|i| picked[(2 * i + 1) * count / (2 * at_most)]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(sampler: Sampler, frames: i64, expected: &[usize]) {
+        let times: Vec<i64> = (0..frames).map(|i| i * 40).collect();
+        assert_eq!(sampler.pick(&times, 0), expected);
+    }
+
+    #[test]
+    fn middles_are_the_papers() {
+        let twelve = Sampler::Middles { frames: 12 };
+        check(twelve, 0, &[]);
+        check(twelve, 1, &[0; 12]);
+        check(twelve, 2, &[0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]);
+        check(twelve, 5, &[0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1]);
+        check(twelve, 30, &[0, 3, 5, 8, 10, 13, 15, 18, 20, 23, 25, 28]);
+        check(twelve, 100, &[3, 11, 20, 28, 36, 45, 53, 61, 70, 78, 86, 95]);
+        check(twelve, 725, &[29, 89, 150, 210, 271, 331, 391, 452, 512, 573, 633, 694]);
+    }
+
+    #[test]
+    fn a_spread_keeps_the_order_of_time() {
+        check(Sampler::Spread { frames: 4 }, 8, &[1, 3, 5, 7]);
+        check(Sampler::Spread { frames: 4 }, 30, &[3, 11, 18, 26]);
+        check(Sampler::Spread { frames: 4 }, 3, &[0, 1, 1, 2]);
+        check(Sampler::Spread { frames: 4 }, 1, &[0, 0, 0, 0]);
+        check(Sampler::Spread { frames: 4 }, 0, &[]);
+    }
+
+    #[test]
+    fn a_stride_begins_at_the_first_frame() {
+        check(Sampler::Stride { frames: 10 }, 25, &[0, 10, 20]);
+        check(Sampler::Stride { frames: 10 }, 7, &[0]);
+        check(Sampler::Stride { frames: 0 }, 3, &[0, 1, 2]);
+        check(Sampler::Stride { frames: 10 }, 0, &[]);
+    }
+
+    #[test]
+    fn per_second_takes_what_is_on_the_screen_at_interval_middles() {
+        check(Sampler::PerSecond { rate: 5.0, at_most: 100 }, 11, &[2, 7]);
+        check(Sampler::PerSecond { rate: 25.0, at_most: 100 }, 4, &[0, 1, 2, 3]);
+        check(Sampler::PerSecond { rate: 100.0, at_most: 100 }, 4, &[0, 1, 2, 3]);
+        check(Sampler::PerSecond { rate: 0.1, at_most: 100 }, 4, &[3]);
+        check(Sampler::PerSecond { rate: 25.0, at_most: 2 }, 8, &[2, 6]);
+        let moved = Sampler::PerSecond { rate: 1.0, at_most: 9 }
+            .pick(&[10_000, 10_400, 10_800, 11_200, 11_600], 10_000);
+        assert_eq!(moved, [1, 3]);
+    }
+
+    fn any_sampler() -> impl Strategy<Value = Sampler> {
+        prop_oneof![
+            (0_usize..70).prop_map(|frames| Sampler::Middles { frames }),
+            (0_usize..70).prop_map(|frames| Sampler::Spread { frames }),
+            (0_usize..70).prop_map(|frames| Sampler::Stride { frames }),
+            (0.001_f64..300.0, 0_usize..70).prop_map(|(rate, at_most)| Sampler::PerSecond { rate, at_most }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn at_least_one_frame_is_picked_and_all_exist(
+            sampler in any_sampler(), gaps in prop::collection::vec(0_i64..5000, 1..200), start in 0_i64..100_000,
+        ) {
+            let mut time = start;
+            let times: Vec<i64> = gaps.iter().map(|gap| { time += gap; time }).collect();
+            let picked = sampler.pick(&times, start);
+            prop_assert!(!picked.is_empty());
+            prop_assert!(picked.iter().all(|&i| i < times.len()));
+            if let Sampler::PerSecond { at_most, .. } = sampler {
+                prop_assert!(picked.len() <= at_most.max(1));
+                prop_assert!(picked.windows(2).all(|pair| pair[0] < pair[1]));
+            }
+        }
+    }
+}
