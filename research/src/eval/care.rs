@@ -163,7 +163,7 @@ fn of_files(args: &CareArgs, data: &Path) -> anyhow::Result<Report> {
 
 fn videos(model: &mut Loaded, folder: &Path, names: &[String], done: &dyn Fn(u64)) -> anyhow::Result<Rows> {
     let file = |name: &String| file_of(&folder.join("videos"), name).or_else(|_| file_of(folder, name));
-    let files = names.iter().map(file).collect::<anyhow::Result<Vec<PathBuf>>>()?;
+    let files = names.iter().map(file).collect::<Result<Vec<PathBuf>, _>>()?;
     let mut vectors = Vec::new();
     for files in files.chunks(CLIPS_AT_ONCE) {
         let stretches: Vec<Stretch> = files.iter().map(|file| Stretch::whole(file)).collect();
