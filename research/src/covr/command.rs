@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use indicatif::ProgressBar;
-use reprise_encoders::text::Overflow;
-use reprise_encoders::{DEFAULT_MODEL, Input, Loaded, ModelName};
-use reprise_index::UnitVector;
+use reprise_encoders::{DEFAULT_MODEL, Loaded, ModelName};
 
 use crate::compute::ComputeArgs;
 use crate::covr::footage::{read_labels, write, write_test, write_train};
@@ -16,9 +14,8 @@ use crate::covr::modification::Writer;
 use crate::covr::pairs::{LabelPair, PairLimits, label_pairs};
 use crate::covr::triplets::{OrderedPair, Part, PartClips, Shares, parts};
 use crate::covr::{embedded, labels, with_templates, with_writer};
+use crate::encode;
 use crate::terminal::say;
-use reprise_server::config::MAX_WINDOWS;
-use reprise_server::search::text_vectors;
 
 /// Arguments of `reprise covr`.
 #[derive(Debug, Args)]
@@ -148,17 +145,8 @@ fn similar_pairs(
     labels: &[Label],
     limits: PairLimits,
 ) -> anyhow::Result<Vec<LabelPair>> {
-    let embedded = embedded(labels, |text| embed(loaded, text).map_err(|error| format!("{error:#}")))?;
+    let embedded = embedded(labels, |text| encode::text(loaded, text).map_err(|error| format!("{error:#}")))?;
     Ok(label_pairs(&embedded, limits))
-}
-
-fn embed(loaded: &mut Loaded, text: &str) -> anyhow::Result<UnitVector> {
-    let tokenizer = loaded.tokenizer.clone().context("this model takes no text")?;
-    let windows = tokenizer.windows(text, Overflow::Window, MAX_WINDOWS)?;
-    let inputs: Vec<Input> = windows.windows.into_iter().map(|it| Input::Text(it.tokens)).collect();
-    let encoder = loaded.encoders.first_mut().context("the model has no encoder")?;
-    let (_, vector, _) = text_vectors(&encoder.encode(&inputs)?)?;
-    Ok(vector)
 }
 
 fn write_pairs(path: &Path, labels: &[Label], pairs: &[LabelPair]) -> anyhow::Result<()> {

@@ -93,8 +93,7 @@ impl Benchmark {
             by_label.entry(&row.label).or_default().insert(numbers.of(&row.video));
         }
         let composed = composed(folder, &mut numbers)?;
-        let clips: Result<Vec<PathBuf>, _> =
-            numbers.names.iter().map(|name| file_of(folder, name)).collect();
+        let clips: Result<Vec<PathBuf>, _> = numbers.names.iter().map(|name| file_of(folder, name)).collect();
         Ok(Benchmark { clips: clips?, composed, texts: texts(folder, &by_label)? })
     }
 }

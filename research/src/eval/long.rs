@@ -19,7 +19,7 @@ use crate::compute::ComputeArgs;
 use crate::encode;
 use crate::synth::wording::NEUTRAL;
 use crate::terminal::{bar, say};
-use reprise_server::config::MAX_WINDOWS;
+use reprise_encoders::text::MAX_WINDOWS;
 use reprise_server::search::{Aggregation, QueryVectors, dot, late_scores};
 
 /// Places in a long text at which the telling sentence stands.
