@@ -1,8 +1,10 @@
-//! What ranks in a whole gallery cost beside the bare product: `cargo bench -p reprise-index --bench eval -- [QUERIES
-//! [DIMENSION [ROUNDS]]]`; by default LoVR's 40,804 texts against its 40,804 clips, 768 values each.
+//! Measures the ranking of every query in a whole gallery against the bare matrix product.
 //!
-//! CPU time, taking turns, both on all processors. The bare product is the same crate's, in the same blocks, which were
-//! the fastest; laying the gallery out for it isn't counted, and its scores are thrown away.
+//! Run: `cargo bench -p reprise-index --bench eval -- [QUERIES [DIMENSION [ROUNDS]]]`. Defaults: LoVR's 40,804 texts
+//! against its 40,804 clips, 768 values each.
+//!
+//! Both run on all processors, in turns; the figure is CPU time. The bare product uses the same crate and the block
+//! sizes that were fastest for it. Laying out its gallery is not counted, and its scores are dropped.
 #![allow(clippy::print_stdout, missing_docs)]
 #![allow(unsafe_code, reason = "gemm takes pointers")]
 
@@ -13,13 +15,13 @@ use std::time::Instant;
 
 use reprise_index::eval::{Vectors, ranks, recall_at};
 
-/// Clips and queries of one product, and queries that a thread takes.
+/// Clips and queries of one product. Also the queries that a thread takes at a time.
 const PANEL: usize = 48;
 const PART: usize = 64;
 const TASK: usize = 2_048;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // `cargo test --all-targets` runs it, too.
+    // `cargo test --all-targets` also starts this benchmark.
     if !std::env::args().any(|argument| argument == "--bench") {
         return Ok(());
     }
@@ -65,7 +67,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Clips side by side as a product wants them: panels of (dim, PANEL).
+/// Clips side by side, as the product reads them: panels of (dim, PANEL).
 fn panels(clips: &[f32], dim: usize) -> Vec<Vec<f32>> {
     let panel = |clips: &[f32]| {
         let mut turned = vec![0.0; PANEL * dim];
@@ -77,7 +79,7 @@ fn panels(clips: &[f32], dim: usize) -> Vec<Vec<f32>> {
     clips.chunks(PANEL * dim).map(panel).collect()
 }
 
-/// The bare product of all rows on all processors.
+/// The product of all rows alone, on all processors.
 fn multiply(queries: &[f32], panels: &[Vec<f32>], dim: usize) {
     let tasks = Mutex::new(queries.chunks(TASK * dim));
     thread::scope(|scope| {
@@ -100,7 +102,8 @@ fn multiply(queries: &[f32], panels: &[Vec<f32>], dim: usize) {
 fn multiply_part(queries: &[f32], panel: &[f32], dim: usize, scores: &mut [f32]) {
     let count = queries.len() / dim;
     assert!(scores.len() >= count * PANEL && panel.len() == dim * PANEL);
-    // SAFETY: (PANEL, count), (PANEL, dim) and (dim, count), column after column, as large as said.
+    // SAFETY: the matrices are (PANEL, count), (PANEL, dim) and (dim, count) in column order, and the slices have these
+    // sizes.
     unsafe {
         gemm::gemm(
             PANEL,
@@ -135,7 +138,7 @@ fn cost(
     Ok((cpu_seconds()? - cpu, wall.elapsed().as_secs_f64()))
 }
 
-/// User and system time of all threads, in the 100ths of seconds that Linux counts.
+/// User and system time of all threads. Linux counts it in hundredths of a second.
 fn cpu_seconds() -> Result<f64, Box<dyn std::error::Error>> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
     let fields = stat.rsplit_once(')').ok_or("no name in /proc/self/stat")?.1.split_whitespace();
@@ -143,15 +146,15 @@ fn cpu_seconds() -> Result<f64, Box<dyn std::error::Error>> {
     Ok(ticks?.iter().sum::<f64>() / 100.0)
 }
 
-/// Most memory that this process ever held, in MiB.
+/// The process's peak memory in MiB.
 fn peak_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) / 1024
 }
 
-/// Texts and clips that belong together row by row: unit vectors around 1,000 centres in a narrow cone, each text its
-/// clip with noise of its own, so that some are not found.
+/// Texts and clips that match row by row: unit vectors around 1,000 centres in a narrow cone. A text is its clip with
+/// noise added, so that some clips are not found.
 fn pairs(count: usize, dim: usize) -> (Vec<f32>, Vec<f32>) {
     let mut state = 42_u64;
     let mut value = move || {

@@ -1,9 +1,9 @@
-//! Links the nodes of a new segment: a navigable small world in layers (Malkov and Yashunin, "Efficient and robust
-//! approximate nearest neighbor search using Hierarchical Navigable Small World graphs", algorithms 1 to 4), built by
-//! several threads on the codes that will be walked.
+//! Builds the graph of a new segment: HNSW (Malkov and Yashunin, "Efficient and robust approximate nearest neighbor
+//! search using Hierarchical Navigable Small World graphs", algorithms 1 to 4). Several threads link nodes by the codes
+//! that searches will compare.
 //!
-//! Rows come ordered by layer, those of the highest one first: the nodes of a layer are then `0..count`, and links
-//! need no table of places.
+//! Rows come ordered by layer, the highest layer first. The nodes of a layer are then `0..count`, and links need no
+//! table of offsets.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -12,36 +12,36 @@ use parking_lot::Mutex;
 use crate::codes::Query;
 use crate::walk::{self, BOTTOM_LINKS, Found, Goal, LINKS, Links, NONE, Rows, Scratch};
 
-/// Candidates looked at when a node is linked.
+/// HNSW's efConstruction: candidates kept while a node is linked.
 const EF_CONSTRUCTION: usize = 200;
-/// The first nodes are linked one after the other: nodes linked at once into an empty graph don't see each other.
+/// The first nodes are linked one after the other: nodes inserted at once into an empty graph do not find each other.
 const LINKED_ALONE: usize = 64;
-/// Locks; nodes share them.
+/// Locks of nodes; several nodes share one.
 const LOCKS: usize = 4_096;
-/// Upper layers, at most.
+/// The most upper layers.
 const LAYERS: usize = 15;
-/// Nodes linked between two reports.
+/// Nodes linked between two progress reports.
 const REPORT: usize = 1_000;
-/// A vector at most this far (1 - cosine) from a node is its twin: the same but for rounding.
+/// Two vectors at most this far apart (1 - cosine) are twins: equal but for rounding.
 const TWIN_DISTANCE: f32 = 1e-6;
-/// How near a twin is at least by its codes, and how many of the nearest nodes are looked at.
+/// A twin's lowest cosine by codes, and how many of the nearest nodes are compared exactly to find it.
 const TWIN_BY_CODES: f32 = 0.99;
 const TWIN_CANDIDATES: usize = 4;
 
-/// What a build gives.
+/// The links of a finished build.
 pub(crate) struct Linked {
-    /// [`BOTTOM_LINKS`] a node.
+    /// [`BOTTOM_LINKS`] links per node.
     pub(crate) bottom: Vec<u32>,
-    /// [`LINKS`] a node of each upper layer, from the lowest on.
+    /// [`LINKS`] links per node of each upper layer, the lowest layer first.
     pub(crate) upper: Vec<Vec<u32>>,
-    /// (node, twin): rows that share a node's place, sorted.
+    /// (node, twin), sorted: the twin's row shares the node of an equal vector.
     ///
-    /// Equal vectors (black frames, a still slide) share one node: a crowd of them would push every way out from each
-    /// other's links, and a walk that enters it would end there.
+    /// Equal vectors (black frames, a still slide) share one node. As nodes of their own, they would fill each other's
+    /// links, and a walk that enters the group would find no way out.
     pub(crate) twins: Vec<(u32, u32)>,
 }
 
-/// Counts of nodes in the upper layers, from the lowest on, for `nodes` at the bottom.
+/// The number of nodes in each upper layer, the lowest first, for `nodes` at the bottom.
 pub(crate) fn upper_counts(nodes: usize) -> Vec<usize> {
     std::iter::successors(Some(nodes / LINKS), |count| Some(count / LINKS))
         .take_while(|&count| count > 0)
@@ -49,16 +49,16 @@ pub(crate) fn upper_counts(nodes: usize) -> Vec<usize> {
         .collect()
 }
 
-/// Rows as they were inserted.
+/// Compares rows by their original vectors.
 #[derive(Clone, Copy)]
 pub(crate) struct Exact<'a> {
     /// The cosine of two rows.
     pub(crate) cosine: &'a (dyn Fn(u32, u32) -> f32 + Sync),
-    /// By how much codes err; what differs by less is compared exactly.
+    /// The largest error of the codes; smaller differences are compared exactly.
     pub(crate) error: f32,
 }
 
-/// Links all rows; `report` hears how many are linked.
+/// Links all rows; `report` receives the number of linked rows.
 pub(crate) fn link(
     rows: &Rows,
     count: usize,
@@ -105,14 +105,14 @@ struct Build<'a> {
     twins: Mutex<Vec<(u32, u32)>>,
 }
 
-/// Memory of one building thread.
+/// Buffers of one building thread.
 struct Scratches {
     walk: Scratch,
-    /// The node that is linked.
+    /// The node being linked.
     query: Query,
-    /// A neighbour of it whose links are chosen anew.
+    /// A neighbour of that node whose links are chosen again.
     neighbour: Query,
-    /// A candidate that is compared with those chosen.
+    /// A candidate compared with the chosen nodes.
     candidate: Query,
     candidates: Vec<Found>,
     chosen: Vec<u32>,
@@ -187,7 +187,7 @@ impl<'a> Build<'a> {
         &links[node as usize * each..(node as usize + 1) * each]
     }
 
-    /// The highest layer that a node is in.
+    /// The highest layer that contains the node.
     fn layer_of(&self, node: u32) -> usize {
         self.counts.iter().take_while(|&&count| (node as usize) < count).count()
     }
@@ -211,7 +211,7 @@ impl<'a> Build<'a> {
             let place = (layer, nodes);
             let goal = Goal { rows: self.rows, query: &scratch.query };
             let found = walk::nearest(self, goal, place, &from, EF_CONSTRUCTION, &mut scratch.walk);
-            // Another thread may have linked a neighbour back to this node while its upper layers were linked.
+            // While this node's upper layers were linked, another thread may have linked a neighbour back to it.
             scratch.candidates.clear();
             scratch.candidates.extend(found.iter().filter(|found| found.node != node));
             if layer == highest
@@ -226,19 +226,19 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// The node that has the same vector.
+    /// The candidate with an equal vector, if there is one.
     fn twin_among(&self, node: u32, candidates: &[Found]) -> Option<u32> {
         let near = candidates.iter().take(TWIN_CANDIDATES).filter(|found| found.score > TWIN_BY_CODES);
         near.map(|found| found.node).find(|&other| 1.0 - (self.exact.cosine)(node, other) <= TWIN_DISTANCE)
     }
 
-    /// Links a node with the best of its candidates, and them with it.
+    /// Links a node with its best candidates, in both directions.
     fn connect(&self, layer: usize, node: u32, scratch: &mut Scratches) {
         self.choose(node, LINKS, scratch);
         let chosen = std::mem::take(&mut scratch.chosen);
         {
             let _lock = self.lock(node);
-            // What others linked to this node meanwhile is kept as far as there is room.
+            // Links that other threads added to this node meanwhile stay while there is room.
             let mut links = chosen.clone();
             self.neighbours(layer, node, &mut links, |neighbour| !chosen.contains(&neighbour));
             self.write(layer, node, &links);
@@ -273,8 +273,8 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Chooses at most `most` of the candidates for links of `node`, best first: those that are nearer to it than to any
-    /// chosen one (algorithm 4).
+    /// Chooses at most `most` candidates as links of `node`, best first. A candidate is chosen if it is nearer to the
+    /// node than to every chosen candidate (algorithm 4).
     fn choose(&self, node: u32, most: usize, scratch: &mut Scratches) {
         let Scratches { candidates, chosen, candidate, .. } = scratch;
         chosen.clear();
@@ -291,8 +291,8 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Whether what was found is nearer to `node` than to `other`. Codes alone would make twins of a whole crowd of
-    /// nearly equal vectors, each of which then finds no other worth a link.
+    /// Whether the found node is nearer to `node` than to `other`. Compared by codes alone, a group of nearly equal
+    /// vectors would look like twins, and none of them would keep a link to another.
     fn is_apart(&self, node: u32, found: &Found, candidate: &Query, other: u32) -> bool {
         let score = self.rows.score(candidate, other);
         if (score - found.score).abs() > 2.0 * self.exact.error {

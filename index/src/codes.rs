@@ -1,9 +1,8 @@
-//! What a walk compares: vectors as stored, in half precision, or in bytes.
+//! Codes: the numbers that a graph walk compares. 32-bit floats, half precision, or bytes.
 //!
-//! Bytes hold what is left of a vector when the mean of its segment is taken away, in 255 steps of its own size:
-//! embeddings of one model share a direction (mean cosine 0.75 among CLIP's texts), which would take most of the
-//! steps. The rest is multiplied in integers, the part of the mean in floats:
-//! `q.x = m.m + m.(q-m) + m.(x-m) + (q-m).(x-m)`.
+//! Byte codes first subtract the segment's mean, then quantize the rest in 255 steps of the vector's own scale.
+//! Embeddings of one model share a direction (mean cosine 0.75 among CLIP's texts), which would take most of the steps.
+//! The rest is multiplied in integers, the mean's terms in floats: `q.x = m.m + m.(q-m) + m.(x-m) + (q-m).(x-m)`.
 
 use std::str::FromStr;
 
@@ -12,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernels::{Kernels, LINE, prefetch};
 
-/// In which numbers a sealed segment holds what a walk compares. The last candidates are always compared again as they
-/// were inserted: scores don't depend on it.
+/// The numbers in which a sealed segment stores its codes. The last candidates of a search are always compared by their
+/// original vectors, so scores do not depend on this choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Codes {
@@ -21,13 +20,13 @@ pub enum Codes {
     F32,
     /// 16-bit floats.
     F16,
-    /// Bytes with a scale by vector.
+    /// Bytes with one scale per vector.
     #[default]
     Int8,
 }
 
 impl Codes {
-    /// All of them, the most exact first.
+    /// All formats, the most exact first.
     pub const ALL: [Codes; 3] = [Codes::F32, Codes::F16, Codes::Int8];
 
     /// `f32`, `f16` or `int8`.
@@ -49,39 +48,39 @@ impl FromStr for Codes {
     }
 }
 
-/// Bytes are stored with this added, so that they are unsigned: that is what the processor multiplies with signed ones.
+/// Added to stored bytes to make them unsigned: the processor multiplies unsigned bytes with signed ones.
 const BIAS: u8 = 128;
-/// A row's numbers beside its bytes: scale, the part of the mean, and the sum of its bytes.
+/// Size of a row's numbers beside its bytes: scale, the mean's term, and the sum of the bytes.
 const NUMBERS: usize = 12;
-/// Rows from which the mean is taken.
+/// The most rows from which the mean is computed.
 const SAMPLE: usize = 20_000;
-/// Cache lines of a row that are asked for ahead; the processor sees by itself that more are read.
+/// Cache lines of a row to prefetch; the processor's own prefetcher reads the following ones.
 const LINES_AHEAD: usize = 9;
 
-/// Turns vectors of one segment into rows of codes, and compares them.
+/// Encodes the vectors of one segment as rows of codes, and compares rows with queries.
 #[derive(Clone)]
 pub(crate) struct Coder {
     codes: Codes,
     dimension: usize,
-    /// All zero but for bytes.
+    /// The segment's mean; zero for formats other than bytes.
     mean: Vec<f32>,
     mean_square: f32,
     kernels: Kernels,
 }
 
-/// A vector that rows are compared with.
+/// A query in the form that rows are compared with.
 pub(crate) struct Query {
     floats: Vec<f32>,
     bytes: Vec<i8>,
     scale: f32,
-    /// What does not depend on the row.
+    /// The terms that do not depend on the row.
     constant: f32,
-    /// Sum of `bytes`, times the bias of the rows' bytes.
+    /// The sum of `bytes` times [`BIAS`].
     biased: i32,
 }
 
 impl Coder {
-    /// For rows of `dimension` values of which `vectors` are some.
+    /// A coder for rows of `dimension` values; `vectors` is a sample of them.
     pub(crate) fn learn<'a>(
         codes: Codes,
         dimension: usize,
@@ -100,7 +99,7 @@ impl Coder {
         Coder::with_mean(codes, mean.iter().map(|&value| value as f32).collect())
     }
 
-    /// With the mean that an earlier [`Coder::learn`] found.
+    /// A coder with the mean that [`Coder::learn`] computed before.
     pub(crate) fn with_mean(codes: Codes, mean: Vec<f32>) -> Coder {
         Coder {
             codes,
@@ -119,17 +118,17 @@ impl Coder {
         &self.mean
     }
 
-    /// Bytes of a row: a multiple of a cache line.
+    /// Bytes of a row, padded to a multiple of a cache line.
     pub(crate) fn stride(&self) -> usize {
         stride(self.codes, self.dimension)
     }
 
-    /// Values of a row, padded.
+    /// Values of a row, with padding.
     fn padded(&self) -> usize {
         padded(self.codes, self.dimension)
     }
 
-    /// Writes the row of a vector; `row` must be of [`Coder::stride`] and zero.
+    /// Encodes a vector into `row`, which must be [`Coder::stride`] bytes long and zero.
     pub(crate) fn encode(&self, vector: &[f32], row: &mut [u8]) {
         match self.codes {
             Codes::F32 => row.chunks_exact_mut(4).zip(vector).for_each(|(to, value)| {
@@ -156,7 +155,7 @@ impl Coder {
         }
     }
 
-    /// A vector to compare rows with.
+    /// Encodes a vector as a query.
     pub(crate) fn query(&self, vector: &[f32]) -> Query {
         let mut query = self.empty();
         match self.codes {
@@ -176,7 +175,7 @@ impl Coder {
         query
     }
 
-    /// A query of the right size, to be filled by [`Coder::take_row`].
+    /// A zero query of the right size, for [`Coder::take_row`].
     pub(crate) fn empty(&self) -> Query {
         let (floats, bytes) = match self.codes {
             Codes::F32 | Codes::F16 => (self.padded(), 0),
@@ -185,7 +184,7 @@ impl Coder {
         Query { floats: vec![0.0; floats], bytes: vec![0; bytes], scale: 0.0, constant: 0.0, biased: 0 }
     }
 
-    /// Makes a stored row the query.
+    /// Decodes a stored row into a query.
     pub(crate) fn take_row(&self, row: &[u8], query: &mut Query) {
         match self.codes {
             Codes::F32 => query.floats.copy_from_slice(floats(row)),
@@ -204,7 +203,7 @@ impl Coder {
         }
     }
 
-    /// About the cosine of the query and a row.
+    /// The approximate cosine of the query and a row.
     #[inline]
     pub(crate) fn score(&self, query: &Query, row: &[u8]) -> f32 {
         match self.codes {
@@ -219,7 +218,7 @@ impl Coder {
         }
     }
 
-    /// Has a row fetched before it is compared.
+    /// Prefetches a row.
     #[inline]
     pub(crate) fn prefetch(&self, row: &[u8]) {
         prefetch(row, LINES_AHEAD);
@@ -230,7 +229,7 @@ impl Coder {
     }
 }
 
-/// Bytes of a row.
+/// Bytes of a row, padded to a multiple of a cache line.
 pub(crate) fn stride(codes: Codes, dimension: usize) -> usize {
     let values = padded(codes, dimension);
     match codes {
@@ -248,7 +247,7 @@ fn padded(codes: Codes, dimension: usize) -> usize {
     }
 }
 
-/// The step in which the largest value takes 127 of them.
+/// The step at which the largest value becomes 127.
 fn scale_of(values: &[f32]) -> f32 {
     let largest = values.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
     if largest > 0.0 { largest / 127.0 } else { 1.0 }
@@ -283,7 +282,7 @@ mod tests {
         UnitVector::from_raw(&raw).unwrap().0
     }
 
-    /// Rows and queries of every kind against the cosine itself.
+    /// Compares every format's scores with the exact cosine.
     #[track_caller]
     fn check(codes: Codes, dimension: usize, tolerance: f32) {
         let vectors: Vec<UnitVector> = (0..40).map(|seed| unit(seed, dimension)).collect();

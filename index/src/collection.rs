@@ -1,7 +1,7 @@
-//! The vectors of one (space, level): sealed segments, rows that are still growing, and which of them are live.
+//! The vectors of one (space, level): sealed segments, growing rows, and which rows are live.
 //!
-//! Writers take turns; searches run beside them on a picture of the state. It knows nothing of the other collections;
-//! `sealing.rs` makes segments of what has grown.
+//! Writers take turns; searches run beside them on a snapshot of the state. `sealing.rs` turns grown rows into
+//! segments.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,35 +21,35 @@ use crate::{Filter, Hits, IndexError, Mode, Settings, SpanKey};
 pub(crate) struct Collection {
     pub(crate) dimension: usize,
     pub(crate) state: RwLock<State>,
-    /// Held by whoever changes the state: rows are numbered by one writer at a time.
+    /// Held while the state changes: one writer at a time numbers rows.
     pub(crate) writer: Mutex<()>,
     pub(crate) work: Mutex<Work>,
-    /// Told whenever some work begins or ends.
+    /// Notified when a job begins or ends.
     pub(crate) worked: Condvar,
     pub(crate) generation: Arc<AtomicU64>,
     pub(crate) settings: Settings,
-    /// Where segments are stored.
+    /// The folder of the segments.
     pub(crate) home: Arc<Home>,
 }
 
 pub(crate) struct State {
-    /// The last one grows; each of those before it is frozen.
+    /// The last part grows; the parts before it are frozen.
     pub(crate) held: Vec<Held>,
     /// Live keys.
     pub(crate) keys: Arc<RoaringBitmap>,
-    /// Numbers the parts.
+    /// The next part's id.
     next_id: u64,
 }
 
-/// A part, and where its keys are.
+/// A part, and the rows of its keys.
 pub(crate) struct Held {
     pub(crate) id: u64,
     pub(crate) part: Part,
-    /// The row of a key that was live when it was inserted here; empty for segments, which find their keys themselves.
+    /// The row of each key, recorded at insertion. Empty for segments, which look up keys themselves.
     ordinals: HashMap<SpanKey, u32>,
 }
 
-/// What one search looks at: unchanged by later inserts and removals.
+/// The state that one search reads: later inserts and removals do not change it.
 #[derive(Clone)]
 pub(crate) struct View {
     pub(crate) parts: Vec<Part>,
@@ -75,7 +75,7 @@ impl Collection {
         }
     }
 
-    /// Adds a vector; waits where they come faster than they can be sealed.
+    /// Inserts a vector. Waits while inserts come faster than seals finish.
     pub(crate) fn insert(self: &Arc<Collection>, key: SpanKey, vector: &[f32]) -> Result<(), IndexError> {
         self.fill(key, vector)?;
         self.seal_if_due();
@@ -83,7 +83,7 @@ impl Collection {
         Ok(())
     }
 
-    /// Adds one of many vectors, whose sealing somebody will ask for.
+    /// Inserts one of many vectors; the caller starts the seal later.
     pub(crate) fn fill(&self, key: SpanKey, vector: &[f32]) -> Result<(), IndexError> {
         let _writer = self.writer.lock();
         let known = {
@@ -119,14 +119,14 @@ impl Collection {
         Arc::clone(&self.state.read().keys)
     }
 
-    /// `None` if it isn't there or can't be read.
+    /// The vector of a live key; `None` if the key is absent or its vector cannot be read.
     pub(crate) fn vector(&self, key: SpanKey) -> Option<Vec<f32>> {
         let state = self.state.read();
         let (at, row) = state.find(key)?;
         state.held[at].part.vector(row).map(<[f32]>::to_vec)
     }
 
-    /// Takes in a part of a snapshot: rows whose keys are in no other part.
+    /// Adds a part of a snapshot; its keys must be in no other part.
     pub(crate) fn adopt(&self, part: Part) {
         let _writer = self.writer.lock();
         let mut state = self.state.write();
@@ -152,7 +152,7 @@ impl State {
     }
 
     pub(crate) fn growing(&self) -> &Held {
-        // There is always one: `State::new` makes it, `freeze` puts another in its place.
+        // Never empty: `State::new` adds a part, and `freeze` adds the next one.
         &self.held[self.held.len() - 1]
     }
 
@@ -164,7 +164,7 @@ impl State {
         self.held.iter().enumerate().find_map(|(at, held)| Some((at, held.find(key)?)))
     }
 
-    /// Makes `vector` the live one of `key`, which is known to be live at `known` until now.
+    /// Makes `vector` the live vector of `key`; `known` is the row that was live until now.
     fn put(&mut self, key: SpanKey, vector: &[f32], known: Option<(usize, u32)>) {
         if let Some((at, row)) = known {
             Arc::make_mut(&mut self.held[at].part.live).remove(row);
@@ -181,7 +181,7 @@ impl State {
         }
     }
 
-    /// Whether that leaves a part half dead.
+    /// Removes a key; returns whether its part is now half dead.
     fn remove(&mut self, key: SpanKey) -> bool {
         let Some((at, row)) = self.find(key) else { return false };
         let part = &mut self.held[at].part;
@@ -190,13 +190,13 @@ impl State {
         due::is_half_dead(part.live.len(), part.dead())
     }
 
-    /// Lets what has grown grow no more, and begins anew.
+    /// Freezes the growing part and starts a new one.
     pub(crate) fn freeze(&mut self, dimension: usize) {
         let id = self.take_id();
         self.held.push(Held { id, part: Part::growing(dimension), ordinals: HashMap::new() });
     }
 
-    /// Adds a part that does not grow.
+    /// Adds a frozen part.
     pub(crate) fn add(&mut self, part: Part) {
         let ordinals = match &part.body {
             Body::Sealed(_) => HashMap::new(),
@@ -229,7 +229,7 @@ impl View {
         self.parts.iter().any(Part::is_sealed)
     }
 
-    /// Rows, live or not.
+    /// Number of rows, live or dead.
     fn rows(&self) -> u64 {
         self.parts.iter().map(|part| u64::from(part.len())).sum()
     }
@@ -252,14 +252,14 @@ impl View {
         let mut exact = self.run(query, k, filter, plan, &mut best);
         let unreadable: Vec<SpanKey> = self.parts.iter().flat_map(|part| part.unreadable(filter)).collect();
         if best.len() + unreadable.len() < k {
-            // A walk that could not reach enough: nobody gets fewer than there are.
+            // The walks did not find enough: brute force returns every match.
             best = Best::new(k);
             exact = self.run(query, k, filter, Plan::Scan, &mut best);
         }
         Hits { hits: best.into_hits(), matching, exact: exact && unreadable.is_empty(), unreadable }
     }
 
-    /// Offers the hits; whether every matching vector was looked at.
+    /// Runs the plan and offers hits to `best`; returns whether every matching vector was compared.
     fn run(&self, query: &[f32], k: usize, filter: &Filter, plan: Plan, best: &mut Best) -> bool {
         match (plan, &filter.only) {
             (Plan::Nothing, _) => true,
@@ -282,8 +282,8 @@ impl View {
         }
     }
 
-    /// Whether walks answer like brute force: the mean share of the true 10 nearest that they find for about `sample` live
-    /// vectors as queries. `None` without a graph.
+    /// The graphs' recall at 10 against brute force, over about `sample` live vectors as queries. `None` without a
+    /// graph.
     pub(crate) fn recall(&self, sample: usize) -> Option<f64> {
         if !self.has_graph() {
             return None;
@@ -298,7 +298,7 @@ impl View {
             let truth = self.search(query, k, &Filter::default(), Mode::Exact).hits;
             let worst = truth.last().map_or(-1.0, |hit| hit.score);
             let got = self.search(query, k, &Filter::default(), Mode::Walk { ef: width }).hits;
-            // By score, not by key: any of several equal vectors is right.
+            // Compared by score, not by key: any of several equal vectors is correct.
             found += got.iter().filter(|hit| hit.score >= worst).count();
             wanted += truth.len();
         }

@@ -1,20 +1,20 @@
-//! The moments between two changes of files, at each of which a process may be killed.
+//! Fault injection for file changes: the points at which a process may be killed.
 //!
-//! Whoever is about to change a file takes a [`step`] first. Tests have it fail from some step on, as if the process had
-//! ended there: whatever was begun stays half done.
+//! The code calls [`step`] before each change of a file. Tests make all steps fail from one on, as if the process had
+//! ended there: begun work stays half done.
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// Fails if a test wants the process to have ended by now.
+/// Fails if a test ends the process at this step.
 #[cfg(not(test))]
 #[inline]
 pub(crate) fn step() -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the names in a folder survive a power cut. Only Unix lets one sync a folder.
+/// Syncs a folder, so that its file names survive a power cut. Only Unix can sync a folder.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
 }
@@ -42,7 +42,8 @@ mod simulated {
         })
     }
 
-    /// Runs `work` on this thread as if the process were killed after so many steps; whether it came so far.
+    /// Runs `work` on this thread as if the process were killed after `steps` steps. Returns whether it reached that
+    /// many steps.
     pub(crate) fn killed_after(steps: u64, work: impl FnOnce()) -> bool {
         LEFT.with(|left| left.set(Some(steps)));
         work();

@@ -1,31 +1,31 @@
-//! Which parts of a collection should become one part: pure functions of their sizes.
+//! Decides which parts of a collection a job should merge into one: pure functions of the parts' sizes.
 
 use crate::Settings;
 
-/// Dead rows under which rewriting is not worth it.
+/// With fewer dead rows, rewriting a part does not pay.
 const DEAD_MOST: u64 = 1_024;
-/// A job of this many times [`Settings::seal_from`] rows is a large one.
+/// A job of at least this many times [`Settings::seal_from`] rows is large.
 const LARGE: u64 = 16;
-/// Inserts wait while this many times [`Settings::seal_from`] rows grow and those before them are still being sealed.
+/// Inserts wait while a seal runs and at least this many times [`Settings::seal_from`] rows are growing.
 const FLOOD: u64 = 2;
 
-/// A kind of work in the background. One job of each kind is done at a time: a long one holds up no short one.
+/// A kind of background job. One job of each kind runs at a time, so that a long one delays no short one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Makes a segment of what has grown.
+    /// Builds a segment from grown rows.
     Seal,
-    /// Makes one segment of several, or of one that is half dead.
+    /// Builds one segment from several, or rewrites one that is half dead.
     Merge,
-    /// Either, of many rows.
+    /// A seal or a merge of many rows.
     Large,
 }
 
 impl Kind {
-    /// The large ones before the others that would take a part of them.
+    /// In the order of choice: large jobs first, because merges could take a part of them.
     pub(crate) const ALL: [Kind; 3] = [Kind::Seal, Kind::Large, Kind::Merge];
 }
 
-/// What is to be known of a part.
+/// The sizes of a part that decide about jobs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size {
     pub(crate) id: u64,
@@ -34,18 +34,19 @@ pub(crate) struct Size {
     pub(crate) state: Growth,
 }
 
-/// How far a part is.
+/// A part's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Growth {
-    /// Rows are appended to it.
+    /// New rows are appended.
     Grows,
-    /// Rows for brute force: too few for a segment, or sealing them failed.
+    /// Frozen rows, searched by brute force: too few for a segment, or their seal failed.
     Rows,
-    /// A segment.
+    /// A segment with a graph.
     Sealed,
 }
 
-/// The parts that the next job of a kind should make one of; none if none is due. `busy` are the kinds that are at work.
+/// The ids of the parts that the next job of `kind` should merge; empty if no job is due. `busy` are the kinds of the
+/// running jobs.
 pub(crate) fn due(kind: Kind, parts: &[Size], busy: &[Kind], settings: &Settings) -> Vec<u64> {
     let large = settings.seal_from.saturating_mul(LARGE);
     let (unsealed, mut rest): (Vec<Size>, Vec<Size>) =
@@ -54,7 +55,7 @@ pub(crate) fn due(kind: Kind, parts: &[Size], busy: &[Kind], settings: &Settings
     rest.retain(|part| part.state != Growth::Grows);
     rest.sort_by_key(|part| part.live);
     let picked = match kind {
-        // Rather than let it grow for as long as a large merge takes.
+        // The alternative would let the part grow for as long as a large merge takes.
         Kind::Seal if !is_large || busy.contains(&Kind::Large) => &unsealed[..],
         Kind::Large if is_large => &unsealed[..],
         Kind::Seal => &[],
@@ -64,15 +65,15 @@ pub(crate) fn due(kind: Kind, parts: &[Size], busy: &[Kind], settings: &Settings
     picked.iter().map(|part| part.id).collect()
 }
 
-/// Whether inserts should wait for a running [`Kind::Seal`]: brute force over what grows meanwhile would take long. Rows
-/// that were inserted to be sealed at once later ([`crate::Index::fill`]) are no flood.
+/// Whether inserts should wait for a running [`Kind::Seal`], because brute force over the growing rows would take long.
+/// Rows of [`crate::Index::fill`] do not count: their caller seals them at once.
 pub(crate) fn is_flooded(growing: u64, settings: &Settings) -> bool {
     let (from, large) = (settings.seal_from.saturating_mul(FLOOD), settings.seal_from.saturating_mul(LARGE));
     (from..large).contains(&growing)
 }
 
-/// Parts that are in order of their live rows, of which the first that belong together: each is not much larger than those
-/// before it together, so that sizes stay far apart and parts few. One that is half dead needs no other.
+/// The first of `parts`, ordered by live rows, that should be merged. A part joins if it is not much larger than the
+/// smaller parts together: so sizes differ widely and parts stay few. A half-dead part is rewritten alone.
 fn merged(parts: &[Size], most: u64) -> &[Size] {
     for (start, first) in parts.iter().enumerate() {
         let mut live = first.live;
@@ -89,7 +90,7 @@ fn merged(parts: &[Size], most: u64) -> &[Size] {
     &[]
 }
 
-/// Whether so many live and dead rows are to be rewritten for that alone.
+/// Whether these counts of live and dead rows justify rewriting a part.
 pub(crate) fn is_half_dead(live: u64, dead: u64) -> bool {
     dead >= DEAD_MOST && dead >= live
 }
@@ -103,7 +104,7 @@ impl Size {
         is_half_dead(self.live, self.dead)
     }
 
-    /// Whether it has grown enough for a segment.
+    /// Whether the part has grown enough for a segment.
     fn is_unsealed(&self, settings: &Settings) -> bool {
         match self.state {
             Growth::Grows => self.live + self.dead >= settings.seal_from || self.is_half_dead(),
@@ -130,7 +131,7 @@ mod tests {
         live.iter().map(|&live| sized(live, 0, Growth::Sealed)).collect()
     }
 
-    /// Parts are named by their live rows.
+    /// Parts are named by the number of their live rows.
     #[track_caller]
     fn check(parts: &[Size], seal: &[u64], merge: &[u64], large: &[u64]) {
         let of = |kind| due(kind, parts, &[], &SETTINGS);
@@ -157,7 +158,7 @@ mod tests {
         check(&segments(&[400, 601]), &[], &[], &[]);
         check(&segments(&[800, 400, 401]), &[], &[400, 401, 800], &[]);
         check(&segments(&[10, 400, 401]), &[], &[400, 401], &[]);
-        // A large one waits for no small one, and takes it along.
+        // A large job waits for no small one, and takes its parts too.
         check(&segments(&[3_000, 3_001, 5_000]), &[], &[3_000, 3_001], &[3_000, 3_001, 5_000]);
         check(&segments(&[5_000, 5_001]), &[], &[], &[5_000, 5_001]);
         check(&[sized(50, 0, Growth::Rows), sized(60, 0, Growth::Rows)], &[], &[50, 60], &[]);
@@ -194,7 +195,7 @@ mod tests {
                 next += 1;
             }
             prop_assert_eq!(live(&parts), all);
-            // Each is at least one and a half times the next smaller one.
+            // Each part has at least one and a half times the rows of the next smaller one.
             prop_assert!(parts.iter().filter(|part| part.live > 0).count() <= 28);
         }
     }

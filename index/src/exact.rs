@@ -1,11 +1,11 @@
-//! The best hits of those that were looked at.
+//! Keeps the best hits of a search.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use crate::{Hit, SpanKey};
 
-/// The best `k` of the hits that were offered.
+/// The best `k` of the offered hits.
 pub(crate) struct Best {
     k: usize,
     heap: BinaryHeap<Reverse<Ranked>>,
@@ -26,7 +26,7 @@ impl Best {
         }
     }
 
-    /// The score of the last of `k` hits, if there are so many.
+    /// The score of the `k`-th hit; `None` while there are fewer.
     pub(crate) fn worst(&self) -> Option<f32> {
         if self.heap.len() < self.k { None } else { self.heap.peek().map(|worst| worst.0.0.score) }
     }

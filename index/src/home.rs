@@ -13,18 +13,18 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::disk;
 use crate::sealed::{PARTIAL, Sealed, Stored};
 
-/// The folder of the segments under the one of the snapshots.
+/// The folder of the segments, inside the snapshots' folder.
 const SEGMENTS: &str = "segments";
 const EXTENSION: &str = "segment";
-/// How long nobody takes to write one.
+/// After this time an unfinished segment file counts as abandoned.
 const ABANDONED: Duration = Duration::from_secs(3_600);
 
-/// Where segments are stored; nowhere for an index that lives in memory alone.
+/// The folder of the segments; `None` for an index in memory.
 #[derive(Default)]
 pub(crate) struct Home {
     folder: Option<PathBuf>,
-    /// Held by all who store a segment and put it in place, and by one alone who removes those that nobody needs: one that
-    /// is stored but not yet in place would look as if nobody needed it.
+    /// Read lock: a segment is being stored and put in place. Write lock: unused segments are being removed. A segment
+    /// that is stored but not yet in place would look unused.
     changing: RwLock<()>,
 }
 
@@ -33,18 +33,19 @@ impl Home {
         Home { folder: Some(folder.to_owned()), changing: RwLock::new(()) }
     }
 
-    /// To be held while a segment is stored and put in place.
+    /// The lock to hold while a segment is stored and put in place.
     pub(crate) fn change(&self) -> RwLockReadGuard<'_, ()> {
-        // Not behind one who waits for the right to remove: small segments would wait for a large one that is being stored.
+        // Recursive, so that it does not queue behind a waiting writer: small segments would wait until a large one is
+        // stored.
         self.changing.read_recursive()
     }
 
-    /// To be held while segments are removed or listed for a snapshot: none is put in place meanwhile.
+    /// The lock to hold while segments are removed or listed for a snapshot: meanwhile no segment is put in place.
     pub(crate) fn hold(&self) -> RwLockWriteGuard<'_, ()> {
         self.changing.write()
     }
 
-    /// Stores a segment if there is a place; it stays in memory if the disk refuses it. To be called during
+    /// Stores a segment if the index has a folder. It stays in memory if the disk refuses it. Call during
     /// [`Home::change`].
     pub(crate) fn store(&self, sealed: Sealed) -> Sealed {
         let Some(folder) = &self.folder else { return sealed };
@@ -63,7 +64,7 @@ impl Home {
     }
 }
 
-/// The file of a segment for a snapshot under `folder`: the one it has, if it lies there, or a new one.
+/// The file of a segment for a snapshot under `folder`: its present file, if that lies there, or a new one.
 pub(crate) fn stored_under(folder: &Path, sealed: &Sealed) -> Result<Stored, (PathBuf, io::Error)> {
     if let Some(stored) = sealed.stored()
         && stored.path.parent() == Some(&folder.join(SEGMENTS))
@@ -82,13 +83,15 @@ pub(crate) fn stored_under(folder: &Path, sealed: &Sealed) -> Result<Stored, (Pa
     }
 }
 
-/// The segment of a name that a manifest gives.
+/// The path of a segment that a manifest names.
 pub(crate) fn path_of(folder: &Path, name: &str) -> PathBuf {
     folder.join(SEGMENTS).join(name)
 }
 
-/// Removes all segments under `folder` but those of these names; what the system refuses is left for the next time. One that
-/// another server still searches stays mapped, and is written again by that server's next snapshot.
+/// Removes all segments under `folder` except `needed`. Files that the system refuses to remove stay until the next
+/// call.
+///
+/// A segment that another server still searches stays mapped; that server's next snapshot writes it again.
 pub(crate) fn remove_others(folder: &Path, needed: &HashSet<String>) {
     let Ok(entries) = fs::read_dir(folder.join(SEGMENTS)) else { return };
     for entry in entries.flatten() {
@@ -101,14 +104,14 @@ pub(crate) fn remove_others(folder: &Path, needed: &HashSet<String>) {
     }
 }
 
-/// Whether another server may be at it: what a killed one left is older.
+/// Whether another server may be writing the file: a killed server's file is older.
 fn is_being_written(name: &str, entry: &fs::DirEntry) -> bool {
     let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
     name.ends_with(PARTIAL) && age().is_some_and(|age| age < ABANDONED)
 }
 
-/// A path for one more segment: numbered, so that the newest comes last, and with a suffix of its own, because several
-/// servers may share a folder and number at once.
+/// The path of a new segment: a number, so that the newest sorts last, and a random suffix, because several servers may
+/// number files in one folder at once.
 fn next_path(folder: &Path) -> io::Result<PathBuf> {
     let segments = folder.join(SEGMENTS);
     disk::step()?;

@@ -1,12 +1,12 @@
-//! Dot products of stored codes with a query, by the best instructions that the processor has.
+//! Dot products of stored codes with a query, with the widest instructions that the processor has.
 #![allow(unsafe_code, reason = "vector instructions")]
 
 use std::sync::OnceLock;
 
-/// Bytes and 32-bit floats are read in strides of so many bytes: rows and queries are padded to them.
+/// Bytes of a stride: rows and queries are padded to a multiple of it.
 pub(crate) const LINE: usize = 64;
 
-/// The dot products, chosen once.
+/// The dot products for this processor, chosen once.
 #[derive(Clone, Copy)]
 pub(crate) struct Kernels {
     bytes: unsafe fn(*const u8, *const i8, usize) -> i32,
@@ -15,13 +15,13 @@ pub(crate) struct Kernels {
 }
 
 impl Kernels {
-    /// What this processor can do.
+    /// The best kernels for this processor.
     pub(crate) fn detect() -> Kernels {
         static DETECTED: OnceLock<Kernels> = OnceLock::new();
         *DETECTED.get_or_init(|| Kernels::all().first().map_or(PORTABLE, |(_, best)| *best))
     }
 
-    /// All that run on this processor, the best first.
+    /// All kernels that run on this processor, the best first.
     fn all() -> Vec<(&'static str, Kernels)> {
         let mut all = Vec::new();
         #[cfg(target_arch = "x86_64")]
@@ -45,30 +45,31 @@ impl Kernels {
         all
     }
 
-    /// Sum of the products of unsigned and signed bytes.
+    /// The dot product of unsigned and signed bytes.
     ///
     /// # Panics
-    /// If the lengths differ or are no multiple of [`LINE`].
+    /// If the lengths differ or are not a multiple of [`LINE`].
     pub(crate) fn bytes(&self, left: &[u8], right: &[i8]) -> i32 {
         assert!(left.len() == right.len() && left.len().is_multiple_of(LINE));
-        // SAFETY: both slices have the length, which is a multiple of the widest stride; the instructions were detected.
+        // SAFETY: both slices have this length, a multiple of the widest stride, and the processor has these
+        // instructions.
         unsafe { (self.bytes)(left.as_ptr(), right.as_ptr(), left.len()) }
     }
 
-    /// Sum of the products of floats.
+    /// The dot product of floats.
     ///
     /// # Panics
-    /// If the lengths differ or are no multiple of 16.
+    /// If the lengths differ or are not a multiple of 16.
     pub(crate) fn floats(&self, left: &[f32], right: &[f32]) -> f32 {
         assert!(left.len() == right.len() && left.len().is_multiple_of(LINE / 4));
         // SAFETY: as above.
         unsafe { (self.floats)(left.as_ptr(), right.as_ptr(), left.len()) }
     }
 
-    /// Sum of the products of half-precision floats (as bits) and floats.
+    /// The dot product of half-precision floats (as bits) and floats.
     ///
     /// # Panics
-    /// If the lengths differ or are no multiple of 16.
+    /// If the lengths differ or are not a multiple of 16.
     pub(crate) fn halves(&self, left: &[u16], right: &[f32]) -> f32 {
         assert!(left.len() == right.len() && left.len().is_multiple_of(LINE / 4));
         // SAFETY: as above.
@@ -76,13 +77,13 @@ impl Kernels {
     }
 }
 
-/// Has the processor fetch `lines` cache lines from `row` on before they are needed.
+/// Prefetches `lines` cache lines from the start of `row`.
 #[inline]
 pub(crate) fn prefetch(row: &[u8], lines: usize) {
     #[cfg(target_arch = "x86_64")]
     for at in (0..row.len().min(lines * LINE)).step_by(LINE) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a hint about an address inside of the slice; nothing is read.
+        // SAFETY: a hint about an address inside the slice; nothing is read.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(row.as_ptr().add(at).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -97,20 +98,20 @@ const AVX2: Kernels = Kernels { bytes: x86::bytes_avx2, floats: x86::floats_avx2
 const AVX512: Kernels =
     Kernels { bytes: x86::bytes_avx2, floats: x86::floats_avx512, halves: x86::halves_avx512 };
 
-/// For any processor: the compiler makes vectors of these loops where it can.
+/// For any processor: the compiler vectorizes these loops where it can.
 mod portable {
     use std::slice::from_raw_parts;
 
     const LANES: usize = 16;
 
     pub(super) unsafe fn bytes(left: *const u8, right: *const i8, length: usize) -> i32 {
-        // SAFETY: the caller vouches for the length.
+        // SAFETY: the caller guarantees the length.
         let (left, right) = unsafe { (from_raw_parts(left, length), from_raw_parts(right, length)) };
         left.iter().zip(right).map(|(&left, &right)| i32::from(left) * i32::from(right)).sum()
     }
 
     pub(super) unsafe fn floats(left: *const f32, right: *const f32, length: usize) -> f32 {
-        // SAFETY: the caller vouches for the length.
+        // SAFETY: the caller guarantees the length.
         let (left, right) = unsafe { (from_raw_parts(left, length), from_raw_parts(right, length)) };
         let mut sums = [0.0; LANES];
         for (left, right) in left.chunks_exact(LANES).zip(right.chunks_exact(LANES)) {
@@ -122,7 +123,7 @@ mod portable {
     }
 
     pub(super) unsafe fn halves(left: *const u16, right: *const f32, length: usize) -> f32 {
-        // SAFETY: the caller vouches for the length.
+        // SAFETY: the caller guarantees the length.
         let (left, right) = unsafe { (from_raw_parts(left, length), from_raw_parts(right, length)) };
         left.iter().zip(right).map(|(&left, &right)| half::f16::from_bits(left).to_f32() * right).sum()
     }
@@ -155,7 +156,7 @@ mod x86 {
         _mm512_reduce_add_epi32(_mm512_add_epi32(pairs.0, pairs.1))
     }
 
-    /// Widened to 16 bits: products of bytes added in pairs would overflow them.
+    /// Widened to 16 bits: sums of pairs of byte products would overflow 16 bits.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn bytes_avx2(left: *const u8, right: *const i8, length: usize) -> i32 {
         let mut sums = [_mm256_setzero_si256(); 2];

@@ -1,30 +1,30 @@
-//! How one search is done, by estimated selectivity: looked up one by one, brute force, or a walk. Pure functions.
+//! Chooses how a search runs by estimated selectivity: key lookups, brute force, or a graph walk. Pure functions.
 
-/// Candidates kept during a walk, at least.
+/// The fewest candidates of a walk.
 const EF_LEAST: u64 = 96;
 
-/// Rows up to which the least number of candidates is enough.
+/// Up to this many rows, the fewest candidates are enough.
 const LARGE: u64 = 1 << 17;
-/// Candidates beyond those wanted that every walk keeps: without any, each last one might hide a better one.
+/// Extra candidates beyond `k`: without any, the last hit might hide a better one.
 pub(crate) const SPARE: usize = 8;
 
 /// How a search is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Plan {
-    /// Nothing matches or nothing is asked for.
+    /// Nothing matches, or `k` is 0.
     Nothing,
     /// Brute force over the matching keys, looked up one by one.
     Listed,
     /// Brute force over all live rows.
     Scan,
-    /// The graphs, with so many candidates, of which all match.
+    /// Graph walks with this many candidates, all matching.
     Walk(usize),
 }
 
-/// The plan for `k` of the `matching` among `rows`.
+/// The plan for the best `k` of `matching` rows among `rows`.
 ///
-/// A walk that keeps `width` matching candidates passes about `width * rows / matching` nodes and compares some sixteen
-/// neighbours of each; looking up a key and comparing its vector costs about as much as passing one node.
+/// A walk with `width` matching candidates passes about `width * rows / matching` nodes and compares about sixteen
+/// neighbours of each. Looking up a key and comparing its vector costs about as much as passing one node.
 pub(crate) fn choose(k: usize, matching: u64, rows: u64, is_filtered: bool) -> Plan {
     if k == 0 || matching == 0 {
         return Plan::Nothing;
@@ -38,8 +38,8 @@ pub(crate) fn choose(k: usize, matching: u64, rows: u64, is_filtered: bool) -> P
     }
 }
 
-/// Candidates for a good choice of `k` among `rows`: half as many again for every doubling of what is large, for the
-/// more neighbours there are, the less they differ.
+/// Candidates that give good recall for `k` among `rows`: half as many again per doubling beyond `LARGE`. With more
+/// neighbours, their distances differ less.
 pub(crate) fn wanted(k: usize, rows: u64) -> u64 {
     let least = EF_LEAST.max((k as u64).saturating_mul(2));
     let doublings = u64::from((rows / LARGE).max(1).ilog2());

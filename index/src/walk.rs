@@ -1,30 +1,30 @@
-//! Walks through a graph's links, from near to nearer nodes: of a sealed segment, and of one that is being built.
+//! Graph walks from near to nearer nodes, in sealed segments and in graphs under construction.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use crate::codes::{Coder, Query};
 
-/// Links of a node in the upper layers; twice as many at the bottom.
+/// Links of a node in the upper layers.
 pub(crate) const LINKS: usize = 16;
-/// Links of a node at the bottom.
+/// Links of a node in the bottom layer.
 pub(crate) const BOTTOM_LINKS: usize = 2 * LINKS;
-/// Ends a node's links.
+/// Marks the end of a node's links.
 pub(crate) const NONE: u32 = u32::MAX;
-/// Rows that are being fetched while one is compared.
+/// Rows prefetched ahead of the comparison.
 const AHEAD: usize = 4;
 
-/// Who is linked with whom.
+/// The links of a graph.
 pub(crate) trait Links {
-    /// Layers above the bottom.
+    /// Number of layers above the bottom one.
     fn upper_layers(&self) -> usize;
-    /// Adds the neighbours of a node in a layer (0: the bottom) that `wanted` says yes to, in order.
+    /// Appends the neighbours of a node in a layer (0: the bottom) for which `wanted` returns true, in order.
     fn neighbours(&self, layer: usize, node: u32, into: &mut Vec<u32>, wanted: impl FnMut(u32) -> bool);
-    /// Has a node's links at the bottom fetched before they are read.
+    /// Prefetches a node's bottom links.
     fn prefetch(&self, node: u32);
 }
 
-/// What nodes are compared by.
+/// The codes by which nodes are compared.
 pub(crate) struct Rows<'a> {
     pub(crate) coder: &'a Coder,
     pub(crate) rows: &'a [u8],
@@ -48,7 +48,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// What is walked towards, and by what it is compared.
+/// The query of a walk and the rows that it compares.
 #[derive(Clone, Copy)]
 pub(crate) struct Goal<'a> {
     pub(crate) rows: &'a Rows<'a>,
@@ -62,14 +62,14 @@ impl Goal<'_> {
     }
 }
 
-/// A node and about its cosine with the query.
+/// A node and its approximate cosine with the query.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Found {
     pub(crate) score: f32,
     pub(crate) node: u32,
 }
 
-/// By score; equal ones by node, the smaller one first.
+/// Ordered by score; equal scores by node, the smaller one first.
 impl Ord for Found {
     fn cmp(&self, other: &Found) -> Ordering {
         self.score.total_cmp(&other.score).then(other.node.cmp(&self.node))
@@ -84,13 +84,13 @@ impl PartialOrd for Found {
 
 impl Eq for Found {}
 
-/// The best nodes of a walk, best first, and which of them were left by their links already.
+/// The best nodes of a walk, best first, and which of them are expanded.
 #[derive(Default)]
 pub(crate) struct Beam {
     found: Vec<Found>,
     left: Vec<bool>,
     width: usize,
-    /// Before this place all were left.
+    /// All nodes before this position are expanded.
     next: usize,
 }
 
@@ -127,14 +127,14 @@ impl Beam {
         Some(self.found[self.next].node)
     }
 
-    /// The node that will be left next as things stand.
+    /// The best node that is not yet expanded.
     fn peek(&self) -> Option<u32> {
         let at = (self.next..self.left.len()).find(|&at| !self.left[at])?;
         Some(self.found[at].node)
     }
 }
 
-/// Which nodes a walk has seen: a mark of this walk's number.
+/// The visited nodes of a walk, marked with the walk's number.
 #[derive(Default)]
 struct Seen {
     marks: Vec<u8>,
@@ -153,7 +153,7 @@ impl Seen {
         }
     }
 
-    /// Whether it was not seen before.
+    /// Marks a node as visited; returns whether it was new.
     #[inline]
     fn see(&mut self, node: u32) -> bool {
         let mark = &mut self.marks[node as usize];
@@ -163,7 +163,7 @@ impl Seen {
     }
 }
 
-/// Memory of a walk, used again by the next.
+/// Buffers that walks reuse.
 #[derive(Default)]
 pub(crate) struct Scratch {
     seen: Seen,
@@ -172,7 +172,7 @@ pub(crate) struct Scratch {
     to_leave: BinaryHeap<Found>,
 }
 
-/// The nearest node that can be reached from `from` by nearer and nearer ones, in the layers `layers` downwards.
+/// The nearest node that a greedy walk reaches from `from` through `layers`, downwards.
 pub(crate) fn descend(
     links: &impl Links,
     goal: Goal,
@@ -225,8 +225,8 @@ pub(crate) fn nearest<'a>(
     &beam.found
 }
 
-/// About the `width` nearest nodes of the bottom layer that `accept` says yes to, best first; `None` if more than
-/// `most` nodes would have to be compared. Nodes that are not accepted are walked through all the same.
+/// About the `width` nearest nodes of the bottom layer for which `accept` returns true, best first; `None` if the walk
+/// would compare more than `most` nodes. Other nodes are expanded but not returned.
 pub(crate) fn nearest_accepted(
     links: &impl Links,
     goal: Goal,
@@ -276,7 +276,7 @@ pub(crate) fn nearest_accepted(
     Some(best.into_sorted_vec().into_iter().map(|found| found.0).collect())
 }
 
-/// Compares nodes with the query, each fetched some time before it is its turn.
+/// Compares nodes with the query; each row is prefetched some steps before.
 #[inline]
 fn compare(goal: Goal, nodes: &[u32], mut each: impl FnMut(Found)) {
     let rows = goal.rows;

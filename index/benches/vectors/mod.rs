@@ -1,8 +1,8 @@
-//! Clustered vectors with anisotropic noise: uniform random ones would mislead.
+//! Clustered vectors with anisotropic noise: uniform random vectors would mislead.
 
 use reprise_index::UnitVector;
 
-/// Clustered vectors, the same in every run.
+/// Draws clustered vectors; every run draws the same ones.
 pub(crate) struct Source {
     state: u64,
     centres: Vec<Vec<f32>>,
@@ -10,7 +10,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// For vectors of so many values.
+    /// A source of vectors of `dim` values.
     pub(crate) fn new(dim: usize) -> Source {
         let mut source = Source { state: 42, centres: Vec::new(), common: Vec::new() };
         source.common = source.normal(dim);
@@ -25,7 +25,7 @@ impl Source {
         (self.state >> 40) as f32 / (1 << 24) as f32
     }
 
-    /// Nearly normal values, smaller towards the end: few directions carry most of the spread.
+    /// Nearly normal values that shrink towards the end: a few directions carry most of the variance.
     fn normal(&mut self, dim: usize) -> Vec<f32> {
         let mut value = |at: usize| {
             let sum: f32 = (0..4).map(|_| self.uniform() - 0.5).sum();
@@ -34,7 +34,6 @@ impl Source {
         (0..dim).map(&mut value).collect()
     }
 
-    /// The next vector.
     pub(crate) fn vector(&mut self) -> UnitVector {
         loop {
             let centre = (self.uniform() * 199.0) as usize;

@@ -1,4 +1,4 @@
-//! Means over the queries of a benchmark, in percent.
+//! Mean metrics over the queries of a benchmark, in percent.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::Hash;
@@ -7,32 +7,32 @@ use serde::Serialize;
 
 use super::{average_precision, passes};
 
-/// The ranks that TF-CoVR reports its mean average precision at.
+/// The cutoffs K of TF-CoVR's mAP@K.
 pub const CUTOFFS: [usize; 4] = [5, 10, 25, 50];
 
-/// One query's answer and what would have been right.
+/// One query's ranking and its relevant ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judged<Id: Eq + Hash> {
     /// Ids, best first.
     pub ranked: Vec<Id>,
-    /// The right ones.
+    /// Relevant ids.
     pub relevant: HashSet<Id>,
 }
 
-/// Means over queries, in percent, by cutoff.
+/// Metrics over all queries, in percent, by cutoff K.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Figures {
-    /// Mean average precision at K.
+    /// mAP@K.
     pub map: BTreeMap<usize, f64>,
-    /// The share of queries with a right answer among the first K.
+    /// pass@K: the share of queries with a relevant id in the first K.
     pub recall: BTreeMap<usize, f64>,
-    /// How many queries.
+    /// Number of queries.
     pub queries: usize,
 }
 
 impl Figures {
-    /// The means of `judged`; mean average precision at the cutoffs `map`, recall at `recall`. `None` without queries:
-    /// a mean of nothing is not 0.
+    /// Computes mAP at the cutoffs `map` and pass@K at the cutoffs `recall`. `None` without queries: the mean of
+    /// nothing is not 0.
     pub fn of<Id: Eq + Hash>(judged: &[Judged<Id>], map: &[usize], recall: &[usize]) -> Option<Figures> {
         if judged.is_empty() {
             return None;

@@ -1,7 +1,7 @@
-//! The ranks of all queries of a benchmark in its whole gallery, at little more than the cost of the product.
+//! The ranks of all queries of a benchmark in its whole gallery, at little more than the cost of the matrix product.
 //!
-//! A query's best right answer is scored first. Then panels of the gallery pass by, and scores that beat it are counted
-//! while they are in the cache: no more than a panel's scores of a few queries are ever held.
+//! The best relevant item of each query is scored first. The gallery is then multiplied panel by panel, and scores
+//! above that one are counted while they are in the cache. So memory holds only one panel's scores of a few queries.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -10,49 +10,49 @@ use std::thread;
 use super::product::Panel;
 use super::recall::Mark;
 
-/// Vectors that are compared by their products. Several in a row may stand for one thing, as the windows of a long text
+/// Vectors that are compared by dot product. An item may have several vectors in a row, as the chunks of a long text
 /// do.
 ///
-/// Invariant: whole rows of at least one value, and every thing has at least one row.
+/// Invariant: whole rows of at least one value, and at least one row per item.
 #[derive(Debug, Clone)]
 pub struct Vectors<'a> {
     values: &'a [f32],
     dim: usize,
-    /// One past the last row of each thing; `None`: one row each.
+    /// The end row (exclusive) of each item; `None`: one row per item.
     ends: Option<Vec<usize>>,
 }
 
-/// Vectors that can't be compared; the caller's fault.
+/// Vectors that cannot be compared; the caller's fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum VectorsError {
-    /// No values a row, or a last row that is too short.
+    /// `dim` is 0, or the last row is too short.
     #[error("{values} values make no rows of {dim}")]
     Rows {
-        /// All values.
+        /// Number of values.
         values: usize,
-        /// Values a row.
+        /// Values of a row.
         dim: usize,
     },
-    /// The things have another number of rows than there are, or one has none.
+    /// The items' row counts do not add up to the rows, or an item has none.
     #[error("{rows} rows can't be those of the things: {said} were said, at least one of each is needed")]
     Things {
-        /// Rows.
+        /// Rows that the values make.
         rows: usize,
-        /// Rows of all things.
+        /// The sum of the items' row counts.
         said: usize,
     },
-    /// Queries and gallery are vectors of different lengths: they come from different encoders.
+    /// The vectors of queries and gallery differ in length: they come from different encoders.
     #[error("the queries have {queries} values a vector, the gallery has {gallery}")]
     Dimension {
-        /// Values of a query's vector.
+        /// Values of a query vector.
         queries: usize,
-        /// Values of a vector of the gallery.
+        /// Values of a gallery vector.
         gallery: usize,
     },
 }
 
 impl<'a> Vectors<'a> {
-    /// One of each thing: (things, dim).
+    /// One vector per item: (items, dim).
     ///
     /// # Errors
     /// [`VectorsError::Rows`].
@@ -63,7 +63,7 @@ impl<'a> Vectors<'a> {
         Ok(Vectors { values, dim, ends: None })
     }
 
-    /// `counts` of each thing, one after the other.
+    /// `counts` vectors of each item, one item after the other.
     ///
     /// # Errors
     /// [`VectorsError::Rows`] and [`VectorsError::Things`].
@@ -83,35 +83,35 @@ impl<'a> Vectors<'a> {
         Ok(Vectors { ends: Some(counts.iter().scan(0, end).collect()), ..vectors })
     }
 
-    /// How many things.
+    /// Number of items.
     pub fn len(&self) -> usize {
         self.ends.as_ref().map_or(self.values.len() / self.dim, Vec::len)
     }
 
-    /// Whether there are none.
+    /// Whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// The rows of some things in a row.
+    /// The rows of consecutive items.
     fn rows(&self, things: &Range<usize>) -> Range<usize> {
         let Some(ends) = &self.ends else { return things.clone() };
         let before = |thing: usize| if thing == 0 { 0 } else { ends[thing - 1] };
         before(things.start)..before(things.end)
     }
 
-    /// The values of some things in a row.
+    /// The values of consecutive items.
     fn of(&self, things: &Range<usize>) -> &'a [f32] {
         let Range { start, end } = self.rows(things);
         &self.values[start * self.dim..end * self.dim]
     }
 
-    /// The rows of the thing that has most.
+    /// The largest number of rows of one item.
     fn most(&self) -> usize {
         (0..self.len()).map(|thing| self.rows(&(thing..thing + 1)).len()).max().unwrap_or(0)
     }
 
-    /// Ranges of `things`, ascending numbers, that have at most `rows` rows; at least one thing each.
+    /// Splits `things`, ascending item numbers, into ranges of at most `rows` rows and at least one item.
     fn cut(&self, things: &[usize], rows: usize) -> Vec<Range<usize>> {
         let (mut ranges, mut first, mut taken) = (Vec::new(), 0, 0);
         for (at, &thing) in things.iter().enumerate() {
@@ -129,14 +129,15 @@ impl<'a> Vectors<'a> {
     }
 }
 
-/// How the scores of the several vectors of a thing make one; gets at least two.
+/// Combines the scores of an item's vectors into one; receives at least two.
 pub type Join<'a> = &'a (dyn Fn(&[f32]) -> f32 + Sync);
 
-/// The rank, from 1, of every query's first right answer among the whole gallery, as [`first_right`](super::first_right)
-/// gives it on the products of the query's vector with all of the gallery; `None` where nothing is right. `right` names
-/// what is right for a query; numbers beyond the gallery do no harm.
+/// The rank, from 1, of the best relevant item of every query; `None` for a query without relevant items.
 ///
-/// All processors work. Beside what is given, the gallery is held once more and a few megabytes by each thread.
+/// Equal to [`first_right`](super::first_right) on the products of the query's vectors with the whole gallery. `right`
+/// lists the relevant items of each query; numbers beyond the gallery are ignored.
+///
+/// Uses all processors. Memory: a second copy of the gallery, and a few megabytes per thread.
 ///
 /// # Errors
 /// [`VectorsError::Dimension`].
@@ -150,11 +151,12 @@ pub fn ranks<'r>(
     ranks_by(queries, gallery, &right, join, &Sizes::of(queries.len(), threads), threads)
 }
 
-/// How much is taken at a time.
+/// Sizes of the units of work.
 struct Sizes {
-    /// Vectors of a panel: as many as a tile of the product has on AVX-512. With 96 the product took 1.3 times as long.
+    /// Vectors of a panel: as many as a tile of the product holds with AVX-512. With 96, the product took 1.3 times as
+    /// long.
     panel: usize,
-    /// Queries that are multiplied with a panel at once: their scores and vectors stay in the caches beside it.
+    /// Queries multiplied with a panel at once: their vectors and scores stay in the cache beside the panel.
     part: usize,
     /// Queries that a thread takes at once: the gallery is read from memory once for all of them.
     task: usize,
@@ -163,7 +165,7 @@ struct Sizes {
 impl Sizes {
     fn of(queries: usize, threads: usize) -> Sizes {
         let part = 64;
-        // Several tasks a thread, so that none waits long for the last.
+        // Several tasks per thread, so that no thread waits long for the last one.
         let task = queries.div_ceil(4 * threads).next_multiple_of(part).min(2_048);
         Sizes { panel: 48, part, task }
     }
@@ -185,7 +187,7 @@ fn ranks_by<'r>(
     let tasks = Mutex::new(ranks.chunks_mut(sizes.task.max(1)).enumerate());
     let work = || {
         loop {
-            // Released before the work begins.
+            // The lock is released before the work begins.
             let task = tasks.lock().ok().and_then(|mut tasks| tasks.next());
             let Some((number, ranks)) = task else { return };
             search.run(number * sizes.task.max(1), ranks);
@@ -198,7 +200,7 @@ fn ranks_by<'r>(
     Ok(ranks)
 }
 
-/// Everything that the threads share.
+/// The inputs that all threads share.
 struct Search<'a, 'r> {
     queries: &'a Vectors<'a>,
     gallery: &'a Vectors<'a>,
@@ -209,10 +211,10 @@ struct Search<'a, 'r> {
     panels: Vec<(Range<usize>, Panel)>,
 }
 
-/// A query whose rank is sought.
+/// A query whose rank is being computed.
 struct Open {
     query: usize,
-    /// Ascending, each once, all in the gallery.
+    /// Ascending, distinct, all within the gallery.
     right: Vec<usize>,
     mark: Option<Mark>,
     beaten_by: usize,
@@ -236,13 +238,13 @@ impl<'a, 'r> Search<'a, 'r> {
         search
     }
 
-    /// Some of the gallery's things, which must have at most `width` rows.
+    /// The panel of some gallery items, which must have at most `width` rows.
     fn panel(&self, things: &[usize]) -> Panel {
         let rows = |&thing: &usize| self.gallery.of(&(thing..thing + 1)).chunks_exact(self.gallery.dim);
         Panel::new(&things.iter().flat_map(rows).collect::<Vec<_>>(), self.gallery.dim, self.width)
     }
 
-    /// The ranks of the queries from `first` on.
+    /// Computes the ranks of the queries from `first` on.
     fn run(&self, first: usize, ranks: &mut [Option<usize>]) {
         let mut open: Vec<Open> = (first..first + ranks.len()).map(|query| self.open(query)).collect();
         let numbers: Vec<usize> = open.iter().map(|it| it.query).collect();
@@ -269,7 +271,7 @@ impl<'a, 'r> Search<'a, 'r> {
         Open { query, right, mark: None, beaten_by: 0 }
     }
 
-    /// Scores what is right for each query of a part.
+    /// Scores the relevant items of each query.
     fn mark(&self, part: &mut [Open], scratch: &mut Scratch) {
         let mut wanted: Vec<usize> = part.iter().flat_map(|open| open.right.iter().copied()).collect();
         wanted.sort_unstable();
@@ -290,13 +292,13 @@ impl<'a, 'r> Search<'a, 'r> {
         }
     }
 
-    /// Counts what of a panel beats the right answer of each query of a part.
+    /// Counts the panel's items that rank before the best relevant item of each query.
     fn count(&self, part: &mut [Open], things: &Range<usize>, panel: &Panel, scratch: &mut Scratch) {
         let each = things.clone().map(|thing| self.gallery.rows(&(thing..thing + 1)).len());
         self.each_line(part, panel, each, scratch, &|open, line| {
             let Some(mark) = open.mark else { return };
             let beaten_by = mark.beaten_by(line, things.start);
-            // What is right is never counted: the mark is the best of it.
+            // Relevant items are never counted: none of them ranks before the best one.
             let begin = open.right.partition_point(|thing| *thing < things.start);
             let here = open.right[begin..].iter().take_while(|thing| **thing < things.end);
             let right: usize = here
@@ -306,7 +308,7 @@ impl<'a, 'r> Search<'a, 'r> {
         });
     }
 
-    /// Shows each query of a part its scores of all things of a panel, which have `each` so many rows.
+    /// Calls back with each query's scores of all items of a panel; every item has `each` rows.
     fn each_line(
         &self,
         part: &mut [Open],
@@ -341,7 +343,7 @@ impl<'a, 'r> Search<'a, 'r> {
         }
     }
 
-    /// One score of several.
+    /// Combines an item's scores into one.
     fn one(&self, scores: &[f32]) -> f32 {
         match scores {
             [only] => *only,
@@ -350,7 +352,7 @@ impl<'a, 'r> Search<'a, 'r> {
     }
 }
 
-/// What a thread uses again and again.
+/// Buffers that a thread reuses.
 #[derive(Default)]
 struct Scratch {
     scores: Vec<f32>,
@@ -371,7 +373,7 @@ mod tests {
         scores.iter().copied().fold(f32::NEG_INFINITY, f32::max)
     }
 
-    /// All scores, then [`first_right`].
+    /// Computes all scores, then [`first_right`].
     fn simply(queries: &Vectors<'_>, gallery: &Vectors<'_>, right: &[Vec<usize>]) -> Vec<Option<usize>> {
         let product = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
         let of = |vectors: &Vectors<'_>, thing: usize| -> Vec<Vec<f32>> {
@@ -403,7 +405,8 @@ mod tests {
         assert_eq!(ranks(queries, gallery, right, &best).unwrap(), expected);
     }
 
-    /// Whole numbers, whose products are exact in whatever order they are summed; few, so that many scores tie.
+    /// Integer vectors: their products are exact in any order of summation. Few distinct values, so that many scores
+    /// tie.
     fn things(most: usize) -> impl Strategy<Value = (Vec<f32>, Vec<usize>)> {
         let counts = prop_oneof![
             prop::collection::vec(Just(1_usize), 0..most),
@@ -428,7 +431,7 @@ mod tests {
         }
     }
 
-    /// The same numbers in every run, of more than a few digits.
+    /// Pseudo-random values of many digits, equal in every run.
     fn noise(count: usize, seed: u32) -> Vec<f32> {
         let value =
             |at: u32| (at ^ seed).wrapping_mul(0x9e37_79b1).rotate_left(13).wrapping_mul(0x85eb_ca6b) as i32;
@@ -440,7 +443,7 @@ mod tests {
         for (dim, rows) in [(768, 700), (100, 257), (513, 20), (1, 40)] {
             let mut gallery = noise(dim * rows, 1 << 30);
             let queries = noise(dim * 5, 1 << 29);
-            // The last one stands at the start and in the middle, too.
+            // The last vector also stands at the start and in the middle.
             let last = gallery[(rows - 1) * dim..].to_vec();
             for row in [0, rows / 2] {
                 gallery[row * dim..(row + 1) * dim].copy_from_slice(&last);

@@ -1,8 +1,8 @@
-//! How good rankings are: average precision, recall and their means over queries, on ids or scores alone.
+//! Retrieval metrics on ids or scores alone: average precision, recall at K, and their means over queries.
 //!
-//! Knows no files or models: a ranking comes in as ids, best first, as the scores of all rows, or, for all queries of a
-//! benchmark against its whole gallery, as vectors ([`ranks`]). What TF-CoVR's released code (arXiv 2506.05274) computes
-//! otherwise than its paper means is [`Protocol::Compat`].
+//! Knows no files and no models. A ranking comes as ids, best first, or as the scores of all rows. [`ranks`] takes
+//! vectors, for all queries of a benchmark against its whole gallery. [`Protocol::Compat`] is TF-CoVR's released code
+//! (arXiv 2506.05274) where it differs from the paper.
 
 mod figures;
 mod gallery;

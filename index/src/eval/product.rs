@@ -1,20 +1,20 @@
-//! Products of queries with the vectors of a gallery, a panel at a time.
+//! Products of queries with the vectors of a gallery, one panel at a time.
 #![allow(unsafe_code, reason = "gemm takes pointers")]
 
-/// Rows that are turned together: their values of one column fill a line of the cache.
+/// Rows transposed together: their values of one column fill a cache line.
 const TURNED: usize = 16;
 
-/// Vectors that queries are multiplied with together, laid out as the product wants them: (dim, width), one value of
-/// all vectors side by side. Places that no vector fills are zero.
+/// Gallery vectors in the layout of the product: (dim, width), with the same value of all vectors side by side. Unused
+/// columns are zero.
 ///
-/// Panels of one width give equal vectors equal scores, wherever they stand: the sums are made in the same order.
+/// Panels of one width give equal vectors equal scores, in any column: the order of summation is the same.
 pub(super) struct Panel {
     values: Vec<f32>,
     width: usize,
 }
 
 impl Panel {
-    /// `width` is at least the number of `rows`, each of `dim` values.
+    /// `rows` are vectors of `dim` values; `width` must be at least their number.
     pub(super) fn new(rows: &[&[f32]], dim: usize, width: usize) -> Panel {
         debug_assert!(rows.len() <= width && rows.iter().all(|row| row.len() == dim));
         let mut values = vec![0.0; dim * width];
@@ -28,8 +28,8 @@ impl Panel {
         Panel { values, width }
     }
 
-    /// The scores of `queries`, one after the other, of as many values each as a vector of this panel: `width` scores
-    /// of each, one after the other, the last ones those of unfilled places. `scores` grows where it is too short.
+    /// The scores of `queries`, concatenated vectors of the panel's dimension: `width` scores per query. The last ones
+    /// belong to unused columns. `scores` grows if it is too short.
     pub(super) fn scores<'s>(&self, queries: &[f32], scores: &'s mut Vec<f32>) -> &'s [f32] {
         let (width, dim) = (self.width, self.values.len() / self.width);
         debug_assert!(queries.len().is_multiple_of(dim));
@@ -38,8 +38,8 @@ impl Panel {
             scores.resize(count * width, 0.0);
         }
         let scores = &mut scores[..count * width];
-        // SAFETY: the three matrices are as large as said: (width, count), (width, dim) and (dim, count), column after
-        // column; the first is borrowed mutably and so is apart from the others.
+        // SAFETY: the three matrices are (width, count), (width, dim) and (dim, count) in column order, and the slices
+        // have these sizes. The first is borrowed mutably, so it does not overlap the others.
         unsafe {
             gemm::gemm(
                 width,

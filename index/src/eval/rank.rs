@@ -1,22 +1,23 @@
-//! From scores of gallery rows to ranked ids: what is masked, what counts once, how ties go.
+//! Turns scores of gallery rows into ranked ids: masking, repeated ids, and ties.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::hash::Hash;
 
-/// Which of two readings of TF-CoVR's protocol is computed.
+/// The two readings of TF-CoVR's protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Protocol {
-    /// As meant: each id of the gallery counts once, the query's own id is left out, ties go to the lower row.
+    /// As the paper means it: each gallery id counts once, the query's own id is left out, and ties go to the lower
+    /// row.
     #[default]
     Clean,
-    /// As released: rows count one by one, so that an id may be found several times; rows of the query's own id
-    /// come last instead of not at all; ties go to the higher row.
+    /// As the released code computes it: rows count one by one, so an id may occur several times. Rows of the query's
+    /// own id come last, and ties go to the higher row.
     Compat,
 }
 
 impl Protocol {
-    /// Its name in reports.
+    /// The protocol's name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Protocol::Clean => "clean",
@@ -27,8 +28,7 @@ impl Protocol {
 
 /// The ids of a gallery's rows, best score first.
 ///
-/// `rows` are (id, score); `query` is the id of the query's own video, which is never an answer. Scores that are no
-/// numbers rank below all others.
+/// `rows` are (id, score). `query` is the id of the query's own video, which is never an answer. NaN scores rank last.
 pub fn rank<Id: Clone + Eq + Hash>(rows: &[(Id, f32)], query: Option<&Id>, protocol: Protocol) -> Vec<Id> {
     let is_query = |row: usize| query == Some(&rows[row].0);
     let score = |row: usize| Some(rows[row].1).filter(|score| !score.is_nan()).unwrap_or(f32::NEG_INFINITY);

@@ -1,22 +1,21 @@
-//! Recall at K over whole score matrices, and what it says about a model's bias between what is seen and what moves.
+//! Recall at K over whole score matrices, and a model's bias between spatial and temporal captions (ReBias).
 //!
-//! Nothing is sorted: the rank of a query's first right answer is one more than the number of rows that beat it, so
-//! that a block of scores is read once and can be dropped.
+//! Nothing is sorted: the rank of a query's best relevant row is one more than the number of rows before it. So a block
+//! of scores is read once and can be dropped.
 
 use std::collections::BTreeMap;
 
-/// The rank, from 1, of the first right answer in one query's `scores` of all gallery rows; `None` where nothing is
-/// right. With one right row that is its rank, with several the best one's (pass@k).
+/// The rank, from 1, of the best relevant row in one query's `scores` of all gallery rows; `None` without relevant
+/// rows. With several relevant rows, this is the rank that pass@k uses.
 ///
-/// Ties go to the lower row, as in [`Protocol::Clean`](super::Protocol::Clean). A score that is no number ranks below
-/// all others.
+/// Ties go to the lower row, as in [`Protocol::Clean`](super::Protocol::Clean). NaN ranks below all other scores.
 pub fn first_right(scores: &[f32], right: &[usize]) -> Option<usize> {
     let marks = right.iter().filter_map(|&row| Some(Mark::new(row, *scores.get(row)?)));
     let best = marks.reduce(Mark::better)?;
     Some(1 + best.beaten_by(scores, 0))
 }
 
-/// A right row and its score, which wrong rows are counted against.
+/// A relevant row and its score, against which other rows are counted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark {
     row: usize,
@@ -29,31 +28,31 @@ impl Mark {
         Mark { row, score: if score.is_nan() { f32::NEG_INFINITY } else { score } }
     }
 
-    /// The one that ranks first; of those that tie the lower row: then every row before it that ties is wrong.
+    /// The mark that ranks first. Of tied rows the lower one: then every tied row before it is not relevant.
     pub(super) fn better(self, other: Mark) -> Mark {
         let is_better = other.score > self.score || (other.score == self.score && other.row < self.row);
         if is_better { other } else { self }
     }
 
-    /// How many of some rows in a row, of which `first` is the first, rank before this one.
+    /// The number of consecutive rows, from row `first` on, that rank before this mark.
     pub(super) fn beaten_by(self, scores: &[f32], first: usize) -> usize {
         let (before, after) = scores.split_at(self.row.saturating_sub(first).min(scores.len()));
         let above = |scores: &[f32]| count(scores, |score| score > self.score);
         if self.score == f32::NEG_INFINITY {
-            // What is no number ties too.
+            // NaN ties with NaN.
             return before.len() + above(after);
         }
         count(before, |score| score >= self.score) + above(after)
     }
 }
 
-/// In 32 bits, as wide as a score: then the processor counts several at once.
+/// Counts in 32 bits, the width of a score: the compiler then vectorizes the loop.
 fn count(scores: &[f32], counts: impl Fn(f32) -> bool) -> usize {
     scores.iter().map(|&score| u32::from(counts(score))).sum::<u32>() as usize
 }
 
-/// The share of queries, in percent, whose first right answer is among the first K, by K; `None` without queries. A
-/// query without right answers counts as lost.
+/// Recall at each K: the percentage of queries whose best relevant row is among the first K. `None` without queries; a
+/// query without relevant rows counts as not found.
 pub fn recall_at(ranks: &[Option<usize>], cutoffs: &[usize]) -> Option<BTreeMap<usize, f64>> {
     if ranks.is_empty() {
         return None;
@@ -63,19 +62,19 @@ pub fn recall_at(ranks: &[Option<usize>], cutoffs: &[usize]) -> Option<BTreeMap<
     Some(cutoffs.iter().map(|&k| (k, percent(k))).collect())
 }
 
-/// How far a model's recall depends on whether captions tell what is seen or what moves, in percent; 0 is no bias
-/// (CaReBench, arXiv 2501.00513, section 4).
+/// ReBias: how far a model's recall depends on whether captions describe what is visible or what moves, in percent. 0
+/// is no bias (CaReBench, arXiv 2501.00513, section 4).
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct ReBias {
-    /// `|1 - R_spatial / R_temporal|`: what the paper's Table 5 holds.
+    /// `|1 - R_spatial / R_temporal|`: the values of the paper's Table 5.
     pub paper_table: f64,
-    /// `|1 - R_temporal / R_spatial|`: what the paper's text says.
+    /// `|1 - R_temporal / R_spatial|`: the formula in the paper's text.
     pub paper_formula: f64,
 }
 
 impl ReBias {
-    /// Of the recalls by spatial and by temporal captions: R@1, R@5 and R@10 in both directions. `None` where there
-    /// are none, or a mean is 0.
+    /// Computes ReBias from the recalls by spatial and by temporal captions: R@1, R@5 and R@10 in both directions.
+    /// `None` without recalls, or if a mean is 0.
     pub fn of(spatial: &[f64], temporal: &[f64]) -> Option<ReBias> {
         let mean = |values: &[f64]| {
             let mean = values.iter().sum::<f64>() / values.len() as f64;
@@ -160,7 +159,7 @@ mod tests {
         assert_eq!(ReBias::of(&[50.0], &[50.0]), Some(ReBias { paper_table: 0.0, paper_formula: 0.0 }));
     }
 
-    /// By sorting, as the papers' code does.
+    /// Sorts the scores, as the papers' code does.
     fn by_sorting(scores: &[f32], right: &[usize]) -> Option<usize> {
         let mut order: Vec<usize> = (0..scores.len()).collect();
         order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b)));
@@ -170,7 +169,7 @@ mod tests {
     proptest! {
         #[test]
         fn counting_gives_the_rank_that_sorting_gives(
-            // Few distinct values: ties are the hard part.
+            // Few distinct values, to test ties.
             scores in prop::collection::vec((-3_i8..4).prop_map(f32::from), 1..40),
             right in prop::collection::vec(0_usize..40, 0..5),
         ) {

@@ -1,4 +1,4 @@
-//! Bytes in blocks, each of which is verified before it is first used.
+//! Bytes in blocks, each verified before its first use.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use crate::kernels;
 use crate::memory::Pages;
 
-/// Bytes that have a checksum of their own.
+/// Bytes of a block with one checksum.
 pub(super) const BLOCK: usize = 1 << 20;
 
 const UNKNOWN: u8 = 0;
@@ -18,24 +18,24 @@ pub(super) fn checksums(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
     bytes.chunks(BLOCK).map(crc32fast::hash)
 }
 
-/// Bytes, and what is known of their blocks.
+/// Bytes, and which blocks are verified.
 pub(super) struct Blocks {
     pages: Pages,
-    /// Empty where nothing needs to be verified.
+    /// Empty if nothing needs verification.
     checksums: Vec<u32>,
     states: Vec<AtomicU8>,
-    /// Blocks of which nothing is known yet.
+    /// Number of blocks not yet verified.
     unknown: AtomicUsize,
     damaged: AtomicUsize,
 }
 
 impl Blocks {
-    /// This process's own bytes: as good as they were when they were written.
+    /// Memory of the process: it needs no verification.
     pub(super) fn own(pages: Pages) -> Blocks {
         Blocks::verified_later(pages, Vec::new())
     }
 
-    /// A file's bytes, whose blocks should have these checksums.
+    /// A file's bytes, with the checksums that its blocks should have.
     pub(super) fn verified_later(pages: Pages, checksums: Vec<u32>) -> Blocks {
         let states = checksums.iter().map(|_| AtomicU8::new(UNKNOWN)).collect();
         let unknown = AtomicUsize::new(checksums.len());
@@ -46,7 +46,7 @@ impl Blocks {
         self.pages.len()
     }
 
-    /// `length` bytes from `from` on; `None` if a block that they lie in is damaged.
+    /// `length` bytes from `from` on; `None` if one of their blocks is damaged.
     #[inline]
     pub(super) fn read(&self, from: usize, length: usize) -> Option<&[u8]> {
         let is_all_good =
@@ -54,7 +54,7 @@ impl Blocks {
         if is_all_good || self.are_good(from, length) { self.pages.get(from..from + length) } else { None }
     }
 
-    /// Has bytes fetched before they are read.
+    /// Prefetches bytes.
     pub(super) fn prefetch(&self, from: usize, length: usize) {
         if let Some(bytes) = self.pages.get(from..from + length) {
             kernels::prefetch(bytes, length.div_ceil(kernels::LINE));
@@ -78,7 +78,7 @@ impl Blocks {
         let end = ((block + 1) * BLOCK).min(self.pages.len());
         let is_good = crc32fast::hash(&self.pages[block * BLOCK..end]) == self.checksums[block];
         let state = if is_good { GOOD } else { DAMAGED };
-        // Two searches may look at a block at once: it is counted once.
+        // Two searches may verify a block at once; it is counted once.
         let is_first =
             self.states[block].compare_exchange(UNKNOWN, state, Ordering::AcqRel, Ordering::Acquire).is_ok();
         if is_first {
@@ -90,14 +90,14 @@ impl Blocks {
         is_good
     }
 
-    /// Looks at every block that is still unknown.
+    /// Verifies every block that is not yet verified.
     pub(super) fn verify(&self) {
         (0..self.states.len()).for_each(|block| {
             self.is_good(block);
         });
     }
 
-    /// The bytes of the blocks that were found damaged so far.
+    /// The byte ranges of the damaged blocks found so far.
     pub(super) fn damaged(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         let any = self.damaged.load(Ordering::Acquire) > 0;
         let blocks = if any { 0..self.states.len() } else { 0..0 };
@@ -115,7 +115,7 @@ impl Blocks {
 mod tests {
     use super::*;
 
-    /// Three blocks, the last one short; the blocks of `damage` are changed after their checksums were taken.
+    /// Three blocks, the last one short. The blocks in `damage` are changed after their checksums are computed.
     #[track_caller]
     fn check(damage: &[usize], read: Range<usize>, expected: bool) {
         let mut pages = Pages::zeroed(2 * BLOCK + 5_000).unwrap();

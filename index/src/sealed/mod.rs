@@ -1,8 +1,8 @@
-//! A sealed segment: vectors that no longer change, with links and codes laid out for fast walks.
+//! A sealed segment: immutable vectors with a graph and codes laid out for fast walks.
 //!
-//! Rows are ordered by the layers of their graph. What a walk touches (keys, links, codes) lies in this process's own
-//! memory; the vectors as they were inserted are mapped from the segment's file, if it has one, and each block of them
-//! is verified at its first touch. The segment knows no removal: whoever searches says which rows are live.
+//! Rows are ordered by the layers of the graph. The core (keys, links, codes) lies in the process's memory. The
+//! original vectors are mapped from the segment's file, if it has one; each block is verified when first read. A
+//! segment knows no removals: the caller passes the live rows.
 
 mod blocks;
 mod file;
@@ -25,11 +25,11 @@ use blocks::Blocks;
 pub(crate) use file::{PARTIAL, SegmentError};
 use layout::{Layout, PAGE};
 
-/// Pairs of rows by which the error of codes is estimated.
+/// Pairs of rows from which the codes' error is estimated.
 const ERROR_PAIRS: u32 = 256;
-/// How much wider a walk is done again.
+/// The factor by which a repeated walk is wider.
 const WIDER: usize = 4;
-/// Candidates from which on a walk is not done again.
+/// A walk with at least this many candidates is not repeated.
 const WIDEST: usize = 4_096;
 
 /// An immutable set of keys and vectors with a graph.
@@ -40,22 +40,22 @@ pub(crate) struct Sealed {
     core: Pages,
     vectors: Blocks,
     scratch: Mutex<Vec<Scratch>>,
-    /// Known later where a snapshot stores it.
+    /// Set once a snapshot has stored the segment.
     stored: Mutex<Option<Stored>>,
 }
 
-/// Where a segment is stored, and what tells it from any other: the checksum of its checksums.
+/// The file of a segment and its identity: the checksum of its checksums.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub(crate) path: PathBuf,
     pub(crate) checksum: u32,
 }
 
-/// What a segment is made of: rows by number.
+/// The rows from which a segment is built.
 pub(crate) trait Source: Sync {
     fn len(&self) -> usize;
     fn key(&self, row: usize) -> SpanKey;
-    /// `None` if it can't be read.
+    /// `None` if it cannot be read.
     fn vector(&self, row: usize) -> Option<&[f32]>;
 }
 
@@ -64,7 +64,7 @@ pub(crate) trait Source: Sync {
 pub(crate) struct Making<'a> {
     pub(crate) codes: Codes,
     pub(crate) threads: usize,
-    /// Hears how many rows are linked.
+    /// Receives the number of linked rows.
     pub(crate) report: &'a (dyn Fn(usize) + Sync),
 }
 
@@ -116,22 +116,22 @@ impl Sealed {
         Sealed { layout, coder, core, vectors, scratch: Mutex::default(), stored: Mutex::new(stored) }
     }
 
-    /// Rows, live or not.
+    /// Number of rows, live or dead.
     pub(crate) fn len(&self) -> u32 {
         self.layout.rows as u32
     }
 
-    /// Bytes of memory, mapped ones included.
+    /// Bytes of memory, including mapped ones.
     pub(crate) fn bytes(&self) -> u64 {
         (self.core.len() + self.vectors.len()) as u64
     }
 
-    /// Where it is stored; `None`: in memory alone.
+    /// The segment's file; `None` if it exists only in memory.
     pub(crate) fn stored(&self) -> Option<Stored> {
         self.stored.lock().clone()
     }
 
-    /// Notes where a copy of it is.
+    /// Records the file of a copy.
     pub(crate) fn is_stored(&self, stored: Stored) {
         *self.stored.lock() = Some(stored);
     }
@@ -152,13 +152,13 @@ impl Sealed {
         Some(by_key[at])
     }
 
-    /// A vector as it was inserted; `None` if its block of the file is damaged.
+    /// The original vector of a row; `None` if its block of the file is damaged.
     pub(crate) fn vector(&self, row: u32) -> Option<&[f32]> {
         let each = self.layout.dimension * 4;
         self.vectors.read(row as usize * each, each).map(memory::cast)
     }
 
-    /// Rows whose vectors were found to be damaged so far.
+    /// Rows whose vectors are known to be damaged.
     pub(crate) fn unreadable(&self) -> RoaringBitmap {
         let each = self.layout.dimension * 4;
         let mut rows = RoaringBitmap::new();
@@ -169,12 +169,12 @@ impl Sealed {
         rows
     }
 
-    /// Reads every block that was not yet touched; [`Sealed::unreadable`] tells all damage afterwards.
+    /// Verifies every block that is not yet verified; then [`Sealed::unreadable`] is complete.
     pub(crate) fn verify(&self) {
         self.vectors.verify();
     }
 
-    /// The rows that share a node's place.
+    /// The rows that share a node.
     fn twins(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         let twins: &[u32] = memory::cast(&self.core[self.layout.twins()]);
         let (pairs, _) = twins.as_chunks::<2>();
@@ -182,11 +182,11 @@ impl Sealed {
         pairs[from..].iter().take_while(move |pair| pair[0] == node).map(|pair| pair[1])
     }
 
-    /// Offers about the best `k` hits among the rows that `accept` lets through (`None`: all rows), looking at `width`
-    /// candidates or more; `false` if more than `most` nodes would have to be compared: nothing is offered then.
+    /// Offers about the best `k` hits among the rows in `accept` (`None`: all rows), with at least `width` candidates.
+    /// Returns `false` and offers nothing if the walk would compare more than `most` nodes.
     ///
-    /// Codes can't tell a crowd of nearly equal vectors apart: as long as a candidate is not worse than the k-th hit by
-    /// more than codes were seen to err, the walk is done again with more candidates.
+    /// Codes cannot order a group of nearly equal vectors. If the last candidate might be better than the k-th hit,
+    /// given the codes' error, the walk is repeated with more candidates.
     pub(crate) fn search(
         &self,
         query: &[f32],
@@ -214,8 +214,7 @@ impl Sealed {
         is_done
     }
 
-    /// The best of the candidates by their vectors as they were inserted; whether those not looked at, or not among the
-    /// candidates, are surely worse.
+    /// Compares the best candidates by their original vectors. Returns whether every other row is certainly worse.
     fn compare_again(
         &self,
         query: &[f32],
@@ -247,7 +246,7 @@ impl Sealed {
         (best, is_settled)
     }
 
-    /// Candidates, best first; `None` if more than `most` nodes would have to be compared.
+    /// Candidates, best first; `None` if the walk would compare more than `most` nodes.
     fn walk(
         &self,
         query: &[f32],
@@ -272,7 +271,6 @@ impl Sealed {
     }
 }
 
-/// The links of a segment.
 struct Graph<'a> {
     bottom: &'a [u32],
     upper: Vec<&'a [u32]>,
@@ -309,13 +307,13 @@ impl Links for Graph<'_> {
     }
 }
 
-/// Rows in an order in which those of each layer come first; inside a layer as they came, for neighbours in time are
-/// often neighbours in space.
+/// Rows ordered by layer, the highest layer first. Within a layer the order stays: neighbours in time are often
+/// neighbours in space.
 fn order_by_layer(rows: usize) -> Vec<u32> {
     let mut counts = build::upper_counts(rows);
     counts.insert(0, rows);
     let mut order: Vec<u32> = (0..rows as u32).collect();
-    // By a hash, so that the upper layers are a fair sample whatever the order of insertion was.
+    // Ordered by a hash, so that the upper layers are a fair sample for any order of insertion.
     order.sort_unstable_by_key(|&row| spread(row));
     let (mut ordered, mut from) = (Vec::with_capacity(rows), 0);
     for &count in counts.iter().rev() {
@@ -341,7 +339,7 @@ fn error_of(rows: &Rows, count: usize, exact: &dyn Fn(u32, u32) -> f32) -> f32 {
     errors.fold(0.0, f32::max)
 }
 
-/// A number that looks random, the same for the same row.
+/// A hash of the row number.
 fn spread(row: u32) -> u64 {
     let mut state = u64::from(row).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

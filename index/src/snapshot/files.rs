@@ -1,4 +1,4 @@
-//! The files of a snapshot: written with a checksum, read and compared with it.
+//! The files of a snapshot, written with a checksum that reading verifies.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -11,13 +11,13 @@ use sha2::{Digest, Sha256};
 use super::SnapshotError;
 use crate::disk;
 
-/// Locked by who writes a snapshot.
+/// The lock file of a snapshot's writer.
 const LOCK: &str = ".writer";
-/// How long one who has it is waited for, and how often it is looked.
+/// How long to wait for the lock, and how often to try.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A file as the manifest knows it.
+/// A file's entry in the manifest.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredFile {
     pub(super) name: String,
@@ -46,7 +46,7 @@ pub(super) fn write_file(
     Ok(StoredFile { name, bytes, sha256 })
 }
 
-/// A whole small file.
+/// Reads and verifies a whole small file.
 pub(super) fn read_whole(folder: &Path, stored: &StoredFile) -> Result<Vec<u8>, SnapshotError> {
     let mut part = open_part(folder, stored, stored.bytes)?;
     let mut bytes = Vec::new();
@@ -88,7 +88,7 @@ impl Part {
     }
 }
 
-/// A file and the hash of what went through it.
+/// A file and the hash of the bytes read or written.
 struct Hashing<F> {
     inner: F,
     hash: Sha256,
@@ -126,11 +126,11 @@ pub(super) fn read_part(folder: &Path, name: &str) -> Result<Vec<u8>, SnapshotEr
     })
 }
 
-/// The right to write a snapshot under `dir`, until the file is dropped: several servers may share a folder. A killed one's
-/// ends with it.
+/// Locks `dir` for writing a snapshot, because several servers may share a folder. Dropping the file, or the end of the
+/// process, releases the lock.
 ///
 /// # Errors
-/// [`SnapshotError::Io`] of the kind `WouldBlock` if another server writes for longer than [`PATIENCE`].
+/// [`SnapshotError::Io`] of kind `WouldBlock` if another server writes for longer than [`PATIENCE`].
 pub(super) fn only_writer(dir: &Path) -> Result<File, SnapshotError> {
     let path = dir.join(LOCK);
     let file = File::create(&path).map_err(io_at(&path))?;
@@ -143,15 +143,15 @@ pub(super) fn only_writer(dir: &Path) -> Result<File, SnapshotError> {
     }
 }
 
-/// Keeps others from writing under `dir`, and so from removing what is read, until the file is dropped; `None` where nobody
-/// ever wrote, or somebody has written for long.
+/// Keeps other servers from writing under `dir`, and so from removing files that are being read. Dropping the file
+/// releases the lock. `None` if no snapshot was ever written there, or if another server keeps writing.
 pub(super) fn no_writer(dir: &Path) -> Option<File> {
     let file = File::open(dir.join(LOCK)).ok()?;
     locked(|| file.try_lock_shared()).then_some(file)
 }
 
-/// Whether a lock could be had in time. Some network file systems have none: servers that share a folder there may have to
-/// try again what the other one disturbed.
+/// Whether the lock was taken in time. Some network file systems have no locks: servers that share such a folder may
+/// have to repeat work that the other one disturbed.
 fn locked(try_lock: impl Fn() -> Result<(), TryLockError>) -> bool {
     let begun = Instant::now();
     loop {
@@ -188,7 +188,7 @@ pub(super) fn write_synced(path: &Path, content: &[u8]) -> Result<(), SnapshotEr
     write().map_err(io_at(path))
 }
 
-/// Makes the names in a folder survive a power cut.
+/// Syncs a folder, so that its file names survive a power cut.
 pub(super) fn sync_folder(path: &Path) -> Result<(), SnapshotError> {
     disk::step().and_then(|()| disk::sync_folder(path)).map_err(io_at(path))
 }
