@@ -1,7 +1,8 @@
-//! Attention of the tokens of each sequence to each other, head by head, straight off the packed projection.
+//! Self-attention of each sequence, head by head, read from the packed projection.
 //!
-//! A few queries at a time ask all keys, their scores become shares in the nearest cache, and the shares multiply the
-//! values: no matrix of all scores is made, and what no token of a few may see is not multiplied.
+//! A few queries at a time are multiplied with all keys. Their scores become softmax weights in the nearest cache, and
+//! the weights multiply the values. The full score matrix is never stored, and positions that the mask hides from all
+//! queries of a tile are skipped.
 
 use std::cell::RefCell;
 
@@ -13,22 +14,22 @@ use super::float::{Ahead, Factors, TILE, even};
 use super::lanes::{Lanes, Work};
 use super::matrix::{Aligned, PANEL, Panels, Target};
 
-/// Which tokens of its sequence a token sees.
+/// Attention mask: the positions a token may attend to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum AttentionMask<'a> {
-    /// All.
+    /// All positions of the sequence.
     All,
-    /// Itself and those before.
+    /// Causal: itself and earlier positions.
     Earlier,
-    /// Of each sequence the first so many, at least one.
+    /// Padding: the first positions of each sequence, by its length; at least one.
     Within(&'a [usize]),
 }
 
 impl<'a> AttentionMask<'a> {
-    /// That of the sequences from `first` to `last` alone.
+    /// The mask of the sequences from `first` to `last` (exclusive).
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If there are fewer sequences.
     pub(crate) fn part(self, first: usize, last: usize) -> AttentionMask<'a> {
         match self {
             AttentionMask::All | AttentionMask::Earlier => self,
@@ -36,7 +37,7 @@ impl<'a> AttentionMask<'a> {
         }
     }
 
-    /// How many of `tokens` a token sees: always the first.
+    /// The number of positions that a token attends to. They are always the first ones.
     fn of(self, sequence: usize, token: usize, tokens: usize) -> usize {
         match self {
             AttentionMask::All => tokens,
@@ -46,7 +47,8 @@ impl<'a> AttentionMask<'a> {
     }
 }
 
-/// Angles that turn neighbouring values of queries and keys, by the token's place (arXiv 2104.09864).
+/// Rotary position embedding (RoPE, arXiv 2104.09864): cosine and sine per position for each pair of neighbouring
+/// values.
 #[derive(Debug)]
 pub(crate) struct RotaryAngles {
     /// (tokens, half of a head's values).
@@ -54,12 +56,12 @@ pub(crate) struct RotaryAngles {
     sin: Vec<f32>,
 }
 
-/// How the packed projection is to be read.
+/// The layout of the packed projection.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Heads<'a> {
-    /// Sequences.
+    /// Number of sequences.
     pub(super) batch: usize,
-    /// Tokens of each.
+    /// Tokens of each sequence.
     pub(super) tokens: usize,
     pub(super) heads: usize,
     /// Values of a head.
@@ -75,13 +77,13 @@ impl Heads<'_> {
     }
 }
 
-/// What one head of one sequence needs room for.
+/// Buffers for one head of one sequence.
 struct Scratch {
     keys: Panels,
     values: Panels,
-    /// A few queries; and a key, while it is turned.
+    /// The queries of a tile; also a key while it is rotated.
     queries: Aligned<f32>,
-    /// Of these queries and all keys.
+    /// Scores of these queries with all keys.
     scores: Aligned<f32>,
 }
 
@@ -94,11 +96,11 @@ thread_local! {
     });
 }
 
-/// `packed`: (batch * tokens, 3 * heads * size): queries (scaled already), keys, values; `target`: (batch * tokens,
-/// heads * size), all of which is written.
+/// Writes all of `target`, (batch * tokens, heads * size). `packed` is (batch * tokens, 3 * heads * size): queries
+/// (already scaled), keys, values.
 ///
 /// # Panics
-/// If the shapes don't fit.
+/// If the shapes do not fit.
 pub(super) fn attend(processor: Processor, packed: &[f32], target: Target, heads: Heads<'_>, threads: usize) {
     let width = heads.width();
     assert_eq!(packed.len(), heads.batch * heads.tokens * 3 * width);
@@ -124,7 +126,7 @@ pub(super) fn attend(processor: Processor, packed: &[f32], target: Target, heads
 
 /// One head of one sequence.
 struct Head<'a> {
-    /// From its first query on.
+    /// Starts at the head's first query.
     packed: &'a [f32],
     target: Target,
     heads: Heads<'a>,
@@ -147,7 +149,7 @@ impl Work for Head<'_> {
 }
 
 impl Head<'_> {
-    /// Copies keys and values to panels.
+    /// Packs keys and values into panels.
     #[inline(always)]
     fn pack(&mut self) {
         let Heads { tokens, size, .. } = self.heads;
@@ -180,7 +182,7 @@ impl Head<'_> {
         }
     }
 
-    /// What the tokens from `first` to `last` see.
+    /// Computes the attention output of the tokens from `first` to `last`.
     #[inline(always)]
     unsafe fn tile<L: Lanes>(&mut self, first: usize, last: usize) {
         let Heads { tokens, size, mask, angles, .. } = self.heads;
@@ -194,14 +196,14 @@ impl Head<'_> {
                 Some(angles) => angles.turn(token, row, query),
             }
         }
-        // No token sees more than the last of them.
+        // The last token attends to the most positions.
         let most = mask.of(self.sequence, last - 1, tokens);
-        // Not the same places of the first cache for all rows.
+        // Padded, so that the rows do not fall into the same sets of the L1 cache.
         let across = tokens.next_multiple_of(PANEL) + 16;
         scores.reserve(TILE * across);
         let scores = scores.values_mut();
-        // SAFETY: as the caller promises; there are `TILE` rows of queries and of scores, keys and values are packed, and
-        // the target has a row of `size` columns for each token.
+        // SAFETY: as the caller promises. There are `TILE` rows of queries and of scores, keys and values are packed,
+        // and the target has a row of `size` columns for each token.
         unsafe {
             for panel in 0..most.div_ceil(PANEL) {
                 Factors {
@@ -240,10 +242,10 @@ impl Head<'_> {
     }
 }
 
-/// `values * factor`.
+/// Writes `values * factor`.
 ///
 /// # Safety
-/// The processor has the instructions of `L`, and there is room for as many values.
+/// The processor has the instructions of `L`, and `into` has room for all values.
 #[inline(always)]
 unsafe fn scale<L: Lanes>(values: &[f32], factor: f32, to: *mut f32) {
     // SAFETY: as the caller promises.
@@ -262,7 +264,7 @@ unsafe fn scale<L: Lanes>(values: &[f32], factor: f32, to: *mut f32) {
 }
 
 impl RotaryAngles {
-    /// By `angles` of (tokens, half of a head's values).
+    /// From `angles` of shape (tokens, half of a head's values).
     pub(crate) fn new(angles: &[f32]) -> Self {
         RotaryAngles {
             cos: angles.iter().map(|angle| angle.cos()).collect(),
@@ -270,12 +272,12 @@ impl RotaryAngles {
         }
     }
 
-    /// Whether there are so many tokens, and heads have so many values.
+    /// Whether there are angles for this number of tokens and this head size.
     pub(super) fn fit(&self, tokens: usize, size: usize) -> bool {
         self.cos.len() == tokens * (size / 2)
     }
 
-    /// RotaryAngles the values of one head of a token.
+    /// Rotates the values of one head of a token.
     #[inline(always)]
     fn turn(&self, token: usize, values: &[f32], into: &mut [f32]) {
         let half = values.len() / 2;
@@ -292,7 +294,7 @@ mod tests {
     use super::super::matrix::filled;
     use super::*;
 
-    /// Against sums in f64.
+    /// Compares with sums in f64.
     #[track_caller]
     fn check(batch: usize, tokens: usize, heads: usize, size: usize, mask: AttentionMask<'_>) {
         let width = heads * size;

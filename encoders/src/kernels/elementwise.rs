@@ -1,4 +1,4 @@
-//! What is done to single values and rows, on registers of any width.
+//! Elementwise functions and reductions of rows, for registers of any width.
 
 use std::f32::consts::{FRAC_1_SQRT_2, LN_2, LOG2_E};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::lanes::Lanes;
 
-/// The nonlinearity between the two layers of an MLP, by the names that config.json files use.
+/// The activation function between the two layers of an MLP, by its name in config.json files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Activation {
@@ -25,14 +25,14 @@ pub(crate) enum Activation {
     Silu,
 }
 
-/// What becomes of single values: an [`Activation`] that the compiler knows, so that no loop asks which.
+/// An elementwise function. The activation is a type parameter, so that no loop branches on it.
 pub(super) trait OfValues {
     /// # Safety
     /// The processor has the instructions of `L`.
     unsafe fn of<L: Lanes>(x: L) -> L;
 }
 
-/// Left as they are.
+/// The identity.
 pub(super) struct Unchanged;
 /// [`Activation::QuickGelu`].
 pub(super) struct QuickGelu;
@@ -99,16 +99,16 @@ impl OfValues for GeluNew {
     }
 }
 
-/// Two to the power of `x`, to 2 units in the last place; over 126 and under -126 as at these.
+/// 2^x, to 2 units in the last place; `x` is clamped to -126 ..= 126.
 #[inline(always)]
 unsafe fn two_to<L: Lanes>(x: L) -> L {
     // SAFETY: as the caller promises.
     unsafe {
-        // What is no number comes second, and stays none.
+        // With this order of operands, NaN stays NaN.
         let x = L::splat(126.0).least(L::splat(-126.0).most(x));
         let whole = x.rounded();
         let rest = x.minus(whole);
-        // The polynomial of this degree whose largest relative error from -0.5 to 0.5 is the least: 2e-9.
+        // The minimax polynomial of this degree on -0.5 ..= 0.5: relative error 2e-9.
         let mut sum = L::splat(1.534_581_1e-4);
         for factor in [1.339_993_1e-3, 9.618_489e-3, 5.550_328_6e-2, 0.240_226_46, LN_2, 1.0] {
             sum = sum.times_plus(rest, L::splat(factor));
@@ -124,7 +124,7 @@ unsafe fn erf<L: Lanes>(x: L) -> L {
     unsafe {
         let size = x.magnitude();
         let one = L::splat(1.0);
-        // The error function of 10 is 1; larger numbers need not have a square.
+        // erf(10) is 1. The clamp keeps the square finite.
         let size = size.least(L::splat(10.0));
         let t = size.times_plus(L::splat(0.327_591_1), one).reciprocal();
         let mut sum = L::splat(1.061_405_4);
@@ -146,8 +146,8 @@ unsafe fn sigmoid_times<L: Lanes>(x: L, y: L) -> L {
     }
 }
 
-/// Makes of `count` values from `scores` on what their softmax is but for one factor, which is returned; whatever is
-/// there up to `end` becomes zero.
+/// Replaces the first `count` of the `scores` by their unnormalized softmax, and the values up to `end` by zero.
+/// Returns the factor that normalizes them.
 ///
 /// # Safety
 /// The processor has the instructions of `L`; there are `end` values, and `count` is 1 to `end`.
@@ -175,17 +175,17 @@ pub(super) unsafe fn softmax<L: Lanes>(scores: *mut f32, count: usize, end: usiz
     }
 }
 
-/// What a score is worth beside the largest.
+/// The unnormalized softmax of a score.
 #[inline(always)]
 unsafe fn share<L: Lanes>(score: L, most: L) -> L {
     // SAFETY: as the caller promises.
     unsafe { two_to(score.minus(most).times(L::splat(LOG2_E))) }
 }
 
-/// What becomes of two values, whatever their order. A type and no closure, which would be compiled by itself, without
-/// the processor's instructions.
+/// A commutative operation on two values. A type, not a closure: a closure would be compiled separately, without the
+/// processor's instructions.
 trait OfPairs {
-    /// The second one where the first is no number.
+    /// Returns `all` where `one` is NaN.
     fn of<L: Lanes>(one: L, all: L) -> L;
 }
 
@@ -214,7 +214,7 @@ impl OfPairs for Most {
     }
 }
 
-/// All of `count` values by `P`; `none` changes nothing.
+/// Folds `count` values by `P`; `none` is the neutral element.
 ///
 /// # Safety
 /// The processor has the instructions of `L`; there are `count` values.
@@ -222,7 +222,7 @@ impl OfPairs for Most {
 unsafe fn fold<L: Lanes, P: OfPairs>(values: *const f32, count: usize, none: L) -> L {
     // SAFETY: as the caller promises.
     unsafe {
-        // Four at a time, so that they need not wait for one another.
+        // Four independent folds, so that none waits for another.
         let mut folds = [none; 4];
         let mut at = 0;
         while at + 4 * L::COUNT <= count {
@@ -243,7 +243,7 @@ unsafe fn fold<L: Lanes, P: OfPairs>(values: *const f32, count: usize, none: L) 
     }
 }
 
-/// The smallest and the largest value, and 0; those that are no numbers are left out.
+/// The minimum and maximum of the values and 0; NaN is ignored.
 ///
 /// # Safety
 /// The processor has the instructions of `L`.
@@ -258,7 +258,7 @@ pub(super) unsafe fn range_with_zero<L: Lanes>(values: &[f32]) -> (f32, f32) {
     }
 }
 
-/// How a row is scaled to mean 0 and variance 1: what is taken from its values, and what they are multiplied with.
+/// Moments of a row for a layer norm: the mean to subtract and the factor that gives variance 1.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Moments {
     mean: f32,
@@ -276,7 +276,7 @@ impl Moments {
             let none = L::splat(0.0);
             let mean = fold::<L, Sum>(row.as_ptr(), row.len(), none).sum() / count;
             let about = L::splat(mean);
-            // What stands for nothing must be nothing after the mean is taken from it: a fold from values would not do.
+            // Padding must stay zero after the mean is subtracted, so this is not a fold of the values.
             let mut sums = [none; 4];
             let mut chunks = row.chunks_exact(4 * L::COUNT);
             for chunk in chunks.by_ref() {
@@ -299,10 +299,10 @@ impl Moments {
         }
     }
 
-    /// Scales `values` of the row so, then by `weight` and `bias` of the same columns, as many each.
+    /// Normalizes `values` of the row, then applies `weight` and `bias` of the same columns and the same length.
     ///
     /// # Safety
-    /// The processor has the instructions of `L`; there is room for as many values at `into`.
+    /// The processor has the instructions of `L`; `into` has room for all values.
     #[inline(always)]
     pub(super) unsafe fn apply<L: Lanes>(self, values: &[f32], weight: &[f32], bias: &[f32], into: *mut f32) {
         assert!(weight.len() == values.len() && bias.len() == values.len());
@@ -344,7 +344,7 @@ mod tests {
         }
     }
 
-    /// What the processor makes of it, and a lesser one.
+    /// Runs with the processor's instructions and with a smaller set.
     fn on_all<T>(run: impl Fn(Processor) -> T) -> Vec<T> {
         Processor::detect().map_or(Vec::new(), |best| vec![run(best), run(Processor::Avx2)])
     }
@@ -368,12 +368,12 @@ mod tests {
 
         #[inline(always)]
         unsafe fn run<L: Lanes>(self) -> f32 {
-            // SAFETY: the second is at most the length of the first.
+            // SAFETY: `self.1` is at most the length of the slice.
             unsafe { softmax::<L>(self.0.as_mut_ptr(), self.1, self.0.len()) }
         }
     }
 
-    /// By its series, which converges for the arguments above.
+    /// The series of erf, which converges for the arguments above.
     fn exact_erf(x: f64) -> f64 {
         if x.abs() > 5.0 {
             return x.signum();

@@ -1,4 +1,4 @@
-//! What happens to a tile of sums when they are complete, on their way to where they belong.
+//! The epilogue of a matrix product: bias, activation and residual, applied to a tile of finished sums.
 
 use std::ops::Range;
 
@@ -6,20 +6,20 @@ use super::elementwise::{Activation, Gelu, GeluNew, OfValues, QuickGelu, Relu, S
 use super::lanes::Lanes;
 use super::matrix::{PANEL, Rows, Target};
 
-/// What happens to sums when they are complete, in this order.
+/// The steps of the epilogue, in order.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Finish<'a> {
     /// Added to every row.
     pub(super) bias: Option<&'a [f32]>,
     pub(super) activation: Option<Activation>,
-    /// Added row by row.
+    /// Added element by element.
     pub(super) residual: Option<Rows<'a>>,
 }
 
-/// Where a tile of sums goes, and which of the blocks in depth it is of.
+/// Where a tile of sums goes, and which depth block it belongs to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TilePosition {
-    /// The first row, and how many.
+    /// The first row, and the number of rows.
     pub(super) row: usize,
     pub(super) rows: usize,
     pub(super) panel: usize,
@@ -27,9 +27,9 @@ pub(super) struct TilePosition {
     pub(super) is_last: bool,
 }
 
-/// A tile of sums: rows by the columns of a panel.
+/// A tile of sums: a few rows of one panel's columns.
 pub(super) trait Sums {
-    /// Those of a row from `column` of the tile on, a register full.
+    /// Loads one register of sums from a row, starting at `column` of the tile.
     ///
     /// # Safety
     /// The processor has the instructions of `L`, and the tile has the row and the columns.
@@ -37,7 +37,7 @@ pub(super) trait Sums {
 }
 
 impl Finish<'_> {
-    /// Has the cache fetch what [`Finish::store`] is going to touch.
+    /// Prefetches the memory that [`Finish::store`] will touch.
     #[inline(always)]
     pub(super) fn prefetch<L: Lanes>(&self, target: Target, place: TilePosition) {
         let column = place.panel * PANEL;
@@ -53,11 +53,11 @@ impl Finish<'_> {
         }
     }
 
-    /// Writes `sums` to `target`, or adds them to what is there; finished, if they are the last.
+    /// Writes `sums` to `target`, or adds them to its contents; the last depth block also applies the epilogue.
     ///
     /// # Safety
-    /// The processor has the instructions of `L`; nobody else has the place in the target meanwhile, and unless it is the
-    /// first, it has been written.
+    /// The processor has the instructions of `L`. No other thread writes this tile of the target, and unless this is
+    /// the first depth block, the tile has been written.
     #[inline(always)]
     pub(super) unsafe fn store<L: Lanes>(&self, sums: &impl Sums, target: Target, place: TilePosition) {
         // SAFETY: as the caller promises.
@@ -77,7 +77,7 @@ impl Finish<'_> {
     unsafe fn store_as<L: Lanes, A: OfValues>(&self, sums: &impl Sums, target: Target, place: TilePosition) {
         for from in (0..PANEL).step_by(L::COUNT) {
             let column = place.panel * PANEL + from;
-            // SAFETY: as the caller promises; there are so many columns.
+            // SAFETY: as the caller promises; these columns exist.
             unsafe {
                 match target.columns.saturating_sub(column) {
                     0 => break,
@@ -90,7 +90,7 @@ impl Finish<'_> {
         }
     }
 
-    /// Some columns of the tile; `WHOLE`: a register full.
+    /// Stores some columns of the tile. `WHOLE`: exactly one register.
     #[inline(always)]
     unsafe fn column<L: Lanes, A: OfValues, const WHOLE: bool>(
         &self,
@@ -105,7 +105,7 @@ impl Finish<'_> {
             true => (self.bias, self.residual),
             false => (None, None),
         };
-        // SAFETY: as the caller promises; where it loads from has been checked to have these columns.
+        // SAFETY: as the caller promises; each source has these columns, which was checked.
         unsafe {
             let bias = match bias {
                 Some(bias) => load::<L, WHOLE>(&bias[column..][..count]),
@@ -131,7 +131,7 @@ impl Finish<'_> {
     }
 }
 
-/// `values`, at most a register full; `WHOLE`: exactly.
+/// Stores the values, at most one register. `WHOLE`: exactly one.
 #[inline(always)]
 unsafe fn load<L: Lanes, const WHOLE: bool>(values: &[f32]) -> L {
     // SAFETY: as the caller promises.

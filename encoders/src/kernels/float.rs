@@ -1,8 +1,8 @@
 //! Products of f32 rows with packed panels.
 //!
-//! A block of rows is copied to where it stays in the nearest caches; each panel passes over it; the tiles of sums of
-//! a few rows by one panel stay in registers (Goto and van de Geijn, "Anatomy of high-performance matrix
-//! multiplication", 2008, with the packing of one side done at load).
+//! Blocks of rows are copied into the L2 cache, and each panel passes over a block. Tiles of sums, a few rows by one
+//! panel, stay in registers (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008; here one
+//! side is packed at load).
 
 use std::cell::RefCell;
 
@@ -15,27 +15,28 @@ use super::lanes::{Lanes, Work};
 use super::matrix::{Aligned, PANEL, Panels, Target};
 use super::norm::Input;
 
-/// Depth of a block, at most: a panel of it, the next one and the rows fit into the second cache.
+/// The largest depth of a block: one of its panels, the next panel and the rows fit into the L2 cache.
 const DEPTH: usize = 1024;
-/// Values from one copied row to the next: the rows of a tile must not all compete for one set of the first cache.
+/// Values from one copied row to the next. Padded, so that the rows of a tile do not compete for one set of the L1
+/// cache.
 const STRIDE: usize = DEPTH + 16;
-/// Rows of a tile, at most, whatever the processor.
+/// The most rows of a tile on any processor.
 pub(super) const TILE: usize = 14;
 /// Rows of a block: their copies take 455 KiB.
 const BLOCK: usize = 8 * TILE;
 
-/// A part of a product that one thread computes: some rows by some panels.
+/// The part of a product that one thread computes: some rows by some panels.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Piece {
     pub(super) rows: (usize, usize),
     pub(super) panels: (usize, usize),
 }
 
-/// `input * panels`, finished, into `target`, all of which is written; on as many threads of the current pool as `cores`
+/// Writes `input * panels` with the epilogue `finish` to all of `target`, on as many threads of the current pool as `cores`
 /// says.
 ///
 /// # Panics
-/// If the shapes don't fit, or a row has no values.
+/// If the shapes do not fit, or a row has no values.
 pub(super) fn multiply(cores: Cores, input: Input<'_>, panels: &Panels, target: Target, finish: Finish<'_>) {
     let Cores { processor, threads } = cores;
     let rows = input.rows();
@@ -55,8 +56,7 @@ pub(super) fn multiply(cores: Cores, input: Input<'_>, panels: &Panels, target: 
     }
 }
 
-/// Cuts a product into enough parts for all threads, by rows if there are enough of them; none has more than `most`
-/// rows.
+/// Splits a product into enough parts for all threads, by rows if there are enough. No part has more than `most` rows.
 pub(super) fn parts(rows: usize, panels: usize, threads: usize, most: usize) -> Vec<Piece> {
     let blocks: Vec<(usize, usize)> = even(rows, rows.div_ceil(most));
     let across =
@@ -68,7 +68,7 @@ pub(super) fn parts(rows: usize, panels: usize, threads: usize, most: usize) -> 
         .collect()
 }
 
-/// `0..count` in `pieces` of about the same length.
+/// Splits `0..count` into `pieces` ranges of nearly equal length.
 pub(super) fn even(count: usize, pieces: usize) -> Vec<(usize, usize)> {
     (0..pieces).map(|piece| (piece * count / pieces, (piece + 1) * count / pieces)).collect()
 }
@@ -88,7 +88,7 @@ thread_local! {
 struct PartOf<'a> {
     product: &'a Product<'a>,
     part: Piece,
-    /// Room for copies of rows.
+    /// Buffer for the copied rows.
     block: &'a mut [f32],
 }
 
@@ -104,7 +104,7 @@ impl Work for PartOf<'_> {
         let mut moments = [Moments::default(); BLOCK];
         let mut sums = TileOfFloats([[0.0; PANEL]; TILE]);
         // SAFETY: the processor has the instructions of `L`, as the caller promises. The block has `STRIDE` values for
-        // each row of a tile, of which as many as the panel has rows are copied. Whoever called `multiply` holds the
+        // each row of a tile, of which as many as the panel has rows are copied. The caller of `multiply` holds the
         // target, and no other part has these rows and panels.
         unsafe {
             input.measure::<L>(part.rows.0..part.rows.1, &mut moments);
@@ -157,30 +157,30 @@ impl Sums for TileOfFloats {
     }
 }
 
-/// What is needed soon, to be fetched from far while there is something else to do.
+/// Memory needed soon, prefetched from RAM during other work.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ahead<'a>(&'a [u8]);
 
-/// Bytes that the cache fetches at a time.
+/// Bytes of a cache line.
 const LINE: usize = 64;
 
 impl<'a> Ahead<'a> {
-    /// The share of `next` that is fetched beside one of several tiles.
+    /// The share of `next` to prefetch during one of several tiles.
     #[inline(always)]
     pub(super) fn share<T: Copy>(next: &'a [T], tile: usize, tiles: usize) -> Ahead<'a> {
-        // SAFETY: values of numbers, which are bytes.
+        // SAFETY: any f32 slice is valid as bytes.
         let bytes = unsafe { std::slice::from_raw_parts(next.as_ptr().cast::<u8>(), size_of_val(next)) };
         let share = bytes.len().div_ceil(tiles).next_multiple_of(2 * LINE);
         let from = (tile * share).min(bytes.len());
         Ahead(&bytes[from..(from + share).min(bytes.len())])
     }
 
-    /// Nothing.
+    /// No prefetch.
     pub(super) fn nothing() -> Self {
         Ahead(&[])
     }
 
-    /// Fetches two lines at each step, as long as there are some.
+    /// Prefetches the next two lines, while any remain.
     #[inline(always)]
     pub(super) fn fetch<L: Lanes>(self, step: usize) {
         if step * 2 * LINE < self.0.len() {
@@ -191,15 +191,15 @@ impl<'a> Ahead<'a> {
     }
 }
 
-/// A few rows and a panel that they are multiplied with.
+/// A few rows and the panel that multiplies them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Factors<'a> {
-    /// Rows of as many values as the panel has rows.
+    /// Rows with as many values as the panel has rows.
     pub(super) rows: *const f32,
     /// Values from one row to the next.
     pub(super) stride: usize,
     pub(super) panel: &'a [f32],
-    /// Where the sums go: [`PANEL`] of each row.
+    /// Destination of the sums: [`PANEL`] per row.
     pub(super) into: *mut f32,
     /// Values from one row of sums to the next.
     pub(super) across: usize,
@@ -210,7 +210,7 @@ impl Factors<'_> {
     /// Multiplies `count` rows, 1 to [`Lanes::TILE`].
     ///
     /// # Safety
-    /// The processor has the instructions of `L`; there are so many rows, and room for their sums.
+    /// The processor has the instructions of `L`; `count` rows exist, and there is room for their sums.
     #[inline(always)]
     pub(super) unsafe fn multiply<L: Lanes>(self, count: usize) {
         macro_rules! by_rows {
@@ -226,7 +226,7 @@ impl Factors<'_> {
     }
 }
 
-/// Factors with so many rows.
+/// Factors with the number of rows known at compile time.
 struct Tile<'a, const ROWS: usize>(Factors<'a>);
 
 impl<const ROWS: usize> Work for Tile<'_, ROWS> {
@@ -235,7 +235,7 @@ impl<const ROWS: usize> Work for Tile<'_, ROWS> {
     #[inline(always)]
     unsafe fn run<L: Lanes>(self) {
         let Factors { rows, stride, panel, into, across, ahead } = self.0;
-        // On narrow registers one half of the panel after the other.
+        // With narrow registers, one half of the panel after the other.
         for from in (0..PANEL).step_by(2 * L::COUNT) {
             // SAFETY: as the caller promises; a line of the panel has `PANEL` values.
             unsafe {
@@ -269,7 +269,7 @@ mod tests {
     use super::super::matrix::{Rows, filled};
     use super::*;
 
-    /// Numbers that look random, -1 to 1.
+    /// Pseudo-random numbers, -1 to 1.
     fn noise(count: usize, seed: u64) -> Vec<f32> {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut next = || {
@@ -281,7 +281,7 @@ mod tests {
         (0..count).map(|_| next()).collect()
     }
 
-    /// Both kernels, on one thread and on two, against sums in f64.
+    /// Compares both kernels, on one thread and on two, with sums in f64.
     fn check(rows: usize, depth: usize, columns: usize) {
         let (a, b) = (noise(rows * depth, 1), noise(depth * columns, 2));
         let (bias, residual) = (noise(columns, 3), noise(rows * columns, 4));

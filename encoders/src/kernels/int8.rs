@@ -1,9 +1,9 @@
-//! Products of bytes: weights in 8 bits by output channel, rows in 8 bits as they come, sums in 32-bit integers that
+//! Int8 products: weights quantized per output channel, activations per row at run time, sums in 32-bit integers that
 //! never overflow.
 //!
-//! A row's values become `(byte - zero) * scale`, with the scale that its smallest and largest value ask for; a
-//! column's weights become `byte * scale`. The sums of the products of bytes are then right but for `zero` times the
-//! sum of the column's bytes, which is known from the start: so far below nothing they begin.
+//! A row is quantized as `(byte - zero) * scale`, with the scale and zero point of its minimum and maximum; a column's
+//! weights as `byte * scale`. The integer sums then exceed the result by `zero` times the sum of the column's bytes.
+//! That sum is known in advance, so the accumulators start below zero by this amount.
 
 use std::cell::RefCell;
 
@@ -17,35 +17,35 @@ use super::matrix::{Aligned, PANEL, Target};
 use super::norm::Input;
 use super::{Cores, Processor};
 
-/// Rows of a block, at most, and bytes that their copies should not take more of: they stay in the second cache.
+/// The most rows of a block, and the most bytes that their copies should take: they stay in the L2 cache.
 const BLOCK: usize = 8 * TILE;
 const BLOCK_BYTES: usize = 480 * 1024;
-/// Products of so many bytes are added at a time.
+/// Byte products added by one instruction.
 const GROUP: usize = 4;
-/// Bytes that the cache fetches at a time.
+/// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Weights of (depth, columns) in bytes, cut into panels: in each, groups of [`GROUP`] rows, in these column after
-/// column. What is missing is zero.
+/// Int8 weights of shape (depth, columns) in panels. A panel holds groups of [`GROUP`] rows; in a group, column follows
+/// column. Padding is zero.
 #[derive(Debug, Clone)]
 pub(super) struct BytePanels {
     values: Aligned<i8>,
-    /// By column.
+    /// One scale per column.
     scales: Vec<f32>,
-    /// By column, up to whole panels: the sum of its bytes.
+    /// The sum of the bytes of each column, padded to whole panels.
     totals: Vec<i32>,
     pub(super) depth: usize,
     pub(super) columns: usize,
 }
 
 impl BytePanels {
-    /// The deepest matrix whose sums are sure to fit into 32 bits.
+    /// The largest depth whose sums cannot overflow 32 bits.
     pub(super) const DEEPEST: usize = i32::MAX as usize / (255 * 127);
 
-    /// Packs `weight` of (depth, columns), row after row.
+    /// Quantizes and packs `weight` of shape (depth, columns), row after row.
     ///
     /// # Panics
-    /// If there are not so many values, or it is deeper than [`BytePanels::DEEPEST`].
+    /// If the number of values differs, or the depth exceeds [`BytePanels::DEEPEST`].
     pub(super) fn new(weight: &[f32], depth: usize, columns: usize) -> Self {
         assert!(weight.len() == depth * columns && depth <= Self::DEEPEST);
         let mut largest = vec![0_f32; columns];
@@ -73,31 +73,31 @@ impl BytePanels {
         self.columns.div_ceil(PANEL)
     }
 
-    /// A panel's bytes.
+    /// The bytes of a panel.
     fn panel(&self, panel: usize) -> &[i8] {
         let bytes = self.depth.div_ceil(GROUP) * PANEL * GROUP;
         &self.values.values()[panel * bytes..][..bytes]
     }
 }
 
-/// How the bytes of a row are to be read.
+/// A row's quantization: scale and zero point.
 #[derive(Debug, Clone, Copy, Default)]
 struct Reading {
     scale: f32,
     zero: i32,
 }
 
-/// Bytes from one row of a block to the next, an odd number of lines: the rows of a tile must not all compete for one set
-/// of the first cache.
+/// Bytes from one row of a block to the next: an odd number of cache lines, so that the rows of a tile do not compete
+/// for one set of the L1 cache.
 fn stride(depth: usize) -> usize {
     (depth.div_ceil(LINE) | 1) * LINE
 }
 
-/// The copies of a block's rows, in bytes.
+/// The quantized rows of a block.
 struct Block {
     bytes: Aligned<u8>,
     readings: [Reading; BLOCK],
-    /// One row before it is made bytes.
+    /// One row before quantization.
     row: Vec<f32>,
 }
 
@@ -109,10 +109,11 @@ thread_local! {
     });
 }
 
-/// `input * panels`, finished, into `target`, as [`float::multiply`]; for processors with AVX-512 VNNI.
+/// Writes `input * panels` with the epilogue to `target`, as [`float::multiply`] does; for processors with AVX-512
+/// VNNI.
 ///
 /// # Panics
-/// If the shapes don't fit, or the processor lacks the instructions.
+/// If the shapes do not fit, or the processor lacks the instructions.
 pub(super) fn multiply(
     cores: Cores,
     input: Input<'_>,
@@ -164,9 +165,9 @@ impl Work for PartOf<'_> {
         let across = stride(panels.depth);
         let tiles = float::even(last - first, (last - first).div_ceil(TILE));
         let mut sums = [[0; PANEL]; TILE];
-        // SAFETY: the processor has the instructions of `L`, as the caller promises, and those that `multiply` has asked
-        // for. The block has `across` bytes for each row of a tile, of which as many as the panel has rows are filled.
-        // Whoever called `multiply` holds the target, and no other part has these rows and panels.
+        // SAFETY: the processor has the instructions of `L`, as the caller promises, and VNNI, which `multiply`
+        // checked. The block has `across` bytes for each row of a tile, of which as many as the panel has rows are
+        // filled. The caller of `multiply` holds the target, and no other part has these rows and panels.
         unsafe {
             let copies = (first..last).zip(block.bytes.values_mut().chunks_exact_mut(across));
             for ((row, bytes), reading) in copies.zip(&mut block.readings) {
@@ -202,7 +203,7 @@ impl Work for PartOf<'_> {
     }
 }
 
-/// The bytes of a row, and how they are to be read.
+/// Quantizes a row; returns its scale and zero point.
 #[inline(always)]
 unsafe fn read<L: Lanes>(input: &Input<'_>, row: usize, copy: &mut [f32], bytes: &mut [u8]) -> Reading {
     // SAFETY: as the caller promises.
@@ -224,11 +225,11 @@ unsafe fn read<L: Lanes>(input: &Input<'_>, row: usize, copy: &mut [f32], bytes:
     }
 }
 
-/// Sums of the rows of a tile by the columns of a panel, with the scales of both.
+/// Integer sums of a tile, with the scales of its rows and columns.
 struct TileOfBytes<'a> {
     sums: &'a [[i32; PANEL]; TILE],
     readings: &'a [Reading],
-    /// Of the columns, as many as there are.
+    /// The scales of the columns that exist.
     scales: &'a [f32],
 }
 
@@ -249,16 +250,16 @@ impl Sums for TileOfBytes<'_> {
     }
 }
 
-/// A few rows of bytes and a panel that they are multiplied with.
+/// A few quantized rows and the panel that multiplies them.
 struct Factors<'a> {
-    /// Rows of as many bytes as the panel has rows, up to whole groups.
+    /// Rows with as many bytes as the panel has rows, padded to whole groups.
     rows: *const u8,
     /// Bytes from one row to the next.
     stride: usize,
-    /// Of each row.
+    /// The quantization of each row.
     readings: &'a [Reading],
     panel: &'a [i8],
-    /// Of the panel's columns.
+    /// The byte sums of the panel's columns.
     totals: &'a [i32],
     into: &'a mut [[i32; PANEL]; TILE],
     ahead: Ahead<'a>,
@@ -272,10 +273,10 @@ mod x86 {
     use super::{Factors, GROUP, PANEL};
 
     impl Factors<'_> {
-        /// Multiplies as many rows, 1 to 14, as there are readings.
+        /// Multiplies the rows of all readings, 1 to 14.
         ///
         /// # Safety
-        /// AVX-512 F and VNNI are there, and so are the rows.
+        /// The processor has AVX-512 F and VNNI, and the rows exist.
         #[inline(always)]
         pub(super) unsafe fn multiply(self) {
             macro_rules! by_rows {
@@ -296,8 +297,8 @@ mod x86 {
     unsafe fn tile<const ROWS: usize>(factors: Factors<'_>) {
         let Factors { rows, stride, readings, panel, totals, into, ahead } = factors;
         let mut sums = [[_mm512_setzero_si512(); 2]; ROWS];
-        // SAFETY: there are 32 totals; a line has 128 bytes; every row has as many groups of four as the panel has lines; a
-        // row of sums has 32 values.
+        // SAFETY: there are 32 totals; a line has 128 bytes; every row has as many groups of four as the panel has
+        // lines; a row of sums has 32 values.
         unsafe {
             let left = _mm512_loadu_si512(totals.as_ptr().cast());
             let right = _mm512_loadu_si512(totals.as_ptr().add(16).cast());
@@ -323,16 +324,16 @@ mod x86 {
         }
     }
 
-    /// The bytes of a row, `value * inverse + zero` rounded; up to a whole group of them.
+    /// Quantizes a row: `value * inverse + zero`, rounded, padded to a whole group.
     ///
     /// # Safety
-    /// AVX-512 F is there.
+    /// The processor has AVX-512 F.
     #[inline(always)]
     pub(super) unsafe fn to_bytes(row: &[f32], bytes: &mut [u8], inverse: f32, zero: f32) {
         assert!(row.len().next_multiple_of(GROUP) <= bytes.len());
         let (whole, rest) = (row.len() / Sixteen::COUNT * Sixteen::COUNT, row.len() % Sixteen::COUNT);
         bytes[whole..row.len().next_multiple_of(GROUP)].fill(0);
-        // SAFETY: as the caller promises; there is room, as was just asked.
+        // SAFETY: as the caller promises; the assertion above checks the room.
         unsafe {
             let (inverse, zero) = (_mm512_set1_ps(inverse), _mm512_set1_ps(zero));
             for at in (0..whole).step_by(Sixteen::COUNT) {
@@ -374,7 +375,7 @@ mod tests {
         })
     }
 
-    /// Within what the rounding of rows and columns to bytes can cost.
+    /// Checks that the error stays within the rounding of rows and columns to bytes.
     #[track_caller]
     fn check(rows: usize, depth: usize, columns: usize, shift: f32) {
         if Processor::detect() != Some(PROCESSOR) {
@@ -416,7 +417,7 @@ mod tests {
         if Processor::detect() != Some(PROCESSOR) {
             return;
         }
-        // The rows' steps are 1 and the columns' are 1: nothing is rounded.
+        // The steps of rows and columns are 1: nothing is rounded.
         let a: Vec<f32> = (0..2 * 8).map(|at| [0.0, 255.0, 3.0, 7.0][at % 4]).collect();
         let b: Vec<f32> = (0..8 * 3).map(|at| [127.0, -127.0, 5.0, 0.0, -1.0][at % 5]).collect();
         let panels = BytePanels::new(&b, 8, 3);

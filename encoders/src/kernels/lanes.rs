@@ -1,16 +1,16 @@
-//! Registers of floats: what the kernels' loops are written in, once for processors whose registers hold sixteen floats
-//! and once for those that hold eight.
+//! SIMD registers of floats. The kernels' loops are generic over them: compiled once for registers of sixteen floats
+//! and once for eight.
 
 use super::Processor;
 
-/// A register full of floats.
+/// A register of floats.
 ///
-/// Invariant: one exists only where the processor has its instructions. Who makes one promises that; what is done with it
-/// is safe then.
+/// Invariant: a value exists only on a processor that has its instructions. The constructors are unsafe and require
+/// that, so the methods are safe.
 pub(super) trait Lanes: Copy {
-    /// Floats in it.
+    /// Number of floats.
     const COUNT: usize;
-    /// Rows of a product's tile, at most: as many as leave room for its sums, two registers a row.
+    /// The most rows of a product's tile whose sums fit into the registers, at two registers per row.
     const TILE: usize;
 
     /// Runs `work`, compiled for this processor.
@@ -20,67 +20,67 @@ pub(super) trait Lanes: Copy {
     unsafe fn run<W: Work>(work: W) -> W::Output;
 
     /// # Safety
-    /// The processor has the instructions; so for all that make one. From where they load there are as many values.
+    /// The processor has the instructions, here and for all constructors. Loads read `COUNT` values, which must exist.
     unsafe fn splat(value: f32) -> Self;
     /// # Safety
     /// As [`Lanes::splat`].
     unsafe fn load(from: *const f32) -> Self;
-    /// The first `count` values, fewer than all, and those of `others` for the rest.
+    /// Loads the first `count` values, fewer than all; the rest come from `others`.
     ///
     /// # Safety
     /// As [`Lanes::splat`].
     unsafe fn load_first(count: usize, from: *const f32, others: Self) -> Self;
-    /// Whole numbers as floats.
+    /// Loads integers and converts them to floats.
     ///
     /// # Safety
     /// As [`Lanes::splat`].
     unsafe fn load_whole(from: *const i32) -> Self;
     /// # Safety
-    /// There is room for as many values.
+    /// There is room for `COUNT` values.
     unsafe fn store(self, to: *mut f32);
-    /// The first `count` values, fewer than all.
+    /// Stores the first `count` values, fewer than all.
     ///
     /// # Safety
-    /// There is room for so many values.
+    /// There is room for `count` values.
     unsafe fn store_first(self, count: usize, to: *mut f32);
-    /// Has the cache fetch the line at `from`, to be read soon; an address that is none does no harm.
+    /// Prefetches the cache line at `from` for reading; an invalid address is harmless.
     fn prefetch(from: *const f32);
-    /// As [`Lanes::prefetch`], to be written soon.
+    /// As [`Lanes::prefetch`], for writing.
     fn prefetch_to_write(to: *mut f32);
-    /// As [`Lanes::prefetch`], into the second cache.
+    /// As [`Lanes::prefetch`], into the L2 cache.
     fn prefetch_far(from: *const u8);
 
     fn plus(self, other: Self) -> Self;
     fn minus(self, other: Self) -> Self;
     fn times(self, other: Self) -> Self;
-    /// `self * factor + addend`, rounded once.
+    /// `self * factor + addend`, rounded once (FMA).
     fn times_plus(self, factor: Self, addend: Self) -> Self;
-    /// The second where either is no number.
+    /// The minimum; `other` where either is NaN.
     fn least(self, other: Self) -> Self;
-    /// The second where either is no number.
+    /// The maximum; `other` where either is NaN.
     fn most(self, other: Self) -> Self;
-    /// To the nearest whole number.
+    /// Rounded to the nearest integer.
     fn rounded(self) -> Self;
-    /// Of whole numbers from -126 to 126: times two to their power.
+    /// `self * 2^power`, for integers `power` from -126 to 126.
     fn times_two_to(self, power: Self) -> Self;
-    /// One divided by each, to 2 units in the last place; of numbers up to 2^126.
+    /// The reciprocal, to 2 units in the last place, for numbers up to 2^126.
     fn reciprocal(self) -> Self;
     fn magnitude(self) -> Self;
     fn with_sign_of(self, other: Self) -> Self;
 
-    /// All added.
+    /// The sum of all values.
     fn sum(self) -> f32;
-    /// The least of all.
+    /// The smallest value.
     fn lowest(self) -> f32;
-    /// The most of all.
+    /// The largest value.
     fn highest(self) -> f32;
 }
 
-/// What runs on registers of any width.
+/// A computation generic over the register width.
 pub(super) trait Work {
     type Output;
 
-    /// Must be inlined, or it is compiled without the processor's instructions; and so must be what it calls.
+    /// Must be inlined, with all that it calls: otherwise it is compiled without the processor's instructions.
     ///
     /// # Safety
     /// The processor has the instructions of `L`.
@@ -88,10 +88,10 @@ pub(super) trait Work {
 }
 
 impl Processor {
-    /// Runs `work` on the widest registers that there are.
+    /// Runs `work` on the widest registers of the processor.
     pub(super) fn run<W: Work>(self, work: W) -> W::Output {
         match self {
-            // SAFETY: the processor has the instructions; a `Processor` says so.
+            // SAFETY: a `Processor` value proves that the instructions exist.
             #[cfg(target_arch = "x86_64")]
             Processor::Avx512 { .. } => unsafe { x86::Sixteen::run(work) },
             // SAFETY: as above.
@@ -120,7 +120,7 @@ mod x86 {
     #[derive(Clone, Copy)]
     pub(super) struct Eight(__m256);
 
-    /// Methods that are one instruction, or a few.
+    /// Methods of one or a few instructions.
     macro_rules! instructions {
         ($($name:ident($($value:ident),*) = $result:expr;)+) => {
             $(
@@ -128,19 +128,19 @@ mod x86 {
                 fn $name(self $(, $value: Self)*) -> Self {
                     let this = self.0;
                     $(let $value = $value.0;)*
-                    // SAFETY: the processor has the instruction: registers exist only where it has.
+                    // SAFETY: the processor has the instruction; otherwise no register value exists.
                     Self(unsafe { $result(this $(, $value)*) })
                 }
             )+
         };
     }
 
-    /// Prefetching, the same everywhere.
+    /// Prefetching, the same for every width.
     macro_rules! prefetching {
         () => {
             #[inline(always)]
             fn prefetch(from: *const f32) {
-                // SAFETY: a hint, for which no address is wrong.
+                // SAFETY: a hint; any address is allowed.
                 unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) }
             }
 
@@ -249,7 +249,7 @@ mod x86 {
     unsafe fn reciprocal_512(x: __m512) -> __m512 {
         // SAFETY: as the caller promises.
         unsafe {
-            // To 14 bits, which a step of Newton's method doubles.
+            // 14 bits of precision, doubled by one Newton step.
             let near = _mm512_rcp14_ps(x);
             _mm512_mul_ps(near, _mm512_fnmadd_ps(x, near, _mm512_set1_ps(2.0)))
         }
@@ -351,21 +351,21 @@ mod x86 {
     }
 
     impl Eight {
-        /// With the halves exchanged.
+        /// Swaps the halves.
         #[inline(always)]
         fn other_half(self) -> Self {
-            // SAFETY: the processor has the instructions, here and below: registers exist only where it has.
+            // SAFETY: the processor has the instructions, here and below; otherwise no register value exists.
             Eight(unsafe { _mm256_permute2f128_ps::<0x01>(self.0, self.0) })
         }
 
-        /// With the pairs of each half exchanged.
+        /// Swaps the pairs of each half.
         #[inline(always)]
         fn other_quarter(self) -> Self {
             // SAFETY: as above.
             Eight(unsafe { _mm256_permute_ps::<0b01_00_11_10>(self.0) })
         }
 
-        /// With the values of each pair exchanged.
+        /// Swaps the values of each pair.
         #[inline(always)]
         fn neighbours(self) -> Self {
             // SAFETY: as above.

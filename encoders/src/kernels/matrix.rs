@@ -1,17 +1,16 @@
-//! Matrices as the kernels see them: rows of a wider matrix to read from and write to, and the panels that weights
-//! are packed into.
+//! Matrix views for the kernels: rows of a wider matrix to read or write, and panels of packed weights.
 
 use std::mem::MaybeUninit;
 
 /// Columns of a panel: two registers of 512 bits.
 pub(super) const PANEL: usize = 32;
 
-/// A line of the processor's cache: what panels are made of, so that no load of a whole register crosses two.
+/// A cache line. Panels consist of lines, so that no load of a whole register crosses two.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 struct Line<T>([T; 64]);
 
-/// Values that begin at a multiple of 64 bytes.
+/// A buffer aligned to 64 bytes.
 #[derive(Debug, Clone)]
 pub(super) struct Aligned<T> {
     lines: Vec<Line<T>>,
@@ -24,7 +23,7 @@ impl<T: Copy + Default> Aligned<T> {
         Aligned { lines: vec![Line([T::default(); 64]); len.div_ceil(64)], len }
     }
 
-    /// Holds at least `len` values from now on; their contents are anything.
+    /// Grows to at least `len` values; the contents are unspecified.
     pub(super) fn reserve(&mut self, len: usize) {
         if self.len < len {
             *self = Aligned::zeros(len);
@@ -54,7 +53,7 @@ pub(super) struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     /// # Panics
-    /// If the values don't reach.
+    /// If `values` is too short.
     pub(super) fn new(values: &'a [f32], rows: usize, columns: usize, stride: usize) -> Self {
         assert!(columns <= stride && (rows == 0 || (rows - 1) * stride + columns <= values.len()));
         Rows { values, rows, columns, stride }
@@ -65,7 +64,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Rows to write, from several threads at once: each writes to columns of rows that no other does.
+/// Rows that several threads write at once: no two threads write the same columns of a row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Target {
     start: *mut f32,
@@ -74,45 +73,45 @@ pub(super) struct Target {
     stride: usize,
 }
 
-// SAFETY: `Target::at` gives an address alone, and leaves it to who writes there that no two threads write to the same.
+// SAFETY: `Target::at` only computes an address; the writing threads must keep their places apart.
 unsafe impl Send for Target {}
 // SAFETY: as above.
 unsafe impl Sync for Target {}
 
 impl Target {
-    /// Values that may not hold anything yet: nobody reads one before it is written.
+    /// From a slice that may be uninitialized: no value is read before it is written.
     ///
     /// # Panics
-    /// If the values don't reach.
+    /// If `values` is too short.
     pub(super) fn new(values: &mut [MaybeUninit<f32>], rows: usize, columns: usize, stride: usize) -> Self {
         assert!(columns <= stride && (rows == 0 || (rows - 1) * stride + columns <= values.len()));
         Target { start: values.as_mut_ptr().cast(), rows, columns, stride }
     }
 
-    /// The columns from `column` to the right, as far as wanted, of a matrix that begins here.
+    /// `count` columns, starting at column `from`.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If there are fewer columns.
     pub(super) fn columns(self, from: usize, count: usize) -> Target {
         assert!(from + count <= self.columns);
-        // SAFETY: within the row that `new` has checked.
+        // SAFETY: within the row, whose length `new` checked.
         Target { start: unsafe { self.start.add(from) }, columns: count, ..self }
     }
 
-    /// The rows from `row` on.
+    /// `count` rows, starting at row `from`.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If there are fewer rows.
     pub(super) fn rows(self, from: usize, count: usize) -> Target {
         assert!(from + count <= self.rows);
-        // SAFETY: within the rows that `new` has checked.
+        // SAFETY: within the rows, whose number `new` checked.
         Target { start: unsafe { self.start.add(from * self.stride) }, rows: count, ..self }
     }
 
-    /// Where a value is, and right of it the rest of its row.
+    /// The address of a value; the rest of its row follows.
     ///
     /// # Panics
-    /// If there is none.
+    /// If the position does not exist.
     #[inline(always)]
     pub(super) fn at(self, row: usize, column: usize) -> *mut f32 {
         assert!(row < self.rows && column < self.columns);
@@ -120,17 +119,17 @@ impl Target {
     }
 }
 
-/// A new matrix of (rows, columns), row after row, all of which `write` must write.
+/// A new matrix of (rows, columns), row after row. `write` must write all of it.
 pub(super) fn filled(rows: usize, columns: usize, write: impl FnOnce(Target)) -> Vec<f32> {
     let mut values = Vec::with_capacity(rows * columns);
     write(Target::new(&mut values.spare_capacity_mut()[..rows * columns], rows, columns, columns));
-    // SAFETY: there is room for so many, and all are written.
+    // SAFETY: the capacity suffices, and `write` has written all values.
     unsafe { values.set_len(rows * columns) };
     values
 }
 
-/// A matrix of (depth, columns), cut into panels of [`PANEL`] columns: panel after panel, in each row after row; the
-/// last panel is filled up with zeros.
+/// A matrix of (depth, columns) in panels of [`PANEL`] columns. Panel follows panel; in a panel, row follows row. The
+/// last panel is padded with zeros.
 #[derive(Debug, Clone)]
 pub(super) struct Panels {
     values: Aligned<f32>,
@@ -139,10 +138,10 @@ pub(super) struct Panels {
 }
 
 impl Panels {
-    /// Packs `weight` of (depth, columns), row after row.
+    /// Packs `weight` of shape (depth, columns), row after row.
     ///
     /// # Panics
-    /// If there are not so many values.
+    /// If the number of values differs.
     pub(super) fn new(weight: &[f32], depth: usize, columns: usize) -> Self {
         assert_eq!(weight.len(), depth * columns);
         let mut panels =
@@ -155,12 +154,12 @@ impl Panels {
         panels
     }
 
-    /// Room for a matrix of this shape; `None` holds nothing yet.
+    /// Panels without a shape; [`Panels::reshape`] gives them one.
     pub(super) fn empty() -> Self {
         Panels { values: Aligned::zeros(0), depth: 0, columns: 0 }
     }
 
-    /// Takes another shape; what it holds then is anything.
+    /// Changes the shape; the contents are then unspecified.
     pub(super) fn reshape(&mut self, depth: usize, columns: usize) {
         self.values.reserve(columns.div_ceil(PANEL) * depth * PANEL);
         (self.depth, self.columns) = (depth, columns);
@@ -175,7 +174,7 @@ impl Panels {
         &self.values.values()[(panel * self.depth + from) * PANEL..(panel * self.depth + to) * PANEL]
     }
 
-    /// Fills in a column.
+    /// Writes one column.
     #[inline(always)]
     pub(super) fn set_column(&mut self, column: usize, values: &[f32]) {
         let (panel, inside) = (column / PANEL, column % PANEL);

@@ -1,10 +1,9 @@
-//! The inner loops of transformers on x86-64 CPUs, chosen at run time: matrix products over weights that are packed
-//! once at load, with bias, activation and residual folded in; attention straight off the packed projection; layer
-//! norms.
+//! The inner loops of transformers on x86-64 CPUs, chosen at run time. Matrix products over weights packed at load,
+//! with fused bias, activation and residual; attention on the packed projection; layer norms.
 //!
-//! Everything here works on f32 tensors on the CPU, for inference alone (no gradients), and asks for a [`Processor`].
-//! Where the processor lacks AVX2 and FMA, or is no x86-64, there is none and the callers use candle's own operations,
-//! whose kernels for other processors are better than portable code of ours would be.
+//! All kernels work on f32 tensors on the CPU, for inference only (no gradients), and need a [`Processor`]. Without
+//! AVX2 and FMA, or on other architectures, there is none, and callers use candle's operations: its kernels for other
+//! processors are better than portable code here would be.
 #![allow(unsafe_code, reason = "vector instructions, and threads that write to disjoint parts of one matrix")]
 
 mod attention;
@@ -22,14 +21,14 @@ pub(crate) use elementwise::Activation;
 pub(crate) use norm::Norm;
 pub(crate) use ops::{Attention, PackedLinear};
 
-/// Which instructions may be used; exists only where they are there.
+/// The usable instruction sets; a value proves that the processor has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Processor {
     /// AVX2 and FMA.
     Avx2,
     /// AVX-512 F, BW, DQ and VL.
     Avx512 {
-        /// Products of bytes too.
+        /// Whether byte products (VNNI) exist too.
         vnni: bool,
     },
 }
@@ -43,7 +42,7 @@ struct Cores {
 }
 
 impl Processor {
-    /// What this machine has; `None` where these kernels have nothing to offer.
+    /// This machine's instruction sets; `None` where these kernels cannot run.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn detect() -> Option<Processor> {
         let has_512 = is_x86_feature_detected!("avx512f")
@@ -58,7 +57,7 @@ impl Processor {
         }
     }
 
-    /// What this machine has; `None` where these kernels have nothing to offer.
+    /// This machine's instruction sets; `None` where these kernels cannot run.
     #[cfg(not(target_arch = "x86_64"))]
     pub(crate) fn detect() -> Option<Processor> {
         None

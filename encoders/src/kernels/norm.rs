@@ -1,4 +1,4 @@
-//! Rows as products read them: as they are, or through a layer norm.
+//! The input rows of a product: plain, or through a layer norm.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use super::elementwise::Moments;
 use super::lanes::{Lanes, Work};
 use super::matrix::{Rows, Target};
 
-/// What a layer norm has learnt, and the number that its variances are kept from zero with.
+/// The parameters of a layer norm: weight, bias, and the epsilon added to variances.
 #[derive(Debug, Clone)]
 pub(crate) struct Norm {
     pub(super) weight: Vec<f32>,
@@ -15,12 +15,12 @@ pub(crate) struct Norm {
     pub(super) epsilon: f32,
 }
 
-/// Rows to be multiplied.
+/// Input rows.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Input<'a> {
-    /// As they are.
+    /// Unchanged.
     Plain(Rows<'a>),
-    /// Each scaled to mean 0 and variance 1, then by what the norm has learnt, which is as long as a row.
+    /// Normalized to mean 0 and variance 1, then multiplied by the norm's weight and shifted by its bias.
     Normalised(Rows<'a>, &'a Norm),
 }
 
@@ -29,14 +29,14 @@ impl<'a> Input<'a> {
         norm.map_or(Input::Plain(rows), |norm| Input::Normalised(rows, norm))
     }
 
-    /// The rows as they come.
+    /// The rows before the norm.
     pub(super) fn rows(&self) -> &Rows<'a> {
         match self {
             Input::Plain(rows) | Input::Normalised(rows, _) => rows,
         }
     }
 
-    /// Fills in what [`Input::read`] needs to know of the rows `which`.
+    /// Computes the moments that [`Input::read`] needs, for the rows `which`.
     ///
     /// # Safety
     /// The processor has the instructions of `L`.
@@ -50,13 +50,13 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Copies the values `columns` of a row, as they are to be multiplied.
+    /// Copies the values `columns` of a row, normalized if the input has a norm.
     ///
     /// # Safety
     /// The processor has the instructions of `L`.
     ///
     /// # Panics
-    /// If there is no room for exactly so many.
+    /// If `into` has another length.
     #[inline(always)]
     pub(super) unsafe fn read<L: Lanes>(
         &self,
@@ -70,17 +70,17 @@ impl<'a> Input<'a> {
             Input::Normalised(rows, norm) => {
                 assert_eq!(into.len(), columns.len());
                 let (weight, bias) = (&norm.weight[columns.clone()], &norm.bias[columns.clone()]);
-                // SAFETY: as the caller promises; there is room, as was just asked.
+                // SAFETY: as the caller promises; the assertion above checks the room.
                 unsafe { moments.apply::<L>(&rows.row(row)[columns], weight, bias, into.as_mut_ptr()) };
             }
         }
     }
 }
 
-/// Normalises the rows `which` into the same rows of `target`.
+/// Normalizes the rows `which` into the same rows of `target`.
 ///
 /// # Panics
-/// If the shapes don't fit.
+/// If the shapes do not fit.
 pub(super) fn normalise(
     processor: Processor,
     rows: Rows<'_>,
@@ -107,7 +107,7 @@ impl Work for Normalisation<'_> {
         let Normalisation { rows, norm, target, which } = self;
         for row in which {
             let values = rows.row(row);
-            // SAFETY: as the caller promises; the target has as many columns.
+            // SAFETY: as the caller promises; the target has the same number of columns.
             unsafe {
                 let moments = Moments::of::<L>(values, norm.epsilon);
                 moments.apply::<L>(values, &norm.weight, &norm.bias, target.at(row, 0));

@@ -1,4 +1,4 @@
-//! The kernels as operations on candle's tensors.
+//! The kernels as operations on candle tensors.
 
 use candle_core::{
     CpuStorage, CustomOp1, CustomOp2, Layout, Result, Shape, Tensor, bail, utils::get_num_threads,
@@ -12,7 +12,7 @@ use super::matrix::{Panels, Rows, filled};
 use super::norm::{Input, Norm, normalise};
 use super::{Activation, Cores, Processor, float};
 
-/// `x W + b` on rows of f32 on the CPU, its weights packed.
+/// `x W + b` on f32 rows on the CPU, with packed weights.
 #[derive(Debug)]
 pub(crate) struct PackedLinear {
     processor: Processor,
@@ -27,17 +27,18 @@ enum Weight {
 }
 
 impl PackedLinear {
-    /// Packs a contiguous f32 `weight` of (inputs, outputs) on the CPU and its `bias`.
+    /// Packs a contiguous f32 `weight` of shape (inputs, outputs) on the CPU and its `bias`.
     ///
     /// # Errors
-    /// Tensors of other types, shapes or devices.
+    /// Other types, shapes or devices.
     pub(crate) fn of_floats(processor: Processor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Self> {
         let (inputs, outputs) = weight.dims2()?;
         let weight = Weight::Float(Panels::new(&weight.flatten_all()?.to_vec1()?, inputs, outputs));
         PackedLinear { processor, weight, bias: None }.biased(bias)
     }
 
-    /// The same, to be multiplied in bytes where the processor does so and a row is not too long; else in floats.
+    /// The same, but with int8 products where the processor has them and the rows are not too long; otherwise with
+    /// floats.
     ///
     /// # Errors
     /// As [`PackedLinear::of_floats`].
@@ -78,7 +79,7 @@ impl PackedLinear {
     /// `activation(norm(x) W + b) + residual`: `rows` are (rows, inputs), the residual and the result (rows, outputs).
     ///
     /// # Errors
-    /// Tensors of other types, shapes or devices, or that are not contiguous.
+    /// Other types, shapes or devices, or tensors that are not contiguous.
     pub(crate) fn forward(
         &self,
         rows: &Tensor,
@@ -147,7 +148,7 @@ impl CustomOp2 for Product<'_> {
     }
 }
 
-/// Attention of the tokens of each sequence to each other, by whole heads.
+/// Multi-head self-attention within each sequence.
 pub(crate) struct Attention<'a> {
     pub(crate) processor: Processor,
     /// Tokens of a sequence.
@@ -158,11 +159,11 @@ pub(crate) struct Attention<'a> {
 }
 
 impl Attention<'_> {
-    /// (batch * tokens, width) of `packed`: (batch * tokens, 3 * width), contiguous f32 on the CPU, queries (scaled
-    /// already), keys and values of all heads.
+    /// The attention output, (batch * tokens, width). `packed` is (batch * tokens, 3 * width), contiguous f32 on the CPU:
+    /// queries (already scaled), keys and values of all heads.
     ///
     /// # Errors
-    /// Tensors of other types, shapes or devices.
+    /// Other types, shapes or devices.
     pub(crate) fn of(&self, packed: &Tensor) -> Result<Tensor> {
         packed.apply_op1_no_bwd(self)
     }
@@ -199,10 +200,10 @@ impl CustomOp1 for Attention<'_> {
 const ROWS_AT_ONCE: usize = 16;
 
 impl Norm {
-    /// Of `weight` and `bias`, as long as a row.
+    /// A layer norm from `weight` and `bias`, each as long as a row.
     ///
     /// # Errors
-    /// Tensors of other types, or of different shapes.
+    /// Other types or different shapes.
     pub(crate) fn new(weight: &Tensor, bias: &Tensor, epsilon: f32) -> Result<Self> {
         let (weight, bias): (Vec<f32>, _) = (weight.to_vec1()?, bias.to_vec1()?);
         if weight.is_empty() || weight.len() != bias.len() {
@@ -215,10 +216,11 @@ impl Norm {
         self.weight.len()
     }
 
-    /// Scales each row of `x` (any shape, contiguous f32 on the CPU) to mean 0 and variance 1, then by what was learnt.
+    /// Normalizes each row of `x` (any shape, contiguous f32 on the CPU) to mean 0 and variance 1, then applies weight
+    /// and bias.
     ///
     /// # Errors
-    /// Tensors of other types, shapes or devices.
+    /// Other types, shapes or devices.
     pub(crate) fn forward(&self, processor: Processor, x: &Tensor) -> Result<Tensor> {
         x.apply_op1_no_bwd(&Normalisation { processor, norm: self })
     }
@@ -271,7 +273,7 @@ mod tests {
         Tensor::from_vec(values, (rows, columns), &Device::Cpu).unwrap()
     }
 
-    /// Equal to what candle's own operations give, to f32's rounding.
+    /// Compares with candle's own operations, within f32 rounding.
     #[track_caller]
     fn check(got: Result<Tensor>, expected: &Tensor) {
         let got = got.unwrap();

@@ -1,13 +1,12 @@
-//! Sampling at a rate: which frame stands for each interval of 1 / rate seconds.
+//! Sampling at a rate: which frame represents each interval of 1 / rate seconds.
 //!
-//! The rule, the same wherever frames are sampled by rate: for each interval middle (i + 0.5) / rate
-//! the frame that is on the screen then, that is the last one whose time lies before it. A frame that
-//! stays on the screen over several middles (slides, still scenes) is taken once. The last frame
-//! counts as long as the shorter of the two spacings before it; a video that ends before its first
-//! middle gives its last frame.
+//! One rule wherever frames are sampled by rate. For each interval middle (i + 0.5) / rate, it takes the frame on
+//! screen: the last frame whose time lies before the middle. A frame that stays on screen over several middles (slides,
+//! still scenes) is taken once. The last frame's duration is the shorter of the two spacings before it. A video that
+//! ends before its first middle gives its last frame.
 //!
-//! "On the screen" rather than "nearest": with uneven spacing the nearest frame may belong to the next
-//! shot, and the last picture before a long pause, the finished slide, would be skipped.
+//! Why not the nearest frame: with uneven spacing, it may belong to the next shot. And the last picture before a long
+//! pause, the finished slide, would be skipped.
 
 use std::collections::VecDeque;
 
@@ -19,8 +18,8 @@ pub(crate) struct Rate {
 }
 
 impl Rate {
-    /// The fraction nearest to `rate` with a denominator of at most 1000; rates outside 0.01 to 240
-    /// are brought inside, no number counts as 1.
+    /// The fraction nearest to `rate` with a denominator of at most 1000. Rates are clamped to 0.01 ..= 240; NaN
+    /// becomes 1.
     pub(crate) fn new(rate: f64) -> Rate {
         let rate = if rate.is_nan() { 1.0 } else { rate.clamp(0.01, 240.0) };
         let error = |den: &i64| ((rate * *den as f64).round() / *den as f64 - rate).abs();
@@ -28,7 +27,7 @@ impl Rate {
         Rate { num: ((rate * den as f64).round() as i64).max(1), den }
     }
 
-    /// The interval whose middle is the first that lies after `ms`.
+    /// The interval with the first middle after `ms`.
     fn interval(self, ms: i64) -> i64 {
         let (num, den) = (i128::from(self.num), i128::from(self.den));
         ((2 * i128::from(ms) * num + 1000 * den).div_euclid(2000 * den)) as i64
@@ -41,27 +40,27 @@ impl Rate {
     }
 }
 
-/// A frame and the intervals that it stands for.
+/// A taken frame and the intervals that it represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Taken {
-    /// Position among all frames.
+    /// The frame's index.
     pub(crate) index: usize,
     /// Its time.
     pub(crate) time_ms: i64,
     /// The first interval.
     pub(crate) first: i64,
-    /// One past the last interval.
+    /// The end of the intervals (exclusive).
     pub(crate) end: i64,
 }
 
-/// Follows the frames of a video, one by one, and says which are taken.
+/// Decides which frames of a video are taken, frame by frame.
 #[derive(Debug)]
 pub(crate) struct Grid {
     rate: Rate,
     next: i64,
     frames: usize,
     current: Option<i64>,
-    /// The last two, the later one first.
+    /// The last two spacings, the later one first.
     spacings: [i64; 2],
     any: bool,
 }
@@ -71,7 +70,7 @@ impl Grid {
         Grid { rate, next: 0, frames: 0, current: None, spacings: [0, i64::MAX], any: false }
     }
 
-    /// The next frame; returns the one before it, if that is taken.
+    /// Adds the next frame; returns the one before it, if that is taken.
     pub(crate) fn push(&mut self, time_ms: i64) -> Option<Taken> {
         let interval = self.rate.interval(time_ms);
         let before = self.current.replace(time_ms);
@@ -90,7 +89,7 @@ impl Grid {
         })
     }
 
-    /// No more frames; returns the last one, if that is taken.
+    /// Ends the video; returns the last frame, if it is taken.
     pub(crate) fn end(&self) -> Option<Taken> {
         let time_ms = self.current?;
         let length = self.spacings[0].min(self.spacings[1]).max(0);
@@ -103,7 +102,7 @@ impl Grid {
     }
 }
 
-/// Matches what ffmpeg's `fps` filter yields, one picture an interval, to the frames that they show.
+/// Matches the pictures of ffmpeg's `fps` filter, one per interval, with the frames that they show.
 #[derive(Debug)]
 pub(crate) struct Matcher<T> {
     grid: Grid,
@@ -117,32 +116,32 @@ impl<T> Matcher<T> {
         Matcher { grid: Grid::new(rate), taken: VecDeque::new(), waiting: VecDeque::new(), last_interval: -1 }
     }
 
-    /// The time of the next frame of the video.
+    /// Adds the next frame's time.
     pub(crate) fn frame(&mut self, time_ms: i64) {
         self.taken.extend(self.grid.push(time_ms));
     }
 
-    /// The picture of an interval; intervals ascend.
+    /// Adds the picture of an interval; intervals ascend.
     pub(crate) fn picture(&mut self, interval: i64, picture: T) {
         self.waiting.push_back((interval, picture));
     }
 
-    /// No more frames and pictures.
+    /// Ends frames and pictures.
     pub(crate) fn end(&mut self) {
         self.taken.extend(self.grid.end());
     }
 
-    /// After the end: the time of a last frame that was taken, but that ffmpeg showed no picture of
-    /// because the file says that it ends earlier.
+    /// After the end: the time of a last taken frame without a picture. ffmpeg leaves it out if the file states an
+    /// earlier end.
     pub(crate) fn unmet(&self) -> Option<i64> {
         self.taken.back().filter(|taken| self.last_interval < taken.first).map(|taken| taken.time_ms)
     }
 
-    /// The next taken frame whose picture has come, with its time.
+    /// The next taken frame whose picture has arrived, with its time.
     pub(crate) fn next(&mut self) -> Option<(i64, T)> {
         while let (Some(taken), Some((interval, _))) = (self.taken.front().copied(), self.waiting.front()) {
             if *interval >= taken.end {
-                // ffmpeg showed no picture of this frame.
+                // ffmpeg returned no picture of this frame.
                 self.taken.pop_front();
                 continue;
             }

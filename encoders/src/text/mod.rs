@@ -1,4 +1,4 @@
-//! Words to token ids: tokenizer and overlapping windows over long texts.
+//! Text to token ids: the tokenizer, and overlapping windows (chunks) of long texts.
 
 use tokenizers::Tokenizer as Inner;
 use tokenizers::normalizers::replace::ReplacePattern;
@@ -10,61 +10,61 @@ mod window;
 /// Windows that one text may be cut into, unless the caller sets another bound.
 pub const MAX_WINDOWS: usize = 128;
 
-/// The ids of one text or window, specials included, not padded; never longer than the model's limit.
+/// The token ids of one text or window, with special tokens, not padded, never longer than the model's limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tokens {
     /// Token ids.
     pub ids: Vec<u32>,
 }
 
-/// What to do with a text over the model's limit.
+/// How to handle a text over the model's limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Overflow {
-    /// A window a sentence, or a few where there are many; every token is used.
+    /// One window per sentence, or per few sentences where there are many; no token is lost.
     #[default]
     Window,
-    /// The first window only.
+    /// Keep the first window.
     Truncate,
-    /// An error.
+    /// Return an error.
     Error,
 }
 
-/// One stretch of a text, in tokens of the text (specials not counted), end exclusive.
+/// One chunk of a text. Positions count the text's tokens without special tokens; the end is exclusive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window {
-    /// First token.
+    /// The first token.
     pub start_token: usize,
-    /// One past the last token.
+    /// The end token (exclusive).
     pub end_token: usize,
-    /// What goes into the encoder.
+    /// The encoder's input.
     pub tokens: Tokens,
 }
 
-/// A text as an encoder reads it.
+/// A text, split for the encoder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Windows {
-    /// At least one; an empty text gives one window with the specials alone.
+    /// At least one; an empty text gives one window with special tokens alone.
     pub windows: Vec<Window>,
-    /// Tokens of the text, specials not counted.
+    /// Tokens of the text, without special tokens.
     pub tokens_total: usize,
-    /// Tokens that lie in some window.
+    /// Tokens that lie in a window.
     pub tokens_used: usize,
     /// Whether tokens were cut off.
     pub truncated: bool,
 }
 
-/// Why a text gave no windows; the caller's fault.
+/// Why a text could not be split; the caller's fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
-    /// The text is over the limit and the caller asked for an error.
+    /// The text exceeds the limit, and the caller asked for an error.
     #[error("the text has {tokens} tokens, the model takes {limit}")]
     TooLong {
         /// Tokens of the text.
         tokens: usize,
-        /// Tokens that fit.
+        /// Tokens that the model takes.
         limit: usize,
     },
-    /// The text needs more windows than allowed.
+    /// The text needs more windows than the caller allows.
     #[error("the text needs {windows} windows, at most {limit} are allowed")]
     TooManyWindows {
         /// Windows needed.
@@ -72,43 +72,43 @@ pub enum TextError {
         /// Windows allowed.
         limit: usize,
     },
-    /// The tokenizer knows no token for some of it.
+    /// The tokenizer has no token for a part of the text.
     #[error("the model's tokenizer can't read the text: {0}")]
     Unreadable(String),
 }
 
-/// The ids that a model's configuration states, for tokenizers that add no special tokens themselves.
+/// Special token ids from the model's configuration, for tokenizers that add none themselves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Specials {
-    /// Put before every text.
+    /// Precedes every text.
     pub bos: Option<u32>,
-    /// Put after every text.
+    /// Follows every text.
     pub eos: Option<u32>,
 }
 
-/// Why a tokenizer can't be used; the model's fault.
+/// Why a tokenizer cannot be used; the model's fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TokenizerError {
-    /// Not a tokenizer file that can be read.
+    /// tokenizer.json cannot be read.
     #[error("tokenizer.json can't be read: {0}")]
     Unreadable(String),
-    /// The model's prompt is no text to the tokenizer.
+    /// The tokenizer cannot encode the model's prompt.
     #[error("the model's prompt can't be read: {0}")]
     Prompt(String),
-    /// The special tokens, or they and the prompt, leave no room for text.
+    /// The special tokens, alone or with the prompt, leave no room for text.
     #[error("{specials} special tokens fill the model's {limit} positions")]
     NoRoom {
         /// Special tokens around a text.
         specials: usize,
-        /// Positions that the model has.
+        /// Positions of the model.
         limit: usize,
     },
 }
 
-/// A model's tokenizer with its limits.
+/// A model's tokenizer and its limits.
 ///
-/// Some sentence encoders tell what is asked from what is stored by a prompt before the text. It stands in every
-/// window, takes of the model's limit, and is counted neither in windows nor in totals.
+/// Some sentence encoders mark queries and passages with different prompts before the text. The prompt precedes every
+/// window and counts against the model's limit, but not in window positions or totals.
 pub struct Tokenizer {
     inner: Inner,
     before: Vec<u32>,
@@ -119,33 +119,33 @@ pub struct Tokenizer {
     passage_prompt: Prompt,
 }
 
-/// What texts go through before they are read.
+/// Which texts are normalized before tokenization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cleaning {
     None,
-    /// All of them, [`normalise::normalise`]; modification texts are cut too.
+    /// All texts, by [`normalise::normalise`]; modification texts are also truncated.
     All,
-    /// Modification texts, [`normalise::clean_modification`].
+    /// Modification texts, by [`normalise::clean_modification`].
     Modifications,
 }
 
-/// What stands before every text of one kind; empty for most models.
+/// The prompt before all texts of one kind; empty for most models.
 #[derive(Default)]
 struct Prompt {
-    /// With the space that ends it.
+    /// With its final space.
     text: String,
-    /// Without that space, which belongs to the next token or to none.
+    /// Without that space: some tokenizers attach it to the next token, others drop it.
     ids: Vec<u32>,
 }
 
 impl Tokenizer {
-    /// Reads the contents of a tokenizer.json for a model of `max_tokens` positions.
+    /// Reads a tokenizer.json for a model of `max_tokens` positions.
     ///
-    /// The special tokens are those that the file itself puts around a text, else `specials`.
-    /// Truncation and padding that the file asks for are ignored: windows and batches see to them.
+    /// The special tokens are those that the file's post-processor adds, otherwise `specials`. The file's truncation
+    /// and padding are ignored, because windows and batches handle them.
     ///
     /// # Errors
-    /// When the file can't be read or leaves no room for text.
+    /// The file cannot be read or leaves no room for text.
     pub fn from_json(json: &[u8], specials: Specials, max_tokens: usize) -> Result<Self, TokenizerError> {
         let unreadable = |error: tokenizers::Error| TokenizerError::Unreadable(error.to_string());
         let mut inner = Inner::from_bytes(json).map_err(unreadable)?;
@@ -165,30 +165,29 @@ impl Tokenizer {
         Ok(Tokenizer { inner, before, after, max_tokens, cleaning, query_prompt, passage_prompt })
     }
 
-    /// The same, with every modification text put through [`normalise::clean_modification`] first, as models of CoVR
-    /// want it.
+    /// Applies [`normalise::clean_modification`] to every modification text, as models of CoVR require.
     #[must_use]
     pub(crate) fn cleaning(self) -> Self {
         Tokenizer { cleaning: Cleaning::Modifications, ..self }
     }
 
-    /// The same, with every text put through [`normalise`] first, as models of TF-CoVR want it.
+    /// Applies [`normalise`] to every text, as models of TF-CoVR require.
     #[must_use]
     pub fn normalising(self) -> Self {
         Tokenizer { cleaning: Cleaning::All, ..self }
     }
 
-    /// The same tokenizer on texts in lower case.
+    /// Lower-cases every text.
     ///
     /// # Errors
-    /// A vocabulary whose added tokens can't be read in lower case.
+    /// A vocabulary whose added tokens cannot be lower-cased.
     pub(crate) fn lower_case(self) -> Result<Self, TokenizerError> {
         self.normalising_before(vec![Lowercase.into()])
     }
 
-    /// The same tokenizer on canonical texts, as OpenCLIP's code makes them for SigLIP: NFC, underscores are spaces,
-    /// ASCII punctuation and curly quotes go, lower case, single spaces, none at the ends. (What else ftfy mends, and
-    /// HTML, stay as they are.)
+    /// Canonicalizes texts as OpenCLIP does for SigLIP: NFC, underscores become spaces, ASCII punctuation and curly
+    /// quotes are removed, lower case, single spaces, none at the ends. OpenCLIP's other ftfy repairs and HTML
+    /// unescaping are left out.
     ///
     /// # Errors
     /// As [`Tokenizer::lower_case`].
@@ -209,7 +208,7 @@ impl Tokenizer {
         ])
     }
 
-    /// The same with these steps before those of tokenizer.json.
+    /// Adds steps before the normalizer of tokenizer.json.
     fn normalising_before(mut self, steps: Vec<NormalizerWrapper>) -> Result<Self, TokenizerError> {
         let then = self.inner.get_normalizer().cloned();
         let all = Sequence::new(steps.into_iter().chain(then).collect());
@@ -218,15 +217,15 @@ impl Tokenizer {
         Ok(self)
     }
 
-    /// The id of `token` as it stands in the vocabulary.
+    /// The id of `token` in the vocabulary.
     pub(crate) fn id_of(&self, token: &str) -> Option<u32> {
         self.inner.token_to_id(token)
     }
 
-    /// The same, with the `query` prompt before what is asked and the `passage` prompt before what is stored.
+    /// Adds the `query` prompt before queries and the `passage` prompt before passages.
     ///
     /// # Errors
-    /// A prompt that can't be read or leaves no room for text.
+    /// A prompt that cannot be encoded or leaves no room for text.
     pub fn with_prompts(mut self, query: &str, passage: &str) -> Result<Self, TokenizerError> {
         let read = |prompt: &str| -> Result<Prompt, TokenizerError> {
             let ids = self.content(prompt.trim_end());
@@ -242,24 +241,24 @@ impl Tokenizer {
         Ok(self)
     }
 
-    /// Positions of the model, specials included.
+    /// Positions of the model, with special tokens.
     pub fn max_tokens(&self) -> usize {
         self.max_tokens
     }
 
-    /// Whether special tokens stand both before and after every text.
+    /// Whether every text has special tokens on both sides.
     pub(crate) fn encloses(&self) -> bool {
         !self.before.is_empty() && !self.after.is_empty()
     }
 
-    /// One more than the largest id that the tokenizer can give.
+    /// One more than the largest token id.
     pub fn id_bound(&self) -> usize {
         let largest = self.inner.get_vocab(true).into_values().max();
         largest.map_or(0, |id| id as usize + 1)
     }
 
-    /// As [`Tokenizer::id_bound`], without `token` if it is a special token that was added to the vocabulary: one that
-    /// stands for something else than text.
+    /// As [`Tokenizer::id_bound`], but without `token` if it is an added special token that stands for something other
+    /// than text.
     pub(crate) fn id_bound_without(&self, token: &str) -> usize {
         let added = self.inner.get_added_tokens_decoder();
         let is_left_out = |id: u32| added.get(&id).is_some_and(|it| it.special && it.content == token);
@@ -267,7 +266,7 @@ impl Tokenizer {
         ids.max().map_or(0, |id| id as usize + 1)
     }
 
-    /// All ids of `text`, specials included, however long.
+    /// All token ids of `text`, with special tokens, of any length.
     ///
     /// # Errors
     /// [`TextError::Unreadable`].
@@ -275,9 +274,9 @@ impl Tokenizer {
         Ok(self.with_specials(&[], &self.content(text)?).ids)
     }
 
-    /// Cuts a query `text` into windows of at most the model's limit: one where all of it fits, else one a
-    /// sentence. Sentences are put together where there would be more than `max_windows`, and cut into windows that
-    /// overlap by a quarter where they are over the limit.
+    /// Splits a query into windows of at most the model's limit: one window if the text fits, otherwise one per
+    /// sentence. Sentences are merged if there would be more than `max_windows`. Sentences over the limit are split
+    /// into windows that overlap by a quarter.
     ///
     /// # Errors
     /// [`TextError`], also when `max_windows` is 0.
@@ -285,8 +284,8 @@ impl Tokenizer {
         self.cut(text, &self.query_prompt, overflow, max_windows)
     }
 
-    /// Cuts a `text` that is to be found into windows of the model's limit: the same as [`Tokenizer::windows`] but
-    /// for models that tell queries from passages.
+    /// Splits a passage into windows. Differs from [`Tokenizer::windows`] only for models with separate prompts for
+    /// queries and passages.
     ///
     /// # Errors
     /// [`TextError`], also when `max_windows` is 0.
@@ -323,7 +322,7 @@ impl Tokenizer {
         Ok(Windows { windows, tokens_total, tokens_used, truncated: tokens_used < tokens_total })
     }
 
-    /// The modification text of a composed query: one window, cut at the model's limit.
+    /// The modification text of a composed query: one window, truncated at the model's limit.
     ///
     /// # Errors
     /// [`TextError::Unreadable`].
@@ -337,8 +336,8 @@ impl Tokenizer {
         }
     }
 
-    /// The ids of `text` as they are behind the prompt, for what a space is to the first token depends on the
-    /// tokenizer; and after how many of them each of its sentences ends.
+    /// The ids of `text` after the prompt, and the number of ids up to the end of each sentence. The prompt is needed
+    /// because tokenizers treat a space before the first token differently.
     fn content_after(&self, prompt: &Prompt, text: &str) -> Result<(Vec<u32>, Vec<usize>), TextError> {
         let joined = format!("{}{text}", prompt.text);
         let read = if self.cleaning == Cleaning::All { normalise::normalise(&joined) } else { joined };
@@ -364,11 +363,10 @@ impl Tokenizer {
         Ok(encoding.get_ids().to_vec())
     }
 
-    /// Whether the vocabulary has nothing for a `word`: it is unknown to it, or can be written only with pieces of a
-    /// single letter.
+    /// Whether the vocabulary lacks `word`: the word is unknown, or is encoded only as single letters.
     pub fn misses(&self, word: &str) -> bool {
         let unknown = self.content("\u{fffc}").unwrap_or_default();
-        // The fast way leaves out what the pieces are.
+        // `encode_fast` would leave out the pieces' texts.
         let Ok(encoding) = self.inner.encode(word, false) else { return true };
         let marks = |piece: &str| piece.trim_start_matches("##").trim_end_matches("</w>").to_owned();
         let is_letter = |piece: &String| {
@@ -386,7 +384,7 @@ impl Tokenizer {
     }
 }
 
-/// What the tokenizer's own post-processor puts before and after a text.
+/// The special tokens that the tokenizer's post-processor adds before and after a text.
 fn specials_of(inner: &Inner) -> tokenizers::Result<(Vec<u32>, Vec<u32>)> {
     let encoding = inner.encode("a", true)?;
     let (ids, mask) = (encoding.get_ids(), encoding.get_special_tokens_mask());
@@ -401,7 +399,7 @@ mod tests {
 
     use super::*;
 
-    /// Whole words to ids, `unknown` for others, four positions for text between `[1 ... 2]`.
+    /// A tokenizer of whole words (`unknown` for others), with four positions for text between `[1 ... 2]`.
     fn tokenizer(post_processor: &str) -> Tokenizer {
         let json = format!(
             r#"{{"version": "1.0", "truncation": null, "padding": null, "added_tokens": [],

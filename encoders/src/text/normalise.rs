@@ -1,15 +1,15 @@
-//! TF-CoVR's text normaliser (arXiv 2506.05274): counts in words, lower case, no noise; and that of CoVR (arXiv
-//! 2308.14746), which leaves counts as they are.
+//! The text normalizers of TF-CoVR (arXiv 2506.05274; counts as words, lower case, no punctuation noise) and of CoVR
+//! (arXiv 2308.14746; counts unchanged).
 //!
-//! Models of these papers have read only texts of this kind, in training and in evaluation.
+//! Models of these papers were trained and evaluated on such texts only.
 
-/// Words of a modification text that are read.
+/// The most words of a modification text.
 const WORDS: usize = 30;
 
-/// What is put between words instead of these: a space.
+/// Characters replaced by a space.
 const NOISE: [char; 9] = ['!', '"', '(', ')', '*', '#', ':', ';', '~'];
 
-/// A plain text, normalised and uncut.
+/// Normalizes a text without truncation.
 pub fn normalise(text: &str) -> String {
     let words = with_counts_in_words(text);
     let clean: String = words
@@ -20,13 +20,13 @@ pub fn normalise(text: &str) -> String {
     single_spaces(&clean)
 }
 
-/// A modification text: normalised, its first 30 words.
+/// Normalizes a modification text and keeps its first 30 words.
 pub fn normalise_modification(text: &str) -> String {
-    // As the paper's code splits: at spaces alone.
+    // Splits at single spaces only, as the paper's code does.
     normalise(text).split(' ').take(WORDS).collect::<Vec<_>>().join(" ")
 }
 
-/// A modification text as CoVR's code cleans it: lower case, full stops and noise gone, its first 30 words.
+/// Cleans a modification text as CoVR's code does: lower case, without full stops and noise, first 30 words.
 pub fn clean_modification(text: &str) -> String {
     let is_noise = |letter: char| letter == '.' || NOISE.contains(&letter);
     let clean: String =
@@ -34,7 +34,7 @@ pub fn clean_modification(text: &str) -> String {
     single_spaces(&clean).split(' ').take(WORDS).collect::<Vec<_>>().join(" ")
 }
 
-/// Runs of two or more whitespace characters become one space; none is left at the ends.
+/// Replaces runs of two or more whitespace characters by one space, and trims the ends.
 fn single_spaces(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut letters = text.trim().chars().peekable();
@@ -49,7 +49,7 @@ fn single_spaces(text: &str) -> String {
     clean
 }
 
-/// Replaces what the pattern `\b\d+(\.\d+)?\b` finds, where it is a count that has words.
+/// Replaces counts that have words. Counts are matches of the pattern `\b\d+(\.\d+)?\b`.
 fn with_counts_in_words(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -64,7 +64,7 @@ fn with_counts_in_words(text: &str) -> String {
     out
 }
 
-/// The number that `text` begins with, if a word ends there; else nothing.
+/// The number at the start of `text`, if it ends at a word boundary; otherwise empty.
 fn number_at(text: &str) -> &str {
     let digits =
         |text: &str| text.len() - text.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
@@ -81,13 +81,13 @@ fn number_at(text: &str) -> &str {
     if ends_word(whole) { &text[..whole] } else { "" }
 }
 
-/// A letter, digit or underscore, as regular expressions understand it.
+/// A letter, digit or underscore: `\w` of regular expressions.
 fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
 fn in_words(number: &str) -> Option<&'static str> {
-    // Compared as written, as the paper's code does: "1.0" is no "1".
+    // Compared as strings, as the paper's code does: "1.0" is not "1".
     Some(match number {
         "0.5" => "half",
         "1" => "one",

@@ -1,11 +1,11 @@
-//! Where the windows of a long text lie: one a sentence, as far as that goes.
+//! Splits a long text into windows, if possible one per sentence.
 //!
-//! A window that holds one sentence alone answers for it, whatever stands around it; one that is filled up to the
-//! model's limit is a blend of its sentences.
+//! A window with one sentence represents that sentence alone. A window filled to the model's limit blends all its
+//! sentences.
 
 use std::ops::Range;
 
-/// Windows that `tokens` tokens need when each holds `room`; at least one.
+/// The number of windows for `tokens` tokens when a window holds `room`; at least one.
 pub(super) fn count(tokens: usize, room: usize) -> usize {
     let overlap = overlap(room);
     match tokens {
@@ -14,8 +14,7 @@ pub(super) fn count(tokens: usize, room: usize) -> usize {
     }
 }
 
-/// The windows: each but the last holds `room` tokens, neighbours share a quarter of `room`, so the
-/// last holds more than a quarter.
+/// Windows of `room` tokens that overlap by a quarter of `room`. The last one holds more than a quarter.
 pub(super) fn spans(tokens: usize, room: usize) -> impl Iterator<Item = Range<usize>> {
     let stride = room - overlap(room);
     (0..count(tokens, room)).map(move |window| {
@@ -24,11 +23,11 @@ pub(super) fn spans(tokens: usize, room: usize) -> impl Iterator<Item = Range<us
     })
 }
 
-/// Sentences of fewer tokens ("No.", "Dr.") are part of the next one.
+/// Sentences of fewer tokens ("No.", "Dr.") join the next one.
 const SHORT: usize = 4;
 
-/// The byte offsets after each sentence of a text, the last one its length: after a stop, question or exclamation mark
-/// (and closing quotes) that white space follows, and after each line.
+/// The byte offsets of sentence ends, the last one the text's length. A sentence ends at a line end, or at a full stop,
+/// question mark or exclamation mark (with closing quotes) that whitespace follows.
 pub(super) fn sentence_ends(text: &str) -> impl Iterator<Item = usize> {
     let mut letters = text.char_indices().peekable();
     let mut closing = false;
@@ -54,13 +53,14 @@ pub(super) fn sentence_ends(text: &str) -> impl Iterator<Item = usize> {
     inside.chain(std::iter::once(text.len()))
 }
 
-/// Windows over sentences that end after `ends` tokens each: at most `most` of them if that can be, none over `room`.
+/// Windows over sentences; `ends` are the sentences' end positions in tokens. At most `most` windows if possible, none
+/// over `room`.
 pub(super) fn by_sentence(ends: &[usize], room: usize, most: usize) -> Vec<Range<usize>> {
     let pieces = pieces(ends, room);
     if pieces.len() <= most {
         return pieces;
     }
-    // Larger windows are fewer: the smallest that are few enough.
+    // Larger windows are fewer. This finds the smallest size that gives few enough.
     let (mut low, mut high) = (1, room);
     while low < high {
         let middle = low.midpoint(high);
@@ -74,12 +74,12 @@ pub(super) fn by_sentence(ends: &[usize], room: usize, most: usize) -> Vec<Range
     if packed.len() <= most { packed } else { side_by_side(tokens, room) }
 }
 
-/// Windows that share nothing: the fewest that hold all tokens.
+/// The fewest windows without overlap.
 fn side_by_side(tokens: usize, room: usize) -> Vec<Range<usize>> {
     (0..tokens.div_ceil(room)).map(|window| window * room..tokens.min((window + 1) * room)).collect()
 }
 
-/// The sentences; short ones with the next, long ones cut.
+/// The sentences, with short ones joined to the next and long ones split.
 fn pieces(ends: &[usize], room: usize) -> Vec<Range<usize>> {
     let mut pieces: Vec<Range<usize>> = Vec::new();
     let (mut start, last) = (0, ends.last().copied().unwrap_or_default());
@@ -95,7 +95,7 @@ fn pieces(ends: &[usize], room: usize) -> Vec<Range<usize>> {
     pieces
 }
 
-/// Neighbours put together while they hold at most `most` tokens.
+/// Joins neighbours while they hold at most `most` tokens.
 fn packed(pieces: &[Range<usize>], most: usize) -> Vec<Range<usize>> {
     let mut packed: Vec<Range<usize>> = Vec::new();
     for piece in pieces {
@@ -107,7 +107,7 @@ fn packed(pieces: &[Range<usize>], most: usize) -> Vec<Range<usize>> {
     packed
 }
 
-/// Less than `room` for every `room` above 0.
+/// The overlap: less than `room` for every `room` above 0.
 fn overlap(room: usize) -> usize {
     room / 4
 }

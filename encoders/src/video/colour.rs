@@ -1,7 +1,7 @@
-//! From luma and chroma to RGB, rounded as ffmpeg's scaler rounds (libswscale/yuv2rgb.c).
+//! Converts luma and chroma to RGB with the rounding of ffmpeg's scaler (libswscale/yuv2rgb.c).
 //!
-//! Small pictures cross the pipe with two bytes a pixel and become RGB here: the scaler looks every byte up
-//! in a table, which takes longer than decoding a tenth of the frame.
+//! Small pictures cross the pipe with two bytes per pixel and become RGB here. The scaler looks up every byte in a
+//! table, which takes longer than decoding a tenth of the frame.
 
 use std::sync::Arc;
 
@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 
 use super::wide::Wide;
 
-/// How much red and blue count in the luma of a video.
+/// The weights of red and blue in a video's luma.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Matrix {
-    /// ITU-R BT.601; also taken for videos that name none.
+    /// ITU-R BT.601, also for videos that name no matrix.
     Bt601,
     /// ITU-R BT.709.
     Bt709,
-    /// BT.2020, with constant luminance or without.
+    /// BT.2020, with or without constant luminance.
     Bt2020,
     /// FCC, Title 47.
     Fcc,
@@ -26,7 +26,7 @@ pub enum Matrix {
 }
 
 impl Matrix {
-    /// By ffprobe's name, as ffmpeg's scaler chooses.
+    /// The matrix of ffprobe's name, chosen as ffmpeg's scaler does.
     pub(super) fn named(name: &str) -> Matrix {
         match name {
             "bt709" => Matrix::Bt709,
@@ -37,7 +37,7 @@ impl Matrix {
         }
     }
 
-    /// Of red and blue; green has the rest.
+    /// The weights of red and blue; green has the rest.
     fn weights(self) -> (f64, f64) {
         match self {
             Matrix::Bt601 => (0.299, 0.114),
@@ -49,7 +49,7 @@ impl Matrix {
     }
 }
 
-/// Turns pictures of one video to RGB.
+/// Converts pictures of one video to RGB.
 #[derive(Debug)]
 pub(super) struct ToRgb {
     wide: Wide,
@@ -61,8 +61,8 @@ impl ToRgb {
         ToRgb { wide: Wide::detect(), steps: Steps::of(matrix) }
     }
 
-    /// The pixels of a picture whose planes (luma, blue and red chroma, 8 bits of video range; chroma with
-    /// half the columns, rounded up, and all rows) follow each other; `None` if there are more or fewer bytes.
+    /// The RGB pixels of a picture, or `None` if the number of bytes does not fit. Planes follow each other: luma, blue
+    /// and red chroma, 8 bits in video range. Chroma has all rows and half the columns, rounded up.
     pub(super) fn picture(&self, width: u32, height: u32, planes: &[u8]) -> Option<Arc<[u8]>> {
         let (width, height) = (width as usize, height as usize);
         let half = width.div_ceil(2);
@@ -93,7 +93,7 @@ impl ToRgb {
     }
 }
 
-/// By how many steps of luma one step of chroma moves a colour: 16 bits after the point.
+/// The change of a colour, in steps of luma, per step of chroma; fixed point with 16 fractional bits.
 #[derive(Debug, Clone, Copy)]
 struct Steps {
     red_by_red: i32,
@@ -102,9 +102,9 @@ struct Steps {
     blue_by_blue: i32,
 }
 
-/// What one step of luma is of 8-bit colours, 219 being all: 16 bits after the point.
+/// One step of luma (of 219) on the scale of 8-bit colours; fixed point with 16 fractional bits.
 const LUMA: i32 = (255 << 16) / 219;
-/// What the scaler's tables begin with, 326 steps before the zero that they are read from; rounds.
+/// The start value of the scaler's tables, 326 steps before the zero offset; rounds.
 const BLACK: i32 = 326 * LUMA - ((384 + 16) << 16) + (1 << 15);
 
 impl Steps {
@@ -112,7 +112,7 @@ impl Steps {
         let (red, blue) = matrix.weights();
         let green = 1.0 - red - blue;
         let steps = |by: f64| {
-            // 224 steps of chroma reach from one end to the other.
+            // 224 steps of chroma cover the whole range.
             let of_colour = (by * 2.0 * 255.0 / 224.0 * 65_536.0).round() as i64;
             ((of_colour * 65_536 + 32_768) / i64::from(LUMA)) as i32
         };
@@ -125,10 +125,10 @@ impl Steps {
     }
 }
 
-/// Pixels that are converted at a time; even.
+/// Pixels converted at a time; even.
 const CHUNK: usize = 256;
 
-/// Numbers of one chunk on their way; its contents are of no use to the next. By red, green and blue.
+/// Intermediate values of one chunk, by red, green and blue; overwritten by the next chunk.
 struct Scratch {
     shifts: [[i16; CHUNK]; 3],
     planes: [[u8; CHUNK]; 3],
@@ -139,7 +139,7 @@ impl Scratch {
         Scratch { shifts: [[0; CHUNK]; 3], planes: [[0; CHUNK]; 3] }
     }
 
-    /// Several loops, each of one kind, so that the compiler makes vector code of them.
+    /// Several loops of one kind each, so that the compiler vectorizes them.
     #[inline(always)]
     fn convert(&mut self, steps: Steps, luma: &[u8], blue: &[u8], red: &[u8], rgb: &mut [u8]) {
         let [to_red, to_green, to_blue] = &mut self.shifts;
@@ -164,7 +164,7 @@ impl Scratch {
     }
 }
 
-/// Steps of luma by which a chroma moves a colour, 128 being grey; floored as the scaler does, part by part.
+/// The steps of luma by which a chroma value changes a colour; 128 is grey. Floored term by term, as the scaler does.
 #[inline(always)]
 fn shift(chroma: u8, step: i32) -> i16 {
     (i32::from(chroma).wrapping_mul(step) >> 16).wrapping_sub(step >> 9) as i16
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// Noise of all colours, in two frames, scaled down as for the shot detector.
+    /// Two frames of noise in all colours, scaled down as for the shot detector.
     fn made_by_ffmpeg(width: u32, height: u32, matrix: &str, format: &str) -> Vec<u8> {
         let source = format!(
             "color=gray:s={}x{}:d=2:r=1,format=yuv420p,noise=alls=100:all_seed=7:allf=t,\
@@ -190,7 +190,7 @@ mod tests {
         output.stdout
     }
 
-    /// The scaler's own vector code, where a processor has some for this, may round otherwise by one.
+    /// The scaler's SIMD code, on processors that have some, may differ by one.
     #[track_caller]
     fn check(width: u32, height: u32, matrix: &str) {
         let planes = made_by_ffmpeg(width, height, matrix, "yuv422p");
@@ -221,7 +221,7 @@ mod tests {
         }
     }
 
-    /// For which ffmpeg itself changes to another rule.
+    /// ffmpeg itself changes to another rule for these sizes.
     #[test]
     fn an_odd_width_leaves_out_half_a_pair() {
         let planes = made_by_ffmpeg(258, 1, "bt709", "yuv422p");

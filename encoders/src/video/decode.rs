@@ -1,7 +1,7 @@
-//! One decode pass that feeds several consumers: small frames for the detector and sampled frames for
-//! each encoder, all scaled inside ffmpeg, each with its true presentation time.
+//! One decode pass for several consumers: small frames for the shot detector, and sampled frames for each encoder.
+//! ffmpeg scales them all, and each has its presentation time.
 //!
-//! Which frames are sampled is the rule of [`crate::sample::Sampler::PerSecond`].
+//! [`crate::sample::Sampler::PerSecond`] defines which frames are sampled.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -17,52 +17,52 @@ pub use super::span::frames_of_span;
 /// One consumer of sampled frames.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Output {
-    /// How its frames are made.
+    /// How its frames are scaled.
     pub scaling: Scaling,
-    /// `Some(rate)`: the frame on the screen at each interval middle (i + 0.5) / rate; `None`: every frame.
+    /// `Some(rate)`: the frame on screen at each interval middle (i + 0.5) / rate. `None`: every frame.
     pub per_second: Option<f64>,
 }
 
-/// What one decode pass should yield.
+/// The outputs of one decode pass.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// Width of every frame for the shot detector (height follows the aspect ratio; videos that are
-    /// narrower, or have at most 640x480 pixels, stay as they are); `None`: no such frames.
+    /// Width of the frames for the shot detector; the height follows the aspect ratio. Narrower videos, and videos of
+    /// at most 640x480 pixels, keep their size. `None`: no such frames.
     pub detect_width: Option<u32>,
-    /// Consumers of sampled frames; equal ones are decoded once.
+    /// Consumers of sampled frames; equal ones share one branch of the decode.
     pub outputs: Vec<Output>,
 }
 
-/// What the decoder yields, in order of time within each kind.
+/// The decoder's output, in order of time within each kind.
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// Every frame of the video, small, for the shot detector.
+    /// A small frame for the shot detector; one for every frame of the video.
     Detect(Frame),
     /// A frame for `Request::outputs[output]`.
     Sampled {
-        /// Which consumer.
+        /// The consumer's index.
         output: usize,
         /// The frame.
         frame: Frame,
     },
 }
 
-/// What was seen once all is decoded.
+/// Facts known after the whole video is decoded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
-    /// Frames decoded.
+    /// Number of decoded frames.
     pub frames: u64,
     /// End of the last frame, in milliseconds since the first.
     pub duration_ms: i64,
     /// The first frame's time on the container's clock.
     pub media_offset_ms: i64,
-    /// What was wrong with the file but could be lived with, in plain words.
+    /// Faults of the file that did not stop the decode, in plain words.
     pub warnings: Vec<String>,
 }
 
-/// A running decode; an iterator of events. Dropping it kills ffmpeg.
+/// A running decode: an iterator of events. Dropping it kills ffmpeg.
 ///
-/// Every output gets at least one frame if the video has one. After an error there are no more events.
+/// Every output gets at least one frame if the video has one. An error is the last event.
 pub struct Decoder {
     path: PathBuf,
     probe: Probe,
@@ -76,7 +76,7 @@ pub struct Decoder {
     warnings: Vec<String>,
 }
 
-/// Where the pictures of a branch go. The first branch yields every frame and so gives the times.
+/// The consumer of a branch's pictures. The first branch yields every frame and so defines the times.
 struct Consumer {
     detect: bool,
     outputs: Vec<usize>,
@@ -84,28 +84,28 @@ struct Consumer {
     last_ms: i64,
 }
 
-/// Times of the frames so far.
+/// Statistics of the frame times so far.
 #[derive(Default)]
 struct Seen {
     frames: u64,
     last: Option<i64>,
     backwards: u64,
-    /// How often each spacing occurs, in ticks.
+    /// The number of occurrences of each spacing, in ticks.
     spacings: BTreeMap<i64, u64>,
 }
 
-/// Pictures up to this size go to the detector whole, which then scales them as PySceneDetect does; of
-/// larger ones ffmpeg takes a pixel here and there, for to convert them all costs as much as decoding.
+/// Pictures up to this size reach the detector whole, which scales them as PySceneDetect does. Larger ones are
+/// subsampled by ffmpeg: converting them whole costs as much as decoding.
 const WHOLE_PIXELS: u64 = 640 * 480;
-/// Distinct spacings that are counted; beyond, the video has no typical one and any will do.
+/// The most distinct spacings counted; a video with more has no typical spacing.
 const MAX_SPACINGS: usize = 10_000;
-/// How often the first frame may turn out to be another than thought.
+/// The most restarts after a wrong estimate of the first frame.
 const MAX_RESTARTS: u32 = 2;
 
 /// Starts decoding the whole file.
 ///
 /// # Errors
-/// [`VideoError::Ffmpeg`] if ffmpeg can't be started; what is wrong with the file comes as an event.
+/// [`VideoError::Ffmpeg`] if ffmpeg cannot be started. Faults of the file come as an event.
 pub fn decode(path: &Path, probe: &Probe, request: Request, limits: &Limits) -> Result<Decoder, VideoError> {
     let (branches, consumers) = plan(probe, &request);
     let mut decoder = Decoder {
@@ -124,12 +124,12 @@ pub fn decode(path: &Path, probe: &Probe, request: Request, limits: &Limits) -> 
     Ok(decoder)
 }
 
-/// The branches of the pass, equal outputs sharing one, and who gets what.
+/// The branches of the pass and their consumers; equal outputs share a branch.
 fn plan(probe: &Probe, request: &Request) -> (Vec<Branch>, Vec<Consumer>) {
     let mut plan: Vec<(Branch, Consumer)> = Vec::new();
     if let Some(width) = request.detect_width {
         let is_small = u64::from(probe.width) * u64::from(probe.height) <= WHOLE_PIXELS;
-        // For odd widths the scaler mixes chroma otherwise than in pairs, so let it make RGB.
+        // For odd widths the scaler mixes chroma differently, so ffmpeg makes RGB.
         let matrix = probe.matrix.filter(|_| width % 2 == 0 && probe.width >= width);
         let scale = if is_small { Scale::Whole } else { Scale::Detect(width.max(2), matrix) };
         let branch = Branch { which: Which::Every, scale };
@@ -154,13 +154,13 @@ fn plan(probe: &Probe, request: &Request) -> (Vec<Branch>, Vec<Consumer>) {
     plan.into_iter().unzip()
 }
 
-/// A scaling for this video.
+/// The scaling in pixels of this video.
 pub(super) fn fine(scaling: Scaling, probe: &Probe) -> Scale {
     let (width, height) = pixels(scaling.size, probe);
     Scale::Fine(width, height, scaling.resampling)
 }
 
-/// The size of `size` for this video, in pixels.
+/// The size in pixels of this video.
 fn pixels(size: FrameSize, probe: &Probe) -> (u32, u32) {
     match size {
         FrameSize::Exact { width, height } => (width.max(1), height.max(1)),
@@ -197,7 +197,7 @@ impl Iterator for Decoder {
 }
 
 impl Decoder {
-    /// What was seen; complete once the iterator has ended.
+    /// The facts of the decode; complete after the iterator has ended.
     #[must_use]
     pub fn summary(&self) -> Summary {
         let clock = self.probe.clock;
@@ -246,8 +246,8 @@ impl Decoder {
         self.drain();
     }
 
-    /// The times that ffmpeg samples by count from the first frame; if that is another than the probe
-    /// saw, it is told so and begins again.
+    /// ffmpeg samples by counting from the first frame. If that differs from the probe's, the pass starts again with
+    /// the right one.
     fn restart(&mut self, first: i64) {
         self.restarts += 1;
         self.probe.clock.origin = first;
@@ -310,8 +310,7 @@ impl Decoder {
         warnings
     }
 
-    /// Where ffmpeg ended before the middle at which the last frame was to be sampled, that frame is
-    /// decoded by itself.
+    /// If ffmpeg ended before the interval middle of the last sample, this decodes that frame separately.
     fn fetch_unmet(&mut self) {
         let Some(last) = self.seen.last else { return };
         for index in 0..self.consumers.len() {
@@ -373,7 +372,7 @@ impl Seen {
         self.last = Some(pts);
     }
 
-    /// The median.
+    /// The median spacing.
     fn typical_spacing(&self) -> Option<f64> {
         let half = self.spacings.values().sum::<u64>().div_ceil(2);
         let mut so_far = 0;

@@ -1,7 +1,7 @@
-//! Video files to frames: probing, decoding, segmentation, sampling, and pictures for people.
+//! Video files to frames: probing, decoding, segmentation, sampling, thumbnails and previews.
 //!
-//! Time is milliseconds since the first presented frame of the video, rounded down. A frame is in a
-//! span iff `start_ms <= time_ms < end_ms`.
+//! Times are milliseconds since the first presented frame of the video, rounded down. A frame belongs to a span if and
+//! only if `start_ms <= time_ms < end_ms`.
 
 pub mod clock;
 pub mod colour;

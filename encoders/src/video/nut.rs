@@ -1,19 +1,19 @@
-//! Reads NUT, the container in which ffmpeg hands over several streams of raw pictures through one
-//! pipe, each picture with its exact timestamp.
+//! A demuxer for NUT, the container in which ffmpeg passes several streams of raw pictures through one pipe, each
+//! picture with its exact timestamp.
 //!
-//! Covers what ffmpeg's muxer writes (version 3 of the format); seeks nowhere and checks no checksums,
-//! for a pipe loses nothing. Knows nothing of what the pictures show.
+//! Covers the output of ffmpeg's muxer (version 3 of the format). It does not seek and checks no checksums, because a
+//! pipe loses nothing. Knows nothing of the pictures' contents.
 
 use std::io::{self, Read};
 use std::sync::Arc;
 
-/// Why a stream of bytes is not readable NUT.
+/// Why a byte stream is not readable NUT.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NutError {
     /// The pipe broke or ended inside a packet.
     #[error("the pipe from ffmpeg broke: {0}")]
     Read(#[from] io::Error),
-    /// The bytes are not what ffmpeg's muxer writes.
+    /// The bytes differ from the output of ffmpeg's muxer.
     #[error("ffmpeg sent an unexpected stream: {0}")]
     Format(&'static str),
 }
@@ -43,7 +43,7 @@ pub(super) struct Packet {
     pub(super) data: Arc<[u8]>,
 }
 
-/// What a frame code stands for.
+/// The meaning of a frame code.
 #[derive(Debug, Clone, Copy, Default)]
 struct Code {
     flags: u64,
@@ -73,14 +73,14 @@ const MAIN: u64 = 0x4E4D_7A56_1F5F_04AD;
 const STREAM: u64 = 0x4E53_1140_5BF2_F9DB;
 const SYNCPOINT: u64 = 0x4E4B_E4AD_EECA_4569;
 
-/// No header packet of ours comes near this.
+/// Larger than any header packet of ffmpeg.
 const MAX_HEADER_BYTES: u64 = 1 << 20;
 
 /// A NUT stream being read.
 pub(super) struct Demuxer<R> {
     input: R,
     codes: Vec<Code>,
-    /// Bytes that packets may leave out, by index.
+    /// Elided header bytes of packets, by index.
     headers: Vec<Vec<u8>>,
     time_bases: Vec<(u64, u64)>,
     streams: Vec<Stream>,
@@ -88,7 +88,7 @@ pub(super) struct Demuxer<R> {
 }
 
 impl<R: Read> Demuxer<R> {
-    /// Reads the file id. `None` if there is not a byte: ffmpeg gave up before its first picture.
+    /// Reads the file id. `None` if the pipe is empty: ffmpeg ended before its first picture.
     pub(super) fn open(mut input: R, max_packet_bytes: u64) -> Result<Option<Demuxer<R>>, NutError> {
         let mut id = [0; FILE_ID.len()];
         if read_up_to(&mut input, &mut id)? == 0 {
@@ -156,7 +156,7 @@ impl<R: Read> Demuxer<R> {
         for _ in 0..time_bases {
             self.time_bases.push((unsigned(body)?, unsigned(body)?));
         }
-        // Headers are repeated now and then; what they say does not change.
+        // Headers are repeated; their contents do not change.
         self.streams.resize(streams as usize, Stream::default());
         self.codes = read_codes(body)?;
         self.headers = vec![Vec::new()];
@@ -188,7 +188,7 @@ impl<R: Read> Demuxer<R> {
         Ok(())
     }
 
-    /// A syncpoint restates the time, so that timestamps after it can be short.
+    /// A syncpoint restates the time, so that later timestamps can be short.
     fn read_syncpoint(&mut self, body: &mut &[u8]) -> Result<(), NutError> {
         let coded = unsigned(body)?;
         let count = self.time_bases.len() as u64;
@@ -241,7 +241,7 @@ impl<R: Read> Demuxer<R> {
     }
 }
 
-/// Reads straight into the shared buffer: pictures are not copied on their way.
+/// Reads into the shared buffer, so that pictures are not copied.
 fn read_data(input: &mut impl Read, size: usize, header: &[u8]) -> Result<Arc<[u8]>, NutError> {
     let mut data: Arc<[u8]> = std::iter::repeat_n(0, size).collect();
     let buffer = Arc::get_mut(&mut data).ok_or(NutError::Format("shared buffer"))?;
@@ -251,7 +251,7 @@ fn read_data(input: &mut impl Read, size: usize, header: &[u8]) -> Result<Arc<[u
     Ok(data)
 }
 
-/// Short timestamps hold the low bits only: the nearest to the last one is meant.
+/// Completes a short timestamp, which holds only the low bits: the candidate nearest to the last timestamp.
 fn whole_pts(coded: u64, stream: &Stream) -> i64 {
     let range = 1_i128 << stream.msb_pts_shift;
     let coded = i128::from(coded);

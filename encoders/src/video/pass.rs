@@ -1,5 +1,5 @@
-//! One run of ffmpeg over a video: a filter graph with one decoder and several branches, whose pictures
-//! come back through one pipe with exact times.
+//! One run of ffmpeg over a video: a filter graph with one decoder and several branches. Their pictures come through
+//! one pipe with exact times.
 
 use std::ffi::OsString;
 use std::io::BufReader;
@@ -15,30 +15,30 @@ use super::{Limits, VideoError};
 use crate::preprocess::Resampling;
 use crate::sample::grid::Rate;
 
-/// Seconds that are added to all times, so that none is negative in the pipe: the first frame may
-/// turn out to lie before the one that the probe saw.
+/// Seconds added to all times, so that none is negative in the pipe: the first frame may lie before the one that the
+/// probe found.
 const BIAS_SECONDS: i64 = 100;
 
-/// As ffmpeg's own limit: each holds pictures in memory.
+/// ffmpeg's own limit: each thread holds pictures in memory.
 const MAX_DECODING_THREADS: usize = 16;
 
-/// How a branch makes its pictures smaller.
+/// How a branch scales its pictures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scale {
-    /// Two by two pixels cut out: for the times alone.
+    /// Crops two by two pixels: for the times alone.
     Nothing,
-    /// As it is: for the shot detector, of small videos.
+    /// Unchanged: for the shot detector, for small videos.
     Whole,
-    /// At most this wide, height by the aspect ratio, fast: for the shot detector. With a matrix, luma and
-    /// chroma come through the pipe.
+    /// At most this wide, in the video's aspect ratio, fast: for the shot detector. With a matrix, luma and chroma come
+    /// through the pipe.
     Detect(u32, Option<Matrix>),
-    /// Exactly this size, fast, as the detector's.
+    /// Exactly this size, fast, with the detector's scaling.
     Rough(u32, u32),
-    /// Exactly this size, as well as swscale can: for encoders.
+    /// Exactly this size, with swscale's best quality: for encoders.
     Fine(u32, u32, Resampling),
 }
 
-/// Which frames a branch lets through.
+/// Which frames a branch passes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Which {
     /// Every frame.
@@ -47,26 +47,26 @@ pub(super) enum Which {
     From(i64),
     /// The frames with these timestamps on the stream's own clock.
     These(Vec<i64>),
-    /// The picture on the screen at each interval middle, repeated where it stays.
+    /// The picture on screen at each interval middle; repeated while it stays.
     Grid(Rate),
 }
 
-/// One stream out of the pass.
+/// One output stream of the pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Branch {
     pub(super) which: Which,
     pub(super) scale: Scale,
 }
 
-/// What to run.
+/// The parameters of a pass.
 #[derive(Debug, Clone)]
 pub(super) struct Plan<'a> {
     pub(super) path: &'a Path,
     pub(super) stream: u32,
     pub(super) clock: Clock,
-    /// Seeks to the key frame before this millisecond.
+    /// Seeks to the key frame before this time.
     pub(super) seek_ms: Option<i64>,
-    /// Stops before this millisecond.
+    /// Stops before this time.
     pub(super) until_ms: Option<i64>,
     pub(super) branches: &'a [Branch],
 }
@@ -87,9 +87,9 @@ pub(super) struct Picture {
 pub(super) struct Pass {
     running: Running,
     demuxer: Option<Demuxer<BufReader<ChildStdout>>>,
-    /// For each branch: what to add to a timestamp, and its time base.
+    /// For each branch, the offset to add to a timestamp, and the time base.
     units: Vec<(i64, (i64, i64))>,
-    /// For each branch: what makes its pictures RGB, if they aren't.
+    /// For each branch, the conversion of its pictures to RGB, if they need one.
     colours: Vec<Option<ToRgb>>,
 }
 
@@ -152,10 +152,9 @@ impl Plan<'_> {
         }
     }
 
-    /// Floors times to milliseconds since the first frame, exactly, so that the `fps` filter decides
-    /// as [`super::grid`] does. The absolute clock is kept up to whole periods, because ffmpeg passes
-    /// the time of the end by `setpts`, unchanged: on another clock `fps` would repeat the last
-    /// picture up to there.
+    /// Floors times exactly to milliseconds since the first frame, so that the `fps` filter decides as [`crate::sample::grid`]
+    /// does. The absolute clock is kept in whole periods. ffmpeg passes the end time through `setpts` unchanged, so on
+    /// another clock `fps` would repeat the last picture up to that time.
     fn grid(&self, rate: Rate) -> String {
         let fine = fine_ticks(self.clock.den);
         let per_ms = fine / 1000;
@@ -172,14 +171,14 @@ impl Plan<'_> {
         )
     }
 
-    /// Whole multiples of `rate.den` seconds before the first frame.
+    /// The number of whole multiples of `rate.den` seconds before the first frame.
     fn base_periods(&self, rate: Rate) -> i64 {
         let Clock { num, den, origin } = self.clock;
         let seconds = (i128::from(origin) * i128::from(num)).div_euclid(i128::from(den));
         (seconds / i128::from(rate.den)).max(0) as i64
     }
 
-    /// What turns a timestamp in the pipe into [`Picture::at`].
+    /// The offset from a timestamp in the pipe to [`Picture::at`].
     fn shift(&self, branch: &Branch) -> i64 {
         match &branch.which {
             Which::Grid(rate) => -bias_intervals(*rate),
@@ -195,8 +194,8 @@ impl Plan<'_> {
     }
 }
 
-/// As many as there are cores. Left to itself ffmpeg takes one more, and as many for each scaler, whose
-/// pictures are too small to share out: they cost more by handing over than they save.
+/// One thread per core. By default ffmpeg takes one more, and as many for each scaler, where the pictures are too small
+/// for threads to pay.
 fn decoding_threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).min(MAX_DECODING_THREADS)
 }
@@ -205,27 +204,27 @@ fn bias_intervals(rate: Rate) -> i64 {
     BIAS_SECONDS * rate.num / rate.den
 }
 
-/// An expression that holds for the frames with these timestamps; for none, none.
+/// A filter expression that is true for the frames with these timestamps.
 fn any_of(times: &[i64]) -> String {
     let terms: Vec<String> = times.iter().map(|pts| format!("eq(pts,{pts})")).collect();
     if terms.is_empty() { "0".into() } else { terms.join("+") }
 }
 
 impl Scale {
-    /// Of luma and chroma, in which the pictures come through the pipe; of those that come as RGB none.
+    /// The matrix of a branch that passes luma and chroma; `None` for RGB.
     fn matrix(self) -> Option<Matrix> {
         if let Scale::Detect(_, matrix) = self { matrix } else { None }
     }
 
-    /// As ffmpeg names it. With all rows of chroma, as the scaler takes them for RGB.
+    /// ffmpeg's name of the pixel format. Chroma has all rows, as the scaler reads it for RGB.
     fn pixel_format(self) -> &'static str {
         if self.matrix().is_some() { "yuv422p" } else { "rgb24" }
     }
 
     fn filter(self) -> String {
         const EXACT: &str = "accurate_rnd+full_chroma_int";
-        // As OpenCV's resize, with which PySceneDetect's thresholds were tuned, it takes few source pixels
-        // into account: smoother scaling lowers the scores.
+        // Nearest neighbour: like OpenCV's resize, with which PySceneDetect's thresholds were tuned, it reads few
+        // source pixels. Smoother scaling lowers the scores.
         const ROUGH: &str = "neighbor";
         let size = match self {
             Scale::Nothing => "crop=w=min(2\\,iw):h=min(2\\,ih):x=0:y=0".into(),
@@ -240,7 +239,7 @@ impl Scale {
     }
 }
 
-/// As swscale names what comes nearest: both widen the filter when they make pictures smaller.
+/// swscale's nearest filter: both widen the filter when they shrink pictures.
 fn named(resampling: Resampling) -> &'static str {
     match resampling {
         Resampling::Nearest => "neighbor",
@@ -256,8 +255,8 @@ pub(super) fn fine(side: u32) -> String {
     Scale::Fine(side, side, Resampling::Bicubic).filter()
 }
 
-/// Ticks per second that divide into both milliseconds and the stream's own ticks; nanoseconds where
-/// that is too fine for ffmpeg's 32-bit fractions.
+/// Ticks per second, a common multiple of milliseconds and the stream's own ticks. Nanoseconds if that is too fine for
+/// ffmpeg's 32-bit fractions.
 fn fine_ticks(den: i64) -> i64 {
     let common = i128::from(den) * 1000 / i128::from(greatest_divisor(den, 1000));
     if common < i128::from(i32::MAX) { common as i64 } else { 1_000_000_000 }
@@ -267,17 +266,17 @@ fn greatest_divisor(a: i64, b: i64) -> i64 {
     if b == 0 { a } else { greatest_divisor(b, a % b) }
 }
 
-/// `a / b` to the nearest, halves away from zero, as ffmpeg rescales.
+/// `a / b` to the nearest integer, halves away from zero, as ffmpeg rescales.
 fn rounded(a: i128, b: i128) -> i128 {
     let half = (2 * a.abs() + b) / (2 * b);
     if a < 0 { -half } else { half }
 }
 
 impl Pass {
-    /// The next picture of any branch; `None` when ffmpeg has no more to say.
+    /// The next picture of any branch; `None` when ffmpeg's output ends.
     pub(super) fn next_picture(&mut self) -> Option<Picture> {
         let demuxer = self.demuxer.as_mut()?;
-        // A pipe that breaks has its reason in how ffmpeg ended.
+        // If the pipe breaks, ffmpeg's exit gives the reason.
         let packet = demuxer.next_packet().ok().flatten()?;
         let stream = demuxer.stream(packet.stream)?;
         let (shift, (num, den)) = *self.units.get(packet.stream)?;

@@ -1,4 +1,4 @@
-//! What a file says about its video stream, before decoding.
+//! Facts of a file's video stream, read before decoding.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -26,8 +26,8 @@ pub struct Probe {
     pub codec: String,
     /// Pixel format as ffprobe prints it, e.g. `yuv420p10le`.
     pub pixel_format: String,
-    /// How its colours are made of luma and chroma, if these have 8 bits, 4:2:0 and video range; of other
-    /// videos ffmpeg is asked for RGB.
+    /// The colour matrix, if luma and chroma have 8 bits, 4:2:0 and video range. For other videos ffmpeg converts to
+    /// RGB.
     #[serde(default)]
     pub matrix: Option<Matrix>,
     /// Container as ffprobe prints it, e.g. `mov,mp4,m4a,3gp,3g2,mj2`.
@@ -36,15 +36,15 @@ pub struct Probe {
     pub variable_frame_rate: bool,
     /// The first presented frame's time on the container's clock.
     pub media_offset_ms: i64,
-    /// Whether an audio stream is there.
+    /// Whether the file has an audio stream.
     pub has_audio: bool,
-    /// Whether common browsers play the file as it is.
+    /// Whether common browsers play the file unchanged.
     pub plays_in_browsers: bool,
     /// Index of the stream used, among all streams of the file.
     pub stream: u32,
-    /// From the stream's timestamps to milliseconds.
+    /// Converts the stream's timestamps to milliseconds.
     pub clock: Clock,
-    /// The subtitles that the file carries, in its order.
+    /// The subtitle streams, in the file's order.
     #[serde(default)]
     pub subtitles: Vec<SubtitleStream>,
 }
@@ -56,26 +56,26 @@ pub struct SubtitleStream {
     pub index: u32,
     /// Codec name as ffprobe prints it, e.g. `mov_text`.
     pub codec: String,
-    /// The language as the container names it, most often with three letters.
+    /// The container's language code, usually of three letters.
     pub language: Option<String>,
-    /// Whether players show it unasked.
+    /// Whether players show it by default.
     pub is_default: bool,
 }
 
-/// Packets that are looked at to tell the spacing of frames.
+/// Packets read to determine the spacing of frames.
 const PACKETS: usize = 2000;
-/// Packets that are decoded to find the first presented frame.
+/// Packets decoded to find the first presented frame.
 const FIRST_PACKETS: usize = 20;
-/// Far more than the answers below take.
+/// Far more than ffprobe's answers need.
 const MAX_ANSWER_BYTES: u64 = 16 << 20;
 
 /// Reads the facts of the file's default video stream. Blocks.
 ///
-/// A still image is refused: it has no time to search in. An animated GIF is video.
+/// Refuses a still image: it has no time to search in. An animated GIF is video.
 ///
 /// # Errors
-/// [`VideoError::NotVideo`] with the reason if there is no decodable video stream;
-/// [`VideoError::OverLimit`] if its pictures are too large.
+/// [`VideoError::NotVideo`] with the reason if there is no decodable video stream; [`VideoError::OverLimit`] if its
+/// pictures are too large.
 pub fn probe(path: &Path, limits: &Limits) -> Result<Probe, VideoError> {
     let start = sniff(path)?;
     let answer = ask(path, limits, &start)?;
@@ -115,14 +115,14 @@ pub fn probe(path: &Path, limits: &Limits) -> Result<Probe, VideoError> {
 }
 
 impl Probe {
-    /// How far before a wanted frame a seek aims. ffmpeg looks for key frames by decoding time; streams
-    /// without an index it enters anywhere, and the next key frame may be seconds away.
+    /// How far before a wanted frame a seek aims. ffmpeg finds key frames by decoding time. In streams without an index
+    /// it may land anywhere, and the next key frame may be seconds away.
     pub(super) fn seek_margin_ms(&self) -> i64 {
         let has_index = !matches!(self.container.as_str(), "mpegts" | "mpeg" | "mpegvideo");
         if has_index { 1000 } else { 12_000 }
     }
 
-    /// Where to seek for the frame at `ms`; `None` where starting at the beginning is as good.
+    /// The seek target for the frame at `ms`; `None` where starting at the beginning is as good.
     pub(super) fn seek_for(&self, ms: i64) -> Option<i64> {
         let target = ms - self.seek_margin_ms();
         (target > 1000).then_some(target)
@@ -133,7 +133,7 @@ fn unusable(why: impl Into<String>) -> VideoError {
     VideoError::NotVideo(why.into())
 }
 
-/// The file's first bytes, unless they already say that it is no video.
+/// The file's first bytes, or an error if they already rule out video.
 fn sniff(path: &Path) -> Result<Vec<u8>, VideoError> {
     let opened = std::fs::metadata(path)
         .and_then(|facts| if facts.is_file() { File::open(path).map(Some) } else { Ok(None) });
@@ -257,7 +257,7 @@ fn ask(path: &Path, limits: &Limits, start: &[u8]) -> Result<Answer, VideoError>
     })
 }
 
-/// ffprobe's complaint in words that help the owner of the file.
+/// ffprobe's error in words that help the owner of the file.
 fn why_unreadable(finished: &Finished, start: &[u8]) -> String {
     let says = |text: &str| finished.log.errors.iter().any(|line| line.contains(text));
     let looks_like_mp4 = start
@@ -273,7 +273,7 @@ fn why_unreadable(finished: &Finished, start: &[u8]) -> String {
 }
 
 impl Answer {
-    /// The default video stream; cover art is none.
+    /// The default video stream; cover art does not count.
     fn default_video(&self) -> Result<&Stream, VideoError> {
         let videos =
             || self.streams.iter().filter(|s| s.codec_type == "video" && s.disposition.attached_pic == 0);
@@ -314,14 +314,14 @@ impl Answer {
         times.sort_unstable();
         times.dedup();
         if self.packets.len() >= PACKETS {
-            // Packets come in decoding order: near the end of the window some times are still to come.
+            // Packets come in decoding order: near the end of the list, earlier times may be missing.
             times.truncate(times.len().saturating_sub(16));
         }
         times
     }
 
-    /// The time of the first frame to be shown, where the packets leave no doubt: the stream begins with a
-    /// whole key frame, and nothing is to be shown before it. `times` are its first presentation times.
+    /// The time of the first presented frame, if the packets make it certain: the stream begins with a complete key
+    /// frame, and no packet has an earlier time. `times` are the first presentation times.
     fn certain_start(&self, stream: u32, times: &[i64]) -> Option<i64> {
         let first = self.packets.iter().find(|p| p.stream_index == stream)?;
         let is_whole = first.flags.starts_with('K') && !first.flags.contains(['D', 'C']);
@@ -336,7 +336,7 @@ impl Stream {
     }
 }
 
-/// `30000/1001` or `16:11`.
+/// Parses `30000/1001` or `16:11`.
 fn ratio(text: &str) -> Option<(i64, i64)> {
     let (a, b) = text.split_once(['/', ':'])?;
     Some((a.parse().ok()?, b.parse().ok()?))
@@ -357,7 +357,7 @@ fn frame_rate(stream: &Stream, times: &[i64], clock: &Clock) -> f64 {
     rate(&stream.avg_frame_rate).or_else(measured).or_else(|| rate(&stream.r_frame_rate)).unwrap_or(25.0)
 }
 
-/// Spacing that varies by more than one tick and more than the 2 ms that containers round by.
+/// Whether the spacing varies by more than one tick and by more than the 2 ms of containers' rounding.
 fn is_variable(times: &[i64], clock: &Clock) -> bool {
     let gaps = || times.windows(2).map(|pair| pair[1] - pair[0]);
     let (Some(least), Some(most)) = (gaps().min(), gaps().max()) else { return false };
@@ -379,12 +379,12 @@ fn shown_size(stream: &Stream, limits: &Limits) -> Result<(u32, u32), VideoError
     Ok(if sideways { (stream.height, width) } else { (width, stream.height) })
 }
 
-/// What the stream, then the container, says; none for bare streams.
+/// The duration that the stream or, failing that, the container states; `None` for raw streams.
 fn known_duration_ms(stream: &Stream, format: &Format, clock: &Clock) -> Option<i64> {
     let end = || stream.tags.duration.as_deref().and_then(clock_time_ms);
     let own = stream.duration_ts.map(|ticks| clock.ms(clock.origin.saturating_add(ticks)));
     let whole = || Some((format.duration.as_deref()?.parse::<f64>().ok()? * 1000.0) as i64);
-    // Matroska counts from its clock's zero, the others from their first packet.
+    // Matroska counts from its clock's zero, other containers from their first packet.
     let from_zero = format.format_name.contains("matroska");
     let skipped = if from_zero { clock.container_ms(clock.origin) } else { 0 };
     own.or_else(|| end().map(|ms| ms - skipped))
@@ -392,7 +392,7 @@ fn known_duration_ms(stream: &Stream, format: &Format, clock: &Clock) -> Option<
         .filter(|&ms| ms > 0)
 }
 
-/// `00:01:02.345000000` in milliseconds.
+/// Parses `00:01:02.345000000` to milliseconds.
 fn clock_time_ms(text: &str) -> Option<i64> {
     let mut parts = text.splitn(3, ':');
     let (hours, minutes): (i64, i64) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
@@ -400,7 +400,7 @@ fn clock_time_ms(text: &str) -> Option<i64> {
     Some((hours * 60 + minutes) * 60_000 + (seconds * 1000.0) as i64)
 }
 
-/// The timestamp of the first frame that comes out of the decoder, if one does within a few packets.
+/// The timestamp of the first decoded frame, if the first few packets give one.
 fn first_pts(path: &Path, stream: u32, limits: &Limits) -> Result<Option<i64>, VideoError> {
     let mut command = ffmpeg::ffprobe();
     command.args([
@@ -420,7 +420,7 @@ fn first_pts(path: &Path, stream: u32, limits: &Limits) -> Result<Option<i64>, V
     Ok(text.lines().next().and_then(|line| line.trim_end_matches(',').parse().ok()))
 }
 
-/// For streams without a stated length: reads all packets, decodes none.
+/// The duration of streams that state none: reads all packets, decodes none.
 fn scan_duration_ms(
     path: &Path,
     stream: u32,
@@ -446,7 +446,7 @@ fn scan_duration_ms(
     Ok(last.map_or(counted, |pts| clock.ms(pts) + (1000.0 / frame_rate) as i64))
 }
 
-/// H.264, VP8, VP9 and AV1 with 8 bits and 4:2:0, in MP4 or WebM, with sound that browsers know.
+/// Whether the file is H.264, VP8, VP9 or AV1 with 8 bits and 4:2:0, in MP4 or WebM, with audio that browsers play.
 fn plays_in_browsers(stream: &Stream, answer: &Answer, start: &[u8]) -> bool {
     let sound = |known: &[&str]| answer.audio().is_none_or(|a| known.contains(&a.codec_name.as_str()));
     let quicktime = start.get(4..12) == Some(b"ftypqt  ");
@@ -483,7 +483,7 @@ mod tests {
         }
     }
 
-    /// Packets of stream 1, by time and flags, after one of another stream.
+    /// Packets of stream 1, by time and flags, after a packet of another stream.
     #[track_caller]
     fn check_start(packets: &[(Option<i64>, &str)], expected: Option<i64>) {
         let packet = |stream_index, pts, flags: &str| Packet { stream_index, pts, flags: flags.to_owned() };

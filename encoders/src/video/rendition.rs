@@ -1,4 +1,4 @@
-//! Pictures and video for people: thumbnails, previews, and files that a browser can play.
+//! Pictures and video for people: thumbnails, previews, and files that browsers can play.
 
 use std::ffi::OsString;
 use std::io::BufReader;
@@ -9,14 +9,14 @@ use super::ffmpeg::{self, Finished, Running, option};
 use super::nut::Demuxer;
 use super::{Limits, Probe, VideoError};
 
-/// Pictures per second of previews.
+/// Frames per second of previews.
 const PREVIEW_RATE: f64 = 25.0;
-/// Long side of web renditions.
+/// The longer side of web renditions, in pixels.
 const WEB_PIXELS: u32 = 1920;
 
-/// A JPEG of the frame on the screen at `at_ms`, at most `width` pixels wide. Blocks.
+/// A JPEG of the frame on screen at `at_ms`, at most `width` pixels wide. Blocks.
 ///
-/// Before the first frame that is the first, after the end the last.
+/// Times before the first frame give the first frame, times after the end the last.
 ///
 /// # Errors
 /// [`VideoError::NotVideo`] if nothing can be decoded there.
@@ -30,8 +30,8 @@ pub fn thumbnail(
 ) -> Result<Vec<u8>, VideoError> {
     let at_ms = at_ms.clamp(0, probe.duration_ms.max(0));
     let seek_ms = probe.seek_for(at_ms).filter(|_| !in_order);
-    // The frame began a moment ago, in nearly all videos; if not, all before it are looked at, and if
-    // the seek went too far, all of them.
+    // In nearly all videos the frame began just before. Otherwise all frames after the seek are read, and if the seek
+    // went too far, all frames.
     let attempts = [(seek_ms, Some(at_ms - 250)), (seek_ms, None), (None, None)];
     let mut last_error = None;
     for (seek_ms, from_ms) in attempts {
@@ -89,8 +89,8 @@ fn last_jpeg(
     }
 }
 
-/// Writes an MP4 (H.264, yuv420p, no audio, faststart) of the span, at most `width` pixels wide,
-/// starting at 0. Blocks. `out` is replaced if it is there, and removed on failure.
+/// Writes an MP4 (H.264, yuv420p, no audio, faststart) of the span, at most `width` pixels wide, starting at 0. Blocks.
+/// Replaces `out`, and removes it on failure.
 ///
 /// # Errors
 /// [`VideoError::EmptySpan`] if the span is inverted or begins after the video's end.
@@ -118,7 +118,7 @@ pub fn preview(
     let (width, height) = even(fitted(probe, width));
     let rate = probe.frame_rate.clamp(1.0, PREVIEW_RATE);
     let (from, until) = (probe.clock.container_seconds(span.start), probe.clock.container_seconds(span.end));
-    // The rate is made even first: a slide that stays through the whole span has no frame of its own.
+    // The rate is made constant first: a slide that stays through the whole span has no frame of its own.
     let graph = format!(
         "[0:{}]fps={rate:.6}:eof_action=pass,trim=start={from:.6}:end={until:.6},setpts=PTS-STARTPTS,\
          scale=w={width}:h={height},setsar=1,format=yuv420p[out]",
@@ -130,10 +130,10 @@ pub fn preview(
     write_mp4(args, out, limits)
 }
 
-/// Writes an MP4 (H.264 yuv420p + AAC, faststart) of the whole file whose clock starts at the first
-/// video frame: its media times are our times. Blocks. `out` is replaced if it is there, and removed on failure.
+/// Writes an MP4 (H.264 yuv420p + AAC, faststart) of the whole file. Its clock starts at the first video frame, so its
+/// media times are the times of [`Probe::clock`]. Blocks. Replaces `out`, and removes it on failure.
 ///
-/// Sound that can't be decoded is left out; sound before the first frame is cut off.
+/// Audio that cannot be decoded is left out; audio before the first frame is cut off.
 ///
 /// # Errors
 /// [`VideoError::NotVideo`] if nothing can be decoded.
@@ -175,7 +175,7 @@ fn web_with(path: &Path, probe: &Probe, sound: bool, out: &Path, limits: &Limits
     write_mp4(args, out, limits)
 }
 
-/// Arguments that open the file, at a key frame before `seek_ms` on the container's own clock.
+/// Arguments that open the file at a key frame before `seek_ms` on the container's own clock.
 fn opened(path: &Path, probe: &Probe, seek_ms: Option<i64>, limits: &Limits) -> Vec<OsString> {
     let mut args: Vec<OsString> = ["-copyts", "-sn", "-dn"].map(Into::into).to_vec();
     if let Some(ms) = seek_ms {
@@ -201,7 +201,7 @@ fn write_mp4(mut args: Vec<OsString>, out: &Path, limits: &Limits) -> Result<(),
     if complete {
         return Ok(());
     }
-    // Half a file is worse than none; if it can't be removed, the error below says enough.
+    // Half a file is worse than none. If it cannot be removed, the error below suffices.
     let _ = std::fs::remove_file(out);
     Err(finished.over_limit(limits).unwrap_or_else(|| failed(&finished)))
 }
@@ -215,7 +215,7 @@ fn failed(finished: &Finished) -> VideoError {
     VideoError::NotVideo(format!("no picture in it could be decoded: {first}"))
 }
 
-/// The shown size, made smaller to be at most `width` wide.
+/// The shown size, reduced to at most `width` wide.
 fn fitted(probe: &Probe, width: u32) -> (u32, u32) {
     let (full_width, full_height) = (probe.width.max(1), probe.height.max(1));
     let width = width.clamp(1, full_width);
@@ -223,7 +223,7 @@ fn fitted(probe: &Probe, width: u32) -> (u32, u32) {
     (width, height.max(1))
 }
 
-/// Sizes that 4:2:0 can hold.
+/// The next sizes that 4:2:0 allows.
 fn even((width, height): (u32, u32)) -> (u32, u32) {
     ((width & !1).max(2), (height & !1).max(2))
 }

@@ -1,4 +1,4 @@
-//! The frames of one span of a video, for queries and uploads, and whether seeking to them is safe.
+//! The frames of one span of a video, for queries and uploads, and checks that seeking in the file is safe.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -12,16 +12,16 @@ use super::{Limits, Probe, VideoError};
 use crate::sample::Sampler;
 use crate::{Frame, Scaling};
 
-/// A select expression with more timestamps than this costs more than scaling the other frames.
+/// A select expression with more timestamps costs more than scaling the other frames.
 const MAX_SELECTED: usize = 256;
-/// Packets are read this far past the span: frames come in decoding order.
+/// Packets are read this far past the span, because frames come in decoding order.
 const REORDER_MS: i64 = 3000;
 
-/// The frames of one span that `sampler` picks, as `scaling` says. Blocks.
+/// The frames of one span that `sampler` picks, scaled by `scaling`. Blocks.
 ///
-/// `in_order` decodes from the beginning instead of seeking: for files whose seek yields wrong pictures.
-/// A span inside the video in which no frame begins (a slide that stays) gives the frame on the
-/// screen at its start. Memory is bounded by the picked frames.
+/// `in_order` decodes from the beginning instead of seeking, for files in which seeking yields wrong pictures. A span
+/// in which no frame begins (a slide that stays) gives the frame on screen at its start. Memory is bounded by the
+/// picked frames.
 ///
 /// # Errors
 /// [`VideoError::EmptySpan`] if the span is inverted or lies outside the video.
@@ -42,14 +42,14 @@ pub fn frames_of_span(
     picked_frames_of_span(path, probe, span, &pick, scaling, in_order, limits)
 }
 
-/// Says which frames of a span are wanted: indices into the times of its frames (ascending, in milliseconds, never
-/// empty), given them and the span's start. An index may come several times.
+/// Picks frames of a span. Takes the times of its frames (ascending, in milliseconds, never empty) and the span's
+/// start; returns indices into the times. An index may repeat.
 pub type Pick<'a> = &'a (dyn Fn(&[i64], i64) -> Vec<usize> + Sync);
 
-/// As [`frames_of_span`], by any rule instead of a sampler's.
+/// As [`frames_of_span`], with any rule instead of a sampler.
 ///
 /// # Errors
-/// As [`frames_of_span`], also where the rule picks no frame.
+/// As [`frames_of_span`], also if the rule picks no frame.
 #[expect(
     clippy::too_many_arguments,
     reason = "a file, a span, what to make of it, and how: none goes with another"
@@ -75,7 +75,7 @@ pub fn picked_frames_of_span(
     let seek = if found.overshot { None } else { seek };
     let wanted = reader.pick(&found.times);
     if found.overshot || !wanted.iter().all(|pts| found.frames.contains_key(pts)) {
-        // The packets' times were not the frames' times: now those are known.
+        // The packets' times differ from the frames' times, which are now known.
         let wanted = if found.overshot { reader.pick(&reader.read(None, &[])?.times) } else { wanted };
         found = reader.read(seek, &wanted)?;
     }
@@ -93,19 +93,19 @@ struct Reader<'a> {
     limits: &'a Limits,
 }
 
-/// What one pass over the span gave.
+/// The result of one pass over the span.
 struct Found {
-    /// Timestamps of all frames that were decoded, ascending.
+    /// Timestamps of all decoded frames, ascending.
     times: Vec<i64>,
     /// Scaled frames by timestamp.
     frames: BTreeMap<i64, Frame>,
-    /// The first decoded frame lies after the start of the span: the seek went too far.
+    /// Whether the first decoded frame lies after the start of the span: the seek went too far.
     overshot: bool,
 }
 
 impl Reader<'_> {
-    /// The picked ones of `times`, which may reach beyond the span; those of the frame on the screen at
-    /// the start where no frame begins inside.
+    /// The picked ones of `times`, which may reach beyond the span. If no frame begins in the span, the frame on screen
+    /// at its start.
     fn pick(&self, times: &[i64]) -> Vec<i64> {
         let clock = self.probe.clock;
         let inside: Vec<i64> =
@@ -123,8 +123,7 @@ impl Reader<'_> {
         (self.pick)(&inside_ms, self.span.start).into_iter().filter_map(|i| inside.get(i).copied()).collect()
     }
 
-    /// Times of the packets around the span, ascending, without decoding: nearly always the times of
-    /// the frames.
+    /// Times of the packets around the span, ascending, without decoding: nearly always the frames' times.
     fn packet_times(&self, seek_ms: Option<i64>) -> Result<Vec<i64>, VideoError> {
         let clock = self.probe.clock;
         let from = seek_ms.map(|ms| format!("{:.6}", clock.container_seconds(ms))).unwrap_or_default();
@@ -132,11 +131,11 @@ impl Reader<'_> {
             self.span.end.saturating_add(REORDER_MS).min(self.probe.duration_ms.max(0) + REORDER_MS),
         );
         let times = packets(self.path, self.probe, &format!("{from}%{until:.6}"), self.limits)?;
-        // Frames before the seek point are decoded as well, and after the span they are of no use.
+        // Frames before the seek point are decoded too; frames after the span are useless.
         Ok(times.into_iter().filter(|&pts| clock.ms(pts) < self.span.end).collect())
     }
 
-    /// One decode of the span: the times of all frames, the pictures of the `wanted`.
+    /// Decodes the span once: the times of all frames, and the pictures of the `wanted` ones.
     fn read(&self, seek_ms: Option<i64>, wanted: &[i64]) -> Result<Found, VideoError> {
         let mut selected = wanted.to_vec();
         selected.sort_unstable();
@@ -180,8 +179,8 @@ impl Reader<'_> {
         Ok(found)
     }
 
-    /// Whether the start of the span lies before the end of the last frame. The question arises only
-    /// where no frame begins inside.
+    /// Whether the start of the span lies before the end of the last frame. Matters only if no frame begins in the
+    /// span.
     fn reaches(&self, times: &[i64]) -> Result<bool, VideoError> {
         let Some(last) = times.last().map(|&pts| self.probe.clock.ms(pts)) else { return Ok(false) };
         let spacing_ms = 1000.0 / self.probe.frame_rate.max(0.01);
@@ -194,8 +193,7 @@ impl Reader<'_> {
     }
 }
 
-/// How many frames a file has by its packets, without decoding: nearly always as many as come out of the decoder.
-/// Blocks.
+/// The number of frames by the file's packets, without decoding: nearly always the number of decoded frames. Blocks.
 ///
 /// # Errors
 /// As [`super::probe()`].
@@ -203,8 +201,8 @@ pub fn count_frames(path: &Path, probe: &Probe, limits: &Limits) -> Result<usize
     Ok(packets(path, probe, "%", limits)?.len())
 }
 
-/// Presentation times of the packets in an interval of ffprobe's, ascending, without those that an
-/// edit list discards.
+/// Presentation times of the packets in an interval of ffprobe's syntax, ascending, without packets that an edit list
+/// discards.
 fn packets(path: &Path, probe: &Probe, interval: &str, limits: &Limits) -> Result<Vec<i64>, VideoError> {
     let mut command = ffmpeg::ffprobe();
     command.args(["-select_streams", &probe.stream.to_string(), "-show_entries", "packet=pts,flags"]);
@@ -230,13 +228,14 @@ fn packets(path: &Path, probe: &Probe, interval: &str, limits: &Limits) -> Resul
     }
 }
 
-/// Pictures of the same moment may differ by this much on average, of 255.
+/// The largest mean difference, of 255, between pictures of the same time.
 const SAME_PICTURE: f64 = 2.0;
-/// Where [`seek_is_safe`] looks, in milliseconds: far enough for several key frames, near enough to be cheap.
+/// The range that [`seek_is_safe`] checks, in milliseconds: long enough for several key frames, short enough to be
+/// cheap.
 const LOOK_WITHIN_MS: i64 = 30_000;
 
-/// Whether seeking in the file gives the pictures that decoding in order gives, at three moments of its
-/// first half minute. Blocks. See [`seek_agrees_with`] for a check of the whole file.
+/// Whether seeking gives the same pictures as decoding in order, at three times in the first half minute. Blocks.
+/// [`seek_agrees_with`] checks the whole file.
 ///
 /// # Errors
 /// As [`decode`].
@@ -255,8 +254,8 @@ pub fn seek_is_safe(path: &Path, probe: &Probe, limits: &Limits) -> Result<bool,
     seek_agrees_with(path, probe, &references, limits)
 }
 
-/// Whether seeking to the references' moments gives their pictures. The references are frames of
-/// [`Event::Detect`], from a decode in order; about three suffice, spread over the file. Blocks.
+/// Whether seeking to the references' times gives their pictures. The references are frames of [`Event::Detect`] from a
+/// decode in order; about three suffice, spread over the file. Blocks.
 ///
 /// # Errors
 /// As [`decode`].
@@ -296,7 +295,7 @@ pub fn seek_agrees_with(
     Ok(true)
 }
 
-/// Mean absolute difference; infinite between pictures of different size.
+/// The mean absolute difference; infinite for pictures of different size.
 fn difference(a: &[u8], b: &[u8]) -> f64 {
     if a.len() != b.len() || a.is_empty() {
         return f64::INFINITY;

@@ -1,4 +1,4 @@
-//! Subtitles that a container carries as text, out of it as WebVTT.
+//! Extracts text subtitles of a container as WebVTT.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -8,22 +8,22 @@ use std::path::Path;
 use super::ffmpeg::{self, Running, file_url, option};
 use super::{Limits, SubtitleStream, VideoError};
 
-/// Most that one stream may hold, in bytes; far more than anybody says.
+/// The most bytes of one stream; far more than speech needs.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// Codecs whose subtitles are text; the others are pictures.
+/// Codecs of text subtitles; the others are pictures.
 const TEXT_CODECS: [&str; 7] = ["ass", "mov_text", "ssa", "srt", "subrip", "text", "webvtt"];
 
-/// Whether a stream holds text and not pictures of it.
+/// Whether a stream holds text rather than pictures of text.
 pub fn is_text(stream: &SubtitleStream) -> bool {
     TEXT_CODECS.contains(&stream.codec.as_str())
 }
 
-/// The text of `streams` as WebVTT files, in their order, with times on the container's clock. Blocks; reads the
+/// The text of `streams` as WebVTT files, in the same order, with times on the container's clock. Blocks; reads the
 /// whole file once.
 ///
 /// # Errors
-/// [`VideoError::NotVideo`] if one of them can't be read, [`VideoError::OverLimit`], [`VideoError::Ffmpeg`].
+/// [`VideoError::NotVideo`] if one of them cannot be read, [`VideoError::OverLimit`], [`VideoError::Ffmpeg`].
 pub fn subtitles_as_vtt(
     path: &Path,
     streams: &[SubtitleStream],
@@ -35,7 +35,7 @@ pub fn subtitles_as_vtt(
     let failed = |error: std::io::Error| VideoError::Ffmpeg(error.to_string());
     let folder = tempfile::tempdir().map_err(failed)?;
     let file_of = |stream: &SubtitleStream| folder.path().join(format!("{}.vtt", stream.index));
-    // Without it ffmpeg counts from the first packet of the file, whatever stream that is of.
+    // Without it, ffmpeg counts from the first packet of the file, of any stream.
     let mut args: Vec<OsString> = vec!["-copyts".into()];
     args.extend(ffmpeg::input(path, limits));
     for stream in streams {

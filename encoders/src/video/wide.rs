@@ -1,9 +1,9 @@
-//! Runs loops with the vector instructions that the processor has.
+//! Runs loops with the processor's vector instructions.
 //!
-//! The build is for any processor of its architecture; on x86-64 that means instructions of 2003. A
-//! closure that is compiled again for AVX2 and AVX-512 runs several times as fast.
+//! The build targets any processor of its architecture; on x86-64 that means instructions of 2003. A closure compiled
+//! again for AVX2 and AVX-512 runs several times as fast.
 
-/// What the processor can do.
+/// The instruction sets of the processor.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wide {
     #[cfg(target_arch = "x86_64")]

@@ -1,13 +1,13 @@
-//! Figures of one query: average precision and recall at a cutoff.
+//! Metrics of one query: average precision and recall at a cutoff.
 
 use std::collections::HashSet;
 use std::hash::Hash;
 
-/// Average precision at `k` with several relevant ids, as CIRCO (arXiv 2303.15247) and TF-CoVR define it:
-/// the sum of the precisions at the ranks of relevant ids, over `min(relevant, k)`.
+/// Average precision at `k` with several relevant ids, as CIRCO (arXiv 2303.15247) and TF-CoVR define it: the sum of
+/// the precisions at the ranks of relevant ids, divided by `min(relevant, k)`.
 ///
-/// 0 to 1 where no id repeats in `ranked`, else possibly more: the released code counts so
-/// ([`Protocol::Compat`](super::Protocol::Compat)). 0 where nothing is relevant or `k` is 0.
+/// The range is 0 to 1 if no id repeats in `ranked`. With repeated ids it can exceed 1, as in the released code
+/// ([`Protocol::Compat`](super::Protocol::Compat)). 0 without relevant ids or with `k` 0.
 pub fn average_precision<Id: Eq + Hash>(ranked: &[Id], relevant: &HashSet<Id>, k: usize) -> f64 {
     let possible = relevant.len().min(k);
     if possible == 0 {
@@ -24,12 +24,12 @@ pub fn average_precision<Id: Eq + Hash>(ranked: &[Id], relevant: &HashSet<Id>, k
     sum / possible as f64
 }
 
-/// Whether a relevant id is among the first `k` (pass@k; with one relevant id, the papers' R@k of one query).
+/// pass@k: whether a relevant id is among the first `k`. With one relevant id, this is the papers' R@k of one query.
 pub fn passes<Id: Eq + Hash>(ranked: &[Id], relevant: &HashSet<Id>, k: usize) -> bool {
     ranked.iter().take(k).any(|id| relevant.contains(id))
 }
 
-/// The share of the relevant ids that are among the first `k`, 0 to 1; 0 where nothing is relevant.
+/// The share of the relevant ids among the first `k`, 0 to 1; 0 without relevant ids.
 pub fn recall<Id: Eq + Hash>(ranked: &[Id], relevant: &HashSet<Id>, k: usize) -> f64 {
     if relevant.is_empty() {
         return 0.0;
@@ -49,7 +49,7 @@ mod tests {
         ids.iter().copied().collect()
     }
 
-    /// Average precision, recall, and whether the query passes, at `k`.
+    /// Checks average precision, recall and pass at `k`.
     #[track_caller]
     fn check(ranked: &[u32], relevant: &[u32], k: usize, expected: (f64, f64, bool)) {
         let relevant = set(relevant);

@@ -1,18 +1,17 @@
-//! Where a picture has edges, and how far the edges of two pictures differ: the edge component of
-//! PySceneDetect's content score.
+//! Edge maps of pictures and their difference: the edge component of PySceneDetect's content score.
 //!
-//! Canny's detector as OpenCV computes it (3x3 Sobel, sum of absolute gradients, thresholds at two and
-//! four thirds of the median), its edges then widened so that small movements don't count.
+//! Canny's detector as OpenCV computes it (3x3 Sobel, sum of absolute gradients, thresholds at two and four thirds of
+//! the median). The edges are then dilated, so that small movements do not count.
 
-/// The edges of the last picture.
+/// The edge map of the last picture.
 #[derive(Debug, Default)]
 pub(super) struct EdgeMap {
     last: Vec<bool>,
 }
 
 impl EdgeMap {
-    /// Takes the value plane of the next frame; returns the mean absolute difference of the edge maps,
-    /// 0 to 255: 0 for the first, and for a picture of another size.
+    /// Takes the value plane of the next frame; returns the mean absolute difference of the edge maps, 0 to 255. 0 for
+    /// the first picture and after a change of size.
     pub(super) fn push(&mut self, width: usize, value: &[u8]) -> f64 {
         let current = widened_edges(width.max(1), value);
         let differing = match self.last.len() == current.len() {
@@ -35,7 +34,7 @@ fn widened_edges(width: usize, value: &[u8]) -> Vec<bool> {
     widened(width, height, &edges, kernel_size(width, height))
 }
 
-/// PySceneDetect's estimate, odd.
+/// PySceneDetect's kernel size, odd.
 fn kernel_size(width: usize, height: usize) -> usize {
     let size = 4 + ((width as f64 * height as f64).sqrt() / 192.0).round_ties_even() as usize;
     size | 1
@@ -91,7 +90,7 @@ impl Gradients {
         Gradients { width, height, dx, dy, magnitude }
     }
 
-    /// Ridges over `high`, and those over `low` that touch them.
+    /// Ridges over `high`, and ridges over `low` that touch them.
     fn edges(&self, low: i32, high: i32) -> Vec<bool> {
         let (width, height) = (self.width, self.height);
         let (mut weak, mut edges) = (vec![false; width * height], vec![false; width * height]);
@@ -118,7 +117,8 @@ impl Gradients {
         edges
     }
 
-    /// Whether the magnitude is the largest across the edge. Directions in fixed point, as OpenCV's.
+    /// Whether the magnitude is the largest across the edge (non-maximum suppression). Directions in fixed point, as
+    /// OpenCV's.
     fn is_ridge(&self, x: usize, y: usize) -> bool {
         const SHIFT: u32 = 15;
         /// tan 22.5 degrees.
@@ -143,7 +143,7 @@ impl Gradients {
     }
 }
 
-/// True wherever a square of `size` around holds a true.
+/// Dilation: true where a square of `size` contains a true value.
 fn widened(width: usize, height: usize, edges: &[bool], size: usize) -> Vec<bool> {
     let reach = size / 2;
     let mut wide = vec![false; edges.len()];
@@ -166,14 +166,14 @@ fn widened(width: usize, height: usize, edges: &[bool], size: usize) -> Vec<bool
 mod tests {
     use super::*;
 
-    /// A small picture that any language makes alike.
+    /// A small picture that any language can generate identically.
     fn picture(width: usize, height: usize, seed: usize) -> Vec<u8> {
         let blob = |x: usize, y: usize| (x * x / 7 + y * 5 + (x / 9) * (y / 6) * 40 + seed * 13) % 256;
         (0..width * height).map(|at| blob(at % width, at / width) as u8).collect()
     }
 
-    /// Of `_detect_edges` in PySceneDetect 0.7: pixels that are edges, and the difference to the next
-    /// picture's.
+    /// Expected values of `_detect_edges` in PySceneDetect 0.7: the number of edge pixels, and the difference to the
+    /// next picture.
     #[track_caller]
     fn check(width: usize, height: usize, edges: usize, difference: f64) {
         let first = widened_edges(width, &picture(width, height, 0));

@@ -1,14 +1,14 @@
-//! From RGB to planes of hue, saturation, value and luma, as OpenCV rounds them, and how far planes differ.
+//! Converts RGB to planes of hue, saturation, value and luma with OpenCV's rounding, and compares planes.
 //!
-//! All loops are written so that the compiler turns them into vector code of the widest kind that the
-//! processor has ([`Wide`] picks at run time).
+//! All loops are written so that the compiler vectorizes them for the processor's widest registers ([`Wide`] picks at
+//! run time).
 
 use crate::video::wide::Wide;
 
-/// Pixels that are converted at a time: their planes stay in the first cache.
+/// Pixels converted at a time: their planes stay in the L1 cache.
 const CHUNK: usize = 1024;
 
-/// One frame as planes of bytes, one byte a pixel.
+/// One frame as planes, one byte per pixel.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Planes {
     /// 0 to 179.
@@ -18,11 +18,11 @@ pub(super) struct Planes {
     pub(super) value: Vec<u8>,
     /// (red + 2 green + blue) / 4.
     pub(super) luma: Vec<u8>,
-    /// Mean of all bytes.
+    /// The mean of all RGB bytes.
     pub(super) brightness: f64,
 }
 
-/// Mean absolute differences.
+/// Mean absolute differences of two frames' planes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Differences {
     pub(super) hue: f64,
@@ -31,8 +31,7 @@ pub(super) struct Differences {
 }
 
 impl Planes {
-    /// Takes the pixels of a frame; returns how it differs from what the planes of `before` hold:
-    /// nothing, if that is a picture of another size.
+    /// Converts a frame; returns its differences from the planes of `before`, or zeros if the sizes differ.
     pub(super) fn fill(&mut self, wide: Wide, rgb: &[u8], before: &Planes) -> Differences {
         let pixels = rgb.len() / 3;
         for plane in [&mut self.hue, &mut self.saturation, &mut self.value, &mut self.luma] {
@@ -81,7 +80,7 @@ struct Sums {
     bytes: u64,
 }
 
-/// Numbers of one chunk on their way; its contents are of no use to the next.
+/// Intermediate values of one chunk; overwritten by the next chunk.
 struct Scratch {
     red: [u8; CHUNK],
     green: [u8; CHUNK],
@@ -102,10 +101,10 @@ impl Scratch {
     }
 }
 
-/// Bytes that are added up side by side, in 16 bits each: [`CHUNK`] bytes can't overflow them.
+/// Parallel 16-bit sums: [`CHUNK`] bytes cannot overflow them.
 const LANES: usize = 32;
 
-/// Sums absolute differences of at most [`CHUNK`] bytes.
+/// Sums the absolute differences of at most [`CHUNK`] bytes.
 #[inline(always)]
 fn distance(a: &[u8], b: &[u8]) -> u64 {
     let mut sums = [0_u16; LANES];
@@ -120,15 +119,15 @@ fn distance(a: &[u8], b: &[u8]) -> u64 {
     rest + sums.iter().map(|it| u64::from(*it)).sum::<u64>()
 }
 
-/// OpenCV's fixed point: 12 bits after it.
+/// OpenCV's fixed point: 12 fractional bits.
 const SHIFT: u32 = 12;
 /// 255 / value and 180 / (6 range, for half degrees), in fixed point.
 const BY_VALUE: f32 = (255 << SHIFT) as f32;
 const BY_RANGE: f32 = (30 << SHIFT) as f32;
 
-/// Converts at most [`CHUNK`] pixels; returns the sum of their bytes. All slices hold as many pixels.
+/// Converts at most [`CHUNK`] pixels; returns the sum of their bytes. All slices hold the same number of pixels.
 ///
-/// Several loops, because each keeps to one width of number: that of the narrowest vectors.
+/// Several loops, each with numbers of one width: the width decides how many fit into a register.
 #[inline(always)]
 fn convert(scratch: &mut Scratch, rgb: &[u8], [hue, saturation, value, luma]: [&mut [u8]; 4]) -> u64 {
     let count = hue.len().min(CHUNK);
@@ -173,9 +172,9 @@ fn convert(scratch: &mut Scratch, rgb: &[u8], [hue, saturation, value, luma]: [&
     distance(red, &DARK[..count]) + distance(green, &DARK[..count]) + distance(blue, &DARK[..count])
 }
 
-/// The nearest integer to a number from 0 to 2^22. Adding 2^23 leaves a float no bits for a fraction;
-/// a cast would cost a check for infinities at each pixel. The quotients above are either whole or at
-/// least 1/510 of their size away from a half, which is more than a float's rounding error.
+/// The integer nearest to a number from 0 to 2^22. Adding 2^23 leaves a float no fractional bits; a cast would check
+/// each pixel for infinity. The quotients above are integers, or differ from a half by at least 1/510 of their size,
+/// more than a float's rounding error.
 #[inline(always)]
 fn nearest(number: f32) -> i32 {
     const WHOLE: f32 = 8_388_608.0;
@@ -193,7 +192,7 @@ mod tests {
         assert_eq!([planes.hue[0], planes.saturation[0], planes.value[0]], expected, "{rgb:?}");
     }
 
-    /// Values of cv2.cvtColor(..., COLOR_BGR2HSV).
+    /// Expected values of cv2.cvtColor(..., COLOR_BGR2HSV).
     #[test]
     fn colours_convert_as_in_opencv() {
         check([0, 0, 0], [0, 0, 0]);
@@ -207,7 +206,7 @@ mod tests {
         check([200, 10, 20], [178, 242, 200]);
     }
 
-    /// OpenCV's tables, by whole numbers.
+    /// OpenCV's tables, computed in integers.
     #[test]
     fn reciprocals_are_those_of_the_tables() {
         for of in [255 << SHIFT, 30 << SHIFT] {

@@ -1,6 +1,6 @@
-//! Measures frames: from small pictures, one by one, to their scores.
+//! Measures frames: from small pictures to frame scores.
 //!
-//! The only part of segmentation that sees pixels; what it yields can be kept and judged again.
+//! The only part of segmentation that reads pixels. Its scores can be stored and segmented again.
 
 use crate::video::wide::Wide;
 
@@ -11,11 +11,11 @@ use super::shrink::Shrink;
 use super::still::Stillness;
 use crate::Frame;
 
-/// Longer side of the pictures that are compared.
+/// The longer side of the compared pictures.
 const SIDE: usize = 256;
 
-/// Takes the frames of a video in order, all of one size. Those of more than 256 pixels a side are made
-/// smaller first.
+/// Takes the frames of a video in order, all of one size. Frames of more than 256 pixels on a side are scaled down
+/// first.
 #[derive(Debug)]
 pub struct Meter {
     wide: Wide,
@@ -27,7 +27,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// A meter that has seen nothing. The edges take longer than all the rest together.
+    /// A meter before the first frame. Edges take longer than everything else together.
     #[must_use]
     pub fn new(with_edges: bool) -> Meter {
         Meter {

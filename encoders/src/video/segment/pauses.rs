@@ -1,8 +1,8 @@
-//! Where nobody speaks: the gaps between cues, and which of them is best to cut at.
+//! Pauses in speech: the gaps between cues, and the best one for a cut.
 
 use super::ClipRange;
 
-/// Pauses in order of time. Cues that touch have one of no length between them, those that overlap none.
+/// Pauses in order of time. Cues that touch have a pause of length 0, overlapping cues have none.
 #[derive(Debug, Default)]
 pub(super) struct Pauses(Vec<Pause>);
 
@@ -13,13 +13,13 @@ struct Pause {
     until_ms: i64,
 }
 
-/// Longer pauses are no better to cut at.
+/// Beyond this length, a longer pause is no better.
 const LONG_MS: i64 = 1500;
-/// How much longer a pause must be to be preferred to one at the wanted place.
+/// How much longer a pause must be to be preferred to one at the wanted time.
 const WORTH_MS: i64 = 1000;
 
 impl Pauses {
-    /// Of cues in any order. The silence before the first and after the last counts.
+    /// The pauses of cues in any order, with the silence before the first and after the last.
     pub(super) fn between(cues: &[ClipRange]) -> Pauses {
         let mut cues: Vec<&ClipRange> = cues.iter().filter(|cue| cue.start_ms < cue.end_ms).collect();
         cues.sort_unstable_by_key(|cue| cue.start_ms);
@@ -37,8 +37,8 @@ impl Pauses {
         Pauses(pauses)
     }
 
-    /// Where cues begin after a pause of at least `pause_ms`; where the pause is a clip's length, also
-    /// where it begins.
+    /// The starts of cues after a pause of at least `pause_ms`. A pause as long as a clip is itself a clip, so its
+    /// start is a boundary too.
     pub(super) fn boundaries(&self, pause_ms: i64, min_clip_ms: i64) -> Vec<i64> {
         let mut boundaries = Vec::new();
         for pause in self.0.iter().filter(|pause| pause.length() >= pause_ms.max(1)) {
@@ -50,8 +50,8 @@ impl Pauses {
         boundaries
     }
 
-    /// The best place between `earliest` and `latest`: a long pause near `wanted`. A piece begins with a
-    /// cue where that is possible. `None` if someone speaks all the time.
+    /// The best time between `earliest` and `latest`: a long pause near `wanted`, if possible at the start of a cue.
+    /// `None` if speech fills the whole range.
     pub(super) fn best(&self, earliest: i64, latest: i64, wanted: i64) -> Option<i64> {
         let from = self.0.partition_point(|pause| pause.until_ms < earliest);
         let reach = (latest - earliest).max(1);

@@ -1,5 +1,5 @@
-//! Makes a picture smaller as OpenCV's linear interpolation does: of each four source pixels around a
-//! place, and no more. Smoother scaling would take grain out of the picture, and with it score.
+//! Scales a picture down with OpenCV's linear interpolation, which reads only the four nearest source pixels. Smoother
+//! scaling would remove grain, and with it score.
 
 /// Scales pictures of one size to at most a width or height.
 #[derive(Debug, Default)]
@@ -7,20 +7,20 @@ pub(super) struct Shrink {
     from: (usize, usize),
     columns: Vec<Tap>,
     rows: Vec<Tap>,
-    /// Two source rows, scaled in width.
+    /// Two source rows, scaled horizontally.
     above: Row,
     below: Row,
     rgb: Vec<u8>,
 }
 
-/// A source row, by number, scaled in width: 11 bits after the point.
+/// A source row, by number, scaled horizontally; 11 fractional bits.
 #[derive(Debug, Default)]
 struct Row {
     number: Option<usize>,
     values: Vec<i32>,
 }
 
-/// Between which two source pixels a pixel lies, and how much each counts, of [`ONE`].
+/// The two source pixels of a target pixel, and their weights in units of 1 / [`ONE`].
 #[derive(Debug, Clone, Copy)]
 struct Tap {
     first: usize,
@@ -32,7 +32,7 @@ struct Tap {
 const ONE: f32 = 2048.0;
 
 impl Shrink {
-    /// The picture with its longer side at `most`: its width and pixels.
+    /// Scales the picture so that its longer side is `most`; returns its width and pixels.
     pub(super) fn picture(&mut self, width: usize, rgb: &[u8], most: usize) -> (usize, &[u8]) {
         let height = rgb.len() / (3 * width).max(1);
         let factor = width.max(height) as f64 / most as f64;
@@ -54,7 +54,7 @@ impl Shrink {
             }
             self.above.load(row.first, width, rgb, &self.columns);
             self.below.load(row.second, width, rgb, &self.columns);
-            // OpenCV's own steps, for its rounding.
+            // OpenCV's steps, for its rounding.
             let mixed = self.above.values.iter().zip(&self.below.values).map(|(above, below)| {
                 let part = |value: i32, of: i32| (value >> 4).wrapping_mul(of) >> 16;
                 (part(*above, row.of_first).wrapping_add(part(*below, row.of_second)).wrapping_add(2) >> 2)
@@ -83,7 +83,7 @@ impl Row {
     }
 }
 
-/// In OpenCV's steps and widths of number.
+/// Computed in OpenCV's steps and integer widths.
 fn taps(from: usize, to: usize) -> Vec<Tap> {
     let scale = 1.0 / (to as f64 / from as f64);
     let weight = |part: f32| (part * ONE).round_ties_even() as i32;
@@ -101,7 +101,8 @@ fn taps(from: usize, to: usize) -> Vec<Tap> {
 mod tests {
     use super::*;
 
-    /// Sums of the pixels, times their place modulo 97, of cv2.resize(..., INTER_LINEAR) on the picture below.
+    /// Checks the sum of each pixel times its index modulo 97, against cv2.resize(..., INTER_LINEAR) of the picture
+    /// below.
     #[track_caller]
     fn check(width: usize, height: usize, expected: (usize, usize, u64)) {
         let byte = |at: usize| ((at * at / 7 + at * 13 + (at / 31) * 5) % 251) as u8;

@@ -1,43 +1,42 @@
-//! Slide changes: a part of a still picture that shows something new and stands still again.
+//! Slide changes: an area of a still picture that changes and is still again.
 //!
-//! A new line of text changes a few per cent of the pixels, far below what a cut does to the content
-//! score. What tells it from movement is that what changed was at rest before and is afterwards (measured
-//! by [`super::still`]), and that little else begins to move in the seconds around: in footage something
-//! always comes to rest somewhere, but something always begins to move, too. A lecturer in a corner who
-//! never stands still doesn't begin.
+//! A new line of text changes a few per cent of the pixels, far below the content score of a cut. Two properties
+//! distinguish it from movement: the area is at rest before and after (measured by [`super::still`]), and little else
+//! starts to move in the seconds around. In footage, areas come to rest all the time, but others start to move all the
+//! time too. A lecturer in a corner who never stands still does not start to move.
 
 use std::collections::VecDeque;
 
 use super::scores::{FrameScores, Settled};
 use super::still::{STILL_MS, TOGETHER_MS, TRANSITION_MS};
 
-/// How long before and after a change the picture is looked at for restlessness.
+/// How long before and after a change restlessness is measured.
 const BEFORE_MS: i64 = 3000;
 const AFTER_MS: i64 = LATEST_MS + TOGETHER_MS;
-/// In steps of this.
+/// In steps of this length.
 const STEP_MS: i64 = 200;
-/// A step is restless if this part of what changed with the slide begins to move in it.
+/// A step is restless if at least this fraction (one in ten) of the changed area starts to move in it.
 const RESTLESS: u32 = 10;
-/// Around slide changes at most two steps of five are.
+/// The largest share of restless steps around a slide change: two of five.
 const MOST_RESTLESS: (usize, usize) = (2, 5);
-/// Around slide changes usually no more of the picture moves than this, in parts of
-/// [`super::scores::WHOLE`]: a lecturer in a corner, but not a whole picture of something else.
+/// The largest median of moving area around a slide change, in units of 1 / [`super::scores::WHOLE`]: a lecturer in a
+/// corner, but not a whole other picture.
 const MOST_MOVING: u16 = 800;
-/// No change that is still to be heard of began longer ago than this.
+/// Changes reported later began at most this long ago.
 const LATEST_MS: i64 = TRANSITION_MS + STILL_MS;
 
-/// Takes scores in order; says when slides changed.
+/// Takes scores in order; returns slide changes.
 #[derive(Debug)]
 pub(super) struct SlideChanges {
     least_area: u32,
-    /// In order of time, each at least [`TOGETHER_MS`] after the one before.
+    /// In order of time, at least [`TOGETHER_MS`] apart.
     open: VecDeque<Change>,
-    /// The last frames, as far back as they may be asked for.
+    /// The last frames, as far back as a change needs them.
     frames: VecDeque<Seen>,
     now_ms: i64,
 }
 
-/// What is asked of a frame later.
+/// The parts of a frame's scores that later changes need.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     time_ms: i64,
@@ -45,7 +44,7 @@ struct Seen {
     moving: u16,
 }
 
-/// Parts that began to change together and settle one by one.
+/// Areas that began to change together and settle one by one.
 #[derive(Debug)]
 struct Change {
     first_ms: i64,
@@ -54,7 +53,7 @@ struct Change {
 }
 
 impl SlideChanges {
-    /// Changes of at least `least_area`, in parts of [`super::scores::WHOLE`].
+    /// Finds changes of at least `least_area`, in units of 1 / [`super::scores::WHOLE`].
     pub(super) fn new(least_area: u16) -> SlideChanges {
         SlideChanges {
             least_area: u32::from(least_area.max(1)),
@@ -64,8 +63,7 @@ impl SlideChanges {
         }
     }
 
-    /// Takes the next frame; returns the times of the changes that are certain now: those of their first
-    /// frame.
+    /// Takes the next frame; returns the times of the changes that are now certain: the times of their first frames.
     pub(super) fn push(&mut self, scores: &FrameScores) -> Vec<i64> {
         self.now_ms = scores.time_ms;
         self.see(scores);
@@ -78,13 +76,13 @@ impl SlideChanges {
         self.large(over)
     }
 
-    /// The video is over: the remaining changes.
+    /// Ends the video; returns the remaining changes.
     pub(super) fn finish(&mut self) -> Vec<i64> {
         let over = self.open.drain(..).collect();
         self.large(over)
     }
 
-    /// Changes that are still to come, or to be judged, begin here or later.
+    /// Changes that are not yet reported begin at or after this time.
     pub(super) fn undecided_ms(&self) -> i64 {
         self.now_ms - LATEST_MS - TOGETHER_MS
     }
@@ -129,7 +127,7 @@ impl SlideChanges {
         usually(first - BEFORE_MS, first) <= MOST_MOVING && usually(after, first + AFTER_MS) <= MOST_MOVING
     }
 
-    /// Whether, around a change, something begins to move all the time: then it is movement itself.
+    /// Whether areas start to move all the time around a change: then it is movement itself.
     fn is_restless(&self, change: &Change) -> bool {
         let of_change = change.first_ms - STEP_MS..change.first_ms + TOGETHER_MS + 1;
         let (from, until) = (of_change.start - BEFORE_MS, change.first_ms + AFTER_MS + TOGETHER_MS);
@@ -151,7 +149,7 @@ impl SlideChanges {
 mod tests {
     use super::*;
 
-    /// Parts as (settled at, area, began); every change is told, and before its time is past.
+    /// Areas as (settled at, area, began). Checks that every change is reported, and in time.
     #[track_caller]
     fn check(settled: &[(i64, u16, i64)], expected: &[i64]) {
         let mut changes = SlideChanges::new(100);

@@ -1,4 +1,4 @@
-//! Where a clip that is too long is split.
+//! Split points of clips that are too long.
 
 use std::collections::VecDeque;
 
@@ -7,22 +7,22 @@ use super::pauses::Pauses;
 /// How split points are chosen.
 #[derive(Debug)]
 pub(super) enum Split {
-    /// Evenly, at the nearest frame: in halves, or at the maximum while the end is not in sight.
+    /// Evenly, at the nearest frame: in halves, or at the maximum while the end is unknown.
     Evenly,
     /// At a pause between cues; without one, where the least moves.
     AtRest(Pauses),
 }
 
-/// A stretch that is longer than the maximum.
+/// A clip that is longer than the maximum.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TooLong {
     pub(super) from_ms: i64,
-    /// Its end, or if it is more than twice the maximum away, how far it has been seen.
+    /// Its end, or, if that is more than twice the maximum away, the time up to which frames have come.
     pub(super) until_ms: i64,
     pub(super) max_clip_ms: i64,
 }
 
-/// Frames of the open clip: time, and how much moves.
+/// Frames of the open clip: time and moving area.
 pub(super) type Frames = VecDeque<(i64, u16)>;
 
 impl Split {
@@ -59,7 +59,7 @@ impl TooLong {
             true => from + (until - from) / 2,
             false => self.latest(),
         };
-        // No piece is a sliver; a place that makes one more piece than needed is only second choice.
+        // No piece is a sliver. A time that needs one more piece is only the second choice.
         let sliver = longest / 4;
         let (low, high) = ((from + sliver).max(from + 1), self.latest().min(until - sliver).min(until - 1));
         let first_choice = match self.end_is_near() {
@@ -73,8 +73,8 @@ impl TooLong {
     }
 }
 
-/// The frame at which the least moves, of those within a quarter of the window of `wanted`; the one nearest
-/// to it of equally quiet ones, and `wanted` itself if there is no frame.
+/// The frame with the least motion within a quarter of the range around `wanted`. Of equally quiet frames, the one
+/// nearest to `wanted`; `wanted` itself if there is no frame.
 fn least_motion(frames: &Frames, (low, high): (i64, i64), wanted: i64) -> i64 {
     let reach = (high - low).max(0) / 4;
     let wanted = wanted.clamp(low, high.max(low));
@@ -92,7 +92,7 @@ mod tests {
     use super::super::ClipRange;
     use super::*;
 
-    /// A second a frame; everything moves but where `rests` says.
+    /// One frame per second; everything moves except at `rests`.
     fn frames(rests: &[i64]) -> Frames {
         (0..200).map(|at| (at * 1000, if rests.contains(&at) { 0 } else { 500 })).collect()
     }

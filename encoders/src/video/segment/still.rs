@@ -1,13 +1,12 @@
-//! Which parts of the picture stand still, and when a part that stood still shows something new.
+//! Finds the areas of the picture that are at rest, and when such an area shows something new.
 //!
-//! The picture is looked at in blocks, each by itself: a lecturer who moves in a corner keeps his own
-//! blocks restless and hides no slide change elsewhere. A block is compared with what it last stood at,
-//! not with the frame before: a slow fade adds up, and compression noise does not.
+//! The picture is divided into blocks that are judged separately: a lecturer moving in a corner keeps only those blocks
+//! restless and hides no slide change elsewhere. A block is compared with its last rest state, not with the previous
+//! frame. So a slow fade adds up, and compression noise does not.
 //!
-//! A change counts if the block stood still before, changed within a moment, and stands still
-//! afterwards showing something else. What passes through (a hand, a pointer) leaves the block as it was.
-//! A moving thing that stops reached its blocks one after the other: only those count together that
-//! began to change at about the same time.
+//! A change counts if the block was at rest, changed quickly, and is at rest again with another content. A passing
+//! object (a hand, a pointer) leaves the block as it was. A moving object that stops reached its blocks one after the
+//! other. So only blocks that began to change at about the same time are counted together.
 
 use crate::video::wide::Wide;
 
@@ -15,45 +14,45 @@ use super::scores::{Settled, WHOLE};
 
 /// Side of a block, in pixels of the small frame.
 const SIDE: usize = 8;
-/// Difference of luma that is more than noise.
+/// A luma difference above noise.
 const NOISE: u8 = 14;
 /// Pixels of a block that must differ.
 const PIXELS: u8 = 2;
-/// Still for this long: settled. Less than a second, for slides filmed at one frame a second.
+/// A block at rest for this long has settled. Less than a second, for slides filmed at one frame per second.
 pub(super) const STILL_MS: i64 = 900;
 /// A change that takes longer is movement.
 pub(super) const TRANSITION_MS: i64 = 1500;
 /// Blocks that begin to change within this time may belong together.
 pub(super) const TOGETHER_MS: i64 = 500;
 
-/// What the blocks show.
+/// The state of all blocks.
 #[derive(Debug, Default)]
 pub(super) struct Stillness {
     width: usize,
-    /// What each block last stood at.
+    /// Each block's last rest state.
     anchor: Vec<u8>,
-    /// What each block showed when it was last settled.
+    /// Each block's content when it last settled.
     settled: Vec<u8>,
     blocks: Vec<Block>,
-    /// For one row of blocks: pixels that differ, a column of pixels each.
+    /// Differing pixels in each pixel column, for one row of blocks.
     differing: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Block {
     changed_ms: i64,
-    /// When it began to change after it was settled; `None`: it is settled.
+    /// When it began to change after it settled; `None` while it is settled.
     began_ms: Option<i64>,
-    /// Whether it was ever settled.
+    /// Whether it ever settled.
     known: bool,
 }
 
-/// What a frame did.
+/// The changes of one frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Change {
-    /// Share of the blocks that moved, in parts of [`WHOLE`].
+    /// Share of the moving blocks, in units of 1 / [`WHOLE`].
     pub(super) moving: u16,
-    /// Share of the blocks that stood still until now and moved.
+    /// Share of the blocks that were at rest and now move.
     pub(super) began: u16,
     pub(super) settled: Option<Settled>,
 }
@@ -112,18 +111,18 @@ impl Stillness {
         (blocks * usize::from(WHOLE) / self.blocks.len().max(1)) as u16
     }
 
-    /// The most blocks that began to change within [`TOGETHER_MS`] of each other.
+    /// The largest group of blocks that began to change within [`TOGETHER_MS`] of each other.
     fn largest_group(&self, mut began: Vec<i64>) -> Option<Settled> {
         began.sort_unstable();
         let size = |from: usize| began.partition_point(|at| *at <= began[from] + TOGETHER_MS) - from;
-        // The first of the largest: `max_by_key` would take the last.
+        // The first of the largest groups: `max_by_key` would return the last.
         let from = (0..began.len()).min_by_key(|from| std::cmp::Reverse(size(*from)))?;
         Some(Settled { area: self.share(size(from)), began_ms: began[from] }).filter(|it| it.area > 0)
     }
 }
 
 impl Block {
-    /// The block came to rest; returns when it began to change if it changed as a slide does.
+    /// Settles the block; returns when its change began, if it changed as a slide does.
     fn settle(&mut self, area: &Area, anchor: &[u8], settled: &[u8]) -> Option<i64> {
         let began_ms = self.began_ms.take()?;
         let was_known = std::mem::replace(&mut self.known, true);
@@ -132,7 +131,7 @@ impl Block {
     }
 }
 
-/// Where the pixels of one block are.
+/// The pixels of one block.
 struct Area {
     from: usize,
     length: usize,
@@ -156,7 +155,7 @@ impl Area {
     }
 }
 
-/// For each column of pixels, in how many of the rows two pictures differ by more than noise.
+/// For each pixel column, the number of rows in which two pictures differ by more than noise.
 fn count(wide: Wide, differing: &mut [u8], a: &[u8], b: &[u8]) {
     let width = differing.len();
     differing.fill(0);
@@ -173,7 +172,7 @@ fn count(wide: Wide, differing: &mut [u8], a: &[u8], b: &[u8]) {
     );
 }
 
-/// Takes the pixels of `from` in the columns whose mask is all ones; those of the others are all zeros.
+/// Copies the pixels of `from` in the columns whose mask is all ones; the other masks are zero.
 fn overwrite(wide: Wide, mask: &[u8], to: &mut [u8], from: &[u8]) {
     wide.run(
         #[inline(always)]
@@ -187,7 +186,7 @@ fn overwrite(wide: Wide, mask: &[u8], to: &mut [u8], from: &[u8]) {
     );
 }
 
-/// Of at most eight numbers that are at most eight.
+/// The sum of at most eight numbers, each at most eight.
 fn sum(counts: &[u8]) -> u8 {
     match counts.first_chunk::<SIDE>() {
         Some(all) => (u64::from_le_bytes(*all).wrapping_mul(0x0101_0101_0101_0101) >> 56) as u8,
@@ -211,7 +210,7 @@ mod tests {
         luma
     }
 
-    /// At 10 frames a second: what settles, as (time, area, began).
+    /// At 10 frames per second: the settled areas, as (time, area, began).
     #[track_caller]
     fn check(frames: usize, draw: impl Fn(usize) -> Vec<u8>, expected: &[(i64, u16, i64)]) {
         let mut stillness = Stillness::default();
@@ -257,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_thing_that_comes_to_rest_counts_by_where_it_came_last() {
-        // Ten pixels a second: each block of its way began to change 0.8 s after the one before.
+        // Ten pixels per second: each block on its way began to change 0.8 s after the previous one.
         let thing = |frame: usize| {
             let left = frame.clamp(20, 60) - 20;
             Some([left, 16, left + 24, 24])
