@@ -1,5 +1,7 @@
 //! The walls of the house, as tests over the source tree: who may know what (see ARCHITECTURE.md).
 
+mod imports;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -188,6 +190,7 @@ fn every_file_can_be_read_in_one_sitting() {
         "research/src",
         "server/src",
         "server/cli/src",
+        "tests/house",
         "tests/it",
         "tests/web",
     ];

@@ -1,0 +1,26 @@
+//! reprise-house: the rules of the source tree, checked on the parsed source.
+//!
+//! Reads every module of every package with `syn` and resolves each `use` and each path to the file that defines the
+//! item; re-exports are followed. From these imports come the circles, the walls and the picture of the house. Depends
+//! on no other package of the workspace, so it builds in seconds.
+
+mod circles;
+mod error;
+mod imports;
+mod listed;
+mod mentions;
+mod packages;
+mod parameters;
+mod scope;
+mod tree;
+
+pub use circles::{Circle, file_circles, room, room_circles};
+pub use error::HouseError;
+pub use imports::{CrateImport, Import, Imports};
+pub use listed::{LISTS, List};
+pub use packages::{Dependency, Package, Target, packages};
+pub use parameters::{Fault, FaultyFn, faulty_fns};
+pub use tree::{Tree, workspace};
+
+#[cfg(test)]
+mod tests;
