@@ -4,21 +4,18 @@ mod imports;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+
+use reprise_house::{packages, workspace};
 
 /// Longest source file, in lines.
 const LINES_MOST: usize = 600;
 /// Names that say nothing about what is inside.
 const EMPTY_NAMES: [&str; 6] = ["util", "utils", "common", "helper", "helpers", "misc"];
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
-}
-
 /// All files under `folder` with one of `extensions`, by path from the workspace's root with `/` between.
 fn files(folder: &str, extensions: &[&str]) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    let mut folders = vec![root().join(folder)];
+    let mut folders = vec![workspace().join(folder)];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
             let path = entry.expect("an entry").path();
@@ -27,8 +24,11 @@ fn files(folder: &str, extensions: &[&str]) -> Vec<(String, String)> {
             if path.is_dir() {
                 folders.push(path);
             } else if has_extension {
-                let relative =
-                    path.strip_prefix(root()).expect("under the root").to_string_lossy().replace('\\', "/");
+                let relative = path
+                    .strip_prefix(workspace())
+                    .expect("under the root")
+                    .to_string_lossy()
+                    .replace('\\', "/");
                 found.push((relative, fs::read_to_string(&path).expect("readable text")));
             }
         }
@@ -66,76 +66,11 @@ fn mentions_outside(files: &[(String, String)], word: &str, allowed: &[&str]) ->
         .collect()
 }
 
-/// Whether a line of code names the crate in a path.
-fn names_crate(line: &str, name: &str) -> bool {
-    mentions(line, name) && (line.contains(&format!("{name}::")) || line.contains(&format!("use {name}")))
-}
-
-/// Only files under `allowed` may name the crate.
-#[track_caller]
-fn check(name: &str, allowed: &[&str]) {
-    let is_allowed = |path: &str| allowed.iter().any(|prefix| path.starts_with(prefix));
-    let knowing: Vec<String> = source()
-        .into_iter()
-        .filter(|(_, text)| text.lines().any(|line| names_crate(line, name)))
-        .map(|(path, _)| path)
-        .collect();
-    let beyond: Vec<_> = knowing.iter().filter(|path| !is_allowed(path)).collect();
-    assert!(beyond.is_empty(), "{name} is to be known in {allowed:?} only, not in {beyond:?}");
-    assert!(!knowing.is_empty(), "{name} is nowhere: this test looks for the wrong thing");
-}
-
-#[test]
-fn each_large_dependency_is_known_in_one_place_only() {
-    check("axum", &["server/src/http/"]);
-    check("sqlx", &["server/src/catalog/"]);
-    check("candle_core", &["encoders/src/"]);
-    check("candle_nn", &["encoders/src/"]);
-    check("ffmpeg_sidecar", &["encoders/src/video/"]);
-    check("memmap2", &["index/src/memory.rs"]);
-    check("simsimd", &["index/src/vector.rs"]);
-}
-
-/// `crate::` paths to the first of each pair must not occur in files under the second.
-#[test]
-fn inside_the_server_knowledge_points_one_way() {
-    let source = source();
-    let walls = [
-        ("crate::http", &["catalog/", "search/", "ingest/"][..]),
-        ("crate::search", &["catalog/", "ingest/"]),
-        ("crate::ingest", &["catalog/", "search/"]),
-        ("crate::app", &["catalog/"]),
-    ];
-    for (path, folders) in walls {
-        for folder in folders {
-            let prefix = format!("server/src/{folder}");
-            let inside: Vec<_> =
-                source.iter().filter(|(path, _)| path.starts_with(&prefix)).cloned().collect();
-            assert!(!inside.is_empty(), "{prefix} is empty: this test looks in the wrong place");
-            let beyond = mentions_outside(&inside, path, &[]);
-            assert!(beyond.is_empty(), "{folder} must not know {path}:\n{}", beyond.join("\n"));
-        }
-    }
-}
-
-/// The names under `[dependencies]`, `[build-dependencies]` and `[target.….dependencies]` of a package.
-fn dependencies(package: &str) -> BTreeSet<String> {
-    let text = fs::read_to_string(root().join(package).join("Cargo.toml")).expect("a manifest");
-    let mut section = String::new();
-    let mut names = BTreeSet::new();
-    for line in text.lines().map(str::trim) {
-        if let Some(header) = line.strip_prefix('[') {
-            section = header.trim_end_matches(']').to_owned();
-            for kind in ["dependencies.", "build-dependencies."] {
-                names.extend(section.strip_prefix(kind).map(str::to_owned));
-            }
-        } else if section.ends_with("dependencies") && !section.ends_with("dev-dependencies") {
-            names.extend(
-                line.split(['=', '.', ' ']).next().filter(|name| !name.is_empty()).map(str::to_owned),
-            );
-        }
-    }
-    names
+/// The names that the package in `folder` depends on, but for its tests.
+fn dependencies(folder: &str) -> BTreeSet<String> {
+    let packages = packages(&workspace()).expect("the packages");
+    let package = packages.iter().find(|package| package.folder == folder).expect("the package");
+    package.needs().map(str::to_owned).collect()
 }
 
 #[test]

@@ -7,12 +7,15 @@
 mod circles;
 mod error;
 mod imports;
+mod layers;
 mod listed;
 mod mentions;
 mod packages;
 mod parameters;
+mod picture;
 mod scope;
 mod tree;
+mod walls;
 
 pub use circles::{Circle, file_circles, room, room_circles};
 pub use error::HouseError;
@@ -20,7 +23,9 @@ pub use imports::{CrateImport, Import, Imports};
 pub use listed::{LISTS, List};
 pub use packages::{Dependency, Package, Target, packages};
 pub use parameters::{Fault, FaultyFn, faulty_fns};
+pub use picture::{PICTURE, picture};
 pub use tree::{Tree, workspace};
+pub use walls::{Breach, breaches, empty_walls};
 
 #[cfg(test)]
 mod tests;

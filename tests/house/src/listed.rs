@@ -9,6 +9,7 @@ use crate::error::HouseError;
 use crate::imports::Imports;
 use crate::parameters::faulty_fns;
 use crate::tree::Tree;
+use crate::walls::breaches;
 
 /// One list: a kind of fault, and the file that names those that are still allowed.
 pub struct List {
@@ -20,7 +21,7 @@ pub struct List {
 }
 
 /// All lists.
-pub const LISTS: [List; 3] = [
+pub const LISTS: [List; 4] = [
     List {
         path: "tests/it/tidy/allowed/circles.txt",
         holds: "file in an import circle",
@@ -39,6 +40,13 @@ pub const LISTS: [List; 3] = [
         path: "tests/it/tidy/allowed/parameters.txt",
         holds: "function with a tuple parameter, or with more than five",
         find: |tree, _| faulty_fns(tree).iter().map(ToString::to_string).collect(),
+    },
+    List {
+        path: "tests/it/tidy/allowed/walls.txt",
+        holds: "import through a wall",
+        find: |_, imports| {
+            breaches(imports).iter().map(|breach| format!("{} -> {}", breach.from, breach.to)).collect()
+        },
     },
 ];
 

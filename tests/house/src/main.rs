@@ -2,25 +2,29 @@
 #![allow(clippy::print_stdout, reason = "it prints its findings")]
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::process::ExitCode;
 
 use reprise_house::{
-    Circle, Fault, HouseError, Import, Imports, LISTS, Tree, faulty_fns, file_circles, packages,
-    room_circles, workspace,
+    Circle, Fault, HouseError, Import, Imports, LISTS, PICTURE, Tree, breaches, faulty_fns, file_circles,
+    packages, picture, room_circles, workspace,
 };
 
 /// Imports shown between two files.
 const SHOWN_MOST: usize = 3;
-const USAGE: &str = "usage: reprise-house [list]
+const USAGE: &str = "usage: reprise-house [list | draw]
 
-without an argument: prints import circles and functions with tuple parameters or too many, and fails if one is new
-list: writes the lists of those still allowed, tests/it/tidy/allowed/*.txt, anew";
+without an argument: prints import circles, functions with tuple parameters or too many, and imports through walls; fails if
+    one is new
+list: writes the lists of those still allowed, tests/it/tidy/allowed/*.txt, anew
+draw: draws docs/house.svg anew";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => show(),
         ["list"] => write_lists(),
+        ["draw"] => draw(),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::FAILURE;
@@ -49,6 +53,12 @@ fn write_lists() -> Result<ExitCode, HouseError> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn draw() -> Result<ExitCode, HouseError> {
+    let tree = read()?;
+    fs::write(workspace().join(PICTURE), picture(&tree, &Imports::of(&tree)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
 fn show() -> Result<ExitCode, HouseError> {
     let tree = read()?;
     let imports = Imports::of(&tree);
@@ -64,15 +74,21 @@ fn show() -> Result<ExitCode, HouseError> {
         };
         println!("{}:{}: {}: {fault}", found.path, found.line, found.name);
     }
+    let breaches = breaches(&imports);
+    for breach in &breaches {
+        println!("{}:{}: must not know {}: {}", breach.from, breach.line, breach.to, breach.text);
+    }
     let differences = LISTS.iter().flat_map(|list| list.differences(&workspace(), &tree, &imports));
     let differences: Vec<String> = differences.collect();
     differences.iter().for_each(|difference| println!("{difference}"));
     println!(
-        "{} circles of rooms, {} of files ({} files), {} faulty functions; {} differences from the lists",
+        "{} circles of rooms, {} of files ({} files), {} faulty functions, {} imports through walls; {} differences \
+         from the lists",
         rooms.len(),
         files.len(),
         files.iter().map(|circle| circle.members.len()).sum::<usize>(),
         faulty.len(),
+        breaches.len(),
         differences.len(),
     );
     Ok(if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
