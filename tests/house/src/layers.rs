@@ -85,8 +85,9 @@ impl Graph {
         let mut next = self.nodes;
         for edge in &self.edges {
             let mut route = vec![edge.from];
-            for layer in top - heights[edge.from] + 1..top - heights[edge.to] {
-                layers[layer].push(next);
+            let passed = top - heights[edge.from] + 1..top - heights[edge.to];
+            for layer in &mut layers[passed] {
+                layer.push(next);
                 route.push(next);
                 next += 1;
             }
