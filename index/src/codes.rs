@@ -1,6 +1,6 @@
 //! Codes: the numbers that a graph walk compares. 32-bit floats, half precision, or bytes.
 //!
-//! Byte codes first subtract the segment's mean, then quantize the rest in 255 steps of the vector's own scale.
+//! Byte codes first subtract the segment's mean, then quantise the rest in 255 steps of the vector's own scale.
 //! Embeddings of one model share a direction (mean cosine 0.75 among CLIP's texts), which would take most of the steps.
 //! The rest is multiplied in integers, the mean's terms in floats: `q.x = m.m + m.(q-m) + m.(x-m) + (q-m).(x-m)`.
 

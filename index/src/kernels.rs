@@ -98,7 +98,7 @@ const AVX2: Kernels = Kernels { bytes: x86::bytes_avx2, floats: x86::floats_avx2
 const AVX512: Kernels =
     Kernels { bytes: x86::bytes_avx2, floats: x86::floats_avx512, halves: x86::halves_avx512 };
 
-/// For any processor: the compiler vectorizes these loops where it can.
+/// For any processor: the compiler vectorises these loops where it can.
 mod portable {
     use std::slice::from_raw_parts;
 

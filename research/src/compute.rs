@@ -1,25 +1,25 @@
-//! Where a command that loads a model by itself has it run.
+//! The device and precision of a command that loads a model itself.
 
 use clap::Args;
 use reprise_encoders::{DeviceChoice, LoadError, LoadOptions, Loaded, ModelName, Precision, load_with};
 
-/// A device and what it multiplies in.
+/// A device and the precision of its matrix products.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct ComputeArgs {
-    /// Where the model runs: auto (the first GPU if there is one, else the CPU), cpu, cuda or cuda:N
+    /// Device of the model: auto (the first GPU if there is one, else the CPU), cpu, cuda or cuda:N
     #[arg(long, value_name = "DEVICE", default_value_t = DeviceChoice::Auto)]
     device: DeviceChoice,
-    /// Numbers that the model multiplies in: f32; on a CPU int8 where it has AVX-512 VNNI; on a GPU bf16 or f16. Another
-    /// makes another space
+    /// Precision of matrix products: f32; on a CPU with AVX-512 VNNI also int8; on a GPU also bf16 or f16. Each
+    /// precision is a space of its own
     #[arg(long, env = "REPRISE_PRECISION", default_value = "f32")]
     precision: Precision,
 }
 
 impl ComputeArgs {
-    /// The model with one encoder.
+    /// Loads the model with one encoder.
     ///
     /// # Errors
-    /// It does not load, or the device does not multiply so.
+    /// The model does not load, or the device lacks the precision.
     pub fn load(&self, model: &ModelName) -> Result<Loaded, LoadError> {
         let ComputeArgs { device, precision } = *self;
         load_with(model, &LoadOptions { devices: vec![device], precision, ..LoadOptions::default() })

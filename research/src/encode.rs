@@ -1,4 +1,4 @@
-//! Many clips and texts to vectors that the index takes.
+//! Encodes clips and texts as unit vectors.
 
 use anyhow::Context;
 use reprise_encoders::Loaded;
@@ -8,10 +8,10 @@ pub use reprise_encoders::corpus::{
 };
 use reprise_index::UnitVector;
 
-/// The unit vector of a plain text, as `POST /v1/embeddings` answers it.
+/// The unit vector of a plain text, equal to the answer of `POST /v1/embeddings`.
 ///
 /// # Errors
-/// A text that the model can't read, a model that fails.
+/// A text that the tokenizer cannot encode, or a model that fails.
 pub fn text(model: &mut Loaded, text: &str) -> anyhow::Result<UnitVector> {
     let raw = reprise_encoders::corpus::text(model, text)?;
     let (unit, _) = UnitVector::from_raw(&raw).context("the text's vector is zero or not finite")?;

@@ -146,8 +146,8 @@ unsafe fn sigmoid_times<L: Lanes>(x: L, y: L) -> L {
     }
 }
 
-/// Replaces the first `count` of the `scores` by their unnormalized softmax, and the values up to `end` by zero.
-/// Returns the factor that normalizes them.
+/// Replaces the first `count` of the `scores` by their unnormalised softmax, and the values up to `end` by zero.
+/// Returns the factor that normalises them.
 ///
 /// # Safety
 /// The processor has the instructions of `L`; there are `end` values, and `count` is 1 to `end`.
@@ -175,7 +175,7 @@ pub(super) unsafe fn softmax<L: Lanes>(scores: *mut f32, count: usize, end: usiz
     }
 }
 
-/// The unnormalized softmax of a score.
+/// The unnormalised softmax of a score.
 #[inline(always)]
 unsafe fn share<L: Lanes>(score: L, most: L) -> L {
     // SAFETY: as the caller promises.
@@ -299,7 +299,7 @@ impl Moments {
         }
     }
 
-    /// Normalizes `values` of the row, then applies `weight` and `bias` of the same columns and the same length.
+    /// Normalises `values` of the row, then applies `weight` and `bias` of the same columns and the same length.
     ///
     /// # Safety
     /// The processor has the instructions of `L`; `into` has room for all values.

@@ -1,7 +1,7 @@
-//! Int8 products: weights quantized per output channel, activations per row at run time, sums in 32-bit integers that
+//! Int8 products: weights quantised per output channel, activations per row at run time, sums in 32-bit integers that
 //! never overflow.
 //!
-//! A row is quantized as `(byte - zero) * scale`, with the scale and zero point of its minimum and maximum; a column's
+//! A row is quantised as `(byte - zero) * scale`, with the scale and zero point of its minimum and maximum; a column's
 //! weights as `byte * scale`. The integer sums then exceed the result by `zero` times the sum of the column's bytes.
 //! That sum is known in advance, so the accumulators start below zero by this amount.
 
@@ -42,7 +42,7 @@ impl BytePanels {
     /// The largest depth whose sums cannot overflow 32 bits.
     pub(super) const DEEPEST: usize = i32::MAX as usize / (255 * 127);
 
-    /// Quantizes and packs `weight` of shape (depth, columns), row after row.
+    /// Quantises and packs `weight` of shape (depth, columns), row after row.
     ///
     /// # Panics
     /// If the number of values differs, or the depth exceeds [`BytePanels::DEEPEST`].
@@ -80,7 +80,7 @@ impl BytePanels {
     }
 }
 
-/// A row's quantization: scale and zero point.
+/// A row's quantisation: scale and zero point.
 #[derive(Debug, Clone, Copy, Default)]
 struct Reading {
     scale: f32,
@@ -93,11 +93,11 @@ fn stride(depth: usize) -> usize {
     (depth.div_ceil(LINE) | 1) * LINE
 }
 
-/// The quantized rows of a block.
+/// The quantised rows of a block.
 struct Block {
     bytes: Aligned<u8>,
     readings: [Reading; BLOCK],
-    /// One row before quantization.
+    /// One row before quantisation.
     row: Vec<f32>,
 }
 
@@ -203,7 +203,7 @@ impl Work for PartOf<'_> {
     }
 }
 
-/// Quantizes a row; returns its scale and zero point.
+/// Quantises a row; returns its scale and zero point.
 #[inline(always)]
 unsafe fn read<L: Lanes>(input: &Input<'_>, row: usize, copy: &mut [f32], bytes: &mut [u8]) -> Reading {
     // SAFETY: as the caller promises.
@@ -250,13 +250,13 @@ impl Sums for TileOfBytes<'_> {
     }
 }
 
-/// A few quantized rows and the panel that multiplies them.
+/// A few quantised rows and the panel that multiplies them.
 struct Factors<'a> {
     /// Rows with as many bytes as the panel has rows, padded to whole groups.
     rows: *const u8,
     /// Bytes from one row to the next.
     stride: usize,
-    /// The quantization of each row.
+    /// The quantisation of each row.
     readings: &'a [Reading],
     panel: &'a [i8],
     /// The byte sums of the panel's columns.
@@ -324,7 +324,7 @@ mod x86 {
         }
     }
 
-    /// Quantizes a row: `value * inverse + zero`, rounded, padded to a whole group.
+    /// Quantises a row: `value * inverse + zero`, rounded, padded to a whole group.
     ///
     /// # Safety
     /// The processor has AVX-512 F.

@@ -20,7 +20,7 @@ pub(crate) struct Norm {
 pub(super) enum Input<'a> {
     /// Unchanged.
     Plain(Rows<'a>),
-    /// Normalized to mean 0 and variance 1, then multiplied by the norm's weight and shifted by its bias.
+    /// Normalised to mean 0 and variance 1, then multiplied by the norm's weight and shifted by its bias.
     Normalised(Rows<'a>, &'a Norm),
 }
 
@@ -50,7 +50,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Copies the values `columns` of a row, normalized if the input has a norm.
+    /// Copies the values `columns` of a row, normalised if the input has a norm.
     ///
     /// # Safety
     /// The processor has the instructions of `L`.
@@ -77,7 +77,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Normalizes the rows `which` into the same rows of `target`.
+/// Normalises the rows `which` into the same rows of `target`.
 ///
 /// # Panics
 /// If the shapes do not fit.

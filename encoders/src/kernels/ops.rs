@@ -159,8 +159,8 @@ pub(crate) struct Attention<'a> {
 }
 
 impl Attention<'_> {
-    /// The attention output, (batch * tokens, width). `packed` is (batch * tokens, 3 * width), contiguous f32 on the CPU:
-    /// queries (already scaled), keys and values of all heads.
+    /// The attention output, (batch * tokens, width). `packed` is (batch * tokens, 3 * width), contiguous f32 on the
+    /// CPU: queries (already scaled), keys and values of all heads.
     ///
     /// # Errors
     /// Other types, shapes or devices.
@@ -216,7 +216,7 @@ impl Norm {
         self.weight.len()
     }
 
-    /// Normalizes each row of `x` (any shape, contiguous f32 on the CPU) to mean 0 and variance 1, then applies weight
+    /// Normalises each row of `x` (any shape, contiguous f32 on the CPU) to mean 0 and variance 1, then applies weight
     /// and bias.
     ///
     /// # Errors

@@ -119,7 +119,7 @@ pub struct Tokenizer {
     passage_prompt: Prompt,
 }
 
-/// Which texts are normalized before tokenization.
+/// Which texts are normalised before tokenization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cleaning {
     None,
@@ -185,7 +185,7 @@ impl Tokenizer {
         self.normalising_before(vec![Lowercase.into()])
     }
 
-    /// Canonicalizes texts as OpenCLIP does for SigLIP: NFC, underscores become spaces, ASCII punctuation and curly
+    /// Canonicalises texts as OpenCLIP does for SigLIP: NFC, underscores become spaces, ASCII punctuation and curly
     /// quotes are removed, lower case, single spaces, none at the ends. OpenCLIP's other ftfy repairs and HTML
     /// unescaping are left out.
     ///
@@ -208,7 +208,7 @@ impl Tokenizer {
         ])
     }
 
-    /// Adds steps before the normalizer of tokenizer.json.
+    /// Adds steps before the normaliser of tokenizer.json.
     fn normalising_before(mut self, steps: Vec<NormalizerWrapper>) -> Result<Self, TokenizerError> {
         let then = self.inner.get_normalizer().cloned();
         let all = Sequence::new(steps.into_iter().chain(then).collect());

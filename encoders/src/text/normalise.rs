@@ -1,4 +1,4 @@
-//! The text normalizers of TF-CoVR (arXiv 2506.05274; counts as words, lower case, no punctuation noise) and of CoVR
+//! The text normalisers of TF-CoVR (arXiv 2506.05274; counts as words, lower case, no punctuation noise) and of CoVR
 //! (arXiv 2308.14746; counts unchanged).
 //!
 //! Models of these papers were trained and evaluated on such texts only.
@@ -9,7 +9,7 @@ const WORDS: usize = 30;
 /// Characters replaced by a space.
 const NOISE: [char; 9] = ['!', '"', '(', ')', '*', '#', ':', ';', '~'];
 
-/// Normalizes a text without truncation.
+/// Normalises a text without truncation.
 pub fn normalise(text: &str) -> String {
     let words = with_counts_in_words(text);
     let clean: String = words
@@ -20,7 +20,7 @@ pub fn normalise(text: &str) -> String {
     single_spaces(&clean)
 }
 
-/// Normalizes a modification text and keeps its first 30 words.
+/// Normalises a modification text and keeps its first 30 words.
 pub fn normalise_modification(text: &str) -> String {
     // Splits at single spaces only, as the paper's code does.
     normalise(text).split(' ').take(WORDS).collect::<Vec<_>>().join(" ")

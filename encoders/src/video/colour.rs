@@ -139,7 +139,7 @@ impl Scratch {
         Scratch { shifts: [[0; CHUNK]; 3], planes: [[0; CHUNK]; 3] }
     }
 
-    /// Several loops of one kind each, so that the compiler vectorizes them.
+    /// Several loops of one kind each, so that the compiler vectorises them.
     #[inline(always)]
     fn convert(&mut self, steps: Steps, luma: &[u8], blue: &[u8], red: &[u8], rgb: &mut [u8]) {
         let [to_red, to_green, to_blue] = &mut self.shifts;

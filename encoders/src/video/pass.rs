@@ -152,9 +152,9 @@ impl Plan<'_> {
         }
     }
 
-    /// Floors times exactly to milliseconds since the first frame, so that the `fps` filter decides as [`crate::sample::grid`]
-    /// does. The absolute clock is kept in whole periods. ffmpeg passes the end time through `setpts` unchanged, so on
-    /// another clock `fps` would repeat the last picture up to that time.
+    /// Floors times exactly to milliseconds since the first frame, so that the `fps` filter decides as
+    /// [`crate::sample::grid`] does. The absolute clock is kept in whole periods. ffmpeg passes the end time through
+    /// `setpts` unchanged, so on another clock `fps` would repeat the last picture up to that time.
     fn grid(&self, rate: Rate) -> String {
         let fine = fine_ticks(self.clock.den);
         let per_ms = fine / 1000;

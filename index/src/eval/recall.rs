@@ -46,7 +46,7 @@ impl Mark {
     }
 }
 
-/// Counts in 32 bits, the width of a score: the compiler then vectorizes the loop.
+/// Counts in 32 bits, the width of a score: the compiler then vectorises the loop.
 fn count(scores: &[f32], counts: impl Fn(f32) -> bool) -> usize {
     scores.iter().map(|&score| u32::from(counts(score))).sum::<u32>() as usize
 }

@@ -1,4 +1,4 @@
-//! `reprise covr`: data for composed retrieval from a user's own footage.
+//! `reprise covr`: composed retrieval data from a user's own footage.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ pub struct CovrArgs {
 
 #[derive(Debug, Subcommand)]
 enum CovrCommand {
-    /// Make triplets (query clip, modification, target clips) from labelled stretches of videos
+    /// Make triplets (query clip, modification, target clips) from labelled segments of videos
     Triplets(Box<TripletsArgs>),
 }
 
@@ -38,13 +38,13 @@ struct TripletsArgs {
     /// Folder for train.csv, val.csv, test.csv and pairs.csv
     #[arg(long)]
     out: PathBuf,
-    /// Text encoder that says which labels are alike: builtin:sports (knows the rendered labels only), a folder or
-    /// .pt file, or a hub id
+    /// Text encoder that compares labels: builtin:sports (knows the rendered labels only), a folder or .pt file, or a
+    /// hub id
     #[arg(long, env = "REPRISE_MODEL", default_value = DEFAULT_MODEL)]
     model: ModelName,
     #[command(flatten)]
     compute: ComputeArgs,
-    /// Most pairs of a label for each kind of change, the most similar first
+    /// Most pairs per label and kind of change, the most similar first
     #[arg(long, default_value_t = 8)]
     neighbours: usize,
     /// Labels with a lower cosine make no pair
@@ -53,7 +53,7 @@ struct TripletsArgs {
     /// Actions in two events count as the same from this cosine on
     #[arg(long, default_value_t = 0.95)]
     same_action: f32,
-    /// Most training triplets of a pair
+    /// Most training triplets per pair
     #[arg(long, default_value_t = 20)]
     per_pair: usize,
     /// Share of the source videos for validation
@@ -62,14 +62,14 @@ struct TripletsArgs {
     /// Share of the source videos for the test
     #[arg(long, default_value_t = 0.1, value_parser = share)]
     test: f64,
-    /// Decides the split and the draws
+    /// Seed of the split and the draws
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Base address of an OpenAI-compatible API (https://host/v1) that writes the modifications; templates if
-    /// not given
+    /// Base address of an OpenAI-compatible API (https://host/v1) that writes the modifications; without it, templates
+    /// write them
     #[arg(long, requires = "endpoint_model")]
     endpoint: Option<String>,
-    /// Model that the endpoint is asked for
+    /// Model name for the endpoint
     #[arg(long)]
     endpoint_model: Option<String>,
     /// Key for the endpoint
@@ -84,7 +84,7 @@ fn share(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Makes the files.
+/// Runs the command.
 pub async fn run(args: CovrArgs) -> anyhow::Result<()> {
     match args.command {
         CovrCommand::Triplets(args) => triplets(*args).await,

@@ -1,4 +1,4 @@
-//! Annotated footage: a CSV of video, start, end and label, and the files that are written from it.
+//! Annotated footage: a CSV of video, start, end and label, and the CSV files written from it.
 
 use std::path::{Path, PathBuf};
 
@@ -7,21 +7,21 @@ use serde::Deserialize;
 use super::CovrError;
 use super::triplets::{TestRow, TrainRow};
 
-/// A labelled stretch of a video; times in seconds from its first frame.
+/// A labelled segment of a video; times in seconds from its first frame.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Stretch {
-    /// File or name of the video.
+    /// The video's file or name.
     pub video: String,
-    /// Where it begins.
+    /// Start.
     pub start: f64,
-    /// Where it ends.
+    /// End.
     pub end: f64,
-    /// What it shows.
+    /// The label.
     pub label: String,
 }
 
 impl Stretch {
-    /// Its name in the files: the video, with the stretch as a media fragment (`video#t=12.5,14`).
+    /// The segment's name in the files: the video with a media fragment (`video#t=12.5,14`).
     pub fn name(&self) -> String {
         format!("{}#t={},{}", self.video, self.start, self.end)
     }
@@ -30,7 +30,7 @@ impl Stretch {
 /// Reads a CSV with the columns video, start, end, label.
 ///
 /// # Errors
-/// If the file can't be read, a column is missing, or a row makes no sense; the row is named.
+/// The file cannot be read, a column is missing, or a row is invalid; the error names the row.
 pub fn read_labels(path: &Path) -> Result<Vec<Stretch>, CovrError> {
     let wrong = |reason: String| CovrError::Labels { path: path.to_owned(), reason };
     let mut reader = csv::ReaderBuilder::new()
@@ -59,7 +59,7 @@ pub fn read_labels(path: &Path) -> Result<Vec<Stretch>, CovrError> {
 /// Writes TF-CoVR's training columns.
 ///
 /// # Errors
-/// If the file can't be written.
+/// The file cannot be written.
 pub fn write_train(path: &Path, rows: &[TrainRow]) -> Result<(), CovrError> {
     let header = ["query_video", "target_video", "label1", "label2", "modification"];
     let record = |it: &TrainRow| {
@@ -71,7 +71,7 @@ pub fn write_train(path: &Path, rows: &[TrainRow]) -> Result<(), CovrError> {
 /// Writes TF-CoVR's test columns.
 ///
 /// # Errors
-/// If the file can't be written.
+/// The file cannot be written.
 pub fn write_test(path: &Path, rows: &[TestRow]) -> Result<(), CovrError> {
     let header = ["query_id", "query_video", "target_video", "modification", "target_videos_ids"];
     let record = |(at, it): (usize, &TestRow)| {
@@ -84,7 +84,7 @@ pub fn write_test(path: &Path, rows: &[TestRow]) -> Result<(), CovrError> {
 /// Writes rows under a header.
 ///
 /// # Errors
-/// If the file can't be written.
+/// The file cannot be written.
 pub fn write<const N: usize>(
     path: &Path,
     header: [&str; N],
@@ -99,7 +99,7 @@ pub fn write<const N: usize>(
     writer.flush().map_err(|source| CovrError::Output { path: path.to_owned(), source })
 }
 
-/// A list as Python writes it; the readers of TF-CoVR's files evaluate it.
+/// A list as a Python literal; the readers of TF-CoVR's files evaluate it.
 pub fn python_list(items: &[String]) -> String {
     let quoted = items.iter().map(|it| format!("'{}'", it.replace('\\', "\\\\").replace('\'', "\\'")));
     format!("[{}]", quoted.collect::<Vec<_>>().join(", "))

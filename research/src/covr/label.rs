@@ -1,18 +1,18 @@
-//! A label of annotated footage, `(VT) round-off, flic-flac on`: an event in brackets and an action.
+//! Labels of annotated footage, such as `(VT) round-off, flic-flac on`: an event in brackets and an action.
 
-/// A label in its two parts.
+/// A label, split into event and action.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Label {
-    /// As it was read.
+    /// The whole label.
     pub text: String,
-    /// What stands in the first brackets; empty where there are none.
+    /// The text of the first brackets; empty without brackets.
     pub event: String,
-    /// The rest.
+    /// The rest of the label.
     pub action: String,
 }
 
 impl Label {
-    /// Takes a label apart.
+    /// Splits a label.
     pub fn new(text: &str) -> Label {
         let text = text.trim();
         let parts = text.strip_prefix('(').and_then(|it| it.split_once(')'));
@@ -20,7 +20,7 @@ impl Label {
         Label { text: text.to_owned(), event: event.to_owned(), action: action.to_owned() }
     }
 
-    /// The event as one says it.
+    /// The event's name in words.
     pub fn event_name(&self) -> &str {
         match self.event.as_str() {
             "VT" => "vault",
@@ -32,20 +32,20 @@ impl Label {
     }
 }
 
-/// What two actions don't share, word by word.
+/// The word difference of two actions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WordDifference {
-    /// Words of the first that the second lacks.
+    /// Words that only the first has.
     pub removed: String,
-    /// Words of the second that the first lacks.
+    /// Words that only the second has.
     pub added: String,
 }
 
-/// Words outside the longest common subsequence of both texts.
+/// The words outside the longest common subsequence of both texts.
 pub fn word_difference(from: &str, to: &str) -> WordDifference {
     let (from, to): (Vec<&str>, Vec<&str>) =
         (from.split_whitespace().collect(), to.split_whitespace().collect());
-    // longest[i][j]: of the words from i and from j on.
+    // longest[i][j]: the length for the words from i and from j on.
     let mut longest = vec![vec![0usize; to.len() + 1]; from.len() + 1];
     for i in (0..from.len()).rev() {
         for j in (0..to.len()).rev() {

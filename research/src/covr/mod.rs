@@ -1,6 +1,6 @@
-//! TF-CoVR's data from a user's own annotated footage (arXiv 2506.05274, section 3): labels that a text
-//! encoder finds alike make pairs, a modification text leads from one to the other, and the clips of both
-//! make triplets. Knows no model: it is given a function from texts to vectors.
+//! TF-CoVR's data from a user's own annotated footage (arXiv 2506.05274, section 3). Similar labels, by a text encoder,
+//! form pairs. A modification text leads from one label to the other, and the clips of both form triplets. Knows no
+//! model: callers pass a function from texts to vectors.
 
 mod command;
 pub mod footage;
@@ -27,31 +27,31 @@ use triplets::{OrderedPair, ordered};
 /// Why no triplets were made.
 #[derive(Debug, thiserror::Error)]
 pub enum CovrError {
-    /// The caller's: the labels can't be used.
+    /// The labels cannot be used; the caller's fault.
     #[error("{}: {reason}", path.display())]
     Labels {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The fault and its position.
         reason: String,
     },
-    /// The disk's.
+    /// A file cannot be read or written; the disk's fault.
     #[error("{}: {source}", path.display())]
     Output {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The model's: a label got no vector.
+    /// A label got no vector; the model's fault.
     #[error("the label {label:?} has no vector: {reason}")]
     Embedding {
         /// The label.
         label: String,
-        /// Why.
+        /// The model's reason.
         reason: String,
     },
-    /// The endpoint's: it can't be reached, refuses, or writes nothing that can be used.
+    /// The endpoint is unreachable, refuses, or writes no usable text; the endpoint's fault.
     #[error("the language model wrote no modification: {0}")]
     Endpoint(String),
 }
@@ -62,10 +62,10 @@ pub fn labels(footage: &[Stretch]) -> Vec<Label> {
     texts.into_iter().map(Label::new).collect()
 }
 
-/// The labels with vectors of text and action.
+/// The labels with the vectors of their texts and actions.
 ///
 /// # Errors
-/// If `embed` fails for a text.
+/// `embed` fails for a text.
 pub fn embedded(
     labels: &[Label],
     mut embed: impl FnMut(&str) -> Result<UnitVector, String>,
@@ -75,7 +75,7 @@ pub fn embedded(
         embed(text).map_err(failed)
     };
     let embedded = |label: &Label| {
-        // A label that is nothing but brackets has no action of its own.
+        // A label of brackets alone has no action of its own.
         let action = if label.action.is_empty() { &label.text } else { &label.action };
         let (text, action) = (of(label, &label.text)?, of(label, action)?);
         Ok(EmbeddedLabel { label: label.clone(), text, action })
@@ -83,7 +83,7 @@ pub fn embedded(
     labels.iter().map(embedded).collect()
 }
 
-/// Template texts of a pair; more than one, so that wording varies.
+/// Template texts per pair: several, so that the wording varies.
 const TEMPLATES_OF_PAIR: usize = 4;
 
 /// Both orders of all pairs, with texts from templates.
@@ -96,10 +96,10 @@ pub fn with_templates(labels: &[Label], pairs: &[LabelPair], seed: u64) -> Vec<O
     ordered(pairs).map(pair).collect()
 }
 
-/// Requests that the endpoint gets at once.
+/// Concurrent requests to the endpoint.
 const REQUESTS: usize = 4;
 
-/// Both orders of all pairs, with one text each from a language model; `done` hears of each.
+/// Both orders of all pairs, with one text each from a language model. Calls `done` after each.
 ///
 /// # Errors
 /// The first pair that gets no text.

@@ -1,5 +1,5 @@
-//! The text between two labels: from templates, or written by a language model behind an OpenAI-compatible
-//! endpoint with a prompt of the paper's kind.
+//! Modification texts between two labels: from templates, or from a language model behind an OpenAI-compatible endpoint
+//! with a prompt like the paper's.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::label::{Label, word_difference};
 use super::pairs::Change;
 use crate::synth::draw::Draw;
 
-/// Longest text that is taken, in words: the text normaliser keeps no more.
+/// The most words of a text: the text normaliser keeps no more.
 const LONGEST: usize = 30;
 
 const CARRIERS: [&str; 8] = [
@@ -25,7 +25,7 @@ const CARRIERS: [&str; 8] = [
     "this again, {}",
 ];
 
-/// A text from a template: what the target has and the query lacks.
+/// A template text: the target's words that the query lacks.
 pub fn from_template(query: &Label, target: &Label, change: Change, draw: &mut Draw) -> String {
     let difference = word_difference(&query.action, &target.action);
     let what = match change {
@@ -42,7 +42,7 @@ pub fn from_template(query: &Label, target: &Label, change: Change, draw: &mut D
     text.split_whitespace().take(LONGEST).collect::<Vec<_>>().join(" ")
 }
 
-/// A bare number with the word that it counts.
+/// Adds the counted word to a bare number.
 fn with_noun(added: &str, action: &str) -> String {
     let counted = added.parse::<f64>().ok().and_then(|_| {
         let mut words = action.split_whitespace();
@@ -51,7 +51,7 @@ fn with_noun(added: &str, action: &str) -> String {
     counted.map_or_else(|| added.to_owned(), |noun| format!("{added} {}", noun.trim_end_matches(',')))
 }
 
-/// A language model that writes modifications.
+/// A language model that writes modification texts.
 #[derive(Debug, Clone)]
 pub struct Writer {
     http: reqwest::Client,
@@ -75,14 +75,14 @@ struct Message {
     content: String,
 }
 
-/// How often a pair is asked for before it is given up.
+/// Attempts per pair.
 const ATTEMPTS: usize = 3;
 
 impl Writer {
     /// `endpoint` is the base address, `https://host/v1`.
     ///
     /// # Errors
-    /// If no client can be made.
+    /// The HTTP client cannot be created.
     pub fn new(endpoint: &str, model: &str, api_key: Option<String>) -> Result<Writer, CovrError> {
         let http = reqwest::Client::builder()
             .timeout(Duration::from_secs(60))
@@ -95,7 +95,7 @@ impl Writer {
     /// The text that leads from `query` to `target`.
     ///
     /// # Errors
-    /// If the endpoint can't be reached, refuses, or three times writes nothing that can be used.
+    /// The endpoint is unreachable, refuses, or writes no usable text in three attempts.
     pub async fn write(&self, query: &Label, target: &Label) -> Result<String, CovrError> {
         let mut last = None;
         for _ in 0..ATTEMPTS {
@@ -125,7 +125,7 @@ impl Writer {
             request = request.bearer_auth(key);
         }
         let answer = request.send().await.and_then(reqwest::Response::error_for_status);
-        // The address may hold a key; the error's own text would repeat it.
+        // The address may contain a key, which the error's own text would repeat.
         let answer = answer.map_err(|error| error.without_url().to_string())?;
         let answer: Answer = answer.json().await.map_err(|error| error.without_url().to_string())?;
         let first = answer.choices.into_iter().next();
@@ -137,7 +137,7 @@ const SYSTEM: &str = "You write short instructions for video search. Given what 
 the wanted video shows, you write one instruction that turns the first into the second. Name only what \
 changes. At most 19 words, no quotation marks, no explanation.";
 
-/// Examples teach length and tone; they hold both kinds of change.
+/// Few-shot examples for length and tone, of both kinds of change.
 const EXAMPLES: [(&str, &str, &str); 4] = [
     (
         "(FX) salto forward stretched with 1 twist",
@@ -159,7 +159,7 @@ fn prompt(query: &Label, target: &Label) -> String {
     prompt + &line(&query.text, &target.text)
 }
 
-/// The first line without quotation marks, if it can be used.
+/// The first line without quotation marks, if it is usable.
 fn usable(text: &str) -> Option<String> {
     let line = text.trim().lines().next()?.trim();
     let line =

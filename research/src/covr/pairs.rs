@@ -1,4 +1,4 @@
-//! Which two labels make a pair: alike for a text encoder, and different in one way.
+//! Pairs of labels: similar by a text encoder, and different in one respect.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use reprise_index::UnitVector;
 
 use super::label::Label;
 
-/// What differs in a pair.
+/// The difference within a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Change {
     /// Another action in the same event.
@@ -16,7 +16,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// As it stands in `pairs.csv`.
+    /// The name in `pairs.csv`.
     pub fn name(self) -> &'static str {
         match self {
             Change::Temporal => "temporal",
@@ -25,16 +25,16 @@ impl Change {
     }
 }
 
-/// Two labels, by number; both orders are used.
+/// Two labels, by index; both orders are used.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LabelPair {
-    /// The lower number.
+    /// The lower index.
     pub one: usize,
-    /// The higher number.
+    /// The higher index.
     pub other: usize,
     /// Cosine of the two label texts (temporal), or of the two actions (event).
     pub similarity: f32,
-    /// What differs.
+    /// The difference.
     pub change: Change,
 }
 
@@ -43,24 +43,24 @@ pub struct LabelPair {
 pub struct EmbeddedLabel {
     /// The label.
     pub label: Label,
-    /// Of the whole text.
+    /// Vector of the whole text.
     pub text: UnitVector,
-    /// Of the action alone.
+    /// Vector of the action alone.
     pub action: UnitVector,
 }
 
-/// Which pairs are taken.
+/// Limits on pairs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairLimits {
-    /// Most pairs of each label and change, the most similar first.
+    /// The most pairs of each label and change, the most similar first.
     pub neighbours: usize,
-    /// Less similar labels make no pair.
+    /// Less similar labels form no pair.
     pub similarity: f32,
-    /// Actions of two events are the same from here on; equal words always are.
+    /// From this cosine on, actions of two events are the same; equal words always are.
     pub same_action: f32,
 }
 
-/// The pairs, ordered by their numbers.
+/// The pairs, ordered by index.
 pub fn label_pairs(labels: &[EmbeddedLabel], limits: PairLimits) -> Vec<LabelPair> {
     let mut taken = BTreeMap::new();
     for at in 0..labels.len() {
@@ -102,7 +102,7 @@ fn cosine(a: &UnitVector, b: &UnitVector) -> f32 {
 mod tests {
     use super::*;
 
-    /// Vectors in the plane, at an angle in degrees.
+    /// A label whose vectors lie in the plane, at an angle in degrees.
     fn embedded(text: &str, degrees: f32) -> EmbeddedLabel {
         let raw = [degrees.to_radians().cos(), degrees.to_radians().sin()];
         let unit = || UnitVector::from_raw(&raw).unwrap().0;

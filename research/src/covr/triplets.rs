@@ -1,4 +1,4 @@
-//! Pairs of labels to triplets of clips, apart by source video.
+//! Turns pairs of labels into triplets of clips, split by source video.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,18 @@ use crate::synth::draw::{Draw, Purpose};
 /// The three parts of a data set; no video is in two of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Part {
-    /// To learn from.
+    /// For training.
     Train,
-    /// To choose a checkpoint by.
+    /// For choosing a checkpoint.
     Validation,
-    /// To be judged on.
+    /// For the final evaluation.
     Test,
 }
 
-/// How the videos are shared out.
+/// The split of the videos.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shares {
-    /// Decides the split and the draws.
+    /// Seed of the split and the draws.
     pub seed: u64,
     /// Share of the videos for validation.
     pub validation: f64,
@@ -43,24 +43,24 @@ pub struct TrainRow {
 /// A row of a test file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestRow {
-    /// The query.
+    /// The query clip.
     pub query_video: String,
-    /// One right answer.
+    /// One relevant clip.
     pub target_video: String,
-    /// What changes.
+    /// The modification text.
     pub modification: String,
-    /// All right answers of this part.
+    /// All relevant clips of this part.
     pub target_videos: Vec<String>,
 }
 
-/// An ordered pair of labels, with its texts.
+/// An ordered pair of labels, with its modification texts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OrderedPair {
-    /// Number of the label of the query.
+    /// Index of the query's label.
     pub query: usize,
-    /// Number of the label of the target.
+    /// Index of the target's label.
     pub target: usize,
-    /// Modification texts, at least one; drawn from at random.
+    /// Modification texts, at least one; each triplet draws one.
     pub texts: Vec<String>,
 }
 
@@ -69,8 +69,8 @@ pub fn ordered(pairs: &[LabelPair]) -> impl Iterator<Item = (usize, usize, &Labe
     pairs.iter().flat_map(|it| [(it.one, it.other, it), (it.other, it.one, it)])
 }
 
-/// Which part each video belongs to: at least one video trains, and a share over zero gets at least one where
-/// there are enough.
+/// The part of each video. At least one video is for training; a share above zero gets at least one if there are
+/// enough.
 pub fn parts(footage: &[Stretch], shares: &Shares) -> BTreeMap<String, Part> {
     let mut videos: Vec<String> = footage.iter().map(|it| it.video.clone()).collect();
     videos.sort();
@@ -89,7 +89,7 @@ pub fn parts(footage: &[Stretch], shares: &Shares) -> BTreeMap<String, Part> {
     videos.into_iter().enumerate().map(|(at, video)| (video, part(at))).collect()
 }
 
-/// Stretches of one part, by the number of their label.
+/// The segments of one part, by label index.
 pub struct PartClips<'a> {
     labels: &'a [Label],
     clips: BTreeMap<usize, Vec<&'a Stretch>>,
@@ -97,7 +97,7 @@ pub struct PartClips<'a> {
 }
 
 impl<'a> PartClips<'a> {
-    /// Those of `footage` whose video belongs to `part`.
+    /// The segments of `footage` whose video belongs to `part`.
     pub fn new(
         footage: &'a [Stretch],
         labels: &'a [Label],
@@ -120,7 +120,7 @@ impl<'a> PartClips<'a> {
         self.clips.get(&label).map_or(&[], Vec::as_slice)
     }
 
-    /// Up to `per_pair` triplets of every pair that this part shows on both sides; no triplet twice.
+    /// Up to `per_pair` distinct triplets of every pair with both labels in this part.
     pub fn train_rows(&mut self, pairs: &[OrderedPair], per_pair: usize) -> Vec<TrainRow> {
         let mut rows = Vec::new();
         for pair in pairs {
@@ -141,7 +141,7 @@ impl<'a> PartClips<'a> {
         rows
     }
 
-    /// One query of every pair that this part shows on both sides, with all its right answers.
+    /// One query of every pair with both labels in this part, with all its relevant clips.
     pub fn test_rows(&mut self, pairs: &[OrderedPair]) -> Vec<TestRow> {
         let mut rows = Vec::new();
         for pair in pairs {

@@ -1,5 +1,5 @@
-//! What is asked and what would be right: TF-CoVR's test columns (arXiv 2506.05274) and the files that `reprise
-//! synth` writes beside them.
+//! Queries and their relevant clips: TF-CoVR's test columns (arXiv 2506.05274) and the files that `reprise synth`
+//! writes beside them.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -12,35 +12,35 @@ use crate::encode::file_of;
 /// A folder of clips with queries. Clips are numbered in order of appearance.
 #[derive(Debug)]
 pub(super) struct Benchmark {
-    /// Their files.
+    /// The clips' files.
     pub(super) clips: Vec<PathBuf>,
-    /// One of each row of triplets.csv.
+    /// One query per row of triplets.csv.
     pub(super) composed: Vec<ComposedQuery>,
-    /// One of each row of descriptions.csv whose label some clip has.
+    /// One query per row of descriptions.csv whose label some clip has.
     pub(super) texts: Vec<TextQuery>,
 }
 
-/// A clip and what is to be changed.
+/// A composed query: a clip and a modification text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ComposedQuery {
     /// The query clip.
     pub(super) clip: usize,
     /// The modification text.
     pub(super) modification: String,
-    /// What kind of change it is: `seen_pairs`, `held_out_pairs`, `two_attribute`; `all` where nobody says.
+    /// The kind of change: `seen_pairs`, `held_out_pairs` or `two_attribute`; `all` if no file states it.
     pub(super) kind: String,
-    /// The target that the row names.
+    /// The row's own target.
     pub(super) target: usize,
-    /// All clips that are right; never empty.
+    /// All relevant clips; never empty.
     pub(super) valid: HashSet<usize>,
 }
 
-/// A plain text.
+/// A text query.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TextQuery {
     /// The text.
     pub(super) text: String,
-    /// The clips that it describes; never empty.
+    /// The relevant clips; never empty.
     pub(super) valid: HashSet<usize>,
 }
 
@@ -54,7 +54,7 @@ struct TripletRow {
     target_videos_ids: Option<String>,
 }
 
-/// What one line of triplets.jsonl adds.
+/// One line of triplets.jsonl.
 #[derive(Debug, Deserialize)]
 struct TripletFacts {
     kind: String,
@@ -72,16 +72,16 @@ struct DescriptionRow {
     text: String,
 }
 
-/// The kind of queries that no file tells more of.
+/// The kind of queries whose kind no file states.
 const ANY_KIND: &str = "all";
-/// Where long videos lie: their ranges are no clips.
+/// The folder of long videos, whose ranges are not clips.
 const BROADCASTS: &str = "broadcasts/";
 
 impl Benchmark {
     /// Reads the folder.
     ///
     /// # Errors
-    /// Files that are missing, can't be read or contradict each other.
+    /// Files that are missing, unreadable or contradictory.
     pub(super) fn read(folder: &Path) -> anyhow::Result<Benchmark> {
         let labels: Vec<LabelRow> = match folder.join("labels.csv").exists() {
             true => rows(&folder.join("labels.csv"))?,
@@ -98,7 +98,7 @@ impl Benchmark {
     }
 }
 
-/// Videos by name, numbered as they come.
+/// Videos by name, numbered in order of appearance.
 #[derive(Default)]
 struct Numbers {
     names: Vec<String>,
@@ -182,7 +182,7 @@ fn python_list(literal: &str) -> anyhow::Result<Vec<String>> {
     Ok(items)
 }
 
-/// The first item, and what follows it.
+/// The first item and the rest of the text.
 fn python_item(text: &str) -> anyhow::Result<(String, &str)> {
     let Some(quote) = text.chars().next().filter(|letter| ['\'', '"'].contains(letter)) else {
         let end = text.find(',').unwrap_or(text.len());

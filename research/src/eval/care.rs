@@ -1,9 +1,9 @@
-//! `reprise eval care`: retrieval by captions of what is seen and of what moves, by CaReBench's protocol (arXiv
-//! 2501.00513), from its files or from vectors that were made elsewhere.
+//! `reprise eval care`: retrieval with spatial and temporal captions by CaReBench's protocol (arXiv 2501.00513), from
+//! its files or from precomputed vectors.
 //!
-//! The folder's layout: `general.json` (or `metadata.json`), `spatial.json` and `temporal.json`, in it or in `json/`,
-//! each a list of `{"video": "NAME.mp4", "caption": "..."}`; or `metadata.json` alone, whose items have
-//! `spatial_caption` and `temporal_caption` too. The videos lie in the folder or in `videos/`.
+//! Layout of the folder: `general.json` (or `metadata.json`), `spatial.json` and `temporal.json`, directly or in
+//! `json/`, each a list of `{"video": "NAME.mp4", "caption": "..."}`. Or `metadata.json` alone, with `spatial_caption`
+//! and `temporal_caption` in its items. The videos lie in the folder or in `videos/`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,11 +22,11 @@ use crate::compute::ComputeArgs;
 use crate::encode::{self, LongTexts, Stretch, file_of};
 use crate::terminal::bar;
 
-/// The ranks of the paper's tables.
+/// The cutoffs K of the paper's tables.
 const RECALL_AT: [usize; 3] = [1, 5, 10];
-/// Frames of a clip.
+/// Frames per clip.
 const FRAMES: usize = 32;
-/// Clips that are held decoded at a time.
+/// Decoded clips in memory at a time.
 const CLIPS_AT_ONCE: usize = 16;
 /// Kinds of captions.
 const KINDS: [&str; 3] = ["general", "spatial", "temporal"];
@@ -38,7 +38,7 @@ pub struct CareArgs {
     /// A folder with general.json, spatial.json and temporal.json (lists of video and caption) and the videos
     #[arg(long)]
     data: Option<PathBuf>,
-    /// A folder with videos.npy, general.npy, spatial.npy and temporal.npy, which belong together row by row
+    /// A folder with videos.npy, general.npy, spatial.npy and temporal.npy, whose rows correspond
     #[arg(long)]
     vectors: Option<PathBuf>,
     /// A built-in model, a folder or .pt file, or a hub id org/name[@revision]
@@ -51,7 +51,7 @@ pub struct CareArgs {
     json: bool,
 }
 
-/// What is printed.
+/// The printed result.
 #[derive(Debug, Serialize)]
 struct Report {
     space: Option<String>,
@@ -59,14 +59,14 @@ struct Report {
     rows: Vec<Line>,
 }
 
-/// Figures with texts of one kind.
+/// Metrics for texts of one kind.
 #[derive(Debug, Serialize)]
 struct Line {
-    /// `None`: as given.
+    /// `None` for precomputed vectors.
     text: Option<Reading>,
-    /// By kind of caption, direction and cutoff, in percent.
+    /// Recall in percent, by kind of caption, direction and cutoff.
     recall: BTreeMap<&'static str, BTreeMap<&'static str, Recall>>,
-    /// Absent without spatial and temporal captions, or where nothing is found.
+    /// Absent without spatial and temporal captions, or if a recall is 0.
     rebias: Option<ReBias>,
 }
 
@@ -80,7 +80,7 @@ pub(super) fn run(args: &CareArgs) -> anyhow::Result<()> {
     print(args.json, &report, table)
 }
 
-/// Captions and the names of what they describe.
+/// Captions and the names of their videos.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Captions {
     videos: Vec<String>,
@@ -95,7 +95,7 @@ struct Item {
     temporal_caption: Option<String>,
 }
 
-/// The captions of each kind that there is, general ones first.
+/// The captions of each existing kind, general ones first.
 fn captions(folder: &Path) -> anyhow::Result<BTreeMap<&'static str, Captions>> {
     let mut all = BTreeMap::new();
     for kind in KINDS {
@@ -123,8 +123,8 @@ fn captions(folder: &Path) -> anyhow::Result<BTreeMap<&'static str, Captions>> {
     Ok(all)
 }
 
-/// The numbers of the frames that stand for a clip of `frames` frames: TF-CoVR's middles; of a clip that has fewer
-/// than it needs all, and then its last again and again.
+/// The frame indices of a clip by TF-CoVR's middles. A clip with fewer frames gives all of them, padded with its last
+/// frame.
 fn picked(times_ms: &[i64], start_ms: i64) -> Vec<usize> {
     let frames = times_ms.len();
     let mut picked = Sampler::Middles { frames: FRAMES.min(frames) }.pick(times_ms, start_ms);

@@ -1,5 +1,5 @@
 //! `reprise eval lovr`: long texts and long videos by LoVR's protocol (arXiv 2505.13928), from its files or from
-//! vectors that were made elsewhere.
+//! precomputed vectors.
 
 mod dataset;
 mod sampling;
@@ -21,7 +21,7 @@ use crate::compute::ComputeArgs;
 use crate::encode;
 use crate::terminal::bar;
 
-/// The ranks of the paper's tables and figure.
+/// The cutoffs K of the paper's tables and figure.
 const RECALL_AT: [usize; 4] = [1, 5, 10, 20];
 
 /// Arguments of `reprise eval lovr`.
@@ -31,8 +31,8 @@ pub struct LovrArgs {
     /// A folder with all_clip.jsonl, all_video.jsonl and clips, as LoVR publishes them
     #[arg(long)]
     data: Option<PathBuf>,
-    /// A folder with clips.npy, videos.npy, clip_texts.npy and video_texts.npy, which belong together row by row; or
-    /// by the ids of all_clip.jsonl and all_video.jsonl if those are there, a row a line
+    /// A folder with clips.npy, videos.npy, clip_texts.npy and video_texts.npy, whose rows correspond; if
+    /// all_clip.jsonl and all_video.jsonl are there, each row belongs to a line of theirs
     #[arg(long)]
     vectors: Option<PathBuf>,
     /// A built-in model, a folder or .pt file, or a hub id org/name[@revision]
@@ -40,10 +40,10 @@ pub struct LovrArgs {
     model: ModelName,
     #[command(flatten)]
     compute: ComputeArgs,
-    /// Pictures as meant, or with red and blue changed as in the released code
+    /// Colour channels as intended, or with red and blue swapped as in the released code
     #[arg(long, default_value = "clean", requires = "data")]
     mode: ModeArg,
-    /// Every how manyth frame is encoded; several are compared, from one decode
+    /// Stride of the encoded frames: every Nth; several strides are compared from one decode
     #[arg(long, value_delimiter = ',', default_value = "10", requires = "data", value_name = "FRAMES")]
     frames_stride: Vec<std::num::NonZeroUsize>,
     /// Print JSON
@@ -58,7 +58,7 @@ enum ModeArg {
     Compat,
 }
 
-/// What is printed.
+/// The printed result.
 #[derive(Debug, Serialize)]
 struct Report {
     mode: Option<ModeArg>,
@@ -68,27 +68,27 @@ struct Report {
     rows: Vec<Line>,
 }
 
-/// Recall at one stride with texts of one kind.
+/// Recall at one stride for texts of one kind.
 #[derive(Debug, Serialize)]
 struct Line {
     frames_stride: Option<usize>,
-    /// `None`: as given.
+    /// `None` for precomputed vectors.
     text: Option<Reading>,
-    /// By direction and cutoff, in percent.
+    /// Recall in percent, by direction and cutoff.
     recall: BTreeMap<&'static str, Recall>,
     seconds: Seconds,
 }
 
-/// Where the time went.
+/// Seconds per step.
 #[derive(Debug, Serialize)]
 struct Seconds {
-    /// Reading, decoding and encoding the videos; the decode is shared by all strides.
+    /// Reading, decoding and encoding the videos; all strides share the decode.
     videos_with_io: Option<f64>,
-    /// Encoding them alone.
+    /// Encoding the videos alone.
     videos_without_io: Option<f64>,
-    /// Encoding the texts: all their windows.
+    /// Encoding all windows of the texts.
     texts: Option<f64>,
-    /// The search in all four directions.
+    /// The searches in all four directions.
     search: f64,
 }
 
@@ -169,7 +169,7 @@ fn of_vectors(folder: &Path) -> anyhow::Result<Report> {
     Ok(Report { mode: None, space: None, clips: clip_count, videos: video_count, rows })
 }
 
-/// Recall in the four directions, and the time that the search took.
+/// Recall in the four directions, and the search time.
 fn directions(
     clips: &Side,
     videos: &Side,

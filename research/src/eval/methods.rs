@@ -1,4 +1,4 @@
-//! The methods of the paper's table: which model answers, and what it makes of a clip and a modification text.
+//! The methods of the paper's table: a model, and how it turns a clip and a modification text into a query.
 
 use std::path::{Path, PathBuf};
 
@@ -15,16 +15,16 @@ use crate::encode::{self, Stretch};
 pub(super) struct Method {
     /// Its name in reports.
     pub(super) name: &'static str,
-    /// Number of its model.
+    /// Index of its model.
     pub(super) model: usize,
-    /// How a query is made.
+    /// How it makes a query.
     pub(super) fusion: Fusion,
 }
 
-/// What becomes of a clip and a modification text.
+/// How a clip and a modification text are fused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fusion {
-    /// The model's own head.
+    /// The model's own composition head.
     Trained,
     /// The mean of both unit vectors.
     Average,
@@ -34,7 +34,7 @@ pub(super) enum Fusion {
     Video,
 }
 
-/// Models that were loaded, the one under test first, and what can be done with them.
+/// The loaded models, the one under test first, and the methods that they allow.
 pub(super) struct Models {
     /// All of them.
     pub(super) loaded: Vec<Loaded>,
@@ -42,7 +42,7 @@ pub(super) struct Models {
     pub(super) methods: Vec<Method>,
 }
 
-/// Method, folder under the baselines, and how the folder's model makes queries; the first that is there counts.
+/// Method, folder under the baselines, and fusion; the first existing folder counts.
 const BASELINES: [(&str, &str, Fusion); 5] = [
     ("text_only", "text_only", Fusion::Trained),
     ("video_only", "video_only", Fusion::Trained),
@@ -50,7 +50,7 @@ const BASELINES: [(&str, &str, Fusion); 5] = [
     ("order_blind", "order_blind", Fusion::Trained),
     ("stage2_only", "stage2_only", Fusion::Trained),
 ];
-/// What the model under test does itself; the first two only where no baseline was trained for them.
+/// Methods of the model under test. The first two apply only without a trained baseline.
 const OWN: [(&str, Fusion); 4] = [
     ("text_only", Fusion::Text),
     ("video_only", Fusion::Video),
@@ -62,10 +62,10 @@ const ORDER: [&str; 7] =
     ["text_only", "video_only", "average_frames", "average", "order_blind", "stage2_only", "two_stage"];
 
 impl Models {
-    /// Loads the model under test and the baselines that are there. A method whose model is not there is absent.
+    /// Loads the model under test and the existing baselines. A method without its model is left out.
     ///
     /// # Errors
-    /// A model that is there but does not load.
+    /// An existing model that does not load.
     pub(super) fn load(
         model: &ModelName,
         baselines: Option<&Path>,
@@ -99,7 +99,7 @@ impl Models {
     }
 }
 
-/// Whether the model can make such queries.
+/// Whether the model supports the fusion.
 fn can(model: &Loaded, fusion: Fusion) -> bool {
     let can = model.space.can;
     can.frames
@@ -110,10 +110,10 @@ fn can(model: &Loaded, fusion: Fusion) -> bool {
         }
 }
 
-/// The query's vectors, in order; `clips` are the raw vectors of all clips by the same model, `files` where they are.
+/// The query vectors, in order. `clips` are the raw vectors of all clips by the same model, `files` their paths.
 ///
 /// # Errors
-/// A model that fails, a vector without direction, or a clip that can't be decoded.
+/// A model that fails, a zero vector, or a clip that cannot be decoded.
 pub(super) fn queries(
     model: &mut Loaded,
     fusion: Fusion,
@@ -151,7 +151,7 @@ pub(super) fn queries(
     }
 }
 
-/// What a model reads of the queries' clips: their vectors, or frames of them.
+/// The model's input from the query clips: their vectors, or frames.
 fn sources(
     space: &Space,
     queries: &[&ComposedQuery],
@@ -178,7 +178,7 @@ fn average(video: &UnitVector, text: &UnitVector) -> anyhow::Result<UnitVector> 
 /// The direction of a raw vector.
 ///
 /// # Errors
-/// It has none.
+/// A zero vector.
 pub(super) fn unit(raw: &[f32]) -> anyhow::Result<UnitVector> {
     let (unit, _) = UnitVector::from_raw(raw).context("a vector is zero or not finite")?;
     Ok(unit)

@@ -1,5 +1,5 @@
-//! Composed queries whose targets are ranges of long videos, and which hits are right: pure functions over the truth
-//! that `reprise synth` writes.
+//! Composed queries whose targets are ranges of long videos, and the relevant hits: pure functions over the ground
+//! truth that `reprise synth` writes.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -7,10 +7,10 @@ use std::path::Path;
 use anyhow::Context;
 use serde::Deserialize;
 
-/// Of the union of two ranges, the share that is in both (tIoU) from which on a hit is right.
+/// The smallest temporal IoU of a correct hit.
 const OVERLAP: f64 = 0.5;
 
-/// A stretch of a long video, in seconds, end exclusive.
+/// A segment of a long video, in seconds, end exclusive.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Range {
     /// Name of the video's file in the folder.
@@ -22,7 +22,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// Whether a hit on `other` finds this.
+    /// Whether a hit on `other` finds this segment.
     pub fn is_found_by(&self, other: &Range) -> bool {
         let both = self.end.min(other.end) - self.start.max(other.start);
         let either = self.end.max(other.end) - self.start.min(other.start);
@@ -30,39 +30,39 @@ impl Range {
     }
 }
 
-/// One element somewhere in a long video.
+/// One element in a long video.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Element {
-    /// Where it is: between cuts where it stands alone, else from its own begin to its end.
+    /// Its range: between two cuts if it stands alone, otherwise its own start and end.
     pub range: Range,
-    /// What it is.
+    /// The element's label.
     pub label: String,
-    /// Whether others precede or follow it without a cut.
+    /// Whether other elements precede or follow it without a cut.
     pub uncut: bool,
 }
 
-/// A query with everything that answers it.
+/// A query with all its relevant elements.
 #[derive(Debug, PartialEq)]
 pub struct Query {
     /// The query clip.
     pub from: Range,
-    /// How it should differ.
+    /// The modification text.
     pub modification: String,
-    /// Numbers of the elements that are right; never empty.
+    /// Indices of the relevant elements; never empty.
     pub targets: HashSet<usize>,
 }
 
 /// Where the targets of a query lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// Some between two cuts.
+    /// At least one between two cuts.
     CutRoutines,
-    /// All inside uncut routines.
+    /// All in uncut routines.
     UncutRoutines,
 }
 
 impl Place {
-    /// Its name in reports.
+    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Place::CutRoutines => "cut_routines",
@@ -88,14 +88,14 @@ struct ElementLine {
     label: String,
 }
 
-/// What a triplet says, whoever performs it.
+/// A triplet's change, for any performer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The label that it changes.
+    /// The query's label.
     pub from: String,
-    /// The label that it asks for.
+    /// The target's label.
     pub to: String,
-    /// In words.
+    /// The modification text.
     pub modification: String,
 }
 
@@ -110,10 +110,10 @@ struct TripletRow {
     modification: String,
 }
 
-/// All elements of the long videos of a folder.
+/// All elements of a folder's long videos.
 ///
 /// # Errors
-/// broadcasts.jsonl is missing or can't be read.
+/// broadcasts.jsonl is missing or unreadable.
 pub fn elements(folder: &Path) -> anyhow::Result<Vec<Element>> {
     let mut elements = Vec::new();
     for line in lines::<RangeLine>(&folder.join("broadcasts.jsonl"))? {
@@ -127,10 +127,10 @@ pub fn elements(folder: &Path) -> anyhow::Result<Vec<Element>> {
     Ok(elements)
 }
 
-/// The changes that a folder's triplets ask for.
+/// The changes of a folder's triplets.
 ///
 /// # Errors
-/// triplets.csv or triplets.jsonl is missing, can't be read or is shorter than the other.
+/// triplets.csv or triplets.jsonl is missing, unreadable, or shorter than the other.
 pub fn changes(folder: &Path) -> anyhow::Result<Vec<Change>> {
     let path = folder.join("triplets.csv");
     let mut reader = csv::Reader::from_path(&path).with_context(|| path.display().to_string())?;
@@ -155,8 +155,8 @@ fn lines<T: for<'a> Deserialize<'a>>(path: &Path) -> anyhow::Result<Vec<T>> {
     parsed.with_context(|| path.display().to_string())
 }
 
-/// Up to `most` queries of each place: every change whose both sides are shown somewhere, evenly spread. The query
-/// clip is an element between cuts where there is one, taken in turn.
+/// Up to `most` queries of each place. Every change with both labels in the videos counts, evenly subsampled. The query
+/// clips are elements between cuts if there are any, taken in turn.
 pub fn queries(elements: &[Element], changes: &[Change], most: usize) -> BTreeMap<Place, Vec<Query>> {
     let mut by_place: BTreeMap<Place, Vec<Query>> = BTreeMap::new();
     for (turn, change) in changes.iter().enumerate() {
@@ -176,7 +176,7 @@ pub fn queries(elements: &[Element], changes: &[Change], most: usize) -> BTreeMa
     by_place.into_iter().map(|(place, queries)| (place, spread(queries, most))).collect()
 }
 
-/// The elements of this label, inside uncut routines or between cuts, with their numbers.
+/// The elements of a label, in uncut routines or between cuts, with their indices.
 fn shown<'a>(
     elements: &'a [Element],
     label: &'a str,
@@ -185,15 +185,15 @@ fn shown<'a>(
     elements.iter().enumerate().filter(move |(_, it)| it.label == label && it.uncut == uncut)
 }
 
-/// At most so many, from everywhere in the list.
+/// At most `most` items, evenly spread.
 fn spread<T>(items: Vec<T>, most: usize) -> Vec<T> {
     let count = items.len();
     let is_kept = |at: usize| count <= most || at * most / count != (at + 1) * most / count;
     items.into_iter().enumerate().filter(|(at, _)| is_kept(*at)).map(|(_, item)| item).collect()
 }
 
-/// The elements that hits found, best hit first; a hit that finds none of `wanted` counts as one that nobody asked
-/// for. An element that several hits find counts once.
+/// The elements that the hits find, best hit first. A hit that finds no element of `wanted` counts as a wrong one. An
+/// element found by several hits counts once.
 pub fn found(elements: &[Element], wanted: &HashSet<usize>, hits: &[Range]) -> Vec<usize> {
     let mut seen = HashSet::new();
     let mut ranked = Vec::new();

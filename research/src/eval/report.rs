@@ -1,10 +1,10 @@
-//! The figures as a table for people and as JSON.
+//! Reports of the figures, as a table and as JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use reprise_index::eval::{CUTOFFS, Figures};
 
-/// The ranks at which recall is reported.
+/// The cutoffs K of the reported recall.
 pub const RECALL_AT: [usize; 4] = [1, 5, 10, 50];
 
 /// One method's figures by kind of query.
@@ -12,15 +12,15 @@ pub const RECALL_AT: [usize; 4] = [1, 5, 10, 50];
 pub struct Row {
     /// The method.
     pub method: String,
-    /// The space that answered.
+    /// The space of the vectors.
     pub space: String,
-    /// By kind of query, every clip looked at.
+    /// By kind of query, with exact search.
     pub figures: BTreeMap<String, Figures>,
-    /// The same through the index's graph.
+    /// By kind of query, through the index's graph.
     pub through_index: BTreeMap<String, Figures>,
 }
 
-/// One line a method, kind and way of searching, in percent.
+/// One line per method, kind and way of searching, in percent.
 pub fn table(rows: &[Row]) -> Vec<String> {
     let head = |name: &str, at: &[usize]| {
         at.iter().map(|k| format!("{:>8}", format!("{name}@{k}"))).collect::<String>()
@@ -47,7 +47,7 @@ pub fn table(rows: &[Row]) -> Vec<String> {
     lines
 }
 
-/// Which method the paper (arXiv 2506.05274) finds better than which.
+/// (better, worse): the order of methods in the paper (arXiv 2506.05274).
 const BETTER: [(&str, &str); 6] = [
     ("two_stage", "order_blind"),
     ("two_stage", "text_only"),
@@ -57,8 +57,8 @@ const BETTER: [(&str, &str); 6] = [
     ("text_only", "video_only"),
 ];
 
-/// A sentence for each kind of query on which two methods stand the other way round than in the paper, by mAP at
-/// the deepest cutoff.
+/// A sentence for each kind of query on which two methods have the opposite order of the paper, by mAP at the deepest
+/// cutoff.
 pub fn inversions(rows: &[Row]) -> Vec<String> {
     let figure = |method: &str, kind: &str| -> Option<f64> {
         let row = rows.iter().find(|row| row.method == method)?;

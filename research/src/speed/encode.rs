@@ -1,4 +1,4 @@
-//! `reprise bench`: how fast a model runs on this machine.
+//! `reprise bench`: the encoding speed of a model on this machine.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -34,11 +34,11 @@ struct EncodeArgs {
     model: ModelName,
     #[command(flatten)]
     compute: ComputeArgs,
-    /// Pictures at a time, e.g. 1,8,32. Who names some of --batch, --clips and --tokens leaves the others out; who names
-    /// none gets 1,8,32 pictures, one clip, and texts of 16, 77 and 248 tokens, as far as the model takes them
+    /// Pictures per batch, e.g. 1,8,32. With some of --batch, --clips and --tokens, only those are measured; with none,
+    /// 1,8,32 pictures, one clip, and texts of 16, 77 and 248 tokens, within the model's limits
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = count)]
     batch: Vec<usize>,
-    /// Clips at a time, each of the frames that the model looks at in 4 s of video
+    /// Clips per batch, each of the frames that the model samples from 4 s of video
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = count)]
     clips: Vec<usize>,
     /// Lengths of texts in tokens, one text at a time
@@ -47,9 +47,9 @@ struct EncodeArgs {
     /// Runs whose median counts, each of half a second or of one batch
     #[arg(long, value_name = "N", default_value = "5", value_parser = count)]
     runs: usize,
-    /// Print the raw vectors too, to compare them with other programs': the squares of frame N have the highest bytes of
-    /// SplitMix64's outputs from seed 0, 16 pixels wide, in the order frame, row, column, channel; a text is the word "a"
-    /// over and over
+    /// Print the raw vectors too, to compare them with other programs': the squares of frame N have the highest bytes
+    /// of SplitMix64's outputs from seed 0, 16 pixels wide, in the order frame, row, column, channel; a text repeats
+    /// the word "a"
     #[arg(long, requires = "json")]
     vectors: bool,
     /// Print JSON
@@ -64,27 +64,27 @@ fn count(text: &str) -> Result<usize, String> {
     }
 }
 
-/// What was measured.
+/// The measured figures.
 #[derive(Debug, Serialize)]
 struct Report {
     space: String,
     family: String,
-    /// That the model runs on: `cpu` or `cuda:N`.
+    /// The model's device: `cpu` or `cuda:N`.
     device: String,
-    /// Of one encoder on the CPU.
+    /// Threads of one encoder on the CPU.
     threads: usize,
-    /// That the model multiplies in, whatever was asked for.
+    /// The precision in use, which may differ from the requested one.
     precision: Precision,
     peak: Peak,
     measures: Vec<Measure>,
 }
 
-/// One large product in the same precision, by the same kernels and threads.
+/// One large matrix product in the same precision, with the same kernels and threads.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct Peak {
     /// Rows and columns of both matrices.
     side: usize,
-    /// Whose loops multiply.
+    /// The library or kernels of the product.
     kernels: &'static str,
     gflop_per_second: f64,
     gflop_per_cpu_second: Option<f64>,
@@ -95,25 +95,25 @@ struct Peak {
 struct Measure {
     /// `pictures`, `clips` or `texts`.
     what: What,
-    /// Inputs at a time.
+    /// Inputs per batch.
     batch: usize,
     /// Frames of a clip, or tokens of a text.
     #[serde(skip_serializing_if = "Option::is_none")]
     length: Option<usize>,
     per_second: f64,
-    /// `None` where the system does not tell CPU time.
+    /// `None` where the system reports no CPU time.
     per_cpu_second: Option<f64>,
-    /// Of one input, by the model's shape; `None` where its family does not tell.
+    /// GFLOP of one input, from the model's shape; `None` if its family does not state it.
     gflop: Option<f64>,
     gflop_per_second: Option<f64>,
     gflop_per_cpu_second: Option<f64>,
-    /// 1 is as fast as the large product: by CPU time on a CPU, else by wall time.
+    /// 1 equals the speed of the large product: by CPU time on a CPU, otherwise by wall time.
     share_of_peak: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     vectors: Option<Vec<Vec<f32>>>,
 }
 
-/// Prints what was measured.
+/// Runs the benchmark and prints the figures.
 pub async fn run(args: BenchArgs) -> anyhow::Result<()> {
     let Bench::Encode(args) = args.what;
     let as_json = args.json;
@@ -143,7 +143,7 @@ fn measure(args: &EncodeArgs) -> anyhow::Result<Report> {
     })
 }
 
-/// What was asked for; or, where nothing was, what the model takes.
+/// The requested batches, or the usual ones that the model accepts.
 fn batches(loaded: &Loaded, args: &EncodeArgs) -> anyhow::Result<Vec<Batch>> {
     if args.batch.is_empty() && args.clips.is_empty() && args.tokens.is_empty() {
         return workload::usual(loaded);

@@ -2,17 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-/// Shortest time of one run: CPU time is known to 10 ms only.
+/// The shortest run: CPU time has a resolution of 10 ms.
 const RUN: Duration = Duration::from_millis(500);
 
-/// Clock ticks a second, the same on all Linux systems of today.
+/// Clock ticks per second, the same on all current Linux systems.
 const TICKS: f64 = 100.0;
 
 /// Seconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cost {
     pub(super) wall: f64,
-    /// Of all threads; `None` where the system has no /proc.
+    /// CPU seconds of all threads; `None` where the system has no /proc.
     pub(super) cpu: Option<f64>,
 }
 
@@ -23,7 +23,7 @@ impl Cost {
     }
 }
 
-/// A measurement that has begun.
+/// A started measurement.
 pub(super) struct Meter {
     started: Instant,
     cpu: Option<f64>,
@@ -39,7 +39,7 @@ impl Meter {
         Cost { wall: self.started.elapsed().as_secs_f64(), cpu }
     }
 
-    /// What `pass` costs: medians over `runs`, after one pass that warms up.
+    /// The cost of `pass`: medians over `runs`, after one warm-up pass.
     ///
     /// # Errors
     /// The first error of `pass`.
@@ -56,7 +56,7 @@ impl Meter {
             walls.push(cost.wall);
             cpus.extend(cost.cpu);
         }
-        // A process that hardly got to run has no CPU time to speak of.
+        // A process that hardly ran has no measurable CPU time.
         Ok(Cost { wall: middle(&mut walls).unwrap_or(0.0), cpu: middle(&mut cpus).filter(|cpu| *cpu > 0.0) })
     }
 }
@@ -66,10 +66,10 @@ fn middle(values: &mut [f64]) -> Option<f64> {
     values.get(values.len() / 2).copied()
 }
 
-/// User and system time of all threads that this process has or had.
+/// User and system time of all present and past threads of this process.
 pub(super) fn cpu_time() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name may hold anything, but ends at the last parenthesis; user time is the 14th field of all.
+    // The name may contain anything, but ends at the last parenthesis; user time is the 14th field.
     let fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11).take(2);
     let ticks: Option<Vec<f64>> = fields.map(|ticks| ticks.parse().ok()).collect();
     Some(ticks?.iter().sum::<f64>() / TICKS)

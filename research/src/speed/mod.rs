@@ -1,4 +1,4 @@
-//! How fast models and the index are on this machine.
+//! Speed of models and of the index on this machine.
 
 mod encode;
 pub mod index;

@@ -1,4 +1,4 @@
-//! What a model is given to encode when its speed is measured: noise of its own sizes, the same in every run.
+//! The workload of speed measurements: noise in the model's own sizes, the same in every run.
 
 use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
@@ -8,18 +8,18 @@ use reprise_encoders::text::Overflow;
 use reprise_encoders::{Clip, Frame, FrameSize, Input, Loaded, Space};
 use serde::Serialize;
 
-/// What is measured where nothing is asked for.
+/// The default batches.
 const PICTURES: [usize; 3] = [1, 8, 32];
 const TOKENS: [usize; 3] = [16, 77, 248];
 
-/// Pixels along the side of a square of one colour.
+/// Side of a square of one colour, in pixels.
 const SQUARE: u32 = 16;
 
-/// The video that a clip is sampled from: 4 s at 25 frames per second.
+/// The source video of a clip: 4 s at 25 frames per second.
 const CLIP_FRAMES: Range<i64> = 0..100;
 const FRAME_MS: i64 = 40;
 
-/// What a batch is of.
+/// The kind of a batch's inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum What {
@@ -41,12 +41,12 @@ impl Display for What {
 /// Inputs of one kind and length, encoded together.
 pub(super) struct Batch {
     pub(super) what: What,
-    /// Frames of a clip, tokens of a text.
+    /// Frames of a clip, or tokens of a text.
     pub(super) length: Option<usize>,
     pub(super) inputs: Vec<Input>,
 }
 
-/// What the model takes of the usual batches.
+/// The usual batches that the model accepts.
 ///
 /// # Errors
 /// A tokenizer that fails.
@@ -67,15 +67,15 @@ pub(super) fn usual(loaded: &Loaded) -> anyhow::Result<Vec<Batch>> {
     Ok(batches)
 }
 
-/// Whether a frame by itself means something to the model.
+/// Whether the model encodes single frames.
 fn takes_pictures(space: &Space) -> bool {
     space.can.frames && (space.frame_stage.is_some() || !space.temporal)
 }
 
-/// So many pictures.
+/// A batch of `batch` pictures.
 ///
 /// # Errors
-/// A model that takes none one by one.
+/// A model that does not encode single pictures.
 pub(super) fn pictures(space: &Space, batch: usize) -> anyhow::Result<Batch> {
     if !takes_pictures(space) {
         bail!("{} takes no single pictures: leave --batch out", space.name);
@@ -88,7 +88,7 @@ pub(super) fn pictures(space: &Space, batch: usize) -> anyhow::Result<Batch> {
     Ok(Batch { what: What::Pictures, length: None, inputs: inputs.collect() })
 }
 
-/// So many clips of as many frames as the model picks.
+/// A batch of `batch` clips, each of as many frames as the model samples.
 ///
 /// # Errors
 /// A model that takes no frames.
@@ -105,7 +105,7 @@ pub(super) fn clips(space: &Space, batch: usize) -> anyhow::Result<Batch> {
     Ok(Batch { what: What::Clips, length: Some(frames), inputs: (0..batch).map(clip).collect() })
 }
 
-/// One text of so many tokens, specials included; of fewer, where no number of words makes exactly so many.
+/// One text of `tokens` tokens, with special tokens; fewer if no number of words gives exactly that many.
 ///
 /// # Errors
 /// A model that takes no text, or none of that length.
@@ -131,7 +131,7 @@ pub(super) fn text(loaded: &Loaded, tokens: usize) -> anyhow::Result<Batch> {
     Ok(Batch { what: What::Texts, length: Some(text.ids.len()), inputs: vec![Input::Text(text)] })
 }
 
-/// Squares of random colours: a picture with edges and areas, unlike pixels that are all noise.
+/// Squares of random colours: a picture with edges and areas, unlike noise per pixel.
 fn noise(number: usize, size: FrameSize) -> Frame {
     let (width, height) = match size {
         FrameSize::ShortEdge(side) => (side, side),
@@ -149,7 +149,7 @@ fn noise(number: usize, size: FrameSize) -> Frame {
     Frame { time_ms: number as i64 * FRAME_MS, width, height, rgb: rgb.into() }
 }
 
-/// SplitMix64 (Steele, Lea and Flood 2014): a well mixed number for each number.
+/// SplitMix64 (Steele, Lea and Flood 2014), a hash of a number.
 fn split_mix(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -161,7 +161,7 @@ fn split_mix(number: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The published first outputs from the seed 0: the state grows by the constant before each.
+    /// The published first outputs for seed 0: the state grows by the constant before each.
     #[test]
     fn the_mixer_is_the_published_one() {
         let first = [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4, 0x06c4_5d18_8009_454f];

@@ -5,14 +5,14 @@ use std::f64::consts::PI;
 /// A point or direction. In the body's own frame: x to its left, y to its head, z to its front.
 pub type Vector = [f64; 3];
 
-/// Joint angles in radians; both sides of the body do the same.
+/// Joint angles in radians, equal for both sides of the body.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pose {
     /// Flexion of the hip: 0 straight, towards the front.
     pub hip: f64,
     /// Flexion of the knee: 0 straight.
     pub knee: f64,
-    /// Angle of the upper arm against the trunk: 0 beside it, π overhead, through the front.
+    /// Angle of the upper arm against the trunk, through the front: 0 beside it, π overhead.
     pub shoulder: f64,
     /// Flexion of the elbow: 0 straight.
     pub elbow: f64,
@@ -25,25 +25,25 @@ const fn degrees(hip: f64, knee: f64, shoulder: f64, elbow: f64) -> Pose {
 
 /// Upright, arms down.
 pub const STAND: Pose = degrees(5.0, 5.0, 10.0, 10.0);
-/// Before the jump.
+/// Crouched before the jump.
 pub const SQUAT: Pose = degrees(60.0, 85.0, -40.0, 10.0);
-/// Long, arms overhead.
+/// Straight, arms overhead.
 pub const REACH: Pose = degrees(0.0, 0.0, 178.0, 0.0);
 /// Knees to the chest.
 pub const TUCK: Pose = degrees(125.0, 140.0, 75.0, 30.0);
 /// Bent at the hip, legs straight.
 pub const PIKE: Pose = degrees(128.0, 0.0, 95.0, 0.0);
-/// Long, arms bent before the chest.
+/// Straight, arms bent in front of the chest.
 pub const WRAP: Pose = degrees(0.0, 0.0, 40.0, 110.0);
-/// Long, arms beside the body.
+/// Straight, arms beside the body.
 pub const ARMS_DOWN: Pose = degrees(0.0, 0.0, 16.0, 22.0);
-/// Knees give way at the landing.
+/// Knees bent at the landing.
 pub const LAND: Pose = degrees(35.0, 50.0, 120.0, 0.0);
-/// Stood, arms up.
+/// Standing, arms up.
 pub const ARMS_UP: Pose = degrees(-5.0, 5.0, 165.0, 5.0);
 
 impl Pose {
-    /// The way from `self` (0) to `other` (1).
+    /// Interpolates from `self` (0) to `other` (1).
     pub fn towards(self, other: Pose, part: f64) -> Pose {
         let mix = |a: f64, b: f64| a + (b - a) * part;
         Pose {
@@ -73,11 +73,11 @@ pub struct Side {
 pub struct Joints {
     /// Left, right.
     pub sides: [Side; 2],
-    /// Middle of the head.
+    /// Centre of the head.
     pub head: Vector,
-    /// Middle of the face.
+    /// Centre of the face.
     pub face: Vector,
-    /// Middle of the hair.
+    /// Centre of the hair.
     pub hair: Vector,
 }
 
@@ -95,7 +95,7 @@ pub mod width {
     pub const FOREARM: f64 = 0.04;
 }
 
-/// Where `pose` puts the joints.
+/// The joint positions of `pose`.
 pub fn joints(pose: Pose) -> Joints {
     let raw = Joints {
         sides: [side(pose, 1.0), side(pose, -1.0)],
@@ -120,17 +120,17 @@ fn side(pose: Pose, sign: f64) -> Side {
     let toe = segment(ankle, 0.14, shank + 0.3);
     let elbow = segment(shoulder, 0.29, pose.shoulder);
     let mut hand = segment(elbow, 0.29, pose.shoulder + pose.elbow);
-    // Strongly bent arms close before the body.
+    // Strongly bent arms close in front of the body.
     let closed = if pose.elbow > 1.2 { pose.elbow.sin().max(0.0) } else { 0.0 };
     hand[0] -= sign * 0.29 * 0.7 * closed;
     Side { hip, knee, ankle, toe, shoulder, elbow, hand }
 }
 
-/// Shares of the body's mass: trunk and head, then thigh, shank with foot, arm of both sides.
+/// The centre of mass from the segments' masses: trunk and head, then thigh, shank with foot, arm of both sides.
 fn centre_of_mass(joints: &Joints) -> Vector {
     let mut centre = joints.head.map(|it| it * 0.09);
     for side in &joints.sides {
-        // The part of the way at which a segment's own centre lies, and its share of the mass.
+        // Each segment's own centre, as a part of its length, and its share of the mass.
         for (from, to, part, mass) in [
             (side.hip, side.shoulder, 0.54, 0.23),
             (side.hip, side.knee, 0.5, 0.11),
@@ -169,12 +169,12 @@ impl Joints {
         }
     }
 
-    /// How far the feet are below the centre of mass, in metres, the body upright.
+    /// Distance of the feet below the centre of mass, in metres, of the upright body.
     pub fn feet_below(&self) -> f64 {
         -self.sides[0].ankle[1].min(self.sides[0].toe[1])
     }
 
-    /// How far the hands are above the centre of mass, in metres, the body upright.
+    /// Distance of the hands above the centre of mass, in metres, of the upright body.
     pub fn hands_above(&self) -> f64 {
         self.sides[0].hand[1]
     }

@@ -1,5 +1,5 @@
-//! Long videos: routines cut together, with replays, pauses, scoreboards and uncut routines, and the truth
-//! about every stretch.
+//! Long videos: routines cut together, with replays, pauses, scoreboards and uncut routines, and the ground truth of
+//! every range.
 
 use super::classes::{Class, Event, classes};
 use super::draw::{Draw, Purpose};
@@ -8,23 +8,23 @@ use super::plan::Settings;
 use super::scene::Look;
 use super::shot::{Content, Routine, Row, Shot};
 
-/// What a stretch of a broadcast is.
+/// The kind of a broadcast's range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RangeKind {
     /// One element between two cuts.
     Routine,
     /// Several elements without a cut.
     UncutRoutine,
-    /// An earlier routine again.
+    /// An earlier routine, shown again.
     Replay,
-    /// Nothing happens.
+    /// A pause without an element.
     Pause,
-    /// Numbers.
+    /// A scoreboard.
     Scoreboard,
 }
 
 impl RangeKind {
-    /// As it stands in `broadcasts.jsonl`.
+    /// The name in `broadcasts.jsonl`.
     pub fn name(self) -> &'static str {
         match self {
             RangeKind::Routine => "routine",
@@ -36,55 +36,55 @@ impl RangeKind {
     }
 }
 
-/// An element inside a broadcast, in frames from its begin.
+/// An element in a broadcast, in frames from the broadcast's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Labelled {
     /// First frame.
     pub start: usize,
-    /// Frame after the last.
+    /// End frame (exclusive).
     pub end: usize,
     /// Its class number.
     pub class: usize,
 }
 
-/// A stretch between two cuts, in frames from the begin of the broadcast.
+/// A range between two cuts, in frames from the broadcast's start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Range {
     /// First frame.
     pub start: usize,
-    /// Frame after the last.
+    /// End frame (exclusive).
     pub end: usize,
-    /// What it is.
+    /// Its kind.
     pub kind: RangeKind,
-    /// The elements in it, with their own begins and ends.
+    /// Its elements, with their own starts and ends.
     pub elements: Vec<Labelled>,
-    /// Number of the range that is shown again.
+    /// Index of the replayed range.
     pub replays: Option<usize>,
 }
 
-/// A long video: its shots and what is in them.
+/// A long video: its shots and their ranges.
 #[derive(Debug, Clone)]
 pub struct Broadcast {
     /// In order.
     pub shots: Vec<Shot>,
-    /// One of each shot.
+    /// One per shot.
     pub ranges: Vec<Range>,
 }
 
-/// Uncut routines in a broadcast of forty routines.
+/// The share of uncut routines in a broadcast of forty routines.
 const UNCUT_SHARE: f64 = 0.1;
-/// What may follow a routine, with its probability.
+/// Probabilities of what follows a routine.
 const REPLAY: f64 = 0.3;
 const SCOREBOARD: f64 = 0.2;
 const PAUSE: f64 = 0.15;
 
-/// Number that keeps performances and looks of broadcasts apart from those of clips.
+/// Offset that separates performances and looks of broadcasts from those of clips.
 const BROADCAST_STREAMS: u64 = 1 << 40;
 
 struct Maker<'a> {
     settings: &'a Settings,
     draw: Draw,
-    /// Next number in the streams of performances and looks.
+    /// The next index in the streams of performances and looks.
     next: u64,
     broadcast: Broadcast,
 }
@@ -216,13 +216,13 @@ impl Maker<'_> {
     }
 }
 
-/// How an element is shown.
+/// The playback speed of an element.
 struct Speed {
     factor: f64,
     mirrored: bool,
 }
 
-/// Class numbers of a routine: on the bars giants, and one salto to the floor at the end.
+/// The class indices of a routine. On the bars: giants, and one salto to the floor at the end.
 fn elements_of_routine(event: Event, number: usize, draw: &mut Draw) -> Vec<usize> {
     let is_giant = |class: &Class| class.position == super::classes::Position::Giant;
     let numbers = |wanted: &dyn Fn(&Class) -> bool| -> Vec<usize> {

@@ -1,4 +1,4 @@
-//! A picture to draw on: filled shapes with smooth edges, in pixels from the top left.
+//! A picture to draw on: filled, anti-aliased shapes, in pixels from the top left.
 
 use tiny_skia::{FillRule, LineCap, Paint, PathBuilder, Pixmap, PixmapPaint, Stroke, Transform};
 
@@ -16,12 +16,12 @@ impl Color {
         Color([channel(5.0), channel(3.0), channel(1.0)])
     }
 
-    /// Brighter or darker.
+    /// Brighter or darker by a factor.
     pub fn times(self, factor: f64) -> Color {
         Color(self.0.map(|it| (it * factor).clamp(0.0, 1.0)))
     }
 
-    /// The way from `self` (0) to `other` (1).
+    /// Interpolates from `self` (0) to `other` (1).
     pub fn towards(self, other: Color, part: f64) -> Color {
         let mut mixed = self;
         for (into, from) in mixed.0.iter_mut().zip(other.0) {
@@ -46,16 +46,16 @@ pub struct Canvas {
     pixels: Pixmap,
 }
 
-/// No picture has this size.
+/// A size that no picture can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a picture of {0}x{1} pixels can't be made")]
 pub struct BadSize(pub u32, pub u32);
 
 impl Canvas {
-    /// A black one.
+    /// A black picture.
     ///
     /// # Errors
-    /// If a side is 0 or the whole is too large for memory to address.
+    /// A side is 0, or the picture is too large for memory to address.
     pub fn new(width: u32, height: u32) -> Result<Canvas, BadSize> {
         let mut pixels = Pixmap::new(width, height).ok_or(BadSize(width, height))?;
         pixels.fill(tiny_skia::Color::BLACK);
@@ -72,7 +72,7 @@ impl Canvas {
         self.pixels.height()
     }
 
-    /// Red, green, blue, 255: rows from the top, four bytes a pixel.
+    /// RGBA pixels: rows from the top, four bytes per pixel, alpha 255.
     pub fn rgba(&self) -> &[u8] {
         self.pixels.data()
     }
@@ -82,17 +82,17 @@ impl Canvas {
         self.pixels.data_mut()
     }
 
-    /// Covers all.
+    /// Fills the whole picture.
     pub fn fill(&mut self, color: Color) {
         self.pixels.fill(color.with_alpha(1.0));
     }
 
-    /// A filled polygon; nothing for less than three points.
+    /// Draws a filled polygon; nothing for fewer than three points.
     pub fn polygon(&mut self, points: &[Point], color: Color) {
         self.veil(points, color, 1.0);
     }
 
-    /// A polygon through which `1 - alpha` of what is below shows.
+    /// Draws a translucent polygon of opacity `alpha`.
     pub fn veil(&mut self, points: &[Point], color: Color, alpha: f64) {
         let [first, rest @ ..] = points else { return };
         let mut path = PathBuilder::new();
@@ -104,7 +104,7 @@ impl Canvas {
         }
     }
 
-    /// A filled circle.
+    /// Draws a filled circle.
     pub fn circle(&mut self, middle: Point, radius: f64, color: Color) {
         let circle = PathBuilder::from_circle(middle[0] as f32, middle[1] as f32, radius as f32);
         if let Some(path) = circle {
@@ -112,7 +112,7 @@ impl Canvas {
         }
     }
 
-    /// A line with round ends.
+    /// Draws a line with round ends.
     pub fn line(&mut self, from: Point, to: Point, width: f64, color: Color) {
         let mut path = PathBuilder::new();
         path.move_to(from[0] as f32, from[1] as f32);
@@ -122,7 +122,7 @@ impl Canvas {
         self.pixels.stroke_path(&path, &paint(color, 1.0), &stroke, Transform::identity(), None);
     }
 
-    /// Copies another picture to a place.
+    /// Copies another picture to a position.
     pub fn paste(&mut self, other: &Canvas, left: i32, top: i32) {
         let paint = PixmapPaint::default();
         self.pixels.draw_pixmap(left, top, other.pixels.as_ref(), &paint, Transform::identity(), None);
@@ -131,7 +131,7 @@ impl Canvas {
     /// The picture as a PNG file.
     ///
     /// # Errors
-    /// As the encoder says.
+    /// The encoder's.
     pub fn png(&self) -> Result<Vec<u8>, String> {
         self.pixels.encode_png().map_err(|error| error.to_string())
     }

@@ -1,10 +1,10 @@
-//! The label set: which elements exist, what they are called, and which two of them make a pair.
+//! The label set: the elements, their names, and the pairs among them.
 //!
 //! All of it is constant. The seed changes only which clips and triplets are drawn and how they look.
 
 use std::sync::LazyLock;
 
-/// Where an element is done.
+/// The event of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Event {
@@ -18,7 +18,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// All of them.
+    /// All events.
     pub const ALL: [Event; 7] = [
         Event::Platform,
         Event::Springboard,
@@ -29,7 +29,7 @@ impl Event {
         Event::Trampoline,
     ];
 
-    /// As it stands in a label.
+    /// The name in a label.
     pub fn name(self) -> &'static str {
         match self {
             Event::Platform => "Platform",
@@ -47,13 +47,14 @@ impl Event {
         matches!(self, Event::Platform | Event::Springboard)
     }
 
-    /// Whether elements follow each other without a cut.
+    /// Whether it has routines of several elements without a cut.
     pub fn has_routines(self) -> bool {
         matches!(self, Event::Floor | Event::Beam | Event::Bars | Event::Trampoline)
     }
 }
 
-/// How the body turns, seen from where the athlete faces at the take-off. Reverse and inward are diving's.
+/// The direction of rotation, relative to the athlete's facing at the take-off. Reverse and inward exist only in
+/// diving.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Direction {
@@ -64,7 +65,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// As it stands in the plan.
+    /// The name in the plan.
     pub fn name(self) -> &'static str {
         match self {
             Direction::Forward => "forward",
@@ -75,7 +76,7 @@ impl Direction {
     }
 }
 
-/// The shape of the body; a giant circle (bars) is a shape and a grip of its own.
+/// The body position; a giant circle (bars) is a position of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Position {
@@ -86,7 +87,7 @@ pub enum Position {
 }
 
 impl Position {
-    /// As it stands in the plan.
+    /// The name in the plan.
     pub fn name(self) -> &'static str {
         match self {
             Position::Tuck => "tuck",
@@ -109,7 +110,7 @@ impl Turns {
         Turns { halves }
     }
 
-    /// In rotations.
+    /// Number of rotations.
     pub fn count(self) -> f64 {
         f64::from(self.halves) / 2.0
     }
@@ -122,7 +123,7 @@ impl Turns {
         }
     }
 
-    /// In words, as the text normaliser of TF-CoVR writes them.
+    /// In words, as TF-CoVR's text normaliser writes them.
     pub fn words(self) -> &'static str {
         const WORDS: [&str; 9] = [
             "zero",
@@ -139,7 +140,7 @@ impl Turns {
     }
 }
 
-/// One of the five things in which two elements can differ.
+/// One of the five attributes in which two elements can differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Attribute {
@@ -151,7 +152,7 @@ pub enum Attribute {
 }
 
 impl Attribute {
-    /// All of them.
+    /// All attributes.
     pub const ALL: [Attribute; 5] = [
         Attribute::Event,
         Attribute::Direction,
@@ -160,7 +161,7 @@ impl Attribute {
         Attribute::Position,
     ];
 
-    /// As it stands in `triplets.jsonl`.
+    /// The name in `triplets.jsonl`.
     pub fn name(self) -> &'static str {
         match self {
             Attribute::Event => "event",
@@ -172,7 +173,7 @@ impl Attribute {
     }
 }
 
-/// An element: what a clip shows and what its label says.
+/// An element, as clips show it and labels name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Class {
@@ -184,7 +185,7 @@ pub struct Class {
 }
 
 impl Class {
-    /// Attributes in which two elements differ, in the order of [`Attribute::ALL`].
+    /// The attributes in which two elements differ, in the order of [`Attribute::ALL`].
     pub fn differences(&self, other: &Class) -> Vec<Attribute> {
         let differs = |attribute: &Attribute| match attribute {
             Attribute::Event => self.event != other.event,
@@ -240,7 +241,7 @@ impl Class {
     }
 }
 
-/// All elements; the place of one here is its class number.
+/// All elements; an element's index is its class number.
 pub fn classes() -> &'static [Class] {
     static CLASSES: LazyLock<Vec<Class>> =
         LazyLock::new(|| Event::ALL.into_iter().flat_map(of_event).collect());
@@ -249,8 +250,8 @@ pub fn classes() -> &'static [Class] {
 
 /// (position, half somersaults, half twists) of one direction.
 ///
-/// What a set of frames without their order shows (position, whether it twists at all, half turns left over)
-/// leaves several counts open: an order-blind model must not guess a count because only one goes with the rest.
+/// Unordered frames show the position, whether the body twists, and the remaining half turns. Each such combination has
+/// several counts, so that an order-blind model cannot infer the count.
 type Shape = (Position, u8, u8);
 
 const DIVES: [Shape; 12] = [
@@ -325,20 +326,20 @@ fn of_event(event: Event) -> Vec<Class> {
     }
 }
 
-/// Two elements between which a modification text leads.
+/// Two elements that a modification text connects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pair {
-    /// Class number of what the query shows.
+    /// Class number of the query.
     pub query: usize,
-    /// Class number of what is wanted.
+    /// Class number of the target.
     pub target: usize,
-    /// What changes: one or two.
+    /// The changed attributes: one or two.
     pub changes: Vec<Attribute>,
-    /// Kept out of training, in both directions.
+    /// Whether it is excluded from training, in both directions.
     pub held_out: bool,
 }
 
-/// All ordered pairs that differ in one or two attributes, dives with dives and gymnastics with gymnastics.
+/// All ordered pairs that differ in one or two attributes: dives with dives, gymnastics with gymnastics.
 pub fn pairs() -> &'static [Pair] {
     static PAIRS: LazyLock<Vec<Pair>> = LazyLock::new(|| {
         let classes = classes();
@@ -357,14 +358,14 @@ pub fn pairs() -> &'static [Pair] {
     &PAIRS
 }
 
-/// One unordered pair in seven, by a hash of the two labels: no list to maintain, and no seed has a say.
+/// One unordered pair in seven, by a hash of the two labels: needs no list and does not depend on the seed.
 fn is_held_out(one: &Class, other: &Class) -> bool {
     let mut labels = [one.label(), other.label()];
     labels.sort();
     fnv1a(&labels.join("\n")).is_multiple_of(7)
 }
 
-/// FNV-1a, folded: small, and the same everywhere.
+/// FNV-1a, folded: short, and the same on every machine.
 fn fnv1a(text: &str) -> u64 {
     let hash = text
         .bytes()

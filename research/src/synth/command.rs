@@ -20,10 +20,10 @@ pub struct SynthArgs {
     /// The folder to write; empty, or written by an earlier run
     #[arg(required = true)]
     dir: Option<PathBuf>,
-    /// Decides which clips and triplets are drawn and how they look
+    /// Seed of clips, triplets and looks
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// What to render; all writes the folders train and test
+    /// Splits to render; all writes the folders train and test
     #[arg(long, value_enum, default_value = "test")]
     split: SplitChoice,
     /// Side of the pictures in pixels, even [default: 192 for test, 96 for train]
@@ -45,7 +45,7 @@ pub struct SynthArgs {
 
 #[derive(Debug, Subcommand)]
 enum SynthCommand {
-    /// Train small probes that see too little, and print how well they answer: does a label leak?
+    /// Train small probes with too little information, and print how well they answer: does a label leak?
     Check(CheckArgs),
 }
 
@@ -53,10 +53,10 @@ enum SynthCommand {
 struct CheckArgs {
     /// A test split
     dir: PathBuf,
-    /// Clips of each class that the probes learn from
+    /// Training clips of each class
     #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     clips: u32,
-    /// Passes over them
+    /// Epochs of the probes
     #[arg(long, default_value_t = 14, value_parser = clap::value_parser!(u32).range(1..=1000))]
     epochs: u32,
 }
@@ -65,13 +65,13 @@ struct CheckArgs {
 enum SplitChoice {
     /// At most 1,000 clips, two broadcasts, held-out words and pairs
     Test,
-    /// To learn from
+    /// Training split
     Train,
     /// Both, in two folders
     All,
 }
 
-/// Renders or checks what was asked for.
+/// Runs the command.
 pub async fn run(args: SynthArgs) -> anyhow::Result<()> {
     tokio::task::spawn_blocking(move || match (&args.command, &args.dir) {
         (Some(SynthCommand::Check(args)), _) => check(args),
@@ -81,7 +81,7 @@ pub async fn run(args: SynthArgs) -> anyhow::Result<()> {
     .await?
 }
 
-/// Prints the table; a leak is a failure.
+/// Prints the table; a leak is an error.
 fn check(args: &CheckArgs) -> anyhow::Result<()> {
     let bar = ProgressBar::new_spinner();
     bar.enable_steady_tick(Duration::from_millis(200));

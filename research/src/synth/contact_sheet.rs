@@ -1,18 +1,18 @@
-//! The contact sheet: one row a clip, frames from left to right.
+//! The contact sheet: one row per clip, frames from left to right.
 
 use super::SynthError;
 use super::canvas::Canvas;
 use super::shot::Shot;
 
-/// Frames of each clip.
+/// Frames per clip.
 const ACROSS: usize = 10;
 /// Side of a picture in pixels.
 const SIDE: u32 = 96;
 
-/// Draws the shots below each other and gives the PNG file.
+/// Draws the shots below each other; returns a PNG file.
 ///
 /// # Errors
-/// If there are no shots, or the encoder fails.
+/// No shots, or the encoder's error.
 pub(super) fn contact_sheet(shots: &[Shot]) -> Result<Vec<u8>, SynthError> {
     let width = SIDE * ACROSS as u32;
     let mut sheet = Canvas::new(width, SIDE * shots.len() as u32)?;

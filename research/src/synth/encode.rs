@@ -1,4 +1,4 @@
-//! Pictures to mp4 files through ffmpeg: H.264, yuv420p, constant rate.
+//! Encodes pictures as mp4 files with ffmpeg: H.264, yuv420p, constant frame rate.
 
 use std::io::Write;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::SynthError;
 use super::canvas::Canvas;
 use super::motion::FRAMES_PER_SECOND;
 
-/// A running ffmpeg that takes pictures; killed when dropped before [`Film::finish`].
+/// A running ffmpeg that receives pictures. Dropping it before [`Film::finish`] kills the process.
 #[derive(Debug)]
 pub(super) struct Film {
     child: Child,
@@ -18,21 +18,21 @@ pub(super) struct Film {
 }
 
 impl Film {
-    /// One file of square pictures.
+    /// Encodes one file of square pictures.
     ///
     /// # Errors
-    /// If ffmpeg can't be started.
+    /// ffmpeg cannot be started.
     pub(super) fn one(file: &Path, size: u32) -> Result<Film, SynthError> {
         Film::start(size, |ffmpeg| {
             ffmpeg.args(["-g", "50", "-movflags", "+faststart", "-f", "mp4"]).arg(file);
         })
     }
 
-    /// Several files in one run of ffmpeg, because starting it takes longer than encoding a clip: `frames` of
-    /// each, named `folder/%06d.mp4` from `first` on.
+    /// Encodes several files in one run of ffmpeg, because starting it takes longer than encoding a clip. `frames`
+    /// holds the frames of each; the files are `folder/%06d.mp4` from `first` on.
     ///
     /// # Errors
-    /// If ffmpeg can't be started.
+    /// ffmpeg cannot be started.
     pub(super) fn many(folder: &Path, first: usize, frames: &[usize], size: u32) -> Result<Film, SynthError> {
         let mut ends: Vec<usize> = frames
             .iter()
@@ -61,7 +61,7 @@ impl Film {
         ffmpeg.args(["-hide_banner", "-nostats", "-loglevel", "error", "-y"]);
         ffmpeg.args(["-f", "rawvideo", "-pix_fmt", "rgb0", "-s", &format!("{size}x{size}")]);
         ffmpeg.args(["-r", &FRAMES_PER_SECOND.to_string(), "-i", "pipe:0", "-threads", "1"]);
-        // No B-frames: a segment then begins where it is cut.
+        // No B-frames, so that a segment begins exactly at the cut.
         ffmpeg.args(["-c:v", "libx264", "-preset", "superfast", "-crf", "22", "-bf", "0"]);
         ffmpeg.args(["-pix_fmt", "yuv420p"]);
         output(&mut ffmpeg);
@@ -74,7 +74,7 @@ impl Film {
     /// Adds one picture.
     ///
     /// # Errors
-    /// If ffmpeg has ended; what it said.
+    /// ffmpeg has ended; the error holds its message.
     pub(super) fn push(&mut self, picture: &Canvas) -> Result<(), SynthError> {
         let written = match &mut self.stdin {
             Some(stdin) => stdin.write_all(picture.rgba()),
@@ -86,7 +86,7 @@ impl Film {
     /// Waits until the files are complete.
     ///
     /// # Errors
-    /// If ffmpeg failed; what it said.
+    /// ffmpeg failed; the error holds its message.
     pub(super) fn finish(mut self) -> Result<(), SynthError> {
         drop(self.stdin.take());
         let complaint = self.complaint();
@@ -94,7 +94,7 @@ impl Film {
         if status.success() { Ok(()) } else { Err(SynthError::Ffmpeg(format!("{status}: {complaint}"))) }
     }
 
-    /// Reads all that ffmpeg says until it closes its stderr.
+    /// Reads ffmpeg's stderr to its end.
     fn complaint(&mut self) -> String {
         drop(self.stdin.take());
         let Some(stderr) = self.child.stderr.take() else { return String::new() };
@@ -105,7 +105,7 @@ impl Film {
 
 impl Drop for Film {
     fn drop(&mut self) {
-        // Both fail only where the child is gone already.
+        // Both fail only if the process has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

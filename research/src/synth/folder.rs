@@ -1,4 +1,4 @@
-//! The files beside the pictures: plan, labels, truth, triplets, descriptions, broadcasts.
+//! The files of a benchmark folder beside its pictures: plan, labels, ground truth, triplets, descriptions, broadcasts.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -19,16 +19,16 @@ pub(super) struct Folder {
     root: PathBuf,
 }
 
-/// The file that says that a folder is complete.
+/// Marks a complete folder.
 pub(super) const PLAN_FILE: &str = "plan.json";
-/// What it is called until then.
+/// Its name until the folder is complete.
 const UNFINISHED: &str = "plan.unfinished.json";
 
 impl Folder {
-    /// Prepares `root`: makes it, or empties what an earlier run of the generator left in it.
+    /// Prepares `root`: creates it, or removes the files of an earlier run.
     ///
     /// # Errors
-    /// If it holds files that the generator did not make, or can't be written.
+    /// It holds files of another origin, or cannot be written.
     pub(super) fn prepare(root: &Path, settings: &Settings) -> Result<Folder, SynthError> {
         fs::create_dir_all(root).map_err(at(root))?;
         let ours = root.join(PLAN_FILE).exists() || root.join(UNFINISHED).exists();
@@ -52,7 +52,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Where the clips go.
+    /// The folder of the clips.
     pub(super) fn clips(&self) -> PathBuf {
         self.root.join("clips")
     }
@@ -62,10 +62,10 @@ impl Folder {
         self.root.join(name)
     }
 
-    /// Writes everything but pictures and `plan.json`.
+    /// Writes everything except pictures and `plan.json`.
     ///
     /// # Errors
-    /// If a file can't be written.
+    /// A file cannot be written.
     pub(super) fn write_tables(
         &self,
         settings: &Settings,
@@ -80,10 +80,10 @@ impl Folder {
         self.broadcasts(broadcasts)
     }
 
-    /// Says that the folder is complete.
+    /// Marks the folder as complete.
     ///
     /// # Errors
-    /// If the file can't be written.
+    /// The file cannot be written.
     pub(super) fn finish(&self, settings: &Settings, plan: &Plan) -> Result<(), SynthError> {
         self.write_json(UNFINISHED, &plan_json(settings, Some(plan)))?;
         let done = self.path(PLAN_FILE);
@@ -123,7 +123,7 @@ impl Folder {
         for (at, broadcast) in broadcasts.iter().enumerate() {
             for range in &broadcast.ranges {
                 for element in &range.elements {
-                    // A cut is where an annotator would put the boundary.
+                    // Annotators put a boundary at a cut.
                     let (start, end) = match range.kind {
                         RangeKind::UncutRoutine => (element.start, element.end),
                         _ => (range.start, range.end),
@@ -229,12 +229,12 @@ impl Folder {
     }
 }
 
-/// Name of clip number `at` in all files.
+/// The name of clip `at` in all files.
 pub(super) fn clip_name(at: usize) -> String {
     format!("clips/{at:06}.mp4")
 }
 
-/// Name of broadcast number `at` (from 0) in all files.
+/// The name of broadcast `at` (from 0) in all files.
 pub(super) fn broadcast_name(at: usize) -> String {
     format!("broadcasts/{:02}.mp4", at + 1)
 }

@@ -1,15 +1,15 @@
-//! The benchmark generator: an articulated athlete doing dives and gymnastics elements, rendered with exact
-//! labels, so that composed retrieval can be trained and judged anywhere.
+//! The benchmark generator: an articulated athlete doing dives and gymnastics elements, rendered with exact labels, to
+//! train and evaluate composed retrieval on any machine.
 //!
 //! Constants: the label set ([`mod@classes`]), the held-out pairs ([`classes::pairs`]), the held-out words
-//! ([`wording`]). The seed decides which clips and triplets are drawn and how they look. What a label must not
-//! be guessed from (duration, trajectory, take-off, camera, colours) is drawn by code that never sees the
-//! label ([`motion::Performance`], [`scene::Look`]). The plan is made of integer draws and is the same on
-//! every machine; pixels may differ in the last bit where floating point does.
+//! ([`wording`]). The seed decides which clips and triplets are drawn and how they look. Features that must not reveal
+//! the label (duration, trajectory, take-off, camera, colours) are drawn by code without access to it
+//! ([`motion::Performance`], [`scene::Look`]). The plan consists of integer draws and is the same on every machine.
+//! Pixels may differ in the last bit because of floating point.
 //!
-//! A folder holds `plan.json` (written last: it says that the folder is complete), `labels.csv`,
-//! `truth.jsonl` (columns: [`truth::COLUMNS`]), `triplets.csv` and `triplets.jsonl`, `descriptions.csv`,
-//! `broadcasts.jsonl`, `contact_sheet.png`, `clips/` and `broadcasts/`. Times are seconds from the first frame.
+//! A folder holds `plan.json` (written last, as the mark of a complete folder), `labels.csv`, `truth.jsonl` (columns:
+//! [`truth::COLUMNS`]), `triplets.csv` and `triplets.jsonl`, `descriptions.csv`, `broadcasts.jsonl`,
+//! `contact_sheet.png`, `clips/` and `broadcasts/`. Times are seconds from the first frame.
 
 pub mod body;
 pub mod broadcast;
@@ -45,46 +45,46 @@ use encode::Film;
 use folder::Folder;
 use shot::Shot;
 
-/// Changes whenever the same seed makes other labels, plans or pictures.
+/// The generator's version. Changes when the same seed gives other labels, plans or pictures.
 pub const GENERATOR: u32 = 3;
 
 /// Why no benchmark was made.
 #[derive(Debug, thiserror::Error)]
 pub enum SynthError {
-    /// The caller's: another folder, please.
+    /// The folder holds other files; the caller must name another one.
     #[error("{} holds files that were not rendered here; name an empty folder", .0.display())]
     NotOurs(PathBuf),
-    /// The disk's.
+    /// A file cannot be read or written; the disk's fault.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
     /// ffmpeg is missing, or can't encode H.264.
     #[error("ffmpeg could not write the video: {0}")]
     Ffmpeg(String),
-    /// The caller's: sizes are even numbers from 32 to 2048.
+    /// The size is not an even number from 32 to 2048; the caller's fault.
     #[error("pictures of {0} pixels can't be encoded; use an even number from 32 to 2048")]
     Size(u32),
-    /// A picture of no size.
+    /// A picture of an impossible size.
     #[error(transparent)]
     Picture(#[from] BadSize),
-    /// The picture file could not be made; ours.
+    /// The PNG encoder failed; a fault of this program.
     #[error("the contact sheet could not be written: {0}")]
     Png(String),
 }
 
-/// Clips that one run of ffmpeg encodes.
+/// Clips per run of ffmpeg.
 const BATCH: usize = 32;
 /// Rows of the contact sheet.
 const SHEET_ROWS: usize = 21;
 
-/// Renders a split into `root`; `progress` hears how many of all frames are done.
+/// Renders a split into `root`; `progress` receives the number of finished frames and their total.
 ///
 /// # Errors
-/// See [`SynthError`]. What was written stays, without `plan.json`.
+/// See [`SynthError`]. Written files stay, without `plan.json`.
 pub fn generate(
     root: &Path,
     settings: &Settings,
@@ -106,14 +106,14 @@ pub fn generate(
     folder.finish(settings, &plan)
 }
 
-/// Clip number `at` of a plan.
+/// Clip `at` of a plan.
 pub fn clip_shot(settings: &Settings, plan: &Plan, at: usize) -> Shot {
     let class = &classes()[plan.clips[at]];
     let (element, look) = plan::clip(settings, at as u64, class);
     Shot::of_clip(element, look)
 }
 
-/// Clips of different events by turns.
+/// Clips, alternating between events.
 fn sheet_shots(settings: &Settings, plan: &Plan) -> Vec<Shot> {
     let number = classes().len();
     let wanted = (0..SHEET_ROWS).map(|row| row * number / SHEET_ROWS + row % 5);
@@ -125,7 +125,7 @@ fn sheet_shots(settings: &Settings, plan: &Plan) -> Vec<Shot> {
     shots
 }
 
-/// What one thread does in one go.
+/// A thread's unit of work.
 enum Work {
     Clips(std::ops::Range<usize>),
     Broadcast(usize),

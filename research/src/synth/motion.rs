@@ -1,8 +1,8 @@
-//! An element in time: where the body is, how it is turned and shaped.
+//! An element in time: position, rotation and shape of the body.
 //!
-//! What must not tell the label is drawn by [`Performance::draw`], which never sees the class: duration,
-//! apex, travel, timing, poses of take-off and landing. The label decides how far the body turns, to which
-//! side, and its shape in flight; nothing else.
+//! Features that must not reveal the label come from [`Performance::draw`], which has no access to the class: duration,
+//! apex, travel, timing, poses of take-off and landing. The label decides only how far and to which side the body
+//! turns, and its shape in flight.
 
 use std::f64::consts::{PI, TAU};
 
@@ -10,62 +10,62 @@ use super::body::{self, Pose};
 use super::classes::{Class, Direction, Event, Position};
 use super::draw::Draw;
 
-/// Frames a second of everything that is rendered.
+/// Frame rate of all rendered videos.
 pub const FRAMES_PER_SECOND: f64 = 25.0;
-/// Height of the high bar, the beam's top, the trampoline's bed, in metres.
+/// Heights of the high bar, the beam's top and the trampoline's bed, in metres.
 pub const BAR_HEIGHT: f64 = 2.6;
 /// See [`BAR_HEIGHT`].
 pub const BEAM_HEIGHT: f64 = 1.2;
 /// See [`BAR_HEIGHT`].
 pub const BED_HEIGHT: f64 = 1.1;
 
-/// How somebody does whatever element it is: the nuisance of motion. Shares are of the flight.
+/// How an athlete performs any element: the nuisance parameters of motion. Shares are of the flight.
 #[derive(Debug, Clone)]
 pub struct Performance {
-    /// Seconds of all.
+    /// Duration in seconds.
     pub duration: f64,
-    /// Share of `duration` at which the flight begins and ends.
+    /// Start and end of the flight, as shares of `duration`.
     pub flight: [f64; 2],
-    /// Height of the athlete against the standard body.
+    /// The athlete's height relative to the standard body.
     pub stature: f64,
-    /// Where in the event's range of heights the support, the apex and the travel lie, each 0 to 1.
+    /// Position of the support's height in the event's range, 0 to 1.
     pub height: f64,
-    /// See `height`.
+    /// Position of the apex in the event's range, 0 to 1.
     pub apex: f64,
-    /// See `height`.
+    /// Position of the travel in the event's range, 0 to 1.
     pub travel: f64,
-    /// Share at which the shape is begun and reached.
+    /// Start and end of entering the shape.
     pub enter: [f64; 2],
-    /// Share at which the shape is left and the body long.
+    /// Start and end of leaving the shape.
     pub leave: [f64; 2],
-    /// The long body after the take-off and before the end: one, because two would tell early frames from
-    /// late ones.
+    /// The straight body after the take-off and before the end. One pose, because two would distinguish early frames
+    /// from late ones.
     pub reach: Pose,
-    /// Share at which twisting begins and ends.
+    /// Start and end of the twisting.
     pub twisting: [f64; 2],
-    /// Share at which a twisting dive bends.
+    /// The time at which a twisting dive bends.
     pub bend: f64,
-    /// How far the turning runs ahead of an even one in the middle, as a share of all of it; so that no
-    /// single moment tells from the body's angle how often it turns.
+    /// How far the rotation runs ahead of an even one in the middle, as a share of the whole. So the body angle at no
+    /// single moment reveals the number of rotations.
     pub surge: f64,
-    /// How far the body leans at the take-off and at the end, in radians.
+    /// Lean of the body at the take-off and at the end, in radians.
     pub lean: [f64; 2],
-    /// Where in a straight body the arms are.
+    /// Arm position of a straight body.
     pub arms: Pose,
-    /// Angular speed at the begin and at the end, against the middle.
+    /// Angular speed at the start and at the end, relative to the middle.
     pub slow: [f64; 2],
-    /// How deep the shape is, against the standard one.
+    /// Depth of the shape, relative to the standard one.
     pub depth: f64,
-    /// How far through its preparation the athlete is when the clip begins.
+    /// How much of the preparation is over at the clip's start.
     pub prepared: f64,
     /// Angle of the last swing before the release of the bar, in radians past the vertical.
     pub release: f64,
-    /// Whether it is seen from the other side.
+    /// Whether the camera is on the other side.
     pub mirrored: bool,
 }
 
 impl Performance {
-    /// Draws one, without knowing the element.
+    /// Draws a performance, without access to the element.
     pub fn draw(draw: &mut Draw) -> Performance {
         let entered = draw.within(0.12, 0.6);
         let leave = (entered + draw.within(0.24, 0.4)).min(0.92);
@@ -101,47 +101,47 @@ impl Performance {
         ((self.duration * FRAMES_PER_SECOND).round() as usize).max(2)
     }
 
-    /// A value of the event's range.
+    /// Maps a share to the event's range.
     fn in_range(share: f64, range: [f64; 2]) -> f64 {
         range[0] + (range[1] - range[0]) * share
     }
 }
 
-/// Body and place at one moment, before camera and mirror. The athlete travels to +x; +y is up.
+/// Body and position at one moment, before camera and mirror. The athlete travels to +x; +y is up.
 #[derive(Debug, Clone, Copy)]
 pub struct State {
     /// Shape of the body.
     pub pose: Pose,
     /// Body angle in the plane of travel, radians, clockwise (head towards +x) positive; 0 is upright.
     pub angle: f64,
-    /// Turned about the vertical, radians: π travels to -x.
+    /// Rotation about the vertical, in radians: π travels to -x.
     pub heading: f64,
-    /// Cumulative twist in radians, 0 at the begin.
+    /// Cumulative twist in radians, 0 at the start.
     pub twist: f64,
     /// Whether the chest faces +x before any twist.
     pub faces_ahead: bool,
-    /// Place of the centre of mass in metres; y from the floor or the water.
+    /// Position of the centre of mass in metres; y from the floor or the water.
     pub place: [f64; 2],
-    /// Between take-off and landing; on the bars also between leaving and reaching the handstand of a giant.
+    /// Between take-off and landing. On the bars also between leaving and reaching the handstand of a giant.
     pub airborne: bool,
-    /// How hard the support is pressed: 0 to 1.
+    /// Load on the support: 0 to 1.
     pub press: f64,
-    /// Seconds since the water was touched.
+    /// Seconds since the contact with the water.
     pub splash: Option<f64>,
 }
 
-/// What the place of an event allows, in metres.
+/// The course of an event, in metres.
 #[derive(Debug, Clone, Copy)]
 pub struct Course {
-    /// Whose place it is.
+    /// The event.
     pub event: Event,
     /// Height of the support at the take-off.
     pub start_height: f64,
     /// Height at which the feet land, or of the water.
     pub end_height: f64,
-    /// How far above the higher one of start and end the centre of mass rises.
+    /// Rise of the centre of mass above the higher one of start and end.
     pub rise: f64,
-    /// How far it travels.
+    /// Horizontal travel.
     pub travel: f64,
 }
 
@@ -167,7 +167,7 @@ impl Course {
     }
 }
 
-/// One element as somebody does it.
+/// One element as an athlete performs it.
 #[derive(Debug, Clone)]
 pub struct Element {
     class: Class,
@@ -175,11 +175,11 @@ pub struct Element {
     course: Course,
 }
 
-/// Where head-first bodies are when they touch the water, in metres above it.
+/// Height of the centre of mass at a head-first entry, in metres above the water.
 const ENTRY_HEIGHT: f64 = 0.6;
 
 impl Element {
-    /// The element `class` done as `how` says.
+    /// The element `class`, performed as `how`.
     pub fn new(class: Class, how: Performance) -> Element {
         let course = Course::new(class.event, &how);
         Element { class, how, course }
@@ -190,12 +190,12 @@ impl Element {
         &self.class
     }
 
-    /// How it is done.
+    /// Its performance.
     pub fn performance(&self) -> &Performance {
         &self.how
     }
 
-    /// Where it leads.
+    /// Its course.
     pub fn course(&self) -> &Course {
         &self.course
     }
@@ -213,7 +213,7 @@ impl Element {
         }
     }
 
-    /// Which way the chest looks at the take-off. Gymnasts travel the way they turn; divers always leave the
+    /// Whether the chest faces the travel at the take-off. Gymnasts travel the way they rotate; divers always leave the
     /// board.
     fn faces_ahead(&self) -> bool {
         match (self.class.event, self.class.direction) {
@@ -222,7 +222,7 @@ impl Element {
         }
     }
 
-    /// Clockwise or not: with the head towards the travel, or away from it.
+    /// The sense of rotation: clockwise (head towards the travel) or not.
     fn sense(&self) -> f64 {
         match (self.class.event, self.class.direction) {
             (Event::Bars, _) | (_, Direction::Reverse | Direction::Inward) => -1.0,
@@ -246,13 +246,13 @@ impl Element {
         State { press, angle, ..self.resting(pose, self.standing(pose, support, angle)) }
     }
 
-    /// Where the centre of mass is when the feet are at `support`.
+    /// The centre of mass when the feet are at `support`.
     fn standing(&self, pose: Pose, support: [f64; 2], angle: f64) -> [f64; 2] {
         let length = body::joints(pose).feet_below() * self.how.stature;
         [support[0] + length * angle.sin(), support[1] + length * angle.cos()]
     }
 
-    /// How far the support gives way, in metres.
+    /// How far the support bends, in metres.
     fn sag(&self, press: f64) -> f64 {
         match self.class.event {
             Event::Trampoline => 0.25 * press,
@@ -275,7 +275,7 @@ impl Element {
         }
     }
 
-    /// Hanging from the bar, up to the release.
+    /// The swing on the bar, up to the release.
     fn swing(&self, part: f64) -> State {
         let from = -0.9 + 0.9 * self.how.prepared;
         let past = from + (self.how.release - from) * part;
@@ -283,7 +283,7 @@ impl Element {
         State { angle, ..self.resting(body::REACH, self.on_bar(angle)) }
     }
 
-    /// Where the centre of mass is when the hands hold the bar and the long body is at `angle`.
+    /// The centre of mass when the hands hold the bar and the straight body is at `angle`.
     pub fn on_bar(&self, angle: f64) -> [f64; 2] {
         let reach = body::joints(body::REACH).hands_above() * self.how.stature;
         [-reach * angle.sin(), BAR_HEIGHT - reach * angle.cos()]
@@ -327,7 +327,7 @@ impl Element {
             body::LAND.towards(self.how.reach, smooth((part - 0.5) / 0.5))
         };
         let press = (PI * part).sin();
-        // The feet stay where they touched down; the body straightens up.
+        // The feet stay at the landing point; the body straightens up.
         let lean = self.how.lean[1];
         let length = body::joints(self.how.reach).feet_below() * self.how.stature;
         let feet = [landed.place[0] - length * lean.sin(), self.course.end_height - self.sag(press)];
@@ -336,7 +336,7 @@ impl Element {
         State { pose, place, angle: landed.angle - lean + left, airborne: false, press, ..landed }
     }
 
-    /// The parabola from take-off to landing; knows no label.
+    /// The parabola from take-off to landing; independent of the label.
     fn path(&self, part: f64) -> [f64; 2] {
         let stature = self.how.stature;
         let [x, start] = match self.class.event {
@@ -352,11 +352,11 @@ impl Element {
         [x + self.course.travel * part, start + slope * part + (end - start - slope) * part * part]
     }
 
-    /// Share of the rotation that is done at `part` of the flight: slower at both ends and unevenly between,
-    /// whatever the shape.
+    /// The completed share of the rotation at `part` of the flight: slower at both ends and uneven between, for every
+    /// shape.
     fn progress(&self, part: f64) -> f64 {
         let [first, last] = self.how.slow;
-        // Speed runs linearly from `first` to 1 over the first fifth and from 1 to `last` over the last.
+        // The speed runs linearly from `first` to 1 over the first fifth and from 1 to `last` over the last.
         let edge = 0.2;
         let ramp = |at: f64, speed: f64| speed * at + (1.0 - speed) * at * at / (2.0 * edge);
         let (head, tail) = (ramp(edge, first), ramp(edge, last));
@@ -378,7 +378,7 @@ impl Element {
         TAU * self.class.twists.count() * ((part - begin) / (end - begin)).clamp(0.0, 1.0)
     }
 
-    /// Twisting dives in pike twist long first, then bend.
+    /// Whether twisting comes first: twisting dives in pike twist straight, then bend.
     fn twists_before_shape(&self) -> bool {
         self.class.event.is_diving()
             && self.class.position != Position::Straight
@@ -411,7 +411,7 @@ fn scaled(pose: Pose, depth: f64) -> Pose {
     Pose { hip: pose.hip * depth, knee: pose.knee * depth, ..pose }
 }
 
-/// 0 to 1 without a jolt.
+/// Smoothstep from 0 to 1.
 fn smooth(part: f64) -> f64 {
     let part = part.clamp(0.0, 1.0);
     part * part * (3.0 - 2.0 * part)

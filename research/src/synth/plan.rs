@@ -1,4 +1,4 @@
-//! What a seed decides: which clips, which triplets, which texts. No pixel is drawn here.
+//! The plan of a seed: clips, triplets and texts. Renders no pixels.
 
 use super::classes::{Attribute, Class, Pair, classes, pairs};
 use super::draw::{Draw, Purpose};
@@ -6,17 +6,17 @@ use super::motion::{Element, Performance};
 use super::scene::Look;
 use super::wording::{self, Wording};
 
-/// Which half of the benchmark.
+/// A split of the benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Split {
-    /// To learn from.
+    /// For training.
     Train,
-    /// To be judged on; shares no stream of draws with training, whatever the seeds.
+    /// For evaluation; shares no stream of draws with training, whatever the seeds.
     Test,
 }
 
 impl Split {
-    /// As it stands in `plan.json`.
+    /// The name in `plan.json`.
     pub fn name(self) -> &'static str {
         match self {
             Split::Train => "train",
@@ -40,36 +40,36 @@ impl Split {
     }
 }
 
-/// What is to be made.
+/// The size of a split.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Decides everything that is random.
+    /// The seed of all draws.
     pub seed: u64,
-    /// Which half.
+    /// The split.
     pub split: Split,
     /// Side of the pictures in pixels; even.
     pub size: u32,
-    /// Clips in all.
+    /// Number of clips.
     pub clips: usize,
-    /// Labels that clips show: so many of all, drawn by the seed.
+    /// Number of labels that the clips show, drawn by the seed.
     pub labels: usize,
-    /// Triplets in all; a test split has a third of each kind.
+    /// Number of triplets; a test split has a third of each kind.
     pub triplets: usize,
-    /// Descriptions of each class.
+    /// Descriptions per class.
     pub descriptions: usize,
-    /// Long videos.
+    /// Number of long videos.
     pub broadcasts: usize,
-    /// Routines in each of them.
+    /// Routines per long video.
     pub routines: usize,
 }
 
-/// Clips of each class in a training split, unless said otherwise.
+/// Default number of clips per class in a training split.
 const TRAIN_CLIPS: usize = 60;
-/// Clips of each class in a test split, unless said otherwise.
+/// Default number of clips per class in a test split.
 const TEST_CLIPS: usize = 4;
 
 impl Settings {
-    /// The usual ones of a split.
+    /// The default settings of a split.
     pub fn new(seed: u64, split: Split) -> Settings {
         let number = classes().len();
         match split {
@@ -98,28 +98,28 @@ impl Settings {
         }
     }
 
-    /// The stream that decides `purpose` of thing number `index`.
+    /// The stream of `purpose` for item `index`.
     pub fn draw(&self, purpose: Purpose, index: u64) -> Draw {
         Draw::new(self.seed, self.split.stream(), purpose, index)
     }
 }
 
-/// What a triplet asks for.
+/// The kind of a triplet's change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// One attribute changes, between two labels that training pairs too.
+    /// One attribute changes, between two labels that are paired in training too.
     SeenPairs,
-    /// One attribute changes, between two labels that training never pairs.
+    /// One attribute changes, between two labels that are never paired in training.
     HeldOutPairs,
-    /// Two attributes change; in a test split between labels that training never pairs.
+    /// Two attributes change; in a test split between labels that are never paired in training.
     TwoAttribute,
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Kind; 3] = [Kind::SeenPairs, Kind::HeldOutPairs, Kind::TwoAttribute];
 
-    /// As it stands in `triplets.jsonl`.
+    /// The name in `triplets.jsonl`.
     pub fn name(self) -> &'static str {
         match self {
             Kind::SeenPairs => "seen_pairs",
@@ -138,7 +138,7 @@ impl Kind {
     }
 }
 
-/// A query, a text, a target; clips by number.
+/// A query, a text, a target; clips by index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Triplet {
@@ -161,7 +161,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan that the settings lead to; the same on every machine.
+    /// The plan of these settings; the same on every machine.
     pub fn new(settings: &Settings) -> Plan {
         let clips = clips(settings);
         let triplets = triplets(settings, &clips);
@@ -169,7 +169,7 @@ impl Plan {
         Plan { clips, triplets, descriptions }
     }
 
-    /// Numbers of the clips that show `class`.
+    /// Indices of the clips that show `class`.
     pub fn clips_of(&self, class: usize) -> Vec<usize> {
         clips_of(&self.clips, class)
     }
@@ -179,7 +179,7 @@ fn clips_of(clips: &[usize], class: usize) -> Vec<usize> {
     clips.iter().enumerate().filter(|(_, it)| **it == class).map(|(at, _)| at).collect()
 }
 
-/// Every shown class as often as every other, in random order.
+/// The classes of all clips: every shown class equally often, in random order.
 fn clips(settings: &Settings) -> Vec<usize> {
     let mut draw = settings.draw(Purpose::Plan, 0);
     let number = classes().len();
@@ -221,8 +221,8 @@ fn triplets(settings: &Settings, clips: &[usize]) -> Vec<Triplet> {
     triplets
 }
 
-/// Pairs in groups that change the same: a group is drawn first, because most pairs change the event, and
-/// then most texts would.
+/// Pairs grouped by their changes. A group is drawn first: most pairs change the event, so a draw among all pairs would
+/// give mostly such texts.
 fn by_changes(mut pairs: Vec<&Pair>) -> Vec<Vec<&Pair>> {
     pairs.sort_by(|a, b| a.changes.cmp(&b.changes));
     pairs.chunk_by(|a, b| a.changes == b.changes).map(<[&Pair]>::to_vec).collect()
@@ -237,14 +237,14 @@ fn descriptions(settings: &Settings) -> Vec<(usize, String)> {
     (0..classes().len()).flat_map(of_class).collect()
 }
 
-/// How clip number `at` is done and looks; the class has no say in it.
+/// Performance and look of clip `at`, independent of the class.
 pub fn nuisance(settings: &Settings, at: u64) -> (Performance, Look) {
     let performance = Performance::draw(&mut settings.draw(Purpose::Performance, at));
     let look = Look::draw(&mut settings.draw(Purpose::Look, at));
     (performance, look)
 }
 
-/// Clip number `at`, which shows `class`.
+/// Clip `at`, which shows `class`.
 pub fn clip(settings: &Settings, at: u64, class: &Class) -> (Element, Look) {
     let (performance, look) = nuisance(settings, at);
     (Element::new(*class, performance), look)

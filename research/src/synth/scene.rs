@@ -1,4 +1,4 @@
-//! One frame: the athlete, the place and the camera as pixels.
+//! Renders one frame: athlete, place and camera as pixels.
 
 use std::f64::consts::TAU;
 
@@ -8,7 +8,7 @@ use super::draw::Draw;
 use super::motion::{Course, State};
 use super::scenery;
 
-/// How everything looks, drawn without knowing the element.
+/// The look of a clip, drawn without access to the element.
 #[derive(Debug, Clone)]
 pub struct Look {
     /// Colours of the athlete.
@@ -17,7 +17,7 @@ pub struct Look {
     pub hall: Hall,
     /// The camera.
     pub camera: Camera,
-    /// Largest change of a pixel by noise, of 255.
+    /// The largest noise on a pixel, of 255.
     pub noise: u8,
     noise_seed: u64,
 }
@@ -30,7 +30,7 @@ pub struct Athlete {
     pub hair: Color,
     pub suit_front: Color,
     pub suit_back: Color,
-    /// Width of limbs against the standard.
+    /// Width of limbs relative to the standard.
     pub build: f64,
 }
 
@@ -45,15 +45,15 @@ pub struct Hall {
     pub wood: Color,
     pub frame: Color,
     pub crowd: Vec<Spectator>,
-    /// Stripes lie along the wall, or stand.
+    /// Whether stripes are horizontal.
     pub stripes_lie: bool,
     /// Width of a stripe in metres.
     pub stripe_width: f64,
-    /// Lowest row of spectators in metres.
+    /// Height of the lowest row of spectators in metres.
     pub crowd_height: f64,
 }
 
-/// A dot in the crowd.
+/// A spectator.
 #[derive(Debug, Clone, Copy)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Spectator {
@@ -61,27 +61,27 @@ pub struct Spectator {
     pub color: Color,
 }
 
-/// How the camera sees; lengths in metres, angles in radians.
+/// Camera parameters; lengths in metres, angles in radians.
 #[derive(Debug, Clone)]
 pub struct Camera {
-    /// Share of the picture's side that one metre takes.
+    /// The share of the picture's side that one metre takes.
     pub zoom: f64,
     /// How closely it follows the athlete: 1 exactly.
     pub follow: f64,
-    /// Where it looks besides.
+    /// Offset of its target.
     pub offset: [f64; 2],
-    /// Turned about the vertical.
+    /// Rotation about the vertical.
     pub yaw: f64,
-    /// Looking down.
+    /// Downward tilt.
     pub pitch: f64,
-    /// Turned about the line of sight.
+    /// Rotation about the line of sight.
     pub roll: f64,
-    /// Slow movements: right, up, in; and fast ones: right, up. Waves, because a steady drift would tell
-    /// the order of frames.
+    /// Slow movements (right, up, in) and fast ones (right, up). Waves, because a steady drift would reveal the order
+    /// of frames.
     waves: [Wave; 5],
 }
 
-/// A movement to and fro over a shot.
+/// A periodic movement during a shot.
 #[derive(Debug, Clone, Copy)]
 struct Wave {
     size: f64,
@@ -104,7 +104,7 @@ impl Wave {
 }
 
 impl Camera {
-    /// The same camera, which never lets the athlete out of the middle.
+    /// The same camera, with the athlete always in the centre.
     pub fn following_closely(&self) -> Camera {
         Camera { follow: 1.0, ..self.clone() }
     }
@@ -129,7 +129,7 @@ impl Camera {
 }
 
 impl Look {
-    /// Draws one.
+    /// Draws a look.
     pub fn draw(draw: &mut Draw) -> Look {
         let light = draw.within(0.72, 1.12);
         let skin =
@@ -181,11 +181,11 @@ impl Hall {
     }
 }
 
-/// World to picture, at one moment.
+/// Maps world to picture at one moment.
 #[derive(Debug, Clone, Copy)]
 pub struct View {
     side: f64,
-    /// Pixels a metre.
+    /// Pixels per metre.
     scale: f64,
     middle: [f64; 2],
     roll: (f64, f64),
@@ -195,8 +195,8 @@ pub struct View {
 }
 
 impl View {
-    /// The view at `part` (0 to 1) of a shot; `place` is where the athlete is, `anchor` where the camera
-    /// looks that doesn't follow at all.
+    /// The view at `part` (0 to 1) of a shot. `place` is the athlete's position, `anchor` the target of a camera that
+    /// does not follow.
     pub fn new(
         camera: &Camera,
         side: u32,
@@ -223,22 +223,22 @@ impl View {
         }
     }
 
-    /// Pixels a metre.
+    /// Pixels per metre.
     pub fn scale(&self) -> f64 {
         self.scale
     }
 
-    /// Where it looks, in metres.
+    /// The camera's target, in metres.
     pub fn middle(&self) -> [f64; 2] {
         self.middle
     }
 
-    /// Half of what it sees of the world in each axis, in metres, with room for the roll.
+    /// Half of the visible range in each axis, in metres, with a margin for the roll.
     pub fn reach(&self) -> f64 {
         0.56 * self.side / self.scale
     }
 
-    /// Where a place of the world is in the picture.
+    /// A world position in the picture.
     pub fn point(&self, place: [f64; 2]) -> Point {
         self.turned([place[0] - self.middle[0], place[1] - self.middle[1]])
     }
@@ -252,7 +252,7 @@ impl View {
         ]
     }
 
-    /// What the camera sees of a direction: right, up, towards it.
+    /// A direction in camera coordinates: right, up, towards it.
     fn direction(&self, [x, y, z]: Vector) -> Vector {
         let (sine, cosine) = self.yaw.sin_cos();
         let (x, z) = (cosine * x + sine * z, cosine * z - sine * x);
@@ -261,49 +261,49 @@ impl View {
     }
 }
 
-/// What can be seen of the body in one frame; the rows of `truth.jsonl` are made of it.
+/// The visible state of the body in one frame; the rows of `truth.jsonl` come from it.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen {
-    /// Where the chest faces: right, up, towards the camera.
+    /// Facing of the chest: right, up, towards the camera.
     pub facing: Vector,
     /// Centre of mass in pixels.
     pub centre: Point,
-    /// Pixels a metre.
+    /// Pixels per metre.
     pub scale: f64,
 }
 
-/// The body in the world: joints turned by twist, facing and somersault, not yet placed.
+/// The body in the world: joints rotated by twist, facing and somersault, without translation.
 fn turned(joints: &Joints, state: &State, stature: f64) -> Joints {
     joints.map(|point| in_world(state, point).map(|it| it * stature))
 }
 
-/// A direction of the body's own frame in the world: x along the travel, y up, z towards the camera.
+/// A direction of the body's frame in the world: x along the travel, y up, z towards the camera.
 fn in_world(state: &State, [left, up, front]: Vector) -> Vector {
     let (sine, cosine) = state.twist.sin_cos();
     let (left, front) = (cosine * left + sine * front, cosine * front - sine * left);
     let ahead = if state.faces_ahead { 1.0 } else { -1.0 };
     let (x, z) = (ahead * front, -ahead * left);
-    // Clockwise is positive, the usual rotation is not.
+    // Clockwise is positive, unlike the usual rotation.
     let (sine, cosine) = (-state.angle).sin_cos();
     let (x, y) = (cosine * x - sine * up, sine * x + cosine * up);
     let (sine, cosine) = state.heading.sin_cos();
     [cosine * x + sine * z, y, cosine * z - sine * x]
 }
 
-/// What the camera sees of the body.
+/// The body in the camera's view.
 pub fn seen(state: &State, view: &View) -> Seen {
     let [right, up, near] = view.direction(in_world(state, [0.0, 0.0, 1.0]));
     Seen { facing: [view.mirror * right, up, near], centre: view.point(state.place), scale: view.scale }
 }
 
-/// Draws the place, the athlete, and what lies before the athlete.
+/// Draws the place, the athlete, and the foreground.
 pub fn draw(canvas: &mut Canvas, look: &Look, course: &Course, state: &State, view: &View, stature: f64) {
     scenery::behind(canvas, &look.hall, course, state, view);
     draw_athlete(canvas, &look.athlete, state, view, stature);
     scenery::before(canvas, &look.hall, course, state, view);
 }
 
-/// Adds noise; the same frame number gives the same noise.
+/// Adds noise; a frame number always gives the same noise.
 pub fn add_noise(canvas: &mut Canvas, look: &Look, frame: usize) {
     if look.noise == 0 {
         return;
@@ -311,7 +311,7 @@ pub fn add_noise(canvas: &mut Canvas, look: &Look, frame: usize) {
     let span = u64::from(look.noise) * 2 + 1;
     let mut state = (look.noise_seed << 20) ^ (frame as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     for pixel in canvas.rgba_mut().chunks_exact_mut(4) {
-        // xorshift: noise has to look random and be quick, nothing hangs on it.
+        // xorshift: fast, and random enough for noise.
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
@@ -322,7 +322,7 @@ pub fn add_noise(canvas: &mut Canvas, look: &Look, frame: usize) {
     }
 }
 
-/// Something of the body to draw, with its depth.
+/// A body part to draw, with its depth.
 enum Part {
     Limb { from: Point, to: Point, width: f64, shade: f64 },
     Trunk,
@@ -396,7 +396,7 @@ fn draw_trunk(
     canvas.line(at(left.hip), at(right.hip), 0.13 * metre, color);
 }
 
-/// The body angle as the truth gives it: counter-clockwise as seen, heading and mirror applied.
+/// The body angle in the ground truth: counter-clockwise in the picture, with heading and mirror applied.
 pub fn angle_as_seen(state: &State, mirrored: bool) -> f64 {
     let clockwise = state.angle * state.heading.cos().signum();
     if mirrored { clockwise } else { -clockwise }

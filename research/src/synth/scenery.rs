@@ -5,7 +5,7 @@ use super::classes::Event;
 use super::motion::{BAR_HEIGHT, BEAM_HEIGHT, BED_HEIGHT, Course, State};
 use super::scene::{Hall, View};
 
-/// What is behind the athlete. `state` bends boards and beds.
+/// Draws the background. `state` bends boards and beds.
 pub(super) fn behind(canvas: &mut Canvas, hall: &Hall, course: &Course, state: &State, view: &View) {
     canvas.fill(hall.wall);
     stripes(canvas, hall, view);
@@ -22,7 +22,7 @@ pub(super) fn behind(canvas: &mut Canvas, hall: &Hall, course: &Course, state: &
     }
 }
 
-/// What is before the athlete: the water's surface and the splash.
+/// Draws the foreground: the water's surface and the splash.
 pub(super) fn before(canvas: &mut Canvas, hall: &Hall, course: &Course, state: &State, view: &View) {
     if !course.event.is_diving() {
         return;
@@ -49,10 +49,10 @@ fn corners(view: &View, left: f64, bottom: f64, right: f64, top: f64) -> [Point;
     [[left, bottom], [right, bottom], [right, top], [left, top]].map(|it| view.point(it))
 }
 
-/// The wall is far away: it moves less than the athlete when the camera follows.
+/// Parallax of the far wall: it moves less than the athlete when the camera follows.
 const FAR: f64 = 0.5;
 
-/// How far a far thing is shifted against its place.
+/// The shift of a far object.
 fn far_shift(view: &View, axis: usize) -> f64 {
     (1.0 - FAR) * view.middle()[axis]
 }
@@ -75,8 +75,8 @@ fn stripes(canvas: &mut Canvas, hall: &Hall, view: &View) {
     }
 }
 
-/// Spectators repeat along the wall, and sit all the way up in every hall: a frame without apparatus must not
-/// tell the event.
+/// Spectators repeat along the wall and fill every hall to the top: a frame without apparatus must not reveal the
+/// event.
 fn crowd(canvas: &mut Canvas, hall: &Hall, view: &View) {
     let [shift, lift] = [far_shift(view, 0), far_shift(view, 1)];
     let height = 7.0;
@@ -112,7 +112,7 @@ impl Place<'_> {
         self.canvas.line(self.view.point(from), self.view.point(to), (width * metre).max(1.0), color);
     }
 
-    /// From side to side.
+    /// Fills the full width.
     fn across(&mut self, bottom: f64, top: f64, color: Color) {
         let (left, right) = edges(self.view);
         self.bar(left, bottom, right, top, color);

@@ -1,4 +1,4 @@
-//! A stretch of video without a cut: what it shows, frame by frame.
+//! A shot: video without a cut, rendered frame by frame.
 
 use std::f64::consts::{PI, TAU};
 
@@ -14,50 +14,50 @@ use super::scene::{self, Look, View};
 pub struct Shot {
     /// Frames at [`FRAMES_PER_SECOND`].
     pub frames: usize,
-    /// How it looks.
+    /// Its look.
     pub look: Look,
-    /// What it shows.
+    /// Its content.
     pub content: Content,
 }
 
 /// What a shot shows.
 #[derive(Debug, Clone)]
 pub enum Content {
-    /// One element, at a speed (1 as done), begun after some frames of waiting.
+    /// One element at a speed (1 is normal), after some frames of waiting.
     Element {
         /// The element.
         element: Box<Element>,
-        /// Against the athlete's own.
+        /// Playback speed relative to the athlete's own.
         speed: f64,
-        /// Frames before it begins.
+        /// Frames before the element begins.
         wait: usize,
-        /// Seen from the other side.
+        /// Whether the camera is on the other side.
         mirrored: bool,
     },
-    /// Several, one after the other.
+    /// Several elements, one after the other.
     Routine(Box<Routine>),
-    /// Somebody waits.
+    /// A waiting athlete.
     Pause {
         /// Where.
         event: Event,
-        /// How tall, how high the support.
+        /// The athlete's height and the support's height.
         performance: Box<Performance>,
     },
-    /// Numbers on a panel.
+    /// A scoreboard.
     Scoreboard(Vec<Row>),
 }
 
 /// A line of a scoreboard.
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
-    /// Length of the name, as a share of its room.
+    /// Length of the name, as a share of the available width.
     pub name: f64,
     /// Three digits.
     pub score: [u8; 3],
 }
 
 impl Shot {
-    /// One clip: the element and nothing else.
+    /// A clip of the element alone.
     pub fn of_clip(element: Element, look: Look) -> Shot {
         let mirrored = element.performance().mirrored;
         Shot {
@@ -72,7 +72,7 @@ impl Shot {
         self.frames as f64 / FRAMES_PER_SECOND
     }
 
-    /// Draws frame number `frame`.
+    /// Renders frame `frame`.
     pub fn draw(&self, canvas: &mut Canvas, frame: usize) {
         let part = self.part(frame);
         match &self.content {
@@ -94,7 +94,7 @@ impl Shot {
         scene::add_noise(canvas, &self.look, frame);
     }
 
-    /// The state in a frame and how the camera sees it; `None` where no single element is shown.
+    /// State and view of a frame; `None` if the shot does not show a single element.
     pub fn seen(&self, frame: usize, side: u32) -> Option<(State, View)> {
         match &self.content {
             Content::Element { element, .. } => Some(self.element_view(element, frame, side)),
@@ -102,7 +102,7 @@ impl Shot {
         }
     }
 
-    /// The one element that is shown, if it is one.
+    /// The element of a shot that shows a single one.
     pub fn element(&self) -> Option<&Element> {
         match &self.content {
             Content::Element { element, .. } => Some(element),
@@ -110,7 +110,7 @@ impl Shot {
         }
     }
 
-    /// Whether it is seen from the other side.
+    /// Whether the camera is on the other side.
     pub fn mirrored(&self) -> bool {
         match &self.content {
             Content::Element { mirrored, .. } => *mirrored,
@@ -228,34 +228,34 @@ fn strokes(digit: u8) -> Vec<[f64; 4]> {
 pub struct Routine {
     /// The elements, in order.
     pub parts: Vec<RoutinePart>,
-    /// Seen from the other side.
+    /// Whether the camera is on the other side.
     pub mirrored: bool,
 }
 
-/// One element of a routine, and how the athlete gets to it.
+/// One element of a routine, and the transition to it.
 #[derive(Debug, Clone)]
 pub struct RoutinePart {
     /// The element.
     pub element: Element,
-    /// Frames of the way to it from the one before.
+    /// Frames of the transition from the previous element.
     pub transition: usize,
     /// First frame of the element in the shot.
     pub start: usize,
-    /// Frame after its last.
+    /// End frame (exclusive).
     pub end: usize,
-    /// Where it begins, in metres.
+    /// Its start position in metres.
     origin: f64,
     /// 0 to +x, π to -x.
     heading: f64,
-    /// Turned about the vertical before it, against its heading.
+    /// Rotation about the vertical before it, relative to its heading.
     turned: f64,
 }
 
-/// How far athletes go from the middle before they turn round, in metres.
+/// Athletes turn round at this distance from the centre, in metres.
 const ROOM: f64 = 2.0;
 
 impl Routine {
-    /// Puts elements together; `None` of no elements.
+    /// Joins elements; `None` without elements.
     pub fn new(elements: Vec<Element>, mirrored: bool, draw: &mut Draw) -> Option<Routine> {
         let mut parts: Vec<RoutinePart> = Vec::new();
         let (mut frame, mut origin, mut facing) = (0, 0.0, 0.0);
@@ -281,7 +281,7 @@ impl Routine {
         (!parts.is_empty()).then_some(Routine { parts, mirrored })
     }
 
-    /// Frames in all.
+    /// Number of frames.
     pub fn frames(&self) -> usize {
         self.parts.last().map_or(0, |it| it.end)
     }
@@ -291,7 +291,7 @@ impl Routine {
         &self.parts[at]
     }
 
-    /// The element that is done, or prepared, in a frame.
+    /// The element that a frame shows or prepares.
     pub fn element(&self, frame: usize) -> &Element {
         &self.part_at(frame).element
     }
@@ -313,13 +313,13 @@ impl Routine {
 }
 
 impl RoutinePart {
-    /// Changes the first state of the element into one on the way to it; `way` runs from 0 to 1.
+    /// Changes the element's first state into a state of the transition to it; `way` runs from 0 to 1.
     fn lead_in(&self, state: &mut State, way: f64, is_first: bool) {
         let smooth = way * way * (3.0 - 2.0 * way);
         state.heading += self.turned * (1.0 - smooth);
         match self.element.class().event {
             Event::Bars if !state.airborne && state.angle.abs() < 2.0 && !is_first => {
-                // Down from the handstand to the begin of the swing.
+                // Down from the handstand to the start of the swing.
                 let from = -PI;
                 state.angle = from + (state.angle - TAU - from) * way * way;
                 state.place = self.element.on_bar(state.angle);
@@ -333,7 +333,7 @@ impl RoutinePart {
     }
 }
 
-/// Where the chest looks about the vertical, the body upright.
+/// The chest's facing about the vertical, of the upright body.
 fn facing_of(state: &State) -> f64 {
     let ahead = if state.faces_ahead { 0.0 } else { PI };
     ahead + state.twist

@@ -1,4 +1,4 @@
-//! What is exactly true of each frame, as the rows of `truth.jsonl`.
+//! The exact ground truth of each frame, as the rows of `truth.jsonl`.
 
 use super::scene;
 use super::shot::Shot;
@@ -38,12 +38,12 @@ pub const COLUMNS: [&str; 16] = [
 /// A row of `truth.jsonl`.
 pub type Row = [f64; COLUMNS.len()];
 
-/// One row a frame; empty for a shot that doesn't show one element.
+/// One row per frame; empty for a shot that does not show a single element.
 pub fn rows(shot: &Shot, size: u32) -> Vec<Row> {
     (0..shot.frames).filter_map(|frame| row(shot, frame, size)).collect()
 }
 
-/// The row of one frame; `None` for a shot that doesn't show one element.
+/// The row of one frame; `None` for a shot that does not show a single element.
 pub fn row(shot: &Shot, frame: usize, size: u32) -> Option<Row> {
     let (state, view) = shot.seen(frame, size)?;
     let seen = scene::seen(&state, &view);

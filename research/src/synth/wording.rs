@@ -1,12 +1,12 @@
-//! The words: modification texts and plain descriptions, from templates and synonyms.
+//! Modification texts and plain descriptions, from templates and synonyms.
 //!
-//! Training and test draw from different carriers and different phrases: what is held out is never seen in
-//! training. Both lists are constants.
+//! Training and test draw from different carrier sentences and phrases: held-out ones never occur in training. Both
+//! lists are constants.
 
 use super::classes::{Attribute, Class, Direction, Event, Position, Turns};
 use super::draw::Draw;
 
-/// Which of the two vocabularies is drawn from.
+/// The vocabulary of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wording {
     /// For training.
@@ -15,7 +15,7 @@ pub enum Wording {
     HeldOut,
 }
 
-/// Carriers of a modification; `{}` is what changes.
+/// Carrier sentences of a modification; `{}` is the change.
 pub const CARRIERS: [&str; 33] = [
     "{}",
     "show {}",
@@ -52,7 +52,7 @@ pub const CARRIERS: [&str; 33] = [
     "can i see it {}?",
 ];
 
-/// Carriers that only test texts use.
+/// Carrier sentences of test texts only.
 pub const HELD_OUT_CARRIERS: [&str; 7] = [
     "same action, only {}",
     "now show the athlete {}",
@@ -138,7 +138,7 @@ pub const NEUTRAL: [&str; 36] = [
     "We see a diver at the springboard.",
 ];
 
-/// A text that turns the query into `target` in the attributes that change.
+/// A text that turns the query into `target` in the attributes `changes`.
 pub fn modification(target: &Class, changes: &[Attribute], wording: Wording, draw: &mut Draw) -> String {
     let mut phrases: Vec<String> = changes.iter().map(|it| phrase(target, *it, wording, draw)).collect();
     draw.shuffle(&mut phrases);
@@ -250,7 +250,7 @@ fn direction(class: &Class, wording: Wording, draw: &mut Draw) -> String {
     }
 }
 
-/// In digits or in words.
+/// The number in digits or in words.
 fn number(turns: Turns, draw: &mut Draw) -> String {
     if draw.chance(0.5) { turns.digits() } else { turns.words().to_owned() }
 }

@@ -1,6 +1,6 @@
 //! Converts RGB to planes of hue, saturation, value and luma with OpenCV's rounding, and compares planes.
 //!
-//! All loops are written so that the compiler vectorizes them for the processor's widest registers ([`Wide`] picks at
+//! All loops are written so that the compiler vectorises them for the processor's widest registers ([`Wide`] picks at
 //! run time).
 
 use crate::video::wide::Wide;

@@ -31,19 +31,19 @@ struct VideoLine {
     cap: String,
 }
 
-/// Texts, and the ids of what they describe.
+/// Texts and the ids of their clips or videos.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Captions {
     pub(super) ids: Vec<String>,
     pub(super) texts: Vec<String>,
 }
 
-/// A clip and the full video that it is of.
+/// A clip and its full video.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Clip {
     pub(super) id: String,
     pub(super) file: PathBuf,
-    /// Number of its video; `None` where that has no caption.
+    /// Index of its video; `None` if the video has no caption.
     pub(super) video: Option<usize>,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Dataset {
 /// The captions of clips and of full videos.
 ///
 /// # Errors
-/// Tables that can't be read.
+/// Unreadable tables.
 pub(super) fn captions(folder: &Path) -> anyhow::Result<(Captions, Captions, Vec<String>)> {
     let clips: Vec<ClipLine> = lines(&table(folder, "all_clip.jsonl")?)?;
     let videos: Vec<VideoLine> = lines(&table(folder, "all_video.jsonl")?)?;
@@ -77,7 +77,7 @@ pub(super) fn captions(folder: &Path) -> anyhow::Result<(Captions, Captions, Vec
 /// Reads the folder.
 ///
 /// # Errors
-/// Tables that can't be read, clips or videos that are not there.
+/// Unreadable tables, or missing clips or videos.
 pub(super) fn read(folder: &Path) -> anyhow::Result<Dataset> {
     let (clip_captions, video_captions, paths) = captions(folder)?;
     let mut videos: Vec<String> = Vec::new();

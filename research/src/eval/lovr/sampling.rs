@@ -1,20 +1,20 @@
-//! Which frames LoVR's released code takes of clips and of full videos (arXiv 2505.13928): every K-th of a clip; of a
-//! full video every K-th too, counted on across its clips.
+//! The frames that LoVR's released code samples from clips and full videos (arXiv 2505.13928): every K-th frame. In a
+//! full video, the count continues across its clips.
 
-/// Numbers of the frames that stand for a clip of `frames` frames.
+/// Indices of the sampled frames of a clip of `frames` frames.
 pub(super) fn of_clip(frames: usize, stride: usize) -> Vec<usize> {
     (0..frames).step_by(stride.max(1)).collect()
 }
 
-/// Numbers of the clip's frames that stand for its full video; `before` is how many frames of the video came before,
-/// as far as it counts: modulo the stride. A short clip may have none.
+/// Indices of the clip's frames that are sampled for its full video. `before` is the number of the video's earlier
+/// frames, modulo the stride. A short clip may have none.
 pub(super) fn of_video(frames: usize, stride: usize, before: usize) -> Vec<usize> {
     let stride = stride.max(1);
     let first = (stride - before % stride) % stride;
     (first..frames).step_by(stride).collect()
 }
 
-/// What [`of_video`] wants as `before`, for clips of these lengths in order.
+/// The `before` of [`of_video`] for consecutive clips of these lengths.
 pub(super) fn before(lengths: impl Iterator<Item = usize>, stride: usize) -> Vec<usize> {
     let next = |sum: &mut usize, frames: usize| {
         let before = *sum;

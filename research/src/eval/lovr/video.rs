@@ -1,4 +1,4 @@
-//! Clips and full videos to vectors, at several strides from one decode.
+//! Encodes clips and full videos at several strides from one decode.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,30 +12,30 @@ use super::dataset::{Clip, Dataset};
 use super::sampling;
 use crate::encode::{self, Stretch};
 
-/// Clips that are held decoded at a time.
+/// Decoded clips in memory at a time.
 const CLIPS_AT_ONCE: usize = 8;
 
 /// The vectors at one stride.
 pub(super) struct Strided {
     pub(super) stride: usize,
-    /// A row a clip, in the dataset's order.
+    /// One row per clip, in the dataset's order.
     pub(super) clips: Rows,
-    /// A row a full video.
+    /// One row per full video.
     pub(super) videos: Rows,
     /// Time in the encoder.
     pub(super) encoding: Duration,
 }
 
-/// All strides, and the time that one decode for all of them took.
+/// The vectors at all strides, and the time of their common decode.
 pub(super) struct Encoded {
     pub(super) strided: Vec<Strided>,
     pub(super) decoding: Duration,
 }
 
-/// The vectors of all clips and full videos. `swapped`: red and blue change places, as in the released code.
+/// The vectors of all clips and full videos. `swapped` swaps red and blue, as the released code does.
 ///
 /// # Errors
-/// A clip that can't be decoded, a model that fails.
+/// A clip that cannot be decoded, or a model that fails.
 pub(super) fn encode(
     model: &mut Loaded,
     dataset: &Dataset,
@@ -84,18 +84,18 @@ fn count(clip: &Clip) -> anyhow::Result<usize> {
     count.map_err(|error| anyhow!("{}: {error}", clip.file.display()))
 }
 
-/// How many frames of its video came before each clip, modulo the stride.
+/// The number of the video's frames before each clip, modulo the stride.
 fn before(dataset: &Dataset, lengths: &[usize], stride: usize) -> Vec<usize> {
     let clips = dataset.clips.chunk_by(|a, b| a.video == b.video);
     let mut lengths = lengths.iter().copied();
     clips.flat_map(|clips| sampling::before(lengths.by_ref().take(clips.len()), stride)).collect()
 }
 
-/// The frames of a clip that some stride wants.
+/// The frames of a clip that at least one stride samples.
 struct Decoded {
-    /// Frames of the whole clip.
+    /// Number of frames of the whole clip.
     length: usize,
-    /// Numbers of the frames that are here, ascending.
+    /// Indices of the decoded frames, ascending.
     numbers: Vec<usize>,
     frames: Vec<Frame>,
 }
@@ -126,7 +126,7 @@ fn decode(
     wanted: &(dyn Fn(usize, usize) -> Vec<[Vec<usize>; 2]> + Sync),
 ) -> anyhow::Result<Vec<Decoded>> {
     let stretches: Vec<Stretch> = clips.iter().map(|clip| Stretch::whole(&clip.file)).collect();
-    // What was picked last is what came: the rule is asked again where the packets had promised other frames.
+    // The last pick is the decoded one: the rule runs again if the frames differ from the packets' promise.
     let picked: Vec<Mutex<(usize, Vec<usize>)>> = clips.iter().map(|_| Mutex::default()).collect();
     let pick = |at: usize, times_ms: &[i64], _: i64| {
         let mut numbers: Vec<usize> = wanted(at, times_ms.len()).into_iter().flatten().flatten().collect();
@@ -144,10 +144,10 @@ fn decode(
     decoded.collect()
 }
 
-/// What is gathered at one stride.
+/// Sums at one stride.
 struct Sums {
     clips: Vec<f32>,
-    /// By full video: the sum over its clips of raw vector times frames.
+    /// By full video: the sum over its clips of raw vector times frame count.
     videos: Vec<Vec<f64>>,
     encoding: Duration,
 }

@@ -1,32 +1,32 @@
-//! What each probe is shown of a clip.
+//! The features of each probe.
 //!
-//! Probes of frames see the state of body and apparatus in the picture instead of pixels, as precisely as a
-//! picture of 64 pixels shows it: a probe of such pixels can hardly see more of a frame than that.
+//! Probes of frames get the state of body and apparatus in the picture instead of pixels, as precisely as a picture of
+//! 64 pixels shows it. A probe of such pixels could hardly extract more from a frame.
 
 use super::network::Examples;
 use crate::synth::classes::{Event, classes};
 use crate::synth::draw::Draw;
 use crate::synth::truth::{COLUMNS, Row};
 
-/// What is kept from a probe, and what it gets.
+/// What a probe gets of a clip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Probe {
     /// The middle frame.
     SingleFrame,
-    /// Sixteen frames in any order.
+    /// Sixteen frames in random order.
     ShuffledFrames,
-    /// Where the centre of mass is, in sixteen frames in order, in the picture and against the take-off.
+    /// The centre of mass in sixteen frames in order, in the picture and relative to the take-off.
     Trajectory,
     /// The number of frames.
     Duration,
 }
 
 impl Probe {
-    /// All of them.
+    /// All probes.
     pub(super) const ALL: [Probe; 4] =
         [Probe::SingleFrame, Probe::ShuffledFrames, Probe::Trajectory, Probe::Duration];
 
-    /// As it stands in the table.
+    /// The name in the table.
     pub(super) fn name(self) -> &'static str {
         match self {
             Probe::SingleFrame => "single frame",
@@ -37,13 +37,13 @@ impl Probe {
     }
 }
 
-/// Frames that the probes of several frames see.
+/// Frames of the probes that get several.
 const FRAMES: usize = 16;
 
-/// A clip as the probes know it: one row a frame, and its class.
+/// A clip's features, one row per frame, and its class.
 #[derive(Debug, Clone)]
 pub(super) struct KnownClip {
-    /// Frames of the clip.
+    /// Number of frames.
     pub frames: usize,
     /// Sixteen rows at the middles of equal parts.
     pub sampled: Vec<Row>,
@@ -51,7 +51,7 @@ pub(super) struct KnownClip {
     pub class: usize,
 }
 
-/// Frame numbers at the middles of sixteen equal parts of `frames`.
+/// The frame indices at the middles of sixteen equal parts of `frames`.
 pub(super) fn sampled_frames(frames: usize) -> [usize; FRAMES] {
     let mut numbers = [0; FRAMES];
     for (at, number) in numbers.iter_mut().enumerate() {
@@ -60,7 +60,7 @@ pub(super) fn sampled_frames(frames: usize) -> [usize; FRAMES] {
     numbers
 }
 
-/// The clips as `probe` sees them.
+/// The clips' features for `probe`.
 pub(super) fn examples(probe: Probe, clips: &[KnownClip], draw: &mut Draw) -> Examples {
     let rows: Vec<Vec<f32>> = clips.iter().map(|it| rows_of(probe, it, draw)).collect();
     let frames = if probe == Probe::ShuffledFrames { FRAMES } else { 1 };
@@ -92,13 +92,13 @@ fn column(row: &Row, name: &str) -> f64 {
 const PLACE_ERROR: f64 = 1.0 / 64.0;
 /// One pixel at both ends of a trunk or thigh of seven pixels, in radians.
 const ANGLE_ERROR: f64 = 0.2;
-/// The side of the chest shows in two colours and the width of the shoulders only.
+/// The facing is visible only in two colours and in the width of the shoulders.
 const FACING_ERROR: f64 = 0.3;
 
-/// A frame: what is to be seen in it. The body angle only up to whole turns; of the take-off only what stands
-/// there, of all places only those in the picture.
+/// The visible features of a frame. The body angle is known up to whole turns. Of the take-off, only apparatus is
+/// visible; only positions inside the picture are known.
 fn frame(row: &Row, event: Event, draw: &mut Draw) -> Vec<f32> {
-    // Three uniform draws are near enough to a normal one.
+    // The sum of three uniform draws approximates a normal one.
     let mut error = |size: f64| (0..3).map(|_| draw.within(-size, size)).sum::<f64>();
     let (sine, cosine) = (column(row, "somersault") + error(ANGLE_ERROR)).sin_cos();
     let mut seen = vec![sine, cosine, column(row, "airborne")];
@@ -106,7 +106,7 @@ fn frame(row: &Row, event: Event, draw: &mut Draw) -> Vec<f32> {
     seen.extend(facing.map(|it| column(row, it) + error(FACING_ERROR)));
     seen.extend(["hip", "knee", "shoulder", "elbow"].map(|it| column(row, it) + error(ANGLE_ERROR)));
     seen.extend(["center_x", "center_y", "scale"].map(|it| column(row, it) + error(PLACE_ERROR)));
-    // Nothing marks the take-off on a floor, a beam or a bed.
+    // Floor, beam and bed have no mark at the take-off.
     let is_marked = !matches!(event, Event::Floor | Event::Beam | Event::Trampoline);
     let (x, y) = (column(row, "start_x"), column(row, "start_y"));
     let inside = |it: f64| (0.0..=1.0).contains(&it);
@@ -117,14 +117,14 @@ fn frame(row: &Row, event: Event, draw: &mut Draw) -> Vec<f32> {
         seen.push(if is_seen { 1.0 } else { 0.0 });
         seen.push(if is_seen { at + error(PLACE_ERROR) } else { 0.0 });
     }
-    // All halls look alike: the event shows where its apparatus, floor or water is in the picture.
+    // All halls look alike: the position of apparatus, floor or water in the picture identifies the event.
     let lowest = if event == Event::Vault { 1.3 } else { 1.0 };
     let event_is_seen = starts_inside || (0.0..=lowest).contains(&column(row, "end_y"));
     seen.extend(Event::ALL.map(|it| if event_is_seen && it == event { 1.0 } else { 0.0 }));
     seen.into_iter().map(|it| it as f32).collect()
 }
 
-/// The centre in the picture, and its way from the take-off in body heights.
+/// The centre in the picture, and its offset from the take-off in body heights.
 fn trajectory(row: &Row) -> [f32; 4] {
     let (x, y) = (column(row, "center_x"), column(row, "center_y"));
     let height = column(row, "scale").max(1e-3);

@@ -1,22 +1,22 @@
-//! Composed retrieval with class probabilities: what the clip may show, changed as the text says, against
-//! what each clip of the gallery may show.
+//! Composed retrieval with class probabilities: the query clip's classes, changed by the text, are compared with the
+//! classes of each gallery clip.
 
 use std::collections::HashMap;
 
 use crate::synth::classes::{Attribute, Class, classes};
 
-/// A composed query; the text is understood perfectly, so that only the clip is probed.
+/// A composed query. The text is understood perfectly, so that only the clip is probed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Query {
-    /// Number of the query clip.
+    /// Index of the query clip.
     pub clip: usize,
-    /// Class of the query.
+    /// Class of the query clip.
     pub query_class: usize,
-    /// Class that is wanted.
+    /// Class of the target.
     pub target_class: usize,
 }
 
-/// For each class the class that the text makes of it, where there is one.
+/// For each class, the class after the text's change, if one exists.
 fn changed_classes(query: &Query) -> Vec<Option<usize>> {
     let classes = classes();
     let wanted = &classes[query.target_class];
@@ -33,15 +33,15 @@ fn changed_classes(query: &Query) -> Vec<Option<usize>> {
                 Attribute::Position => target.position = wanted.position,
             }
         }
-        // A text that changes nothing is not said.
+        // A change that changes nothing is never stated.
         (class.differences(&target) == changes).then(|| number.get(&target).copied()).flatten()
     };
     classes.iter().map(changed).collect()
 }
 
-/// Average precision at 50, as a share of 1: the query clip is left out of the gallery.
+/// Average precision at 50, 0 to 1; the query clip is left out of the gallery.
 ///
-/// `shown` is the probability of each class for the query clip, `gallery` that for each clip of the gallery.
+/// `shown` holds the class probabilities of the query clip, `gallery` those of each gallery clip.
 pub(super) fn average_precision(query: &Query, shown: &[f32], gallery: &[Vec<f32>], truth: &[usize]) -> f64 {
     let mut wanted = vec![0.0f32; shown.len()];
     for (probability, target) in shown.iter().zip(changed_classes(query)) {
@@ -52,7 +52,7 @@ pub(super) fn average_precision(query: &Query, shown: &[f32], gallery: &[Vec<f32
     let score = |clip: &Vec<f32>| -> f32 { clip.iter().zip(&wanted).map(|(a, b)| a * b).sum() };
     let mut ranked: Vec<(usize, f32)> =
         gallery.iter().map(score).enumerate().filter(|(at, _)| *at != query.clip).collect();
-    // Clips lie in random order, so ties by number favour nobody.
+    // Clips are in random order, so ties by index favour no class.
     ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     let right = truth.iter().filter(|it| **it == query.target_class).count();
     let (mut hits, mut sum) = (0, 0.0);
@@ -65,7 +65,7 @@ pub(super) fn average_precision(query: &Query, shown: &[f32], gallery: &[Vec<f32
     sum / right.clamp(1, DEPTH) as f64
 }
 
-/// Ranks that count.
+/// The cutoff K.
 const DEPTH: usize = 50;
 
 #[cfg(test)]
