@@ -1,5 +1,7 @@
 //! The bytes of a subtitle file to rows of text.
 
+use encoding_rs::WINDOWS_1252;
+
 /// The text of a file, and what had to be guessed.
 pub(super) fn decode(bytes: &[u8]) -> (String, Option<String>) {
     if let Some(rest) = bytes.strip_prefix(&[0xEF, 0xBB, 0xBF]) {
@@ -23,20 +25,12 @@ fn utf8(bytes: &[u8]) -> (String, Option<String>) {
         Ok(text) => (text.to_owned(), None),
         Err(error) => {
             let row = 1 + bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
-            let text = bytes.iter().map(|byte| windows_1252(*byte)).collect();
-            (text, Some(format!("line {row}: the file is not UTF-8; it was read as Windows-1252")))
+            let (text, _) = WINDOWS_1252.decode_without_bom_handling(bytes);
+            (
+                text.into_owned(),
+                Some(format!("line {row}: the file is not UTF-8; it was read as Windows-1252")),
+            )
         }
-    }
-}
-
-fn windows_1252(byte: u8) -> char {
-    const HIGH: [char; 32] = [
-        '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}',
-        '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
-    ];
-    match byte {
-        0x80..=0x9f => HIGH[usize::from(byte - 0x80)],
-        _ => char::from(byte),
     }
 }
 
@@ -92,6 +86,7 @@ mod tests {
         check(b"\xFF\xFEa\0\n\0\xe9\0", &["a", "é"], false);
         check(b"\xFE\xFF\0a\0\n\0\xe9", &["a", "é"], false);
         check(b"caf\xe9\n\x93q\x94", &["café", "“q”"], true);
+        check(b"a\x81\x8d\x8f\x90\x9d\x80\xff", &["a\u{81}\u{8d}\u{8f}\u{90}\u{9d}€ÿ"], true);
         check(b"", &[], false);
         check(b"\xFF\xFEa", &[], false);
     }
