@@ -9,6 +9,7 @@ mod database;
 pub mod filter;
 pub mod instant;
 mod jobs;
+mod migrations;
 mod passages;
 mod postgres;
 mod results;

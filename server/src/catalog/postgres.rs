@@ -6,9 +6,9 @@ use std::time::Duration;
 use sqlx::postgres::{PgListener, PgPool, PgPoolOptions};
 use tokio::task::JoinHandle;
 
-use super::CatalogError;
 use super::database::{Database, Tx, values};
 use super::wake::Wake;
+use super::{CatalogError, migrations};
 
 const CONNECTIONS: u32 = 10;
 /// How long a call waits for a connection before it fails: a database that is away is reported, not waited for.
@@ -23,7 +23,7 @@ const CHANGES: &str = "reprise_changes";
 /// Connects to `url` and migrates. Several processes may do so at once: the migrator holds a lock.
 pub(super) async fn open(url: &str) -> Result<Database, CatalogError> {
     let pool = pool(url).await?;
-    sqlx::migrate!("../migrations/postgres").run(&pool).await.map_err(|error| unopened(&error))?;
+    migrations::postgres().run(&pool).await.map_err(|error| unopened(&error))?;
     Ok(Database::Postgres(pool))
 }
 

@@ -8,8 +8,8 @@ use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
 
-use super::CatalogError;
 use super::database::Database;
+use super::{CatalogError, migrations};
 
 /// How long a write waits for one in another process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -55,7 +55,7 @@ async fn connect(path: &Path) -> Result<Database, CatalogError> {
         .connect_with(options.clone().foreign_keys(false))
         .await
         .map_err(|error| failed(&error))?;
-    sqlx::migrate!("../migrations/sqlite").run(&migrating).await.map_err(|error| failed(&error))?;
+    migrations::sqlite().run(&migrating).await.map_err(|error| failed(&error))?;
     migrating.close().await;
     let writer = pool(1, options.clone()).await.map_err(|error| failed(&error))?;
     let readers = pool(READERS, options.read_only(true)).await.map_err(|error| failed(&error))?;

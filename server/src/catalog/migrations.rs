@@ -1,0 +1,57 @@
+//! The schema's migrations, embedded in the binary.
+//!
+//! `sqlx::migrate!` would embed them too, but its macro crate has a database driver and SQLite's C code built a
+//! second time, for the compiler.
+
+use include_dir::{Dir, include_dir};
+use sqlx::SqlStr;
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+
+static SQLITE: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../migrations/sqlite");
+static POSTGRES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../migrations/postgres");
+
+/// Brings a SQLite database to the newest schema.
+pub(super) fn sqlite() -> Migrator {
+    Migrator::with_migrations(SQLITE.files().filter_map(migration).collect())
+}
+
+/// Brings a Postgres database to the newest schema.
+pub(super) fn postgres() -> Migrator {
+    Migrator::with_migrations(POSTGRES.files().filter_map(migration).collect())
+}
+
+/// The migration in a file named as `0001_catalog.sql`.
+fn migration(file: &'static include_dir::File<'static>) -> Option<Migration> {
+    let (version, description) = file.path().file_stem()?.to_str()?.split_once('_')?;
+    let (version, description) = (version.parse().ok()?, description.replace('_', " "));
+    let sql = SqlStr::from_static(file.contents_utf8()?);
+    Some(Migration::new(version, description.into(), MigrationType::Simple, sql, false))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// Databases remember version and checksum of each migration that ran: both must be those of sqlx's own reader.
+    async fn check(embedded: Migrator, folder: &str) {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../migrations").join(folder);
+        let expected = Migrator::new(path).await.unwrap();
+        assert!(!embedded.migrations.is_empty());
+        assert_eq!(embedded.migrations.len(), expected.migrations.len());
+        for (got, expected) in embedded.iter().zip(expected.iter()) {
+            assert_eq!(got.version, expected.version);
+            assert_eq!(got.description, expected.description);
+            assert_eq!(got.checksum, expected.checksum);
+            assert_eq!(got.migration_type, expected.migration_type);
+            assert_eq!(got.no_tx, expected.no_tx);
+        }
+    }
+
+    #[tokio::test]
+    async fn the_embedded_migrations_are_those_of_the_folders() {
+        check(sqlite(), "sqlite").await;
+        check(postgres(), "postgres").await;
+    }
+}
