@@ -1,26 +1,37 @@
 //! Random draws that are the same on every machine.
 
-/// SplitMix64. A stream is named by numbers (seed, step, shard ...); equal names give equal draws.
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+use sha2::{Digest, Sha256};
+
+/// A stream of ChaCha8. It is named by numbers (seed, step, shard ...); equal names give equal draws.
 #[derive(Debug, Clone)]
-pub struct Random(u64);
+pub struct Random(ChaCha8Rng);
 
 impl Random {
     /// The stream of this name.
     #[must_use]
     pub fn new(name: &[u64]) -> Self {
-        let mut random = Random(0x5EED);
+        let mut hash = Sha256::new();
         for part in name {
-            random.0 = random.next() ^ part.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            hash.update(part.to_le_bytes());
         }
-        random
+        Random::of_key(hash.finalize().into())
+    }
+
+    /// The stream of this key.
+    #[must_use]
+    pub fn of_key(key: [u8; 32]) -> Self {
+        Random(ChaCha8Rng::from_seed(key))
     }
 
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        bits ^ (bits >> 31)
+        self.0.next_u64()
+    }
+
+    /// Uniform in 0 to 1, 1 excluded, in steps of 2^-53.
+    pub fn unit_f64(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// Uniform in 0 to 1, 1 excluded.
