@@ -37,6 +37,9 @@ pub enum CheckError {
     /// The caller's: a training split has no judged queries.
     #[error("{} is a training split; name a test split", .0.display())]
     NotTest(PathBuf),
+    /// Ours: a probe and its examples don't fit together.
+    #[error("a probe can't be trained or asked")]
+    Probe(#[from] candle_core::Error),
 }
 
 /// One line of the table; figures in percent.
@@ -79,7 +82,7 @@ const DURATION: f64 = 2.0;
 /// Runs all probes on the seen pairs of the test split in `root`.
 ///
 /// # Errors
-/// If the folder is not a complete test split of this generator.
+/// If the folder is not a complete test split of this generator, or a probe fails.
 pub fn check(root: &Path, effort: Effort, hear: &dyn Fn(&str)) -> Result<Vec<Line>, CheckError> {
     let folder = read_folder(root)?;
     hear("learning from other clips");
@@ -109,9 +112,9 @@ pub fn check(root: &Path, effort: Effort, hear: &dyn Fn(&str)) -> Result<Vec<Lin
         let mut draw = Draw::new(folder.seed, 0, Purpose::Probe, probe as u64);
         let settings = Training { epochs: effort.epochs, batch: 64, hidden: 96 };
         let seen = examples(probe, &training, &mut draw);
-        let network = SetNetwork::learn(&seen, number, settings, &mut draw);
-        let trust = network.trust(&examples(probe, &unseen, &mut draw));
-        let mut shown = network.probabilities(&examples(probe, &folder.clips, &mut draw));
+        let network = SetNetwork::learn(&seen, number, settings, &mut draw)?;
+        let trust = network.trust(&examples(probe, &unseen, &mut draw))?;
+        let mut shown = network.probabilities(&examples(probe, &folder.clips, &mut draw))?;
         for (row, tie) in shown.iter_mut().zip(&blind) {
             row.iter_mut().zip(tie).for_each(|(it, tie)| *it = it.powf(trust) * tie);
             let sum: f32 = row.iter().sum();
