@@ -6,6 +6,7 @@ pub mod compute;
 pub mod covr;
 pub mod encode;
 pub mod eval;
+pub mod picture;
 pub mod speed;
 pub mod synth;
 pub mod terminal;

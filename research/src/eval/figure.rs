@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use anyhow::{Context, anyhow};
+use plotters::prelude::{BitMapElement, Color, RGBColor, Rectangle, Text, WHITE};
 use reprise_encoders::video::sample::Sampler;
 use reprise_encoders::{Frame, FrameSize};
 
 use super::benchmark::{Benchmark, ComposedQuery};
-use super::letters;
 use crate::encode::{self, Stretch};
-use crate::synth::canvas::{Canvas, Color};
+use crate::picture::{Area, Picture, font};
 
 /// Queries, and answers of each.
 const QUERIES: usize = 8;
@@ -22,14 +21,14 @@ const SIDE: u32 = 96;
 const BORDER: u32 = 4;
 const GAP: u32 = 12;
 const LINE: u32 = 22;
+const LETTERS: u32 = 18;
 const CLIP: u32 = SIDE * FRAMES as u32 + 2 * BORDER;
 const WIDTH: u32 = GAP + (CLIP + GAP) * (1 + ANSWERS as u32);
 const ROW: u32 = 2 * LINE + SIDE + 2 * BORDER + GAP;
 
-const PAPER: Color = Color([1.0, 1.0, 1.0]);
-const INK: Color = Color([0.1, 0.1, 0.1]);
-const RIGHT: Color = Color([0.1, 0.6, 0.2]);
-const WRONG: Color = Color([0.8, 0.15, 0.1]);
+const INK: RGBColor = RGBColor(25, 25, 25);
+const RIGHT: RGBColor = RGBColor(25, 153, 51);
+const WRONG: RGBColor = RGBColor(204, 38, 25);
 
 /// Writes the PNG: queries spread evenly over the benchmark; `answers` are the ranked clips of each.
 ///
@@ -39,14 +38,16 @@ pub(super) fn write(path: &Path, benchmark: &Benchmark, answers: &[Vec<usize>]) 
     let count = benchmark.composed.len().min(answers.len());
     let shown: Vec<usize> = (0..count.min(QUERIES)).map(|at| at * count / count.min(QUERIES)).collect();
     let pictures = Pictures::of(benchmark, &shown, answers)?;
-    let mut sheet = Canvas::new(WIDTH, GAP + ROW * shown.len() as u32)?;
-    sheet.fill(PAPER);
-    for (row, &at) in shown.iter().enumerate() {
-        let top = GAP + row as u32 * ROW;
-        draw_row(&mut sheet, top, &pictures, &benchmark.composed[at], &answers[at])?;
-    }
-    let png = sheet.png().map_err(|error| anyhow!(error))?;
-    std::fs::write(path, png).with_context(|| path.display().to_string())
+    let mut sheet = Picture::new(WIDTH, GAP + ROW * shown.len() as u32);
+    sheet.draw(|sheet| {
+        sheet.fill(&WHITE)?;
+        for (row, &at) in shown.iter().enumerate() {
+            let row = Row { sheet, pictures: &pictures, top: (GAP + row as u32 * ROW) as i32 };
+            row.draw(&benchmark.composed[at], &answers[at])?;
+        }
+        Ok(())
+    })?;
+    sheet.write(path)
 }
 
 /// The frames of the clips that are shown.
@@ -68,40 +69,43 @@ impl Pictures {
     }
 }
 
-fn draw_row(
-    sheet: &mut Canvas,
-    top: u32,
-    pictures: &Pictures,
-    query: &ComposedQuery,
-    answers: &[usize],
-) -> anyhow::Result<()> {
-    letters::write(sheet, (GAP, top), &query.modification, INK);
-    letters::write(sheet, (GAP, top + LINE), "query", INK);
-    draw_clip(sheet, (GAP, top + 2 * LINE), pictures.frames(query.clip), INK)?;
-    for (rank, &clip) in answers.iter().take(ANSWERS).enumerate() {
-        let (word, color) = if query.valid.contains(&clip) { ("right", RIGHT) } else { ("wrong", WRONG) };
-        let left = GAP + (CLIP + GAP) * (1 + rank as u32);
-        letters::write(sheet, (left, top + LINE), &format!("{}: {word}", rank + 1), color);
-        draw_clip(sheet, (left, top + 2 * LINE), pictures.frames(clip), color)?;
-    }
-    Ok(())
+/// A query and its answers on the sheet.
+struct Row<'a, 'sheet> {
+    sheet: &'a Area<'sheet>,
+    pictures: &'a Pictures,
+    top: i32,
 }
 
-fn draw_clip(
-    sheet: &mut Canvas,
-    (left, top): (u32, u32),
-    frames: &[Frame],
-    border: Color,
-) -> anyhow::Result<()> {
-    let [x, y] = [f64::from(left), f64::from(top)];
-    let (right, bottom) = (x + f64::from(CLIP), y + f64::from(SIDE + 2 * BORDER));
-    sheet.polygon(&[[x, y], [right, y], [right, bottom], [x, bottom]], border);
-    for (at, frame) in frames.iter().take(FRAMES).enumerate() {
-        let mut picture = Canvas::new(frame.width, frame.height)?;
-        for (pixel, rgb) in picture.rgba_mut().chunks_exact_mut(4).zip(frame.rgb.chunks_exact(3)) {
-            pixel[..3].copy_from_slice(rgb);
+impl Row<'_, '_> {
+    fn draw(&self, query: &ComposedQuery, answers: &[usize]) -> anyhow::Result<()> {
+        let line = LINE as i32;
+        self.text(GAP as i32, self.top, &query.modification, INK)?;
+        self.text(GAP as i32, self.top + line, "query", INK)?;
+        self.clip(GAP as i32, query.clip, INK)?;
+        for (rank, &clip) in answers.iter().take(ANSWERS).enumerate() {
+            let (word, color) = if query.valid.contains(&clip) { ("right", RIGHT) } else { ("wrong", WRONG) };
+            let left = (GAP + (CLIP + GAP) * (1 + rank as u32)) as i32;
+            self.text(left, self.top + line, &format!("{}: {word}", rank + 1), color)?;
+            self.clip(left, clip, color)?;
         }
-        sheet.paste(&picture, (left + BORDER + at as u32 * SIDE) as i32, (top + BORDER) as i32);
+        Ok(())
     }
-    Ok(())
+
+    fn text(&self, left: i32, top: i32, text: &str, color: RGBColor) -> anyhow::Result<()> {
+        Ok(self.sheet.draw(&Text::new(text, (left, top), font(LETTERS).color(&color)))?)
+    }
+
+    /// The frames of a clip on a border.
+    fn clip(&self, left: i32, clip: usize, border: RGBColor) -> anyhow::Result<()> {
+        let top = self.top + 2 * LINE as i32;
+        let end = (left + CLIP as i32, top + (SIDE + 2 * BORDER) as i32);
+        self.sheet.draw(&Rectangle::new([(left, top), end], border.filled()))?;
+        for (at, frame) in self.pictures.frames(clip).iter().take(FRAMES).enumerate() {
+            let corner = (left + BORDER as i32 + at as i32 * SIDE as i32, top + BORDER as i32);
+            if let Some(picture) = BitMapElement::with_ref(corner, (frame.width, frame.height), &frame.rgb) {
+                self.sheet.draw(&picture)?;
+            }
+        }
+        Ok(())
+    }
 }

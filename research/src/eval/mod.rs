@@ -5,7 +5,6 @@ mod benchmark;
 mod care;
 mod covr;
 mod figure;
-pub mod letters;
 mod long;
 mod lovr;
 mod matching;

@@ -107,9 +107,8 @@ fn segment(args: &SegmentArgs) -> anyhow::Result<Report> {
             .with_context(|| path.display().to_string())?;
     }
     if let Some(path) = &args.plot {
-        let picture =
-            plot::Picture { scores: &scores, detector: &detector, clips: &clips, cuts: segmenter.cuts() };
-        picture.write(path, summary.duration_ms).with_context(|| path.display().to_string())?;
+        let plot = plot::Plot { scores: &scores, detector: &detector, clips: &clips, cuts: segmenter.cuts() };
+        plot.write(path, summary.duration_ms)?;
     }
     Ok(Report {
         frame_rate: probe.frame_rate,

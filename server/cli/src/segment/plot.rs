@@ -2,111 +2,79 @@
 
 use std::path::Path;
 
-use anyhow::anyhow;
+use plotters::prelude::{ChartBuilder, Color, LineSeries, PathElement, RGBColor, Rectangle, WHITE};
 use reprise_encoders::video::segment::{ClipRange, DetectorSettings, FrameScores};
-
-use reprise_research::eval::letters;
-use reprise_research::synth::canvas::{Canvas, Color};
+use reprise_research::picture::{Area, Picture, font};
 use reprise_research::terminal::clock;
 
 const WIDTH: u32 = 1200;
 const HEIGHT: u32 = 400;
-const LEFT: f64 = 60.0;
-const RIGHT: f64 = 1180.0;
-const TOP: f64 = 20.0;
-const BOTTOM: f64 = 320.0;
-/// The row of clips.
-const CLIPS: (f64, f64) = (330.0, 350.0);
-const LABELS: u32 = 362;
+/// Pixels around the plot, below it and left of it, and of a letter's height.
+const MARGIN: u32 = 20;
+const BELOW: u32 = 40;
+const LEFT: u32 = 60;
+const LETTERS: u32 = 16;
+/// The row of clips below the axis, as parts of the highest score.
+const CLIPS: [f64; 2] = [-0.1, -0.03];
 
-const PAPER: Color = Color([1.0, 1.0, 1.0]);
-const INK: Color = Color([0.15, 0.15, 0.15]);
-const GRID: Color = Color([0.88, 0.88, 0.88]);
-const CURVE: Color = Color([0.1, 0.35, 0.75]);
-const THRESHOLD: Color = Color([0.85, 0.5, 0.1]);
-const CUT: Color = Color([0.8, 0.15, 0.1]);
-const SHADES: [Color; 2] = [Color([0.6, 0.75, 0.65]), Color([0.75, 0.85, 0.8])];
+const CURVE: RGBColor = RGBColor(26, 89, 191);
+const THRESHOLD: RGBColor = RGBColor(217, 128, 26);
+const CUT: RGBColor = RGBColor(204, 38, 26);
+const SHADES: [RGBColor; 2] = [RGBColor(153, 191, 166), RGBColor(191, 217, 204)];
 
-/// What is drawn.
-pub(crate) struct Picture<'a> {
-    pub(crate) scores: &'a [FrameScores],
-    pub(crate) detector: &'a DetectorSettings,
-    pub(crate) clips: &'a [ClipRange],
+/// The content of the plot.
+pub(super) struct Plot<'a> {
+    pub(super) scores: &'a [FrameScores],
+    pub(super) detector: &'a DetectorSettings,
+    pub(super) clips: &'a [ClipRange],
     /// Frame and time of each.
-    pub(crate) cuts: &'a [(u64, i64)],
+    pub(super) cuts: &'a [(u64, i64)],
 }
 
-impl Picture<'_> {
+impl Plot<'_> {
     /// Writes the PNG.
     ///
     /// # Errors
     /// The file can't be written.
-    pub(crate) fn write(&self, path: &Path, duration_ms: i64) -> anyhow::Result<()> {
-        let mut canvas = Canvas::new(WIDTH, HEIGHT)?;
-        canvas.fill(PAPER);
-        let x = |ms: i64| LEFT + (RIGHT - LEFT) * ms as f64 / duration_ms.max(1) as f64;
-        let scored: Vec<(f64, f64)> =
-            self.scores.iter().map(|it| (x(it.time_ms), self.detector.score(it).0)).collect();
+    pub(super) fn write(&self, path: &Path, duration_ms: i64) -> anyhow::Result<()> {
+        let mut picture = Picture::new(WIDTH, HEIGHT);
+        picture.draw(|area| self.draw(area, seconds(duration_ms.max(1))))?;
+        picture.write(path)
+    }
+
+    fn draw(&self, area: &Area<'_>, duration: f64) -> anyhow::Result<()> {
+        let scored = || self.scores.iter().map(|it| (seconds(it.time_ms), self.detector.score(it).0));
         let threshold = self.detector.score(&FrameScores::default()).1;
-        let highest = scored.iter().map(|it| it.1).fold(threshold * 1.25, f64::max).max(1.0);
-        let y = |score: f64| BOTTOM - (BOTTOM - TOP) * score / highest;
-        draw_grid(&mut canvas, highest, duration_ms);
-        for (at, clip) in self.clips.iter().enumerate() {
-            let (from, until) = (x(clip.start_ms), x(clip.end_ms));
-            let corners = [[from, CLIPS.0], [until, CLIPS.0], [until, CLIPS.1], [from, CLIPS.1]];
-            canvas.polygon(&corners, SHADES[at % SHADES.len()]);
-        }
-        for (_, time_ms) in self.cuts {
-            canvas.line([x(*time_ms), TOP], [x(*time_ms), CLIPS.1], 1.0, CUT);
-        }
-        canvas.line([LEFT, y(threshold)], [RIGHT, y(threshold)], 1.5, THRESHOLD);
-        for (from, until) in columns(&scored).windows(2).map(|pair| (pair[0], pair[1])) {
-            canvas.line([from.0, y(from.1)], [until.0, y(until.1)], 1.2, CURVE);
-        }
-        let png = canvas.png().map_err(|error| anyhow!(error))?;
-        Ok(std::fs::write(path, png)?)
+        let highest = scored().map(|it| it.1).fold(threshold * 1.25, f64::max).max(1.0);
+        area.fill(&WHITE)?;
+        let mut chart = ChartBuilder::on(area)
+            .margin(MARGIN)
+            .x_label_area_size(BELOW)
+            .y_label_area_size(LEFT)
+            .build_cartesian_2d(0.0..duration, CLIPS[0] * highest..highest)?;
+        chart
+            .configure_mesh()
+            .label_style(font(LETTERS))
+            .x_labels(6)
+            .y_labels(5)
+            .x_label_formatter(&|at| clock(*at))
+            .y_label_formatter(&|score| if *score < 0.0 { String::new() } else { format!("{score:.0}") })
+            .draw()?;
+        let [low, high] = CLIPS.map(|part| part * highest);
+        chart.draw_series(self.clips.iter().zip(SHADES.iter().cycle()).map(|(clip, shade)| {
+            let corners = [(seconds(clip.start_ms), low), (seconds(clip.end_ms), high)];
+            Rectangle::new(corners, shade.filled())
+        }))?;
+        chart.draw_series(self.cuts.iter().map(|(_, time_ms)| {
+            let at = seconds(*time_ms);
+            PathElement::new([(at, low), (at, highest)], CUT)
+        }))?;
+        chart.draw_series(LineSeries::new([(0.0, threshold), (duration, threshold)], THRESHOLD))?;
+        chart.draw_series(LineSeries::new(scored(), CURVE))?;
+        Ok(())
     }
 }
 
-/// The highest score of each column of pixels: of an hour's frames many share one.
-fn columns(scored: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let mut columns: Vec<(f64, f64)> = Vec::new();
-    for &(x, score) in scored {
-        match columns.last_mut() {
-            Some(last) if last.0.floor() >= x.floor() => last.1 = last.1.max(score),
-            _ => columns.push((x, score)),
-        }
-    }
-    columns
-}
-
-/// Quarters of the scores, tenths of the time.
-fn draw_grid(canvas: &mut Canvas, highest: f64, duration_ms: i64) {
-    for quarter in 0..=4 {
-        let part = f64::from(quarter) / 4.0;
-        let y = BOTTOM - (BOTTOM - TOP) * part;
-        canvas.line([LEFT, y], [RIGHT, y], 1.0, GRID);
-        letters::write(canvas, (6, y as u32 - 7), &format!("{:.0}", highest * part), INK);
-    }
-    for fifth in 0..=5 {
-        let part = f64::from(fifth) / 5.0;
-        let x = LEFT + (RIGHT - LEFT) * part;
-        canvas.line([x, TOP], [x, BOTTOM], 1.0, GRID);
-        let time = clock(duration_ms as f64 * part / 1000.0);
-        let left = (x - 6.0 * time.len() as f64).clamp(0.0, f64::from(WIDTH) - 12.0 * time.len() as f64);
-        letters::write(canvas, (left as u32, LABELS), &time, INK);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_frames_that_share_a_column_the_highest_is_drawn() {
-        assert_eq!(
-            columns(&[(60.0, 1.0), (60.4, 9.0), (60.9, 2.0), (63.0, 4.0)]),
-            [(60.0, 9.0), (63.0, 4.0)]
-        );
-    }
+fn seconds(ms: i64) -> f64 {
+    ms as f64 / 1000.0
 }
