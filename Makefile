@@ -23,7 +23,7 @@ setup:
 
 demo:
 	@scripts/setup.sh demo
-	cargo build --release --locked --bin reprise
+	@scripts/build.sh
 	@"$$(scripts/target-dir.sh)/release/reprise" demo
 
 test:

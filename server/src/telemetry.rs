@@ -14,9 +14,9 @@ const JOB_SECONDS: [f64; 9] = [0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 
 /// Inputs of a batch.
 const INPUTS: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
 
-/// Sends logs to stderr; `RUST_LOG` picks them, `info` if it is not set.
-pub fn start_logs() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,sqlx=warn"));
+/// Sends logs to stderr; `RUST_LOG` selects them, `default` if it is not set.
+pub fn start_logs(default: &str) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // Only a second start in one process fails, and then the first one serves.
     let _ = subscriber.try_init();

@@ -6,6 +6,7 @@ mod broadcast;
 mod catalog;
 mod command_line;
 mod covr;
+mod demo;
 mod devices;
 mod embed_many;
 mod encoders;

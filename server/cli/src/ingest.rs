@@ -48,27 +48,53 @@ impl Outcome {
 
 /// Ends with an error if a file did not become searchable.
 pub(crate) async fn run(args: IngestArgs) -> anyhow::Result<()> {
-    let client = Client::new(&args.server)?;
     let bars = MultiProgress::new();
     let as_json = args.json;
-    // Uploads and jobs overlap; what is said about them keeps the order of the files.
-    let files = files(&args.paths)?;
-    let attached = sidecars::of(files.iter().map(|(file, _)| file.as_path()));
-    let mut ending = stream::iter(files)
-        .map(|(file, named)| {
-            let subtitles = attached.beside(&file);
-            let owner = attached.owner_of(&file);
-            take(&client, &bars, Taken { file, named, subtitles, owner }, as_json)
-        })
-        .buffered(IN_FLIGHT);
     let mut outcomes = Vec::new();
-    while let Some(outcome) = ending.next().await {
+    let files = files(&args.paths)?;
+    let bar_of = |file: &Path| bars.add(bar(file, as_json));
+    let ended = |outcome: Outcome| {
         if !as_json {
             bars.suspend(|| say(line(&outcome)))?;
         }
         outcomes.push(outcome);
-    }
+        Ok(())
+    };
+    each(files, &args.server, bar_of, ended).await?;
     finish(&outcomes, as_json)
+}
+
+/// A file of an ingest.
+pub(crate) struct Source {
+    pub(crate) path: PathBuf,
+    /// Whether the user named it, and not its folder.
+    pub(crate) named: bool,
+}
+
+/// Uploads files and waits for their jobs, which overlap; `ended` gets the outcomes in the order of the files.
+/// `bar_of` makes the bar of a file, a thousandth of its way a step.
+///
+/// # Errors
+/// No client can be made, or `ended` fails.
+pub(crate) async fn each(
+    files: Vec<Source>,
+    server: &ServerArgs,
+    bar_of: impl Fn(&Path) -> ProgressBar,
+    mut ended: impl FnMut(Outcome) -> std::io::Result<()>,
+) -> anyhow::Result<()> {
+    let client = Client::new(server)?;
+    let attached = sidecars::of(files.iter().map(|file| file.path.as_path()));
+    let mut ending = stream::iter(files)
+        .map(|Source { path: file, named }| {
+            let subtitles = attached.beside(&file);
+            let owner = attached.owner_of(&file);
+            take(&client, &bar_of, Taken { file, named, subtitles, owner })
+        })
+        .buffered(IN_FLIGHT);
+    while let Some(outcome) = ending.next().await {
+        ended(outcome)?;
+    }
+    Ok(())
 }
 
 /// A file to take.
@@ -83,7 +109,7 @@ struct Taken {
 }
 
 /// One file, to its end; a file that nobody named and that is no video is skipped.
-async fn take(client: &Client, bars: &MultiProgress, taken: Taken, hidden: bool) -> Outcome {
+async fn take(client: &Client, bar_of: &impl Fn(&Path) -> ProgressBar, taken: Taken) -> Outcome {
     let Taken { file, named, subtitles, owner } = taken;
     if sidecars::is_one(&file) && !named {
         return sidecars::outcome(file, owner).await;
@@ -91,7 +117,7 @@ async fn take(client: &Client, bars: &MultiProgress, taken: Taken, hidden: bool)
     if !named && let Some(reason) = in_background(&file, not_video).await {
         return Outcome::without_video(file, "skipped", reason);
     }
-    let bar = bars.add(bar(&file, hidden));
+    let bar = bar_of(&file);
     let outcome = one_with(client, &file, &subtitles, &bar).await;
     bar.finish_and_clear();
     outcome.unwrap_or_else(|error| Outcome::without_video(file, "failed", format!("{error:#}")))
@@ -119,7 +145,8 @@ fn finish(outcomes: &[Outcome], as_json: bool) -> anyhow::Result<()> {
     if failed > 0 { bail!("{failed} of {} files did not become searchable", outcomes.len()) } else { Ok(()) }
 }
 
-fn line(outcome: &Outcome) -> String {
+/// An outcome as a line of text.
+pub(crate) fn line(outcome: &Outcome) -> String {
     let name = outcome.file.display();
     match &outcome.detail {
         Some(detail) => format!("{:<10} {name}: {detail}", outcome.state),
@@ -127,17 +154,20 @@ fn line(outcome: &Outcome) -> String {
     }
 }
 
-/// Files in order of name; `true` for those that the user named.
-fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, bool)>> {
+/// The files at `paths`, those of a folder in order of name.
+///
+/// # Errors
+/// A path leads nowhere, or a folder can't be read.
+pub(crate) fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
     let mut all = Vec::new();
     for path in paths {
         if path.is_dir() {
             let mut inside = Vec::new();
             walk(path, &mut inside)?;
             inside.sort();
-            all.extend(inside.into_iter().map(|file| (file, false)));
+            all.extend(inside.into_iter().map(|path| Source { path, named: false }));
         } else if path.exists() {
-            all.push((path.clone(), true));
+            all.push(Source { path: path.clone(), named: true });
         } else {
             bail!("{}: no such file", path.display());
         }

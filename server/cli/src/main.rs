@@ -14,6 +14,7 @@ mod search;
 mod segment;
 mod serve;
 mod sidecars;
+mod step;
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -65,8 +66,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    reprise_server::telemetry::start_logs();
-    run(command_line())
+    let cli = command_line();
+    // A demo says what it does in lines of its own.
+    let logs = if matches!(cli.command, Command::Demo(_)) { "warn" } else { "info,sqlx=warn" };
+    reprise_server::telemetry::start_logs(logs);
+    run(cli)
 }
 
 /// Parses command line and environment; prints help or the error, and ends the process.

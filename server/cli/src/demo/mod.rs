@@ -4,15 +4,19 @@ mod shapes;
 mod sports;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use clap::Args;
+use indicatif::ProgressBar;
 use reprise_encoders::TrainedOn;
 
 use crate::client::ServerArgs;
-use crate::ingest::{self, IngestArgs};
+use crate::ingest::{self, Outcome, Source};
 use crate::serve;
+use crate::step::Step;
 use reprise_research::terminal::say;
 use reprise_server::app::App;
 use reprise_server::config::{Config, QueryKind};
@@ -42,15 +46,13 @@ async fn fill(app: Arc<App>, address: SocketAddr, videos: Vec<PathBuf>) -> anyho
         (true, true) => Some(sports::render(&app.config.data_dir).await?),
         (true, false) => Some(shapes::render(&app.config.data_dir).await?),
     };
-    let paths = match &library {
-        Some(folder) if composes => sports::VIDEOS.map(|name| folder.join(name)).to_vec(),
-        Some(folder) => vec![folder.clone()],
-        None => videos,
+    let files = match &library {
+        Some(folder) if composes => rendered(&sports::VIDEOS.map(|name| folder.join(name)))?,
+        Some(folder) => rendered(std::slice::from_ref(folder))?,
+        None => ingest::files(&videos)?,
     };
     let server = ServerArgs { server: format!("http://{address}"), api_key: app.config.api_key.clone() };
-    if let Err(error) = ingest::run(IngestArgs { paths, server, json: false }).await {
-        tracing::warn!("{error:#}");
-    }
+    take(files, &server).await?;
     if let Some(warning) = app.spaces.active(QueryKind::Text).and_then(|it| warning(it.space.trained_on)) {
         say(warning)?;
         say("Name a real one with REPRISE_MODEL, e.g. REPRISE_MODEL=laion/CLIP-ViT-B-32-laion2B-s34B-b79K.")?;
@@ -64,6 +66,52 @@ async fn fill(app: Arc<App>, address: SocketAddr, videos: Vec<PathBuf>) -> anyho
         let _ = app.examples.set(examples);
     }
     say(format!("The page is at http://{address}"))?;
+    Ok(())
+}
+
+/// The videos of rendered folders. They count as named by the user, so only the server probes them.
+fn rendered(folders: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
+    let files = ingest::files(folders)?.into_iter();
+    let whole = files.filter(|file| file.path.extension().is_some_and(|it| it == "mp4"));
+    Ok(whole.map(|file| Source { named: true, ..file }).collect())
+}
+
+/// Ingests with one bar for all files; says which files did not become searchable.
+async fn take(files: Vec<Source>, server: &ServerArgs) -> anyhow::Result<()> {
+    let all = files.len() as u64;
+    let step = Step::begin("ingesting", "files")?;
+    let bars: Mutex<Vec<ProgressBar>> = Mutex::default();
+    let bar_of = |_: &Path| {
+        let bar = ProgressBar::hidden();
+        bar.set_length(1000);
+        if let Ok(mut bars) = bars.lock() {
+            bars.push(bar.clone());
+        }
+        bar
+    };
+    let mut searchable = 0;
+    let ended = |outcome: Outcome| {
+        if ["succeeded", "duplicate"].contains(&outcome.state.as_str()) {
+            searchable += 1;
+            return Ok(());
+        }
+        step.note(&ingest::line(&outcome))
+    };
+    let mut clock = tokio::time::interval(Duration::from_secs(1));
+    {
+        let mut taking = pin!(ingest::each(files, server, bar_of, ended));
+        loop {
+            tokio::select! {
+                taken = &mut taking => break taken?,
+                _ = clock.tick() => {
+                    let thousandths: u64 =
+                        bars.lock().map_or(0, |bars| bars.iter().map(ProgressBar::position).sum());
+                    step.set(thousandths / 1000, all);
+                }
+            }
+        }
+    }
+    step.end(&format!("ingested {searchable} of {all} files"))?;
     Ok(())
 }
 

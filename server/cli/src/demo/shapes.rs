@@ -5,6 +5,8 @@ use std::process::Stdio;
 
 use anyhow::{Context, bail};
 
+use crate::step::Step;
+
 /// What is drawn: name, and ffmpeg's recipe. Several shots each, some shared, so that searches find something.
 const SCENES: [(&str, &[&str]); 4] = [
     (
@@ -32,12 +34,18 @@ const SCENES: [(&str, &[&str]); 4] = [
 pub(crate) async fn render(data_dir: &Path) -> anyhow::Result<PathBuf> {
     let folder = data_dir.join("rendered");
     tokio::fs::create_dir_all(&folder).await?;
-    for (name, shots) in SCENES {
-        let target = folder.join(format!("{name}.mp4"));
-        if !target.exists() {
-            render_one(shots, &target).await.with_context(|| format!("rendering {name}"))?;
+    let target = |name: &str| folder.join(format!("{name}.mp4"));
+    if SCENES.iter().all(|(name, _)| target(name).exists()) {
+        return Ok(folder);
+    }
+    let step = Step::begin("rendering", "videos")?;
+    for (at, (name, shots)) in SCENES.iter().enumerate() {
+        step.set(at as u64, SCENES.len() as u64);
+        if !target(name).exists() {
+            render_one(shots, &target(name)).await.with_context(|| format!("rendering {name}"))?;
         }
     }
+    step.end(&format!("rendered {} videos", SCENES.len()))?;
     Ok(folder)
 }
 

@@ -2,13 +2,12 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Deserialize;
 use uuid::Uuid;
 
+use crate::step::Step;
 use reprise_research::synth::{self, Settings, Split};
 use reprise_server::app::Example;
 use reprise_server::catalog::Catalog;
@@ -59,14 +58,9 @@ fn is_rendered(folder: &Path) -> bool {
 }
 
 fn draw(folder: &Path) -> anyhow::Result<()> {
-    let style = ProgressStyle::with_template("rendering {bar:30} {pos}/{len} frames, {eta} left")?;
-    let bar = ProgressBar::new(0).with_style(style);
-    bar.enable_steady_tick(Duration::from_secs(1));
-    synth::generate(folder, &settings(), &|done, all| {
-        bar.set_length(all);
-        bar.set_position(done);
-    })?;
-    bar.finish_and_clear();
+    let step = Step::begin("rendering", "frames")?;
+    synth::generate(folder, &settings(), &|done, all| step.set(done, all))?;
+    step.end(&format!("rendered {} videos", CLIPS + BROADCASTS))?;
     Ok(())
 }
 
