@@ -9,10 +9,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use reprise_index::{Filter, Index, Level, Mode, Settings, SpaceExpectation, SpaceLevel, UnitVector};
+use reprise_index::{Collection, Filter, Index, Level, Mode, Settings, SpaceInfo, UnitVector};
 use vectors::Source;
 
-const AT: SpaceLevel = SpaceLevel { space: 1, level: Level::Clip };
+const AT: Collection = Collection { space: 1, level: Level::Clip };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // `cargo test --all-targets` runs it, too.
@@ -20,11 +20,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Ok(());
     }
     let numbers: Vec<usize> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
-    let count = numbers.first().copied().unwrap_or(10_000) as u32;
+    let count = numbers.first().copied().unwrap_or(10_000) as u64;
     let dim = numbers.get(1).copied().unwrap_or(512);
     let mut source = Source::new(dim);
     let queries: Vec<UnitVector> = (0..200).map(|_| source.vector()).collect();
-    let space = SpaceExpectation { key: AT.space, id: "bench".into(), dim };
+    let space = SpaceInfo { key: AT.space, id: "bench".into(), dim };
 
     println!("{count} vectors of {dim} values\n");
     let folder = tempfile::tempdir()?;
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "insert one more:          {:>9.3} ms",
         started.elapsed().as_secs_f64() * 1e3 / queries.len() as f64
     );
-    for key in count..count + queries.len() as u32 {
+    for key in count..count + queries.len() as u64 {
         index.remove(AT, key);
     }
 
@@ -94,8 +94,8 @@ fn peak_mib() -> Option<u64> {
     Some(peak.split_whitespace().next()?.parse::<u64>().ok()? / 1024)
 }
 
-fn only(count: u32, share: f64) -> Filter {
-    let keep = (share * 1000.0) as u32;
+fn only(count: u64, share: f64) -> Filter {
+    let keep = (share * 1000.0) as u64;
     let only = (keep < 1000)
         .then(|| Arc::new((0..count).filter(|key| key.wrapping_mul(7919) % 1000 < keep).collect()));
     Filter { only }
@@ -116,7 +116,7 @@ fn row(
         times.push(started.elapsed());
         exact += usize::from(got.exact);
         let truth = index.search(AT, query, 10, filter, Mode::Exact)?;
-        let truth: HashSet<u32> = truth.hits.iter().map(|hit| hit.key).collect();
+        let truth: HashSet<u64> = truth.hits.iter().map(|hit| hit.key).collect();
         found += got.hits.iter().filter(|hit| truth.contains(&hit.key)).count();
     }
     times.sort();

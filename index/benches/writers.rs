@@ -8,10 +8,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use reprise_index::{Filter, Index, Level, Mode, Settings, SpaceLevel, UnitVector};
+use reprise_index::{Collection, Filter, Index, Level, Mode, Settings, UnitVector};
 use vectors::Source;
 
-const AT: SpaceLevel = SpaceLevel { space: 1, level: Level::Clip };
+const AT: Collection = Collection { space: 1, level: Level::Clip };
 const SEARCHERS: usize = 8;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Ok(());
     }
     let numbers: Vec<usize> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
-    let count = numbers.first().copied().unwrap_or(10_000) as u32;
+    let count = numbers.first().copied().unwrap_or(10_000) as u64;
     let mut source = Source::new(numbers.get(1).copied().unwrap_or(512));
     let vectors: Vec<UnitVector> = (0..2 * count).map(|_| source.vector()).collect();
     let queries: Vec<UnitVector> = (0..1_000).map(|_| source.vector()).collect();

@@ -3,9 +3,9 @@
 //! An approximate index per (space, level) over unit vectors, with removals, filters and snapshots; an
 //! exact search beside it. Knows no async, no SQL and no candle.
 
+mod aggregate;
 mod build;
 mod codes;
-mod collection;
 mod disk;
 mod due;
 pub mod eval;
@@ -18,27 +18,29 @@ mod plan;
 mod rows;
 mod sealed;
 mod sealing;
+mod segment_set;
 pub mod snapshot;
 pub mod vector;
 mod walk;
 
+pub use aggregate::{Aggregation, QueryVectors, late_interaction};
 pub use codes::Codes;
 pub use snapshot::SnapshotError;
-pub use vector::UnitVector;
+pub use vector::{UnitVector, cosine};
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use roaring::RoaringBitmap;
+use roaring::RoaringTreemap;
 use serde::{Deserialize, Serialize};
 
-use collection::Collection;
 use home::Home;
+use segment_set::SegmentSet;
 
-/// A span's dense number.
-pub type SpanKey = u32;
+/// A span's number in the catalog. Segments number their rows with 32 bits.
+pub type SpanKey = u64;
 
 /// How much of a video a span covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -61,7 +63,7 @@ impl Level {
 
 /// Which vectors are compared with each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct SpaceLevel {
+pub struct Collection {
     /// The space's dense number in the catalog.
     pub space: u32,
     /// The level.
@@ -70,7 +72,7 @@ pub struct SpaceLevel {
 
 /// What a space must be for its vectors to be of use: a dense number alone means nothing in another catalog.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SpaceExpectation {
+pub struct SpaceInfo {
     /// The space's dense number in the catalog.
     pub key: u32,
     /// Its public id: the same weights, preprocessing and pooling have the same id everywhere.
@@ -83,7 +85,7 @@ pub struct SpaceExpectation {
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     /// Only these; `None`: all live ones. Keys that are not there do no harm.
-    pub only: Option<Arc<RoaringBitmap>>,
+    pub only: Option<Arc<RoaringTreemap>>,
 }
 
 impl Filter {
@@ -126,6 +128,24 @@ pub struct Hits {
     pub exact: bool,
     /// Matching keys whose vectors can't be read, for a part of a segment's file is damaged: the caller scores them from
     /// the catalog and inserts them again.
+    pub unreadable: Vec<SpanKey>,
+}
+
+/// The cosines of one key.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scored {
+    /// Span.
+    pub key: SpanKey,
+    /// The cosine with each query, in the order of the queries.
+    pub cosines: Vec<f32>,
+}
+
+/// The cosines of chosen keys.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Scores {
+    /// In order of key; dead keys are left out.
+    pub scored: Vec<Scored>,
+    /// Live keys whose vectors can't be read, as in [`Hits::unreadable`].
     pub unreadable: Vec<SpanKey>,
 }
 
@@ -196,7 +216,7 @@ impl Default for Settings {
 /// part's rows are dead. Inserts wait where they come faster than they can be sealed.
 pub struct Index {
     spaces: RwLock<HashMap<u32, Declared>>,
-    collections: RwLock<BTreeMap<SpaceLevel, Arc<Collection>>>,
+    collections: RwLock<BTreeMap<Collection, Arc<SegmentSet>>>,
     generation: Arc<AtomicU64>,
     settings: Settings,
     home: Arc<Home>,
@@ -245,12 +265,10 @@ impl Index {
         }
     }
 
-    /// Says which space a number stands for; needed before [`Index::save`]. Saying it again changes nothing.
-    pub fn declare(&self, space: &SpaceExpectation) -> Result<(), IndexError> {
+    /// Says which space a number stands for; needed before [`Index::save`]. Answers whether that is news.
+    pub fn declare(&self, space: &SpaceInfo) -> Result<bool, IndexError> {
         let mut spaces = self.spaces.write();
-        let known = spaces
-            .entry(space.key)
-            .or_insert_with(|| Declared { id: Some(space.id.clone()), dim: space.dim });
+        let known = spaces.entry(space.key).or_insert_with(|| Declared { id: None, dim: space.dim });
         if known.dim != space.dim || known.id.as_ref().is_some_and(|id| *id != space.id) {
             return Err(IndexError::Redeclared {
                 key: space.key,
@@ -258,8 +276,7 @@ impl Index {
                 declared: format!("{} of {} values", space.id, space.dim),
             });
         }
-        known.id = Some(space.id.clone());
-        Ok(())
+        Ok(known.id.replace(space.id.clone()).is_none())
     }
 
     /// Drops a space with all its vectors.
@@ -270,18 +287,18 @@ impl Index {
 
     /// Adds a vector; a key that is there is replaced, and is never absent meanwhile. The first vector of a space
     /// that was not declared fixes its dimension.
-    pub fn insert(&self, at: SpaceLevel, key: SpanKey, vector: &UnitVector) -> Result<(), IndexError> {
+    pub fn insert(&self, at: Collection, key: SpanKey, vector: &UnitVector) -> Result<(), IndexError> {
         self.fitting(at, vector)?.insert(key, vector.values())
     }
 
     /// [`Index::insert`] for one of many: brute force finds them until [`Index::seal`] or [`Index::seal_what_is_due`] is
     /// called, so that one segment is made of all, not many on the way.
-    pub fn fill(&self, at: SpaceLevel, key: SpanKey, vector: &UnitVector) -> Result<(), IndexError> {
+    pub fn fill(&self, at: Collection, key: SpanKey, vector: &UnitVector) -> Result<(), IndexError> {
         self.fitting(at, vector)?.fill(key, vector.values())
     }
 
     /// The collection for a vector, which must be of its dimension.
-    fn fitting(&self, at: SpaceLevel, vector: &UnitVector) -> Result<Arc<Collection>, IndexError> {
+    fn fitting(&self, at: Collection, vector: &UnitVector) -> Result<Arc<SegmentSet>, IndexError> {
         let got = vector.values().len();
         let expected = self.dimension_or(at.space, got);
         if got != expected {
@@ -290,8 +307,16 @@ impl Index {
         Ok(self.collection_or_new(at, expected))
     }
 
+    fn check_dimension(&self, space: u32, query: &UnitVector) -> Result<(), IndexError> {
+        let got = query.values().len();
+        match self.spaces.read().get(&space).map(|space| space.dim) {
+            Some(expected) if expected != got => Err(IndexError::Dimension { got, expected }),
+            _ => Ok(()),
+        }
+    }
+
     /// Removes a vector; nothing happens if it isn't there. No search that starts later returns it.
-    pub fn remove(&self, at: SpaceLevel, key: SpanKey) {
+    pub fn remove(&self, at: Collection, key: SpanKey) {
         if let Some(collection) = self.collection(at) {
             collection.remove(key);
         }
@@ -301,43 +326,49 @@ impl Index {
     /// space or the level holds nothing.
     pub fn search(
         &self,
-        at: SpaceLevel,
+        at: Collection,
         query: &UnitVector,
         k: usize,
         filter: &Filter,
         mode: Mode,
     ) -> Result<Hits, IndexError> {
-        let got = query.values().len();
-        if let Some(expected) = self.spaces.read().get(&at.space).map(|space| space.dim)
-            && got != expected
-        {
-            return Err(IndexError::Dimension { got, expected });
-        }
+        self.check_dimension(at.space, query)?;
         Ok(self.collection(at).map_or_else(Hits::none, |found| found.search(query.values(), k, filter, mode)))
     }
 
+    /// The cosines of exactly these keys with each query, the same to the last bit as a search answers.
+    pub fn scores(
+        &self,
+        at: Collection,
+        keys: &RoaringTreemap,
+        queries: &[UnitVector],
+    ) -> Result<Scores, IndexError> {
+        queries.iter().try_for_each(|query| self.check_dimension(at.space, query))?;
+        Ok(self.collection(at).map(|found| found.scores(keys, queries)).unwrap_or_default())
+    }
+
     /// Live vectors.
-    pub fn live(&self, at: SpaceLevel) -> u64 {
+    pub fn live(&self, at: Collection) -> u64 {
         self.collection(at).map_or(0, |collection| collection.keys().len())
     }
 
     /// Live keys.
-    pub fn keys(&self, at: SpaceLevel) -> RoaringBitmap {
+    pub fn keys(&self, at: Collection) -> RoaringTreemap {
         self.collection(at).map(|collection| collection.keys().as_ref().clone()).unwrap_or_default()
     }
 
     /// Whether a key is live.
-    pub fn contains(&self, at: SpaceLevel, key: SpanKey) -> bool {
+    pub fn contains(&self, at: Collection, key: SpanKey) -> bool {
         self.collection(at).is_some_and(|collection| collection.keys().contains(key))
     }
 
     /// The live vector of a key; `None` also where it can't be read.
-    pub fn vector(&self, at: SpaceLevel, key: SpanKey) -> Option<UnitVector> {
+    pub fn vector(&self, at: Collection, key: SpanKey) -> Option<UnitVector> {
         UnitVector::from_unit(self.collection(at)?.vector(key)?)
     }
 
     /// What is held: every (space, level) with at least one live vector, in order.
-    pub fn levels(&self) -> Vec<SpaceLevel> {
+    pub fn levels(&self) -> Vec<Collection> {
         self.all().into_iter().filter(|(_, held)| !held.keys().is_empty()).map(|(at, _)| at).collect()
     }
 
@@ -348,23 +379,23 @@ impl Index {
     }
 
     /// Whether `at` is searched through a graph; otherwise by brute force.
-    pub fn has_graph(&self, at: SpaceLevel) -> bool {
+    pub fn has_graph(&self, at: Collection) -> bool {
         self.collection(at).is_some_and(|collection| collection.view().has_graph())
     }
 
     /// Bytes of memory that the vectors of `at` and their links take, mapped files included.
-    pub fn bytes(&self, at: SpaceLevel) -> u64 {
+    pub fn bytes(&self, at: Collection) -> u64 {
         self.collection(at).map_or(0, |held| held.view().parts.iter().map(part::Part::bytes).sum())
     }
 
     /// Makes one segment of all live vectors of `at`, if they are many, and returns when that is in place. Searches,
     /// inserts and removals go on meanwhile.
-    pub fn seal(&self, at: SpaceLevel) {
+    pub fn seal(&self, at: Collection) {
         self.seal_with(at, self.settings.build_threads, &|_, _| ());
     }
 
     /// [`Index::seal`] with so many threads; `report` hears now and then how many vectors are linked, of how many.
-    pub fn seal_with(&self, at: SpaceLevel, threads: usize, report: &(dyn Fn(usize, usize) + Sync)) {
+    pub fn seal_with(&self, at: Collection, threads: usize, report: &(dyn Fn(usize, usize) + Sync)) {
         if let Some(collection) = self.collection(at) {
             collection.seal(threads, report);
         }
@@ -373,6 +404,12 @@ impl Index {
     /// Starts sealing in the background wherever that is due, as it may be after many [`Index::fill`] or [`Index::load`].
     pub fn seal_what_is_due(&self) {
         self.all().iter().for_each(|(_, collection)| collection.seal_if_due());
+    }
+
+    /// Returns at once, or where [`Index::fill`] came faster than seals when they have caught up: searches would get
+    /// slower and slower.
+    pub fn keep_pace(&self) {
+        self.all().iter().for_each(|(_, collection)| collection.keep_pace());
     }
 
     /// Returns when no seal is running: for benchmarks and tests.
@@ -384,7 +421,7 @@ impl Index {
 
     /// Reads every vector of the segments' files that was not yet read, and answers the live keys of those that are
     /// damaged: to be inserted again from the catalog.
-    pub fn verify(&self) -> Vec<(SpaceLevel, Vec<SpanKey>)> {
+    pub fn verify(&self) -> Vec<(Collection, Vec<SpanKey>)> {
         let damaged = self.all().into_iter().map(|(at, collection)| {
             let view = collection.view();
             view.parts.iter().for_each(part::Part::verify);
@@ -395,15 +432,15 @@ impl Index {
 
     /// Recall at 10 of the graphs of `at` against brute force, 0 to 1, over about `sample` stored vectors as queries;
     /// `None` where there is no graph. Costs `sample` scans.
-    pub fn check(&self, at: SpaceLevel, sample: usize) -> Option<f64> {
+    pub fn check(&self, at: Collection, sample: usize) -> Option<f64> {
         self.collection(at)?.view().recall(sample)
     }
 
-    fn all(&self) -> Vec<(SpaceLevel, Arc<Collection>)> {
+    fn all(&self) -> Vec<(Collection, Arc<SegmentSet>)> {
         self.collections.read().iter().map(|(&at, collection)| (at, Arc::clone(collection))).collect()
     }
 
-    fn collection(&self, at: SpaceLevel) -> Option<Arc<Collection>> {
+    fn collection(&self, at: Collection) -> Option<Arc<SegmentSet>> {
         self.collections.read().get(&at).cloned()
     }
 
@@ -414,13 +451,13 @@ impl Index {
         self.spaces.write().entry(space).or_insert(Declared { id: None, dim }).dim
     }
 
-    fn collection_or_new(&self, at: SpaceLevel, dimension: usize) -> Arc<Collection> {
+    fn collection_or_new(&self, at: Collection, dimension: usize) -> Arc<SegmentSet> {
         if let Some(collection) = self.collection(at) {
             return collection;
         }
         let mut collections = self.collections.write();
         let (generation, home) = (Arc::clone(&self.generation), Arc::clone(&self.home));
-        let new = || Arc::new(Collection::new(dimension, self.settings, generation, home));
+        let new = || Arc::new(SegmentSet::new(dimension, self.settings, generation, home));
         Arc::clone(collections.entry(at).or_insert_with(new))
     }
 }

@@ -77,6 +77,7 @@ impl Deref for Pages {
 pub(crate) trait Number: Copy {}
 impl Number for u16 {}
 impl Number for u32 {}
+impl Number for u64 {}
 impl Number for f32 {}
 
 /// Bytes as numbers, without what is left over at the end.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use roaring::RoaringBitmap;
+use roaring::{RoaringBitmap, RoaringTreemap};
 
 use crate::exact::Best;
 use crate::rows::Rows;
@@ -113,7 +113,7 @@ impl Part {
     }
 
     /// Brute force over the live rows of some keys, looked up one by one where that is possible.
-    pub(crate) fn scan_listed(&self, query: &[f32], keys: &RoaringBitmap, best: &mut Best) {
+    pub(crate) fn scan_listed(&self, query: &[f32], keys: &RoaringTreemap, best: &mut Best) {
         match &self.body {
             Body::Sealed(sealed) => {
                 let rows = keys.iter().filter_map(|key| sealed.find(key));

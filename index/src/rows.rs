@@ -30,7 +30,7 @@ impl Rows {
 
     /// Bytes of memory.
     pub(crate) fn bytes(&self) -> u64 {
-        u64::from(self.len) * (self.dimension as u64 + 1) * 4
+        u64::from(self.len) * (self.dimension as u64 * 4 + 8)
     }
 
     /// Number of rows, which is also the next ordinal.
@@ -87,7 +87,7 @@ mod tests {
         }
         assert_eq!((picture.len(), rows.len()), (300, 600));
         for ordinal in 0..600 {
-            assert_eq!(rows.key(ordinal), ordinal);
+            assert_eq!(rows.key(ordinal), u64::from(ordinal));
             assert_eq!(rows.vector(ordinal), [ordinal as f32, 1.0]);
         }
         assert_eq!(picture.vector(299), [299.0, 1.0]);

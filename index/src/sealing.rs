@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use roaring::RoaringBitmap;
+use roaring::{RoaringBitmap, RoaringTreemap};
 
-use crate::collection::{Collection, Held, State};
 use crate::due::{self, Growth, Kind, Size};
 use crate::part::{Body, Part};
 use crate::rows::Rows;
 use crate::sealed::{Making, Sealed, SegmentError, Source};
+use crate::segment_set::{Held, SegmentSet, State};
 use crate::{Filter, SpanKey};
 
 /// Hears how many rows are linked, and how many there are.
@@ -30,10 +30,10 @@ pub(crate) struct Work {
     is_claimed: bool,
 }
 
-impl Collection {
+impl SegmentSet {
     /// Rewrites all live rows as one part: a segment, or rows for brute force if they are few. Returns when that is in
     /// place; what is being sealed and merged is waited for.
-    pub(crate) fn seal(self: &Arc<Collection>, threads: usize, report: Report) {
+    pub(crate) fn seal(self: &Arc<SegmentSet>, threads: usize, report: Report) {
         let claim = Claim::of(self);
         self.merge(|_| true, threads, report);
         drop(claim);
@@ -49,7 +49,7 @@ impl Collection {
     }
 
     /// Starts in the background what is due and nobody is at.
-    pub(crate) fn seal_if_due(self: &Arc<Collection>) {
+    pub(crate) fn seal_if_due(self: &Arc<SegmentSet>) {
         for kind in Kind::ALL {
             let Some(job) = Job::next(self, kind) else { continue };
             let started = std::thread::Builder::new().name("index-seal".into()).spawn(|| job.work());
@@ -164,9 +164,9 @@ impl Collection {
     }
 
     /// Keys that were live in the pictures and are not any more.
-    fn removed_since(&self, picked: &[(u64, Part)]) -> RoaringBitmap {
+    fn removed_since(&self, picked: &[(u64, Part)]) -> RoaringTreemap {
         let state = self.state.read();
-        let mut gone = RoaringBitmap::new();
+        let mut gone = RoaringTreemap::new();
         for (id, before) in picked {
             let now = state.held.iter().find(|held| held.id == *id).map(|held| &held.part.live);
             let removed = match now {
@@ -188,7 +188,7 @@ impl State {
 
 impl Part {
     /// Makes the rows of these keys dead.
-    fn forget(&mut self, keys: &RoaringBitmap) {
+    fn forget(&mut self, keys: &RoaringTreemap) {
         if keys.is_empty() {
             return;
         }
@@ -212,7 +212,7 @@ impl Held {
 
 impl Work {
     /// What should be rewritten next.
-    fn take(&mut self, collection: &Collection, kind: Kind) -> Vec<u64> {
+    fn take(&mut self, collection: &SegmentSet, kind: Kind) -> Vec<u64> {
         if self.is_claimed {
             return Vec::new();
         }
@@ -227,7 +227,7 @@ impl Work {
 
 /// What a thread in the background is at: parts that it makes one of; none when it is over.
 struct Job {
-    collection: Arc<Collection>,
+    collection: Arc<SegmentSet>,
     kind: Kind,
     parts: Vec<u64>,
     /// Whether a thread is at it: one that there was no thread for has not failed.
@@ -236,7 +236,7 @@ struct Job {
 
 impl Job {
     /// The next job of a kind, if one is due and nobody is at that kind.
-    fn next(collection: &Arc<Collection>, kind: Kind) -> Option<Job> {
+    fn next(collection: &Arc<SegmentSet>, kind: Kind) -> Option<Job> {
         let mut work = collection.work.lock();
         if work.kinds.contains(&kind) {
             return None;
@@ -292,10 +292,10 @@ impl Drop for Job {
 }
 
 /// The right to rewrite everything, until it is dropped.
-struct Claim<'a>(&'a Collection);
+struct Claim<'a>(&'a SegmentSet);
 
 impl Claim<'_> {
-    fn of(collection: &Collection) -> Claim<'_> {
+    fn of(collection: &SegmentSet) -> Claim<'_> {
         let mut work = collection.work.lock();
         while work.is_claimed {
             collection.worked.wait(&mut work);
@@ -363,19 +363,19 @@ mod tests {
     const SETTINGS: Settings =
         Settings { segment_from: 10, seal_from: 20, codes: crate::Codes::F32, build_threads: 1 };
 
-    fn fill(collection: &Collection, keys: std::ops::Range<u32>) {
+    fn fill(collection: &SegmentSet, keys: std::ops::Range<u64>) {
         keys.for_each(|key| collection.fill(key, &[1.0, 0.0]).unwrap());
     }
 
     /// How many parts the next seal would take; none if none is due.
     #[track_caller]
-    fn check(collection: &Arc<Collection>, expected: usize) {
+    fn check(collection: &Arc<SegmentSet>, expected: usize) {
         assert_eq!(Job::next(collection, Kind::Seal).map_or(0, |job| job.parts.len()), expected);
     }
 
     #[test]
     fn what_failed_is_due_again_when_more_has_come_and_what_never_began_at_once() {
-        let collection = Arc::new(Collection::new(2, SETTINGS, Arc::default(), Arc::default()));
+        let collection = Arc::new(SegmentSet::new(2, SETTINGS, Arc::default(), Arc::default()));
         fill(&collection, 0..20);
         // Each of these jobs is dropped before a thread is at it.
         check(&collection, 1);

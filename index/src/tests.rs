@@ -6,19 +6,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use proptest::prelude::*;
-use roaring::RoaringBitmap;
+use roaring::RoaringTreemap;
 
 use super::*;
 
-const AT: SpaceLevel = SpaceLevel { space: 3, level: Level::Clip };
+const AT: Collection = Collection { space: 3, level: Level::Clip };
 const DIM: usize = 24;
 /// Graphs are kept and segments sealed from small sets on, so that small tests meet them.
 const EAGER: Settings = Settings { segment_from: 64, seal_from: 300, codes: Codes::Int8, build_threads: 1 };
 /// Brute force only, at the sizes of these tests.
 const PATIENT: Settings = Settings { segment_from: 1 << 40, seal_from: 1 << 40, ..EAGER };
 
-fn space() -> SpaceExpectation {
-    SpaceExpectation { key: AT.space, id: "a-space".into(), dim: DIM }
+fn space() -> SpaceInfo {
+    SpaceInfo { key: AT.space, id: "a-space".into(), dim: DIM }
 }
 
 /// A pseudo-random value in -0.5 .. 0.5, the same for the same arguments.
@@ -111,11 +111,11 @@ fn recall_in(index: &Index, model: &Model, queries: u64, filter: &Filter, mode: 
     (0..queries).map(of).sum::<f64>() / queries as f64
 }
 
-fn filled(settings: Settings, keys: std::ops::Range<u32>) -> (Index, Model) {
+fn filled(settings: Settings, keys: std::ops::Range<u64>) -> (Index, Model) {
     let (index, mut model) = (Index::with_settings(settings), Model::default());
     index.declare(&space()).expect("a new space");
     for key in keys {
-        insert(&index, &mut model, key, u64::from(key));
+        insert(&index, &mut model, key, key);
     }
     (index, model)
 }
@@ -134,32 +134,32 @@ fn remove(index: &Index, model: &mut Model, key: SpanKey) {
 }
 
 fn only(keys: impl IntoIterator<Item = SpanKey>) -> Filter {
-    Filter { only: Some(Arc::new(RoaringBitmap::from_iter(keys))) }
+    Filter { only: Some(Arc::new(RoaringTreemap::from_iter(keys))) }
 }
 
 #[derive(Debug, Clone)]
 enum Step {
     Insert(SpanKey, u64),
-    InsertMany(u32),
+    InsertMany(u64),
     Remove(SpanKey),
-    RemoveEvery(u32),
+    RemoveEvery(u64),
     Seal,
     Save,
     Kill(u64),
-    Search { seed: u64, k: usize, every: Option<u32> },
+    Search { seed: u64, k: usize, every: Option<u64> },
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let key = 0..1_500_u32;
+    let key = 0..1_500_u64;
     prop_oneof![
         4 => (key.clone(), 0..5_000_u64).prop_map(|(key, seed)| Step::Insert(key, seed)),
-        2 => (1..600_u32).prop_map(Step::InsertMany),
+        2 => (1..600_u64).prop_map(Step::InsertMany),
         4 => key.prop_map(Step::Remove),
-        1 => (2..9_u32).prop_map(Step::RemoveEvery),
+        1 => (2..9_u64).prop_map(Step::RemoveEvery),
         1 => Just(Step::Seal),
         1 => Just(Step::Save),
         2 => (0..60_u64).prop_map(Step::Kill),
-        6 => (0..5_000_u64, 0..40_usize, proptest::option::of(prop_oneof![1..200_u32, Just(1_000), Just(10_000)]))
+        6 => (0..5_000_u64, 0..40_usize, proptest::option::of(prop_oneof![1..200_u64, Just(1_000), Just(10_000)]))
             .prop_map(|(seed, k, every)| Step::Search { seed, k, every }),
     ]
 }
@@ -188,13 +188,13 @@ fn run(settings: Settings, steps: &[Step]) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut model = Model::default();
     let mut index = started(folder.path(), settings, &model);
-    (0..300).for_each(|key| insert(&index, &mut model, key, u64::from(key)));
+    (0..300).for_each(|key| insert(&index, &mut model, key, key));
     let mut highest = 300;
     for step in steps {
         match *step {
             Step::Insert(key, seed) => insert(&index, &mut model, key, seed),
             Step::InsertMany(count) => {
-                (highest..highest + count).for_each(|key| insert(&index, &mut model, key, u64::from(key)));
+                (highest..highest + count).for_each(|key| insert(&index, &mut model, key, key));
                 highest += count;
             }
             Step::Remove(key) => remove(&index, &mut model, key),
@@ -250,7 +250,7 @@ fn what_is_not_there_has_no_hits() {
     let nothing = Hits { hits: vec![], matching: 0, exact: true, unreadable: vec![] };
     assert_eq!(index.search(AT, &query, 10, &Filter::default(), Mode::Auto), Ok(nothing.clone()));
     index.insert(AT, 5, &query).unwrap();
-    let elsewhere = SpaceLevel { level: Level::Video, ..AT };
+    let elsewhere = Collection { level: Level::Video, ..AT };
     assert_eq!(index.search(elsewhere, &query, 10, &Filter::default(), Mode::Auto), Ok(nothing));
     index.remove(AT, 5);
     index.remove(AT, 6);
@@ -265,15 +265,13 @@ fn the_first_vector_or_the_declaration_fixes_the_dimension() {
     let wrong = IndexError::Dimension { got: 2, expected: DIM };
     let index = Index::new();
     index.insert(AT, 1, &clustered(1)).unwrap();
-    assert_eq!(index.insert(SpaceLevel { level: Level::Video, ..AT }, 2, &short), Err(wrong));
+    assert_eq!(index.insert(Collection { level: Level::Video, ..AT }, 2, &short), Err(wrong));
     let index = Index::new();
     index.declare(&space()).unwrap();
     index.declare(&space()).unwrap();
     let wrong = IndexError::Dimension { got: 2, expected: DIM };
     assert_eq!(index.search(AT, &short, 1, &Filter::default(), Mode::Auto), Err(wrong));
-    for other in
-        [SpaceExpectation { dim: 2, ..space() }, SpaceExpectation { id: "another".into(), ..space() }]
-    {
+    for other in [SpaceInfo { dim: 2, ..space() }, SpaceInfo { id: "another".into(), ..space() }] {
         assert!(matches!(index.declare(&other), Err(IndexError::Redeclared { key: 3, .. })));
     }
     index.forget(AT.space);
@@ -287,7 +285,7 @@ fn a_vector_that_is_inserted_again_changes_nothing() {
     let before = index.generation();
     for _ in 0..20 {
         for key in 0..200 {
-            index.insert(AT, key, &clustered(u64::from(key))).unwrap();
+            index.insert(AT, key, &clustered(key)).unwrap();
         }
     }
     index.settle();
@@ -315,7 +313,7 @@ fn a_flood_is_sealed_while_it_comes() {
     let (index, mut model) = filled(EAGER, 0..0);
     let growing = || index.collection(AT).unwrap().state.read().growing().part.len();
     for key in 0..6_000 {
-        insert(&index, &mut model, key, u64::from(key));
+        insert(&index, &mut model, key, key);
         // The next seal may begin some inserts after the last one ended.
         assert!(growing() < 900, "{} rows grew before they were sealed", growing());
     }
@@ -351,16 +349,15 @@ fn the_graph_finds_the_nearest_whatever_the_filter() {
 
 /// Black frames and still slides: a thousand vectors that are the same, up to `spread`.
 #[track_caller]
-fn check_crowd(spread: f32, crowd: std::ops::Range<u32>, others: std::ops::Range<u32>) {
+fn check_crowd(spread: f32, crowd: std::ops::Range<u64>, others: std::ops::Range<u64>) {
     let (index, mut model) = filled(EAGER, 0..0);
     let black = clustered(77_777);
     for key in crowd.start.min(others.start)..crowd.end.max(others.end) {
         if others.contains(&key) {
-            insert(&index, &mut model, key, u64::from(key));
+            insert(&index, &mut model, key, key);
             continue;
         }
-        let values: Vec<f32> =
-            (0..DIM).map(|at| black.values()[at] + spread * noise(u64::from(key), at)).collect();
+        let values: Vec<f32> = (0..DIM).map(|at| black.values()[at] + spread * noise(key, at)).collect();
         let vector = UnitVector::from_raw(&values).expect("has a direction").0;
         index.insert(AT, key, &vector).expect("a vector of the space");
         model.live.insert(key, vector);
@@ -389,14 +386,14 @@ fn searches_beside_writers_and_rebuilds_are_never_short_and_never_stale() {
     let (index, _) = filled(EAGER, 0..2_000);
     index.settle();
     // Removed before any search starts: must never come back.
-    let gone = RoaringBitmap::from_iter((0..2_000).filter(|key| key % 10 == 0));
+    let gone = RoaringTreemap::from_iter((0..2_000).filter(|key| key % 10 == 0));
     gone.iter().for_each(|key| index.remove(AT, key));
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for round in 0..3_u64 {
                 for key in 2_000..2_600 {
-                    index.insert(AT, key, &clustered(u64::from(key) + round)).unwrap();
+                    index.insert(AT, key, &clustered(key + round)).unwrap();
                 }
                 index.seal(AT);
                 (2_000..2_600).step_by(2).for_each(|key| index.remove(AT, key));
@@ -410,7 +407,7 @@ fn searches_beside_writers_and_rebuilds_are_never_short_and_never_stale() {
                 let got = index.search(AT, &clustered(seed), 10, &Filter::default(), Mode::Auto).unwrap();
                 assert_eq!(got.hits.len(), 10);
                 assert!(got.hits.iter().all(|hit| !gone.contains(hit.key)));
-                let keys = RoaringBitmap::from_iter(got.hits.iter().map(|hit| hit.key));
+                let keys = RoaringTreemap::from_iter(got.hits.iter().map(|hit| hit.key));
                 assert_eq!(keys.len(), 10, "a key came back twice");
             }
         });
@@ -437,7 +434,7 @@ fn a_seal_makes_nobody_wait() {
         is_begun.recv().unwrap();
         for key in 0..300 {
             remove(&index, &mut model, key);
-            insert(&index, &mut model, 5_000 + key, u64::from(key));
+            insert(&index, &mut model, 5_000 + key, key);
         }
         assert!(recall(&index, &model, 20, &Filter::default()) > 0.97);
         check(&index, &model, &clustered(3), 10, &Filter::default(), Mode::Exact);
@@ -449,7 +446,7 @@ fn a_seal_makes_nobody_wait() {
 
 #[test]
 fn a_crowd_of_threads_loses_no_update() {
-    const THREADS: u32 = 4;
+    const THREADS: u64 = 4;
     let index = Index::with_settings(EAGER);
     index.declare(&space()).unwrap();
     std::thread::scope(|scope| {
@@ -457,14 +454,14 @@ fn a_crowd_of_threads_loses_no_update() {
             let index = &index;
             scope.spawn(move || {
                 for key in (thread..4_000).step_by(THREADS as usize) {
-                    index.insert(AT, key, &clustered(u64::from(key))).unwrap();
+                    index.insert(AT, key, &clustered(key)).unwrap();
                     if key % 5 == 0 {
                         index.remove(AT, key);
                     }
-                    let query = clustered(u64::from(key) + 1);
+                    let query = clustered(key + 1);
                     let got = index.search(AT, &query, 5, &Filter::default(), Mode::Auto).unwrap();
-                    let is_own = |key: u32| key % THREADS == thread;
-                    let is_gone = |old: u32| is_own(old) && old.is_multiple_of(5) && old <= key;
+                    let is_own = |key: u64| key % THREADS == thread;
+                    let is_gone = |old: u64| is_own(old) && old.is_multiple_of(5) && old <= key;
                     assert!(!got.hits.iter().any(|hit| is_gone(hit.key)), "a deleted key came back");
                 }
             });

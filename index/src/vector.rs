@@ -56,7 +56,7 @@ fn norm(values: &[f32]) -> Option<f64> {
 
 /// Cosine of two unit vectors of the same length, clamped to -1 ..= 1. Every score and every distance of this
 /// crate is made here, so that the graph and the exact search agree to the last bit.
-pub(crate) fn cosine(left: &[f32], right: &[f32]) -> f32 {
+pub fn cosine(left: &[f32], right: &[f32]) -> f32 {
     let product = f32::dot(left, right).unwrap_or(0.0) as f32;
     // Adding 0 turns -0 into 0: equal scores must compare equal.
     product.clamp(-1.0, 1.0) + 0.0

@@ -14,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::catalog::{self, Catalog, CatalogError};
 use crate::config::Config;
-use crate::gallery::Gallery;
 use crate::ingest;
 use crate::media::MediaStore;
 use crate::spaces::{Spaces, SpacesError};
+use crate::vectors::{EngineError, Vectors};
 
 pub use models::Added;
 
@@ -30,7 +30,7 @@ pub struct App {
     /// The models.
     pub spaces: Spaces,
     /// What is searched.
-    pub gallery: Arc<Gallery>,
+    pub vectors: Arc<Vectors>,
     /// The files.
     pub media: MediaStore,
     /// Places for decoding queries.
@@ -66,6 +66,9 @@ pub enum StartError {
     /// The database can't be used.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+    /// The index can't be used.
+    #[error(transparent)]
+    Vectors(#[from] EngineError),
     /// A model can't be used.
     #[error(transparent)]
     Spaces(#[from] SpacesError),
@@ -97,15 +100,13 @@ impl App {
         let catalog = catalog::open(&config.catalog_url()).await?;
         let spaces = Spaces::load(&config, &*catalog).await?;
         let expected = spaces.all().iter().map(|it| models::expectation(it)).collect();
-        let folder = config.data_dir.join("index");
-        let settings = config.index_settings();
-        let gallery = Gallery::open(folder, Arc::clone(&catalog), expected, settings).await?;
+        let vectors = Vectors::open(config.index_engine(), Arc::clone(&catalog), expected).await?;
         Ok(Arc::new(App {
             query_decodes: Arc::new(Semaphore::new(config.query_decodes.max(1))),
             renders: Semaphore::new(2),
             examples: OnceLock::new(),
             ready: AtomicBool::new(false),
-            gallery: Arc::new(gallery),
+            vectors: Arc::new(vectors),
             config,
             catalog,
             spaces,
@@ -125,16 +126,13 @@ impl App {
         let closing = CancellationToken::new();
         let runner = |_| tokio::spawn(ingest::run_forever(Arc::clone(self), closing.clone()));
         let runners = (0..self.config.runners).map(runner).collect();
-        let follower = tokio::spawn(Arc::clone(&self.gallery).follow(closing.clone()));
+        let follower = tokio::spawn(Arc::clone(&self.vectors).follow(closing.clone()));
         let sweeper = tokio::spawn(Arc::clone(self).sweep_until(closing.clone()));
-        let mender = tokio::spawn(Arc::clone(&self.gallery).mend_until(closing.clone()));
+        let keeper = tokio::spawn(Arc::clone(&self.vectors).maintain(closing.clone()));
         let checks = self.config.index_checks();
-        let checker = tokio::spawn(Arc::clone(&self.gallery).check_until(checks, closing.clone()));
-        // Nobody waits for it, at a stop neither: it reads gigabytes and changes nothing.
-        let gallery = Arc::clone(&self.gallery);
-        tokio::spawn(async move { gallery.verify().await });
+        let checker = tokio::spawn(Arc::clone(&self.vectors).check_until(checks, closing.clone()));
         self.ready.store(true, Ordering::Release);
-        Ok(Background { closing, runners, caretakers: vec![follower, sweeper, mender, checker] })
+        Ok(Background { closing, runners, caretakers: vec![follower, sweeper, keeper, checker] })
     }
 
     /// Whether requests should be sent here: started, not closing, and every model has a living worker.
@@ -161,10 +159,7 @@ impl App {
                 tracing::warn!(%panic, "a background task had ended early");
             }
         }
-        if let Err(error) = self.gallery.catch_up().await {
-            tracing::warn!(%error, "the index can't follow the catalog to its end");
-        }
-        self.gallery.save().await;
+        self.vectors.close().await;
         self.catalog.close().await;
     }
 

@@ -8,10 +8,10 @@ use std::time::Duration;
 use clap::Args;
 pub use reprise_encoders::text::MAX_WINDOWS;
 use reprise_encoders::{DEFAULT_MODEL, DeviceChoice, ModelName, Precision};
-use reprise_index::{Codes, Settings};
 use serde::{Deserialize, Serialize};
 
-use crate::gallery::CheckSettings;
+use crate::vectors::builtin::{Codes, Settings};
+use crate::vectors::{CheckSettings, EngineKind, EngineSettings};
 
 /// How a server runs.
 #[derive(Debug, Clone, Args)]
@@ -93,6 +93,9 @@ pub struct Config {
     /// Query decodes that run at once
     #[arg(long, env = "REPRISE_QUERY_DECODES", default_value_t = 2)]
     pub query_decodes: usize,
+    /// Vector engine: builtin, or hnsw_rs, which lives in memory alone and is linked anew at each start
+    #[arg(long, env = "REPRISE_INDEX_ENGINE", value_enum, default_value_t, hide_possible_values = true)]
+    pub index_engine: EngineKind,
     /// Numbers in which the index compares vectors while it walks: int8, f16 or f32; the best are compared exactly all the
     /// same. Larger ones find a little more and take more memory; used for what is sealed from now on
     #[arg(long, env = "REPRISE_INDEX_CODES", default_value = "int8")]
@@ -127,9 +130,13 @@ impl Config {
         }
     }
 
-    /// How what is searched is linked and sealed.
-    pub fn index_settings(&self) -> Settings {
-        Settings { codes: self.index_codes, ..Settings::default() }
+    /// Which vector engine is opened, and how.
+    pub fn index_engine(&self) -> EngineSettings {
+        EngineSettings {
+            kind: self.index_engine,
+            folder: self.data_dir.join("index"),
+            builtin: Settings { codes: self.index_codes, ..Settings::default() },
+        }
     }
 
     /// How the index is checked.

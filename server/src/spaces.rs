@@ -9,6 +9,7 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use crate::catalog::{Activation, Catalog, CatalogError, NewSpace, SpaceRow};
 use crate::config::{Config, QueryKind};
+use crate::vectors::EngineError;
 
 /// One loaded space: its description, its tokenizer and the pool that encodes into it.
 pub struct LoadedSpace {
@@ -115,6 +116,9 @@ pub enum SpacesError {
     /// The catalog failed.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+    /// The vector engine can't hold its vectors.
+    #[error(transparent)]
+    Vectors(#[from] EngineError),
 }
 
 impl Spaces {

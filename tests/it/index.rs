@@ -4,10 +4,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use reprise_index::{Codes, Filter, Index, Level, Mode, Settings, SpaceExpectation, SpaceLevel, UnitVector};
+use reprise_index::{Codes, Collection, Filter, Index, Level, Mode, Settings, SpaceInfo, UnitVector};
 use reprise_tests::test_data;
 
-const AT: SpaceLevel = SpaceLevel { space: 1, level: Level::Clip };
+const AT: Collection = Collection { space: 1, level: Level::Clip };
 const FILES: [&str; 4] = ["lvis_v1", "oid", "o365", "coco"];
 /// A segment although 2,148 vectors are few.
 const EAGER: Settings =
@@ -83,7 +83,7 @@ fn the_graph_finds_what_brute_force_finds_among_real_embeddings() {
     let Some(vectors) = real_vectors() else { return };
     assert_eq!(vectors.len(), 2_148);
     let index = Index::with_settings(EAGER);
-    index.declare(&SpaceExpectation { key: 1, id: "clip".into(), dim: 512 }).unwrap();
+    index.declare(&SpaceInfo { key: 1, id: "clip".into(), dim: 512 }).unwrap();
     for (key, vector) in (0..).zip(&vectors) {
         index.insert(AT, key, vector).unwrap();
     }
@@ -101,7 +101,7 @@ fn the_graph_finds_what_brute_force_finds_among_real_embeddings() {
 #[test]
 fn real_embeddings_survive_a_snapshot_bit_for_bit() {
     let Some(vectors) = real_vectors() else { return };
-    let space = SpaceExpectation { key: 1, id: "clip".into(), dim: 512 };
+    let space = SpaceInfo { key: 1, id: "clip".into(), dim: 512 };
     let index = Index::new();
     index.declare(&space).unwrap();
     for (key, vector) in (0..).zip(&vectors) {

@@ -1,7 +1,7 @@
 //! What is said in 76 real lectures, found in both databases: phrases, long texts, and words in any order.
 
-use reprise_index::Level;
 use reprise_server::catalog::{Catalog, CueKind, CueQuery, Ingested, IngestedSpan, Line, Subtitles, Track};
+use reprise_server::terms::Level;
 use reprise_tests::lectures::{lectures, phrases};
 use uuid::Uuid;
 

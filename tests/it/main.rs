@@ -44,6 +44,7 @@ mod served_index;
 mod subtitles;
 mod synth;
 mod tidy;
+mod vector_index;
 mod video;
 mod video_files;
 mod video_scaling;

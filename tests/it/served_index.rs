@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::Arc;
 
-use reprise_index::{Filter, Level, Mode, Settings, SpaceLevel, UnitVector};
+use reprise_index::{Index, Settings};
 use reprise_server::catalog::{self, Ingested, IngestedSpan};
-use reprise_server::gallery::Gallery;
+use reprise_server::terms::{Collection, KeySet, Level, SpanKey, UnitVector};
+use reprise_server::vectors::{Allowed, Ask, EngineKind, EngineSettings, Vectors};
 use reprise_tests::server::{Server, binary};
 use serde_json::{Value, json};
 use sqlx::Connection;
@@ -188,22 +188,17 @@ async fn flipped_bits_of_a_segment_never_change_an_answer_and_are_mended() {
     }
 }
 
-/// What a gallery finds for a stored vector among all clips, with each mode and a filter: (key, score).
-async fn found(gallery: &Arc<Gallery>, at: SpaceLevel, query: &UnitVector) -> Vec<Vec<(u32, f32)>> {
-    let (gallery, query) = (Arc::clone(gallery), query.clone());
-    let search = move || {
-        let odd = Filter { only: Some(Arc::new((1..20_000).step_by(2).collect())) };
-        let all = Filter::default();
-        [(Mode::Exact, &all), (Mode::Exact, &odd), (Mode::Auto, &odd), (Mode::Auto, &all)].map(
-            |(mode, filter)| {
-                let found = gallery.search(at, &query, 12, filter, mode).unwrap();
-                assert!(found.unreadable.is_empty(), "nothing is left to others");
-                assert!(found.exact || mode == Mode::Auto);
-                found.hits.iter().map(|hit| (hit.key, hit.score)).collect()
-            },
-        )
-    };
-    tokio::task::spawn_blocking(search).await.unwrap().to_vec()
+/// What is found for a stored vector among all clips, exactly or not and with a filter: (key, score).
+async fn found(vectors: &Vectors, at: Collection, query: &UnitVector) -> Vec<Vec<(SpanKey, f32)>> {
+    let odd: KeySet = (1..20_000).step_by(2).map(SpanKey::new).collect();
+    let mut all = Vec::new();
+    for (exact, only) in [(true, None), (true, Some(&odd)), (false, Some(&odd)), (false, None)] {
+        let ask = Ask { k: 12, only: only.cloned().map(Allowed::keys), exact };
+        let found = vectors.search(at, std::slice::from_ref(query), &ask).await.unwrap().remove(0);
+        assert!(found.exact || !exact);
+        all.push(found.hits.iter().map(|hit| (hit.key, hit.score)).collect());
+    }
+    all
 }
 
 #[tokio::test]
@@ -212,21 +207,21 @@ async fn what_cannot_be_read_is_scored_as_the_catalog_has_it() {
     rebuild(&bed, "int8");
     let catalog = catalog::open(&catalog::embedded_url(&bed.data())).await.unwrap();
     let space = catalog.spaces().await.unwrap().remove(0);
-    let at = SpaceLevel { space: space.key, level: Level::Clip };
-    let keys: Vec<u32> =
+    let at = Collection { space: space.key, level: Level::Clip };
+    let keys: Vec<SpanKey> =
         catalog.vector_keys(space.key, Level::Clip).await.unwrap().iter().step_by(997).collect();
     let queries = catalog.vectors_of(space.key, &keys).await.unwrap();
     // Nothing mends in the background here.
     let open = async || {
         let folder = bed.data().join("index");
-        let opened =
-            Gallery::open(folder, catalog.clone(), vec![space.expectation()], Settings::default()).await;
-        Arc::new(opened.unwrap())
+        let (kind, builtin) = (EngineKind::Builtin, Settings::default());
+        let settings = EngineSettings { kind, folder, builtin };
+        Vectors::open(settings, catalog.clone(), vec![space.expectation()]).await.unwrap()
     };
-    let gallery = open().await;
+    let vectors = open().await;
     let mut before = Vec::new();
     for query in &queries {
-        before.push(found(&gallery, at, &query.unit).await);
+        before.push(found(&vectors, at, &query.unit).await);
     }
     let segment = segments(&bed).remove(0);
     let mut bytes = fs::read(&segment).unwrap();
@@ -234,17 +229,24 @@ async fn what_cannot_be_read_is_scored_as_the_catalog_has_it() {
     bytes[at_vectors] ^= 0x10;
     fs::write(&segment, bytes).unwrap();
 
-    let gallery = open().await;
+    let vectors = open().await;
     for (query, before) in queries.iter().zip(&before) {
-        assert_eq!(found(&gallery, at, &query.unit).await, *before);
+        assert_eq!(found(&vectors, at, &query.unit).await, *before);
     }
-    let damaged = gallery.index().verify();
+    let folder = bed.data().join("index");
+    let index = Index::load(&folder, &[space.expectation()], Settings::default()).unwrap().index;
+    let damaged = index.verify();
     assert_eq!(damaged.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [at]);
-    let key = damaged[0].1[0];
-    assert_eq!(gallery.index().vector(at, key), None);
-    let read = Arc::clone(&gallery);
-    let vector = tokio::task::spawn_blocking(move || read.vector(at, key).unwrap()).await.unwrap();
-    assert_eq!(vector, Some(catalog.vectors_of(space.key, &[key]).await.unwrap().remove(0).unit));
+    let key = SpanKey::new(damaged[0].1[0]);
+    assert_eq!(index.vector(at, key.number()), None);
+    let stored = catalog.vectors_of(space.key, &[key]).await.unwrap().remove(0).unit;
+    let asked = [stored.clone(), queries[0].unit.clone()];
+    let scored = vectors.scores(at, &KeySet::from_iter([key]), &asked).await.unwrap();
+    assert_eq!(scored.len(), 1);
+    assert_eq!(
+        (scored[0].key, &scored[0].cosines),
+        (key, &vec![stored.dot(&asked[0]), stored.dot(&asked[1])])
+    );
 }
 
 #[tokio::test]
@@ -349,7 +351,6 @@ async fn a_running_server_says_how_good_its_index_is_and_makes_it_hold_what_the_
 #[tokio::test]
 async fn groups_are_full_although_one_video_owns_the_best_hits() {
     let bed = stocked().await;
-    // Or a seal between two pages would end the first one's search.
     rebuild(&bed, "int8");
     let server = bed.start(&[]);
     let (_, listed) = server.get("/v1/videos?limit=1").await;

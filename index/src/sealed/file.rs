@@ -16,7 +16,7 @@ use crate::disk;
 use crate::memory::Pages;
 
 /// Begins every file; the last byte is the format.
-const MAGIC: [u8; 8] = *b"reprise\x01";
+const MAGIC: [u8; 8] = *b"reprise\x02";
 /// The extension of a file that is being written.
 pub(crate) const PARTIAL: &str = "partial";
 /// Rows, at most: a limit for what a damaged header may ask for.

@@ -26,9 +26,9 @@ impl Layout {
         Layout { codes, dimension, rows, twin_pairs }
     }
 
-    /// A key a row.
+    /// The key of each row: 64 bits.
     pub(super) fn keys(&self) -> Range<usize> {
-        0..self.rows * 4
+        0..self.rows * 8
     }
 
     /// Rows in the order of their keys.
@@ -119,7 +119,7 @@ impl Layout {
         if !twins.iter().all(|&row| row < rows) || !twins.as_chunks::<2>().0.is_sorted() {
             return Err("twins are out of order".to_owned());
         }
-        let (keys, by_key) = (numbers(self.keys()), numbers(self.by_key()));
+        let (keys, by_key) = (memory::cast::<SpanKey>(&core[self.keys()]), numbers(self.by_key()));
         if !by_key.iter().all(|&row| row < rows) {
             return Err("a key leads nowhere".to_owned());
         }

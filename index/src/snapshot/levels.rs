@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize};
 
 use super::SnapshotError;
 use super::files::{StoredFile, damaged, io_at, open_part, read_whole, write_file};
-use crate::collection::{Collection, View};
 use crate::home;
 use crate::part::{Body, Part};
 use crate::sealed::{Sealed, SegmentError};
-use crate::{SpaceLevel, SpanKey, UnitVector};
+use crate::segment_set::{SegmentSet, View};
+use crate::{Collection, SpanKey, UnitVector};
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredLevel {
-    pub(super) at: SpaceLevel,
+    pub(super) at: Collection,
     growing: StoredRows,
     pub(super) segments: Vec<StoredSegment>,
 }
@@ -42,7 +42,7 @@ pub(super) struct StoredSegment {
 pub(super) fn write(
     folder: &Path,
     partial: &Path,
-    at: SpaceLevel,
+    at: Collection,
     view: &View,
 ) -> Result<StoredLevel, SnapshotError> {
     let name = format!("{}-{:?}", at.space, at.level).to_lowercase();
@@ -97,7 +97,7 @@ pub(super) fn read(
     folder: &Path,
     snapshot: &Path,
     level: &StoredLevel,
-    into: &Arc<Collection>,
+    into: &Arc<SegmentSet>,
 ) -> Vec<SnapshotError> {
     let mut left_out = Vec::new();
     for segment in &level.segments {
@@ -120,7 +120,7 @@ fn read_segment(
     folder: &Path,
     snapshot: &Path,
     segment: &StoredSegment,
-    into: &Collection,
+    into: &SegmentSet,
 ) -> Result<Part, SnapshotError> {
     if segment.name.contains(['/', '\\']) {
         return Err(damaged(&segment.name, "a file name that is a path"));
@@ -152,18 +152,18 @@ fn read_segment(
 fn read_growing(
     snapshot: &Path,
     stored: &StoredRows,
-    into: &Collection,
+    into: &SegmentSet,
 ) -> Result<Vec<(SpanKey, UnitVector)>, SnapshotError> {
     let (count, row_bytes) = (u64::from(stored.count), into.dimension * 4);
-    let mut keys = open_part(snapshot, &stored.keys, count * 4)?;
+    let mut keys = open_part(snapshot, &stored.keys, count * 8)?;
     let mut vectors = open_part(snapshot, &stored.vectors, count * row_bytes as u64)?;
     let mut seen = into.keys().as_ref().clone();
-    let (mut key, mut row) = ([0; 4], vec![0; row_bytes]);
+    let (mut key, mut row) = ([0; 8], vec![0; row_bytes]);
     let mut rows = Vec::new();
     for _ in 0..count {
         keys.read(&stored.keys, &mut key)?;
         vectors.read(&stored.vectors, &mut row)?;
-        let key = u32::from_le_bytes(key);
+        let key = SpanKey::from_le_bytes(key);
         let values = row.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes));
         let vector = UnitVector::from_unit(values.collect()).ok_or_else(|| {
             damaged(&stored.vectors.name, format!("the vector of key {key} is not of norm 1"))

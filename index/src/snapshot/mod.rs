@@ -19,12 +19,12 @@ use sha2::{Digest, Sha256};
 
 use crate::disk;
 use crate::home::{self, Home};
-use crate::{Index, Settings, SpaceExpectation};
+use crate::{Index, Settings, SpaceInfo};
 use files::{damaged, hex, io_at, numbered, read_part, remove_folder, sync_folder, write_synced};
 use levels::StoredLevel;
 
 /// The only format that this version writes and reads.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 const MANIFEST: &str = "manifest.json";
 const MANIFEST_CHECKSUM: &str = "manifest.sha256";
 /// How the folder of a snapshot that is being written begins.
@@ -74,7 +74,7 @@ struct Manifest {
     format: u32,
     seq: u64,
     generation: u64,
-    spaces: Vec<SpaceExpectation>,
+    spaces: Vec<SpaceInfo>,
     levels: Vec<StoredLevel>,
 }
 
@@ -154,11 +154,7 @@ impl Index {
     ///
     /// Links and keys are verified now, vectors at their first use or by [`Index::verify`]. Nothing under `dir` is changed,
     /// and nothing is sealed until somebody asks.
-    pub fn load(
-        dir: &Path,
-        expected: &[SpaceExpectation],
-        settings: Settings,
-    ) -> Result<Loaded, SnapshotError> {
+    pub fn load(dir: &Path, expected: &[SpaceInfo], settings: Settings) -> Result<Loaded, SnapshotError> {
         let _nobody_writes = files::no_writer(dir);
         let found = if dir.is_dir() { numbered(dir)?.pop() } else { None };
         let (_, folder) = found.ok_or_else(|| SnapshotError::Missing(dir.to_owned()))?;
@@ -183,12 +179,12 @@ impl Index {
     }
 
     /// The spaces by number.
-    fn declared(&self) -> Result<Vec<SpaceExpectation>, SnapshotError> {
+    fn declared(&self) -> Result<Vec<SpaceInfo>, SnapshotError> {
         let held: HashSet<u32> = self.levels().into_iter().map(|at| at.space).collect();
         let mut spaces = Vec::new();
         for (&key, space) in self.spaces.read().iter() {
             match &space.id {
-                Some(id) => spaces.push(SpaceExpectation { key, id: id.clone(), dim: space.dim }),
+                Some(id) => spaces.push(SpaceInfo { key, id: id.clone(), dim: space.dim }),
                 None if held.contains(&key) => return Err(SnapshotError::Undeclared(key)),
                 None => {}
             }

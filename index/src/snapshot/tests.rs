@@ -1,17 +1,17 @@
 //! Snapshots that are whole, damaged, foreign and unfinished.
 
 use super::*;
-use crate::{Codes, Filter, Level, Mode, SpaceLevel, UnitVector};
+use crate::{Codes, Collection, Filter, Level, Mode, UnitVector};
 
-const AT: SpaceLevel = SpaceLevel { space: 3, level: Level::Clip };
+const AT: Collection = Collection { space: 3, level: Level::Clip };
 /// Segments from 50 rows on.
 const SMALL: Settings =
     Settings { segment_from: 50, seal_from: 1 << 40, codes: Codes::Int8, build_threads: 1 };
 
-fn spaces() -> Vec<SpaceExpectation> {
+fn spaces() -> Vec<SpaceInfo> {
     vec![
-        SpaceExpectation { key: 3, id: "a-space".into(), dim: 3 },
-        SpaceExpectation { key: 4, id: "another-space".into(), dim: 2 },
+        SpaceInfo { key: 3, id: "a-space".into(), dim: 3 },
+        SpaceInfo { key: 4, id: "another-space".into(), dim: 2 },
     ]
 }
 
@@ -19,7 +19,7 @@ fn unit(raw: &[f32]) -> UnitVector {
     UnitVector::from_raw(raw).unwrap().0
 }
 
-fn vector_of(key: u32) -> UnitVector {
+fn vector_of(key: u64) -> UnitVector {
     unit(&[1.0, key as f32, 2.0])
 }
 
@@ -39,7 +39,7 @@ fn saved() -> (tempfile::TempDir, Index) {
     index.remove(AT, 7);
     (80..120).for_each(|key| index.fill(AT, key, &vector_of(key)).unwrap());
     for key in 0..40 {
-        let at = SpaceLevel { space: 4, level: Level::Video };
+        let at = Collection { space: 4, level: Level::Video };
         index.insert(at, key, &unit(&[1.0, key as f32])).unwrap();
     }
     index.save(folder.path(), 99).unwrap();
@@ -83,7 +83,7 @@ fn check_damaged(folder: &Path, what: &str) {
     let Ok(loaded) = load(folder) else { return };
     let index = loaded.index;
     let before = index.search(AT, &vector_of(3), 200, &Filter::default(), Mode::Auto).unwrap();
-    let unreadable: Vec<u32> = index.verify().into_iter().flat_map(|(_, keys)| keys).collect();
+    let unreadable: Vec<u64> = index.verify().into_iter().flat_map(|(_, keys)| keys).collect();
     assert!(!loaded.left_out.is_empty() || !unreadable.is_empty(), "{what}: nobody noticed");
     let after = index.search(AT, &vector_of(3), 200, &Filter::default(), Mode::Exact).unwrap();
     assert_eq!(after.unreadable.len(), unreadable.len(), "{what}");
@@ -142,16 +142,16 @@ fn the_newest_snapshot_is_the_only_one_kept() {
 fn servers_that_share_a_folder_write_one_after_the_other() {
     let folder = tempfile::tempdir().unwrap();
     std::thread::scope(|scope| {
-        for server in 0..4_u32 {
+        for server in 0..4_u64 {
             let folder = folder.path();
             scope.spawn(move || {
                 let index = Index::in_folder(folder, SMALL);
-                spaces().iter().for_each(|space| index.declare(space).unwrap());
+                spaces().iter().for_each(|space| assert!(index.declare(space).unwrap()));
                 (0..80).for_each(|key| index.fill(AT, key, &vector_of(key)).unwrap());
                 for seq in 0..5 {
                     index.insert(AT, 100 + seq, &vector_of(100 + seq)).unwrap();
                     index.seal(AT);
-                    index.save(folder, u64::from(10 * seq + server)).unwrap();
+                    index.save(folder, 10 * seq + server).unwrap();
                 }
             });
         }
@@ -240,7 +240,7 @@ fn a_set_that_shrank_and_is_damaged_is_not_rewritten_without_what_is_damaged() {
 #[test]
 fn a_snapshot_of_other_spaces_is_refused() {
     let (folder, _) = saved();
-    let change = |change: fn(&mut SpaceExpectation)| {
+    let change = |change: fn(&mut SpaceInfo)| {
         let mut expected = spaces();
         change(&mut expected[0]);
         expected
@@ -257,18 +257,18 @@ fn a_snapshot_of_other_spaces_is_refused() {
 #[test]
 fn a_space_that_came_later_is_expected_and_empty() {
     let (folder, _) = saved();
-    let later = SpaceExpectation { key: 5, id: "later".into(), dim: 8 };
+    let later = SpaceInfo { key: 5, id: "later".into(), dim: 8 };
     let expected = [spaces(), vec![later.clone()]].concat();
     let loaded = Index::load(folder.path(), &expected, SMALL).unwrap().index;
     loaded.declare(&later).unwrap();
-    assert!(loaded.declare(&SpaceExpectation { dim: 9, ..later }).is_err());
+    assert!(loaded.declare(&SpaceInfo { dim: 9, ..later }).is_err());
 }
 
 #[test]
 fn a_manifest_that_lies_is_refused() {
     type Lie = fn(&mut serde_json::Value);
     let lies: [(&str, Lie); 5] = [
-        ("format 3", |manifest| manifest["format"] = 3.into()),
+        ("format 2", |manifest| manifest["format"] = 2.into()),
         ("bytes, not", |manifest| manifest["levels"][0]["growing"]["count"] = 38.into()),
         ("bytes, not", |manifest| manifest["levels"][0]["growing"]["count"] = u32::MAX.into()),
         ("that is a path", |manifest| {

@@ -8,8 +8,8 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use reprise_encoders::{DEFAULT_MODEL, Loaded, ModelName};
 use reprise_index::eval::{CUTOFFS, Figures, Judged, Protocol, rank};
-use reprise_index::{Filter, Index, Level, Mode, Settings, SpaceLevel, UnitVector};
-use roaring::RoaringBitmap;
+use reprise_index::{Collection, Filter, Index, Level, Mode, Settings, UnitVector};
+use roaring::RoaringTreemap;
 
 use super::benchmark::{Benchmark, ComposedQuery};
 use super::figure;
@@ -56,7 +56,7 @@ enum ModeArg {
 /// The kind of plain texts in reports.
 const TEXT_TO_VIDEO: &str = "text_to_video";
 /// All vectors lie in one space and level.
-const AT: SpaceLevel = SpaceLevel { space: 0, level: Level::Clip };
+const AT: Collection = Collection { space: 0, level: Level::Clip };
 
 /// Prints the table or JSON; writes the picture.
 pub(super) fn run(args: &CovrArgs) -> anyhow::Result<()> {
@@ -181,7 +181,7 @@ impl Gallery {
         // A segment however few rows there are: the figures are to be the graph's.
         let index = Index::with_settings(Settings { segment_from: 1, ..Settings::default() });
         for (key, &clip) in rows.iter().enumerate() {
-            index.fill(AT, u32::try_from(key)?, &unit(&clips[clip])?)?;
+            index.fill(AT, key as u64, &unit(&clips[clip])?)?;
         }
         index.seal(AT);
         Ok(Gallery { index, rows, protocol })
@@ -202,8 +202,8 @@ impl Gallery {
     /// The first clips through the graph, the query clip masked by a filter.
     fn walk(&self, vector: &UnitVector, query: usize) -> anyhow::Result<Vec<usize>> {
         let others =
-            self.rows.iter().enumerate().filter(|(_, clip)| **clip != query).map(|(row, _)| row as u32);
-        let only = Some(Arc::new(others.collect::<RoaringBitmap>()));
+            self.rows.iter().enumerate().filter(|(_, clip)| **clip != query).map(|(row, _)| row as u64);
+        let only = Some(Arc::new(others.collect::<RoaringTreemap>()));
         let most = CUTOFFS.into_iter().max().unwrap_or_default();
         let hits = self.index.search(AT, vector, most, &Filter { only }, Mode::Auto)?;
         let mut seen = HashSet::new();

@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use reprise_encoders::text::Overflow;
 use reprise_encoders::{DEFAULT_MODEL, Input, Loaded, ModelName};
-use reprise_index::UnitVector;
+use reprise_index::{Aggregation, QueryVectors, UnitVector, late_interaction};
 use serde_json::{Map, Value, json};
 
 use super::benchmark::Benchmark;
@@ -20,7 +20,6 @@ use crate::encode;
 use crate::synth::wording::NEUTRAL;
 use crate::terminal::{bar, say};
 use reprise_encoders::text::MAX_WINDOWS;
-use reprise_server::search::{Aggregation, QueryVectors, dot, late_scores};
 
 /// Places in a long text at which the telling sentence stands.
 const PLACES: usize = 10;
@@ -251,7 +250,7 @@ fn full_videos(
         let first = reader.query(&sentences, Reading::Truncated)?;
         let scores = [
             pooled.iter().map(|video| first.score(video)).collect(),
-            pooled.iter().map(|video| dot(&mean, video)).collect(),
+            pooled.iter().map(|video| mean.dot(video)).collect(),
             late(&query, &videos, gallery),
         ];
         for (ranks, scores) in ranks.iter_mut().zip(scores) {
@@ -297,9 +296,9 @@ fn described(reader: &mut Reader, benchmark: &Benchmark, clips: &[usize]) -> any
 fn late(query: &QueryVectors, videos: &[Vec<usize>], gallery: &[UnitVector]) -> Vec<f32> {
     let best = |clips: &Vec<usize>| -> Vec<f32> {
         let of_window =
-            |window: &UnitVector| clips.iter().map(|clip| dot(window, &gallery[*clip])).fold(-1.0, f32::max);
-        query.windows().iter().map(of_window).collect()
+            |window: &UnitVector| clips.iter().map(|clip| window.dot(&gallery[*clip])).fold(-1.0, f32::max);
+        query.vectors().iter().map(of_window).collect()
     };
     let best: Vec<Vec<f32>> = videos.iter().map(best).collect();
-    late_scores(&best.iter().map(Vec::as_slice).collect::<Vec<_>>())
+    late_interaction(&best.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use anyhow::{Context, ensure};
 use reprise_encoders::rows::Rows;
+use reprise_index::Aggregation;
 use reprise_index::eval::{Vectors, VectorsError, ranks, recall_at};
 use serde::Serialize;
 
 use crate::encode::LongTexts;
-use reprise_server::search::Aggregation;
 
 /// Recall in percent by cutoff.
 pub(super) type Recall = BTreeMap<usize, f64>;

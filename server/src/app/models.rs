@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use reprise_encoders::ModelName;
-use reprise_index::SpaceExpectation;
 
 use super::App;
 use crate::catalog::CatalogError;
 use crate::config::QueryKind;
 use crate::spaces::{self, LoadedSpace, SpacesError};
+use crate::terms::SpaceInfo;
 
 /// A space that was asked for.
 pub struct Added {
@@ -49,7 +49,7 @@ impl App {
             return Err(SpacesError::Closing);
         }
         // Before anything can be stored in it.
-        self.gallery.add(expectation(&space)).await?;
+        self.vectors.add(expectation(&space)).await?;
         self.spaces.add(Arc::clone(&space), &*self.catalog).await?;
         // Jobs that run now end with the spaces that they began with; their runner asks for the rest.
         let fills = self.enqueue_fills(std::slice::from_ref(&space)).await?;
@@ -71,6 +71,6 @@ impl App {
 }
 
 /// What the index must know of a space.
-pub(super) fn expectation(space: &LoadedSpace) -> SpaceExpectation {
-    SpaceExpectation { key: space.key, id: space.space.id.clone(), dim: space.space.dim }
+pub(super) fn expectation(space: &LoadedSpace) -> SpaceInfo {
+    SpaceInfo { key: space.key, id: space.space.id.clone(), dim: space.space.dim }
 }

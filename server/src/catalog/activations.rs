@@ -28,7 +28,7 @@ pub(super) async fn list(database: &Database) -> Result<Vec<Activation>, Catalog
         let name: String = row.get("kind")?;
         let kind = QueryKind::ALL.into_iter().find(|kind| kind.name() == name);
         let kind = kind.ok_or_else(|| CatalogError::Damaged(format!("a kind of query called {name}")))?;
-        activations.push(Activation { kind, space: row.key("space")?, named: row.get("named")? });
+        activations.push(Activation { kind, space: row.space("space")?, named: row.get("named")? });
     }
     Ok(activations)
 }

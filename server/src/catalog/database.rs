@@ -4,13 +4,14 @@
 //! statements are written once; where they differ, [`Sql::Each`] holds both texts. Knows no table.
 
 use futures_util::TryStreamExt;
-use roaring::RoaringBitmap;
+use roaring::RoaringTreemap;
 use sqlx::postgres::{PgArguments, PgPool, PgRow};
 use sqlx::sqlite::{SqliteArguments, SqlitePool, SqliteRow};
 use sqlx::{Arguments, AssertSqlSafe, Decode, Postgres, Row as _, SqlSafeStr, Sqlite, Transaction, Type};
 use uuid::Uuid;
 
 use super::{CatalogError, instant};
+use crate::terms::{KeySet, SpanKey, VideoNumber};
 
 /// Rows of one multi-row `INSERT`: enough to make the round trip cheap, and far from the databases' limits
 /// of 32,766 (SQLite) and 65,535 (Postgres) values.
@@ -91,6 +92,12 @@ impl From<&str> for Value {
     }
 }
 
+impl From<SpanKey> for Value {
+    fn from(value: SpanKey) -> Value {
+        Value::Int(Some(value.number().cast_signed()))
+    }
+}
+
 impl From<u32> for Value {
     fn from(value: u32) -> Value {
         Value::Int(Some(i64::from(value)))
@@ -166,11 +173,28 @@ impl Row {
         .map_err(|error| CatalogError::Damaged(error.to_string()))
     }
 
-    /// The value of a column that holds a key.
-    pub(super) fn key(&self, column: &str) -> Result<u32, CatalogError> {
+    /// The value of a column that holds a span's key.
+    pub(super) fn key(&self, column: &str) -> Result<SpanKey, CatalogError> {
         let value: i64 = self.get(column)?;
-        u32::try_from(value).map_err(|_| CatalogError::Damaged(format!("{column} {value} is no key")))
+        span_key(value).ok_or_else(|| CatalogError::Damaged(format!("{column} {value} is no key")))
     }
+
+    /// The value of a column that holds a video's number.
+    pub(super) fn video_number(&self, column: &str) -> Result<VideoNumber, CatalogError> {
+        let value: i64 = self.get(column)?;
+        let number = u64::try_from(value).map(VideoNumber::new);
+        number.map_err(|_| CatalogError::Damaged(format!("{column} {value} is no video's number")))
+    }
+
+    /// The value of a column that holds a space's key.
+    pub(super) fn space(&self, column: &str) -> Result<u32, CatalogError> {
+        let value: i64 = self.get(column)?;
+        u32::try_from(value).map_err(|_| CatalogError::Damaged(format!("{column} {value} is no space")))
+    }
+}
+
+fn span_key(value: i64) -> Option<SpanKey> {
+    u64::try_from(value).ok().map(SpanKey::new)
 }
 
 fn failed(error: sqlx::Error) -> CatalogError {
@@ -228,16 +252,12 @@ impl Database {
     }
 
     /// The keys in the first column of one reading statement, never all in memory as rows.
-    pub(super) async fn keys(
-        &self,
-        sql: impl Into<Sql>,
-        values: Vec<Value>,
-    ) -> Result<RoaringBitmap, CatalogError> {
+    pub(super) async fn keys(&self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<KeySet, CatalogError> {
         let sql = sql.into();
-        let mut keys = RoaringBitmap::new();
+        let mut keys = RoaringTreemap::new();
         let mut add = |key: i64| {
-            let key = u32::try_from(key).map_err(|_| CatalogError::Damaged(format!("{key} is no key")))?;
-            keys.insert(key);
+            let found = span_key(key).ok_or_else(|| CatalogError::Damaged(format!("{key} is no key")))?;
+            keys.insert(found.number());
             Ok::<(), CatalogError>(())
         };
         match self {
@@ -256,7 +276,7 @@ impl Database {
                 }
             }
         }
-        Ok(keys)
+        Ok(keys.into())
     }
 
     /// A transaction that may write. Dropped before its commit, it never happened.

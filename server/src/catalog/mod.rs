@@ -28,9 +28,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use reprise_index::Level;
-use roaring::RoaringBitmap;
 use uuid::Uuid;
+
+use crate::terms::{KeySet, Level, SpanKey};
 
 pub use filter::Filter;
 pub use types::*;
@@ -154,12 +154,12 @@ pub trait Catalog: Send + Sync {
     /// Deletes a given clip with its vectors. `Err(Conflict)` for a found clip.
     async fn delete_clip(&self, id: Uuid) -> Result<Option<Span>, CatalogError>;
     /// Everything a hit shows, for these keys; keys that are gone are left out; any order.
-    async fn spans_by_key(&self, keys: &[u32]) -> Result<Vec<SpanWithVideo>, CatalogError>;
+    async fn spans_by_key(&self, keys: &[SpanKey]) -> Result<Vec<SpanWithVideo>, CatalogError>;
     /// The full-video span and the clips (and the moments, if asked for) of each video that one of these spans is
     /// of; any order.
-    async fn spans_beside(&self, keys: &[u32], moments: bool) -> Result<Vec<Span>, CatalogError>;
+    async fn spans_beside(&self, keys: &[SpanKey], moments: bool) -> Result<Vec<Span>, CatalogError>;
     /// Keys of all spans that match. `filter` was validated when it was parsed.
-    async fn keys_matching(&self, filter: &Filter) -> Result<RoaringBitmap, CatalogError>;
+    async fn keys_matching(&self, filter: &Filter) -> Result<KeySet, CatalogError>;
 
     // --- what is said ---
 
@@ -194,20 +194,20 @@ pub trait Catalog: Send + Sync {
         &self,
         query: &CueQuery,
         level: Level,
-        only: Option<&RoaringBitmap>,
+        only: Option<&KeySet>,
         limit: usize,
     ) -> Result<Vec<CueHit>, CatalogError>;
 
     /// Passages of the videos that one of these spans is of: what a search for passages may answer where only
     /// these spans may be answered.
-    async fn passages_within(&self, only: &RoaringBitmap) -> Result<RoaringBitmap, CatalogError>;
+    async fn passages_within(&self, only: &KeySet) -> Result<KeySet, CatalogError>;
     /// What passages count for at `level` (clip or video), in their order: one hit for each span, with the first of
     /// its passages. `only`: keys of the spans that may be answered. Passages that are gone are left out.
     async fn passage_hits(
         &self,
-        passages: &[u32],
+        passages: &[SpanKey],
         level: Level,
-        only: Option<&RoaringBitmap>,
+        only: Option<&KeySet>,
     ) -> Result<Vec<PassageHit>, CatalogError>;
     /// Passages of a video that lack a vector in `space`, in order of key.
     async fn passages_without_vector(
@@ -235,11 +235,11 @@ pub trait Catalog: Send + Sync {
     /// Forgets which spaces to load at each start and which kinds were moved; the spaces and their vectors stay.
     async fn forget_added(&self) -> Result<(), CatalogError>;
     /// The raw vector (norm * unit) of a span in a space.
-    async fn raw_vector(&self, span: u32, space: u32) -> Result<Option<Vec<f32>>, CatalogError>;
+    async fn raw_vector(&self, span: SpanKey, space: u32) -> Result<Option<Vec<f32>>, CatalogError>;
     /// Keys of the spans of `level` that have a vector in a space.
-    async fn vector_keys(&self, space: u32, level: Level) -> Result<RoaringBitmap, CatalogError>;
+    async fn vector_keys(&self, space: u32, level: Level) -> Result<KeySet, CatalogError>;
     /// Vectors of these spans in a space, in order of span key; a span without one is left out.
-    async fn vectors_of(&self, space: u32, spans: &[u32]) -> Result<Vec<StoredVector>, CatalogError>;
+    async fn vectors_of(&self, space: u32, spans: &[SpanKey]) -> Result<Vec<StoredVector>, CatalogError>;
     /// Inserts and deletes of vectors with a seq over `after`, in order. On Postgres a seq is visible only
     /// when all smaller ones are.
     async fn changes(&self, after: i64, limit: u32) -> Result<Vec<Change>, CatalogError>;

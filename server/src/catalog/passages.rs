@@ -2,8 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use reprise_index::Level;
-use roaring::RoaringBitmap;
 use uuid::Uuid;
 
 use super::database::{Database, Row, Sql, Tx, Value, values};
@@ -13,6 +11,7 @@ use super::vectors::{self, At};
 use super::{CatalogError, cues, jobs, postgres, rows, spans, videos};
 use crate::subtitles::passages::passages;
 use crate::subtitles::words::words;
+use crate::terms::{KeySet, Level, SpanKey};
 
 /// Makes the passages of those tracks of a locked video that have none. Nothing where the video was not decoded
 /// yet: its clock is not known.
@@ -116,10 +115,10 @@ macro_rules! within {
     };
 }
 
-pub(super) async fn within(database: &Database, only: &RoaringBitmap) -> Result<RoaringBitmap, CatalogError> {
+pub(super) async fn within(database: &Database, only: &KeySet) -> Result<KeySet, CatalogError> {
     let sql =
         Sql::Each { sqlite: within!("IN (SELECT value FROM json_each($1))"), postgres: within!("= ANY($1)") };
-    let keys: Vec<u32> = only.iter().collect();
+    let keys: Vec<SpanKey> = only.iter().collect();
     database.keys(sql, vec![rows::keys(&keys)]).await
 }
 
@@ -147,12 +146,12 @@ const VIDEOS: (&str, &str) =
 
 pub(super) async fn hits(
     database: &Database,
-    passages: &[u32],
+    passages: &[SpanKey],
     level: Level,
-    only: Option<&RoaringBitmap>,
+    only: Option<&KeySet>,
 ) -> Result<Vec<PassageHit>, CatalogError> {
     let (sqlite, postgres) = if level == Level::Video { VIDEOS } else { CLIPS };
-    let mut found: HashMap<u32, PassageHit> = HashMap::new();
+    let mut found: HashMap<SpanKey, PassageHit> = HashMap::new();
     for row in database.rows(Sql::Each { sqlite, postgres }, vec![rows::keys(passages)]).await? {
         let hit = hit(&row)?;
         if only.is_none_or(|keys| keys.contains(hit.span)) {

@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use reprise_index::Level;
 use uuid::Uuid;
 
 use super::database::{Database, Sql, Tx, Value, values};
@@ -11,6 +10,7 @@ use super::rows::{self, level_name, to_json};
 use super::types::*;
 use super::vectors::{self, At, Op};
 use super::{CatalogError, jobs, passages, postgres, spans};
+use crate::terms::{Level, SpanKey};
 
 pub(super) async fn finish_ingest(
     database: &Database,
@@ -38,7 +38,7 @@ pub(super) async fn finish_ingest(
     jobs::succeed(&mut tx, lease.job).await?;
     // Fills of this video that waited may be leased now.
     postgres::notify_jobs(&mut tx).await?;
-    let kept: HashSet<u32> = spans::given(&mut tx, video).await?.iter().map(|span| span.key).collect();
+    let kept: HashSet<SpanKey> = spans::given(&mut tx, video).await?.iter().map(|span| span.key).collect();
     vectors::append_changes(&mut tx, changes(old, new, &kept, &given)).await?;
     tx.commit().await
 }
@@ -66,7 +66,7 @@ async fn update_given(
     tx: &mut Tx,
     video: Uuid,
     ingested: &[IngestedSpan],
-) -> Result<HashMap<Uuid, u32>, CatalogError> {
+) -> Result<HashMap<Uuid, SpanKey>, CatalogError> {
     let ends: HashMap<Uuid, i64> =
         ingested.iter().filter_map(|span| span.given.map(|id| (id, span.end_ms))).collect();
     let mut keys = HashMap::new();
@@ -81,7 +81,7 @@ async fn update_given(
         sqlite: "DELETE FROM embeddings WHERE span IN (SELECT value FROM json_each($1))",
         postgres: "DELETE FROM embeddings WHERE span = ANY($1)",
     };
-    let list: Vec<u32> = keys.values().copied().collect();
+    let list: Vec<SpanKey> = keys.values().copied().collect();
     tx.execute(sql, vec![rows::keys(&list)]).await?;
     Ok(keys)
 }
@@ -89,14 +89,14 @@ async fn update_given(
 /// What was inserted: the vectors, and the level of each of their spans.
 struct Inserted {
     vectors: Vec<NewVector>,
-    levels: HashMap<u32, Level>,
+    levels: HashMap<SpanKey, Level>,
 }
 
 async fn insert_spans(
     tx: &mut Tx,
     video: Uuid,
     ingested: Vec<IngestedSpan>,
-    given: &HashMap<Uuid, u32>,
+    given: &HashMap<Uuid, SpanKey>,
 ) -> Result<Inserted, CatalogError> {
     let empty = to_json(&serde_json::json!({}))?;
     let ids: Vec<Uuid> = ingested.iter().map(|span| span.given.unwrap_or_else(Uuid::now_v7)).collect();
@@ -123,7 +123,12 @@ async fn insert_spans(
 
 /// Deletes of what is gone, then inserts. A vector that was replaced is an insert alone, so that no follower
 /// misses its span for a moment.
-fn changes(old: Vec<At>, new: Inserted, kept: &HashSet<u32>, replaced: &HashMap<Uuid, u32>) -> Vec<(Op, At)> {
+fn changes(
+    old: Vec<At>,
+    new: Inserted,
+    kept: &HashSet<SpanKey>,
+    replaced: &HashMap<Uuid, SpanKey>,
+) -> Vec<(Op, At)> {
     let inserts: Vec<At> = new
         .vectors
         .iter()
@@ -133,7 +138,7 @@ fn changes(old: Vec<At>, new: Inserted, kept: &HashSet<u32>, replaced: &HashMap<
         })
         .collect();
     let there: HashSet<At> = inserts.iter().copied().collect();
-    let replaced: HashSet<u32> = replaced.values().copied().collect();
+    let replaced: HashSet<SpanKey> = replaced.values().copied().collect();
     let untouched = |at: &At| kept.contains(&at.span) && !replaced.contains(&at.span);
     let deletes = old.into_iter().filter(|at| !there.contains(at) && !untouched(at));
     let deletes: Vec<(Op, At)> = deletes.map(|at| (Op::Delete, at)).collect();
@@ -166,7 +171,7 @@ pub(super) async fn finish_fill(
     let new = insert_spans(&mut tx, found.job.video, moments, &HashMap::new()).await?;
     vectors.extend(new.vectors);
     let rows = tx.rows("SELECT key, level FROM spans WHERE video = $1", values![found.job.video]).await?;
-    let levels: HashMap<u32, Level> = rows
+    let levels: HashMap<SpanKey, Level> = rows
         .iter()
         .map(|row| Ok((row.key("key")?, rows::level(row)?)))
         .collect::<Result<_, CatalogError>>()?;
@@ -174,7 +179,7 @@ pub(super) async fn finish_fill(
     vectors.retain(|vector| levels.contains_key(&vector.span));
     let inserted = vectors::insert(&mut tx, &vectors).await?;
     jobs::succeed(&mut tx, lease.job).await?;
-    let change = |(space, span): (u32, u32)| {
+    let change = |(space, span): (u32, SpanKey)| {
         let level = *levels.get(&span)?;
         Some((Op::Insert, At { span, space, level }))
     };

@@ -1,11 +1,11 @@
 //! Rows and the types of the service: how each is read back, and the names of what has few values.
 
-use reprise_index::{Level, UnitVector};
 use serde::de::DeserializeOwned;
 
 use super::database::Row;
 use super::types::*;
 use super::{CatalogError, database};
+use crate::terms::{Level, SpanKey, UnitVector};
 
 /// What [`video`] reads, of `videos v`.
 macro_rules! video_columns {
@@ -172,7 +172,7 @@ pub(super) fn unit_bytes(unit: &UnitVector) -> Vec<u8> {
 }
 
 /// The unit vector that [`unit_bytes`] wrote for this span.
-pub(super) fn unit(bytes: &[u8], span: u32) -> Result<UnitVector, CatalogError> {
+pub(super) fn unit(bytes: &[u8], span: SpanKey) -> Result<UnitVector, CatalogError> {
     let values = bytes.chunks_exact(4).map(|four| f32::from_le_bytes([four[0], four[1], four[2], four[3]]));
     let whole = bytes.len().is_multiple_of(4);
     UnitVector::from_unit(values.collect()).filter(|_| whole).ok_or_else(|| {
@@ -180,7 +180,7 @@ pub(super) fn unit(bytes: &[u8], span: u32) -> Result<UnitVector, CatalogError> 
     })
 }
 
-/// A key as the databases store it.
-pub(super) fn keys(keys: &[u32]) -> database::Value {
-    database::Value::Ints(keys.iter().map(|key| i64::from(*key)).collect())
+/// Keys as the databases store them.
+pub(super) fn keys(keys: &[SpanKey]) -> database::Value {
+    database::Value::Ints(keys.iter().map(|key| key.number().cast_signed()).collect())
 }

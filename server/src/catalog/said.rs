@@ -3,13 +3,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use reprise_index::Level;
-use roaring::RoaringBitmap;
-
 use super::database::{Database, Row, Sql, Value, values};
 use super::types::*;
 use super::{CatalogError, rows};
 use crate::subtitles::ranking::{Fit, RankedCue, Terms, fits};
+use crate::terms::{KeySet, Level, SpanKey};
 
 /// Cues that are ranked at most. A query of common words alone could be answered by every cue there is: of its
 /// words the commonest are then left out of the search, though not of the ranking.
@@ -41,14 +39,14 @@ pub(super) async fn hits(
     database: &Database,
     query: &CueQuery,
     level: Level,
-    only: Option<&RoaringBitmap>,
+    only: Option<&KeySet>,
     limit: usize,
 ) -> Result<Vec<CueHit>, CatalogError> {
     let (frequencies, all) = frequencies(database, query).await?;
     let terms = Terms::new(query, &frequencies, all);
     let most = i64::try_from(MAX_CANDIDATES).unwrap_or(i64::MAX);
     let sought = terms.within(most);
-    if sought.is_empty() || limit == 0 || only.is_some_and(RoaringBitmap::is_empty) {
+    if sought.is_empty() || limit == 0 || only.is_some_and(KeySet::is_empty) {
         return Ok(Vec::new());
     }
     let mut found = candidates(database, &sought, only).await?;
@@ -123,7 +121,7 @@ const SOMEWHERE: (&str, &str) = (
 async fn candidates(
     database: &Database,
     words: &[&str],
-    only: Option<&RoaringBitmap>,
+    only: Option<&KeySet>,
 ) -> Result<Vec<Candidate>, CatalogError> {
     // Words are letters and digits alone, so a quote is all that they need.
     let (quote, or) = match database {
@@ -132,7 +130,7 @@ async fn candidates(
     };
     let quoted: Vec<String> = words.iter().map(|word| format!("{quote}{word}{quote}")).collect();
     let sought = quoted.join(or);
-    let keys: Option<Vec<u32>> = only.map(|keys| keys.iter().collect());
+    let keys: Option<Vec<SpanKey>> = only.map(|keys| keys.iter().collect());
     let mut found = Vec::new();
     let mut after = -1_i64;
     loop {
@@ -265,11 +263,11 @@ async fn one_a_span(
     database: &Database,
     found: Vec<Candidate>,
     level: Level,
-    only: Option<&RoaringBitmap>,
+    only: Option<&KeySet>,
     limit: usize,
-) -> Result<Vec<(Candidate, u32)>, CatalogError> {
+) -> Result<Vec<(Candidate, SpanKey)>, CatalogError> {
     let (sqlite, postgres) = if level == Level::Video { VIDEOS } else { CLIPS };
-    let mut chosen: Vec<(Candidate, u32)> = Vec::new();
+    let mut chosen: Vec<(Candidate, SpanKey)> = Vec::new();
     let mut taken = HashSet::new();
     let mut left = found.into_iter().peekable();
     let mut at_once = RESOLVED_AT_ONCE.max(limit);
@@ -277,7 +275,7 @@ async fn one_a_span(
         let some: Vec<Candidate> = left.by_ref().take(at_once).collect();
         at_once *= 4;
         let cues = Value::Ints(some.iter().map(|it| it.key).collect());
-        let mut spans: HashMap<i64, u32> = HashMap::new();
+        let mut spans: HashMap<i64, SpanKey> = HashMap::new();
         for row in database.rows(Sql::Each { sqlite, postgres }, vec![cues]).await? {
             let span = row.key("span")?;
             if only.is_none_or(|keys| keys.contains(span)) {
@@ -307,7 +305,7 @@ macro_rules! shown_of {
     };
 }
 
-async fn shown(database: &Database, chosen: Vec<(Candidate, u32)>) -> Result<Vec<CueHit>, CatalogError> {
+async fn shown(database: &Database, chosen: Vec<(Candidate, SpanKey)>) -> Result<Vec<CueHit>, CatalogError> {
     let cues = Value::Ints(chosen.iter().map(|(it, _)| it.key).collect());
     let sql = Sql::Each {
         sqlite: shown_of!("IN (SELECT value FROM json_each($1))"),
@@ -330,7 +328,7 @@ async fn shown(database: &Database, chosen: Vec<(Candidate, u32)>) -> Result<Vec
     Ok(hits)
 }
 
-fn hit(row: &Row, span: u32, it: &Candidate) -> Result<CueHit, CatalogError> {
+fn hit(row: &Row, span: SpanKey, it: &Candidate) -> Result<CueHit, CatalogError> {
     let offset: i64 = row.get("media_offset_ms")?;
     let start_ms = (row.get::<i64>("start_ms")? - offset).max(0);
     Ok(CueHit {

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use roaring::RoaringBitmap;
 use uuid::Uuid;
 
 use super::database::{Database, Row, Sql, Tx, Value, values};
@@ -11,6 +10,7 @@ use super::rows::{self, span_columns, to_json};
 use super::types::*;
 use super::vectors::{self, Op};
 use super::{CatalogError, Filter, jobs, postgres, videos};
+use crate::terms::{KeySet, SpanKey};
 
 pub(super) async fn clips(
     database: &Database,
@@ -61,7 +61,10 @@ pub(super) async fn given(tx: &mut Tx, video: Uuid) -> Result<Vec<Span>, Catalog
     tx.rows(sql, values![video]).await?.iter().map(rows::span).collect()
 }
 
-pub(super) async fn by_key(database: &Database, keys: &[u32]) -> Result<Vec<SpanWithVideo>, CatalogError> {
+pub(super) async fn by_key(
+    database: &Database,
+    keys: &[SpanKey],
+) -> Result<Vec<SpanWithVideo>, CatalogError> {
     let sql = Sql::Each { sqlite: BY_KEY_SQLITE, postgres: BY_KEY_POSTGRES };
     let rows = database.rows(sql, vec![rows::keys(keys)]).await?;
     rows.iter().map(with_video).collect()
@@ -81,7 +84,7 @@ macro_rules! beside {
 
 pub(super) async fn beside(
     database: &Database,
-    keys: &[u32],
+    keys: &[SpanKey],
     moments: bool,
 ) -> Result<Vec<Span>, CatalogError> {
     let sqlite = beside!("o.key IN (SELECT value FROM json_each($1))");
@@ -115,10 +118,7 @@ fn with_video(row: &Row) -> Result<SpanWithVideo, CatalogError> {
     })
 }
 
-pub(super) async fn keys_matching(
-    database: &Database,
-    filter: &Filter,
-) -> Result<RoaringBitmap, CatalogError> {
+pub(super) async fn keys_matching(database: &Database, filter: &Filter) -> Result<KeySet, CatalogError> {
     let (sql, values) = filter.to_sql();
     database.keys(sql, values).await
 }
@@ -157,7 +157,10 @@ pub(super) async fn insert_given(
 }
 
 /// Inserts rows of (id, video, level, given, start_ms, end_ms, metadata); answers each id's new key.
-pub(super) async fn insert(tx: &mut Tx, rows: Vec<Vec<Value>>) -> Result<HashMap<Uuid, u32>, CatalogError> {
+pub(super) async fn insert(
+    tx: &mut Tx,
+    rows: Vec<Vec<Value>>,
+) -> Result<HashMap<Uuid, SpanKey>, CatalogError> {
     let head = "INSERT INTO spans (id, video, level, given, start_ms, end_ms, metadata)";
     let rows = tx.insert(head, rows, "RETURNING key, id").await?;
     rows.iter().map(|row| Ok((row.get("id")?, row.key("key")?))).collect()
@@ -165,7 +168,7 @@ pub(super) async fn insert(tx: &mut Tx, rows: Vec<Vec<Value>>) -> Result<HashMap
 
 const INSERT_ATTRIBUTES: &str = "INSERT INTO span_attributes (span, path, kind, number, text)";
 
-fn attribute_rows(key: u32, metadata: &serde_json::Value) -> Vec<Vec<Value>> {
+fn attribute_rows(key: SpanKey, metadata: &serde_json::Value) -> Vec<Vec<Value>> {
     let found = attributes(metadata).into_iter();
     found.map(|found| values![key, found.path, found.kind, found.number, found.text]).collect()
 }
@@ -250,7 +253,7 @@ pub(super) async fn delete_given(database: &Database, id: Uuid) -> Result<Option
 }
 
 /// The moments that lie in this clip and in no other.
-async fn moments_of(tx: &mut Tx, clip: &Span) -> Result<Vec<u32>, CatalogError> {
+async fn moments_of(tx: &mut Tx, clip: &Span) -> Result<Vec<SpanKey>, CatalogError> {
     let sql = "SELECT m.key FROM spans m WHERE m.video = $1 AND m.level = 'moment' AND $3 <= m.start_ms \
                AND m.end_ms <= $4 AND NOT EXISTS (SELECT 1 FROM spans c WHERE c.video = m.video \
                AND c.level = 'clip' AND c.key <> $2 AND c.start_ms <= m.start_ms AND m.end_ms <= c.end_ms)";

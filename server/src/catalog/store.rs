@@ -6,8 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use reprise_index::Level;
-use roaring::RoaringBitmap;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
@@ -18,6 +16,7 @@ use super::wake::Wake;
 use super::{
     Catalog, CatalogError, Filter, activations, cues, jobs, passages, results, said, spans, vectors, videos,
 };
+use crate::terms::{KeySet, Level, SpanKey};
 
 /// How often a waiter looks by itself: other processes' news has no other way on SQLite, and a lease that
 /// runs out tells nobody.
@@ -135,14 +134,14 @@ impl Catalog for SqlCatalog {
         self.wake_for_changes(spans::delete_given(&self.database, id).await)
     }
 
-    async fn spans_beside(&self, keys: &[u32], moments: bool) -> Result<Vec<Span>, CatalogError> {
+    async fn spans_beside(&self, keys: &[SpanKey], moments: bool) -> Result<Vec<Span>, CatalogError> {
         spans::beside(&self.database, keys, moments).await
     }
-    async fn spans_by_key(&self, keys: &[u32]) -> Result<Vec<SpanWithVideo>, CatalogError> {
+    async fn spans_by_key(&self, keys: &[SpanKey]) -> Result<Vec<SpanWithVideo>, CatalogError> {
         spans::by_key(&self.database, keys).await
     }
 
-    async fn keys_matching(&self, filter: &Filter) -> Result<RoaringBitmap, CatalogError> {
+    async fn keys_matching(&self, filter: &Filter) -> Result<KeySet, CatalogError> {
         spans::keys_matching(&self.database, filter).await
     }
 
@@ -175,7 +174,7 @@ impl Catalog for SqlCatalog {
         &self,
         query: &CueQuery,
         level: Level,
-        only: Option<&RoaringBitmap>,
+        only: Option<&KeySet>,
         limit: usize,
     ) -> Result<Vec<CueHit>, CatalogError> {
         said::hits(&self.database, query, level, only, limit).await
@@ -190,15 +189,15 @@ impl Catalog for SqlCatalog {
         cues::list(&self.database, video, after, limit).await
     }
 
-    async fn passages_within(&self, only: &RoaringBitmap) -> Result<RoaringBitmap, CatalogError> {
+    async fn passages_within(&self, only: &KeySet) -> Result<KeySet, CatalogError> {
         passages::within(&self.database, only).await
     }
 
     async fn passage_hits(
         &self,
-        passages: &[u32],
+        passages: &[SpanKey],
         level: Level,
-        only: Option<&RoaringBitmap>,
+        only: Option<&KeySet>,
     ) -> Result<Vec<PassageHit>, CatalogError> {
         passages::hits(&self.database, passages, level, only).await
     }
@@ -243,15 +242,15 @@ impl Catalog for SqlCatalog {
         activations::forget(&self.database).await
     }
 
-    async fn raw_vector(&self, span: u32, space: u32) -> Result<Option<Vec<f32>>, CatalogError> {
+    async fn raw_vector(&self, span: SpanKey, space: u32) -> Result<Option<Vec<f32>>, CatalogError> {
         vectors::raw(&self.database, span, space).await
     }
 
-    async fn vector_keys(&self, space: u32, level: Level) -> Result<RoaringBitmap, CatalogError> {
+    async fn vector_keys(&self, space: u32, level: Level) -> Result<KeySet, CatalogError> {
         vectors::keys(&self.database, space, level).await
     }
 
-    async fn vectors_of(&self, space: u32, spans: &[u32]) -> Result<Vec<StoredVector>, CatalogError> {
+    async fn vectors_of(&self, space: u32, spans: &[SpanKey]) -> Result<Vec<StoredVector>, CatalogError> {
         vectors::of_spans(&self.database, space, spans).await
     }
 

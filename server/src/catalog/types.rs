@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use reprise_index::{Level, SpaceExpectation, UnitVector};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
@@ -10,6 +9,7 @@ use uuid::Uuid;
 use crate::config::QueryKind;
 pub use crate::subtitles::Line;
 pub use crate::subtitles::ranking::CueQuery;
+use crate::terms::{Level, SpaceInfo, SpanKey, UnitVector, VideoNumber};
 
 /// Where a video stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -177,8 +177,8 @@ pub struct IdempotencyRecord {
 /// A stretch of a video.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Span {
-    /// Dense number, used in the index and in bitmaps.
-    pub key: u32,
+    /// Its number, used in the index and in bitmaps.
+    pub key: SpanKey,
     /// uuid v7.
     pub id: Uuid,
     /// Its video.
@@ -238,8 +238,8 @@ pub struct SpaceRow {
 
 impl SpaceRow {
     /// What the index must know of it.
-    pub fn expectation(&self) -> SpaceExpectation {
-        SpaceExpectation { key: self.key, id: self.space.id.clone(), dim: self.space.dim }
+    pub fn expectation(&self) -> SpaceInfo {
+        SpaceInfo { key: self.key, id: self.space.id.clone(), dim: self.space.dim }
     }
 }
 
@@ -258,9 +258,11 @@ pub struct Activation {
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredVector {
     /// Its span.
-    pub span: u32,
+    pub span: SpanKey,
     /// The span's level.
     pub level: Level,
+    /// The span's video.
+    pub video: VideoNumber,
     /// The direction.
     pub unit: UnitVector,
 }
@@ -271,21 +273,21 @@ pub struct Change {
     /// Its place in the order of changes.
     pub seq: i64,
     /// The span.
-    pub span: u32,
+    pub span: SpanKey,
     /// The space.
     pub space: u32,
     /// The span's level.
     pub level: Level,
     /// The vector if it was inserted and is still there; `None`: it is to be removed (deleted now, or by a
     /// later change).
-    pub vector: Option<UnitVector>,
+    pub vector: Option<StoredVector>,
 }
 
 /// A vector to store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewVector {
     /// Its span.
-    pub span: u32,
+    pub span: SpanKey,
     /// Its space.
     pub space: u32,
     /// The direction.
@@ -382,7 +384,7 @@ pub struct CueHit {
     /// The cue.
     pub cue: Uuid,
     /// The span: of all spans of the asked level that hold the cue's start, a found one before a given one.
-    pub span: u32,
+    pub span: SpanKey,
     /// Its video.
     pub video: Uuid,
     /// Its track.
@@ -404,7 +406,7 @@ pub struct CueHit {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassageText {
     /// The passage's key.
-    pub span: u32,
+    pub span: SpanKey,
     /// Its cues' texts, joined by line breaks.
     pub text: String,
 }
@@ -413,9 +415,9 @@ pub struct PassageText {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassageHit {
     /// The passage's key.
-    pub passage: u32,
+    pub passage: SpanKey,
     /// The span: of all spans of the asked level that hold the passage's start, a found one before a given one.
-    pub span: u32,
+    pub span: SpanKey,
     /// Its video.
     pub video: Uuid,
     /// Its track.

@@ -1,13 +1,12 @@
 //! Spaces, vectors, and the log of changes that the index follows.
 
-use reprise_index::{Level, UnitVector};
-use roaring::RoaringBitmap;
 use uuid::Uuid;
 
 use super::database::{Database, Row, Sql, Tx, Value, values};
 use super::rows::{self, level_name, span_columns, unit, unit_bytes};
 use super::types::*;
 use super::{CatalogError, jobs, postgres};
+use crate::terms::{KeySet, Level, SpanKey, UnitVector};
 
 /// Held from the first appended change to the commit: a seq becomes visible only after all smaller ones.
 const CHANGES_LOCK: i64 = 0x7265_7072_6973_6501;
@@ -24,13 +23,13 @@ pub(super) enum Op {
 /// Where a vector is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct At {
-    pub(super) span: u32,
+    pub(super) span: SpanKey,
     pub(super) space: u32,
     pub(super) level: Level,
 }
 
 pub(super) fn at(row: &Row) -> Result<At, CatalogError> {
-    Ok(At { span: row.key("span")?, space: row.key("space")?, level: rows::level(row)? })
+    Ok(At { span: row.key("span")?, space: row.space("space")?, level: rows::level(row)? })
 }
 
 pub(super) async fn register(database: &Database, space: &NewSpace) -> Result<SpaceRow, CatalogError> {
@@ -80,7 +79,7 @@ fn space_from(row: &Row) -> Result<SpaceRow, CatalogError> {
     let dim: i64 = row.get("dim")?;
     let dim = usize::try_from(dim).map_err(|_| CatalogError::Damaged(format!("a space of {dim} values")))?;
     Ok(SpaceRow {
-        key: row.key("key")?,
+        key: row.space("key")?,
         space: NewSpace { id: row.get("id")?, name: row.get("name")?, model: row.get("model")?, dim },
         vectors: row.get("vectors")?,
         added: row.get("added")?,
@@ -89,7 +88,7 @@ fn space_from(row: &Row) -> Result<SpaceRow, CatalogError> {
 
 pub(super) async fn raw(
     database: &Database,
-    span: u32,
+    span: SpanKey,
     space: u32,
 ) -> Result<Option<Vec<f32>>, CatalogError> {
     let sql = "SELECT unit, norm FROM embeddings WHERE space = $1 AND span = $2";
@@ -99,11 +98,7 @@ pub(super) async fn raw(
     Ok(Some(unit.values().iter().map(|value| value * norm).collect()))
 }
 
-pub(super) async fn keys(
-    database: &Database,
-    space: u32,
-    level: Level,
-) -> Result<RoaringBitmap, CatalogError> {
+pub(super) async fn keys(database: &Database, space: u32, level: Level) -> Result<KeySet, CatalogError> {
     let sql = "SELECT e.span FROM embeddings e JOIN spans s ON s.key = e.span \
                WHERE e.space = $1 AND s.level = $2";
     database.keys(sql, values![space, level_name(level)]).await
@@ -112,8 +107,8 @@ pub(super) async fn keys(
 macro_rules! of_spans {
     ($condition:literal) => {
         concat!(
-            "SELECT e.span, s.level, e.unit FROM embeddings e JOIN spans s ON s.key = e.span \
-             WHERE e.space = $1 AND e.span ",
+            "SELECT e.span, s.level, v.number, e.unit FROM embeddings e JOIN spans s ON s.key = e.span \
+             JOIN videos v ON v.id = s.video WHERE e.space = $1 AND e.span ",
             $condition,
             " ORDER BY e.span"
         )
@@ -123,16 +118,18 @@ macro_rules! of_spans {
 pub(super) async fn of_spans(
     database: &Database,
     space: u32,
-    spans: &[u32],
+    spans: &[SpanKey],
 ) -> Result<Vec<StoredVector>, CatalogError> {
     let sqlite = of_spans!("IN (SELECT value FROM json_each($2))");
     let sql = Sql::Each { sqlite, postgres: of_spans!("= ANY($2)") };
     let rows = database.rows(sql, vec![space.into(), rows::keys(spans)]).await?;
-    let stored = |row: &Row| {
-        let span = row.key("span")?;
-        Ok(StoredVector { span, level: rows::level(row)?, unit: unit(&row.get::<Vec<u8>>("unit")?, span)? })
-    };
-    rows.iter().map(stored).collect()
+    rows.iter().map(|row| stored(row, &row.get::<Vec<u8>>("unit")?)).collect()
+}
+
+fn stored(row: &Row, bytes: &[u8]) -> Result<StoredVector, CatalogError> {
+    let span = row.key("span")?;
+    let (level, video) = (rows::level(row)?, row.video_number("number")?);
+    Ok(StoredVector { span, level, video, unit: unit(bytes, span)? })
 }
 
 pub(super) async fn changes(
@@ -140,14 +137,15 @@ pub(super) async fn changes(
     after: i64,
     limit: u32,
 ) -> Result<Vec<Change>, CatalogError> {
-    let sql = "SELECT c.seq, c.span, c.space, c.level, e.unit FROM changes c \
+    let sql = "SELECT c.seq, c.span, c.space, c.level, v.number, e.unit FROM changes c \
                LEFT JOIN embeddings e ON c.op = 'insert' AND e.space = c.space AND e.span = c.span \
+               LEFT JOIN spans s ON s.key = e.span LEFT JOIN videos v ON v.id = s.video \
                WHERE c.seq > $1 ORDER BY c.seq LIMIT $2";
     let rows = database.rows(sql, values![after, limit]).await?;
     let change = |row: &Row| {
         let At { span, space, level } = at(row)?;
         let bytes: Option<Vec<u8>> = row.get("unit")?;
-        let vector = bytes.map(|bytes| unit(&bytes, span)).transpose()?;
+        let vector = bytes.map(|bytes| stored(row, &bytes)).transpose()?;
         Ok(Change { seq: row.get("seq")?, span, space, level, vector })
     };
     rows.iter().map(change).collect()
@@ -202,14 +200,14 @@ pub(super) async fn of_video(tx: &mut Tx, video: Uuid) -> Result<Vec<At>, Catalo
 }
 
 /// Where a span's vectors are.
-pub(super) async fn of_span(tx: &mut Tx, span: u32) -> Result<Vec<At>, CatalogError> {
+pub(super) async fn of_span(tx: &mut Tx, span: SpanKey) -> Result<Vec<At>, CatalogError> {
     let sql = "SELECT e.span, e.space, s.level FROM embeddings e JOIN spans s ON s.key = e.span \
                WHERE s.key = $1 ORDER BY e.space";
     tx.rows(sql, values![span]).await?.iter().map(at).collect()
 }
 
 /// Inserts vectors; answers (space, span) of those that were not there.
-pub(super) async fn insert(tx: &mut Tx, vectors: &[NewVector]) -> Result<Vec<(u32, u32)>, CatalogError> {
+pub(super) async fn insert(tx: &mut Tx, vectors: &[NewVector]) -> Result<Vec<(u32, SpanKey)>, CatalogError> {
     check_dimensions(tx, vectors).await?;
     let row = |vector: &NewVector| -> Vec<Value> {
         values![vector.space, vector.span, unit_bytes(&vector.unit), f64::from(vector.norm)]
@@ -217,7 +215,7 @@ pub(super) async fn insert(tx: &mut Tx, vectors: &[NewVector]) -> Result<Vec<(u3
     let head = "INSERT INTO embeddings (space, span, unit, norm)";
     let tail = "ON CONFLICT (space, span) DO NOTHING RETURNING space, span";
     let rows = tx.insert(head, vectors.iter().map(row).collect(), tail).await?;
-    rows.iter().map(|row| Ok((row.key("space")?, row.key("span")?))).collect()
+    rows.iter().map(|row| Ok((row.space("space")?, row.key("span")?))).collect()
 }
 
 /// A vector of the wrong length would only be noticed by the index, after the commit.
@@ -228,7 +226,7 @@ async fn check_dimensions(tx: &mut Tx, vectors: &[NewVector]) -> Result<(), Cata
     let spaces = tx.rows("SELECT key, dim FROM spaces", values![]).await?;
     let dims: Vec<(u32, i64)> = spaces
         .iter()
-        .map(|row| Ok((row.key("key")?, row.get("dim")?)))
+        .map(|row| Ok((row.space("key")?, row.get("dim")?)))
         .collect::<Result<_, CatalogError>>()?;
     for vector in vectors {
         let dim = dims.iter().find(|(key, _)| *key == vector.space).map(|(_, dim)| *dim);

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use reprise_index::Level;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
@@ -20,6 +19,7 @@ use super::segmentation::GivenBody;
 use super::videos::{checked_metadata, found as found_video};
 use crate::app::App;
 use crate::catalog::Span;
+use crate::terms::Level;
 
 /// The routes of this file.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
@@ -159,7 +159,7 @@ async fn patch(
     responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem)))]
 async fn delete(State(app): State<Arc<App>>, Id(id): Id) -> Result<StatusCode, ApiError> {
     found(app.catalog.delete_clip(id).await?, id)?;
-    app.gallery.catch_up().await?;
+    app.vectors.catch_up().await?;
     app.media.remove_span(id).await;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 use crate::catalog::CatalogError;
 use crate::search::SearchError;
 use crate::spaces::SpacesError;
+use crate::vectors::EngineError;
 
 /// The header that names a request.
 pub(super) const REQUEST_ID: &str = "x-request-id";
@@ -145,6 +146,15 @@ impl From<CatalogError> for ApiError {
     }
 }
 
+impl From<EngineError> for ApiError {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Catalog(error) => error.into(),
+            other => ApiError::internal(other),
+        }
+    }
+}
+
 impl From<EncodeError> for ApiError {
     fn from(error: EncodeError) -> Self {
         match &error {
@@ -193,8 +203,8 @@ impl From<SearchError> for ApiError {
             SearchError::Video(error) => error.into(),
             SearchError::Encode(error) => error.into(),
             SearchError::Catalog(error) => error.into(),
-            SearchError::Index(_)
-            | SearchError::Features(_)
+            SearchError::Index(error) => error.into(),
+            SearchError::Features(_)
             | SearchError::Task(_)
             | SearchError::Cursor(_)
             | SearchError::Internal(_) => ApiError::internal(error),
@@ -223,6 +233,7 @@ impl From<SpacesError> for ApiError {
             SpacesError::Closing => ApiError::unavailable(detail),
             SpacesError::Panicked { .. } => ApiError::internal(detail),
             SpacesError::Catalog(error) => error.into(),
+            SpacesError::Vectors(error) => error.into(),
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use reprise_index::SpaceLevel;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -14,6 +13,7 @@ use super::instant;
 use crate::app::App;
 use crate::catalog::Counts;
 use crate::telemetry;
+use crate::vectors::CollectionStatus;
 
 /// The routes of this file.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
@@ -52,7 +52,7 @@ async fn metrics(State(app): State<Arc<App>>) -> Result<String, ApiError> {
             .set(queries as f64);
         ::metrics::gauge!("reprise_pool_waiting", "space" => name, "lane" => "bulk").set(bulk as f64);
     }
-    for level in searched_levels(&app) {
+    for level in searched_levels(&app).await? {
         let gauge = |name: &'static str, value: f64| {
             ::metrics::gauge!(name, "space" => level.space.clone(), "level" => level.level.clone())
                 .set(value);
@@ -65,7 +65,7 @@ async fn metrics(State(app): State<Arc<App>>) -> Result<String, ApiError> {
             .into_iter()
             .for_each(|equal| gauge("reprise_index_keys_equal", f64::from(u8::from(equal))));
     }
-    ::metrics::gauge!("reprise_index_seq").set(app.gallery.applied() as f64);
+    ::metrics::gauge!("reprise_index_seq").set(app.vectors.applied().await? as f64);
     Ok(handle.render())
 }
 
@@ -103,23 +103,24 @@ struct SearchedLevel {
     checked_at: Option<String>,
 }
 
-fn searched_levels(app: &App) -> Vec<SearchedLevel> {
-    let (spaces, index) = (app.spaces.now(), app.gallery.index());
-    let level = |at: SpaceLevel| {
+async fn searched_levels(app: &App) -> Result<Vec<SearchedLevel>, ApiError> {
+    let (spaces, status) = (app.spaces.now(), app.vectors.status().await?);
+    let level = |held: CollectionStatus| {
+        let CollectionStatus { at, live, bytes, graph, .. } = held;
         let space = spaces.all().iter().find(|it| it.key == at.space)?;
-        let checked = app.gallery.checked(at);
+        let checked = app.vectors.checked(at);
         Some(SearchedLevel {
             space: space.space.name.clone(),
             level: format!("{:?}", at.level).to_lowercase(),
-            live: index.live(at),
-            bytes: index.bytes(at),
-            graph: index.has_graph(at),
+            live,
+            bytes,
+            graph,
             recall_at_10: checked.and_then(|checked| checked.recall_at_10),
             keys_equal: checked.map(|checked| checked.keys_equal),
             checked_at: checked.map(|checked| instant(checked.at_ms)),
         })
     };
-    index.levels().into_iter().filter_map(level).collect()
+    Ok(status.collections.into_iter().filter_map(level).collect())
 }
 
 /// Counts of videos, clips, vectors and jobs, and how far the index is.
@@ -129,7 +130,7 @@ async fn stats(State(app): State<Arc<App>>) -> Result<axum::Json<Stats>, ApiErro
         counts: app.catalog.counts().await?,
         database: app.catalog.kind(),
         catalog_seq: app.catalog.last_seq().await?,
-        index_seq: app.gallery.applied(),
-        index: searched_levels(&app),
+        index_seq: app.vectors.applied().await?,
+        index: searched_levels(&app).await?,
     }))
 }

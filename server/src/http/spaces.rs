@@ -6,7 +6,6 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use reprise_encoders::{Abilities, LoadError, ModelName, Precision, TrainedOn};
-use reprise_index::{Level, SpaceLevel};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -21,6 +20,8 @@ use crate::app::{Added, App};
 use crate::catalog::Counts;
 use crate::config::QueryKind;
 use crate::spaces::{LoadedSpace, Snapshot, Unavailable};
+use crate::terms::{Collection, Level};
+use crate::vectors::EngineStatus;
 
 /// The routes of this file.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
@@ -89,14 +90,14 @@ struct UnavailableOut {
 /// Lists the loaded embedding spaces.
 #[utoipa::path(get, path = "/v1/spaces", tag = "models", responses((status = 200, body = SpaceList)))]
 async fn list(State(app): State<Arc<App>>) -> Result<axum::Json<SpaceList>, ApiError> {
-    let counts = app.catalog.counts().await?;
+    let held = Held { counts: app.catalog.counts().await?, status: app.vectors.status().await? };
     let now = app.spaces.now();
     let unavailable = app.spaces.unavailable().iter();
     // One that was added again since is no longer missing.
     let unavailable = unavailable.filter(|it| now.all().iter().all(|space| space.space.model != it.model));
     let out = |it: &Unavailable| UnavailableOut { model: it.model.clone(), reason: it.why.clone() };
     Ok(axum::Json(SpaceList {
-        items: now.all().iter().map(|space| describe(&app, &now, space, &counts)).collect(),
+        items: now.all().iter().map(|space| describe(&now, space, &held)).collect(),
         loading: app.spaces.loading(),
         unavailable: unavailable.map(out).collect(),
     }))
@@ -131,8 +132,8 @@ async fn add(
         Some(space) => Added { space, is_new: false },
         None => app.add_model(model_name(&app, &body.model)?).await?,
     };
-    let counts = app.catalog.counts().await?;
-    let out = describe(&app, &app.spaces.now(), &added.space, &counts);
+    let held = Held { counts: app.catalog.counts().await?, status: app.vectors.status().await? };
+    let out = describe(&app.spaces.now(), &added.space, &held);
     Ok((if added.is_new { StatusCode::CREATED } else { StatusCode::OK }, axum::Json(out)))
 }
 
@@ -182,12 +183,19 @@ async fn activate(
     }
     let kinds: Vec<QueryKind> = body.r#for.into_iter().map(QueryKind::from).collect();
     app.spaces.activate(&space, &kinds, &*app.catalog).await?;
-    let counts = app.catalog.counts().await?;
-    Ok(axum::Json(describe(&app, &app.spaces.now(), &space, &counts)))
+    let held = Held { counts: app.catalog.counts().await?, status: app.vectors.status().await? };
+    Ok(axum::Json(describe(&app.spaces.now(), &space, &held)))
 }
 
-fn describe(app: &App, now: &Snapshot, loaded: &LoadedSpace, counts: &Counts) -> SpaceOut {
-    let live = |level| app.gallery.index().live(SpaceLevel { space: loaded.key, level });
+/// What is stored, and what is searched of it.
+struct Held {
+    counts: Counts,
+    status: EngineStatus,
+}
+
+fn describe(now: &Snapshot, loaded: &LoadedSpace, held: &Held) -> SpaceOut {
+    let Held { counts, status } = held;
+    let live = |level| status.live(Collection { space: loaded.key, level });
     let (space, videos, passages) = (&loaded.space, live(Level::Video), live(Level::Passage));
     let (held, all) =
         if space.can.frames { (videos, counts.videos_ready) } else { (passages, counts.passages) };

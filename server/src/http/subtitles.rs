@@ -196,13 +196,13 @@ async fn delete(State(app): State<Arc<App>>, place: Place) -> Result<StatusCode,
     if !app.catalog.delete_track(place.video, CueKind::Speech, &place.language).await? {
         return Err(no_track(&place));
     }
-    app.gallery.catch_up().await?;
+    app.vectors.catch_up().await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Drops the passages that are gone from the index, and has new ones encoded.
 pub(super) async fn made_known(app: &App, video: Uuid) -> Result<(), ApiError> {
-    app.gallery.catch_up().await?;
+    app.vectors.catch_up().await?;
     crate::ingest::enqueue_passages(app, video).await;
     Ok(())
 }

@@ -15,9 +15,8 @@ use super::extract::{self, Id, Params};
 use super::search::some_text;
 use super::videos::found;
 use crate::app::App;
-use crate::search::{
-    self, Aggregation, Exclude, Fusion, Grain, Levels, Query, Request, Sources, Timeline, Weights,
-};
+use crate::search::{self, Exclude, Fusion, Grain, Levels, Query, Request, Sources, Timeline, Weights};
+use crate::terms::Aggregation;
 
 /// Most steps of a timeline.
 const MAX_POINTS: usize = 5000;

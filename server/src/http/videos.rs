@@ -230,7 +230,7 @@ async fn patch(
 async fn delete(State(app): State<Arc<App>>, Id(id): Id) -> Result<StatusCode, ApiError> {
     let clips = app.catalog.clips(id, None, 1_000_000).await?;
     let video = found(app.catalog.delete_video(id).await?, id)?;
-    app.gallery.catch_up().await?;
+    app.vectors.catch_up().await?;
     app.media.remove_video(id, &video.file).await;
     for clip in clips {
         app.media.remove_span(clip.id).await;

@@ -8,7 +8,6 @@ use std::time::Duration;
 use reprise_encoders::EncodeError;
 use reprise_encoders::video::segment::ClipRange;
 use reprise_encoders::video::{self, Probe};
-use reprise_index::{Level, UnitVector};
 use uuid::Uuid;
 
 use super::embed::{self, Cutting, Embedded, PassError, Plan, RawVector, pooled};
@@ -23,6 +22,7 @@ use crate::catalog::{
     CueKind, Ingested, IngestedSpan, JobKind, Leased, Line, MediaFacts, NewVector, Span, Video, VideoState,
 };
 use crate::spaces::LoadedSpace;
+use crate::terms::{Level, SpanKey, UnitVector};
 
 /// Does the leased work and finishes the job in the catalog.
 ///
@@ -191,7 +191,7 @@ async fn fill(app: &App, leased: Leased, media: Media, watch: Arc<Watch>) -> Res
     let facts = leased.video.facts.as_ref();
     let duration_ms = facts.map_or(media.probe.duration_ms, |facts| facts.duration_ms);
     let seek_is_safe = facts.is_some_and(|facts| facts.seek_is_safe);
-    let mut together: BTreeMap<(bool, Vec<u32>), Together> = BTreeMap::new();
+    let mut together: BTreeMap<(bool, Vec<SpanKey>), Together> = BTreeMap::new();
     for space in app.spaces.all().into_iter().filter(|it| it.space.can.frames) {
         let mut lacking = app.catalog.spans_without_vector(leased.video.id, space.key).await?;
         let has_moments = space.space.temporal;
@@ -221,7 +221,7 @@ type Together = (Vec<Span>, Vec<Arc<LoadedSpace>>);
 
 /// Spans without vectors.
 struct Lacking {
-    full_video: Option<u32>,
+    full_video: Option<SpanKey>,
     /// Clips, given and found, and moments.
     parts: Vec<Span>,
     /// Windows inside the clips that are not stored as moments yet.
@@ -262,7 +262,7 @@ impl Lacking {
 
     fn vectors(&self, spans: &embed::Spans) -> Result<Vec<NewVector>, JobError> {
         let is_found = |it: &Span| it.level == Level::Clip && !it.given;
-        let found = |key: u32| self.parts.iter().any(|it| it.key == key && is_found(it));
+        let found = |key: SpanKey| self.parts.iter().any(|it| it.key == key && is_found(it));
         let counts = |target: &Target| match target {
             Target::Known(key) => self.cover && found(*key),
             target => *target == Target::Pooled,
@@ -274,7 +274,7 @@ impl Lacking {
             Target::Known(key) => Some(raws.iter().map(|raw| (*key, raw))),
             _ => None,
         });
-        let new = |(span, raw): (u32, &RawVector)| {
+        let new = |(span, raw): (SpanKey, &RawVector)| {
             unit(raw).map(|(unit, norm)| NewVector { span, space: raw.space, unit, norm })
         };
         of_video.chain(of_clips.flatten()).map(new).collect()

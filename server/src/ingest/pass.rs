@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::assemble::Feed;
 use super::embed::PassError;
 use super::watch::{Stop, Watch};
+use crate::terms::SpanKey;
 
 /// Width of the frames that the shot detector sees.
 const DETECT_WIDTH: u32 = 256;
@@ -37,7 +38,7 @@ pub(super) enum Target {
     /// A clip given by the user.
     Given(Uuid),
     /// A stored span, by key.
-    Known(u32),
+    Known(SpanKey),
     /// A window inside a clip, for spaces that see the order of frames.
     Moment,
 }

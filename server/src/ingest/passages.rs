@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use reprise_encoders::text::{Overflow, Tokenizer};
 use reprise_encoders::{EncodeError, Input};
-use reprise_index::UnitVector;
 use uuid::Uuid;
 
 use super::embed::PassError;
@@ -14,6 +13,7 @@ use crate::app::App;
 use crate::catalog::{NewVector, PassageText};
 use crate::config::QueryKind;
 use crate::spaces::LoadedSpace;
+use crate::terms::{SpanKey, UnitVector};
 
 /// Passages that are encoded before a stop is looked for.
 const AT_ONCE: usize = 32;
@@ -78,7 +78,7 @@ async fn encode(
 }
 
 /// The mean of the windows' directions; the raw vector itself where there is one window.
-fn vector(span: u32, space: u32, raws: impl Iterator<Item = Vec<f32>>) -> Result<NewVector, EncodeError> {
+fn vector(span: SpanKey, space: u32, raws: impl Iterator<Item = Vec<f32>>) -> Result<NewVector, EncodeError> {
     let useless = || EncodeError::Failed("a passage's vector is zero or not finite".to_owned());
     let units = raws.map(|raw| UnitVector::from_raw(&raw).ok_or_else(useless));
     let units = units.collect::<Result<Vec<(UnitVector, f32)>, _>>()?;
@@ -99,10 +99,10 @@ mod tests {
 
     #[track_caller]
     fn check(raws: &[&[f32]], expected: Option<(&[f32], f32)>) {
-        let got = vector(3, 1, raws.iter().map(|raw| raw.to_vec())).ok();
+        let got = vector(SpanKey::new(3), 1, raws.iter().map(|raw| raw.to_vec())).ok();
         let Some((unit, norm)) = expected else { return assert!(got.is_none(), "{got:?}") };
         let got = got.unwrap();
-        assert_eq!((got.span, got.space), (3, 1));
+        assert_eq!((got.span, got.space), (SpanKey::new(3), 1));
         let off = got.unit.values().iter().zip(unit).map(|(got, it)| (got - it).abs()).fold(0.0, f32::max);
         assert!(off < 1e-6 && (got.norm - norm).abs() < 1e-6, "{got:?}");
     }

@@ -93,7 +93,7 @@ impl Runner {
             }
             Err(error) => self.give_up(&leased, error).await,
         };
-        if let Err(error) = self.app.gallery.catch_up().await {
+        if let Err(error) = self.app.vectors.catch_up().await {
             tracing::warn!(%error, "the index can't follow the catalog");
         }
         metrics::counter!("reprise_jobs_total", "outcome" => outcome).increment(1);

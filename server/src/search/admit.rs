@@ -31,6 +31,10 @@ pub struct Admitted {
 /// # Errors
 /// No such space, a space that can't do it, or a full pool.
 pub fn admit(app: &App, request: &Request) -> Result<Admitted, SearchError> {
+    if request.exact && !app.vectors.limits().exact {
+        let why = "the vector engine of this server can't compare every vector; search without `exact`";
+        return Err(SearchError::invalid("/exact", why));
+    }
     let kind = request.kind();
     let (space, visual) = match space_for(app, kind, request.space.as_deref()) {
         Ok(space) => (space, request.sources.visual),

@@ -10,7 +10,7 @@ use super::paging::Position;
 use super::plan::SearchPlan;
 use super::rounded::RoundedVectors;
 use super::spoken::Meaning;
-use super::windows::Aggregation;
+use crate::terms::Aggregation;
 
 /// Damage goes unnoticed once in 2^64 times.
 const CHECKSUM_BYTES: usize = 8;
@@ -123,7 +123,7 @@ fn checksum(body: &[u8]) -> [u8; CHECKSUM_BYTES] {
 
 #[cfg(test)]
 mod tests {
-    use reprise_index::UnitVector;
+    use crate::terms::UnitVector;
     use serde_json::json;
 
     use super::super::paging::{Cut, Ranked, SHOWN_MOST, Scores, Standing, cut};

@@ -9,18 +9,17 @@ use reprise_encoders::text::{Overflow, TextError, Windows};
 use reprise_encoders::video::sample::Sampler;
 use reprise_encoders::video::{self, Probe, VideoError};
 use reprise_encoders::{Clip, EncodeError, Frame, Input, Permit, Source};
-use reprise_index::UnitVector;
 
 use super::error::SearchError;
 use super::timings::millis;
 use super::types::{
     EmbeddedWindow, Embedding, Fusion, FusionMode, Origin, Query, QueryInfo, Request, Weights,
 };
-use super::windows::{Aggregation, QueryVectors};
 use crate::app::App;
 use crate::catalog::Video;
 use crate::config::QueryKind;
 use crate::spaces::LoadedSpace;
+use crate::terms::{Aggregation, QueryVectors, UnitVector};
 
 /// Longer than any video: the end of an upload of which all is meant.
 const LONGEST_MS: i64 = 10_000_000_000;

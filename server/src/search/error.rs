@@ -2,12 +2,11 @@
 
 use reprise_encoders::EncodeError;
 use reprise_encoders::video::VideoError;
-use reprise_index::IndexError;
 use tokio::task::JoinError;
 
 use crate::catalog::CatalogError;
 use crate::features::FeaturesError;
-use crate::gallery::GalleryError;
+use crate::vectors::EngineError;
 
 /// Why a search has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +50,7 @@ pub enum SearchError {
     Catalog(#[from] CatalogError),
     /// The index failed.
     #[error(transparent)]
-    Index(#[from] IndexError),
+    Index(#[from] EngineError),
     /// The kept features of frames can't be read.
     #[error(transparent)]
     Features(#[from] FeaturesError),
@@ -70,14 +69,5 @@ impl SearchError {
     /// An invalid part of the request.
     pub fn invalid(pointer: &str, detail: impl Into<String>) -> SearchError {
         SearchError::Invalid { pointer: pointer.to_owned(), detail: detail.into() }
-    }
-}
-
-impl From<GalleryError> for SearchError {
-    fn from(error: GalleryError) -> SearchError {
-        match error {
-            GalleryError::Index(error) => SearchError::Index(error),
-            GalleryError::Catalog(error) => SearchError::Catalog(error),
-        }
     }
 }

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use reprise_index::Level;
 use uuid::Uuid;
 
 use super::types::{Evidence, Match, Source, Weights};
 use crate::catalog::Span;
+use crate::terms::{Level, SpanKey};
 
 /// The constant of reciprocal rank fusion: how slowly ranks lose weight.
 const RANK_OFFSET: f32 = 60.0;
@@ -69,7 +69,7 @@ pub(super) fn fuse(mut visual: Vec<Match>, mut spoken: Vec<Match>, weights: Weig
 /// Where spans lie among the spoken matches: a span itself, or the clip around a moment, because moments have no
 /// subtitles of their own.
 struct SpokenPlaces {
-    by_key: HashMap<u32, usize>,
+    by_key: HashMap<SpanKey, usize>,
     of_video: HashMap<Uuid, Vec<(i64, i64, usize)>>,
 }
 
@@ -157,7 +157,7 @@ pub(super) mod tests {
 
     pub(in crate::search) fn found(video: u128, start_ms: i64, end_ms: i64, score: f32) -> Match {
         let span = crate::catalog::Span {
-            key: u32::try_from(start_ms).unwrap(),
+            key: SpanKey::new(u64::try_from(start_ms).unwrap()),
             id: Uuid::from_u128(1),
             video: Uuid::from_u128(video),
             level: Level::Clip,

@@ -1,10 +1,6 @@
 //! The input of one page's ranking beside the plan: the keys that the filter allows, and the hits among subtitles.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-use reprise_index::Level;
-use roaring::RoaringBitmap;
 
 use super::error::SearchError;
 use super::spoken::{self, SpokenHit, SpokenQuery};
@@ -12,6 +8,7 @@ use super::timings::millis;
 use super::types::Levels;
 use crate::app::App;
 use crate::catalog::Filter;
+use crate::terms::{KeySet, Level};
 
 /// How long a page waits for changes that were committed before it was requested.
 const CATCH_UP: Duration = Duration::from_secs(2);
@@ -20,7 +17,7 @@ const CATCH_UP: Duration = Duration::from_secs(2);
 #[derive(Debug, Default)]
 pub struct RankInput {
     /// `None`: all keys are allowed.
-    pub(super) keys: Option<Arc<RoaringBitmap>>,
+    pub(super) keys: Option<KeySet>,
     /// `None`: subtitles are no part of the ranking.
     pub(super) spoken: Option<Vec<SpokenHit>>,
     /// The same for the full videos beside clips.
@@ -39,9 +36,9 @@ impl RankInput {
         first: bool,
     ) -> Result<RankInput, SearchError> {
         let started = Instant::now();
-        app.gallery.catch_up_within(CATCH_UP).await?;
+        app.vectors.catch_up_within(CATCH_UP).await?;
         let keys = match filter {
-            Some(filter) => Some(Arc::new(app.catalog.keys_matching(filter).await?)),
+            Some(filter) => Some(app.catalog.keys_matching(filter).await?),
             None => None,
         };
         let mut input = RankInput { keys, catalog_ms: millis(started), ..RankInput::default() };

@@ -1,175 +1,148 @@
-//! Full videos by late interaction: every window of the query against every clip of the best videos.
+//! Full videos by late interaction: every query vector against every clip of the best videos.
 //!
 //! One vector for an hour of video says little of any minute of it (LoVR, arXiv 2505.13928, pools all frames so). The
-//! pooled vectors, and the clips nearest to each window, name the candidates; their order is by how well each window is
-//! met by a clip of the video. Measured against pooled vectors in BENCHMARKS.md.
+//! pooled vectors, and the clips nearest to each query vector, name the candidates. The order is by how well a clip of the
+//! video meets each query vector. BENCHMARKS.md compares it with pooled vectors.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use reprise_index::{Filter, Hit, Hits, Level, Mode, SpaceLevel, UnitVector};
-use roaring::RoaringBitmap;
+use uuid::Uuid;
 
 use super::error::SearchError;
-use super::windows::{QueryVectors, dot};
+use super::windows;
 use crate::app::App;
 use crate::catalog::Span;
-use crate::gallery::{Gallery, GalleryError};
+use crate::terms::{Collection, KeySet, Level, QueryVectors, SpanKey, UnitVector, late_interaction};
+use crate::vectors::{Ask, EngineError, Hit, Hits, Scored, Vectors};
 
 /// Full videos that are looked at more closely, at least.
 const CANDIDATES: usize = 200;
-/// Clips near each window whose videos are looked at too.
-const CLIPS_PER_WINDOW: usize = 20;
-/// What it is worth that all windows are met by this video and no other.
-const COVERAGE_WEIGHT: f32 = 0.1;
+/// Clips near each query vector whose videos are looked at too.
+const CLIPS_PER_VECTOR: usize = 20;
 
 /// The best full videos with their scores.
 pub(super) struct Videos {
     pub(super) hits: Hits,
-    /// By key: the cosine with the video's own vector, and the middle of the clip that meets a window best.
-    pub(super) more: HashMap<u32, (f32, Option<i64>)>,
+    /// By key of the video.
+    pub(super) more: HashMap<SpanKey, OfVideo>,
 }
 
-/// The `wanted` best full videos of a space that `only` lets through.
+/// More of a full video whose clips decide.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OfVideo {
+    /// The cosine with the video's own vector.
+    pub(super) pooled: f32,
+    /// The middle of the clip that meets a query vector best.
+    pub(super) peak_ms: Option<i64>,
+}
+
+/// The best full videos of a space.
 pub(super) async fn search(
     app: &App,
     space: u32,
     query: &QueryVectors,
-    (wanted, only): (usize, Option<Arc<RoaringBitmap>>),
-    mode: Mode,
+    ask: &Ask,
 ) -> Result<Videos, SearchError> {
-    let gallery = Arc::clone(&app.gallery);
-    let (searched, filter) = (query.clone(), Filter { only: only.clone() });
-    let first = blocking(move || candidates(&gallery, space, &searched, (wanted, &filter), mode)).await??;
-    let keys: Vec<u32> = first.pooled.hits.iter().chain(&first.clips).map(|hit| hit.key).collect();
+    let first = candidates(&app.vectors, space, query, ask).await?;
+    let keys: Vec<SpanKey> = first.pooled.hits.iter().chain(&first.clips).map(|hit| hit.key).collect();
     let spans = app.catalog.spans_beside(&keys, false).await?;
-    let (gallery, searched) = (Arc::clone(&app.gallery), query.clone());
-    let videos =
-        blocking(move || ranked(&gallery, space, &searched, spans, first, (wanted, only.as_deref()))).await?;
-    Ok(videos?)
+    let met = meetings(&app.vectors, space, query, allowed(&spans, ask)).await?;
+    Ok(ranked(met, first.pooled, ask.k))
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, SearchError> {
-    Ok(tokio::task::spawn_blocking(work).await?)
-}
-
-/// What the pooled vectors and the single windows point at.
+/// What the pooled vectors and the single query vectors point at.
 struct Candidates {
     pooled: Hits,
     clips: Vec<Hit>,
 }
 
-fn candidates(
-    gallery: &Gallery,
+async fn candidates(
+    vectors: &Vectors,
     space: u32,
     query: &QueryVectors,
-    (wanted, filter): (usize, &Filter),
-    mode: Mode,
-) -> Result<Candidates, GalleryError> {
-    let at = |level| SpaceLevel { space, level };
-    let count = wanted.max(CANDIDATES);
-    let pooled = match query.mean() {
-        Some(mean) => gallery.search(at(Level::Video), &mean, count, filter, mode)?,
-        None => query.search(gallery, at(Level::Video), count, (filter, mode))?,
-    };
-    let mut clips = Vec::new();
-    for window in query.windows() {
-        let near =
-            gallery.search(at(Level::Clip), window, CLIPS_PER_WINDOW, &Filter::default(), Mode::Auto)?;
-        clips.extend(near.hits);
-    }
-    Ok(Candidates { pooled, clips })
+    ask: &Ask,
+) -> Result<Candidates, EngineError> {
+    let at = |level| Collection { space, level };
+    let of_videos = Ask { k: ask.k.max(CANDIDATES), ..ask.clone() };
+    let mean = query.mean().and_then(|mean| QueryVectors::new(vec![mean], Default::default()));
+    let pooled =
+        windows::search(vectors, at(Level::Video), mean.as_ref().unwrap_or(query), &of_videos).await?;
+    let of_clips = Ask { k: CLIPS_PER_VECTOR, only: None, exact: false };
+    let clips = vectors.search(at(Level::Clip), query.vectors(), &of_clips).await?;
+    Ok(Candidates { pooled, clips: clips.into_iter().flat_map(|found| found.hits).collect() })
 }
 
-/// For each window, the best cosine with a clip of one video.
-struct Met {
-    video: u32,
-    best: Vec<f32>,
-    /// The best of all, and the middle of its clip.
-    peak: Option<(f32, i64)>,
+/// A full video and its clips.
+struct Candidate<'a> {
+    video: SpanKey,
+    clips: Vec<&'a Span>,
 }
 
-fn ranked(
-    gallery: &Gallery,
-    space: u32,
-    query: &QueryVectors,
-    spans: Vec<Span>,
-    first: Candidates,
-    (wanted, only): (usize, Option<&RoaringBitmap>),
-) -> Result<Videos, GalleryError> {
-    let full = spans.iter().filter(|span| span.level == Level::Video);
-    let mut met: HashMap<uuid::Uuid, Met> = full
-        .filter(|span| only.is_none_or(|keys| keys.contains(span.key)))
-        .map(|span| {
-            (span.video, Met { video: span.key, best: vec![-1.0; query.windows().len()], peak: None })
-        })
-        .collect();
-    let at = SpaceLevel { space, level: Level::Clip };
+/// The videos of some spans that may be answered.
+fn allowed<'a>(spans: &'a [Span], ask: &Ask) -> Vec<Candidate<'a>> {
+    let may = |key| ask.only.as_ref().is_none_or(|only| only.keys.contains(key));
+    let full = spans.iter().filter(|span| span.level == Level::Video && may(span.key));
+    let mut found: HashMap<Uuid, Candidate> =
+        full.map(|span| (span.video, Candidate { video: span.key, clips: Vec::new() })).collect();
     for clip in spans.iter().filter(|span| span.level == Level::Clip) {
-        let Some(met) = met.get_mut(&clip.video) else { continue };
-        let Some(vector) = gallery.vector(at, clip.key)? else { continue };
-        for (best, window) in met.best.iter_mut().zip(query.windows()) {
-            let cosine = dot(window, &vector);
-            *best = best.max(cosine);
-            if met.peak.is_none_or(|(score, _)| score < cosine) {
-                met.peak = Some((cosine, clip.start_ms.midpoint(clip.end_ms)));
-            }
+        if let Some(candidate) = found.get_mut(&clip.video) {
+            candidate.clips.push(clip);
         }
     }
-    let at = SpaceLevel { space, level: Level::Video };
-    let mut own: HashMap<u32, UnitVector> = HashMap::new();
-    for video in met.values().map(|met| met.video) {
-        own.extend(gallery.vector(at, video)?.map(|vector| (video, vector)));
-    }
-    let met: Vec<Met> = met.into_values().filter(|met| own.contains_key(&met.video)).collect();
+    found.into_values().collect()
+}
+
+/// How a full video meets the query.
+struct Met {
+    video: SpanKey,
+    /// For each query vector, the best cosine with one of its clips.
+    best: Vec<f32>,
+    more: OfVideo,
+}
+
+/// How the live videos among the candidates meet the query.
+async fn meetings(
+    vectors: &Vectors,
+    space: u32,
+    query: &QueryVectors,
+    candidates: Vec<Candidate<'_>>,
+) -> Result<Vec<Met>, EngineError> {
+    let at = |level| Collection { space, level };
+    let clips: KeySet = candidates.iter().flat_map(|it| &it.clips).map(|clip| clip.key).collect();
+    let of_clips = by_key(vectors.scores(at(Level::Clip), &clips, query.vectors()).await?);
     let mean = query.mean();
-    let pooled = |vector| mean.as_ref().map_or_else(|| query.score(vector), |mean| dot(mean, vector));
-    let of_video = |met: &Met| (met.video, (pooled(&own[&met.video]), met.peak.map(|(_, middle)| middle)));
-    let more = met.iter().map(of_video).collect();
+    let asked: Vec<UnitVector> = mean.iter().cloned().chain(query.vectors().iter().cloned()).collect();
+    let videos: KeySet = candidates.iter().map(|it| it.video).collect();
+    let of_videos = by_key(vectors.scores(at(Level::Video), &videos, &asked).await?);
+    let pooled = |cosines: &Vec<f32>| if mean.is_some() { cosines[0] } else { query.score_of(cosines) };
+    let met = candidates.iter().filter_map(|it| {
+        let pooled = pooled(of_videos.get(&it.video)?);
+        let mut best = vec![-1.0_f32; query.vectors().len()];
+        let mut peak: Option<(f32, i64)> = None;
+        for clip in &it.clips {
+            for (best, cosine) in best.iter_mut().zip(of_clips.get(&clip.key).into_iter().flatten()) {
+                *best = best.max(*cosine);
+                if peak.is_none_or(|(score, _)| score < *cosine) {
+                    peak = Some((*cosine, clip.start_ms.midpoint(clip.end_ms)));
+                }
+            }
+        }
+        Some(Met { video: it.video, best, more: OfVideo { pooled, peak_ms: peak.map(|(_, middle)| middle) } })
+    });
+    Ok(met.collect())
+}
+
+fn by_key(scored: Vec<Scored>) -> HashMap<SpanKey, Vec<f32>> {
+    scored.into_iter().map(|it| (it.key, it.cosines)).collect()
+}
+
+fn ranked(met: Vec<Met>, pooled: Hits, k: usize) -> Videos {
+    let more = met.iter().map(|met| (met.video, met.more)).collect();
     let best: Vec<&[f32]> = met.iter().map(|met| &met.best[..]).collect();
-    let scored = met.iter().zip(scores(&best));
+    let scored = met.iter().zip(late_interaction(&best));
     let mut hits: Vec<Hit> = scored.map(|(met, score)| Hit { key: met.video, score }).collect();
-    hits.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.key.cmp(&other.key)));
-    hits.truncate(wanted);
-    Ok(Videos { hits: Hits { hits, ..first.pooled }, more })
-}
-
-/// One score for each video, given for each of its windows the best cosine with one of its clips: the mean over windows,
-/// and the share of the windows that no other video meets better.
-pub fn scores(best: &[&[f32]]) -> Vec<f32> {
-    let windows = best.first().map_or(0, |best| best.len());
-    let top = |window: usize| best.iter().map(|it| it[window]).fold(-1.0, f32::max);
-    let top: Vec<f32> = (0..windows).map(top).collect();
-    let score = |best: &&[f32]| {
-        let mean = best.iter().sum::<f32>() / windows.max(1) as f32;
-        let covered = best.iter().zip(&top).filter(|(best, top)| best >= top).count();
-        let share = covered as f32 / windows.max(1) as f32;
-        (mean + COVERAGE_WEIGHT * share) / (1.0 + COVERAGE_WEIGHT)
-    };
-    best.iter().map(score).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Best clips by window for videos 0, 1, …; which is first.
-    #[track_caller]
-    fn check(best: &[&[f32]], expected: usize) {
-        let scores = scores(best);
-        assert!(scores.iter().all(|score| (-1.0..=1.0).contains(score)), "{scores:?}");
-        let first = (0..best.len()).max_by(|one, other| scores[*one].total_cmp(&scores[*other]));
-        assert_eq!(first, Some(expected), "{scores:?}");
-    }
-
-    #[test]
-    fn the_video_that_meets_all_windows_comes_before_one_that_meets_one_of_them_best() {
-        check(&[&[0.6, 0.6, 0.6], &[0.9, 0.1, 0.1]], 0);
-        check(&[&[0.8, 0.2], &[0.5, 0.6]], 1);
-    }
-
-    #[test]
-    fn of_two_that_meet_the_windows_alike_the_one_that_meets_more_of_them_best_comes_first() {
-        check(&[&[0.7, 0.7, 0.5], &[0.6, 0.6, 0.7]], 0);
-    }
+    Hit::sort(&mut hits);
+    let complete = pooled.complete && hits.len() <= k;
+    hits.truncate(k);
+    Videos { hits: Hits { hits, complete, exact: pooled.exact }, more }
 }

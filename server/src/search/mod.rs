@@ -30,15 +30,12 @@ pub use cursor::Cursor;
 pub use encode::{Encoded, embed, text_vectors};
 pub use error::SearchError;
 pub use input::RankInput;
-pub use late::scores as late_scores;
 pub use paging::Position;
 pub use plan::{Planned, SearchPlan, plan};
 pub use timeline::{Grain, Timeline, timeline};
 pub use timings::Timings;
 use timings::millis;
 pub use types::*;
-pub use windows::Aggregation;
-pub use windows::{QueryVectors, dot};
 
 /// Answers a query's first page.
 ///

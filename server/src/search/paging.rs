@@ -40,7 +40,7 @@ pub(super) trait Ranked {
 
 impl Ranked for Match {
     fn standing(&self) -> Option<Standing> {
-        let key = u64::from(self.span.span.key);
+        let key = self.span.span.key.number();
         Some(Standing { score: self.score, key, id: key })
     }
 }

@@ -13,11 +13,11 @@ use super::rounded::RoundedVectors;
 use super::spoken::{self, SpokenQuery};
 use super::timings::{Timings, millis};
 use super::types::{Exclude, Levels, Origin, QueryInfo, Request};
-use super::windows::{Aggregation, QueryVectors};
 use crate::app::App;
 use crate::catalog::Filter;
 use crate::config::QueryKind;
 use crate::spaces::LoadedSpace;
+use crate::terms::{Aggregation, QueryVectors};
 
 /// All that decides a ranking. Every page of it has an equal plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,29 +1,27 @@
 //! Index hits to one page of matches: joined with their rows, cut down by what is excluded, grouped, merged.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Instant;
 
-use reprise_index::{Filter as KeyFilter, Hit, Hits, Level, Mode, SpaceLevel};
-use roaring::RoaringBitmap;
 use serde_json::json;
 use uuid::Uuid;
 
 use super::error::SearchError;
 use super::fuse::{self, FUSED_DEPTH};
 use super::input::RankInput;
-use super::late;
+use super::late::{self, OfVideo};
 use super::merge::merge;
 use super::paging::{Position, cut};
 use super::plan::SearchPlan;
 use super::spoken::SpokenHit;
 use super::timings::{Timings, millis};
 use super::types::{Evidence, Group, IndexInfo, Levels, Match, Origin, Source};
-use super::windows::QueryVectors;
+use super::windows;
 use crate::app::App;
 use crate::catalog::{Filter, SpanWithVideo};
-use crate::gallery::GalleryError;
 use crate::spaces::LoadedSpace;
+use crate::terms::{Collection, KeySet, Level, QueryVectors, SpanKey};
+use crate::vectors::{Allowed, Ask, Hit, Hits};
 
 /// Hits fetched beyond those asked for, so that exclusions seldom need a second round.
 const SLACK: usize = 32;
@@ -31,16 +29,16 @@ const SLACK: usize = 32;
 /// Matches from the best on, as far as they were fetched.
 struct Ranking<'a> {
     app: &'a App,
-    at: SpaceLevel,
+    at: Collection,
     /// Whether moments are answered among the clips.
     moments: bool,
     plan: &'a SearchPlan,
     after: Option<&'a Position>,
-    keys: Option<Arc<RoaringBitmap>>,
+    keys: Option<KeySet>,
     spoken: Option<Vec<SpokenHit>>,
-    /// Of full videos whose clips decide: the cosine with their own vector, and where the best clip is.
-    videos: HashMap<u32, (f32, Option<i64>)>,
-    rows: HashMap<u32, Option<SpanWithVideo>>,
+    /// Of full videos whose clips decide.
+    videos: HashMap<SpanKey, OfVideo>,
+    rows: HashMap<SpanKey, Option<SpanWithVideo>>,
     fetched: Hits,
     wanted: usize,
     rounds: usize,
@@ -88,7 +86,7 @@ pub(super) async fn page(
     let mut timings = ranking.timings;
     timings.add(videos.as_ref().map(|(_, timings)| *timings).unwrap_or_default());
     Ok(RankedPage {
-        index: ranking.index_info(space),
+        index: ranking.index_info(space).await?,
         explain: plan.shape.explain.then(|| ranking.explain()),
         results: page.results,
         groups: page.groups,
@@ -108,7 +106,7 @@ impl<'a> Ranking<'a> {
     fn new(app: &'a App, space: &LoadedSpace, level: Level, plan: &'a SearchPlan, input: RankInput) -> Self {
         Ranking {
             app,
-            at: SpaceLevel { space: space.key, level },
+            at: Collection { space: space.key, level },
             moments: space.space.temporal && level == Level::Clip,
             plan,
             after: None,
@@ -169,59 +167,43 @@ impl<'a> Ranking<'a> {
         self.fetched = self.search(wanted, self.keys.clone()).await?;
         self.rounds += 1;
         let spoken = self.spoken.iter().flatten().map(|hit| hit.key);
-        let keys: Vec<u32> = self.fetched.hits.iter().map(|hit| hit.key).chain(spoken).collect();
+        let keys: Vec<SpanKey> = self.fetched.hits.iter().map(|hit| hit.key).chain(spoken).collect();
         self.fetch_rows(&keys).await
     }
 
-    async fn search(&mut self, wanted: usize, only: Option<Arc<RoaringBitmap>>) -> Result<Hits, SearchError> {
+    async fn search(&mut self, wanted: usize, only: Option<KeySet>) -> Result<Hits, SearchError> {
         let Some(query) = self.plan.ranking_vectors().cloned() else {
-            return Ok(Hits { matching: 0, exact: true, ..nothing() });
+            return Ok(Hits { hits: Vec::new(), complete: true, exact: true });
         };
         let started = Instant::now();
-        let mode = if self.plan.exact { Mode::Exact } else { Mode::Auto };
+        let ask = Ask { k: wanted, only: only.map(Allowed::keys), exact: self.plan.exact };
         let hits = match self.at.level == Level::Video && self.plan.ranks_videos_by_clips() {
-            true => self.late(&query, wanted, only, mode).await?,
-            false => self.near(query, wanted, only, mode).await?,
+            true => self.late(&query, &ask).await?,
+            false => self.near(&query, &ask).await?,
         };
         self.timings.search_ms += millis(started);
         Ok(hits)
     }
 
-    async fn near(
-        &self,
-        query: QueryVectors,
-        wanted: usize,
-        only: Option<Arc<RoaringBitmap>>,
-        mode: Mode,
-    ) -> Result<Hits, SearchError> {
-        let (gallery, at) = (Arc::clone(&self.app.gallery), self.at);
-        let moments = self.moments.then_some(SpaceLevel { level: Level::Moment, ..at });
-        let searched = tokio::task::spawn_blocking(move || {
-            let filter = KeyFilter { only };
-            let hits = query.search(&gallery, at, wanted, (&filter, mode))?;
-            match moments {
-                Some(at) => Ok(best(hits, query.search(&gallery, at, wanted, (&filter, mode))?, wanted)),
-                None => Ok::<_, GalleryError>(hits),
-            }
-        });
-        Ok(searched.await??)
+    async fn near(&self, query: &QueryVectors, ask: &Ask) -> Result<Hits, SearchError> {
+        let vectors = &self.app.vectors;
+        let hits = windows::search(vectors, self.at, query, ask).await?;
+        if !self.moments {
+            return Ok(hits);
+        }
+        let moments = Collection { level: Level::Moment, ..self.at };
+        Ok(best(hits, windows::search(vectors, moments, query, ask).await?, ask.k))
     }
 
-    async fn late(
-        &mut self,
-        query: &QueryVectors,
-        wanted: usize,
-        only: Option<Arc<RoaringBitmap>>,
-        mode: Mode,
-    ) -> Result<Hits, SearchError> {
-        let found = late::search(self.app, self.at.space, query, (wanted, only), mode).await?;
+    async fn late(&mut self, query: &QueryVectors, ask: &Ask) -> Result<Hits, SearchError> {
+        let found = late::search(self.app, self.at.space, query, ask).await?;
         self.videos.extend(found.more);
         Ok(found.hits)
     }
 
-    async fn fetch_rows(&mut self, keys: &[u32]) -> Result<(), SearchError> {
+    async fn fetch_rows(&mut self, keys: &[SpanKey]) -> Result<(), SearchError> {
         let started = Instant::now();
-        let missing: Vec<u32> = keys.iter().filter(|key| !self.rows.contains_key(key)).copied().collect();
+        let missing: Vec<SpanKey> = keys.iter().filter(|key| !self.rows.contains_key(key)).copied().collect();
         // A key that stays `None` was deleted since the index heard of it.
         self.rows.extend(missing.iter().map(|key| (*key, None)));
         for row in self.app.catalog.spans_by_key(&missing).await? {
@@ -231,24 +213,20 @@ impl<'a> Ranking<'a> {
         Ok(())
     }
 
-    /// Whether the index has nothing beyond the fetched hits: it gave fewer than were wanted.
+    /// Whether the index has nothing beyond the fetched hits, or answers no more than that.
     fn is_all(&self) -> bool {
-        self.fetched.matching <= self.fetched.hits.len() as u64 || self.fetched.hits.len() < self.wanted
+        self.fetched.complete || self.wanted >= self.app.vectors.limits().most_hits
     }
 
-    fn index_info(&self, space: &LoadedSpace) -> IndexInfo {
-        IndexInfo {
+    async fn index_info(&self, space: &LoadedSpace) -> Result<IndexInfo, SearchError> {
+        let status = self.app.vectors.status().await?;
+        let moments = Collection { level: Level::Moment, ..self.at };
+        Ok(IndexInfo {
             space: space.space.name.clone(),
-            generation: self.app.gallery.index().generation(),
+            generation: status.generation,
             exact: self.fetched.exact,
-            live: self.live(),
-        }
-    }
-
-    fn live(&self) -> u64 {
-        let index = self.app.gallery.index();
-        let moments = SpaceLevel { level: Level::Moment, ..self.at };
-        index.live(self.at) + if self.moments { index.live(moments) } else { 0 }
+            live: status.live(self.at) + if self.moments { status.live(moments) } else { 0 },
+        })
     }
 
     /// All fetched hits that may be answered, best first.
@@ -278,8 +256,8 @@ impl<'a> Ranking<'a> {
     }
 
     fn add_pooled(&self, found: &mut Match) {
-        if let Some(&(score, peak_ms)) = self.videos.get(&found.span.span.key) {
-            let rank = 1 + self.videos.values().filter(|it| it.0 > score).count();
+        if let Some(&OfVideo { pooled: score, peak_ms }) = self.videos.get(&found.span.span.key) {
+            let rank = 1 + self.videos.values().filter(|it| it.pooled > score).count();
             found.evidence.push(Evidence { source: Source::FullVideo, score, rank, excerpt: None });
             found.peak_ms = peak_ms;
         }
@@ -308,9 +286,9 @@ impl<'a> Ranking<'a> {
                 .map_err(|_| SearchError::Internal("a page has more groups than a filter has values"))?;
             let mut keys = self.app.catalog.keys_matching(&filter).await?;
             if let Some(only) = &self.keys {
-                keys &= &**only;
+                keys &= only;
             }
-            let hits = self.search(keys.len() as usize, Some(Arc::new(keys))).await?;
+            let hits = self.search(keys.len() as usize, Some(keys)).await?;
             self.fetch_rows(&hits.hits.iter().map(|hit| hit.key).collect::<Vec<_>>()).await?;
             for full in group(self.one_per_event(&hits.hits)) {
                 if let Some(group) = groups.iter_mut().find(|group| group.video == full.video)
@@ -333,7 +311,7 @@ impl<'a> Ranking<'a> {
 
     fn explain(&self) -> serde_json::Value {
         json!({
-            "matching": self.fetched.matching,
+            "matching": self.fetched.complete.then_some(self.fetched.hits.len()),
             "fetched": self.fetched.hits.len(),
             "rounds": self.rounds,
             "filtered": self.keys.is_some(),
@@ -345,16 +323,16 @@ impl<'a> Ranking<'a> {
 
 /// Before anything was fetched.
 fn nothing() -> Hits {
-    Hits { hits: Vec::new(), matching: u64::MAX, exact: false, unreadable: Vec::new() }
+    Hits { hits: Vec::new(), complete: false, exact: false }
 }
 
 /// The best `wanted` of two levels, in the order that the index gives: by score, then by key.
 fn best(mut hits: Hits, others: Hits, wanted: usize) -> Hits {
     hits.hits.extend(others.hits);
-    hits.hits.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.key.cmp(&other.key)));
+    let complete = hits.complete && others.complete && hits.hits.len() <= wanted;
+    Hit::sort(&mut hits.hits);
     hits.hits.truncate(wanted);
-    let matching = hits.matching.saturating_add(others.matching);
-    Hits { matching, exact: hits.exact && others.exact, ..hits }
+    Hits { complete, exact: hits.exact && others.exact, ..hits }
 }
 
 fn number(matches: &mut [Match], before: usize) {

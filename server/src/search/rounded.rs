@@ -1,9 +1,8 @@
 //! Query vectors in half precision, as a cursor carries them.
 
 use half::f16;
-use reprise_index::UnitVector;
 
-use super::windows::{Aggregation, QueryVectors};
+use crate::terms::{Aggregation, QueryVectors, UnitVector};
 
 /// The vectors that all pages of a search compare with: rounded once, before the first page.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,11 +1,8 @@
 //! The ranking by subtitles: cues by their words and passages by their meaning, each counted for the span it lies in.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 use reprise_encoders::text::Overflow;
-use reprise_index::{Filter, Level, Mode, SpaceLevel};
-use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
 
 use super::admit::Admission;
@@ -14,11 +11,13 @@ use super::error::SearchError;
 use super::fuse::FUSED_DEPTH;
 use super::rounded::RoundedVectors;
 use super::types::{Evidence, Excerpt, Query, Request, Source, Weights};
-use super::windows::Aggregation;
+use super::windows;
 use crate::app::App;
 use crate::catalog::{CueHit, CueQuery, PassageHit};
 use crate::spaces::LoadedSpace;
 use crate::subtitles::snippet::Snippet;
+use crate::terms::{Aggregation, Collection, KeySet, Level, SpanKey};
+use crate::vectors::{Allowed, Ask};
 
 /// Share of a text's words that a vocabulary may miss without harm.
 const MOST_MISSED: f64 = 0.5;
@@ -91,7 +90,7 @@ fn misses_most(request: &Request, space: &LoadedSpace) -> bool {
 /// A span, and the cue or passage in it that matches best.
 #[derive(Debug, Clone)]
 pub(super) struct SpokenHit {
-    pub(super) key: u32,
+    pub(super) key: SpanKey,
     pub(super) evidence: Evidence,
 }
 
@@ -101,12 +100,12 @@ pub(super) async fn hits(
     app: &App,
     query: &SpokenQuery,
     level: Level,
-    only: Option<Arc<RoaringBitmap>>,
+    only: Option<KeySet>,
 ) -> Result<Vec<SpokenHit>, SearchError> {
     let words = CueQuery::new(&query.text);
     let lexical = match words.is_empty() {
         true => Vec::new(),
-        false => app.catalog.cue_hits(&words, level, only.as_deref(), FUSED_DEPTH).await?,
+        false => app.catalog.cue_hits(&words, level, only.as_ref(), FUSED_DEPTH).await?,
     };
     let weights: Vec<f32> = lexical.iter().map(|hit| weight(hit, &words)).collect();
     let lexical: Vec<SpokenHit> = lexical.into_iter().map(|hit| of_cue(hit, &query.text, &words)).collect();
@@ -121,21 +120,20 @@ async fn passages(
     app: &App,
     meaning: &Meaning,
     level: Level,
-    only: Option<Arc<RoaringBitmap>>,
+    only: Option<KeySet>,
 ) -> Result<Vec<(PassageHit, f32)>, SearchError> {
     let space = app.spaces.named(&meaning.space).filter(|it| meaning.vectors.have(it.space.dim));
     let space = space.ok_or(SearchError::CursorGone)?;
     let filter = match &only {
-        Some(only) => Some(Arc::new(app.catalog.passages_within(only).await?)),
+        Some(only) => Some(app.catalog.passages_within(only).await?),
         None => None,
     };
-    let (gallery, meaning) = (Arc::clone(&app.gallery), meaning.vectors.vectors().clone());
-    let at = SpaceLevel { space: space.key, level: Level::Passage };
-    let search = move || meaning.search(&gallery, at, FUSED_DEPTH, (&Filter { only: filter }, Mode::Auto));
-    let found = tokio::task::spawn_blocking(search).await??;
-    let keys: Vec<u32> = found.hits.iter().map(|hit| hit.key).collect();
-    let scores: HashMap<u32, f32> = found.hits.iter().map(|hit| (hit.key, hit.score)).collect();
-    let hits = app.catalog.passage_hits(&keys, level, only.as_deref()).await?;
+    let at = Collection { space: space.key, level: Level::Passage };
+    let ask = Ask { k: FUSED_DEPTH, only: filter.map(Allowed::keys), exact: false };
+    let found = windows::search(&app.vectors, at, meaning.vectors.vectors(), &ask).await?;
+    let keys: Vec<SpanKey> = found.hits.iter().map(|hit| hit.key).collect();
+    let scores: HashMap<SpanKey, f32> = found.hits.iter().map(|hit| (hit.key, hit.score)).collect();
+    let hits = app.catalog.passage_hits(&keys, level, only.as_ref()).await?;
     let scored = |hit: PassageHit| (scores.get(&hit.passage).copied().unwrap_or_default(), hit);
     Ok(hits.into_iter().map(scored).map(|(score, hit)| (hit, score)).collect())
 }
@@ -187,7 +185,7 @@ const TELLING: f32 = 0.25;
 fn both(lexical: Vec<(SpokenHit, f32)>, semantic: Vec<SpokenHit>) -> Vec<SpokenHit> {
     // A cue without a near passage gets the meaning of the last passage.
     let far = semantic.last().map_or(0.0, |last| last.evidence.score);
-    let mut passages: HashMap<u32, SpokenHit> = semantic.into_iter().map(|hit| (hit.key, hit)).collect();
+    let mut passages: HashMap<SpanKey, SpokenHit> = semantic.into_iter().map(|hit| (hit.key, hit)).collect();
     let mut fused: Vec<SpokenHit> = Vec::with_capacity(lexical.len() + passages.len());
     for (mut cue, weight) in lexical {
         let passage = passages.remove(&cue.key);
@@ -214,7 +212,7 @@ fn ranked(mut hits: Vec<SpokenHit>) -> Vec<SpokenHit> {
 }
 
 impl SpokenHit {
-    fn new(key: u32, score: f32, excerpt: Excerpt) -> SpokenHit {
+    fn new(key: SpanKey, score: f32, excerpt: Excerpt) -> SpokenHit {
         let excerpt = Some(excerpt);
         SpokenHit { key, evidence: Evidence { source: Source::Spoken, score, rank: 0, excerpt } }
     }
@@ -230,15 +228,19 @@ mod tests {
 
     /// Cues by key and weight, passages by key and cosine; the fused ranking by key and excerpt.
     #[track_caller]
-    fn check(lexical: &[(u32, f32)], semantic: &[(u32, f32)], expected: &[(u32, &str)]) {
-        let hit = |(key, score): (u32, f32), text: &str| {
+    fn check(lexical: &[(u64, f32)], semantic: &[(u64, f32)], expected: &[(u64, &str)]) {
+        let hit = |(key, score): (u64, f32), text: &str| {
             let snippet = Snippet { text: text.to_owned(), marks: Vec::new() };
-            SpokenHit::new(key, score, Excerpt { snippet, start_ms: 0, end_ms: 1, quoted: score > 1.0 })
+            SpokenHit::new(
+                SpanKey::new(key),
+                score,
+                Excerpt { snippet, start_ms: 0, end_ms: 1, quoted: score > 1.0 },
+            )
         };
         let lexical = lexical.iter().map(|it| (hit(*it, "cue"), it.1)).collect();
         let fused = ranked(both(lexical, semantic.iter().map(|it| hit(*it, "passage")).collect()));
         let text = |hit: &SpokenHit| hit.evidence.excerpt.as_ref().unwrap().snippet.text.clone();
-        let got: Vec<(u32, String)> = fused.iter().map(|hit| (hit.key, text(hit))).collect();
+        let got: Vec<(u64, String)> = fused.iter().map(|hit| (hit.key.number(), text(hit))).collect();
         assert_eq!(got, expected.iter().map(|it| (it.0, it.1.to_owned())).collect::<Vec<_>>());
         assert!(fused.iter().zip(1..).all(|(hit, rank)| hit.evidence.rank == rank));
     }

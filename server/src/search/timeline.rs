@@ -1,22 +1,21 @@
 //! A query's score over the time of one video: from kept features of its frames, else from the vectors of its clips and
 //! moments.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use reprise_index::{Level, SpaceLevel, UnitVector};
 use uuid::Uuid;
 
 use super::admit::admit;
 use super::encode;
 use super::error::SearchError;
 use super::types::{Match, Request};
-use super::windows::QueryVectors;
 use crate::app::App;
 use crate::catalog::Video;
 use crate::features::{Features, file_of};
 use crate::spaces::LoadedSpace;
+use crate::terms::{Collection, KeySet, Level, QueryVectors, SpanKey, UnitVector};
 
 /// Hits of one page whose frames are scored.
 const PEAKS: usize = 50;
@@ -135,18 +134,20 @@ async fn span_scores(
     query: &QueryVectors,
 ) -> Result<Vec<Scored>, SearchError> {
     let first = app.catalog.clips(video, None, 1).await?;
-    let keys: Vec<u32> = first.iter().map(|clip| clip.key).collect();
+    let keys: Vec<SpanKey> = first.iter().map(|clip| clip.key).collect();
     let spans = app.catalog.spans_beside(&keys, space.space.temporal).await?;
-    let (gallery, space, query) = (Arc::clone(&app.gallery), space.key, query.clone());
-    let score = move || {
-        let mut scored = Vec::new();
-        for span in spans.iter().filter(|span| span.level != Level::Video) {
-            let vector = gallery.vector(SpaceLevel { space, level: span.level }, span.key)?;
-            scored.extend(vector.map(|it| (span.start_ms..span.end_ms, query.score(&it))));
+    let mut scored = Vec::new();
+    for level in [Level::Clip, Level::Moment] {
+        let of_level = spans.iter().filter(|span| span.level == level);
+        let ranges: HashMap<SpanKey, Range<i64>> =
+            of_level.map(|span| (span.key, span.start_ms..span.end_ms)).collect();
+        let keys: KeySet = ranges.keys().copied().collect();
+        let at = Collection { space: space.key, level };
+        for it in app.vectors.scores(at, &keys, query.vectors()).await? {
+            scored.extend(ranges.get(&it.key).map(|range| (range.clone(), query.score_of(&it.cosines))));
         }
-        Ok(scored)
-    };
-    tokio::task::spawn_blocking(score).await?
+    }
+    Ok(scored)
 }
 
 /// The best score in each step.

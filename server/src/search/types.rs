@@ -3,16 +3,15 @@
 use std::path::PathBuf;
 
 use reprise_encoders::text::Overflow;
-use reprise_index::Level;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::timings::Timings;
-use super::windows::Aggregation;
 use crate::catalog::{Filter, SpanWithVideo};
 use crate::config::QueryKind;
 use crate::subtitles::snippet::Snippet;
+use crate::terms::{Aggregation, Level};
 
 /// Most hits or groups per page.
 pub const MAX_LIMIT: usize = 1000;

@@ -1,10 +1,9 @@
 //! Cues: replaced track by track, searched by their words, gone with their track and video.
 
-use reprise_index::Level;
 use reprise_server::catalog::{
     CatalogError, Cue, CueHit, CueKind, CueQuery, EMBEDDED, Line, Subtitles, Track,
 };
-use roaring::RoaringBitmap;
+use reprise_server::terms::{KeySet, Level, SpanKey};
 use uuid::Uuid;
 
 use super::samples::{add, add_ready, clip, lease, space, video};
@@ -140,8 +139,8 @@ async fn embedded_tracks_make_room_for_those_of_users(opened: &Opened) {
     assert!(!catalog.keep_embedded(Uuid::now_v7(), &[]).await.unwrap());
 }
 
-async fn search(opened: &Opened, text: &str, level: Level, only: Option<&[u32]>) -> Vec<CueHit> {
-    let only = only.map(|keys| keys.iter().copied().collect::<RoaringBitmap>());
+async fn search(opened: &Opened, text: &str, level: Level, only: Option<&[SpanKey]>) -> Vec<CueHit> {
+    let only = only.map(|keys| keys.iter().copied().collect::<KeySet>());
     opened.catalog.cue_hits(&CueQuery::new(text), level, only.as_ref(), 10).await.unwrap()
 }
 
@@ -224,7 +223,7 @@ async fn a_hit_counts_for_the_clip_that_holds_its_start(opened: &Opened) {
     ];
     let subtitles = Subtitles { track: track(CueKind::Speech, "en"), lines, warnings: vec![] };
     catalog.replace_cues(stored.id, &subtitles).await.unwrap();
-    let span = async |query: &str, only: Option<&[u32]>| {
+    let span = async |query: &str, only: Option<&[SpanKey]>| {
         let hits = search(opened, query, Level::Clip, only).await;
         hits.first().map(|hit| (hit.span, hit.start_ms))
     };
@@ -247,7 +246,7 @@ async fn a_filter_acts_inside_the_search(opened: &Opened) {
     }
     let all = search(opened, "needle", Level::Clip, None).await;
     assert_eq!(all.len(), 3);
-    let only = search(opened, "needle", Level::Clip, Some(&[all[2].span, 4_000_000_000])).await;
+    let only = search(opened, "needle", Level::Clip, Some(&[all[2].span, SpanKey::new(1 << 40)])).await;
     assert_eq!(only, [all[2].clone()]);
     assert_eq!(search(opened, "needle", Level::Clip, Some(&[])).await, []);
     let first = catalog.cue_hits(&CueQuery::new("needle"), Level::Clip, None, 1).await.unwrap();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use reprise_server::catalog::{self, Added, CatalogError, VideoPatch, VideoState};
+use reprise_server::terms::SpanKey;
 use serde_json::json;
 
 use super::samples::{add, add_ready, clip, ingested, lease, space, video};
@@ -179,17 +180,21 @@ async fn a_catalog_of_an_earlier_version_keeps_all_that_it_holds() {
     pool.close().await;
 
     let opened = catalog::open(&url).await.unwrap();
-    assert_eq!(opened.raw_vector(7, 1).await.unwrap(), Some(vec![2.0]));
+    assert_eq!(opened.raw_vector(SpanKey::new(7), 1).await.unwrap(), Some(vec![2.0]));
     let videos = opened.videos(None, 10).await.unwrap();
     assert_eq!((videos.len(), videos[0].clips), (1, 1));
     let filter =
         reprise_server::catalog::Filter::parse(&serde_json::json!({"field": "metadata.a", "eq": 1})).unwrap();
-    assert_eq!(opened.keys_matching(&filter).await.unwrap().iter().collect::<Vec<_>>(), [7]);
+    assert_eq!(opened.keys_matching(&filter).await.unwrap().iter().collect::<Vec<_>>(), [SpanKey::new(7)]);
     let new =
         reprise_server::catalog::GivenClip { start_ms: 0, end_ms: 500, metadata: serde_json::json!({}) };
     let (span, _) = opened.add_given_clip(videos[0].id, new).await.unwrap().unwrap();
-    assert_eq!(span.key, 10, "a key is never used again");
+    assert_eq!(span.key, SpanKey::new(10), "a key is never used again");
     opened.delete_video(videos[0].id).await.unwrap().unwrap();
-    assert_eq!(opened.raw_vector(7, 1).await.unwrap(), None, "what refers to a span goes with it");
+    assert_eq!(
+        opened.raw_vector(SpanKey::new(7), 1).await.unwrap(),
+        None,
+        "what refers to a span goes with it"
+    );
     opened.close().await;
 }

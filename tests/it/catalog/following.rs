@@ -42,7 +42,7 @@ async fn a_follower_never_skips_a_change(opened: &Opened) {
         for change in changes {
             seq = change.seq;
             match change.vector {
-                Some(vector) => held.insert((change.space, change.span), vector),
+                Some(vector) => held.insert((change.space, change.span), vector.unit),
                 None => held.remove(&(change.space, change.span)),
             };
         }

@@ -1,8 +1,7 @@
 //! Passages: made of what is said, filled apart from what is seen, gone with their track.
 
-use reprise_index::Level;
 use reprise_server::catalog::{CueKind, Line, NewVector, PassageText, Subtitles, Track, Video};
-use roaring::RoaringBitmap;
+use reprise_server::terms::{KeySet, Level, SpanKey};
 
 use super::samples::{LEASE, add, add_ready, ingested, lease, space, vector, video};
 use super::vectors::{followed, of_space};
@@ -38,7 +37,7 @@ async fn fill(opened: &Opened, stored: &Video, space: u32, dim: usize) -> Vec<Pa
     assert!(catalog.enqueue_fill(stored.id).await.unwrap());
     let leased = lease(catalog).await;
     let new = |it: &PassageText| {
-        let (unit, norm) = vector(it.span, dim);
+        let (unit, norm) = vector(it.span.number() as u32, dim);
         NewVector { span: it.span, space, unit, norm }
     };
     catalog.finish_fill(&leased.lease, lacking.iter().map(new).collect(), vec![]).await.unwrap();
@@ -77,8 +76,8 @@ async fn passages_go_with_their_track_and_stay_when_clips_are_cut_anew(opened: &
     assert_eq!(fill(opened, &stored, read.key, 3).await.len(), 4);
     let held = async || {
         let vectors = of_space(catalog, read.key).await;
-        let keys: Vec<u32> = vectors.iter().map(|it| it.span).collect();
-        let followed: Vec<u32> =
+        let keys: Vec<SpanKey> = vectors.iter().map(|it| it.span).collect();
+        let followed: Vec<SpanKey> =
             followed(catalog, 1000).await.into_keys().filter(|at| at.0 == read.key).map(|at| at.1).collect();
         assert_eq!(followed, keys, "whoever follows the changes has the same");
         keys
@@ -92,7 +91,7 @@ async fn passages_go_with_their_track_and_stay_when_clips_are_cut_anew(opened: &
     assert!(catalog.delete_track(stored.id, CueKind::Speech, "de").await.unwrap());
     assert_eq!((held().await, catalog.counts().await.unwrap().passages), (english, 2));
     catalog.delete_video(stored.id).await.unwrap().unwrap();
-    assert_eq!(held().await, [0_u32; 0]);
+    assert_eq!(held().await, []);
 }
 
 async fn a_passage_counts_for_the_clip_that_holds_its_start(opened: &Opened) {
@@ -104,16 +103,17 @@ async fn a_passage_counts_for_the_clip_that_holds_its_start(opened: &Opened) {
     }
     let first = &catalog.videos(None, 1).await.unwrap()[0];
     let clips = catalog.clips(first.id, None, 100).await.unwrap();
-    let only: RoaringBitmap = clips.iter().map(|it| it.key).collect();
-    let passages: Vec<u32> = catalog.passages_within(&only).await.unwrap().iter().rev().collect();
+    let only: KeySet = clips.iter().map(|it| it.key).collect();
+    let mut passages: Vec<SpanKey> = catalog.passages_within(&only).await.unwrap().iter().collect();
+    passages.reverse();
     assert_eq!(passages.len(), 2);
     let hits = catalog.passage_hits(&passages, Level::Clip, Some(&only)).await.unwrap();
-    let found: Vec<(u32, i64, i64)> = hits.iter().map(|it| (it.span, it.start_ms, it.end_ms)).collect();
+    let found: Vec<(SpanKey, i64, i64)> = hits.iter().map(|it| (it.span, it.start_ms, it.end_ms)).collect();
     assert_eq!(found, [(clips[15].key, 15_000, 40_000), (clips[0].key, 0, 20_000)]);
     assert!(hits[0].text.ends_with("cue 7.") && hits[0].video == first.id && hits[0].track.language == "en");
     let whole = catalog.passage_hits(&passages, Level::Video, None).await.unwrap();
     assert_eq!((whole.len(), whole[0].passage), (1, passages[0]), "one a span, the first");
-    let last: RoaringBitmap = [clips[59].key].into_iter().collect();
+    let last: KeySet = [clips[59].key].into_iter().collect();
     assert_eq!(catalog.passage_hits(&passages, Level::Clip, Some(&last)).await.unwrap(), []);
 }
 

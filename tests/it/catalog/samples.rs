@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use reprise_index::{Level, UnitVector};
 use reprise_server::catalog::{
     Added, Catalog, GivenClip, Ingested, IngestedSpan, Job, Leased, MediaFacts, NewSpace, NewVideo,
     Segmentation, SpaceRow, Video,
 };
+use reprise_server::terms::{Level, UnitVector};
 use serde_json::{Value, json};
 use uuid::Uuid;
 

@@ -1,7 +1,7 @@
 //! Spans: what an ingest leaves, paging, and clips that users give.
 
-use reprise_index::Level;
 use reprise_server::catalog::{CatalogError, IngestedSpan, JobKind, JobState};
+use reprise_server::terms::{Level, SpanKey};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -63,7 +63,7 @@ async fn hits_show_their_video(opened: &Opened) {
     new.metadata = json!({"event": "vault"});
     let stored = add_ready(catalog, new, 3, &[]).await;
     let clips = catalog.clips(stored.id, None, 10).await.unwrap();
-    let keys: Vec<u32> = clips.iter().map(|span| span.key).chain([4_000_000_000]).collect();
+    let keys: Vec<SpanKey> = clips.iter().map(|span| span.key).chain([SpanKey::new(1 << 40)]).collect();
     let mut shown = catalog.spans_by_key(&keys).await.unwrap();
     shown.sort_by_key(|shown| shown.span.start_ms);
     assert_eq!(shown.iter().map(|shown| &shown.span).collect::<Vec<_>>(), clips.iter().collect::<Vec<_>>());
@@ -181,10 +181,10 @@ async fn a_given_clip_ends_with_its_video(opened: &Opened) {
 
 async fn keys_are_never_used_again(opened: &Opened) {
     let catalog = &*opened.catalog;
-    let mut largest = 0;
+    let mut largest = SpanKey::new(0);
     for _ in 0..3 {
         let stored = add_ready(catalog, video("a"), 3, &[]).await;
-        let keys: Vec<u32> =
+        let keys: Vec<SpanKey> =
             catalog.clips(stored.id, None, 10).await.unwrap().iter().map(|span| span.key).collect();
         assert!(keys.iter().all(|key| *key > largest), "{keys:?} after {largest}");
         largest = keys.into_iter().max().unwrap();

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use reprise_index::{Level, SpaceLevel, UnitVector};
 use reprise_server::catalog::{Catalog, CatalogError, Change, JobKind, NewSpace, NewVector, StoredVector};
-use reprise_server::gallery::differences;
-use roaring::RoaringBitmap;
+use reprise_server::terms::{Collection, KeySet, Level, SpanKey, UnitVector};
+use reprise_server::vectors::differences;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -57,7 +56,7 @@ async fn vectors_are_read_by_key(opened: &Opened) {
     for (stored, expected) in all.iter().zip(&expected) {
         assert!(stored.unit.dot(expected) > 1.0 - 1e-6);
     }
-    let asked = [all[7].span, all[2].span, 4_000_000_000, all[2].span];
+    let asked = [all[7].span, all[2].span, SpanKey::new(1 << 40), all[2].span];
     let some = catalog.vectors_of(tiny.key, &asked).await.unwrap();
     assert_eq!(some, [all[2].clone(), all[7].clone()], "in order, each once, none that isn't there");
     assert_eq!(catalog.vectors_of(other.key, &[all[11].span]).await.unwrap(), [], "of the other video");
@@ -78,11 +77,11 @@ async fn a_raw_vector_is_the_direction_times_its_norm(opened: &Opened) {
         assert!((raw - unit * norm).abs() < 1e-6);
     }
     assert_eq!(catalog.raw_vector(clip.key, tiny.key + 1).await.unwrap(), None);
-    assert_eq!(catalog.raw_vector(clip.key + 100, tiny.key).await.unwrap(), None);
+    assert_eq!(catalog.raw_vector(SpanKey::new(clip.key.number() + 100), tiny.key).await.unwrap(), None);
 }
 
 /// What a follower of `changes` holds, from the beginning, in pages of `page`.
-pub(super) async fn followed(catalog: &dyn Catalog, page: u32) -> BTreeMap<(u32, u32), UnitVector> {
+pub(super) async fn followed(catalog: &dyn Catalog, page: u32) -> BTreeMap<(u32, SpanKey), UnitVector> {
     let mut held = BTreeMap::new();
     let mut seq = 0;
     loop {
@@ -94,7 +93,7 @@ pub(super) async fn followed(catalog: &dyn Catalog, page: u32) -> BTreeMap<(u32,
             assert!(next > seq);
             seq = next;
             match vector {
-                Some(vector) => held.insert((space, span), vector),
+                Some(vector) => held.insert((space, span), vector.unit),
                 None => held.remove(&(space, span)),
             };
         }
@@ -105,13 +104,13 @@ pub(super) async fn followed(catalog: &dyn Catalog, page: u32) -> BTreeMap<(u32,
 pub(super) async fn of_space(catalog: &dyn Catalog, space: u32) -> Vec<StoredVector> {
     let mut keys = vec![];
     for level in Level::ALL {
-        keys.extend(catalog.vector_keys(space, level).await.unwrap());
+        keys.extend(catalog.vector_keys(space, level).await.unwrap().iter());
     }
     catalog.vectors_of(space, &keys).await.unwrap()
 }
 
 /// What is stored.
-pub(super) async fn stored(catalog: &dyn Catalog) -> BTreeMap<(u32, u32), UnitVector> {
+pub(super) async fn stored(catalog: &dyn Catalog) -> BTreeMap<(u32, SpanKey), UnitVector> {
     let mut all = BTreeMap::new();
     for space in catalog.spaces().await.unwrap() {
         all.extend(
@@ -195,7 +194,7 @@ async fn a_new_space_is_filled(opened: &Opened) {
     let lacking = catalog.spans_without_vector(ready.id, other.key).await.unwrap();
     assert_eq!(lacking.len(), 3);
     let new = |span: &reprise_server::catalog::Span| {
-        let (unit, norm) = vector(span.key, 3);
+        let (unit, norm) = vector(span.key.number() as u32, 3);
         NewVector { span: span.key, space: other.key, unit, norm }
     };
     catalog.finish_fill(&leased.lease, lacking.iter().map(new).collect(), Vec::new()).await.unwrap();
@@ -214,12 +213,12 @@ async fn a_fill_stores_only_what_is_missing(opened: &Opened) {
     let (given, _) = catalog.add_given_clip(ready.id, clip(0, 10, json!({}))).await.unwrap().unwrap();
     let before = catalog.last_seq().await.unwrap();
     let leased = lease(catalog).await;
-    let new = |span: u32| {
+    let new = |span: SpanKey| {
         let (unit, norm) = vector(7, 4);
         NewVector { span, space: tiny.key, unit, norm }
     };
     // One that is there, one that is missing, one that is gone, one of another video.
-    let vectors = vec![new(there.key), new(given.key), new(4_000_000_000), new(foreign.key)];
+    let vectors = vec![new(there.key), new(given.key), new(SpanKey::new(1 << 40)), new(foreign.key)];
     catalog.finish_fill(&leased.lease, vectors.clone(), Vec::new()).await.unwrap();
     let changes = catalog.changes(before, 10).await.unwrap();
     assert_eq!(changes.iter().map(|change| change.span).collect::<Vec<_>>(), [given.key]);
@@ -258,17 +257,16 @@ async fn what_an_index_lacks_is_told_but_for_what_changed_later(opened: &Opened)
     for level in Level::ALL {
         held.insert(level, catalog.vector_keys(tiny.key, level).await.unwrap());
     }
-    let nothing = RoaringBitmap::new();
-    let check =
-        async |held: &BTreeMap<Level, RoaringBitmap>, seq, missing: &RoaringBitmap, extra: &RoaringBitmap| {
-            let found = differences(catalog, tiny.key, held, seq).await.unwrap();
-            let (found_missing, found_extra) =
-                found.iter().fold(Default::default(), |(missing, extra), it| {
-                    assert_eq!(it.at, SpaceLevel { space: tiny.key, level: Level::Clip });
-                    (missing | &it.missing, extra | &it.extra)
-                });
-            assert_eq!((&found_missing, &found_extra), (missing, extra));
-        };
+    let nothing = KeySet::new();
+    let check = async |held: &BTreeMap<Level, KeySet>, seq, missing: &KeySet, extra: &KeySet| {
+        let found = differences(catalog, tiny.key, held, seq).await.unwrap();
+        let (found_missing, found_extra) =
+            found.iter().fold(<(KeySet, KeySet)>::default(), |(missing, extra), it| {
+                assert_eq!(it.at, Collection { space: tiny.key, level: Level::Clip });
+                (&missing | &it.missing, &extra | &it.extra)
+            });
+        assert_eq!((&found_missing, &found_extra), (missing, extra));
+    };
     check(&held, seq, &nothing, &nothing).await;
     // Later changes are still to be applied.
     add_ready(catalog, video("b"), 2, &[&tiny]).await;
@@ -281,8 +279,9 @@ async fn what_an_index_lacks_is_told_but_for_what_changed_later(opened: &Opened)
     }
     check(&held, seq, &nothing, &nothing).await;
     let clips = held.get_mut(&Level::Clip).unwrap();
-    let lost = clips.min().unwrap();
+    let lost = clips.iter().next().unwrap();
     clips.remove(lost);
-    clips.insert(4_000_000_000);
-    check(&held, seq, &RoaringBitmap::from([lost]), &RoaringBitmap::from([4_000_000_000])).await;
+    let stray = SpanKey::new(1 << 40);
+    clips.insert(stray);
+    check(&held, seq, &KeySet::from_iter([lost]), &KeySet::from_iter([stray])).await;
 }

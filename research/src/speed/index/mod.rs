@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use clap::Args;
 use reprise_encoders::rows::Rows;
-use reprise_index::{Codes, Index, Level, Settings, SpaceLevel, UnitVector};
+use reprise_index::{Codes, Collection, Index, Level, Settings, UnitVector};
 use serde_json::{Value, json};
 
 use crate::speed::meter::cpu_time;
@@ -22,7 +22,7 @@ use sweep::Point;
 use truth::Truth;
 
 /// All vectors are clips of one space.
-const AT: SpaceLevel = SpaceLevel { space: 1, level: Level::Clip };
+const AT: Collection = Collection { space: 1, level: Level::Clip };
 /// How often a build says how far it is.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 

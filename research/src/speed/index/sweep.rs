@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use reprise_index::{Codes, Filter, Index, Mode, SpaceLevel, UnitVector};
+use reprise_index::{Codes, Collection, Filter, Index, Mode, UnitVector};
 use serde::Serialize;
 
 use super::truth::Truth;
@@ -47,7 +47,7 @@ pub(super) struct Point {
 /// Never in practice: the index refuses a query.
 pub(super) fn run(
     index: &Index,
-    at: SpaceLevel,
+    at: Collection,
     codes: Codes,
     threads: usize,
     queries: &[UnitVector],
@@ -55,11 +55,11 @@ pub(super) fn run(
 ) -> anyhow::Result<Vec<Point>> {
     let mut points = Vec::new();
     for ef in WIDTHS {
-        let search = |query: &UnitVector, k: usize| -> anyhow::Result<Vec<u32>> {
+        let search = |query: &UnitVector, k: usize| -> anyhow::Result<Vec<u64>> {
             let hits = index.search(at, query, k, &Filter::default(), Mode::Walk { ef })?.hits;
             Ok(hits.iter().map(|hit| hit.key).collect())
         };
-        let found = |k: usize| -> anyhow::Result<Vec<Vec<u32>>> {
+        let found = |k: usize| -> anyhow::Result<Vec<Vec<u64>>> {
             queries.iter().map(|query| search(query, k)).collect()
         };
         // It also warms the caches up.
@@ -87,7 +87,7 @@ pub(super) fn run(
 }
 
 /// The share of the true `k` nearest that were found, over all queries.
-fn recall(found: &[Vec<u32>], k: usize, truth: &Truth) -> Option<f64> {
+fn recall(found: &[Vec<u64>], k: usize, truth: &Truth) -> Option<f64> {
     let right: usize =
         found.iter().enumerate().map(|(query, found)| truth.right(query, k, found)).sum::<Option<_>>()?;
     Some(right as f64 / (k * found.len()) as f64)

@@ -13,7 +13,7 @@ const MOST: usize = 100;
 
 /// The true nearest rows of every query, nearest first.
 pub(super) struct Truth {
-    rows: Vec<u32>,
+    rows: Vec<u64>,
     of_each: usize,
 }
 
@@ -27,7 +27,7 @@ impl Truth {
         let rows = values.len() / columns;
         ensure!(rows == queries, "{} has {rows} rows for {queries} queries", path.display());
         let row = |value: i64| {
-            let row = u32::try_from(value).ok().filter(|row| (*row as usize) < base);
+            let row = u64::try_from(value).ok().filter(|row| *row < base as u64);
             row.with_context(|| format!("{} names row {value}, --base has {base}", path.display()))
         };
         let kept = columns.min(MOST);
@@ -53,7 +53,7 @@ impl Truth {
     }
 
     /// How many of a query's first `k` are among the first `k` of `found`; `None` where fewer than `k` are known.
-    pub(super) fn right(&self, query: usize, k: usize, found: &[u32]) -> Option<usize> {
+    pub(super) fn right(&self, query: usize, k: usize, found: &[u64]) -> Option<usize> {
         let of_query = self.rows.get(query * self.of_each..(query + 1) * self.of_each)?;
         let truth = of_query.get(..k)?;
         Some(found.iter().take(k).filter(|key| truth.contains(key)).count())

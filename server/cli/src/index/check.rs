@@ -1,25 +1,18 @@
 //! `reprise index check`: the snapshot against the database, brute force and its own checksums. Changes nothing.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
-use anyhow::{Context, bail, ensure};
+use anyhow::bail;
 use clap::Args;
-use reprise_index::snapshot::Loaded;
-use reprise_index::{Index, Settings, SpaceExpectation, SpaceLevel};
-use roaring::RoaringBitmap;
 use serde::Serialize;
 use serde_json::json;
 
 use super::name_of;
 use crate::migrate::MigrateArgs;
 use reprise_research::terminal::say;
-use reprise_server::catalog::{self, Catalog, SpaceRow};
+use reprise_server::catalog::{self, SpaceRow};
 use reprise_server::config::share;
-use reprise_server::gallery::{Difference, differences};
+use reprise_server::terms::{Level, SpanKey};
+use reprise_server::vectors::builtin::{self, Inspected, Inspection};
 
-/// A running server may replace the snapshot while it is read.
-const ATTEMPTS: usize = 3;
 /// Differing keys that are shown.
 const SHOWN: usize = 10;
 
@@ -40,7 +33,7 @@ pub(crate) struct CheckArgs {
 #[derive(Debug, Serialize)]
 struct Found {
     space: String,
-    level: reprise_index::Level,
+    level: Level,
     vectors: u64,
     bytes: u64,
     graph: bool,
@@ -49,8 +42,8 @@ struct Found {
     keys_equal: bool,
     missing: u64,
     extra: u64,
-    missing_keys: Vec<u32>,
-    extra_keys: Vec<u32>,
+    missing_keys: Vec<SpanKey>,
+    extra_keys: Vec<SpanKey>,
     /// Live vectors that can't be read.
     damaged: u64,
 }
@@ -61,21 +54,10 @@ pub(crate) async fn run(args: CheckArgs) -> anyhow::Result<()> {
     let url = at.database_url.unwrap_or_else(|| catalog::embedded_url(&at.data_dir));
     let catalog = catalog::open_to_read(&url).await?;
     let spaces = catalog.spaces().await?;
-    let folder = at.data_dir.join("index");
-    let expected: Vec<SpaceExpectation> = spaces.iter().map(SpaceRow::expectation).collect();
-    let Loaded { index, seq, left_out } = tokio::task::spawn_blocking(move || load(&folder, &expected))
-        .await?
-        .context("the snapshot can't be used; a server that starts builds another, as `reprise index rebuild` does")?;
-    let seq = i64::try_from(seq)?;
-    let newest = catalog.last_seq().await?;
-    ensure!(
-        seq <= newest,
-        "the snapshot is at change {seq}, the database at {newest}: it is of another database"
-    );
-    let differing = compare(&*catalog, &spaces, &index, seq).await?;
+    let inspected = builtin::inspect(at.data_dir.join("index"), &*catalog, sample).await?;
     catalog.close().await;
-    let generation = index.generation();
-    let found = tokio::task::spawn_blocking(move || look(&index, &spaces, differing, sample)).await?;
+    let Inspection { seq, newest, generation, collections, left_out } = inspected;
+    let found: Vec<Found> = collections.iter().map(|it| Found::new(&spaces, it)).collect();
     let mut wrong: Vec<String> = left_out.iter().map(ToString::to_string).collect();
     wrong.extend(found.iter().flat_map(|level| level.wrong(min_recall)));
     if at.json {
@@ -93,63 +75,27 @@ pub(crate) async fn run(args: CheckArgs) -> anyhow::Result<()> {
     )
 }
 
-/// The newest snapshot, as whole as it is.
-fn load(folder: &Path, expected: &[SpaceExpectation]) -> anyhow::Result<Loaded> {
-    let mut attempts = 1;
-    loop {
-        match Index::load(folder, expected, Settings::default()) {
-            Ok(loaded) if loaded.left_out.is_empty() || attempts == ATTEMPTS => return Ok(loaded),
-            Err(error) if attempts == ATTEMPTS => return Err(error.into()),
-            _ => attempts += 1,
-        }
-    }
-}
-
-/// Where the keys differ. A space of which the snapshot holds nothing beside others belongs to a server with other models.
-async fn compare(
-    catalog: &dyn Catalog,
-    spaces: &[SpaceRow],
-    index: &Index,
-    seq: i64,
-) -> anyhow::Result<Vec<Difference>> {
-    let levels = index.levels();
-    let mut found = Vec::new();
-    for space in spaces {
-        let of_space = levels.iter().filter(|at| at.space == space.key);
-        let held: BTreeMap<_, RoaringBitmap> = of_space.map(|at| (at.level, index.keys(*at))).collect();
-        if !held.is_empty() || levels.is_empty() {
-            found.extend(differences(catalog, space.key, &held, seq).await?);
-        }
-    }
-    Ok(found)
-}
-
-fn look(index: &Index, spaces: &[SpaceRow], differing: Vec<Difference>, sample: usize) -> Vec<Found> {
-    let damaged: BTreeMap<SpaceLevel, u64> =
-        index.verify().into_iter().map(|(at, keys)| (at, keys.len() as u64)).collect();
-    let mut differing: BTreeMap<SpaceLevel, Difference> =
-        differing.into_iter().map(|it| (it.at, it)).collect();
-    let mut levels = index.levels();
-    levels.extend(differing.keys().filter(|at| index.live(**at) == 0));
-    let found = levels.into_iter().map(|at| {
-        let difference = differing.remove(&at);
-        let (missing, extra) = difference.map(|it| (it.missing, it.extra)).unwrap_or_default();
+impl Found {
+    fn new(spaces: &[SpaceRow], it: &Inspected) -> Found {
         Found {
-            space: name_of(spaces, at.space).to_owned(),
-            level: at.level,
-            vectors: index.live(at),
-            bytes: index.bytes(at),
-            graph: index.has_graph(at),
-            recall_at_10: index.check(at, sample),
-            keys_equal: missing.is_empty() && extra.is_empty(),
-            missing: missing.len(),
-            extra: extra.len(),
-            missing_keys: missing.iter().take(SHOWN).collect(),
-            extra_keys: extra.iter().take(SHOWN).collect(),
-            damaged: damaged.get(&at).copied().unwrap_or_default(),
+            space: name_of(spaces, it.at.space).to_owned(),
+            level: it.at.level,
+            vectors: it.vectors,
+            bytes: it.bytes,
+            graph: it.graph,
+            recall_at_10: it.recall_at_10,
+            keys_equal: it.missing.is_empty() && it.extra.is_empty(),
+            missing: it.missing.len(),
+            extra: it.extra.len(),
+            missing_keys: it.missing.iter().take(SHOWN).collect(),
+            extra_keys: it.extra.iter().take(SHOWN).collect(),
+            damaged: it.damaged,
         }
-    });
-    found.collect()
+    }
+}
+
+fn listed(keys: &[SpanKey]) -> String {
+    format!("[{}]", keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
 }
 
 impl Found {
@@ -177,12 +123,17 @@ impl Found {
         let name = self.name();
         let mut wrong = Vec::new();
         if self.missing > 0 {
-            wrong.push(format!("{name}: {} spans are missing, as {:?}", self.missing, self.missing_keys));
+            wrong.push(format!(
+                "{name}: {} spans are missing, as {}",
+                self.missing,
+                listed(&self.missing_keys)
+            ));
         }
         if self.extra > 0 {
             wrong.push(format!(
-                "{name}: {} spans are not in the database, as {:?}",
-                self.extra, self.extra_keys
+                "{name}: {} spans are not in the database, as {}",
+                self.extra,
+                listed(&self.extra_keys)
             ));
         }
         if self.damaged > 0 {

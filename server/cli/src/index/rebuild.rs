@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use reprise_index::{Codes, Settings, SpaceExpectation};
 use serde_json::json;
 
 use super::name_of;
 use crate::migrate::MigrateArgs;
 use reprise_research::terminal::say;
 use reprise_server::catalog::{self, SpaceRow};
-use reprise_server::gallery::{Gallery, Step};
+use reprise_server::terms::SpaceInfo;
+use reprise_server::vectors::CollectionStatus;
+use reprise_server::vectors::builtin::{self, Codes, Rebuilt, Settings, Step};
 
 /// Arguments of `reprise index rebuild`.
 #[derive(Debug, Args)]
@@ -29,7 +30,7 @@ pub(crate) async fn run(args: RebuildArgs) -> anyhow::Result<()> {
     let url = at.database_url.unwrap_or_else(|| catalog::embedded_url(&at.data_dir));
     let catalog = catalog::open(&url).await?;
     let spaces = catalog.spaces().await?;
-    let expected: Vec<SpaceExpectation> = spaces.iter().map(SpaceRow::expectation).collect();
+    let expected: Vec<SpaceInfo> = spaces.iter().map(SpaceRow::expectation).collect();
     // Nothing is answered meanwhile: all cores.
     let build_threads = std::thread::available_parallelism().map_or(1, usize::from);
     let settings = Settings { codes: args.index_codes, build_threads, ..Settings::default() };
@@ -37,9 +38,9 @@ pub(crate) async fn run(args: RebuildArgs) -> anyhow::Result<()> {
     let shown = bar.clone();
     let report = Arc::new(move |step| show(&shown, step));
     let folder = at.data_dir.join("index");
-    let gallery = Gallery::rebuild(folder, Arc::clone(&catalog), expected, settings, report).await?;
+    let rebuilt = builtin::rebuild(folder, Arc::clone(&catalog), expected, settings, report).await?;
     bar.finish_and_clear();
-    print(&gallery, &spaces, at.json)?;
+    print(&rebuilt, &spaces, at.json)?;
     catalog.close().await;
     Ok(())
 }
@@ -66,12 +67,11 @@ fn show(bar: &ProgressBar, step: Step) {
 }
 
 /// What each level takes, and how far the snapshot is.
-fn print(gallery: &Gallery, spaces: &[SpaceRow], as_json: bool) -> anyhow::Result<()> {
-    let index = gallery.index();
+fn print(rebuilt: &Rebuilt, spaces: &[SpaceRow], as_json: bool) -> anyhow::Result<()> {
     let mut levels = Vec::new();
-    for at in index.levels() {
+    for held in &rebuilt.status.collections {
+        let CollectionStatus { at, live: vectors, bytes, graph, .. } = *held;
         let space = name_of(spaces, at.space);
-        let (vectors, bytes, graph) = (index.live(at), index.bytes(at), index.has_graph(at));
         levels.push(
             json!({"space": space, "level": at.level, "vectors": vectors, "bytes": bytes, "graph": graph}),
         );
@@ -83,9 +83,9 @@ fn print(gallery: &Gallery, spaces: &[SpaceRow], as_json: bool) -> anyhow::Resul
         }
     }
     if as_json {
-        say(json!({"levels": levels, "seq": gallery.applied()}))?;
+        say(json!({"levels": levels, "seq": rebuilt.seq}))?;
     } else {
-        say(format!("rebuilt up to change {}", gallery.applied()))?;
+        say(format!("rebuilt up to change {}", rebuilt.seq))?;
     }
     Ok(())
 }

@@ -25,12 +25,12 @@ mod sql;
 
 use std::fmt;
 
-use reprise_index::Level;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::instant;
+use crate::terms::Level;
 
 /// How deep filters nest at most.
 pub const MAX_DEPTH: usize = 8;

@@ -1,6 +1,5 @@
 //! The wire form of a search's answer.
 
-use reprise_index::Level;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -9,6 +8,7 @@ use uuid::Uuid;
 use super::html;
 use super::names::{EvidenceSource, FusionModeName, QueryKindName};
 use crate::search::{Evidence, Group, IndexInfo, Match, Outcome, QueryInfo, Timings, Weights};
+use crate::terms::Level;
 
 /// One page of an answer.
 #[derive(Debug, Serialize, ToSchema)]

@@ -10,7 +10,8 @@ use super::super::error::ApiError;
 use super::super::extract;
 use super::names::{AggregationName, FusionModeName, LevelsName, OverflowName};
 use crate::catalog::Filter;
-use crate::search::{Aggregation, Exclude, Fusion, FusionMode, MAX_LIMIT, Query, Request, Sources, Weights};
+use crate::search::{Exclude, Fusion, FusionMode, MAX_LIMIT, Query, Request, Sources, Weights};
+use crate::terms::Aggregation;
 
 /// A search, or its next page with `cursor` alone.
 #[derive(Debug, Default, Deserialize, ToSchema)]

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::config::QueryKind;
-use crate::search::{Aggregation, FusionMode, Levels, Source};
+use crate::search::{FusionMode, Levels, Source};
+use crate::terms::Aggregation;
 
 /// What kind of question a space answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -1,50 +1,54 @@
-//! What can't be read of the index's files is found, read from the catalog, and inserted again.
+//! Vectors that can't be read from the index's files are found, read from the catalog, and inserted again.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use reprise_index::SpaceLevel;
-use roaring::RoaringBitmap;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::Gallery;
-use crate::catalog::CatalogError;
+use super::{Builtin, EngineError, ROWS_PER_READ, failed};
+use crate::terms::{Collection, KeySet, SpanKey};
 
 /// Keys whose vectors can't be read, until they are mended.
 #[derive(Default)]
 pub(super) struct Damage {
-    keys: Mutex<BTreeMap<SpaceLevel, RoaringBitmap>>,
+    keys: Mutex<BTreeMap<Collection, KeySet>>,
     found: Notify,
 }
 
 impl Damage {
     /// Asks for these to be mended; asking again before they are changes nothing.
-    pub(super) fn report(&self, at: SpaceLevel, keys: &[u32]) {
-        let before_and_after = {
+    pub(super) fn report(&self, at: Collection, keys: &[SpanKey]) {
+        let is_news = {
             let mut known = self.keys();
             let known = known.entry(at).or_default();
             let before = known.len();
             known.extend(keys.iter().copied());
-            (before, known.len())
+            before < known.len()
         };
-        if before_and_after.0 < before_and_after.1 {
+        if is_news {
             self.found.notify_one();
         }
     }
 
-    fn keys(&self) -> MutexGuard<'_, BTreeMap<SpaceLevel, RoaringBitmap>> {
+    fn keys(&self) -> MutexGuard<'_, BTreeMap<Collection, KeySet>> {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Gallery {
-    /// Reads all of the index's files that no search has touched yet, and asks for what is damaged to be mended.
-    pub async fn verify(&self) {
+impl Builtin {
+    /// Reads all of the index's files that no search has touched yet, and asks for what is damaged to be mended. Nobody
+    /// waits for it at `closing`: it reads gigabytes and changes nothing.
+    pub(super) async fn verify_until(&self, closing: &CancellationToken) {
         let started = Instant::now();
         let index = Arc::clone(&self.index);
-        let damaged = match tokio::task::spawn_blocking(move || index.verify()).await {
+        let verified = tokio::task::spawn_blocking(move || index.verify());
+        let verified = tokio::select! {
+            () = closing.cancelled() => return,
+            verified = verified => verified,
+        };
+        let damaged = match verified {
             Ok(damaged) => damaged,
             Err(panic) => return tracing::warn!(%panic, "the index's files could not be verified"),
         };
@@ -56,12 +60,13 @@ impl Gallery {
             "the index's files are read and compared with their checksums"
         );
         for (at, keys) in damaged {
+            let keys: Vec<SpanKey> = keys.into_iter().map(SpanKey::new).collect();
             self.damage.report(at, &keys);
         }
     }
 
     /// Mends what is found damaged until `closing`.
-    pub async fn mend_until(self: Arc<Self>, closing: CancellationToken) {
+    pub(super) async fn mend_until(&self, closing: &CancellationToken) {
         loop {
             tokio::select! {
                 () = closing.cancelled() => return,
@@ -75,11 +80,11 @@ impl Gallery {
         }
     }
 
-    async fn mend(&self) -> Result<(), CatalogError> {
+    async fn mend(&self) -> Result<(), EngineError> {
         // They stay known meanwhile: a search that meets them asks for nothing more.
         let damaged = self.damage.keys().clone();
         for (at, keys) in damaged {
-            self.renew(at, &keys, &|_| ()).await?;
+            self.renew(at, &keys).await?;
             let vectors = keys.len();
             tracing::warn!(
                 space = at.space,
@@ -90,6 +95,8 @@ impl Gallery {
             );
             metrics::counter!("reprise_index_mended_total").increment(vectors);
             self.snapshots().are_damaged();
+            // The snapshot is due at once.
+            self.changed.notify_one();
             let mut known = self.damage.keys();
             if let Some(known) = known.get_mut(&at) {
                 *known -= &keys;
@@ -99,21 +106,46 @@ impl Gallery {
         self.index.seal_what_is_due();
         Ok(())
     }
+
+    /// Reads the vectors of some keys from the catalog; those that the catalog hasn't are removed.
+    async fn renew(&self, at: Collection, keys: &KeySet) -> Result<(), EngineError> {
+        let keys: Vec<SpanKey> = keys.iter().collect();
+        for some in keys.chunks(ROWS_PER_READ) {
+            // Between reading and inserting no delete may be applied: it would come back.
+            let _one = self.changing.lock().await;
+            let mut stored = self.catalog.vectors_of(at.space, some).await?;
+            stored.retain(|it| it.level == at.level);
+            let index = Arc::clone(&self.index);
+            let mut gone: KeySet = some.iter().copied().collect();
+            let put_all = move || {
+                for it in &stored {
+                    gone.remove(it.span);
+                    if let Err(error) = index.fill(at, it.span.number(), &it.unit) {
+                        tracing::error!(%error, span = %it.span, "a stored vector can't be searched");
+                    }
+                }
+                gone.iter().for_each(|key| index.remove(at, key.number()));
+            };
+            tokio::task::spawn_blocking(put_all).await.map_err(failed)?;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt;
-    use reprise_index::Level;
 
     use super::*;
+    use crate::terms::Level;
 
-    const AT: SpaceLevel = SpaceLevel { space: 1, level: Level::Clip };
+    const AT: Collection = Collection { space: 1, level: Level::Clip };
 
     /// Reports `keys`; whether somebody is asked to mend.
     #[track_caller]
-    fn check(damage: &Damage, keys: &[u32], expected: bool) {
-        damage.report(AT, keys);
+    fn check(damage: &Damage, keys: &[u64], expected: bool) {
+        let keys: Vec<SpanKey> = keys.iter().copied().map(SpanKey::new).collect();
+        damage.report(AT, &keys);
         assert_eq!(damage.found.notified().now_or_never().is_some(), expected);
     }
 

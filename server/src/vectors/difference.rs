@@ -2,21 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use reprise_index::{Level, SpaceLevel};
-use roaring::RoaringBitmap;
-
 use super::ROWS_PER_READ;
 use crate::catalog::{Catalog, CatalogError};
+use crate::terms::{Collection, KeySet, Level};
 
 /// The keys that only one of the two has; not both are empty.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
     /// Where.
-    pub at: SpaceLevel,
+    pub at: Collection,
     /// Those that the index lacks.
-    pub missing: RoaringBitmap,
+    pub missing: KeySet,
     /// Those that the catalog hasn't.
-    pub extra: RoaringBitmap,
+    pub extra: KeySet,
 }
 
 /// Compares the keys that an index holds of a space, as of change `seq`, with the catalog. A key that changed later is no
@@ -27,17 +25,17 @@ pub struct Difference {
 pub async fn differences(
     catalog: &dyn Catalog,
     space: u32,
-    held: &BTreeMap<Level, RoaringBitmap>,
+    held: &BTreeMap<Level, KeySet>,
     seq: i64,
 ) -> Result<Vec<Difference>, CatalogError> {
     let mut found = Vec::new();
-    let nothing = RoaringBitmap::new();
+    let nothing = KeySet::new();
     for level in Level::ALL {
         let stored = catalog.vector_keys(space, level).await?;
         let held = held.get(&level).unwrap_or(&nothing);
         let (missing, extra) = (&stored - held, held - &stored);
         if !missing.is_empty() || !extra.is_empty() {
-            found.push(Difference { at: SpaceLevel { space, level }, missing, extra });
+            found.push(Difference { at: Collection { space, level }, missing, extra });
         }
     }
     if found.is_empty() {
@@ -53,12 +51,8 @@ pub async fn differences(
     Ok(found)
 }
 
-async fn changed_after(
-    catalog: &dyn Catalog,
-    space: u32,
-    mut seq: i64,
-) -> Result<RoaringBitmap, CatalogError> {
-    let mut changed = RoaringBitmap::new();
+async fn changed_after(catalog: &dyn Catalog, space: u32, mut seq: i64) -> Result<KeySet, CatalogError> {
+    let mut changed = KeySet::new();
     loop {
         let changes = catalog.changes(seq, ROWS_PER_READ as u32).await?;
         let Some(last) = changes.last() else { return Ok(changed) };

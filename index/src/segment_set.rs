@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use parking_lot::{Condvar, Mutex, RwLock};
-use roaring::RoaringBitmap;
+use roaring::RoaringTreemap;
 
 use crate::due;
 use crate::exact::Best;
@@ -16,9 +16,10 @@ use crate::home::Home;
 use crate::part::{Body, Part};
 use crate::plan::{self, Plan};
 use crate::sealing::Work;
-use crate::{Filter, Hits, IndexError, Mode, Settings, SpanKey};
+use crate::vector::cosine;
+use crate::{Filter, Hits, IndexError, Mode, Scored, Scores, Settings, SpanKey, UnitVector};
 
-pub(crate) struct Collection {
+pub(crate) struct SegmentSet {
     pub(crate) dimension: usize,
     pub(crate) state: RwLock<State>,
     /// Held while the state changes: one writer at a time numbers rows.
@@ -36,7 +37,7 @@ pub(crate) struct State {
     /// The last part grows; the parts before it are frozen.
     pub(crate) held: Vec<Held>,
     /// Live keys.
-    pub(crate) keys: Arc<RoaringBitmap>,
+    pub(crate) keys: Arc<RoaringTreemap>,
     /// The next part's id.
     next_id: u64,
 }
@@ -53,17 +54,17 @@ pub(crate) struct Held {
 #[derive(Clone)]
 pub(crate) struct View {
     pub(crate) parts: Vec<Part>,
-    pub(crate) keys: Arc<RoaringBitmap>,
+    pub(crate) keys: Arc<RoaringTreemap>,
 }
 
-impl Collection {
+impl SegmentSet {
     pub(crate) fn new(
         dimension: usize,
         settings: Settings,
         generation: Arc<AtomicU64>,
         home: Arc<Home>,
-    ) -> Collection {
-        Collection {
+    ) -> SegmentSet {
+        SegmentSet {
             dimension,
             state: RwLock::new(State::new(dimension)),
             writer: Mutex::new(()),
@@ -76,7 +77,7 @@ impl Collection {
     }
 
     /// Inserts a vector. Waits while inserts come faster than seals finish.
-    pub(crate) fn insert(self: &Arc<Collection>, key: SpanKey, vector: &[f32]) -> Result<(), IndexError> {
+    pub(crate) fn insert(self: &Arc<SegmentSet>, key: SpanKey, vector: &[f32]) -> Result<(), IndexError> {
         self.fill(key, vector)?;
         self.seal_if_due();
         self.keep_pace();
@@ -101,7 +102,7 @@ impl Collection {
         Ok(())
     }
 
-    pub(crate) fn remove(self: &Arc<Collection>, key: SpanKey) {
+    pub(crate) fn remove(self: &Arc<SegmentSet>, key: SpanKey) {
         let is_half_dead = {
             let _writer = self.writer.lock();
             self.state.write().remove(key)
@@ -115,7 +116,7 @@ impl Collection {
         self.state.read().view()
     }
 
-    pub(crate) fn keys(&self) -> Arc<RoaringBitmap> {
+    pub(crate) fn keys(&self) -> Arc<RoaringTreemap> {
         Arc::clone(&self.state.read().keys)
     }
 
@@ -126,11 +127,33 @@ impl Collection {
         state.held[at].part.vector(row).map(<[f32]>::to_vec)
     }
 
+    pub(crate) fn scores(&self, keys: &RoaringTreemap, queries: &[UnitVector]) -> Scores {
+        // Rows are looked up under the lock, vectors are read after it: writers wait for no scoring.
+        let (parts, rows) = {
+            let state = self.state.read();
+            let live = keys & state.keys.as_ref();
+            let rows = live.iter().filter_map(|key| Some((key, state.find(key)?)));
+            let rows: Vec<(SpanKey, (usize, u32))> = rows.collect();
+            (state.held.iter().map(|held| held.part.clone()).collect::<Vec<Part>>(), rows)
+        };
+        let mut scores = Scores::default();
+        for (key, (part, row)) in rows {
+            match parts[part].vector(row) {
+                Some(vector) => {
+                    let cosines = queries.iter().map(|query| cosine(query.values(), vector)).collect();
+                    scores.scored.push(Scored { key, cosines });
+                }
+                None => scores.unreadable.push(key),
+            }
+        }
+        scores
+    }
+
     /// Adds a part of a snapshot; its keys must be in no other part.
     pub(crate) fn adopt(&self, part: Part) {
         let _writer = self.writer.lock();
         let mut state = self.state.write();
-        let keys = RoaringBitmap::from_iter(part.live.iter().map(|row| part.key(row)));
+        let keys = RoaringTreemap::from_iter(part.live.iter().map(|row| part.key(row)));
         *Arc::make_mut(&mut state.keys) |= keys;
         state.add(part);
     }

@@ -1,0 +1,258 @@
+//! Following the catalog: its changes are applied in batches, and what the engine lacks is read and filled in.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::{Batch, Difference, EngineError, Put, ROWS_PER_READ, Removal, Vectors, differences};
+use crate::catalog::{Change, StoredVector};
+use crate::terms::{Collection, KeySet, SpaceInfo, SpanKey};
+
+impl Vectors {
+    /// Applies all changes that the catalog has now.
+    ///
+    /// Goes on if the caller stops waiting: a half applied batch must not race with the next one.
+    ///
+    /// # Errors
+    /// [`EngineError`] if the changes can't be read or applied.
+    pub async fn catch_up(self: &Arc<Self>) -> Result<(), EngineError> {
+        let vectors = Arc::clone(self);
+        tokio::spawn(async move { vectors.apply_all().await }).await.map_err(panicked)?
+    }
+
+    /// Catches up if the catalog is ahead, waiting no longer than `at_most`: a searcher sees what was
+    /// committed before it asked, unless a flood of changes is being applied.
+    ///
+    /// # Errors
+    /// [`EngineError`] if the catalog or the engine does not answer.
+    pub async fn catch_up_within(self: &Arc<Self>, at_most: Duration) -> Result<(), EngineError> {
+        if self.catalog.last_seq().await? <= self.engine.applied().await? {
+            return Ok(());
+        }
+        let still_running = |_| Ok(());
+        tokio::time::timeout(at_most, self.catch_up()).await.unwrap_or_else(still_running)
+    }
+
+    /// Follows the catalog until `closing`.
+    pub async fn follow(self: Arc<Self>, closing: CancellationToken) {
+        while !closing.is_cancelled() {
+            self.engine.ready().await;
+            let vectors = Arc::clone(&self);
+            // Goes on if the server closes, as in `catch_up`.
+            let applied = tokio::spawn(async move { vectors.apply_some().await }).await;
+            let is_more = applied.map_err(panicked).flatten().unwrap_or_else(|error| {
+                tracing::warn!(%error, "the index can't follow the catalog; trying again");
+                false
+            });
+            if is_more {
+                continue;
+            }
+            let seq = self.engine.applied().await.unwrap_or_default();
+            tokio::select! {
+                () = closing.cancelled() => {}
+                () = self.catalog.wait_for_change(seq, Duration::from_secs(2)) => {}
+            }
+        }
+    }
+
+    /// Applies all changes that the catalog has now.
+    pub(super) async fn apply_all(&self) -> Result<(), EngineError> {
+        let newest = self.catalog.last_seq().await?;
+        while self.engine.applied().await? < newest && self.apply_some().await? {}
+        Ok(())
+    }
+
+    /// Applies the next changes; whether there were any.
+    async fn apply_some(&self) -> Result<bool, EngineError> {
+        let _one = self.applying.lock().await;
+        let after = self.engine.applied().await?;
+        let changes = self.catalog.changes(after, ROWS_PER_READ as u32).await?;
+        if changes.is_empty() {
+            return Ok(false);
+        }
+        self.engine.apply(batch(changes, &self.spaces())).await?;
+        Ok(true)
+    }
+
+    /// Makes the spaces hold what the catalog has where the engine lost a part or holds another number of vectors.
+    pub(super) async fn complete(&self) -> Result<(), EngineError> {
+        let rows = self.catalog.spaces().await?;
+        let status = self.engine.status().await?;
+        for space in &self.spaces() {
+            let stored = rows.iter().find(|row| row.key == space.key).map_or(0, |row| row.vectors);
+            let is_lost = status.collections.iter().any(|held| held.lost);
+            if is_lost || i64::try_from(status.live_in(space.key)).is_ok_and(|live| live != stored) {
+                self.complete_space(space, &|_, _| ()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what a space lacks, and removes what the catalog hasn't. `report` hears how many vectors are read, of how
+    /// many.
+    pub(super) async fn complete_space(
+        &self,
+        space: &SpaceInfo,
+        report: &(dyn Fn(u64, u64) + Sync),
+    ) -> Result<(), EngineError> {
+        let differences = self.differences(space.key).await?;
+        if differences.is_empty() {
+            return Ok(());
+        }
+        let missing: u64 = differences.iter().map(|it| it.missing.len()).sum();
+        let extra: u64 = differences.iter().map(|it| it.extra.len()).sum();
+        tracing::info!(space = space.id, missing, extra, "making the index hold what the catalog has");
+        let mut done = 0;
+        for difference in differences {
+            let keys = &difference.missing | &difference.extra;
+            self.renew(difference.at, &keys, &|read| report(done + read, missing + extra)).await?;
+            done += keys.len();
+        }
+        Ok(())
+    }
+
+    /// How a space differs from the catalog.
+    pub(super) async fn differences(&self, space: u32) -> Result<Vec<Difference>, EngineError> {
+        let mut held = BTreeMap::new();
+        let seq = {
+            let _one = self.applying.lock().await;
+            let status = self.engine.status().await?;
+            for at in status.collections.iter().map(|held| held.at).filter(|at| at.space == space) {
+                held.insert(at.level, self.engine.keys(at, SpanKey::ALL).await?);
+            }
+            self.engine.applied().await?
+        };
+        Ok(differences(&*self.catalog, space, &held, seq).await?)
+    }
+
+    /// Reads the vectors of some keys from the catalog; those that the catalog hasn't are removed. `report` hears how many
+    /// keys are done.
+    async fn renew(
+        &self,
+        at: Collection,
+        keys: &KeySet,
+        report: &(dyn Fn(u64) + Sync),
+    ) -> Result<(), EngineError> {
+        let dim = self.spaces().iter().find(|space| space.key == at.space).map(|space| space.dim);
+        let mut keys = keys.iter();
+        let mut done = 0;
+        loop {
+            let some: Vec<SpanKey> = keys.by_ref().take(ROWS_PER_READ).collect();
+            if some.is_empty() {
+                return Ok(());
+            }
+            done += some.len() as u64;
+            // Between reading and inserting no delete may be applied: it would come back. What is deleted before is not
+            // read, what is deleted after is applied after.
+            let _one = self.applying.lock().await;
+            let stored = self.catalog.vectors_of(at.space, &some).await?;
+            let stored = stored.into_iter().filter(|it| it.level == at.level);
+            let put: Vec<Put> = stored.filter_map(|it| put(at, it, dim)).collect();
+            let mut gone = KeySet::from_iter(some);
+            put.iter().for_each(|it| {
+                gone.remove(it.key);
+            });
+            let remove = gone.iter().map(|key| Removal { at, key }).collect();
+            self.engine.apply(Batch { put, remove, seq: None }).await?;
+            report(done);
+        }
+    }
+}
+
+/// The changes of these spaces as one batch. All changes of a key were read with the same vector, if it has one now: the
+/// last of them says it all.
+fn batch(changes: Vec<Change>, spaces: &[SpaceInfo]) -> Batch {
+    let seq = changes.last().map(|change| change.seq);
+    let mut last: HashMap<(Collection, SpanKey), usize> = HashMap::new();
+    for (number, change) in changes.iter().enumerate() {
+        last.insert((place(change), change.span), number);
+    }
+    let mut batch = Batch { seq, ..Batch::default() };
+    for (number, change) in changes.into_iter().enumerate() {
+        let (at, key) = (place(&change), change.span);
+        let Some(space) = spaces.iter().find(|space| space.key == at.space) else { continue };
+        if last.get(&(at, key)) != Some(&number) {
+            continue;
+        }
+        match change.vector.and_then(|stored| put(at, stored, Some(space.dim))) {
+            Some(put) => batch.put.push(put),
+            None => batch.remove.push(Removal { at, key }),
+        }
+    }
+    batch
+}
+
+fn place(change: &Change) -> Collection {
+    Collection { space: change.space, level: change.level }
+}
+
+/// `None`, and a line in the log, for a vector of another length than its space's: no later batch would be applied.
+fn put(at: Collection, stored: StoredVector, dim: Option<usize>) -> Option<Put> {
+    let got = stored.unit.values().len();
+    if dim.is_some_and(|expected| expected != got) {
+        tracing::error!(space = at.space, span = %stored.span, got, "a stored vector can't be searched: it is of another length");
+        return None;
+    }
+    Some(Put { at, key: stored.span, video: stored.video, unit: stored.unit })
+}
+
+pub(super) fn panicked(panic: tokio::task::JoinError) -> EngineError {
+    EngineError::Failed(Box::new(panic))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::terms::{Level, UnitVector, VideoNumber};
+
+    const SPACE: u32 = 3;
+
+    /// Changes by span and whether there is a vector; the keys that are put and removed.
+    #[track_caller]
+    fn check(changes: &[(u64, bool)], put: &[u64], removed: &[u64]) {
+        let change = |(number, (span, is_there)): (i64, &(u64, bool))| {
+            let (span, level) = (SpanKey::new(*span), Level::Clip);
+            let unit = UnitVector::from_raw(&[1.0, 2.0]).unwrap().0;
+            let stored = StoredVector { span, level, video: VideoNumber::new(1), unit };
+            Change { seq: number, span, space: SPACE, level, vector: is_there.then_some(stored) }
+        };
+        let changes: Vec<Change> = (1..).zip(changes).map(change).collect();
+        let spaces = [SpaceInfo { key: SPACE, id: "a".to_owned(), dim: 2 }];
+        let count = changes.len() as i64;
+        let batch = batch(changes, &spaces);
+        assert_eq!(batch.put.iter().map(|it| it.key.number()).collect::<Vec<_>>(), put);
+        assert_eq!(batch.remove.iter().map(|it| it.key.number()).collect::<Vec<_>>(), removed);
+        assert_eq!(batch.seq, Some(count));
+    }
+
+    #[test]
+    fn the_last_change_of_a_key_decides() {
+        check(&[(1, true), (2, false), (3, true)], &[1, 3], &[2]);
+        check(&[(1, false), (2, true), (1, false)], &[2], &[1]);
+        check(&[(5, true), (5, true)], &[5], &[]);
+    }
+
+    #[test]
+    fn a_vector_of_another_length_and_a_space_without_a_model_are_left_out() {
+        let unit = UnitVector::from_raw(&[1.0, 2.0]).unwrap().0;
+        let stored = |space| Change {
+            seq: 9,
+            span: SpanKey::new(4),
+            space,
+            level: Level::Clip,
+            vector: Some(StoredVector {
+                span: SpanKey::new(4),
+                level: Level::Clip,
+                video: VideoNumber::new(1),
+                unit: unit.clone(),
+            }),
+        };
+        let spaces = [SpaceInfo { key: SPACE, id: "a".to_owned(), dim: 3 }];
+        let wide = batch(vec![stored(SPACE)], &spaces);
+        assert_eq!((wide.put.len(), wide.remove.len(), wide.seq), (0, 1, Some(9)));
+        let strange = batch(vec![stored(SPACE + 1)], &spaces);
+        assert_eq!((strange.put.len(), strange.remove.len(), strange.seq), (0, 0, Some(9)));
+    }
+}

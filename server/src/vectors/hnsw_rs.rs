@@ -1,0 +1,355 @@
+//! The crate hnsw_rs as an engine: a graph in memory that is linked anew at each start.
+//!
+//! The crate removes no point, and its own filter may panic or answer too few. So this engine keeps the vectors itself:
+//! it drops dead and forbidden points from what the graph answers, scores the rest again, and compares every allowed vector
+//! where that leaves too few. One thread links at a time: with more the crate may deadlock.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use async_trait::async_trait;
+use hnsw_rs::anndists::dist::distances::Distance;
+use hnsw_rs::hnsw::Hnsw;
+use tokio::sync::Mutex;
+
+use super::{
+    Ask, Batch, CollectionStatus, EngineError, EngineStatus, Hit, Hits, Limits, Scored, VectorIndex,
+};
+use crate::terms::{Collection, KeySet, SpaceInfo, SpanKey, UnitVector, cosine};
+
+/// Links of a point in each layer, twice as many in the lowest one.
+const LINKS: usize = 16;
+/// Candidates while a point is linked.
+const CANDIDATES_LINKING: usize = 200;
+/// Candidates of a search, at least.
+const CANDIDATES: usize = 128;
+const LAYERS: usize = 16;
+/// Up to so many allowed vectors are compared one by one: that is as fast.
+const COMPARED: u64 = 2_000;
+/// A graph is linked anew when more than one of so many points is dead.
+const DEAD_SHARE: usize = 3;
+
+/// The crate hnsw_rs as an engine of this process.
+#[derive(Default)]
+pub struct HnswRs {
+    inner: Arc<Inner>,
+    /// Held while points are linked: by one thread at a time.
+    linking: Mutex<()>,
+}
+
+#[derive(Default)]
+struct Inner {
+    spaces: RwLock<BTreeMap<u32, SpaceInfo>>,
+    collections: RwLock<BTreeMap<Collection, Arc<RwLock<Points>>>>,
+    applied: AtomicI64,
+    /// How often a graph was linked anew.
+    rebuilds: AtomicU64,
+}
+
+/// The points of one collection.
+struct Points {
+    graph: Hnsw<'static, f32, Cosine>,
+    /// By their number in the graph; dead ones stay until it is linked anew.
+    all: Vec<Point>,
+    /// The number of the live point of each key.
+    live: HashMap<SpanKey, usize>,
+    keys: KeySet,
+}
+
+#[derive(Clone)]
+struct Point {
+    key: SpanKey,
+    unit: Arc<UnitVector>,
+}
+
+/// One minus the cosine; never below 0, which the crate asserts.
+struct Cosine;
+
+impl Distance<f32> for Cosine {
+    fn eval(&self, one: &[f32], other: &[f32]) -> f32 {
+        (1.0 - cosine(one, other)).max(0.0)
+    }
+}
+
+impl Points {
+    /// Links these points, in order.
+    fn linked(points: Vec<Point>) -> Points {
+        let graph = Hnsw::new(LINKS, points.len().max(COMPARED as usize), LAYERS, CANDIDATES_LINKING, Cosine);
+        let mut linked = Points { graph, all: Vec::new(), live: HashMap::new(), keys: KeySet::new() };
+        points.into_iter().for_each(|point| linked.link(point));
+        linked
+    }
+
+    /// Makes a point the live one of its key.
+    fn link(&mut self, point: Point) {
+        let number = self.all.len();
+        self.graph.insert_slice((point.unit.values(), number));
+        self.live.insert(point.key, number);
+        self.keys.insert(point.key);
+        self.all.push(point);
+    }
+
+    fn put(&mut self, key: SpanKey, unit: &UnitVector) {
+        if self.live.get(&key).is_none_or(|&number| *self.all[number].unit != *unit) {
+            self.link(Point { key, unit: Arc::new(unit.clone()) });
+        }
+    }
+
+    fn remove(&mut self, key: SpanKey) {
+        self.live.remove(&key);
+        self.keys.remove(key);
+    }
+
+    fn is_stale(&self) -> bool {
+        (self.all.len() - self.live.len()) * DEAD_SHARE > self.all.len()
+    }
+
+    /// The live points in the order in which they came.
+    fn live_points(&self) -> Vec<Point> {
+        let is_live = |(number, point): &(usize, &Point)| self.live.get(&point.key) == Some(number);
+        self.all.iter().enumerate().filter(is_live).map(|(_, point)| point.clone()).collect()
+    }
+
+    fn search(&self, query: &UnitVector, ask: &Ask) -> Hits {
+        let only = ask.only.as_ref().map(|only| &only.keys);
+        let matching = match only {
+            None => self.keys.len(),
+            Some(only) => self.keys.intersection_len(only),
+        };
+        let complete = matching <= ask.k as u64;
+        let k = if complete { matching as usize } else { ask.k };
+        let walked = match ask.exact || matching <= COMPARED {
+            true => None,
+            false => self.walk(query, k, only, matching),
+        };
+        // A walk that found too few: nobody gets fewer than there are.
+        match walked.filter(|hits| hits.len() == k) {
+            Some(hits) => Hits { hits, complete, exact: false },
+            None => Hits { hits: self.compare(query, k, only), complete, exact: true },
+        }
+    }
+
+    /// The nearest that a walk of the graph finds; `None` where it would have to look at a quarter of all points.
+    fn walk(&self, query: &UnitVector, k: usize, only: Option<&KeySet>, matching: u64) -> Option<Vec<Hit>> {
+        // So many points are wanted that as many as are asked for are left when dead and forbidden ones are dropped.
+        let points = self.all.len();
+        let wanted = (k as u64).saturating_mul(points as u64) / matching.max(1);
+        let wanted = usize::try_from(wanted).unwrap_or(usize::MAX).saturating_mul(2).max(CANDIDATES);
+        if wanted > points / 4 {
+            return None;
+        }
+        let found = self.graph.search(query.values(), wanted, wanted);
+        let mut hits: Vec<Hit> = found
+            .iter()
+            .filter_map(|neighbour| {
+                let number = neighbour.get_origin_id();
+                let point = self.all.get(number)?;
+                let is_live = self.live.get(&point.key) == Some(&number);
+                let may = is_live && only.is_none_or(|only| only.contains(point.key));
+                may.then(|| Hit { key: point.key, score: query.dot(&point.unit) })
+            })
+            .collect();
+        Hit::sort(&mut hits);
+        hits.truncate(k);
+        Some(hits)
+    }
+
+    /// The nearest of all allowed vectors.
+    fn compare(&self, query: &UnitVector, k: usize, only: Option<&KeySet>) -> Vec<Hit> {
+        let hit =
+            |(key, &number): (&SpanKey, &usize)| Hit { key: *key, score: query.dot(&self.all[number].unit) };
+        let mut hits: Vec<Hit> = match only {
+            None => self.live.iter().map(hit).collect(),
+            Some(only) => {
+                let both = &self.keys & only;
+                both.iter().filter_map(|key| self.live.get_key_value(&key)).map(hit).collect()
+            }
+        };
+        Hit::sort(&mut hits);
+        hits.truncate(k);
+        hits
+    }
+
+    fn scores(&self, keys: &KeySet, queries: &[UnitVector]) -> Vec<Scored> {
+        let both = &self.keys & keys;
+        let scored = both.iter().filter_map(|key| {
+            let unit = &self.all[*self.live.get(&key)?].unit;
+            Some(Scored { key, cosines: queries.iter().map(|query| query.dot(unit)).collect() })
+        });
+        scored.collect()
+    }
+
+    /// Vectors twice, here and in the graph, and about as many links as the graph makes.
+    fn bytes(&self) -> u64 {
+        let values = self.all.first().map_or(0, |point| point.unit.values().len());
+        (self.all.len() * (2 * values * 4 + 3 * LINKS * 8)) as u64
+    }
+}
+
+impl Inner {
+    fn points(&self, at: Collection) -> Option<Arc<RwLock<Points>>> {
+        self.collections.read().unwrap_or_else(PoisonError::into_inner).get(&at).cloned()
+    }
+
+    fn points_or_new(&self, at: Collection) -> Arc<RwLock<Points>> {
+        let mut collections = self.collections.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(collections.entry(at).or_insert_with(|| Arc::new(RwLock::new(Points::linked(Vec::new())))))
+    }
+
+    fn check_width(&self, space: u32, unit: &UnitVector) -> Result<(), EngineError> {
+        let got = unit.values().len();
+        let spaces = self.spaces.read().unwrap_or_else(PoisonError::into_inner);
+        match spaces.get(&space).map(|space| space.dim) {
+            Some(expected) if expected != got => Err(EngineError::Width { got, expected }),
+            _ => Ok(()),
+        }
+    }
+
+    fn apply(&self, batch: &Batch) -> Result<(), EngineError> {
+        batch.put.iter().try_for_each(|it| self.check_width(it.at.space, &it.unit))?;
+        // The lock is taken for each point: a search waits for one link, not for a batch.
+        for it in &batch.put {
+            let points = self.points_or_new(it.at);
+            points.write().unwrap_or_else(PoisonError::into_inner).put(it.key, &it.unit);
+        }
+        for it in &batch.remove {
+            if let Some(points) = self.points(it.at) {
+                points.write().unwrap_or_else(PoisonError::into_inner).remove(it.key);
+            }
+        }
+        let all: Vec<_> =
+            self.collections.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        all.iter().for_each(|points| self.link_anew_if_stale(points));
+        if let Some(seq) = batch.seq {
+            self.applied.store(seq, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Nothing changes the points meanwhile, so searches go on with the old graph until the new one is whole.
+    fn link_anew_if_stale(&self, points: &RwLock<Points>) {
+        let live = {
+            let points = points.read().unwrap_or_else(PoisonError::into_inner);
+            if !points.is_stale() {
+                return;
+            }
+            points.live_points()
+        };
+        let linked = Points::linked(live);
+        *points.write().unwrap_or_else(PoisonError::into_inner) = linked;
+        self.rebuilds.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn search(&self, at: Collection, queries: &[UnitVector], ask: &Ask) -> Result<Vec<Hits>, EngineError> {
+        queries.iter().try_for_each(|query| self.check_width(at.space, query))?;
+        let Some(points) = self.points(at) else {
+            let nothing = Hits { hits: Vec::new(), complete: true, exact: true };
+            return Ok(vec![nothing; queries.len()]);
+        };
+        let points = points.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(queries.iter().map(|query| points.search(query, ask)).collect())
+    }
+
+    fn scores(
+        &self,
+        at: Collection,
+        keys: &KeySet,
+        queries: &[UnitVector],
+    ) -> Result<Vec<Scored>, EngineError> {
+        queries.iter().try_for_each(|query| self.check_width(at.space, query))?;
+        let Some(points) = self.points(at) else { return Ok(Vec::new()) };
+        let points = points.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(points.scores(keys, queries))
+    }
+}
+
+impl HnswRs {
+    /// Runs `work` on a thread that may block.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Inner) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<T, EngineError> {
+        let inner = Arc::clone(&self.inner);
+        let done = tokio::task::spawn_blocking(move || work(&inner)).await;
+        done.map_err(|panic| EngineError::Failed(Box::new(panic)))?
+    }
+}
+
+#[async_trait]
+impl VectorIndex for HnswRs {
+    fn limits(&self) -> Limits {
+        Limits { most_hits: usize::MAX, most_values: usize::MAX, exact: true, shared: false }
+    }
+
+    async fn create(&self, space: &SpaceInfo) -> Result<(), EngineError> {
+        let mut spaces = self.inner.spaces.write().unwrap_or_else(PoisonError::into_inner);
+        let known = spaces.entry(space.key).or_insert_with(|| space.clone());
+        if known != space {
+            let name = |space: &SpaceInfo| format!("{} of {} values", space.id, space.dim);
+            let (known, declared) = (name(known), name(space));
+            return Err(EngineError::Redeclared { key: space.key, known, declared });
+        }
+        Ok(())
+    }
+
+    async fn forget(&self, space: u32) -> Result<(), EngineError> {
+        let _one = self.linking.lock().await;
+        self.inner.spaces.write().unwrap_or_else(PoisonError::into_inner).remove(&space);
+        let mut collections = self.inner.collections.write().unwrap_or_else(PoisonError::into_inner);
+        collections.retain(|at, _| at.space != space);
+        Ok(())
+    }
+
+    async fn apply(&self, batch: Batch) -> Result<(), EngineError> {
+        let _one = self.linking.lock().await;
+        self.blocking(move |inner| inner.apply(&batch)).await
+    }
+
+    async fn applied(&self) -> Result<i64, EngineError> {
+        Ok(self.inner.applied.load(Ordering::Acquire))
+    }
+
+    async fn ready(&self) {
+        // A batch is linked when it is applied: nothing piles up.
+    }
+
+    async fn search(
+        &self,
+        at: Collection,
+        queries: &[UnitVector],
+        ask: &Ask,
+    ) -> Result<Vec<Hits>, EngineError> {
+        let (queries, ask) = (queries.to_vec(), ask.clone());
+        self.blocking(move |inner| inner.search(at, &queries, &ask)).await
+    }
+
+    async fn scores(
+        &self,
+        at: Collection,
+        keys: &KeySet,
+        queries: &[UnitVector],
+    ) -> Result<Vec<Scored>, EngineError> {
+        let (keys, queries) = (keys.clone(), queries.to_vec());
+        self.blocking(move |inner| inner.scores(at, &keys, &queries)).await
+    }
+
+    async fn keys(&self, at: Collection, range: Range<SpanKey>) -> Result<KeySet, EngineError> {
+        let Some(points) = self.inner.points(at) else { return Ok(KeySet::new()) };
+        let keys = points.read().unwrap_or_else(PoisonError::into_inner).keys.clone();
+        Ok(keys.within(range))
+    }
+
+    async fn status(&self) -> Result<EngineStatus, EngineError> {
+        let collections = self.inner.collections.read().unwrap_or_else(PoisonError::into_inner);
+        let held = collections.iter().filter_map(|(&at, points)| {
+            let points = points.read().unwrap_or_else(PoisonError::into_inner);
+            let live = points.keys.len();
+            let graph = live > COMPARED;
+            (live > 0).then(|| CollectionStatus { at, live, bytes: points.bytes(), graph, lost: false })
+        });
+        let collections = held.collect();
+        Ok(EngineStatus { generation: 1 + self.inner.rebuilds.load(Ordering::Relaxed), collections })
+    }
+}

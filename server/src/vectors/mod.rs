@@ -1,0 +1,248 @@
+//! The searched vectors: a vector engine that follows the catalog.
+//!
+//! Engines answer keys and cosines ([`VectorIndex`]); [`Vectors`] keeps one of them equal to the catalog, repairs it and
+//! checks it. Nothing else searches an engine.
+
+pub mod builtin;
+mod check;
+mod difference;
+mod engine;
+mod follow;
+mod hnsw_rs;
+
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use clap::ValueEnum;
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::catalog::{Catalog, CatalogError};
+use crate::terms::{Collection, KeySet, SpaceInfo, UnitVector};
+
+pub use check::{CheckSettings, Checked};
+pub use difference::{Difference, differences};
+pub use engine::{
+    Allowed, Ask, Batch, CollectionStatus, EngineError, EngineStatus, Hit, Hits, Limits, Put, Removal,
+    Scored, VectorIndex,
+};
+
+use builtin::{Builtin, Settings};
+use check::Checks;
+
+pub use self::hnsw_rs::HnswRs;
+
+/// Changes, and vectors, that are read from the catalog at once.
+const ROWS_PER_READ: usize = 2_000;
+
+/// Which vector engine a server uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum EngineKind {
+    /// The index crate.
+    #[default]
+    Builtin,
+    /// The crate hnsw_rs.
+    #[value(name = "hnsw_rs")]
+    HnswRs,
+}
+
+/// How an engine is opened.
+#[derive(Debug, Clone)]
+pub struct EngineSettings {
+    /// Which.
+    pub kind: EngineKind,
+    /// Where the built-in engine keeps its snapshots.
+    pub folder: PathBuf,
+    /// How the built-in engine links and seals.
+    pub builtin: Settings,
+}
+
+/// A vector engine that is kept equal to the catalog.
+pub struct Vectors {
+    engine: Arc<dyn VectorIndex>,
+    catalog: Arc<dyn Catalog>,
+    /// The spaces whose vectors the engine holds.
+    spaces: RwLock<Vec<SpaceInfo>>,
+    /// Batches are applied by one task at a time.
+    applying: Mutex<()>,
+    /// Held while a space is filled, and while the engine is compared with the catalog.
+    filling: Mutex<()>,
+    checks: RwLock<Checks>,
+}
+
+impl Vectors {
+    /// Opens an engine and makes it hold what the catalog has of `spaces`.
+    ///
+    /// # Errors
+    /// [`EngineError`] if the catalog can't be read; a bad snapshot is logged and replaced.
+    pub async fn open(
+        settings: EngineSettings,
+        catalog: Arc<dyn Catalog>,
+        spaces: Vec<SpaceInfo>,
+    ) -> Result<Vectors, EngineError> {
+        let EngineSettings { kind, folder, builtin } = settings;
+        let engine: Arc<dyn VectorIndex> = match kind {
+            EngineKind::Builtin => {
+                Arc::new(Builtin::open(folder, Arc::clone(&catalog), &spaces, builtin).await?)
+            }
+            EngineKind::HnswRs => Arc::new(HnswRs::default()),
+        };
+        Vectors::over(engine, catalog, spaces).await
+    }
+
+    /// Puts an open engine into service: applies what the catalog changed since, and fills in what the engine lacks. Waits
+    /// for no upkeep of the engine.
+    ///
+    /// # Errors
+    /// [`EngineError`] if the catalog or the engine can't be read.
+    pub async fn over(
+        engine: Arc<dyn VectorIndex>,
+        catalog: Arc<dyn Catalog>,
+        spaces: Vec<SpaceInfo>,
+    ) -> Result<Vectors, EngineError> {
+        let vectors = Vectors::new(engine, catalog, spaces);
+        // Read before the vectors: a change that comes meanwhile is applied again, which changes nothing.
+        let newest = vectors.catalog.last_seq().await?;
+        for space in vectors.spaces() {
+            vectors.create(&space).await?;
+        }
+        if vectors.engine.applied().await? == 0 {
+            // Reading what is stored is quicker than every change since the first.
+            vectors.complete().await?;
+            vectors.engine.apply(Batch { seq: Some(newest), ..Batch::default() }).await?;
+        } else {
+            vectors.apply_all().await?;
+            vectors.complete().await?;
+        }
+        vectors.apply_all().await?;
+        Ok(vectors)
+    }
+
+    fn new(engine: Arc<dyn VectorIndex>, catalog: Arc<dyn Catalog>, spaces: Vec<SpaceInfo>) -> Vectors {
+        Vectors {
+            engine,
+            catalog,
+            spaces: RwLock::new(spaces),
+            applying: Mutex::default(),
+            filling: Mutex::default(),
+            checks: RwLock::default(),
+        }
+    }
+
+    /// What the engine can do.
+    pub fn limits(&self) -> Limits {
+        self.engine.limits()
+    }
+
+    /// What the engine holds.
+    ///
+    /// # Errors
+    /// [`EngineError`] if the engine can't be reached.
+    pub async fn status(&self) -> Result<EngineStatus, EngineError> {
+        self.engine.status().await
+    }
+
+    /// The newest change of the catalog that a search beginning now sees.
+    ///
+    /// # Errors
+    /// [`EngineError`] if the engine can't be reached.
+    pub async fn applied(&self) -> Result<i64, EngineError> {
+        self.engine.applied().await
+    }
+
+    /// The nearest live keys, one [`Hits`] for each query. The scores of engines that several servers share are computed
+    /// again from the catalog: pages agree to the last bit, whatever numbers the engine stores.
+    ///
+    /// # Errors
+    /// See [`VectorIndex::search`].
+    pub async fn search(
+        &self,
+        at: Collection,
+        queries: &[UnitVector],
+        ask: &Ask,
+    ) -> Result<Vec<Hits>, EngineError> {
+        let ask = Ask { k: ask.k.min(self.limits().most_hits), ..ask.clone() };
+        let mut found = self.engine.search(at, queries, &ask).await?;
+        if self.limits().shared {
+            for (hits, query) in found.iter_mut().zip(queries) {
+                self.score_again(at, query, &mut hits.hits).await?;
+            }
+        }
+        Ok(found)
+    }
+
+    async fn score_again(
+        &self,
+        at: Collection,
+        query: &UnitVector,
+        hits: &mut Vec<Hit>,
+    ) -> Result<(), CatalogError> {
+        let keys: Vec<_> = hits.iter().map(|hit| hit.key).collect();
+        hits.clear();
+        for keys in keys.chunks(ROWS_PER_READ) {
+            let stored = self.catalog.vectors_of(at.space, keys).await?;
+            hits.extend(stored.iter().map(|it| Hit { key: it.span, score: query.dot(&it.unit) }));
+        }
+        Hit::sort(hits);
+        Ok(())
+    }
+
+    /// The cosines of exactly these keys with each query; dead keys are left out.
+    ///
+    /// # Errors
+    /// See [`VectorIndex::scores`].
+    pub async fn scores(
+        &self,
+        at: Collection,
+        keys: &KeySet,
+        queries: &[UnitVector],
+    ) -> Result<Vec<Scored>, EngineError> {
+        self.engine.scores(at, keys, queries).await
+    }
+
+    /// Holds the vectors of one more space from now on: those that the catalog has already, and what changes.
+    ///
+    /// # Errors
+    /// [`EngineError`] if the catalog can't be read; the engine then holds what was read, and the next start reads the
+    /// rest.
+    pub async fn add(&self, space: SpaceInfo) -> Result<(), EngineError> {
+        let _filling = self.filling.lock().await;
+        {
+            let _one = self.applying.lock().await;
+            self.create(&space).await?;
+            let mut spaces = self.spaces.write().unwrap_or_else(PoisonError::into_inner);
+            spaces.retain(|known| known.key != space.key);
+            spaces.push(space.clone());
+        }
+        self.complete_space(&space, &|_, _| ()).await?;
+        // Tells the engine that the filling is over.
+        let _one = self.applying.lock().await;
+        let seq = self.engine.applied().await?;
+        self.engine.apply(Batch { seq: Some(seq), ..Batch::default() }).await
+    }
+
+    async fn create(&self, space: &SpaceInfo) -> Result<(), EngineError> {
+        let most = self.limits().most_values;
+        if most < space.dim {
+            return Err(EngineError::TooWide { space: space.id.clone(), values: space.dim, most });
+        }
+        self.engine.create(space).await
+    }
+
+    /// Does the engine's own upkeep until `closing`.
+    pub async fn maintain(self: Arc<Self>, closing: CancellationToken) {
+        self.engine.maintain(closing).await;
+    }
+
+    /// Applies what the catalog changed last and closes the engine. A failure is logged: the catalog holds everything.
+    pub async fn close(&self) {
+        if let Err(error) = self.apply_all().await {
+            tracing::warn!(%error, "the index can't follow the catalog to its end");
+        }
+        self.engine.close().await;
+    }
+
+    fn spaces(&self) -> Vec<SpaceInfo> {
+        self.spaces.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
