@@ -1,9 +1,9 @@
-//! Small films that ffmpeg makes on the spot: a few shots with hard cuts between them.
+//! Small films that ffmpeg renders for a test: a few shots with hard cuts between them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// How a film is stored.
+/// The storage format of a film.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Store {
     /// FFV1 in Matroska: equal pictures stay equal, and no browser plays it.
@@ -15,11 +15,11 @@ pub enum Store {
 /// Length of a shot, in seconds.
 pub const SHOT_SECONDS: f64 = 2.0;
 
-/// A film of 160x120 at 25 frames a second in `folder`; each shot is a source of libavfilter (`testsrc2`,
+/// Renders a film of 160x120 at 25 frames per second in `folder`. Each shot is a source of libavfilter (`testsrc2`,
 /// `color=c=red`) and lasts [`SHOT_SECONDS`].
 ///
 /// # Panics
-/// If ffmpeg can't make it.
+/// If ffmpeg fails.
 pub fn film(folder: &Path, name: &str, shots: &[&str], store: Store) -> PathBuf {
     let (extension, codec): (&str, &[&str]) = match store {
         Store::Lossless => ("mkv", &["-c:v", "ffv1"]),
@@ -47,7 +47,7 @@ pub fn ffmpeg() -> Command {
     ffmpeg
 }
 
-/// Runs a command to its good end.
+/// Runs a command that must succeed.
 ///
 /// # Panics
 /// If it fails.
@@ -56,10 +56,10 @@ pub fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// What ffprobe says of a file, as JSON.
+/// ffprobe's report on a file, as JSON.
 ///
 /// # Panics
-/// If it can't read the file.
+/// If ffprobe cannot read the file.
 pub fn ffprobe(file: &Path) -> serde_json::Value {
     let mut command = Command::new("ffprobe");
     command.args(["-v", "error", "-show_streams", "-show_format", "-count_frames", "-of", "json"]).arg(file);

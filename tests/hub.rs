@@ -1,4 +1,4 @@
-//! A stand-in for a model hub's HTTP interface on this machine, which can misbehave.
+//! A local stand-in for a model hub's HTTP interface, with faults on request.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -10,36 +10,36 @@ use std::time::Duration;
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
-/// The commit that every model is at.
+/// The commit of every model.
 pub const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
     /// `GET` or `HEAD`.
     pub method: String,
     /// The path.
     pub path: String,
-    /// The first byte that was asked for.
+    /// The first byte of the requested range.
     pub from: usize,
     /// The `Authorization` header.
     pub authorization: String,
 }
 
-/// What the hub does wrong when a file's bytes are asked for, or with `Status` when anything is.
+/// A fault in the answer to a request for a file's bytes; `Status` applies to any request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Closes the connection after so many bytes of the body.
+    /// Closes the connection after this many bytes of the body.
     Cut(usize),
-    /// Sends so many bytes of the body, and then nothing.
+    /// Sends this many bytes of the body, and then nothing.
     Silent(usize),
-    /// Sends so many bytes of the body, and then one every millisecond.
+    /// Sends this many bytes of the body, and then one byte per millisecond.
     Trickle(usize),
     /// Changes a byte.
     Damaged,
-    /// States another size than the file has.
+    /// States a size other than the file's.
     Size(u64),
-    /// Sends the whole file whatever part was asked for.
+    /// Sends the whole file for any requested range.
     Whole,
     /// Answers with this status.
     Status(u16),
@@ -59,7 +59,7 @@ struct Model {
     token: Option<String>,
 }
 
-/// The hub; serves until the test ends.
+/// The hub; it serves until the test ends.
 pub struct Hub {
     /// Its address.
     pub endpoint: String,
@@ -67,7 +67,7 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// Starts without models.
+    /// Starts a hub without models.
     pub fn start() -> Hub {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let endpoint = format!("http://{}", listener.local_addr().expect("a listener has an address"));
@@ -76,14 +76,14 @@ impl Hub {
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let state = Arc::clone(&state);
-                // A client that goes away is its own business.
+                // A client that disconnects is no failure.
                 std::thread::spawn(move || drop(answer(stream, &state)));
             }
         });
         hub
     }
 
-    /// Adds the model `name` with the files of `folder` but for the `hidden`.
+    /// Adds the model `name` with the files of `folder`, except the `hidden` ones.
     #[must_use]
     pub fn with(self, name: &str, folder: &Path, hidden: &[&str]) -> Hub {
         let hidden = hidden.iter().map(|file| (*file).to_owned()).collect();
@@ -92,7 +92,7 @@ impl Hub {
         self
     }
 
-    /// Lets only those with `token` read the model `name`.
+    /// Requires `token` for the model `name`.
     #[must_use]
     pub fn closed(self, name: &str, token: &str) -> Hub {
         if let Some(model) = lock(&self.state).models.get_mut(name) {
@@ -101,7 +101,7 @@ impl Hub {
         self
     }
 
-    /// Misbehaves the next `times` times that `file` is asked for.
+    /// Applies a fault to the next `times` requests for `file`.
     #[must_use]
     pub fn failing(self, file: &str, fault: Fault, times: usize) -> Hub {
         lock(&self.state).faults.push((file.to_owned(), fault, times));
@@ -113,7 +113,7 @@ impl Hub {
         lock(&self.state).asked.clone()
     }
 
-    /// From which byte on the bytes of `file` were asked for, each time that they were.
+    /// The first byte of each range request for `file`.
     pub fn asked_for(&self, file: &str) -> Vec<usize> {
         let of_file = |it: &Asked| it.method == "GET" && it.path.ends_with(&format!("/{file}"));
         self.asked().into_iter().filter(of_file).map(|it| it.from).collect()
@@ -125,7 +125,7 @@ fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
 }
 
 impl State {
-    /// The fault that is due for this file.
+    /// The pending fault of this file.
     fn fault(&mut self, file: &str, is_head: bool) -> Option<Fault> {
         let is_due = |(name, fault, times): &&mut (String, Fault, usize)| {
             let speaks = matches!(fault, Fault::Status(_) | Fault::Size(_)) || !is_head;
@@ -178,7 +178,7 @@ fn respond(stream: &mut TcpStream, state: &Mutex<State>, asked: &Asked) -> std::
             match (fault, body) {
                 (Some(Fault::Status(code)), _) => status(stream, code, ""),
                 (fault, Some(body)) => send(stream, &body, (is_head, asked.from), fault),
-                // As the hub's mirrors answer, which say no more.
+                // The answer of the hub's mirrors, which give no reason.
                 (_, None) => status(stream, 404, ""),
             }
         }
@@ -190,7 +190,7 @@ fn status(stream: &mut TcpStream, code: u16, headers: &str) -> std::io::Result<(
     write!(stream, "HTTP/1.1 {code} So\r\nconnection: close\r\n{headers}content-length: 0\r\n\r\n")
 }
 
-/// Weights are large files: the hub knows their SHA-256. Others it knows by git's name.
+/// Sends a file. Weights are large files, with their SHA-256; other files have git's hash.
 fn send(
     stream: &mut TcpStream,
     body: &[u8],
@@ -234,7 +234,7 @@ fn send(
         }
         Some(Fault::Silent(bytes)) => {
             stream.write_all(&body[..bytes.min(body.len())])?;
-            // Until the client has had enough.
+            // Until the client stops reading.
             std::io::copy(stream, &mut std::io::sink())?;
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! The lectures of the test data: what is said in them, phrases that are said once, and questions about them.
+//! The lectures of the test data: their subtitles, phrases that occur once, and questions about them.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,18 +12,18 @@ use crate::test_data;
 /// One lecture's subtitles.
 #[derive(Debug)]
 pub struct Lecture {
-    /// Name of its subtitle file.
+    /// The name of its subtitle file.
     pub file: String,
-    /// The file.
+    /// The contents of that file.
     pub bytes: Vec<u8>,
     /// Its cues, in order.
     pub lines: Vec<Line>,
 }
 
-/// All of them, in order of their names; `None` after [`crate::skip`].
+/// All lectures, in order of their names; `None` after [`crate::skip`].
 ///
 /// # Panics
-/// If a file can't be read.
+/// If a file cannot be read.
 pub fn lectures() -> Option<Vec<Lecture>> {
     let folder = test_data("text/lectures")?;
     let entries = std::fs::read_dir(folder).expect("a folder of lectures");
@@ -39,18 +39,18 @@ pub fn lectures() -> Option<Vec<Lecture>> {
     Some(files.iter().map(read).collect())
 }
 
-/// A phrase inside a cue: its lecture, its cue, its words.
+/// A phrase inside a cue.
 #[derive(Debug)]
 pub struct Phrase {
-    /// Number of the lecture.
+    /// Index of the lecture.
     pub lecture: usize,
-    /// Number of the cue in it.
+    /// Index of the cue in it.
     pub cue: usize,
     /// The words.
     pub text: String,
 }
 
-/// `count` phrases of 4 to 8 words, two of them no stop words, that are said once in all `lectures`.
+/// `count` phrases of 4 to 8 words, at least two of them not stop words, that occur once in all `lectures`.
 pub fn phrases(lectures: &[Lecture], count: usize) -> Vec<Phrase> {
     let said = lectures.iter().map(|it| it.lines.iter().map(|line| words::words(&line.text)).collect());
     let said: Vec<Vec<Vec<String>>> = said.collect();
@@ -61,7 +61,7 @@ pub fn phrases(lectures: &[Lecture], count: usize) -> Vec<Phrase> {
             whole.windows(length).for_each(|window| *counts.entry(window.join(" ")).or_default() += 1);
         }
     }
-    // xorshift: the same phrases on every run.
+    // xorshift: the same phrases in every run.
     let mut state = 0x5eed_u64;
     let mut next = |below: usize| {
         state ^= state << 13;
@@ -88,18 +88,18 @@ pub fn phrases(lectures: &[Lecture], count: usize) -> Vec<Phrase> {
     phrases
 }
 
-/// A question in other words than its answer's.
+/// A question that paraphrases its answer.
 #[derive(Debug)]
 pub struct Question {
     /// The lecture's subtitle file.
     pub file: String,
-    /// Where the cue that answers it begins, in seconds.
+    /// Start of the answering cue, in seconds.
     pub start: f64,
     /// The question.
     pub text: String,
 }
 
-/// The questions that are kept beside the tests (`data/lecture_questions.jsonl`).
+/// The questions in `data/lecture_questions.jsonl`.
 ///
 /// # Panics
 /// If the file is damaged.

@@ -1,5 +1,4 @@
-//! What several integration tests need: test data, a server, a database, and a way to say that a test can't run
-//! here.
+//! Support for integration tests: test data, a server, a database, and skipping.
 
 pub mod film;
 pub mod hub;
@@ -10,7 +9,7 @@ pub mod slides;
 
 use std::path::PathBuf;
 
-/// Whether what is missing fails a test instead of skipping it (`REPRISE_REQUIRE_DATA=1`).
+/// Whether missing test data fails a test instead of skipping it (`REPRISE_REQUIRE_DATA=1`).
 pub fn everything_is_required() -> bool {
     std::env::var("REPRISE_REQUIRE_DATA").is_ok_and(|value| value == "1")
 }
@@ -20,7 +19,7 @@ pub fn is_full() -> bool {
     std::env::var("REPRISE_TEST_FULL").is_ok_and(|value| value == "1")
 }
 
-/// Says why a test can't run here; `make test` then counts it as skipped. Fails it where everything is required.
+/// Prints why a test cannot run here; `make test` then counts it as skipped. Fails the test if everything is required.
 ///
 /// # Panics
 /// If everything is required.
@@ -31,7 +30,7 @@ pub fn skip(why: &str) {
     println!("skipped: {why}");
 }
 
-/// A file or folder of the test data (`REPRISE_TEST_DATA`), as in `test_data("video/odd/psd_fades.mp4")`; `None`
+/// A file or folder of the test data (`REPRISE_TEST_DATA`), for example `test_data("video/odd/psd_fades.mp4")`; `None`
 /// after [`skip`].
 ///
 /// # Panics
@@ -50,7 +49,7 @@ pub fn test_data(path: &str) -> Option<PathBuf> {
     None
 }
 
-/// The first program of that name on the PATH; `None` after [`skip`].
+/// The first program of this name on the PATH; `None` after [`skip`].
 ///
 /// # Panics
 /// If it is missing and everything is required.

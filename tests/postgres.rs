@@ -1,4 +1,4 @@
-//! A private PostgreSQL server for the tests: started by the first test that asks, gone with the process.
+//! A private PostgreSQL server for the tests. The first test that needs it starts it, and it stops with the process.
 //!
 //! With `TEST_DATABASE_URL` set, that server is used instead. Every test gets a database of its own.
 
@@ -13,18 +13,18 @@ use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection, Row};
 use tokio::sync::OnceCell;
 
-/// Databases of tests are named so, followed by the second they were made in, and by a number.
+/// Prefix of the test databases' names; the second of their creation and a number follow.
 const PREFIX: &str = "reprise_test_";
 
-/// On a server that is not ours, databases older than this are what a dead test run left behind.
+/// On a server from `TEST_DATABASE_URL`, older databases are leftovers of a dead test run.
 const LEFT_BEHIND_AFTER: Duration = Duration::from_secs(3600);
 
 const START_WITHIN: Duration = Duration::from_secs(60);
 
-/// The URL of a fresh, empty database; `None`, with a line that says why, if there is no PostgreSQL here.
+/// The URL of a new, empty database; `None`, after printing the reason, if there is no PostgreSQL here.
 ///
 /// # Panics
-/// If the server can't be started or reached, and, with `REPRISE_REQUIRE_DATA=1`, if there is none.
+/// If the server cannot be started or reached, or if there is none with `REPRISE_REQUIRE_DATA=1`.
 pub async fn database() -> Option<String> {
     static SERVER: OnceCell<Option<Server>> = OnceCell::const_new();
     let server = SERVER.get_or_init(find_or_start).await.as_ref()?;
@@ -39,7 +39,7 @@ pub async fn database() -> Option<String> {
     Some(server.url(&name))
 }
 
-/// A number that no other database of this second has.
+/// A number that is unique among the databases of this second.
 fn unique() -> String {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -51,9 +51,9 @@ fn unix_seconds() -> u64 {
 }
 
 struct Server {
-    /// Up to the database's name, and what follows it.
+    /// The URL before and after the database's name.
     url: (String, String),
-    /// A server of our own is stopped by its supervisor when this end of its pipe closes.
+    /// The supervisor stops a private server when this end of its pipe closes.
     _supervisor: Option<Child>,
 }
 
@@ -84,7 +84,7 @@ async fn find_or_start() -> Option<Server> {
     Some(server)
 }
 
-/// A URL without its database's name: what stands before and after it.
+/// Splits a URL around its database's name.
 fn split(url: &str) -> (String, String) {
     let (path, parameters) =
         url.split_once('?').map_or((url, String::new()), |(path, rest)| (path, format!("?{rest}")));
@@ -107,7 +107,7 @@ async fn drop_left_behind(server: &Server) -> Result<(), sqlx::Error> {
     Ok(())
 }
 
-/// The folder that holds `initdb` and `postgres`.
+/// The folder of `initdb` and `postgres`.
 fn programs() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
@@ -132,7 +132,7 @@ fn programs() -> Option<PathBuf> {
     folders.into_iter().find(|folder| folder.join("initdb").is_file() && folder.join("postgres").is_file())
 }
 
-/// The user whom PostgreSQL runs as if we are root, whom it refuses.
+/// The user for PostgreSQL if the tests run as root, which PostgreSQL refuses.
 fn unprivileged() -> Option<(u32, u32)> {
     let is_root =
         std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
@@ -157,7 +157,7 @@ fn command(program: &Path, user: Option<(u32, u32)>) -> Command {
     command
 }
 
-/// Short, because a socket's path may have only about 100 bytes.
+/// A short path: a socket's path is limited to about 100 bytes.
 fn folder(user: Option<(u32, u32)>) -> io::Result<PathBuf> {
     let folder = tempfile::Builder::new().prefix("reprise-pg-").tempdir_in("/tmp")?.keep();
     if let Some((uid, gid)) = user {
@@ -166,8 +166,8 @@ fn folder(user: Option<(u32, u32)>) -> io::Result<PathBuf> {
     Ok(folder)
 }
 
-/// Ends the server at once (QUIT: its data need no checkpoint) and removes its folder, as soon as our end of
-/// its standard input closes: however this process ends.
+/// Ends the server at once and removes its folder when the standard input closes, however this process ends. QUIT,
+/// because its data need no checkpoint.
 const SUPERVISOR: &str = r#""$1" -D "$2/data" -k "$2" -c listen_addresses= -c max_connections=300 \
     -c shared_buffers=32MB >"$2/log" 2>&1 </dev/null &
 server=$!
@@ -179,7 +179,7 @@ rm -rf "$2""#;
 fn start(programs: &Path) -> io::Result<Server> {
     let user = unprivileged();
     let folder = folder(user)?;
-    // A locale whose order is not that of bytes, where there is one: a forgotten COLLATE "C" then shows.
+    // A locale that does not order by bytes, where there is one: it reveals a missing COLLATE "C".
     if !initdb(programs, user, &folder, &["--locale-provider=icu", "--icu-locale=en-US"])?
         && !initdb(programs, user, &folder, &[])?
     {
@@ -188,7 +188,7 @@ fn start(programs: &Path) -> io::Result<Server> {
     }
     let mut supervisor = command(Path::new("/bin/sh"), user);
     supervisor.args(["-c", SUPERVISOR, "sh"]).arg(programs.join("postgres")).arg(&folder);
-    // A group of its own: Ctrl-C must reach it by the closing pipe alone, or the folder would stay.
+    // A process group of its own: on Ctrl-C, only the closing pipe may stop it, or the folder would stay.
     supervisor.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
     let child = supervisor.spawn()?;
     let url = ("postgres://reprise@localhost/".to_owned(), format!("?host={}", folder.display()));

@@ -1,4 +1,4 @@
-//! A running `reprise serve` in a folder of its own, for tests that talk to it as a client would.
+//! A running `reprise serve` in a folder of its own, for tests of its HTTP interface.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, multipart};
 use serde_json::Value;
 
-/// How long anything may take here before a test gives up on it.
+/// The timeout of every wait in tests.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A server process; killed when dropped.
@@ -18,7 +18,7 @@ pub struct Server {
     client: Client,
 }
 
-/// The binary under test: `REPRISE_BIN`, else the one beside this test's own.
+/// The binary under test: `REPRISE_BIN`, otherwise the one beside the test's own.
 pub fn binary() -> PathBuf {
     if let Some(binary) = std::env::var_os("REPRISE_BIN") {
         return binary.into();
@@ -36,7 +36,7 @@ impl Server {
         Server::try_start(data_dir, more).unwrap_or_else(|said| panic!("the server did not start:\n{said}"))
     }
 
-    /// The same; what the server said if it ends instead.
+    /// The same, but returns the server's output if it ends instead.
     pub fn try_start(data_dir: &Path, more: &[&str]) -> Result<Server, String> {
         Server::try_start_with(data_dir, more, &[])
     }
@@ -89,7 +89,7 @@ impl Server {
         &self.client
     }
 
-    /// `GET path`: status and JSON (null if the body is none).
+    /// `GET path`: status and JSON (null if the body is not JSON).
     pub async fn get(&self, path: &str) -> (StatusCode, Value) {
         self.send(self.client.get(format!("{}{path}", self.base))).await
     }
@@ -118,13 +118,13 @@ impl Server {
         self.client.request(method, format!("{}{path}", self.base))
     }
 
-    /// Sends a request that must be refused with `status`: the problem, with every field of one.
+    /// Sends a request that must be refused with `status`; returns the problem, which must be complete.
     pub async fn refused(&self, request: RequestBuilder, status: u16) -> Value {
         let response = request.timeout(PATIENCE).send().await.expect("the server answers");
         problem_of(response, status).await
     }
 
-    /// Searches; the answer must be 200.
+    /// Searches; the status must be 200.
     pub async fn search(&self, body: &Value) -> Value {
         let (status, answer) = self.post("/v1/search", body).await;
         assert_eq!(status, StatusCode::OK, "{body}: {answer}");
@@ -136,7 +136,7 @@ impl Server {
         self.search(&body).await["results"].as_array().cloned().expect("an answer has results")
     }
 
-    /// Uploads a file with further JSON parts and waits until its job has succeeded: the video.
+    /// Uploads a file with further JSON parts and waits until its job has succeeded; returns the video.
     pub async fn ingest_with(&self, file: &Path, parts: &[(&str, Value)]) -> Value {
         let (status, answer) = self.upload(file, parts).await;
         assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
@@ -147,7 +147,7 @@ impl Server {
             .1
     }
 
-    /// Uploads a file with further JSON parts: the answer of `POST /v1/videos`.
+    /// Uploads a file with further JSON parts; returns the answer of `POST /v1/videos`.
     pub async fn upload(&self, file: &Path, parts: &[(&str, Value)]) -> (StatusCode, Value) {
         let mut form = multipart::Form::new();
         for (name, value) in parts {
@@ -157,12 +157,12 @@ impl Server {
         self.send(self.client.post(format!("{}/v1/videos", self.base)).multipart(form)).await
     }
 
-    /// Uploads a file and waits until its job has succeeded: the video.
+    /// Uploads a file and waits until its job has succeeded; returns the video.
     pub async fn ingest(&self, file: &Path) -> Value {
         self.ingest_with(file, &[]).await
     }
 
-    /// The job once it has ended, by its events.
+    /// Waits for the end of a job through its events; returns the job.
     pub async fn job_end(&self, id: &str) -> Value {
         let mut events = self
             .client
@@ -186,7 +186,7 @@ impl Server {
         self.send(self.client.post(format!("{}/v1/search", self.base)).multipart(form)).await
     }
 
-    /// Asks it to stop, and returns when it takes no more connections.
+    /// Requests a stop; returns once the server accepts no more connections.
     pub fn stop_accepting(&self) {
         self.terminate();
         let address = self.base.strip_prefix("http://").expect("a base is http");
@@ -202,7 +202,7 @@ impl Server {
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     }
 
-    /// Asks it to stop, and waits: whether it ended well.
+    /// Requests a stop and waits; returns whether the exit code was 0.
     pub fn stop(mut self) -> bool {
         self.terminate();
         let deadline = Instant::now() + PATIENCE;
@@ -229,7 +229,7 @@ impl Drop for Server {
     }
 }
 
-/// Checks that an answer is RFC 9457's problem+json with `status` and all that the contract promises: the problem.
+/// Checks that an answer is RFC 9457's problem+json with `status` and all promised fields; returns the problem.
 pub async fn problem_of(response: Response, status: u16) -> Value {
     let header =
         |name: &str| response.headers().get(name).map(|it| it.to_str().unwrap_or_default().to_owned());

@@ -8,7 +8,7 @@ use crate::film::ffmpeg;
 
 const WIDTH: usize = 320;
 const HEIGHT: usize = 180;
-/// The longest that a slide stands unchanged, and the shortest, in seconds.
+/// The longest and the shortest display time of a slide, in seconds.
 const LONGEST: usize = 65;
 const SHORTEST: usize = 5;
 
@@ -25,19 +25,19 @@ impl Random {
     }
 }
 
-/// What changes in a film.
+/// The changes in a film.
 #[derive(Debug)]
 pub struct Slides {
-    /// When they change, in milliseconds.
+    /// Times of the slide changes, in milliseconds.
     pub changes: Vec<i64>,
-    /// The largest part of the picture that a change changes, 0 to 1.
+    /// The largest share of the picture that a change affects, 0 to 1.
     pub largest: f64,
 }
 
-/// Writes `seconds` of slides, a frame a second of 320x180, H.264 in whatever container `path` ends in.
+/// Writes `seconds` of slides: one frame per second of 320x180, H.264 in the container of `path`'s extension.
 ///
 /// # Panics
-/// If ffmpeg can't make it.
+/// If ffmpeg fails.
 pub fn slides(path: &Path, seconds: usize, seed: u64) -> Slides {
     let mut encoder = ffmpeg();
     let size = format!("{WIDTH}x{HEIGHT}");
@@ -76,7 +76,7 @@ pub fn slides(path: &Path, seconds: usize, seed: u64) -> Slides {
     Slides { changes, largest }
 }
 
-/// A line of something like letters, in place of the old one.
+/// Replaces a line of the page by new shapes like letters.
 fn write_line(page: &mut [u8], line: usize, random: &mut Random) {
     let top = 30 + line * 14;
     for y in top..top + 12 {

@@ -1,9 +1,9 @@
-//! CPU time of a process and the children that it has waited for, from /proc: to 10 ms.
+//! CPU time of a process and its ended children, from /proc; the resolution is 10 ms.
 
 use std::fs;
 use std::time::Instant;
 
-/// Clock ticks a second, the same on all Linux systems of today.
+/// Clock ticks per second, the same on all current Linux systems.
 const TICKS: f64 = 100.0;
 
 /// CPU and wall time, in seconds.
@@ -19,7 +19,7 @@ impl Cost {
     }
 }
 
-/// A measurement that has begun.
+/// A started measurement.
 pub(crate) struct Meter {
     process: String,
     cpu: f64,
@@ -27,12 +27,12 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Of this process and its children.
+    /// Measures this process and its children.
     pub(crate) fn own() -> Meter {
         Meter::of("self".to_owned())
     }
 
-    /// Of another process and its children.
+    /// Measures another process and its children.
     pub(crate) fn of(process: String) -> Meter {
         Meter { cpu: used(&process), process, started: Instant::now() }
     }
@@ -42,15 +42,15 @@ impl Meter {
     }
 }
 
-/// User and system time, own and of children.
+/// User and system time of the process and its children.
 fn used(process: &str) -> f64 {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
-    // The name may hold anything, but ends at the last parenthesis; utime is the 14th field of all.
+    // The name may contain anything, but ends at the last parenthesis; utime is the 14th field.
     let fields = stat.rsplit_once(')').unwrap().1.split_whitespace().skip(11).take(4);
     fields.map(|ticks| ticks.parse::<f64>().unwrap()).sum::<f64>() / TICKS
 }
 
-/// The median of each of several runs, after one that warms up.
+/// The median of several runs after one warm-up run.
 pub(crate) async fn median(runs: usize, mut run: impl AsyncFnMut() -> Cost) -> Cost {
     run().await;
     let (mut cpu, mut wall) = (Vec::new(), Vec::new());
@@ -62,7 +62,7 @@ pub(crate) async fn median(runs: usize, mut run: impl AsyncFnMut() -> Cost) -> C
     Cost { cpu: percentile(&mut cpu, 50), wall: percentile(&mut wall, 50) }
 }
 
-/// The smallest value that `percent` of the values don't exceed.
+/// The smallest value that at least `percent` of the values do not exceed.
 pub(crate) fn percentile(values: &mut [f64], percent: usize) -> f64 {
     values.sort_by(f64::total_cmp);
     values[(values.len() * percent).div_ceil(100).max(1) - 1]

@@ -1,6 +1,6 @@
-//! What is said in real lectures, through a server that holds them: phrases, questions in other words, and long texts.
+//! Search in the subtitles of real lectures through a running server: phrases, paraphrased questions, and long texts.
 //!
-//! Meaning is measured if `REPRISE_TEXT_MODEL` names the folder of a sentence encoder.
+//! Semantic search is measured if `REPRISE_TEXT_MODEL` names the folder of a sentence encoder.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,19 +14,19 @@ use serde_json::{Value, json};
 use super::report::Report;
 
 const PHRASES: usize = 100;
-/// How far a hit's evidence may begin from the cue: for a phrase, for a question.
+/// The largest distance between the hit's evidence and the cue: for a phrase, for a question.
 const PHRASE_SECONDS: f64 = 0.5;
 const QUESTION_SECONDS: f64 = 15.0;
-/// Words of the longest query that is asked.
+/// Words of the longest query.
 const MANY_WORDS: usize = 2000;
 const MODEL: &str = "REPRISE_TEXT_MODEL";
-/// The model that answers unless another is named.
+/// The default model.
 const DEFAULT: &str = "builtin:sports";
 
 /// Lectures in a running server.
 struct Bed {
     server: Server,
-    /// Video id of each lecture.
+    /// The video id of each lecture.
     ids: Vec<String>,
     lectures: Vec<Lecture>,
 }
@@ -58,7 +58,7 @@ pub(crate) async fn measure(folder: &Path, report: &mut Report) {
     report.lectures("questions, lecture: **both, fused**", videos);
 }
 
-/// Of how many queries: right at the first place, among the first five.
+/// Number of queries, and how many have the answer first and among the first five.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Found {
     pub(crate) queries: usize,
@@ -75,7 +75,7 @@ impl Found {
 }
 
 impl Bed {
-    /// Each lecture as slides of its length, with its subtitles.
+    /// Adds each lecture as slides of its length, with its subtitles.
     async fn ingest(&mut self, folder: &Path) {
         for (number, lecture) in self.lectures.iter().enumerate() {
             let file = folder.join(format!("lecture{number}.mp4"));
@@ -111,14 +111,14 @@ impl Bed {
         }
     }
 
-    /// Whether what is said in `hit` begins where the cue of `phrase` does.
+    /// Whether the spoken evidence of `hit` begins at the cue of `phrase`.
     fn says(&self, hit: &Value, phrase: &Phrase) -> bool {
         let start = self.lectures[phrase.lecture].lines[phrase.cue].start_ms as f64 / 1000.0;
         hit["video_id"] == self.ids[phrase.lecture].as_str()
             && said(hit).is_some_and(|it| (it - start).abs() <= PHRASE_SECONDS)
     }
 
-    /// Every fourth cue of a lecture as one text; no text may be truncated, whatever its length.
+    /// Queries with every fourth cue of a lecture as one text; no text may be truncated, whatever its length.
     async fn whole(&self, report: &mut Report) {
         let mut found = Found::default();
         for (lecture, id) in self.lectures.iter().zip(&self.ids) {
@@ -146,7 +146,7 @@ impl Bed {
         self.server.search(&body).await
     }
 
-    /// The questions, by what is said: clips (the cue's, or evidence near it), and lectures.
+    /// The questions as subtitle search: clips (with the cue, or with evidence near it), and lectures.
     async fn asked(&self, questions: &[Question]) -> (Found, Found) {
         let (mut clips, mut videos) = (Found::default(), Found::default());
         for question in questions {
@@ -163,7 +163,7 @@ impl Bed {
         &self.ids[self.lectures.iter().position(|it| it.file == question.file).unwrap()]
     }
 
-    /// Waits until all passages are encoded: the name of the space that reads.
+    /// Waits until all passages are encoded; returns the name of the text space.
     async fn filled(&self) -> String {
         loop {
             let (_, spaces) = self.server.get("/v1/spaces").await;
@@ -176,7 +176,7 @@ impl Bed {
         }
     }
 
-    /// The questions by the cosine with every passage.
+    /// The questions by their cosines with every passage.
     async fn meaning(&self, space: &str, questions: &[Question]) -> Found {
         let mut all = Vec::new();
         for (number, lecture) in self.lectures.iter().enumerate() {
@@ -215,12 +215,12 @@ fn seconds(ms: i64) -> f64 {
     ms as f64 / 1000.0
 }
 
-/// Where what is said in a hit begins.
+/// The start of a hit's spoken evidence.
 fn said(hit: &Value) -> Option<f64> {
     hit["evidence"].as_array()?.iter().find(|it| it["source"] == "spoken")?["start"].as_f64()
 }
 
-/// Whether a hit's stretch holds the cue, or what is said in it begins near.
+/// Whether a hit contains the cue, or its spoken evidence begins near it.
 fn answers(hit: &Value, question: &Question) -> bool {
     let near = said(hit).or(hit["start"].as_f64());
     let holds =
@@ -228,7 +228,7 @@ fn answers(hit: &Value, question: &Question) -> bool {
     holds || near.is_some_and(|it| (it - question.start).abs() <= QUESTION_SECONDS)
 }
 
-/// Where the video stands in an answer.
+/// The rank of the video in an answer.
 fn place(answer: &Value, video: &str) -> Option<usize> {
     answer["results"].as_array().unwrap().iter().position(|hit| hit["video_id"] == video)
 }

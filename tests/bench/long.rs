@@ -1,5 +1,5 @@
-//! An hour of 720p through a model of real size: what an ingest costs beyond decoding and encoding, how busy it keeps
-//! the machine, and what memory it takes.
+//! An hour of 720p through a model of real size: the cost of an ingest beyond decoding and encoding, its use of the
+//! processors, and its memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use super::report::Report;
 use super::seeded;
 
 const MINUTES: usize = 60;
-/// Encoding alone is measured on so many frames.
+/// Number of frames that measure encoding alone.
 const FRAMES: usize = 600;
 const PER_BATCH: usize = 32;
 
@@ -47,7 +47,7 @@ pub(crate) async fn measure(folder: &Path, report: &mut Report) {
     ));
 }
 
-/// A minute of moving pictures with grain, shown again and again.
+/// A minute of moving pictures with grain, repeated.
 fn film(folder: &Path) -> PathBuf {
     let (minute, film) = (folder.join("minute.mp4"), folder.join("hour.mp4"));
     let source = "testsrc2=s=1280x720:r=25:d=60,hue=h=67*floor(t/7),noise=alls=12:allf=t";
@@ -88,9 +88,9 @@ fn encode(model: &Path, film: &Path) -> Cost {
 
 struct Ingested {
     cost: Cost,
-    /// Share of all processors' time that was used while the job ran, but for its ends.
+    /// The share of all processors' time in use during the job, without its first and last tenth.
     busy: f64,
-    /// MiB.
+    /// Resident memory of the idle server, MiB.
     idle: u64,
     peak: u64,
 }
@@ -123,7 +123,7 @@ async fn ingest(folder: &Path, model: &Path, film: &Path) -> Ingested {
     Ingested { cost, busy, idle, peak: peak.load(Ordering::Relaxed) }
 }
 
-/// The share of the processors' time that all processes used from a tenth to nine tenths of the job.
+/// The share of the processors' time that all processes used, from one tenth to nine tenths of the job.
 async fn busy(server: &Server, job: &str) -> f64 {
     let reached = async |share: f64| loop {
         let (_, job) = server.get(&format!("/v1/jobs/{job}")).await;
@@ -138,7 +138,7 @@ async fn busy(server: &Server, job: &str) -> f64 {
     used / all
 }
 
-/// Ticks that all processors worked, and ticks in all; time that a host took away for others counts for neither.
+/// Busy ticks of all processors, and all ticks. Time stolen by the host counts in neither.
 fn processors() -> [f64; 2] {
     let stat = fs::read_to_string("/proc/stat").unwrap();
     let ticks: Vec<f64> = stat

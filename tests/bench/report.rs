@@ -1,4 +1,4 @@
-//! The tables: on stdout, and in BENCHMARKS.md each between two marks.
+//! The result tables: on stdout, and in BENCHMARKS.md, each between two marks.
 
 use std::fmt::Write;
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::Command;
 use super::cpu::Cost;
 use super::lectures::Found;
 
-/// The marks around what one command writes.
+/// The marks around one command's tables.
 const SERVICE: [&str; 2] = ["<!-- service: made by `make bench` -->", "<!-- service: end -->"];
 const LONG: [&str; 2] = ["<!-- long: made by `make bench-long` -->", "<!-- long: end -->"];
 const LECTURES: [&str; 2] = ["<!-- lectures: made by `make bench-lectures` -->", "<!-- lectures: end -->"];
@@ -27,7 +27,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Cost per minute of video, beside what decoding and encoding alone cost.
+    /// Cost per minute of video, beside the cost of decoding and encoding alone.
     pub(crate) fn ingest(&mut self, footage: &str, what: &str, cost: Cost, floor: Cost) {
         let row = format!(
             "| {footage} | {what} | {:.2} | {:.2} | {:.2} |",
@@ -46,28 +46,28 @@ impl Report {
         writeln!(self.search, "{row}").unwrap();
     }
 
-    /// Cost of a whole file, beside what decoding it alone costs.
+    /// Cost of a whole file, beside the cost of decoding it alone.
     pub(crate) fn segment(&mut self, footage: &str, what: &str, cost: Cost, decode: Cost) {
         let row = format!("| {footage} | {what} | {:.2} | {:.2} |", cost.cpu, cost.cpu / decode.cpu);
         println!("{row}");
         writeln!(self.segment, "{row}").unwrap();
     }
 
-    /// Microseconds that a detector takes for a frame in memory.
+    /// Microseconds of a detector per frame in memory.
     pub(crate) fn meter(&mut self, what: &str, micros: f64) {
         let row = format!("| {what} | {micros:.0} |");
         println!("{row}");
         writeln!(self.meter, "{row}").unwrap();
     }
 
-    /// How many queries found what they ask for.
+    /// The share of queries with a correct answer.
     pub(crate) fn lectures(&mut self, what: &str, found: Found) {
         let row = format!("| {} {what} | {} | {} |", found.queries, found.first, found.in_five);
         println!("{row}");
         writeln!(self.lectures, "{row}").unwrap();
     }
 
-    /// Cost of an hour of video, beside what decoding and encoding alone cost in CPU seconds.
+    /// Cost of an hour of video, beside the CPU seconds of decoding and encoding alone.
     pub(crate) fn long(&mut self, what: &str, cost: Cost, floor: f64) {
         let row = format!("| {what} | {:.0} | {:.0} | {:.2} |", cost.cpu, cost.wall, cost.cpu / floor);
         println!("{row}");
@@ -85,7 +85,7 @@ impl Report {
         put(LONG, &table);
     }
 
-    /// A sentence below a table.
+    /// Adds a sentence below the table.
     pub(crate) fn note(&mut self, sentence: &str) {
         println!("{sentence}");
         writeln!(self.notes, "\n{sentence}").unwrap();
@@ -136,7 +136,7 @@ fn today() -> String {
     String::from_utf8_lossy(&date.stdout).trim().to_owned()
 }
 
-/// In neutral words: cores and vector instructions, and how busy it was.
+/// The machine in neutral words: cores, vector instructions, and load.
 fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let flags = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

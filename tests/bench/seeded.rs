@@ -1,4 +1,5 @@
-//! Folders of CLIP models of any size with seeded noise for weights: what a model costs does not depend on what it knows.
+//! Writes folders of CLIP models of any size with seeded noise as weights: a model's cost does not depend on its
+//! training.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -6,7 +7,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-/// The numbers that shape a tower.
+/// The dimensions of a tower.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tower {
     pub(crate) width: usize,
@@ -33,7 +34,7 @@ pub(crate) const VIT_B_32: Shape = Shape {
 
 const SIDE: usize = 224;
 const TOKENS: usize = 77;
-/// A tokenizer of our own; its vocabulary is small, which costs nothing but the table of its tokens.
+/// A small tokenizer. A small vocabulary changes only the size of the embedding table.
 const TOKENIZER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/parity/data/legacy/tokenizer.json");
 const VOCABULARY: usize = 402;
 
@@ -54,7 +55,7 @@ fn config(shape: &Shape) -> Value {
         })
     };
     let (mut text, mut vision) = (tower(shape.text), tower(shape.vision));
-    // The ids that CLIP's first files state: the end is then a text's largest id.
+    // The ids of CLIP's first files: there, the end token has the largest id of a text.
     for (name, value) in [("vocab_size", VOCABULARY), ("bos_token_id", 0), ("eos_token_id", 2)] {
         text[name] = value.into();
     }
@@ -115,7 +116,7 @@ fn tensors(shape: &Shape) -> Tensors {
     all
 }
 
-/// As safetensors: a header that says where each tensor lies, then all values.
+/// Writes safetensors: a header with each tensor's offsets, then all values.
 fn write_weights(path: &Path, tensors: &Tensors) {
     let (mut header, mut at) = (Map::new(), 0);
     for (name, shape) in tensors {

@@ -1,4 +1,4 @@
-//! What the service must show on real files (`REPRISE_TEST_DATA`).
+//! Acceptance tests of the service on real files (`REPRISE_TEST_DATA`).
 
 use std::path::Path;
 use std::process::Command;
@@ -33,7 +33,7 @@ async fn real_videos_are_ingested_and_found_again() {
     }
 }
 
-/// Every file of the folder that is video ends searchable; subtitles go with it.
+/// Checks that every video of the folder becomes searchable, with its subtitles.
 fn ingest(server: &Server, paths: &[&Path]) -> Vec<Value> {
     let output = Command::new(binary())
         .args(["ingest", "--json", "--server", server.base()])
@@ -86,7 +86,7 @@ async fn a_stretch_and_its_lossless_cut_are_alike(
     (start, end): (f64, f64),
     cut: &Path,
 ) {
-    // In decoding order: the trim filter sees each frame's own time.
+    // In decoding order: the trim filter reads each frame's own time.
     let trim = format!("trim=start={start}:end={end},setpts=PTS-STARTPTS");
     run(ffmpeg()
         .arg("-i")

@@ -1,4 +1,4 @@
-//! A broadcast of rendered sports with a commentary as a track: what is seen and what is said in one ranking.
+//! A rendered sports broadcast with a commentary track: visual and spoken results in one ranking.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ struct Routine {
     label: String,
 }
 
-/// Renders the broadcast: its routines, each with a label of its own.
+/// Renders the broadcast; each routine has a label of its own.
 fn broadcast(folder: &Path) -> Vec<Routine> {
     let settings = Settings {
         size: 96,
@@ -39,7 +39,7 @@ fn broadcast(folder: &Path) -> Vec<Routine> {
     routines.map(routine).collect()
 }
 
-/// The broadcast with its commentary as a stream of subtitles.
+/// The broadcast with its commentary as a subtitle stream.
 fn commented(folder: &Path, routines: &[Routine]) -> PathBuf {
     let time = |seconds: f64| {
         let ms = (seconds * 1000.0).round() as u64;
@@ -57,7 +57,7 @@ fn commented(folder: &Path, routines: &[Routine]) -> PathBuf {
     file
 }
 
-/// Both sources have a say in the one ranking, and the first hit, which both find, is `expected`.
+/// Checks that both sources contribute to the ranking, and that the first hit, found by both, is `expected`.
 async fn check(server: &Server, query: Value, expected: &Routine) {
     let mut body = query;
     body["sources"] = json!(["visual", "spoken"]);

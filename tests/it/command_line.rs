@@ -1,4 +1,4 @@
-//! The subcommands as a person calls them: what they print, as JSON and as lines, and how they fail.
+//! The subcommands from the outside: their output as JSON and as lines, and their failures.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 fn reprise(arguments: &[&str]) -> Output {
     let mut command = Command::new(binary());
-    // Set to nothing counts as not set.
+    // An empty variable counts as unset.
     for name in [
         "DATABASE_URL",
         "REPRISE_API_KEY",
@@ -25,7 +25,7 @@ fn reprise(arguments: &[&str]) -> Output {
     command.args(arguments).output().unwrap()
 }
 
-/// What a command that must succeed prints.
+/// The output of a command that must succeed.
 #[track_caller]
 fn prints(arguments: &[&str]) -> String {
     let output = reprise(arguments);
@@ -38,7 +38,7 @@ fn prints_json(arguments: &[&str]) -> Value {
     serde_json::from_str(&prints(arguments)).unwrap()
 }
 
-/// What a command that must fail says.
+/// The error output of a command that must fail.
 #[track_caller]
 fn complains(arguments: &[&str]) -> String {
     let output = reprise(arguments);
@@ -141,7 +141,7 @@ fn bench_encode_measures_what_the_model_takes() {
     assert!(complains(&["bench", "encode", "--batch", "0"]).contains("from 1 to 4096"));
 }
 
-/// What was measured; its figures are positive.
+/// The measured figures, which must be positive.
 #[track_caller]
 fn measure_of(measure: &Value) -> (&str, u64, Option<u64>) {
     for figure in ["per_second", "gflop", "gflop_per_second", "share_of_peak"] {
@@ -175,7 +175,7 @@ async fn a_folder_is_ingested_and_searched() {
     );
     assert_eq!((states[1], states[4], states[5]), ("attached", "skipped", "skipped"));
     states.sort_unstable();
-    // The two copies are on their way together: the one that comes second is the duplicate.
+    // The two copies are uploaded together: the later one is the duplicate.
     let expected = ["attached", "duplicate", "skipped", "skipped", "succeeded", "succeeded"];
     assert_eq!(states, expected, "{report}");
     assert_eq!(report["items"][1]["detail"], "sent with a.mkv");

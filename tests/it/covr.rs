@@ -1,5 +1,5 @@
-//! Triplets from labelled footage, through the command line: the columns of TF-CoVR, real label sets, and a
-//! stand-in for the language model.
+//! Triplets from labelled footage through the command line: TF-CoVR's columns, real label sets, and a stand-in for the
+//! language model.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use std::thread;
 use reprise_tests::server::binary;
 use reprise_tests::test_data;
 
-/// `reprise covr triplets` on a CSV of `labels`, each shown by every one of `videos` videos.
+/// `reprise covr triplets` on a CSV of `labels`, each shown in every one of `videos` videos.
 fn triplets(folder: &Path, labels: &[&str], videos: usize, more: &[&str]) -> Output {
     let mut csv = "video,start,end,label\n".to_owned();
     for video in 0..videos {
@@ -32,7 +32,7 @@ fn read(folder: &Path, name: &str) -> String {
     fs::read_to_string(folder.join("out").join(name)).unwrap()
 }
 
-/// The videos that a file names.
+/// The videos named in a file.
 fn videos(text: &str) -> BTreeSet<String> {
     text.match_indices(".mp4#t=").map(|(at, _)| text[at - 3..at].to_owned()).collect()
 }
@@ -49,7 +49,7 @@ fn check(folder: &Path, output: &Output, name: &str, header: &str) {
 fn a_real_label_set_becomes_the_columns_of_the_paper_with_videos_apart() {
     let Some(map) = test_data("text/labels/gym_label_map.txt") else { return };
     let map = fs::read_to_string(map).unwrap();
-    // One label stands in the map twice.
+    // One label occurs twice in the map.
     let labels: BTreeSet<&str> = map.lines().map(str::trim).filter(|it| !it.is_empty()).collect();
     let labels: Vec<&str> = labels.into_iter().collect();
     assert!(labels.len() > 90, "{}", labels.len());
@@ -65,7 +65,7 @@ fn a_real_label_set_becomes_the_columns_of_the_paper_with_videos_apart() {
     assert!(
         files[0].is_disjoint(&files[1]) && files[0].is_disjoint(&files[2]) && files[1].is_disjoint(&files[2])
     );
-    // Two test videos show each label once: two right answers.
+    // Two test videos show each label once: two relevant answers.
     let answers = read(folder.path(), "test.csv");
     assert!(answers.lines().skip(1).all(|it| it.matches("'v").count() == 2), "{answers}");
 }
@@ -84,7 +84,7 @@ fn changes_of_event_need_the_same_action() {
     assert!(read(folder.path(), "train.csv").contains("on balance beam"));
 }
 
-/// Answers every request with `answer` as a chat completion; gives the base address and what was asked.
+/// Answers every request with `answer` as a chat completion; returns the base address and the received requests.
 fn stand_in(answer: &str, requests: usize) -> (String, thread::JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -121,7 +121,7 @@ fn stand_in(answer: &str, requests: usize) -> (String, thread::JoinHandle<Vec<St
 #[test]
 fn a_language_model_writes_the_modifications() {
     let folder = tempfile::tempdir().unwrap();
-    // Two labels of one event: one pair, both ways.
+    // Two labels of one event: one pair, in both directions.
     let (address, served) = stand_in("\"do it the other way\"\nbecause I was asked", 2);
     let more = ["--endpoint", &address, "--endpoint-model", "writer", "--endpoint-key", "secret"];
     let output = triplets(folder.path(), &LABELS[..2], 5, &more);

@@ -1,5 +1,5 @@
-//! Where models run and in which numbers: what commands and the server take, refuse and tell. No GPU is needed: what is
-//! asked for is not there.
+//! Devices and precisions: what commands and the server accept, refuse and report. Needs no GPU: the requested ones do
+//! not exist.
 
 use std::process::{Command, Output};
 
@@ -16,7 +16,7 @@ fn reprise(arguments: &[&str]) -> Output {
     command.args(arguments).output().unwrap()
 }
 
-/// The JSON of a command that must succeed, and whether it warned that its GPU is not used.
+/// The JSON output of a command that must succeed, and whether it warned that its GPU is not used.
 #[track_caller]
 fn prints(arguments: &[&str]) -> (Value, bool) {
     let output = reprise(arguments);
@@ -41,7 +41,7 @@ fn a_gpu_that_is_not_there_is_warned_about_and_the_cpu_gives_the_vectors() {
     let (report, warned) = prints(&[&bench[..], &["--device", "cuda:99", "--precision", "int8"]].concat());
     assert!(warned);
     assert_eq!((&report["device"], &report["precision"]), (&json!("cpu"), &json!("int8")));
-    // It has one precision.
+    // The sports model has one precision.
     let sports = [&bench[..4], &["--clips", "1", "--json", "--device", "cpu"]].concat();
     let (report, _) = prints(&[&sports[..], &["--precision", "int8", "--model", "builtin:sports"]].concat());
     assert_eq!(report["precision"], "f32");
@@ -68,7 +68,7 @@ fn other_devices_and_numbers_are_refused_with_those_that_exist() {
     refuses(&["--precision", "fp16"], "give f32, int8, bf16 or f16");
     let no_halves = "halves of floats are faster on a GPU alone";
     refuses(&["--device", "cpu", "--precision", "bf16"], no_halves);
-    // Other numbers make another space: none are taken in their place.
+    // Another precision is another space: none is substituted.
     refuses(&["--device", "cuda:99", "--precision", "f16"], no_halves);
 }
 

@@ -1,4 +1,4 @@
-//! Many vectors from the command line: each made once, whatever the order, and fit to train on.
+//! `reprise embed`: each vector is computed once, in any order, and fit for training.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -15,7 +15,7 @@ fn reprise(arguments: &[&str]) -> Output {
     command.env_remove("REPRISE_MODEL").args(arguments).output().unwrap()
 }
 
-/// What a command that must succeed prints.
+/// The output of a command that must succeed.
 #[track_caller]
 fn prints(arguments: &[&str]) -> String {
     let output = reprise(arguments);
@@ -30,7 +30,7 @@ fn complains(arguments: &[&str], expected: &str) {
     assert!(!output.status.success() && said.contains(expected), "{arguments:?}: {said}");
 }
 
-/// A folder with a rendered benchmark, and what is written beside it.
+/// A folder with a rendered benchmark and the files written beside it.
 struct Bed {
     folder: tempfile::TempDir,
 }
@@ -52,7 +52,8 @@ impl Bed {
         self.path(name).to_str().unwrap().to_owned()
     }
 
-    /// `reprise embed WHAT LIST --out OUT --cache CACHE`: rows, encoded, from the cache.
+    /// Runs `reprise embed WHAT LIST --out OUT --cache CACHE`; returns the numbers of rows, encoded rows and cached
+    /// rows.
     #[track_caller]
     fn embed(&self, what: &str, list: &str, out: &str, cache: &str) -> [u64; 3] {
         let (list, out, cache) = (self.shown(list), self.shown(out), self.shown(cache));
@@ -112,7 +113,7 @@ fn nothing_is_encoded_twice_and_the_order_does_not_matter() {
     }
     assert_eq!(read(&bed.path("twice.npy")).values()[..3 * 64], forwards.values()[..3 * 64]);
 
-    // What was changed is made anew; what was only moved is not.
+    // Changed entries are encoded again; moved ones are not.
     let table = std::fs::read_to_string(bed.path("all.names.csv")).unwrap();
     let names: Vec<&str> = table.lines().skip(1).map(|line| line.split(',').next().unwrap()).collect();
     std::fs::copy(bed.path(names[1]), bed.path(names[0])).unwrap();

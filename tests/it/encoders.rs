@@ -1,5 +1,5 @@
-//! Families with a tower of pictures and one of texts, their preprocessing and tokenizers against their references
-//! (see parity/make.py).
+//! Families with a picture tower and a text tower, their preprocessing and tokenizers against their references (see
+//! parity/make.py).
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use reprise_encoders::{
 };
 use serde_json::Value;
 
-/// CLIP's own, by tokenizer, then other layouts of it and the other families.
+/// CLIP's layout by tokenizer, then its other layouts and the other families.
 pub(crate) const VARIANTS: [&str; 19] = [
     "legacy",
     "wordpiece",
@@ -85,7 +85,7 @@ fn distance(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
 }
 
-/// Equal to the reference as closely as f32 on another machine can be expected to be.
+/// Compares with the reference, within f32 rounding on another machine.
 #[track_caller]
 fn check(got: &[f32], expected: &[f32]) {
     assert!(distance(got, expected) < 1e-4, "{got:?} instead of {expected:?}");
@@ -125,7 +125,7 @@ fn resized_frames(expected: &Value) -> Vec<Frame> {
     sizes.into_iter().map(|(width, height)| picture(width, height, 1)).collect()
 }
 
-/// What comes out beside what the reference says: of texts by each padding and batch, of pictures, of a clip of 8 frames.
+/// Pairs of computed and expected vectors: texts by each padding and batch, pictures, a clip of 8 frames.
 fn beside_the_reference(variant: &str) -> Vec<(Vec<f32>, Vec<f32>)> {
     let (expected, mut model) = (expected(variant), loaded(variant));
     let mut pairs = Vec::new();
@@ -151,7 +151,7 @@ fn beside_the_reference(variant: &str) -> Vec<(Vec<f32>, Vec<f32>)> {
     pairs
 }
 
-/// The reference's name and version, and how far the farthest value is from it.
+/// The reference's name and version, and the largest difference from it.
 pub(crate) fn farthest(variant: &str) -> (String, f32) {
     let pairs = beside_the_reference(variant);
     let off = pairs.iter().map(|(got, expected)| distance(got, expected));
@@ -294,7 +294,7 @@ fn clips_own_tokenizer_gives_its_golden_ids() {
     assert_eq!(differing, ["a&amp;b"], "OpenAI's own code unescapes HTML, the tokenizer file does not");
 }
 
-/// A copy of a model folder, changed.
+/// Loads a changed copy of a model folder.
 pub(crate) fn load_changed(variant: &str, change: impl Fn(&Path)) -> Result<Loaded, LoadError> {
     let copy = tempfile::tempdir().unwrap();
     for entry in std::fs::read_dir(folder(variant)).unwrap() {
@@ -360,7 +360,7 @@ fn a_blip_without_its_text_encoder_is_refused() {
     let captions = |folder: &Path| {
         let path = folder.join("model.safetensors");
         let bytes = std::fs::read(&path).unwrap();
-        // Of the same length, so that the header stays right.
+        // Of the same length, so that the header stays valid.
         let (from, to) = (b"text_encoder.embeddings.word", b"text_decoder.embeddings.word");
         let at = bytes.windows(from.len()).position(|window| window == from).unwrap();
         std::fs::write(path, [&bytes[..at], to, &bytes[at + to.len()..]].concat()).unwrap();

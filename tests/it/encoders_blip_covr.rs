@@ -1,4 +1,4 @@
-//! BLIP-CoVR's composed queries, whose text tower looks at a frame of the clip, against transformers (see
+//! BLIP-CoVR's composed queries, whose text tower attends to a frame of the clip, against transformers (see
 //! parity/blip.py) and through the service.
 
 use std::path::Path;
@@ -45,7 +45,7 @@ fn clip(kinds: &[u32]) -> Clip {
     Clip { frames: kinds.iter().enumerate().map(frame).collect() }
 }
 
-/// Every modification with every clip, and what the reference makes of them.
+/// Every modification with every clip, and the reference's vectors.
 fn queries(expected: &Expected) -> (Vec<Input>, Vec<&Vec<f32>>) {
     let composed = |modification: &Modification, kinds: &Vec<u32>| Input::Composed {
         query: Source::Frames(clip(kinds)),
@@ -63,7 +63,7 @@ fn distance(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
 }
 
-/// The reference, and how far the farthest value of a composed query is from it, in batches of 1 and 4.
+/// The reference, and the largest difference of a composed query from it, in batches of 1 and 4.
 pub(crate) fn farthest() -> (String, f32) {
     let (expected, mut model) = (expected(), loaded());
     let (inputs, references) = queries(&expected);
@@ -146,7 +146,7 @@ fn what_composed_queries_lack_is_named_at_load() {
     let epsilon =
         edit(|config| drop(config["vision_config"].as_object_mut().unwrap().remove("layer_norm_eps")));
     refused(MODEL, epsilon, &["layer_norm_eps 1e-5 of vision_config", "1e-6"]);
-    // The other folder's text tower can't look at pictures.
+    // The other folder's text tower has no cross-attention to pictures.
     refused("blip", says(json!({"enc_token_id": 5})), &["crossattention"]);
 }
 
@@ -159,7 +159,7 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// What the model makes of a stretch of a file, in milliseconds, by `sampler`.
+/// The clip that the model's preprocessing makes of a range of a file, in milliseconds, by `sampler`.
 fn frames(file: &Path, span: std::ops::Range<i64>, sampler: Sampler, model: &Loaded) -> Clip {
     let limits = Limits::default();
     let probe = video::probe(file, &limits).unwrap();
@@ -204,7 +204,7 @@ async fn a_served_composed_query_looks_at_the_middle_of_the_clip_and_finds_by_cl
         assert!((found - wanted).abs() < 3e-3, "{found} instead of {wanted}");
     }
 
-    // An upload of the same pictures is the same query; the average needs no picture of what is stored.
+    // An upload of the same pictures is the same query; the average needs no picture of the stored clip.
     let upload = json!({"query": {"upload": true, "start": 0.0, "end": 2.0, "modification": CHANGE},
         "exclude": {"self": false}});
     let (status, uploaded) = server.search_upload(&upload, &file).await;

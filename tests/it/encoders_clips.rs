@@ -1,4 +1,4 @@
-//! Families whose frames look at each other, against modules written from their released code (see
+//! Families with attention between frames, against modules written from their released code (see
 //! parity/language_bind.py and parity/video_clip_xl.py).
 
 use std::path::Path;
@@ -54,7 +54,7 @@ fn distance(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
 }
 
-/// The reference, and how far the farthest value of a text or a clip is from it, in batches of 1 and 4.
+/// The reference, and the largest difference of a text or a clip from it, in batches of 1 and 4.
 fn farthest(model: &str) -> (String, f32) {
     let (expected, mut model) = (expected(model), loaded(model));
     let inputs = inputs(&expected);
@@ -148,7 +148,7 @@ fn video_clip_xl_reads_its_long_texts_and_squashes_its_frames() {
     let remove = |file: &'static str| move |folder: &Path| std::fs::remove_file(folder.join(file)).unwrap();
     refused(VIDEO_CLIP_XL, remove("tokenizer.json"), &["has no tokenizer.json"]);
     refused(VIDEO_CLIP_XL, remove("pytorch_model.bin"), &["has no model.safetensors"]);
-    // Weights of plain CLIP have no places in time.
+    // Weights of plain CLIP have no temporal position embeddings.
     let plain = |path: &Path| {
         std::fs::remove_file(path.join("pytorch_model.bin")).unwrap();
         std::fs::copy(folder("openai").join("tiny-32.pt"), path.join("model.pt")).unwrap();

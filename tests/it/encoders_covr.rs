@@ -64,7 +64,7 @@ fn check(got: &[f32], expected: &[f32], most: f32) {
     assert!(off < most, "{off} off: {got:?} instead of {expected:?}");
 }
 
-/// The reference, and how far the farthest value of a clip or a composed query is from it.
+/// The reference, and the largest difference of a clip or a composed query from it.
 pub(crate) fn farthest() -> (String, f32) {
     let mut most = 0_f32;
     let mut compare = |got: &[f32], expected: &[f32]| {
@@ -180,7 +180,7 @@ fn the_space_tells_what_the_model_takes() {
     assert_ne!(bert.id, clip.id);
 }
 
-/// A copy of a model folder, changed.
+/// Loads a changed copy of a model folder.
 fn changed(model: &str, change: impl Fn(&Path)) -> Result<Loaded, LoadError> {
     let copy = tempfile::tempdir().unwrap();
     std::fs::create_dir(copy.path().join("text")).unwrap();

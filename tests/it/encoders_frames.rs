@@ -1,5 +1,5 @@
-//! The preprocessing of every family on frames of real videos: pixels that come in whole are the reference processor's, those
-//! that the decoder scaled are near.
+//! The preprocessing of every family on frames of real videos. Whole pixels must equal the reference processor's;
+//! pixels scaled by the decoder must be close.
 
 use std::path::Path;
 
@@ -11,18 +11,18 @@ use reprise_tests::test_data;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What tests/parity/frames.py wrote of one family and video.
+/// The output of tests/parity/frames.py for one family and video.
 #[derive(Deserialize)]
 struct Case {
     video: String,
     family: String,
     kind: String,
     config: Value,
-    /// How many values the reference makes.
+    /// Number of values of the reference.
     values: usize,
-    /// Of all of them.
+    /// The mean of all values.
     mean: f64,
-    /// Some of them, and where they are.
+    /// Some values and their positions.
     places: Vec<usize>,
     pixels: Vec<f32>,
 }
@@ -38,7 +38,7 @@ fn preprocessing(case: &Case) -> Preprocessing {
     read.unwrap()
 }
 
-/// Of the video's first frame, scaled by the decoder.
+/// The pixels of the video's first frame, scaled by the decoder.
 fn pixels(path: &Path, scaling: Scaling, preprocessing: &Preprocessing) -> Vec<f32> {
     let limits = Limits::default();
     let probe = probe(path, &limits).unwrap();
@@ -47,13 +47,13 @@ fn pixels(path: &Path, scaling: Scaling, preprocessing: &Preprocessing) -> Vec<f
     preprocessing.pixels(&frames[0]).unwrap()
 }
 
-/// `most` and `mean`: how many of 255 levels a value may be off, and all in the mean.
+/// `most` and `mean`: the largest and the mean difference, of 255 levels.
 #[track_caller]
 fn check(case: &Case, got: &[f32], most: f32, mean: f32) {
     let of = format!("{}, {}", case.family, case.video);
     assert_eq!(got.len(), case.values, "{of}");
     let preprocessing = preprocessing(case);
-    // A value's channel says by what it was divided.
+    // A value's channel determines its divisor.
     let level = |at: usize| preprocessing.std[at * 3 / case.values] * 255.0;
     let off = |(&at, &reference): (&usize, &f32)| (got[at] - reference).abs() * level(at);
     let off: Vec<f32> = case.places.iter().zip(&case.pixels).map(off).collect();
@@ -72,9 +72,9 @@ fn frames_of_real_videos_become_the_reference_processors_pixels() {
         let Some(path) = test_data(&format!("video/clips/{}.mp4", case.video)) else { return };
         let (preprocessing, shown) = (preprocessing(case), probe(&path, &Limits::default()).unwrap());
         let whole = FrameSize::Exact { width: shown.width, height: shown.height };
-        // What is left is rounding; another ffmpeg may turn some values to RGB a level off.
+        // Only rounding remains; another ffmpeg may convert some values to RGB one level off.
         check(case, &pixels(&path, whole.into(), &preprocessing), 1.01, 0.1);
-        // Colours have half as many pixels in the file: beside sharp edges they come out otherwise when scaled at once.
+        // The file has half as many chroma pixels: beside sharp edges, scaling in one step gives other values.
         check(case, &pixels(&path, preprocessing.scaling(), &preprocessing), 24.0, 2.0);
     }
 }

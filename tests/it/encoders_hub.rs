@@ -9,7 +9,7 @@ use reprise_tests::hub::{COMMIT, Fault, Hub};
 
 use crate::encoders::folder;
 
-/// Safetensors that these tests speak of.
+/// The weights file of these tests.
 const WEIGHTS: &str = "model.safetensors";
 
 /// A hub with the models `org/whole` (one weight file), `org/sharded`, `org/bare` (a config.json only), `org/sentence`
@@ -48,7 +48,7 @@ fn load(hub: &Hub, model: &str, cache: &Path) -> Result<Loaded, LoadError> {
     load_with(&model.parse().unwrap(), &options(hub, cache))
 }
 
-/// The space of a model that was read from its folder.
+/// The space id of a model loaded from its folder.
 fn id_of(variant: &str) -> String {
     let local = reprise_encoders::load(&folder(variant).to_str().unwrap().parse().unwrap(), 1).unwrap();
     local.space.id
@@ -115,8 +115,8 @@ fn a_closed_model_loads_with_the_right_token_and_says_which_is_wrong() {
     assert!(hub.asked().iter().any(|it| it.authorization == "Bearer secret"));
 }
 
-/// Loads `model` from a hub that fails, twice with the same cache: how the first ended, how the second, and from which
-/// byte on the weights were asked for.
+/// Loads `model` from a failing hub, twice with the same cache. Returns both results, and the first byte of each
+/// request for the weights.
 #[track_caller]
 fn check(hub: Hub, model: &str, first: &[&str], second: &[&str], asked: &[usize]) {
     let cache = tempfile::tempdir().unwrap();
@@ -141,7 +141,7 @@ fn check(hub: Hub, model: &str, first: &[&str], second: &[&str], asked: &[usize]
 fn a_download_that_is_cut_goes_on_where_it_stopped() {
     let hub = hub().failing(WEIGHTS, Fault::Cut(1000), 2);
     check(hub, "org/whole", &[], &[], &[0, 1000, 2000]);
-    // So does one that was given up, at the next start.
+    // So does an abandoned download, at the next start.
     let hub = self::hub().failing(WEIGHTS, Fault::Cut(1000), 5);
     check(hub, "org/whole", &["byte 5000 of"], &[], &[0, 1000, 2000, 3000, 4000, 5000]);
 }
@@ -187,7 +187,7 @@ fn what_comes_damaged_is_no_model_and_is_not_kept() {
     check(hub, "org/whole", &[WEIGHTS, "SHA-256", "nothing of it is kept"], &[], &[0, 0, 0]);
     let hub = self::hub().failing("config.json", Fault::Damaged, 2);
     check(hub, "org/whole", &["config.json", "git hash"], &[], &[0]);
-    // The first part is damaged, the second is not: the whole is.
+    // The first part is damaged, the second is not: so the whole file is damaged.
     let cut = self::hub().failing(WEIGHTS, Fault::Cut(1000), 1).failing(WEIGHTS, Fault::Damaged, 2);
     check(cut, "org/whole", &["SHA-256"], &[], &[0, 1000, 0, 0]);
 }
@@ -196,7 +196,7 @@ fn what_comes_damaged_is_no_model_and_is_not_kept() {
 fn a_size_that_is_not_what_was_said_is_no_model() {
     let length = folder("legacy").join(WEIGHTS).metadata().unwrap().len();
     for wrong in [length - 1, length + 1] {
-        // The first answer is to the question of how large the file is.
+        // The first answer states the file's size.
         let hub = hub().failing(WEIGHTS, Fault::Size(wrong), 1);
         check(hub, "org/whole", &["is said to have"], &[], &[0, 0, 0]);
     }
@@ -235,7 +235,7 @@ fn without_a_network_what_is_in_the_cache_loads() {
     }
 }
 
-/// The error of loading `model`, and that no weights were downloaded for it.
+/// The error of loading `model`; no weights may be downloaded.
 #[track_caller]
 fn refused(model: &str, is_expected: fn(&LoadError) -> bool, says: &[&str]) {
     let (hub, cache) = (hub(), tempfile::tempdir().unwrap());
@@ -270,7 +270,7 @@ fn another_architecture_is_refused_before_its_weights_are_downloaded() {
     assert!(error.to_string().contains("Blip2ForImageTextRetrieval"), "{error}");
     let error = load(&hub, "org/other", cache.path()).map(|_| ()).unwrap_err();
     assert!(matches!(&error, LoadError::Architecture { found, .. } if found == "gpt2"), "{error:?}");
-    // It may have a configuration of OpenCLIP's beside.
+    // It may also have OpenCLIP's configuration.
     let is_small = |path: &str| path.ends_with("config.json") || path.starts_with("/api/");
     assert!(hub.asked().iter().all(|it| is_small(&it.path)), "{:?}", hub.asked());
 }

@@ -1,4 +1,4 @@
-//! Folders in OpenCLIP's layout that can't be read without risk (their vectors are compared in encoders.rs).
+//! Folders in OpenCLIP's layout that must be refused (encoders.rs compares the vectors of valid ones).
 
 use std::path::Path;
 
@@ -109,7 +109,7 @@ fn a_tensor_that_has_no_place_in_the_tower_is_named() {
     let odd = |folder: &Path| {
         let path = folder.join("open_clip_model.safetensors");
         let bytes = std::fs::read(&path).unwrap();
-        // Of the same length, so that the header stays right.
+        // Of the same length, so that the header stays valid.
         let (from, to) =
             (b"visual.trunk.blocks.0.attn.norm.weight", b"visual.trunk.blocks.0.attn.gate.weight");
         let at = bytes.windows(from.len()).position(|window| window == from).unwrap();

@@ -1,4 +1,4 @@
-//! OpenAI's own files, TorchScript archives without a configuration (their vectors are compared in encoders.rs).
+//! OpenAI's own files: TorchScript archives without a configuration (encoders.rs compares their vectors).
 
 use std::path::Path;
 

@@ -1,8 +1,8 @@
 //! The table of docs/encoders.md: every family beside its reference.
 //!
-//! Its numbers are bounds, with room for another machine's rounding: this test fails where a difference is over its
-//! bound, where a bound says nothing, and where the table's words are not those below. With
-//! `REPRISE_WRITE_PARITY=1` it writes the table anew.
+//! Its numbers are upper bounds, with room for another machine's rounding. The test fails if a difference exceeds its
+//! bound, if a bound is meaninglessly large, or if the table's texts differ from those below. `REPRISE_WRITE_PARITY=1`
+//! writes the table again.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use super::{encoders, encoders_blip_covr, encoders_clips, encoders_covr, encoder
 /// One line of the table.
 struct Row {
     family: &'static str,
-    /// What was built and compared.
+    /// The compared models.
     models: &'static str,
-    /// The reference's name and version, and the farthest value from it.
+    /// The reference's name and version, and the largest difference from it.
     found: fn() -> (String, f32),
 }
 
@@ -94,7 +94,7 @@ fn rows() -> [Row; 16] {
     ]
 }
 
-/// The farthest of several models of one reference.
+/// The largest difference of several models of one reference.
 fn farthest(variants: &[&str]) -> (String, f32) {
     let found: Vec<(String, f32)> = variants.iter().map(|variant| encoders::farthest(variant)).collect();
     assert!(found.iter().all(|(reference, _)| *reference == found[0].0), "one row, one reference");
@@ -108,7 +108,7 @@ fn page() -> PathBuf {
 const BEGIN: &str = "<!-- The table is written by tests/it/encoders_parity.rs. -->\n";
 const END: &str = "<!-- The end of the table. -->\n";
 
-/// Before the table, the table, behind it.
+/// The text before the table, the table, and the text behind it.
 fn parts(text: &str) -> (&str, &str, &str) {
     let (before, rest) = text.split_once(BEGIN).unwrap();
     let (table, after) = rest.split_once(END).unwrap();
@@ -121,14 +121,14 @@ fn bound(table: &str, family: &str) -> Option<f32> {
     line.trim_end_matches(" |").rsplit(' ').next()?.parse().ok()
 }
 
-/// Four times what was found, rounded up to one digit; at least 1e-6.
+/// Four times the difference, rounded up to one digit; at least 1e-6.
 fn new_bound(found: f32) -> f32 {
     let room = (4.0 * found).max(1e-6);
     let digit = 10_f32.powf(room.log10().floor());
     (room / digit).ceil() * digit
 }
 
-/// The largest difference that any family may have.
+/// The largest difference allowed for any family.
 const MOST: f32 = 1e-4;
 
 #[test]

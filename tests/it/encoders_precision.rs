@@ -1,4 +1,4 @@
-//! Models that multiply in bytes beside the same in floats.
+//! Models with int8 products beside the same models in floats.
 
 use reprise_encoders::text::Overflow;
 use reprise_encoders::{Input, LoadOptions, Loaded, ModelName, Precision, load_with};
@@ -10,7 +10,7 @@ fn loaded(variant: &str, precision: Precision) -> Loaded {
     load_with(&name, &LoadOptions { precision, ..LoadOptions::default() }).unwrap()
 }
 
-/// A picture, where the model takes one, and a text.
+/// The vectors of a picture, if the model takes one, and of a text.
 fn vectors(model: &mut Loaded) -> Vec<Vec<f32>> {
     let tokenizer = model.tokenizer.as_ref().unwrap();
     let windows = tokenizer.windows("a brown dog runs", Overflow::Truncate, 1).unwrap().windows;
@@ -26,7 +26,7 @@ fn cosine(one: &[f32], other: &[f32]) -> f32 {
     dot(one, other) / (dot(one, one) * dot(other, other)).sqrt()
 }
 
-/// In models of real size a byte's rounding weighs less than in these narrow ones.
+/// In models of real size, the rounding to bytes has less effect than in these narrow ones.
 const NEAR: f32 = 0.999;
 
 #[track_caller]

@@ -1,4 +1,4 @@
-//! SigLIP folders that can't be read without risk (their vectors are compared in encoders.rs).
+//! SigLIP folders that must be refused (encoders.rs compares the vectors of valid ones).
 
 use std::path::Path;
 

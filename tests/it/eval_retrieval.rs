@@ -1,5 +1,5 @@
-//! `reprise eval lovr` and `reprise eval care` as a person calls them: on rendered clips that the built-in model can
-//! tell apart, and on vectors whose figures are known beforehand.
+//! `reprise eval lovr` and `reprise eval care` from the outside: on rendered clips that the built-in model
+//! distinguishes, and on vectors with known figures.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ fn eval(arguments: &[&str]) -> Output {
     command.env_remove("REPRISE_MODEL").arg("eval").args(arguments).output().unwrap()
 }
 
-/// What it prints where it must succeed.
+/// The output, which must be a success.
 #[track_caller]
 fn prints(arguments: &[&str]) -> String {
     let output = eval(arguments);
@@ -37,7 +37,7 @@ fn complains(arguments: &[&str], expected: &str) {
     assert!(!output.status.success() && said.contains(expected), "{arguments:?}: {said}");
 }
 
-/// Rendered clips with a text each that describes none of the others; every second one is of another full video.
+/// Rendered clips, each with a text that describes no other. Every second one belongs to another full video.
 struct Bed {
     folder: tempfile::TempDir,
     clips: Vec<(String, String)>,
@@ -74,7 +74,7 @@ impl Bed {
         std::fs::write(self.folder.path().join(name), text).unwrap();
     }
 
-    /// In LoVR's layout; one of the videos has a caption that no model reads at once.
+    /// Writes LoVR's layout; one video has a caption longer than any model's limit.
     fn lovr(&self) {
         let (mut clip_lines, mut videos) = (String::new(), BTreeMap::<&str, Vec<&str>>::new());
         for (at, (file, text)) in self.clips.iter().enumerate() {
@@ -124,7 +124,7 @@ fn lovr_judges_four_directions_at_several_strides() {
         assert!(seconds["videos_with_io"].as_f64().unwrap() > seconds["videos_without_io"].as_f64().unwrap());
     }
     assert_eq!(rows[0]["recall"]["text_to_clip"], rows[2]["recall"]["text_to_clip"], "these texts fit");
-    // Every frame is what the model was trained on, every tenth is next to nothing of two seconds.
+    // The model was trained on every frame; every tenth frame leaves little of two seconds.
     assert!(figure(&rows[0], "text_to_clip", "1") >= 80.0, "{}", rows[0]);
     assert!(figure(&rows[3], "text_to_clip", "1") < figure(&rows[0], "text_to_clip", "1"), "{}", rows[3]);
     let table = prints(&["lovr", "--data", bed.path(), "--mode", "compat"]);
@@ -142,7 +142,7 @@ fn care_judges_three_kinds_of_captions() {
     };
     bed.write("general.json", &list(&|_, caption| caption.to_owned()));
     bed.write("temporal.json", &list(&|_, caption| caption.to_owned()));
-    // Half of the captions say nothing.
+    // Half of the captions are empty.
     bed.write(
         "spatial.json",
         &list(&|at, caption| if at % 2 == 0 { caption.to_owned() } else { "a hall".to_owned() }),
@@ -203,7 +203,7 @@ fn vectors_from_elsewhere_are_judged_by_place_or_by_id() {
         (&Value::Null, &Value::Null, &Value::Null)
     );
 
-    // Rows that have one id are each right for the other.
+    // Rows with the same id are relevant for each other.
     let lines = ["a", "a", "c"].map(|id| format!("{{\"path\": \"v/{id}.mp4\", \"cap\": \"\"}}\n")).concat();
     std::fs::write(path.join("all_clip.jsonl"), lines).unwrap();
     std::fs::write(path.join("all_video.jsonl"), "{\"vid\": \"v\", \"cap\": \"\"}\n".repeat(2)).unwrap();
@@ -217,7 +217,7 @@ fn vectors_from_elsewhere_are_judged_by_place_or_by_id() {
     let row = &report["rows"][0];
     assert_eq!(row["recall"]["temporal"]["text_to_video"]["1"], 100.0);
     assert!((row["recall"]["general"]["text_to_video"]["1"].as_f64().unwrap() - 2.0 * third).abs() < 1e-9);
-    // R@1 is two thirds one way and all the other way, the four others are 100: a mean of 94.44 against 100.
+    // R@1 is two thirds in one direction and 100 in the other, the four others are 100: a mean of 94.44 against 100.
     let (table, formula) = (&row["rebias"]["paper_table"], &row["rebias"]["paper_formula"]);
     let found = row["recall"]["spatial"]["video_to_text"]["1"].as_f64().unwrap();
     let mean = (2.0 * third + found + 400.0) / 6.0;

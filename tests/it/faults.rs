@@ -1,4 +1,4 @@
-//! What must survive: killed servers, lost leases, cancelled jobs, damaged files.
+//! Fault tests: killed servers, lost leases, cancelled jobs, damaged files.
 
 pub(crate) mod bed;
 mod files;

@@ -20,7 +20,7 @@ fn id(of: &Value) -> &str {
     of["id"].as_str().unwrap()
 }
 
-/// Adds a file as a client with an Idempotency-Key does.
+/// Adds a file with an Idempotency-Key.
 async fn add_with_key(server: &Server, file: &Path, key: &str, metadata: &Value) -> (StatusCode, Value) {
     let form =
         multipart::Form::new().text("metadata", metadata.to_string()).file("file", file).await.unwrap();
@@ -350,7 +350,7 @@ async fn videos_are_cut_as_asked() {
     let (folder, server) = start(&["--max-clip-seconds", "10"]);
     let shots = ["testsrc2", "color=c=red", "smptebars", "color=c=blue"];
     let mut number = 0;
-    // Each film differs in its last shot: equal bytes would be the same video.
+    // Each film differs in its last shot, because equal bytes are the same video.
     let mut another = || {
         number += 1;
         let last = format!("color=c=0x{:06x}", number * 0x10_1810);
@@ -429,7 +429,7 @@ async fn videos_are_cut_as_asked() {
 
 #[tokio::test]
 async fn a_queued_job_is_cancelled_and_tried_again() {
-    // No runners: the job waits until another process takes it.
+    // Without runners, the job waits for another process.
     let (folder, server) = start(&["--runners", "0"]);
     let file = film(folder.path(), "waits", &["testsrc2"], Store::Web);
     let (_, added) = server.upload(&file, &[]).await;

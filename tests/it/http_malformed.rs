@@ -1,4 +1,4 @@
-//! Whatever a client sends, it gets an answer that says what is wrong, and nothing is kept of it.
+//! Malformed requests: every answer names the fault, and nothing is stored.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use reprise_tests::server::{Server, problem_of};
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 
-/// Requests sent; the table below is repeated with other random parts until there are so many.
+/// Number of requests; the table below is repeated with other random parts.
 const REQUESTS: usize = 500;
 
-/// xorshift: the same requests on every run.
+/// xorshift: the same requests in every run.
 struct Random(u64);
 
 impl Random {
@@ -26,7 +26,7 @@ impl Random {
     }
 }
 
-/// What the requests are made of.
+/// The parts of the requests.
 struct Maker<'a> {
     server: &'a Server,
     random: Random,
@@ -83,7 +83,7 @@ async fn refused_and_forgotten(more: &[&str]) {
     strange_but_right_requests_are_answered(&server, &maker.video).await;
 }
 
-/// Characters that one database or another can't hold, where they do no harm.
+/// Characters that one of the databases cannot store, in places where they are harmless.
 async fn strange_but_right_requests_are_answered(server: &Server, video: &str) {
     for text in ["\0", "a\0b", "'; DROP TABLE videos; --", "%", "\u{10ffff}", "\\u0000", "\u{202e}"] {
         assert_eq!(server.search_hits(json!({"query": {"text": text}})).await.len(), 2, "{text:?}");

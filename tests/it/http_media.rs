@@ -1,4 +1,4 @@
-//! Bytes for people: originals in ranges, renditions, previews and thumbnails, checked with ffprobe.
+//! Media over HTTP: originals in ranges, renditions, previews and thumbnails, checked with ffprobe.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ async fn fetch(server: &Server, path: &str, range: Option<&str>) -> Response {
     request.send().await.unwrap()
 }
 
-/// Fetches a media file whole and probes it: content type, first stream.
+/// Fetches a whole media file and probes it; returns content type and first stream.
 async fn probed(server: &Server, path: &str, folder: &Path) -> (String, Value) {
     let response = fetch(server, path, None).await;
     assert_eq!(response.status(), 200, "{path}");
@@ -84,7 +84,7 @@ async fn a_file_that_no_browser_plays_has_a_rendition(server: &Server, video: &V
     let (kind, original) = probed(server, video["media_url"].as_str().unwrap(), folder).await;
     assert_eq!((kind.as_str(), &original["codec_name"]), ("video/x-matroska", &"ffv1".into()));
     let path = video["rendition_url"].as_str().unwrap();
-    // Asked for twice at once, made once.
+    // Two concurrent requests, one rendering.
     let (first, second) = tokio::join!(fetch(server, path, None), fetch(server, path, None));
     assert_eq!(first.bytes().await.unwrap(), second.bytes().await.unwrap());
     let (kind, web) = probed(server, path, folder).await;

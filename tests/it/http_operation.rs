@@ -17,7 +17,7 @@ fn start(more: &[&str]) -> (tempfile::TempDir, Server) {
     (folder, server)
 }
 
-/// A multipart search of which everything up to the middle of the file is sent, and nothing after it.
+/// A multipart search that is sent up to the middle of the file, and no further.
 struct Held {
     connection: TcpStream,
     rest: Vec<u8>,
@@ -60,7 +60,7 @@ impl Held {
         answered
     }
 
-    /// The answer, with nothing more sent.
+    /// Reads the answer without sending more.
     fn answer(&mut self) -> String {
         let mut answer = Vec::new();
         self.connection.read_to_end(&mut answer).unwrap();
@@ -68,8 +68,8 @@ impl Held {
     }
 }
 
-/// An upload that has the pool's only place. The searches that look whether it has may take the place before it does:
-/// then the upload is refused, and another one tries.
+/// An upload that occupies the pool's only place. The searches that test this may occupy the place first; then the
+/// upload is refused and tried again.
 async fn hold(server: &Server, query: &Value, file: &[u8]) -> Held {
     let deadline = std::time::Instant::now() + PATIENCE;
     loop {
@@ -97,12 +97,12 @@ async fn a_full_pool_answers_before_the_file_is_read_and_a_stop_waits_for_who_is
     assert!(response.headers()["retry-after"].to_str().unwrap().parse::<u64>().unwrap() >= 1);
     server.refused(server.request("POST", "/v1/search").json(&json!({"query": {"text": "x"}})), 429).await;
     for (path, query) in [("/v1/search", &upload), ("/v1/embeddings", &json!({"input": {"upload": true}}))] {
-        // Not a byte of the file is sent: the answer comes all the same.
+        // Not a byte of the file is sent: the answer comes nevertheless.
         let refused = Held::start(&server, path, query, &file, 0).answer();
         assert!(refused.starts_with("HTTP/1.1 429"), "{refused}");
         assert!(refused.to_lowercase().contains("\r\nretry-after: "), "{refused}");
     }
-    // What needs no encoder is served meanwhile.
+    // Requests without an encoder are served meanwhile.
     assert_eq!(server.get("/livez").await.0, 200);
     assert_eq!(server.get("/v1/videos").await.0, 200);
 
@@ -144,7 +144,7 @@ async fn an_answer_that_takes_too_long_is_given_up() {
     let (folder, server) = start(&["--timeout-seconds", "0.02"]);
     let (_, added) =
         server.upload(&film(folder.path(), "slow", &["testsrc2", "mandelbrot"], Store::Web), &[]).await;
-    // Adding and events are not limited; a stretch that must be decoded takes longer than 20 ms.
+    // Adding and events have no time limit; a range that must be decoded takes longer than 20 ms.
     assert_eq!(server.job_end(added["job"]["id"].as_str().unwrap()).await["state"], "succeeded");
     let clip = json!({"video_id": added["video"]["id"], "start": 0.3, "end": 3.7});
     let request = server.request("POST", "/v1/search").json(&json!({"query": {"clip": clip}}));
@@ -331,7 +331,7 @@ async fn two_models_share_the_kinds_of_query() {
     assert_eq!(named["index"]["space"], text["name"]);
     embeddings_come_from_the_space_of_their_kind(&server, text, clip, &shot["clip"], &file).await;
 
-    // A model added later fills in what it lacks while the others serve.
+    // A model added later is filled while the others serve.
     let data = folder.path().join("data");
     assert!(server.stop());
     let third = crate::encoders::folder("wordpiece");

@@ -1,4 +1,4 @@
-//! Models added to a running server, and kinds of query moved to them.
+//! Models added to a running server, and query kinds moved to them.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::encoders::folder;
 
-/// A folder for data, and what the server is started with.
+/// A data folder and the server's arguments.
 struct Bed {
     folder: tempfile::TempDir,
     more: Vec<String>,
@@ -23,7 +23,7 @@ impl Bed {
         Bed { folder, more: more.iter().map(|it| (*it).to_owned()).collect() }
     }
 
-    /// Models may come from the folder of the parity tests.
+    /// Allows models from the folder of the parity tests.
     fn with_models() -> Bed {
         Bed::new(&["--model-root", folder("").to_str().unwrap()])
     }
@@ -42,7 +42,7 @@ impl Bed {
     }
 }
 
-/// Adds a model of the parity tests: the space.
+/// Adds a model of the parity tests; returns the space.
 async fn add(server: &Server, variant: &str, status: u16) -> Value {
     let (got, space) = server.post("/v1/spaces", &json!({"model": folder(variant)})).await;
     assert_eq!(got, status, "{space}");
@@ -55,7 +55,7 @@ async fn activate(server: &Server, space: &Value, kinds: &[&str]) {
     assert_eq!((status.as_u16(), &moved["active_for"]), (200, &json!(kinds)), "{moved}");
 }
 
-/// The loaded spaces once all videos are searchable in all of them and no job is left to run.
+/// The loaded spaces, once all videos are searchable in all of them and no job is left.
 async fn filled(server: &Server) -> Vec<Value> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -77,7 +77,7 @@ async fn filled(server: &Server) -> Vec<Value> {
     }
 }
 
-/// The names of the spaces that answer a text and a clip if none is named.
+/// The names of the default spaces for a text and for a clip.
 async fn defaults(server: &Server, shot: &Value) -> (Value, Value) {
     let text = server.search(&json!({"query": {"text": "bars"}})).await;
     let clip = server.search(&json!({"query": shot})).await;
@@ -122,7 +122,7 @@ async fn added_filled_active_and_remembered(bed: Bed) {
     let new = (added["name"].clone(), added["name"].clone());
     assert_eq!(defaults(&server, &shot).await, new);
     assert_eq!(add(&server, "legacy", 200).await["id"], added["id"], "what is loaded is not loaded twice");
-    // A video that comes now is in both.
+    // A video added now is in both spaces.
     server.ingest(&bed.film("three", &["testsrc", "color=c=green"])).await;
     assert!(filled(&server).await.iter().all(|space| space["videos"] == 3));
 
@@ -266,7 +266,7 @@ fn hub_server(bed: &Bed, hub: &Hub, more: &[&str]) -> Result<Server, String> {
     patient_hub_server(bed, hub, more, "0.1")
 }
 
-/// A server that waits so many seconds for a silent hub.
+/// A server that waits this many seconds for a silent hub.
 fn patient_hub_server(bed: &Bed, hub: &Hub, more: &[&str], seconds: &str) -> Result<Server, String> {
     let home = bed.folder.path().join("hub");
     let environment = [
@@ -343,7 +343,7 @@ async fn a_server_comes_up_without_an_added_model_that_is_gone() {
     assert_eq!((&spaces["items"][1]["active_for"], &spaces["unavailable"]), (&json!(["text"]), &json!([])));
 }
 
-/// Starts a server with a model of the hub and these environment variables: what it said if it did not come up.
+/// Starts a server with a model of the hub and these environment variables; returns its output if it does not start.
 fn started(bed: &Bed, hub: &Hub, model: &str, environment: &[(&str, &str)]) -> Option<String> {
     let home = bed.folder.path().join("hub");
     let mut all = vec![("HF_ENDPOINT", Path::new(&hub.endpoint)), ("HF_HOME", &home)];
@@ -390,7 +390,7 @@ async fn while_a_model_is_loaded_the_server_answers_and_stops_when_it_is_told() 
         assert!(Instant::now() < deadline, "it is never loaded");
         tokio::task::yield_now().await;
     }
-    // Whoever asked has gone; the download goes on.
+    // The client has gone; the download continues.
     asked.abort();
     assert_eq!(server.search_hits(json!({"query": {"text": "bars"}})).await.len(), 0);
     assert_eq!(server.get("/readyz").await.0, 200);

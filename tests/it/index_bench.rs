@@ -1,4 +1,4 @@
-//! `reprise index bench` as a person calls it, on small files of every kind that numpy writes.
+//! `reprise index bench` from the outside, on small files of every kind that numpy writes.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -10,7 +10,7 @@ const DIM: usize = 8;
 const BASE: usize = 300;
 const QUERIES: usize = 20;
 
-/// A file as numpy writes it.
+/// Writes a file in numpy's format.
 fn write(path: &Path, descr: &str, shape: &str, bytes: &[u8]) {
     let text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
     let text = format!("{text:<117}\n");
@@ -100,7 +100,7 @@ fn what_few_vectors_recall_is_all_of_the_truth_given_or_found() {
             "{report}"
         );
         let points = report["points"].as_array().unwrap();
-        // Brute force: so few are never linked.
+        // Brute force: so few rows never get a graph.
         let widths: Vec<_> = points.iter().map(|it| (it["threads"].as_u64(), it["ef"].as_u64())).collect();
         assert_eq!(widths, [(Some(1), Some(10)), (Some(2), Some(10))], "it ends where nothing is missed");
         for point in points {

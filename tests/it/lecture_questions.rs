@@ -1,11 +1,11 @@
-//! The questions about real lectures name cues that are there.
+//! The questions about real lectures name existing cues.
 
 use std::collections::BTreeSet;
 
 use reprise_tests::lectures::{Question, questions};
 use reprise_tests::test_data;
 
-/// Milliseconds at which the cues of a SubRip file begin.
+/// Start times of the cues of a SubRip file, in milliseconds.
 fn starts(text: &str) -> BTreeSet<u64> {
     let start = |line: &str| {
         let (start, _) = line.split_once(" --> ")?;

@@ -9,7 +9,7 @@ use reprise_tests::film::{Store, film};
 use reprise_tests::server::{Server, binary};
 use serde_json::{Value, json};
 
-/// Descriptions and clips of more labels than are found by chance.
+/// Renders descriptions and clips of enough labels that chance finds few.
 fn render(folder: &Path) {
     let settings = Settings {
         size: 96,

@@ -1,4 +1,4 @@
-//! Windows inside clips, through a running server with a model that sees the order of frames.
+//! Moments inside clips, through a running server with a model that depends on frame order.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::faults::bed::until;
 
-/// Sees the order of frames.
+/// A model that depends on frame order.
 const TEMPORAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/parity/data/covr/bert");
 
-/// One clip of six seconds, given, of a film that never shows the same twice.
+/// A given clip of six seconds, of a film without repetition.
 async fn given(server: &Server, folder: &Path) -> (String, String) {
     let file = film(folder, "moving", &["testsrc2", "mandelbrot", "testsrc"], Store::Lossless);
     let clip = json!({"start": 0.0, "end": 6.0});
@@ -35,7 +35,7 @@ async fn hits(server: &Server, video: &str, (start, end): (f64, f64)) -> Vec<(St
     hits.iter().map(|hit| (level(hit), seconds(hit, "start"), seconds(hit, "end"))).collect()
 }
 
-/// Of any two hits, where one is a moment, at most half of their union is shared.
+/// Checks that of any two hits, one a moment, at most half of their union is shared.
 fn assert_apart(hits: &[(String, f64, f64)]) {
     for (at, one) in hits.iter().enumerate() {
         for other in &hits[at + 1..] {
@@ -47,7 +47,7 @@ fn assert_apart(hits: &[(String, f64, f64)]) {
     }
 }
 
-/// The vectors that the server searches, clips and moments.
+/// Number of the server's searchable vectors, clips and moments.
 async fn live(server: &Server, video: &str) -> Value {
     let body = json!({"query": {"clip": {"video_id": video, "start": 0.0, "end": 6.0}}});
     server.search(&body).await["index"]["live"].clone()
@@ -58,7 +58,7 @@ async fn a_stretch_inside_a_long_clip_is_found_with_its_own_times() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path(), &["--model", TEMPORAL]);
     let (video, clip) = given(&server, folder.path()).await;
-    // 11 windows of 1 s, 5 of 2 s and 2 of 4 s in a clip of 6 s.
+    // 11 moments of 1 s, 5 of 2 s and 2 of 4 s in a clip of 6 s.
     assert_eq!(live(&server, &video).await, json!(1 + 18));
     for range in [(0.5, 1.5), (3.0, 5.0), (2.0, 6.0)] {
         let hits = hits(&server, &video, range).await;

@@ -1,4 +1,4 @@
-//! The OpenAPI file, as committed: a change of the contract shows in review.
+//! The committed OpenAPI file: review shows every change of the contract.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! A stored video cut anew, and clips given later, from what is kept of its frames.
+//! Segmenting a stored video again, and adding clips later, from its stored features.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use reprise_tests::film::{Store, film};
 use reprise_tests::server::Server;
 use serde_json::{Value, json};
 
-/// Start and end of the clips of a video.
+/// Start and end of a video's clips.
 async fn clips(server: &Server, video: &str) -> Vec<(f64, f64)> {
     let (_, clips) = server.get(&format!("/v1/videos/{video}/clips?limit=1000")).await;
     let time = |clip: &Value, name: &str| clip[name].as_f64().expect("a time");
@@ -14,7 +14,7 @@ async fn clips(server: &Server, video: &str) -> Vec<(f64, f64)> {
     clips.iter().map(|clip| (time(clip, "start"), time(clip, "end"))).collect()
 }
 
-/// Waits for the job of a 202 and answers it.
+/// Waits for the job of a 202; returns it.
 async fn done(server: &Server, path: &str, body: Value) -> Value {
     let (status, answer) = server.post(path, &body).await;
     assert_eq!(status, 202, "{answer}");
@@ -45,7 +45,7 @@ async fn a_video_is_cut_anew_without_being_decoded_and_its_clips_are_searched() 
     assert_eq!(clips(&server, &video).await, expected);
     let (_, shown) = server.get(&format!("/v1/videos/{video}")).await;
     assert_eq!(shown["segmentation"]["policy"], "fixed", "{shown}");
-    // A range of the new clips is stored; the same a little shorter is decoded: both must lie together.
+    // A range equal to a new clip uses stored features; a slightly shorter one is decoded. Both vectors must be close.
     let stored = nearest(&server, json!({"video_id": video, "start": 1.5, "end": 3.0})).await;
     let decoded = nearest(&server, json!({"video_id": video, "start": 1.5, "end": 2.99})).await;
     for hit in [&stored, &decoded] {

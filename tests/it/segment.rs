@@ -1,4 +1,4 @@
-//! Where videos are cut: against PySceneDetect, and on a lecture that it leaves in one piece.
+//! Segmentation: against PySceneDetect, and on a lecture that PySceneDetect does not cut.
 
 mod goldens;
 mod lecture;

@@ -1,4 +1,4 @@
-//! Subtitles through a running server: sent, listed, played, replaced, deleted, and found in files.
+//! Subtitles through a running server: uploaded, listed, played, replaced, deleted, and found in files.
 
 use std::path::{Path, PathBuf};
 
@@ -154,7 +154,7 @@ async fn text_streams_of_the_file_are_taken_at_ingest() {
     assert_eq!(tracks(&server, &video).await, [own]);
 }
 
-/// A film with a stream of each codec, whose clock begins at 1.5 s.
+/// A film with a subtitle stream of each codec, whose clock begins at 1.5 s.
 fn film_that_speaks(folder: &Path) -> PathBuf {
     let (said, styled) = (folder.join("said.srt"), folder.join("styled.ass"));
     std::fs::write(&said, "1\n00:00:02,000 --> 00:00:03,000\n<b>gesagt</b>\n").unwrap();
@@ -193,7 +193,7 @@ async fn cues_keep_the_clock_of_the_file_and_are_answered_on_the_players() {
     }
 }
 
-/// A model that reads text alone.
+/// A model for text alone.
 const READER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/parity/data/sentence/mean");
 
 async fn reader(server: &Server) -> Value {
@@ -221,7 +221,7 @@ async fn passages_are_encoded_in_the_background_by_the_model_that_reads() {
     put(&server, &format!("{path}/en"), "text/plain", SRT).await;
     assert!(server.stop(), "it did not stop well");
 
-    // A model that is new gets what was there before.
+    // A new model gets the existing passages.
     let server = Server::start(folder.path(), &models);
     let space = reader_holds(&server, 1).await;
     assert_eq!(
@@ -270,7 +270,7 @@ async fn lecture(server: &Server, folder: &Path, number: u32, cue: &str) -> Valu
     video
 }
 
-/// The hits, or the videos of the groups, of all pages; `between` runs after each.
+/// The hits, or the videos of the groups, of all pages; `between` runs after each page.
 async fn pages(server: &Server, body: &Value, mut between: impl AsyncFnMut()) -> Vec<Value> {
     let mut answer = server.search(body).await;
     let mut shown = Vec::new();
@@ -299,7 +299,7 @@ async fn pages_of_pictures_and_subtitles_show_everything_once_whatever_comes_bet
         whole["limit"] = json!(1000);
         let whole = pages(&server, &whole, async || ()).await;
         assert_eq!(pages(&server, body, async || ()).await, whole, "{body}");
-        // A better match comes after each of two pages, and moves all others down.
+        // A better match is added after each of two pages, and moves all others down.
         let last = number + 2;
         let shown = pages(&server, body, async || {
             if number < last {

@@ -1,4 +1,4 @@
-//! The real files of the test data: each comes in with right times and pictures, or is refused with the reason.
+//! The real files of the test data: each is decoded with correct times and pictures, or refused with the reason.
 
 use std::path::{Path, PathBuf};
 
@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use super::video::{Watched, check, difference, times, watch};
 
-/// What becomes of a file.
+/// The expected result for a file.
 enum Expected {
-    /// It comes in: frames, milliseconds, width and height as shown.
+    /// Accepted: frames, milliseconds, width and height as shown.
     In(usize, i64, u32, u32),
-    /// It comes in with a warning that contains this.
+    /// Accepted with a warning that contains this text.
     Warned(usize, &'static str),
-    /// It is refused with a reason that contains this.
+    /// Refused with a reason that contains this text.
     Refused(&'static str),
 }
 use Expected::{In, Refused, Warned};
@@ -66,7 +66,7 @@ const FILES: &[(&str, Expected)] = &[
     ("odd/tc_h265_video.mp4", In(10, 1000, 128, 128)),
 ];
 
-/// Files that are no video and have no business in the table.
+/// Files beside the videos, which the table leaves out.
 fn is_beside(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "json" || extension == "srt")
 }
@@ -79,7 +79,7 @@ fn files_in(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Spans read by themselves hold the frames that were seen in the whole.
+/// Checks that spans read separately hold the frames of the whole decode.
 #[track_caller]
 fn check_spans(path: &Path, watched: &Watched) {
     let name = path.display();
@@ -164,7 +164,7 @@ fn every_ordinary_clip_comes_in_right() {
     }
 }
 
-/// Where `reference` cuts are all found within one frame.
+/// Checks that all cuts of `reference` are found within one frame.
 #[track_caller]
 fn check_cuts(watched: &Watched, reference: &[u64]) {
     for cut in reference {

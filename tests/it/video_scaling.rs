@@ -1,4 +1,4 @@
-//! Frames of videos come scaled by the filter that a model's preprocessing names, near to what Pillow's makes of the whole
+//! ffmpeg scales frames with the filter that a model's preprocessing names, close to Pillow's result on the whole
 //! picture.
 
 use std::path::Path;
@@ -34,7 +34,7 @@ fn difference(left: &[f32], right: &[f32]) -> f32 {
     left.iter().zip(right).map(|(left, right)| (left - right).abs()).sum::<f32>() / left.len() as f32
 }
 
-/// Among what Pillow's filters make of the whole picture, the frame is nearest to that of its own, and near.
+/// Checks that the frame is close to Pillow's result with its own filter, and closer than to any other filter's.
 #[track_caller]
 fn check(path: &Path, resampling: Resampling) {
     let limits = Limits::default();

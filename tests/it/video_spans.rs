@@ -1,5 +1,4 @@
-//! Parts of a video: the frames of spans, thumbnails, previews and web renditions, of video that ffmpeg makes on the
-//! spot.
+//! Parts of a video rendered by ffmpeg: frames of spans, thumbnails, previews and web renditions.
 
 use reprise_encoders::Frame;
 use reprise_encoders::video::sample::Sampler;
@@ -11,7 +10,7 @@ use super::video::{
     H264, SMALL, SOUND, make, moving, output, pictures_by_ffmpeg, sync, times, times_by_ffprobe,
 };
 
-/// Spans give the frames that picking from all frames gives, by seeking and in order.
+/// Reading a span gives the same frames as picking from all frames, with and without seeking.
 #[test]
 fn spans_hold_the_frames_that_a_whole_decode_gives() {
     let made = moving(12, &[&H264[..], &["-g", "50", "-bf", "2", "plain.mp4"]].concat());

@@ -1,4 +1,4 @@
-//! A headless Chromium of its own, driven by a chromedriver of its own.
+//! A private headless Chromium, driven by a private chromedriver.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -11,20 +11,20 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-/// How long the driver may take to end its browsers.
+/// The longest wait for the driver to end its browsers.
 const STOP: Duration = Duration::from_secs(10);
 
-/// A browser, ended when closed or dropped.
+/// A browser; closing or dropping it ends it.
 pub(crate) struct Browser {
     pub(crate) client: Client,
     driver: Driver,
     _profile: TempDir,
 }
 
-/// The chromedriver process; a polite end makes it end its browsers too.
+/// The chromedriver process. A polite stop makes it end its browsers too.
 struct Driver {
     child: Child,
-    /// Kept open: a driver that can't print ends.
+    /// Kept open, because a driver that cannot print ends.
     stdout: BufReader<ChildStdout>,
 }
 
@@ -53,13 +53,13 @@ impl Browser {
     }
 
     pub(crate) async fn close(self) {
-        // A failure here is a browser that has gone already; the driver's end takes the rest.
+        // It fails if the browser has already ended; the driver's stop removes the rest.
         let _ = self.client.close().await;
         drop(self.driver);
     }
 }
 
-/// `scratch` takes what browsers leave behind when they are ended.
+/// `scratch` is the folder for files that killed browsers leave behind.
 fn start_driver(scratch: &Path) -> (Driver, u16) {
     let mut child = Command::new("chromedriver")
         .arg("--port=0")

@@ -1,35 +1,36 @@
-//! Films that ffmpeg makes here, and what each frame of a file looks like: the oracle for what a player shows.
+//! Films that ffmpeg renders for a test, and the average colours of each frame of a file: the oracle for the player's
+//! picture.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use reprise_tests::skip;
 
-/// Frames a scene has. At 30000/1001 frames a second no scene begins on a whole millisecond.
+/// Frames per scene. At 30000/1001 frames per second, no scene after the first begins on a whole millisecond.
 pub(crate) const SCENE_FRAMES: usize = 57;
 const FRAME_RATE: (usize, usize) = (30000, 1001);
 
-/// Colours that follow each other with a cut no detector can miss: dark and bright, far apart in hue.
+/// Colours whose cuts every detector finds: alternately dark and bright, far apart in hue.
 pub(crate) const COLOURS: [&str; 6] =
     ["0x101080", "0xF0E040", "0x104010", "0xF0A0F0", "0x801010", "0xA0F0F0"];
 
-/// Pictures are compared as this many averages.
+/// Columns of averages in which pictures are compared.
 pub(crate) const COLUMNS: usize = 16;
 pub(crate) const ROWS: usize = 9;
 
-/// How a film is encoded and where its clock starts.
+/// The encoding of a film and the start of its clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Recipe {
-    /// With the container's extension.
+    /// The file name with the container's extension.
     pub(crate) file: &'static str,
     /// Seconds before the first frame.
     pub(crate) delay: f64,
-    /// With a tone from 0 s on.
+    /// Whether it has a tone from 0 s on.
     pub(crate) sound: bool,
     pub(crate) encoder: &'static [&'static str],
 }
 
-/// What any browser plays.
+/// The encoder options that any browser plays.
 pub(crate) const H264: &[&str] =
     &["-c:v", "libx264", "-preset", "ultrafast", "-g", "30", "-pix_fmt", "yuv420p", "-c:a", "aac"];
 
@@ -40,17 +41,17 @@ impl Recipe {
     }
 }
 
-/// When a scene starts, as the API tells it: floored to the millisecond.
+/// The start of a scene in the API: floored to the millisecond.
 pub(crate) fn scene_start(scene: usize) -> f64 {
     let (frames, ticks) = FRAME_RATE;
     (scene * SCENE_FRAMES * ticks * 1000 / frames) as f64 / 1000.0
 }
 
-/// Makes a film with one scene a colour and a box that moves with every frame. It returns with the cuts only: a box
-/// that jumps inside a scene is a change of slides.
+/// Renders a film with one scene per colour and a box that moves with every frame. The box jumps back only at a cut: a
+/// box that jumps inside a scene is a slide change. `None` where this ffmpeg lacks the encoder.
 ///
 /// # Panics
-/// With ffmpeg's words if it can't; `None` where this ffmpeg lacks the encoder.
+/// If ffmpeg fails, with its message.
 pub(crate) fn make(folder: &Path, recipe: &Recipe, colours: &[&str]) -> Option<PathBuf> {
     let encoder = recipe.encoder.iter().skip_while(|it| **it != "-c:v").nth(1).expect("a video encoder");
     if !has_encoder(encoder) {
@@ -105,14 +106,14 @@ fn run(command: &mut Command) -> Output {
     output
 }
 
-/// A frame as it is: when it is shown, counted from the first frame, and [`COLUMNS`] x [`ROWS`] average RGB colours.
+/// A decoded frame: its time since the first frame, and [`COLUMNS`] x [`ROWS`] average RGB colours.
 pub(crate) struct Frame {
     pub(crate) seconds: f64,
     pub(crate) picture: Vec<f64>,
 }
 
-/// All frames of a file in the order of presentation, decoded from its start, without seeking; with the first
-/// frame's time on the container's clock.
+/// All frames of a file in presentation order, decoded from its start without seeking, and the first frame's time on
+/// the container's clock.
 pub(crate) fn frames(file: &Path) -> (f64, Vec<Frame>) {
     let filters = format!("scale={COLUMNS}:{ROWS}:flags=area,format=rgb24,showinfo");
     let decoded = run(Command::new("ffmpeg")
@@ -130,7 +131,7 @@ pub(crate) fn frames(file: &Path) -> (f64, Vec<Frame>) {
     (first, times.iter().zip(&pictures).map(frame).collect())
 }
 
-/// Times in seconds from what showinfo says: ticks, for its own seconds have six digits only.
+/// Times in seconds from the ticks in showinfo's output: its seconds have only six digits.
 fn times(said: &str) -> Vec<f64> {
     let base = said.split("config in time_base: ").nth(1).and_then(|rest| rest.split([',', '\n']).next());
     let (one, ticks) = base.and_then(|base| base.trim().split_once('/')).expect("a time base");

@@ -1,4 +1,4 @@
-//! Everything that a pointer can do, keys can.
+//! The page by keyboard alone: every action of a pointer has a key.
 
 use crate::Setting;
 use crate::films::{self, COLOURS, Recipe, scene_start};

@@ -1,9 +1,9 @@
-//! A server with an API key: the page asks once, and pictures and films come too.
+//! A server with an API key: the page asks for it once, and pictures and films load with it.
 
 use crate::Setting;
 use crate::films::{self, COLOURS, Recipe};
 
-/// Signs that a cookie can't hold as they are.
+/// Characters that a cookie must encode.
 const KEY: &str = "a key; with, odd signs";
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What is said in a video, and what a query finds in it: subtitles, snippets, the timeline and its hits.
+//! Subtitles on the page: upload, snippets, the timeline and its hits.
 
 use std::path::{Path, PathBuf};
 
@@ -31,14 +31,14 @@ fn subtitles(folder: &Path, name: &str) -> PathBuf {
     path
 }
 
-/// Uploads a film of these scenes; its video's id.
+/// Uploads a film of these scenes; returns its video's id.
 async fn film(page: &Page, folder: &Path, colours: &[&str]) -> Option<String> {
     let file = films::make(folder, &Recipe::plain("film.mp4"), colours)?;
     page.open("/").await;
     Some(page.upload(&file).await)
 }
 
-/// Adds the subtitles on the page of the video.
+/// Adds the subtitles on the video's page.
 async fn add_subtitles(page: &Page, id: &str, folder: &Path) {
     page.open(&format!("/v/{id}")).await;
     page.player_settled().await;
@@ -46,7 +46,7 @@ async fn add_subtitles(page: &Page, id: &str, folder: &Path) {
     page.until("the track is listed", "document.querySelector('.tracks [data-language=en]')").await;
 }
 
-/// From where the server has the hits of a query in one video play, best first.
+/// The start times at which the server plays the hits of a query in one video, best first.
 async fn hit_times(page: &Page, id: &str, query: Value) -> Vec<f64> {
     let body = json!({"query": query, "limit": 10, "filter": {"field": "video_id", "eq": id}});
     let client = reqwest::Client::builder().no_proxy().build().expect("a client");
@@ -56,7 +56,7 @@ async fn hit_times(page: &Page, id: &str, query: Value) -> Vec<f64> {
     answer["results"].as_array().expect("hits").iter().filter_map(from).collect()
 }
 
-/// Has the player stand where it is sent, so that its place can be looked at.
+/// Keeps the player paused after a seek, so that its time can be read.
 async fn hold_still(page: &Page) {
     page.client
         .execute("HTMLMediaElement.prototype.play = async () => {}; player.pause()", Vec::new())

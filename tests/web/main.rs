@@ -1,6 +1,6 @@
-//! The page in a real browser against the real server: what a person does with it, step by step.
+//! The page in a real browser against the real server: the user's actions step by step.
 //!
-//! Needs chromium, chromedriver and ffmpeg; says `skipped: ...` without them.
+//! Needs chromium, chromedriver and ffmpeg; prints `skipped: ...` without them.
 
 mod browser;
 mod films;
@@ -26,10 +26,10 @@ use reprise_tests::server::Server;
 use browser::Browser;
 use page::Page;
 
-/// Who visits what.
+/// The setting of a visit.
 #[derive(Debug, Clone, Copy, Default)]
 struct Setting {
-    /// The key that the server asks for.
+    /// The API key of the server.
     key: Option<&'static str>,
     /// The server's model, if not `builtin:tiny`.
     model: Option<&'static str>,
@@ -37,8 +37,8 @@ struct Setting {
     phone: bool,
 }
 
-/// Runs `visit` in a fresh browser on the page of a fresh server, and says what the page showed if it panics.
-/// The path is an empty folder for films.
+/// Runs `visit` in a new browser on the page of a new server. If it panics, prints the page's contents. The path is an
+/// empty folder for films.
 async fn visit(setting: Setting, visit: impl AsyncFnOnce(&Page, &Path)) {
     if ["chromium", "chromedriver", "ffmpeg", "ffprobe"].iter().any(|name| program(name).is_none()) {
         return;
@@ -64,7 +64,7 @@ async fn visit(setting: Setting, visit: impl AsyncFnOnce(&Page, &Path)) {
     }
 }
 
-/// The end of what the server wrote.
+/// The end of the server's log.
 fn last_lines(data: &Path) -> String {
     let all = std::fs::read_to_string(data.join("server.log")).unwrap_or_default();
     let lines: Vec<&str> = all.lines().collect();

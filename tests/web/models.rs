@@ -1,8 +1,8 @@
-//! The models of the server: what they answer, another one by its name, and which answers from then on.
+//! The models dialog: each model's query kinds, adding a model by name, and choosing the one that answers.
 
 use crate::Setting;
 
-/// What the dialog says of the model called so.
+/// The text of a model's row in the dialog.
 fn row(model: &str) -> String {
     format!("[...document.querySelectorAll('.models li')].find((it) => it.textContent.includes('{model}'))")
 }

@@ -1,4 +1,4 @@
-//! The page's pure functions, run where they live.
+//! The page's pure functions, run in the browser.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::Setting;
 use crate::page::Page;
 
 async fn check(page: &Page, module: &str, expression: &str, expected: Value) {
-    // The page's own policy forbids evaluating text, so the expression is part of the driver's script.
+    // The page's policy forbids evaluating text, so the expression is part of the driver's script.
     let script = format!(
         "const [done] = arguments; import('/static/js/{module}.js').then((it) => done({expression})).catch((error) => done(String(error)))"
     );
@@ -58,7 +58,7 @@ async fn times_addresses_and_clocks_are_what_they_should_be() {
             check(page, "router", &parsed, expected).await;
         }
         for (hit, expected) in [
-            // From the server's moment, which has its lead-in; else from a second before the best that is known.
+            // From the server's start with its lead-in; otherwise from a second before the best match.
             ("{video_id: 'v', start: 5, end: 9, page_url: '/v/v?t=4.000'}", "/v/v?t=4"),
             ("{video_id: 'v', start: 5, end: 9, peak: 7.5}", "/v/v?t=6.5"),
             ("{video_id: 'v', start: 5, end: 9, peak: 7.5, evidence: [{source: 'visual'}, {source: 'spoken', text: 'a', start: 6.25}]}", "/v/v?t=5.25"),
@@ -79,7 +79,7 @@ async fn snippets_scores_queries_and_file_names_are_read_as_they_should_be() {
         for (html, expected) in [
             ("the <mark>bias</mark> of it", json!(["the ", "MARK bias", " of it"])),
             ("&lt;b&gt; &amp;lt; <mark>&quot;a&quot;</mark> &#39;", json!(["<b> &lt; ", "MARK \"a\"", " '"])),
-            // What the server does not send stays text all the same.
+            // Text that the server never sends stays text all the same.
             ("<img src=x onerror=alert(1)> <mark><b>x</b></mark>", json!(["<img src=x onerror=alert(1)> ", "MARK <b>x</b>", ""])),
             ("<mark>open", json!(["<mark>open"])),
         ] {
@@ -100,7 +100,7 @@ async fn snippets_scores_queries_and_file_names_are_read_as_they_should_be() {
             ("[{start: 0, end: 4, peak: 2}, {start: 1, end: 3, peak: 2.5}]", 60, json!([0])),
             ("[{start: 0, end: 4, peak: 1}, {start: 1, end: 5, peak: 3}]", 60, json!([0, 1])),
             ("[{start: 0, end: 4, peak: 3.75}, {start: 4, end: 5, peak: 4.5}]", 60, json!([0, 4])),
-            // In an hour, what is seen a few seconds on is the same slide; what is said there is not the same.
+            // In an hour of video, a visual hit a few seconds later is the same slide; a spoken one is not.
             ("[{start: 0, end: 4}, {start: 20, end: 24}, {start: 40, end: 44}]", 3600, json!([0, 40])),
             ("[{start: 0, end: 4}, {start: 20, end: 24, evidence: [{text: 'a', start: 21}]}]", 3600, json!([0, 20])),
             ("Array.from({length: 20}, (_, at) => ({start: at, end: at + 1}))", 60, json!([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])),
@@ -113,7 +113,7 @@ async fn snippets_scores_queries_and_file_names_are_read_as_they_should_be() {
             ("q=a&sources=visual,spoken", json!({"sources": ["visual", "spoken"]})),
             ("q=a&sources=heard", json!({})),
             ("q=a", json!({})),
-            // A clip says nothing.
+            // A clip query has no spoken source.
             ("clip=v&start=0&end=1&sources=spoken", json!({})),
             ("clip=v&start=0&end=1&mod=x&sources=spoken", json!({"sources": ["spoken"]})),
         ] {

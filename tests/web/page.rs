@@ -1,4 +1,4 @@
-//! What a person sees and does on the page, in words that tests read well in.
+//! The page's contents and actions, under names that tests read well with.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ pub(crate) struct Page {
     pub(crate) address: String,
 }
 
-/// What the player shows at one moment.
+/// The player's state at one moment.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Shown {
     /// The media element's own clock.
@@ -34,7 +34,7 @@ impl Page {
         Page { client, address }
     }
 
-    /// Opens a path of the server as if typed into the address bar.
+    /// Opens a path of the server, as if typed into the address bar.
     pub(crate) async fn open(&self, path: &str) {
         self.client.goto(&format!("{}{path}", self.address)).await.expect("the page opens");
     }
@@ -79,7 +79,7 @@ impl Page {
         self.get(expression).await.as_f64().unwrap_or(f64::NAN)
     }
 
-    /// Waits until an expression is true; `what` is said if it never is.
+    /// Waits until an expression is true; the failure names `what`.
     pub(crate) async fn until(&self, what: &str, expression: &str) {
         let deadline = Instant::now() + PATIENCE;
         while self.get(&format!("Boolean({expression})")).await != Value::Bool(true) {
@@ -88,14 +88,14 @@ impl Page {
         }
     }
 
-    /// Uploads a file through the page's own input and waits until it is searchable; its video's id.
+    /// Uploads a file through the page's input and waits until it is searchable; returns its video's id.
     pub(crate) async fn upload(&self, file: &Path) -> String {
         self.type_into("#upload-input", file.to_str().expect("a readable path")).await;
         let title = file.file_stem().and_then(|stem| stem.to_str()).expect("a name");
         self.ready(title).await
     }
 
-    /// Waits until the video of that title is searchable; its id.
+    /// Waits until the video of this title is searchable; returns its id.
     pub(crate) async fn ready(&self, title: &str) -> String {
         let title = Value::from(title).to_string();
         let card = format!(
@@ -108,25 +108,25 @@ impl Page {
         self.text(&format!("{card}.dataset.id")).await
     }
 
-    /// Waits until results are there.
+    /// Waits for results.
     pub(crate) async fn results(&self) {
         self.until("results", "document.querySelector('#results .hit')").await;
     }
 
-    /// The range of the hit at a place, 0 first.
+    /// The range of the hit at an index, from 0.
     pub(crate) async fn hit_range(&self, place: usize) -> (f64, f64) {
         let hit = format!("document.querySelectorAll('#results .hit')[{place}].dataset");
         (self.number(&format!("Number({hit}.start)")).await, self.number(&format!("Number({hit}.end)")).await)
     }
 
-    /// Waits until the player has opened its source and stands where it was told to.
+    /// Waits until the player has opened its source and finished seeking.
     pub(crate) async fn player_settled(&self) {
         let settled = "document.querySelector('.player')?.getAttribute('aria-busy') === 'false' \
              && player.readyState >= 2 && !player.seeking";
         self.until("the player is ready", settled).await;
     }
 
-    /// Stops the player and looks at it.
+    /// Pauses the player and reads its state.
     pub(crate) async fn look(&self) -> Shown {
         let script = r"
             const [columns, rows] = arguments;
@@ -157,7 +157,7 @@ impl Page {
         serde_json::from_value(shown.expect("a picture")).expect("a picture")
     }
 
-    /// What the page says and logs now: for failures.
+    /// The page's text and log, for failure messages.
     pub(crate) async fn transcript(&self) -> String {
         let text =
             self.client.execute("return location.href + '\\n' + document.body.innerText", Vec::new()).await;
@@ -167,7 +167,7 @@ impl Page {
 
 /// The frame on screen at `seconds`.
 pub(crate) fn frame_at(frames: &[Frame], seconds: f64) -> usize {
-    // The API's times are floored to the millisecond: a frame starts up to 1 ms before it says so.
+    // The API's times are floored to the millisecond: a frame starts up to 1 ms after its stated time.
     frames
         .iter()
         .rposition(|frame| (frame.seconds * 1000.0 + 1e-6).floor() <= (seconds * 1000.0).round())

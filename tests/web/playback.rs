@@ -1,4 +1,4 @@
-//! Every source plays at the right second, whatever its clock and whether the browser knows its codec.
+//! Every source plays at the right time, whatever its clock and whether or not the browser supports its codec.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use crate::Setting;
 use crate::films::{self, COLOURS, Frame, H264, Recipe, SCENE_FRAMES};
 use crate::page::{Page, Shown, frame_at};
 
-/// Pictures that differ by less are the same: browsers and ffmpeg convert colours slightly differently.
+/// Pictures that differ by less are equal: browsers and ffmpeg convert colours slightly differently.
 const SAME: f64 = 2.0;
 
-/// Asserts that what is shown is the frame at `seconds` of the file, give or take `slack` frames.
+/// Asserts that the player shows the frame at `seconds` of the file, within `slack` frames.
 pub(crate) fn check_picture(shown: &Shown, frames: &[Frame], seconds: f64, slack: usize, what: &str) {
     let expected = frame_at(frames, seconds);
     let differences: Vec<f64> =
@@ -30,7 +30,7 @@ pub(crate) fn check_picture(shown: &Shown, frames: &[Frame], seconds: f64, slack
     );
 }
 
-/// Opens a file at the API's time of each frame, and compares what the player shows with that frame.
+/// Opens a file at the API's time of each frame, and compares the player's picture with that frame.
 async fn check(page: &Page, file: &Path, rendition: bool, wanted: &[usize]) {
     let what = file.display().to_string();
     page.open("/").await;
@@ -52,7 +52,7 @@ async fn check(page: &Page, file: &Path, rendition: bool, wanted: &[usize]) {
     }
 }
 
-/// The first frame, the first frame of a scene, the last of one, and the middle of the last scene.
+/// The first frame, the first and the last frame of a scene, and the middle of the last scene.
 const TELLING: [usize; 4] = [0, 2 * SCENE_FRAMES, 3 * SCENE_FRAMES - 1, 5 * SCENE_FRAMES + SCENE_FRAMES / 2];
 
 async fn check_film(recipe: Recipe, rendition: bool) {
@@ -131,7 +131,7 @@ async fn a_real_avi_file_plays_at_the_right_second() {
     check_real("video/odd/mma_test.avi", true, &[0, 63, 160]).await;
 }
 
-/// A cue of the file is shown with the frame that it belongs to, whatever clock the player keeps.
+/// A cue of the file appears with its frame, whatever the player's clock.
 async fn check_captions(recipe: Recipe) {
     crate::visit(Setting::default(), async |page, folder| {
         let delay = recipe.delay;

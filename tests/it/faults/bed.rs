@@ -1,4 +1,4 @@
-//! A data folder on which servers are started and killed, and what must hold for what they stored.
+//! A data folder on which servers are started and killed, and checks of the stored data.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A data folder, a database, and an ffmpeg that can be told to read no faster than the film plays.
+/// A data folder, a database, and an ffmpeg that can be slowed down to the film's own speed.
 pub(crate) struct Bed {
     folder: TempDir,
     /// `None`: the embedded SQLite.
@@ -55,13 +55,13 @@ impl Bed {
         Bed { folder, database: None }
     }
 
-    /// `None`, with a line that says why, if there is no PostgreSQL here.
+    /// `None`, after printing the reason, if there is no PostgreSQL here.
     pub(crate) async fn postgres() -> Option<Bed> {
         let database = reprise_tests::postgres::database().await?;
         Some(Bed { database: Some(database), ..Bed::sqlite() })
     }
 
-    /// Where films can be made.
+    /// The folder for films.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -80,7 +80,7 @@ impl Bed {
             .unwrap_or_else(|said| panic!("the server did not start:\n{said}"))
     }
 
-    /// From now on ffmpeg reads films at the speed at which they play, or as fast as it can.
+    /// Switches ffmpeg between the film's own speed and full speed.
     pub(crate) fn slow(&self, slow: bool) {
         let flag = self.folder().join("slow");
         if slow {
@@ -90,7 +90,7 @@ impl Bed {
         }
     }
 
-    /// The runs of ffmpeg over an input so far, one line of arguments each.
+    /// The arguments of each ffmpeg run over an input so far, one line per run.
     pub(crate) fn runs(&self) -> Vec<String> {
         let runs = fs::read_to_string(self.folder().join("runs")).unwrap_or_default();
         runs.lines().filter(|run| run.contains(" -i ")).map(str::to_owned).collect()
@@ -109,7 +109,7 @@ impl Bed {
     }
 }
 
-/// Bright and dark by turns, so that no cut is missed.
+/// Bright and dark alternate, so that no cut is missed.
 fn colour(number: usize) -> String {
     let mut random = Random(number as u64);
     let mut channel = || (random.next() % 110 + if number.is_multiple_of(2) { 0 } else { 145 }) as u8;
@@ -117,7 +117,7 @@ fn colour(number: usize) -> String {
     format!("color=c=0x{red:02x}{green:02x}{blue:02x}")
 }
 
-/// Numbers that look random and are the same in every run (splitmix64).
+/// Pseudo-random numbers, the same in every run (splitmix64).
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -134,7 +134,7 @@ impl Random {
     }
 }
 
-/// Asks until `is_so` answers something.
+/// Polls until `is_so` returns a value.
 #[track_caller]
 pub(crate) fn until<T, F: Future<Output = Option<T>>>(
     what: &str,
@@ -152,13 +152,13 @@ pub(crate) fn until<T, F: Future<Output = Option<T>>>(
     }
 }
 
-/// A string of an answer.
+/// A string field of an answer.
 #[track_caller]
 pub(crate) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_else(|| panic!("no {pointer} in {value}"))
 }
 
-/// Uploads a film without waiting for its job: (video id, job id).
+/// Uploads a film without waiting for its job; returns (video id, job id).
 pub(crate) async fn upload(server: &Server, film: &Path) -> (String, String) {
     let (status, answer) = server.upload(film, &[]).await;
     assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
@@ -201,7 +201,7 @@ async fn items(server: &Server, path: &str) -> Vec<Value> {
     }
 }
 
-/// The found clips cover the video without gap or overlap; answers all clips.
+/// Checks that the found clips cover the video without gap or overlap; returns all clips.
 pub(crate) async fn assert_covered(server: &Server, video: &str) -> Vec<Value> {
     let (_, described) = server.get(&format!("/v1/videos/{video}")).await;
     assert_eq!(described["state"], "ready", "{described}");
@@ -215,7 +215,7 @@ pub(crate) async fn assert_covered(server: &Server, video: &str) -> Vec<Value> {
     clips
 }
 
-/// The video is searchable whole: its clips cover it, and it and each of them is found by itself.
+/// Checks that the video is completely searchable: its clips cover it, and it and each clip find themselves.
 pub(crate) async fn assert_whole(server: &Server, video: &str) {
     for clip in assert_covered(server, video).await {
         assert_found(server, "clip", "clip_id", text(&clip, "/id"), text(&clip, "/id")).await;
@@ -236,7 +236,7 @@ async fn assert_found(server: &Server, level: &str, field: &str, query: &str, ex
     assert_eq!(all.len(), hits.len(), "a {level} is there twice: {hits:?}");
 }
 
-/// Catalog and index hold the same, and all that is stored in the only space.
+/// Checks that catalog and index hold the same vectors, and all of the only space.
 pub(crate) async fn assert_consistent(server: &Server) -> Value {
     let caught_up = async || {
         let (_, stats) = server.get("/v1/stats").await;
@@ -254,7 +254,7 @@ pub(crate) async fn assert_consistent(server: &Server) -> Value {
     stats
 }
 
-/// Retries the job if it has failed; waits until it has succeeded.
+/// Retries the job if it has failed; waits until it succeeds.
 pub(crate) async fn see_through(server: &Server, id: &str) {
     for _ in 0..3 {
         let ended = server.job_end(id).await;

@@ -1,4 +1,4 @@
-//! Stored files that are gone, damaged or cut off.
+//! Stored files that are missing, damaged or truncated.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::bed::{Bed, assert_consistent, assert_covered, assert_whole, text, upload};
 
-/// Uploads to a server that runs no jobs, stops it, lets `harm` change the stored file: the job's end.
+/// Uploads to a server that runs no jobs, stops it, and damages the stored file by `harm`. Returns the job's end.
 async fn harmed(bed: &Bed, harm: impl FnOnce(PathBuf)) -> (Server, String, Value) {
     let server = bed.start(&["--runners", "0"]);
     let (video, job) = upload(&server, &bed.film(0, 3)).await;
@@ -41,7 +41,7 @@ async fn a_stored_file_that_is_no_video_fails_and_says_so() {
     let bed = Bed::sqlite();
     let (server, _, ended) = harmed(&bed, |file| fs::write(file, "no film at all").unwrap()).await;
     assert_failed(&ended, "not a video that can be decoded");
-    // Other jobs go on.
+    // Other jobs continue.
     let other = server.ingest(&bed.film(1, 2)).await;
     assert_whole(&server, text(&other, "/id")).await;
     assert_consistent(&server).await;

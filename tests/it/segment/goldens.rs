@@ -1,5 +1,5 @@
-//! The cuts of every video of the test data and of generated ones, against those that PySceneDetect finds
-//! (`tests/parity/segment.py` writes them).
+//! The cuts of every video of the test data and of generated ones, against PySceneDetect's (from
+//! `tests/parity/segment.py`).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/parity/data/segment");
 
-/// What PySceneDetect found in one video.
+/// PySceneDetect's results for one video.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Golden {
@@ -22,12 +22,12 @@ enum Golden {
     Refused { unreadable: String },
 }
 
-/// Of one detector.
+/// The results of one detector.
 #[derive(Debug, Deserialize)]
 struct Cuts {
-    /// Frames.
+    /// Frame numbers.
     cuts: Vec<u64>,
-    /// Frames, and their scores, that are within 0.5 of the threshold.
+    /// Frame numbers and scores of frames within 0.5 of the threshold.
     near: Vec<(u64, f64)>,
 }
 
@@ -36,7 +36,7 @@ fn goldens() -> BTreeMap<String, Golden> {
     serde_json::from_str(&text).unwrap()
 }
 
-/// The cuts of the three detectors, as the goldens were made.
+/// The cuts of the three detectors, with the settings of the goldens.
 fn cuts(path: &Path) -> Result<[Vec<u64>; 3], VideoError> {
     let limits = Limits::default();
     let probe = probe(path, &limits)?;
@@ -65,7 +65,7 @@ fn cuts(path: &Path) -> Result<[Vec<u64>; 3], VideoError> {
     Ok(found)
 }
 
-/// What differs from the goldens, in words; a frame that scores within 0.5 of the threshold may.
+/// The differences from the goldens, in words. A frame that scores within 0.5 of the threshold may differ.
 fn differences(name: &str, path: &Path, golden: &Golden) -> Vec<String> {
     let found = match (golden, cuts(path)) {
         (Golden::Read { .. }, Ok(found)) => found,
@@ -91,7 +91,7 @@ fn differences(name: &str, path: &Path, golden: &Golden) -> Vec<String> {
     differences
 }
 
-/// Several at a time, as many as there are cores; `make` makes a video that is not there yet.
+/// Checks as many files at a time as there are cores; `make` renders a missing video.
 #[allow(clippy::print_stdout, reason = "a test says what it let pass")]
 fn check(videos: Vec<(String, PathBuf)>, make: impl Fn(&str, &Path) + Sync, allowed: &[&str]) {
     let goldens = goldens();
@@ -134,7 +134,7 @@ fn generated_videos_are_cut_where_pyscenedetect_cuts_them() {
     let recipes: BTreeMap<String, String> = serde_json::from_str(&text).unwrap();
     assert_eq!(recipes.len(), 50);
     let videos = recipes.keys().map(|name| (format!("generated/{name}"), folder.path().join(name)));
-    // As the script does.
+    // With the script's parameters.
     let make = |name: &str, path: &Path| {
         let graph = &recipes[name.trim_start_matches("generated/")];
         run(ffmpeg()
@@ -145,6 +145,6 @@ fn generated_videos_are_cut_where_pyscenedetect_cuts_them() {
     check(videos.collect(), make, ALLOWED);
 }
 
-/// Differences that are known: in a fade to black at the end of a video of 1280x720, of which not every pixel is
-/// looked at, the score of one frame is a hair less than three times that of its neighbours.
+/// Known differences. In a fade to black at the end of a video of 1280x720, which is subsampled, the score of one frame
+/// is slightly less than three times its neighbours'.
 const ALLOWED: &[&str] = &["video/odd/psd_testvideo.mp4 adaptive"];
