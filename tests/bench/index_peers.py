@@ -6,7 +6,8 @@ FOLDER holds what index_data.py writes. Every engine has M 16 (32 links at the b
 built one after the other, with one thread and with two; the ones that were built with one thread are then searched by
 one thread, in rounds: in each of them every engine takes its turn through all widths (ef), all 1,000 queries at least
 until 0.2 s have gone by. Peers get all queries in one call, so that no time of Python's counts against them; reprise
-answers one by one. An engine is compared at the lowest width whose recall@10 is at least 0.99; ratios are taken within a
+answers one by one. "reprise hnsw_rs" is the crate hnsw_rs, the service's second engine, which one thread links
+whatever is asked. An engine is compared at the lowest width whose recall@10 is at least 0.99; ratios are taken within a
 round, and medians over the rounds count.
 
 The tables go to stdout and, where everything is measured or --write is given, to BENCHMARKS.md, the plot beside it to
@@ -115,7 +116,7 @@ PEERS = {
     "usearch f16": UsearchOf("f16"),
     "usearch i8": UsearchOf("i8"),
 }
-OURS = [f"reprise {codes}" for codes in CODES]
+OURS = [f"reprise {codes}" for codes in CODES] + ["reprise hnsw_rs"]
 
 
 def recall(found, truth):
@@ -168,7 +169,8 @@ class Ours:
 
     def __init__(self, binary, codes, files):
         self.codes = codes
-        command = [binary, "index", "bench", "--json", "--codes", codes, "--threads", "1"]
+        engine = ["--engine", codes] if codes == "hnsw_rs" else ["--codes", codes]
+        command = [binary, "index", "bench", "--json", *engine, "--threads", "1"]
         for part, path in files.items():
             command += [f"--{part}", str(path)]
         self.builds = {}

@@ -4,17 +4,21 @@
 //! none yet.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use reprise_server::catalog::{self, Catalog};
 use reprise_server::terms::{Collection, KeySet, Level, SpaceInfo, SpanKey, UnitVector, VideoNumber};
 use reprise_server::vectors::builtin::{Builtin, Codes, Settings};
 use reprise_server::vectors::{
-    Allowed, Ask, Batch, EngineError, EngineKind, Hit, HnswRs, Put, Removal, VectorIndex,
+    Allowed, Ask, Batch, EngineError, EngineKind, EngineStatus, Hit, Hits, HnswRs, Limits, Put, Removal,
+    Scored, VectorIndex, Vectors,
 };
 
+use crate::catalog::samples;
 use crate::faults::bed::until;
 
 const SPACE: u32 = 3;
@@ -80,7 +84,7 @@ impl Bed {
         self.engine.apply(Batch { put, remove, seq }).await.unwrap();
     }
 
-    async fn search(&self, query: &UnitVector, ask: &Ask) -> reprise_server::vectors::Hits {
+    async fn search(&self, query: &UnitVector, ask: &Ask) -> Hits {
         let mut found = self.engine.search(AT, std::slice::from_ref(query), ask).await.unwrap();
         assert_eq!(found.len(), 1, "one answer a query");
         found.remove(0)
@@ -390,4 +394,90 @@ async fn take(bed: &Bed, steps: Vec<Step>) {
         }
     }
     assert!(bed.keys().await.iter().eq(model.keys().map(|key| key.number()).collect::<Vec<_>>().iter()));
+}
+
+/// An engine that several servers share, and that stores vectors so coarsely that scores are wrong.
+struct Coarse(HnswRs);
+
+const MOST_HITS: usize = 4;
+
+#[async_trait]
+impl VectorIndex for Coarse {
+    fn limits(&self) -> Limits {
+        Limits { most_hits: MOST_HITS, most_values: DIM, exact: false, shared: true }
+    }
+
+    async fn create(&self, space: &SpaceInfo) -> Result<(), EngineError> {
+        self.0.create(space).await
+    }
+
+    async fn forget(&self, space: u32) -> Result<(), EngineError> {
+        self.0.forget(space).await
+    }
+
+    async fn apply(&self, batch: Batch) -> Result<(), EngineError> {
+        self.0.apply(batch).await
+    }
+
+    async fn applied(&self) -> Result<i64, EngineError> {
+        self.0.applied().await
+    }
+
+    async fn ready(&self) {}
+
+    async fn search(
+        &self,
+        at: Collection,
+        queries: &[UnitVector],
+        ask: &Ask,
+    ) -> Result<Vec<Hits>, EngineError> {
+        assert!(ask.k <= MOST_HITS, "{} hits were asked for", ask.k);
+        let mut found = self.0.search(at, queries, ask).await?;
+        for hits in &mut found {
+            hits.hits.iter_mut().for_each(|hit| hit.score = (hit.score * 2.0).round() / 2.0);
+            hits.hits.reverse();
+        }
+        Ok(found)
+    }
+
+    async fn scores(
+        &self,
+        at: Collection,
+        keys: &KeySet,
+        queries: &[UnitVector],
+    ) -> Result<Vec<Scored>, EngineError> {
+        self.0.scores(at, keys, queries).await
+    }
+
+    async fn keys(&self, at: Collection, range: Range<SpanKey>) -> Result<KeySet, EngineError> {
+        self.0.keys(at, range).await
+    }
+
+    async fn status(&self) -> Result<EngineStatus, EngineError> {
+        self.0.status().await
+    }
+}
+
+#[tokio::test]
+async fn the_scores_of_a_shared_engine_are_those_of_the_catalog() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = catalog::open(&catalog::embedded_url(folder.path())).await.unwrap();
+    let row = samples::space(&*catalog, "tiny", DIM).await;
+    samples::add_ready(&*catalog, samples::video("a"), 10, &[&row]).await;
+    let at = Collection { space: row.key, level: Level::Clip };
+    let spaces = vec![row.expectation()];
+    let vectors = Vectors::over(Arc::new(Coarse(HnswRs::default())), catalog.clone(), spaces).await.unwrap();
+    assert_eq!(vectors.status().await.unwrap().live(at), 10);
+    let keys: Vec<SpanKey> = catalog.vector_keys(row.key, Level::Clip).await.unwrap().iter().collect();
+    let stored = catalog.vectors_of(row.key, &keys).await.unwrap();
+    let query = clustered(5);
+    let mut right: Vec<Hit> =
+        stored.iter().map(|it| Hit { key: it.span, score: query.dot(&it.unit) }).collect();
+    Hit::sort(&mut right);
+    let found = vectors.search(at, &[query], &ask(9)).await.unwrap().remove(0);
+    assert_eq!(found.hits, right[..MOST_HITS]);
+    assert!(!found.complete);
+    let wide = SpaceInfo { key: 99, id: "wide".to_owned(), dim: DIM + 1 };
+    let refused = vectors.add(wide).await.err();
+    assert!(matches!(refused, Some(EngineError::TooWide { most: DIM, .. })), "{refused:?}");
 }

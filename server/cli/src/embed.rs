@@ -11,13 +11,13 @@ use clap::{ArgGroup, Args};
 use reprise_encoders::text::Overflow;
 use reprise_encoders::video::{self, Limits};
 use reprise_encoders::{Clip, DEFAULT_MODEL, Encoder, Input, Loaded, ModelName};
-use reprise_index::UnitVector;
 
 use reprise_research::compute::ComputeArgs;
 use reprise_research::encode::LONGEST_MS;
 use reprise_research::terminal::say;
 use reprise_server::config::{MAX_WINDOWS, QueryKind};
 use reprise_server::search::{EmbeddedWindow, Embedding, QueryInfo, text_vectors};
+use reprise_server::terms::UnitVector;
 
 /// Arguments of `reprise embed`.
 #[derive(Debug, Args)]

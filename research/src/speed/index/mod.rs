@@ -1,5 +1,6 @@
 //! `reprise index bench`: recall and speed of the index on vectors from files, without a server or a database.
 
+mod engine;
 mod sweep;
 mod truth;
 
@@ -13,11 +14,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use clap::Args;
 use reprise_encoders::rows::Rows;
-use reprise_index::{Codes, Collection, Index, Level, Settings, UnitVector};
+use reprise_index::{Codes, Collection, Level, Settings, UnitVector};
 use serde_json::{Value, json};
 
 use crate::speed::meter::cpu_time;
 use crate::terminal::say;
+use engine::{Engine, EngineKind};
 use sweep::Point;
 use truth::Truth;
 
@@ -38,6 +40,9 @@ pub struct BenchArgs {
     /// For each query rows of --base, nearest first: whole numbers; without it they are found by brute force
     #[arg(long, value_name = "NPY")]
     truth: Option<PathBuf>,
+    /// What is measured: builtin, or hnsw_rs, which compares floats and is linked by one thread
+    #[arg(long, value_enum, default_value = "builtin", hide_possible_values = true)]
+    engine: EngineKind,
     /// In which numbers the vectors are compared on the way to the last candidates; without it all three, one after the
     /// other
     #[arg(long)]
@@ -59,7 +64,7 @@ pub struct BenchArgs {
 /// An index of all vectors, and what it took.
 struct Built {
     codes: Codes,
-    index: Index,
+    engine: Engine,
     seconds: f64,
     cpu_seconds: Option<f64>,
 }
@@ -75,9 +80,9 @@ struct Data {
 pub fn run(args: &BenchArgs) -> anyhow::Result<()> {
     let data = read(args)?;
     let threads = args.build_threads.map_or_else(processors, NonZeroUsize::get);
-    let wanted = args.codes.map_or(Codes::ALL.to_vec(), |codes| vec![codes]);
+    let wanted = args.engine.codes(args.codes).into_iter();
     let built: Vec<Built> =
-        wanted.into_iter().map(|codes| build(codes, &data.base, threads)).collect::<Result<_, _>>()?;
+        wanted.map(|codes| build(args.engine, codes, &data.base, threads)).collect::<Result<_, _>>()?;
     if !args.rounds_from_stdin {
         return print(args, &data, threads, &built);
     }
@@ -117,22 +122,22 @@ fn units(path: &Path) -> anyhow::Result<Vec<UnitVector>> {
 }
 
 /// Fills and seals an index.
-fn build(codes: Codes, base: &[UnitVector], threads: usize) -> anyhow::Result<Built> {
+fn build(kind: EngineKind, codes: Codes, base: &[UnitVector], threads: usize) -> anyhow::Result<Built> {
     let settings = Settings { codes, build_threads: threads, ..Settings::default() };
-    let index = Index::with_settings(settings);
     let (started, cpu) = (Instant::now(), cpu_time());
-    for (key, vector) in (0..).zip(base) {
-        index.fill(AT, key, vector)?;
-    }
     let progress = Progress { codes, started, said: Mutex::new(started) };
-    index.seal_with(AT, threads, &|linked, all| progress.report(linked, all));
+    let report = |linked, all| progress.report(linked, all);
+    let engine = match kind {
+        EngineKind::Builtin => Engine::builtin(AT, base, settings, &report)?,
+        EngineKind::HnswRs => Engine::hnsw_rs(base, &report),
+    };
     let seconds = started.elapsed().as_secs_f64();
     let cpu_seconds = cpu_time().zip(cpu).map(|(now, before)| now - before);
     progress.say(base.len(), base.len());
     if let Some(mib) = peak_mib() {
         let _ = writeln!(std::io::stderr(), "{}: peak resident memory {mib} MiB", codes.name());
     }
-    Ok(Built { codes, index, seconds, cpu_seconds })
+    Ok(Built { codes, engine, seconds, cpu_seconds })
 }
 
 /// How far a build is, on stderr.
@@ -169,9 +174,9 @@ fn peak_mib() -> Option<u64> {
 
 fn print(args: &BenchArgs, data: &Data, build_threads: usize, built: &[Built]) -> anyhow::Result<()> {
     let mut points = Vec::new();
-    for Built { codes, index, .. } in built {
+    for Built { codes, engine, .. } in built {
         for threads in &args.threads {
-            points.extend(sweep::run(index, AT, *codes, threads.get(), &data.queries, &data.truth)?);
+            points.extend(sweep::run(engine, AT, *codes, threads.get(), &data.queries, &data.truth)?);
         }
     }
     if args.json {
@@ -194,7 +199,7 @@ fn report(data: &Data, build_threads: usize, built: &[Built], points: &[Point]) 
         "build_threads": build_threads,
         "build_s": by_codes(&|it| json!(it.seconds)),
         "build_cpu_s": by_codes(&|it| json!(it.cpu_seconds)),
-        "bytes": by_codes(&|it| json!(it.index.bytes(AT))),
+        "bytes": by_codes(&|it| json!(it.engine.bytes(AT))),
         "points": points,
     })
 }
@@ -203,7 +208,7 @@ fn table(data: &Data, build_threads: usize, built: &[Built], points: &[Point]) -
     let (vectors, queries) = (data.base.len(), data.queries.len());
     let mut lines = vec![format!("{vectors} vectors, {queries} queries")];
     for it in built {
-        let (codes, bytes) = (it.codes.name(), it.index.bytes(AT));
+        let (codes, bytes) = (it.codes.name(), it.engine.bytes(AT));
         let each = bytes as f64 / vectors as f64;
         lines.push(format!(
             "{codes}: built in {:.1} s on {build_threads} threads, {bytes} bytes, {each:.0} a vector",

@@ -6,9 +6,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use reprise_index::{Codes, Collection, Filter, Index, Mode, UnitVector};
+use reprise_index::{Codes, Collection, UnitVector};
 use serde::Serialize;
 
+use super::engine::Engine;
 use super::truth::Truth;
 use crate::speed::meter::cpu_time;
 
@@ -46,7 +47,7 @@ pub(super) struct Point {
 /// # Errors
 /// Never in practice: the index refuses a query.
 pub(super) fn run(
-    index: &Index,
+    engine: &Engine,
     at: Collection,
     codes: Codes,
     threads: usize,
@@ -55,10 +56,7 @@ pub(super) fn run(
 ) -> anyhow::Result<Vec<Point>> {
     let mut points = Vec::new();
     for ef in WIDTHS {
-        let search = |query: &UnitVector, k: usize| -> anyhow::Result<Vec<u64>> {
-            let hits = index.search(at, query, k, &Filter::default(), Mode::Walk { ef })?.hits;
-            Ok(hits.iter().map(|hit| hit.key).collect())
-        };
+        let search = |query: &UnitVector, k: usize| engine.search(at, query, k, ef);
         let found = |k: usize| -> anyhow::Result<Vec<Vec<u64>>> {
             queries.iter().map(|query| search(query, k)).collect()
         };
