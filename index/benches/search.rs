@@ -1,6 +1,6 @@
-//! What searches, inserts, rebuilds and snapshots cost: `cargo bench -p reprise-index -- [VECTORS [DIMENSION]]`.
+//! Measures searches, inserts, rebuilds and snapshots: `cargo bench -p reprise-index -- [VECTORS [DIMENSION]]`.
 //!
-//! Vectors are drawn from 200 clusters with anisotropic noise: uniform random ones would mislead.
+//! Vectors come from 200 clusters with anisotropic noise: uniform random vectors would mislead.
 #![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
 
 mod vectors;
@@ -15,7 +15,7 @@ use vectors::Source;
 const AT: Collection = Collection { space: 1, level: Level::Clip };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // `cargo test --all-targets` runs it, too.
+    // `cargo test --all-targets` also starts this benchmark.
     if !std::env::args().any(|argument| argument == "--bench") {
         return Ok(());
     }
@@ -87,7 +87,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Most memory that this process ever held; `None` where the system has no /proc.
+/// The process's peak memory in MiB; `None` where the system has no /proc.
 fn peak_mib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

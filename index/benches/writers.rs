@@ -1,5 +1,6 @@
-//! What searches take while others insert, remove and seal, beside the same searches without: `cargo bench -p
-//! reprise-index --bench writers -- [VECTORS [DIMENSION]]`.
+//! Measures searches while other threads insert, remove and seal, and the same searches alone.
+//!
+//! Run: `cargo bench -p reprise-index --bench writers -- [VECTORS [DIMENSION]]`.
 #![allow(clippy::print_stdout, missing_docs)]
 
 mod vectors;
@@ -15,7 +16,7 @@ const AT: Collection = Collection { space: 1, level: Level::Clip };
 const SEARCHERS: usize = 8;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // `cargo test --all-targets` runs it, too.
+    // `cargo test --all-targets` also starts this benchmark.
     if !std::env::args().any(|argument| argument == "--bench") {
         return Ok(());
     }
@@ -62,7 +63,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Milliseconds of each search while `go_on`, in order.
+/// Milliseconds of each search, ascending. Searches while `go_on` returns true.
 fn searched(index: &Index, queries: &[UnitVector], go_on: &(dyn Fn() -> bool + Sync)) -> Vec<f64> {
     let all = Mutex::new(Vec::new());
     std::thread::scope(|scope| {

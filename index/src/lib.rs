@@ -1,7 +1,7 @@
-//! reprise-index: nearest spans, and how good a ranking is.
+//! reprise-index: nearest-neighbour search over span vectors, and retrieval metrics.
 //!
-//! An approximate index per (space, level) over unit vectors, with removals, filters and snapshots; an
-//! exact search beside it. Knows no async, no SQL and no candle.
+//! One approximate index per (space, level) over unit vectors, with removals, filters and snapshots, and exact search
+//! beside it. Knows no async, no SQL and no candle.
 
 mod aggregate;
 mod build;
@@ -46,45 +46,45 @@ pub type SpanKey = u64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// All of it.
+    /// The whole video.
     Video,
-    /// One clip of the segmentation, or one given by the user.
+    /// One clip of the segmentation, or one that the user gave.
     Clip,
-    /// A window inside a clip.
+    /// A short interval inside a clip.
     Moment,
-    /// About half a minute of what is said.
+    /// About half a minute of speech, as text.
     Passage,
 }
 
 impl Level {
-    /// All of them.
+    /// All levels.
     pub const ALL: [Level; 4] = [Level::Video, Level::Clip, Level::Moment, Level::Passage];
 }
 
-/// Which vectors are compared with each other.
+/// Identifies one collection: only vectors of the same space and level are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Collection {
-    /// The space's dense number in the catalog.
+    /// The space's number in the catalog.
     pub space: u32,
     /// The level.
     pub level: Level,
 }
 
-/// What a space must be for its vectors to be of use: a dense number alone means nothing in another catalog.
+/// The identity of a space: a number alone means nothing in another catalog.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpaceInfo {
-    /// The space's dense number in the catalog.
+    /// The space's number in the catalog.
     pub key: u32,
-    /// Its public id: the same weights, preprocessing and pooling have the same id everywhere.
+    /// The space's public id: equal weights, preprocessing and pooling give the same id everywhere.
     pub id: String,
     /// Values of a vector.
     pub dim: usize,
 }
 
-/// Which keys may be answered.
+/// The keys that a search may return.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// Only these; `None`: all live ones. Keys that are not there do no harm.
+    /// Only these keys; `None`: all live keys. Keys that are not in the index are ignored.
     pub only: Option<Arc<RoaringTreemap>>,
 }
 
@@ -94,47 +94,47 @@ impl Filter {
     }
 }
 
-/// How a search is done.
+/// How a search runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// The graphs where they pay, with as many candidates as good answers take.
+    /// Graphs where they pay, with as many candidates as good recall needs.
     Auto,
-    /// The graphs, with `ef` candidates, at least eight more than are wanted: for measuring how recall and speed trade.
+    /// Graphs with `ef` candidates, at least eight more than `k`: to measure recall against speed.
     Walk {
-        /// Candidates.
+        /// Number of candidates.
         ef: usize,
     },
     /// Brute force.
     Exact,
 }
 
-/// One answer.
+/// One found span.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hit {
-    /// Span.
+    /// The span's key.
     pub key: SpanKey,
-    /// Cosine, -1 to 1; the same whether the graph or brute force found it.
+    /// Cosine, -1 to 1; the same from the graph and from brute force.
     pub score: f32,
 }
 
-/// The answers of one search.
+/// The result of one search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hits {
     /// By score, descending; ties by key, ascending.
     pub hits: Vec<Hit>,
-    /// Live keys that the filter lets through.
+    /// Number of live keys that pass the filter.
     pub matching: u64,
-    /// Whether every matching vector was looked at.
+    /// Whether every matching vector was compared.
     pub exact: bool,
-    /// Matching keys whose vectors can't be read, for a part of a segment's file is damaged: the caller scores them from
-    /// the catalog and inserts them again.
+    /// Matching keys whose vectors cannot be read, because part of a segment's file is damaged. The caller scores them
+    /// from the catalog and inserts them again.
     pub unreadable: Vec<SpanKey>,
 }
 
 /// The cosines of one key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scored {
-    /// Span.
+    /// The span's key.
     pub key: SpanKey,
     /// The cosine with each query, in the order of the queries.
     pub cosines: Vec<f32>,
@@ -145,7 +145,7 @@ pub struct Scored {
 pub struct Scores {
     /// In order of key; dead keys are left out.
     pub scored: Vec<Scored>,
-    /// Live keys whose vectors can't be read, as in [`Hits::unreadable`].
+    /// Live keys whose vectors cannot be read, as in [`Hits::unreadable`].
     pub unreadable: Vec<SpanKey>,
 }
 
@@ -155,51 +155,51 @@ impl Hits {
     }
 }
 
-/// Why the index could not do it.
+/// Why the index refused a call.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IndexError {
-    /// The vector's length is not the space's: it was made by another encoder. The caller's fault.
+    /// The vector's length is not the space's: another encoder made it. The caller's fault.
     #[error("the vector has {got} values, the space has {expected}")]
     Dimension {
-        /// Values of the vector.
+        /// Values of the given vector.
         got: usize,
         /// Values of a vector of the space.
         expected: usize,
     },
-    /// A space's number is already used for another space. The caller's fault: numbers must not be reused.
+    /// The number already belongs to another space. The caller's fault: numbers must not be reused.
     #[error("space {key} is already declared as {known} and can't become {declared}")]
     Redeclared {
-        /// The space's dense number.
+        /// The space's number.
         key: u32,
-        /// What it is.
+        /// The existing declaration.
         known: String,
-        /// What it was to become.
+        /// The refused declaration.
         declared: String,
     },
-    /// 2^32 vectors were inserted into one (space, level) since they were last sealed. Nobody's fault:
-    /// [`Index::seal`], or split the collection over several servers.
+    /// 2^32 vectors were inserted into one (space, level) since the last seal. Call [`Index::seal`], or split the
+    /// collection over several servers.
     #[error("this level of the space can't number any more vectors; seal it")]
     Full,
 }
 
-/// When what has grown is sealed, and how.
+/// When and how growing rows are sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Live rows under which no segment is made: brute force is as fast.
+    /// The fewest live rows for a segment: below, brute force is as fast.
     pub segment_from: u64,
-    /// Rows from which those that grow are sealed.
+    /// The number of growing rows that starts a seal.
     pub seal_from: u64,
-    /// In which numbers segments hold what a walk compares.
+    /// The format of the codes in segments.
     pub codes: Codes,
-    /// Threads of a job in the background, of which there may be three at a time: one that seals what has grown, one that
-    /// merges small segments and one that merges large ones.
+    /// Threads of a background job. Up to three jobs run at once: a seal, a merge of small segments, and a merge of
+    /// large ones.
     pub build_threads: usize,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        // Half of the cores: searches go on meanwhile, and seldom more than one job at a time.
+        // Half of the cores: searches go on meanwhile, and usually one job runs at a time.
         Settings {
             segment_from: 1_024,
             seal_from: 4_096,
@@ -209,11 +209,11 @@ impl Default for Settings {
     }
 }
 
-/// All vectors that are searched: a cache of the catalog, shared by all threads.
+/// All searchable vectors: a cache of the catalog, shared by all threads.
 ///
-/// Searches run beside inserts, removals and seals and wait for none of them. Sealing and merging start by themselves, in
-/// threads of their own, when enough rows have grown, when segments of like sizes have come together, or when half of a
-/// part's rows are dead. Inserts wait where they come faster than they can be sealed.
+/// Searches run beside inserts, removals and seals and never wait for them. Background threads seal when enough rows
+/// have grown. They merge when segments of similar sizes pile up, or when half of a part's rows are dead. Inserts wait
+/// while they come faster than seals finish.
 pub struct Index {
     spaces: RwLock<HashMap<u32, Declared>>,
     collections: RwLock<BTreeMap<Collection, Arc<SegmentSet>>>,
@@ -223,10 +223,10 @@ pub struct Index {
     saving: Mutex<()>,
 }
 
-/// What is known of a space.
+/// A space's id and dimension.
 #[derive(Debug, Clone)]
 struct Declared {
-    /// `None`: known only by its first vector.
+    /// `None` if only a first vector declared the space.
     id: Option<String>,
     dim: usize,
 }
@@ -238,18 +238,18 @@ impl Default for Index {
 }
 
 impl Index {
-    /// Empty, of generation 1.
+    /// An empty index of generation 1.
     pub fn new() -> Index {
         Index::with_settings(Settings::default())
     }
 
-    /// Empty, of generation 1, with other settings than the usual.
+    /// An empty index of generation 1 with these settings.
     pub fn with_settings(settings: Settings) -> Index {
         Index::at_generation(1, settings, Home::default())
     }
 
-    /// Empty, of generation 1, storing its segments under `folder`, where [`Index::save`] should write its snapshots
-    /// too.
+    /// An empty index of generation 1 that stores its segments under `folder`. [`Index::save`] should write its
+    /// snapshots there too.
     pub fn in_folder(folder: &std::path::Path, settings: Settings) -> Index {
         Index::at_generation(1, settings, Home::at(folder))
     }
@@ -265,7 +265,7 @@ impl Index {
         }
     }
 
-    /// Says which space a number stands for; needed before [`Index::save`]. Answers whether that is news.
+    /// Declares the space of a number; [`Index::save`] needs it. Returns whether the number was new.
     pub fn declare(&self, space: &SpaceInfo) -> Result<bool, IndexError> {
         let mut spaces = self.spaces.write();
         let known = spaces.entry(space.key).or_insert_with(|| Declared { id: None, dim: space.dim });
@@ -285,19 +285,19 @@ impl Index {
         self.spaces.write().remove(&space);
     }
 
-    /// Adds a vector; a key that is there is replaced, and is never absent meanwhile. The first vector of a space
-    /// that was not declared fixes its dimension.
+    /// Inserts a vector, or replaces the key's vector; the key is never absent meanwhile. The first vector of an
+    /// undeclared space fixes its dimension.
     pub fn insert(&self, at: Collection, key: SpanKey, vector: &UnitVector) -> Result<(), IndexError> {
         self.fitting(at, vector)?.insert(key, vector.values())
     }
 
-    /// [`Index::insert`] for one of many: brute force finds them until [`Index::seal`] or [`Index::seal_what_is_due`] is
-    /// called, so that one segment is made of all, not many on the way.
+    /// [`Index::insert`] for bulk loading: brute force finds the vectors until [`Index::seal`] or
+    /// [`Index::seal_what_is_due`], which then builds one segment instead of many.
     pub fn fill(&self, at: Collection, key: SpanKey, vector: &UnitVector) -> Result<(), IndexError> {
         self.fitting(at, vector)?.fill(key, vector.values())
     }
 
-    /// The collection for a vector, which must be of its dimension.
+    /// The collection of a vector, after a check of the vector's dimension.
     fn fitting(&self, at: Collection, vector: &UnitVector) -> Result<Arc<SegmentSet>, IndexError> {
         let got = vector.values().len();
         let expected = self.dimension_or(at.space, got);
@@ -315,15 +315,14 @@ impl Index {
         }
     }
 
-    /// Removes a vector; nothing happens if it isn't there. No search that starts later returns it.
+    /// Removes a vector, if it exists. Searches that start later do not return it.
     pub fn remove(&self, at: Collection, key: SpanKey) {
         if let Some(collection) = self.collection(at) {
             collection.remove(key);
         }
     }
 
-    /// The `k` nearest live vectors that `filter` lets through; fewer only if there are fewer. Nothing where the
-    /// space or the level holds nothing.
+    /// The `k` nearest live vectors that pass `filter`; fewer only if fewer exist. Empty for an unknown space or level.
     pub fn search(
         &self,
         at: Collection,
@@ -336,7 +335,7 @@ impl Index {
         Ok(self.collection(at).map_or_else(Hits::none, |found| found.search(query.values(), k, filter, mode)))
     }
 
-    /// The cosines of exactly these keys with each query, the same to the last bit as a search answers.
+    /// The cosines of exactly these keys with each query, equal to a search's scores to the last bit.
     pub fn scores(
         &self,
         at: Collection,
@@ -347,12 +346,12 @@ impl Index {
         Ok(self.collection(at).map(|found| found.scores(keys, queries)).unwrap_or_default())
     }
 
-    /// Live vectors.
+    /// Number of live vectors.
     pub fn live(&self, at: Collection) -> u64 {
         self.collection(at).map_or(0, |collection| collection.keys().len())
     }
 
-    /// Live keys.
+    /// The live keys.
     pub fn keys(&self, at: Collection) -> RoaringTreemap {
         self.collection(at).map(|collection| collection.keys().as_ref().clone()).unwrap_or_default()
     }
@@ -362,65 +361,64 @@ impl Index {
         self.collection(at).is_some_and(|collection| collection.keys().contains(key))
     }
 
-    /// The live vector of a key; `None` also where it can't be read.
+    /// The vector of a live key; `None` also if it cannot be read.
     pub fn vector(&self, at: Collection, key: SpanKey) -> Option<UnitVector> {
         UnitVector::from_unit(self.collection(at)?.vector(key)?)
     }
 
-    /// What is held: every (space, level) with at least one live vector, in order.
+    /// Every (space, level) with at least one live vector, in order.
     pub fn levels(&self) -> Vec<Collection> {
         self.all().into_iter().filter(|(_, held)| !held.keys().is_empty()).map(|(at, _)| at).collect()
     }
 
-    /// Rises whenever a seal replaced what is searched or a snapshot was loaded: a page that follows on one of
-    /// another generation may miss or repeat a hit.
+    /// Rises when a seal replaces segments or a snapshot is loaded. A page that continues from another generation may
+    /// miss or repeat a hit.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Relaxed)
     }
 
-    /// Whether `at` is searched through a graph; otherwise by brute force.
+    /// Whether searches of `at` use a graph.
     pub fn has_graph(&self, at: Collection) -> bool {
         self.collection(at).is_some_and(|collection| collection.view().has_graph())
     }
 
-    /// Bytes of memory that the vectors of `at` and their links take, mapped files included.
+    /// Bytes of memory that the vectors and links of `at` take, including mapped files.
     pub fn bytes(&self, at: Collection) -> u64 {
         self.collection(at).map_or(0, |held| held.view().parts.iter().map(part::Part::bytes).sum())
     }
 
-    /// Makes one segment of all live vectors of `at`, if they are many, and returns when that is in place. Searches,
+    /// Builds one segment of all live vectors of `at`, if they are enough, and returns when it is in place. Searches,
     /// inserts and removals go on meanwhile.
     pub fn seal(&self, at: Collection) {
         self.seal_with(at, self.settings.build_threads, &|_, _| ());
     }
 
-    /// [`Index::seal`] with so many threads; `report` hears now and then how many vectors are linked, of how many.
+    /// [`Index::seal`] with `threads` threads; `report` receives the number of linked vectors and their total.
     pub fn seal_with(&self, at: Collection, threads: usize, report: &(dyn Fn(usize, usize) + Sync)) {
         if let Some(collection) = self.collection(at) {
             collection.seal(threads, report);
         }
     }
 
-    /// Starts sealing in the background wherever that is due, as it may be after many [`Index::fill`] or [`Index::load`].
+    /// Starts all due seals in the background, for example after many [`Index::fill`] calls or after [`Index::load`].
     pub fn seal_what_is_due(&self) {
         self.all().iter().for_each(|(_, collection)| collection.seal_if_due());
     }
 
-    /// Returns at once, or where [`Index::fill`] came faster than seals when they have caught up: searches would get
-    /// slower and slower.
+    /// Waits while [`Index::fill`] comes faster than seals finish: otherwise searches would become slower and slower.
     pub fn keep_pace(&self) {
         self.all().iter().for_each(|(_, collection)| collection.keep_pace());
     }
 
-    /// Returns when no seal is running: for benchmarks and tests.
+    /// Waits until no seal runs: for benchmarks and tests.
     pub fn settle(&self) {
         for (_, collection) in self.all() {
             collection.settle();
         }
     }
 
-    /// Reads every vector of the segments' files that was not yet read, and answers the live keys of those that are
-    /// damaged: to be inserted again from the catalog.
+    /// Reads every unread vector of the segments' files. Returns the live keys of damaged vectors, for the caller to
+    /// insert again from the catalog.
     pub fn verify(&self) -> Vec<(Collection, Vec<SpanKey>)> {
         let damaged = self.all().into_iter().map(|(at, collection)| {
             let view = collection.view();
@@ -430,8 +428,8 @@ impl Index {
         damaged.filter(|(_, keys)| !keys.is_empty()).collect()
     }
 
-    /// Recall at 10 of the graphs of `at` against brute force, 0 to 1, over about `sample` stored vectors as queries;
-    /// `None` where there is no graph. Costs `sample` scans.
+    /// Recall at 10 of the graphs of `at` against brute force, 0 to 1, with about `sample` stored vectors as queries.
+    /// `None` without a graph. Costs `sample` scans.
     pub fn check(&self, at: Collection, sample: usize) -> Option<f64> {
         self.collection(at)?.view().recall(sample)
     }

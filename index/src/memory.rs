@@ -1,4 +1,4 @@
-//! Pages of memory that are this process's own or a file's, and the numbers in them.
+//! Memory pages of the process or of a mapped file, and casts between bytes and numbers.
 #![allow(unsafe_code, reason = "memory-mapped files, and bytes read as numbers")]
 
 use std::fs::File;
@@ -7,41 +7,41 @@ use std::ops::Deref;
 
 use memmap2::{Advice, Mmap, MmapMut};
 
-// What is on disk is read as it lies there.
+// Files hold little-endian numbers, read without conversion.
 #[cfg(target_endian = "big")]
 compile_error!("reprise-index stores little-endian numbers and reads them in place");
 
-/// Bytes that begin at a page and don't move.
+/// Bytes that start at a page boundary and do not move.
 pub(crate) enum Pages {
-    /// This process's own.
+    /// Memory of the process.
     Own(MmapMut),
-    /// A part of a file that nobody changes.
+    /// A range of a file that does not change.
     Mapped(Mmap),
-    /// None at all: the system maps no empty range.
+    /// No bytes: the system maps no empty range.
     Empty,
 }
 
 impl Pages {
-    /// Own memory, zero, in huge pages where the system has them: a walk reads rows here and there, and with small
-    /// pages the processor spends more time on finding a page than on reading it.
+    /// Zeroed memory, in huge pages where the system has them. A walk reads scattered rows; with small pages, address
+    /// translation takes longer than reading.
     pub(crate) fn zeroed(length: usize) -> io::Result<Pages> {
         if length == 0 {
             return Ok(Pages::Empty);
         }
         let pages = MmapMut::map_anon(length)?;
         #[cfg(target_os = "linux")]
-        // Only advice: kernels without huge pages refuse it.
+        // Advice only: kernels without huge pages refuse it.
         let _ = pages.advise(Advice::HugePage);
         Ok(Pages::Own(pages))
     }
 
-    /// A part of a file; `from` must be a multiple of 4096.
+    /// Maps a range of a file; `from` must be a multiple of 4096.
     pub(crate) fn map(file: &File, from: u64, length: usize) -> io::Result<Pages> {
         if length == 0 {
             return Ok(Pages::Empty);
         }
-        // SAFETY: segments are written under another name, renamed when they are whole, and never changed after;
-        // what a user does to them meanwhile is noticed by checksums as far as it can be.
+        // SAFETY: segments are written under another name, renamed when complete, and never changed afterwards.
+        // Checksums detect most changes that a user makes meanwhile.
         let map = unsafe { memmap2::MmapOptions::new().offset(from).len(length).map(file)? };
         #[cfg(unix)]
         let _ = map.advise(Advice::Random);
@@ -56,7 +56,7 @@ impl Pages {
         }
     }
 
-    /// Empty for a file's pages: they can't be written.
+    /// Empty for a mapped file, which is read-only.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         match self {
             Pages::Own(pages) => pages,
@@ -73,22 +73,22 @@ impl Deref for Pages {
     }
 }
 
-/// Numbers that any bytes are valid for.
+/// A number type for which every bit pattern is valid.
 pub(crate) trait Number: Copy {}
 impl Number for u16 {}
 impl Number for u32 {}
 impl Number for u64 {}
 impl Number for f32 {}
 
-/// Bytes as numbers, without what is left over at the end.
+/// Casts bytes to numbers; bytes left over at the end are dropped.
 ///
 /// # Panics
-/// If the bytes don't begin where such a number may: the parts of a segment begin at multiples of 64.
+/// If the bytes are not aligned for the type. The sections of a segment start at multiples of 64.
 #[inline]
 pub(crate) fn cast<T: Number>(bytes: &[u8]) -> &[T] {
     let size = size_of::<T>();
     assert!((bytes.as_ptr() as usize).is_multiple_of(align_of::<T>()));
-    // SAFETY: aligned, as long as said, borrowed from `bytes`, and every pattern of bits is a number.
+    // SAFETY: aligned, of this length, borrowed from `bytes`, and every bit pattern is a valid number.
     unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / size) }
 }
 
@@ -103,8 +103,8 @@ pub(crate) fn cast_mut<T: Number>(bytes: &mut [u8]) -> &mut [T] {
     unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), bytes.len() / size) }
 }
 
-/// Numbers as bytes.
+/// Casts numbers to bytes.
 pub(crate) fn bytes_of<T: Number>(numbers: &[T]) -> &[u8] {
-    // SAFETY: as long as the numbers, borrowed from them, and every number is bytes.
+    // SAFETY: the same length in bytes, borrowed from the numbers; every number is valid as bytes.
     unsafe { std::slice::from_raw_parts(numbers.as_ptr().cast(), size_of_val(numbers)) }
 }

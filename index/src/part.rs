@@ -1,4 +1,4 @@
-//! A part of a collection: rows that are still growing, or a sealed segment, and which of its rows are live.
+//! A part of a collection: growing rows or a sealed segment, and which of its rows are live.
 
 use std::sync::Arc;
 
@@ -10,11 +10,12 @@ use crate::sealed::{Sealed, Stored};
 use crate::vector::cosine;
 use crate::{Filter, Hit, SpanKey};
 
-/// Nodes that a walk may compare before brute force over the part is cheaper: one of so many rows, or so many.
+/// A walk may compare one of this many rows, or `COMPARED_LEAST` rows if that is more. Beyond that, brute force over
+/// the part is cheaper.
 const COMPARED_SHARE: u32 = 2;
 const COMPARED_LEAST: u32 = 8_192;
 
-/// A picture of a part: cheap to clone, and unchanged by later inserts and removals.
+/// A snapshot of a part: cheap to clone, unchanged by later inserts and removals.
 #[derive(Clone)]
 pub(crate) struct Part {
     pub(crate) body: Body,
@@ -22,12 +23,11 @@ pub(crate) struct Part {
     pub(crate) live: Arc<RoaringBitmap>,
 }
 
-/// The rows of a part.
 #[derive(Clone)]
 pub(crate) enum Body {
-    /// As they were inserted: few enough for brute force.
+    /// Rows as inserted: few enough for brute force.
     Growing(Rows),
-    /// Unchanging.
+    /// An immutable segment.
     Sealed(Arc<Sealed>),
 }
 
@@ -41,7 +41,7 @@ impl Part {
         Part { body: Body::Sealed(Arc::new(sealed)), live }
     }
 
-    /// Where its segment is stored.
+    /// The file of its segment.
     pub(crate) fn stored(&self) -> Option<Stored> {
         match &self.body {
             Body::Growing(_) => None,
@@ -49,7 +49,7 @@ impl Part {
         }
     }
 
-    /// Rows, live or not.
+    /// Number of rows, live or dead.
     pub(crate) fn len(&self) -> u32 {
         match &self.body {
             Body::Growing(rows) => rows.len(),
@@ -68,7 +68,7 @@ impl Part {
         }
     }
 
-    /// `None` if it can't be read.
+    /// `None` if it cannot be read.
     pub(crate) fn vector(&self, row: u32) -> Option<&[f32]> {
         match &self.body {
             Body::Growing(rows) => Some(rows.vector(row)),
@@ -76,7 +76,7 @@ impl Part {
         }
     }
 
-    /// Bytes of memory, mapped ones included.
+    /// Bytes of memory, including mapped ones.
     pub(crate) fn bytes(&self) -> u64 {
         match &self.body {
             Body::Growing(rows) => rows.bytes(),
@@ -88,21 +88,21 @@ impl Part {
         matches!(self.body, Body::Sealed(_))
     }
 
-    /// Reads what was not yet read of a segment's vectors.
+    /// Verifies the unread blocks of a segment's vectors.
     pub(crate) fn verify(&self) {
         if let Body::Sealed(sealed) = &self.body {
             sealed.verify();
         }
     }
 
-    /// Live rows that the filter lets through and whose vectors can't be read.
+    /// Live rows that pass the filter and whose vectors cannot be read.
     pub(crate) fn unreadable(&self, filter: &Filter) -> Vec<SpanKey> {
         let Body::Sealed(sealed) = &self.body else { return Vec::new() };
         let rows = sealed.unreadable() & self.live.as_ref();
         rows.iter().map(|row| self.key(row)).filter(|&key| filter.lets_through(key)).collect()
     }
 
-    /// Brute force over the live rows that the filter lets through.
+    /// Brute force over the live rows that pass the filter.
     pub(crate) fn scan(&self, query: &[f32], filter: &Filter, best: &mut Best) {
         match &filter.only {
             None => self.compare(query, self.live.iter(), best),
@@ -112,7 +112,7 @@ impl Part {
         }
     }
 
-    /// Brute force over the live rows of some keys, looked up one by one where that is possible.
+    /// Brute force over the live rows of `keys`; a segment looks each key up.
     pub(crate) fn scan_listed(&self, query: &[f32], keys: &RoaringTreemap, best: &mut Best) {
         match &self.body {
             Body::Sealed(sealed) => {
@@ -134,7 +134,7 @@ impl Part {
         }
     }
 
-    /// Offers about the best `k`, by a walk where there is a graph and it pays; whether every row was looked at.
+    /// Offers about the best `k`, by a walk if there is a graph and it pays. Returns whether every row was compared.
     pub(crate) fn walk(
         &self,
         query: &[f32],

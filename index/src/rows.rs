@@ -1,15 +1,15 @@
-//! The vectors of one (space, level), contiguous in blocks and never moved: what the exact search runs on.
-//! Knows no removal: a row that is replaced or removed stays until the rows are rewritten.
+//! The vectors of one (space, level) in contiguous blocks that never move: exact search reads them. Rows are never
+//! removed: a replaced or removed row stays until the rows are rewritten.
 
 use std::sync::Arc;
 
 use crate::SpanKey;
 
-/// Rows of a block: small, because a block is copied when a row is appended while a search holds it.
+/// Rows of a block. Small, because an append copies the block if a search holds it.
 const ROWS_PER_BLOCK: usize = 256;
 
-/// Keys and vectors by ordinal (0, 1, 2, ... in the order of insertion). A clone is cheap and shares the blocks: it
-/// is a picture of the rows at that moment.
+/// Keys and vectors by ordinal (0, 1, 2, ... in order of insertion). A clone is cheap, shares the blocks, and stays as
+/// it was.
 #[derive(Clone)]
 pub(crate) struct Rows {
     dimension: usize,
@@ -38,7 +38,7 @@ impl Rows {
         self.len
     }
 
-    /// Appends a row. `values` must have the rows' dimension: [`crate::Index`] checks it at its door.
+    /// Appends a row. `values` must have the rows' dimension, which [`crate::Index`] checks.
     pub(crate) fn push(&mut self, key: SpanKey, values: &[f32]) {
         debug_assert_eq!(values.len(), self.dimension);
         let blocks = Arc::make_mut(&mut self.blocks);

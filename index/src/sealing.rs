@@ -1,5 +1,4 @@
-//! Makes segments of what has grown, and new ones of those that are small or half dead, while searches, inserts and
-//! removals go on.
+//! Builds segments from grown rows and merges small or half-dead segments, while searches, inserts and removals go on.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,25 +13,25 @@ use crate::sealed::{Making, Sealed, SegmentError, Source};
 use crate::segment_set::{Held, SegmentSet, State};
 use crate::{Filter, SpanKey};
 
-/// Hears how many rows are linked, and how many there are.
+/// Receives the number of linked rows and their total.
 pub(crate) type Report<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
-/// What is being sealed and merged.
+/// The running seals and merges.
 #[derive(Default)]
 pub(crate) struct Work {
-    /// What the background is at.
+    /// The kinds of the running background jobs.
     kinds: Vec<Kind>,
-    /// The parts that it rewrites.
+    /// The parts that these jobs rewrite.
     parts: HashSet<u64>,
-    /// The parts of the last job that failed: tried again when more has come.
+    /// The parts of the last failed job. It is tried again when more rows have come.
     failed: Vec<u64>,
-    /// Somebody rewrites everything, or waits for the background to end: nothing new is begun there.
+    /// A caller is sealing everything or waiting for the end of all jobs: no new job starts.
     is_claimed: bool,
 }
 
 impl SegmentSet {
-    /// Rewrites all live rows as one part: a segment, or rows for brute force if they are few. Returns when that is in
-    /// place; what is being sealed and merged is waited for.
+    /// Rewrites all live rows as one part: a segment, or rows for brute force if they are few. Returns when that part
+    /// is in place. First waits for running jobs.
     pub(crate) fn seal(self: &Arc<SegmentSet>, threads: usize, report: Report) {
         let claim = Claim::of(self);
         self.merge(|_| true, threads, report);
@@ -40,7 +39,7 @@ impl SegmentSet {
         self.seal_if_due();
     }
 
-    /// Returns when nothing is being sealed or merged.
+    /// Waits until no job runs.
     pub(crate) fn settle(&self) {
         let mut work = self.work.lock();
         while work.is_claimed || !work.kinds.is_empty() {
@@ -48,7 +47,7 @@ impl SegmentSet {
         }
     }
 
-    /// Starts in the background what is due and nobody is at.
+    /// Starts the due jobs of each idle kind in the background.
     pub(crate) fn seal_if_due(self: &Arc<SegmentSet>) {
         for kind in Kind::ALL {
             let Some(job) = Job::next(self, kind) else { continue };
@@ -59,7 +58,7 @@ impl SegmentSet {
         }
     }
 
-    /// Waits while inserts come faster than they can be sealed: searches would get slower and slower.
+    /// Waits while inserts come faster than seals finish: otherwise searches would become slower and slower.
     pub(crate) fn keep_pace(&self) {
         let is_flooded =
             || due::is_flooded(u64::from(self.state.read().growing().part.len()), &self.settings);
@@ -71,7 +70,8 @@ impl SegmentSet {
         }
     }
 
-    /// Has those who wait look again. They look under this lock: without it they might look before and sleep after.
+    /// Wakes the waiting threads. They check under this lock; without it, one could check before the change and sleep
+    /// after it.
     fn tell(&self) {
         let _nobody_looks = self.work.lock();
         self.worked.notify_all();
@@ -95,7 +95,7 @@ impl SegmentSet {
         .collect()
     }
 
-    /// Makes one part of those that are picked and not damaged; whether that worked.
+    /// Rewrites the picked, undamaged parts as one; returns whether that worked.
     fn merge(&self, is_picked: impl Fn(&Held) -> bool, threads: usize, report: Report) -> bool {
         loop {
             let picked = self.pick(&is_picked);
@@ -105,7 +105,7 @@ impl SegmentSet {
                     self.put_in_place(&picked, part);
                     return true;
                 }
-                // Its part is known to be damaged now, and is left out of the next try.
+                // The part is now marked damaged; the next try leaves it out.
                 Err(SegmentError::Unreadable) => {}
                 Err(error) => {
                     tracing::warn!(%error, "the index can't be sealed: searches stay right but get slower");
@@ -125,7 +125,7 @@ impl SegmentSet {
         Sealed::make(&source, self.dimension, making).map(Part::sealed)
     }
 
-    /// Pictures of the parts; those that grow stop growing.
+    /// Snapshots of the picked parts; a growing part is frozen.
     fn pick(&self, is_picked: &impl Fn(&Held) -> bool) -> Vec<(u64, Part)> {
         let _writer = self.writer.lock();
         let mut state = self.state.write();
@@ -136,11 +136,11 @@ impl SegmentSet {
         picked.map(|held| (held.id, held.part.clone())).collect()
     }
 
-    /// Replaces the picked parts, without what was removed from them meanwhile.
+    /// Replaces the picked parts by `part`, without the keys removed meanwhile.
     fn put_in_place(&self, picked: &[(u64, Part)], part: Part) {
         let changing = self.home.change();
         let mut part = match part.body {
-            // Nobody else has it yet.
+            // No other thread has a reference yet.
             Body::Sealed(sealed) => match Arc::try_unwrap(sealed) {
                 Ok(sealed) => Part::sealed(self.home.store(sealed)),
                 Err(sealed) => Part { body: Body::Sealed(sealed), live: part.live },
@@ -159,11 +159,11 @@ impl SegmentSet {
         drop(state);
         self.generation.fetch_add(1, Ordering::Relaxed);
         drop((writer, changing));
-        // Freeing large parts takes a while: nobody waits for it.
+        // Freeing large parts takes time: it happens outside the lock.
         drop(replaced);
     }
 
-    /// Keys that were live in the pictures and are not any more.
+    /// Keys that were live in the snapshots and are now dead.
     fn removed_since(&self, picked: &[(u64, Part)]) -> RoaringTreemap {
         let state = self.state.read();
         let mut gone = RoaringTreemap::new();
@@ -180,14 +180,14 @@ impl SegmentSet {
 }
 
 impl State {
-    /// All parts but the one that grows.
+    /// All parts except the growing one.
     fn frozen(&self) -> &[Held] {
         &self.held[..self.held.len() - 1]
     }
 }
 
 impl Part {
-    /// Makes the rows of these keys dead.
+    /// Marks the rows of these keys dead.
     fn forget(&mut self, keys: &RoaringTreemap) {
         if keys.is_empty() {
             return;
@@ -204,14 +204,15 @@ impl Part {
 }
 
 impl Held {
-    /// Whether a live vector is known to be unreadable: to be read from the catalog first, then rewritten.
+    /// Whether a live vector is known to be unreadable. The server restores it from the catalog before the part is
+    /// rewritten.
     fn is_damaged(&self) -> bool {
         !self.part.unreadable(&Filter::default()).is_empty()
     }
 }
 
 impl Work {
-    /// What should be rewritten next.
+    /// Marks the next due parts as being rewritten, and returns them.
     fn take(&mut self, collection: &SegmentSet, kind: Kind) -> Vec<u64> {
         if self.is_claimed {
             return Vec::new();
@@ -225,17 +226,17 @@ impl Work {
     }
 }
 
-/// What a thread in the background is at: parts that it makes one of; none when it is over.
+/// A background job: the parts that it merges into one; none when it ends.
 struct Job {
     collection: Arc<SegmentSet>,
     kind: Kind,
     parts: Vec<u64>,
-    /// Whether a thread is at it: one that there was no thread for has not failed.
+    /// Whether a thread runs it: a job for which no thread could start has not failed.
     has_begun: bool,
 }
 
 impl Job {
-    /// The next job of a kind, if one is due and nobody is at that kind.
+    /// The next job of a kind, if one is due and none of this kind runs.
     fn next(collection: &Arc<SegmentSet>, kind: Kind) -> Option<Job> {
         let mut work = collection.work.lock();
         if work.kinds.contains(&kind) {
@@ -254,7 +255,7 @@ impl Job {
         let collection = Arc::clone(&self.collection);
         let threads = collection.settings.build_threads;
         while collection.merge(|held| self.parts.contains(&held.id), threads, &|_, _| ()) {
-            // Other kinds may be due now.
+            // Jobs of other kinds may be due now.
             collection.seal_if_due();
             if !self.go_on() {
                 break;
@@ -262,8 +263,8 @@ impl Job {
         }
     }
 
-    /// Takes the next parts, or is over. There is no moment at which they are due and nobody is at them: who waits until
-    /// everything is sealed would believe that it is.
+    /// Takes the next due parts, or ends. It does both under one lock: a thread that waits for all seals must never
+    /// find due parts without a job.
     fn go_on(&mut self) -> bool {
         let mut work = self.collection.work.lock();
         work.parts.retain(|part| !self.parts.contains(part));
@@ -276,7 +277,7 @@ impl Job {
     }
 }
 
-/// One that panicked, failed or never began.
+/// Dropped early if it panicked, failed or never began.
 impl Drop for Job {
     fn drop(&mut self) {
         if !self.parts.is_empty() {
@@ -291,7 +292,7 @@ impl Drop for Job {
     }
 }
 
-/// The right to rewrite everything, until it is dropped.
+/// The right to rewrite all parts, until it is dropped.
 struct Claim<'a>(&'a SegmentSet);
 
 impl Claim<'_> {
@@ -315,10 +316,10 @@ impl Drop for Claim<'_> {
     }
 }
 
-/// The live rows of some parts.
+/// The live rows of the picked parts.
 struct Picked {
     parts: Vec<Part>,
-    /// Part and row.
+    /// (part, row).
     rows: Vec<(u32, u32)>,
 }
 
@@ -328,7 +329,7 @@ impl Picked {
         Picked { rows: rows.collect(), parts }
     }
 
-    /// The same rows, for brute force.
+    /// The same rows as a part for brute force.
     fn rewritten(&self, dimension: usize) -> Result<Part, SegmentError> {
         let mut rows = Rows::new(dimension);
         for row in 0..self.len() {
@@ -367,7 +368,7 @@ mod tests {
         keys.for_each(|key| collection.fill(key, &[1.0, 0.0]).unwrap());
     }
 
-    /// How many parts the next seal would take; none if none is due.
+    /// Checks how many parts the next seal would take; none if none is due.
     #[track_caller]
     fn check(collection: &Arc<SegmentSet>, expected: usize) {
         assert_eq!(Job::next(collection, Kind::Seal).map_or(0, |job| job.parts.len()), expected);
@@ -377,7 +378,7 @@ mod tests {
     fn what_failed_is_due_again_when_more_has_come_and_what_never_began_at_once() {
         let collection = Arc::new(SegmentSet::new(2, SETTINGS, Arc::default(), Arc::default()));
         fill(&collection, 0..20);
-        // Each of these jobs is dropped before a thread is at it.
+        // Each of these jobs is dropped before a thread runs it.
         check(&collection, 1);
         check(&collection, 1);
         let mut failing = Job::next(&collection, Kind::Seal).unwrap();

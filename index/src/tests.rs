@@ -1,4 +1,4 @@
-//! The index against a model that is too simple to be wrong: a map from key to vector and a sorted list of scores.
+//! Compares the index with a trivial model: a map from key to vector and a sorted list of scores.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::*;
 
 const AT: Collection = Collection { space: 3, level: Level::Clip };
 const DIM: usize = 24;
-/// Graphs are kept and segments sealed from small sets on, so that small tests meet them.
+/// Builds graphs and seals from small sets on, so that small tests cover them.
 const EAGER: Settings = Settings { segment_from: 64, seal_from: 300, codes: Codes::Int8, build_threads: 1 };
 /// Brute force only, at the sizes of these tests.
 const PATIENT: Settings = Settings { segment_from: 1 << 40, seal_from: 1 << 40, ..EAGER };
@@ -29,7 +29,7 @@ fn noise(seed: u64, at: usize) -> f32 {
     ((state ^ (state >> 31)) >> 40) as f32 / (1 << 24) as f32 - 0.5
 }
 
-/// One of 40 clusters around a common direction: real embeddings are neither uniform nor centred.
+/// A vector of one of 40 clusters around a common direction: real embeddings are neither uniform nor centred.
 fn clustered(seed: u64) -> UnitVector {
     let cluster = 1_000_000 + seed % 40;
     let raw: Vec<f32> = (0..DIM)
@@ -38,7 +38,7 @@ fn clustered(seed: u64) -> UnitVector {
     UnitVector::from_raw(&raw).expect("has a direction").0
 }
 
-/// What the catalog knows: the live vectors, and every change by its seq.
+/// The catalog's state: the live vectors, and every change by its sequence number.
 #[derive(Default, Clone)]
 struct Model {
     live: BTreeMap<SpanKey, UnitVector>,
@@ -72,7 +72,7 @@ impl Model {
     }
 }
 
-/// Checks all that must always hold of an answer; returns the share of the true hits that it has.
+/// Checks the invariants of every answer; returns the share of the true hits in it.
 #[track_caller]
 fn check(index: &Index, model: &Model, query: &UnitVector, k: usize, filter: &Filter, mode: Mode) -> f64 {
     let got = index.search(AT, query, k, filter, mode).expect("a vector of the space");
@@ -164,7 +164,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// An index as a start makes it: from the snapshot, if there is one, and the changes since.
+/// An index as a start builds it: from the snapshot, if there is one, and the later changes.
 fn started(folder: &Path, settings: Settings, model: &Model) -> Index {
     let (index, seq) = match Index::load(folder, &[space()], settings) {
         Ok(loaded) => {
@@ -314,7 +314,7 @@ fn a_flood_is_sealed_while_it_comes() {
     let growing = || index.collection(AT).unwrap().state.read().growing().part.len();
     for key in 0..6_000 {
         insert(&index, &mut model, key, key);
-        // The next seal may begin some inserts after the last one ended.
+        // The next seal may begin a few inserts after the last one ended.
         assert!(growing() < 900, "{} rows grew before they were sealed", growing());
     }
     index.settle();
@@ -340,14 +340,14 @@ fn the_graph_finds_the_nearest_whatever_the_filter() {
         let found = recall(&index, &model, 40, &only((0..6_000).step_by(nth)));
         assert!(found > 0.97, "recall@10 is {found} where one of {nth} matches");
     }
-    // One cluster, which most queries are not near to.
+    // One cluster, far from most queries.
     let found = recall(&index, &model, 80, &only((0..6_000).filter(|key| key % 40 == 7)));
     assert!(found > 0.97, "recall@10 is {found} where one cluster matches");
     let answer = index.search(AT, &clustered(1), 10, &Filter::default(), Mode::Auto).unwrap();
     assert!(!answer.exact, "the graph was not asked");
 }
 
-/// Black frames and still slides: a thousand vectors that are the same, up to `spread`.
+/// Black frames and still slides: a thousand vectors, equal up to `spread`.
 #[track_caller]
 fn check_crowd(spread: f32, crowd: std::ops::Range<u64>, others: std::ops::Range<u64>) {
     let (index, mut model) = filled(EAGER, 0..0);
@@ -385,7 +385,7 @@ fn a_crowd_of_equal_vectors_hides_nothing() {
 fn searches_beside_writers_and_rebuilds_are_never_short_and_never_stale() {
     let (index, _) = filled(EAGER, 0..2_000);
     index.settle();
-    // Removed before any search starts: must never come back.
+    // Removed before any search starts: no answer may contain them.
     let gone = RoaringTreemap::from_iter((0..2_000).filter(|key| key % 10 == 0));
     gone.iter().for_each(|key| index.remove(AT, key));
     let stop = AtomicBool::new(false);
@@ -430,7 +430,7 @@ fn a_seal_makes_nobody_wait() {
                 }
             });
         });
-        // The seal stands still until it is told to go on: what waited for it would wait for ever.
+        // The seal is paused here: a call that waited for it would never return.
         is_begun.recv().unwrap();
         for key in 0..300 {
             remove(&index, &mut model, key);

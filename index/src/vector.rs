@@ -1,8 +1,8 @@
-//! A vector of norm 1.
+//! A unit vector.
 
 use simsimd::SpatialSimilarity;
 
-/// How far from 1 the norm of a stored unit vector may be.
+/// The largest deviation from 1 of a stored vector's norm.
 const NORM_TOLERANCE: f64 = 1e-3;
 
 /// A finite vector of norm 1.
@@ -13,7 +13,8 @@ const NORM_TOLERANCE: f64 = 1e-3;
 pub struct UnitVector(Box<[f32]>);
 
 impl UnitVector {
-    /// The direction of `raw` and its norm; `None` if a value is not finite or the norm is 0 (or not an `f32`).
+    /// Normalises `raw`; returns the unit vector and the norm of `raw`. `None` if a value is not finite, or the norm is
+    /// 0 or exceeds `f32`.
     pub fn from_raw(raw: &[f32]) -> Option<(UnitVector, f32)> {
         let norm = norm(raw)?;
         let narrow = norm as f32;
@@ -24,13 +25,13 @@ impl UnitVector {
         Some((UnitVector(values), narrow))
     }
 
-    /// `values` if they are finite and of norm 1 within 1e-3 (then renormalised), e.g. read from storage.
+    /// Checks that `values` are finite and of norm 1 within 1e-3, and renormalises them; for vectors from storage.
     pub fn from_unit(values: Vec<f32>) -> Option<UnitVector> {
         let norm = norm(&values)?;
         if (norm - 1.0).abs() > NORM_TOLERANCE {
             return None;
         }
-        // A vector that is as near to 1 as f32 allows is kept bit for bit: reading it back changes nothing.
+        // A vector of norm 1 within `f32` precision is kept bit for bit, so that storing and reading change nothing.
         if (norm - 1.0).abs() < 1e-6 {
             return Some(UnitVector(values.into()));
         }
@@ -48,14 +49,14 @@ impl UnitVector {
     }
 }
 
-/// The norm; `None` if a value is not finite or there is no direction.
+/// The norm; `None` if it is 0 or a value is not finite.
 fn norm(values: &[f32]) -> Option<f64> {
     let squares: f64 = values.iter().map(|&value| f64::from(value) * f64::from(value)).sum();
     (squares.is_finite() && squares > 0.0).then(|| squares.sqrt())
 }
 
-/// Cosine of two unit vectors of the same length, clamped to -1 ..= 1. Every score and every distance of this
-/// crate is made here, so that the graph and the exact search agree to the last bit.
+/// The cosine of two unit vectors of the same length, clamped to -1 ..= 1. All scores of this crate come from here, so
+/// the graph and exact search agree to the last bit.
 pub fn cosine(left: &[f32], right: &[f32]) -> f32 {
     let product = f32::dot(left, right).unwrap_or(0.0) as f32;
     // Adding 0 turns -0 into 0: equal scores must compare equal.

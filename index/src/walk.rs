@@ -136,12 +136,12 @@ impl Beam {
 
 /// The visited nodes of a walk, marked with the walk's number.
 #[derive(Default)]
-struct Seen {
+struct VisitedNodes {
     marks: Vec<u8>,
     walk: u8,
 }
 
-impl Seen {
+impl VisitedNodes {
     fn reset(&mut self, nodes: usize) {
         self.walk = self.walk.wrapping_add(1);
         if self.walk == 0 {
@@ -166,7 +166,7 @@ impl Seen {
 /// Buffers that walks reuse.
 #[derive(Default)]
 pub(crate) struct Scratch {
-    seen: Seen,
+    seen: VisitedNodes,
     beam: Beam,
     neighbours: Vec<u32>,
     to_leave: BinaryHeap<Found>,

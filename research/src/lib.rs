@@ -1,6 +1,6 @@
-//! reprise-research: rendered benchmarks, training, and judging of models.
+//! reprise-research: rendered benchmarks, training, and evaluation of models.
 //!
-//! Knows `encoders` and `index`. Does not know the service: what both need lives in those two crates.
+//! Knows `encoders` and `index`. Does not know the service: code that both need lives in those two crates.
 
 pub mod compute;
 pub mod covr;

@@ -24,24 +24,24 @@ import warnings
 HERE = pathlib.Path(__file__).resolve().parent
 REPORT = HERE.parent.parent / "BENCHMARKS.md"
 MARKS = ("<!-- encoders: made by `make bench-encoders` -->", "<!-- encoders: end -->")
-# Preprocessing and tokenizer of our own; its vocabulary is small, which costs nothing but the table of its tokens.
+# Preprocessing and a small tokenizer. A small vocabulary changes only the size of the embedding table.
 FILES = HERE.parent / "parity" / "data" / "legacy"
 VOCABULARY, POSITIONS, SIDE, SQUARE = 402, 248, 224, 16
-# Vision width, layers, heads, patch; text width; values per vector; what is measured, all batches unless said.
+# Vision width, layers, heads, patch; text width; values per vector; measured cases, by default all batches.
 SHAPES = {
     "b32": ("ViT-B/32", 768, 12, 12, 32, 512, 512, [1, 8, 32]),
     "b16": ("ViT-B/16", 768, 12, 12, 16, 512, 512, [1, 8, 32]),
     "l14": ("ViT-L/14", 1024, 24, 16, 14, 768, 768, [1, 8]),
 }
 TOKENS = [16, 77, 248]
-# Shortest time of one measurement: reprise knows its CPU time to 10 ms.
+# Shortest time of one measurement: reprise measures CPU time to 10 ms.
 RUN_SECONDS = 0.5
 ENGINES = ["torch", "ort", "ours", "ort8", "ours8"]
 
 os.environ["RAYON_NUM_THREADS"] = "1"
 os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
 warnings.filterwarnings("ignore")
-# Quantising suggests steps of its own to run before; it is measured as it comes.
+# Quantisation suggests preparing steps; it is measured without them.
 logging.disable(logging.WARNING)
 
 import numpy  # noqa: E402
@@ -106,7 +106,7 @@ def pictures(count):
 
 
 def ids_of(tokens):
-    """The text of `reprise bench encode` of so many tokens: one word, over and over."""
+    """The text of `reprise bench encode` with this number of tokens: one word, repeated."""
     tokenizer = Tokenizer.from_file(str(FILES / "tokenizer.json"))
     for words in range(1, tokens + 1):
         ids = tokenizer.encode(" ".join(["a"] * words)).ids
@@ -143,13 +143,13 @@ class Peer:
             self.run(self.inputs)
             passes += 1
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-        # Where one pass is long, what the first round has warmed is warm enough for the next.
+        # Where one pass is long, the first round warms up for the following ones.
         self.slow = wall / passes > 1
         return cpu / passes / len(self.inputs), wall / passes / len(self.inputs)
 
 
 class Ours:
-    """The binary, started anew for every measurement."""
+    """The binary, started again for every measurement."""
 
     def __init__(self, binary, folder, precision, what):
         self.command = [binary, "bench", "encode", "--model", str(folder), "--precision", precision, "--runs", "1",
@@ -179,7 +179,7 @@ def torch_run(module):
 
 
 def take_turns(engines, rounds, name):
-    """Medians by engine, and the median of the rounds' ratios: how many times as fast as ONNX Runtime ours is."""
+    """Medians by engine, and the median of the rounds' ratios: reprise's speed relative to ONNX Runtime."""
     costs = {engine: [] for engine in engines}
     for number in range(rounds):
         for engine, it in engines.items():
@@ -203,7 +203,7 @@ def between(vectors):
 
 
 class Bench:
-    """Everything measured so far."""
+    """All measurements so far."""
 
     def __init__(self, arguments, folder):
         self.arguments, self.folder = arguments, folder
@@ -284,7 +284,7 @@ def torch_peak():
 
 
 def machine():
-    """In neutral words: what the engines could use, and how busy it was."""
+    """The machine in neutral words: cores, instructions and load."""
     flags = pathlib.Path("/proc/cpuinfo").read_text()
     vectors = next((it for it in ("avx512_vnni", "avx512f", "avx2") if it in flags), "no AVX2")
     cores = os.cpu_count()

@@ -31,7 +31,7 @@ import sys
 import numpy
 
 QUERIES, TRUTH = 1_000, 100
-# Rows that are made or multiplied at a time.
+# Rows drawn or multiplied at a time.
 BLOCK = 20_000
 GROWN = {"texts": 100_000, "million": 1_000_000}
 SETS = ["clips", *GROWN]
@@ -48,7 +48,7 @@ def spectrum(random, count, dim, power):
 
 
 def drawn(random, count, of, offset):
-    """Numbers below `of` of which r is drawn with a weight of 1 / (r + offset)."""
+    """Random numbers below `of`; number r has the weight 1 / (r + offset)."""
     weights = 1 / (numpy.arange(of) + offset)
     return random.choice(of, count, p=weights / weights.sum())
 
@@ -112,7 +112,7 @@ def write(folder, name):
     if all(file.exists() for file in files.values()):
         return
     base, queries = clips() if name == "clips" else grown(GROWN[name])
-    # The truth comes last: it says that the others are whole.
+    # The ground truth comes last: it marks the other files as complete.
     for part, rows in [("base", base), ("queries", queries), ("truth", truth(base, queries))]:
         partial = files[part].with_suffix(".partial")
         with partial.open("wb") as file:

@@ -25,7 +25,7 @@ import sys
 import tempfile
 import time
 
-# Before the libraries that read them.
+# Set before the import of the libraries that read them.
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import faiss  # noqa: E402
@@ -45,7 +45,7 @@ MARKS = ("<!-- index: made by `make bench-index` -->", "<!-- index: end -->")
 TITLES = {"clips": "40,804 x 768, clustered", "texts": "100,000 x 512, grown from real text vectors"}
 LINKS, EF_CONSTRUCTION, K = 16, 200, 10
 WIDTHS = [10, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512]
-# Where engines are compared, and where a sweep ends.
+# Recalls at which engines are compared, and at which a sweep ends.
 RECALL, RECALL_ENOUGH = 0.99, 0.9995
 RUN_SECONDS = 0.2
 CODES = ["f32", "f16", "int8"]
@@ -92,7 +92,7 @@ class UsearchOf:
 
     def __call__(self, dim, _):
         made = UsearchOf(self.dtype)
-        # Whole numbers are compared by cosine: their norms are no longer 1.
+        # Quantised vectors are compared by cosine: their norms are no longer 1.
         metric = "cos" if self.dtype == "i8" else "ip"
         made.index = Usearch(ndim=dim, metric=metric, dtype=self.dtype, connectivity=LINKS,
                              expansion_add=EF_CONSTRUCTION)
@@ -137,7 +137,7 @@ class Peer:
         self.queries, self.truth = numpy.load(files["queries"]), numpy.load(files["truth"])
         base = numpy.load(files["base"])
         self.builds = {}
-        # The one that one thread built is searched.
+        # Searches use the index that one thread built.
         for threads in reversed(THREADS):
             self.engine = make(base.shape[1], len(base))
             cpu, wall = time.process_time(), time.perf_counter()
@@ -165,7 +165,7 @@ class Peer:
 
 
 class Ours:
-    """`reprise index bench` in a process of its own, which measures a round for every line that it is sent."""
+    """`reprise index bench` in a process of its own, which measures one round per input line."""
 
     def __init__(self, binary, codes, files):
         self.codes = codes
@@ -174,7 +174,7 @@ class Ours:
         for part, path in files.items():
             command += [f"--{part}", str(path)]
         self.builds = {}
-        # As with the peers: the one that one thread built stays.
+        # As with the peers: searches use the index that one thread built.
         for threads in reversed(THREADS):
             more = ["--build-threads", str(threads), "--rounds-from-stdin"]
             self.process = subprocess.Popen([*command, *more], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -203,7 +203,7 @@ class Ours:
 
 
 class Measured:
-    """One set of vectors: what every engine costs to build, and its points in every round."""
+    """One set of vectors: the build cost of every engine, and its points in every round."""
 
     def __init__(self, arguments, name):
         self.name, self.rounds = name, []
@@ -241,7 +241,7 @@ class Measured:
         return {ef: [statistics.median(it) for it in zip(*(sweep[ef] for sweep in sweeps))] for ef in widths}
 
     def ratio(self, engine, of):
-        """How many times as many queries per second as the best of `of`, medians over the rounds."""
+        """Queries per second relative to the best of `of`, as medians over the rounds."""
         ratios = []
         for number in range(len(self.rounds)):
             own = self.speed(number, engine)
@@ -285,7 +285,7 @@ def shown(ratio):
 
 
 def plot(sets):
-    """Queries per second over recall, on a scale on which halving what is missed is always as far."""
+    """Queries per second over recall, on a logarithmic scale of 1 - recall."""
     figure, panels = pyplot.subplots(1, len(sets), figsize=(5.2 * len(sets), 4.2), squeeze=False)
     for panel, measured in zip(panels[0], sets):
         for number, engine in enumerate(measured.engines):
@@ -305,7 +305,7 @@ def plot(sets):
 
 
 def machine():
-    """In neutral words: what the engines could use, and how busy it was."""
+    """The machine in neutral words: cores, instructions and load."""
     flags = pathlib.Path("/proc/cpuinfo").read_text()
     vectors = next((it for it in ("avx512_vnni", "avx512f", "avx2") if it in flags), "no AVX2")
     cores = os.cpu_count()

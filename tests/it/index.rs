@@ -1,5 +1,5 @@
-//! The graph against brute force on real embeddings: CLIP's text vectors are strongly anisotropic (mean cosine
-//! 0.75), which no generated set is.
+//! The graph against brute force on real embeddings: CLIP's text vectors are strongly anisotropic (mean cosine 0.75),
+//! unlike any generated set.
 
 use std::path::Path;
 use std::sync::Arc;

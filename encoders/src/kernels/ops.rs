@@ -54,10 +54,10 @@ impl PackedLinear {
     fn biased(self, bias: Option<&Tensor>) -> Result<Self> {
         let bias = bias.map(|bias| bias.to_vec1::<f32>()).transpose()?;
         if bias.as_ref().is_some_and(|bias| bias.len() != self.outputs()) {
-            bail!("a bias of another length than the layer's output");
+            bail!("the bias and the layer's output differ in length");
         }
         if self.inputs() == 0 {
-            bail!("a layer without inputs");
+            bail!("the layer has no inputs");
         }
         Ok(PackedLinear { bias, ..self })
     }
@@ -105,7 +105,7 @@ impl Product<'_> {
     fn run(&self, values: &[f32], shape: &Shape, residual: Option<&[f32]>) -> Result<(CpuStorage, Shape)> {
         let ((rows, inputs), outputs) = (shape.dims2()?, self.linear.outputs());
         if inputs != self.linear.inputs() || self.norm.is_some_and(|norm| norm.width() != inputs) {
-            bail!("{inputs} values per row for a layer of {}, or its norm", self.linear.inputs());
+            bail!("rows have {inputs} values, but the layer or its norm takes {}", self.linear.inputs());
         }
         let residual = residual.map(|values| Rows::new(values, rows, outputs, outputs));
         let finish = Finish { bias: self.linear.bias.as_deref(), activation: self.activation, residual };
@@ -142,7 +142,7 @@ impl CustomOp2 for Product<'_> {
         of_residual: &Layout,
     ) -> Result<(CpuStorage, Shape)> {
         if of_residual.shape().dims2()? != (layout.shape().dims2()?.0, self.linear.outputs()) {
-            bail!("a residual of another shape than the result");
+            bail!("the residual and the result differ in shape");
         }
         self.run(values(rows, layout)?, layout.shape(), Some(values(residual, of_residual)?))
     }
@@ -178,14 +178,14 @@ impl CustomOp1 for Attention<'_> {
         let (rows, across) = layout.shape().dims2()?;
         let Attention { processor, tokens, heads, mask, angles } = self;
         if *tokens == 0 || rows % tokens != 0 || across == 0 || across % (3 * heads) != 0 {
-            bail!("{rows} rows of {across} values are no {heads} heads of sequences of {tokens} tokens");
+            bail!("{rows} rows of {across} values are not {heads} heads of sequences of {tokens} tokens");
         }
         let (batch, size) = (rows / tokens, across / (3 * heads));
         if matches!(mask, AttentionMask::Within(lengths) if lengths.len() != batch) {
-            bail!("lengths of another number of sequences than {batch}");
+            bail!("the attention mask is not for {batch} sequences");
         }
         if angles.is_some_and(|angles| size % 2 != 0 || !angles.fit(*tokens, size)) {
-            bail!("rotary angles of other tokens than {tokens}, or of heads of another size than {size}");
+            bail!("the rotary angles do not fit {tokens} tokens and heads of {size} values");
         }
         let shape = Heads { batch, tokens: *tokens, heads: *heads, size, mask: *mask, angles: *angles };
         let packed = values(packed, layout)?;
@@ -207,7 +207,7 @@ impl Norm {
     pub(crate) fn new(weight: &Tensor, bias: &Tensor, epsilon: f32) -> Result<Self> {
         let (weight, bias): (Vec<f32>, _) = (weight.to_vec1()?, bias.to_vec1()?);
         if weight.is_empty() || weight.len() != bias.len() {
-            bail!("a layer norm whose weight and bias differ in length, or are empty");
+            bail!("the layer norm's weight and bias differ in length or are empty");
         }
         Ok(Norm { weight, bias, epsilon })
     }
@@ -239,7 +239,7 @@ impl CustomOp1 for Normalisation<'_> {
     fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
         let (x, width) = (values(x, layout)?, self.norm.width());
         if layout.shape().dims().last() != Some(&width) {
-            bail!("a layer norm of another width than its rows");
+            bail!("the rows and the layer norm differ in width");
         }
         let shape = (x.len() / width, width);
         let rows = Rows::new(x, shape.0, shape.1, width);
@@ -257,7 +257,7 @@ impl CustomOp1 for Normalisation<'_> {
 
 /// The values of a contiguous f32 tensor on the CPU.
 fn values<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<&'a [f32]> {
-    let Some((from, to)) = layout.contiguous_offsets() else { bail!("a tensor that is not contiguous") };
+    let Some((from, to)) = layout.contiguous_offsets() else { bail!("the tensor is not contiguous") };
     Ok(&storage.as_slice::<f32>()?[from..to])
 }
 

@@ -26,7 +26,7 @@ pub struct Vectors<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum VectorsError {
     /// `dim` is 0, or the last row is too short.
-    #[error("{values} values make no rows of {dim}")]
+    #[error("{values} values are not whole rows of {dim}")]
     Rows {
         /// Number of values.
         values: usize,
@@ -34,7 +34,7 @@ pub enum VectorsError {
         dim: usize,
     },
     /// The items' row counts do not add up to the rows, or an item has none.
-    #[error("{rows} rows can't be those of the things: {said} were said, at least one of each is needed")]
+    #[error("the items need {said} rows, at least one each, but there are {rows}")]
     Things {
         /// Rows that the values make.
         rows: usize,
@@ -212,7 +212,7 @@ struct Search<'a, 'r> {
 }
 
 /// A query whose rank is being computed.
-struct Open {
+struct PendingQuery {
     query: usize,
     /// Ascending, distinct, all within the gallery.
     right: Vec<usize>,
@@ -246,7 +246,8 @@ impl<'a, 'r> Search<'a, 'r> {
 
     /// Computes the ranks of the queries from `first` on.
     fn run(&self, first: usize, ranks: &mut [Option<usize>]) {
-        let mut open: Vec<Open> = (first..first + ranks.len()).map(|query| self.open(query)).collect();
+        let mut open: Vec<PendingQuery> =
+            (first..first + ranks.len()).map(|query| self.open(query)).collect();
         let numbers: Vec<usize> = open.iter().map(|it| it.query).collect();
         let parts = self.queries.cut(&numbers, self.part);
         let mut scratch = Scratch::default();
@@ -263,16 +264,16 @@ impl<'a, 'r> Search<'a, 'r> {
         }
     }
 
-    fn open(&self, query: usize) -> Open {
+    fn open(&self, query: usize) -> PendingQuery {
         let known = (self.right)(query).iter().copied().filter(|thing| *thing < self.gallery.len());
         let mut right: Vec<usize> = known.collect();
         right.sort_unstable();
         right.dedup();
-        Open { query, right, mark: None, beaten_by: 0 }
+        PendingQuery { query, right, mark: None, beaten_by: 0 }
     }
 
     /// Scores the relevant items of each query.
-    fn mark(&self, part: &mut [Open], scratch: &mut Scratch) {
+    fn mark(&self, part: &mut [PendingQuery], scratch: &mut Scratch) {
         let mut wanted: Vec<usize> = part.iter().flat_map(|open| open.right.iter().copied()).collect();
         wanted.sort_unstable();
         wanted.dedup();
@@ -293,7 +294,7 @@ impl<'a, 'r> Search<'a, 'r> {
     }
 
     /// Counts the panel's items that rank before the best relevant item of each query.
-    fn count(&self, part: &mut [Open], things: &Range<usize>, panel: &Panel, scratch: &mut Scratch) {
+    fn count(&self, part: &mut [PendingQuery], things: &Range<usize>, panel: &Panel, scratch: &mut Scratch) {
         let each = things.clone().map(|thing| self.gallery.rows(&(thing..thing + 1)).len());
         self.each_line(part, panel, each, scratch, &|open, line| {
             let Some(mark) = open.mark else { return };
@@ -311,11 +312,11 @@ impl<'a, 'r> Search<'a, 'r> {
     /// Calls back with each query's scores of all items of a panel; every item has `each` rows.
     fn each_line(
         &self,
-        part: &mut [Open],
+        part: &mut [PendingQuery],
         panel: &Panel,
         each: impl Iterator<Item = usize> + Clone,
         scratch: &mut Scratch,
-        show: &dyn Fn(&mut Open, &[f32]),
+        show: &dyn Fn(&mut PendingQuery, &[f32]),
     ) {
         let (Some(first), Some(last)) = (part.first(), part.last()) else { return };
         let asked = first.query..last.query + 1;

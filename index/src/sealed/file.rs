@@ -1,6 +1,6 @@
-//! A segment's file: a header of one page, what a walk touches, the vectors, and the checksums of their blocks.
+//! A segment's file: a header page, the core (keys, links, codes), the vectors, and the checksums of their blocks.
 //!
-//! The file is written under another name, synced and renamed: there is never half of one.
+//! The file is written under another name, synced and renamed, so it never exists half written.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -15,28 +15,28 @@ use crate::codes::{Coder, Codes};
 use crate::disk;
 use crate::memory::Pages;
 
-/// Begins every file; the last byte is the format.
+/// The file's first bytes; the last byte is the format number.
 const MAGIC: [u8; 8] = *b"reprise\x02";
-/// The extension of a file that is being written.
+/// The extension of an unfinished file.
 pub(crate) const PARTIAL: &str = "partial";
-/// Rows, at most: a limit for what a damaged header may ask for.
+/// The most rows: limits the memory that a damaged header can claim.
 const MOST_ROWS: usize = 1 << 32;
 
-/// Why there is no segment.
+/// Why a segment could not be built, read or written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SegmentError {
-    /// The disk's fault, or somebody changed the file.
+    /// The file is damaged: a disk fault, or somebody changed it.
     #[error("{0}")]
     Damaged(String),
-    /// A vector of which it was to be made is damaged.
+    /// The vector of a source row is damaged.
     #[error("a vector can't be read")]
     Unreadable,
-    /// The disk is full or not readable, or there is no memory.
+    /// The disk is full or not readable, or memory is short.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// What is written into the first page, as JSON.
+/// The header, stored as JSON.
 #[derive(Serialize, Deserialize)]
 struct Header {
     codes: Codes,
@@ -46,10 +46,10 @@ struct Header {
 }
 
 impl Sealed {
-    /// Writes it to `path`, syncs it, and maps the vectors from there instead of keeping them in memory.
+    /// Writes the segment to `path`, syncs it, and maps its vectors from there instead of keeping them in memory.
     pub(crate) fn store(mut self, path: &Path) -> Result<Sealed, Box<(Sealed, SegmentError)>> {
         let mapped = self.write(path).and_then(|checksum| {
-            let from = Places::of(&self.layout).vectors;
+            let from = Sections::of(&self.layout).vectors;
             Ok((Pages::map(&File::open(path)?, from, self.layout.vector_bytes())?, checksum))
         });
         match mapped {
@@ -62,7 +62,7 @@ impl Sealed {
         }
     }
 
-    /// Writes it to `path` and syncs it; answers the checksum of its checksums.
+    /// Writes the segment to `path` and syncs it; returns the checksum of its checksums.
     pub(crate) fn write(&self, path: &Path) -> Result<u32, SegmentError> {
         let partial = path.with_extension(PARTIAL);
         disk::step()?;
@@ -87,7 +87,7 @@ impl Sealed {
         Ok(checksum)
     }
 
-    /// Magic, length of the text, its checksum, the text, and the mean of the codes after the page.
+    /// The first page (magic, header length, header checksum, header), followed by the mean of the codes.
     fn first_page(&self) -> Result<Vec<u8>, SegmentError> {
         let Layout { codes, dimension, rows, twin_pairs } = self.layout;
         let text = serde_json::to_vec(&Header { codes, dimension, rows, twin_pairs })
@@ -100,22 +100,22 @@ impl Sealed {
         Ok(page)
     }
 
-    /// The mean of the codes, then the checksums of the core's blocks, then of the vectors'.
+    /// The mean of the codes, the checksums of the core's blocks, and those of the vectors.
     fn table(&self) -> Vec<u8> {
         let mean = self.coder.mean().iter().flat_map(|value| value.to_le_bytes());
         let sums = checksums(&self.core).chain(checksums(self.vectors.bytes()));
         mean.chain(sums.flat_map(u32::to_le_bytes)).collect()
     }
 
-    /// Opens the file of a segment of `dimension` values a vector. Everything but the vectors is read and verified; these
-    /// are mapped and verified when they are touched.
+    /// Opens a segment file with vectors of `dimension` values. Verifies everything except the vectors, which are
+    /// mapped and verified when first read.
     pub(crate) fn open(path: &Path, dimension: usize) -> Result<Sealed, SegmentError> {
         let mut file = File::open(path)?;
         let layout = read_header(&mut file)?;
         if layout.dimension != dimension {
             return Err(damaged("it is of another dimension"));
         }
-        let places = Places::of(&layout);
+        let places = Sections::of(&layout);
         let length = file.metadata()?.len();
         if length != places.end() {
             return Err(damaged(&format!("it has {length} bytes, not {}", places.end())));
@@ -137,18 +137,18 @@ impl Sealed {
     }
 }
 
-/// Where what lies in the file.
-struct Places {
+/// Offsets of the file's sections.
+struct Sections {
     vectors: u64,
     table: u64,
     table_bytes: usize,
 }
 
-impl Places {
-    fn of(layout: &Layout) -> Places {
+impl Sections {
+    fn of(layout: &Layout) -> Sections {
         let vectors = (PAGE + layout.core_bytes()) as u64;
         let blocks = layout.core_bytes().div_ceil(BLOCK) + layout.vector_bytes().div_ceil(BLOCK);
-        Places {
+        Sections {
             vectors,
             table: vectors + layout.vector_bytes() as u64,
             table_bytes: (layout.dimension + blocks) * 4,
@@ -179,7 +179,7 @@ fn read_header(file: &mut File) -> Result<Layout, SegmentError> {
     Ok(Layout::new(codes, dimension, rows, twin_pairs))
 }
 
-fn read_table(file: &mut File, places: &Places) -> Result<Vec<u8>, SegmentError> {
+fn read_table(file: &mut File, places: &Sections) -> Result<Vec<u8>, SegmentError> {
     let mut table = vec![0; places.table_bytes + 4];
     file.seek(SeekFrom::Start(places.table))?;
     file.read_exact(&mut table)?;

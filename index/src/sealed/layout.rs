@@ -1,4 +1,4 @@
-//! Where what lies in a segment's own memory: keys, rows by key, links, twins, codes.
+//! The layout of a segment's core: keys, rows by key, links, twins, codes.
 
 use std::ops::Range;
 
@@ -9,10 +9,10 @@ use crate::kernels::LINE;
 use crate::memory;
 use crate::walk::{BOTTOM_LINKS, LINKS, NONE};
 
-/// Parts of a file begin at such places, so that they can be mapped.
+/// Alignment of a file's sections, so that they can be mapped.
 pub(super) const PAGE: usize = 4_096;
 
-/// Sizes, from which all places follow.
+/// The sizes that determine all offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) codes: Codes,
@@ -31,7 +31,7 @@ impl Layout {
         0..self.rows * 8
     }
 
-    /// Rows in the order of their keys.
+    /// Row numbers in the order of their keys.
     pub(super) fn by_key(&self) -> Range<usize> {
         self.after(&self.keys(), self.rows * 4)
     }
@@ -60,7 +60,7 @@ impl Layout {
         place
     }
 
-    /// A row of codes a row.
+    /// One code row per row.
     pub(super) fn codes(&self) -> Range<usize> {
         let links_end = match self.upper_layers() {
             0 => self.bottom(),
@@ -69,12 +69,12 @@ impl Layout {
         self.after(&links_end, self.rows * codes::stride(self.codes, self.dimension))
     }
 
-    /// All of it, up to a whole page.
+    /// Bytes of the core, rounded up to a whole page.
     pub(super) fn core_bytes(&self) -> usize {
         self.codes().end.next_multiple_of(PAGE)
     }
 
-    /// The vectors as they were inserted, up to a whole page.
+    /// Bytes of the original vectors, rounded up to a whole page.
     pub(super) fn vector_bytes(&self) -> usize {
         (self.rows * self.dimension * 4).next_multiple_of(PAGE)
     }
@@ -101,8 +101,8 @@ impl Layout {
         }
     }
 
-    /// Why these bytes can't be a segment of this layout, although their checksums may be right: every number that leads
-    /// somewhere must lead to a row.
+    /// Checks that these bytes are a segment of this layout: every stored row number must be a valid row. Returns the
+    /// reason if they are not, which is possible even with correct checksums.
     pub(super) fn check(&self, core: &[u8]) -> Result<(), String> {
         let rows = self.rows as u32;
         let numbers = |range| memory::cast::<u32>(&core[range]);

@@ -1,5 +1,4 @@
-//! What a snapshot holds of one (space, level): the segments by name, which of their rows are live, and the rows that
-//! are still growing.
+//! One (space, level) of a snapshot: the names of its segments, their live rows, and the growing rows.
 
 use std::io;
 use std::path::Path;
@@ -33,12 +32,12 @@ struct StoredRows {
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredSegment {
     pub(super) name: String,
-    /// Of its checksums.
+    /// The checksum of the segment's checksums.
     checksum: u32,
     live: StoredFile,
 }
 
-/// Writes a level to the snapshot in `partial`, and those of its segments that are not there yet to `folder`.
+/// Writes a level to the unfinished snapshot in `partial`, and its missing segments to `folder`.
 pub(super) fn write(
     folder: &Path,
     partial: &Path,
@@ -92,7 +91,7 @@ fn write_growing(partial: &Path, name: &str, view: &View) -> Result<StoredRows, 
     Ok(StoredRows { count, keys, vectors })
 }
 
-/// Reads a level into an empty collection; what is damaged is left out and told.
+/// Reads a level into an empty collection; damaged parts are left out and reported.
 pub(super) fn read(
     folder: &Path,
     snapshot: &Path,
@@ -108,7 +107,7 @@ pub(super) fn read(
     }
     match read_growing(snapshot, &level.growing, into) {
         Ok(rows) => rows.iter().for_each(|(key, vector)| {
-            // Neither too long nor too many: they were written by such a collection.
+            // Never refused: a collection of this dimension wrote these rows.
             let _ = into.fill(*key, vector.values());
         }),
         Err(error) => left_out.push(error),

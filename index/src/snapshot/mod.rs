@@ -1,10 +1,11 @@
 //! The index on disk, so that a start need not read every vector from the catalog.
 //!
-//! A snapshot is a folder of its own: a manifest, the manifest's checksum, and of each (space, level) which rows of its
-//! segments are live, and the keys and vectors that are still growing. It is written under another name, synced and then
-//! renamed, so that there is never half of one. The segments lie beside it and are shared by snapshots: they never change.
+//! A snapshot is a folder with a manifest and the manifest's checksum. For each (space, level), it holds the live rows
+//! of the segments, and the keys and vectors of growing rows. It is written under another name, synced and renamed, so
+//! it never exists half written. The segments lie beside it and never change, so snapshots share them.
 //!
-//! What is damaged is left out and told: the catalog has it, and [`crate::Index::verify`] tells the rest.
+//! Damaged parts are left out and reported, because the catalog has their vectors. [`crate::Index::verify`] reports
+//! damage that loading does not find.
 
 mod files;
 mod levels;
@@ -23,48 +24,48 @@ use crate::{Index, Settings, SpaceInfo};
 use files::{damaged, hex, io_at, numbered, read_part, remove_folder, sync_folder, write_synced};
 use levels::StoredLevel;
 
-/// The only format that this version writes and reads.
+/// The format that this version writes and reads.
 const FORMAT: u32 = 3;
 const MANIFEST: &str = "manifest.json";
 const MANIFEST_CHECKSUM: &str = "manifest.sha256";
-/// How the folder of a snapshot that is being written begins.
+/// The name prefix of an unfinished snapshot's folder.
 const PARTIAL: &str = ".partial-";
 
-/// Why there is no snapshot to use. In every case but [`SnapshotError::Io`] while saving, the remedy is the same:
-/// fill a new index from the catalog.
+/// Why there is no usable snapshot. Except for [`SnapshotError::Io`] while saving, the remedy is to fill a new index
+/// from the catalog.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// None was ever saved there. Nobody's fault.
+    /// No snapshot was ever saved there. Nobody's fault.
     #[error("there is no snapshot in {0}")]
     Missing(PathBuf),
-    /// Written by another version of the program.
+    /// Another version of the program wrote it.
     #[error("the snapshot has format {found}, this version reads {FORMAT}")]
     Version {
         /// The snapshot's format.
         found: u32,
     },
-    /// The disk's fault, or somebody edited the file.
+    /// The file is damaged: a disk fault, or somebody edited it.
     #[error("the snapshot is damaged: {file}: {reason}")]
     Damaged {
-        /// Which file.
+        /// The file's name.
         file: String,
-        /// What is wrong with it.
+        /// The damage.
         reason: String,
     },
-    /// It belongs to another catalog or to another model.
+    /// The snapshot belongs to another catalog or another model.
     #[error("the snapshot is of other spaces: {0}")]
     Foreign(String),
-    /// A space was never declared: the caller's fault, and nothing was written.
+    /// A space was not declared: the caller's fault. Nothing was written.
     #[error(
         "space {0} has vectors but was never declared: its snapshot could not be told from a foreign one"
     )]
     Undeclared(u32),
-    /// The disk is full or not readable: the operator's to fix.
+    /// The disk is full or not readable: the operator must fix it.
     #[error("{path}: {source}")]
     Io {
-        /// Where.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -78,26 +79,25 @@ struct Manifest {
     levels: Vec<StoredLevel>,
 }
 
-/// An index from a snapshot.
+/// A loaded snapshot.
 pub struct Loaded {
-    /// The index; it stores its segments beside the snapshot from now on.
+    /// The index; from now on it stores its segments beside the snapshot.
     pub index: Index,
-    /// The last change of the catalog that it holds.
+    /// The sequence number of the last catalog change in it.
     pub seq: u64,
-    /// What was damaged and is left out: its keys are missing, and the catalog has their vectors.
+    /// Damaged parts that were left out: their keys are missing, and the catalog has their vectors.
     pub left_out: Vec<SnapshotError>,
 }
 
-/// Only the format: what any version can read.
+/// The format number alone, which every version can read.
 #[derive(Deserialize)]
 struct Header {
     format: u32,
 }
 
 impl Index {
-    /// Writes all live vectors to a new snapshot under `dir` and removes older ones. `seq` is the last change of the
-    /// catalog that the caller has applied; changes applied meanwhile may be in it too, which does no harm: applying
-    /// a change twice changes nothing.
+    /// Writes all live vectors to a new snapshot under `dir` and removes older ones. `seq` is the last catalog change
+    /// that the caller has applied. Changes applied meanwhile may be in it too: applying a change twice has no effect.
     pub fn save(&self, dir: &Path, seq: u64) -> Result<(), SnapshotError> {
         let _saving = self.saving.lock();
         fs::create_dir_all(dir).map_err(io_at(dir))?;
@@ -141,7 +141,7 @@ impl Index {
         Ok(())
     }
 
-    /// Names of the segments that are searched and stored under a folder.
+    /// The names of the searched segments that are stored under a folder.
     fn segments_under(&self, dir: &Path) -> Vec<String> {
         let parts = self.all().into_iter().flat_map(|(_, held)| held.view().parts);
         let paths = parts.filter_map(|part| part.stored().map(|stored| stored.path.clone()));
@@ -149,11 +149,11 @@ impl Index {
         inside.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect()
     }
 
-    /// Reads the newest snapshot under `dir`. It is refused unless its manifest is whole and every space in it is one of
-    /// `expected`; a space that is expected and not in it is declared, empty. What else is damaged is left out.
+    /// Reads the newest snapshot under `dir`. Refuses it unless its manifest is undamaged and all its spaces are in
+    /// `expected`. Expected spaces that it lacks are declared, empty. Other damaged parts are left out.
     ///
-    /// Links and keys are verified now, vectors at their first use or by [`Index::verify`]. Nothing under `dir` is changed,
-    /// and nothing is sealed until somebody asks.
+    /// Links and keys are verified now, vectors when first read or by [`Index::verify`]. Loading changes nothing under
+    /// `dir` and starts no seal.
     pub fn load(dir: &Path, expected: &[SpaceInfo], settings: Settings) -> Result<Loaded, SnapshotError> {
         let _nobody_writes = files::no_writer(dir);
         let found = if dir.is_dir() { numbered(dir)?.pop() } else { None };
@@ -178,7 +178,7 @@ impl Index {
         Ok(Loaded { index, seq: manifest.seq, left_out })
     }
 
-    /// The spaces by number.
+    /// The declared spaces, by number.
     fn declared(&self) -> Result<Vec<SpaceInfo>, SnapshotError> {
         let held: HashSet<u32> = self.levels().into_iter().map(|at| at.space).collect();
         let mut spaces = Vec::new();
@@ -197,7 +197,7 @@ impl Index {
 fn read_manifest(folder: &Path) -> Result<Manifest, SnapshotError> {
     let text = read_part(folder, MANIFEST)?;
     let checksum = read_part(folder, MANIFEST_CHECKSUM)?;
-    // The format before the checksum: another version may have another way of checking.
+    // The format comes before the checksum: another version may compute it differently.
     let header: Header =
         serde_json::from_slice(&text).map_err(|error| damaged(MANIFEST, format!("unreadable: {error}")))?;
     if header.format != FORMAT {

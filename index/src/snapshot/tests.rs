@@ -1,4 +1,4 @@
-//! Snapshots that are whole, damaged, foreign and unfinished.
+//! Tests of complete, damaged, foreign and unfinished snapshots.
 
 use super::*;
 use crate::{Codes, Collection, Filter, Level, Mode, UnitVector};
@@ -27,7 +27,7 @@ fn load(folder: &Path) -> Result<Loaded, SnapshotError> {
     Index::load(folder, &spaces(), SMALL)
 }
 
-/// A segment of 79 live rows, 40 that grow, and another space.
+/// A segment of 79 live rows, 40 growing rows, and another space.
 fn saved() -> (tempfile::TempDir, Index) {
     let folder = tempfile::tempdir().unwrap();
     let index = Index::in_folder(folder.path(), SMALL);
@@ -58,7 +58,7 @@ fn segments(folder: &Path) -> Vec<PathBuf> {
     fs::read_dir(folder.join("segments")).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
-/// Rewrites the manifest as somebody would who knows about its checksum.
+/// Changes the manifest and its checksum.
 fn rewrite(folder: &Path, change: impl FnOnce(&mut serde_json::Value)) {
     let path = files(folder).into_iter().find(|path| path.ends_with(MANIFEST)).unwrap();
     let mut manifest: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
@@ -77,7 +77,7 @@ fn check(result: Result<Loaded, SnapshotError>, expected: &str) {
     assert!(message.contains(expected), "the reason was: {message}");
 }
 
-/// Whatever a damaged snapshot gives: no wrong vector and no wrong score, and every key that is missing is known to be.
+/// Checks that a damaged snapshot returns no wrong vector or score, and that every missing key is reported.
 #[track_caller]
 fn check_damaged(folder: &Path, what: &str) {
     let Ok(loaded) = load(folder) else { return };
@@ -92,11 +92,11 @@ fn check_damaged(folder: &Path, what: &str) {
         let expected = vector_of(hit.key).dot(&vector_of(3));
         assert!((hit.score - expected).abs() < 1e-6, "{what}: key {} has a wrong score", hit.key);
     }
-    // A seal before that loses no key: each is found or still known to be unreadable.
+    // A seal before the repair loses no key: each is found or still reported as unreadable.
     index.seal(AT);
     let sealed = index.search(AT, &vector_of(3), 200, &Filter::default(), Mode::Exact).unwrap();
     assert_eq!(sealed.hits.len() + sealed.unreadable.len(), index.live(AT) as usize, "{what}");
-    // Mended from the catalog.
+    // The catalog's vectors repair it.
     (0..120).filter(|&key| key != 7).for_each(|key| index.insert(AT, key, &vector_of(key)).unwrap());
     let mended = index.search(AT, &vector_of(3), 200, &Filter::default(), Mode::Exact).unwrap();
     assert_eq!((mended.hits.len(), mended.unreadable.len()), (119, 0), "{what}");
@@ -292,7 +292,7 @@ fn a_space_without_an_id_is_not_saved() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// Has a file look as if it had been written two hours ago.
+/// Sets a file's time two hours back.
 fn age(path: &Path) {
     let then = std::time::SystemTime::now() - std::time::Duration::from_secs(7_200);
     fs::File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
@@ -330,7 +330,7 @@ fn a_process_that_is_killed_leaves_the_old_snapshot_or_the_new_one() {
         let expected = if loaded.seq == 99 { before } else { after };
         assert_eq!(loaded.index.keys(AT), expected, "killed after {steps} steps");
         assert!(loaded.left_out.is_empty() && loaded.index.verify().is_empty(), "killed after {steps} steps");
-        // The next one goes on as if nothing had been, and removes what nobody can still be writing.
+        // The next save works as if nothing had happened, and removes files that no server can still be writing.
         let partial =
             segments(folder.path()).into_iter().filter(|path| path.extension().unwrap() == "partial");
         partial.for_each(|path| age(&path));

@@ -197,7 +197,7 @@ fn python_item(text: &str) -> anyhow::Result<(String, &str)> {
             _ => item.push(letter),
         }
     }
-    bail!("a string has no end")
+    bail!("a string is not closed")
 }
 
 #[cfg(test)]

@@ -33,16 +33,16 @@ pub struct CovrArgs {
     model: ModelName,
     #[command(flatten)]
     compute: ComputeArgs,
-    /// The space, by id or name, that the model must turn out to have
+    /// The expected space of the model, by id or name; another one is an error
     #[arg(long)]
     space: Option<String>,
-    /// The protocol as meant, or as released
+    /// Protocol: as the paper means it, or as its code was released
     #[arg(long, default_value = "clean")]
     mode: ModeArg,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Write a picture of some queries with their first three answers, framed green where right
+    /// Write a picture of some queries with their first three answers; correct ones have a green frame
     #[arg(long, value_name = "PNG")]
     figure: Option<PathBuf>,
 }
@@ -53,9 +53,9 @@ enum ModeArg {
     Compat,
 }
 
-/// The kind of plain texts in reports.
+/// The kind of plain text queries in reports.
 const TEXT_TO_VIDEO: &str = "text_to_video";
-/// All vectors lie in one space and level.
+/// The space and level of all vectors.
 const AT: Collection = Collection { space: 0, level: Level::Clip };
 
 /// Prints the table or JSON; writes the picture.
@@ -75,14 +75,14 @@ pub(super) fn run(args: &CovrArgs) -> anyhow::Result<()> {
         let model = &mut models.loaded[method.model];
         let gallery = Gallery::new(&benchmark, &vectors[method.model], protocol)?;
         let mut judged = judge(method, model, &benchmark, &vectors[method.model], &gallery)?;
-        // Plain texts are a model's, not a method's: they stand once.
+        // Plain texts depend on the model alone, so each model's figures appear once.
         let is_last = models.methods[at + 1..].iter().all(|later| later.model != method.model);
         if is_last && model.space.can.text {
             let plain = texts(model, &benchmark, &gallery)?;
             judged.row.figures.extend(plain.map(|it| (TEXT_TO_VIDEO.to_owned(), it)));
         }
         rows.push(judged.row);
-        // The last of the model under test is its best.
+        // The last method of the model under test is its best.
         shown = if method.model == 0 { judged.answers } else { shown };
     }
     match args.json {
@@ -101,7 +101,7 @@ pub(super) fn run(args: &CovrArgs) -> anyhow::Result<()> {
 }
 
 /// # Errors
-/// The model under test has another space than the one asked for.
+/// The model's space is not the expected one.
 fn check_space(model: &Loaded, space: Option<&str>) -> anyhow::Result<()> {
     match space {
         Some(wanted) if wanted != model.space.id && wanted != model.space.name => {
@@ -111,7 +111,7 @@ fn check_space(model: &Loaded, space: Option<&str>) -> anyhow::Result<()> {
     }
 }
 
-/// One method's figures, and the ranked clips of every composed query, in their order.
+/// One method's figures, and the ranked clips of every composed query, in order.
 struct Verdict {
     row: Row,
     answers: Vec<Vec<usize>>,
@@ -154,7 +154,7 @@ impl<'a> Kinds<'a> {
     }
 }
 
-/// Plain texts against all clips.
+/// Ranks plain texts against all clips.
 fn texts(model: &mut Loaded, benchmark: &Benchmark, gallery: &Gallery) -> anyhow::Result<Option<Figures>> {
     let mut judged = Vec::new();
     for query in &benchmark.texts {
@@ -164,7 +164,7 @@ fn texts(model: &mut Loaded, benchmark: &Benchmark, gallery: &Gallery) -> anyhow
     Ok(Figures::of(&judged, &CUTOFFS, &RECALL_AT))
 }
 
-/// What is searched: rows of clips, in the real index.
+/// The searched clips in the real index.
 struct Gallery {
     index: Index,
     /// The clip of each row.
@@ -178,7 +178,7 @@ impl Gallery {
             Protocol::Clean => (0..clips.len()).collect(),
             Protocol::Compat => benchmark.composed.iter().map(|query| query.target).collect(),
         };
-        // A segment however few rows there are: the figures are to be the graph's.
+        // A segment for any number of rows: the figures must measure the graph.
         let index = Index::with_settings(Settings { segment_from: 1, ..Settings::default() });
         for (key, &clip) in rows.iter().enumerate() {
             index.fill(AT, key as u64, &unit(&clips[clip])?)?;
@@ -199,7 +199,7 @@ impl Gallery {
         Ok(rank(&rows, query.as_ref(), self.protocol))
     }
 
-    /// The first clips through the graph, the query clip masked by a filter.
+    /// The first clips through the graph; a filter excludes the query clip.
     fn walk(&self, vector: &UnitVector, query: usize) -> anyhow::Result<Vec<usize>> {
         let others =
             self.rows.iter().enumerate().filter(|(_, clip)| **clip != query).map(|(row, _)| row as u64);

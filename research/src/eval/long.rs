@@ -1,5 +1,5 @@
-//! `reprise eval long`: whether what matters is found wherever it stands in a long text, and whether a text that
-//! describes a full video clip by clip finds it.
+//! `reprise eval long`: whether a search finds the decisive sentence at any position of a long text, and whether
+//! clip-by-clip descriptions find full videos.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -21,9 +21,9 @@ use crate::synth::wording::NEUTRAL;
 use crate::terminal::{bar, say};
 use reprise_encoders::text::MAX_WINDOWS;
 
-/// Places in a long text at which the telling sentence stands.
+/// Positions of the decisive sentence in a long text.
 const PLACES: usize = 10;
-/// A sentence tells if a right clip is among so many first when it stands alone.
+/// A sentence is decisive if, alone, it ranks a relevant clip among the first TELLS.
 const TELLS: usize = 5;
 /// Clips of one full video.
 const CLIPS_PER_VIDEO: usize = 20;
@@ -39,13 +39,13 @@ pub struct LongArgs {
     model: ModelName,
     #[command(flatten)]
     compute: ComputeArgs,
-    /// Telling sentences
+    /// Number of decisive sentences
     #[arg(long, default_value_t = 50)]
     queries: usize,
-    /// Tokens of the sentences around one
+    /// Tokens of the text around a sentence
     #[arg(long, default_value_t = 1500)]
     tokens: usize,
-    /// Which sentences and which clips are drawn
+    /// Seed of the drawn sentences and clips
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Print JSON
@@ -53,12 +53,12 @@ pub struct LongArgs {
     json: bool,
 }
 
-/// How a long text is read.
+/// How a long text is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Reading {
-    /// A window a sentence; windows make one score so.
+    /// One window per sentence; the aggregation combines the windows' scores.
     Sentences(Aggregation),
-    /// Windows filled up to the model's limit, the best one counts.
+    /// Windows filled up to the model's limit; the best one counts.
     Filled,
     /// The first window alone.
     Truncated,
@@ -102,7 +102,7 @@ pub(super) fn run(args: &LongArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A model that remembers what it has read.
+/// A model with a cache of encoded texts.
 struct Reader {
     model: Loaded,
     known: HashMap<Vec<u32>, UnitVector>,
@@ -145,7 +145,7 @@ impl Reader {
         Ok(vectors)
     }
 
-    /// Sentences put together up to the model's limit.
+    /// Sentences merged up to the model's limit.
     fn filled(&self, sentences: &[&str]) -> anyhow::Result<Vec<String>> {
         let tokenizer = self.model.tokenizer.clone().context("the model takes no text")?;
         let mut texts: Vec<String> = Vec::new();
@@ -163,7 +163,7 @@ impl Reader {
     }
 }
 
-/// For each reading, at each place: the median over queries of the ranks that are lost against the sentence alone.
+/// For each reading and position: the median number of ranks lost against the sentence alone.
 fn telling_sentences(
     reader: &mut Reader,
     benchmark: &Benchmark,
@@ -212,7 +212,7 @@ fn filler(reader: &mut Reader, tokens: usize) -> anyhow::Result<Vec<&'static str
     Ok(sentences)
 }
 
-/// The place of the first right clip, from 1.
+/// The rank of the first relevant clip, from 1.
 fn rank(query: &QueryVectors, gallery: &[UnitVector], valid: &std::collections::HashSet<usize>) -> usize {
     let scores: Vec<f32> = gallery.iter().map(|clip| query.score(clip)).collect();
     let best = valid.iter().map(|clip| scores[*clip]).fold(f32::MIN, f32::max);
@@ -225,7 +225,7 @@ fn median(ranks: &[i64]) -> i64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or_default()
 }
 
-/// Recall of full videos: one vector against one vector, and by late interaction.
+/// Recall of full videos: by one vector per text and video, and by late interaction.
 fn full_videos(
     reader: &mut Reader,
     benchmark: &Benchmark,

@@ -1,4 +1,4 @@
-//! Recall between two sets of vectors that belong together by their ids.
+//! Recall between two sets of vectors that are matched by id.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,15 +13,15 @@ use crate::encode::LongTexts;
 /// Recall in percent by cutoff.
 pub(super) type Recall = BTreeMap<usize, f64>;
 
-/// How texts beyond a model's limit are compared.
+/// How texts beyond the model's limit are encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Reading {
-    /// Every window, as a search does by default.
+    /// All windows, as a search does by default.
     Windows,
     /// The mean of all windows.
     Mean,
-    /// What fits, as the papers do.
+    /// The first window, as the papers do.
     Truncate,
 }
 
@@ -37,27 +37,27 @@ impl Reading {
     }
 }
 
-/// Vectors with their ids, of which several may have one.
+/// Vectors with ids; several may share one.
 pub(super) struct Side {
-    /// Of norm 1.
+    /// Unit vectors.
     rows: Rows,
     ids: Vec<String>,
-    /// Rows of each id, in order; `None`: one each.
+    /// Number of rows per id, in order; `None`: one each.
     windows: Option<Vec<usize>>,
 }
 
 impl Side {
     /// # Errors
-    /// Another number of ids than rows, or a row of norm 0.
+    /// The numbers of ids and rows differ, or a row has norm 0.
     pub(super) fn new(rows: Rows, ids: Vec<String>) -> anyhow::Result<Side> {
         ensure!(rows.len() == ids.len(), "{} vectors for {} ids", rows.len(), ids.len());
         Ok(Side { rows: rows.into_units()?, ids, windows: None })
     }
 
-    /// Texts as `reading` takes them.
+    /// Texts encoded by `reading`.
     ///
     /// # Errors
-    /// Another number of ids than texts, or a row of norm 0.
+    /// The numbers of ids and texts differ, or a row has norm 0.
     pub(super) fn of_texts(texts: &LongTexts, reading: Reading, ids: Vec<String>) -> anyhow::Result<Side> {
         match reading {
             Reading::Mean => Side::new(texts.means.clone(), ids),
@@ -71,10 +71,10 @@ impl Side {
         }
     }
 
-    /// All that is in `self` asked against all of `gallery`: right is what has the same id.
+    /// Searches `gallery` with all of `self`; an answer is relevant if its id is equal.
     ///
     /// # Errors
-    /// Vectors of different lengths, or none.
+    /// No vectors, or vectors of different lengths.
     pub(super) fn find_in(&self, gallery: &Side, cutoffs: &[usize]) -> anyhow::Result<Recall> {
         let mut by_id: HashMap<&str, Vec<usize>> = HashMap::new();
         for (at, id) in gallery.ids.iter().enumerate() {
@@ -94,7 +94,7 @@ impl Side {
     }
 }
 
-/// Numbers as ids, for vectors that belong together by their place.
+/// Row numbers as ids, for vectors that correspond row by row.
 pub(super) fn by_place(rows: usize) -> Vec<String> {
     (0..rows).map(|row| row.to_string()).collect()
 }

@@ -1,5 +1,5 @@
-//! `reprise eval`: how good the answers of a model are, on a folder that `reprise synth` writes, or in the layouts of
-//! TF-CoVR, LoVR and CaReBench. Needs no server.
+//! `reprise eval`: measures retrieval quality of a model, on a folder of `reprise synth` or in the layouts of TF-CoVR,
+//! LoVR and CaReBench. Needs no server.
 
 mod benchmark;
 mod care;
@@ -22,18 +22,18 @@ use crate::terminal::say;
 pub enum Benchmark {
     /// Composed queries over single clips, beside the paper's baselines
     Covr(covr::CovrArgs),
-    /// One telling sentence inside a long text, and long texts that describe full videos clip by clip
+    /// One decisive sentence inside a long text, and long texts that describe full videos clip by clip
     Long(long::LongArgs),
     /// Long texts to and from clips and full videos (LoVR)
     Lovr(lovr::LovrArgs),
-    /// Captions of what is seen and of what moves, to and from clips (CaReBench)
+    /// Captions of appearance and of motion, to and from clips (CaReBench)
     Care(care::CareArgs),
 }
 
 /// Runs a benchmark and prints its figures; blocks.
 ///
 /// # Errors
-/// Data that is not there or not in the benchmark's layout; a model that does not load.
+/// Data that is missing or has another layout; a model that does not load.
 pub fn run(benchmark: &Benchmark) -> anyhow::Result<()> {
     match benchmark {
         Benchmark::Covr(args) => covr::run(args),
@@ -43,7 +43,7 @@ pub fn run(benchmark: &Benchmark) -> anyhow::Result<()> {
     }
 }
 
-/// A report as JSON or as the lines of its table.
+/// Prints a report as JSON or as a table.
 fn print<R: Serialize>(json: bool, report: &R, table: impl Fn(&R) -> Vec<String>) -> anyhow::Result<()> {
     match json {
         true => say(serde_json::to_string(report)?)?,

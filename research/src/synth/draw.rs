@@ -2,15 +2,15 @@
 
 use reprise_encoders::train::Random;
 
-/// What a stream of draws decides. Two purposes never share a stream, so that one more draw for the look of
-/// a clip changes no label.
+/// What a stream of draws decides. Two purposes never share a stream, so that one more draw for the look of a clip
+/// changes no label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Which clips and pairs are taken.
+    /// Selection of clips and pairs.
     Plan = 1,
-    /// How an element is performed; knows no label.
+    /// How an element is performed; independent of the label.
     Performance = 2,
-    /// Colours, camera, athlete; knows no label.
+    /// Colours, camera, athlete; independent of the label.
     Look = 3,
     /// Words of modifications.
     Modification = 4,
@@ -18,7 +18,7 @@ pub enum Purpose {
     Description = 5,
     /// The order of shots in a broadcast.
     Broadcast = 6,
-    /// Starting weights and batches of the probes.
+    /// Initial weights and batches of the probes.
     Probe = 7,
 }
 
@@ -27,7 +27,7 @@ pub enum Purpose {
 pub struct Draw(Random);
 
 impl Draw {
-    /// The stream of one thing: its seed, the split it belongs to, what it decides, and its number.
+    /// The stream of a seed, a split, a purpose and an index.
     pub fn new(seed: u64, split: u64, purpose: Purpose, index: u64) -> Draw {
         let mut key = [0u8; 32];
         for (part, value) in key.chunks_exact_mut(8).zip([seed, split, purpose as u64, index]) {
@@ -36,7 +36,7 @@ impl Draw {
         Draw(Random::of_key(key))
     }
 
-    /// A whole number in `0..n`; 0 for `n` = 0.
+    /// An integer in `0..n`; 0 for `n` = 0.
     pub fn below(&mut self, n: usize) -> usize {
         self.0.below(n)
     }
@@ -56,18 +56,18 @@ impl Draw {
         self.unit() < p
     }
 
-    /// One of `items`; `None` of an empty slice.
+    /// One of `items`; `None` for an empty slice.
     pub fn one_of<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
         self.0.choice(items)
     }
 
-    /// One of at least one fixed choices.
+    /// One of a fixed, non-empty set of choices.
     pub fn pick<T: Copy, const N: usize>(&mut self, items: &[T; N]) -> T {
         const { assert!(N > 0) };
         items[self.below(N)]
     }
 
-    /// Puts `items` into a random order.
+    /// Shuffles `items`.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         self.0.shuffle(items);
     }

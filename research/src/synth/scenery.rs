@@ -10,7 +10,7 @@ pub(super) fn behind(canvas: &mut Canvas, hall: &Hall, course: &Course, state: &
     canvas.fill(hall.wall);
     stripes(canvas, hall, view);
     crowd(canvas, hall, view);
-    let place = Place { canvas, hall, view };
+    let place = Backdrop { canvas, hall, view };
     match course.event {
         Event::Platform => place.platform(course),
         Event::Springboard => place.springboard(course, state),
@@ -91,13 +91,13 @@ fn crowd(canvas: &mut Canvas, hall: &Hall, view: &View) {
     }
 }
 
-struct Place<'a> {
+struct Backdrop<'a> {
     canvas: &'a mut Canvas,
     hall: &'a Hall,
     view: &'a View,
 }
 
-impl Place<'_> {
+impl Backdrop<'_> {
     fn bar(&mut self, left: f64, bottom: f64, right: f64, top: f64, color: Color) {
         let reach = self.view.reach() * 1.1;
         let [x, y] = self.view.middle();

@@ -32,13 +32,13 @@ pub(super) struct SlideChanges {
     /// In order of time, at least [`TOGETHER_MS`] apart.
     open: VecDeque<Change>,
     /// The last frames, as far back as a change needs them.
-    frames: VecDeque<Seen>,
+    frames: VecDeque<FrameMotion>,
     now_ms: i64,
 }
 
 /// The parts of a frame's scores that later changes need.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct FrameMotion {
     time_ms: i64,
     began: u16,
     moving: u16,
@@ -103,7 +103,11 @@ impl SlideChanges {
     }
 
     fn see(&mut self, scores: &FrameScores) {
-        self.frames.push_back(Seen { time_ms: scores.time_ms, began: scores.began, moving: scores.moving });
+        self.frames.push_back(FrameMotion {
+            time_ms: scores.time_ms,
+            began: scores.began,
+            moving: scores.moving,
+        });
         let needed_ms = self.undecided_ms().min(self.open.front().map_or(i64::MAX, |it| it.first_ms));
         let passed = self.frames.partition_point(|it| it.time_ms < needed_ms - BEFORE_MS - STEP_MS);
         self.frames.drain(..passed);
@@ -132,7 +136,8 @@ impl SlideChanges {
         let of_change = change.first_ms - STEP_MS..change.first_ms + TOGETHER_MS + 1;
         let (from, until) = (of_change.start - BEFORE_MS, change.first_ms + AFTER_MS + TOGETHER_MS);
         let (mut all, mut restless, mut step_ms, mut began) = (0, 0, i64::MIN, 0);
-        let around = |it: &&Seen| (from..until).contains(&it.time_ms) && !of_change.contains(&it.time_ms);
+        let around =
+            |it: &&FrameMotion| (from..until).contains(&it.time_ms) && !of_change.contains(&it.time_ms);
         for seen in self.frames.iter().filter(around) {
             if seen.time_ms >= step_ms.saturating_add(STEP_MS) {
                 (all, step_ms, began) = (all + 1, seen.time_ms, 0);

@@ -1,4 +1,4 @@
-//! What would be right: the true nearest rows of each query.
+//! Ground truth: the nearest rows of each query.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use reprise_index::{Filter, Index, Mode, UnitVector};
 
 use super::AT;
 
-/// As many rows as recall is measured at.
+/// The largest k of the recall figures.
 const MOST: usize = 100;
 
 /// The true nearest rows of every query, nearest first.
@@ -18,10 +18,10 @@ pub(super) struct Truth {
 }
 
 impl Truth {
-    /// From a file of as many rows as there are queries; the numbers are rows of `base`.
+    /// Reads a file with one row per query; its numbers are rows of `base`.
     ///
     /// # Errors
-    /// Another number of rows, numbers beyond `base`.
+    /// Another number of rows, or numbers beyond `base`.
     pub(super) fn read(path: &Path, base: usize, queries: usize) -> anyhow::Result<Truth> {
         let npy::Table { values, columns } = npy::read_integers(path)?;
         let rows = values.len() / columns;
@@ -35,7 +35,7 @@ impl Truth {
         Ok(Truth { rows: each.map(|&value| row(value)).collect::<Result<_, _>>()?, of_each: kept })
     }
 
-    /// By brute force.
+    /// Computes it by brute force.
     ///
     /// # Errors
     /// Vectors of different lengths.
@@ -52,7 +52,7 @@ impl Truth {
         Ok(Truth { rows, of_each: MOST.min(base.len()) })
     }
 
-    /// How many of a query's first `k` are among the first `k` of `found`; `None` where fewer than `k` are known.
+    /// The number of a query's first `k` rows among the first `k` of `found`; `None` if fewer than `k` are known.
     pub(super) fn right(&self, query: usize, k: usize, found: &[u64]) -> Option<usize> {
         let of_query = self.rows.get(query * self.of_each..(query + 1) * self.of_each)?;
         let truth = of_query.get(..k)?;

@@ -1,9 +1,8 @@
-//! `reprise synth check`: does anything but the motion tell the label?
+//! `reprise synth check`: tests whether anything but the motion reveals the label.
 //!
-//! Small probes that are shown too little to answer (one frame, frames without their order, the trajectory,
-//! the duration) learn from clips of other seeds, and answer the composed queries of a folder: of each
-//! probability of a class they make, by the text, one of the target, and rank the gallery by it. Where one
-//! does better than its limit, a label leaks.
+//! Small probes get too little information to answer (one frame, frames in random order, the trajectory, the duration).
+//! They learn from clips of other seeds and answer the composed queries of a folder. The text turns each class
+//! probability into one of a target class, and the gallery is ranked by those. A probe above its limit shows a leak.
 
 mod features;
 mod network;
@@ -26,15 +25,15 @@ use ranking::{Query, average_precision};
 /// Why a folder could not be checked.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
-    /// The caller's: not a folder of the generator, or not complete.
+    /// Not a folder of the generator, or incomplete; the caller's fault.
     #[error("{}: {reason}; name a folder that `reprise synth` has finished", path.display())]
     Folder {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
-    /// The caller's: a training split has no judged queries.
+    /// A training split has no judged queries; the caller's fault.
     #[error("{} is a training split; name a test split", .0.display())]
     NotTest(PathBuf),
     /// Ours: a probe and its examples don't fit together.
@@ -45,24 +44,24 @@ pub enum CheckError {
 /// One line of the table; figures in percent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    /// What the probe saw besides the text.
+    /// The probe's information besides the text.
     pub probe: &'static str,
-    /// mAP@50 where query and gallery are seen through the probe.
+    /// mAP@50 with query and gallery classified by the probe.
     pub map: f64,
-    /// mAP@50 where the labels of the gallery are known: the probe sees only the query.
+    /// mAP@50 with known gallery labels: the probe classifies only the query.
     pub known_gallery: f64,
-    /// What `map` (for the duration: `known_gallery`) must stay under.
+    /// The upper limit of `map` (for the duration: of `known_gallery`).
     pub limit: Option<f64>,
-    /// Whether it does.
+    /// Whether the figure is below the limit.
     pub passes: bool,
 }
 
-/// How much to learn from.
+/// Amount of training.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
-    /// Clips of each class.
+    /// Clips per class.
     pub clips: usize,
-    /// Passes over them.
+    /// Passes over the clips (epochs).
     pub epochs: usize,
 }
 
@@ -76,7 +75,7 @@ impl Default for Effort {
 const SINGLE_FRAME: f64 = 15.0;
 const SHUFFLED_FRAMES: f64 = 45.0;
 const TRAJECTORY: f64 = 30.0;
-/// Points that the duration may add to the text alone.
+/// Percentage points that the duration may add to the text alone.
 const DURATION: f64 = 2.0;
 
 /// Runs all probes on the seen pairs of the test split in `root`.
@@ -91,7 +90,7 @@ pub fn check(root: &Path, effort: Effort, hear: &dyn Fn(&str)) -> Result<Vec<Lin
     let number = classes().len();
     let truth: Vec<usize> = folder.clips.iter().map(|it| it.class).collect();
     let known: Vec<Vec<f32>> = truth.iter().map(|it| certain(*it, number)).collect();
-    // All classes alike, but for ties, which no order of classes may break the same way each time.
+    // Equal probabilities for all classes, with random ties: no fixed order of classes may break them.
     let mut ties = Draw::new(folder.seed, 0, Purpose::Probe, 100);
     let mut blindly = || (0..number).map(|_| 1.0 + 1e-3 * ties.unit() as f32).collect::<Vec<f32>>();
     let blind: Vec<Vec<f32>> = known.iter().map(|_| blindly()).collect();
@@ -234,7 +233,7 @@ fn wrong(path: &Path, reason: impl std::fmt::Display) -> CheckError {
     CheckError::Folder { path: path.to_owned(), reason: reason.to_string() }
 }
 
-/// Clips of the training split, by their truth alone: nothing is drawn.
+/// Clips of a training split from their ground truth alone; nothing is rendered.
 fn training_clips(seed: u64, of_each: usize) -> Vec<KnownClip> {
     let settings = Settings {
         clips: of_each * classes().len(),
