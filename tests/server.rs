@@ -64,9 +64,11 @@ impl Server {
         let mut lines = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
         let address = lines.find_map(|line| line.ok()?.strip_prefix("listening on ").map(str::to_owned));
         match address {
-            Some(base) => {
-                Ok(Server { child, base, client: Client::builder().no_proxy().build().expect("a client") })
-            }
+            Some(base) => Ok(Server {
+                child,
+                base,
+                client: reprise_server::https::client().no_proxy().build().expect("a client"),
+            }),
             None => {
                 let _ = child.wait();
                 Err(std::fs::read_to_string(data_dir.join("server.log")).unwrap_or_default())

@@ -8,6 +8,7 @@ pub mod catalog;
 pub mod config;
 pub mod features;
 pub mod http;
+pub mod https;
 pub mod ingest;
 pub mod media;
 pub mod search;

@@ -49,7 +49,7 @@ async fn add_subtitles(page: &Page, id: &str, folder: &Path) {
 /// The start times at which the server plays the hits of a query in one video, best first.
 async fn hit_times(page: &Page, id: &str, query: Value) -> Vec<f64> {
     let body = json!({"query": query, "limit": 10, "filter": {"field": "video_id", "eq": id}});
-    let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+    let client = reprise_server::https::client().no_proxy().build().expect("a client");
     let request = client.post(format!("{}/v1/search", page.address)).json(&body);
     let answer: Value = request.send().await.expect("an answer").json().await.expect("JSON");
     let from = |hit: &Value| hit["page_url"].as_str()?.rsplit("t=").next()?.parse().ok();

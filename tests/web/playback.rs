@@ -140,7 +140,8 @@ async fn check_captions(recipe: Recipe) {
         let id = page.upload(&file).await;
         let address = format!("{}/v1/videos/{id}/subtitles/de", page.address);
         let cue = format!("00:{:06.3} --> 00:{:06.3}\nGrüße & <Küsse>", delay + 1.0, delay + 1.5);
-        let sent = reqwest::Client::builder().no_proxy().build().expect("a client").put(address).body(cue);
+        let sent =
+            reprise_server::https::client().no_proxy().build().expect("a client").put(address).body(cue);
         assert_eq!(sent.send().await.expect("the server answers").status(), 200);
         page.open(&format!("/v/{id}?t=0.5")).await;
         page.player_settled().await;

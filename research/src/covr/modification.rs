@@ -83,7 +83,10 @@ impl Writer {
     ///
     /// # Errors
     /// The HTTP client cannot be created.
+    #[expect(clippy::disallowed_methods, reason = "the provider is installed here")]
     pub fn new(endpoint: &str, model: &str, api_key: Option<String>) -> Result<Writer, CovrError> {
+        // Fails only if a provider is there already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
             .timeout(Duration::from_secs(60))
             .build()

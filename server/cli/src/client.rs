@@ -5,6 +5,8 @@ use clap::Args;
 use reqwest::{RequestBuilder, Response};
 use serde_json::Value;
 
+use reprise_server::https;
+
 /// Where the server is.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ServerArgs {
@@ -27,7 +29,7 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn new(args: &ServerArgs) -> anyhow::Result<Client> {
         // The server is named by the user; a proxy from the environment would not know loopback.
-        let http = reqwest::Client::builder().no_proxy().build()?;
+        let http = https::client().no_proxy().build()?;
         let base = args.server.trim_end_matches('/').to_owned();
         Ok(Client { http, base, key: args.api_key.clone() })
     }

@@ -9,6 +9,7 @@ use reqwest::Url;
 
 use super::error::ApiError;
 use crate::app::App;
+use crate::https;
 use crate::media::Received;
 
 /// Redirects followed.
@@ -70,7 +71,7 @@ async fn hop(url: &Url) -> Result<reqwest::Response, ApiError> {
     if addresses.is_empty() || !addresses.iter().all(|address| is_public(address.ip())) {
         return Err(ApiError::forbidden("the URL leads to an address that is not public"));
     }
-    let client = reqwest::Client::builder()
+    let client = https::client()
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
         .connect_timeout(Duration::from_secs(10))
