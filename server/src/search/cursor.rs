@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_of_another_version_is_told_from_damage() {
+    fn a_cursor_of_another_version_is_no_damaged_one() {
         for body in [&br#"{"vectors":["AAA"],"said":null,"filter":null,"state":{}}"#[..], &[VERSION + 1, 0]] {
             assert!(matches!(forged(body), Err(SearchError::CursorOutdated)), "{body:?}");
         }

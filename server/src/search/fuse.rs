@@ -209,15 +209,15 @@ pub(super) mod tests {
         assert_eq!(suppress(&[found(1, 0, 2000, 0.5), other]).len(), 2);
     }
 
-    /// Seen and said spans by start, best first; the fused ranking as (start, sources).
+    /// Visual and spoken spans by start, best first; the fused ranking as (start, sources).
     #[track_caller]
-    fn check_fused(seen_at: &[i64], said_at: &[i64], weights: (f32, f32), expected: &[(i64, &[Source])]) {
+    fn check_fused(visual: &[i64], spoken: &[i64], weights: [f32; 2], expected: &[(i64, &[Source])]) {
         let at = |starts: &[i64]| -> Vec<Match> {
             let scored =
                 |(index, start): (usize, &i64)| found(1, *start, start + 1000, 0.9 - index as f32 * 0.01);
             starts.iter().enumerate().map(scored).collect()
         };
-        let (mut matches, mut cues) = (at(seen_at), at(said_at));
+        let (mut matches, mut cues) = (at(visual), at(spoken));
         add_visual_evidence(&mut matches);
         for (index, cue) in cues.iter_mut().enumerate() {
             // A start of 100 or more is that of a quotation.
@@ -225,7 +225,7 @@ pub(super) mod tests {
             let excerpt = Some(Excerpt { snippet: Snippet::default(), start_ms: 0, end_ms: 1, quoted });
             cue.evidence.push(Evidence { source: Source::Spoken, score: 7.0, rank: index + 1, excerpt });
         }
-        let weights = Weights { visual: Some(weights.0), spoken: Some(weights.1) };
+        let weights = Weights { visual: Some(weights[0]), spoken: Some(weights[1]) };
         let fused = fuse(matches, cues, weights);
         let got: Vec<(i64, Vec<Source>)> = fused
             .iter()
@@ -240,12 +240,12 @@ pub(super) mod tests {
         check_fused(
             &[0, 1, 2],
             &[2, 3],
-            (1.0, 1.0),
+            [1.0, 1.0],
             &[(2, &[Visual, Spoken]), (0, &[Visual]), (1, &[Visual]), (3, &[Spoken])],
         );
-        check_fused(&[0, 1], &[3], (1.0, 2.0), &[(3, &[Spoken]), (0, &[Visual]), (1, &[Visual])]);
-        check_fused(&[0, 1], &[3], (0.0, 1.0), &[(3, &[Spoken])]);
-        check_fused(&[], &[3, 1], (1.0, 1.0), &[(3, &[Spoken]), (1, &[Spoken])]);
+        check_fused(&[0, 1], &[3], [1.0, 2.0], &[(3, &[Spoken]), (0, &[Visual]), (1, &[Visual])]);
+        check_fused(&[0, 1], &[3], [0.0, 1.0], &[(3, &[Spoken])]);
+        check_fused(&[], &[3, 1], [1.0, 1.0], &[(3, &[Spoken]), (1, &[Spoken])]);
     }
 
     #[test]
@@ -254,13 +254,13 @@ pub(super) mod tests {
         check_fused(
             &[0, 1],
             &[100, 0],
-            (1.0, 1.0),
+            [1.0, 1.0],
             &[(100, &[Spoken]), (0, &[Visual, Spoken]), (1, &[Visual])],
         );
         check_fused(
             &[0, 1],
             &[100, 0],
-            (4.0, 1.0),
+            [4.0, 1.0],
             &[(0, &[Visual, Spoken]), (1, &[Visual]), (100, &[Spoken])],
         );
     }

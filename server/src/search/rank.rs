@@ -1,4 +1,4 @@
-//! Index hits to one page of matches: joined with their rows, cut down by what is excluded, grouped, merged.
+//! Makes one page of matches from index hits: joins rows, drops excluded hits, fuses, groups, cuts and merges.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -23,7 +23,7 @@ use crate::spaces::LoadedSpace;
 use crate::terms::{Collection, KeySet, Level, QueryVectors, SpanKey};
 use crate::vectors::{Allowed, Ask, Hit, Hits};
 
-/// Hits fetched beyond those asked for, so that exclusions seldom need a second round.
+/// Hits fetched beyond a page, so that exclusions seldom need a second round.
 const SLACK: usize = 32;
 
 /// Matches from the best on, as far as they were fetched.
@@ -156,12 +156,12 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// A fused ranking needs as much of each source as counts for the other.
+    /// A fused ranking needs each source to the depth that adds to the other.
     fn at_least(&self, wanted: usize) -> usize {
         if self.spoken.is_some() { wanted.max(FUSED_DEPTH + SLACK) } else { wanted }
     }
 
-    /// Fetches the best `wanted` hits and the rows of those not seen yet.
+    /// Fetches the best `wanted` hits, and the rows that are still missing.
     async fn fetch(&mut self, wanted: usize) -> Result<(), SearchError> {
         self.wanted = wanted;
         self.fetched = self.search(wanted, self.keys.clone()).await?;
@@ -204,7 +204,7 @@ impl<'a> Ranking<'a> {
     async fn fetch_rows(&mut self, keys: &[SpanKey]) -> Result<(), SearchError> {
         let started = Instant::now();
         let missing: Vec<SpanKey> = keys.iter().filter(|key| !self.rows.contains_key(key)).copied().collect();
-        // A key that stays `None` was deleted since the index heard of it.
+        // A key that stays `None` was deleted after its vector was found.
         self.rows.extend(missing.iter().map(|key| (*key, None)));
         for row in self.app.catalog.spans_by_key(&missing).await? {
             self.rows.insert(row.span.key, Some(row));
@@ -277,7 +277,7 @@ impl<'a> Ranking<'a> {
         (exclude.same_video && same_video) || (exclude.itself && itself)
     }
 
-    /// Completes groups with the best hits of their videos, wherever they rank.
+    /// Completes groups with the best hits of their videos, however deep these rank.
     async fn fill(&mut self, groups: &mut [Group], per_group: usize) -> Result<(), SearchError> {
         let lacking: Vec<Uuid> =
             groups.iter().filter(|group| group.matches.len() < per_group).map(|group| group.video).collect();

@@ -1,4 +1,4 @@
-//! What is asked and what is answered, in the service's own words.
+//! Requests and answers of a search, without a wire form.
 
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ pub struct Request {
     pub levels: Levels,
     /// Hits, or groups, per page.
     pub limit: usize,
-    /// Group by video, with at most so many hits each.
+    /// Hits per group, if hits are grouped by video.
     pub per_group: Option<usize>,
     /// Only spans that match.
     pub filter: Option<Filter>,
