@@ -1,5 +1,7 @@
 //! The settings of a server: one struct, every field a flag, an environment variable and a sentence.
 
+mod retry_waits;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -12,6 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::vectors::builtin::{Codes, Settings};
 use crate::vectors::{CheckSettings, EngineKind, EngineSettings};
+
+pub use retry_waits::RetryWaits;
 
 /// How a server runs.
 #[derive(Debug, Clone, Args)]
@@ -66,6 +70,10 @@ pub struct Config {
     /// Seconds without a sign of life after which another runner takes over a job
     #[arg(long, env = "REPRISE_LEASE_SECONDS", default_value_t = 30.0, value_parser = positive_seconds)]
     pub lease_seconds: f64,
+    /// Waits before a job that failed is tried again: before its second attempt, its third, and so on; the last one
+    /// holds for all further attempts. A job is tried five times
+    #[arg(long, env = "REPRISE_RETRY_WAITS", default_value = "5s,30s,3m,15m", value_name = "WAITS")]
+    pub retry_waits: RetryWaits,
     /// Where models run, separated by `,`: auto (the first GPU if there is one, else the CPU), cpu, cuda or cuda:N. Each
     /// device has a worker of its own for each model; one that can't be used is left out with a warning, and where none
     /// is left the CPU is used
@@ -121,6 +129,11 @@ pub struct Config {
 }
 
 impl Config {
+    /// How long a worker that gives no sign of life keeps its job.
+    pub fn lease(&self) -> Duration {
+        Duration::from_secs_f64(self.lease_seconds)
+    }
+
     /// Limits of one run of ffmpeg.
     pub fn decode_limits(&self) -> reprise_encoders::video::Limits {
         reprise_encoders::video::Limits {

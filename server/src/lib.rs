@@ -3,6 +3,7 @@
 //! Dependencies inside point one way: `http -> {search, ingest} -> {catalog, app}`; axum lives under
 //! [`http`] alone, SQL under [`catalog`] alone.
 
+pub mod add_model;
 pub mod app;
 pub mod catalog;
 pub mod config;
@@ -10,9 +11,11 @@ pub mod features;
 pub mod http;
 pub mod https;
 pub mod ingest;
+pub mod jobs;
 pub mod media;
+pub mod models;
 pub mod search;
-pub mod spaces;
+pub mod start;
 pub mod subtitles;
 pub mod telemetry;
 pub mod terms;

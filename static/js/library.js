@@ -5,7 +5,7 @@ import { confirmAction } from './dialogs.js';
 import { button, el, fill, picture } from './dom.js';
 import { isTerminal } from './jobs.js';
 import { announce, describe, problemBox } from './problems.js';
-import { formatRemaining, formatTime } from './time.js';
+import { formatClock, formatRemaining, formatTime } from './time.js';
 
 const PAGE = 500;
 const SHOWN = 48;
@@ -13,8 +13,11 @@ const REFRESH_MS = 10000;
 
 const STAGES = { probe: 'reading the file', decode: 'looking at every frame', finish: 'saving' };
 
-/** "encoding, 42 %, 3 min left" */
+/** "encoding, 42 %, 3 min left"; "failed, will be tried again at 14:05:10: no memory" */
 export function describeJob(job) {
+  if (job.state === 'queued' && job.retry_at) {
+    return `failed, will be tried again at ${formatClock(job.retry_at)}${job.reason ? `: ${job.reason}` : ''}`;
+  }
   if (job.state === 'queued') return job.attempts > 0 ? 'waiting for another attempt' : 'waiting for a free worker';
   const parts = [STAGES[job.stage] ?? job.stage ?? 'starting'];
   if (job.progress > 0) parts.push(`${Math.floor(job.progress * 100)} %`);
@@ -107,7 +110,7 @@ class VideoCard {
     const pending = video.state === 'pending';
     const wanted = [
       pending && job && !isTerminal(job) && 'cancel',
-      (video.state === 'failed' || (pending && job?.state === 'cancelled')) && 'retry',
+      (video.state === 'failed' || (pending && (job?.state === 'cancelled' || job?.retry_at))) && 'retry',
       'delete',
     ].filter(Boolean);
     if (this.actions.dataset.shown === wanted.join()) return;
@@ -162,7 +165,7 @@ class VideoCard {
 
   /** Screen readers hear each new stage, not each percent. */
   speak(job) {
-    const now = `${job.state} ${job.stage}`;
+    const now = `${job.state} ${job.stage} ${job.retry_at ?? ''}`;
     if (now === this.spoken || isTerminal(job)) return;
     this.spoken = now;
     announce(`${this.video.title}: ${describeJob(job)}`);

@@ -38,6 +38,11 @@ export function formatRemaining(seconds) {
   return `${Math.round(seconds / 3600)} h`;
 }
 
+/** The time of day of an instant such as 2026-11-22T14:05:10.000Z, as people here write it. */
+export function formatClock(instant) {
+  return new Date(instant).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+}
+
 /** Seconds rounded to the API's millisecond. */
 export function toMilliseconds(seconds) {
   return Math.round(seconds * 1000) / 1000;

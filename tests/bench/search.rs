@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use reprise_encoders::ModelName;
 use reprise_index::{Level, UnitVector};
 use reprise_server::catalog::{
-    self, Added, Catalog, Ingested, IngestedSpan, MediaFacts, NewSpace, NewVideo, Segmentation,
+    self, Added, Catalog, Ingested, IngestedSpan, JobName, MediaFacts, NewSpace, NewVideo, Segmentation,
 };
 use reprise_tests::server::Server;
 use serde_json::{Value, json};
@@ -84,7 +84,7 @@ async fn fill(data: &Path) {
     for number in 0..VIDEOS {
         let mut spans = vec![span(Level::Video, 0, key, &mut random, &kinds)];
         spans.extend((0..CLIPS_PER_VIDEO).map(|clip| span(Level::Clip, clip, key, &mut random, &kinds)));
-        add(&*catalog, number, spans).await;
+        add(&catalog, number, spans).await;
     }
     catalog.close().await;
 }
@@ -102,7 +102,7 @@ fn span(level: Level, number: u32, space: u32, random: &mut Random, kinds: &[Vec
     IngestedSpan { given: None, level, start_ms, end_ms, vectors: vec![(space, unit, norm)] }
 }
 
-async fn add(catalog: &dyn Catalog, number: u32, spans: Vec<IngestedSpan>) {
+async fn add(catalog: &Catalog, number: u32, spans: Vec<IngestedSpan>) {
     let video = NewVideo {
         id: Uuid::now_v7(),
         content_hash: format!("{number:064x}"),
@@ -118,7 +118,8 @@ async fn add(catalog: &dyn Catalog, number: u32, spans: Vec<IngestedSpan>) {
     };
     let added = catalog.add_video(video, None).await.unwrap();
     assert!(matches!(added, Added::New(..)));
-    let leased = catalog.lease_job(Uuid::now_v7(), Duration::from_secs(60)).await.unwrap().unwrap();
+    let leased =
+        catalog.lease_job(Uuid::now_v7(), &JobName::ALL, Duration::from_secs(60)).await.unwrap().unwrap();
     let facts = MediaFacts {
         duration_ms: i64::from(CLIPS_PER_VIDEO) * CLIP_MS,
         frame_rate: 25.0,

@@ -9,18 +9,30 @@ mod jobs;
 mod passages;
 pub(crate) mod samples;
 mod spans;
+mod upgrade;
 mod vectors;
 mod videos;
+mod waits;
 
 use std::sync::Arc;
 
-use reprise_server::catalog::{self, Catalog};
+use reprise_server::catalog::{self, Catalog, Clock, CueKind, CueScope, Visibility};
+use reprise_server::terms::{KeySet, Level};
 use tempfile::TempDir;
+
+/// Whoever reads in these tests sees all videos.
+pub(crate) const ALL: &Visibility = &Visibility::All;
+
+/// Speech, answered for spans of `level`.
+pub(crate) fn spoken(level: Level, only: Option<&KeySet>) -> CueScope<'_> {
+    CueScope { kind: CueKind::Speech, level, only }
+}
 
 /// An empty catalog, and how to open it again.
 pub(crate) struct Opened {
-    pub(crate) catalog: Arc<dyn Catalog>,
+    pub(crate) catalog: Arc<Catalog>,
     pub(crate) url: String,
+    pub(crate) clock: Clock,
     _folder: Option<TempDir>,
 }
 
@@ -28,15 +40,22 @@ impl Opened {
     pub(crate) async fn sqlite() -> Option<Opened> {
         let folder = tempfile::tempdir().unwrap();
         let url = catalog::embedded_url(folder.path());
-        let catalog = catalog::open(&url).await.unwrap();
-        Some(Opened { catalog, url, _folder: Some(folder) })
+        let clock = clock();
+        let catalog = catalog::open_with_clock(&url, clock.clone()).await.unwrap();
+        Some(Opened { catalog, url, clock, _folder: Some(folder) })
     }
 
     pub(crate) async fn postgres() -> Option<Opened> {
         let url = reprise_tests::postgres::database().await?;
-        let catalog = catalog::open(&url).await.unwrap();
-        Some(Opened { catalog, url, _folder: None })
+        let clock = clock();
+        let catalog = catalog::open_with_clock(&url, clock.clone()).await.unwrap();
+        Some(Opened { catalog, url, clock, _folder: None })
     }
+}
+
+/// A clock that stands still until a test moves it on.
+fn clock() -> Clock {
+    Clock::set_to(catalog::instant::now_ms())
 }
 
 /// Makes `sqlite::name` and `postgres::name` of each `async fn name(opened: &Opened)`.

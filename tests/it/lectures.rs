@@ -6,6 +6,7 @@ use reprise_tests::lectures::{lectures, phrases};
 use uuid::Uuid;
 
 use crate::catalog::samples::{add, facts, lease, video};
+use crate::catalog::{ALL, spoken};
 use crate::catalog::{Opened, on_both};
 
 /// Length of a clip of the stored lectures.
@@ -20,7 +21,7 @@ struct Stored {
 }
 
 /// A ready video of the lecture's length, cut every 20 s; the container's clock is 1,075 ms ahead.
-async fn store(catalog: &dyn Catalog, number: usize, lines: Vec<Line>) -> Stored {
+async fn store(catalog: &Catalog, number: usize, lines: Vec<Line>) -> Stored {
     let (stored, _) = add(catalog, video(&format!("lecture {number}"))).await;
     let duration_ms = lines.iter().map(|line| line.end_ms).max().unwrap();
     let span =
@@ -48,7 +49,11 @@ async fn what_is_said_in_lectures_is_found_where_it_is_said(opened: &Opened) {
     for phrase in phrases {
         let lecture = &stored[phrase.lecture];
         let line = &lecture.lines[phrase.cue];
-        let hits = catalog.cue_hits(&CueQuery::new(&phrase.text), Level::Clip, None, 3).await.unwrap();
+        let hits = catalog
+            .view(ALL)
+            .cue_hits(&CueQuery::new(&phrase.text), &spoken(Level::Clip, None), 3)
+            .await
+            .unwrap();
         let first = hits.first().unwrap_or_else(|| panic!("{:?} is not found", phrase.text));
         assert!(first.in_sequence && first.video == lecture.id, "{:?}: {first:?}", phrase.text);
         assert_eq!(
@@ -65,11 +70,15 @@ async fn what_is_said_in_lectures_is_found_where_it_is_said(opened: &Opened) {
 }
 
 /// Every third sentence of a lecture, up to 2,000 words of them, in another order.
-async fn long_texts_find_their_lecture(catalog: &dyn Catalog, lecture: &Stored) {
+async fn long_texts_find_their_lecture(catalog: &Catalog, lecture: &Stored) {
     let mut some: Vec<&str> = lecture.lines.iter().rev().step_by(3).map(|line| line.text.as_str()).collect();
     while some.iter().map(|text| text.split_whitespace().count()).sum::<usize>() < 2000 {
         some.extend_from_within(..);
     }
-    let hits = catalog.cue_hits(&CueQuery::new(&some.join(" ")), Level::Video, None, 5).await.unwrap();
+    let hits = catalog
+        .view(ALL)
+        .cue_hits(&CueQuery::new(&some.join(" ")), &spoken(Level::Video, None), 5)
+        .await
+        .unwrap();
     assert!(hits.iter().take(3).any(|hit| hit.video == lecture.id), "{hits:?}");
 }

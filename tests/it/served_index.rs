@@ -31,8 +31,8 @@ async fn stocked() -> Bed {
     for number in 0..VIDEOS {
         let centre =
             if number == 0 { query.clone() } else { vector(number, query.len()).0.values().to_vec() };
-        add(&*catalog, video(&format!("video {number}"))).await;
-        let leased = lease(&*catalog).await;
+        add(&catalog, video(&format!("video {number}"))).await;
+        let leased = lease(&catalog).await;
         let span = |level, clip: u32| {
             let noise = vector(1_000 + number * CLIPS + clip, query.len()).0;
             let near: Vec<f32> =

@@ -62,7 +62,7 @@ on_every_engine!(
 /// An engine, and what it should hold.
 struct Bed {
     engine: Arc<dyn VectorIndex>,
-    _catalog: Arc<dyn Catalog>,
+    _catalog: Arc<Catalog>,
     _folder: tempfile::TempDir,
 }
 

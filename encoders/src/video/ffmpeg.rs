@@ -147,6 +147,13 @@ fn tame(command: &mut Command) {
     command.env("MALLOC_ARENA_MAX", "2").env_remove("FFREPORT");
 }
 
+/// Whether ffmpeg can be run at all. Blocks until it has said its version.
+pub fn can_decode() -> bool {
+    let mut ask = Command::new(ffmpeg_path());
+    ask.arg("-version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    ask.status().is_ok_and(|status| status.success())
+}
+
 /// Where ffmpeg is: `REPRISE_FFMPEG`, else beside the binary, else whatever `PATH` finds.
 pub fn ffmpeg_path() -> PathBuf {
     env::var_os("REPRISE_FFMPEG").map_or_else(ffmpeg_sidecar::paths::ffmpeg_path, PathBuf::from)

@@ -18,9 +18,10 @@ use crate::ingest;
 use reprise_research::eval::ranges::{self, Element, Place, Query, Range};
 use reprise_research::eval::report::{self, Row};
 use reprise_research::terminal::say;
-use reprise_server::app::{App, Background};
+use reprise_server::app::App;
 use reprise_server::config::Config;
 use reprise_server::http;
+use reprise_server::start::{self, Background};
 
 /// Arguments of `reprise eval broadcast`.
 #[derive(Debug, Args)]
@@ -162,8 +163,8 @@ impl Server {
         let listener = TcpListener::bind(config.listen).await?;
         let drain = Duration::from_secs_f64(config.drain_seconds);
         let server = ServerArgs { server: format!("http://{}", listener.local_addr()?), api_key: None };
-        let app = App::open(config).await?;
-        let background = app.start().await?;
+        let app = start::open(config).await?;
+        let background = start::start(&app).await?;
         let (stop, stopped) = oneshot::channel::<()>();
         // A sender that is gone says the same.
         let stopped = async move { stopped.await.unwrap_or_default() };
@@ -176,7 +177,7 @@ impl Server {
         drop(self.client);
         let _ = self.stop.send(());
         let served = self.serving.await?;
-        self.app.close(self.background).await;
+        start::close(&self.app, self.background).await;
         served.context("the server failed")
     }
 }

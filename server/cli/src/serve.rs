@@ -14,7 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use reprise_research::terminal::say;
 use reprise_server::app::App;
 use reprise_server::config::Config;
-use reprise_server::{http, telemetry};
+use reprise_server::{http, start, telemetry};
 
 /// Arguments of `reprise serve`.
 #[derive(Debug, Args)]
@@ -43,10 +43,10 @@ where
         .with_context(|| format!("can't listen on {}", config.listen))?;
     let address = listener.local_addr()?;
     let drain = Duration::from_secs_f64(config.drain_seconds);
-    let app = App::open(config).await?;
+    let app = start::open(config).await?;
     // Before the first job starts: it is to be handed back.
     let stopped = stop_signal().context("signals can't be received")?;
-    let background = app.start().await?;
+    let background = start::start(&app).await?;
     std::fs::write(app.config.data_dir.join("address"), format!("http://{address}\n"))?;
     say(format!("listening on http://{address}"))?;
     let beside = tokio::spawn(then(Arc::clone(&app), address));
@@ -58,7 +58,7 @@ where
     };
     let served = http::serve(Arc::clone(&app), listener, stop, drain).await;
     beside.abort();
-    app.close(background).await;
+    start::close(&app, background).await;
     served.context("the server failed")
 }
 

@@ -4,70 +4,129 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
-use super::database::{Database, Row, Tx, Value, values};
+use super::database::{Row, Tx, Value, values};
+use super::error::CatalogError;
+use super::passages;
+use super::store::Catalog;
+use super::tables::tracks::{self, cue_kind_name, line};
+use super::tables::vectors::{self, At, Op};
+use super::tables::videos;
 use super::types::*;
-use super::vectors::{self, At, Op};
-use super::{CatalogError, EMBEDDED, passages, rows, videos};
+use super::view::View;
 use crate::subtitles::words::words;
 
-pub(super) async fn replace(
-    database: &Database,
-    video: Uuid,
-    subtitles: &Subtitles,
-) -> Result<bool, CatalogError> {
-    check(subtitles)?;
-    let mut tx = database.begin().await?;
-    if !videos::lock(&mut tx, video).await? {
-        return Ok(false);
-    }
-    store(&mut tx, video, std::slice::from_ref(subtitles)).await?;
-    tx.commit().await?;
-    Ok(true)
+macro_rules! tracks_of {
+    ($videos:literal) => {
+        concat!(
+            "SELECT t.key, t.kind, t.language, t.provenance, t.warnings, \
+             (SELECT count(*) FROM cues c WHERE c.track = t.key) AS cues FROM tracks t JOIN ",
+            $videos,
+            " v ON v.id = t.video WHERE t.video = $1 ORDER BY t.kind, t.language"
+        )
+    };
 }
 
-pub(super) async fn keep_embedded(
-    database: &Database,
-    video: Uuid,
-    subtitles: &[Subtitles],
-) -> Result<bool, CatalogError> {
-    subtitles.iter().try_for_each(check)?;
-    let mut tx = database.begin().await?;
-    if !videos::lock(&mut tx, video).await? {
-        return Ok(false);
-    }
-    let mut ledger = Ledger::default();
-    let mut taken = Vec::new();
-    for row in tx.rows(TRACKS, values![video]).await? {
-        let (key, track) = (row.get("key")?, rows::track(&row)?);
-        if track.provenance == EMBEDDED {
-            remove(&mut tx, key, &mut ledger).await?;
-        } else {
-            taken.push((track.kind, track.language));
+impl Catalog {
+    /// Stores a track in the place of the one of its kind and language; searchable at once, no vector of a clip
+    /// or video is touched. False if there is no such video.
+    pub async fn replace_cues(&self, video: Uuid, subtitles: &Subtitles) -> Result<bool, CatalogError> {
+        check(subtitles)?;
+        let mut tx = self.database.begin().await?;
+        if !videos::lock(&mut tx, video).await? {
+            return Ok(false);
         }
+        store(&mut tx, video, std::slice::from_ref(subtitles)).await?;
+        tx.commit().await?;
+        Ok(true)
     }
-    let is_free = |it: &&Subtitles| !taken.contains(&(it.track.kind, it.track.language.clone()));
-    for subtitles in subtitles.iter().filter(is_free) {
-        insert(&mut tx, video, subtitles, &mut ledger).await?;
+
+    /// Stores the tracks that a video's file carries in the place of those that it carried; their provenance is
+    /// [`EMBEDDED`]. A track of the same kind and language that a user gave stays. False if there is no such video.
+    pub async fn keep_embedded(&self, video: Uuid, subtitles: &[Subtitles]) -> Result<bool, CatalogError> {
+        subtitles.iter().try_for_each(check)?;
+        let mut tx = self.database.begin().await?;
+        if !videos::lock(&mut tx, video).await? {
+            return Ok(false);
+        }
+        let mut ledger = Ledger::default();
+        let mut taken = Vec::new();
+        for row in tx.rows(tracks_of!("videos"), values![video]).await? {
+            let (key, track) = (row.get("key")?, tracks::from_row(&row)?);
+            if track.provenance == EMBEDDED {
+                remove(&mut tx, key, &mut ledger).await?;
+            } else {
+                taken.push((track.kind, track.language));
+            }
+        }
+        let is_free = |it: &&Subtitles| !taken.contains(&(it.track.kind, it.track.language.clone()));
+        for subtitles in subtitles.iter().filter(is_free) {
+            insert(&mut tx, video, subtitles, &mut ledger).await?;
+        }
+        ledger.apply(&mut tx, video).await?;
+        tx.commit().await?;
+        Ok(true)
     }
-    ledger.apply(&mut tx, video).await?;
-    tx.commit().await?;
-    Ok(true)
+
+    /// Deletes a track with its cues; false if there is none.
+    pub async fn delete_track(
+        &self,
+        video: Uuid,
+        kind: CueKind,
+        language: &str,
+    ) -> Result<bool, CatalogError> {
+        let mut tx = self.database.begin().await?;
+        let mut ledger = Ledger::default();
+        if !videos::lock(&mut tx, video).await?
+            || !forget(&mut tx, video, kind, language, &mut ledger).await?
+        {
+            return Ok(false);
+        }
+        ledger.apply(&mut tx, video).await?;
+        tx.commit().await?;
+        Ok(true)
+    }
 }
 
-pub(super) async fn delete(
-    database: &Database,
-    video: Uuid,
-    kind: CueKind,
-    language: &str,
-) -> Result<bool, CatalogError> {
-    let mut tx = database.begin().await?;
-    let mut ledger = Ledger::default();
-    if !videos::lock(&mut tx, video).await? || !forget(&mut tx, video, kind, language, &mut ledger).await? {
-        return Ok(false);
+impl View<'_> {
+    /// Tracks of a video, by kind and language.
+    pub async fn tracks(&self, video: Uuid) -> Result<Vec<TrackRow>, CatalogError> {
+        let rows = self.rows(tracks_of!("visible_videos"), values![video]).await?;
+        let track = |row: &Row| {
+            let warnings: String = row.get("warnings")?;
+            let warnings = warnings.lines().map(str::to_owned).collect();
+            Ok(TrackRow { track: tracks::from_row(row)?, cues: row.get("cues")?, warnings })
+        };
+        rows.iter().map(track).collect()
     }
-    ledger.apply(&mut tx, video).await?;
-    tx.commit().await?;
-    Ok(true)
+
+    /// Lines of one track in order of start, on the container's clock; none if there is no such track.
+    pub async fn track_lines(
+        &self,
+        video: Uuid,
+        kind: CueKind,
+        language: &str,
+    ) -> Result<Vec<Line>, CatalogError> {
+        let sql = "SELECT c.start_ms, c.end_ms, c.text FROM cues c JOIN tracks t ON t.key = c.track JOIN visible_videos v ON v.id = t.video \
+                   WHERE t.video = $1 AND t.kind = $2 AND t.language = $3 ORDER BY c.place";
+        let rows = self.rows(sql, values![video, cue_kind_name(kind), language]).await?;
+        rows.iter().map(line).collect()
+    }
+
+    /// Cues of a video in order of (start, id), after `after`, on the container's clock.
+    pub async fn cues(
+        &self,
+        video: Uuid,
+        after: Option<(i64, Uuid)>,
+        limit: u32,
+    ) -> Result<Vec<Cue>, CatalogError> {
+        let (start_ms, id) = after.unwrap_or((-1, Uuid::nil()));
+        let sql = "SELECT c.id, t.kind, t.language, t.provenance, c.start_ms, c.end_ms, c.text \
+                   FROM tracks t JOIN cues c ON c.track = t.key JOIN visible_videos v ON v.id = t.video \
+                   WHERE t.video = $1 AND (c.start_ms, c.id) > ($2, $3) ORDER BY c.start_ms, c.id LIMIT $4";
+        let found = self.rows(sql, values![video, start_ms, id, limit]).await?;
+        let cue = |row: &Row| Ok(Cue { id: row.get("id")?, track: tracks::from_row(row)?, line: line(row)? });
+        found.iter().map(cue).collect()
+    }
 }
 
 /// Stores tracks that [`check`] let through in the place of those of their kind and language; the video is locked.
@@ -98,20 +157,6 @@ pub(super) fn check(subtitles: &Subtitles) -> Result<(), CatalogError> {
     }
 }
 
-const TRACKS: &str = "SELECT t.key, t.kind, t.language, t.provenance, t.warnings, \
-                      (SELECT count(*) FROM cues c WHERE c.track = t.key) AS cues \
-                      FROM tracks t WHERE t.video = $1 ORDER BY t.kind, t.language";
-
-pub(super) async fn tracks(database: &Database, video: Uuid) -> Result<Vec<TrackRow>, CatalogError> {
-    let rows = database.rows(TRACKS, values![video]).await?;
-    let track = |row: &Row| {
-        let warnings: String = row.get("warnings")?;
-        let warnings = warnings.lines().map(str::to_owned).collect();
-        Ok(TrackRow { track: rows::track(row)?, cues: row.get("cues")?, warnings })
-    };
-    rows.iter().map(track).collect()
-}
-
 const OF_TRACK: &str = "SELECT key FROM tracks WHERE video = $1 AND kind = $2 AND language = $3";
 
 async fn forget(
@@ -121,7 +166,7 @@ async fn forget(
     language: &str,
     ledger: &mut Ledger,
 ) -> Result<bool, CatalogError> {
-    let row = tx.row(OF_TRACK, values![video, rows::cue_kind_name(kind), language]).await?;
+    let row = tx.row(OF_TRACK, values![video, cue_kind_name(kind), language]).await?;
     let Some(row) = row else { return Ok(false) };
     remove(tx, row.get("key")?, ledger).await?;
     Ok(true)
@@ -147,7 +192,7 @@ async fn insert(
     let warnings: String = subtitles.warnings.iter().map(one_a_line).collect();
     let sql = "INSERT INTO tracks (video, kind, language, provenance, warnings) VALUES ($1, $2, $3, $4, $5) \
                RETURNING key";
-    let kind = rows::cue_kind_name(*kind);
+    let kind = cue_kind_name(*kind);
     let values = values![video, kind, language.as_str(), provenance.as_str(), warnings];
     let Some(row) = tx.row(sql, values).await? else { return Ok(()) };
     let track: i64 = row.get("key")?;
@@ -198,35 +243,4 @@ impl Ledger {
         self.count_words(tx).await?;
         vectors::append_changes(tx, self.gone.into_iter().map(|at| (Op::Delete, at)).collect()).await
     }
-}
-
-pub(super) async fn lines(
-    database: &Database,
-    video: Uuid,
-    kind: CueKind,
-    language: &str,
-) -> Result<Vec<Line>, CatalogError> {
-    let sql = "SELECT c.start_ms, c.end_ms, c.text FROM cues c JOIN tracks t ON t.key = c.track \
-               WHERE t.video = $1 AND t.kind = $2 AND t.language = $3 ORDER BY c.place";
-    let rows = database.rows(sql, values![video, rows::cue_kind_name(kind), language]).await?;
-    rows.iter().map(line).collect()
-}
-
-pub(super) async fn list(
-    database: &Database,
-    video: Uuid,
-    after: Option<(i64, Uuid)>,
-    limit: u32,
-) -> Result<Vec<Cue>, CatalogError> {
-    let (start_ms, id) = after.unwrap_or((-1, Uuid::nil()));
-    let sql = "SELECT c.id, t.kind, t.language, t.provenance, c.start_ms, c.end_ms, c.text \
-               FROM tracks t JOIN cues c ON c.track = t.key \
-               WHERE t.video = $1 AND (c.start_ms, c.id) > ($2, $3) ORDER BY c.start_ms, c.id LIMIT $4";
-    let found = database.rows(sql, values![video, start_ms, id, limit]).await?;
-    let cue = |row: &Row| Ok(Cue { id: row.get("id")?, track: rows::track(row)?, line: line(row)? });
-    found.iter().map(cue).collect()
-}
-
-pub(super) fn line(row: &Row) -> Result<Line, CatalogError> {
-    Ok(Line { start_ms: row.get("start_ms")?, end_ms: row.get("end_ms")?, text: row.get("text")? })
 }

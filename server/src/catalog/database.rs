@@ -3,6 +3,8 @@
 //! Both databases understand `$1` placeholders, `RETURNING`, `ON CONFLICT` and row values, so most
 //! statements are written once; where they differ, [`Sql::Each`] holds both texts. Knows no table.
 
+use std::sync::Arc;
+
 use futures_util::TryStreamExt;
 use roaring::RoaringTreemap;
 use sqlx::postgres::{PgArguments, PgPool, PgRow};
@@ -10,7 +12,10 @@ use sqlx::sqlite::{SqliteArguments, SqlitePool, SqliteRow};
 use sqlx::{Arguments, AssertSqlSafe, Decode, Postgres, Row as _, SqlSafeStr, Sqlite, Transaction, Type};
 use uuid::Uuid;
 
-use super::{CatalogError, instant};
+use super::clock::Clock;
+use super::error::CatalogError;
+use super::instant;
+use super::wake::{News, Wake};
 use crate::terms::{KeySet, SpanKey, VideoNumber};
 
 /// Rows of one multi-row `INSERT`: enough to make the round trip cheap, and far from the databases' limits
@@ -39,6 +44,21 @@ impl From<&'static str> for Sql {
 }
 
 impl Sql {
+    /// The text for this database.
+    pub(super) fn of(self, database: &Database) -> String {
+        match self {
+            Sql::Same(text) => text.to_owned(),
+            Sql::Each { sqlite, postgres } => {
+                if database.is_postgres() {
+                    postgres.to_owned()
+                } else {
+                    sqlite.to_owned()
+                }
+            }
+            Sql::Built(text) => text,
+        }
+    }
+
     fn for_sqlite(self) -> sqlx::SqlStr {
         match self {
             Sql::Same(text) | Sql::Each { sqlite: text, .. } => text.into_sql_str(),
@@ -65,6 +85,8 @@ pub(super) enum Value {
     Bool(bool),
     /// An array on Postgres (`= ANY($1)`), a JSON text on SQLite (`IN (SELECT value FROM json_each($1))`).
     Ints(Vec<i64>),
+    /// As [`Value::Ints`].
+    Texts(Vec<String>),
 }
 
 macro_rules! value_from {
@@ -92,15 +114,15 @@ impl From<&str> for Value {
     }
 }
 
-impl From<SpanKey> for Value {
-    fn from(value: SpanKey) -> Value {
-        Value::Int(Some(value.number().cast_signed()))
-    }
-}
-
 impl From<u32> for Value {
     fn from(value: u32) -> Value {
         Value::Int(Some(i64::from(value)))
+    }
+}
+
+impl From<SpanKey> for Value {
+    fn from(value: SpanKey) -> Value {
+        Value::Int(Some(value.number().cast_signed()))
     }
 }
 
@@ -131,6 +153,7 @@ fn sqlite_arguments(values: Vec<Value>) -> Result<SqliteArguments, CatalogError>
             Value::Uuid(value) => arguments.add(value),
             Value::Bool(value) => arguments.add(value),
             Value::Ints(value) => arguments.add(serde_json::Value::from(value).to_string()),
+            Value::Texts(value) => arguments.add(serde_json::Value::from(value).to_string()),
         }
         .map_err(|error| CatalogError::Database(error.to_string()))?;
     }
@@ -148,6 +171,7 @@ fn postgres_arguments(values: Vec<Value>) -> Result<PgArguments, CatalogError> {
             Value::Uuid(value) => arguments.add(value),
             Value::Bool(value) => arguments.add(value),
             Value::Ints(value) => arguments.add(value),
+            Value::Texts(value) => arguments.add(value),
         }
         .map_err(|error| CatalogError::Database(error.to_string()))?;
     }
@@ -208,7 +232,15 @@ fn now_from(row: Option<Row>) -> Result<i64, CatalogError> {
 }
 
 /// Connections to one of the two databases.
-pub(super) enum Database {
+pub(super) struct Database {
+    pub(super) pools: Pools,
+    pub(super) clock: Clock,
+    /// Wakes waiters of this process when a transaction commits news.
+    pub(super) wake: Arc<Wake>,
+}
+
+/// The connections of each kind of database.
+pub(super) enum Pools {
     /// SQLite has one writer at a time; readers see the last commit meanwhile.
     Sqlite {
         /// One connection.
@@ -228,13 +260,13 @@ impl Database {
         values: Vec<Value>,
     ) -> Result<Vec<Row>, CatalogError> {
         let sql = sql.into();
-        match self {
-            Database::Sqlite { readers, .. } => {
+        match &self.pools {
+            Pools::Sqlite { readers, .. } => {
                 let query = sqlx::query_with(sql.for_sqlite(), sqlite_arguments(values)?);
                 let rows = query.fetch_all(readers).await.map_err(failed)?;
                 Ok(rows.into_iter().map(Row::Sqlite).collect())
             }
-            Database::Postgres(pool) => {
+            Pools::Postgres(pool) => {
                 let query = sqlx::query_with(sql.for_postgres(), postgres_arguments(values)?);
                 let rows = query.fetch_all(pool).await.map_err(failed)?;
                 Ok(rows.into_iter().map(Row::Postgres).collect())
@@ -260,15 +292,15 @@ impl Database {
             keys.insert(found.number());
             Ok::<(), CatalogError>(())
         };
-        match self {
-            Database::Sqlite { readers, .. } => {
+        match &self.pools {
+            Pools::Sqlite { readers, .. } => {
                 let query = sqlx::query_with(sql.for_sqlite(), sqlite_arguments(values)?);
                 let mut rows = query.fetch(readers);
                 while let Some(row) = rows.try_next().await.map_err(failed)? {
                     add(row.try_get(0).map_err(failed)?)?;
                 }
             }
-            Database::Postgres(pool) => {
+            Pools::Postgres(pool) => {
                 let query = sqlx::query_with(sql.for_postgres(), postgres_arguments(values)?);
                 let mut rows = query.fetch(pool);
                 while let Some(row) = rows.try_next().await.map_err(failed)? {
@@ -281,38 +313,62 @@ impl Database {
 
     /// A transaction that may write. Dropped before its commit, it never happened.
     pub(super) async fn begin(&self) -> Result<Tx, CatalogError> {
-        match self {
+        let begun = match &self.pools {
             // IMMEDIATE: a transaction that reads first and writes later could otherwise fail half-way.
-            Database::Sqlite { writer, .. } => {
-                Ok(Tx::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?))
+            Pools::Sqlite { writer, .. } => {
+                Begun::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?)
             }
-            Database::Postgres(pool) => Ok(Tx::Postgres(pool.begin().await.map_err(failed)?)),
+            Pools::Postgres(pool) => Begun::Postgres(pool.begin().await.map_err(failed)?),
+        };
+        let (clock, wake) = (self.clock.clone(), Arc::clone(&self.wake));
+        Ok(Tx { begun, clock, wake, news: Vec::new() })
+    }
+
+    /// `sqlite` or `postgres`.
+    pub(super) fn kind(&self) -> &'static str {
+        match self.pools {
+            Pools::Sqlite { .. } => "sqlite",
+            Pools::Postgres(_) => "postgres",
         }
+    }
+
+    /// Whether this is Postgres.
+    pub(super) fn is_postgres(&self) -> bool {
+        matches!(self.pools, Pools::Postgres(_))
     }
 
     /// Now, in Unix milliseconds: on Postgres by its clock, so that workers on several machines agree on
     /// when a lease has run out.
     pub(super) async fn now_ms(&self) -> Result<i64, CatalogError> {
-        match self {
-            Database::Sqlite { .. } => Ok(instant::now_ms()),
-            Database::Postgres(_) => now_from(self.row(NOW, values![]).await?),
+        match (self.clock.shown_ms(), &self.pools) {
+            (Some(now_ms), _) => Ok(now_ms),
+            (None, Pools::Sqlite { .. }) => Ok(instant::now_ms()),
+            (None, Pools::Postgres(_)) => now_from(self.row(NOW, values![]).await?),
         }
     }
 
     /// Closes all connections once what runs on them has ended.
     pub(super) async fn close(&self) {
-        match self {
-            Database::Sqlite { writer, readers } => {
+        match &self.pools {
+            Pools::Sqlite { writer, readers } => {
                 readers.close().await;
                 writer.close().await;
             }
-            Database::Postgres(pool) => pool.close().await,
+            Pools::Postgres(pool) => pool.close().await,
         }
     }
 }
 
 /// A transaction on one of the two databases.
-pub(super) enum Tx {
+pub(super) struct Tx {
+    begun: Begun,
+    clock: Clock,
+    wake: Arc<Wake>,
+    /// What the commit announces.
+    news: Vec<News>,
+}
+
+enum Begun {
     Sqlite(Transaction<'static, Sqlite>),
     Postgres(Transaction<'static, Postgres>),
 }
@@ -325,12 +381,12 @@ impl Tx {
         values: Vec<Value>,
     ) -> Result<u64, CatalogError> {
         let sql = sql.into();
-        match self {
-            Tx::Sqlite(tx) => {
+        match &mut self.begun {
+            Begun::Sqlite(tx) => {
                 let query = sqlx::query_with(sql.for_sqlite(), sqlite_arguments(values)?);
                 Ok(query.execute(&mut **tx).await.map_err(failed)?.rows_affected())
             }
-            Tx::Postgres(tx) => {
+            Begun::Postgres(tx) => {
                 let query = sqlx::query_with(sql.for_postgres(), postgres_arguments(values)?);
                 Ok(query.execute(&mut **tx).await.map_err(failed)?.rows_affected())
             }
@@ -344,13 +400,13 @@ impl Tx {
         values: Vec<Value>,
     ) -> Result<Vec<Row>, CatalogError> {
         let sql = sql.into();
-        match self {
-            Tx::Sqlite(tx) => {
+        match &mut self.begun {
+            Begun::Sqlite(tx) => {
                 let query = sqlx::query_with(sql.for_sqlite(), sqlite_arguments(values)?);
                 let rows = query.fetch_all(&mut **tx).await.map_err(failed)?;
                 Ok(rows.into_iter().map(Row::Sqlite).collect())
             }
-            Tx::Postgres(tx) => {
+            Begun::Postgres(tx) => {
                 let query = sqlx::query_with(sql.for_postgres(), postgres_arguments(values)?);
                 let rows = query.fetch_all(&mut **tx).await.map_err(failed)?;
                 Ok(rows.into_iter().map(Row::Postgres).collect())
@@ -387,18 +443,35 @@ impl Tx {
 
     /// See [`Database::now_ms`].
     pub(super) async fn now_ms(&mut self) -> Result<i64, CatalogError> {
-        match self {
-            Tx::Sqlite(_) => Ok(instant::now_ms()),
-            Tx::Postgres(_) => now_from(self.row(NOW, values![]).await?),
+        match (self.clock.shown_ms(), &self.begun) {
+            (Some(now_ms), _) => Ok(now_ms),
+            (None, Begun::Sqlite(_)) => Ok(instant::now_ms()),
+            (None, Begun::Postgres(_)) => now_from(self.row(NOW, values![]).await?),
         }
     }
 
-    /// Makes all that was done durable and visible.
-    pub(super) async fn commit(self) -> Result<(), CatalogError> {
-        match self {
-            Tx::Sqlite(tx) => tx.commit().await.map_err(failed),
-            Tx::Postgres(tx) => tx.commit().await.map_err(failed),
+    /// Whether this is Postgres.
+    pub(super) fn is_postgres(&self) -> bool {
+        matches!(self.begun, Begun::Postgres(_))
+    }
+
+    /// Has the commit wake the waiters for `news`: those of this process, and on Postgres those of every process.
+    pub(super) async fn announce(&mut self, news: News) -> Result<(), CatalogError> {
+        if self.is_postgres() {
+            self.execute("SELECT pg_notify($1, '')", values![news.channel()]).await?;
         }
+        self.news.push(news);
+        Ok(())
+    }
+
+    /// Makes the transaction durable and visible.
+    pub(super) async fn commit(self) -> Result<(), CatalogError> {
+        match self.begun {
+            Begun::Sqlite(tx) => tx.commit().await.map_err(failed)?,
+            Begun::Postgres(tx) => tx.commit().await.map_err(failed)?,
+        }
+        self.news.into_iter().for_each(|news| self.wake.tell(news));
+        Ok(())
     }
 }
 

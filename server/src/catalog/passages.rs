@@ -4,11 +4,15 @@ use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
 
-use super::database::{Database, Row, Sql, Tx, Value, values};
-use super::rows::level_name;
+use super::database::{Row, Sql, Tx, Value, values};
+use super::error::CatalogError;
+use super::store::Catalog;
+use super::tables::stored::{self, level_name};
+use super::tables::vectors::{self, At};
+use super::tables::{jobs, spans, tracks, videos};
 use super::types::*;
-use super::vectors::{self, At};
-use super::{CatalogError, cues, jobs, postgres, rows, spans, videos};
+use super::view::View;
+use super::wake::News;
 use crate::subtitles::passages::passages;
 use crate::subtitles::words::words;
 use crate::terms::{KeySet, Level, SpanKey};
@@ -19,24 +23,27 @@ pub(super) async fn make(tx: &mut Tx, video: Uuid) -> Result<(), CatalogError> {
     let sql = "SELECT media_offset_ms, duration_ms FROM videos WHERE id = $1 AND duration_ms IS NOT NULL";
     let Some(row) = tx.row(sql, values![video]).await? else { return Ok(()) };
     let offset = row.get::<Option<i64>>("media_offset_ms")?.unwrap_or(0);
-    let duration_ms: i64 = row.get("duration_ms")?;
-    let sql = "SELECT t.key FROM tracks t WHERE t.video = $1 AND t.kind = 'speech' \
+    let clock = Clock { video, offset, duration_ms: row.get("duration_ms")? };
+    let sql = "SELECT t.key FROM tracks t WHERE t.video = $1 \
                AND NOT EXISTS (SELECT 1 FROM passages p WHERE p.track = t.key) ORDER BY t.key";
     for row in tx.rows(sql, values![video]).await? {
-        make_of(tx, video, row.get("key")?, (offset, duration_ms)).await?;
+        make_of(tx, &clock, row.get("key")?).await?;
     }
     Ok(())
 }
 
-async fn make_of(
-    tx: &mut Tx,
+/// A video's clock: cues are stored on the container's.
+struct Clock {
     video: Uuid,
-    track: i64,
-    (offset, duration_ms): (i64, i64),
-) -> Result<(), CatalogError> {
+    offset: i64,
+    duration_ms: i64,
+}
+
+async fn make_of(tx: &mut Tx, clock: &Clock, track: i64) -> Result<(), CatalogError> {
+    let Clock { video, offset, duration_ms } = *clock;
     let sql = "SELECT start_ms, end_ms, text FROM cues WHERE track = $1 ORDER BY place";
     let lines = tx.rows(sql, values![track]).await?;
-    let lines = lines.iter().map(cues::line).collect::<Result<Vec<Line>, _>>()?;
+    let lines = lines.iter().map(tracks::line).collect::<Result<Vec<Line>, _>>()?;
     let (mut rows, mut texts): (Vec<Vec<Value>>, Vec<(Uuid, String)>) = (Vec::new(), Vec::new());
     for passage in passages(&lines) {
         let of_passage = &lines[passage];
@@ -67,59 +74,15 @@ pub(super) async fn remove(tx: &mut Tx, track: i64) -> Result<Vec<At>, CatalogEr
     Ok(gone)
 }
 
-pub(super) async fn without_vector(
-    database: &Database,
-    video: Uuid,
-    space: u32,
-) -> Result<Vec<PassageText>, CatalogError> {
-    let sql = "SELECT s.key, p.text FROM spans s JOIN passages p ON p.span = s.key WHERE s.video = $1 \
-               AND s.level = 'passage' AND NOT EXISTS \
-               (SELECT 1 FROM embeddings e WHERE e.space = $2 AND e.span = s.key) ORDER BY s.key";
-    let rows = database.rows(sql, values![video, space]).await?;
-    rows.iter().map(|row| Ok(PassageText { span: row.key("key")?, text: row.get("text")? })).collect()
-}
-
-pub(super) async fn enqueue_fill(database: &Database, video: Uuid) -> Result<bool, CatalogError> {
-    let mut tx = database.begin().await?;
-    if !videos::lock(&mut tx, video).await? {
-        return Ok(false);
-    }
-    // One that runs may have looked already at what is lacking; one that waits has not.
-    let sql = "SELECT 1 AS one FROM jobs WHERE video = $1 AND kind = 'fill' AND state = 'queued'";
-    if tx.row(sql, values![video]).await?.is_some() {
-        return Ok(false);
-    }
-    let now = tx.now_ms().await?;
-    jobs::enqueue(&mut tx, JobKind::Fill, video, now).await?;
-    postgres::notify_jobs(&mut tx).await?;
-    tx.commit().await?;
-    Ok(true)
-}
-
-pub(super) async fn lacking(database: &Database, space: u32) -> Result<Vec<Uuid>, CatalogError> {
-    let sql = "SELECT v.id FROM videos v WHERE v.state = 'ready' \
-               AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.video = v.id AND j.state IN ('queued', 'running')) \
-               AND EXISTS (SELECT 1 FROM spans s WHERE s.video = v.id AND s.level = 'passage' \
-               AND NOT EXISTS (SELECT 1 FROM embeddings e WHERE e.space = $1 AND e.span = s.key)) ORDER BY v.id";
-    database.rows(sql, values![space]).await?.iter().map(|row| row.get("id")).collect()
-}
-
 macro_rules! within {
     ($keys:literal) => {
         concat!(
-            "SELECT q.key FROM spans q WHERE q.level = 'passage' \
-             AND q.video IN (SELECT s.video FROM spans s WHERE s.key ",
+            "SELECT q.key FROM spans q JOIN visible_videos v ON v.id = q.video JOIN passages p ON p.span = q.key \
+             JOIN tracks t ON t.key = p.track WHERE q.level = 'passage' AND t.kind = $2 AND q.video IN (SELECT s.video FROM spans s WHERE s.key ",
             $keys,
             ")"
         )
     };
-}
-
-pub(super) async fn within(database: &Database, only: &KeySet) -> Result<KeySet, CatalogError> {
-    let sql =
-        Sql::Each { sqlite: within!("IN (SELECT value FROM json_each($1))"), postgres: within!("= ANY($1)") };
-    let keys: Vec<SpanKey> = only.iter().collect();
-    database.keys(sql, vec![rows::keys(&keys)]).await
 }
 
 /// A passage and the spans that share some of it, that which shares most first.
@@ -128,9 +91,9 @@ macro_rules! hits {
         concat!(
             "SELECT q.key AS passage, q.start_ms, q.end_ms, q.video, p.text, t.kind, t.language, t.provenance, \
              s.key AS span FROM spans q JOIN passages p ON p.span = q.key JOIN tracks t ON t.key = p.track \
-             JOIN spans s ON s.video = q.video WHERE q.key ",
+             JOIN visible_videos v ON v.id = q.video JOIN spans s ON s.video = q.video WHERE q.key ",
             $keys,
-            " AND s.level = ",
+            " AND t.kind = $2 AND s.level = ",
             $level,
             " AND s.start_ms < q.end_ms AND q.start_ms < s.end_ms \
              ORDER BY CASE WHEN s.end_ms < q.end_ms THEN s.end_ms ELSE q.end_ms END \
@@ -139,36 +102,96 @@ macro_rules! hits {
     };
 }
 
-const CLIPS: (&str, &str) =
-    (hits!("IN (SELECT value FROM json_each($1))", "'clip'"), hits!("= ANY($1)", "'clip'"));
-const VIDEOS: (&str, &str) =
-    (hits!("IN (SELECT value FROM json_each($1))", "'video'"), hits!("= ANY($1)", "'video'"));
-
-pub(super) async fn hits(
-    database: &Database,
-    passages: &[SpanKey],
-    level: Level,
-    only: Option<&KeySet>,
-) -> Result<Vec<PassageHit>, CatalogError> {
-    let (sqlite, postgres) = if level == Level::Video { VIDEOS } else { CLIPS };
-    let mut found: HashMap<SpanKey, PassageHit> = HashMap::new();
-    for row in database.rows(Sql::Each { sqlite, postgres }, vec![rows::keys(passages)]).await? {
-        let hit = hit(&row)?;
-        if only.is_none_or(|keys| keys.contains(hit.span)) {
-            found.entry(hit.passage).or_insert(hit);
-        }
+impl Catalog {
+    /// Passages of a video that lack a vector in `space`, in order of key.
+    pub async fn passages_without_vector(
+        &self,
+        video: Uuid,
+        space: u32,
+    ) -> Result<Vec<PassageText>, CatalogError> {
+        let sql = "SELECT s.key, p.text FROM spans s JOIN passages p ON p.span = s.key WHERE s.video = $1 \
+                   AND s.level = 'passage' AND NOT EXISTS \
+                   (SELECT 1 FROM embeddings e WHERE e.space = $2 AND e.span = s.key) ORDER BY s.key";
+        let rows = self.database.rows(sql, values![video, space]).await?;
+        rows.iter().map(|row| Ok(PassageText { span: row.key("key")?, text: row.get("text")? })).collect()
     }
-    let mut taken = HashSet::new();
-    let in_order = passages.iter().filter_map(|passage| found.remove(passage));
-    Ok(in_order.filter(|hit| taken.insert(hit.span)).collect())
+
+    /// Enqueues a `fill` job for a video unless one is waiting already, or there is no such video; says whether.
+    pub async fn enqueue_fill(&self, video: Uuid) -> Result<bool, CatalogError> {
+        let mut tx = self.database.begin().await?;
+        if !videos::lock(&mut tx, video).await? {
+            return Ok(false);
+        }
+        // One that runs may have looked already at what is lacking; one that waits has not.
+        let sql = "SELECT 1 AS one FROM jobs WHERE video = $1 AND kind = 'fill' AND state = 'queued'";
+        if tx.row(sql, values![video]).await?.is_some() {
+            return Ok(false);
+        }
+        jobs::enqueue(&mut tx, jobs::NewJob::fill(video)).await?;
+        tx.announce(News::Jobs).await?;
+        tx.commit().await?;
+        Ok(true)
+    }
+
+    /// Ready videos with a passage that lacks a vector in `space`, and without an unfinished job.
+    pub async fn videos_lacking_passages(&self, space: u32) -> Result<Vec<Uuid>, CatalogError> {
+        let sql = "SELECT v.id FROM videos v WHERE v.state = 'ready' \
+                   AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.video = v.id AND j.state IN ('queued', 'running')) \
+                   AND EXISTS (SELECT 1 FROM spans s WHERE s.video = v.id AND s.level = 'passage' \
+                   AND NOT EXISTS (SELECT 1 FROM embeddings e WHERE e.space = $1 AND e.span = s.key)) ORDER BY v.id";
+        self.database.rows(sql, values![space]).await?.iter().map(|row| row.get("id")).collect()
+    }
 }
+
+impl View<'_> {
+    /// The passages of one kind of cue in the videos that these spans are of: what a search for passages may answer
+    /// where only these spans may be answered.
+    pub async fn passages_within(&self, kind: CueKind, only: &KeySet) -> Result<KeySet, CatalogError> {
+        let sql = Sql::Each {
+            sqlite: within!("IN (SELECT value FROM json_each($1))"),
+            postgres: within!("= ANY($1)"),
+        };
+        let keys: Vec<SpanKey> = only.iter().collect();
+        self.keys(sql, vec![stored::keys(&keys), tracks::cue_kind_name(kind).into()]).await
+    }
+
+    /// The spans of `scope` that passages count for, in the order of the passages: one hit for each span, with the
+    /// first of its passages. Passages that are gone are left out.
+    pub async fn passage_hits(
+        &self,
+        passages: &[SpanKey],
+        scope: &CueScope<'_>,
+    ) -> Result<Vec<PassageHit>, CatalogError> {
+        let sql = if scope.level == Level::Video { VIDEOS } else { CLIPS };
+        let values = vec![stored::keys(passages), tracks::cue_kind_name(scope.kind).into()];
+        let mut found: HashMap<SpanKey, PassageHit> = HashMap::new();
+        for row in self.rows(sql, values).await? {
+            let hit = hit(&row)?;
+            if scope.only.is_none_or(|keys| keys.contains(hit.span)) {
+                found.entry(hit.passage).or_insert(hit);
+            }
+        }
+        let mut taken = HashSet::new();
+        let in_order = passages.iter().filter_map(|passage| found.remove(passage));
+        Ok(in_order.filter(|hit| taken.insert(hit.span)).collect())
+    }
+}
+
+const CLIPS: Sql = Sql::Each {
+    sqlite: hits!("IN (SELECT value FROM json_each($1))", "'clip'"),
+    postgres: hits!("= ANY($1)", "'clip'"),
+};
+const VIDEOS: Sql = Sql::Each {
+    sqlite: hits!("IN (SELECT value FROM json_each($1))", "'video'"),
+    postgres: hits!("= ANY($1)", "'video'"),
+};
 
 fn hit(row: &Row) -> Result<PassageHit, CatalogError> {
     Ok(PassageHit {
         passage: row.key("passage")?,
         span: row.key("span")?,
         video: row.get("video")?,
-        track: rows::track(row)?,
+        track: tracks::from_row(row)?,
         start_ms: row.get("start_ms")?,
         end_ms: row.get("end_ms")?,
         text: row.get("text")?,

@@ -4,43 +4,78 @@ use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
 
-use super::database::{Database, Sql, Tx, Value, values};
-use super::jobs::Locked;
-use super::rows::{self, level_name, to_json};
+use super::database::{Sql, Tx, Value, values};
+use super::error::CatalogError;
+use super::passages;
+use super::store::Catalog;
+use super::tables::jobs::{self, Locked};
+use super::tables::spans;
+use super::tables::stored::{self, level_name, to_json};
+use super::tables::vectors::{self, At, Op};
 use super::types::*;
-use super::vectors::{self, At, Op};
-use super::{CatalogError, jobs, passages, postgres, spans};
+use super::wake::News;
 use crate::terms::{Level, SpanKey};
 
-pub(super) async fn finish_ingest(
-    database: &Database,
-    lease: &Lease,
-    ingested: Ingested,
-) -> Result<(), CatalogError> {
-    check_ranges(&ingested.spans)?;
-    let mut tx = database.begin().await?;
-    let Some(found) = held(&mut tx, lease, JobKind::Ingest).await? else { return Ok(()) };
-    let video = found.job.video;
-    let mut old = vectors::of_video(&mut tx, video).await?;
-    // Passages are of what is said, not of what is seen: they stay.
-    old.retain(|at| at.level != Level::Passage);
-    let given = update_given(&mut tx, video, &ingested.spans).await?;
-    tx.execute("DELETE FROM spans WHERE video = $1 AND NOT given AND level <> 'passage'", values![video])
-        .await?;
-    let new = insert_spans(&mut tx, video, ingested.spans, &given).await?;
-    vectors::insert(&mut tx, &new.vectors).await?;
-    store_facts(&mut tx, video, &ingested.facts, &ingested.warnings).await?;
-    if let Some(segmentation) = jobs::new_segmentation(&mut tx, lease.job).await? {
-        let sql = "UPDATE videos SET segmentation = $2 WHERE id = $1";
-        tx.execute(sql, values![video, to_json(&segmentation)?]).await?;
+impl Catalog {
+    /// One transaction: replaces the found spans of the job's video and all its vectors by `ingested`, keeps
+    /// given spans (they are matched by id), appends to `changes`, finishes the job, marks the video ready.
+    ///
+    /// # Errors
+    /// [`CatalogError::LeaseLost`] if the lease is no longer held or the job was cancelled: nothing changed.
+    pub async fn finish_ingest(&self, lease: &Lease, ingested: Ingested) -> Result<(), CatalogError> {
+        check_ranges(&ingested.spans)?;
+        let mut tx = self.database.begin().await?;
+        let Some(found) = held(&mut tx, lease, JobName::Ingest).await? else { return Ok(()) };
+        let video = found.video()?;
+        let mut old = vectors::of_video(&mut tx, video).await?;
+        // Passages are of what is said, not of what is seen: they stay.
+        old.retain(|at| at.level != Level::Passage);
+        let given = update_given(&mut tx, video, &ingested.spans).await?;
+        tx.execute("DELETE FROM spans WHERE video = $1 AND NOT given AND level <> 'passage'", values![video])
+            .await?;
+        let new = insert_spans(&mut tx, video, ingested.spans, &given).await?;
+        vectors::insert(&mut tx, &new.vectors).await?;
+        store_facts(&mut tx, video, &ingested.facts, &ingested.warnings).await?;
+        if let Some(segmentation) = jobs::new_segmentation(&found.job)? {
+            let sql = "UPDATE videos SET segmentation = $2 WHERE id = $1";
+            tx.execute(sql, values![video, to_json(&segmentation)?]).await?;
+        }
+        passages::make(&mut tx, video).await?;
+        jobs::succeed(&mut tx, lease.job).await?;
+        // Fills of this video that waited may be leased now.
+        tx.announce(News::Jobs).await?;
+        let kept: HashSet<SpanKey> =
+            spans::given(&mut tx, video).await?.iter().map(|span| span.key).collect();
+        vectors::append_changes(&mut tx, changes(old, new, &kept, &given)).await?;
+        tx.commit().await
     }
-    passages::make(&mut tx, video).await?;
-    jobs::succeed(&mut tx, lease.job).await?;
-    // Fills of this video that waited may be leased now.
-    postgres::notify_jobs(&mut tx).await?;
-    let kept: HashSet<SpanKey> = spans::given(&mut tx, video).await?.iter().map(|span| span.key).collect();
-    vectors::append_changes(&mut tx, changes(old, new, &kept, &given)).await?;
-    tx.commit().await
+
+    /// One transaction: inserts vectors that are still missing and `moments` that are new, appends to `changes`,
+    /// finishes the job.
+    pub async fn finish_fill(&self, lease: &Lease, filled: Filled) -> Result<(), CatalogError> {
+        let Filled { mut vectors, moments } = filled;
+        check_ranges(&moments)?;
+        let mut tx = self.database.begin().await?;
+        let Some(found) = held(&mut tx, lease, JobName::Fill).await? else { return Ok(()) };
+        let video = found.video()?;
+        let new = insert_spans(&mut tx, video, moments, &HashMap::new()).await?;
+        vectors.extend(new.vectors);
+        let rows = tx.rows("SELECT key, level FROM spans WHERE video = $1", values![video]).await?;
+        let levels: HashMap<SpanKey, Level> = rows
+            .iter()
+            .map(|row| Ok((row.key("key")?, stored::level(row)?)))
+            .collect::<Result<_, CatalogError>>()?;
+        // A clip may have been deleted since the job began.
+        vectors.retain(|vector| levels.contains_key(&vector.span));
+        let inserted = vectors::insert(&mut tx, &vectors).await?;
+        jobs::succeed(&mut tx, lease.job).await?;
+        let change = |(space, span): (u32, SpanKey)| {
+            let level = *levels.get(&span)?;
+            Some((Op::Insert, At { span, space, level }))
+        };
+        vectors::append_changes(&mut tx, inserted.into_iter().filter_map(change).collect()).await?;
+        tx.commit().await
+    }
 }
 
 fn check_ranges(ingested: &[IngestedSpan]) -> Result<(), CatalogError> {
@@ -52,7 +87,7 @@ fn check_ranges(ingested: &[IngestedSpan]) -> Result<(), CatalogError> {
 }
 
 /// The job, if this lease may finish it; `None` if it has already done so.
-async fn held(tx: &mut Tx, lease: &Lease, kind: JobKind) -> Result<Option<Locked>, CatalogError> {
+async fn held(tx: &mut Tx, lease: &Lease, kind: JobName) -> Result<Option<Locked>, CatalogError> {
     match jobs::lock(tx, lease.job).await? {
         Some(found) if found.was_finished_by(lease) => Ok(None),
         Some(found) if found.is_held_by(lease) && found.job.kind == kind => Ok(Some(found)),
@@ -82,7 +117,7 @@ async fn update_given(
         postgres: "DELETE FROM embeddings WHERE span = ANY($1)",
     };
     let list: Vec<SpanKey> = keys.values().copied().collect();
-    tx.execute(sql, vec![rows::keys(&list)]).await?;
+    tx.execute(sql, vec![stored::keys(&list)]).await?;
     Ok(keys)
 }
 
@@ -157,32 +192,4 @@ async fn store_facts(
         values![video, to_json(facts)?, facts.duration_ms, facts.media_offset_ms, to_json(&warnings)?];
     tx.execute(sql, values).await?;
     Ok(())
-}
-
-pub(super) async fn finish_fill(
-    database: &Database,
-    lease: &Lease,
-    mut vectors: Vec<NewVector>,
-    moments: Vec<IngestedSpan>,
-) -> Result<(), CatalogError> {
-    check_ranges(&moments)?;
-    let mut tx = database.begin().await?;
-    let Some(found) = held(&mut tx, lease, JobKind::Fill).await? else { return Ok(()) };
-    let new = insert_spans(&mut tx, found.job.video, moments, &HashMap::new()).await?;
-    vectors.extend(new.vectors);
-    let rows = tx.rows("SELECT key, level FROM spans WHERE video = $1", values![found.job.video]).await?;
-    let levels: HashMap<SpanKey, Level> = rows
-        .iter()
-        .map(|row| Ok((row.key("key")?, rows::level(row)?)))
-        .collect::<Result<_, CatalogError>>()?;
-    // A clip may have been deleted since the job began.
-    vectors.retain(|vector| levels.contains_key(&vector.span));
-    let inserted = vectors::insert(&mut tx, &vectors).await?;
-    jobs::succeed(&mut tx, lease.job).await?;
-    let change = |(space, span): (u32, SpanKey)| {
-        let level = *levels.get(&span)?;
-        Some((Op::Insert, At { span, space, level }))
-    };
-    vectors::append_changes(&mut tx, inserted.into_iter().filter_map(change).collect()).await?;
-    tx.commit().await
 }

@@ -1,96 +1,31 @@
 //! Spans: reading, and the clips that users give.
 
-use std::collections::HashMap;
-
 use uuid::Uuid;
 
-use super::database::{Database, Row, Sql, Tx, Value, values};
+use super::database::{Row, Sql, Tx, Value, values};
+use super::error::CatalogError;
+use super::filter::Filter;
 use super::filter::attributes::attributes;
-use super::rows::{self, span_columns, to_json};
+use super::store::Catalog;
+use super::tables::spans::{from_row, insert, span_columns};
+use super::tables::stored::{self, parse_json, to_json};
+use super::tables::vectors::{self, Op};
+use super::tables::{jobs, videos};
 use super::types::*;
-use super::vectors::{self, Op};
-use super::{CatalogError, Filter, jobs, postgres, videos};
+use super::view::View;
+use super::wake::News;
 use crate::terms::{KeySet, SpanKey};
-
-pub(super) async fn clips(
-    database: &Database,
-    video: Uuid,
-    after: Option<(i64, Uuid)>,
-    limit: u32,
-) -> Result<Vec<Span>, CatalogError> {
-    let (start_ms, id) = after.unwrap_or((-1, Uuid::nil()));
-    let sql = concat!(
-        "SELECT ",
-        span_columns!(),
-        " FROM spans s WHERE s.video = $1 AND s.level = 'clip' AND (s.start_ms, s.id) > ($2, $3) \
-         ORDER BY s.start_ms, s.id LIMIT $4"
-    );
-    let rows = database.rows(sql, values![video, start_ms, id, limit]).await?;
-    rows.iter().map(rows::span).collect()
-}
-
-const BY_ID: &str = concat!("SELECT ", span_columns!(), " FROM spans s WHERE s.id = $1");
-
-pub(super) async fn get(database: &Database, id: Uuid) -> Result<Option<Span>, CatalogError> {
-    let row = database.row(BY_ID, values![id]).await?;
-    row.as_ref().map(rows::span).transpose()
-}
-
-pub(super) async fn at(
-    database: &Database,
-    video: Uuid,
-    start_ms: i64,
-    end_ms: i64,
-    space: u32,
-) -> Result<Option<Span>, CatalogError> {
-    let sql = concat!(
-        "SELECT ",
-        span_columns!(),
-        " FROM spans s WHERE s.video = $1 AND s.level IN ('clip', 'video') AND s.start_ms = $2 \
-         AND s.end_ms = $3 AND EXISTS (SELECT 1 FROM embeddings e WHERE e.space = $4 AND e.span = s.key) \
-         ORDER BY s.level, s.key LIMIT 1"
-    );
-    let row = database.row(sql, values![video, start_ms, end_ms, space]).await?;
-    row.as_ref().map(rows::span).transpose()
-}
-
-/// The given spans of a video, in order of key.
-pub(super) async fn given(tx: &mut Tx, video: Uuid) -> Result<Vec<Span>, CatalogError> {
-    let sql =
-        concat!("SELECT ", span_columns!(), " FROM spans s WHERE s.video = $1 AND s.given ORDER BY s.key");
-    tx.rows(sql, values![video]).await?.iter().map(rows::span).collect()
-}
-
-pub(super) async fn by_key(
-    database: &Database,
-    keys: &[SpanKey],
-) -> Result<Vec<SpanWithVideo>, CatalogError> {
-    let sql = Sql::Each { sqlite: BY_KEY_SQLITE, postgres: BY_KEY_POSTGRES };
-    let rows = database.rows(sql, vec![rows::keys(keys)]).await?;
-    rows.iter().map(with_video).collect()
-}
 
 macro_rules! beside {
     ($condition:literal) => {
         concat!(
             "SELECT ",
             span_columns!(),
-            " FROM spans s WHERE s.video IN (SELECT o.video FROM spans o WHERE ",
+            " FROM spans s JOIN visible_videos v ON v.id = s.video WHERE s.video IN (SELECT o.video FROM spans o WHERE ",
             $condition,
             ") AND (s.level IN ('video', 'clip') OR ($2 AND s.level = 'moment'))"
         )
     };
-}
-
-pub(super) async fn beside(
-    database: &Database,
-    keys: &[SpanKey],
-    moments: bool,
-) -> Result<Vec<Span>, CatalogError> {
-    let sqlite = beside!("o.key IN (SELECT value FROM json_each($1))");
-    let sql = Sql::Each { sqlite, postgres: beside!("o.key = ANY($1)") };
-    let rows = database.rows(sql, vec![rows::keys(keys), moments.into()]).await?;
-    rows.iter().map(rows::span).collect()
 }
 
 macro_rules! by_key {
@@ -99,28 +34,161 @@ macro_rules! by_key {
             "SELECT ",
             span_columns!(),
             ", v.title, v.metadata AS video_metadata, v.media_offset_ms, v.duration_ms \
-             FROM spans s JOIN videos v ON v.id = s.video WHERE ",
+             FROM spans s JOIN visible_videos v ON v.id = s.video WHERE ",
             $condition
         )
     };
 }
+
+impl Catalog {
+    /// Adds a given clip and a `fill` job for its vectors in one transaction; `None` if there is no such video.
+    pub async fn add_given_clip(
+        &self,
+        video: Uuid,
+        mut clip: GivenClip,
+    ) -> Result<Option<(Span, Job)>, CatalogError> {
+        check_given(&clip)?;
+        let mut tx = self.database.begin().await?;
+        if !videos::lock(&mut tx, video).await? {
+            return Ok(None);
+        }
+        let row = tx.row("SELECT duration_ms FROM videos WHERE id = $1", values![video]).await?;
+        if let Some(duration_ms) = row.map(|row| row.get::<Option<i64>>("duration_ms")).transpose()?.flatten()
+        {
+            if clip.start_ms >= duration_ms {
+                let text =
+                    format!("the clip starts at {} ms, the video ends at {duration_ms} ms", clip.start_ms);
+                return Err(CatalogError::Invalid(text));
+            }
+            clip.end_ms = clip.end_ms.min(duration_ms);
+        }
+        let ids = insert_given(&mut tx, video, &[clip]).await?;
+        let job = jobs::enqueue(&mut tx, jobs::NewJob::fill(video)).await?;
+        let mut added = None;
+        for id in ids {
+            added = read(&mut tx, id).await?;
+        }
+        tx.announce(News::Jobs).await?;
+        tx.commit().await?;
+        Ok(added.map(|span| (span, job)))
+    }
+
+    /// Replaces a given clip's metadata. `Err(Conflict)` for a found clip.
+    pub async fn update_clip(
+        &self,
+        id: Uuid,
+        metadata: serde_json::Value,
+    ) -> Result<Option<Span>, CatalogError> {
+        videos::check_metadata(&metadata)?;
+        let mut tx = self.database.begin().await?;
+        let Some(span) = lock_given(&mut tx, id).await? else { return Ok(None) };
+        tx.execute("UPDATE spans SET metadata = $2 WHERE id = $1", values![id, to_json(&metadata)?]).await?;
+        tx.execute("DELETE FROM span_attributes WHERE span = $1", values![span.key]).await?;
+        tx.insert(INSERT_ATTRIBUTES, attribute_rows(span.key, &metadata), "").await?;
+        tx.commit().await?;
+        Ok(Some(Span { metadata, ..span }))
+    }
+
+    /// Deletes a given clip with its vectors. `Err(Conflict)` for a found clip.
+    pub async fn delete_clip(&self, id: Uuid) -> Result<Option<Span>, CatalogError> {
+        let mut tx = self.database.begin().await?;
+        let Some(span) = lock_given(&mut tx, id).await? else { return Ok(None) };
+        let mut gone = Vec::new();
+        for key in moments_of(&mut tx, &span).await?.into_iter().chain([span.key]) {
+            gone.extend(vectors::of_span(&mut tx, key).await?);
+            tx.execute("DELETE FROM spans WHERE key = $1", values![key]).await?;
+        }
+        vectors::append_changes(&mut tx, gone.into_iter().map(|at| (Op::Delete, at)).collect()).await?;
+        tx.commit().await?;
+        Ok(Some(span))
+    }
+}
+
+impl View<'_> {
+    /// Spans of a video at level clip, in order of (start, id), after `after`.
+    pub async fn clips(
+        &self,
+        video: Uuid,
+        after: Option<(i64, Uuid)>,
+        limit: u32,
+    ) -> Result<Vec<Span>, CatalogError> {
+        let (start_ms, id) = after.unwrap_or((-1, Uuid::nil()));
+        let sql = concat!(
+            "SELECT ",
+            span_columns!(),
+            " FROM spans s JOIN visible_videos v ON v.id = s.video WHERE s.video = $1 AND s.level = 'clip' AND (s.start_ms, s.id) > ($2, $3) \
+             ORDER BY s.start_ms, s.id LIMIT $4"
+        );
+        let rows = self.rows(sql, values![video, start_ms, id, limit]).await?;
+        rows.iter().map(from_row).collect()
+    }
+
+    /// One span of any level.
+    pub async fn span(&self, id: Uuid) -> Result<Option<Span>, CatalogError> {
+        let row = self.row(VISIBLE_BY_ID, values![id]).await?;
+        row.as_ref().map(from_row).transpose()
+    }
+
+    /// The span of `video` with exactly this range that has a vector in `space`, level clip or video.
+    pub async fn span_at(
+        &self,
+        video: Uuid,
+        start_ms: i64,
+        end_ms: i64,
+        space: u32,
+    ) -> Result<Option<Span>, CatalogError> {
+        let sql = concat!(
+            "SELECT ",
+            span_columns!(),
+            " FROM spans s JOIN visible_videos v ON v.id = s.video WHERE s.video = $1 AND s.level IN ('clip', 'video') AND s.start_ms = $2 \
+             AND s.end_ms = $3 AND EXISTS (SELECT 1 FROM embeddings e WHERE e.space = $4 AND e.span = s.key) \
+             ORDER BY s.level, s.key LIMIT 1"
+        );
+        let row = self.row(sql, values![video, start_ms, end_ms, space]).await?;
+        row.as_ref().map(from_row).transpose()
+    }
+
+    /// The full-video span and the clips (and the moments, if asked for) of each video that one of these spans is
+    /// of; any order.
+    pub async fn spans_beside(&self, keys: &[SpanKey], moments: bool) -> Result<Vec<Span>, CatalogError> {
+        let sqlite = beside!("o.key IN (SELECT value FROM json_each($1))");
+        let sql = Sql::Each { sqlite, postgres: beside!("o.key = ANY($1)") };
+        let rows = self.rows(sql, vec![stored::keys(keys), moments.into()]).await?;
+        rows.iter().map(from_row).collect()
+    }
+
+    /// Everything a hit shows, for these keys; keys that are gone are left out; any order.
+    pub async fn spans_by_key(&self, keys: &[SpanKey]) -> Result<Vec<SpanWithVideo>, CatalogError> {
+        let sql = Sql::Each { sqlite: BY_KEY_SQLITE, postgres: BY_KEY_POSTGRES };
+        let rows = self.rows(sql, vec![stored::keys(keys)]).await?;
+        rows.iter().map(with_video).collect()
+    }
+
+    /// Keys of all spans that match. `filter` was validated when it was parsed.
+    pub async fn keys_matching(&self, filter: &Filter) -> Result<KeySet, CatalogError> {
+        let (sql, values) = filter.to_sql();
+        self.keys(sql, values).await
+    }
+}
+
+const BY_ID: &str = concat!("SELECT ", span_columns!(), " FROM spans s WHERE s.id = $1");
+const VISIBLE_BY_ID: &str = concat!(
+    "SELECT ",
+    span_columns!(),
+    " FROM spans s JOIN visible_videos v ON v.id = s.video WHERE s.id = $1"
+);
 
 const BY_KEY_SQLITE: &str = by_key!("s.key IN (SELECT value FROM json_each($1))");
 const BY_KEY_POSTGRES: &str = by_key!("s.key = ANY($1)");
 
 fn with_video(row: &Row) -> Result<SpanWithVideo, CatalogError> {
     Ok(SpanWithVideo {
-        span: rows::span(row)?,
+        span: from_row(row)?,
         title: row.get("title")?,
-        video_metadata: rows::json(&row.get::<String>("video_metadata")?)?,
+        video_metadata: parse_json(&row.get::<String>("video_metadata")?)?,
         media_offset_ms: row.get::<Option<i64>>("media_offset_ms")?.unwrap_or(0),
         duration_ms: row.get::<Option<i64>>("duration_ms")?.unwrap_or(0),
     })
-}
-
-pub(super) async fn keys_matching(database: &Database, filter: &Filter) -> Result<KeySet, CatalogError> {
-    let (sql, values) = filter.to_sql();
-    database.keys(sql, values).await
 }
 
 /// A given clip has a length and an object as metadata.
@@ -156,16 +224,6 @@ pub(super) async fn insert_given(
     Ok(ids)
 }
 
-/// Inserts rows of (id, video, level, given, start_ms, end_ms, metadata); answers each id's new key.
-pub(super) async fn insert(
-    tx: &mut Tx,
-    rows: Vec<Vec<Value>>,
-) -> Result<HashMap<Uuid, SpanKey>, CatalogError> {
-    let head = "INSERT INTO spans (id, video, level, given, start_ms, end_ms, metadata)";
-    let rows = tx.insert(head, rows, "RETURNING key, id").await?;
-    rows.iter().map(|row| Ok((row.get("id")?, row.key("key")?))).collect()
-}
-
 const INSERT_ATTRIBUTES: &str = "INSERT INTO span_attributes (span, path, kind, number, text)";
 
 fn attribute_rows(key: SpanKey, metadata: &serde_json::Value) -> Vec<Vec<Value>> {
@@ -173,39 +231,9 @@ fn attribute_rows(key: SpanKey, metadata: &serde_json::Value) -> Vec<Vec<Value>>
     found.map(|found| values![key, found.path, found.kind, found.number, found.text]).collect()
 }
 
-pub(super) async fn add_given(
-    database: &Database,
-    video: Uuid,
-    mut clip: GivenClip,
-) -> Result<Option<(Span, Job)>, CatalogError> {
-    check_given(&clip)?;
-    let mut tx = database.begin().await?;
-    if !videos::lock(&mut tx, video).await? {
-        return Ok(None);
-    }
-    let row = tx.row("SELECT duration_ms FROM videos WHERE id = $1", values![video]).await?;
-    if let Some(duration_ms) = row.map(|row| row.get::<Option<i64>>("duration_ms")).transpose()?.flatten() {
-        if clip.start_ms >= duration_ms {
-            let text = format!("the clip starts at {} ms, the video ends at {duration_ms} ms", clip.start_ms);
-            return Err(CatalogError::Invalid(text));
-        }
-        clip.end_ms = clip.end_ms.min(duration_ms);
-    }
-    let ids = insert_given(&mut tx, video, &[clip]).await?;
-    let now = tx.now_ms().await?;
-    let job = jobs::enqueue(&mut tx, JobKind::Fill, video, now).await?;
-    let mut added = None;
-    for id in ids {
-        added = read(&mut tx, id).await?;
-    }
-    postgres::notify_jobs(&mut tx).await?;
-    tx.commit().await?;
-    Ok(added.map(|span| (span, job)))
-}
-
 async fn read(tx: &mut Tx, id: Uuid) -> Result<Option<Span>, CatalogError> {
     let row = tx.row(BY_ID, values![id]).await?;
-    row.as_ref().map(rows::span).transpose()
+    row.as_ref().map(from_row).transpose()
 }
 
 /// The clip, if it is there and given, its video locked.
@@ -221,34 +249,6 @@ async fn lock_given(tx: &mut Tx, id: Uuid) -> Result<Option<Span>, CatalogError>
             "only clips that a user gave can be changed or deleted".to_owned(),
         ));
     }
-    Ok(Some(span))
-}
-
-pub(super) async fn update_given(
-    database: &Database,
-    id: Uuid,
-    metadata: serde_json::Value,
-) -> Result<Option<Span>, CatalogError> {
-    videos::check_metadata(&metadata)?;
-    let mut tx = database.begin().await?;
-    let Some(span) = lock_given(&mut tx, id).await? else { return Ok(None) };
-    tx.execute("UPDATE spans SET metadata = $2 WHERE id = $1", values![id, to_json(&metadata)?]).await?;
-    tx.execute("DELETE FROM span_attributes WHERE span = $1", values![span.key]).await?;
-    tx.insert(INSERT_ATTRIBUTES, attribute_rows(span.key, &metadata), "").await?;
-    tx.commit().await?;
-    Ok(Some(Span { metadata, ..span }))
-}
-
-pub(super) async fn delete_given(database: &Database, id: Uuid) -> Result<Option<Span>, CatalogError> {
-    let mut tx = database.begin().await?;
-    let Some(span) = lock_given(&mut tx, id).await? else { return Ok(None) };
-    let mut gone = Vec::new();
-    for key in moments_of(&mut tx, &span).await?.into_iter().chain([span.key]) {
-        gone.extend(vectors::of_span(&mut tx, key).await?);
-        tx.execute("DELETE FROM spans WHERE key = $1", values![key]).await?;
-    }
-    vectors::append_changes(&mut tx, gone.into_iter().map(|at| (Op::Delete, at)).collect()).await?;
-    tx.commit().await?;
     Ok(Some(span))
 }
 

@@ -8,8 +8,9 @@ use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
 
-use super::database::Database;
-use super::{CatalogError, migrations};
+use super::database::Pools;
+use super::error::CatalogError;
+use super::migrations;
 
 /// How long a write waits for one in another process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -17,7 +18,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 const READERS: u32 = 4;
 
 /// Opens the file at `path`, creating it and its folder, and migrates it.
-pub(super) async fn open(path: &Path) -> Result<Database, CatalogError> {
+pub(super) async fn open(path: &Path) -> Result<Pools, CatalogError> {
     let path = path.to_path_buf();
     // Two processes may open a new catalog at once: neither switching to WAL nor migrating can be left to
     // SQLite's own locks.
@@ -32,14 +33,14 @@ pub(super) async fn open(path: &Path) -> Result<Database, CatalogError> {
 }
 
 /// Opens the file at `path`, which must be there, for reading alone.
-pub(super) async fn open_to_read(path: &Path) -> Result<Database, CatalogError> {
+pub(super) async fn open_to_read(path: &Path) -> Result<Pools, CatalogError> {
     let options = SqliteConnectOptions::new().filename(path).read_only(true).busy_timeout(BUSY_TIMEOUT);
     let readers = pool(READERS, options).await.map_err(|error| unopened(path, &error))?;
     // What would write is refused by the database.
-    Ok(Database::Sqlite { writer: readers.clone(), readers })
+    Ok(Pools::Sqlite { writer: readers.clone(), readers })
 }
 
-async fn connect(path: &Path) -> Result<Database, CatalogError> {
+async fn connect(path: &Path) -> Result<Pools, CatalogError> {
     let failed = |error: &dyn std::fmt::Display| unopened(path, error);
     let options = SqliteConnectOptions::new()
         .filename(path)
@@ -59,7 +60,7 @@ async fn connect(path: &Path) -> Result<Database, CatalogError> {
     migrating.close().await;
     let writer = pool(1, options.clone()).await.map_err(|error| failed(&error))?;
     let readers = pool(READERS, options.read_only(true)).await.map_err(|error| failed(&error))?;
-    Ok(Database::Sqlite { writer, readers })
+    Ok(Pools::Sqlite { writer, readers })
 }
 
 /// Connections that stay open.

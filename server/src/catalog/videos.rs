@@ -2,47 +2,140 @@
 
 use uuid::Uuid;
 
-use super::database::{Database, Sql, Tx, Value, values};
+use super::database::{Row, Tx, Value, values};
+use super::error::CatalogError;
 use super::filter::attributes::attributes;
-use super::rows::{self, to_json, video_columns};
+use super::store::Catalog;
+use super::tables::jobs;
+use super::tables::stored::to_json;
+use super::tables::vectors::{self, Op};
+use super::tables::videos::{check_metadata, from_row, lock, read, video_columns};
 use super::types::*;
-use super::vectors::{self, Op};
-use super::{CatalogError, cues, instant, jobs, postgres, spans};
+use super::view::View;
+use super::wake::News;
+use super::{cues, instant, spans};
 
 /// How often adding is tried again because the same bytes were deleted in that moment.
 const TRIES: usize = 3;
 
-pub(super) async fn add(
-    database: &Database,
-    video: NewVideo,
-    idempotency: Option<IdempotencyKey>,
-) -> Result<Added, CatalogError> {
-    check_metadata(&video.metadata)?;
-    video.given.iter().try_for_each(spans::check_given)?;
-    video.subtitles.iter().try_for_each(cues::check)?;
-    let mut tx = database.begin().await?;
-    let now = tx.now_ms().await?;
-    if let Some(key) = &idempotency
-        && let Some(record) = claim(&mut tx, key, now).await?
-    {
-        return repeat(&mut tx, key, &record).await;
-    }
-    let mut added = None;
-    for _ in 0..TRIES {
-        added = add_once(&mut tx, &video, now).await?;
-        if added.is_some() {
-            break;
+impl Catalog {
+    /// Adds a video and its first job in one transaction, unless its content hash is there already.
+    ///
+    /// With `idempotency`, the key and the resulting ids are stored in the same transaction.
+    pub async fn add_video(
+        &self,
+        video: NewVideo,
+        idempotency: Option<IdempotencyKey>,
+    ) -> Result<Added, CatalogError> {
+        check_metadata(&video.metadata)?;
+        video.given.iter().try_for_each(spans::check_given)?;
+        video.subtitles.iter().try_for_each(cues::check)?;
+        let mut tx = self.database.begin().await?;
+        let now = tx.now_ms().await?;
+        if let Some(key) = &idempotency
+            && let Some(record) = claim(&mut tx, key, now).await?
+        {
+            return repeat(&mut tx, key, &record).await;
         }
+        let mut added = None;
+        for _ in 0..TRIES {
+            added = add_once(&mut tx, &video, now).await?;
+            if added.is_some() {
+                break;
+            }
+        }
+        let Some(added) = added else {
+            return Err(CatalogError::Conflict(
+                "the same file is being added and deleted; try again".to_owned(),
+            ));
+        };
+        if let Some(key) = &idempotency {
+            record(&mut tx, key, &added, now).await?;
+        }
+        tx.announce(News::Jobs).await?;
+        tx.commit().await?;
+        Ok(added)
     }
-    let Some(added) = added else {
-        return Err(CatalogError::Conflict("the same file is being added and deleted; try again".to_owned()));
-    };
-    if let Some(key) = &idempotency {
-        record(&mut tx, key, &added, now).await?;
+
+    /// What an earlier request with this key did, if it is younger than 24 hours.
+    pub async fn idempotent(&self, key: &str) -> Result<Option<IdempotencyRecord>, CatalogError> {
+        if key.contains('\0') {
+            return Ok(None);
+        }
+        let row = self.database.row(RECORD, values![key, oldest_key(self.database.now_ms().await?)]).await?;
+        row.as_ref().map(record_from).transpose()
     }
-    postgres::notify_jobs(&mut tx).await?;
-    tx.commit().await?;
-    Ok(added)
+
+    /// Changes title, metadata or recording time; `None` if there is no such video.
+    pub async fn update_video(&self, id: Uuid, patch: VideoPatch) -> Result<Option<Video>, CatalogError> {
+        if let Some(metadata) = &patch.metadata {
+            check_metadata(metadata)?;
+        }
+        let mut tx = self.database.begin().await?;
+        if !lock(&mut tx, id).await? {
+            return Ok(None);
+        }
+        if let Some(title) = patch.title {
+            tx.execute("UPDATE videos SET title = $2 WHERE id = $1", values![id, title]).await?;
+        }
+        if let Some(metadata) = patch.metadata {
+            tx.execute("UPDATE videos SET metadata = $2 WHERE id = $1", values![id, to_json(&metadata)?])
+                .await?;
+            tx.execute("DELETE FROM video_attributes WHERE video = $1", values![id]).await?;
+            insert_attributes(&mut tx, id, &metadata).await?;
+        }
+        if let Some(recorded_at) = patch.recorded_at {
+            let ms = recorded_at_ms(recorded_at.as_deref())?;
+            let sql = "UPDATE videos SET recorded_at = $2, recorded_at_ms = $3 WHERE id = $1";
+            tx.execute(sql, values![id, recorded_at, ms]).await?;
+        }
+        let video = read(&mut tx, id).await?;
+        tx.commit().await?;
+        Ok(video)
+    }
+
+    /// Deletes a video with its spans, vectors (appended to `changes`), jobs and keys; returns what it was.
+    pub async fn delete_video(&self, id: Uuid) -> Result<Option<Video>, CatalogError> {
+        let mut tx = self.database.begin().await?;
+        if !lock(&mut tx, id).await? {
+            return Ok(None);
+        }
+        let video = read(&mut tx, id).await?;
+        let gone = vectors::of_video(&mut tx, id).await?;
+        cues::forget_video(&mut tx, id).await?;
+        // Spans, vectors, attributes, cues, jobs and keys go with it.
+        tx.execute("DELETE FROM videos WHERE id = $1", values![id]).await?;
+        vectors::append_changes(&mut tx, gone.into_iter().map(|at| (Op::Delete, at)).collect()).await?;
+        tx.commit().await?;
+        Ok(video)
+    }
+}
+
+impl View<'_> {
+    /// One video.
+    pub async fn video(&self, id: Uuid) -> Result<Option<Video>, CatalogError> {
+        let sql = concat!("SELECT ", video_columns!(), " FROM visible_videos v WHERE v.id = $1");
+        let row = self.row(sql, values![id]).await?;
+        row.as_ref().map(from_row).transpose()
+    }
+
+    /// The video with this content hash (64 hex digits).
+    pub async fn video_by_hash(&self, content_hash: &str) -> Result<Option<Video>, CatalogError> {
+        let sql = concat!("SELECT ", video_columns!(), " FROM visible_videos v WHERE v.content_hash = $1");
+        let row = self.row(sql, values![content_hash]).await?;
+        row.as_ref().map(from_row).transpose()
+    }
+
+    /// Videos in order of id (so: of creation), after `after`.
+    pub async fn videos(&self, after: Option<Uuid>, limit: u32) -> Result<Vec<Video>, CatalogError> {
+        let sql = concat!(
+            "SELECT ",
+            video_columns!(),
+            " FROM visible_videos v WHERE v.id > $1 ORDER BY v.id LIMIT $2"
+        );
+        let rows = self.rows(sql, values![after.unwrap_or(Uuid::nil()), limit]).await?;
+        rows.iter().map(from_row).collect()
+    }
 }
 
 /// `None`: the bytes were there when inserting and gone when looking.
@@ -51,7 +144,7 @@ async fn add_once(tx: &mut Tx, video: &NewVideo, now: i64) -> Result<Option<Adde
         insert_attributes(tx, video.id, &video.metadata).await?;
         spans::insert_given(tx, video.id, &video.given).await?;
         cues::store(tx, video.id, &video.subtitles).await?;
-        let job = jobs::enqueue(tx, JobKind::Ingest, video.id, now).await?;
+        let job = jobs::enqueue(tx, jobs::NewJob::ingest(video.id, None)).await?;
         let stored = read(tx, video.id).await?;
         return Ok(stored.map(|stored| Added::New(Box::new(stored), Box::new(job))));
     }
@@ -59,7 +152,7 @@ async fn add_once(tx: &mut Tx, video: &NewVideo, now: i64) -> Result<Option<Adde
     let Some(row) = tx.row(sql, values![video.content_hash.as_str()]).await? else {
         return Ok(None);
     };
-    let mut stored = rows::video(&row)?;
+    let mut stored = from_row(&row)?;
     if !video.subtitles.is_empty() {
         if !lock(tx, stored.id).await? {
             return Ok(None);
@@ -101,7 +194,7 @@ async fn claim(
     key: &IdempotencyKey,
     now: i64,
 ) -> Result<Option<IdempotencyRecord>, CatalogError> {
-    if let Tx::Postgres(_) = tx {
+    if tx.is_postgres() {
         // A second request with the key waits here until the first has committed.
         let sql = "SELECT pg_advisory_xact_lock(hashtextextended($1, 7265))";
         tx.execute(sql, values![key.key.as_str()]).await?;
@@ -114,7 +207,7 @@ async fn claim(
 const RECORD: &str = "SELECT request_hash, video, job, duplicate FROM idempotency_keys \
                       WHERE key = $1 AND created_at_ms > $2";
 
-fn record_from(row: &super::database::Row) -> Result<IdempotencyRecord, CatalogError> {
+fn record_from(row: &Row) -> Result<IdempotencyRecord, CatalogError> {
     Ok(IdempotencyRecord {
         request_hash: row.get("request_hash")?,
         video: row.get("video")?,
@@ -162,114 +255,11 @@ async fn record(tx: &mut Tx, key: &IdempotencyKey, added: &Added, now: i64) -> R
     Ok(())
 }
 
-pub(super) async fn idempotent(
-    database: &Database,
-    key: &str,
-) -> Result<Option<IdempotencyRecord>, CatalogError> {
-    if key.contains('\0') {
-        return Ok(None);
-    }
-    let row = database.row(RECORD, values![key, oldest_key(database.now_ms().await?)]).await?;
-    row.as_ref().map(record_from).transpose()
-}
-
-pub(super) async fn get(database: &Database, id: Uuid) -> Result<Option<Video>, CatalogError> {
-    let row = database.row(BY_ID, values![id]).await?;
-    row.as_ref().map(rows::video).transpose()
-}
-
-const BY_ID: &str = concat!("SELECT ", video_columns!(), " FROM videos v WHERE v.id = $1");
-
-/// One video, as this transaction sees it.
-pub(super) async fn read(tx: &mut Tx, id: Uuid) -> Result<Option<Video>, CatalogError> {
-    let row = tx.row(BY_ID, values![id]).await?;
-    row.as_ref().map(rows::video).transpose()
-}
-
-pub(super) async fn by_hash(database: &Database, content_hash: &str) -> Result<Option<Video>, CatalogError> {
-    let sql = concat!("SELECT ", video_columns!(), " FROM videos v WHERE v.content_hash = $1");
-    let row = database.row(sql, values![content_hash]).await?;
-    row.as_ref().map(rows::video).transpose()
-}
-
-pub(super) async fn list(
-    database: &Database,
-    after: Option<Uuid>,
-    limit: u32,
-) -> Result<Vec<Video>, CatalogError> {
-    let sql = concat!("SELECT ", video_columns!(), " FROM videos v WHERE v.id > $1 ORDER BY v.id LIMIT $2");
-    let rows = database.rows(sql, values![after.unwrap_or(Uuid::nil()), limit]).await?;
-    rows.iter().map(rows::video).collect()
-}
-
-/// Keeps every other writer of this video's spans, vectors and jobs out until the transaction ends; false if
-/// there is no such video. Taken before any of them, so that no two transactions wait for each other.
-pub(super) async fn lock(tx: &mut Tx, id: Uuid) -> Result<bool, CatalogError> {
-    let sql = Sql::Each {
-        sqlite: "SELECT id FROM videos WHERE id = $1",
-        postgres: "SELECT id FROM videos WHERE id = $1 FOR UPDATE",
-    };
-    Ok(tx.row(sql, values![id]).await?.is_some())
-}
-
-pub(super) async fn update(
-    database: &Database,
-    id: Uuid,
-    patch: VideoPatch,
-) -> Result<Option<Video>, CatalogError> {
-    if let Some(metadata) = &patch.metadata {
-        check_metadata(metadata)?;
-    }
-    let mut tx = database.begin().await?;
-    if !lock(&mut tx, id).await? {
-        return Ok(None);
-    }
-    if let Some(title) = patch.title {
-        tx.execute("UPDATE videos SET title = $2 WHERE id = $1", values![id, title]).await?;
-    }
-    if let Some(metadata) = patch.metadata {
-        tx.execute("UPDATE videos SET metadata = $2 WHERE id = $1", values![id, to_json(&metadata)?]).await?;
-        tx.execute("DELETE FROM video_attributes WHERE video = $1", values![id]).await?;
-        insert_attributes(&mut tx, id, &metadata).await?;
-    }
-    if let Some(recorded_at) = patch.recorded_at {
-        let ms = recorded_at_ms(recorded_at.as_deref())?;
-        let sql = "UPDATE videos SET recorded_at = $2, recorded_at_ms = $3 WHERE id = $1";
-        tx.execute(sql, values![id, recorded_at, ms]).await?;
-    }
-    let video = read(&mut tx, id).await?;
-    tx.commit().await?;
-    Ok(video)
-}
-
-pub(super) async fn delete(database: &Database, id: Uuid) -> Result<Option<Video>, CatalogError> {
-    let mut tx = database.begin().await?;
-    if !lock(&mut tx, id).await? {
-        return Ok(None);
-    }
-    let video = read(&mut tx, id).await?;
-    let gone = vectors::of_video(&mut tx, id).await?;
-    cues::forget_video(&mut tx, id).await?;
-    // Spans, vectors, attributes, cues, jobs and keys go with it.
-    tx.execute("DELETE FROM videos WHERE id = $1", values![id]).await?;
-    vectors::append_changes(&mut tx, gone.into_iter().map(|at| (Op::Delete, at)).collect()).await?;
-    tx.commit().await?;
-    Ok(video)
-}
-
 fn recorded_at_ms(recorded_at: Option<&str>) -> Result<Option<i64>, CatalogError> {
     let invalid = |text: &str| {
         CatalogError::Invalid(format!("recorded_at {text:?} is neither an RFC 3339 date nor an instant"))
     };
     recorded_at.map(|text| instant::parse(text).ok_or_else(|| invalid(text))).transpose()
-}
-
-/// Metadata is an object.
-pub(super) fn check_metadata(metadata: &serde_json::Value) -> Result<(), CatalogError> {
-    if metadata.is_object() {
-        return Ok(());
-    }
-    Err(CatalogError::Invalid("metadata must be a JSON object".to_owned()))
 }
 
 async fn insert_attributes(tx: &mut Tx, id: Uuid, metadata: &serde_json::Value) -> Result<(), CatalogError> {

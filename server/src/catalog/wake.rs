@@ -1,9 +1,30 @@
-//! Wake-ups inside the process, for those who wait for a job or a change.
+//! Wakes the tasks of this process that wait for a job or a change.
 
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-/// Who is woken by what.
+/// What a transaction announces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum News {
+    /// A job may be waiting.
+    Jobs,
+    /// `changes` has grown.
+    Changes,
+}
+
+impl News {
+    pub(super) const ALL: [News; 2] = [News::Jobs, News::Changes];
+
+    /// The Postgres channel that carries it.
+    pub(super) fn channel(self) -> &'static str {
+        match self {
+            News::Jobs => "reprise_jobs",
+            News::Changes => "reprise_changes",
+        }
+    }
+}
+
+/// The waiting tasks.
 #[derive(Default)]
 pub(super) struct Wake {
     jobs: Notify,
@@ -11,23 +32,20 @@ pub(super) struct Wake {
 }
 
 impl Wake {
-    /// A job may be waiting.
-    pub(super) fn jobs(&self) {
-        self.jobs.notify_waiters();
+    /// Wakes the tasks that wait for `news`.
+    pub(super) fn tell(&self, news: News) {
+        self.of(news).notify_waiters();
     }
 
-    /// `changes` has grown.
-    pub(super) fn changes(&self) {
-        self.changes.notify_waiters();
+    /// Waits for the next [`Wake::tell`] of `news`.
+    pub(super) fn next(&self, news: News) -> Notified<'_> {
+        self.of(news).notified()
     }
 
-    /// The next [`Wake::jobs`].
-    pub(super) fn next_job(&self) -> Notified<'_> {
-        self.jobs.notified()
-    }
-
-    /// The next [`Wake::changes`].
-    pub(super) fn next_change(&self) -> Notified<'_> {
-        self.changes.notified()
+    fn of(&self, news: News) -> &Notify {
+        match news {
+            News::Jobs => &self.jobs,
+            News::Changes => &self.changes,
+        }
     }
 }

@@ -19,7 +19,7 @@ use super::segmentation::{self, SegmentationBody};
 use super::subtitles::{self, MAX_BYTES};
 use super::videos::{VideoOut, checked_instant, checked_metadata, checked_title};
 use crate::app::App;
-use crate::catalog::{Added, IdempotencyKey, IdempotencyRecord, Job, NewVideo, Subtitles, Video};
+use crate::catalog::{Added, IdempotencyKey, IdempotencyRecord, Job, NewVideo, Subtitles, Video, Visibility};
 use crate::media::{Received, hash_bytes, hash_file};
 use crate::subtitles::language;
 
@@ -125,9 +125,9 @@ async fn earlier_answer(app: &App, key: Option<&IdempotencyKey>) -> Result<Optio
 
 async fn answer_again(app: &App, record: &IdempotencyRecord) -> Result<AddAnswer, ApiError> {
     let gone = || ApiError::conflict("the video that this Idempotency-Key made was deleted; use a new key");
-    let video = app.catalog.video(record.video).await?.ok_or_else(gone)?;
+    let video = app.catalog.view(&Visibility::All).video(record.video).await?.ok_or_else(gone)?;
     let job = match record.job {
-        Some(id) => app.catalog.job(id).await?,
+        Some(id) => app.catalog.view(&Visibility::All).job(id).await?,
         None => None,
     };
     Ok(AddAnswer { video: video.into(), job: job.map(JobOut::from), duplicate: record.duplicate })
@@ -308,7 +308,7 @@ impl Asked {
     }
 
     async fn store(self, app: &App, key: Option<IdempotencyKey>) -> Result<AddAnswer, ApiError> {
-        if app.catalog.video_by_hash(self.bytes.content_hash()).await?.is_none() {
+        if app.catalog.view(&Visibility::All).video_by_hash(self.bytes.content_hash()).await?.is_none() {
             self.probe(app).await?;
         }
         let new = self.kept(app).await?;

@@ -18,7 +18,7 @@ use super::search::seconds;
 use super::segmentation::GivenBody;
 use super::videos::{checked_metadata, found as found_video};
 use crate::app::App;
-use crate::catalog::Span;
+use crate::catalog::{Span, Visibility};
 use crate::terms::Level;
 
 /// The routes of this file.
@@ -84,10 +84,10 @@ async fn list(
     Id(id): Id,
     Params(params): Params<ClipParams>,
 ) -> Result<axum::Json<ClipPage>, ApiError> {
-    found_video(app.catalog.video(id).await?, id)?;
+    found_video(app.catalog.view(&Visibility::All).video(id).await?, id)?;
     let limit = extract::page_size(params.limit)?;
     let after = params.cursor.as_deref().map(read_cursor).transpose()?;
-    let clips = app.catalog.clips(id, after, limit).await?;
+    let clips = app.catalog.view(&Visibility::All).clips(id, after, limit).await?;
     let next_cursor = super::next_cursor(&clips, limit, |clip| format!("{}.{}", clip.start_ms, clip.id));
     Ok(axum::Json(ClipPage { items: clips.into_iter().map(ClipOut::from).collect(), next_cursor }))
 }
@@ -114,7 +114,7 @@ async fn add(
     Json(body): Json<GivenBody>,
 ) -> Result<(StatusCode, axum::Json<AddedClip>), ApiError> {
     let clip = body.checked("")?;
-    let video = found_video(app.catalog.video(id).await?, id)?;
+    let video = found_video(app.catalog.view(&Visibility::All).video(id).await?, id)?;
     if let Some(facts) = video.facts.filter(|facts| facts.duration_ms <= clip.start_ms) {
         let detail = format!("the video ends at {} s", seconds(facts.duration_ms));
         return Err(ApiError::invalid("/start", detail));
@@ -128,7 +128,7 @@ async fn add(
 #[utoipa::path(get, path = "/v1/clips/{id}", tag = "library", params(("id" = Uuid, Path)),
     responses((status = 200, body = ClipOut), (status = 404, body = Problem)))]
 async fn get(State(app): State<Arc<App>>, Id(id): Id) -> Result<axum::Json<ClipOut>, ApiError> {
-    Ok(axum::Json(found(app.catalog.span(id).await?, id)?.into()))
+    Ok(axum::Json(found(app.catalog.view(&Visibility::All).span(id).await?, id)?.into()))
 }
 
 /// What may be changed of a given clip.

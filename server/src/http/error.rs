@@ -10,8 +10,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::catalog::CatalogError;
+use crate::models::SpacesError;
 use crate::search::SearchError;
-use crate::spaces::SpacesError;
 use crate::vectors::EngineError;
 
 /// The header that names a request.

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::error::{ApiError, Problem};
 use super::extract::{self, Id, Params};
 use crate::app::App;
-use crate::catalog::{Job, JobFilter, JobKind, JobState};
+use crate::catalog::{Job, JobFilter, JobName, JobState, Visibility};
 
 /// How often a watched job is looked at.
 const LOOK: Duration = Duration::from_millis(400);
@@ -36,8 +36,10 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 pub(super) struct JobOut {
     id: Uuid,
     #[schema(value_type = String)]
-    kind: JobKind,
-    video_id: Uuid,
+    kind: JobName,
+    // Every kind of today is about a video.
+    #[schema(value_type = Uuid)]
+    video_id: Option<Uuid>,
     #[schema(value_type = String)]
     state: JobState,
     /// What it does now: probe, decode, finish.
@@ -50,6 +52,8 @@ pub(super) struct JobOut {
     /// Seconds left, an estimate.
     eta_s: Option<f64>,
     attempts: i64,
+    /// When it is tried again, if it failed and waits for that.
+    retry_at: Option<String>,
     /// Why it failed, is tried again or was cancelled.
     reason: Option<String>,
     created_at: String,
@@ -70,6 +74,7 @@ impl From<Job> for JobOut {
             frames_total: job.progress.frames_total,
             eta_s: if job.state == JobState::Running { job.progress.eta_s } else { None },
             attempts: job.attempts,
+            retry_at: job.retry_at_ms.map(super::instant),
             reason: job.reason,
             created_at: super::instant(job.created_at_ms),
             updated_at: super::instant(job.updated_at_ms),
@@ -98,7 +103,7 @@ struct JobParams {
     state: Option<JobState>,
     /// Only of this kind.
     #[param(value_type = Option<String>)]
-    kind: Option<JobKind>,
+    kind: Option<JobName>,
     /// Only of this video.
     video_id: Option<Uuid>,
     /// Items per page, 1 to 1000; default 50.
@@ -115,7 +120,7 @@ async fn list(
 ) -> Result<axum::Json<JobPage>, ApiError> {
     let limit = extract::page_size(params.limit)?;
     let only = JobFilter { state: params.state, kind: params.kind, video: params.video_id };
-    let jobs = app.catalog.jobs(&only, params.cursor, limit).await?;
+    let jobs = app.catalog.view(&Visibility::All).jobs(&only, params.cursor, limit).await?;
     let next_cursor = super::next_cursor(&jobs, limit, |job| job.id);
     Ok(axum::Json(JobPage { items: jobs.into_iter().map(JobOut::from).collect(), next_cursor }))
 }
@@ -124,7 +129,7 @@ async fn list(
 #[utoipa::path(get, path = "/v1/jobs/{id}", tag = "jobs", params(("id" = Uuid, Path)),
     responses((status = 200, body = JobOut), (status = 404, body = Problem)))]
 async fn get(State(app): State<Arc<App>>, Id(id): Id) -> Result<axum::Json<JobOut>, ApiError> {
-    found(app.catalog.job(id).await?, id)
+    found(app.catalog.view(&Visibility::All).job(id).await?, id)
 }
 
 /// The job as server-sent events: `job` with the job as data at each change, until it has ended.
@@ -134,7 +139,7 @@ async fn events(
     State(app): State<Arc<App>>,
     Id(id): Id,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
-    let _exists = found(app.catalog.job(id).await?, id)?;
+    let _exists = found(app.catalog.view(&Visibility::All).job(id).await?, id)?;
     let watched = stream::unfold((app, None::<JobOut>), move |(app, shown)| async move {
         let next = next_change(&app, id, shown).await?;
         let event = Event::default().event("job").json_data(&next).ok()?;
@@ -149,7 +154,7 @@ async fn next_change(app: &App, id: Uuid, shown: Option<JobOut>) -> Option<JobOu
         return None;
     }
     loop {
-        let job = JobOut::from(app.catalog.job(id).await.ok()??);
+        let job = JobOut::from(app.catalog.view(&Visibility::All).job(id).await.ok()??);
         if shown.as_ref() != Some(&job) {
             return Some(job);
         }
@@ -167,7 +172,7 @@ async fn cancel(State(app): State<Arc<App>>, Id(id): Id) -> Result<axum::Json<Jo
     found(app.catalog.cancel_job(id).await?, id)
 }
 
-/// Queues a failed or cancelled job again.
+/// Queues a failed or cancelled job again. A job that waits for its next attempt is tried at once.
 #[utoipa::path(post, path = "/v1/jobs/{id}/retry", tag = "jobs", params(("id" = Uuid, Path)),
     responses((status = 200, body = JobOut), (status = 404, body = Problem), (status = 409, body = Problem)))]
 async fn retry(State(app): State<Arc<App>>, Id(id): Id) -> Result<axum::Json<JobOut>, ApiError> {

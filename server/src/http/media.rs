@@ -20,7 +20,7 @@ use super::error::{ApiError, Problem};
 use super::extract::{Id, Params};
 use super::{clips, videos};
 use crate::app::App;
-use crate::catalog::{Span, Video};
+use crate::catalog::{Span, Video, Visibility};
 use crate::media::Derived;
 
 /// Width of thumbnails, in pixels.
@@ -55,7 +55,7 @@ async fn media(
     Params(params): Params<MediaParams>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let video = videos::found(app.catalog.video(id).await?, id)?;
+    let video = videos::found(app.catalog.view(&Visibility::All).video(id).await?, id)?;
     match params.rendition.as_deref() {
         None => serve(&app.media.path_of(&video.file), media_type(&video), request).await,
         Some("web") => {
@@ -74,7 +74,7 @@ async fn video_thumbnail(
     Id(id): Id,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let video = videos::found(app.catalog.video(id).await?, id)?;
+    let video = videos::found(app.catalog.view(&Visibility::All).video(id).await?, id)?;
     let target = app.media.derived(Derived::Thumbnail, id);
     let footage = Footage::of(&app, &video).await?;
     let at_ms = footage.duration_ms() / 2;
@@ -109,8 +109,8 @@ async fn preview(State(app): State<Arc<App>>, Id(id): Id, request: Request) -> R
 }
 
 async fn footage_of_clip(app: &App, id: Uuid) -> Result<(Span, Footage), ApiError> {
-    let span = clips::found(app.catalog.span(id).await?, id)?;
-    let video = videos::found(app.catalog.video(span.video).await?, span.video)?;
+    let span = clips::found(app.catalog.view(&Visibility::All).span(id).await?, id)?;
+    let video = videos::found(app.catalog.view(&Visibility::All).video(span.video).await?, span.video)?;
     Ok((span, Footage::of(app, &video).await?))
 }
 

@@ -16,10 +16,11 @@ use super::error::{ApiError, Problem};
 use super::extract::Json;
 use super::search::QueryKindName;
 use super::sources;
-use crate::app::{Added, App};
+use crate::add_model::{Added, add_model};
+use crate::app::App;
 use crate::catalog::Counts;
 use crate::config::QueryKind;
-use crate::spaces::{LoadedSpace, Snapshot, Unavailable};
+use crate::models::{LoadedSpace, Snapshot, Unavailable};
 use crate::terms::{Collection, Level};
 use crate::vectors::EngineStatus;
 
@@ -130,7 +131,7 @@ async fn add(
     let known = app.spaces.all().into_iter().find(|it| it.space.model == body.model);
     let added = match known {
         Some(space) => Added { space, is_new: false },
-        None => app.add_model(model_name(&app, &body.model)?).await?,
+        None => add_model(&app, model_name(&app, &body.model)?).await?,
     };
     let held = Held { counts: app.catalog.counts().await?, status: app.vectors.status().await? };
     let out = describe(&app.spaces.now(), &added.space, &held);
@@ -182,7 +183,7 @@ async fn activate(
         ));
     }
     let kinds: Vec<QueryKind> = body.r#for.into_iter().map(QueryKind::from).collect();
-    app.spaces.activate(&space, &kinds, &*app.catalog).await?;
+    app.spaces.activate(&space, &kinds, &app.catalog).await?;
     let held = Held { counts: app.catalog.counts().await?, status: app.vectors.status().await? };
     Ok(axum::Json(describe(&app.spaces.now(), &space, &held)))
 }

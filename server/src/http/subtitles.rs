@@ -17,7 +17,7 @@ use super::error::{ApiError, Problem};
 use super::extract::{self, Id, Params};
 use super::videos;
 use crate::app::App;
-use crate::catalog::{CueKind, Subtitles, Track, TrackRow};
+use crate::catalog::{CueKind, Subtitles, Track, TrackRow, Visibility};
 use crate::subtitles::{self, language};
 
 /// Largest subtitle file, in bytes.
@@ -75,8 +75,8 @@ struct TrackList {
 #[utoipa::path(get, path = "/v1/videos/{id}/subtitles", tag = "subtitles", params(("id" = Uuid, Path)),
     responses((status = 200, body = TrackList), (status = 404, body = Problem)))]
 async fn list(State(app): State<Arc<App>>, Id(id): Id) -> Result<axum::Json<TrackList>, ApiError> {
-    videos::found(app.catalog.video(id).await?, id)?;
-    let tracks = app.catalog.tracks(id).await?;
+    videos::found(app.catalog.view(&Visibility::All).video(id).await?, id)?;
+    let tracks = app.catalog.view(&Visibility::All).tracks(id).await?;
     Ok(axum::Json(TrackList { items: tracks.into_iter().map(|row| TrackOut::new(id, row)).collect() }))
 }
 
@@ -115,7 +115,7 @@ async fn put(
     place: Place,
     request: Request,
 ) -> Result<axum::Json<TrackOut>, ApiError> {
-    videos::found(app.catalog.video(place.video).await?, place.video)?;
+    videos::found(app.catalog.view(&Visibility::All).video(place.video).await?, place.video)?;
     let bytes = body(request).await?;
     let stored = read(&bytes, place.language, UPLOADED).await?;
     if !app.catalog.replace_cues(place.video, &stored).await? {
@@ -171,8 +171,9 @@ async fn get(
     Params(clock): Params<Clock>,
 ) -> Result<impl IntoResponse, ApiError> {
     let offset_ms = clock.offset.map(|it| extract::milliseconds(it, "offset")).transpose()?;
-    let video = videos::found(app.catalog.video(place.video).await?, place.video)?;
-    let lines = app.catalog.track_lines(place.video, CueKind::Speech, &place.language).await?;
+    let video = videos::found(app.catalog.view(&Visibility::All).video(place.video).await?, place.video)?;
+    let lines =
+        app.catalog.view(&Visibility::All).track_lines(place.video, CueKind::Speech, &place.language).await?;
     if lines.is_empty() {
         return Err(no_track(&place));
     }

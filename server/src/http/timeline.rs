@@ -15,6 +15,7 @@ use super::extract::{self, Id, Params};
 use super::search::some_text;
 use super::videos::found;
 use crate::app::App;
+use crate::catalog::Visibility;
 use crate::search::{self, Exclude, Fusion, Grain, Levels, Query, Request, Sources, Timeline, Weights};
 use crate::terms::Aggregation;
 
@@ -103,7 +104,7 @@ async fn timeline(
         return Err(ApiError::invalid("/points", format!("must be from 1 to {MAX_POINTS}")));
     }
     let request = asked.checked()?;
-    let video = found(app.catalog.video(id).await?, id)?;
+    let video = found(app.catalog.view(&Visibility::All).video(id).await?, id)?;
     Ok(axum::Json(search::timeline(&app, &video, request, points).await?.into()))
 }
 

@@ -15,7 +15,7 @@ use super::error::{ApiError, Problem};
 use super::extract::{self, Id, Json, Params};
 use super::search::seconds;
 use crate::app::App;
-use crate::catalog::{Video, VideoPatch, VideoState};
+use crate::catalog::{Video, VideoPatch, VideoState, Visibility};
 
 /// The routes of this file.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
@@ -125,7 +125,7 @@ async fn list(
     Params(paging): Params<Paging>,
 ) -> Result<axum::Json<VideoPage>, ApiError> {
     let limit = extract::page_size(paging.limit)?;
-    let videos = app.catalog.videos(paging.cursor, limit).await?;
+    let videos = app.catalog.view(&Visibility::All).videos(paging.cursor, limit).await?;
     let next_cursor = super::next_cursor(&videos, limit, |video| video.id);
     Ok(axum::Json(VideoPage { items: videos.into_iter().map(VideoOut::from).collect(), next_cursor }))
 }
@@ -178,7 +178,7 @@ pub(super) fn checked_instant(instant: Option<&str>, pointer: &str) -> Result<()
 #[utoipa::path(get, path = "/v1/videos/{id}", tag = "library", params(("id" = Uuid, Path)),
     responses((status = 200, body = VideoOut), (status = 404, body = Problem)))]
 async fn get(State(app): State<Arc<App>>, Id(id): Id) -> Result<axum::Json<VideoOut>, ApiError> {
-    Ok(axum::Json(found(app.catalog.video(id).await?, id)?.into()))
+    Ok(axum::Json(found(app.catalog.view(&Visibility::All).video(id).await?, id)?.into()))
 }
 
 /// What may be changed; a field not sent stays.
@@ -228,7 +228,7 @@ async fn patch(
 #[utoipa::path(delete, path = "/v1/videos/{id}", tag = "library", params(("id" = Uuid, Path)),
     responses((status = 204), (status = 404, body = Problem)))]
 async fn delete(State(app): State<Arc<App>>, Id(id): Id) -> Result<StatusCode, ApiError> {
-    let clips = app.catalog.clips(id, None, 1_000_000).await?;
+    let clips = app.catalog.view(&Visibility::All).clips(id, None, 1_000_000).await?;
     let video = found(app.catalog.delete_video(id).await?, id)?;
     app.vectors.catch_up().await?;
     app.media.remove_video(id, &video.file).await;

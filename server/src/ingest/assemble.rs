@@ -8,7 +8,7 @@ use reprise_encoders::Frame;
 use reprise_encoders::video::sample::Sampler;
 use reprise_encoders::video::segment::ClipRange;
 
-use super::thin::Thinner;
+use super::subsample::FrameSubsampler;
 
 /// A frame, or what is kept of it.
 pub(super) trait Timed: Clone {
@@ -52,7 +52,7 @@ pub(super) struct Assembler<T, P> {
     /// (start, number) of what is waiting.
     starts: BTreeSet<(i64, usize)>,
     /// Known spans of which only as many frames are kept as are encoded.
-    long: Vec<(T, Thinner<P>)>,
+    long: Vec<(T, FrameSubsampler<P>)>,
     next_number: usize,
     /// Clips that will still come start here or later: earlier frames are needed by `waiting` alone.
     clips_from_ms: i64,
@@ -91,7 +91,7 @@ impl<T, P: Timed> Assembler<T, P> {
             seen_ms: -1,
         };
         for (span, range) in known {
-            match Thinner::for_long(&sampler, range) {
+            match FrameSubsampler::for_long(&sampler, range) {
                 Some(thinner) => assembler.long.push((span, thinner)),
                 None => assembler.wait(span, range),
             }

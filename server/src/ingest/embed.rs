@@ -1,23 +1,24 @@
 //! The waiting half of an ingest: plans which spans a video's spaces need, has them encoded from one decode pass
 //! (or from stored features), and completes what the pass left out.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use reprise_encoders::Frame;
 use reprise_encoders::video::segment::{ClipRange, Curve, SegmenterSettings};
-use reprise_encoders::video::{self, Summary, VideoError};
-use reprise_encoders::{EncodeError, Frame};
+use reprise_encoders::video::{self, Summary};
 use tokio::sync::mpsc;
 
 use super::assemble::Feed;
+use super::error::IngestError;
+use super::feature_cache::{self, FeatureCache};
 use super::flow::{Flow, Inputs, encode};
-use super::kept::{self, Kept};
 use super::pass::{self, Media, Pass, Seen, Tap, Target};
-use super::watch::{Stop, Watch};
+use super::progress::{JobProgress, Stop};
+use super::raw_vectors::Spans;
 use crate::catalog::MediaFacts;
 use crate::features::FeaturesError;
-use crate::spaces::LoadedSpace;
+use crate::models::LoadedSpace;
 
 /// Steps that are decoded but not taken yet; more make the decoder wait.
 const STEPS_AHEAD: usize = 2;
@@ -51,16 +52,13 @@ pub(super) struct Cutting {
     pub(super) target: Target,
 }
 
-/// A span's raw vector in one space and how many frames it was made of.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct RawVector {
-    pub(super) space: u32,
-    pub(super) values: Vec<f32>,
-    pub(super) frames: usize,
+/// What is known of a video before a pass.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SourceFacts {
+    pub(super) duration_ms: i64,
+    /// Whether seeking yields the same pictures as decoding in order.
+    pub(super) seek_is_safe: bool,
 }
-
-/// Raw vectors by span and its `(start_ms, end_ms)`.
-pub(super) type Spans = BTreeMap<(Target, (i64, i64)), Vec<RawVector>>;
 
 /// What an ingest found out.
 pub(super) struct Embedded {
@@ -70,29 +68,18 @@ pub(super) struct Embedded {
     pub(super) seek_is_safe: bool,
 }
 
-/// Why a pass ended early.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum PassError {
-    #[error(transparent)]
-    Video(#[from] VideoError),
-    #[error(transparent)]
-    Encode(#[from] EncodeError),
-    #[error(transparent)]
-    Features(#[from] FeaturesError),
-    #[error("stopped: {0:?}")]
-    Stopped(Stop),
-    #[error("a part of the job panicked: {0}")]
-    Panicked(String),
-}
-
 /// Decodes `media` once and encodes every span of `plan` into every space of it.
 ///
 /// Few spans need a second look: those so short that no sampled frame lies in them.
-pub(super) async fn ingest(media: Media, plan: Plan, watch: Arc<Watch>) -> Result<Embedded, PassError> {
-    let mut work = Work::new(media, &plan, watch);
+pub(super) async fn ingest(
+    media: Media,
+    plan: Plan,
+    progress: Arc<JobProgress>,
+) -> Result<Embedded, IngestError> {
+    let mut work = Work::new(media, &plan, progress);
     let known = work.for_each_tap(&plan);
     let (seen, lacking) = work.pass(plan.segment, known).await?;
-    work.watch.stage("finish");
+    work.progress.stage("finish");
     let Seen { summary, references, curve } = seen;
     work.keep_curve(curve).await?;
     let seek_is_safe = work.seek_agrees_with(references).await?;
@@ -106,12 +93,12 @@ pub(super) async fn recut(
     media: Media,
     plan: &Plan,
     facts: &MediaFacts,
-    watch: Arc<Watch>,
-) -> Result<Option<Embedded>, PassError> {
-    let mut work = Work::new(media, plan, watch);
+    progress: Arc<JobProgress>,
+) -> Result<Option<Embedded>, IngestError> {
+    let mut work = Work::new(media, plan, progress);
     let Some(cutting) = plan.segment.clone().filter(|_| work.has_features()) else { return Ok(None) };
     let Some(curve) = work.curve(&cutting.settings).await else { return Ok(None) };
-    work.watch.stage("features");
+    work.progress.stage("features");
     let known = work.for_each_tap(plan);
     let clips = curve.clips(cutting.settings, &cutting.cues);
     let lacking = work.replay_features(known, Some((cutting.target, clips))).await?;
@@ -130,10 +117,11 @@ pub(super) async fn recut(
 pub(super) async fn fill(
     media: Media,
     plan: Plan,
-    (duration_ms, seek_is_safe): (i64, bool),
-    watch: Arc<Watch>,
-) -> Result<Spans, PassError> {
-    let mut work = Work::new(media, &plan, watch);
+    facts: SourceFacts,
+    progress: Arc<JobProgress>,
+) -> Result<Spans, IngestError> {
+    let SourceFacts { duration_ms, seek_is_safe } = facts;
+    let mut work = Work::new(media, &plan, progress);
     let known = work.for_each_tap(&plan);
     let length: i64 = plan.known.iter().map(|(_, range)| range.end_ms - range.start_ms).sum();
     let is_little = plan.known.len() + plan.windows.len() <= SPANS_TO_SEEK && length < duration_ms / 2;
@@ -148,26 +136,6 @@ pub(super) async fn fill(
     Ok(work.spans)
 }
 
-/// The raw full-video vector of each space: the mean over all frames of `clips`, as LoVR pools
-/// (arXiv 2505.13928); clips are weighted by their frames, so it is the mean that one pass over all frames
-/// would give.
-pub(super) fn pooled<'a>(clips: impl Iterator<Item = &'a RawVector>) -> Vec<RawVector> {
-    let mut sums: BTreeMap<u32, RawVector> = BTreeMap::new();
-    for clip in clips {
-        let zero = || RawVector { space: clip.space, values: vec![0.0; clip.values.len()], frames: 0 };
-        let sum = sums.entry(clip.space).or_insert_with(zero);
-        sum.frames += clip.frames;
-        let weight = clip.frames as f32;
-        sum.values.iter_mut().zip(&clip.values).for_each(|(sum, value)| *sum += weight * value);
-    }
-    let mean = |mut sum: RawVector| {
-        let frames = sum.frames.max(1) as f32;
-        sum.values.iter_mut().for_each(|value| *value /= frames);
-        sum
-    };
-    sums.into_values().map(mean).collect()
-}
-
 /// Spans of each tap, in the order of the taps.
 pub(super) type PerTap = Vec<Vec<(Target, ClipRange)>>;
 
@@ -179,12 +147,12 @@ struct Work {
     media: Media,
     taps: Taps,
     features: PathBuf,
-    watch: Arc<Watch>,
+    progress: Arc<JobProgress>,
     spans: Spans,
 }
 
 impl Work {
-    fn new(media: Media, plan: &Plan, watch: Arc<Watch>) -> Work {
+    fn new(media: Media, plan: &Plan, progress: Arc<JobProgress>) -> Work {
         let mut taps = Taps::new();
         for space in plan.spaces.iter().filter(|it| it.space.can.frames) {
             let tap = Tap::of(&space.space);
@@ -193,7 +161,7 @@ impl Work {
                 None => taps.push((tap, vec![Arc::clone(space)])),
             }
         }
-        Work { media, taps, features: plan.features.clone(), watch, spans: Spans::new() }
+        Work { media, taps, features: plan.features.clone(), progress, spans: Spans::new() }
     }
 
     /// The known spans, and the windows inside them where a tap has moments.
@@ -206,33 +174,35 @@ impl Work {
     }
 
     /// One pass; answers the spans in which it found no frame.
-    async fn pass(&mut self, segment: Option<Cutting>, known: PerTap) -> Result<(Seen, PerTap), PassError> {
+    async fn pass(&mut self, segment: Option<Cutting>, known: PerTap) -> Result<(Seen, PerTap), IngestError> {
         let target = segment.as_ref().map(|cutting| cutting.target);
         let pass = Pass {
             segment: segment.map(|cutting| (cutting.settings, cutting.cues)),
             taps: self.taps.iter().map(|(tap, _)| *tap).collect(),
         };
         let (sender, mut receiver) = mpsc::channel(STEPS_AHEAD);
-        let (media, watch) = (self.media.clone(), Arc::clone(&self.watch));
+        let (media, progress) = (self.media.clone(), Arc::clone(&self.progress));
         let kept = self.kept().await?;
-        let decoding = tokio::task::spawn_blocking(move || pass::run(&media, &pass, &watch, &sender));
+        let decoding = tokio::task::spawn_blocking(move || pass::run(&media, &pass, &progress, &sender));
         let mut flow = Flow::new(&self.taps, kept, known, target, &mut self.spans);
         if let Err(error) = flow.take(&mut receiver).await {
             // Else the decoder would go on until it next has something to hand over.
-            self.watch.stop(Stop::Lost);
+            self.progress.stop(Stop::Lost);
             return Err(error);
         }
-        let seen = decoding.await.map_err(|panic| PassError::Panicked(panic.to_string()))??;
+        let seen = decoding.await.map_err(IngestError::Panicked)??;
         let lacking = flow.finish().await?;
         Ok((seen, lacking))
     }
 
     /// What is kept of this video's frames in each space of each tap.
-    async fn kept(&self) -> Result<Vec<Vec<Kept>>, PassError> {
-        let (folder, taps) = (self.features.clone(), self.taps.clone());
+    async fn kept(&self) -> Result<Vec<Vec<FeatureCache>>, IngestError> {
+        let (folder, taps, progress) = (self.features.clone(), self.taps.clone(), Arc::clone(&self.progress));
         blocking(move || {
             let of_tap = |(tap, spaces): &(Tap, Vec<Arc<LoadedSpace>>)| match tap.features {
-                true => spaces.iter().map(|space| Kept::open(&folder, &space.space)).collect(),
+                true => {
+                    spaces.iter().map(|space| FeatureCache::open(&folder, &space.space, &progress)).collect()
+                }
                 false => Ok(Vec::new()),
             };
             taps.iter().map(of_tap).collect::<Result<_, FeaturesError>>()
@@ -243,8 +213,9 @@ impl Work {
     /// Whether the features of all frames are kept in all spaces.
     fn has_features(&self) -> bool {
         let mut spaces = self.taps.iter().flat_map(|(_, spaces)| spaces);
-        spaces
-            .all(|space| space.space.frame_stage.is_some() && kept::is_complete(&self.features, &space.space))
+        spaces.all(|space| {
+            space.space.frame_stage.is_some() && feature_cache::is_complete(&self.features, &space.space)
+        })
     }
 
     /// Encodes the known spans and `clips` without a decoder; answers those in which there is no frame.
@@ -252,16 +223,16 @@ impl Work {
         &mut self,
         known: PerTap,
         clips: Option<(Target, Vec<ClipRange>)>,
-    ) -> Result<PerTap, PassError> {
+    ) -> Result<PerTap, IngestError> {
         let kept = self.kept().await?;
         let target = clips.as_ref().map(|(target, _)| *target);
         let mut flow = Flow::new(&self.taps, kept, known, target, &mut self.spans);
-        flow.replay(clips.map(|(_, clips)| clips).unwrap_or_default(), &self.watch).await?;
+        flow.replay(clips.map(|(_, clips)| clips).unwrap_or_default(), &self.progress).await?;
         flow.finish().await
     }
 
     /// Keeps the scores of a video's frames.
-    async fn keep_curve(&self, curve: Vec<u8>) -> Result<(), PassError> {
+    async fn keep_curve(&self, curve: Vec<u8>) -> Result<(), IngestError> {
         let folder = self.features.clone();
         blocking(move || {
             std::fs::create_dir_all(&folder)?;
@@ -279,7 +250,7 @@ impl Work {
         Curve::read(&bytes).ok().filter(|curve| curve.has_edges || !settings.needs_edges())
     }
 
-    async fn seek_agrees_with(&self, references: Vec<Frame>) -> Result<bool, PassError> {
+    async fn seek_agrees_with(&self, references: Vec<Frame>) -> Result<bool, IngestError> {
         let media = self.media.clone();
         blocking(move || video::seek_agrees_with(&media.path, &media.probe, &references, &media.limits)).await
     }
@@ -291,7 +262,7 @@ impl Work {
         lacking: PerTap,
         seek_is_safe: bool,
         duration_ms: i64,
-    ) -> Result<(), PassError> {
+    ) -> Result<(), IngestError> {
         let inside = |spans: Vec<(Target, ClipRange)>| {
             let cut = |range: ClipRange| ClipRange { end_ms: range.end_ms.min(duration_ms), ..range };
             let spans = spans.into_iter().map(|(target, range)| (target, cut(range)));
@@ -311,7 +282,7 @@ impl Work {
     }
 
     /// A pass whose taps see every frame and keep none.
-    async fn look_at_every_frame(&mut self, lacking: PerTap) -> Result<PerTap, PassError> {
+    async fn look_at_every_frame(&mut self, lacking: PerTap) -> Result<PerTap, IngestError> {
         let taps = self.taps.clone();
         for (tap, _) in &mut self.taps {
             *tap = Tap { feed: Feed::Every, features: false, ..*tap };
@@ -327,9 +298,9 @@ impl Work {
         span: Target,
         range: ClipRange,
         seek_is_safe: bool,
-    ) -> Result<(), PassError> {
-        if let Some(why) = self.watch.stopped() {
-            return Err(PassError::Stopped(why));
+    ) -> Result<(), IngestError> {
+        if let Some(why) = self.progress.stopped() {
+            return Err(IngestError::Stopped(why));
         }
         let (media, (of, spaces)) = (self.media.clone(), self.taps[tap].clone());
         let frames = blocking(move || pass::frames_of(&media, range, &of, seek_is_safe)).await?;
@@ -340,30 +311,10 @@ impl Work {
 
 pub(super) async fn blocking<T: Send + 'static, E: Send + 'static>(
     work: impl FnOnce() -> Result<T, E> + Send + 'static,
-) -> Result<T, PassError>
+) -> Result<T, IngestError>
 where
-    PassError: From<E>,
+    IngestError: From<E>,
 {
     let done = tokio::task::spawn_blocking(work).await;
-    Ok(done.map_err(|panic| PassError::Panicked(panic.to_string()))??)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(clips: &[(u32, [f32; 2], usize)], expected: &[(u32, [f32; 2], usize)]) {
-        let raw =
-            |it: &(u32, [f32; 2], usize)| RawVector { space: it.0, values: it.1.to_vec(), frames: it.2 };
-        let clips: Vec<RawVector> = clips.iter().map(raw).collect();
-        assert_eq!(pooled(clips.iter()), expected.iter().map(raw).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn a_full_video_is_the_mean_over_its_frames_per_space() {
-        check(&[(1, [1.0, 0.0], 3), (1, [0.0, 1.0], 1)], &[(1, [0.75, 0.25], 4)]);
-        check(&[(1, [1.0, 0.0], 2), (2, [0.0, 1.0], 5)], &[(1, [1.0, 0.0], 2), (2, [0.0, 1.0], 5)]);
-        check(&[], &[]);
-    }
+    Ok(done??)
 }

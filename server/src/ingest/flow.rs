@@ -11,12 +11,14 @@ use reprise_encoders::{Clip, EncodeError, Frame, Input};
 use tokio::sync::mpsc;
 
 use super::assemble::{Assembled, Assembler, Feature, Featured, Timed};
-use super::embed::{PassError, PerTap, RawVector, Spans, Taps, blocking};
-use super::kept::Kept;
+use super::embed::{PerTap, Taps, blocking};
+use super::error::IngestError;
+use super::feature_cache::FeatureCache;
 use super::moments;
 use super::pass::{Step, Tap, Target};
-use super::watch::Watch;
-use crate::spaces::LoadedSpace;
+use super::progress::JobProgress;
+use super::raw_vectors::{RawVector, Spans};
+use crate::models::LoadedSpace;
 
 /// Batches that are in the pools at once: one is encoded, one waits, one is on its way.
 const IN_FLIGHT: usize = 3;
@@ -25,12 +27,17 @@ const IN_FLIGHT: usize = 3;
 enum Consumer {
     /// The whole span goes into the encoder.
     Pictures(Assembler<Target, Frame>),
-    /// Frames go through the frame stage one by one; one `Kept` a space.
-    Features(Assembler<Target, Featured>, Vec<Kept>),
+    /// Frames go through the frame stage one by one; one `FeatureCache` a space.
+    Features(Assembler<Target, Featured>, Vec<FeatureCache>),
 }
 
 impl Consumer {
-    fn new(tap: &Tap, kept: Vec<Kept>, known: Vec<(Target, ClipRange)>, clips_from_ms: i64) -> Consumer {
+    fn new(
+        tap: &Tap,
+        kept: Vec<FeatureCache>,
+        known: Vec<(Target, ClipRange)>,
+        clips_from_ms: i64,
+    ) -> Consumer {
         match tap.features {
             true => Consumer::Features(Assembler::new(tap.sampler, tap.feed, known, clips_from_ms), kept),
             false => Consumer::Pictures(Assembler::new(tap.sampler, tap.feed, known, clips_from_ms)),
@@ -63,7 +70,7 @@ impl<'a> Flow<'a> {
     /// `kept` holds, for each tap with features, one a space; `known` the spans of each tap that are known before.
     pub(super) fn new(
         taps: &'a Taps,
-        kept: Vec<Vec<Kept>>,
+        kept: Vec<Vec<FeatureCache>>,
         known: PerTap,
         target: Option<Target>,
         spans: &'a mut Spans,
@@ -77,7 +84,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Takes all steps of a pass.
-    pub(super) async fn take(&mut self, steps: &mut mpsc::Receiver<Step>) -> Result<(), PassError> {
+    pub(super) async fn take(&mut self, steps: &mut mpsc::Receiver<Step>) -> Result<(), IngestError> {
         loop {
             tokio::select! {
                 Some(landed) = self.flying.next() => self.land(landed?).await?,
@@ -90,13 +97,17 @@ impl<'a> Flow<'a> {
     }
 
     /// Takes `clips`, and the kept features of every tap, instead of a pass.
-    pub(super) async fn replay(&mut self, clips: Vec<ClipRange>, watch: &Watch) -> Result<(), PassError> {
+    pub(super) async fn replay(
+        &mut self,
+        clips: Vec<ClipRange>,
+        progress: &JobProgress,
+    ) -> Result<(), IngestError> {
         clips.into_iter().for_each(|clip| self.clip(clip));
         for tap in 0..self.consumers.len() {
             let mut from_ms = i64::MIN;
             while let Some(frames) = self.kept_from(tap, from_ms)? {
-                if let Some(why) = watch.stopped() {
-                    return Err(PassError::Stopped(why));
+                if let Some(why) = progress.stopped() {
+                    return Err(IngestError::Stopped(why));
                 }
                 from_ms = frames.last().map_or(i64::MAX, |last| last.time_ms + 1);
                 self.featured(tap, frames);
@@ -111,7 +122,7 @@ impl<'a> Flow<'a> {
     }
 
     /// The next kept frames of a tap, from a time on.
-    fn kept_from(&mut self, tap: usize, from_ms: i64) -> Result<Option<Vec<Featured>>, PassError> {
+    fn kept_from(&mut self, tap: usize, from_ms: i64) -> Result<Option<Vec<Featured>>, IngestError> {
         let Consumer::Features(_, kept) = &mut self.consumers[tap] else { return Ok(None) };
         let Some((first, others)) = kept.split_first_mut() else { return Ok(None) };
         let rows = first.next(from_ms)?;
@@ -127,7 +138,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Encodes what is left; answers the spans of each tap in which no sampled frame lies.
-    pub(super) async fn finish(mut self) -> Result<PerTap, PassError> {
+    pub(super) async fn finish(mut self) -> Result<PerTap, IngestError> {
         self.land_all().await?;
         for tap in 0..self.consumers.len() {
             match &mut self.consumers[tap] {
@@ -138,7 +149,7 @@ impl<'a> Flow<'a> {
                 Consumer::Features(assembler, kept) => {
                     let (over, mut kept) = (assembler.finish(), std::mem::take(kept));
                     self.encode_features(tap, over);
-                    blocking(move || kept.iter_mut().try_for_each(Kept::finish)).await?;
+                    blocking(move || kept.iter_mut().try_for_each(FeatureCache::finish)).await?;
                 }
             }
         }
@@ -146,7 +157,7 @@ impl<'a> Flow<'a> {
         Ok(self.lacking)
     }
 
-    async fn land_all(&mut self) -> Result<(), PassError> {
+    async fn land_all(&mut self) -> Result<(), IngestError> {
         while let Some(landed) = self.flying.next().await {
             self.land(landed?).await?;
         }
@@ -184,7 +195,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    async fn land(&mut self, landed: Landed) -> Result<(), PassError> {
+    async fn land(&mut self, landed: Landed) -> Result<(), IngestError> {
         match landed {
             Landed::Vectors(vectors) => vectors.store(self.spans),
             Landed::Features { tap, frames } => {
@@ -196,7 +207,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Writes new features to disk.
-    async fn keep(&mut self, tap: usize, frames: &[Featured]) -> Result<(), PassError> {
+    async fn keep(&mut self, tap: usize, frames: &[Featured]) -> Result<(), IngestError> {
         let Consumer::Features(_, kept) = &mut self.consumers[tap] else { return Ok(()) };
         let mut files = std::mem::take(kept);
         let rows = |space: usize| -> Vec<(i64, Feature)> {
@@ -264,7 +275,7 @@ fn announce<P: Timed>(
 fn features(
     tap: usize,
     spaces: Vec<Arc<LoadedSpace>>,
-    kept: &mut [Kept],
+    kept: &mut [FeatureCache],
     frames: Vec<Frame>,
 ) -> impl Future<Output = Result<Landed, EncodeError>> + Send + 'static {
     let times: Vec<i64> = frames.iter().map(|frame| frame.time_ms).collect();

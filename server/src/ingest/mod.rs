@@ -1,19 +1,28 @@
-//! One job, file to searchable spans: the runner that leases jobs, and what a job does.
+//! One video to spans: a decode pass, batches through the models, the feature cache, and how far all that is.
+//!
+//! Knows nothing of jobs: whoever runs it stores its result.
 
 mod assemble;
 mod embed;
+mod error;
+mod feature_cache;
 mod flow;
-mod job;
-mod kept;
+mod missing;
 mod moments;
 mod pass;
 mod passages;
-mod runner;
+mod progress;
+mod raw_vectors;
 mod segmentation;
+mod source;
+mod subsample;
 mod subtitles;
-mod thin;
-mod watch;
+mod whole;
 
+pub use error::IngestError;
+pub use missing::{enqueue_new_spaces, missing};
 pub(crate) use passages::enqueue as enqueue_passages;
-pub use runner::run_forever;
+pub use progress::{JobProgress, Stop};
 pub use segmentation::segmenter_settings;
+pub use source::Source;
+pub use whole::{found_clips, whole};

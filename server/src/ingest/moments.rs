@@ -1,6 +1,10 @@
 //! Moments: windows inside clips, so that one element of an uncut routine is found with its own start and end.
 
+use std::collections::BTreeSet;
+
 use reprise_encoders::video::segment::ClipRange;
+
+use crate::catalog::Span;
 
 /// Lengths of the windows in milliseconds; each moves on by half of itself.
 const WINDOWS_MS: [i64; 3] = [1000, 2000, 4000];
@@ -20,6 +24,14 @@ fn windows_of(clip: ClipRange, window_ms: i64) -> impl Iterator<Item = ClipRange
         let start_ms = clip.start_ms + (number * stride_ms).min(room_ms);
         ClipRange { start_ms, end_ms: start_ms + window_ms }
     })
+}
+
+/// The windows inside `clips`, each once.
+pub(super) fn windows_inside(clips: &[Span]) -> Vec<ClipRange> {
+    let ranges =
+        clips.iter().flat_map(|clip| windows(ClipRange { start_ms: clip.start_ms, end_ms: clip.end_ms }));
+    let once: BTreeSet<(i64, i64)> = ranges.map(|window| (window.start_ms, window.end_ms)).collect();
+    once.into_iter().map(|(start_ms, end_ms)| ClipRange { start_ms, end_ms }).collect()
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::assemble::Feed;
-use super::embed::PassError;
-use super::watch::{Stop, Watch};
+use super::error::IngestError;
+use super::progress::{JobProgress, Stop};
 use crate::terms::SpanKey;
 
 /// Width of the frames that the shot detector sees.
@@ -112,9 +112,9 @@ pub(super) struct Seen {
 pub(super) fn run(
     media: &Media,
     pass: &Pass,
-    watch: &Watch,
+    progress: &JobProgress,
     steps: &mpsc::Sender<Step>,
-) -> Result<Seen, PassError> {
+) -> Result<Seen, IngestError> {
     let request = Request {
         detect_width: pass.segment.as_ref().map(|_| DETECT_WIDTH),
         outputs: pass.taps.iter().map(Tap::output).collect(),
@@ -122,19 +122,19 @@ pub(super) fn run(
     let mut decoder = video::decode(&media.path, &media.probe, request, &media.limits)?;
     let mut cutter = pass.segment.as_ref().map(|(settings, cues)| Cutter::new(*settings, cues, &media.probe));
     let mut waiting: Vec<Vec<Frame>> = vec![Vec::new(); pass.taps.len()];
-    watch.stage("decode");
+    progress.stage("decode");
     for event in &mut decoder {
-        if let Some(why) = watch.stopped() {
-            return Err(PassError::Stopped(why));
+        if let Some(why) = progress.stopped() {
+            return Err(IngestError::Stopped(why));
         }
         match event? {
             Event::Detect(frame) => {
-                watch.frame(frame.time_ms);
+                progress.frame(frame.time_ms);
                 let clips = cutter.as_mut().map_or(Vec::new(), |cutter| cutter.push(frame));
                 send_clips(clips, steps)?;
             }
             Event::Sampled { output, frame } => {
-                watch.reached(frame.time_ms);
+                progress.reached(frame.time_ms);
                 let bytes = frame.rgb.len() * (waiting[output].len() + 1);
                 waiting[output].push(frame);
                 if waiting[output].len() >= FRAMES_PER_STEP || bytes >= BYTES_PER_STEP {
@@ -155,17 +155,17 @@ pub(super) fn run(
     Ok(Seen { summary, references, curve })
 }
 
-fn send_frames(tap: usize, frames: Vec<Frame>, steps: &mpsc::Sender<Step>) -> Result<(), PassError> {
+fn send_frames(tap: usize, frames: Vec<Frame>, steps: &mpsc::Sender<Step>) -> Result<(), IngestError> {
     if frames.is_empty() { Ok(()) } else { send(Step::Frames { tap, frames }, steps) }
 }
 
-fn send_clips(clips: Vec<ClipRange>, steps: &mpsc::Sender<Step>) -> Result<(), PassError> {
+fn send_clips(clips: Vec<ClipRange>, steps: &mpsc::Sender<Step>) -> Result<(), IngestError> {
     if clips.is_empty() { Ok(()) } else { send(Step::Clips(clips), steps) }
 }
 
 /// The receiver is gone when encoding failed: that error is the one to tell.
-fn send(step: Step, steps: &mpsc::Sender<Step>) -> Result<(), PassError> {
-    steps.blocking_send(step).map_err(|_| PassError::Stopped(Stop::Lost))
+fn send(step: Step, steps: &mpsc::Sender<Step>) -> Result<(), IngestError> {
+    steps.blocking_send(step).map_err(|_| IngestError::Stopped(Stop::Lost))
 }
 
 /// The frames of one span, by a decode of its own. Blocks.

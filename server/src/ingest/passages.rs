@@ -6,13 +6,12 @@ use reprise_encoders::text::{Overflow, Tokenizer};
 use reprise_encoders::{EncodeError, Input};
 use uuid::Uuid;
 
-use super::embed::PassError;
-use super::runner::JobError;
-use super::watch::Watch;
+use super::error::IngestError;
+use super::progress::JobProgress;
 use crate::app::App;
 use crate::catalog::{NewVector, PassageText};
 use crate::config::QueryKind;
-use crate::spaces::LoadedSpace;
+use crate::models::LoadedSpace;
 use crate::terms::{SpanKey, UnitVector};
 
 /// Passages that are encoded before a stop is looked for.
@@ -23,16 +22,20 @@ const AT_ONCE: usize = 32;
 ///
 /// # Errors
 /// The encoder or the catalog failed, or the job is to stop.
-pub(super) async fn fill(app: &App, video: Uuid, watch: &Watch) -> Result<Vec<NewVector>, JobError> {
+pub(super) async fn fill(
+    app: &App,
+    video: Uuid,
+    progress: &JobProgress,
+) -> Result<Vec<NewVector>, IngestError> {
     let mut vectors = Vec::new();
     for space in spaces(app) {
         let Some(tokenizer) = space.tokenizer.as_deref() else { continue };
         let lacking = app.catalog.passages_without_vector(video, space.key).await?;
         for some in lacking.chunks(AT_ONCE) {
-            if let Some(stop) = watch.stopped() {
-                return Err(PassError::Stopped(stop).into());
+            if let Some(stop) = progress.stopped() {
+                return Err(IngestError::Stopped(stop));
             }
-            vectors.extend(encode(&space, tokenizer, some).await.map_err(PassError::Encode)?);
+            vectors.extend(encode(&space, tokenizer, some).await?);
         }
     }
     Ok(vectors)

@@ -5,9 +5,8 @@ use std::collections::HashMap;
 use reprise_encoders::video::{self, SubtitleStream, VideoError};
 use uuid::Uuid;
 
-use super::embed::PassError;
+use super::error::IngestError;
 use super::pass::Media;
-use super::runner::JobError;
 use crate::app::App;
 use crate::catalog::{CueKind, EMBEDDED, Line, Subtitles, Track};
 use crate::subtitles::{self, language};
@@ -17,14 +16,14 @@ use crate::subtitles::{self, language};
 ///
 /// # Errors
 /// The catalog failed; a stream that can't be read does not end the job.
-pub(super) async fn take(app: &App, video: Uuid, media: &Media) -> Result<Vec<String>, JobError> {
+pub(super) async fn take(app: &App, video: Uuid, media: &Media) -> Result<Vec<String>, IngestError> {
     let mut streams: Vec<SubtitleStream> =
         media.probe.subtitles.iter().filter(|it| video::is_text(it)).cloned().collect();
     // Of two in one language the one that players show unasked has the plain tag.
     streams.sort_by_key(|it| (!it.is_default, it.index));
     let (media, wanted) = (media.clone(), streams.clone());
     let extracted = tokio::task::spawn_blocking(move || extract(&media, &wanted)).await;
-    let extracted = extracted.map_err(|panic| PassError::Panicked(panic.to_string()))?;
+    let extracted = extracted.map_err(IngestError::Panicked)?;
     let mut warnings = Vec::new();
     let mut read = Vec::new();
     for (stream, file) in streams.into_iter().zip(extracted) {

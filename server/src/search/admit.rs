@@ -8,7 +8,7 @@ use super::error::SearchError;
 use super::types::{FusionMode, Request};
 use crate::app::App;
 use crate::config::QueryKind;
-use crate::spaces::LoadedSpace;
+use crate::models::LoadedSpace;
 
 /// A loaded space and the right to encode in it.
 pub(super) struct Admission {

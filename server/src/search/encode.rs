@@ -16,9 +16,9 @@ use super::types::{
     EmbeddedWindow, Embedding, Fusion, FusionMode, Origin, Query, QueryInfo, Request, Weights,
 };
 use crate::app::App;
-use crate::catalog::Video;
+use crate::catalog::{Video, Visibility};
 use crate::config::QueryKind;
-use crate::spaces::LoadedSpace;
+use crate::models::LoadedSpace;
 use crate::terms::{Aggregation, QueryVectors, UnitVector};
 
 /// Longer than any video: the end of an upload of which all is meant.
@@ -268,7 +268,12 @@ async fn footage(
     let found = match clip {
         Query::Text(_) => Err(SearchError::Internal("a text has no pictures")),
         Query::Clip(id) => {
-            let span = app.catalog.span(*id).await?.ok_or(SearchError::NotFound { what: "clip", id: *id })?;
+            let span = app
+                .catalog
+                .view(&Visibility::All)
+                .span(*id)
+                .await?
+                .ok_or(SearchError::NotFound { what: "clip", id: *id })?;
             let origin = Origin { video: span.video, start_ms: span.start_ms, end_ms: span.end_ms };
             stored(app, space, origin, wanted).await
         }
@@ -305,11 +310,15 @@ async fn stored(
     origin: Origin,
     wanted: Wanted,
 ) -> Result<Footage, SearchError> {
-    let video = app.catalog.video(origin.video).await?;
+    let video = app.catalog.view(&Visibility::All).video(origin.video).await?;
     let video = video.ok_or(SearchError::NotFound { what: "video", id: origin.video })?;
     if let Wanted::Vector = wanted
-        && let Some(span) = app.catalog.span_at(video.id, origin.start_ms, origin.end_ms, space.key).await?
-        && let Some(raw) = app.catalog.raw_vector(span.key, space.key).await?
+        && let Some(span) = app
+            .catalog
+            .view(&Visibility::All)
+            .span_at(video.id, origin.start_ms, origin.end_ms, space.key)
+            .await?
+        && let Some(raw) = app.catalog.view(&Visibility::All).raw_vector(span.key, space.key).await?
     {
         return Ok(Footage { source: Source::Raw(raw), frames: 0, origin: Some(origin), decode_ms: 0.0 });
     }
@@ -337,7 +346,7 @@ async fn uploaded(
     range: Range<i64>,
     wanted: Wanted,
 ) -> Result<Footage, SearchError> {
-    let twin = app.catalog.video_by_hash(content_hash).await?;
+    let twin = app.catalog.view(&Visibility::All).video_by_hash(content_hash).await?;
     // Nothing is known of an upload's index yet: only decoding in order is sure to give its own pictures.
     let footage = FootageFile { path, probe: None, range: range.clone(), in_order: true };
     let (frames, decode_ms) = decode(app, space, footage, wanted).await?;

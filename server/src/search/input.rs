@@ -7,7 +7,7 @@ use super::spoken::{self, SpokenHit, SpokenQuery};
 use super::timings::millis;
 use super::types::Levels;
 use crate::app::App;
-use crate::catalog::Filter;
+use crate::catalog::{Filter, Visibility};
 use crate::terms::{KeySet, Level};
 
 /// How long a page waits for changes that were committed before it was requested.
@@ -38,7 +38,7 @@ impl RankInput {
         let started = Instant::now();
         app.vectors.catch_up_within(CATCH_UP).await?;
         let keys = match filter {
-            Some(filter) => Some(app.catalog.keys_matching(filter).await?),
+            Some(filter) => Some(app.catalog.view(&Visibility::All).keys_matching(filter).await?),
             None => None,
         };
         let mut input = RankInput { keys, catalog_ms: millis(started), ..RankInput::default() };

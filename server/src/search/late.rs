@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::error::SearchError;
 use super::windows;
 use crate::app::App;
-use crate::catalog::Span;
+use crate::catalog::{Span, Visibility};
 use crate::terms::{Collection, KeySet, Level, QueryVectors, SpanKey, UnitVector, late_interaction};
 use crate::vectors::{Ask, EngineError, Hit, Hits, Scored, Vectors};
 
@@ -45,7 +45,7 @@ pub(super) async fn search(
 ) -> Result<Videos, SearchError> {
     let first = candidates(&app.vectors, space, query, ask).await?;
     let keys: Vec<SpanKey> = first.pooled.hits.iter().chain(&first.clips).map(|hit| hit.key).collect();
-    let spans = app.catalog.spans_beside(&keys, false).await?;
+    let spans = app.catalog.view(&Visibility::All).spans_beside(&keys, false).await?;
     let met = meetings(&app.vectors, space, query, allowed(&spans, ask)).await?;
     Ok(ranked(met, first.pooled, ask.k))
 }

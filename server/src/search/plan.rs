@@ -16,7 +16,7 @@ use super::types::{Exclude, Levels, Origin, QueryInfo, Request};
 use crate::app::App;
 use crate::catalog::Filter;
 use crate::config::QueryKind;
-use crate::spaces::LoadedSpace;
+use crate::models::LoadedSpace;
 use crate::terms::{Aggregation, QueryVectors};
 
 /// All that decides a ranking. Every page of it has an equal plan.

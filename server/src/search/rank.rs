@@ -18,8 +18,8 @@ use super::timings::{Timings, millis};
 use super::types::{Evidence, Group, IndexInfo, Levels, Match, Origin, Source};
 use super::windows;
 use crate::app::App;
-use crate::catalog::{Filter, SpanWithVideo};
-use crate::spaces::LoadedSpace;
+use crate::catalog::{Filter, SpanWithVideo, Visibility};
+use crate::models::LoadedSpace;
 use crate::terms::{Collection, KeySet, Level, QueryVectors, SpanKey};
 use crate::vectors::{Allowed, Ask, Hit, Hits};
 
@@ -206,7 +206,7 @@ impl<'a> Ranking<'a> {
         let missing: Vec<SpanKey> = keys.iter().filter(|key| !self.rows.contains_key(key)).copied().collect();
         // A key that stays `None` was deleted after its vector was found.
         self.rows.extend(missing.iter().map(|key| (*key, None)));
-        for row in self.app.catalog.spans_by_key(&missing).await? {
+        for row in self.app.catalog.view(&Visibility::All).spans_by_key(&missing).await? {
             self.rows.insert(row.span.key, Some(row));
         }
         self.timings.catalog_ms += millis(started);
@@ -284,7 +284,7 @@ impl<'a> Ranking<'a> {
         if !lacking.is_empty() && !self.is_all() && self.spoken.is_none() {
             let filter = Filter::parse(&json!({"field": "video_id", "in": lacking}))
                 .map_err(|_| SearchError::Internal("a page has more groups than a filter has values"))?;
-            let mut keys = self.app.catalog.keys_matching(&filter).await?;
+            let mut keys = self.app.catalog.view(&Visibility::All).keys_matching(&filter).await?;
             if let Some(only) = &self.keys {
                 keys &= only;
             }

@@ -13,8 +13,8 @@ use super::rounded::RoundedVectors;
 use super::types::{Evidence, Excerpt, Query, Request, Source, Weights};
 use super::windows;
 use crate::app::App;
-use crate::catalog::{CueHit, CueQuery, PassageHit};
-use crate::spaces::LoadedSpace;
+use crate::catalog::{CueHit, CueKind, CueQuery, CueScope, PassageHit, Visibility};
+use crate::models::LoadedSpace;
 use crate::subtitles::snippet::Snippet;
 use crate::terms::{Aggregation, Collection, KeySet, Level, SpanKey};
 use crate::vectors::{Allowed, Ask};
@@ -105,7 +105,10 @@ pub(super) async fn hits(
     let words = CueQuery::new(&query.text);
     let lexical = match words.is_empty() {
         true => Vec::new(),
-        false => app.catalog.cue_hits(&words, level, only.as_ref(), FUSED_DEPTH).await?,
+        false => {
+            let scope = CueScope { kind: CueKind::Speech, level, only: only.as_ref() };
+            app.catalog.view(&Visibility::All).cue_hits(&words, &scope, FUSED_DEPTH).await?
+        }
     };
     let weights: Vec<f32> = lexical.iter().map(|hit| weight(hit, &words)).collect();
     let lexical: Vec<SpokenHit> = lexical.into_iter().map(|hit| of_cue(hit, &query.text, &words)).collect();
@@ -125,7 +128,10 @@ async fn passages(
     let space = app.spaces.named(&meaning.space).filter(|it| meaning.vectors.have(it.space.dim));
     let space = space.ok_or(SearchError::CursorGone)?;
     let filter = match &only {
-        Some(only) => Some(app.catalog.passages_within(only).await?),
+        Some(only) => {
+            let view = app.catalog.view(&Visibility::All);
+            Some(view.passages_within(CueKind::Speech, only).await?)
+        }
         None => None,
     };
     let at = Collection { space: space.key, level: Level::Passage };
@@ -133,7 +139,8 @@ async fn passages(
     let found = windows::search(&app.vectors, at, meaning.vectors.vectors(), &ask).await?;
     let keys: Vec<SpanKey> = found.hits.iter().map(|hit| hit.key).collect();
     let scores: HashMap<SpanKey, f32> = found.hits.iter().map(|hit| (hit.key, hit.score)).collect();
-    let hits = app.catalog.passage_hits(&keys, level, only.as_ref()).await?;
+    let scope = CueScope { kind: CueKind::Speech, level, only: only.as_ref() };
+    let hits = app.catalog.view(&Visibility::All).passage_hits(&keys, &scope).await?;
     let scored = |hit: PassageHit| (scores.get(&hit.passage).copied().unwrap_or_default(), hit);
     Ok(hits.into_iter().map(scored).map(|(score, hit)| (hit, score)).collect())
 }

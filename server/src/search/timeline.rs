@@ -12,9 +12,9 @@ use super::encode;
 use super::error::SearchError;
 use super::types::{Match, Request};
 use crate::app::App;
-use crate::catalog::Video;
+use crate::catalog::{Video, Visibility};
 use crate::features::{Features, file_of};
-use crate::spaces::LoadedSpace;
+use crate::models::LoadedSpace;
 use crate::terms::{Collection, KeySet, Level, QueryVectors, SpanKey, UnitVector};
 
 /// Hits of one page whose frames are scored.
@@ -133,9 +133,9 @@ async fn span_scores(
     video: Uuid,
     query: &QueryVectors,
 ) -> Result<Vec<Scored>, SearchError> {
-    let first = app.catalog.clips(video, None, 1).await?;
+    let first = app.catalog.view(&Visibility::All).clips(video, None, 1).await?;
     let keys: Vec<SpanKey> = first.iter().map(|clip| clip.key).collect();
-    let spans = app.catalog.spans_beside(&keys, space.space.temporal).await?;
+    let spans = app.catalog.view(&Visibility::All).spans_beside(&keys, space.space.temporal).await?;
     let mut scored = Vec::new();
     for level in [Level::Clip, Level::Moment] {
         let of_level = spans.iter().filter(|span| span.level == level);

@@ -23,7 +23,7 @@ pub struct Difference {
 /// # Errors
 /// [`CatalogError`] if the catalog can't be read.
 pub async fn differences(
-    catalog: &dyn Catalog,
+    catalog: &Catalog,
     space: u32,
     held: &BTreeMap<Level, KeySet>,
     seq: i64,
@@ -51,7 +51,7 @@ pub async fn differences(
     Ok(found)
 }
 
-async fn changed_after(catalog: &dyn Catalog, space: u32, mut seq: i64) -> Result<KeySet, CatalogError> {
+async fn changed_after(catalog: &Catalog, space: u32, mut seq: i64) -> Result<KeySet, CatalogError> {
     let mut changed = KeySet::new();
     loop {
         let changes = catalog.changes(seq, ROWS_PER_READ as u32).await?;

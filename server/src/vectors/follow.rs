@@ -124,7 +124,7 @@ impl Vectors {
             }
             self.engine.applied().await?
         };
-        Ok(differences(&*self.catalog, space, &held, seq).await?)
+        Ok(differences(&self.catalog, space, &held, seq).await?)
     }
 
     /// Reads the vectors of some keys from the catalog; those that the catalog hasn't are removed. `report` hears how many

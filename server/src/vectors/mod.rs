@@ -60,7 +60,7 @@ pub struct EngineSettings {
 /// A vector engine that is kept equal to the catalog.
 pub struct Vectors {
     engine: Arc<dyn VectorIndex>,
-    catalog: Arc<dyn Catalog>,
+    catalog: Arc<Catalog>,
     /// The spaces whose vectors the engine holds.
     spaces: RwLock<Vec<SpaceInfo>>,
     /// Batches are applied by one task at a time.
@@ -77,7 +77,7 @@ impl Vectors {
     /// [`EngineError`] if the catalog can't be read; a bad snapshot is logged and replaced.
     pub async fn open(
         settings: EngineSettings,
-        catalog: Arc<dyn Catalog>,
+        catalog: Arc<Catalog>,
         spaces: Vec<SpaceInfo>,
     ) -> Result<Vectors, EngineError> {
         let EngineSettings { kind, folder, builtin } = settings;
@@ -97,7 +97,7 @@ impl Vectors {
     /// [`EngineError`] if the catalog or the engine can't be read.
     pub async fn over(
         engine: Arc<dyn VectorIndex>,
-        catalog: Arc<dyn Catalog>,
+        catalog: Arc<Catalog>,
         spaces: Vec<SpaceInfo>,
     ) -> Result<Vectors, EngineError> {
         let vectors = Vectors::new(engine, catalog, spaces);
@@ -118,7 +118,7 @@ impl Vectors {
         Ok(vectors)
     }
 
-    fn new(engine: Arc<dyn VectorIndex>, catalog: Arc<dyn Catalog>, spaces: Vec<SpaceInfo>) -> Vectors {
+    fn new(engine: Arc<dyn VectorIndex>, catalog: Arc<Catalog>, spaces: Vec<SpaceInfo>) -> Vectors {
         Vectors {
             engine,
             catalog,

@@ -7,7 +7,7 @@ use reprise_server::terms::{KeySet, Level, SpanKey};
 use uuid::Uuid;
 
 use super::samples::{add, add_ready, clip, lease, space, video};
-use super::{Opened, on_both};
+use super::{ALL, Opened, on_both, spoken};
 
 on_both!(
     cues_are_replaced_track_by_track,
@@ -55,7 +55,7 @@ async fn cues_are_replaced_track_by_track(opened: &Opened) {
     }
     assert!(!catalog.replace_cues(Uuid::now_v7(), &latest).await.unwrap());
 
-    let all = catalog.cues(stored.id, None, 100).await.unwrap();
+    let all = catalog.view(ALL).cues(stored.id, None, 100).await.unwrap();
     assert!(all.is_sorted_by_key(|cue| (cue.line.start_ms, cue.id)));
     let of = |wanted: &Track| -> Vec<Line> {
         all.iter().filter(|cue| cue.track == *wanted).map(|cue| cue.line.clone()).collect()
@@ -64,7 +64,7 @@ async fn cues_are_replaced_track_by_track(opened: &Opened) {
     let mut paged: Vec<Cue> = vec![];
     loop {
         let after = paged.last().map(|cue| (cue.line.start_ms, cue.id));
-        let page = catalog.cues(stored.id, after, 2).await.unwrap();
+        let page = catalog.view(ALL).cues(stored.id, after, 2).await.unwrap();
         if page.is_empty() {
             break;
         }
@@ -72,19 +72,19 @@ async fn cues_are_replaced_track_by_track(opened: &Opened) {
     }
     assert_eq!(paged, all);
 
-    let tracks = catalog.tracks(stored.id).await.unwrap();
+    let tracks = catalog.view(ALL).tracks(stored.id).await.unwrap();
     let shown: Vec<_> = tracks.iter().map(|it| (&it.track, it.cues, it.warnings.len())).collect();
     assert_eq!(shown, [(&captions, 2, 0), (&english, 5, 1)]);
-    assert_eq!(catalog.video(stored.id).await.unwrap().unwrap().warnings, ["line 3: é 2"]);
-    assert_eq!(catalog.track_lines(stored.id, CueKind::Speech, "en").await.unwrap(), latest.lines);
-    assert_eq!(catalog.track_lines(stored.id, CueKind::Speech, "de").await.unwrap(), []);
+    assert_eq!(catalog.view(ALL).video(stored.id).await.unwrap().unwrap().warnings, ["line 3: é 2"]);
+    assert_eq!(catalog.view(ALL).track_lines(stored.id, CueKind::Speech, "en").await.unwrap(), latest.lines);
+    assert_eq!(catalog.view(ALL).track_lines(stored.id, CueKind::Speech, "de").await.unwrap(), []);
 
     assert!(catalog.delete_track(stored.id, CueKind::Speech, "en").await.unwrap());
     assert!(!catalog.delete_track(stored.id, CueKind::Speech, "en").await.unwrap());
-    assert_eq!(catalog.cues(stored.id, None, 100).await.unwrap().len(), 2);
+    assert_eq!(catalog.view(ALL).cues(stored.id, None, 100).await.unwrap().len(), 2);
     catalog.delete_video(stored.id).await.unwrap().unwrap();
-    assert_eq!(catalog.cues(stored.id, None, 100).await.unwrap(), []);
-    assert_eq!(catalog.tracks(stored.id).await.unwrap(), []);
+    assert_eq!(catalog.view(ALL).cues(stored.id, None, 100).await.unwrap(), []);
+    assert_eq!(catalog.view(ALL).tracks(stored.id).await.unwrap(), []);
 }
 
 async fn a_line_without_length_is_refused(opened: &Opened) {
@@ -94,7 +94,7 @@ async fn a_line_without_length_is_refused(opened: &Opened) {
     bad.lines[1].end_ms = bad.lines[1].start_ms;
     let refused = catalog.replace_cues(stored.id, &bad).await;
     assert!(matches!(refused, Err(CatalogError::Invalid(_))), "{refused:?}");
-    assert_eq!(catalog.cues(stored.id, None, 10).await.unwrap(), []);
+    assert_eq!(catalog.view(ALL).cues(stored.id, None, 10).await.unwrap(), []);
 }
 
 async fn a_video_comes_with_its_subtitles_and_a_duplicate_gets_them(opened: &Opened) {
@@ -105,13 +105,13 @@ async fn a_video_comes_with_its_subtitles_and_a_duplicate_gets_them(opened: &Ope
     };
     let (stored, _) = add(catalog, with(&["first"])).await;
     assert_eq!(stored.warnings, ["line 7: odd"]);
-    assert_eq!(catalog.cues(stored.id, None, 10).await.unwrap()[0].line.text, "first");
+    assert_eq!(catalog.view(ALL).cues(stored.id, None, 10).await.unwrap()[0].line.text, "first");
     let again = catalog.add_video(with(&["second", "third"]), None).await.unwrap();
     assert!(
         matches!(again, reprise_server::catalog::Added::Duplicate(ref it, _) if it.id == stored.id),
         "{again:?}"
     );
-    let lines = catalog.track_lines(stored.id, CueKind::Speech, "en").await.unwrap();
+    let lines = catalog.view(ALL).track_lines(stored.id, CueKind::Speech, "en").await.unwrap();
     assert_eq!(lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>(), ["second", "third"]);
 }
 
@@ -123,7 +123,7 @@ async fn embedded_tracks_make_room_for_those_of_users(opened: &Opened) {
         numbered(&track, 1, text)
     };
     let texts = async || -> Vec<(String, String)> {
-        let cues = catalog.cues(stored.id, None, 100).await.unwrap();
+        let cues = catalog.view(ALL).cues(stored.id, None, 100).await.unwrap();
         let mut texts: Vec<_> = cues.into_iter().map(|cue| (cue.track.language, cue.line.text)).collect();
         texts.sort();
         texts
@@ -141,7 +141,7 @@ async fn embedded_tracks_make_room_for_those_of_users(opened: &Opened) {
 
 async fn search(opened: &Opened, text: &str, level: Level, only: Option<&[SpanKey]>) -> Vec<CueHit> {
     let only = only.map(|keys| keys.iter().copied().collect::<KeySet>());
-    opened.catalog.cue_hits(&CueQuery::new(text), level, only.as_ref(), 10).await.unwrap()
+    opened.catalog.view(ALL).cue_hits(&CueQuery::new(text), &spoken(level, only.as_ref()), 10).await.unwrap()
 }
 
 /// Adds a ready video of as many clips of a second as `subtitles` has lines.
@@ -212,7 +212,7 @@ async fn a_hit_counts_for_the_clip_that_holds_its_start(opened: &Opened) {
         ..video("a")
     };
     let stored = add_ready(catalog, new, 2, &[&tiny]).await;
-    let clips = catalog.clips(stored.id, None, 10).await.unwrap();
+    let clips = catalog.view(ALL).clips(stored.id, None, 10).await.unwrap();
     let given = clips.iter().find(|it| it.given).unwrap();
     let line = |start_ms, text: &str| Line { start_ms, end_ms: start_ms + 100, text: text.to_owned() };
     let lines = vec![
@@ -235,7 +235,7 @@ async fn a_hit_counts_for_the_clip_that_holds_its_start(opened: &Opened) {
     assert_eq!(span("after the video", None).await, None);
     let hits = search(opened, "video first clip", Level::Video, None).await;
     assert_eq!(hits.len(), 1, "one hit a span: {hits:?}");
-    let whole = catalog.span_at(stored.id, 0, 2000, tiny.key).await.unwrap().unwrap();
+    let whole = catalog.view(ALL).span_at(stored.id, 0, 2000, tiny.key).await.unwrap().unwrap();
     assert_eq!((hits[0].span, hits[0].video), (whole.key, stored.id));
 }
 
@@ -249,9 +249,13 @@ async fn a_filter_acts_inside_the_search(opened: &Opened) {
     let only = search(opened, "needle", Level::Clip, Some(&[all[2].span, SpanKey::new(1 << 40)])).await;
     assert_eq!(only, [all[2].clone()]);
     assert_eq!(search(opened, "needle", Level::Clip, Some(&[])).await, []);
-    let first = catalog.cue_hits(&CueQuery::new("needle"), Level::Clip, None, 1).await.unwrap();
+    let first =
+        catalog.view(ALL).cue_hits(&CueQuery::new("needle"), &spoken(Level::Clip, None), 1).await.unwrap();
     assert_eq!(first, [all[0].clone()]);
-    assert_eq!(catalog.cue_hits(&CueQuery::new("needle"), Level::Clip, None, 0).await.unwrap(), []);
+    assert_eq!(
+        catalog.view(ALL).cue_hits(&CueQuery::new("needle"), &spoken(Level::Clip, None), 0).await.unwrap(),
+        []
+    );
 }
 
 async fn what_is_deleted_or_replaced_is_not_found_any_more(opened: &Opened) {

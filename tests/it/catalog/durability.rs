@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::samples::{add, add_ready, clip, ingested, lease, space, video};
 use super::vectors::{followed, stored};
-use super::{Opened, on_both};
+use super::{ALL, Opened, on_both};
 
 on_both!(
     what_was_stored_is_there_when_opened_again,
@@ -25,17 +25,17 @@ async fn what_was_stored_is_there_when_opened_again(opened: &Opened) {
     let ready = add_ready(catalog, video("a"), 3, &[&tiny]).await;
     let before = stored(catalog).await;
     let beside = catalog::open_to_read(&opened.url).await.unwrap();
-    assert_eq!(stored(&*beside).await, before);
+    assert_eq!(stored(&beside).await, before);
     beside.close().await;
     catalog.close().await;
     assert!(catalog.ping().await.is_err());
     let again = catalog::open(&opened.url).await.unwrap();
-    assert_eq!(again.video(ready.id).await.unwrap(), Some(ready.clone()));
+    assert_eq!(again.view(ALL).video(ready.id).await.unwrap(), Some(ready.clone()));
     assert_eq!(ready.state, VideoState::Ready);
     assert_eq!(ready.warnings, ["truncated"]);
     assert_eq!(ready.facts, Some(super::samples::facts(3000)));
-    assert_eq!(stored(&*again).await, before);
-    assert_eq!(space(&*again, "tiny", 4).await.key, tiny.key);
+    assert_eq!(stored(&again).await, before);
+    assert_eq!(space(&again, "tiny", 4).await.key, tiny.key);
     again.close().await;
 }
 
@@ -60,7 +60,7 @@ async fn two_processes_open_at_once(opened: &Opened) {
         catalogs.push(one.await.unwrap().unwrap());
     }
     for (number, catalog) in catalogs.iter().enumerate() {
-        add(&**catalog, video(&format!("video {number}"))).await;
+        add(catalog, video(&format!("video {number}"))).await;
     }
     for catalog in catalogs {
         assert_eq!(catalog.counts().await.unwrap().videos, 4);
@@ -93,7 +93,7 @@ async fn a_dropped_call_leaves_all_or_nothing(opened: &Opened) {
         let again = catalog.add_video(new, None).await.unwrap();
         assert!(added.is_none() || matches!(again, Added::Duplicate(..)));
         let leased = lease(catalog).await;
-        assert_eq!((leased.video.id, leased.given.len()), (id, 1));
+        assert_eq!((leased.job.video.unwrap(), leased.given.len()), (id, 1));
         let seq = catalog.last_seq().await.unwrap();
         let done = dropped_after(polls, catalog.finish_ingest(&leased.lease, ingested(200, &[&tiny]))).await;
         // A change of the same video waits for the end of what was dropped.
@@ -106,7 +106,7 @@ async fn a_dropped_call_leaves_all_or_nothing(opened: &Opened) {
         finished += usize::from(done.is_some());
         // Whatever happened, the same call completes it.
         catalog.finish_ingest(&leased.lease, ingested(200, &[&tiny])).await.unwrap();
-        assert_eq!(catalog.video(id).await.unwrap().unwrap().clips, 201);
+        assert_eq!(catalog.view(ALL).video(id).await.unwrap().unwrap().clips, 201);
     }
     assert!(finished < 40, "no call was dropped half-way");
     assert_eq!(followed(catalog, 1000).await, stored(catalog).await);
@@ -139,7 +139,7 @@ async fn a_vector_that_cannot_be_read_is_named(opened: &Opened) {
     let catalog = &*opened.catalog;
     let tiny = space(catalog, "tiny", 4).await;
     let ready = add_ready(catalog, video("a"), 1, &[&tiny]).await;
-    let key = catalog.clips(ready.id, None, 1).await.unwrap()[0].key;
+    let key = catalog.view(ALL).clips(ready.id, None, 1).await.unwrap()[0].key;
     let sql = if catalog.kind() == "sqlite" {
         "UPDATE embeddings SET unit = x'0000' WHERE span = (SELECT max(span) FROM embeddings)"
     } else {
@@ -147,7 +147,7 @@ async fn a_vector_that_cannot_be_read_is_named(opened: &Opened) {
     };
     execute(opened, sql).await;
     for error in [
-        catalog.raw_vector(key, tiny.key).await.unwrap_err(),
+        catalog.view(ALL).raw_vector(key, tiny.key).await.unwrap_err(),
         catalog.vectors_of(tiny.key, &[key]).await.unwrap_err(),
         catalog.changes(0, 10).await.unwrap_err(),
     ] {
@@ -180,19 +180,22 @@ async fn a_catalog_of_an_earlier_version_keeps_all_that_it_holds() {
     pool.close().await;
 
     let opened = catalog::open(&url).await.unwrap();
-    assert_eq!(opened.raw_vector(SpanKey::new(7), 1).await.unwrap(), Some(vec![2.0]));
-    let videos = opened.videos(None, 10).await.unwrap();
+    assert_eq!(opened.view(ALL).raw_vector(SpanKey::new(7), 1).await.unwrap(), Some(vec![2.0]));
+    let videos = opened.view(ALL).videos(None, 10).await.unwrap();
     assert_eq!((videos.len(), videos[0].clips), (1, 1));
     let filter =
         reprise_server::catalog::Filter::parse(&serde_json::json!({"field": "metadata.a", "eq": 1})).unwrap();
-    assert_eq!(opened.keys_matching(&filter).await.unwrap().iter().collect::<Vec<_>>(), [SpanKey::new(7)]);
+    assert_eq!(
+        opened.view(ALL).keys_matching(&filter).await.unwrap().iter().collect::<Vec<_>>(),
+        [SpanKey::new(7)]
+    );
     let new =
         reprise_server::catalog::GivenClip { start_ms: 0, end_ms: 500, metadata: serde_json::json!({}) };
     let (span, _) = opened.add_given_clip(videos[0].id, new).await.unwrap().unwrap();
     assert_eq!(span.key, SpanKey::new(10), "a key is never used again");
     opened.delete_video(videos[0].id).await.unwrap().unwrap();
     assert_eq!(
-        opened.raw_vector(SpanKey::new(7), 1).await.unwrap(),
+        opened.view(ALL).raw_vector(SpanKey::new(7), 1).await.unwrap(),
         None,
         "what refers to a span goes with it"
     );

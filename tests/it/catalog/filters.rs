@@ -10,7 +10,7 @@ use reprise_server::terms::{KeySet, Level};
 use serde_json::{Value, json};
 
 use super::samples::{add, add_ready, clip, video};
-use super::{Opened, on_both};
+use super::{ALL, Opened, on_both};
 
 on_both!(
     each_case_selects_what_it_says,
@@ -22,9 +22,13 @@ on_both!(
 /// `expected`: the places in `ids` of the videos of the selected spans, one for each span.
 async fn check(opened: &Opened, ids: &[uuid::Uuid], filter: &Value, expected: &[usize]) {
     let parsed = Filter::parse(filter).unwrap_or_else(|error| panic!("{filter}: {error}"));
-    let keys =
-        opened.catalog.keys_matching(&parsed).await.unwrap_or_else(|error| panic!("{filter}: {error}"));
-    let spans = opened.catalog.spans_by_key(&keys.iter().collect::<Vec<_>>()).await.unwrap();
+    let keys = opened
+        .catalog
+        .view(ALL)
+        .keys_matching(&parsed)
+        .await
+        .unwrap_or_else(|error| panic!("{filter}: {error}"));
+    let spans = opened.catalog.view(ALL).spans_by_key(&keys.iter().collect::<Vec<_>>()).await.unwrap();
     let mut found: Vec<usize> =
         spans.iter().map(|shown| ids.iter().position(|id| *id == shown.span.video).unwrap()).collect();
     found.sort_unstable();
@@ -110,7 +114,7 @@ async fn each_case_selects_what_it_says(opened: &Opened) {
     for (number, metadata) in objects().into_iter().enumerate() {
         let mut new = video(&format!("video {number}"));
         new.metadata = metadata;
-        ids.push(add_ready(&*opened.catalog, new, 1, &[]).await.id);
+        ids.push(add_ready(&opened.catalog, new, 1, &[]).await.id);
     }
     let everything: Vec<usize> = (0..ids.len()).collect();
     let whole = json!({"field": "level", "eq": "video"});
@@ -139,7 +143,7 @@ async fn built_in_fields_are_those_of_the_video(opened: &Opened) {
     }
     // The last one's length is not known yet; a clip was given already.
     catalog.add_given_clip(ids[3], clip(0, 10, json!({}))).await.unwrap().unwrap();
-    let created = instant::format(catalog.video(ids[0]).await.unwrap().unwrap().created_at_ms);
+    let created = instant::format(catalog.view(ALL).video(ids[0]).await.unwrap().unwrap().created_at_ms);
     let at_video = |filter: Value| json!({"all": [{"any": [{"field": "level", "eq": "video"}, {"field": "title", "eq": ""}]}, filter]});
     let test = |field: &str, operator: &str, value: Value| at_video(json!({"field": field, operator: value}));
     let cases = [
@@ -179,7 +183,7 @@ async fn changed_metadata_is_seen_at_once(opened: &Opened) {
     let (given, _) = catalog.add_given_clip(stored.id, clip(0, 10, json!({"x": 1}))).await.unwrap().unwrap();
     let count = async |value: i64| {
         let filter = Filter::parse(&json!({"field": "metadata.x", "eq": value})).unwrap();
-        catalog.keys_matching(&filter).await.unwrap().len()
+        catalog.view(ALL).keys_matching(&filter).await.unwrap().len()
     };
     assert_eq!((count(1).await, count(2).await), (1, 0));
     let patch = VideoPatch { metadata: Some(json!({"x": 2})), ..VideoPatch::default() };
@@ -324,7 +328,7 @@ async fn random_filters_select_what_the_oracle_selects(opened: &Opened) {
         new.metadata = sample(&|| object().boxed());
         new.given = (0..3).map(|_| clip(0, 500, sample(&|| object().boxed()))).collect();
         let stored = add_ready(catalog, new, 1 + number % 3, &[]).await;
-        let spans = catalog.clips(stored.id, None, 100).await.unwrap();
+        let spans = catalog.view(ALL).clips(stored.id, None, 100).await.unwrap();
         all.extend(spans.into_iter().map(|span| (stored.clone(), span)));
     }
     let clips = json!({"field": "level", "eq": "clip"});
@@ -337,7 +341,11 @@ async fn random_filters_select_what_the_oracle_selects(opened: &Opened) {
             .map(|(_, span)| span.key)
             .collect();
         let parsed = Filter::parse(&filter).unwrap_or_else(|error| panic!("{filter}: {error}"));
-        let found = catalog.keys_matching(&parsed).await.unwrap_or_else(|error| panic!("{filter}: {error}"));
+        let found = catalog
+            .view(ALL)
+            .keys_matching(&parsed)
+            .await
+            .unwrap_or_else(|error| panic!("{filter}: {error}"));
         if let Some(key) = (&(&found - &expected) | &(&expected - &found)).iter().next() {
             let (video, span) = all.iter().find(|(_, span)| span.key == key).unwrap();
             let (of_video, of_clip) = (&video.metadata, &span.metadata);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use reprise_server::catalog::{Catalog, CatalogError};
+use reprise_server::catalog::{Catalog, CatalogError, JobName};
 use uuid::Uuid;
 
 use super::samples::{LEASE, add, ingested, space, video};
@@ -13,22 +13,22 @@ use super::{Opened, on_both};
 on_both!(a_follower_never_skips_a_change, a_video_can_be_deleted_while_its_ingest_runs);
 
 /// Ingests and deletes until no job is left; two of these run beside the follower.
-async fn work(catalog: Arc<dyn Catalog>, spaces: Vec<reprise_server::catalog::SpaceRow>) {
+async fn work(catalog: Arc<Catalog>, spaces: Vec<reprise_server::catalog::SpaceRow>) {
     let spaces: Vec<&reprise_server::catalog::SpaceRow> = spaces.iter().collect();
-    while let Some(leased) = catalog.lease_job(Uuid::now_v7(), LEASE).await.unwrap() {
-        let clips = 1 + u32::from(leased.video.content_hash.as_bytes()[63]) % 7;
+    while let Some(leased) = catalog.lease_job(Uuid::now_v7(), &JobName::ALL, LEASE).await.unwrap() {
+        let clips = 1 + u32::from(leased.video.as_ref().unwrap().content_hash.as_bytes()[63]) % 7;
         catalog.finish_ingest(&leased.lease, ingested(clips, &spaces)).await.unwrap();
         if clips % 2 == 0 {
-            catalog.delete_video(leased.video.id).await.unwrap().unwrap();
+            catalog.delete_video(leased.job.video.unwrap()).await.unwrap().unwrap();
         }
     }
 }
 
 async fn a_follower_never_skips_a_change(opened: &Opened) {
     let catalog = &opened.catalog;
-    let spaces = vec![space(&**catalog, "tiny", 4).await, space(&**catalog, "other", 3).await];
+    let spaces = vec![space(catalog, "tiny", 4).await, space(catalog, "other", 3).await];
     for number in 0..40 {
-        add(&**catalog, video(&format!("video {number}"))).await;
+        add(catalog, video(&format!("video {number}"))).await;
     }
     let workers: Vec<_> = (0..4).map(|_| tokio::spawn(work(catalog.clone(), spaces.clone()))).collect();
     let mut held = BTreeMap::new();
@@ -50,9 +50,9 @@ async fn a_follower_never_skips_a_change(opened: &Opened) {
     for worker in workers {
         worker.await.unwrap();
     }
-    assert_eq!(held, stored(&**catalog).await);
+    assert_eq!(held, stored(catalog).await);
     assert_eq!(seq, catalog.last_seq().await.unwrap());
-    assert_eq!(followed(&**catalog, 1000).await, held);
+    assert_eq!(followed(catalog, 1000).await, held);
 }
 
 async fn a_video_can_be_deleted_while_its_ingest_runs(opened: &Opened) {

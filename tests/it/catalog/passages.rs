@@ -1,11 +1,11 @@
 //! Passages: made of what is said, filled apart from what is seen, gone with their track.
 
-use reprise_server::catalog::{CueKind, Line, NewVector, PassageText, Subtitles, Track, Video};
+use reprise_server::catalog::{CueKind, JobName, Line, NewVector, PassageText, Subtitles, Track, Video};
 use reprise_server::terms::{KeySet, Level, SpanKey};
 
-use super::samples::{LEASE, add, add_ready, ingested, lease, space, vector, video};
+use super::samples::{LEASE, add, add_ready, filled, ingested, lease, space, vector, video};
 use super::vectors::{followed, of_space};
-use super::{Opened, on_both};
+use super::{ALL, Opened, on_both, spoken};
 
 on_both!(
     passages_are_made_where_the_clock_is_known_and_filled_in_their_space_alone,
@@ -40,7 +40,7 @@ async fn fill(opened: &Opened, stored: &Video, space: u32, dim: usize) -> Vec<Pa
         let (unit, norm) = vector(it.span.number() as u32, dim);
         NewVector { span: it.span, space, unit, norm }
     };
-    catalog.finish_fill(&leased.lease, lacking.iter().map(new).collect(), vec![]).await.unwrap();
+    catalog.finish_fill(&leased.lease, filled(lacking.iter().map(new).collect())).await.unwrap();
     lacking
 }
 
@@ -101,20 +101,24 @@ async fn a_passage_counts_for_the_clip_that_holds_its_start(opened: &Opened) {
         let stored = add_ready(catalog, video(name), 60, &[&seen]).await;
         catalog.replace_cues(stored.id, &speech(8, "en")).await.unwrap();
     }
-    let first = &catalog.videos(None, 1).await.unwrap()[0];
-    let clips = catalog.clips(first.id, None, 100).await.unwrap();
+    let first = &catalog.view(ALL).videos(None, 1).await.unwrap()[0];
+    let clips = catalog.view(ALL).clips(first.id, None, 100).await.unwrap();
     let only: KeySet = clips.iter().map(|it| it.key).collect();
-    let mut passages: Vec<SpanKey> = catalog.passages_within(&only).await.unwrap().iter().collect();
+    let within = catalog.view(ALL).passages_within(CueKind::Speech, &only).await.unwrap();
+    let mut passages: Vec<SpanKey> = within.iter().collect();
     passages.reverse();
     assert_eq!(passages.len(), 2);
-    let hits = catalog.passage_hits(&passages, Level::Clip, Some(&only)).await.unwrap();
+    let hits = catalog.view(ALL).passage_hits(&passages, &spoken(Level::Clip, Some(&only))).await.unwrap();
     let found: Vec<(SpanKey, i64, i64)> = hits.iter().map(|it| (it.span, it.start_ms, it.end_ms)).collect();
     assert_eq!(found, [(clips[15].key, 15_000, 40_000), (clips[0].key, 0, 20_000)]);
     assert!(hits[0].text.ends_with("cue 7.") && hits[0].video == first.id && hits[0].track.language == "en");
-    let whole = catalog.passage_hits(&passages, Level::Video, None).await.unwrap();
+    let whole = catalog.view(ALL).passage_hits(&passages, &spoken(Level::Video, None)).await.unwrap();
     assert_eq!((whole.len(), whole[0].passage), (1, passages[0]), "one a span, the first");
     let last: KeySet = [clips[59].key].into_iter().collect();
-    assert_eq!(catalog.passage_hits(&passages, Level::Clip, Some(&last)).await.unwrap(), []);
+    assert_eq!(
+        catalog.view(ALL).passage_hits(&passages, &spoken(Level::Clip, Some(&last))).await.unwrap(),
+        []
+    );
 }
 
 async fn a_fill_is_enqueued_once(opened: &Opened) {
@@ -123,8 +127,8 @@ async fn a_fill_is_enqueued_once(opened: &Opened) {
     let stored = add_ready(catalog, video("a"), 2, &[&seen]).await;
     assert!(catalog.enqueue_fill(stored.id).await.unwrap());
     assert!(!catalog.enqueue_fill(stored.id).await.unwrap());
-    let leased = catalog.lease_job(uuid::Uuid::now_v7(), LEASE).await.unwrap().unwrap();
+    let leased = catalog.lease_job(uuid::Uuid::now_v7(), &JobName::ALL, LEASE).await.unwrap().unwrap();
     assert!(catalog.enqueue_fill(stored.id).await.unwrap(), "the running one may have looked already");
-    catalog.finish_fill(&leased.lease, vec![], vec![]).await.unwrap();
+    catalog.finish_fill(&leased.lease, filled(vec![])).await.unwrap();
     assert!(!catalog.enqueue_fill(uuid::Uuid::now_v7()).await.unwrap());
 }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use super::ALL;
 use reprise_server::catalog::{
-    Added, Catalog, GivenClip, Ingested, IngestedSpan, Job, Leased, MediaFacts, NewSpace, NewVideo,
-    Segmentation, SpaceRow, Video,
+    Added, Catalog, Filled, GivenClip, Ingested, IngestedSpan, Job, JobName, Leased, MediaFacts, NewSpace,
+    NewVector, NewVideo, Segmentation, SpaceRow, Video,
 };
 use reprise_server::terms::{Level, UnitVector};
 use serde_json::{Value, json};
@@ -34,14 +35,14 @@ pub(crate) fn clip(start_ms: i64, end_ms: i64, metadata: Value) -> GivenClip {
     GivenClip { start_ms, end_ms, metadata }
 }
 
-pub(crate) async fn add(catalog: &dyn Catalog, video: NewVideo) -> (Video, Job) {
+pub(crate) async fn add(catalog: &Catalog, video: NewVideo) -> (Video, Job) {
     match catalog.add_video(video, None).await.unwrap() {
         Added::New(video, job) => (*video, *job),
         Added::Duplicate(..) => panic!("a new video was called a duplicate"),
     }
 }
 
-pub(crate) async fn space(catalog: &dyn Catalog, name: &str, dim: usize) -> SpaceRow {
+pub(crate) async fn space(catalog: &Catalog, name: &str, dim: usize) -> SpaceRow {
     let space =
         NewSpace { id: format!("{name:0>64}"), name: name.to_owned(), model: "builtin:tiny".to_owned(), dim };
     catalog.register_space(&space).await.unwrap()
@@ -100,21 +101,21 @@ pub(crate) fn ingested(clips: u32, spaces: &[&SpaceRow]) -> Ingested {
     Ingested { facts: facts(duration_ms), warnings: vec!["truncated".to_owned()], spans }
 }
 
+/// The result of a fill that made no moments.
+pub(crate) fn filled(vectors: Vec<NewVector>) -> Filled {
+    Filled { vectors, ..Filled::default() }
+}
+
 /// The next job, which must be there.
-pub(crate) async fn lease(catalog: &dyn Catalog) -> Leased {
-    catalog.lease_job(Uuid::now_v7(), LEASE).await.unwrap().expect("a job is waiting")
+pub(crate) async fn lease(catalog: &Catalog) -> Leased {
+    catalog.lease_job(Uuid::now_v7(), &JobName::ALL, LEASE).await.unwrap().expect("a job is waiting")
 }
 
 /// Adds a video and ingests it with [`ingested`].
-pub(crate) async fn add_ready(
-    catalog: &dyn Catalog,
-    new: NewVideo,
-    clips: u32,
-    spaces: &[&SpaceRow],
-) -> Video {
+pub(crate) async fn add_ready(catalog: &Catalog, new: NewVideo, clips: u32, spaces: &[&SpaceRow]) -> Video {
     let (video, _) = add(catalog, new).await;
     let leased = lease(catalog).await;
-    assert_eq!(leased.video.id, video.id);
+    assert_eq!(leased.job.video, Some(video.id));
     catalog.finish_ingest(&leased.lease, ingested(clips, spaces)).await.unwrap();
-    catalog.video(video.id).await.unwrap().unwrap()
+    catalog.view(ALL).video(video.id).await.unwrap().unwrap()
 }

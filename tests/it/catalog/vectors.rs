@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use reprise_server::catalog::{Catalog, CatalogError, Change, JobKind, NewSpace, NewVector, StoredVector};
+use reprise_server::catalog::{Catalog, CatalogError, Change, JobName, NewSpace, NewVector, StoredVector};
 use reprise_server::terms::{Collection, KeySet, Level, SpanKey, UnitVector};
 use reprise_server::vectors::differences;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::samples::{LEASE, add, add_ready, clip, ingested, lease, space, vector, video};
-use super::{Opened, on_both};
+use super::samples::{LEASE, add, add_ready, clip, filled, ingested, lease, space, vector, video};
+use super::{ALL, Opened, on_both};
 
 on_both!(
     a_space_is_registered_once,
@@ -70,18 +70,21 @@ async fn a_raw_vector_is_the_direction_times_its_norm(opened: &Opened) {
     let catalog = &*opened.catalog;
     let tiny = space(catalog, "tiny", 4).await;
     let stored = add_ready(catalog, video("a"), 1, &[&tiny]).await;
-    let clip = catalog.clips(stored.id, None, 1).await.unwrap().remove(0);
-    let raw = catalog.raw_vector(clip.key, tiny.key).await.unwrap().unwrap();
+    let clip = catalog.view(ALL).clips(stored.id, None, 1).await.unwrap().remove(0);
+    let raw = catalog.view(ALL).raw_vector(clip.key, tiny.key).await.unwrap().unwrap();
     let (unit, norm) = vector(1, 4);
     for (raw, unit) in raw.iter().zip(unit.values()) {
         assert!((raw - unit * norm).abs() < 1e-6);
     }
-    assert_eq!(catalog.raw_vector(clip.key, tiny.key + 1).await.unwrap(), None);
-    assert_eq!(catalog.raw_vector(SpanKey::new(clip.key.number() + 100), tiny.key).await.unwrap(), None);
+    assert_eq!(catalog.view(ALL).raw_vector(clip.key, tiny.key + 1).await.unwrap(), None);
+    assert_eq!(
+        catalog.view(ALL).raw_vector(SpanKey::new(clip.key.number() + 100), tiny.key).await.unwrap(),
+        None
+    );
 }
 
 /// What a follower of `changes` holds, from the beginning, in pages of `page`.
-pub(super) async fn followed(catalog: &dyn Catalog, page: u32) -> BTreeMap<(u32, SpanKey), UnitVector> {
+pub(super) async fn followed(catalog: &Catalog, page: u32) -> BTreeMap<(u32, SpanKey), UnitVector> {
     let mut held = BTreeMap::new();
     let mut seq = 0;
     loop {
@@ -101,7 +104,7 @@ pub(super) async fn followed(catalog: &dyn Catalog, page: u32) -> BTreeMap<(u32,
 }
 
 /// Everything that is stored in a space, in order of span key.
-pub(super) async fn of_space(catalog: &dyn Catalog, space: u32) -> Vec<StoredVector> {
+pub(super) async fn of_space(catalog: &Catalog, space: u32) -> Vec<StoredVector> {
     let mut keys = vec![];
     for level in Level::ALL {
         keys.extend(catalog.vector_keys(space, level).await.unwrap().iter());
@@ -110,7 +113,7 @@ pub(super) async fn of_space(catalog: &dyn Catalog, space: u32) -> Vec<StoredVec
 }
 
 /// What is stored.
-pub(super) async fn stored(catalog: &dyn Catalog) -> BTreeMap<(u32, SpanKey), UnitVector> {
+pub(super) async fn stored(catalog: &Catalog) -> BTreeMap<(u32, SpanKey), UnitVector> {
     let mut all = BTreeMap::new();
     for space in catalog.spaces().await.unwrap() {
         all.extend(
@@ -174,7 +177,7 @@ async fn vectors_of_the_wrong_length_are_refused(opened: &Opened) {
         let refused = catalog.finish_ingest(&leased.lease, result).await;
         assert!(matches!(refused, Err(CatalogError::Invalid(_))), "{refused:?}");
     }
-    assert_eq!(catalog.clips(stored.id, None, 10).await.unwrap(), []);
+    assert_eq!(catalog.view(ALL).clips(stored.id, None, 10).await.unwrap(), []);
     catalog.finish_ingest(&leased.lease, ingested(1, &[&tiny])).await.unwrap();
 }
 
@@ -188,16 +191,16 @@ async fn a_new_space_is_filled(opened: &Opened) {
     assert_eq!(catalog.enqueue_fills(&[tiny.key, other.key]).await.unwrap(), 1);
     // It has an unfinished job now.
     assert_eq!(catalog.enqueue_fills(&[tiny.key, other.key]).await.unwrap(), 0);
-    assert_eq!(lease(catalog).await.video.id, pending.id);
+    assert_eq!(lease(catalog).await.job.video, Some(pending.id));
     let leased = lease(catalog).await;
-    assert_eq!((leased.job.kind, leased.video.id), (JobKind::Fill, ready.id));
+    assert_eq!((leased.job.kind, leased.job.video.unwrap()), (JobName::Fill, ready.id));
     let lacking = catalog.spans_without_vector(ready.id, other.key).await.unwrap();
     assert_eq!(lacking.len(), 3);
     let new = |span: &reprise_server::catalog::Span| {
         let (unit, norm) = vector(span.key.number() as u32, 3);
         NewVector { span: span.key, space: other.key, unit, norm }
     };
-    catalog.finish_fill(&leased.lease, lacking.iter().map(new).collect(), Vec::new()).await.unwrap();
+    catalog.finish_fill(&leased.lease, filled(lacking.iter().map(new).collect())).await.unwrap();
     assert_eq!(catalog.spans_without_vector(ready.id, other.key).await.unwrap(), []);
     assert_eq!(followed(catalog, 100).await, stored(catalog).await);
     assert_eq!(catalog.enqueue_fills(&[tiny.key, other.key]).await.unwrap(), 0);
@@ -208,8 +211,8 @@ async fn a_fill_stores_only_what_is_missing(opened: &Opened) {
     let tiny = space(catalog, "tiny", 4).await;
     let ready = add_ready(catalog, video("a"), 1, &[&tiny]).await;
     let stranger = add_ready(catalog, video("b"), 1, &[]).await;
-    let there = catalog.clips(ready.id, None, 1).await.unwrap().remove(0);
-    let foreign = catalog.clips(stranger.id, None, 1).await.unwrap().remove(0);
+    let there = catalog.view(ALL).clips(ready.id, None, 1).await.unwrap().remove(0);
+    let foreign = catalog.view(ALL).clips(stranger.id, None, 1).await.unwrap().remove(0);
     let (given, _) = catalog.add_given_clip(ready.id, clip(0, 10, json!({}))).await.unwrap().unwrap();
     let before = catalog.last_seq().await.unwrap();
     let leased = lease(catalog).await;
@@ -219,10 +222,10 @@ async fn a_fill_stores_only_what_is_missing(opened: &Opened) {
     };
     // One that is there, one that is missing, one that is gone, one of another video.
     let vectors = vec![new(there.key), new(given.key), new(SpanKey::new(1 << 40)), new(foreign.key)];
-    catalog.finish_fill(&leased.lease, vectors.clone(), Vec::new()).await.unwrap();
+    catalog.finish_fill(&leased.lease, filled(vectors.clone())).await.unwrap();
     let changes = catalog.changes(before, 10).await.unwrap();
     assert_eq!(changes.iter().map(|change| change.span).collect::<Vec<_>>(), [given.key]);
-    catalog.finish_fill(&leased.lease, vectors, Vec::new()).await.unwrap();
+    catalog.finish_fill(&leased.lease, filled(vectors)).await.unwrap();
     assert_eq!(catalog.changes(before, 10).await.unwrap(), changes);
     let cancelled = catalog.finish_ingest(&leased.lease, ingested(1, &[])).await;
     assert!(cancelled.is_ok(), "the same token: it is known to have finished");
@@ -233,10 +236,10 @@ async fn deleting_a_clip_is_a_change(opened: &Opened) {
     let tiny = space(catalog, "tiny", 4).await;
     let ready = add_ready(catalog, video("a"), 1, &[&tiny]).await;
     let (given, _) = catalog.add_given_clip(ready.id, clip(0, 10, json!({}))).await.unwrap().unwrap();
-    let leased = catalog.lease_job(Uuid::now_v7(), LEASE).await.unwrap().unwrap();
+    let leased = catalog.lease_job(Uuid::now_v7(), &JobName::ALL, LEASE).await.unwrap().unwrap();
     let (unit, norm) = vector(7, 4);
     let vectors = vec![NewVector { span: given.key, space: tiny.key, unit, norm }];
-    catalog.finish_fill(&leased.lease, vectors, Vec::new()).await.unwrap();
+    catalog.finish_fill(&leased.lease, filled(vectors)).await.unwrap();
     let seq = catalog.last_seq().await.unwrap();
     catalog.delete_clip(given.id).await.unwrap().unwrap();
     let changes = catalog.changes(seq, 10).await.unwrap();

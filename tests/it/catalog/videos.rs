@@ -1,13 +1,15 @@
 //! Videos: adding, duplicates, repeated requests, paging, changing, deleting.
 
+use std::time::Duration;
+
 use reprise_server::catalog::{
-    Added, CatalogError, IdempotencyKey, JobKind, JobState, VideoPatch, VideoState,
+    Added, CatalogError, IdempotencyKey, JobName, JobState, NextAttempt, VideoPatch, VideoState,
 };
 use serde_json::json;
 use uuid::Uuid;
 
 use super::samples::{add, add_ready, clip, lease, space, video};
-use super::{Opened, on_both};
+use super::{ALL, Opened, on_both};
 
 on_both!(
     a_video_is_stored_with_its_job,
@@ -35,13 +37,13 @@ async fn a_video_is_stored_with_its_job(opened: &Opened) {
     assert_eq!((&stored.segmentation, stored.clips, &stored.facts), (&new.segmentation, 0, &None));
     assert_eq!(
         (job.kind, job.state, job.video, job.attempts),
-        (JobKind::Ingest, JobState::Queued, new.id, 0)
+        (JobName::Ingest, JobState::Queued, Some(new.id), 0)
     );
-    assert_eq!(catalog.video(new.id).await.unwrap().as_ref(), Some(&stored));
-    assert_eq!(catalog.video_by_hash(&new.content_hash).await.unwrap(), Some(stored));
-    assert_eq!(catalog.job(job.id).await.unwrap(), Some(job));
-    assert_eq!(catalog.video(Uuid::now_v7()).await.unwrap(), None);
-    assert_eq!(catalog.video_by_hash("none").await.unwrap(), None);
+    assert_eq!(catalog.view(ALL).video(new.id).await.unwrap().as_ref(), Some(&stored));
+    assert_eq!(catalog.view(ALL).video_by_hash(&new.content_hash).await.unwrap(), Some(stored));
+    assert_eq!(catalog.view(ALL).job(job.id).await.unwrap(), Some(job));
+    assert_eq!(catalog.view(ALL).video(Uuid::now_v7()).await.unwrap(), None);
+    assert_eq!(catalog.view(ALL).video_by_hash("none").await.unwrap(), None);
 }
 
 async fn the_same_bytes_are_the_same_video(opened: &Opened) {
@@ -51,7 +53,7 @@ async fn the_same_bytes_are_the_same_video(opened: &Opened) {
     again.title = "another title".to_owned();
     let added = catalog.add_video(again, None).await.unwrap();
     assert_eq!(added, Added::Duplicate(Box::new(first.clone()), Some(Box::new(job))));
-    assert_eq!(catalog.videos(None, 10).await.unwrap(), [first]);
+    assert_eq!(catalog.view(ALL).videos(None, 10).await.unwrap(), [first]);
     assert_eq!(catalog.counts().await.unwrap().jobs_queued, 1);
 }
 
@@ -132,7 +134,7 @@ async fn a_patch_changes_what_it_names(opened: &Opened) {
         (after.title.as_str(), &after.metadata, &after.recorded_at),
         ("b", &json!({"x": null}), &None)
     );
-    assert_eq!(catalog.video(before.id).await.unwrap(), Some(after));
+    assert_eq!(catalog.view(ALL).video(before.id).await.unwrap(), Some(after));
     let patch = VideoPatch { recorded_at: Some(Some("soon".to_owned())), ..VideoPatch::default() };
     assert!(matches!(update(patch).await, Err(CatalogError::Invalid(_))));
     assert_eq!(catalog.update_video(Uuid::now_v7(), VideoPatch::default()).await.unwrap(), None);
@@ -147,7 +149,7 @@ async fn paging_neither_repeats_nor_skips_while_videos_are_added(opened: &Opened
     let mut seen = vec![];
     let mut after = None;
     for number in 0.. {
-        let page = catalog.videos(after, 3).await.unwrap();
+        let page = catalog.view(ALL).videos(after, 3).await.unwrap();
         let Some(last) = page.last() else { break };
         after = Some(last.id);
         seen.extend(page.iter().map(|video| video.id));
@@ -174,16 +176,16 @@ async fn deleting_takes_everything_with_it(opened: &Opened) {
     let deleted = catalog.delete_video(gone.id).await.unwrap().unwrap();
     assert_eq!((deleted.id, deleted.clips, deleted.file), (gone.id, 4, gone.file));
     assert_eq!(catalog.delete_video(gone.id).await.unwrap(), None);
-    assert_eq!(catalog.video(gone.id).await.unwrap(), None);
-    assert_eq!(catalog.clips(gone.id, None, 10).await.unwrap(), []);
-    assert_eq!(catalog.job(job.id).await.unwrap(), None);
+    assert_eq!(catalog.view(ALL).video(gone.id).await.unwrap(), None);
+    assert_eq!(catalog.view(ALL).clips(gone.id, None, 10).await.unwrap(), []);
+    assert_eq!(catalog.view(ALL).job(job.id).await.unwrap(), None);
     assert_eq!(catalog.idempotent("k").await.unwrap(), None);
     let changes = catalog.changes(seq, 100).await.unwrap();
     assert_eq!(changes.len(), 4);
     assert!(changes.iter().all(|change| change.vector.is_none()));
     let counts = catalog.counts().await.unwrap();
     assert_eq!((counts.videos, counts.videos_ready, counts.clips, counts.vectors), (1, 1, 2, 3));
-    assert_eq!(catalog.clips(kept.id, None, 10).await.unwrap().len(), 2);
+    assert_eq!(catalog.view(ALL).clips(kept.id, None, 10).await.unwrap().len(), 2);
 }
 
 async fn an_ingest_notices_that_its_video_was_deleted(opened: &Opened) {
@@ -193,10 +195,13 @@ async fn an_ingest_notices_that_its_video_was_deleted(opened: &Opened) {
     let leased = lease(catalog).await;
     catalog.delete_video(stored.id).await.unwrap().unwrap();
     let beat = catalog.heartbeat(&leased.lease, super::samples::LEASE, &Default::default()).await.unwrap();
-    assert_eq!(beat, reprise_server::catalog::Beat::Lost);
+    assert_eq!(beat, reprise_server::catalog::LeaseStatus::Lost);
     let finished = catalog.finish_ingest(&leased.lease, super::samples::ingested(3, &[&space])).await;
     assert!(matches!(finished, Err(CatalogError::LeaseLost)));
-    assert!(matches!(catalog.fail_job(&leased.lease, "x", true).await, Err(CatalogError::LeaseLost)));
+    assert!(matches!(
+        catalog.fail_job(&leased.lease, "x", NextAttempt::After(Duration::ZERO)).await,
+        Err(CatalogError::LeaseLost)
+    ));
     assert!(matches!(catalog.release_job(&leased.lease).await, Err(CatalogError::LeaseLost)));
     assert_eq!(catalog.counts().await.unwrap(), Default::default());
     // The same file may come again.

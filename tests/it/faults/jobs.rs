@@ -14,6 +14,7 @@ on_both!(
     a_cancelled_job_stops_and_can_be_retried,
     a_stopped_server_hands_its_job_back,
     two_servers_share_the_work,
+    a_failing_job_tells_when_it_is_tried_again_and_blocks_no_other,
 );
 
 async fn a_video_can_be_deleted_while_it_is_ingested(bed: &Bed) {
@@ -73,6 +74,33 @@ async fn a_stopped_server_hands_its_job_back(bed: &Bed) {
     assert_eq!(job(&server, &id).await["attempts"], 1, "the interrupted attempt doesn't count");
     assert_whole(&server, &video).await;
     assert_consistent(&server).await;
+}
+
+async fn a_failing_job_tells_when_it_is_tried_again_and_blocks_no_other(bed: &Bed) {
+    let server = bed.start(&["--retry-waits", "1h", "--runners", "1"]);
+    // Features can't be kept where a file is in the place of their folder.
+    let features = bed.data().join("features");
+    let _ = std::fs::remove_dir_all(&features);
+    std::fs::write(&features, "").expect("the folder can be written");
+    let (video, id) = upload(&server, &bed.film(0, 2)).await;
+    let has_failed = async || {
+        let job = job(&server, &id).await;
+        job["retry_at"].is_string().then_some(job)
+    };
+    let waiting = until("the job has failed once", has_failed).await;
+    assert_eq!((&waiting["state"], &waiting["attempts"]), (&json!("queued"), &json!(1)), "{waiting}");
+    assert!(!text(&waiting, "/reason").is_empty(), "{waiting}");
+    // Within the hour and the jitter, RFC 3339: texts compare as times do.
+    assert!(text(&waiting, "/retry_at") > text(&waiting, "/updated_at"), "{waiting}");
+    std::fs::remove_file(&features).expect("it was there");
+    let other = server.ingest(&bed.film(1, 2)).await;
+    assert_eq!(job(&server, &id).await, waiting, "the hour is not over");
+    let (status, answer) = server.post(&format!("/v1/jobs/{id}/retry"), &json!({})).await;
+    assert_eq!((status, &answer["retry_at"]), (StatusCode::OK, &Value::Null), "{answer}");
+    assert_eq!(server.job_end(&id).await["state"], "succeeded");
+    for video in [&*video, text(&other, "/id")] {
+        assert_whole(&server, video).await;
+    }
 }
 
 async fn two_servers_share_the_work(bed: &Bed) {

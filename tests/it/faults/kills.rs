@@ -26,6 +26,7 @@ on_both!(
     the_job_of_a_killed_server_is_taken_by_another,
     a_server_that_wakes_up_late_drops_its_result,
     what_was_checkpointed_is_not_encoded_again,
+    a_job_over_which_three_processes_die_is_given_up_and_can_be_retried,
 );
 
 async fn kills_during_an_ingest_lose_nothing_and_leave_nothing_half(bed: &Bed) {
@@ -207,6 +208,32 @@ async fn freeze_until_taken(sleeper: &Server, other: &Server, id: &str) {
         signal(sleeper, Signal::CONT);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+}
+
+async fn a_job_over_which_three_processes_die_is_given_up_and_can_be_retried(bed: &Bed) {
+    // Too short for a checkpoint: no start makes progress.
+    let film = bed.film(0, 8);
+    bed.slow(true);
+    let mut server = bed.start(&SHORT_LEASE);
+    let (video, id) = upload(&server, &film).await;
+    for start in 1..=3 {
+        let decodes = async || {
+            let job = job(&server, &id).await;
+            (job["attempts"] == start && job["frames_done"].as_i64() > Some(0)).then_some(())
+        };
+        until("the job decodes", decodes).await;
+        server.kill();
+        server = bed.start(&SHORT_LEASE);
+    }
+    let failed = server.job_end(&id).await;
+    assert_eq!(failed["state"], "failed", "{failed}");
+    assert!(text(&failed, "/reason").contains("died 3 times in a row"), "{failed}");
+    bed.slow(false);
+    let (status, answer) = server.post(&format!("/v1/jobs/{id}/retry"), &json!({})).await;
+    assert_eq!((status, &answer["attempts"]), (StatusCode::OK, &json!(0)), "{answer}");
+    assert_eq!(server.job_end(&id).await["state"], "succeeded");
+    assert_whole(&server, &video).await;
+    assert_consistent(&server).await;
 }
 
 const LONG_FILM_SECONDS: usize = 1200;

@@ -58,7 +58,7 @@ async fn fill(app: Arc<App>, address: SocketAddr, videos: Vec<PathBuf>) -> anyho
         say("Name a real one with REPRISE_MODEL, e.g. REPRISE_MODEL=laion/CLIP-ViT-B-32-laion2B-s34B-b79K.")?;
     }
     if let Some(folder) = library.filter(|_| composes) {
-        let examples = sports::examples(&*app.catalog, &folder).await?;
+        let examples = sports::examples(&app.catalog, &folder).await?;
         for example in &examples {
             say(format!("Try {}: http://{address}{}", example.title, example.href))?;
         }

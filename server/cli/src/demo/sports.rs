@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::step::Step;
 use reprise_research::synth::{self, Settings, Split};
 use reprise_server::app::Example;
-use reprise_server::catalog::Catalog;
+use reprise_server::catalog::{Catalog, Visibility};
 
 /// Which clips are drawn: another number draws another library.
 const SEED: u64 = 2026;
@@ -68,7 +68,7 @@ fn draw(folder: &Path) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// If the folder's tables can't be read or its clips are not in the catalog.
-pub(crate) async fn examples(catalog: &dyn Catalog, folder: &Path) -> anyhow::Result<Vec<Example>> {
+pub(crate) async fn examples(catalog: &Catalog, folder: &Path) -> anyhow::Result<Vec<Example>> {
     let stored = stored(catalog).await?;
     let clip = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or(path);
@@ -87,11 +87,11 @@ pub(crate) async fn examples(catalog: &dyn Catalog, folder: &Path) -> anyhow::Re
 }
 
 /// Id and duration by file name.
-async fn stored(catalog: &dyn Catalog) -> anyhow::Result<HashMap<String, (Uuid, i64)>> {
+async fn stored(catalog: &Catalog) -> anyhow::Result<HashMap<String, (Uuid, i64)>> {
     let mut stored = HashMap::new();
     let mut after = None;
     loop {
-        let videos = catalog.videos(after, 1000).await?;
+        let videos = catalog.view(&Visibility::All).videos(after, 1000).await?;
         let Some(last) = videos.last().map(|video| video.id) else { return Ok(stored) };
         after = Some(last);
         let known = videos.into_iter().filter_map(|it| Some((it.file_name, (it.id, it.facts?.duration_ms))));

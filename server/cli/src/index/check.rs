@@ -54,7 +54,7 @@ pub(crate) async fn run(args: CheckArgs) -> anyhow::Result<()> {
     let url = at.database_url.unwrap_or_else(|| catalog::embedded_url(&at.data_dir));
     let catalog = catalog::open_to_read(&url).await?;
     let spaces = catalog.spaces().await?;
-    let inspected = builtin::inspect(at.data_dir.join("index"), &*catalog, sample).await?;
+    let inspected = builtin::inspect(at.data_dir.join("index"), &catalog, sample).await?;
     catalog.close().await;
     let Inspection { seq, newest, generation, collections, left_out } = inspected;
     let found: Vec<Found> = collections.iter().map(|it| Found::new(&spaces, it)).collect();

@@ -23,7 +23,7 @@ pub(in crate::catalog) struct Attribute {
 
 /// The path of a value under these names: a JSON pointer.
 pub(super) fn path(names: &[String]) -> Vec<u8> {
-    names.iter().flat_map(|name| format!("/{}", super::escape(name)).into_bytes()).collect()
+    names.iter().flat_map(|name| format!("/{}", escape(name)).into_bytes()).collect()
 }
 
 /// All values of a metadata object that a filter can name. The elements of an array lie at the array's path.
@@ -37,7 +37,7 @@ pub(in crate::catalog) fn attributes(metadata: &Value) -> Vec<Attribute> {
 
 fn add_object(found: &mut Vec<Attribute>, parent: &str, object: &Map<String, Value>) {
     for (name, value) in object {
-        let path = format!("{parent}/{}", super::escape(name));
+        let path = format!("{parent}/{}", escape(name));
         if path.len() > MAX_PATH_BYTES {
             continue;
         }
@@ -62,4 +62,9 @@ fn add(found: &mut Vec<Attribute>, path: &str, value: &Value) {
         Value::Array(_) | Value::Object(_) => ("container", None, None),
     };
     found.push(Attribute { path: path.as_bytes().to_vec(), kind, number, text });
+}
+
+/// A key as a part of a JSON pointer.
+pub(super) fn escape(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
 }

@@ -175,7 +175,7 @@ impl Parser {
         let (Some((key, inner)), None) = (entries.next(), entries.next()) else {
             return wrong(at, "expected exactly one of `all`, `any`, `not`, or a test with `field`");
         };
-        let at = format!("{at}/{}", escape(key));
+        let at = format!("{at}/{}", attributes::escape(key));
         match key.as_str() {
             "all" => Ok(Node::All(self.nodes(inner, &at, depth)?)),
             "any" => Ok(Node::Any(self.nodes(inner, &at, depth)?)),
@@ -202,7 +202,7 @@ impl Parser {
         let (Some((operator, value)), None) = (operators.next(), operators.next()) else {
             return wrong(at, "expected exactly one of `eq`, `in`, `lt`, `lte`, `gt`, `gte`, `exists`");
         };
-        let at = format!("{at}/{}", escape(operator));
+        let at = format!("{at}/{}", attributes::escape(operator));
         let test = match operator.as_str() {
             "exists" => match value {
                 Value::Bool(wanted) => Test::Exists(*wanted),
@@ -351,11 +351,6 @@ fn split_names(text: &str) -> Result<Vec<String>, String> {
     }
     names.push(name);
     Ok(names)
-}
-
-/// A key as a part of a JSON pointer.
-fn escape(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
 }
 
 #[cfg(test)]

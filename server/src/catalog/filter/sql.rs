@@ -2,15 +2,16 @@
 
 use super::{BuiltIn, Field, Filter, Node, Order, Scalar, Test};
 use crate::catalog::database::{Sql, Value};
-use crate::catalog::rows::level_name;
+use crate::catalog::tables::stored::level_name;
 
 impl Filter {
     /// The statement that selects the keys of all matching spans, and its values.
     pub(in crate::catalog) fn to_sql(&self) -> (Sql, Vec<Value>) {
         let mut writer = Writer::default();
         let condition = writer.node(&self.root);
-        let sql =
-            format!("SELECT s.key AS key FROM spans s JOIN videos v ON v.id = s.video WHERE {condition}");
+        let sql = format!(
+            "SELECT s.key AS key FROM spans s JOIN visible_videos v ON v.id = s.video WHERE {condition}"
+        );
         (Sql::Built(sql), writer.values)
     }
 }

@@ -77,11 +77,7 @@ pub enum InspectError {
 ///
 /// # Errors
 /// See [`InspectError`].
-pub async fn inspect(
-    folder: PathBuf,
-    catalog: &dyn Catalog,
-    sample: usize,
-) -> Result<Inspection, InspectError> {
+pub async fn inspect(folder: PathBuf, catalog: &Catalog, sample: usize) -> Result<Inspection, InspectError> {
     let spaces = catalog.spaces().await?;
     let expected: Vec<SpaceInfo> = spaces.iter().map(SpaceRow::expectation).collect();
     let Loaded { index, seq, left_out } =
@@ -109,7 +105,7 @@ fn load(folder: &Path, expected: &[SpaceInfo]) -> Result<Loaded, SnapshotError> 
 
 /// Where the keys differ. A space of which the snapshot holds nothing beside others belongs to a server with other models.
 async fn compare(
-    catalog: &dyn Catalog,
+    catalog: &Catalog,
     spaces: &[SpaceRow],
     index: &Index,
     seq: i64,

@@ -37,7 +37,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// The index crate as an engine of this process.
 pub struct Builtin {
     index: Arc<Index>,
-    catalog: Arc<dyn Catalog>,
+    catalog: Arc<Catalog>,
     folder: PathBuf,
     /// The newest change that the index holds.
     applied: AtomicI64,
@@ -61,7 +61,7 @@ impl Builtin {
     /// [`EngineError::Catalog`] if the catalog can't be read; [`EngineError::Redeclared`] for two spaces of one number.
     pub async fn open(
         folder: PathBuf,
-        catalog: Arc<dyn Catalog>,
+        catalog: Arc<Catalog>,
         spaces: &[SpaceInfo],
         settings: Settings,
     ) -> Result<Builtin, EngineError> {
@@ -77,7 +77,7 @@ impl Builtin {
 
     fn empty(
         folder: PathBuf,
-        catalog: Arc<dyn Catalog>,
+        catalog: Arc<Catalog>,
         spaces: &[SpaceInfo],
         settings: Settings,
     ) -> Result<Builtin, EngineError> {
@@ -88,7 +88,7 @@ impl Builtin {
         Ok(Builtin::new(index, folder, catalog, 0))
     }
 
-    fn new(index: Index, folder: PathBuf, catalog: Arc<dyn Catalog>, applied: i64) -> Builtin {
+    fn new(index: Index, folder: PathBuf, catalog: Arc<Catalog>, applied: i64) -> Builtin {
         let mark = Mark { seq: applied, generation: index.generation() };
         Builtin {
             index: Arc::new(index),

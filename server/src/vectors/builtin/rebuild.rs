@@ -63,7 +63,7 @@ pub enum RebuildError {
 /// See [`RebuildError`].
 pub async fn rebuild(
     folder: PathBuf,
-    catalog: Arc<dyn Catalog>,
+    catalog: Arc<Catalog>,
     spaces: Vec<SpaceInfo>,
     settings: Settings,
     report: Arc<dyn Fn(Step) + Send + Sync>,

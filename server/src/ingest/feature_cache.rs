@@ -7,18 +7,20 @@ use std::sync::Arc;
 use reprise_encoders::Space;
 
 use super::assemble::Feature;
+use super::progress::JobProgress;
 use crate::features::{Features, FeaturesError, file_of};
 
 /// New features are on disk at the latest when so much of the video has gone by.
 const CHECKPOINT_MS: i64 = 20_000;
 
 /// The features of one video in one space.
-pub(super) struct Kept {
+pub(super) struct FeatureCache {
     features: Features,
     /// Where they will be when all frames have been seen; `None`: they are there.
     complete: Option<PathBuf>,
     /// Time of the newest frame that is certainly on disk.
     synced_ms: i64,
+    progress: Arc<JobProgress>,
 }
 
 /// Whether the features of all frames are there, undamaged.
@@ -26,19 +28,26 @@ pub(super) fn is_complete(folder: &Path, space: &Space) -> bool {
     Features::is_whole(&file_of(folder, &space.id), space.frame_stage.unwrap_or_default())
 }
 
-impl Kept {
+impl FeatureCache {
     /// Opens what there is, or begins; what is damaged is made again.
-    pub(super) fn open(folder: &Path, space: &Space) -> Result<Kept, FeaturesError> {
+    ///
+    /// What is checkpointed counts as the job's progress.
+    pub(super) fn open(
+        folder: &Path,
+        space: &Space,
+        progress: &Arc<JobProgress>,
+    ) -> Result<FeatureCache, FeaturesError> {
+        let progress = Arc::clone(progress);
         let (path, width) = (file_of(folder, &space.id), space.frame_stage.unwrap_or_default());
         if Features::is_whole(&path, width) {
             let features = Features::open(&path, width, false)?;
-            return Ok(Kept { features, complete: None, synced_ms: 0 });
+            return Ok(FeatureCache { features, complete: None, synced_ms: 0, progress });
         }
         std::fs::create_dir_all(folder)?;
         let begun = path.with_extension("part");
         let features = Features::open(&begun, width, true).or_else(|_| Features::create(&begun, width))?;
         let synced_ms = features.last_ms().unwrap_or_default();
-        Ok(Kept { features, complete: Some(path), synced_ms })
+        Ok(FeatureCache { features, complete: Some(path), synced_ms, progress })
     }
 
     /// The features of the frames at `times`, as far as they are kept.
@@ -74,6 +83,7 @@ impl Kept {
         if newest_ms - self.synced_ms >= CHECKPOINT_MS {
             self.features.sync()?;
             self.synced_ms = newest_ms;
+            self.progress.kept();
         }
         Ok(())
     }
@@ -81,7 +91,11 @@ impl Kept {
     /// All frames have been seen.
     pub(super) fn finish(&mut self) -> Result<(), FeaturesError> {
         match self.complete.take() {
-            Some(path) => self.features.rename(&path),
+            Some(path) => {
+                self.features.rename(&path)?;
+                self.progress.kept();
+                Ok(())
+            }
             None => Ok(()),
         }
     }
@@ -121,18 +135,25 @@ mod tests {
     fn check(attempts: &[&[i64]], times: &[i64], expected: &[bool]) {
         let folder = tempfile::tempdir().unwrap();
         for attempt in attempts {
-            let mut kept = Kept::open(folder.path(), &space()).unwrap();
+            let mut kept =
+                FeatureCache::open(folder.path(), &space(), &Arc::new(JobProgress::new())).unwrap();
             for time_ms in *attempt {
                 kept.keep(&[row(*time_ms)]).unwrap();
             }
         }
-        let mut kept = Kept::open(folder.path(), &space()).unwrap();
+        let mut kept = FeatureCache::open(folder.path(), &space(), &Arc::new(JobProgress::new())).unwrap();
         let found = kept.find(times);
         assert_eq!(found.iter().map(Option::is_some).collect::<Vec<_>>(), expected);
         assert!(!is_complete(folder.path(), &space()), "nothing is complete before it was finished");
         kept.finish().unwrap();
         assert!(is_complete(folder.path(), &space()));
-        assert_eq!(Kept::open(folder.path(), &space()).unwrap().find(times).len(), times.len());
+        assert_eq!(
+            FeatureCache::open(folder.path(), &space(), &Arc::new(JobProgress::new()))
+                .unwrap()
+                .find(times)
+                .len(),
+            times.len()
+        );
     }
 
     #[test]

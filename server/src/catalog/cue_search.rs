@@ -1,11 +1,13 @@
-//! The search for what is said: the database's full-text index gives the cues that have a word of the query,
+//! The search for cues by their words: the database's full-text index gives those that have a word of the query,
 //! [`crate::subtitles::ranking`] ranks them, and each counts for the span that holds its start.
 
 use std::collections::{HashMap, HashSet};
 
 use super::database::{Database, Row, Sql, Value, values};
+use super::error::CatalogError;
+use super::tables::{stored, tracks};
 use super::types::*;
-use super::{CatalogError, rows};
+use super::view::View;
 use crate::subtitles::ranking::{Fit, RankedCue, Terms, fits};
 use crate::terms::{KeySet, Level, SpanKey};
 
@@ -27,44 +29,106 @@ const WHOLE_FOR_VIDEOS: f64 = 1.0;
 /// A cue that has a word of the query.
 struct Candidate {
     key: i64,
-    track: i64,
-    place: i64,
+    at: CuePosition,
     words: String,
     score: f64,
     /// The place of the cue in which the query's words end, if they stand here in sequence.
     sequence_ends: Option<i64>,
 }
 
-pub(super) async fn hits(
-    database: &Database,
-    query: &CueQuery,
-    level: Level,
-    only: Option<&KeySet>,
-    limit: usize,
-) -> Result<Vec<CueHit>, CatalogError> {
-    let (frequencies, all) = frequencies(database, query).await?;
-    let terms = Terms::new(query, &frequencies, all);
-    let most = i64::try_from(MAX_CANDIDATES).unwrap_or(i64::MAX);
-    let sought = terms.within(most);
-    if sought.is_empty() || limit == 0 || only.is_some_and(KeySet::is_empty) {
-        return Ok(Vec::new());
+/// Which cue of a track.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct CuePosition {
+    track: i64,
+    place: i64,
+}
+
+/// $1 the words, $2 the key to go on after, $3 how many, $4 the kind of cue, $5 keys of spans whose videos alone are
+/// searched.
+macro_rules! candidates {
+    ($from:literal, $only:literal) => {
+        concat!(
+            "SELECT c.key, c.track, c.place, c.words FROM ",
+            $from,
+            " JOIN tracks t ON t.key = c.track JOIN visible_videos v ON v.id = t.video \
+             WHERE v.state = 'ready' AND c.key > $2 AND t.kind = $4 AND ",
+            $only,
+            " ORDER BY c.key LIMIT $3"
+        )
+    };
+}
+
+/// Where a cue counts: $1 the cues.
+macro_rules! spans_of {
+    ($cues:literal, $where:literal) => {
+        concat!(
+            "SELECT c.key AS cue, s.key AS span, s.given FROM cues c JOIN tracks t ON t.key = c.track \
+             JOIN visible_videos v ON v.id = t.video JOIN spans s ON s.video = v.id WHERE c.key ",
+            $cues,
+            " AND s.level = ",
+            $where,
+            " ORDER BY s.given, s.key"
+        )
+    };
+}
+
+/// A cue that starts before the first frame counts as if it started with it.
+macro_rules! clips_of {
+    ($cues:literal) => {
+        spans_of!(
+            $cues,
+            "'clip' AND (s.start_ms = 0 OR s.start_ms <= c.start_ms - COALESCE(v.media_offset_ms, 0)) \
+             AND c.start_ms - COALESCE(v.media_offset_ms, 0) < s.end_ms"
+        )
+    };
+}
+
+macro_rules! shown_of {
+    ($cues:literal) => {
+        concat!(
+            "SELECT c.key, c.id, t.video, t.kind, t.language, t.provenance, c.start_ms, c.end_ms, c.text, \
+             COALESCE(v.media_offset_ms, 0) AS media_offset_ms FROM cues c JOIN tracks t ON t.key = c.track \
+             JOIN visible_videos v ON v.id = t.video WHERE c.key ",
+            $cues
+        )
+    };
+}
+
+impl View<'_> {
+    /// The best spans of `scope` by the words of their cues: one hit for each span, with the best of its cues, best
+    /// first. Cues that hold the query's words in sequence come before others, then the score decides. Only videos
+    /// that are ready are searched.
+    pub async fn cue_hits(
+        &self,
+        query: &CueQuery,
+        scope: &CueScope<'_>,
+        limit: usize,
+    ) -> Result<Vec<CueHit>, CatalogError> {
+        let CueScope { level, only, .. } = *scope;
+        let (frequencies, all) = frequencies(self.database(), query).await?;
+        let terms = Terms::new(query, &frequencies, all);
+        let most = i64::try_from(MAX_CANDIDATES).unwrap_or(i64::MAX);
+        let sought = terms.within(most);
+        if sought.is_empty() || limit == 0 || only.is_some_and(KeySet::is_empty) {
+            return Ok(Vec::new());
+        }
+        let mut found = candidates(self, &sought, scope).await?;
+        let whole = if level == Level::Video { WHOLE_FOR_VIDEOS } else { WHOLE_FOR_CLIPS };
+        let scores = scores(&found, &terms, whole);
+        found.iter_mut().zip(scores).for_each(|(it, score)| it.score = score);
+        if let Some(anchor) = terms.rarest()
+            && query.words().iter().all(|word| frequencies.contains_key(word))
+        {
+            mark_sequences(self.database(), &mut found, query, anchor).await?;
+        }
+        found.sort_by(|a, b| {
+            let best = |it: &Candidate| (it.sequence_ends.is_some(), it.score);
+            let ((a_in, a_score), (b_in, b_score)) = (best(a), best(b));
+            b_in.cmp(&a_in).then(b_score.total_cmp(&a_score)).then(a.key.cmp(&b.key))
+        });
+        let chosen = one_a_span(self, found, scope, limit).await?;
+        shown(self, chosen).await
     }
-    let mut found = candidates(database, &sought, only).await?;
-    let whole = if level == Level::Video { WHOLE_FOR_VIDEOS } else { WHOLE_FOR_CLIPS };
-    let scores = scores(&found, &terms, whole);
-    found.iter_mut().zip(scores).for_each(|(it, score)| it.score = score);
-    if let Some(anchor) = terms.rarest()
-        && query.words().iter().all(|word| frequencies.contains_key(word))
-    {
-        mark_sequences(database, &mut found, query, anchor).await?;
-    }
-    found.sort_by(|a, b| {
-        let best = |it: &Candidate| (it.sequence_ends.is_some(), it.score);
-        let ((a_in, a_score), (b_in, b_score)) = (best(a), best(b));
-        b_in.cmp(&a_in).then(b_score.total_cmp(&a_score)).then(a.key.cmp(&b.key))
-    });
-    let chosen = one_a_span(database, found, level, only, limit).await?;
-    shown(database, chosen).await
 }
 
 /// In how many cues each distinct word of the query is, and how many cues there are.
@@ -87,57 +151,41 @@ async fn frequencies(
     Ok((counts, all))
 }
 
-/// $1 the words, $2 the key to go on after, $3 how many, $4 keys of spans whose videos alone are searched.
-macro_rules! candidates {
-    ($from:literal, $only:literal) => {
-        concat!(
-            "SELECT c.key, c.track, c.place, c.words FROM ",
-            $from,
-            " JOIN tracks t ON t.key = c.track JOIN videos v ON v.id = t.video \
-             WHERE v.state = 'ready' AND c.key > $2 AND ",
-            $only,
-            " ORDER BY c.key LIMIT $3"
-        )
-    };
-}
+const EVERYWHERE: Sql = Sql::Each {
+    sqlite: candidates!("cue_words w JOIN cues c ON c.key = w.rowid", "w.cue_words MATCH $1"),
+    postgres: candidates!("cues c", "c.lexemes @@ CAST($1 AS tsquery)"),
+};
 
-const EVERYWHERE: (&str, &str) = (
-    candidates!("cue_words w JOIN cues c ON c.key = w.rowid", "w.cue_words MATCH $1"),
-    candidates!("cues c", "c.lexemes @@ CAST($1 AS tsquery)"),
-);
-
-const SOMEWHERE: (&str, &str) = (
-    candidates!(
+const SOMEWHERE: Sql = Sql::Each {
+    sqlite: candidates!(
         "cue_words w JOIN cues c ON c.key = w.rowid",
         "w.cue_words MATCH $1 AND t.video IN (SELECT s.video FROM spans s \
-         WHERE s.key IN (SELECT value FROM json_each($4)))"
+         WHERE s.key IN (SELECT value FROM json_each($5)))"
     ),
-    candidates!(
+    postgres: candidates!(
         "cues c",
-        "c.lexemes @@ CAST($1 AS tsquery) AND t.video IN (SELECT s.video FROM spans s WHERE s.key = ANY($4))"
+        "c.lexemes @@ CAST($1 AS tsquery) AND t.video IN (SELECT s.video FROM spans s WHERE s.key = ANY($5))"
     ),
-);
+};
 
 async fn candidates(
-    database: &Database,
+    view: &View<'_>,
     words: &[&str],
-    only: Option<&KeySet>,
+    scope: &CueScope<'_>,
 ) -> Result<Vec<Candidate>, CatalogError> {
     // Words are letters and digits alone, so a quote is all that they need.
-    let (quote, or) = match database {
-        Database::Sqlite { .. } => ('"', " OR "),
-        Database::Postgres(_) => ('\'', " | "),
-    };
+    let (quote, or) = if view.database().is_postgres() { ('\'', " | ") } else { ('"', " OR ") };
     let quoted: Vec<String> = words.iter().map(|word| format!("{quote}{word}{quote}")).collect();
     let sought = quoted.join(or);
-    let keys: Option<Vec<SpanKey>> = only.map(|keys| keys.iter().collect());
+    let keys: Option<Vec<SpanKey>> = scope.only.map(|keys| keys.iter().collect());
     let mut found = Vec::new();
     let mut after = -1_i64;
     loop {
-        let mut values = values![sought.as_str(), after, CANDIDATES_PER_READ];
-        let (sqlite, postgres) = if keys.is_some() { SOMEWHERE } else { EVERYWHERE };
-        values.extend(keys.as_deref().map(rows::keys));
-        let rows = database.rows(Sql::Each { sqlite, postgres }, values).await?;
+        let kind = tracks::cue_kind_name(scope.kind);
+        let mut values = values![sought.as_str(), after, CANDIDATES_PER_READ, kind];
+        values.extend(keys.as_deref().map(stored::keys));
+        let sql = if keys.is_some() { SOMEWHERE } else { EVERYWHERE };
+        let rows = view.rows(sql, values).await?;
         for row in &rows {
             found.push(candidate(row)?);
         }
@@ -151,13 +199,13 @@ async fn candidates(
 }
 
 fn candidate(row: &Row) -> Result<Candidate, CatalogError> {
-    let (key, track, place) = (row.get("key")?, row.get("track")?, row.get("place")?);
-    Ok(Candidate { key, track, place, words: row.get("words")?, score: 0.0, sequence_ends: None })
+    let at = CuePosition { track: row.get("track")?, place: row.get("place")? };
+    Ok(Candidate { key: row.get("key")?, at, words: row.get("words")?, score: 0.0, sequence_ends: None })
 }
 
 fn scores(found: &[Candidate], terms: &Terms, whole: f64) -> Vec<f64> {
     let mut cues = Vec::with_capacity(found.len());
-    for Candidate { track, place, words, .. } in found {
+    for Candidate { at: CuePosition { track, place }, words, .. } in found {
         cues.push(RankedCue { track: *track, place: *place, words });
     }
     terms.scores(&cues, whole)
@@ -178,23 +226,23 @@ async fn mark_sequences(
     for it in found.iter_mut() {
         for fit in fits(query, anchor, &split(&it.words)) {
             if fit == (Fit { before: 0, after: 0 }) {
-                it.sequence_ends = Some(it.place);
+                it.sequence_ends = Some(it.at.place);
             } else {
-                continued.push((it.track, it.place, it.score, fit));
+                continued.push((it.at, it.score, fit));
             }
         }
     }
     continued.truncate(MAX_CONTINUED);
-    let mut known: HashMap<(i64, i64), usize> =
-        found.iter().enumerate().map(|(at, it)| ((it.track, it.place), at)).collect();
-    for (track, place, score, fit) in continued {
-        let Some((first, last)) = ends(database, query, (track, place), fit).await? else { continue };
-        let at = *known.entry((track, first.place)).or_insert_with(|| {
+    let mut known: HashMap<CuePosition, usize> =
+        found.iter().enumerate().map(|(index, it)| (it.at, index)).collect();
+    for (at, score, fit) in continued {
+        let Some((first, last)) = ends(database, query, at, fit).await? else { continue };
+        let index = *known.entry(first.at).or_insert_with(|| {
             // It begins in a cue that has only words which nobody looks for.
             found.push(Candidate { score, ..first });
             found.len() - 1
         });
-        found[at].sequence_ends = found[at].sequence_ends.max(Some(last));
+        found[index].sequence_ends = found[index].sequence_ends.max(Some(last));
     }
     Ok(())
 }
@@ -204,7 +252,7 @@ async fn mark_sequences(
 async fn ends(
     database: &Database,
     query: &CueQuery,
-    (track, place): (i64, i64),
+    CuePosition { track, place }: CuePosition,
     fit: Fit,
 ) -> Result<Option<(Candidate, i64)>, CatalogError> {
     // A cue has a word or more, but for those that have none at all, like music notes.
@@ -220,53 +268,29 @@ async fn ends(
         .collect();
     let holds = |window: &&[(&str, usize)]| {
         let same = window.iter().zip(query.words()).all(|((word, _), sought)| word == sought);
-        let here = window.iter().any(|(_, at)| around[*at].place == place);
+        let here = window.iter().any(|(_, at)| around[*at].at.place == place);
         same && here
     };
     let Some(window) = text.windows(query.words().len()).find(holds) else { return Ok(None) };
     let (Some((_, first)), Some((_, last))) = (window.first(), window.last()) else { return Ok(None) };
-    let (first, last) = (*first, around[*last].place);
+    let (first, last) = (*first, around[*last].at.place);
     Ok(around.into_iter().nth(first).map(|first| (first, last)))
 }
 
-/// Where a cue counts: $1 the cues.
-macro_rules! spans_of {
-    ($cues:literal, $where:literal) => {
-        concat!(
-            "SELECT c.key AS cue, s.key AS span, s.given FROM cues c JOIN tracks t ON t.key = c.track \
-             JOIN videos v ON v.id = t.video JOIN spans s ON s.video = v.id WHERE c.key ",
-            $cues,
-            " AND s.level = ",
-            $where,
-            " ORDER BY s.given, s.key"
-        )
-    };
-}
-
-/// A cue that starts before the first frame counts as if it started with it.
-macro_rules! clips_of {
-    ($cues:literal) => {
-        spans_of!(
-            $cues,
-            "'clip' AND (s.start_ms = 0 OR s.start_ms <= c.start_ms - COALESCE(v.media_offset_ms, 0)) \
-             AND c.start_ms - COALESCE(v.media_offset_ms, 0) < s.end_ms"
-        )
-    };
-}
-
-const CLIPS: (&str, &str) = (clips_of!("IN (SELECT value FROM json_each($1))"), clips_of!("= ANY($1)"));
-const VIDEOS: (&str, &str) =
-    (spans_of!("IN (SELECT value FROM json_each($1))", "'video'"), spans_of!("= ANY($1)", "'video'"));
+const CLIPS: Sql =
+    Sql::Each { sqlite: clips_of!("IN (SELECT value FROM json_each($1))"), postgres: clips_of!("= ANY($1)") };
+const VIDEOS: Sql = Sql::Each {
+    sqlite: spans_of!("IN (SELECT value FROM json_each($1))", "'video'"),
+    postgres: spans_of!("= ANY($1)", "'video'"),
+};
 
 /// The best cue of each of the best spans.
 async fn one_a_span(
-    database: &Database,
+    view: &View<'_>,
     found: Vec<Candidate>,
-    level: Level,
-    only: Option<&KeySet>,
+    scope: &CueScope<'_>,
     limit: usize,
 ) -> Result<Vec<(Candidate, SpanKey)>, CatalogError> {
-    let (sqlite, postgres) = if level == Level::Video { VIDEOS } else { CLIPS };
     let mut chosen: Vec<(Candidate, SpanKey)> = Vec::new();
     let mut taken = HashSet::new();
     let mut left = found.into_iter().peekable();
@@ -276,9 +300,10 @@ async fn one_a_span(
         at_once *= 4;
         let cues = Value::Ints(some.iter().map(|it| it.key).collect());
         let mut spans: HashMap<i64, SpanKey> = HashMap::new();
-        for row in database.rows(Sql::Each { sqlite, postgres }, vec![cues]).await? {
+        let sql = if scope.level == Level::Video { VIDEOS } else { CLIPS };
+        for row in view.rows(sql, vec![cues]).await? {
             let span = row.key("span")?;
-            if only.is_none_or(|keys| keys.contains(span)) {
+            if scope.only.is_none_or(|keys| keys.contains(span)) {
                 spans.entry(row.get("cue")?).or_insert(span);
             }
         }
@@ -294,25 +319,14 @@ async fn one_a_span(
     Ok(chosen)
 }
 
-macro_rules! shown_of {
-    ($cues:literal) => {
-        concat!(
-            "SELECT c.key, c.id, t.video, t.kind, t.language, t.provenance, c.start_ms, c.end_ms, c.text, \
-             COALESCE(v.media_offset_ms, 0) AS media_offset_ms FROM cues c JOIN tracks t ON t.key = c.track \
-             JOIN videos v ON v.id = t.video WHERE c.key ",
-            $cues
-        )
-    };
-}
-
-async fn shown(database: &Database, chosen: Vec<(Candidate, SpanKey)>) -> Result<Vec<CueHit>, CatalogError> {
+async fn shown(view: &View<'_>, chosen: Vec<(Candidate, SpanKey)>) -> Result<Vec<CueHit>, CatalogError> {
     let cues = Value::Ints(chosen.iter().map(|(it, _)| it.key).collect());
     let sql = Sql::Each {
         sqlite: shown_of!("IN (SELECT value FROM json_each($1))"),
         postgres: shown_of!("= ANY($1)"),
     };
     let mut rows: HashMap<i64, Row> = HashMap::new();
-    for row in database.rows(sql, vec![cues]).await? {
+    for row in view.rows(sql, vec![cues]).await? {
         rows.insert(row.get("key")?, row);
     }
     let mut hits = Vec::with_capacity(chosen.len());
@@ -320,8 +334,8 @@ async fn shown(database: &Database, chosen: Vec<(Candidate, SpanKey)>) -> Result
         // A track may have been replaced since the candidates were read.
         let Some(row) = rows.get(&it.key) else { continue };
         let mut hit = hit(row, span, &it)?;
-        if let Some(last) = it.sequence_ends.filter(|last| *last > it.place) {
-            run_on(database, &mut hit, row, (it.track, it.place, last)).await?;
+        if it.sequence_ends.is_some_and(|last| last > it.at.place) {
+            run_on(view.database(), &mut hit, row, &it).await?;
         }
         hits.push(hit);
     }
@@ -335,7 +349,7 @@ fn hit(row: &Row, span: SpanKey, it: &Candidate) -> Result<CueHit, CatalogError>
         cue: row.get("id")?,
         span,
         video: row.get("video")?,
-        track: rows::track(row)?,
+        track: tracks::from_row(row)?,
         start_ms,
         end_ms: (row.get::<i64>("end_ms")? - offset).max(start_ms + 1),
         text: row.get("text")?,
@@ -349,11 +363,12 @@ async fn run_on(
     database: &Database,
     hit: &mut CueHit,
     row: &Row,
-    (track, place, last): (i64, i64, i64),
+    it: &Candidate,
 ) -> Result<(), CatalogError> {
     let offset: i64 = row.get("media_offset_ms")?;
+    let CuePosition { track, place } = it.at;
     let sql = "SELECT end_ms, text FROM cues WHERE track = $1 AND place > $2 AND place <= $3 ORDER BY place";
-    for next in database.rows(sql, values![track, place, last]).await? {
+    for next in database.rows(sql, values![track, place, it.sequence_ends]).await? {
         hit.end_ms = hit.end_ms.max(next.get::<i64>("end_ms")? - offset);
         hit.text.push('\n');
         hit.text.push_str(&next.get::<String>("text")?);

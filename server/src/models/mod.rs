@@ -128,7 +128,7 @@ impl Spaces {
     /// A model of `config` that doesn't load or run, or kinds that don't fit, end the start: a wrong name must not
     /// wait for the first search. An added model that doesn't load is told by [`Spaces::unavailable`]: a server must
     /// come up again without whoever added it.
-    pub async fn load(config: &Config, catalog: &dyn Catalog) -> Result<Spaces, SpacesError> {
+    pub async fn load(config: &Config, catalog: &Catalog) -> Result<Spaces, SpacesError> {
         let mut loaded: Vec<Arc<LoadedSpace>> = Vec::new();
         let mut chosen = Vec::new();
         for choice in &config.models {
@@ -213,11 +213,7 @@ impl Spaces {
     ///
     /// # Errors
     /// The catalog failed, and nothing changed.
-    pub(crate) async fn add(
-        &self,
-        space: Arc<LoadedSpace>,
-        catalog: &dyn Catalog,
-    ) -> Result<(), SpacesError> {
+    pub(crate) async fn add(&self, space: Arc<LoadedSpace>, catalog: &Catalog) -> Result<(), SpacesError> {
         let _one = self.changing.lock().await;
         let mut next = Snapshot::clone(&self.now());
         let unanswered = |kind: &QueryKind| !next.active.contains_key(kind) && space.can(*kind);
@@ -238,7 +234,7 @@ impl Spaces {
         &self,
         space: &LoadedSpace,
         kinds: &[QueryKind],
-        catalog: &dyn Catalog,
+        catalog: &Catalog,
     ) -> Result<(), SpacesError> {
         if let Some(kind) = kinds.iter().find(|kind| !space.can(**kind)) {
             return Err(SpacesError::Cannot { model: space.space.model.clone(), kind: kind.name() });
@@ -398,11 +394,7 @@ fn said(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 /// Loads a model that was added before this start.
-async fn load_added(
-    row: &SpaceRow,
-    config: &Config,
-    catalog: &dyn Catalog,
-) -> Result<LoadedSpace, SpacesError> {
+async fn load_added(row: &SpaceRow, config: &Config, catalog: &Catalog) -> Result<LoadedSpace, SpacesError> {
     let failed = |error| SpacesError::Load { model: row.space.model.clone(), error };
     let model: ModelName = row.space.model.parse().map_err(failed)?;
     let loaded = load_model(&model, config.load_options()).await?;
@@ -419,7 +411,7 @@ async fn load_added(
 pub(crate) async fn start(
     loaded: Loaded,
     config: &Config,
-    catalog: &dyn Catalog,
+    catalog: &Catalog,
     added: bool,
 ) -> Result<LoadedSpace, SpacesError> {
     let Loaded { space, tokenizer, encoders, devices, limits } = loaded;

@@ -6,7 +6,7 @@ use reprise_encoders::video::segment::ClipRange;
 use super::assemble::Timed;
 
 /// Takes the frame on the screen at each of `parts` interval middles of a span.
-pub(super) struct Thinner<P> {
+pub(super) struct FrameSubsampler<P> {
     range: ClipRange,
     parts: usize,
     /// The interval middle that is looked for.
@@ -18,15 +18,15 @@ pub(super) struct Thinner<P> {
     taken: Vec<P>,
 }
 
-impl<P: Timed> Thinner<P> {
+impl<P: Timed> FrameSubsampler<P> {
     /// For a span that has more than twice the frames that `sampler` lets through, if it is a sampler that
     /// thins evenly.
-    pub(super) fn for_long(sampler: &Sampler, range: ClipRange) -> Option<Thinner<P>> {
+    pub(super) fn for_long(sampler: &Sampler, range: ClipRange) -> Option<FrameSubsampler<P>> {
         let Sampler::PerSecond { rate, at_most } = *sampler else { return None };
         let frames = (range.end_ms - range.start_ms) as f64 / 1000.0 * rate;
         let is_long = frames > 2.0 * at_most as f64;
         let (parts, taken) = (at_most.max(1), Vec::new());
-        is_long.then_some(Thinner { range, parts, next: 0, before: None, shown: None, taken })
+        is_long.then_some(FrameSubsampler { range, parts, next: 0, before: None, shown: None, taken })
     }
 
     pub(super) fn range(&self) -> ClipRange {
@@ -84,12 +84,12 @@ mod tests {
     fn check(range: (i64, i64), times: &[i64], expected: &[i64]) {
         let sampler = Sampler::PerSecond { rate: 2.0, at_most: 4 };
         let range = ClipRange { start_ms: range.0, end_ms: range.1 };
-        let mut thinner = Thinner::<Frame>::for_long(&sampler, range).unwrap();
+        let mut subsampler = FrameSubsampler::<Frame>::for_long(&sampler, range).unwrap();
         for &time_ms in times {
-            thinner.push(&Frame { time_ms, width: 1, height: 1, rgb: vec![0; 3].into() });
-            assert!(thinner.taken.len() <= 4);
+            subsampler.push(&Frame { time_ms, width: 1, height: 1, rgb: vec![0; 3].into() });
+            assert!(subsampler.taken.len() <= 4);
         }
-        let taken: Vec<i64> = thinner.finish().iter().map(|frame| frame.time_ms).collect();
+        let taken: Vec<i64> = subsampler.finish().iter().map(|frame| frame.time_ms).collect();
         assert_eq!(taken, expected);
     }
 
@@ -116,8 +116,11 @@ mod tests {
     #[test]
     fn short_spans_and_other_samplers_are_not_thinned() {
         let short = ClipRange { start_ms: 0, end_ms: 3000 };
-        assert!(Thinner::<Frame>::for_long(&Sampler::PerSecond { rate: 2.0, at_most: 4 }, short).is_none());
+        assert!(
+            FrameSubsampler::<Frame>::for_long(&Sampler::PerSecond { rate: 2.0, at_most: 4 }, short)
+                .is_none()
+        );
         let long = ClipRange { start_ms: 0, end_ms: 3_000_000 };
-        assert!(Thinner::<Frame>::for_long(&Sampler::Stride { frames: 4 }, long).is_none());
+        assert!(FrameSubsampler::<Frame>::for_long(&Sampler::Stride { frames: 4 }, long).is_none());
     }
 }

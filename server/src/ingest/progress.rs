@@ -1,14 +1,14 @@
 //! How far a running job is, and whether it should stop: shared by the job, its decoder and its heartbeat.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
 use std::time::Instant;
 
-use crate::catalog::Progress;
+use crate::catalog::{Heartbeat, Progress};
 
 /// Why a job stops before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
+pub enum Stop {
     /// A user cancelled it.
     Cancelled,
     /// Another worker has it or its video is gone.
@@ -17,50 +17,57 @@ pub(super) enum Stop {
     Closing,
 }
 
-/// The state of one running job.
-pub(super) struct Watch {
+/// The progress of one running job.
+pub struct JobProgress {
     started: Instant,
     stage: Mutex<&'static str>,
     frames_done: AtomicI64,
     frames_total: AtomicI64,
     time_ms: AtomicI64,
     duration_ms: AtomicI64,
+    has_kept: AtomicBool,
     stop: AtomicU8,
 }
 
-impl Watch {
-    pub(super) fn new() -> Watch {
-        Watch {
+impl JobProgress {
+    pub(crate) fn new() -> JobProgress {
+        JobProgress {
             started: Instant::now(),
             stage: Mutex::new("probe"),
             frames_done: AtomicI64::new(0),
             frames_total: AtomicI64::new(0),
             time_ms: AtomicI64::new(0),
             duration_ms: AtomicI64::new(0),
+            has_kept: AtomicBool::new(false),
             stop: AtomicU8::new(0),
         }
     }
 
-    pub(super) fn stage(&self, stage: &'static str) {
+    pub(crate) fn stage(&self, stage: &'static str) {
         *self.stage.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = stage;
     }
 
-    /// What the probe promises; both are estimates.
-    pub(super) fn expect(&self, duration_ms: i64, frame_rate: f64) {
+    /// Takes the probe's estimates of length and frame rate.
+    pub(crate) fn expect(&self, duration_ms: i64, frame_rate: f64) {
         self.duration_ms.store(duration_ms, Ordering::Relaxed);
         self.frames_total.store((duration_ms as f64 / 1000.0 * frame_rate).round() as i64, Ordering::Relaxed);
     }
 
-    pub(super) fn frame(&self, time_ms: i64) {
+    pub(crate) fn frame(&self, time_ms: i64) {
         self.frames_done.fetch_add(1, Ordering::Relaxed);
         self.reached(time_ms);
     }
 
-    pub(super) fn reached(&self, time_ms: i64) {
+    pub(crate) fn reached(&self, time_ms: i64) {
         self.time_ms.fetch_max(time_ms, Ordering::Relaxed);
     }
 
-    pub(super) fn stop(&self, why: Stop) {
+    /// Notes that work is on disk which the next start of the job will not repeat.
+    pub(crate) fn kept(&self) {
+        self.has_kept.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn stop(&self, why: Stop) {
         let code = match why {
             Stop::Cancelled => 1,
             Stop::Lost => 2,
@@ -69,7 +76,7 @@ impl Watch {
         let _ = self.stop.compare_exchange(0, code, Ordering::AcqRel, Ordering::Acquire);
     }
 
-    pub(super) fn stopped(&self) -> Option<Stop> {
+    pub(crate) fn stopped(&self) -> Option<Stop> {
         match self.stop.load(Ordering::Acquire) {
             1 => Some(Stop::Cancelled),
             2 => Some(Stop::Lost),
@@ -78,20 +85,22 @@ impl Watch {
         }
     }
 
-    /// Decoding is nearly all of the work: progress is the share of the video's time that is decoded.
-    pub(super) fn progress(&self) -> Progress {
+    /// What the next heartbeat stores. Decoding is nearly all of the work: the fraction is the share of the video's
+    /// time that is decoded.
+    pub(crate) fn heartbeat(&self) -> Heartbeat {
         let duration_ms = self.duration_ms.load(Ordering::Relaxed);
         let time_ms = self.time_ms.load(Ordering::Relaxed);
         let fraction =
             if duration_ms > 0 { (time_ms as f64 / duration_ms as f64).clamp(0.0, 0.99) } else { 0.0 };
         let elapsed = self.started.elapsed().as_secs_f64();
         let total = self.frames_total.load(Ordering::Relaxed);
-        Progress {
+        let progress = Progress {
             stage: (*self.stage.lock().unwrap_or_else(|poisoned| poisoned.into_inner())).to_owned(),
             fraction,
             frames_done: self.frames_done.load(Ordering::Relaxed),
             frames_total: (total > 0).then_some(total),
             eta_s: (fraction > 0.01).then(|| elapsed * (1.0 - fraction) / fraction),
-        }
+        };
+        Heartbeat { progress, has_kept: self.has_kept.load(Ordering::Relaxed) }
     }
 }

@@ -1,0 +1,74 @@
+//! Models that are added to a running server.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use reprise_encoders::ModelName;
+
+use crate::app::App;
+use crate::catalog::CatalogError;
+use crate::config::QueryKind;
+use crate::models::{self, LoadedSpace, SpacesError};
+use crate::terms::SpaceInfo;
+
+/// A space that was asked for.
+pub struct Added {
+    /// The space.
+    pub space: Arc<LoadedSpace>,
+    /// Whether it was loaded for this; else it was there.
+    pub is_new: bool,
+}
+
+/// Loads a model into the running server, now and at each start, and has its space filled in the background.
+///
+/// Goes on if the caller stops waiting: a download may take longer than anyone waits. Whoever asks again waits for
+/// the same. Searches and ingests go on meanwhile.
+///
+/// # Errors
+/// [`SpacesError`]: nothing was added.
+pub async fn add_model(app: &Arc<App>, model: ModelName) -> Result<Added, SpacesError> {
+    let (app, name) = (Arc::clone(app), model.to_string());
+    let added = tokio::spawn(async move { load_and_add(&app, &model).await }).await;
+    added.map_err(|panic| SpacesError::Panicked { model: name, panic: panic.to_string() })?
+}
+
+async fn load_and_add(app: &App, model: &ModelName) -> Result<Added, SpacesError> {
+    let name = model.to_string();
+    let _turn = app.spaces.take_turn(&name).await;
+    let is_it = |it: &Arc<LoadedSpace>| it.space.model == name;
+    if let Some(space) = app.spaces.all().into_iter().find(is_it) {
+        return Ok(Added { space, is_new: false });
+    }
+    let loaded = models::load_model(model, app.config.load_options()).await?;
+    if let Some(space) = app.spaces.named(&loaded.space.id) {
+        return Ok(Added { space, is_new: false });
+    }
+    let space = Arc::new(models::start(loaded, &app.config, &app.catalog, true).await?);
+    if !app.ready.load(Ordering::Acquire) {
+        return Err(SpacesError::Closing);
+    }
+    // Before anything can be stored in it.
+    app.vectors.add(expectation(&space)).await?;
+    app.spaces.add(Arc::clone(&space), &app.catalog).await?;
+    // Jobs that run now end with the spaces that they began with; their runner asks for the rest.
+    let fills = enqueue_fills(app, std::slice::from_ref(&space)).await?;
+    tracing::info!(space = space.space.name, videos = fills, "a model was added; filling its space");
+    Ok(Added { space, is_new: true })
+}
+
+/// Asks for the vectors that ready videos lack in `spaces`, those of passages too; in how many jobs.
+pub(crate) async fn enqueue_fills(app: &App, spaces: &[Arc<LoadedSpace>]) -> Result<u64, CatalogError> {
+    let sees: Vec<u32> = spaces.iter().filter(|it| it.space.can.frames).map(|it| it.key).collect();
+    let mut fills = app.catalog.enqueue_fills(&sees).await?;
+    for space in spaces.iter().filter(|it| it.can(QueryKind::Spoken)) {
+        for video in app.catalog.videos_lacking_passages(space.key).await? {
+            fills += u64::from(app.catalog.enqueue_fill(video).await?);
+        }
+    }
+    Ok(fills)
+}
+
+/// What the index must know of a space.
+pub(crate) fn expectation(space: &LoadedSpace) -> SpaceInfo {
+    SpaceInfo { key: space.key, id: space.space.id.clone(), dim: space.space.dim }
+}

@@ -1,0 +1,181 @@
+//! Rows of `jobs`: read back, enqueued, locked, finished.
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::stored::{named, parse_json, to_json};
+use super::videos;
+use crate::catalog::database::{Row, Sql, Tx, values};
+use crate::catalog::error::CatalogError;
+use crate::catalog::types::*;
+
+/// What [`from_row`] reads, of `jobs j`.
+macro_rules! job_columns {
+    () => {
+        "j.id, j.kind, j.video, j.params, j.state, j.stage, j.fraction, j.frames_done, j.frames_total, j.eta_s, \
+         j.attempts, j.attempts_most, j.not_before_ms, j.reason, j.created_at_ms, j.updated_at_ms"
+    };
+}
+
+macro_rules! lock_job {
+    ($tail:literal) => {
+        concat!(
+            "SELECT ",
+            job_columns!(),
+            ", j.lease_token, j.lease_until_ms, j.deaths, j.progressed FROM jobs j WHERE j.id = $1",
+            $tail
+        )
+    };
+}
+
+pub(in crate::catalog) use job_columns;
+
+const BY_ID: &str = concat!("SELECT ", job_columns!(), " FROM jobs j WHERE j.id = $1");
+const LOCK: Sql = Sql::Each { sqlite: lock_job!(""), postgres: lock_job!(" FOR UPDATE") };
+
+/// A job to enqueue.
+pub(in crate::catalog) struct NewJob {
+    pub(in crate::catalog) kind: JobName,
+    pub(in crate::catalog) video: Option<Uuid>,
+    pub(in crate::catalog) params: Option<Value>,
+    /// Whether it waits while its video is pending.
+    pub(in crate::catalog) needs_ready: bool,
+}
+
+impl NewJob {
+    /// Makes the spans of a video, cut by `segmentation` if it is to be cut anew.
+    pub(in crate::catalog) fn ingest(video: Uuid, segmentation: Option<&Segmentation>) -> NewJob {
+        let params = segmentation.map(|segmentation| json!({ SEGMENTATION: segmentation }));
+        NewJob { kind: JobName::Ingest, video: Some(video), params, needs_ready: false }
+    }
+
+    /// Fills in the vectors of a video; waits for its ingest, which makes the spans.
+    pub(in crate::catalog) fn fill(video: Uuid) -> NewJob {
+        NewJob { kind: JobName::Fill, video: Some(video), params: None, needs_ready: true }
+    }
+}
+
+/// Where an ingest's params hold how the video is to be cut, if otherwise than it is.
+const SEGMENTATION: &str = "segmentation";
+
+/// How a job's video is to be cut, if otherwise than it is.
+pub(in crate::catalog) fn new_segmentation(job: &Job) -> Result<Option<Segmentation>, CatalogError> {
+    let stored = job.params.as_ref().and_then(|params| params.get(SEGMENTATION));
+    let parse = |stored: &Value| serde_json::from_value(stored.clone());
+    stored.map(parse).transpose().map_err(|error| CatalogError::Damaged(format!("job {}: {error}", job.id)))
+}
+
+/// Enqueues a job in the transaction of what it works on.
+pub(in crate::catalog) async fn enqueue(tx: &mut Tx, new: NewJob) -> Result<Job, CatalogError> {
+    let id = Uuid::now_v7();
+    let now = tx.now_ms().await?;
+    let params = new.params.as_ref().map(to_json).transpose()?;
+    let sql = "INSERT INTO jobs (id, kind, video, params, needs_ready, attempts_most, state, created_at_ms, \
+               updated_at_ms) VALUES ($1, $2, $3, $4, $5, $6, 'queued', $7, $7)";
+    tx.execute(sql, values![id, new.kind.name(), new.video, params, new.needs_ready, MAX_ATTEMPTS, now])
+        .await?;
+    let job = read(tx, id).await?;
+    job.ok_or_else(|| CatalogError::Damaged(format!("job {id} was stored and is not there")))
+}
+
+/// One job, as this transaction sees it.
+pub(in crate::catalog) async fn read(tx: &mut Tx, id: Uuid) -> Result<Option<Job>, CatalogError> {
+    let row = tx.row(BY_ID, values![id]).await?;
+    row.as_ref().map(from_row).transpose()
+}
+
+/// A job whose row and whose video's row are locked, the video's first.
+pub(in crate::catalog) struct Locked {
+    pub(in crate::catalog) job: Job,
+    /// Starts in a row whose process died without new progress, this one not counted.
+    pub(in crate::catalog) deaths: i64,
+    /// Whether this start has made progress.
+    pub(in crate::catalog) progressed: bool,
+    token: Option<Uuid>,
+    until_ms: Option<i64>,
+}
+
+impl Locked {
+    /// Whether this start of the job may still write.
+    pub(in crate::catalog) fn is_held_by(&self, lease: &Lease) -> bool {
+        self.job.state == JobState::Running && self.token == Some(lease.token)
+    }
+
+    /// Whether this start of the job has finished it.
+    pub(in crate::catalog) fn was_finished_by(&self, lease: &Lease) -> bool {
+        self.job.state == JobState::Succeeded && self.token == Some(lease.token)
+    }
+
+    /// Whether the process that runs it has died, or has been silent for too long.
+    pub(in crate::catalog) fn has_died(&self, now: i64) -> bool {
+        self.job.state == JobState::Running && self.until_ms.is_none_or(|until| until <= now)
+    }
+
+    /// The video of a job that is about one.
+    pub(in crate::catalog) fn video(&self) -> Result<Uuid, CatalogError> {
+        self.job.video.ok_or_else(|| CatalogError::Damaged(format!("job {} has no video", self.job.id)))
+    }
+}
+
+/// Locks the job's video, then the job; `None` if it is gone.
+pub(in crate::catalog) async fn lock(tx: &mut Tx, id: Uuid) -> Result<Option<Locked>, CatalogError> {
+    let Some(row) = tx.row("SELECT video FROM jobs WHERE id = $1", values![id]).await? else {
+        return Ok(None);
+    };
+    if let Some(video) = row.get("video")?
+        && !videos::lock(tx, video).await?
+    {
+        return Ok(None);
+    }
+    let Some(row) = tx.row(LOCK, values![id]).await? else { return Ok(None) };
+    Ok(Some(Locked {
+        job: from_row(&row)?,
+        deaths: row.get("deaths")?,
+        progressed: row.get("progressed")?,
+        token: row.get("lease_token")?,
+        until_ms: row.get("lease_until_ms")?,
+    }))
+}
+
+/// Marks a job as done, keeping its token: so a repeated finish is known as such.
+pub(in crate::catalog) async fn succeed(tx: &mut Tx, job: Uuid) -> Result<(), CatalogError> {
+    let now = tx.now_ms().await?;
+    let sql = "UPDATE jobs SET state = 'succeeded', stage = 'done', fraction = 1, eta_s = NULL, reason = NULL, \
+               lease_until_ms = NULL, updated_at_ms = $2 WHERE id = $1";
+    tx.execute(sql, values![job, now]).await?;
+    Ok(())
+}
+
+pub(in crate::catalog) fn from_row(row: &Row) -> Result<Job, CatalogError> {
+    let state = named(&row.get::<String>("state")?, &JobState::ALL.map(|state| (state, state.name())))?;
+    let retry_at_ms: Option<i64> = row.get("not_before_ms")?;
+    Ok(Job {
+        id: row.get("id")?,
+        kind: named(&row.get::<String>("kind")?, &JobName::ALL.map(|kind| (kind, kind.name())))?,
+        video: row.get("video")?,
+        params: row.get::<Option<String>>("params")?.as_deref().map(parse_json).transpose()?,
+        state,
+        progress: Progress {
+            stage: row.get("stage")?,
+            fraction: row.get("fraction")?,
+            frames_done: row.get("frames_done")?,
+            frames_total: row.get("frames_total")?,
+            eta_s: row.get("eta_s")?,
+        },
+        attempts: row.get("attempts")?,
+        attempts_most: row.get("attempts_most")?,
+        retry_at_ms: retry_at_ms.filter(|_| state == JobState::Queued),
+        reason: row.get("reason")?,
+        created_at_ms: row.get("created_at_ms")?,
+        updated_at_ms: row.get("updated_at_ms")?,
+    })
+}
+
+/// Fails the video of an ingest that has ended without success. A video that was searchable before stays so.
+pub(in crate::catalog) async fn fail_pending_video(tx: &mut Tx, job: &Job) -> Result<(), CatalogError> {
+    if job.kind == JobName::Ingest {
+        let sql = "UPDATE videos SET state = 'failed' WHERE id = $1 AND state = 'pending'";
+        tx.execute(sql, values![job.video]).await?;
+    }
+    Ok(())
+}

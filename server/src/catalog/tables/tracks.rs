@@ -1,0 +1,28 @@
+//! Rows of `tracks` and `cues`, read back.
+
+use super::stored::named;
+use crate::catalog::database::Row;
+use crate::catalog::error::CatalogError;
+use crate::catalog::types::*;
+
+pub(in crate::catalog) fn from_row(row: &Row) -> Result<Track, CatalogError> {
+    let (kind, language, provenance) = (cue_kind(row)?, row.get("language")?, row.get("provenance")?);
+    Ok(Track { kind, language, provenance })
+}
+
+fn cue_kind(row: &Row) -> Result<CueKind, CatalogError> {
+    let names = [CueKind::Speech, CueKind::Caption, CueKind::Ocr].map(|kind| (kind, cue_kind_name(kind)));
+    named(&row.get::<String>("kind")?, &names)
+}
+
+pub(in crate::catalog) fn cue_kind_name(kind: CueKind) -> &'static str {
+    match kind {
+        CueKind::Speech => "speech",
+        CueKind::Caption => "caption",
+        CueKind::Ocr => "ocr",
+    }
+}
+
+pub(in crate::catalog) fn line(row: &Row) -> Result<Line, CatalogError> {
+    Ok(Line { start_ms: row.get("start_ms")?, end_ms: row.get("end_ms")?, text: row.get("text")? })
+}

@@ -1,0 +1,79 @@
+//! Rows of `videos`: read back, locked.
+
+use uuid::Uuid;
+
+use super::stored::{named, parse_json};
+use crate::catalog::database::{Row, Sql, Tx, values};
+use crate::catalog::error::CatalogError;
+use crate::catalog::types::*;
+
+/// What [`from_row`] reads, of `videos v`.
+macro_rules! video_columns {
+    () => {
+        "v.id, v.content_hash, v.file, v.file_name, v.bytes, v.title, v.metadata, v.recorded_at, \
+         v.created_at_ms, v.state, v.segmentation, v.facts, v.warnings, \
+         (SELECT string_agg(t.warnings, '' ORDER BY t.key) FROM tracks t WHERE t.video = v.id) AS said_wrong, \
+         (SELECT count(*) FROM spans c WHERE c.video = v.id AND c.level = 'clip') AS clips, \
+         (SELECT n.id FROM jobs n WHERE n.video = v.id ORDER BY n.id DESC LIMIT 1) AS job_id"
+    };
+}
+
+pub(in crate::catalog) use video_columns;
+
+/// One video, by $1.
+pub(in crate::catalog) const BY_ID: &str =
+    concat!("SELECT ", video_columns!(), " FROM videos v WHERE v.id = $1");
+
+/// One video, as this transaction sees it.
+pub(in crate::catalog) async fn read(tx: &mut Tx, id: Uuid) -> Result<Option<Video>, CatalogError> {
+    let row = tx.row(BY_ID, values![id]).await?;
+    row.as_ref().map(from_row).transpose()
+}
+
+/// Keeps every other writer of this video's spans, vectors and jobs out until the transaction ends; false if
+/// there is no such video. Taken before any of them, so that no two transactions wait for each other.
+pub(in crate::catalog) async fn lock(tx: &mut Tx, id: Uuid) -> Result<bool, CatalogError> {
+    let sql = Sql::Each {
+        sqlite: "SELECT id FROM videos WHERE id = $1",
+        postgres: "SELECT id FROM videos WHERE id = $1 FOR UPDATE",
+    };
+    Ok(tx.row(sql, values![id]).await?.is_some())
+}
+
+pub(in crate::catalog) fn from_row(row: &Row) -> Result<Video, CatalogError> {
+    let states =
+        [(VideoState::Pending, "pending"), (VideoState::Ready, "ready"), (VideoState::Failed, "failed")];
+    Ok(Video {
+        id: row.get("id")?,
+        content_hash: row.get("content_hash")?,
+        file: row.get("file")?,
+        file_name: row.get("file_name")?,
+        bytes: row.get("bytes")?,
+        title: row.get("title")?,
+        metadata: parse_json(&row.get::<String>("metadata")?)?,
+        recorded_at: row.get("recorded_at")?,
+        created_at_ms: row.get("created_at_ms")?,
+        state: named(&row.get::<String>("state")?, &states)?,
+        segmentation: parse_json(&row.get::<String>("segmentation")?)?,
+        facts: row.get::<Option<String>>("facts")?.as_deref().map(parse_json).transpose()?,
+        warnings: warnings(row)?,
+        clips: row.get("clips")?,
+        job_id: row.get("job_id")?,
+    })
+}
+
+/// Those of its file, then those of its subtitles.
+fn warnings(row: &Row) -> Result<Vec<String>, CatalogError> {
+    let mut warnings: Vec<String> = parse_json(&row.get::<String>("warnings")?)?;
+    let of_tracks: Option<String> = row.get("said_wrong")?;
+    warnings.extend(of_tracks.unwrap_or_default().lines().map(str::to_owned));
+    Ok(warnings)
+}
+
+/// Metadata is an object.
+pub(in crate::catalog) fn check_metadata(metadata: &serde_json::Value) -> Result<(), CatalogError> {
+    if metadata.is_object() {
+        return Ok(());
+    }
+    Err(CatalogError::Invalid("metadata must be a JSON object".to_owned()))
+}

@@ -1,0 +1,13 @@
+//! The rows of the catalog as the service sees them, a file a topic.
+
+mod cue;
+mod job;
+mod span;
+mod vector;
+mod video;
+
+pub use cue::*;
+pub use job::*;
+pub use span::*;
+pub use vector::*;
+pub use video::*;

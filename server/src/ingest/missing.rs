@@ -1,0 +1,135 @@
+//! The vectors that a video's spans lack: of clips given later, of passages, of spaces that are new.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use reprise_encoders::EncodeError;
+use reprise_encoders::video::segment::ClipRange;
+use uuid::Uuid;
+
+use super::embed::{self, Cutting, Plan, SourceFacts};
+use super::error::IngestError;
+use super::moments::windows_inside;
+use super::pass::Target;
+use super::passages;
+use super::raw_vectors::{RawVector, Spans, moment, pooled, unit};
+use super::segmentation::{is_given_only, segmenter_settings};
+use super::source::Source;
+use crate::app::App;
+use crate::catalog::{Filled, NewVector, Span, Video};
+use crate::models::LoadedSpace;
+use crate::terms::{Level, SpanKey};
+
+/// Encodes what a video's spans lack; spaces that lack the same spans are filled from one decode.
+///
+/// # Errors
+/// [`IngestError`]: the catalog stores nothing of it.
+pub async fn missing(source: Source<'_>) -> Result<Filled, IngestError> {
+    let Source { app, video, .. } = source;
+    let media = source.media().await?;
+    let facts = SourceFacts {
+        duration_ms: video.facts.as_ref().map_or(media.probe.duration_ms, |facts| facts.duration_ms),
+        seek_is_safe: video.facts.as_ref().is_some_and(|facts| facts.seek_is_safe),
+    };
+    let duration_ms = facts.duration_ms;
+    let mut filled =
+        Filled { vectors: passages::fill(app, video.id, &source.progress).await?, ..Filled::default() };
+    for (spans, spaces) in lacking(app, video.id, duration_ms).await? {
+        let lacking = Lacking::new(spans, video, duration_ms);
+        let plan = lacking.plan(video, app, spaces);
+        let spans = embed::fill(media.clone(), plan, facts, Arc::clone(&source.progress)).await?;
+        filled.vectors.extend(lacking.vectors(&spans)?);
+        for ((_, at), raws) in spans.iter().filter(|((target, _), _)| *target == Target::Moment) {
+            filled.moments.extend(moment(range(at.0, at.1), duration_ms, raws)?);
+        }
+    }
+    Ok(filled)
+}
+
+/// Spans, and the spaces in which all of them lack a vector.
+type Together = (Vec<Span>, Vec<Arc<LoadedSpace>>);
+
+async fn lacking(app: &App, video: Uuid, duration_ms: i64) -> Result<Vec<Together>, IngestError> {
+    let mut together: BTreeMap<(bool, Vec<SpanKey>), Together> = BTreeMap::new();
+    for space in app.spaces.all().into_iter().filter(|it| it.space.can.frames) {
+        let mut lacking = app.catalog.spans_without_vector(video, space.key).await?;
+        let has_moments = space.space.temporal;
+        lacking.retain(|span| span.start_ms < duration_ms && (has_moments || span.level != Level::Moment));
+        let keys = lacking.iter().map(|span| span.key).collect();
+        let of_keys = together.entry((has_moments, keys)).or_insert_with(|| (lacking, Vec::new()));
+        of_keys.1.push(space);
+    }
+    Ok(together.into_values().filter(|(lacking, _)| !lacking.is_empty()).collect())
+}
+
+/// Asks for another fill if a space was added while a job worked on the video: the job began before, and nothing else
+/// asks for a video that is at work. What goes wrong is logged: the next start asks again.
+pub async fn enqueue_new_spaces(app: &App, video: Uuid, spaces_before: usize) {
+    if app.spaces.now().all().len() == spaces_before {
+        return;
+    }
+    if let Err(error) = app.catalog.enqueue_fill(video).await {
+        tracing::warn!(%error, %video, "a video waits for the next start to be filled into a new space");
+    }
+}
+
+/// Spans without vectors.
+struct Lacking {
+    full_video: Option<SpanKey>,
+    /// Clips, given and found, and moments.
+    parts: Vec<Span>,
+    /// Windows inside the clips that are not stored as moments yet.
+    windows: Vec<ClipRange>,
+    /// Whether the found clips among the parts cover the video: then they make up its vector.
+    cover: bool,
+}
+
+impl Lacking {
+    fn new(spans: Vec<Span>, video: &Video, duration_ms: i64) -> Lacking {
+        let (full, parts): (Vec<_>, Vec<_>) = spans.into_iter().partition(|it| it.level == Level::Video);
+        let found = parts.iter().filter(|it| it.level == Level::Clip && !it.given);
+        let cover = found.map(|it| it.end_ms - it.start_ms).sum::<i64>() == duration_ms;
+        let given_only = is_given_only(video);
+        let clips = parts.iter().filter(|it| it.level == Level::Clip && it.given == given_only);
+        let mut windows = windows_inside(&clips.cloned().collect::<Vec<_>>());
+        let stored = |at: &ClipRange| {
+            let mut moments = parts.iter().filter(|it| it.level == Level::Moment);
+            moments.any(|it| (it.start_ms, it.end_ms) == (at.start_ms, at.end_ms))
+        };
+        windows.retain(|window| !stored(window));
+        Lacking { full_video: full.first().map(|it| it.key), parts, windows, cover }
+    }
+
+    fn plan(&self, video: &Video, app: &App, spaces: Vec<Arc<LoadedSpace>>) -> Plan {
+        let cut = self.full_video.is_some() && !self.cover;
+        let settings = segmenter_settings(&video.segmentation, app.config.max_clip_ms());
+        let known = self.parts.iter().map(|it| (Target::Known(it.key), range(it.start_ms, it.end_ms)));
+        let windows = self.windows.clone();
+        let segment = cut.then_some(Cutting { settings, cues: Vec::new(), target: Target::Pooled });
+        Plan { segment, known: known.collect(), windows, spaces, features: app.media.features(video.id) }
+    }
+
+    fn vectors(&self, spans: &Spans) -> Result<Vec<NewVector>, EncodeError> {
+        let is_found = |it: &Span| it.level == Level::Clip && !it.given;
+        let found = |key: SpanKey| self.parts.iter().any(|it| it.key == key && is_found(it));
+        let counts = |target: &Target| match target {
+            Target::Known(key) => self.cover && found(*key),
+            target => *target == Target::Pooled,
+        };
+        let of_video = spans.iter().filter(|((target, _), _)| counts(target));
+        let of_video = pooled(of_video.flat_map(|(_, vectors)| vectors));
+        let of_video = self.full_video.iter().flat_map(|key| of_video.iter().map(|raw| (*key, raw)));
+        let of_clips = spans.iter().filter_map(|((target, _), raws)| match target {
+            Target::Known(key) => Some(raws.iter().map(|raw| (*key, raw))),
+            _ => None,
+        });
+        let new = |(span, raw): (SpanKey, &RawVector)| {
+            unit(raw).map(|(unit, norm)| NewVector { span, space: raw.space, unit, norm })
+        };
+        of_video.chain(of_clips.flatten()).map(new).collect()
+    }
+}
+
+fn range(start_ms: i64, end_ms: i64) -> ClipRange {
+    ClipRange { start_ms, end_ms }
+}

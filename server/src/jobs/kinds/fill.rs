@@ -1,0 +1,31 @@
+//! The fill job: the vectors that a video's spans still lack, for new given clips, passages or spaces.
+
+use async_trait::async_trait;
+
+use crate::catalog::JobName;
+use crate::ingest;
+use crate::jobs::error::JobError;
+use crate::jobs::kind::{JobKind, Need, Work};
+
+/// Encodes what a video's spans lack. Its rows wait until the video's ingest has made the spans.
+pub(super) struct Fill;
+
+#[async_trait]
+impl JobKind for Fill {
+    fn name(&self) -> JobName {
+        JobName::Fill
+    }
+
+    fn needs(&self) -> &'static [Need] {
+        &[Need::Decoder]
+    }
+
+    async fn run(&self, work: Work) -> Result<(), JobError> {
+        let spaces = work.app.spaces.all().len();
+        let filled = ingest::missing(work.source()?).await?;
+        work.report().await?;
+        work.app.catalog.finish_fill(&work.lease, filled).await?;
+        ingest::enqueue_new_spaces(&work.app, work.video()?.id, spaces).await;
+        Ok(())
+    }
+}

@@ -1,0 +1,12 @@
+//! Background jobs: leasing, running and retrying them. The work itself lies elsewhere, e.g. in [`crate::ingest`].
+
+mod error;
+mod kind;
+mod kinds;
+mod retry;
+mod runner;
+
+pub use error::JobError;
+pub use kind::{JobKind, Need, Work};
+pub use kinds::KINDS;
+pub use runner::run_forever;

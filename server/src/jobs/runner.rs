@@ -1,0 +1,189 @@
+//! Leases jobs, runs them one at a time, and stores how they ended.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::error::JobError;
+use super::kind::{JobKind, Work};
+use super::kinds::KINDS;
+use super::retry::wait_after;
+use crate::app::App;
+use crate::catalog::{Job, JobName, Lease, LeaseStatus, Leased, NextAttempt};
+use crate::ingest::{JobProgress, Stop};
+
+/// How often a running job renews its lease and stores its progress, unless the lease is shorter than that.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+/// A lease outlives this many heartbeats that fail.
+const HEARTBEATS_PER_LEASE: u32 = 5;
+/// How long an idle runner sleeps at most.
+const IDLE: Duration = Duration::from_secs(5);
+
+/// One worker of the job queue.
+struct Runner {
+    app: Arc<App>,
+    id: Uuid,
+    /// The kinds of job whose needs this process meets.
+    kinds: Vec<&'static dyn JobKind>,
+    closing: CancellationToken,
+}
+
+/// Leases and runs jobs until `closing`; the job at hand is handed back then.
+pub async fn run_forever(app: Arc<App>, closing: CancellationToken) {
+    let kinds = match tokio::task::spawn_blocking(runnable).await {
+        Ok(kinds) => kinds,
+        Err(panic) => return tracing::error!(%panic, "this process runs no jobs"),
+    };
+    let names: Vec<JobName> = kinds.iter().map(|kind| kind.name()).collect();
+    let runner = Runner { app, id: Uuid::now_v7(), kinds, closing };
+    while !runner.closing.is_cancelled() {
+        match runner.app.catalog.lease_job(runner.id, &names, runner.app.config.lease()).await {
+            Ok(Some(leased)) => runner.run(leased).await,
+            Ok(None) => runner.idle(&names).await,
+            Err(error) => {
+                tracing::warn!(%error, "no job can be leased; trying again");
+                runner.idle(&names).await;
+            }
+        }
+    }
+}
+
+/// The kinds of job whose needs this process meets.
+fn runnable() -> Vec<&'static dyn JobKind> {
+    let is_runnable = |kind: &&'static dyn JobKind| {
+        let lacking = kind.needs().iter().find(|need| !need.is_met());
+        if let Some(need) = lacking {
+            tracing::warn!(
+                kind = kind.name().name(),
+                ?need,
+                "jobs are left to other processes: a need is not met"
+            );
+        }
+        lacking.is_none()
+    };
+    KINDS.iter().copied().filter(is_runnable).collect()
+}
+
+impl Runner {
+    async fn idle(&self, names: &[JobName]) {
+        tokio::select! {
+            () = self.closing.cancelled() => {}
+            () = self.app.catalog.wait_for_job(names, IDLE) => {}
+        }
+    }
+
+    async fn run(&self, leased: Leased) {
+        let Some(kind) = self.kinds.iter().copied().find(|kind| kind.name() == leased.job.kind) else {
+            return tracing::error!(kind = ?leased.job.kind, "a job was leased that this process does not run");
+        };
+        let started = Instant::now();
+        let (job, lease) = (leased.job.clone(), leased.lease.clone());
+        let progress = Arc::new(JobProgress::new());
+        let beating = tokio::spawn(beat(Arc::clone(&self.app), lease.clone(), Arc::clone(&progress)));
+        let stopping = tokio::spawn({
+            let (closing, progress) = (self.closing.clone(), Arc::clone(&progress));
+            async move {
+                closing.cancelled().await;
+                progress.stop(Stop::Closing);
+            }
+        });
+        let ended = caught(kind.run(Work::new(Arc::clone(&self.app), leased, progress))).await;
+        beating.abort();
+        stopping.abort();
+        let outcome = match ended {
+            Ok(()) => "succeeded",
+            Err(error) => self.store_failure(kind, &job, &lease, error).await,
+        };
+        if let Err(error) = self.app.vectors.catch_up().await {
+            tracing::warn!(%error, "the index can't follow the catalog");
+        }
+        let seconds = started.elapsed().as_secs_f64();
+        metrics::counter!("reprise_jobs_total", "outcome" => outcome).increment(1);
+        metrics::histogram!("reprise_job_seconds").record(seconds);
+        let video = job.video.map(tracing::field::display);
+        tracing::info!(job = %job.id, video, outcome, seconds, "job ended");
+    }
+
+    /// Stores what becomes of a job that did not succeed.
+    async fn store_failure(
+        &self,
+        kind: &dyn JobKind,
+        job: &Job,
+        lease: &Lease,
+        error: JobError,
+    ) -> &'static str {
+        let catalog = &self.app.catalog;
+        let reason = with_causes(&error);
+        let (stored, outcome) = match error {
+            JobError::NotHeld => (Ok(()), "dropped"),
+            JobError::Stopping => (catalog.release_job(lease).await, "released"),
+            JobError::Final(_) => (catalog.fail_job(lease, &reason, NextAttempt::Never).await, "failed"),
+            JobError::Passing(_) => {
+                let waits = kind.retry(&self.app.config.retry_waits);
+                let wait = wait_after(&waits, job.attempts, random(lease));
+                (catalog.fail_job(lease, &reason, NextAttempt::After(wait)).await, "retried")
+            }
+        };
+        if let Err(error) = stored {
+            tracing::warn!(%error, reason, job = %lease.job, "a job's end could not be stored; its lease will run out");
+        }
+        outcome
+    }
+}
+
+/// A number between 0 and 1: the last bits of a token are random.
+fn random(lease: &Lease) -> f64 {
+    f64::from(lease.token.as_u128() as u32) / f64::from(u32::MAX)
+}
+
+/// An error with what caused it.
+fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        // Some errors repeat their cause.
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// Runs `work` as a task of its own, so that a panic ends this job and not the runner.
+async fn caught(work: impl Future<Output = Result<(), JobError>> + Send + 'static) -> Result<(), JobError> {
+    let ended = tokio::spawn(work).await;
+    ended.unwrap_or_else(|panic| Err(JobError::passing(format!("a part of the job panicked: {panic}"))))
+}
+
+/// Renews the lease until aborted, and passes a stop on to the job.
+async fn beat(app: Arc<App>, lease: Lease, progress: Arc<JobProgress>) {
+    let extend = app.config.lease();
+    let every = HEARTBEAT.min(extend / HEARTBEATS_PER_LEASE);
+    loop {
+        match app.catalog.heartbeat(&lease, extend, &progress.heartbeat()).await {
+            Ok(LeaseStatus::Held) => {}
+            Ok(LeaseStatus::Cancelled) => progress.stop(Stop::Cancelled),
+            Ok(LeaseStatus::Lost) => progress.stop(Stop::Lost),
+            Err(error) => tracing::warn!(%error, "a heartbeat could not be stored"),
+        }
+        tokio::time::sleep(every).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_ends_the_job_and_says_what_it_was() {
+        let ended = caught(async { panic!("a frame of no size") }).await;
+        let error = ended.expect_err("the panic is an error");
+        assert!(matches!(&error, JobError::Passing(_)), "{error:?}");
+        assert!(error.to_string().contains("a frame of no size"), "{error}");
+    }
+}

@@ -1,0 +1,156 @@
+//! Opens a server's parts, starts its background tasks, and closes all of it in order.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::add_model::{enqueue_fills, expectation};
+use crate::app::App;
+use crate::catalog::{self, CatalogError, Visibility};
+use crate::config::Config;
+use crate::jobs;
+use crate::media::MediaStore;
+use crate::models::{Spaces, SpacesError};
+use crate::vectors::{EngineError, Vectors};
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The data folder can't be used; the operator should choose another or free it.
+    #[error("the data folder {folder} can't be used: {error}")]
+    DataFolder {
+        /// The folder.
+        folder: String,
+        /// What failed.
+        error: std::io::Error,
+    },
+    /// The database can't be used.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// A model can't be used.
+    #[error(transparent)]
+    Spaces(#[from] SpacesError),
+    /// The index can't be used.
+    #[error(transparent)]
+    Vectors(#[from] EngineError),
+}
+
+/// The background tasks of an open [`App`].
+pub struct Background {
+    closing: CancellationToken,
+    runners: Vec<JoinHandle<()>>,
+    /// Those that follow the catalog, sweep the media folder, mend and check the index.
+    caretakers: Vec<JoinHandle<()>>,
+}
+
+/// How long a job may take to stop.
+const RUNNER_PATIENCE: Duration = Duration::from_secs(20);
+/// How often files that no video names are looked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(3600);
+
+/// Opens folder, catalog, models and index, in this order. Not ready yet: nothing runs in the background.
+///
+/// # Errors
+/// [`StartError`] names the part that failed.
+pub async fn open(config: Config) -> Result<Arc<App>, StartError> {
+    let data_folder = |error| StartError::DataFolder { folder: config.data_dir.display().to_string(), error };
+    std::fs::create_dir_all(&config.data_dir).map_err(data_folder)?;
+    let media = MediaStore::open(&config.data_dir).map_err(data_folder)?;
+    let catalog = catalog::open(&config.catalog_url()).await?;
+    let spaces = Spaces::load(&config, &catalog).await?;
+    let expected = spaces.all().iter().map(|it| expectation(it)).collect();
+    let vectors = Vectors::open(config.index_engine(), Arc::clone(&catalog), expected).await?;
+    Ok(Arc::new(App {
+        query_decodes: Arc::new(Semaphore::new(config.query_decodes.max(1))),
+        renders: Semaphore::new(2),
+        examples: OnceLock::new(),
+        ready: AtomicBool::new(false),
+        vectors: Arc::new(vectors),
+        config,
+        catalog,
+        spaces,
+        media,
+    }))
+}
+
+/// Starts runners and follower, asks for vectors that stored videos lack, and becomes ready.
+///
+/// # Errors
+/// The catalog failed.
+pub async fn start(app: &Arc<App>) -> Result<Background, StartError> {
+    let fills = enqueue_fills(app, &app.spaces.all()).await?;
+    if fills > 0 {
+        tracing::info!(videos = fills, "videos lack vectors of a loaded space; filling them in");
+    }
+    let closing = CancellationToken::new();
+    let runner = |_| tokio::spawn(jobs::run_forever(Arc::clone(app), closing.clone()));
+    let runners = (0..app.config.runners).map(runner).collect();
+    let follower = tokio::spawn(Arc::clone(&app.vectors).follow(closing.clone()));
+    let sweeper = tokio::spawn(sweep_until(Arc::clone(app), closing.clone()));
+    let keeper = tokio::spawn(Arc::clone(&app.vectors).maintain(closing.clone()));
+    let checks = app.config.index_checks();
+    let checker = tokio::spawn(Arc::clone(&app.vectors).check_until(checks, closing.clone()));
+    app.ready.store(true, Ordering::Release);
+    Ok(Background { closing, runners, caretakers: vec![follower, sweeper, keeper, checker] })
+}
+
+/// Closes in order, after the last request: runners hand back their jobs, pools finish, the index is
+/// snapshotted, the catalog closes.
+pub async fn close(app: &Arc<App>, background: Background) {
+    app.ready.store(false, Ordering::Release);
+    background.closing.cancel();
+    for runner in background.runners {
+        if tokio::time::timeout(RUNNER_PATIENCE, runner).await.is_err() {
+            tracing::warn!("a job did not stop in time; its lease will run out");
+        }
+    }
+    let spaces = Arc::clone(app);
+    if let Err(panic) = tokio::task::spawn_blocking(move || spaces.spaces.close()).await {
+        tracing::warn!(%panic, "a pool did not close cleanly");
+    }
+    for caretaker in background.caretakers {
+        if let Err(panic) = caretaker.await {
+            tracing::warn!(%panic, "a background task had ended early");
+        }
+    }
+    app.vectors.close().await;
+    app.catalog.close().await;
+}
+
+async fn sweep_until(app: Arc<App>, closing: CancellationToken) {
+    while !closing.is_cancelled() {
+        if let Err(error) = sweep_orphans(&app).await {
+            tracing::warn!(%error, "the videos can't be listed to sweep their folder");
+        }
+        tokio::select! {
+            () = closing.cancelled() => {}
+            () = tokio::time::sleep(SWEEP_EVERY) => {}
+        }
+    }
+}
+
+/// Removes what a crash between storing a file and its row, or between deleting a row and its file, left.
+async fn sweep_orphans(app: &Arc<App>) -> Result<(), CatalogError> {
+    let mut known = HashSet::new();
+    let mut after = None;
+    loop {
+        let videos = app.catalog.view(&Visibility::All).videos(after, 1000).await?;
+        let Some(last) = videos.last().map(|video| video.id) else { break };
+        after = Some(last);
+        known.extend(videos.into_iter().map(|video| video.id));
+    }
+    let sweeping = Arc::clone(app);
+    let sweep = move || sweeping.media.sweep_orphans(|id| known.contains(&id));
+    match tokio::task::spawn_blocking(sweep).await {
+        Ok(Ok(0)) => {}
+        Ok(Ok(removed)) => tracing::info!(removed, "removed files that no video names"),
+        Ok(Err(error)) => tracing::warn!(%error, "the video folder can't be swept"),
+        Err(panic) => tracing::warn!(%panic, "the video folder can't be swept"),
+    }
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! A database that the version before this one made: its jobs go on.
+
+use std::path::Path;
+
+use reprise_server::catalog::{self, JobFilter, JobName, JobState};
+use sqlx::migrate::Migrator;
+use uuid::Uuid;
+
+use super::ALL;
+use super::samples::{LEASE, filled};
+
+/// The newest migration of the version before.
+const LAST: &str = "0004";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sqlite_jobs_of_the_version_before_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = catalog::embedded_url(folder.path());
+    let options = url.parse::<sqlx::sqlite::SqliteConnectOptions>().unwrap().create_if_missing(true);
+    let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();
+    earlier("sqlite").await.run(&pool).await.unwrap();
+    sqlx::raw_sql(sqlx::AssertSqlSafe(rows(|id| format!("x'{}'", id.simple()))))
+        .execute(&pool)
+        .await
+        .unwrap();
+    pool.close().await;
+    assert_jobs_go_on(&url).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgres_jobs_of_the_version_before_go_on() {
+    let Some(url) = reprise_tests::postgres::database().await else { return };
+    let pool = sqlx::PgPool::connect(&url).await.unwrap();
+    earlier("postgres").await.run(&pool).await.unwrap();
+    sqlx::raw_sql(sqlx::AssertSqlSafe(rows(|id| format!("'{id}'")))).execute(&pool).await.unwrap();
+    pool.close().await;
+    assert_jobs_go_on(&url).await;
+}
+
+/// The migrations of the version before.
+async fn earlier(database: &str) -> Migrator {
+    let folder = tempfile::tempdir().unwrap();
+    let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../migrations").join(database);
+    for file in std::fs::read_dir(all).unwrap() {
+        let file = file.unwrap();
+        if file.file_name().to_str().unwrap()[..4] <= *LAST {
+            std::fs::copy(file.path(), folder.path().join(file.file_name())).unwrap();
+        }
+    }
+    Migrator::new(folder.path()).await.unwrap()
+}
+
+fn id(number: u128) -> Uuid {
+    Uuid::from_u128(0x0190_163d_8694_739b_aea5_966c_26f8_ad00 + number)
+}
+
+/// Two videos, one ready and one failed, and a job of each kind in each state that needs something of the new version.
+fn rows(literal: impl Fn(Uuid) -> String) -> String {
+    let [ready, failed] = [1, 2].map(|number| literal(id(number)));
+    let video = |id: &str, hash: &str, state: &str| {
+        format!(
+            "INSERT INTO videos VALUES ({id}, '{hash}', 'f', 'f', 1, 't', '{{}}', NULL, NULL, 1, '{state}', \
+             '{{\"policy\": \"content\", \"params\": {{}}}}', NULL, 1000, 0, '[]');"
+        )
+    };
+    let job = |number: u128, kind: &str, video: &str, rest: &str| {
+        let id = literal(id(number));
+        format!(
+            "INSERT INTO jobs (id, kind, video, state, attempts, reason, lease_until_ms, created_at_ms, \
+             updated_at_ms, segmentation) VALUES ({id}, '{kind}', {video}, {rest});"
+        )
+    };
+    [
+        video(&ready, "a", "ready"),
+        video(&failed, "b", "failed"),
+        job(10, "ingest", &ready, "'succeeded', 1, NULL, NULL, 1, 2, NULL"),
+        job(11, "ingest", &failed, "'failed', 5, 'no memory', NULL, 1, 2, NULL"),
+        job(12, "fill", &ready, "'running', 1, NULL, 1, 1, 2, NULL"),
+        job(
+            13,
+            "ingest",
+            &ready,
+            "'queued', 0, NULL, NULL, 1, 2, '{\"policy\": \"fixed\", \"params\": {\"every_seconds\": 1.50}}'",
+        ),
+    ]
+    .concat()
+}
+
+async fn assert_jobs_go_on(url: &str) {
+    let opened = catalog::open(url).await.unwrap();
+    let all = opened.view(ALL).jobs(&JobFilter::default(), None, 10).await.unwrap();
+    let shown: Vec<_> = all.iter().map(|job| (job.id, job.kind, job.state, job.attempts)).collect();
+    assert_eq!(
+        shown,
+        [
+            (id(13), JobName::Ingest, JobState::Queued, 0),
+            (id(12), JobName::Fill, JobState::Running, 1),
+            (id(11), JobName::Ingest, JobState::Failed, 5),
+            (id(10), JobName::Ingest, JobState::Succeeded, 1),
+        ]
+    );
+    assert!(all.iter().all(|job| job.attempts_most == 5 && job.retry_at_ms.is_none()), "{all:?}");
+    assert_eq!(all[2].reason.as_deref(), Some("no memory"));
+    // The worker of the version before is gone.
+    let fill = opened.lease_job(Uuid::now_v7(), &JobName::ALL, LEASE).await.unwrap().unwrap();
+    assert_eq!((fill.job.id, fill.job.attempts, fill.job.video), (id(12), 2, Some(id(1))));
+    opened.finish_fill(&fill.lease, filled(vec![])).await.unwrap();
+    let ingest = opened.lease_job(Uuid::now_v7(), &JobName::ALL, LEASE).await.unwrap().unwrap();
+    let video = ingest.video.unwrap();
+    assert_eq!((ingest.job.id, video.segmentation.policy.as_str()), (id(13), "fixed"));
+    assert_eq!(video.segmentation.params["every_seconds"], 1.5);
+    let retried = opened.retry_job(id(11)).await.unwrap().unwrap();
+    assert_eq!((retried.state, retried.attempts), (JobState::Queued, 0));
+    opened.delete_video(id(1)).await.unwrap().unwrap();
+    assert_eq!(opened.view(ALL).jobs(&JobFilter::default(), None, 10).await.unwrap().len(), 1);
+    opened.close().await;
+}
