@@ -21,7 +21,6 @@ mod resize;
 pub mod rows;
 pub mod sample;
 pub mod text;
-pub mod train;
 pub mod video;
 
 pub use device::{DeviceChoice, Placement, Precision, PrecisionError, UsableDevice, threads, usable_devices};

@@ -7,7 +7,7 @@ mod precision;
 
 pub use choice::DeviceChoice;
 pub(crate) use choice::name;
-pub use open::{UsableDevice, threads, usable_devices};
-pub(crate) use open::{default_device, open};
+pub(crate) use open::open;
+pub use open::{UsableDevice, default_device, threads, usable_devices};
 pub use placement::Placement;
 pub use precision::{Precision, PrecisionError};

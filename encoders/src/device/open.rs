@@ -31,8 +31,8 @@ pub fn threads() -> usize {
     candle_core::utils::get_num_threads()
 }
 
-/// What is loaded onto without being asked: as [`DeviceChoice::Auto`].
-pub(crate) fn default_device() -> &'static Device {
+/// The device of [`DeviceChoice::Auto`], opened once.
+pub fn default_device() -> &'static Device {
     static DEVICE: OnceLock<Device> = OnceLock::new();
     DEVICE.get_or_init(|| open(&[DeviceChoice::Auto]).0)
 }

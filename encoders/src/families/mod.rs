@@ -1,6 +1,6 @@
 //! The families of models, a folder each: configuration, weights, model, known models.
 
-pub(crate) mod aim;
+pub mod aim;
 pub(crate) mod blip;
 pub(crate) mod blip2;
 pub(crate) mod clip;

@@ -64,7 +64,7 @@ fn middles(count: usize, wanted: usize) -> Vec<usize> {
 }
 
 /// Which of `count` frames stand at the middles of `wanted` equal parts; none of none.
-pub(crate) fn spread(count: usize, wanted: usize) -> Vec<usize> {
+pub fn spread(count: usize, wanted: usize) -> Vec<usize> {
     let parts = if count == 0 { 0 } else { wanted };
     (0..parts).map(|part| (2 * part + 1) * count / (2 * wanted)).collect()
 }

@@ -101,11 +101,7 @@ pub(super) fn ffmpeg() -> FfmpegCommand {
 /// Decodes files of one format one after the other, every frame squashed to `side` by `side` RGB pixels
 /// (as encoders get them), and lets `read` have the pixels. What can't be decoded is left out: the
 /// caller counts.
-pub(crate) fn decode_joined(
-    paths: &[&Path],
-    side: u32,
-    read: impl FnOnce(ChildStdout),
-) -> Result<(), VideoError> {
+pub fn decode_joined(paths: &[&Path], side: u32, read: impl FnOnce(ChildStdout)) -> Result<(), VideoError> {
     let failed = |error: std::io::Error| VideoError::Ffmpeg(error.to_string());
     let mut list = tempfile::NamedTempFile::new().map_err(failed)?;
     for path in paths {

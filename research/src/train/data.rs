@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
+use super::learn::composed::{Description, Modification, Texts};
+use super::learn::embeddings::EmbeddedTriplet;
+use super::learn::examples::{Attribute, Classes, FrameTruth, TrainingClips, Visible};
+use super::learn::footage::Footage;
 use anyhow::{Context, bail};
-use reprise_encoders::train::composed::{Description, Modification, Texts};
-use reprise_encoders::train::embeddings::EmbeddedTriplet;
-use reprise_encoders::train::examples::{Attribute, Classes, FrameTruth, TrainingClips, Visible};
-use reprise_encoders::train::footage::Footage;
 use serde::Deserialize;
 
 #[derive(Deserialize)]

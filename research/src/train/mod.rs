@@ -2,5 +2,6 @@
 
 mod command;
 mod data;
+pub mod learn;
 
 pub use command::{TrainArgs, run};

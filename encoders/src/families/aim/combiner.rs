@@ -25,18 +25,18 @@ impl Linear {
 
 /// How wide a [`Combiner`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Widths {
+pub struct Widths {
     /// Values of the video's, the text's and the query's vectors.
-    pub(crate) dim: usize,
+    pub dim: usize,
     /// Values of each projected vector.
-    pub(crate) projection: usize,
+    pub projection: usize,
     /// Values in the middle of both heads.
-    pub(crate) hidden: usize,
+    pub hidden: usize,
 }
 
 /// The fusion head. In the paper: 768, 3072 and 6144 values, 84,960,001 parameters.
 #[derive(Debug, Clone)]
-pub(crate) struct Combiner {
+pub struct Combiner {
     widths: Widths,
     text: Linear,
     video: Linear,
@@ -70,7 +70,7 @@ impl Combiner {
     ///
     /// # Errors
     /// Those of `parameter`.
-    pub(crate) fn new<Error>(
+    pub fn new<Error>(
         widths: Widths,
         mut parameter: impl FnMut(&str, &[usize]) -> std::result::Result<Tensor, Error>,
     ) -> std::result::Result<Self, Error> {
@@ -99,7 +99,10 @@ impl Combiner {
 
     /// (queries, dim) of norm 1, from raw video vectors of (queries, dim) and text vectors of (queries, dim) and
     /// norm 1.
-    pub(crate) fn forward(&self, video: &Tensor, text: &Tensor) -> Result<Tensor> {
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn forward(&self, video: &Tensor, text: &Tensor) -> Result<Tensor> {
         divided_by_norm(&self.mixed(video, text)?)
     }
 

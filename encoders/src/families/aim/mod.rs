@@ -24,7 +24,7 @@
 //! Sizes, layers and frames are read off the weights (`num_frames` only where they are CLIP's own, with `"adapters":
 //! false`). Frames are squashed to the model's square, bicubic, and normalised as CLIP's.
 
-pub(crate) mod combiner;
+mod combiner;
 mod encoder;
 mod known;
 mod text;
@@ -32,7 +32,7 @@ mod tower;
 
 use std::sync::Arc;
 
-use combiner::Combiner;
+pub use combiner::{Combiner, Widths};
 use encoder::{Composition, Covr, CovrEncoder};
 use serde::{Deserialize, Serialize};
 use text::TextTower;

@@ -15,7 +15,7 @@ use crate::text::Tokens;
 use crate::{Clip, EncodeError, Encoder, Frame, Input, Source, Space};
 
 /// Frames in one pass through the frame encoder: what a core's cache holds well.
-pub(crate) const FRAMES_PER_PASS: usize = 32;
+pub const FRAMES_PER_PASS: usize = 32;
 
 /// One model of the family.
 pub(crate) struct SportsEncoder {
@@ -172,11 +172,11 @@ impl<'a> Pictures<'a> {
     }
 }
 
-/// (frames, side * side, 3).
+/// (frames, side * side, 3): what the frame encoder reads.
 ///
 /// # Errors
 /// [`EncodeError::BadInput`] for what is no picture.
-pub(crate) fn pixels(
+pub fn pixels(
     preprocessing: &Preprocessing,
     frames: &[&Frame],
     device: &Device,

@@ -18,7 +18,7 @@ struct Convolution {
 
 /// Pictures to vectors, each by itself.
 #[derive(Debug, Clone)]
-pub(crate) struct FrameEncoder {
+pub struct FrameEncoder {
     stem: Vec<Convolution>,
     /// After the last convolution. Between convolutions there is none: over a few channels it would hide how
     /// light a surface is, and training took longer with it.
@@ -34,10 +34,10 @@ pub(crate) struct FrameEncoder {
 
 impl FrameEncoder {
     /// `config` must have passed [`Config::check`].
-    pub(crate) fn new(
-        parameters: &mut dyn Parameters,
-        config: &Config,
-    ) -> std::result::Result<Self, LoadError> {
+    ///
+    /// # Errors
+    /// As [`Parameters::get`].
+    pub fn new(parameters: &mut dyn Parameters, config: &Config) -> std::result::Result<Self, LoadError> {
         let width = config.width;
         let (mut side, mut channels, mut stem) = (config.image_size, 3, Vec::new());
         for (number, layer) in config.stem.iter().enumerate() {
@@ -67,7 +67,10 @@ impl FrameEncoder {
     }
 
     /// (frames, width) of (frames, side * side, 3) pixels.
-    pub(crate) fn forward(&self, pixels: &Tensor) -> Result<Tensor> {
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn forward(&self, pixels: &Tensor) -> Result<Tensor> {
         let mut x = pixels.clone();
         for (number, layer) in self.stem.iter().enumerate() {
             let gathered = layer.windows.gather(&x)?;

@@ -11,7 +11,7 @@ use crate::LoadError;
 
 /// Texts of unlike length as one block of ids.
 #[derive(Debug, Clone)]
-pub(crate) struct PaddedTexts {
+pub struct PaddedTexts {
     /// (texts * longest).
     ids: Tensor,
     /// (texts * longest): each token's place in its text.
@@ -23,8 +23,11 @@ pub(crate) struct PaddedTexts {
 }
 
 impl PaddedTexts {
-    /// `texts`: ids, and the place of the first; none may be empty.
-    pub(crate) fn new(texts: &[(&[u32], usize)], device: &Device) -> Result<Self> {
+    /// `texts`: ids, and the position of the first; none may be empty.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn new(texts: &[(&[u32], usize)], device: &Device) -> Result<Self> {
         let longest = texts.iter().map(|(ids, _)| ids.len()).max().unwrap_or(0);
         let (mut ids, mut places, mut shares) = (Vec::new(), Vec::new(), Vec::new());
         for (text, first) in texts {
@@ -47,7 +50,7 @@ impl PaddedTexts {
 
 /// Texts to vectors: one that fusion reads, and one in the space of clips.
 #[derive(Debug, Clone)]
-pub(crate) struct TextEncoder {
+pub struct TextEncoder {
     /// (vocabulary, width).
     tokens: Tensor,
     /// (longest text, width).
@@ -59,19 +62,19 @@ pub(crate) struct TextEncoder {
 }
 
 /// One row a text.
-pub(crate) struct EncodedText {
+pub struct EncodedText {
     /// (texts, dim): what fusion reads.
-    pub(crate) meaning: Tensor,
+    pub meaning: Tensor,
     /// (texts, dim): in the space of clips.
-    pub(crate) aligned: Tensor,
+    pub aligned: Tensor,
 }
 
 impl TextEncoder {
     /// `config` must have passed [`Config::check`].
-    pub(crate) fn new(
-        parameters: &mut dyn Parameters,
-        config: &Config,
-    ) -> std::result::Result<Self, LoadError> {
+    ///
+    /// # Errors
+    /// As [`Parameters::get`].
+    pub fn new(parameters: &mut dyn Parameters, config: &Config) -> std::result::Result<Self, LoadError> {
         let width = config.width;
         let shape = Shape { width, inner: config.inner, heads: config.heads, adapters: false };
         let block = |layer: usize, parameters: &mut dyn Parameters| {
@@ -90,7 +93,11 @@ impl TextEncoder {
         })
     }
 
-    pub(crate) fn forward(&self, texts: &PaddedTexts) -> Result<EncodedText> {
+    /// The vectors of the texts.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn forward(&self, texts: &PaddedTexts) -> Result<EncodedText> {
         let count = texts.lengths.len();
         let embedded = self.tokens.index_select(&texts.ids, 0)?;
         let embedded = (embedded + self.positions.index_select(&texts.places, 0)?)?;
@@ -108,7 +115,7 @@ impl TextEncoder {
 /// What a clip becomes under a modification text: a learnt vector plus a gated mean of both
 /// (the shape of TF-CoVR's Combiner, arXiv 2506.05274, with one more layer and unit inputs).
 #[derive(Debug, Clone)]
-pub(crate) struct Fusion {
+pub struct Fusion {
     first: Linear,
     second: Linear,
     last: Linear,
@@ -118,10 +125,10 @@ pub(crate) struct Fusion {
 
 impl Fusion {
     /// `config` must have passed [`Config::check`].
-    pub(crate) fn new(
-        parameters: &mut dyn Parameters,
-        config: &Config,
-    ) -> std::result::Result<Self, LoadError> {
+    ///
+    /// # Errors
+    /// As [`Parameters::get`].
+    pub fn new(parameters: &mut dyn Parameters, config: &Config) -> std::result::Result<Self, LoadError> {
         let (dim, inner) = (config.dim, config.fusion_inner);
         let mut linear =
             |part: &str, inputs, outputs| Linear::new(parameters, &format!("fusion.{part}"), inputs, outputs);
@@ -135,7 +142,10 @@ impl Fusion {
     }
 
     /// Unit vectors (queries, dim) of raw clip vectors (queries, dim) and as many texts.
-    pub(crate) fn forward(&self, clips: &Tensor, texts: &EncodedText) -> Result<Tensor> {
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn forward(&self, clips: &Tensor, texts: &EncodedText) -> Result<Tensor> {
         let clips = unit(clips)?;
         let (clips, meaning, aligned) = match self.inputs {
             FusionInputs::Both => (clips, texts.meaning.clone(), unit(&texts.aligned)?),

@@ -10,14 +10,18 @@ use crate::LoadError;
 
 /// `x W + b` on the last dimension.
 #[derive(Debug, Clone)]
-pub(crate) struct Linear {
+pub struct Linear {
     /// (inputs, outputs).
     weight: Tensor,
     bias: Tensor,
 }
 
 impl Linear {
-    pub(crate) fn new(
+    /// Takes `{name}.weight` and `{name}.bias` from `parameters`.
+    ///
+    /// # Errors
+    /// As [`Parameters::get`].
+    pub fn new(
         parameters: &mut dyn Parameters,
         name: &str,
         inputs: usize,
@@ -29,12 +33,19 @@ impl Linear {
         Ok(Linear { weight, bias })
     }
 
-    pub(crate) fn forward(&self, x: &Tensor) -> Result<Tensor> {
+    /// (..., outputs) of (..., inputs).
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.apply(x, false)
     }
 
     /// Followed by `max(0, .)`.
-    pub(crate) fn forward_relu(&self, x: &Tensor) -> Result<Tensor> {
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn forward_relu(&self, x: &Tensor) -> Result<Tensor> {
         self.apply(x, true)
     }
 
@@ -52,13 +63,17 @@ impl Linear {
 
 /// Scales and shifts each token to what was learnt.
 #[derive(Debug, Clone)]
-pub(crate) struct Norm {
+pub struct Norm {
     weight: Tensor,
     bias: Tensor,
 }
 
 impl Norm {
-    pub(crate) fn new(
+    /// Takes `{name}.weight` and `{name}.bias` from `parameters`.
+    ///
+    /// # Errors
+    /// As [`Parameters::get`].
+    pub fn new(
         parameters: &mut dyn Parameters,
         name: &str,
         width: usize,
@@ -68,7 +83,11 @@ impl Norm {
         Ok(Norm { weight, bias })
     }
 
-    pub(crate) fn forward(&self, x: &Tensor) -> Result<Tensor> {
+    /// `x` scaled on its last dimension.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         layer_norm(x, &self.weight, &self.bias)
     }
 }
@@ -168,7 +187,10 @@ impl Block {
 }
 
 /// Rows of length 1.
-pub(crate) fn unit(x: &Tensor) -> Result<Tensor> {
+///
+/// # Errors
+/// The device's.
+pub fn unit(x: &Tensor) -> Result<Tensor> {
     let norm = (x.sqr()?.sum_keepdim(candle_core::D::Minus1)? + 1e-12)?.sqrt()?;
     x.broadcast_div(&norm)
 }

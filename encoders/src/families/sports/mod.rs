@@ -6,20 +6,31 @@
 //! tokenizer.json and preprocessor_config.json; `reprise train` writes it.
 
 mod config;
-pub(crate) mod encoder;
-pub(crate) mod frames;
+mod encoder;
+mod frames;
 mod known;
-pub(crate) mod language;
-pub(crate) mod layers;
+mod language;
+mod layers;
 mod load;
-pub(crate) mod operations;
-pub(crate) mod parameters;
-pub(crate) mod parts;
+mod operations;
+mod parameters;
+mod parts;
 pub(crate) mod pretrained;
-pub(crate) mod temporal;
+mod temporal;
 
 pub use config::{Config, FusionInputs, StemLayer, TimeModel};
 pub(crate) use load::Sports;
 
+/// What a training of the family needs: its parts, made of parameters that can change.
+pub mod training {
+    pub use super::encoder::{FRAMES_PER_PASS, pixels};
+    pub use super::frames::FrameEncoder;
+    pub use super::language::{EncodedText, Fusion, PaddedTexts, TextEncoder};
+    pub use super::layers::{Linear, Norm, unit};
+    pub use super::parameters::{Parameters, Start};
+    pub use super::temporal::{ClipEncoder, Encoded};
+    pub use crate::device::default_device;
+}
+
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

@@ -7,7 +7,7 @@ use crate::loading::Weights;
 
 /// What a tensor holds before it has learnt anything.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Start {
+pub enum Start {
     /// All this value.
     Constant(f32),
     /// Normal noise with this standard deviation.
@@ -15,8 +15,8 @@ pub(crate) enum Start {
 }
 
 /// Gives each tensor of a model by its name.
-pub(crate) trait Parameters {
-    /// The tensor `name` of this shape; `start` is for those who make new ones.
+pub trait Parameters {
+    /// The tensor `name` of this shape; `start` says how a new one begins.
     ///
     /// # Errors
     /// When there is no such tensor of that shape.

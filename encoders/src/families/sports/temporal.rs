@@ -11,7 +11,7 @@ use crate::LoadError;
 /// Frame features (clips, frames, width), each feature scaled to mean 0 and variance 1 over the
 /// training clips, to (clips, dim).
 #[derive(Debug, Clone)]
-pub(crate) struct ClipEncoder {
+pub struct ClipEncoder {
     mean: Tensor,
     deviation: Tensor,
     transformer: Option<Temporal>,
@@ -28,19 +28,19 @@ struct Temporal {
 }
 
 /// What the temporal transformer makes of a clip.
-pub(crate) struct Encoded {
+pub struct Encoded {
     /// (clips, dim).
-    pub(crate) clips: Tensor,
+    pub clips: Tensor,
     /// (clips, frames, width): before pooling.
-    pub(crate) frames: Tensor,
+    pub frames: Tensor,
 }
 
 impl ClipEncoder {
     /// `config` must have passed [`Config::check`].
-    pub(crate) fn new(
-        parameters: &mut dyn Parameters,
-        config: &Config,
-    ) -> std::result::Result<Self, LoadError> {
+    ///
+    /// # Errors
+    /// As [`Parameters::get`].
+    pub fn new(parameters: &mut dyn Parameters, config: &Config) -> std::result::Result<Self, LoadError> {
         let transformer = match config.time {
             TimeModel::Mean => None,
             _ => Some(Temporal::new(parameters, config)?),
@@ -51,7 +51,10 @@ impl ClipEncoder {
     }
 
     /// `features`: (clips, frames, width).
-    pub(crate) fn forward(&self, features: &Tensor) -> Result<Encoded> {
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn forward(&self, features: &Tensor) -> Result<Encoded> {
         let scaled = features.broadcast_sub(&self.mean)?.broadcast_div(&self.deviation)?;
         match &self.transformer {
             Some(transformer) => transformer.forward(&scaled),

@@ -11,7 +11,7 @@
 
 use std::path::PathBuf;
 
-use crate::{EncodeError, LoadError, video::VideoError};
+use reprise_encoders::{EncodeError, LoadError, video::VideoError};
 
 pub mod augment;
 pub mod clips;

@@ -11,11 +11,11 @@ use super::loss::{HardNegatives, hn_nce};
 use super::run::{Draw, Loss, Task, train};
 use super::store::Store;
 use super::{Progress, Settings, TrainError};
-use crate::device::default_device;
-use crate::families::aim::combiner::{Combiner, Widths};
-use crate::families::sports::layers::unit;
-use crate::families::sports::parameters::{Parameters, Start};
-use crate::rows::Rows;
+use reprise_encoders::families::aim::{Combiner, Widths};
+use reprise_encoders::families::sports::training::default_device;
+use reprise_encoders::families::sports::training::unit;
+use reprise_encoders::families::sports::training::{Parameters, Start};
+use reprise_encoders::rows::Rows;
 
 /// The temperature of the paper.
 const TEMPERATURE: f64 = 0.07;
@@ -142,7 +142,6 @@ impl Task for Embedded<'_> {
 mod tests {
     use super::super::Random;
     use super::*;
-    use crate::loading::Weights;
 
     #[test]
     fn a_combiner_learns_where_a_text_leads_and_loads_again() {
@@ -177,10 +176,13 @@ mod tests {
         })
         .unwrap();
         assert!(last > 0.8, "{last}");
-        let weights = Weights::read(&[folder.path().join("combiner.safetensors")]).unwrap();
-        let combiner = Combiner::load(&weights).unwrap();
-        assert_eq!(combiner.widths(), Widths { dim: 10, projection: 16, hidden: 24 });
-        assert!(weights.get("text_proj.weight", &[10, 3]).is_ok());
+        let file = folder.path().join("combiner.safetensors");
+        let weights = candle_core::safetensors::load(file, &Device::Cpu).unwrap();
+        let stored = |name: &str, shape: &[usize]| {
+            weights.get(name).filter(|tensor| tensor.dims() == shape).cloned().ok_or(name.to_owned())
+        };
+        Combiner::new(Widths { dim: 10, projection: 16, hidden: 24 }, stored).unwrap();
+        assert!(stored("text_proj.weight", &[10, 3]).is_ok());
         let wrong = [EmbeddedTriplet { query: 40, ..triplets[0] }];
         let error = train_embeddings(
             (&videos, &texts, &wrong),

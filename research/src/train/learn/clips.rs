@@ -14,12 +14,12 @@ use super::loss::{huber, soft_cross_entropy, targets};
 use super::run::{Draw, Loss, Task, train};
 use super::store::Store;
 use super::{Progress, Random, Settings, TrainError};
-use crate::device::default_device;
-use crate::families::sports::Config;
-use crate::families::sports::TimeModel;
-use crate::families::sports::layers::{Linear, unit};
-use crate::families::sports::parameters::{Parameters, Start};
-use crate::families::sports::temporal::ClipEncoder;
+use reprise_encoders::families::sports::Config;
+use reprise_encoders::families::sports::TimeModel;
+use reprise_encoders::families::sports::training::ClipEncoder;
+use reprise_encoders::families::sports::training::default_device;
+use reprise_encoders::families::sports::training::{Linear, unit};
+use reprise_encoders::families::sports::training::{Parameters, Start};
 
 impl Settings {
     /// Of stage 1.

@@ -251,7 +251,7 @@ mod tests {
     use candle_core::Device;
 
     use super::*;
-    use crate::families::sports::layers::{Linear, Norm};
+    use reprise_encoders::families::sports::training::{Linear, Norm};
 
     /// Learns to tell the sign of a sum.
     struct Signs {

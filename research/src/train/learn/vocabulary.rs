@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::json;
 
 use super::{Random, TrainError};
-use crate::text::{Specials, Tokenizer};
+use reprise_encoders::text::{Specials, Tokenizer};
 
 /// Numbers, words, and each other sign by itself.
 const PATTERN: &str = r"\d+\.\d+|\d+|[a-z]+|[^\sa-z\d]";
@@ -80,7 +80,7 @@ impl Vocabulary {
     /// # Errors
     /// [`TrainError::Data`] for a text that the tokenizer can't read.
     pub fn ids(&self, text: &str, noise: Noise, random: &mut Random) -> Result<Vec<u32>, TrainError> {
-        let unreadable = |error: crate::text::TextError| TrainError::Data(error.to_string());
+        let unreadable = |error: reprise_encoders::text::TextError| TrainError::Data(error.to_string());
         if noise == Noise::NONE {
             let mut ids = self.tokenizer.ids(text).map_err(unreadable)?;
             ids.truncate(self.tokenizer.max_tokens());

@@ -14,11 +14,30 @@ use super::features::Features;
 use super::footage::{Footage, decode_all};
 use super::frames::{extract_features, train_frames};
 use super::{Settings, TrainError};
-use crate::families::sports::tests::config;
-use crate::families::sports::{Config, FusionInputs, TimeModel};
-use crate::text::Tokens;
-use crate::video::ffmpeg::ffmpeg_path;
-use crate::{Clip, Encoder, Frame, Input, ModelName, Source};
+use reprise_encoders::families::sports::{Config, FusionInputs, StemLayer, TimeModel};
+use reprise_encoders::text::Tokens;
+use reprise_encoders::video::ffmpeg::ffmpeg_path;
+use reprise_encoders::{Clip, Encoder, Frame, Input, ModelName, Source};
+
+/// A small model.
+fn config() -> Config {
+    let layer = |kernel, stride, channels| StemLayer { kernel, stride, channels };
+    Config {
+        image_size: 16,
+        frames: 4,
+        width: 16,
+        inner: 24,
+        heads: 2,
+        stem: vec![layer(6, 4, 8), layer(3, 2, 16)],
+        temporal_layers: 1,
+        text_layers: 1,
+        fusion_inner: 12,
+        dim: 16,
+        vocab_size: 9,
+        max_position_embeddings: 7,
+        ..Config::default()
+    }
+}
 
 const SIDE: usize = 32;
 const LABELS: [&str; 4] = ["(Day) right", "(Day) left", "(Night) right", "(Night) left"];
@@ -124,13 +143,13 @@ fn trained(folder: &Path, time: TimeModel, fusion: FusionInputs) -> (TrainingCli
     let settings = quick(Settings::composed(), 80);
     train_composed(&clips, &features, &texts(), what, &settings, folders, &mut go).unwrap();
     let name: ModelName = model.to_str().unwrap().parse().unwrap();
-    let mut loaded = crate::load(&name, 1).unwrap();
+    let mut loaded = reprise_encoders::load(&name, 1).unwrap();
     (clips, loaded.encoders.remove(0))
 }
 
 fn tokens(folder: &Path, text: &str) -> Tokens {
     let name: ModelName = folder.join("model").to_str().unwrap().parse().unwrap();
-    Tokens { ids: crate::load(&name, 1).unwrap().tokenizer.unwrap().ids(text).unwrap() }
+    Tokens { ids: reprise_encoders::load(&name, 1).unwrap().tokenizer.unwrap().ids(text).unwrap() }
 }
 
 fn decoded(clips: &TrainingClips) -> Vec<Clip> {

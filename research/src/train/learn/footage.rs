@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use super::TrainError;
-use crate::video::ffmpeg::decode_joined;
-use crate::video::{self, Event, Limits, Output, Request, VideoError};
-use crate::{Frame, FrameSize};
+use reprise_encoders::video::ffmpeg::decode_joined;
+use reprise_encoders::video::{self, Event, Limits, Output, Request, VideoError};
+use reprise_encoders::{Frame, FrameSize};
 
 /// A clip and how many frames it has.
 #[derive(Debug, Clone, PartialEq, Eq)]

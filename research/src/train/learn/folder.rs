@@ -9,8 +9,8 @@ use serde_json::json;
 use super::TrainError;
 use super::store::Store;
 use super::vocabulary::Vocabulary;
-use crate::families::sports::Config;
-use crate::preprocess::Preprocessing;
+use reprise_encoders::families::sports::Config;
+use reprise_encoders::preprocess::Preprocessing;
 
 /// A part of a model that is trained by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

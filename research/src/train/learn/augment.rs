@@ -2,7 +2,7 @@
 //! strange frames before and after, as moments have them that are windows of a longer routine.
 
 use super::Random;
-use crate::sample::spread;
+use reprise_encoders::sample::spread;
 
 /// One frame of an example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,13 +14,13 @@ use super::loss::{huber, soft_cross_entropy, targets};
 use super::run::{Draw, Loss, Task, is_finished, train};
 use super::store::Store;
 use super::{Progress, Random, Settings, TrainError};
-use crate::Frame;
-use crate::device::default_device;
-use crate::families::sports::Config;
-use crate::families::sports::encoder::{FRAMES_PER_PASS, pixels};
-use crate::families::sports::frames::FrameEncoder;
-use crate::families::sports::layers::Linear;
-use crate::preprocess::Preprocessing;
+use reprise_encoders::Frame;
+use reprise_encoders::families::sports::Config;
+use reprise_encoders::families::sports::training::FrameEncoder;
+use reprise_encoders::families::sports::training::Linear;
+use reprise_encoders::families::sports::training::default_device;
+use reprise_encoders::families::sports::training::{FRAMES_PER_PASS, pixels};
+use reprise_encoders::preprocess::Preprocessing;
 
 /// Frames of each clip that are kept to train on: 64 by 64 pixels of 15,000 clips take 1.5 GB of memory.
 const KEPT: usize = 8;

@@ -16,13 +16,13 @@ use super::run::{Draw, Loss, Task, train};
 use super::store::Store;
 use super::vocabulary::{Noise, Vocabulary};
 use super::{Progress, Random, Settings, TrainError};
-use crate::device::default_device;
-use crate::families::sports::Config;
-use crate::families::sports::TimeModel;
-use crate::families::sports::language::{EncodedText, Fusion, PaddedTexts, TextEncoder};
-use crate::families::sports::layers::unit;
-use crate::families::sports::parameters::{Parameters, Start};
-use crate::families::sports::temporal::ClipEncoder;
+use reprise_encoders::families::sports::Config;
+use reprise_encoders::families::sports::TimeModel;
+use reprise_encoders::families::sports::training::ClipEncoder;
+use reprise_encoders::families::sports::training::default_device;
+use reprise_encoders::families::sports::training::unit;
+use reprise_encoders::families::sports::training::{EncodedText, Fusion, PaddedTexts, TextEncoder};
+use reprise_encoders::families::sports::training::{Parameters, Start};
 
 impl Settings {
     /// Of stage 2.

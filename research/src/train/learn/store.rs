@@ -7,8 +7,8 @@ use candle_core::{Device, Tensor, Var};
 
 use super::optimizer::Moments;
 use super::{Random, TrainError};
-use crate::LoadError;
-use crate::families::sports::parameters::{Parameters, Start};
+use reprise_encoders::LoadError;
+use reprise_encoders::families::sports::training::{Parameters, Start};
 
 /// Tensors by name: new ones begin with noise that depends on the seed and their name alone.
 pub(crate) struct Store {
