@@ -1,6 +1,6 @@
 //! Random draws that are the same on every machine: named streams, integers before floats.
 
-use reprise_encoders::train::Random;
+use crate::train::learn::Random;
 
 /// What a stream of draws decides. Two purposes never share a stream, so that one more draw for the look of a clip
 /// changes no label.
