@@ -18,7 +18,6 @@ pub mod pool;
 pub mod preprocess;
 pub mod registry;
 mod resize;
-pub mod rows;
 pub mod sample;
 pub mod text;
 pub mod video;
@@ -33,4 +32,3 @@ pub use loading::{
 };
 pub use pool::{Permit, Pool};
 pub use registry::{load, load_with};
-pub use rows::npy;

@@ -7,6 +7,7 @@ pub mod covr;
 pub mod encode;
 pub mod eval;
 pub mod picture;
+pub mod rows;
 pub mod speed;
 pub mod synth;
 pub mod terminal;

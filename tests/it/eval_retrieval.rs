@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use reprise_encoders::rows::Rows;
+use reprise_research::rows::Rows;
 use reprise_research::synth::{Settings, Split, generate};
 use reprise_tests::server::binary;
 use serde_json::{Value, json};

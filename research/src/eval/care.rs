@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::rows::Rows;
 use anyhow::{Context, ensure};
 use clap::{ArgGroup, Args};
-use reprise_encoders::rows::Rows;
 use reprise_encoders::video::sample::Sampler;
 use reprise_encoders::{Clip, DEFAULT_MODEL, Input, Loaded, ModelName};
 use reprise_index::eval::ReBias;

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::rows::Rows;
 use anyhow::{Context, ensure};
 use clap::{ArgGroup, Args, ValueEnum};
-use reprise_encoders::rows::Rows;
 use reprise_encoders::{DEFAULT_MODEL, ModelName};
 use serde::Serialize;
 

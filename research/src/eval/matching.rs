@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::rows::Rows;
 use anyhow::{Context, ensure};
-use reprise_encoders::rows::Rows;
 use reprise_index::Aggregation;
 use reprise_index::eval::{Vectors, VectorsError, ranks, recall_at};
 use serde::Serialize;

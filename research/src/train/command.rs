@@ -13,12 +13,12 @@ use super::learn::features::Features;
 use super::learn::frames::{extract_features, train_frames};
 use super::learn::loss::{HardNegatives, Mode};
 use super::learn::{Progress, Settings};
+use crate::rows::Rows;
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use reprise_encoders::TrainedOn;
 use reprise_encoders::families::sports::{Config, FusionInputs, TimeModel};
-use reprise_encoders::rows::Rows;
 
 use super::data;
 use crate::terminal::say;

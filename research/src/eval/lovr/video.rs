@@ -3,8 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::rows::Rows;
 use anyhow::{Context, anyhow, ensure};
-use reprise_encoders::rows::Rows;
 use reprise_encoders::video::{self, Limits};
 use reprise_encoders::{Clip as Frames, Frame, Input, Loaded};
 

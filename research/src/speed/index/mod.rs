@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use crate::rows::Rows;
 use anyhow::{Context, ensure};
 use clap::Args;
-use reprise_encoders::rows::Rows;
 use reprise_index::{Codes, Collection, Level, Settings, UnitVector};
 use serde_json::{Value, json};
 

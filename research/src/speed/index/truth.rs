@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use crate::rows::npy;
 use anyhow::{Context, ensure};
-use reprise_encoders::npy;
 use reprise_index::{Filter, Index, Mode, UnitVector};
 
 use super::AT;

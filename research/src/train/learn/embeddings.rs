@@ -11,11 +11,11 @@ use super::loss::{HardNegatives, hn_nce};
 use super::run::{Draw, Loss, Task, train};
 use super::store::Store;
 use super::{Progress, Settings, TrainError};
+use crate::rows::Rows;
 use reprise_encoders::families::aim::{Combiner, Widths};
 use reprise_encoders::families::sports::training::default_device;
 use reprise_encoders::families::sports::training::unit;
 use reprise_encoders::families::sports::training::{Parameters, Start};
-use reprise_encoders::rows::Rows;
 
 /// The temperature of the paper.
 const TEMPERATURE: f64 = 0.07;

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use indicatif::ProgressBar;
-use reprise_encoders::rows::Rows;
 use reprise_encoders::text::Overflow;
 use reprise_encoders::video::{self, Limits};
 use reprise_encoders::{Input, Loaded};
+use reprise_research::rows::Rows;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 

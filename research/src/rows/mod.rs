@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use candle_core::{DType, Device, Tensor};
+use half::{bf16, f16};
+use safetensors::tensor::TensorView;
+use safetensors::{Dtype, SafeTensors};
 
 mod error;
 pub mod npy;
@@ -61,14 +63,18 @@ impl Rows {
     /// # Errors
     /// The file can't be written.
     pub fn write(&self, path: &Path) -> Result<(), RowsError> {
-        let why = |error: candle_core::Error| wrong(path, error);
-        let tensor = Tensor::from_slice(&self.values, (self.len(), self.dim), &Device::Cpu).map_err(why)?;
         let mut partial = path.as_os_str().to_owned();
         partial.push(".partial");
         let partial = PathBuf::from(partial);
         match is_safetensors(path) {
-            true => tensor.save_safetensors(TENSOR, &partial).map_err(why)?,
-            false => tensor.write_npy(&partial).map_err(why)?,
+            true => {
+                let bytes: Vec<u8> = self.values.iter().flat_map(|value| value.to_le_bytes()).collect();
+                let view = TensorView::new(Dtype::F32, vec![self.len(), self.dim], &bytes);
+                let view = view.map_err(|error| wrong(path, error))?;
+                safetensors::serialize_to_file([(TENSOR, view)], None, &partial)
+                    .map_err(|error| wrong(path, error))?;
+            }
+            false => npy::write(&partial, &self.values, self.dim).map_err(|error| wrong(path, error))?,
         }
         std::fs::rename(&partial, path).map_err(|error| wrong(path, error))
     }
@@ -115,13 +121,26 @@ impl Rows {
 }
 
 /// The values and the row length of the one tensor of a `.safetensors` file.
-fn only_tensor(path: &Path) -> candle_core::Result<(Vec<f32>, usize)> {
-    let mut tensors = candle_core::safetensors::load(path, &Device::Cpu)?.into_values();
-    let (Some(tensor), None) = (tensors.next(), tensors.next()) else {
-        return Err(candle_core::Error::msg("it must hold one tensor"));
+fn only_tensor(path: &Path) -> Result<(Vec<f32>, usize), String> {
+    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+    let file = SafeTensors::deserialize(&bytes).map_err(|error| error.to_string())?;
+    let tensors = file.tensors();
+    let [(_, tensor)] = &tensors[..] else { return Err("it must hold one tensor".to_owned()) };
+    let [_, dim] = tensor.shape() else {
+        return Err(format!("its shape is {:?}, but (rows, columns) is needed", tensor.shape()));
     };
-    let (_, dim) = tensor.dims2()?;
-    Ok((tensor.to_dtype(DType::F32)?.flatten_all()?.to_vec1()?, dim))
+    let data = tensor.data();
+    let values = match tensor.dtype() {
+        Dtype::F32 => {
+            data.chunks_exact(4).map(|it| f32::from_le_bytes([it[0], it[1], it[2], it[3]])).collect()
+        }
+        Dtype::F16 => data.chunks_exact(2).map(|it| f16::from_le_bytes([it[0], it[1]]).to_f32()).collect(),
+        Dtype::BF16 => data.chunks_exact(2).map(|it| bf16::from_le_bytes([it[0], it[1]]).to_f32()).collect(),
+        other => {
+            return Err(format!("it holds numbers of kind {other:?}, floats of 16 or 32 bits are needed"));
+        }
+    };
+    Ok((values, *dim))
 }
 
 fn is_safetensors(path: &Path) -> bool {

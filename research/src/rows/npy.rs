@@ -1,7 +1,7 @@
-//! Reads `.npy` files, numpy's format for one array (numpy.lib.format): tables of numbers of any of its common kinds.
+//! Reads and writes `.npy` files, numpy's format for one array (numpy.lib.format): tables of numbers of any of its common kinds.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
 use half::f16;
@@ -45,6 +45,25 @@ pub fn read_integers(path: &Path) -> Result<Table<i64>, RowsError> {
             _ => return None,
         })
     })
+}
+
+/// Writes (rows, columns) floats of 32 bits, row after row.
+///
+/// # Errors
+/// The file can't be written.
+pub(super) fn write(path: &Path, values: &[f32], columns: usize) -> std::io::Result<()> {
+    let rows = values.len() / columns.max(1);
+    let text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {columns}), }}");
+    // Numbers begin at a multiple of 64 bytes; 10 stand before the text and a line break behind it.
+    let length = (10 + text.len() + 1).next_multiple_of(64) - 10;
+    let mut file = BufWriter::new(File::create(path)?);
+    file.write_all(b"\x93NUMPY\x01\x00")?;
+    file.write_all(&(length as u16).to_le_bytes())?;
+    file.write_all(format!("{text:<0$}\n", length - 1).as_bytes())?;
+    for value in values {
+        file.write_all(&value.to_le_bytes())?;
+    }
+    file.flush()
 }
 
 /// Bytes of a number, lowest first, and what they mean.
