@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 pub use crate::resize::Resampling;
-use crate::resize::resize;
+use crate::resize::{Pixels, resize};
 use crate::{EncodeError, Frame, FrameSize, Scaling};
 
 /// What happens to a frame before the model sees it.
@@ -201,7 +201,8 @@ impl Preprocessing {
         if (width, height) == (frame.width, frame.height) {
             return Ok(self.cropped(&frame.rgb, width, height));
         }
-        let resized = resize(&frame.rgb, (frame.width, frame.height), (width, height), self.resampling);
+        let from = Pixels { width: frame.width, height: frame.height };
+        let resized = resize(&frame.rgb, from, Pixels { width, height }, self.resampling);
         Ok(self.cropped(&resized, width, height))
     }
 

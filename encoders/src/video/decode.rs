@@ -12,8 +12,6 @@ use super::{Limits, Probe, VideoError};
 use crate::sample::grid::{Matcher, Rate};
 use crate::{Frame, FrameSize, Scaling};
 
-pub use super::span::frames_of_span;
-
 /// One consumer of sampled frames.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Output {

@@ -4,7 +4,7 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -96,36 +96,6 @@ pub(super) fn ffmpeg() -> FfmpegCommand {
     command.args(["-hide_banner", "-nostdin", "-nostats", "-loglevel", "level+error"]);
     tame(command.as_inner_mut());
     command
-}
-
-/// Decodes files of one format one after the other, every frame squashed to `side` by `side` RGB pixels
-/// (as encoders get them), and lets `read` have the pixels. What can't be decoded is left out: the
-/// caller counts.
-pub fn decode_joined(paths: &[&Path], side: u32, read: impl FnOnce(ChildStdout)) -> Result<(), VideoError> {
-    let failed = |error: std::io::Error| VideoError::Ffmpeg(error.to_string());
-    let mut list = tempfile::NamedTempFile::new().map_err(failed)?;
-    for path in paths {
-        let path = std::path::absolute(path).map_err(failed)?;
-        let quoted = path.to_string_lossy().replace('\'', r"'\''");
-        writeln!(list, "file 'file:{quoted}'").map_err(failed)?;
-    }
-    let limits = Limits::default();
-    let mut args: Vec<OsString> =
-        ["-threads", "1", "-protocol_whitelist", "file,pipe", "-f", "concat", "-safe", "0", "-i"]
-            .map(Into::into)
-            .to_vec();
-    args.push(file_url(list.path()));
-    option(&mut args, "-vf", super::pass::fine(side));
-    option(&mut args, frame_rate_mode(), "passthrough");
-    args.extend(["-an", "-f", "rawvideo", "-pix_fmt", "rgb24", "pipe:1"].map(Into::into));
-    let mut command = ffmpeg();
-    command.args(args);
-    let mut running = Running::ffmpeg(command, &limits)?;
-    if let Some(stdout) = running.take_stdout() {
-        read(stdout);
-    }
-    running.finish();
-    Ok(())
 }
 
 /// An ffprobe that prints errors only, with its pipes open.

@@ -7,6 +7,7 @@ pub mod clock;
 pub mod colour;
 pub mod decode;
 pub mod ffmpeg;
+pub mod joined;
 mod nut;
 mod pass;
 pub mod probe;
@@ -20,6 +21,5 @@ pub use crate::sample;
 pub use decode::{Decoder, Event, Output, Request, Summary, decode};
 pub use ffmpeg::{Limits, VideoError};
 pub use probe::{Probe, SubtitleStream, probe};
-
 pub use span::{Pick, count_frames, frames_of_span, picked_frames_of_span, seek_agrees_with, seek_is_safe};
 pub use subtitles::{is_text, subtitles_as_vtt};

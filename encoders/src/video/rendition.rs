@@ -53,7 +53,7 @@ fn last_jpeg(
     width: u32,
     limits: &Limits,
 ) -> Result<Option<Vec<u8>>, VideoError> {
-    let (width, height) = fitted(probe, width);
+    let Size { width, height } = fitted(probe, width);
     let from = from_ms.map(|ms| format!("start_pts={}:", probe.clock.pts_at(ms))).unwrap_or_default();
     let until = probe.clock.pts_at(at_ms + 1);
     let origin = probe.clock.origin;
@@ -115,7 +115,7 @@ pub fn preview(
         });
     }
     let seek_ms = probe.seek_for(span.start).filter(|_| !in_order);
-    let (width, height) = even(fitted(probe, width));
+    let Size { width, height } = fitted(probe, width).even();
     let rate = probe.frame_rate.clamp(1.0, PREVIEW_RATE);
     let (from, until) = (probe.clock.container_seconds(span.start), probe.clock.container_seconds(span.end));
     // The rate is made constant first: a slide that stays through the whole span has no frame of its own.
@@ -151,7 +151,7 @@ pub fn web(path: &Path, probe: &Probe, out: &Path, limits: &Limits) -> Result<()
 fn web_with(path: &Path, probe: &Probe, sound: bool, out: &Path, limits: &Limits) -> Result<(), VideoError> {
     let most =
         if probe.width >= probe.height { WEB_PIXELS } else { WEB_PIXELS * probe.width / probe.height.max(1) };
-    let (width, height) = even(fitted(probe, most.max(2)));
+    let Size { width, height } = fitted(probe, most.max(2)).even();
     let clock = probe.clock;
     let mut graph = format!(
         "[0:{}]setpts=PTS-({}),scale=w={width}:h={height},setsar=1,format=yuv420p[picture]",
@@ -215,17 +215,26 @@ fn failed(finished: &Finished) -> VideoError {
     VideoError::NotVideo(format!("no picture in it could be decoded: {first}"))
 }
 
-/// The shown size, reduced to at most `width` wide.
-fn fitted(probe: &Probe, width: u32) -> (u32, u32) {
+/// Size of a picture in pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Size {
+    width: u32,
+    height: u32,
+}
+
+impl Size {
+    /// The nearest smaller size that 4:2:0 can hold.
+    fn even(self) -> Size {
+        Size { width: (self.width & !1).max(2), height: (self.height & !1).max(2) }
+    }
+}
+
+/// The shown size, scaled down to at most `width`.
+fn fitted(probe: &Probe, width: u32) -> Size {
     let (full_width, full_height) = (probe.width.max(1), probe.height.max(1));
     let width = width.clamp(1, full_width);
     let height = (f64::from(full_height) * f64::from(width) / f64::from(full_width)).round() as u32;
-    (width, height.max(1))
-}
-
-/// The next sizes that 4:2:0 allows.
-fn even((width, height): (u32, u32)) -> (u32, u32) {
-    ((width & !1).max(2), (height & !1).max(2))
+    Size { width, height: height.max(1) }
 }
 
 #[cfg(test)]
@@ -259,9 +268,10 @@ mod tests {
             ((1000, 1), 100, (100, 1)),
             ((10, 10), 0, (1, 1)),
         ] {
+            let expected = Size { width: expected.0, height: expected.1 };
             assert_eq!(fitted(&probe(full.0, full.1), width), expected);
         }
-        assert_eq!(even((161, 91)), (160, 90));
-        assert_eq!(even((1, 1)), (2, 2));
+        assert_eq!(Size { width: 161, height: 91 }.even(), Size { width: 160, height: 90 });
+        assert_eq!(Size { width: 1, height: 1 }.even(), Size { width: 2, height: 2 });
     }
 }

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::CovrError;
-use super::triplets::{TestRow, TrainRow};
 
 /// A labelled segment of a video; times in seconds from its first frame.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -25,6 +24,30 @@ impl Stretch {
     pub fn name(&self) -> String {
         format!("{}#t={},{}", self.video, self.start, self.end)
     }
+}
+
+/// A row of a training file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named as in TF-CoVR")]
+pub struct TrainRow {
+    pub query_video: String,
+    pub target_video: String,
+    pub label1: String,
+    pub label2: String,
+    pub modification: String,
+}
+
+/// A row of a test file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestRow {
+    /// The query clip.
+    pub query_video: String,
+    /// One relevant clip.
+    pub target_video: String,
+    /// The modification text.
+    pub modification: String,
+    /// All relevant clips of this part.
+    pub target_videos: Vec<String>,
 }
 
 /// Reads a CSV with the columns video, start, end, label.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::footage::Stretch;
+use super::footage::{Stretch, TestRow, TrainRow};
 use super::label::Label;
 use super::pairs::LabelPair;
 use crate::synth::draw::{Draw, Purpose};
@@ -27,30 +27,6 @@ pub struct Shares {
     pub validation: f64,
     /// Share of the videos for the test.
     pub test: f64,
-}
-
-/// A row of a training file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "named as in TF-CoVR")]
-pub struct TrainRow {
-    pub query_video: String,
-    pub target_video: String,
-    pub label1: String,
-    pub label2: String,
-    pub modification: String,
-}
-
-/// A row of a test file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TestRow {
-    /// The query clip.
-    pub query_video: String,
-    /// One relevant clip.
-    pub target_video: String,
-    /// The modification text.
-    pub modification: String,
-    /// All relevant clips of this part.
-    pub target_videos: Vec<String>,
 }
 
 /// An ordered pair of labels, with its modification texts.

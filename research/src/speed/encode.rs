@@ -131,7 +131,7 @@ fn measure(args: &EncodeArgs) -> anyhow::Result<Report> {
     let device = loaded.devices.first().cloned().context("the model runs nowhere")?;
     let peak = peak(&device, loaded.space.precision, args.runs)?;
     let encoder = loaded.encoders.first_mut().context("the model has no encoder")?;
-    let measures = batches.into_iter().map(|batch| measured(encoder.as_mut(), batch, (&device, &peak), args));
+    let measures = batches.into_iter().map(|batch| measured(encoder.as_mut(), batch, &device, &peak, args));
     Ok(Report {
         measures: measures.collect::<anyhow::Result<_>>()?,
         space: loaded.space.name,
@@ -170,7 +170,8 @@ fn peak(device: &str, precision: Precision, runs: usize) -> anyhow::Result<Peak>
 fn measured(
     encoder: &mut dyn Encoder,
     batch: Batch,
-    (device, peak): (&str, &Peak),
+    device: &str,
+    peak: &Peak,
     args: &EncodeArgs,
 ) -> anyhow::Result<Measure> {
     let Batch { what, length, inputs } = batch;

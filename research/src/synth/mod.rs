@@ -102,7 +102,8 @@ pub fn generate(
     std::fs::write(&sheet, contact_sheet::contact_sheet(&sheet_shots(settings, &plan))?)
         .map_err(|source| SynthError::Io { path: sheet, source })?;
     let works = works(&plan, &broadcasts);
-    render_all(&works, &folder, settings, &shot, &broadcasts, progress)?;
+    let scenes = Scenes { settings, shot: &shot, broadcasts: &broadcasts };
+    render_all(&works, &folder, &scenes, progress)?;
     folder.finish(settings, &plan)
 }
 
@@ -138,14 +139,20 @@ fn works(plan: &Plan, broadcasts: &[Broadcast]) -> Vec<Work> {
     (0..broadcasts.len()).map(Work::Broadcast).chain(batches).collect()
 }
 
+/// Everything that is rendered.
+struct Scenes<'a> {
+    settings: &'a Settings,
+    shot: &'a (dyn Fn(usize) -> Shot + Sync),
+    broadcasts: &'a [Broadcast],
+}
+
 fn render_all(
     works: &[Work],
     folder: &Folder,
-    settings: &Settings,
-    shot: &(dyn Fn(usize) -> Shot + Sync),
-    broadcasts: &[Broadcast],
+    scenes: &Scenes<'_>,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<(), SynthError> {
+    let Scenes { settings, shot, broadcasts } = *scenes;
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let all = works.iter().map(|it| match it {
         Work::Clips(range) => range.clone().map(|at| shot(at).frames).sum::<usize>(),

@@ -5,8 +5,7 @@ use std::f64::consts::TAU;
 use super::body::{self, Joints, Side, Vector, width};
 use super::canvas::{Canvas, Color, Point};
 use super::draw::Draw;
-use super::motion::{Course, State};
-use super::scenery;
+use super::motion::State;
 
 /// The look of a clip, drawn without access to the element.
 #[derive(Debug, Clone)]
@@ -181,6 +180,17 @@ impl Hall {
     }
 }
 
+/// The places that a camera aims at.
+#[derive(Debug, Clone, Copy)]
+pub struct Aim {
+    /// The athlete's place.
+    pub place: [f64; 2],
+    /// The place that a camera looks at if it does not follow the athlete.
+    pub anchor: [f64; 2],
+    /// Whether the picture is mirrored.
+    pub mirrored: bool,
+}
+
 /// Maps world to picture at one moment.
 #[derive(Debug, Clone, Copy)]
 pub struct View {
@@ -195,16 +205,9 @@ pub struct View {
 }
 
 impl View {
-    /// The view at `part` (0 to 1) of a shot. `place` is the athlete's position, `anchor` the target of a camera that
-    /// does not follow.
-    pub fn new(
-        camera: &Camera,
-        side: u32,
-        part: f64,
-        place: [f64; 2],
-        anchor: [f64; 2],
-        mirrored: bool,
-    ) -> View {
+    /// The view at `part` (0 to 1) of a shot, `side` pixels wide and high.
+    pub fn new(camera: &Camera, side: u32, part: f64, aim: Aim) -> View {
+        let Aim { place, anchor, mirrored } = aim;
         let side = f64::from(side);
         let [right, up, nearer, right_fast, up_fast] = camera.waves.map(|it| it.at(part));
         let moved = [right + right_fast, up + up_fast];
@@ -296,13 +299,6 @@ pub fn seen(state: &State, view: &View) -> Seen {
     Seen { facing: [view.mirror * right, up, near], centre: view.point(state.place), scale: view.scale }
 }
 
-/// Draws the place, the athlete, and the foreground.
-pub fn draw(canvas: &mut Canvas, look: &Look, course: &Course, state: &State, view: &View, stature: f64) {
-    scenery::behind(canvas, &look.hall, course, state, view);
-    draw_athlete(canvas, &look.athlete, state, view, stature);
-    scenery::before(canvas, &look.hall, course, state, view);
-}
-
 /// Adds noise; a frame number always gives the same noise.
 pub fn add_noise(canvas: &mut Canvas, look: &Look, frame: usize) {
     if look.noise == 0 {
@@ -329,7 +325,8 @@ enum Part {
     Head,
 }
 
-fn draw_athlete(canvas: &mut Canvas, athlete: &Athlete, state: &State, view: &View, stature: f64) {
+/// Draws the athlete, `stature` metres tall.
+pub(super) fn draw_athlete(canvas: &mut Canvas, athlete: &Athlete, state: &State, view: &View, stature: f64) {
     let joints = turned(&body::joints(state.pose), state, stature);
     let joints = joints.map(|point| view.direction(point));
     let at = |point: Vector| {
@@ -354,7 +351,10 @@ fn draw_athlete(canvas: &mut Canvas, athlete: &Athlete, state: &State, view: &Vi
             Part::Limb { from, to, width, shade } => {
                 canvas.line(from, to, width.max(1.0), athlete.skin.times(shade))
             }
-            Part::Trunk => draw_trunk(canvas, athlete, &joints, near, view.scale * stature, at),
+            Part::Trunk => {
+                let color = athlete.suit_back.towards(athlete.suit_front, 0.5 + 0.5 * (3.0 * near).tanh());
+                draw_trunk(canvas, color, &joints, view.scale * stature, at);
+            }
             Part::Head => {
                 let metre = view.scale * stature;
                 canvas.circle(at(joints.hair), 0.13 * metre, athlete.hair);
@@ -376,15 +376,7 @@ fn limbs(side: &Side) -> [(Vector, Vector, f64); 5] {
     ]
 }
 
-fn draw_trunk(
-    canvas: &mut Canvas,
-    athlete: &Athlete,
-    joints: &Joints,
-    near: f64,
-    metre: f64,
-    at: impl Fn(Vector) -> Point,
-) {
-    let color = athlete.suit_back.towards(athlete.suit_front, 0.5 + 0.5 * (3.0 * near).tanh());
+fn draw_trunk(canvas: &mut Canvas, color: Color, joints: &Joints, metre: f64, at: impl Fn(Vector) -> Point) {
     let [left, right] = &joints.sides;
     let middle = |a: Vector, b: Vector| {
         let (a, b) = (at(a), at(b));

@@ -7,7 +7,8 @@ use super::canvas::{Canvas, Color};
 use super::classes::Event;
 use super::draw::Draw;
 use super::motion::{Course, Element, FRAMES_PER_SECOND, Performance, State};
-use super::scene::{self, Look, View};
+use super::scene::{self, Aim, Look, View};
+use super::scenery;
 
 /// One shot.
 #[derive(Debug, Clone)]
@@ -83,8 +84,7 @@ impl Shot {
             Content::Routine(routine) => {
                 let state = routine.state(frame);
                 let camera = self.look.camera.following_closely();
-                let view =
-                    View::new(&camera, canvas.width(), part, state.place, state.place, routine.mirrored);
+                let view = View::new(&camera, canvas.width(), part, at_athlete(&state, routine.mirrored));
                 let element = routine.element(frame);
                 self.draw_state(canvas, element, &state, &view);
             }
@@ -133,13 +133,20 @@ impl Shot {
         let state = element.state(done);
         let course = element.course();
         let anchor = [course.travel / 2.0, (course.start_height + course.end_height) / 2.0 + 1.0];
-        let view = View::new(&self.look.camera, side, self.part(frame), state.place, anchor, mirrored);
+        let view = View::new(
+            &self.look.camera,
+            side,
+            self.part(frame),
+            Aim { place: state.place, anchor, mirrored },
+        );
         (state, view)
     }
 
     fn draw_state(&self, canvas: &mut Canvas, element: &Element, state: &State, view: &View) {
-        let stature = element.performance().stature;
-        scene::draw(canvas, &self.look, element.course(), state, view, stature);
+        let (hall, course) = (&self.look.hall, element.course());
+        scenery::behind(canvas, hall, course, state, view);
+        scene::draw_athlete(canvas, &self.look.athlete, state, view, element.performance().stature);
+        scenery::before(canvas, hall, course, state, view);
     }
 
     fn draw_pause(&self, canvas: &mut Canvas, event: Event, performance: &Performance, part: f64) {
@@ -159,15 +166,12 @@ impl Shot {
             press: 0.0,
             splash: None,
         };
-        let view = View::new(
-            &self.look.camera,
-            canvas.width(),
-            part,
-            state.place,
-            state.place,
-            performance.mirrored,
-        );
-        scene::draw(canvas, &self.look, &course, &state, &view, performance.stature);
+        let aim = at_athlete(&state, performance.mirrored);
+        let view = View::new(&self.look.camera, canvas.width(), part, aim);
+        let hall = &self.look.hall;
+        scenery::behind(canvas, hall, &course, &state, &view);
+        scene::draw_athlete(canvas, &self.look.athlete, &state, &view, performance.stature);
+        scenery::before(canvas, hall, &course, &state, &view);
     }
 
     fn draw_scoreboard(&self, canvas: &mut Canvas, rows: &[Row], part: f64) {
@@ -343,4 +347,9 @@ fn facing_of(state: &State) -> f64 {
 fn shortest(angle: f64) -> f64 {
     let turned = angle.rem_euclid(TAU);
     if turned > PI { turned - TAU } else { turned }
+}
+
+/// Aims a camera at the athlete alone.
+fn at_athlete(state: &State, mirrored: bool) -> Aim {
+    Aim { place: state.place, anchor: state.place, mirrored }
 }

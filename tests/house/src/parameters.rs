@@ -125,7 +125,8 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 
     fn visit_item_impl(&mut self, item: &'ast ItemImpl) {
-        if !is_test(&item.attrs) {
+        // The trait decides the parameters of what implements it.
+        if item.trait_.is_none() && !is_test(&item.attrs) {
             self.within(name_of(&item.self_ty), |this| visit::visit_item_impl(this, item));
         }
     }

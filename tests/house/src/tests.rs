@@ -122,6 +122,7 @@ fn functions_with_tuples_or_too_many_parameters_are_found() {
         ("fn own((a, b): Pair) {}", &["src/lib.rs own: tuple"]),
         ("fn own(a: &mut (u8, u8)) {}", &["src/lib.rs own: tuple"]),
         ("impl S { fn own(&self, a: (u8,)) {} }", &["src/lib.rs S::own: tuple"]),
+        ("impl T for S { fn own(&self, a: (u8,)) {} }", &[]),
         ("trait T { fn own(a: (u8, u8)); }", &["src/lib.rs T::own: tuple"]),
         ("fn own() { fn inner(a: (u8, u8)) {} }", &["src/lib.rs inner: tuple"]),
         ("fn own(a: u8, b: u8, c: u8, d: u8, e: u8, f: u8) {}", &["src/lib.rs own: too many"]),

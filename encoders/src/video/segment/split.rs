@@ -35,6 +35,13 @@ impl Split {
     }
 }
 
+/// Times between which a clip may be split; none if `low` is after `high`.
+#[derive(Debug, Clone, Copy)]
+struct Choice {
+    low: i64,
+    high: i64,
+}
+
 impl TooLong {
     fn end_is_near(self) -> bool {
         self.until_ms - self.from_ms <= self.max_clip_ms.saturating_mul(2)
@@ -61,21 +68,26 @@ impl TooLong {
         };
         // No piece is a sliver. A time that needs one more piece is only the second choice.
         let sliver = longest / 4;
-        let (low, high) = ((from + sliver).max(from + 1), self.latest().min(until - sliver).min(until - 1));
-        let first_choice = match self.end_is_near() {
-            true => (low.max(until - longest), high),
-            false => (low.max(from + longest / 2), high),
+        let any = Choice {
+            low: (from + sliver).max(from + 1),
+            high: self.latest().min(until - sliver).min(until - 1),
         };
-        let spoken = [first_choice, (low, high)]
+        let low = match self.end_is_near() {
+            true => any.low.max(until - longest),
+            false => any.low.max(from + longest / 2),
+        };
+        let first_choice = Choice { low, ..any };
+        let spoken = [first_choice, any]
             .into_iter()
-            .find_map(|(low, high)| (low <= high).then(|| pauses.best(low, high, wanted)).flatten());
+            .find_map(|it| (it.low <= it.high).then(|| pauses.best(it.low, it.high, wanted)).flatten());
         spoken.unwrap_or_else(|| least_motion(frames, first_choice, wanted))
     }
 }
 
 /// The frame with the least motion within a quarter of the range around `wanted`. Of equally quiet frames, the one
 /// nearest to `wanted`; `wanted` itself if there is no frame.
-fn least_motion(frames: &Frames, (low, high): (i64, i64), wanted: i64) -> i64 {
+fn least_motion(frames: &Frames, choice: Choice, wanted: i64) -> i64 {
+    let Choice { low, high } = choice;
     let reach = (high - low).max(0) / 4;
     let wanted = wanted.clamp(low, high.max(low));
     let near = within(frames, low.max(wanted - reach), high.min(wanted + reach));

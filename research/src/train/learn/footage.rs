@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use super::TrainError;
-use reprise_encoders::video::ffmpeg::decode_joined;
+use reprise_encoders::video::joined::decode_joined;
 use reprise_encoders::video::{self, Event, Limits, Output, Request, VideoError};
 use reprise_encoders::{Frame, FrameSize};
 
