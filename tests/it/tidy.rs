@@ -1,6 +1,7 @@
 //! The walls of the house, as tests over the source tree: who may know what (see ARCHITECTURE.md).
 
 mod imports;
+mod words;
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -11,7 +11,6 @@ use clap::{ArgGroup, Args};
 use reprise_encoders::text::Overflow;
 use reprise_encoders::video::{self, Limits};
 use reprise_encoders::{Clip, DEFAULT_MODEL, Encoder, Input, Loaded, ModelName};
-
 use reprise_research::compute::ComputeArgs;
 use reprise_research::encode::LONGEST_MS;
 use reprise_research::terminal::say;

@@ -194,7 +194,7 @@ impl Layers {
         places
     }
 
-    /// The mean place of a node's neighbours.
+    /// The mean place of a node's neighbours; the middle of the picture for a node without any.
     fn wish(&self, node: usize, links: &[Edge], places: &BTreeMap<usize, f64>) -> f64 {
         let near: Vec<f64> = links
             .iter()
@@ -204,7 +204,7 @@ impl Layers {
                 _ => None,
             })
             .collect();
-        if near.is_empty() { places[&node] } else { near.iter().sum::<f64>() / near.len() as f64 }
+        if near.is_empty() { 0.0 } else { near.iter().sum::<f64>() / near.len() as f64 }
     }
 }
 

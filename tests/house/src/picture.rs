@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use crate::circles::room;
+use crate::circles::{components, room};
 use crate::imports::Imports;
 use crate::layers::{Edge, Graph};
 use crate::tree::Tree;
@@ -35,12 +35,13 @@ struct Drawn {
     svg: String,
 }
 
-/// A package's corner in the picture.
+/// Where a package lies in the picture.
 struct Placed {
-    left: f64,
+    middle: f64,
     top: f64,
-    width: f64,
-    height: f64,
+    bottom: f64,
+    /// Where its storey ends.
+    floor: f64,
 }
 
 /// The picture of the rooms and their imports.
@@ -59,13 +60,14 @@ pub fn picture(tree: &Tree, imports: &Imports) -> String {
     let mut top = MARGIN;
     for storey in &storeys {
         let mut left = (width - width_of(storey)) / 2.0;
+        let floor = top + storey.iter().map(|drawn| drawn.height).fold(0.0, f64::max);
         for drawn in storey {
             let _ = writeln!(body, "<g transform=\"translate({left:.0} {top:.0})\">\n{}</g>", drawn.svg);
-            let corner = Placed { left, top, width: drawn.width, height: drawn.height };
-            placed.insert(drawn.package, corner);
+            let middle = left + drawn.width / 2.0;
+            placed.insert(drawn.package, Placed { middle, top, bottom: top + drawn.height, floor });
             left += drawn.width + STOREY_GAP;
         }
-        top += storey.iter().map(|drawn| drawn.height).fold(0.0, f64::max) + STOREY_GAP;
+        top = floor + STOREY_GAP;
     }
     let height = top - STOREY_GAP + MARGIN;
     let floors = floors(&placed, imports);
@@ -98,9 +100,26 @@ fn draw(package: &'static str, tree: &Tree, imports: &Imports) -> Option<Drawn> 
         let to = *number.get(room(&import.to)?.as_str())?;
         (from != to).then_some(Edge { from, to })
     });
-    let graph = Graph { nodes: rooms.len(), edges: edges.collect() }.reduced();
+    let graph = Graph { nodes: rooms.len(), edges: one_way(&rooms, edges) }.reduced();
     let names: Vec<&str> = rooms.iter().map(|name| &name[package.len() + 1..]).collect();
     Some(draw_rooms(package, &names, &graph))
+}
+
+/// The edges without those that close a circle: of each circle, the one with the fewest imports is left out.
+fn one_way(rooms: &[String], edges: impl Iterator<Item = Edge>) -> BTreeSet<Edge> {
+    let mut imports: BTreeMap<Edge, usize> = BTreeMap::new();
+    for edge in edges {
+        *imports.entry(edge).or_default() += 1;
+    }
+    loop {
+        let names = |edge: &Edge| (rooms[edge.from].as_str(), rooms[edge.to].as_str());
+        let circle = components(imports.keys().map(names)).into_iter().find(|rooms| rooms.len() > 1);
+        let Some(circle) = circle else { return imports.into_keys().collect() };
+        let inside = |edge: &Edge| circle.contains(names(edge).0) && circle.contains(names(edge).1);
+        let lightest = imports.iter().filter(|(edge, _)| inside(edge)).min_by_key(|(_, count)| **count);
+        let Some((&lightest, _)) = lightest else { return imports.into_keys().collect() };
+        imports.remove(&lightest);
+    }
 }
 
 fn draw_rooms(package: &'static str, names: &[&str], graph: &Graph) -> Drawn {
@@ -155,16 +174,20 @@ fn floors(placed: &BTreeMap<&str, Placed>, imports: &Imports) -> String {
         .map(|import| (package_of(&import.from), package_of(&import.to)))
         .filter(|(from, to)| from != to)
         .collect();
+    let follows = |from: &str, to: &str| {
+        let mut between = pairs.iter().filter(|(begin, _)| *begin == from);
+        between.any(|(_, between)| pairs.contains(&(*between, to)))
+    };
     let mut svg = String::new();
-    for (from, to) in pairs {
+    for (from, to) in pairs.iter().filter(|(from, to)| !follows(from, to)) {
         if let (Some(upper), Some(lower)) = (placed.get(from), placed.get(to)) {
-            let (begin, end) = (upper.top + upper.height, lower.top);
-            let (from, to) = (upper.left + upper.width / 2.0, lower.left + lower.width / 2.0);
-            let middle = (begin + end) / 2.0;
+            let (from, to, end) = (upper.middle, lower.middle, lower.top);
+            let middle = (upper.floor + end) / 2.0;
             let _ = writeln!(
                 svg,
-                "<path class=\"floor\" d=\"M{from:.0} {begin:.0}C{from:.0} {middle:.0} {to:.0} {middle:.0} {to:.0} \
-                 {end:.0}\" marker-end=\"url(#tip)\"/>"
+                "<path class=\"floor\" d=\"M{from:.0} {:.0}V{:.0}C{from:.0} {middle:.0} {to:.0} {middle:.0} {to:.0} \
+                 {end:.0}\" marker-end=\"url(#tip)\"/>",
+                upper.bottom, upper.floor
             );
         }
     }

@@ -62,15 +62,26 @@ const KNOWN_IN: [KnownIn; 12] = [
     KnownIn { name: "utoipa", files: &["server/src/http/"] },
     KnownIn { name: "utoipa_axum", files: &["server/src/http/"] },
     KnownIn { name: "sqlx", files: &["server/src/catalog/"] },
-    KnownIn { name: "candle_core", files: &["encoders/src/", "research/src/train/"] },
-    KnownIn { name: "candle_nn", files: &["encoders/src/", "research/src/train/"] },
+    KnownIn {
+        name: "candle_core",
+        files: &["encoders/src/", "research/src/train/", "research/src/synth/check/"],
+    },
+    KnownIn {
+        name: "candle_nn",
+        files: &["encoders/src/", "research/src/train/", "research/src/synth/check/"],
+    },
     KnownIn { name: "ffmpeg_sidecar", files: &["encoders/src/video/"] },
     KnownIn { name: "memmap2", files: &["index/src/memory.rs"] },
     KnownIn { name: "simsimd", files: &["index/src/vector.rs"] },
     KnownIn { name: "hnsw_rs", files: &["server/src/vectors/hnsw_rs.rs"] },
     KnownIn {
         name: "reprise_index",
-        files: &["server/src/terms.rs", "server/src/vectors/builtin/", "research/"],
+        files: &[
+            "server/src/terms.rs",
+            "server/src/vectors/builtin/",
+            "research/",
+            "server/cli/src/broadcast.rs",
+        ],
     },
     KnownIn { name: "tokenizers", files: &["encoders/src/"] },
 ];

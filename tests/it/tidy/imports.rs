@@ -1,15 +1,29 @@
-//! No import circles, no tuple parameters: what is left of them is listed, and the lists only shrink.
+//! Import circles, tuple parameters and walls: the faults that are left are listed, and the lists only shrink.
 //!
 //! `cargo run -p reprise-house` shows every circle with the lines that make it; `tests/house/src/imports.rs` says what
 //! counts as an import.
 
-use reprise_house::{Imports, LISTS, Tree, packages, workspace};
+use std::fs;
+
+use reprise_house::{Imports, LISTS, PICTURE, Tree, packages, picture, workspace};
+
+fn tree() -> Tree {
+    let packages = packages(&workspace()).expect("the packages");
+    let product = packages.iter().filter(|package| package.name != "reprise-tests");
+    Tree::of_packages(&workspace(), product).expect("the source")
+}
+
+#[test]
+fn the_picture_of_the_house_is_current() {
+    let tree = tree();
+    let drawn = picture(&tree, &Imports::of(&tree));
+    let kept = fs::read_to_string(workspace().join(PICTURE)).expect("the picture");
+    assert!(drawn == kept, "run `cargo run -p reprise-house -- draw` and look at {PICTURE}");
+}
 
 #[test]
 fn circles_and_tuple_parameters_are_those_listed() {
-    let packages = packages(&workspace()).expect("the packages");
-    let product = packages.iter().filter(|package| package.name != "reprise-tests");
-    let tree = Tree::of_packages(&workspace(), product).expect("the source");
+    let tree = tree();
     let imports = Imports::of(&tree);
     let differences = LISTS.iter().flat_map(|list| list.differences(&workspace(), &tree, &imports));
     let differences: Vec<String> = differences.collect();
