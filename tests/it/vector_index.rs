@@ -462,8 +462,8 @@ impl VectorIndex for Coarse {
 async fn the_scores_of_a_shared_engine_are_those_of_the_catalog() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = catalog::open(&catalog::embedded_url(folder.path())).await.unwrap();
-    let row = samples::space(&*catalog, "tiny", DIM).await;
-    samples::add_ready(&*catalog, samples::video("a"), 10, &[&row]).await;
+    let row = samples::space(&catalog, "tiny", DIM).await;
+    samples::add_ready(&catalog, samples::video("a"), 10, &[&row]).await;
     let at = Collection { space: row.key, level: Level::Clip };
     let spaces = vec![row.expectation()];
     let vectors = Vectors::over(Arc::new(Coarse(HnswRs::default())), catalog.clone(), spaces).await.unwrap();
