@@ -265,7 +265,7 @@ impl Index {
         }
     }
 
-    /// Declares the space of a number; [`Index::save`] needs it. Returns whether the number was new.
+    /// Declares the space of a number; [`Index::save`] needs it. Returns whether it was not declared before.
     pub fn declare(&self, space: &SpaceInfo) -> Result<bool, IndexError> {
         let mut spaces = self.spaces.write();
         let known = spaces.entry(space.key).or_insert_with(|| Declared { id: None, dim: space.dim });

@@ -1,4 +1,4 @@
-//! Recall and speed of one index, from narrow searches to wide ones.
+//! Recall and speed of one index, from narrow to wide searches.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,13 +13,13 @@ use super::engine::Engine;
 use super::truth::Truth;
 use crate::speed::meter::cpu_time;
 
-/// Candidates of a walk.
+/// Candidates (ef) of a walk.
 const WIDTHS: [usize; 12] = [10, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512];
-/// Recall at 10 from which wider searches only cost more.
+/// Beyond this recall at 10, wider searches only cost more.
 const ENOUGH: f64 = 0.9995;
-/// What is timed is the search for so many.
+/// The k of the timed searches.
 const TIMED: usize = 10;
-/// Shortest time of a measurement: all queries are asked again until it has gone by.
+/// The shortest time of a measurement: all queries are repeated until it has passed.
 const RUN: Duration = Duration::from_millis(200);
 
 /// One width of one index.
@@ -29,11 +29,11 @@ pub(super) struct Point {
     pub(super) codes: Codes,
     pub(super) threads: usize,
     pub(super) recall_at_1: f64,
-    /// `None` where the truth has fewer; so is the next.
+    /// `None` if the ground truth has fewer rows; `recall_at_100` too.
     pub(super) recall_at_10: Option<f64>,
-    /// Of a search for 100, with at least as many candidates; not timed.
+    /// Recall of a search for 100 with at least as many candidates; not timed.
     pub(super) recall_at_100: Option<f64>,
-    /// Searches for the 10 nearest, by the wall clock.
+    /// Searches for the 10 nearest per second of wall time.
     pub(super) qps: f64,
     pub(super) p50_us: f64,
     pub(super) p95_us: f64,
@@ -42,7 +42,7 @@ pub(super) struct Point {
     pub(super) cpu_us: Option<f64>,
 }
 
-/// All widths until recall is as good as it gets.
+/// Measures all widths until recall stops rising.
 ///
 /// # Errors
 /// Never in practice: the index refuses a query.
@@ -60,7 +60,7 @@ pub(super) fn run(
         let found = |k: usize| -> anyhow::Result<Vec<Vec<u64>>> {
             queries.iter().map(|query| search(query, k)).collect()
         };
-        // It also warms the caches up.
+        // It also warms up the caches.
         let (ten, hundred) = (found(TIMED)?, found(100)?);
         let timed = timed(threads, queries, &|query| search(query, TIMED).map(drop))?;
         let recall_at_10 = recall(&ten, 10, truth);
@@ -84,18 +84,18 @@ pub(super) fn run(
     Ok(points)
 }
 
-/// The share of the true `k` nearest that were found, over all queries.
+/// The share of the true `k` nearest rows in the answers, over all queries.
 fn recall(found: &[Vec<u64>], k: usize, truth: &Truth) -> Option<f64> {
     let right: usize =
         found.iter().enumerate().map(|(query, found)| truth.right(query, k, found)).sum::<Option<_>>()?;
     Some(right as f64 / (k * found.len()) as f64)
 }
 
-/// How long searches took.
+/// Times of searches.
 struct Timed {
-    /// Of each, ascending.
+    /// The time of each search, ascending.
     times: Vec<Duration>,
-    /// Of all.
+    /// Seconds of all searches.
     seconds: f64,
     cpu_seconds: Option<f64>,
 }
@@ -107,7 +107,7 @@ impl Timed {
     }
 }
 
-/// Asks all queries, again and again, by so many threads that take the next one as they are free.
+/// Repeats all queries on `threads` threads; a free thread takes the next query.
 fn timed(
     threads: usize,
     queries: &[UnitVector],
