@@ -17,7 +17,7 @@ use reprise_index::UnitVector;
 
 use crate::rows::{Rows, RowsError};
 
-/// Clips that are held decoded at a time.
+/// Decoded clips in memory at a time.
 pub const CLIPS_AT_ONCE: usize = 32;
 /// Longer than any video.
 pub const LONGEST_MS: i64 = 10_000_000_000;

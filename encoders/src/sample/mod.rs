@@ -1,4 +1,4 @@
-//! Which frames of a span are encoded.
+//! Samplers: which frames of a span are encoded.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,18 +6,17 @@ use grid::{Grid, Rate};
 
 pub(crate) mod grid;
 
-/// A rule that picks frames of a span from the times of its frames.
+/// A rule that picks frames of a span by their times.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sampler {
-    /// `frames` frames at interval middles, the list repeated cyclically for short spans
-    /// (TF-CoVR's rule, arXiv 2506.05274).
+    /// `frames` frames at interval middles; short spans repeat the list cyclically (TF-CoVR's rule, arXiv 2506.05274).
     Middles {
         /// How many.
         frames: usize,
     },
-    /// The frames at the middles of `frames` equal parts of the span, in order: in short spans frames
-    /// stand several times, one after the other, so that time never runs backwards.
+    /// The frames at the middles of `frames` equal parts of the span, in order. Short spans repeat a frame in place, so
+    /// that time never runs backwards.
     Spread {
         /// How many.
         frames: usize,
@@ -27,19 +26,19 @@ pub enum Sampler {
         /// The stride.
         frames: usize,
     },
-    /// The frame on the screen at each interval middle start + (i + 0.5) / rate, that is the last one
-    /// whose time lies before it, each frame once; thinned evenly to `at_most`.
+    /// The frame on screen at each interval middle start + (i + 0.5) / rate: the last frame whose time lies before it.
+    /// Each frame is taken once; long spans are subsampled evenly to `at_most` frames.
     PerSecond {
         /// Frames per second of video, 0.01 to 240.
         rate: f64,
-        /// Upper bound for long spans.
+        /// The most frames.
         at_most: usize,
     },
 }
 
 impl Sampler {
-    /// Indices into `times_ms` (ascending times of the span's frames, span starting at `start_ms`).
-    /// At least one index if there is a frame.
+    /// Indices into `times_ms`, the ascending times of the span's frames; the span starts at `start_ms`. At least one
+    /// index if there is a frame.
     #[must_use]
     pub fn pick(&self, times_ms: &[i64], start_ms: i64) -> Vec<usize> {
         match *self {
@@ -53,7 +52,7 @@ impl Sampler {
     }
 }
 
-/// Edges are computed in f64 as the paper's code does; integers would differ in the last place.
+/// Computed in f64, as the paper's code does: integers would differ in rounding.
 fn middles(count: usize, wanted: usize) -> Vec<usize> {
     let intervals = wanted.min(count);
     let width = count as f64 / intervals.max(1) as f64;
@@ -63,7 +62,7 @@ fn middles(count: usize, wanted: usize) -> Vec<usize> {
     once.iter().copied().cycle().take(if count == 0 { 0 } else { wanted }).collect()
 }
 
-/// Which of `count` frames stand at the middles of `wanted` equal parts; none of none.
+/// The indices of `count` frames at the middles of `wanted` equal parts; empty without frames.
 pub fn spread(count: usize, wanted: usize) -> Vec<usize> {
     let parts = if count == 0 { 0 } else { wanted };
     (0..parts).map(|part| (2 * part + 1) * count / (2 * wanted)).collect()
@@ -77,7 +76,7 @@ fn per_second(times_ms: &[i64], start_ms: i64, rate: f64) -> Vec<usize> {
     picked
 }
 
-/// The ones at the middles of `at_most` equal parts of the list.
+/// Subsamples a list: the entries at the middles of `at_most` equal parts.
 fn thinned(picked: Vec<usize>, at_most: usize) -> Vec<usize> {
     let count = picked.len();
     if count <= at_most {

@@ -23,34 +23,33 @@ use engine::{Engine, EngineKind};
 use sweep::Point;
 use truth::Truth;
 
-/// All vectors are clips of one space.
+/// The space and level of all vectors.
 const AT: Collection = Collection { space: 1, level: Level::Clip };
-/// How often a build says how far it is.
+/// The interval between progress reports of a build.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 
 /// Arguments of `reprise index bench`.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
-    /// Vectors that are searched: (rows, values) in a .npy file of floats; normalised if they aren't
+    /// Vectors to search: (rows, values) in a .npy file of floats; normalised if they are not
     #[arg(long, value_name = "NPY")]
     base: PathBuf,
-    /// Vectors that are asked for, of the same length
+    /// Query vectors of the same length
     #[arg(long, value_name = "NPY")]
     queries: PathBuf,
-    /// For each query rows of --base, nearest first: whole numbers; without it they are found by brute force
+    /// For each query the nearest rows of --base, nearest first, as integers; without it, brute force finds them
     #[arg(long, value_name = "NPY")]
     truth: Option<PathBuf>,
     /// What is measured: builtin, or hnsw_rs, which compares floats and is linked by one thread
     #[arg(long, value_enum, default_value = "builtin", hide_possible_values = true)]
     engine: EngineKind,
-    /// In which numbers the vectors are compared on the way to the last candidates; without it all three, one after the
-    /// other
+    /// Format of the codes that a search compares before the last candidates; without it, all three in turn
     #[arg(long)]
     codes: Option<Codes>,
-    /// Searching threads; several numbers are measured one after the other
+    /// Searching threads; several values are measured one after the other
     #[arg(long, value_delimiter = ',', default_value = "1,2")]
     threads: Vec<NonZeroUsize>,
-    /// Building threads; by default as many as there are processors
+    /// Building threads; by default one per processor
     #[arg(long)]
     build_threads: Option<NonZeroUsize>,
     /// Measure once for every line on standard input and print each time: for comparisons that take turns
@@ -61,7 +60,7 @@ pub struct BenchArgs {
     json: bool,
 }
 
-/// An index of all vectors, and what it took.
+/// An index of all vectors, and the cost of its build.
 struct Built {
     codes: Codes,
     engine: Engine,
@@ -69,7 +68,7 @@ struct Built {
     cpu_seconds: Option<f64>,
 }
 
-/// What is measured on.
+/// Vectors and ground truth.
 struct Data {
     base: Vec<UnitVector>,
     queries: Vec<UnitVector>,
@@ -100,7 +99,7 @@ fn processors() -> usize {
 fn read(args: &BenchArgs) -> anyhow::Result<Data> {
     let (base, queries) = (units(&args.base)?, units(&args.queries)?);
     let (Some(first), Some(asked)) = (base.first(), queries.first()) else {
-        anyhow::bail!("there is nothing to search or to ask: --base and --queries need a row each");
+        anyhow::bail!("nothing to search: --base and --queries need at least one row each");
     };
     let (values, asked) = (first.values().len(), asked.values().len());
     ensure!(values == asked, "--base has vectors of {values} values, --queries of {asked}");
@@ -140,7 +139,7 @@ fn build(kind: EngineKind, codes: Codes, base: &[UnitVector], threads: usize) ->
     Ok(Built { codes, engine, seconds, cpu_seconds })
 }
 
-/// How far a build is, on stderr.
+/// Prints a build's progress on stderr.
 struct Progress {
     codes: Codes,
     started: Instant,
@@ -148,7 +147,7 @@ struct Progress {
 }
 
 impl Progress {
-    /// Says it now and then.
+    /// Prints at the set interval.
     fn report(&self, linked: usize, all: usize) {
         let Some(mut said) = self.said.try_lock().ok().filter(|said| said.elapsed() >= PROGRESS_EVERY) else {
             return;
@@ -165,7 +164,7 @@ impl Progress {
     }
 }
 
-/// Most memory that this process ever held; `None` where the system has no /proc.
+/// The process's peak memory in MiB; `None` where the system has no /proc.
 fn peak_mib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
