@@ -25,7 +25,7 @@ pub use packages::{Dependency, Package, Target, packages};
 pub use parameters::{Fault, FaultyFn, faulty_fns};
 pub use picture::{PICTURE, picture};
 pub use tree::{Tree, workspace};
-pub use walls::{Breach, breaches, empty_walls};
+pub use walls::{Breach, breaches, empty_walls, unlisted};
 
 #[cfg(test)]
 mod tests;

@@ -73,7 +73,7 @@ const KNOWN_IN: [KnownIn; 12] = [
     KnownIn { name: "ffmpeg_sidecar", files: &["encoders/src/video/"] },
     KnownIn { name: "memmap2", files: &["index/src/memory.rs"] },
     KnownIn { name: "simsimd", files: &["index/src/vector.rs"] },
-    KnownIn { name: "hnsw_rs", files: &["server/src/vectors/hnsw_rs.rs"] },
+    KnownIn { name: "hnsw_rs", files: &["server/src/vectors/hnsw_rs.rs", "research/src/speed/index/"] },
     KnownIn {
         name: "reprise_index",
         files: &[
@@ -120,6 +120,37 @@ pub fn breaches(imports: &Imports) -> Vec<Breach> {
     }
     found.sort();
     found
+}
+
+/// A folder whose modules are each named in one list.
+struct Slots {
+    folder: &'static str,
+    list: &'static str,
+}
+
+const SLOTS: [Slots; 2] = [
+    Slots { folder: "encoders/src/families/", list: "encoders/src/registry/list.rs" },
+    Slots { folder: "server/src/jobs/kinds/", list: "server/src/jobs/kinds/mod.rs" },
+];
+
+/// Modules with a place in a list that the list does not name.
+pub fn unlisted(tree: &Tree, imports: &Imports) -> Vec<String> {
+    let mut found = BTreeSet::new();
+    for Slots { folder, list } in &SLOTS {
+        let modules = tree.paths().into_iter().filter_map(|path| path.strip_prefix(folder));
+        // Files beside mod.rs; of a folder its mod.rs.
+        let roots =
+            modules.filter(|path| !path.contains('/') && *path != "mod.rs" || path.ends_with("/mod.rs"));
+        for root in roots {
+            let inside = format!("{folder}{}", root.trim_end_matches("mod.rs"));
+            let is_listed =
+                imports.files.iter().any(|import| import.from == *list && import.to.starts_with(&inside));
+            if !is_listed {
+                found.insert(format!("{list} does not name {inside}"));
+            }
+        }
+    }
+    found.into_iter().collect()
 }
 
 /// What the walls name and the source has not: a wall around nothing keeps nothing out.

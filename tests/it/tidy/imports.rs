@@ -5,12 +5,26 @@
 
 use std::fs;
 
-use reprise_house::{Imports, LISTS, PICTURE, Tree, packages, picture, workspace};
+use reprise_house::{Imports, LISTS, PICTURE, Tree, empty_walls, packages, picture, unlisted, workspace};
 
 fn tree() -> Tree {
     let packages = packages(&workspace()).expect("the packages");
     let product = packages.iter().filter(|package| package.name != "reprise-tests");
     Tree::of_packages(&workspace(), product).expect("the source")
+}
+
+#[test]
+fn families_and_job_kinds_are_listed() {
+    let tree = tree();
+    let unlisted = unlisted(&tree, &Imports::of(&tree));
+    assert!(unlisted.is_empty(), "{}", unlisted.join("\n"));
+}
+
+#[test]
+fn walls_stand_around_rooms_that_exist() {
+    let tree = tree();
+    let empty = empty_walls(&tree, &Imports::of(&tree));
+    assert!(empty.is_empty(), "{}", empty.join("\n"));
 }
 
 #[test]
