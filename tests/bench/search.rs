@@ -112,7 +112,7 @@ async fn add(catalog: &Catalog, number: u32, spans: Vec<IngestedSpan>) {
         title: format!("film {number}"),
         metadata: json!({"number": number}),
         recorded_at: None,
-        segmentation: Segmentation { policy: "content".to_owned(), params: json!({}) },
+        segmentation: Segmentation::content(30.0),
         given: Vec::new(),
         subtitles: vec![],
     };

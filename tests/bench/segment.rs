@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use reprise_encoders::Frame;
-use reprise_encoders::video::segment::{DetectorSettings, Meter, Segmenter, SegmenterSettings};
+use reprise_encoders::video::segment::{Meter, Segmentation, Segmenter};
 use reprise_encoders::video::{self, Event, Limits, Request};
 use reprise_tests::film::{ffmpeg, run};
 
@@ -94,20 +94,11 @@ fn rendered(folder: &Path, width: u32, height: u32) -> PathBuf {
     file
 }
 
-fn settings() -> SegmenterSettings {
-    SegmenterSettings::Hybrid {
-        detector: DetectorSettings::default(),
-        slide_area: Some(100),
-        min_clip_ms: 500,
-        max_clip_ms: 30_000,
-    }
-}
-
 fn cut(file: &Path) -> Cost {
     let clock = Clock::own();
     let limits = Limits::default();
     let probe = video::probe(file, &limits).unwrap();
-    let (mut meter, mut segmenter) = (Meter::new(false), Segmenter::new(settings()));
+    let (mut meter, mut segmenter) = (Meter::new(false), Segmenter::new(Segmentation::hybrid(30.0)));
     let request = Request { detect_width: Some(256), outputs: vec![] };
     for event in video::decode(file, &probe, request, &limits).unwrap() {
         if let Event::Detect(frame) = event.unwrap() {
@@ -131,7 +122,7 @@ fn in_memory() -> f64 {
         Frame { time_ms: at * 40, width: 256, height: 144, rgb: rgb.into() }
     };
     let frames: Vec<Frame> = (0..64).map(&mut frame).collect();
-    let (mut meter, mut segmenter) = (Meter::new(false), Segmenter::new(settings()));
+    let (mut meter, mut segmenter) = (Meter::new(false), Segmenter::new(Segmentation::hybrid(30.0)));
     let mut rounds = Vec::new();
     for round in 0..41 {
         let began = Instant::now();

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use reprise_encoders::video::sample::Sampler;
-use reprise_encoders::video::segment::{DetectorSettings, Meter, Segmenter, SegmenterSettings};
+use reprise_encoders::video::segment::{Meter, Segmentation, Segmenter};
 use reprise_encoders::video::{
     Event, Limits, Output, Probe, Request, Summary, VideoError, decode, frames_of_span, probe, rendition,
 };
@@ -43,10 +43,7 @@ fn watch_within(path: &Path, limits: &Limits) -> Result<Watched, VideoError> {
     ];
     let mut decoder = decode(path, &probe, Request { detect_width: Some(256), outputs }, limits)?;
     let mut meter = Meter::new(false);
-    let mut segmenter = Segmenter::new(SegmenterSettings::Content {
-        detector: DetectorSettings::default(),
-        max_clip_ms: 20_000,
-    });
+    let mut segmenter = Segmenter::new(Segmentation::content(20.0));
     let (mut detect, mut sampled, mut every, mut again, mut clips) = (vec![], vec![], vec![], vec![], vec![]);
     for event in decoder.by_ref() {
         match event? {

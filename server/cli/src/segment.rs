@@ -83,12 +83,12 @@ struct Report {
 }
 
 fn segment(args: &SegmentArgs) -> anyhow::Result<Report> {
-    let settings = args.settings.settings()?;
+    let segmentation = args.settings.segmentation()?;
     let limits = Limits::default();
     let probe = video::probe(&args.file, &limits)?;
     let request = Request { detect_width: Some(DETECT_WIDTH), outputs: Vec::new() };
-    let mut meter = Meter::new(settings.needs_edges() || args.stats.is_some());
-    let mut segmenter = Segmenter::new(settings);
+    let mut meter = Meter::new(segmentation.needs_edges() || args.stats.is_some());
+    let mut segmenter = Segmenter::new(segmentation);
     let mut decoder = video::decode(&args.file, &probe, request, &limits)?;
     let (mut clips, mut scores): (Vec<ClipRange>, Vec<FrameScores>) = (Vec::new(), Vec::new());
     let are_kept = args.stats.is_some() || args.plot.is_some();
@@ -101,7 +101,7 @@ fn segment(args: &SegmentArgs) -> anyhow::Result<Report> {
     }
     let summary = decoder.summary();
     clips.extend(segmenter.finish(summary.duration_ms));
-    let detector = settings.detector().unwrap_or_default();
+    let detector = segmentation.detector().unwrap_or_default();
     if let Some(path) = &args.stats {
         stats::write(path, &scores, &detector, segmenter.cuts())
             .with_context(|| path.display().to_string())?;

@@ -22,6 +22,7 @@ mod sqlite;
 mod store;
 mod tables;
 mod types;
+mod upgrade;
 mod vectors;
 mod videos;
 mod view;

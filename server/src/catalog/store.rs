@@ -13,7 +13,7 @@ use super::database::{Database, Pools, values};
 use super::error::CatalogError;
 use super::types::{Counts, JobName};
 use super::wake::{News, Wake};
-use super::{postgres, sqlite};
+use super::{postgres, sqlite, upgrade};
 
 /// How often a waiter looks by itself: SQLite announces nothing to other processes, and no lease announces that it
 /// has run out.
@@ -46,11 +46,16 @@ pub async fn open_with_clock(url: &str, clock: Clock) -> Result<Arc<Catalog>, Ca
     match place(url)? {
         Place::Postgres => {
             let mut catalog = Catalog::on(postgres::open(url).await?, clock);
+            upgrade::run(&catalog.database).await?;
             let wake = Arc::clone(&catalog.database.wake);
             catalog.listener = Some(postgres::listen(url.to_owned(), wake));
             Ok(Arc::new(catalog))
         }
-        Place::Sqlite(path) => Ok(Arc::new(Catalog::on(sqlite::open(path).await?, clock))),
+        Place::Sqlite(path) => {
+            let catalog = Catalog::on(sqlite::open(path).await?, clock);
+            upgrade::run(&catalog.database).await?;
+            Ok(Arc::new(catalog))
+        }
     }
 }
 

@@ -171,7 +171,7 @@ async fn insert(tx: &mut Tx, video: &NewVideo, now: i64) -> Result<bool, Catalog
     let sql = "INSERT INTO videos (id, content_hash, file, file_name, bytes, title, metadata, recorded_at, \
                recorded_at_ms, created_at_ms, state, segmentation, warnings) \
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending', $11, '[]') \
-               ON CONFLICT (content_hash) DO NOTHING";
+               ON CONFLICT (content_hash) WHERE deleted_at_ms IS NULL DO NOTHING";
     let values = values![
         video.id,
         video.content_hash.as_str(),

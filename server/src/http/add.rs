@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::error::{ApiError, Problem};
 use super::extract::{self, Form, Json, Part};
 use super::jobs::JobOut;
-use super::segmentation::{self, SegmentationBody};
+use super::segmentation::SegmentationBody;
 use super::subtitles::{self, MAX_BYTES};
 use super::videos::{VideoOut, checked_instant, checked_metadata, checked_title};
 use crate::app::App;
@@ -184,7 +184,9 @@ impl Details {
         checked_title(self.title.as_deref(), "/title")?;
         checked_metadata(self.metadata.as_ref(), "/metadata")?;
         checked_instant(self.recorded_at.as_deref(), "/recorded_at")?;
-        self.segmentation.as_ref().map_or(Ok(()), |it| it.check(app.config.max_clip_seconds))
+        let Some(segmentation) = &self.segmentation else { return Ok(()) };
+        segmentation.segmentation(app.config.max_clip_seconds)?;
+        segmentation.given().map(|_| ())
     }
 
     /// Takes one part of a form, by name.
@@ -329,8 +331,8 @@ impl Asked {
     async fn kept(self, app: &App) -> Result<NewVideo, ApiError> {
         let id = Uuid::now_v7();
         let Details { title, metadata, recorded_at, segmentation, subtitles } = self.details;
-        let (segmentation, given) =
-            segmentation::resolved(segmentation.as_ref(), app.config.max_clip_seconds);
+        let body = segmentation.unwrap_or_default();
+        let (segmentation, given) = (body.segmentation(app.config.max_clip_seconds)?, body.given()?);
         let (content_hash, bytes) = (self.bytes.content_hash().to_owned(), self.bytes.len());
         let file = match self.bytes {
             Bytes::Received(received) => app.media.keep(received, id, &self.file_name).await?,

@@ -13,10 +13,10 @@ use uuid::Uuid;
 use super::error::{ApiError, Problem};
 use super::extract::{Id, Json};
 use super::jobs::JobOut;
-use super::segmentation::{SegmentationBody, resolved};
+use super::segmentation::SegmentationBody;
 use super::videos::found;
 use crate::app::App;
-use crate::catalog::Visibility;
+use crate::catalog::{Segmentation, Visibility};
 
 /// The routes of this file.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
@@ -41,16 +41,14 @@ async fn resegment(
     Id(id): Id,
     Json(body): Json<SegmentationBody>,
 ) -> Result<(StatusCode, axum::Json<Resegmenting>), ApiError> {
-    let longest_s = app.config.max_clip_seconds;
-    check(&app, &body, id).await?;
-    let (segmentation, _) = resolved(Some(&body), longest_s);
+    let segmentation = asked(&app, &body, id).await?;
     let job = app.catalog.resegment(id, &segmentation).await?;
     let job = job.ok_or_else(|| ApiError::not_found(format!("there is no video {id}")))?;
     Ok((StatusCode::ACCEPTED, axum::Json(Resegmenting { job: job.into() })))
 }
 
 /// Clips of one's own are added by themselves, and `given` needs some.
-async fn check(app: &App, body: &SegmentationBody, id: Uuid) -> Result<(), ApiError> {
+async fn asked(app: &App, body: &SegmentationBody, id: Uuid) -> Result<Segmentation, ApiError> {
     if body.has_clips() {
         let detail = "clips of your own are added with POST /v1/videos/{id}/clips";
         return Err(ApiError::invalid("/clips", detail));
@@ -59,11 +57,11 @@ async fn check(app: &App, body: &SegmentationBody, id: Uuid) -> Result<(), ApiEr
     if body.is_given_only() {
         let clips = app.catalog.view(&Visibility::All).clips(video.id, None, u32::MAX).await?;
         return match clips.iter().any(|clip| clip.given) {
-            true => Ok(()),
+            true => Ok(Segmentation::Given {}),
             false => {
                 Err(ApiError::invalid("/policy", "the video has no clips that were given; add some first"))
             }
         };
     }
-    body.check(app.config.max_clip_seconds).map_err(|error| error.below("/segmentation"))
+    body.segmentation(app.config.max_clip_seconds).map_err(|error| error.below("/segmentation"))
 }

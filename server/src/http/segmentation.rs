@@ -1,5 +1,9 @@
-//! How a video is asked to be cut: the wire form, its checks, and what is stored.
+//! How a request asks for a video to be cut: a policy with the parameters that differ from the defaults.
 
+use reprise_encoders::video::segment::{
+    AdaptiveSettings, ContentSettings, DetectorSettings, FieldError, FilterMode, MinSceneLen, Preset, Segmentation,
+    ThresholdSettings, Weights,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -7,7 +11,7 @@ use utoipa::ToSchema;
 use super::error::ApiError;
 use super::extract::stretch;
 use super::videos::checked_metadata;
-use crate::catalog::{GivenClip, Segmentation};
+use crate::catalog::GivenClip;
 
 /// Most clips given with one video.
 const MAX_GIVEN: usize = 100_000;
@@ -45,7 +49,7 @@ enum Policy {
 struct Params {
     /// Settings by name, of the policy `content`; what else is said here overrides them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    preset: Option<Preset>,
+    preset: Option<PresetName>,
     /// What finds the cuts of `hybrid` and `content`; default `content`.
     #[serde(skip_serializing_if = "Option::is_none")]
     detector: Option<DetectorName>,
@@ -99,7 +103,8 @@ struct Params {
 /// `lovr`: as LoVR cut its videos, with threshold 34 and scenes of at least 5 s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum Preset {
+#[schema(as = Preset)]
+enum PresetName {
     Lovr,
 }
 
@@ -143,10 +148,11 @@ fn one() -> f64 {
     1.0
 }
 
-/// Largest weight.
-const LARGEST_WEIGHT: f64 = 100.0;
-/// LoVR's threshold and shortest scene in seconds.
-const LOVR: (f64, f64) = (34.0, 5.0);
+impl From<WeightsBody> for Weights {
+    fn from(WeightsBody { hue, saturation, value, edges }: WeightsBody) -> Weights {
+        Weights { hue, saturation, value, edges }
+    }
+}
 
 /// A clip of the user's own, in seconds, end exclusive.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
@@ -170,37 +176,45 @@ impl GivenBody {
 }
 
 impl SegmentationBody {
+    /// Whether only clips count that a user gave.
+    pub(super) fn is_given_only(&self) -> bool {
+        self.policy == Some(Policy::Given)
+    }
+
     /// Whether it brings clips of its own.
     pub(super) fn has_clips(&self) -> bool {
         !self.clips.is_empty()
     }
 
-    /// Whether only clips that a user gave count.
-    pub(super) fn is_given_only(&self) -> bool {
-        self.policy == Some(Policy::Given)
+    /// The segmentation with every parameter spelt out; no clip is longer than `longest_s` seconds.
+    ///
+    /// # Errors
+    /// 422 with the place of the parameter that is out of range or that the policy does not have.
+    pub(super) fn segmentation(&self, longest_s: f64) -> Result<Segmentation, ApiError> {
+        let segmentation = self.params.clone().complete(self.policy(), longest_s)?;
+        segmentation.check(longest_s).map_err(|FieldError { field, problem }| invalid(field, problem))?;
+        Ok(segmentation)
     }
 
-    /// Whether it can be done.
-    pub(super) fn check(&self, longest_s: f64) -> Result<(), ApiError> {
-        self.params.check(self.policy(), longest_s.max(1.0))?;
+    /// The clips that it brings, in milliseconds.
+    ///
+    /// # Errors
+    /// 422 if one is no clip, if they are too many, or if the policy needs clips and there are none.
+    pub(super) fn given(&self) -> Result<Vec<GivenClip>, ApiError> {
         if self.policy() == Policy::Given && self.clips.is_empty() {
             return Err(ApiError::invalid("/segmentation/clips", "the policy `given` needs clips"));
         }
         if self.clips.len() > MAX_GIVEN {
             return Err(ApiError::invalid("/segmentation/clips", format!("at most {MAX_GIVEN} clips")));
         }
-        self.given().map(|_| ())
+        let clips = self.clips.iter().enumerate();
+        clips.map(|(index, clip)| clip.checked(&format!("/segmentation/clips/{index}"))).collect()
     }
 
     /// A preset is one of the policy `content`.
     fn policy(&self) -> Policy {
         let unset = if self.params.preset.is_some() { Policy::Content } else { Policy::Hybrid };
         self.policy.unwrap_or(unset)
-    }
-
-    fn given(&self) -> Result<Vec<GivenClip>, ApiError> {
-        let clips = self.clips.iter().enumerate();
-        clips.map(|(index, clip)| clip.checked(&format!("/segmentation/clips/{index}"))).collect()
     }
 }
 
@@ -209,179 +223,120 @@ fn invalid(name: &str, why: impl Into<String>) -> ApiError {
 }
 
 impl Params {
-    fn check(&self, policy: Policy, longest_s: f64) -> Result<(), ApiError> {
-        self.check_names(policy)?;
-        let longest_s = longest_s.max(1.0);
-        let frames = |frames: Option<u32>| frames.map(f64::from);
-        for (name, value, low, high) in [
-            ("threshold", self.threshold, 0.001, 255.0),
-            ("window_width", frames(self.window_width), 1.0, 100.0),
-            ("min_content_value", self.min_content_value, 0.0, 255.0),
-            ("fade_bias", self.fade_bias, -1.0, 1.0),
-            ("min_scene_frames", frames(self.min_scene_frames), 1.0, 100_000.0),
-            ("min_scene_seconds", self.min_scene_seconds, 0.0, 3600.0),
-            ("slide_area_percent", self.slide_area_percent, 0.0, 100.0),
-            ("pause_seconds", self.pause_seconds, 0.0, 3600.0),
-            ("every_seconds", self.every_seconds, 1.0, longest_s),
-            ("max_clip_seconds", self.max_clip_seconds, 1.0, longest_s),
-            (
-                "min_clip_seconds",
-                self.min_clip_seconds,
-                0.0,
-                self.max_clip_seconds.unwrap_or(longest_s) / 4.0,
-            ),
-        ] {
-            if value.is_some_and(|value| !(low..=high).contains(&value)) {
-                return Err(invalid(name, format!("must be from {low} to {high}")));
-            }
-        }
-        if self.min_scene_frames.is_some() && self.min_scene_seconds.is_some() {
-            return Err(invalid("min_scene_seconds", "give frames or seconds, not both"));
-        }
-        self.weights.map_or(Ok(()), WeightsBody::check)
-    }
-
-    /// Whether everything that is said belongs to the policy and its detector.
-    fn check_names(&self, policy: Policy) -> Result<(), ApiError> {
-        let said = json!(self);
-        let said: Vec<&str> = said.as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-        if policy == Policy::Given && !said.is_empty() {
-            return Err(ApiError::invalid("/segmentation/params", "the policy `given` takes no parameters"));
+    /// Takes the parameters that the policy has, and refuses the rest.
+    fn complete(mut self, policy: Policy, longest_s: f64) -> Result<Segmentation, ApiError> {
+        if policy == Policy::Given && self != Params::default() {
+            let why = "the policy `given` takes no parameters";
+            return Err(ApiError::invalid("/segmentation/params", why));
         }
         let detector = self.detector.unwrap_or_default();
-        let (of_policy, has_detector) = match policy {
-            Policy::Hybrid => (&["slide_area_percent", "min_clip_seconds", "max_clip_seconds"][..], true),
-            Policy::Content => (&["preset", "max_clip_seconds"][..], true),
-            Policy::Subtitle => (&["pause_seconds", "min_clip_seconds", "max_clip_seconds"][..], false),
-            Policy::Fixed => (&["every_seconds"][..], false),
-            Policy::Given => (&[][..], false),
-        };
-        let of_any = ["detector", "threshold", "min_scene_frames", "min_scene_seconds"];
-        let of_detector = match detector {
-            DetectorName::Content => &["weights", "filter"],
-            DetectorName::Adaptive => &["weights", "window_width", "min_content_value"][..],
-            DetectorName::Threshold => &["fade_bias", "add_final_scene"],
-        };
-        for name in said {
-            let known = of_any.contains(&name) || of_detector.contains(&name);
-            let fits = of_policy.contains(&name) || (has_detector && known);
-            if !fits {
-                let (policy, detector) = (json!(policy), json!(detector));
-                let why = match has_detector {
-                    true => format!("the policy {policy} with the detector {detector} has no such parameter"),
-                    false => format!("the policy {policy} has no such parameter"),
-                };
-                return Err(invalid(name, why.replace('"', "`")));
-            }
+        let segmentation = self.take(policy, longest_s)?;
+        match self.first_name() {
+            None => Ok(segmentation),
+            Some(name) => Err(invalid(&name, foreign(policy, detector))),
         }
-        Ok(())
     }
 
-    /// All parameters of the policy, spelt out.
-    fn resolved(&self, policy: Policy, longest_s: f64) -> Value {
-        let max = self.max_clip_seconds.unwrap_or(longest_s);
-        let min = |unset: f64| self.min_clip_seconds.unwrap_or(unset.min(max / 4.0));
-        let mut params = match policy {
-            Policy::Given => return json!({}),
-            Policy::Fixed => return json!({"every_seconds": self.every_seconds.unwrap_or(longest_s)}),
-            Policy::Subtitle => {
-                let pause = self.pause_seconds.unwrap_or(0.7);
-                return json!({"pause_seconds": pause, "min_clip_seconds": min(2.0), "max_clip_seconds": max});
+    fn take(&mut self, policy: Policy, longest_s: f64) -> Result<Segmentation, ApiError> {
+        let mut segmentation = match policy {
+            Policy::Fixed => {
+                let every_seconds = self.every_seconds.take().unwrap_or(longest_s);
+                return Ok(Segmentation::Fixed { every_seconds });
             }
-            Policy::Content => json!({"max_clip_seconds": max}),
-            Policy::Hybrid => json!({
-                "slide_area_percent": self.slide_area_percent.unwrap_or(1.0),
-                "min_clip_seconds": min(0.5),
-                "max_clip_seconds": max,
-            }),
+            Policy::Given => return Ok(Segmentation::Given {}),
+            Policy::Hybrid => Segmentation::hybrid(self.max_clip_seconds.take().unwrap_or(longest_s)),
+            Policy::Content => Segmentation::content(self.max_clip_seconds.take().unwrap_or(longest_s)),
+            Policy::Subtitle => Segmentation::subtitle(self.max_clip_seconds.take().unwrap_or(longest_s)),
         };
-        self.spell_out_detector(&mut params);
-        params
+        match &mut segmentation {
+            Segmentation::Hybrid { detector, slide_area_percent, min_clip_seconds, .. } => {
+                *detector = self.take_detector(None)?;
+                replace(slide_area_percent, self.slide_area_percent.take());
+                replace(min_clip_seconds, self.min_clip_seconds.take());
+            }
+            Segmentation::Content { preset, detector, .. } => {
+                *preset = self.preset.take().map(|PresetName::Lovr| Preset::Lovr);
+                *detector = self.take_detector(*preset)?;
+            }
+            Segmentation::Subtitle { pause_seconds, min_clip_seconds, .. } => {
+                replace(pause_seconds, self.pause_seconds.take());
+                replace(min_clip_seconds, self.min_clip_seconds.take());
+            }
+            Segmentation::Fixed { .. } | Segmentation::Given {} => {}
+        }
+        Ok(segmentation)
     }
 
-    fn spell_out_detector(&self, params: &mut Value) {
-        let detector = self.detector.unwrap_or_default();
-        let (threshold, min_scene_seconds) = match self.preset {
-            Some(Preset::Lovr) => (LOVR.0, Some(LOVR.1)),
-            None => (detector.threshold(), None),
+    fn take_detector(&mut self, preset: Option<Preset>) -> Result<DetectorSettings, ApiError> {
+        let preset = preset.map(Preset::detector);
+        let min_scene_len = match (self.min_scene_frames.take(), self.min_scene_seconds.take()) {
+            (Some(_), Some(_)) => {
+                return Err(invalid("min_scene_seconds", "give frames or seconds, not both"));
+            }
+            (Some(frames), None) => MinSceneLen::Frames(u64::from(frames)),
+            (None, Some(seconds)) => MinSceneLen::Seconds(seconds),
+            (None, None) => preset.map_or(MinSceneLen::DEFAULT, |it| it.min_scene_len),
         };
-        params["detector"] = json!(detector);
-        params["threshold"] = json!(self.threshold.unwrap_or(threshold));
-        if let Some(preset) = self.preset {
-            params["preset"] = json!(preset);
-        }
-        match (self.min_scene_frames, self.min_scene_seconds.or(min_scene_seconds)) {
-            (None, Some(seconds)) => params["min_scene_seconds"] = json!(seconds),
-            (frames, _) => params["min_scene_frames"] = json!(frames.unwrap_or(15)),
-        }
-        let weights = json!(self.weights.unwrap_or_default());
-        match detector {
+        let threshold = self.threshold.take().or(preset.map(|it| it.threshold));
+        Ok(match self.detector.take().unwrap_or_default() {
             DetectorName::Content => {
-                params["weights"] = weights;
-                params["filter"] = json!(self.filter.unwrap_or(FilterName::Merge));
+                let mut settings = ContentSettings { min_scene_len, ..ContentSettings::default() };
+                replace(&mut settings.threshold, threshold);
+                replace(&mut settings.weights, self.weights.take().map(Weights::from));
+                replace(&mut settings.filter, self.filter.take().map(FilterMode::from));
+                DetectorSettings::Content(settings)
             }
             DetectorName::Adaptive => {
-                params["weights"] = weights;
-                params["window_width"] = json!(self.window_width.unwrap_or(2));
-                params["min_content_value"] = json!(self.min_content_value.unwrap_or(15.0));
+                let mut settings = AdaptiveSettings { min_scene_len, ..AdaptiveSettings::default() };
+                replace(&mut settings.threshold, threshold);
+                replace(&mut settings.weights, self.weights.take().map(Weights::from));
+                replace(&mut settings.window_width, self.window_width.take().map(|it| it as usize));
+                replace(&mut settings.min_content_value, self.min_content_value.take());
+                DetectorSettings::Adaptive(settings)
             }
             DetectorName::Threshold => {
-                params["fade_bias"] = json!(self.fade_bias.unwrap_or(0.0));
-                params["add_final_scene"] = json!(self.add_final_scene.unwrap_or(false));
+                let mut settings = ThresholdSettings { min_scene_len, ..ThresholdSettings::default() };
+                replace(&mut settings.threshold, threshold);
+                replace(&mut settings.fade_bias, self.fade_bias.take());
+                replace(&mut settings.add_final_scene, self.add_final_scene.take());
+                DetectorSettings::Threshold(settings)
             }
-        }
+        })
+    }
+
+    /// The name of a parameter that is set.
+    fn first_name(&self) -> Option<String> {
+        json!(self).as_object()?.keys().min().cloned()
     }
 }
 
-impl DetectorName {
-    /// PySceneDetect's.
-    fn threshold(self) -> f64 {
-        match self {
-            DetectorName::Content => 27.0,
-            DetectorName::Adaptive => 3.0,
-            DetectorName::Threshold => 12.0,
-        }
+fn replace<T>(default: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *default = value;
     }
 }
 
-impl Default for WeightsBody {
-    fn default() -> Self {
-        WeightsBody { hue: 1.0, saturation: 1.0, value: 1.0, edges: 0.0 }
-    }
+/// Why a parameter is refused.
+fn foreign(policy: Policy, detector: DetectorName) -> String {
+    let (of_policy, of_detector) = (json!(policy), json!(detector));
+    let why = match policy {
+        Policy::Hybrid | Policy::Content => {
+            format!("the policy {of_policy} with the detector {of_detector} has no such parameter")
+        }
+        Policy::Subtitle | Policy::Fixed | Policy::Given => {
+            format!("the policy {of_policy} has no such parameter")
+        }
+    };
+    why.replace('"', "`")
 }
 
-impl WeightsBody {
-    fn check(self) -> Result<(), ApiError> {
-        let all = [
-            ("hue", self.hue),
-            ("saturation", self.saturation),
-            ("value", self.value),
-            ("edges", self.edges),
-        ];
-        for (name, weight) in all {
-            if !(0.0..=LARGEST_WEIGHT).contains(&weight) {
-                return Err(invalid(
-                    &format!("weights/{name}"),
-                    format!("must be from 0 to {LARGEST_WEIGHT}"),
-                ));
-            }
-        }
-        match all.iter().any(|it| it.1 > 0.0) {
-            true => Ok(()),
-            false => Err(invalid("weights", "at least one must be over 0")),
+impl From<FilterName> for FilterMode {
+    fn from(name: FilterName) -> FilterMode {
+        match name {
+            FilterName::Merge => FilterMode::Merge,
+            FilterName::Suppress => FilterMode::Suppress,
         }
     }
-}
-
-/// What is stored of a checked segmentation: the policy with all its parameters spelt out, and the clips.
-pub(super) fn resolved(body: Option<&SegmentationBody>, longest_s: f64) -> (Segmentation, Vec<GivenClip>) {
-    let body = body.cloned().unwrap_or_default();
-    let policy = body.policy();
-    let name = json!(policy).as_str().unwrap_or_default().to_owned();
-    (
-        Segmentation { policy: name, params: body.params.resolved(policy, longest_s) },
-        body.given().unwrap_or_default(),
-    )
 }
 
 #[cfg(test)]
@@ -395,9 +350,9 @@ mod tests {
     #[track_caller]
     fn check(json: Value, policy: &str, params: Value) {
         let body = body(&json);
-        assert!(body.check(30.0).is_ok(), "{json}");
-        let stored = resolved(Some(&body), 30.0).0;
-        assert_eq!((stored.policy.as_str(), stored.params), (policy, params), "{json}");
+        assert!(body.given().is_ok(), "{json}");
+        let stored = json!(body.segmentation(30.0).unwrap());
+        assert_eq!(stored, json!({"policy": policy, "params": params}), "{json}");
     }
 
     const WEIGHTS: [(&str, f64); 4] = [("hue", 1.0), ("saturation", 1.0), ("value", 1.0), ("edges", 0.0)];
@@ -449,7 +404,8 @@ mod tests {
 
     #[track_caller]
     fn check_refused(json: Value, pointer: &str) {
-        let error = body(&json).check(30.0).unwrap_err();
+        let body = body(&json);
+        let error = body.segmentation(30.0).and_then(|_| body.given()).unwrap_err();
         let text = format!("{error:?}");
         assert!(text.contains(&format!("\"{pointer}\"")), "{json}: {text}");
     }

@@ -15,7 +15,7 @@ use super::error::{ApiError, Problem};
 use super::extract::{self, Id, Json, Params};
 use super::search::seconds;
 use crate::app::App;
-use crate::catalog::{Video, VideoPatch, VideoState, Visibility};
+use crate::catalog::{Segmentation, Video, VideoPatch, VideoState, Visibility};
 
 /// The routes of this file.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
@@ -54,7 +54,7 @@ pub(super) struct VideoOut {
     created_at: String,
     /// How it is cut.
     #[schema(value_type = Object)]
-    segmentation: Value,
+    segmentation: Segmentation,
     /// Clips found and given.
     clips: i64,
     /// Its newest job.
@@ -94,7 +94,7 @@ impl From<Video> for VideoOut {
             metadata: video.metadata,
             recorded_at: video.recorded_at,
             created_at: super::instant(video.created_at_ms),
-            segmentation: json!({"policy": video.segmentation.policy, "params": video.segmentation.params}),
+            segmentation: video.segmentation,
             clips: video.clips,
             job_id: video.job_id,
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use reprise_encoders::Frame;
-use reprise_encoders::video::segment::{ClipRange, Curve, SegmenterSettings};
+use reprise_encoders::video::segment::{ClipRange, Curve, Segmentation};
 use reprise_encoders::video::{self, Summary};
 use tokio::sync::mpsc;
 
@@ -13,7 +13,7 @@ use super::assemble::Feed;
 use super::error::IngestError;
 use super::feature_cache::{self, FeatureCache};
 use super::flow::{Flow, Inputs, encode};
-use super::pass::{self, Media, Pass, Seen, Tap, Target};
+use super::pass::{self, Cutting, Media, Pass, Seen, Tap, Target};
 use super::progress::{JobProgress, Stop};
 use super::raw_vectors::Spans;
 use crate::catalog::MediaFacts;
@@ -40,16 +40,6 @@ pub(super) struct Plan {
     pub(super) spaces: Vec<Arc<LoadedSpace>>,
     /// Where features of the video are kept.
     pub(super) features: PathBuf,
-}
-
-/// How a video is cut.
-#[derive(Clone)]
-pub(super) struct Cutting {
-    pub(super) settings: SegmenterSettings,
-    /// When people speak.
-    pub(super) cues: Vec<ClipRange>,
-    /// What the clips that are found are called.
-    pub(super) target: Target,
 }
 
 /// What is known of a video before a pass.
@@ -97,10 +87,10 @@ pub(super) async fn recut(
 ) -> Result<Option<Embedded>, IngestError> {
     let mut work = Work::new(media, plan, progress);
     let Some(cutting) = plan.segment.clone().filter(|_| work.has_features()) else { return Ok(None) };
-    let Some(curve) = work.curve(&cutting.settings).await else { return Ok(None) };
+    let Some(curve) = work.curve(&cutting.segmentation).await else { return Ok(None) };
     work.progress.stage("features");
     let known = work.for_each_tap(plan);
-    let clips = curve.clips(cutting.settings, &cutting.cues);
+    let clips = curve.clips(cutting.segmentation, &cutting.cues);
     let lacking = work.replay_features(known, Some((cutting.target, clips))).await?;
     work.complete(lacking, facts.seek_is_safe, facts.duration_ms).await?;
     let summary = Summary {
@@ -177,7 +167,7 @@ impl Work {
     async fn pass(&mut self, segment: Option<Cutting>, known: PerTap) -> Result<(Seen, PerTap), IngestError> {
         let target = segment.as_ref().map(|cutting| cutting.target);
         let pass = Pass {
-            segment: segment.map(|cutting| (cutting.settings, cutting.cues)),
+            segment,
             taps: self.taps.iter().map(|(tap, _)| *tap).collect(),
         };
         let (sender, mut receiver) = mpsc::channel(STEPS_AHEAD);
@@ -244,10 +234,10 @@ impl Work {
         .await
     }
 
-    /// The kept scores, if they serve `settings`.
-    async fn curve(&self, settings: &SegmenterSettings) -> Option<Curve> {
+    /// The kept scores, if they hold all that `segmentation` needs.
+    async fn curve(&self, segmentation: &Segmentation) -> Option<Curve> {
         let bytes = tokio::fs::read(self.features.join(CURVE)).await.ok()?;
-        Curve::read(&bytes).ok().filter(|curve| curve.has_edges || !settings.needs_edges())
+        Curve::read(&bytes).ok().filter(|curve| curve.has_edges || !segmentation.needs_edges())
     }
 
     async fn seek_agrees_with(&self, references: Vec<Frame>) -> Result<bool, IngestError> {

@@ -7,16 +7,15 @@ use reprise_encoders::EncodeError;
 use reprise_encoders::video::segment::ClipRange;
 use uuid::Uuid;
 
-use super::embed::{self, Cutting, Plan, SourceFacts};
+use super::embed::{self, Plan, SourceFacts};
 use super::error::IngestError;
 use super::moments::windows_inside;
-use super::pass::Target;
+use super::pass::{Cutting, Target};
 use super::passages;
 use super::raw_vectors::{RawVector, Spans, moment, pooled, unit};
-use super::segmentation::{is_given_only, segmenter_settings};
 use super::source::Source;
 use crate::app::App;
-use crate::catalog::{Filled, NewVector, Span, Video};
+use crate::catalog::{Filled, NewVector, Segmentation, Span, Video};
 use crate::models::LoadedSpace;
 use crate::terms::{Level, SpanKey};
 
@@ -89,7 +88,7 @@ impl Lacking {
         let (full, parts): (Vec<_>, Vec<_>) = spans.into_iter().partition(|it| it.level == Level::Video);
         let found = parts.iter().filter(|it| it.level == Level::Clip && !it.given);
         let cover = found.map(|it| it.end_ms - it.start_ms).sum::<i64>() == duration_ms;
-        let given_only = is_given_only(video);
+        let given_only = video.segmentation == (Segmentation::Given {});
         let clips = parts.iter().filter(|it| it.level == Level::Clip && it.given == given_only);
         let mut windows = windows_inside(&clips.cloned().collect::<Vec<_>>());
         let stored = |at: &ClipRange| {
@@ -102,10 +101,10 @@ impl Lacking {
 
     fn plan(&self, video: &Video, app: &App, spaces: Vec<Arc<LoadedSpace>>) -> Plan {
         let cut = self.full_video.is_some() && !self.cover;
-        let settings = segmenter_settings(&video.segmentation, app.config.max_clip_ms());
+        let segmentation = video.segmentation.of_parts(app.config.max_clip_seconds);
         let known = self.parts.iter().map(|it| (Target::Known(it.key), range(it.start_ms, it.end_ms)));
         let windows = self.windows.clone();
-        let segment = cut.then_some(Cutting { settings, cues: Vec::new(), target: Target::Pooled });
+        let segment = cut.then_some(Cutting { segmentation, cues: Vec::new(), target: Target::Pooled });
         Plan { segment, known: known.collect(), windows, spaces, features: app.media.features(video.id) }
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use reprise_encoders::Frame;
 use reprise_encoders::video::sample::Sampler;
-use reprise_encoders::video::segment::{ClipRange, CurveWriter, Meter, Segmenter, SegmenterSettings};
+use reprise_encoders::video::segment::{ClipRange, CurveWriter, Meter, Segmentation, Segmenter};
 use reprise_encoders::video::{self, Event, Limits, Output, Probe, Request, Summary, VideoError};
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -83,10 +83,20 @@ impl Tap {
     }
 }
 
+/// How a video is cut.
+#[derive(Clone)]
+pub(super) struct Cutting {
+    pub(super) segmentation: Segmentation,
+    /// Stretches of speech.
+    pub(super) cues: Vec<ClipRange>,
+    /// What the found clips are for.
+    pub(super) target: Target,
+}
+
 /// What a pass does.
 pub(super) struct Pass {
-    /// Cut the video, knowing when people speak.
-    pub(super) segment: Option<(SegmenterSettings, Vec<ClipRange>)>,
+    /// Cut the video.
+    pub(super) segment: Option<Cutting>,
     /// Who takes the sampled frames.
     pub(super) taps: Vec<Tap>,
 }
@@ -120,7 +130,7 @@ pub(super) fn run(
         outputs: pass.taps.iter().map(Tap::output).collect(),
     };
     let mut decoder = video::decode(&media.path, &media.probe, request, &media.limits)?;
-    let mut cutter = pass.segment.as_ref().map(|(settings, cues)| Cutter::new(*settings, cues, &media.probe));
+    let mut cutter = pass.segment.as_ref().map(|cutting| Cutter::new(cutting, &media.probe));
     let mut waiting: Vec<Vec<Frame>> = vec![Vec::new(); pass.taps.len()];
     progress.stage("decode");
     for event in &mut decoder {
@@ -197,15 +207,15 @@ struct Cutter {
 }
 
 impl Cutter {
-    fn new(settings: SegmenterSettings, cues: &[ClipRange], probe: &Probe) -> Cutter {
+    fn new(cutting: &Cutting, probe: &Probe) -> Cutter {
         let looks = if probe.duration_ms < SHORT_MS { 1 } else { LOOK_AT.len() };
         let mut moments: Vec<i64> =
             LOOK_AT[..looks].iter().map(|part| probe.duration_ms / 20 * part).collect();
         moments.sort_unstable();
         Cutter {
-            meter: Meter::new(settings.needs_edges()),
-            segmenter: Segmenter::with_cues(settings, cues),
-            curve: CurveWriter::new(settings.needs_edges()),
+            meter: Meter::new(cutting.segmentation.needs_edges()),
+            segmenter: Segmenter::with_cues(cutting.segmentation, &cutting.cues),
+            curve: CurveWriter::new(cutting.segmentation.needs_edges()),
             moments,
             references: Vec::new(),
         }

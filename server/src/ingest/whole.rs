@@ -7,16 +7,15 @@ use reprise_encoders::video::Probe;
 use reprise_encoders::video::segment::ClipRange;
 use uuid::Uuid;
 
-use super::embed::{self, Cutting, Embedded, Plan};
+use super::embed::{self, Embedded, Plan};
 use super::error::IngestError;
 use super::moments::windows_inside;
-use super::pass::Target;
+use super::pass::{Cutting, Target};
 use super::raw_vectors::{moment, pooled, span};
-use super::segmentation::{is_given_only, segmenter_settings};
 use super::source::Source;
 use super::subtitles;
 use crate::app::App;
-use crate::catalog::{CueKind, Ingested, Line, MediaFacts, Span, Video, VideoState, Visibility};
+use crate::catalog::{CueKind, Ingested, Line, MediaFacts, Segmentation, Span, Video, VideoState, Visibility};
 use crate::terms::Level;
 
 /// The clips that an ingest of a ready video replaces: found before, and gone when it has finished.
@@ -59,10 +58,10 @@ pub async fn whole(source: Source<'_>) -> Result<Ingested, IngestError> {
 
 async fn plan(source: &Source<'_>, probe: &Probe) -> Result<Plan, IngestError> {
     let Source { app, video, given: clips, .. } = *source;
-    let given_only = is_given_only(video);
+    let given_only = video.segmentation == (Segmentation::Given {});
     let given = clips.iter().map(|span| (Target::Given(span.id), range(span.start_ms, span.end_ms)));
     let cutting = Cutting {
-        settings: segmenter_settings(&video.segmentation, app.config.max_clip_ms()),
+        segmentation: video.segmentation.of_parts(app.config.max_clip_seconds),
         cues: cues(app, video.id, probe.media_offset_ms).await?,
         target: if given_only { Target::Pooled } else { Target::Found },
     };

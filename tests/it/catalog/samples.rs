@@ -25,7 +25,7 @@ pub(crate) fn video(name: &str) -> NewVideo {
         title: name.to_owned(),
         metadata: json!({}),
         recorded_at: None,
-        segmentation: Segmentation { policy: "content".to_owned(), params: json!({"threshold": 27.0}) },
+        segmentation: Segmentation::content(30.0),
         given: vec![],
         subtitles: vec![],
     }

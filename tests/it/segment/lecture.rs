@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use reprise_encoders::video::segment::{
-    ClipRange, Curve, CurveWriter, DetectorSettings, Meter, Segmenter, SegmenterSettings,
+    ClipRange, Curve, CurveWriter, Meter, Segmentation, Segmenter,
 };
 use reprise_encoders::video::{Event, Limits, Request, decode, probe};
 use reprise_tests::slides::{Slides, slides};
@@ -48,17 +48,11 @@ fn an_hour_of_slides_is_cut_where_the_slides_change() {
     let duration_ms = SECONDS as i64 * 1000;
     assert_eq!(curve.duration_ms, duration_ms);
 
-    let detector = DetectorSettings::default();
-    let mut cuts = Segmenter::new(SegmenterSettings::Content { detector, max_clip_ms: MAX_CLIP_MS });
+    let mut cuts = Segmenter::new(Segmentation::content(MAX_CLIP_MS as f64 / 1000.0));
     curve.scores.iter().for_each(|it| drop(cuts.push(it)));
     assert_eq!(cuts.cuts(), [], "no change reaches the content threshold");
 
-    let hybrid = SegmenterSettings::Hybrid {
-        detector,
-        slide_area: Some(100),
-        min_clip_ms: 500,
-        max_clip_ms: MAX_CLIP_MS,
-    };
+    let hybrid = Segmentation::hybrid(MAX_CLIP_MS as f64 / 1000.0);
     let clips: Vec<ClipRange> = curve.clips(hybrid, &[]);
     assert_eq!((clips[0].start_ms, clips[clips.len() - 1].end_ms), (0, duration_ms));
     assert!(clips.windows(2).all(|pair| pair[0].end_ms == pair[1].start_ms));

@@ -4,11 +4,13 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use super::cut::{Cut, MinSceneLen};
 use super::scores::{FrameScores, Weights};
 
 /// Settings of [`AdaptiveDetector`]; the defaults are PySceneDetect's.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct AdaptiveSettings {
     /// A cut where the score is this many times the mean of its surroundings; 3.
     pub threshold: f64,
@@ -19,6 +21,7 @@ pub struct AdaptiveSettings {
     /// What the content score is made of; hue, saturation and value alike.
     pub weights: Weights,
     /// Cuts closer than this to the one before are dropped; 15 frames.
+    #[serde(flatten)]
     pub min_scene_len: MinSceneLen,
 }
 
@@ -125,7 +128,7 @@ mod tests {
     fn cuts_keep_their_distance() {
         let spikes = |frame: u64| if [10, 20, 30, 45].contains(&frame) { 90.0 } else { 1.0 };
         check(AdaptiveSettings::default(), spikes, &[20, 45]);
-        let min_scene_len = MinSceneLen::Millis(0);
+        let min_scene_len = MinSceneLen::Seconds(0.0);
         check(AdaptiveSettings { min_scene_len, ..AdaptiveSettings::default() }, spikes, &[10, 20, 30, 45]);
     }
 

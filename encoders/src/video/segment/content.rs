@@ -1,18 +1,21 @@
 //! Cuts where hue, saturation, value and (if asked for) edges change at once: PySceneDetect's
 //! ContentDetector.
 
+use serde::{Deserialize, Serialize};
+
 use super::cut::{Cut, MinSceneLen};
 use super::flash::{FilterMode, FlashFilter};
 use super::scores::{FrameScores, Weights};
 
 /// Settings of [`ContentDetector`]; the defaults are PySceneDetect's.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ContentSettings {
     /// A cut where the score reaches this; 27.
     pub threshold: f64,
     /// What the score is made of; hue, saturation and value alike.
     pub weights: Weights,
     /// Cuts closer than this are filtered; 15 frames.
+    #[serde(flatten)]
     pub min_scene_len: MinSceneLen,
     /// How they are filtered; merged.
     pub filter: FilterMode,

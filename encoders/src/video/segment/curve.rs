@@ -8,8 +8,9 @@
 
 use sha2::{Digest, Sha256};
 
-use super::policy::{ClipRange, Segmenter, SegmenterSettings};
+use super::policy::{ClipRange, Segmenter};
 use super::scores::{FrameScores, Settled};
+use super::segmentation::Segmentation;
 
 const MAGIC: &[u8; 8] = b"RPCURVE\0";
 const VERSION: u16 = 2;
@@ -43,11 +44,11 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// The clips of a policy, exactly as if the video were decoded again. Settings that need edges
-    /// ([`SegmenterSettings::needs_edges`]) need [`Curve::has_edges`]: without, edges count as unchanged.
+    /// The clips of a segmentation, exactly as if the video were decoded again. One that needs edges
+    /// ([`Segmentation::needs_edges`]) needs [`Curve::has_edges`]: without, edges count as unchanged.
     #[must_use]
-    pub fn clips(&self, settings: SegmenterSettings, cues: &[ClipRange]) -> Vec<ClipRange> {
-        let mut segmenter = Segmenter::with_cues(settings, cues);
+    pub fn clips(&self, segmentation: Segmentation, cues: &[ClipRange]) -> Vec<ClipRange> {
+        let mut segmenter = Segmenter::with_cues(segmentation, cues);
         let mut clips: Vec<ClipRange> = self.scores.iter().flat_map(|it| segmenter.push(it)).collect();
         clips.extend(segmenter.finish(self.duration_ms));
         clips

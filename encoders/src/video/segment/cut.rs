@@ -1,5 +1,9 @@
 //! A cut, and how long the scene between two of them must be.
 
+use serde::{Deserialize, Serialize};
+
+use super::segmentation::millis;
+
 /// The first frame of a new scene.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
@@ -9,28 +13,33 @@ pub struct Cut {
     pub time_ms: i64,
 }
 
-/// Shortest scene, in frames or milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// Shortest scene, in frames or seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum MinSceneLen {
     /// In frames.
+    #[serde(rename = "min_scene_frames")]
     Frames(u64),
-    /// In milliseconds.
-    Millis(i64),
+    /// In seconds.
+    #[serde(rename = "min_scene_seconds")]
+    Seconds(f64),
 }
 
 impl MinSceneLen {
-    /// What PySceneDetect's detectors have when nothing is said: 15 frames.
+    /// The default of PySceneDetect's detectors: 15 frames.
     pub const DEFAULT: MinSceneLen = MinSceneLen::Frames(15);
 
     /// Whether the stretch from `a` to `b` is at least this long.
     pub(super) fn is_met(self, a: Cut, b: Cut) -> bool {
         match self {
             MinSceneLen::Frames(frames) => b.frame.saturating_sub(a.frame) >= frames,
-            MinSceneLen::Millis(ms) => b.time_ms.saturating_sub(a.time_ms) >= ms,
+            MinSceneLen::Seconds(seconds) => b.time_ms.saturating_sub(a.time_ms) >= millis(seconds),
         }
     }
 
     pub(super) fn is_zero(self) -> bool {
-        matches!(self, MinSceneLen::Frames(0) | MinSceneLen::Millis(i64::MIN..=0))
+        match self {
+            MinSceneLen::Frames(frames) => frames == 0,
+            MinSceneLen::Seconds(seconds) => millis(seconds) <= 0,
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! The detectors behind one face.
 
+use serde::{Deserialize, Serialize};
+
 use super::adaptive::{AdaptiveDetector, AdaptiveSettings};
 use super::content::{ContentDetector, ContentSettings};
 use super::cut::{Cut, MinSceneLen};
@@ -7,7 +9,8 @@ use super::scores::FrameScores;
 use super::threshold::{ThresholdDetector, ThresholdSettings};
 
 /// Which detector, and how it is set.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "detector", rename_all = "snake_case")]
 pub enum DetectorSettings {
     /// Sudden changes.
     Content(ContentSettings),
@@ -41,6 +44,17 @@ impl DetectorSettings {
             DetectorSettings::Content(it) => it.min_scene_len,
             DetectorSettings::Adaptive(it) => it.min_scene_len,
             DetectorSettings::Threshold(it) => it.min_scene_len,
+        }
+    }
+
+    /// The score that is a cut; of [`DetectorSettings::Adaptive`] the ratio, of
+    /// [`DetectorSettings::Threshold`] the brightness.
+    #[must_use]
+    pub fn threshold(&self) -> f64 {
+        match self {
+            DetectorSettings::Content(it) => it.threshold,
+            DetectorSettings::Adaptive(it) => it.threshold,
+            DetectorSettings::Threshold(it) => it.threshold,
         }
     }
 

@@ -4,10 +4,13 @@
 //! minimum length after the last one stands at once, where the video's start counts as one. They differ
 //! in what becomes of cuts that come sooner.
 
+use serde::{Deserialize, Serialize};
+
 use super::cut::{Cut, MinSceneLen};
 
 /// What becomes of frames over the threshold that follow each other too closely.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FilterMode {
     /// They are merged: the last of them becomes the cut once it is followed by the minimum length of
     /// calm, if the merged stretch is itself that long.
@@ -96,7 +99,7 @@ mod tests {
     fn cuts_far_apart_all_stand() {
         for mode in [FilterMode::Merge, FilterMode::Suppress] {
             check(mode, MinSceneLen::Frames(15), &[30, 45, 90], &[30, 45, 90]);
-            check(mode, MinSceneLen::Millis(600), &[30, 45, 90], &[30, 45, 90]);
+            check(mode, MinSceneLen::Seconds(0.6), &[30, 45, 90], &[30, 45, 90]);
         }
     }
 
@@ -121,6 +124,6 @@ mod tests {
     #[test]
     fn without_a_minimum_every_frame_over_the_threshold_is_a_cut() {
         check(FilterMode::Merge, MinSceneLen::Frames(0), &[1, 2, 3], &[1, 2, 3]);
-        check(FilterMode::Suppress, MinSceneLen::Millis(0), &[1, 2, 3], &[1, 2, 3]);
+        check(FilterMode::Suppress, MinSceneLen::Seconds(0.0), &[1, 2, 3], &[1, 2, 3]);
     }
 }

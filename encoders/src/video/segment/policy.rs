@@ -10,9 +10,10 @@
 use std::collections::BTreeMap;
 
 use super::cut::{Cut, MinSceneLen};
-use super::detector::{Detector, DetectorSettings};
+use super::detector::Detector;
 use super::pauses::Pauses;
 use super::scores::FrameScores;
+use super::segmentation::{Segmentation, millis};
 use super::slides::SlideChanges;
 use super::split::{Frames, Split, TooLong};
 
@@ -25,90 +26,10 @@ pub struct ClipRange {
     pub end_ms: i64,
 }
 
-/// A policy with its parameters.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum SegmenterSettings {
-    /// At the detector's cuts. Longer scenes are split evenly; a last scene below the detector's minimum
-    /// belongs to the clip before it.
-    Content {
-        /// Finds the cuts.
-        detector: DetectorSettings,
-        /// Longest clip.
-        max_clip_ms: i64,
-    },
-    /// Every so often, whatever is shown.
-    Fixed {
-        /// Length of a clip; the last may be shorter.
-        every_ms: i64,
-    },
-    /// Where people begin to speak after a pause; long stretches are split as for
-    /// [`SegmenterSettings::Hybrid`].
-    Subtitle {
-        /// Shortest pause.
-        pause_ms: i64,
-        /// Shortest clip; at most a quarter of the longest.
-        min_clip_ms: i64,
-        /// Longest clip.
-        max_clip_ms: i64,
-    },
-    /// At the detector's cuts and at slide changes. Longer clips are split at pauses between cues, or
-    /// without cues where the least moves.
-    Hybrid {
-        /// Finds the cuts.
-        detector: DetectorSettings,
-        /// Least area of a slide change, in parts of [`super::scores::WHOLE`]; `None`: none are looked for.
-        slide_area: Option<u16>,
-        /// Shortest clip; at most a quarter of the longest. Of boundaries closer than this cuts stay
-        /// rather than slide changes, and earlier ones rather than later ones.
-        min_clip_ms: i64,
-        /// Longest clip.
-        max_clip_ms: i64,
-    },
-}
-
-impl SegmenterSettings {
-    /// Whether the scores must have edges.
-    #[must_use]
-    pub fn needs_edges(&self) -> bool {
-        self.detector().is_some_and(|it| it.needs_edges())
-    }
-
-    /// The detector of the policy, if it has one.
-    #[must_use]
-    pub fn detector(&self) -> Option<DetectorSettings> {
-        match self {
-            SegmenterSettings::Content { detector, .. } | SegmenterSettings::Hybrid { detector, .. } => {
-                Some(*detector)
-            }
-            SegmenterSettings::Fixed { .. } | SegmenterSettings::Subtitle { .. } => None,
-        }
-    }
-
-    fn max_clip_ms(&self) -> i64 {
-        let (SegmenterSettings::Content { max_clip_ms, .. }
-        | SegmenterSettings::Fixed { every_ms: max_clip_ms }
-        | SegmenterSettings::Subtitle { max_clip_ms, .. }
-        | SegmenterSettings::Hybrid { max_clip_ms, .. }) = self;
-        (*max_clip_ms).max(1)
-    }
-
-    /// The shortest stretch between two boundaries.
-    fn min_clip(&self) -> MinSceneLen {
-        match self {
-            SegmenterSettings::Content { detector, .. } => detector.min_scene_len(),
-            SegmenterSettings::Fixed { .. } => MinSceneLen::Millis(0),
-            SegmenterSettings::Subtitle { min_clip_ms, .. }
-            | SegmenterSettings::Hybrid { min_clip_ms, .. } => {
-                MinSceneLen::Millis((*min_clip_ms).min(self.max_clip_ms() / 4).max(0))
-            }
-        }
-    }
-}
-
 /// Turns scores, as they come, into clips, as they become certain.
 #[derive(Debug)]
 pub struct Segmenter {
-    settings: SegmenterSettings,
+    segmentation: Segmentation,
     detector: Option<Detector>,
     slides: Option<SlideChanges>,
     split: Split,
@@ -133,30 +54,28 @@ struct Candidate {
 impl Segmenter {
     /// A segmenter that has seen nothing. A maximum below 1 ms counts as 1 ms.
     #[must_use]
-    pub fn new(settings: SegmenterSettings) -> Self {
-        Segmenter::with_cues(settings, &[])
+    pub fn new(segmentation: Segmentation) -> Self {
+        Segmenter::with_cues(segmentation, &[])
     }
 
     /// A segmenter that knows when people speak; cues in any order.
     #[must_use]
-    pub fn with_cues(settings: SegmenterSettings, cues: &[ClipRange]) -> Self {
+    pub fn with_cues(segmentation: Segmentation, cues: &[ClipRange]) -> Self {
         let pauses = Pauses::between(cues);
-        let (mut known, mut slides) = (Vec::new(), None);
-        match settings {
-            SegmenterSettings::Subtitle { pause_ms, min_clip_ms, .. } => {
-                known = pauses.boundaries(pause_ms, min_clip_ms);
-            }
-            SegmenterSettings::Hybrid { slide_area, .. } => slides = slide_area.map(SlideChanges::new),
-            SegmenterSettings::Content { .. } | SegmenterSettings::Fixed { .. } => {}
+        let mut known = Vec::new();
+        if let Segmentation::Subtitle { pause_seconds, min_clip_seconds, .. } = segmentation {
+            known = pauses.boundaries(millis(pause_seconds), millis(min_clip_seconds));
         }
-        let split = match settings {
-            SegmenterSettings::Content { .. } | SegmenterSettings::Fixed { .. } => Split::Evenly,
-            SegmenterSettings::Subtitle { .. } | SegmenterSettings::Hybrid { .. } => Split::AtRest(pauses),
+        let split = match segmentation {
+            Segmentation::Subtitle { .. } | Segmentation::Hybrid { .. } => Split::AtRest(pauses),
+            Segmentation::Content { .. } | Segmentation::Fixed { .. } | Segmentation::Given {} => {
+                Split::Evenly
+            }
         };
         Segmenter {
-            settings,
-            detector: settings.detector().map(Detector::new),
-            slides,
+            segmentation,
+            detector: segmentation.detector().map(Detector::new),
+            slides: segmentation.slide_area().map(SlideChanges::new),
             split,
             cuts: Vec::new(),
             slide_changes: Vec::new(),
@@ -193,9 +112,9 @@ impl Segmenter {
         self.add_changes(changes);
         let mut clips = Vec::new();
         self.candidates.split_off(&duration_ms);
-        let end = match self.settings {
+        let end = match self.segmentation {
             // A scene of one frame less than the minimum is short, however long that frame is shown.
-            SegmenterSettings::Content { .. } => self.last.unwrap_or(self.open),
+            Segmentation::Content { .. } => self.last.unwrap_or(self.open),
             _ => Cut { frame: self.frames, time_ms: duration_ms },
         };
         self.decide(end, &mut clips);
@@ -232,8 +151,8 @@ impl Segmenter {
 
     /// No boundary before this is still to come.
     fn known_until(&self, now: Cut) -> Cut {
-        if let (SegmenterSettings::Content { .. }, Some(Detector::Content(_)) | None) =
-            (&self.settings, &self.detector)
+        if let (Segmentation::Content { .. }, Some(Detector::Content(_)) | None) =
+            (&self.segmentation, &self.detector)
         {
             // A burst of flashes is waited for by nobody: it may last.
             return now;
@@ -241,14 +160,14 @@ impl Segmenter {
         let of_detector = self.detector.as_ref().and_then(Detector::undecided).unwrap_or(now);
         let of_slides = self.slides.as_ref().map_or(now.time_ms, SlideChanges::undecided_ms);
         // Nor is a fade to black: what it turns out to have been is of no use once the clip is over.
-        let forced = now.time_ms - self.settings.max_clip_ms();
+        let forced = now.time_ms - self.segmentation.max_clip_ms();
         Cut { frame: of_detector.frame, time_ms: of_detector.time_ms.min(of_slides).max(forced) }
     }
 
     /// Ends clips at the candidates that are certain, given that all up to `known` have come.
     fn decide(&mut self, known: Cut, clips: &mut Vec<ClipRange>) {
-        let min_clip = self.settings.min_clip();
-        let keeps_distance = !matches!(self.settings, SegmenterSettings::Content { .. });
+        let min_clip = self.segmentation.min_clip();
+        let keeps_distance = !matches!(self.segmentation, Segmentation::Content { .. });
         while let Some((&time_ms, &Candidate { frame, is_cut })) = self.candidates.first_key_value() {
             let at = Cut { frame, time_ms };
             if time_ms <= self.open.time_ms || (keeps_distance && !min_clip.is_met(self.open, at)) {
@@ -278,7 +197,7 @@ impl Segmenter {
         if end.time_ms <= self.open.time_ms {
             return;
         }
-        let longest = self.settings.max_clip_ms();
+        let longest = self.segmentation.max_clip_ms();
         while end.time_ms - self.open.time_ms > longest {
             self.split_off(end.time_ms, clips);
         }
@@ -288,9 +207,9 @@ impl Segmenter {
     /// Cuts off whole pieces while more than twice the maximum is open.
     fn cut_off(&mut self, known_ms: i64, clips: &mut Vec<ClipRange>) {
         let until_ms = self.candidates.first_key_value().map_or(known_ms, |it| known_ms.min(*it.0));
-        let most = match self.settings {
-            SegmenterSettings::Fixed { every_ms } => every_ms.max(1),
-            _ => self.settings.max_clip_ms().saturating_mul(2),
+        let most = match self.segmentation {
+            Segmentation::Fixed { .. } => self.segmentation.max_clip_ms(),
+            _ => self.segmentation.max_clip_ms().saturating_mul(2),
         };
         while until_ms.saturating_sub(self.open.time_ms) > most {
             self.split_off(until_ms, clips);
@@ -298,9 +217,9 @@ impl Segmenter {
     }
 
     fn split_off(&mut self, until_ms: i64, clips: &mut Vec<ClipRange>) {
-        let (from_ms, max_clip_ms) = (self.open.time_ms, self.settings.max_clip_ms());
-        let at = match self.settings {
-            SegmenterSettings::Fixed { every_ms } => from_ms + every_ms.max(1),
+        let (from_ms, max_clip_ms) = (self.open.time_ms, self.segmentation.max_clip_ms());
+        let at = match self.segmentation {
+            Segmentation::Fixed { .. } => from_ms + max_clip_ms,
             _ => self.split.point(TooLong { from_ms, until_ms, max_clip_ms }, &self.since_open),
         };
         self.emit(Cut { frame: 0, time_ms: at }, clips);

@@ -1,21 +1,27 @@
 //! Tests of the policies, on scores made up here.
 
 use super::super::scores::Settled;
-use super::super::{ContentSettings, Curve, CurveWriter};
+use super::super::{ContentSettings, Curve, CurveWriter, DetectorSettings};
 use super::*;
 use proptest::prelude::*;
 
-fn content(max_clip_ms: i64) -> SegmenterSettings {
-    SegmenterSettings::Content { detector: DetectorSettings::default(), max_clip_ms }
+fn seconds(ms: i64) -> f64 {
+    ms as f64 / 1000.0
 }
 
-fn hybrid(min_clip_ms: i64, max_clip_ms: i64) -> SegmenterSettings {
+fn content(max_clip_ms: i64) -> Segmentation {
+    Segmentation::content(seconds(max_clip_ms))
+}
+
+fn hybrid(min_clip_ms: i64, max_clip_ms: i64) -> Segmentation {
+    let (min_clip_seconds, max_clip_seconds) = (seconds(min_clip_ms), seconds(max_clip_ms));
     let detector = DetectorSettings::default();
-    SegmenterSettings::Hybrid { detector, slide_area: Some(100), min_clip_ms, max_clip_ms }
+    Segmentation::Hybrid { detector, slide_area_percent: 1.0, min_clip_seconds, max_clip_seconds }
 }
 
-fn subtitle(min_clip_ms: i64, max_clip_ms: i64) -> SegmenterSettings {
-    SegmenterSettings::Subtitle { pause_ms: 700, min_clip_ms, max_clip_ms }
+fn subtitle(min_clip_ms: i64, max_clip_ms: i64) -> Segmentation {
+    let (min_clip_seconds, max_clip_seconds) = (seconds(min_clip_ms), seconds(max_clip_ms));
+    Segmentation::Subtitle { pause_seconds: 0.7, min_clip_seconds, max_clip_seconds }
 }
 
 /// Frames at these times; those in `cuts` are cuts, those in `changes` show a new slide.
@@ -39,7 +45,7 @@ fn scores(times: &[i64], cuts: &[usize], changes: &[usize]) -> Vec<FrameScores> 
 }
 
 fn segment(
-    settings: SegmenterSettings,
+    settings: Segmentation,
     cues: &[ClipRange],
     scores: &[FrameScores],
     duration_ms: i64,
@@ -53,7 +59,7 @@ fn segment(
 /// 25 frames a second.
 #[track_caller]
 fn check(
-    settings: SegmenterSettings,
+    settings: Segmentation,
     frames: i64,
     (cuts, changes): (&[usize], &[usize]),
     cues: &[(i64, i64)],
@@ -97,7 +103,7 @@ fn a_last_scene_below_the_minimum_belongs_to_the_clip_before() {
 
 #[test]
 fn fixed_clips_are_as_long_as_was_said() {
-    let fixed = SegmenterSettings::Fixed { every_ms: 1500 };
+    let fixed = Segmentation::Fixed { every_seconds: 1.5 };
     check(fixed, 100, (&[30], &[60]), &[(0, 700)], &[0, 1500, 3000, 4000]);
     check(fixed, 75, (&[], &[]), &[], &[0, 1500, 3000]);
 }
@@ -139,10 +145,10 @@ fn no_more_than_a_few_times_the_maximum_is_ever_open() {
     let dark = super::super::ThresholdSettings::default();
     let detectors = [DetectorSettings::default(), DetectorSettings::Threshold(dark)];
     let endless = detectors.into_iter().flat_map(|detector| {
-        let (slide_area, min_clip_ms, max_clip_ms) = (Some(100), 500, 2000);
+        let (slide_area_percent, min_clip_seconds, max_clip_seconds) = (1.0, 0.5, 2.0);
         [
-            SegmenterSettings::Content { detector, max_clip_ms },
-            SegmenterSettings::Hybrid { detector, slide_area, min_clip_ms, max_clip_ms },
+            Segmentation::Content { preset: None, detector, max_clip_seconds },
+            Segmentation::Hybrid { detector, slide_area_percent, min_clip_seconds, max_clip_seconds },
         ]
     });
     for settings in endless {
@@ -186,9 +192,9 @@ fn any_cues() -> impl Strategy<Value = Vec<ClipRange>> {
     prop::collection::vec(cue, 0..40)
 }
 
-fn any_settings() -> impl Strategy<Value = SegmenterSettings> {
+fn any_settings() -> impl Strategy<Value = Segmentation> {
     let min_scene_len =
-        prop_oneof![(0_u64..40).prop_map(MinSceneLen::Frames), (0_i64..5000).prop_map(MinSceneLen::Millis)];
+        prop_oneof![(0_u64..40).prop_map(MinSceneLen::Frames), (0_i64..5000).prop_map(|ms| MinSceneLen::Seconds(seconds(ms)))];
     let detector = (min_scene_len, 0..3).prop_map(|(min_scene_len, which)| match which {
         0 => DetectorSettings::Content(ContentSettings { min_scene_len, ..ContentSettings::default() }),
         1 => DetectorSettings::Adaptive(super::super::AdaptiveSettings {
@@ -201,12 +207,14 @@ fn any_settings() -> impl Strategy<Value = SegmenterSettings> {
             ..super::super::ThresholdSettings::default()
         }),
     });
-    (detector, 1_i64..30_000, 0_i64..9000, 0_i64..3000, prop::option::of(1_u16..500), 0..4).prop_map(
-        |(detector, max_clip_ms, min_clip_ms, pause_ms, slide_area, which)| match which {
-            0 => SegmenterSettings::Content { detector, max_clip_ms },
-            1 => SegmenterSettings::Fixed { every_ms: max_clip_ms },
-            2 => SegmenterSettings::Subtitle { pause_ms, min_clip_ms, max_clip_ms },
-            _ => SegmenterSettings::Hybrid { detector, slide_area, min_clip_ms, max_clip_ms },
+    let slide_area_percent = prop_oneof![Just(0.0), 0.01..5.0];
+    let lengths = [1_i64..30_000, 0_i64..9000, 0_i64..3000].map(|ms| ms.prop_map(seconds));
+    (detector, lengths, slide_area_percent, 0..4).prop_map(
+        |(detector, [max_clip_seconds, min_clip_seconds, pause_seconds], slide_area_percent, which)| match which {
+            0 => Segmentation::Content { preset: None, detector, max_clip_seconds },
+            1 => Segmentation::Fixed { every_seconds: max_clip_seconds },
+            2 => Segmentation::Subtitle { pause_seconds, min_clip_seconds, max_clip_seconds },
+            _ => Segmentation::Hybrid { detector, slide_area_percent, min_clip_seconds, max_clip_seconds },
         },
     )
 }

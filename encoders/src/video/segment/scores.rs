@@ -2,6 +2,8 @@
 //!
 //! Knows neither how it is measured (`meter`) nor what follows from it.
 
+use serde::{Deserialize, Serialize};
+
 /// Parts of a whole in which [`FrameScores::moving`], [`FrameScores::began`] and [`Settled::area`] count.
 pub const WHOLE: u16 = 10_000;
 
@@ -38,7 +40,7 @@ pub struct Settled {
 }
 
 /// How much each difference counts in the content score; at least one is not 0.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Weights {
     /// Of the hue.
     pub hue: f64,

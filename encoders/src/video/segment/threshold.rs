@@ -1,10 +1,12 @@
 //! Cuts where the picture fades out and in again: PySceneDetect's ThresholdDetector (method FLOOR).
 
+use serde::{Deserialize, Serialize};
+
 use super::cut::{Cut, MinSceneLen};
 use super::scores::FrameScores;
 
 /// Settings of [`ThresholdDetector`]; the defaults are PySceneDetect's.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ThresholdSettings {
     /// Faded out while the mean of red, green and blue is below this, 0 to 255; 12. Its fraction is
     /// dropped, as there.
@@ -14,6 +16,7 @@ pub struct ThresholdSettings {
     /// Whether a last fade-out that is never followed by a fade-in is a cut; no.
     pub add_final_scene: bool,
     /// Fades closer than this to the cut before are dropped; 15 frames.
+    #[serde(flatten)]
     pub min_scene_len: MinSceneLen,
 }
 

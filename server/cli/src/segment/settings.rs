@@ -1,14 +1,13 @@
-//! The options of `reprise segment` that say how a video is cut, as a stored segmentation would say it.
+//! The flags of `reprise segment` that make up a segmentation.
 
 use std::str::FromStr;
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
-use reprise_encoders::video::segment::SegmenterSettings;
-use serde_json::{Value, json};
-
-use reprise_server::catalog::Segmentation;
-use reprise_server::ingest::segmenter_settings;
+use reprise_encoders::video::segment::{
+    self, AdaptiveSettings, ContentSettings, DetectorSettings, FilterMode, MinSceneLen, Segmentation, ThresholdSettings,
+    Weights,
+};
 
 /// Which policy, and its parameters.
 #[derive(Debug, Args)]
@@ -109,11 +108,11 @@ impl FromStr for SceneLength {
 }
 
 impl SettingsArgs {
-    /// The settings of the segmenter.
+    /// How the flags ask for the video to be cut.
     ///
     /// # Errors
     /// A number outside its range.
-    pub(crate) fn settings(&self) -> anyhow::Result<SegmenterSettings> {
+    pub(crate) fn segmentation(&self) -> anyhow::Result<Segmentation> {
         for (name, value, low, high) in [
             ("--threshold", self.threshold.unwrap_or(1.0), 0.0, 255.0),
             ("--edges", self.edges, 0.0, 100.0),
@@ -126,50 +125,56 @@ impl SettingsArgs {
                 bail!("{name} must be from {low} to {high}");
             }
         }
-        Ok(segmenter_settings(&self.as_stored(), (self.max_clip * 1000.0) as i64))
-    }
-
-    fn as_stored(&self) -> Segmentation {
         let unset = if self.preset.is_some() { Policy::Content } else { Policy::Hybrid };
-        let policy = match self.policy.unwrap_or(unset) {
-            Policy::Hybrid => "hybrid",
-            Policy::Content => "content",
-            Policy::Fixed => "fixed",
-        };
-        Segmentation { policy: policy.to_owned(), params: self.params() }
+        let max_clip_seconds = self.max_clip;
+        Ok(match self.policy.unwrap_or(unset) {
+            Policy::Fixed => Segmentation::Fixed { every_seconds: max_clip_seconds },
+            Policy::Content => Segmentation::Content {
+                preset: self.preset.map(|Preset::Lovr| segment::Preset::Lovr),
+                detector: self.detector(),
+                max_clip_seconds,
+            },
+            Policy::Hybrid => Segmentation::Hybrid {
+                detector: self.detector(),
+                slide_area_percent: self.slide_area,
+                min_clip_seconds: self.min_clip.unwrap_or((max_clip_seconds / 4.0).min(0.5)),
+                max_clip_seconds,
+            },
+        })
     }
 
-    fn params(&self) -> Value {
-        let lovr = self.preset.is_some();
-        let detector = match self.detector {
-            Detector::Content => "content",
-            Detector::Adaptive => "adaptive",
-            Detector::Threshold => "threshold",
+    fn detector(&self) -> DetectorSettings {
+        let preset = self.preset.map(|Preset::Lovr| segment::Preset::Lovr.detector());
+        let threshold = self.threshold.or(preset.map(|it| it.threshold));
+        let min_scene_len = match (self.min_scene_len, preset) {
+            (Some(SceneLength::Frames(frames)), _) => MinSceneLen::Frames(frames),
+            (Some(SceneLength::Seconds(seconds)), _) => MinSceneLen::Seconds(seconds),
+            (None, Some(preset)) => preset.min_scene_len,
+            (None, None) => MinSceneLen::DEFAULT,
         };
-        let filter = match self.filter {
-            Filter::Merge => "merge",
-            Filter::Suppress => "suppress",
-        };
-        let mut params = json!({
-            "detector": detector,
-            "weights": {"edges": self.edges},
-            "filter": filter,
-            "fade_bias": self.fade_bias,
-            "add_final_scene": self.add_final_scene,
-            "slide_area_percent": self.slide_area,
-            "min_clip_seconds": self.min_clip.unwrap_or((self.max_clip / 4.0).min(0.5)),
-            "max_clip_seconds": self.max_clip,
-            "every_seconds": self.max_clip,
-        });
-        if let Some(threshold) = self.threshold.or(lovr.then_some(34.0)) {
-            params["threshold"] = json!(threshold);
+        let weights = Weights { edges: self.edges, ..Weights::default() };
+        match self.detector {
+            Detector::Content => {
+                let unset = ContentSettings::default();
+                let filter = match self.filter {
+                    Filter::Merge => FilterMode::Merge,
+                    Filter::Suppress => FilterMode::Suppress,
+                };
+                let threshold = threshold.unwrap_or(unset.threshold);
+                DetectorSettings::Content(ContentSettings { threshold, weights, min_scene_len, filter })
+            }
+            Detector::Adaptive => {
+                let unset = AdaptiveSettings::default();
+                let threshold = threshold.unwrap_or(unset.threshold);
+                DetectorSettings::Adaptive(AdaptiveSettings { threshold, weights, min_scene_len, ..unset })
+            }
+            Detector::Threshold => DetectorSettings::Threshold(ThresholdSettings {
+                threshold: threshold.unwrap_or(ThresholdSettings::default().threshold),
+                fade_bias: self.fade_bias,
+                add_final_scene: self.add_final_scene,
+                min_scene_len,
+            }),
         }
-        match self.min_scene_len.or(lovr.then_some(SceneLength::Seconds(5.0))) {
-            Some(SceneLength::Frames(frames)) => params["min_scene_frames"] = json!(frames),
-            Some(SceneLength::Seconds(seconds)) => params["min_scene_seconds"] = json!(seconds),
-            None => {}
-        }
-        params
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+pub use reprise_encoders::video::segment::Segmentation;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
@@ -46,15 +47,6 @@ pub struct MediaFacts {
     pub seek_is_safe: bool,
     /// The complete probe, as JSON.
     pub probe: Value,
-}
-
-/// How a video was asked to be cut, as in the API: `{policy, params, clips}`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Segmentation {
-    /// `content` or `given`.
-    pub policy: String,
-    /// The policy's parameters, all of them spelt out.
-    pub params: Value,
 }
 
 /// A media file.
