@@ -8,8 +8,8 @@ use tokio::sync::Semaphore;
 
 use crate::catalog::Catalog;
 use crate::config::Config;
-use crate::media::MediaStore;
 use crate::models::Spaces;
+use crate::storage::Storage;
 use crate::vectors::Vectors;
 
 /// The parts of a server.
@@ -23,7 +23,7 @@ pub struct App {
     /// What is searched.
     pub vectors: Arc<Vectors>,
     /// The files.
-    pub media: MediaStore,
+    pub storage: Storage,
     /// Places for decoding queries.
     pub query_decodes: Arc<Semaphore>,
     /// Places for rendering pictures and video for people.

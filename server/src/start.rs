@@ -14,8 +14,8 @@ use crate::app::App;
 use crate::catalog::{self, CatalogError, Visibility};
 use crate::config::Config;
 use crate::jobs;
-use crate::media::MediaStore;
 use crate::models::{Spaces, SpacesError};
+use crate::storage::Storage;
 use crate::vectors::{EngineError, Vectors};
 
 /// Why a server did not start.
@@ -60,7 +60,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(3600);
 pub async fn open(config: Config) -> Result<Arc<App>, StartError> {
     let data_folder = |error| StartError::DataFolder { folder: config.data_dir.display().to_string(), error };
     std::fs::create_dir_all(&config.data_dir).map_err(data_folder)?;
-    let media = MediaStore::open(&config.data_dir).map_err(data_folder)?;
+    let storage = Storage::open(&config.data_dir).map_err(data_folder)?;
     let catalog = catalog::open(&config.catalog_url()).await?;
     let spaces = Spaces::load(&config, &catalog).await?;
     let expected = spaces.all().iter().map(|it| expectation(it)).collect();
@@ -74,7 +74,7 @@ pub async fn open(config: Config) -> Result<Arc<App>, StartError> {
         config,
         catalog,
         spaces,
-        media,
+        storage,
     }))
 }
 
@@ -145,7 +145,7 @@ async fn sweep_orphans(app: &Arc<App>) -> Result<(), CatalogError> {
         known.extend(videos.into_iter().map(|video| video.id));
     }
     let sweeping = Arc::clone(app);
-    let sweep = move || sweeping.media.sweep_orphans(|id| known.contains(&id));
+    let sweep = move || sweeping.storage.sweep(&|id| known.contains(&id));
     match tokio::task::spawn_blocking(sweep).await {
         Ok(Ok(0)) => {}
         Ok(Ok(removed)) => tracing::info!(removed, "removed files that no video names"),

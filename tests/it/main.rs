@@ -41,6 +41,7 @@ mod resegment;
 mod search;
 mod segment;
 mod served_index;
+mod stored;
 mod subtitles;
 mod synth;
 mod tidy;

@@ -6,21 +6,21 @@ use std::sync::Arc;
 use axum::extract::{FromRequest, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use uuid::Uuid;
 
 use super::error::{ApiError, Problem};
 use super::extract::{self, Form, Json, Part};
 use super::jobs::JobOut;
 use super::segmentation::SegmentationBody;
-use super::subtitles::{self, MAX_BYTES};
+use super::subtitles::MAX_BYTES;
 use super::videos::{VideoOut, checked_instant, checked_metadata, checked_title};
 use crate::app::App;
-use crate::catalog::{Added, IdempotencyKey, IdempotencyRecord, Job, NewVideo, Subtitles, Video, Visibility};
-use crate::media::{Received, hash_bytes, hash_file};
+use crate::catalog::{IdempotencyKey, Subtitles};
+use crate::library::{self, AddedVideo, Library, NewUpload, SourceFile, VideoDetails};
+use crate::storage;
 use crate::subtitles::language;
 
 /// Subtitle files that come with one video.
@@ -99,11 +99,15 @@ async fn add(
         Asked::from_json(&app, Json::from_request(request, &()).await?.0).await?
     };
     let key = key.map(|key| IdempotencyKey { key, request_hash: asked.hash() });
-    if let Some(answer) = earlier_answer(&app, key.as_ref()).await? {
-        return Ok((StatusCode::ACCEPTED, axum::Json(answer)));
+    let added = Library::of(&app).add(asked.upload(&app)?, key).await?;
+    Ok((StatusCode::ACCEPTED, axum::Json(added.into())))
+}
+
+impl From<AddedVideo> for AddAnswer {
+    fn from(added: AddedVideo) -> AddAnswer {
+        let AddedVideo { video, job, duplicate } = added;
+        AddAnswer { video: video.into(), job: job.map(JobOut::from), duplicate }
     }
-    let answer = asked.store(&app, key).await?;
-    Ok((StatusCode::ACCEPTED, axum::Json(answer)))
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
@@ -114,57 +118,9 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     }
 }
 
-async fn earlier_answer(app: &App, key: Option<&IdempotencyKey>) -> Result<Option<AddAnswer>, ApiError> {
-    let Some(key) = key else { return Ok(None) };
-    let Some(record) = app.catalog.idempotent(&key.key).await? else { return Ok(None) };
-    if record.request_hash != key.request_hash {
-        return Err(ApiError::conflict("this Idempotency-Key was used for another request"));
-    }
-    answer_again(app, &record).await.map(Some)
-}
-
-async fn answer_again(app: &App, record: &IdempotencyRecord) -> Result<AddAnswer, ApiError> {
-    let gone = || ApiError::conflict("the video that this Idempotency-Key made was deleted; use a new key");
-    let video = app.catalog.view(&Visibility::All).video(record.video).await?.ok_or_else(gone)?;
-    let job = match record.job {
-        Some(id) => app.catalog.view(&Visibility::All).job(id).await?,
-        None => None,
-    };
-    Ok(AddAnswer { video: video.into(), job: job.map(JobOut::from), duplicate: record.duplicate })
-}
-
-/// Where the bytes are.
-enum Bytes {
-    Received(Received),
-    InPlace { path: PathBuf, content_hash: String, bytes: u64 },
-}
-
-impl Bytes {
-    fn path(&self) -> &Path {
-        match self {
-            Bytes::Received(received) => received.path(),
-            Bytes::InPlace { path, .. } => path,
-        }
-    }
-
-    fn content_hash(&self) -> &str {
-        match self {
-            Bytes::Received(received) => &received.content_hash,
-            Bytes::InPlace { content_hash, .. } => content_hash,
-        }
-    }
-
-    fn len(&self) -> u64 {
-        match self {
-            Bytes::Received(received) => received.bytes,
-            Bytes::InPlace { bytes, .. } => *bytes,
-        }
-    }
-}
-
 /// A checked request to add a video.
 struct Asked {
-    bytes: Bytes,
+    file: SourceFile,
     file_name: String,
     details: Details,
 }
@@ -212,7 +168,7 @@ impl Details {
         let (_, language) = language::of_file_name(&name);
         let too_large = || ApiError::too_large(format!("a subtitle file may have {MAX_BYTES} bytes"));
         let bytes = part.bytes(MAX_BYTES).await?.ok_or_else(too_large)?;
-        let read = subtitles::read(&bytes, language, &name).await?;
+        let read = library::read_subtitles(bytes, language, &name).await?;
         if self.subtitles.iter().any(|it| it.track.language == read.track.language) {
             let text = format!(
                 "there are two subtitle files in `{}`; name them NAME.LANGUAGE.srt",
@@ -260,7 +216,7 @@ impl Asked {
         details.check(app)?;
         let (file_name, received) =
             file.ok_or_else(|| ApiError::invalid("file", "the part `file` is missing"))?;
-        Ok(Asked { bytes: Bytes::Received(received), file_name, details })
+        Ok(Asked { file: SourceFile::Received(received), file_name, details })
     }
 
     async fn from_json(app: &App, body: AddBody) -> Result<Asked, ApiError> {
@@ -276,7 +232,7 @@ impl Asked {
             (Some(path), None) => Asked::in_place(app, &path, details).await,
             (None, Some(url)) => {
                 let (file_name, received) = super::sources::fetch(app, &url).await?;
-                Ok(Asked { bytes: Bytes::Received(received), file_name: shown_name(&file_name), details })
+                Ok(Asked { file: SourceFile::Received(received), file_name: shown_name(&file_name), details })
             }
             _ => {
                 Err(ApiError::invalid("", "give exactly one of path and url, or send the file as multipart"))
@@ -287,18 +243,16 @@ impl Asked {
     async fn in_place(app: &App, path: &Path, details: Details) -> Result<Asked, ApiError> {
         let path = super::sources::under_media_root(app, path)?;
         let file_name = shown_name(&path.file_name().unwrap_or_default().to_string_lossy());
-        let hashed = {
-            let path = path.clone();
-            tokio::task::spawn_blocking(move || hash_file(&path)).await.map_err(ApiError::internal)?
-        };
-        let (content_hash, bytes) = hashed?;
-        Ok(Asked { bytes: Bytes::InPlace { path, content_hash, bytes }, file_name, details })
+        let read = path.clone();
+        let fingerprint = tokio::task::spawn_blocking(move || storage::fingerprint(&read)).await;
+        let fingerprint = fingerprint.map_err(ApiError::internal)??;
+        Ok(Asked { file: SourceFile::InPlace { path, fingerprint }, file_name, details })
     }
 
     /// Over all that the request says.
     fn hash(&self) -> String {
         let said = json!({
-            "content": self.bytes.content_hash(),
+            "content": self.file.content_hash(),
             "file_name": self.file_name,
             "title": self.details.title,
             "metadata": self.details.metadata,
@@ -306,68 +260,21 @@ impl Asked {
             "segmentation": self.details.segmentation,
             "subtitles": self.details.subtitles.iter().map(shown_subtitles).collect::<Vec<_>>(),
         });
-        hash_bytes(said.to_string().as_bytes())
+        storage::hash_bytes(said.to_string().as_bytes())
     }
 
-    async fn store(self, app: &App, key: Option<IdempotencyKey>) -> Result<AddAnswer, ApiError> {
-        if app.catalog.view(&Visibility::All).video_by_hash(self.bytes.content_hash()).await?.is_none() {
-            self.probe(app).await?;
-        }
-        let new = self.kept(app).await?;
-        let (id, file) = (new.id, new.file.clone());
-        let added = app.catalog.add_video(new, key).await;
-        // A repeated request gets the video of the first: then this file is one too many.
-        if !matches!(&added, Ok(Added::New(video, _)) if video.id == id) {
-            app.media.remove_video(id, &file).await;
-        }
-        let added = added?;
-        if let Added::Duplicate(video, _) = &added {
-            subtitles::made_known(app, video.id).await?;
-        }
-        Ok(added_answer(added))
-    }
-
-    /// The row, with the file in its place.
-    async fn kept(self, app: &App) -> Result<NewVideo, ApiError> {
-        let id = Uuid::now_v7();
+    fn upload(self, app: &App) -> Result<NewUpload, ApiError> {
         let Details { title, metadata, recorded_at, segmentation, subtitles } = self.details;
         let body = segmentation.unwrap_or_default();
-        let (segmentation, given) = (body.segmentation(app.config.max_clip_seconds)?, body.given()?);
-        let (content_hash, bytes) = (self.bytes.content_hash().to_owned(), self.bytes.len());
-        let file = match self.bytes {
-            Bytes::Received(received) => app.media.keep(received, id, &self.file_name).await?,
-            Bytes::InPlace { path, .. } => path.to_string_lossy().into_owned(),
-        };
-        Ok(NewVideo {
-            id,
-            content_hash,
-            file,
-            bytes: i64::try_from(bytes).unwrap_or(i64::MAX),
-            title: title.unwrap_or_else(|| title_of(&self.file_name)),
+        Ok(NewUpload {
+            file: self.file,
             file_name: self.file_name,
-            metadata: metadata.unwrap_or_else(|| Value::Object(Map::new())),
-            recorded_at,
-            segmentation,
-            given,
+            details: VideoDetails { title, metadata, recorded_at },
+            segmentation: body.segmentation(app.config.max_clip_seconds)?,
+            clips: body.given()?,
             subtitles,
         })
     }
-
-    async fn probe(&self, app: &App) -> Result<(), ApiError> {
-        let (path, limits) = (self.bytes.path().to_owned(), app.config.decode_limits());
-        let probed =
-            tokio::task::spawn_blocking(move || reprise_encoders::video::probe(&path, &limits)).await;
-        probed.map_err(ApiError::internal)??;
-        Ok(())
-    }
-}
-
-fn added_answer(added: Added) -> AddAnswer {
-    let (video, job, duplicate): (Video, Option<Job>, bool) = match added {
-        Added::New(video, job) => (*video, Some(*job), false),
-        Added::Duplicate(video, job) => (*video, job.map(|job| *job), true),
-    };
-    AddAnswer { video: video.into(), job: job.map(JobOut::from), duplicate }
 }
 
 /// The last part of a client's path, without control characters.
@@ -375,11 +282,6 @@ fn shown_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let plain: String = last.chars().filter(|it| !it.is_control()).take(255).collect();
     if plain.trim().is_empty() { "video".to_owned() } else { plain }
-}
-
-fn title_of(file_name: &str) -> String {
-    let stem = Path::new(file_name).file_stem().and_then(|it| it.to_str()).unwrap_or(file_name);
-    stem.to_owned()
 }
 
 #[cfg(test)]

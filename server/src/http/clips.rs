@@ -19,6 +19,7 @@ use super::segmentation::GivenBody;
 use super::videos::{checked_metadata, found as found_video};
 use crate::app::App;
 use crate::catalog::{Span, Visibility};
+use crate::library::Library;
 use crate::terms::Level;
 
 /// The routes of this file.
@@ -158,9 +159,7 @@ async fn patch(
 #[utoipa::path(delete, path = "/v1/clips/{id}", tag = "library", params(("id" = Uuid, Path)),
     responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem)))]
 async fn delete(State(app): State<Arc<App>>, Id(id): Id) -> Result<StatusCode, ApiError> {
-    found(app.catalog.delete_clip(id).await?, id)?;
-    app.vectors.catch_up().await?;
-    app.media.remove_span(id).await;
+    Library::of(&app).delete_clip(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

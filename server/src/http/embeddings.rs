@@ -137,7 +137,7 @@ async fn embed_upload(app: &App, mut form: Form) -> Result<axum::Json<EmbeddingO
     let space = search::space_for(app, QueryKind::Clip, body.space.as_deref())?;
     let permit = space.pool.admit()?;
     let file = form.file(app).await?;
-    let (path, content_hash) = (file.path().to_owned(), file.content_hash.clone());
+    let (path, content_hash) = (file.path().to_owned(), file.content_hash().to_owned());
     let query = Query::Upload { path, content_hash, start_ms: None, end_ms: None };
     let work = async { Ok(search::embed(app, &space, permit, &query, Overflow::Window, "/input").await?) };
     Ok(axum::Json(guard::in_time(app, work).await?.into_embedding(&space).into()))

@@ -10,6 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::catalog::CatalogError;
+use crate::library::LibraryError;
 use crate::models::SpacesError;
 use crate::search::SearchError;
 use crate::vectors::EngineError;
@@ -151,6 +152,24 @@ impl From<EngineError> for ApiError {
         match error {
             EngineError::Catalog(error) => error.into(),
             other => ApiError::internal(other),
+        }
+    }
+}
+
+impl From<LibraryError> for ApiError {
+    fn from(error: LibraryError) -> Self {
+        match error {
+            LibraryError::NoVideo(_) | LibraryError::NoClip(_) | LibraryError::NoTrack(_) => {
+                ApiError::not_found(error.to_string())
+            }
+            LibraryError::KeyReused | LibraryError::KeyOutlived => ApiError::conflict(error.to_string()),
+            LibraryError::NoGivenClips => ApiError::invalid("/policy", error.to_string()),
+            LibraryError::Subtitles(error) => ApiError::invalid("subtitles", error.to_string()),
+            LibraryError::Video(error) => error.into(),
+            LibraryError::Catalog(error) => error.into(),
+            LibraryError::Vectors(error) => error.into(),
+            LibraryError::Storage(error) => error.into(),
+            LibraryError::Panicked(panic) => ApiError::internal(panic),
         }
     }
 }

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::error::ApiError;
 use crate::app::App;
-use crate::media::Received;
+use crate::storage::Received;
 
 /// Largest JSON body, in bytes.
 pub(super) const MAX_JSON: usize = 1 << 20;
@@ -191,7 +191,7 @@ impl Part<'_> {
     /// Written to disk as it comes.
     pub(super) async fn file(mut self) -> Result<Received, ApiError> {
         let max_bytes = self.app.config.max_upload_bytes;
-        let mut incoming = self.app.media.receive().await?;
+        let mut incoming = self.app.storage.receive().await?;
         while let Some(piece) = unless_stalled(self.app, self.field.chunk()).await? {
             incoming.write(&piece).await?;
             if incoming.bytes() > max_bytes {

@@ -21,7 +21,7 @@ use super::extract::{Id, Params};
 use super::{clips, videos};
 use crate::app::App;
 use crate::catalog::{Span, Video, Visibility};
-use crate::media::Derived;
+use crate::storage::{Derived, LocalFile, StoredFile};
 
 /// Width of thumbnails, in pixels.
 const THUMBNAIL_WIDTH: u32 = 480;
@@ -57,10 +57,14 @@ async fn media(
 ) -> Result<Response, ApiError> {
     let video = videos::found(app.catalog.view(&Visibility::All).video(id).await?, id)?;
     match params.rendition.as_deref() {
-        None => serve(&app.media.path_of(&video.file), media_type(&video), request).await,
+        None => {
+            let file = local(&app, &video).await?;
+            serve(file.path(), media_type(&video), request).await
+        }
         Some("web") => {
-            let target = web_rendition(&app, &video).await?;
-            serve(&target, "video/mp4", request).await
+            let footage = Footage::of(&app, &video).await?;
+            let made = make(&app, Derived::Rendition, video.id, move |out| footage.web(out)).await?;
+            serve(made.path(), "video/mp4", request).await
         }
         Some(_) => Err(ApiError::invalid("rendition", "the only rendition is `web`")),
     }
@@ -75,11 +79,10 @@ async fn video_thumbnail(
     request: Request,
 ) -> Result<Response, ApiError> {
     let video = videos::found(app.catalog.view(&Visibility::All).video(id).await?, id)?;
-    let target = app.media.derived(Derived::Thumbnail, id);
     let footage = Footage::of(&app, &video).await?;
     let at_ms = footage.duration_ms() / 2;
-    make(&app, Derived::Thumbnail, &target, move |out| footage.thumbnail(at_ms, out)).await?;
-    serve(&target, "image/jpeg", request).await
+    let made = make(&app, Derived::Thumbnail, id, move |out| footage.thumbnail(at_ms, out)).await?;
+    serve(made.path(), "image/jpeg", request).await
 }
 
 /// A picture of a clip's middle.
@@ -91,10 +94,9 @@ async fn clip_thumbnail(
     request: Request,
 ) -> Result<Response, ApiError> {
     let (span, footage) = footage_of_clip(&app, id).await?;
-    let target = app.media.derived(Derived::Thumbnail, id);
     let at_ms = (span.start_ms + span.end_ms.min(footage.duration_ms())) / 2;
-    make(&app, Derived::Thumbnail, &target, move |out| footage.thumbnail(at_ms, out)).await?;
-    serve(&target, "image/jpeg", request).await
+    let made = make(&app, Derived::Thumbnail, id, move |out| footage.thumbnail(at_ms, out)).await?;
+    serve(made.path(), "image/jpeg", request).await
 }
 
 /// The first seconds of a clip as MP4, playable in any browser whatever the source.
@@ -102,10 +104,9 @@ async fn clip_thumbnail(
     responses((status = 200, content_type = "video/mp4"), (status = 404, body = Problem)))]
 async fn preview(State(app): State<Arc<App>>, Id(id): Id, request: Request) -> Result<Response, ApiError> {
     let (span, footage) = footage_of_clip(&app, id).await?;
-    let target = app.media.derived(Derived::Preview, id);
     let shown = span.start_ms..span.end_ms.min(span.start_ms + PREVIEW_MS);
-    make(&app, Derived::Preview, &target, move |out| footage.preview(shown, out)).await?;
-    serve(&target, "video/mp4", request).await
+    let made = make(&app, Derived::Preview, id, move |out| footage.preview(shown, out)).await?;
+    serve(made.path(), "video/mp4", request).await
 }
 
 async fn footage_of_clip(app: &App, id: Uuid) -> Result<(Span, Footage), ApiError> {
@@ -114,16 +115,14 @@ async fn footage_of_clip(app: &App, id: Uuid) -> Result<(Span, Footage), ApiErro
     Ok((span, Footage::of(app, &video).await?))
 }
 
-async fn web_rendition(app: &Arc<App>, video: &Video) -> Result<PathBuf, ApiError> {
-    let target = app.media.derived(Derived::Rendition, video.id);
-    let footage = Footage::of(app, video).await?;
-    make(app, Derived::Rendition, &target, move |out| footage.web(out)).await?;
-    Ok(target)
+async fn local(app: &App, video: &Video) -> Result<LocalFile, ApiError> {
+    let gone = |_| ApiError::not_found("the video's file is gone from where it was taken");
+    app.storage.local(&StoredFile::of(&video.file)).await.map_err(gone)
 }
 
 /// A stored file and what is needed to read it.
 struct Footage {
-    path: PathBuf,
+    file: LocalFile,
     probe: Probe,
     in_order: bool,
     limits: Limits,
@@ -132,22 +131,19 @@ struct Footage {
 impl Footage {
     /// A video that is not ingested yet is probed.
     async fn of(app: &App, video: &Video) -> Result<Footage, ApiError> {
-        let (path, limits) = (app.media.path_of(&video.file), app.config.decode_limits());
-        if !path.exists() {
-            return Err(ApiError::not_found("the video's file is gone from where it was taken"));
-        }
+        let (file, limits) = (local(app, video).await?, app.config.decode_limits());
         let facts = video.facts.as_ref();
         let stored = facts.and_then(|facts| serde_json::from_value::<Probe>(facts.probe.clone()).ok());
         let probe = match (stored, facts) {
             (Some(probe), Some(facts)) => Probe { duration_ms: facts.duration_ms, ..probe },
             _ => {
-                let path = path.clone();
+                let path = file.path().to_owned();
                 tokio::task::spawn_blocking(move || video::probe(&path, &limits))
                     .await
                     .map_err(ApiError::internal)??
             }
         };
-        Ok(Footage { path, probe, in_order: facts.is_some_and(|facts| !facts.seek_is_safe), limits })
+        Ok(Footage { file, probe, in_order: facts.is_some_and(|facts| !facts.seek_is_safe), limits })
     }
 
     fn duration_ms(&self) -> i64 {
@@ -156,7 +152,7 @@ impl Footage {
 
     fn thumbnail(&self, at_ms: i64, out: &Path) -> Result<(), VideoError> {
         let jpeg = rendition::thumbnail(
-            &self.path,
+            self.file.path(),
             &self.probe,
             at_ms,
             THUMBNAIL_WIDTH,
@@ -167,50 +163,39 @@ impl Footage {
     }
 
     fn preview(&self, span: std::ops::Range<i64>, out: &Path) -> Result<(), VideoError> {
-        rendition::preview(&self.path, &self.probe, span, PREVIEW_WIDTH, self.in_order, out, &self.limits)
+        rendition::preview(
+            self.file.path(),
+            &self.probe,
+            span,
+            PREVIEW_WIDTH,
+            self.in_order,
+            out,
+            &self.limits,
+        )
     }
 
     fn web(&self, out: &Path) -> Result<(), VideoError> {
-        rendition::web(&self.path, &self.probe, out, &self.limits)
+        rendition::web(self.file.path(), &self.probe, out, &self.limits)
     }
 }
 
-/// Makes `target` unless it is there: by one request at a time, complete or not at all, and to the end even if
-/// the client goes away, for it will ask again.
+/// The derived file of a video or span; made to its end even if the client goes away, for it will ask again.
 async fn make(
     app: &Arc<App>,
     kind: Derived,
-    target: &Path,
+    id: Uuid,
     work: impl FnOnce(&Path) -> Result<(), VideoError> + Send + 'static,
-) -> Result<(), ApiError> {
-    if target.exists() {
-        return Ok(());
-    }
-    let (app, target) = (Arc::clone(app), target.to_owned());
-    let making = tokio::spawn(async move { make_alone(&app, kind, &target, work).await });
+) -> Result<LocalFile, ApiError> {
+    let app = Arc::clone(app);
+    let making = tokio::spawn(async move {
+        let render = async |out: PathBuf| {
+            let _place = app.renders.acquire().await.map_err(ApiError::internal)?;
+            let made = tokio::task::spawn_blocking(move || work(&out)).await.map_err(ApiError::internal)?;
+            made.map_err(ApiError::from)
+        };
+        app.storage.derived(kind, id, render).await
+    });
     making.await.map_err(ApiError::internal)?
-}
-
-async fn make_alone(
-    app: &App,
-    kind: Derived,
-    target: &Path,
-    work: impl FnOnce(&Path) -> Result<(), VideoError> + Send + 'static,
-) -> Result<(), ApiError> {
-    let _only_one = app.media.one_at_a_time(target).await;
-    if target.exists() {
-        return Ok(());
-    }
-    let _place = app.renders.acquire().await.map_err(ApiError::internal)?;
-    let unfinished = app.media.unfinished(kind);
-    let out = unfinished.clone();
-    let made = tokio::task::spawn_blocking(move || work(&out)).await.map_err(ApiError::internal)?;
-    if let Err(error) = made {
-        let _ = tokio::fs::remove_file(&unfinished).await;
-        return Err(error.into());
-    }
-    tokio::fs::rename(&unfinished, target).await?;
-    Ok(())
 }
 
 async fn serve(path: &Path, media_type: &'static str, request: Request) -> Result<Response, ApiError> {

@@ -17,6 +17,7 @@ use super::segmentation::SegmentationBody;
 use super::videos::found;
 use crate::app::App;
 use crate::catalog::{Segmentation, Visibility};
+use crate::library::Library;
 
 /// The routes of this file.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
@@ -42,26 +43,19 @@ async fn resegment(
     Json(body): Json<SegmentationBody>,
 ) -> Result<(StatusCode, axum::Json<Resegmenting>), ApiError> {
     let segmentation = asked(&app, &body, id).await?;
-    let job = app.catalog.resegment(id, &segmentation).await?;
-    let job = job.ok_or_else(|| ApiError::not_found(format!("there is no video {id}")))?;
+    let job = Library::of(&app).recut(id, segmentation).await?;
     Ok((StatusCode::ACCEPTED, axum::Json(Resegmenting { job: job.into() })))
 }
 
-/// Clips of one's own are added by themselves, and `given` needs some.
+/// The segmentation that a request asks for.
 async fn asked(app: &App, body: &SegmentationBody, id: Uuid) -> Result<Segmentation, ApiError> {
     if body.has_clips() {
         let detail = "clips of your own are added with POST /v1/videos/{id}/clips";
         return Err(ApiError::invalid("/clips", detail));
     }
-    let video = found(app.catalog.view(&Visibility::All).video(id).await?, id)?;
+    found(app.catalog.view(&Visibility::All).video(id).await?, id)?;
     if body.is_given_only() {
-        let clips = app.catalog.view(&Visibility::All).clips(video.id, None, u32::MAX).await?;
-        return match clips.iter().any(|clip| clip.given) {
-            true => Ok(Segmentation::Given {}),
-            false => {
-                Err(ApiError::invalid("/policy", "the video has no clips that were given; add some first"))
-            }
-        };
+        return Ok(Segmentation::Given {});
     }
     body.segmentation(app.config.max_clip_seconds).map_err(|error| error.below("/segmentation"))
 }

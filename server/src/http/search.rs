@@ -15,8 +15,8 @@ use super::error::{ApiError, Problem};
 use super::extract::{self, Form, Json};
 use super::guard;
 use crate::app::App;
-use crate::media::Received;
 use crate::search::{self, Cursor, Query, Request};
+use crate::storage::Received;
 use answer::SearchAnswer;
 use body::{Carrier, SearchBody, SearchForm};
 
@@ -72,6 +72,6 @@ async fn search_multipart(app: &App, mut form: Form) -> Result<axum::Json<Search
 fn point_at(request: &mut Request, file: &Received) {
     if let Query::Upload { path, content_hash, .. } = &mut request.query {
         file.path().clone_into(path);
-        content_hash.clone_from(&file.content_hash);
+        file.content_hash().clone_into(content_hash);
     }
 }

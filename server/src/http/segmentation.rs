@@ -1,8 +1,8 @@
 //! How a request asks for a video to be cut: a policy with the parameters that differ from the defaults.
 
 use reprise_encoders::video::segment::{
-    AdaptiveSettings, ContentSettings, DetectorSettings, FieldError, FilterMode, MinSceneLen, Preset, Segmentation,
-    ThresholdSettings, Weights,
+    AdaptiveSettings, ContentSettings, DetectorSettings, FieldError, FilterMode, MinSceneLen, Preset,
+    Segmentation, ThresholdSettings, Weights,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

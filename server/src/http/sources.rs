@@ -10,7 +10,7 @@ use reqwest::Url;
 use super::error::ApiError;
 use crate::app::App;
 use crate::https;
-use crate::media::Received;
+use crate::storage::Received;
 
 /// Redirects followed.
 const MAX_HOPS: usize = 5;
@@ -91,7 +91,7 @@ async fn receive(app: &App, url: &Url, response: reqwest::Response) -> Result<(S
         return Err(ApiError::invalid("/url", format!("its server answers {}", response.status())));
     }
     let name = url.path_segments().and_then(Iterator::last).unwrap_or_default().to_owned();
-    let mut incoming = app.media.receive().await?;
+    let mut incoming = app.storage.receive().await?;
     let mut body = response.bytes_stream();
     while let Some(piece) = body.next().await {
         incoming.write(&piece.map_err(|_| ApiError::invalid("/url", "the connection broke"))?).await?;

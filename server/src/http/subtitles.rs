@@ -17,7 +17,8 @@ use super::error::{ApiError, Problem};
 use super::extract::{self, Id, Params};
 use super::videos;
 use crate::app::App;
-use crate::catalog::{CueKind, Subtitles, Track, TrackRow, Visibility};
+use crate::catalog::{CueKind, Track, TrackRow, Visibility};
+use crate::library::{self, Library, LibraryError};
 use crate::subtitles::{self, language};
 
 /// Largest subtitle file, in bytes.
@@ -117,11 +118,8 @@ async fn put(
 ) -> Result<axum::Json<TrackOut>, ApiError> {
     videos::found(app.catalog.view(&Visibility::All).video(place.video).await?, place.video)?;
     let bytes = body(request).await?;
-    let stored = read(&bytes, place.language, UPLOADED).await?;
-    if !app.catalog.replace_cues(place.video, &stored).await? {
-        return Err(ApiError::not_found(format!("there is no video {}", place.video)));
-    }
-    made_known(&app, place.video).await?;
+    let stored = library::read_subtitles(bytes.to_vec(), place.language, UPLOADED).await?;
+    Library::of(&app).replace_subtitles(place.video, &stored).await?;
     let cues = i64::try_from(stored.lines.len()).unwrap_or(i64::MAX);
     let row = TrackRow { track: stored.track, cues, warnings: stored.warnings };
     Ok(axum::Json(TrackOut::new(place.video, row)))
@@ -135,21 +133,6 @@ async fn body(request: Request) -> Result<bytes::Bytes, ApiError> {
     }
     let too_large = |_| ApiError::too_large(format!("a subtitle file may have {MAX_BYTES} bytes"));
     axum::body::to_bytes(request.into_body(), MAX_BYTES).await.map_err(too_large)
-}
-
-/// The track in a subtitle file.
-///
-/// # Errors
-/// 422 if not one cue can be read, with the line.
-pub(super) async fn read(bytes: &[u8], language: String, provenance: &str) -> Result<Subtitles, ApiError> {
-    let owned = bytes.to_vec();
-    let parsed = tokio::task::spawn_blocking(move || subtitles::parse(&owned)).await;
-    let parsed = parsed.map_err(ApiError::internal)?;
-    let parsed = parsed.map_err(|wrong| ApiError::invalid("subtitles", wrong.to_string()))?;
-    // They stand among the video's own, so they say whose they are.
-    let warnings = parsed.warnings.iter().map(|it| format!("subtitles {language}, {it}")).collect();
-    let track = Track { kind: CueKind::Speech, language, provenance: provenance.to_owned() };
-    Ok(Subtitles { track, lines: parsed.lines, warnings })
 }
 
 /// On which clock cues are answered.
@@ -175,7 +158,7 @@ async fn get(
     let lines =
         app.catalog.view(&Visibility::All).track_lines(place.video, CueKind::Speech, &place.language).await?;
     if lines.is_empty() {
-        return Err(no_track(&place));
+        return Err(LibraryError::NoTrack(place.language).into());
     }
     let of_file = video.facts.map_or(0, |facts| facts.media_offset_ms);
     let shift_ms = offset_ms.map_or(0, |wanted| wanted - of_file);
@@ -185,25 +168,11 @@ async fn get(
     Ok((headers, Body::from(file)))
 }
 
-fn no_track(place: &Place) -> ApiError {
-    ApiError::not_found(format!("the video has no subtitles in `{}`", place.language))
-}
-
 /// Deletes a track; it is in no answer from then on.
 #[utoipa::path(delete, path = "/v1/videos/{id}/subtitles/{lang}", tag = "subtitles",
     params(("id" = Uuid, Path), ("lang" = String, Path)),
     responses((status = 204), (status = 404, body = Problem)))]
 async fn delete(State(app): State<Arc<App>>, place: Place) -> Result<StatusCode, ApiError> {
-    if !app.catalog.delete_track(place.video, CueKind::Speech, &place.language).await? {
-        return Err(no_track(&place));
-    }
-    app.vectors.catch_up().await?;
+    Library::of(&app).delete_subtitles(place.video, &place.language).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// Drops the passages that are gone from the index, and has new ones encoded.
-pub(super) async fn made_known(app: &App, video: Uuid) -> Result<(), ApiError> {
-    app.vectors.catch_up().await?;
-    crate::ingest::enqueue_passages(app, video).await;
-    Ok(())
 }

@@ -16,6 +16,7 @@ use super::extract::{self, Id, Json, Params};
 use super::search::seconds;
 use crate::app::App;
 use crate::catalog::{Segmentation, Video, VideoPatch, VideoState, Visibility};
+use crate::library::Library;
 
 /// The routes of this file.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
@@ -228,13 +229,7 @@ async fn patch(
 #[utoipa::path(delete, path = "/v1/videos/{id}", tag = "library", params(("id" = Uuid, Path)),
     responses((status = 204), (status = 404, body = Problem)))]
 async fn delete(State(app): State<Arc<App>>, Id(id): Id) -> Result<StatusCode, ApiError> {
-    let clips = app.catalog.view(&Visibility::All).clips(id, None, 1_000_000).await?;
-    let video = found(app.catalog.delete_video(id).await?, id)?;
-    app.vectors.catch_up().await?;
-    app.media.remove_video(id, &video.file).await;
-    for clip in clips {
-        app.media.remove_span(clip.id).await;
-    }
+    Library::of(&app).delete(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -17,8 +17,8 @@ use super::pass::{self, Cutting, Media, Pass, Seen, Tap, Target};
 use super::progress::{JobProgress, Stop};
 use super::raw_vectors::Spans;
 use crate::catalog::MediaFacts;
-use crate::features::FeaturesError;
 use crate::models::LoadedSpace;
+use crate::storage::features::FeaturesError;
 
 /// Steps that are decoded but not taken yet; more make the decoder wait.
 const STEPS_AHEAD: usize = 2;
@@ -166,10 +166,7 @@ impl Work {
     /// One pass; answers the spans in which it found no frame.
     async fn pass(&mut self, segment: Option<Cutting>, known: PerTap) -> Result<(Seen, PerTap), IngestError> {
         let target = segment.as_ref().map(|cutting| cutting.target);
-        let pass = Pass {
-            segment,
-            taps: self.taps.iter().map(|(tap, _)| *tap).collect(),
-        };
+        let pass = Pass { segment, taps: self.taps.iter().map(|(tap, _)| *tap).collect() };
         let (sender, mut receiver) = mpsc::channel(STEPS_AHEAD);
         let (media, progress) = (self.media.clone(), Arc::clone(&self.progress));
         let kept = self.kept().await?;

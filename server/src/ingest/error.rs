@@ -5,7 +5,7 @@ use reprise_encoders::video::VideoError;
 
 use super::progress::Stop;
 use crate::catalog::CatalogError;
-use crate::features::FeaturesError;
+use crate::storage::features::FeaturesError;
 
 /// Why an ingest ended without a result.
 #[derive(Debug, thiserror::Error)]

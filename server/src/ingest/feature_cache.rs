@@ -8,7 +8,7 @@ use reprise_encoders::Space;
 
 use super::assemble::Feature;
 use super::progress::JobProgress;
-use crate::features::{Features, FeaturesError, file_of};
+use crate::storage::features::{Features, FeaturesError, file_of};
 
 /// New features are on disk at the latest when so much of the video has gone by.
 const CHECKPOINT_MS: i64 = 20_000;

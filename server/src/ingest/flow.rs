@@ -216,7 +216,7 @@ impl<'a> Flow<'a> {
         let rows: Vec<_> = (0..files.len()).map(rows).collect();
         let keep = move || {
             files.iter_mut().zip(&rows).try_for_each(|(file, rows)| file.keep(rows))?;
-            Ok::<_, crate::features::FeaturesError>(files)
+            Ok::<_, crate::storage::features::FeaturesError>(files)
         };
         let files = blocking(keep).await?;
         if let Consumer::Features(_, kept) = &mut self.consumers[tap] {

@@ -9,6 +9,7 @@ use super::pass::Media;
 use super::progress::JobProgress;
 use crate::app::App;
 use crate::catalog::{Span, Video};
+use crate::storage::StoredFile;
 
 /// A stored video on its way into spans.
 pub struct Source<'a> {
@@ -25,10 +26,9 @@ pub struct Source<'a> {
 impl Source<'_> {
     /// Its file, probed.
     pub(super) async fn media(&self) -> Result<Media, IngestError> {
-        let path = self.app.media.path_of(&self.video.file);
-        if !path.exists() {
-            return Err(IngestError::FileGone(self.video.file.clone()));
-        }
+        let gone = |_| IngestError::FileGone(self.video.file.clone());
+        let file = self.app.storage.local(&StoredFile::of(&self.video.file)).await.map_err(gone)?;
+        let path = file.path().to_owned();
         let limits = self.app.config.decode_limits();
         let probed = {
             let path = path.clone();

@@ -15,7 +15,9 @@ use super::raw_vectors::{moment, pooled, span};
 use super::source::Source;
 use super::subtitles;
 use crate::app::App;
-use crate::catalog::{CueKind, Ingested, Line, MediaFacts, Segmentation, Span, Video, VideoState, Visibility};
+use crate::catalog::{
+    CueKind, Ingested, Line, MediaFacts, Segmentation, Span, Video, VideoState, Visibility,
+};
 use crate::terms::Level;
 
 /// The clips that an ingest of a ready video replaces: found before, and gone when it has finished.
@@ -70,7 +72,7 @@ async fn plan(source: &Source<'_>, probe: &Probe) -> Result<Plan, IngestError> {
         known: given.collect(),
         windows: if given_only { windows_inside(clips) } else { Vec::new() },
         spaces: app.spaces.all(),
-        features: app.media.features(video.id),
+        features: app.storage.features(video.id),
     })
 }
 

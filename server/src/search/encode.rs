@@ -19,6 +19,7 @@ use crate::app::App;
 use crate::catalog::{Video, Visibility};
 use crate::config::QueryKind;
 use crate::models::LoadedSpace;
+use crate::storage::StoredFile;
 use crate::terms::{Aggregation, QueryVectors, UnitVector};
 
 /// Longer than any video: the end of an upload of which all is meant.
@@ -322,13 +323,11 @@ async fn stored(
     {
         return Ok(Footage { source: Source::Raw(raw), frames: 0, origin: Some(origin), decode_ms: 0.0 });
     }
-    let file = app.media.path_of(&video.file);
-    if !file.exists() {
-        return Err(SearchError::NotFound { what: "file of video", id: video.id });
-    }
+    let gone = |_| SearchError::NotFound { what: "file of video", id: video.id };
+    let file = app.storage.local(&StoredFile::of(&video.file)).await.map_err(gone)?;
     let range = origin.start_ms..origin.end_ms;
     let in_order = video.facts.as_ref().is_some_and(|facts| !facts.seek_is_safe);
-    let footage = FootageFile { path: file, probe: known_probe(&video), range, in_order };
+    let footage = FootageFile { path: file.path().to_owned(), probe: known_probe(&video), range, in_order };
     let (frames, decode_ms) = decode(app, space, footage, wanted).await?;
     Ok(Footage {
         frames: frames.len(),

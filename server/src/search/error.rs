@@ -5,7 +5,7 @@ use reprise_encoders::video::VideoError;
 use tokio::task::JoinError;
 
 use crate::catalog::CatalogError;
-use crate::features::FeaturesError;
+use crate::storage::features::FeaturesError;
 use crate::vectors::EngineError;
 
 /// Why a search has no answer.

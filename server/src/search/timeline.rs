@@ -13,8 +13,8 @@ use super::error::SearchError;
 use super::types::{Match, Request};
 use crate::app::App;
 use crate::catalog::{Video, Visibility};
-use crate::features::{Features, file_of};
 use crate::models::LoadedSpace;
+use crate::storage::features::{Features, file_of};
 use crate::terms::{Collection, KeySet, Level, QueryVectors, SpanKey, UnitVector};
 
 /// Hits of one page whose frames are scored.
@@ -101,7 +101,7 @@ struct FramesFile {
 /// The kept features of a video, if a frame's feature is itself a vector of the space.
 fn frames_file(app: &App, space: &LoadedSpace, video: Uuid) -> Option<FramesFile> {
     let width = space.space.frame_stage.filter(|_| !space.space.temporal)?;
-    let path = file_of(&app.media.features(video), &space.space.id);
+    let path = file_of(&app.storage.features(video), &space.space.id);
     path.exists().then_some(FramesFile { path, width })
 }
 

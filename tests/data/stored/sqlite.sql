@@ -1,3 +1,5 @@
+PRAGMA foreign_keys = OFF;
+BEGIN;
 CREATE TABLE _sqlx_migrations (
     version BIGINT PRIMARY KEY,
     description TEXT NOT NULL,
@@ -314,3 +316,4 @@ INSERT INTO sqlite_sequence VALUES ('cues', 6);
 INSERT INTO sqlite_sequence VALUES ('spaces', 1);
 INSERT INTO sqlite_sequence VALUES ('spans', 34);
 INSERT INTO sqlite_sequence VALUES ('tracks', 2);
+COMMIT;

@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use reprise_encoders::video::segment::{
-    ClipRange, Curve, CurveWriter, Meter, Segmentation, Segmenter,
-};
+use reprise_encoders::video::segment::{ClipRange, Curve, CurveWriter, Meter, Segmentation, Segmenter};
 use reprise_encoders::video::{Event, Limits, Request, decode, probe};
 use reprise_tests::slides::{Slides, slides};
 

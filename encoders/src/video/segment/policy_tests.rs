@@ -193,8 +193,10 @@ fn any_cues() -> impl Strategy<Value = Vec<ClipRange>> {
 }
 
 fn any_settings() -> impl Strategy<Value = Segmentation> {
-    let min_scene_len =
-        prop_oneof![(0_u64..40).prop_map(MinSceneLen::Frames), (0_i64..5000).prop_map(|ms| MinSceneLen::Seconds(seconds(ms)))];
+    let min_scene_len = prop_oneof![
+        (0_u64..40).prop_map(MinSceneLen::Frames),
+        (0_i64..5000).prop_map(|ms| MinSceneLen::Seconds(seconds(ms)))
+    ];
     let detector = (min_scene_len, 0..3).prop_map(|(min_scene_len, which)| match which {
         0 => DetectorSettings::Content(ContentSettings { min_scene_len, ..ContentSettings::default() }),
         1 => DetectorSettings::Adaptive(super::super::AdaptiveSettings {
@@ -210,11 +212,15 @@ fn any_settings() -> impl Strategy<Value = Segmentation> {
     let slide_area_percent = prop_oneof![Just(0.0), 0.01..5.0];
     let lengths = [1_i64..30_000, 0_i64..9000, 0_i64..3000].map(|ms| ms.prop_map(seconds));
     (detector, lengths, slide_area_percent, 0..4).prop_map(
-        |(detector, [max_clip_seconds, min_clip_seconds, pause_seconds], slide_area_percent, which)| match which {
-            0 => Segmentation::Content { preset: None, detector, max_clip_seconds },
-            1 => Segmentation::Fixed { every_seconds: max_clip_seconds },
-            2 => Segmentation::Subtitle { pause_seconds, min_clip_seconds, max_clip_seconds },
-            _ => Segmentation::Hybrid { detector, slide_area_percent, min_clip_seconds, max_clip_seconds },
+        |(detector, [max_clip_seconds, min_clip_seconds, pause_seconds], slide_area_percent, which)| {
+            match which {
+                0 => Segmentation::Content { preset: None, detector, max_clip_seconds },
+                1 => Segmentation::Fixed { every_seconds: max_clip_seconds },
+                2 => Segmentation::Subtitle { pause_seconds, min_clip_seconds, max_clip_seconds },
+                _ => {
+                    Segmentation::Hybrid { detector, slide_area_percent, min_clip_seconds, max_clip_seconds }
+                }
+            }
         },
     )
 }

@@ -70,7 +70,11 @@ impl Preset {
     #[must_use]
     pub fn detector(self) -> ContentSettings {
         let Preset::Lovr = self;
-        ContentSettings { threshold: 34.0, min_scene_len: MinSceneLen::Seconds(5.0), ..ContentSettings::default() }
+        ContentSettings {
+            threshold: 34.0,
+            min_scene_len: MinSceneLen::Seconds(5.0),
+            ..ContentSettings::default()
+        }
     }
 }
 

@@ -5,8 +5,8 @@ use std::str::FromStr;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use reprise_encoders::video::segment::{
-    self, AdaptiveSettings, ContentSettings, DetectorSettings, FilterMode, MinSceneLen, Segmentation, ThresholdSettings,
-    Weights,
+    self, AdaptiveSettings, ContentSettings, DetectorSettings, FilterMode, MinSceneLen, Segmentation,
+    ThresholdSettings, Weights,
 };
 
 /// Which policy, and its parameters.

@@ -30,7 +30,9 @@ impl JobKind for Ingest {
         work.report().await?;
         app.catalog.finish_ingest(&work.lease, ingested).await?;
         for clip in replaced {
-            app.media.remove_span(clip).await;
+            if let Err(error) = app.storage.remove_pictures(clip).await {
+                tracing::warn!(%error, %clip, "the pictures of a replaced clip could not be removed");
+            }
         }
         ingest::enqueue_passages(app, video.id).await;
         ingest::enqueue_new_spaces(app, video.id, spaces).await;

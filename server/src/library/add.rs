@@ -1,0 +1,185 @@
+//! Adding a video: once per content and once per key.
+
+use std::path::{Path, PathBuf};
+
+use reprise_encoders::video;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::{Library, LibraryError};
+use crate::catalog::{
+    Added, GivenClip, IdempotencyKey, Job, NewVideo, Segmentation, Subtitles, Video, Visibility,
+};
+use crate::storage::{Fingerprint, Received, Storage, StoredFile};
+
+/// A file to add.
+pub enum SourceFile {
+    /// An upload; the storage will hold it.
+    Received(Received),
+    /// A user's own file, which stays where it is.
+    InPlace {
+        /// Its absolute path.
+        path: PathBuf,
+        /// Of its bytes.
+        fingerprint: Fingerprint,
+    },
+}
+
+impl SourceFile {
+    /// SHA-256 of its bytes, 64 hex digits.
+    pub fn content_hash(&self) -> &str {
+        match self {
+            SourceFile::Received(received) => received.content_hash(),
+            SourceFile::InPlace { fingerprint, .. } => &fingerprint.content_hash,
+        }
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            SourceFile::Received(received) => received.path(),
+            SourceFile::InPlace { path, .. } => path,
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        match self {
+            SourceFile::Received(received) => received.bytes(),
+            SourceFile::InPlace { fingerprint, .. } => fingerprint.bytes,
+        }
+    }
+}
+
+/// A video's description by its owner.
+#[derive(Debug, Clone, Default)]
+pub struct VideoDetails {
+    /// Shown title; default: the file's name without its extension.
+    pub title: Option<String>,
+    /// A JSON object; default: an empty one.
+    pub metadata: Option<Value>,
+    /// RFC 3339 date or instant.
+    pub recorded_at: Option<String>,
+}
+
+/// A video to add, with all that comes with it.
+pub struct NewUpload {
+    /// Its bytes.
+    pub file: SourceFile,
+    /// File name as the user gave it; shown, never used as a path.
+    pub file_name: String,
+    /// Its description.
+    pub details: VideoDetails,
+    /// How it is cut.
+    pub segmentation: Segmentation,
+    /// Clips given by the user.
+    pub clips: Vec<GivenClip>,
+    /// Its subtitles. If the same bytes are stored already, that video gets them.
+    pub subtitles: Vec<Subtitles>,
+}
+
+/// The video of a request to add one.
+pub struct AddedVideo {
+    /// The new video, or the one that has these bytes already.
+    pub video: Video,
+    /// The job that makes it searchable.
+    pub job: Option<Job>,
+    /// Whether the bytes were stored already.
+    pub duplicate: bool,
+}
+
+impl From<Added> for AddedVideo {
+    fn from(added: Added) -> AddedVideo {
+        match added {
+            Added::New(video, job) => AddedVideo { video: *video, job: Some(*job), duplicate: false },
+            Added::Duplicate(video, job) => {
+                AddedVideo { video: *video, job: job.map(|job| *job), duplicate: true }
+            }
+        }
+    }
+}
+
+impl Library<'_> {
+    /// Adds a video, unless its bytes are stored already or the key was used before.
+    ///
+    /// The answer is durable: a crash loses neither file nor row. A crash before leaves no row without a file; a file
+    /// without a row is swept.
+    ///
+    /// # Errors
+    /// The file is no video, or the key was used for another request.
+    pub async fn add(&self, new: NewUpload, key: Option<IdempotencyKey>) -> Result<AddedVideo, LibraryError> {
+        if let Some(earlier) = self.earlier(key.as_ref()).await? {
+            return Ok(earlier);
+        }
+        let catalog = &self.app.catalog;
+        if catalog.view(&Visibility::All).video_by_hash(new.file.content_hash()).await?.is_none() {
+            self.probe(new.file.path()).await?;
+        }
+        let row = self.keep(new).await?;
+        let (id, file) = (row.id, StoredFile::of(&row.file));
+        let added = catalog.add_video(row, key).await;
+        // The bytes or the key were there already: then this file is one too many.
+        if !matches!(&added, Ok(Added::New(video, _)) if video.id == id)
+            && let Err(error) = self.app.storage.remove(&file).await
+        {
+            tracing::warn!(%error, file = file.name(), "a file that no video names waits for the next sweep");
+        }
+        let added = AddedVideo::from(added?);
+        if added.duplicate {
+            self.subtitles_changed(added.video.id).await?;
+        }
+        Ok(added)
+    }
+
+    /// The answer of an earlier request with this key.
+    async fn earlier(&self, key: Option<&IdempotencyKey>) -> Result<Option<AddedVideo>, LibraryError> {
+        let Some(key) = key else { return Ok(None) };
+        let catalog = &self.app.catalog;
+        let Some(record) = catalog.idempotent(&key.key).await? else { return Ok(None) };
+        if record.request_hash != key.request_hash {
+            return Err(LibraryError::KeyReused);
+        }
+        let video =
+            catalog.view(&Visibility::All).video(record.video).await?.ok_or(LibraryError::KeyOutlived)?;
+        let job = match record.job {
+            Some(id) => catalog.view(&Visibility::All).job(id).await?,
+            None => None,
+        };
+        Ok(Some(AddedVideo { video, job, duplicate: record.duplicate }))
+    }
+
+    async fn probe(&self, path: &Path) -> Result<(), LibraryError> {
+        let (path, limits) = (path.to_owned(), self.app.config.decode_limits());
+        tokio::task::spawn_blocking(move || video::probe(&path, &limits)).await??;
+        Ok(())
+    }
+
+    /// Puts the file in its place; answers the row that names it.
+    async fn keep(&self, new: NewUpload) -> Result<NewVideo, LibraryError> {
+        let id = Uuid::now_v7();
+        let VideoDetails { title, metadata, recorded_at } = new.details;
+        let (content_hash, bytes) = (new.file.content_hash().to_owned(), new.file.bytes());
+        let file = match new.file {
+            SourceFile::Received(received) => {
+                self.app.storage.keep(received, &Storage::video_name(id, &new.file_name)).await?
+            }
+            SourceFile::InPlace { path, .. } => StoredFile::in_place(&path),
+        };
+        Ok(NewVideo {
+            id,
+            content_hash,
+            file: file.name().to_owned(),
+            bytes: i64::try_from(bytes).unwrap_or(i64::MAX),
+            title: title.unwrap_or_else(|| title_of(&new.file_name)),
+            file_name: new.file_name,
+            metadata: metadata.unwrap_or_else(|| Value::Object(Map::new())),
+            recorded_at,
+            segmentation: new.segmentation,
+            given: new.clips,
+            subtitles: new.subtitles,
+        })
+    }
+}
+
+fn title_of(file_name: &str) -> String {
+    let stem = Path::new(file_name).file_stem().and_then(|it| it.to_str()).unwrap_or(file_name);
+    stem.to_owned()
+}

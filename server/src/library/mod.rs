@@ -1,0 +1,118 @@
+//! What it means to add, delete and recut a video, and to replace what is said in it.
+//!
+//! Files and rows change together: a file is on disk before its row, and goes after it. Knows nothing of HTTP.
+
+mod add;
+mod subtitles;
+
+use std::io;
+
+use reprise_encoders::video::VideoError;
+use uuid::Uuid;
+
+use crate::app::App;
+use crate::catalog::{CatalogError, Job, Segmentation, Visibility};
+use crate::storage::StoredFile;
+use crate::subtitles::Unreadable;
+use crate::vectors::EngineError;
+
+pub use add::{AddedVideo, NewUpload, SourceFile, VideoDetails};
+pub use subtitles::read_subtitles;
+
+/// The videos of a service, as something to change.
+pub struct Library<'a> {
+    app: &'a App,
+}
+
+/// Why the library did not do it; nothing changed.
+#[derive(Debug, thiserror::Error)]
+pub enum LibraryError {
+    /// The caller named a video that is not there.
+    #[error("there is no video {0}")]
+    NoVideo(Uuid),
+    /// The caller named a clip that is not there.
+    #[error("there is no clip {0}")]
+    NoClip(Uuid),
+    /// The caller named a track that the video does not have, by its language.
+    #[error("the video has no subtitles in `{0}`")]
+    NoTrack(String),
+    /// The caller used a key for two different requests.
+    #[error("this Idempotency-Key was used for another request")]
+    KeyReused,
+    /// The caller repeated a request whose video was deleted meanwhile.
+    #[error("the video that this Idempotency-Key made was deleted; use a new key")]
+    KeyOutlived,
+    /// The caller asked for given clips only, and there are none.
+    #[error("the video has no clips that were given; add some first")]
+    NoGivenClips,
+    /// The caller's file is not a video.
+    #[error(transparent)]
+    Video(#[from] VideoError),
+    /// The caller's file holds no subtitles.
+    #[error(transparent)]
+    Subtitles(#[from] Unreadable),
+    /// The catalog refused or failed.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// The vector engine failed.
+    #[error(transparent)]
+    Vectors(#[from] EngineError),
+    /// The disk failed or is full.
+    #[error("a file can't be stored or read")]
+    Storage(#[from] io::Error),
+    /// A bug of ours.
+    #[error("a task of the library panicked")]
+    Panicked(#[from] tokio::task::JoinError),
+}
+
+impl<'a> Library<'a> {
+    /// The library of a service.
+    pub fn of(app: &'a App) -> Library<'a> {
+        Library { app }
+    }
+
+    /// Deletes a video with its rows and files: no answer holds it from now on.
+    ///
+    /// # Errors
+    /// [`LibraryError::NoVideo`].
+    pub async fn delete(&self, video: Uuid) -> Result<(), LibraryError> {
+        let clips = self.app.catalog.view(&Visibility::All).clips(video, None, 1_000_000).await?;
+        let deleted = self.app.catalog.delete_video(video).await?.ok_or(LibraryError::NoVideo(video))?;
+        self.app.vectors.catch_up().await?;
+        self.app.storage.remove(&StoredFile::of(&deleted.file)).await?;
+        self.app.storage.remove_derived_of_video(video).await?;
+        for clip in clips {
+            self.app.storage.remove_pictures(clip.id).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes a given clip with its vectors and pictures.
+    ///
+    /// # Errors
+    /// [`LibraryError::NoClip`]; the catalog's conflict for a found clip.
+    pub async fn delete_clip(&self, clip: Uuid) -> Result<(), LibraryError> {
+        self.app.catalog.delete_clip(clip).await?.ok_or(LibraryError::NoClip(clip))?;
+        self.app.vectors.catch_up().await?;
+        if let Err(error) = self.app.storage.remove_pictures(clip).await {
+            tracing::warn!(%error, %clip, "the pictures of a deleted clip could not be removed");
+        }
+        Ok(())
+    }
+
+    /// Asks for a ready video to be cut anew; answers the job that does it.
+    ///
+    /// # Errors
+    /// [`LibraryError::NoVideo`], [`LibraryError::NoGivenClips`]; the catalog's conflict if it is not ready.
+    pub async fn recut(&self, video: Uuid, segmentation: Segmentation) -> Result<Job, LibraryError> {
+        let catalog = &self.app.catalog;
+        let found = catalog.view(&Visibility::All).video(video).await?.ok_or(LibraryError::NoVideo(video))?;
+        if segmentation == (Segmentation::Given {}) {
+            let clips = catalog.view(&Visibility::All).clips(found.id, None, u32::MAX).await?;
+            if !clips.iter().any(|clip| clip.given) {
+                return Err(LibraryError::NoGivenClips);
+            }
+        }
+        catalog.resegment(video, &segmentation).await?.ok_or(LibraryError::NoVideo(video))
+    }
+}

@@ -1,0 +1,55 @@
+//! Replacing and deleting the subtitles of a video.
+
+use uuid::Uuid;
+
+use super::{Library, LibraryError};
+use crate::catalog::{CueKind, Subtitles, Track};
+use crate::subtitles;
+
+/// Reads a subtitle file, SubRip or WebVTT by its content.
+///
+/// # Errors
+/// Not one cue can be read.
+pub async fn read_subtitles(
+    bytes: Vec<u8>,
+    language: String,
+    provenance: &str,
+) -> Result<Subtitles, LibraryError> {
+    let parsed = tokio::task::spawn_blocking(move || subtitles::parse(&bytes)).await??;
+    // Warnings are listed with those of the video, so they name their file.
+    let warnings = parsed.warnings.iter().map(|it| format!("subtitles {language}, {it}")).collect();
+    let track = Track { kind: CueKind::Speech, language, provenance: provenance.to_owned() };
+    Ok(Subtitles { track, lines: parsed.lines, warnings })
+}
+
+impl Library<'_> {
+    /// Stores subtitles in the place of those of the same language; searchable by their words at once.
+    ///
+    /// # Errors
+    /// [`LibraryError::NoVideo`].
+    pub async fn replace_subtitles(&self, video: Uuid, new: &Subtitles) -> Result<(), LibraryError> {
+        if !self.app.catalog.replace_cues(video, new).await? {
+            return Err(LibraryError::NoVideo(video));
+        }
+        self.subtitles_changed(video).await
+    }
+
+    /// Deletes the subtitles of one language; no answer holds them from now on.
+    ///
+    /// # Errors
+    /// [`LibraryError::NoTrack`].
+    pub async fn delete_subtitles(&self, video: Uuid, language: &str) -> Result<(), LibraryError> {
+        if !self.app.catalog.delete_track(video, CueKind::Speech, language).await? {
+            return Err(LibraryError::NoTrack(language.to_owned()));
+        }
+        self.app.vectors.catch_up().await?;
+        Ok(())
+    }
+
+    /// Removes replaced passages from the index, and has new ones encoded.
+    pub(super) async fn subtitles_changed(&self, video: Uuid) -> Result<(), LibraryError> {
+        self.app.vectors.catch_up().await?;
+        crate::ingest::enqueue_passages(self.app, video).await;
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+//! Files on their way into the storage, and the hashes that name their content.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+use tokio::fs::File;
+use tokio::io::AsyncWriteExt;
+
+/// A file that is being received; removed when dropped.
+pub struct IncomingFile {
+    path: PathBuf,
+    file: File,
+    hash: Sha256,
+    bytes: u64,
+}
+
+impl IncomingFile {
+    /// Begins an empty file at `path`, where no file may be.
+    pub(super) async fn create(path: PathBuf) -> io::Result<IncomingFile> {
+        let file = File::create_new(&path).await?;
+        Ok(IncomingFile { path, file, hash: Sha256::new(), bytes: 0 })
+    }
+
+    /// Bytes written so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Appends a piece.
+    ///
+    /// # Errors
+    /// The disk failed or is full.
+    pub async fn write(&mut self, piece: &[u8]) -> io::Result<()> {
+        self.hash.update(piece);
+        self.bytes += piece.len() as u64;
+        self.file.write_all(piece).await
+    }
+
+    /// Ends the file: its bytes are on disk when this returns.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub async fn finish(mut self) -> io::Result<Received> {
+        self.file.flush().await?;
+        self.file.sync_all().await?;
+        let content_hash = hex(&self.hash.finalize_reset());
+        let path = std::mem::take(&mut self.path);
+        Ok(Received { path, content_hash, bytes: self.bytes })
+    }
+}
+
+impl Drop for IncomingFile {
+    fn drop(&mut self) {
+        if !self.path.as_os_str().is_empty() {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// A whole file on disk under a temporary name; removed when dropped, unless the storage keeps it.
+pub struct Received {
+    path: PathBuf,
+    content_hash: String,
+    bytes: u64,
+}
+
+impl Received {
+    /// Its temporary place.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// SHA-256 of its bytes, 64 hex digits.
+    pub fn content_hash(&self) -> &str {
+        &self.content_hash
+    }
+
+    /// Its size in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Drop for Received {
+    fn drop(&mut self) {
+        // A kept file has another name by now, and nothing is here.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// The content hash and the size in bytes of a file.
+pub struct Fingerprint {
+    /// SHA-256, 64 hex digits.
+    pub content_hash: String,
+    /// Size in bytes.
+    pub bytes: u64,
+}
+
+/// Reads a whole file in pieces. Blocks.
+///
+/// # Errors
+/// The file can't be read.
+pub fn fingerprint(path: &Path) -> io::Result<Fingerprint> {
+    let (mut file, mut hash) = (std::fs::File::open(path)?, Sha256::new());
+    let (mut piece, mut bytes) = (vec![0; 1 << 20], 0);
+    loop {
+        let read = file.read(&mut piece)?;
+        if read == 0 {
+            return Ok(Fingerprint { content_hash: hex(&hash.finalize()), bytes });
+        }
+        hash.update(&piece[..read]);
+        bytes += read as u64;
+    }
+}
+
+/// SHA-256 of `bytes`, 64 hex digits.
+pub fn hash_bytes(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

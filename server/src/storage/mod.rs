@@ -1,0 +1,373 @@
+//! The files of the service: stored videos, uploads on their way in, and files made from videos.
+//!
+//! Knows names, not what they are for: which rows name a file is the catalog's matter. A storage is a folder of the
+//! local disk; ffmpeg and models read files by [`Storage::local`], so that another kind of storage can fetch them
+//! first. Features of frames are a cache of this machine and lie in a folder in any case.
+
+pub mod features;
+mod folder;
+mod incoming;
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use folder::Folder;
+pub use incoming::{Fingerprint, IncomingFile, Received, fingerprint, hash_bytes};
+
+/// Temporary files lie here.
+const INCOMING: &str = "incoming";
+/// Stored videos lie here.
+const VIDEOS: &str = "videos";
+/// Folders of features lie here, one a video.
+const FEATURES: &str = "features";
+/// A temporary file that nobody has written to for so long belongs to no process.
+const ABANDONED: Duration = Duration::from_secs(24 * 3600);
+/// A younger file may be one whose row another process is about to insert.
+const UNNAMED: Duration = Duration::from_secs(3600);
+
+/// The files of the service.
+pub struct Storage {
+    backend: Backend,
+    /// Files that are being made, each with the lock of its maker.
+    making: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+/// The kinds of storage.
+enum Backend {
+    Folder(Folder),
+}
+
+/// A file that a row of the catalog names: by its name in the storage, or by the absolute path of a user's own file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredFile(String);
+
+impl StoredFile {
+    /// The file of a stored name or path.
+    pub fn of(name: &str) -> StoredFile {
+        StoredFile(name.to_owned())
+    }
+
+    /// A user's own file, which stays where it is.
+    pub fn in_place(path: &Path) -> StoredFile {
+        StoredFile(path.to_string_lossy().into_owned())
+    }
+
+    /// The form that the catalog stores.
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether the storage holds the file, and may remove it.
+    fn is_ours(&self) -> bool {
+        !Path::new(&self.0).is_absolute()
+    }
+}
+
+/// A file that can be read by its path for as long as this value lives.
+#[derive(Debug, Clone)]
+pub struct LocalFile {
+    path: PathBuf,
+}
+
+impl LocalFile {
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// A file that is made from a video when a client first asks for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Derived {
+    /// A JPEG of the middle of a span.
+    Thumbnail,
+    /// A short MP4 of a span.
+    Preview,
+    /// An MP4 of a whole video that browsers play.
+    Rendition,
+}
+
+impl Derived {
+    const ALL: [Derived; 3] = [Derived::Thumbnail, Derived::Preview, Derived::Rendition];
+
+    fn folder(self) -> &'static str {
+        match self {
+            Derived::Thumbnail => "thumbnails",
+            Derived::Preview => "previews",
+            Derived::Rendition => "renditions",
+        }
+    }
+
+    fn extension(self) -> &'static str {
+        match self {
+            Derived::Thumbnail => "jpg",
+            Derived::Preview | Derived::Rendition => "mp4",
+        }
+    }
+
+    /// The name of the file of this kind that was made from a video or span.
+    fn name(self, id: Uuid) -> String {
+        format!("{}/{id}.{}", self.folder(), self.extension())
+    }
+}
+
+/// Which files a sweep leaves alone.
+struct Swept<'a> {
+    /// Younger ones.
+    age: Duration,
+    /// Those of these videos.
+    is_known: &'a dyn Fn(Uuid) -> bool,
+}
+
+impl Storage {
+    /// Opens the folder at `root`, makes it if it is not there, and removes abandoned temporary files.
+    ///
+    /// # Errors
+    /// The folder can't be written.
+    pub fn open(root: &Path) -> io::Result<Storage> {
+        let mut folders = vec![VIDEOS, INCOMING, FEATURES];
+        folders.extend(Derived::ALL.map(Derived::folder));
+        let folder = Folder::open(root, &folders)?;
+        folder.sweep_incoming(ABANDONED)?;
+        Ok(Storage { backend: Backend::Folder(folder), making: Mutex::default() })
+    }
+
+    fn folder(&self) -> &Folder {
+        let Backend::Folder(folder) = &self.backend;
+        folder
+    }
+
+    /// Begins to receive a file.
+    ///
+    /// # Errors
+    /// The disk can't be written.
+    pub async fn receive(&self) -> io::Result<IncomingFile> {
+        IncomingFile::create(self.temporary("")).await
+    }
+
+    /// A temporary path that no other file has.
+    fn temporary(&self, extension: &str) -> PathBuf {
+        self.folder().path(INCOMING).join(format!("{}{extension}", Uuid::now_v7()))
+    }
+
+    /// Keeps a received file as `name`; durable when this returns.
+    ///
+    /// # Errors
+    /// The disk failed; nothing is kept.
+    pub async fn keep(&self, received: Received, name: &str) -> io::Result<StoredFile> {
+        self.folder().keep(received.path(), name).await?;
+        Ok(StoredFile(name.to_owned()))
+    }
+
+    /// The name under which the file of a video is kept: by its id, with the plain extension of `file_name`.
+    pub fn video_name(id: Uuid, file_name: &str) -> String {
+        format!("{VIDEOS}/{id}{}", plain_extension(file_name))
+    }
+
+    /// A file by its path on this machine.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotFound`] if the file is gone.
+    pub async fn local(&self, file: &StoredFile) -> io::Result<LocalFile> {
+        let path = self.folder().path(&file.0);
+        tokio::fs::metadata(&path).await?;
+        Ok(LocalFile { path })
+    }
+
+    /// Removes a file, or all files below a name. A missing file is no error, a user's own file is left alone.
+    ///
+    /// # Errors
+    /// The disk failed; removing again goes on.
+    pub async fn remove(&self, file: &StoredFile) -> io::Result<()> {
+        if file.is_ours() { self.folder().remove(&file.0).await } else { Ok(()) }
+    }
+
+    /// Removes all that was made from a video: its rendition, pictures and features.
+    ///
+    /// # Errors
+    /// The disk failed; removing again goes on.
+    pub async fn remove_derived_of_video(&self, id: Uuid) -> io::Result<()> {
+        self.folder().remove(&Derived::Rendition.name(id)).await?;
+        self.folder().remove(&format!("{FEATURES}/{id}")).await?;
+        self.remove_pictures(id).await
+    }
+
+    /// Removes the pictures of a span.
+    ///
+    /// # Errors
+    /// The disk failed; removing again goes on.
+    pub async fn remove_pictures(&self, span: Uuid) -> io::Result<()> {
+        self.folder().remove(&Derived::Thumbnail.name(span)).await?;
+        self.folder().remove(&Derived::Preview.name(span)).await
+    }
+
+    /// The folder of this machine with the features of a video's frames.
+    pub fn features(&self, video: Uuid) -> PathBuf {
+        self.folder().path(FEATURES).join(video.to_string())
+    }
+
+    /// The derived file of a video or span. `work` makes it at a temporary path if it is not there yet; one caller at
+    /// a time makes a file, the others wait for it.
+    ///
+    /// # Errors
+    /// Of `work`, or of the disk; no file is left.
+    pub async fn derived<E: From<io::Error>>(
+        &self,
+        kind: Derived,
+        id: Uuid,
+        work: impl AsyncFnOnce(PathBuf) -> Result<(), E>,
+    ) -> Result<LocalFile, E> {
+        let name = kind.name(id);
+        let made = LocalFile { path: self.folder().path(&name) };
+        if made.path.exists() {
+            return Ok(made);
+        }
+        let _only_one = self.one_at_a_time(&name).await;
+        if made.path.exists() {
+            return Ok(made);
+        }
+        let unfinished = self.temporary(&format!(".{}", kind.extension()));
+        if let Err(error) = work(unfinished.clone()).await {
+            let _ = tokio::fs::remove_file(&unfinished).await;
+            return Err(error);
+        }
+        tokio::fs::rename(&unfinished, &made.path).await?;
+        Ok(made)
+    }
+
+    async fn one_at_a_time(&self, name: &str) -> tokio::sync::OwnedMutexGuard<()> {
+        let lock = {
+            let mut making = self.making.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            making.retain(|_, lock| Arc::strong_count(lock) > 1);
+            Arc::clone(making.entry(name.to_owned()).or_default())
+        };
+        lock.lock_owned().await
+    }
+
+    /// Removes stored files and features of videos that are not known: a crash between keeping a file and inserting
+    /// its row leaves them. Answers how many. Blocks.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn sweep(&self, is_known: &dyn Fn(Uuid) -> bool) -> io::Result<u64> {
+        let swept = Swept { age: UNNAMED, is_known };
+        Ok(self.folder().sweep(VIDEOS, &swept)? + self.folder().sweep(FEATURES, &swept)?)
+    }
+}
+
+/// `.mp4` of `a.MP4`; nothing where the name has no plain extension.
+fn plain_extension(file_name: &str) -> String {
+    let extension = Path::new(file_name).extension().and_then(|it| it.to_str()).unwrap_or_default();
+    let plain = (1..=5).contains(&extension.len()) && extension.bytes().all(|it| it.is_ascii_alphanumeric());
+    if plain { format!(".{}", extension.to_ascii_lowercase()) } else { String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(file_name: &str, expected: &str) {
+        assert_eq!(plain_extension(file_name), expected, "{file_name}");
+    }
+
+    #[test]
+    fn only_plain_extensions_reach_the_disk() {
+        check("dive.mp4", ".mp4");
+        check("DIVE.MKV", ".mkv");
+        check("no extension", "");
+        check("../../etc/passwd", "");
+        check("a.m/p4", "");
+        check("a.$(rm)", "");
+    }
+
+    async fn received(storage: &Storage, bytes: &[u8]) -> Received {
+        let mut incoming = storage.receive().await.unwrap();
+        incoming.write(bytes).await.unwrap();
+        incoming.finish().await.unwrap()
+    }
+
+    fn count(root: &Path, folder: &str) -> usize {
+        std::fs::read_dir(root.join(folder)).unwrap().count()
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_not_kept_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let storage = Storage::open(folder.path()).unwrap();
+        let mut incoming = storage.receive().await.unwrap();
+        incoming.write(b"half a vid").await.unwrap();
+        drop(incoming);
+        drop(received(&storage, b"eo").await);
+        assert_eq!(count(folder.path(), INCOMING), 0);
+    }
+
+    #[tokio::test]
+    async fn a_kept_file_is_there_until_it_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let storage = Storage::open(folder.path()).unwrap();
+        let name = Storage::video_name(Uuid::now_v7(), "dive.mp4");
+        let file = storage.keep(received(&storage, b"a dive").await, &name).await.unwrap();
+        assert_eq!((file.name(), count(folder.path(), INCOMING)), (name.as_str(), 0));
+        let local = storage.local(&StoredFile::of(&name)).await.unwrap();
+        assert_eq!(std::fs::read(local.path()).unwrap(), b"a dive");
+        for _ in 0..2 {
+            storage.remove(&file).await.unwrap();
+            assert_eq!(storage.local(&file).await.unwrap_err().kind(), io::ErrorKind::NotFound);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_users_own_file_is_never_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let storage = Storage::open(&folder.path().join("data")).unwrap();
+        let path = folder.path().join("own.mp4");
+        std::fs::write(&path, "own").unwrap();
+        storage.remove(&StoredFile::in_place(&path)).await.unwrap();
+        let file = storage.local(&StoredFile::in_place(&path)).await.unwrap();
+        assert_eq!(file.path(), path);
+    }
+
+    #[tokio::test]
+    async fn a_derived_file_is_made_once_and_never_half() {
+        let folder = tempfile::tempdir().unwrap();
+        let storage = Storage::open(folder.path()).unwrap();
+        let id = Uuid::now_v7();
+        let fails = async |path: PathBuf| {
+            tokio::fs::write(path, "half").await?;
+            Err(io::Error::other("no picture"))
+        };
+        assert!(storage.derived(Derived::Thumbnail, id, fails).await.is_err());
+        assert_eq!((count(folder.path(), INCOMING), count(folder.path(), "thumbnails")), (0, 0));
+        let makes = async |path: PathBuf| tokio::fs::write(path, "whole").await;
+        let made = storage.derived(Derived::Thumbnail, id, makes).await.unwrap();
+        let again = storage.derived(Derived::Thumbnail, id, async |_| Err(io::Error::other("again"))).await;
+        assert_eq!(std::fs::read(again.unwrap().path()).unwrap(), b"whole");
+        assert!(made.path().ends_with(format!("{id}.jpg")));
+        storage.remove_pictures(id).await.unwrap();
+        assert_eq!(count(folder.path(), "thumbnails"), 0);
+    }
+
+    #[test]
+    fn a_sweep_leaves_young_and_known_files_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let storage = Storage::open(folder.path()).unwrap();
+        let (known, stray, young) = (Uuid::now_v7(), Uuid::now_v7(), Uuid::now_v7());
+        let long_ago = std::time::SystemTime::now() - 2 * UNNAMED;
+        for (id, written) in [(known, Some(long_ago)), (stray, Some(long_ago)), (young, None)] {
+            let file = std::fs::File::create(folder.path().join(format!("videos/{id}.mp4"))).unwrap();
+            std::fs::create_dir(storage.features(id)).unwrap();
+            if let Some(written) = written {
+                file.set_modified(written).unwrap();
+                std::fs::File::open(storage.features(id)).unwrap().set_modified(written).unwrap();
+            }
+        }
+        assert_eq!(storage.sweep(&|id| id == known).unwrap(), 2);
+        assert_eq!((count(folder.path(), VIDEOS), count(folder.path(), FEATURES)), (2, 2));
+    }
+}
