@@ -8,7 +8,8 @@
 
 use sha2::{Digest, Sha256};
 
-use super::policy::{ClipRange, Segmenter};
+use super::cut::ClipRange;
+use super::policy::Segmenter;
 use super::scores::{FrameScores, Settled};
 use super::segmentation::Segmentation;
 

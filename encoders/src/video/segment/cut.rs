@@ -1,8 +1,6 @@
-//! A cut, and how long the scene between two of them must be.
+//! Cuts, how long the scene between two of them must be, and clips.
 
 use serde::{Deserialize, Serialize};
-
-use super::segmentation::millis;
 
 /// The first frame of a new scene.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,4 +40,18 @@ impl MinSceneLen {
             MinSceneLen::Seconds(seconds) => millis(seconds) <= 0,
         }
     }
+}
+
+/// A clip, or a cue, in milliseconds, end exclusive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClipRange {
+    /// Start.
+    pub start_ms: i64,
+    /// End.
+    pub end_ms: i64,
+}
+
+/// Seconds in whole milliseconds.
+pub(super) fn millis(seconds: f64) -> i64 {
+    (seconds * 1000.0).round() as i64
 }

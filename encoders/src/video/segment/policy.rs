@@ -9,22 +9,13 @@
 
 use std::collections::BTreeMap;
 
-use super::cut::{Cut, MinSceneLen};
+use super::cut::{ClipRange, Cut, MinSceneLen, millis};
 use super::detector::Detector;
 use super::pauses::Pauses;
 use super::scores::FrameScores;
-use super::segmentation::{Segmentation, millis};
+use super::segmentation::Segmentation;
 use super::slides::SlideChanges;
 use super::split::{Frames, Split, TooLong};
-
-/// A clip, or a cue, in milliseconds, end exclusive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ClipRange {
-    /// Start.
-    pub start_ms: i64,
-    /// End.
-    pub end_ms: i64,
-}
 
 /// Turns scores, as they come, into clips, as they become certain.
 #[derive(Debug)]

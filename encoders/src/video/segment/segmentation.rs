@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::cut::MinSceneLen;
+use super::cut::{MinSceneLen, millis};
 use super::detector::DetectorSettings;
 use super::scores::WHOLE;
 use super::{ContentSettings, Weights};
@@ -253,11 +253,6 @@ impl Range {
 
 fn shortest(max_clip_seconds: f64) -> Range {
     Range { low: 0.0, high: max_clip_seconds / 4.0 }
-}
-
-/// Seconds in whole milliseconds.
-pub(super) fn millis(seconds: f64) -> i64 {
-    (seconds * 1000.0).round() as i64
 }
 
 #[cfg(test)]
