@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use reprise_server::catalog::{self, JobFilter, JobName, JobState};
+use reprise_server::catalog::{self, JobFilter, JobName, JobState, Segmentation};
 use sqlx::migrate::Migrator;
 use uuid::Uuid;
 
@@ -107,8 +107,8 @@ async fn assert_jobs_go_on(url: &str) {
     opened.finish_fill(&fill.lease, filled(vec![])).await.unwrap();
     let ingest = opened.lease_job(Uuid::now_v7(), &JobName::ALL, LEASE).await.unwrap().unwrap();
     let video = ingest.video.unwrap();
-    assert_eq!((ingest.job.id, video.segmentation.policy.as_str()), (id(13), "fixed"));
-    assert_eq!(video.segmentation.params["every_seconds"], 1.5);
+    let fixed = Segmentation::Fixed { every_seconds: 1.5 };
+    assert_eq!((ingest.job.id, video.segmentation), (id(13), fixed));
     let retried = opened.retry_job(id(11)).await.unwrap().unwrap();
     assert_eq!((retried.state, retried.attempts), (JobState::Queued, 0));
     opened.delete_video(id(1)).await.unwrap().unwrap();
