@@ -7,9 +7,8 @@ use reprise_encoders::ModelName;
 
 use crate::app::App;
 use crate::catalog::CatalogError;
-use crate::config::QueryKind;
 use crate::models::{self, LoadedSpace, SpacesError};
-use crate::terms::SpaceInfo;
+use crate::terms::{QueryKind, SpaceInfo};
 
 /// A space that was asked for.
 pub struct Added {

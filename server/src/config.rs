@@ -10,8 +10,8 @@ use std::time::Duration;
 use clap::Args;
 pub use reprise_encoders::text::MAX_WINDOWS;
 use reprise_encoders::{DEFAULT_MODEL, DeviceChoice, ModelName, Precision};
-use serde::{Deserialize, Serialize};
 
+use crate::terms::QueryKind;
 use crate::vectors::builtin::{Codes, Settings};
 use crate::vectors::{CheckSettings, EngineKind, EngineSettings};
 
@@ -188,36 +188,6 @@ impl Config {
             // (BENCHMARKS.md).
             0 => 1,
             chosen => chosen,
-        }
-    }
-}
-
-/// What kind of question a space answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum QueryKind {
-    /// A text.
-    Text,
-    /// A stored range or an uploaded clip.
-    Clip,
-    /// A clip changed by a modification text.
-    Composed,
-    /// What is said, by meaning.
-    Spoken,
-}
-
-impl QueryKind {
-    /// All of them.
-    pub const ALL: [QueryKind; 4] =
-        [QueryKind::Text, QueryKind::Clip, QueryKind::Composed, QueryKind::Spoken];
-
-    /// As it is written in flags and answers.
-    pub fn name(self) -> &'static str {
-        match self {
-            QueryKind::Text => "text",
-            QueryKind::Clip => "clip",
-            QueryKind::Composed => "composed",
-            QueryKind::Spoken => "spoken",
         }
     }
 }

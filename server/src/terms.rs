@@ -1,4 +1,4 @@
-//! Terms that all parts of the service share: keys and sets of keys, levels, collections, vectors.
+//! Terms that all parts of the service share: keys and sets of keys, levels, collections, vectors, kinds of query.
 
 use std::fmt;
 use std::ops::{BitAnd, BitAndAssign, BitOr, Range, Sub, SubAssign};
@@ -171,6 +171,36 @@ impl BitAndAssign<&KeySet> for KeySet {
 impl SubAssign<&KeySet> for KeySet {
     fn sub_assign(&mut self, other: &KeySet) {
         *Arc::make_mut(&mut self.0) -= &*other.0;
+    }
+}
+
+/// What kind of question a space answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QueryKind {
+    /// A text.
+    Text,
+    /// A stored range or an uploaded clip.
+    Clip,
+    /// A clip changed by a modification text.
+    Composed,
+    /// What is said, by meaning.
+    Spoken,
+}
+
+impl QueryKind {
+    /// All of them.
+    pub const ALL: [QueryKind; 4] =
+        [QueryKind::Text, QueryKind::Clip, QueryKind::Composed, QueryKind::Spoken];
+
+    /// As it is written in flags and answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            QueryKind::Text => "text",
+            QueryKind::Clip => "clip",
+            QueryKind::Composed => "composed",
+            QueryKind::Spoken => "spoken",
+        }
     }
 }
 

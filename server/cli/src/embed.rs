@@ -14,9 +14,9 @@ use reprise_encoders::{Clip, DEFAULT_MODEL, Encoder, Input, Loaded, ModelName};
 use reprise_research::compute::ComputeArgs;
 use reprise_research::encode::LONGEST_MS;
 use reprise_research::terminal::say;
-use reprise_server::config::{MAX_WINDOWS, QueryKind};
+use reprise_server::config::MAX_WINDOWS;
 use reprise_server::search::{EmbeddedWindow, Embedding, QueryInfo, text_vectors};
-use reprise_server::terms::UnitVector;
+use reprise_server::terms::{QueryKind, UnitVector};
 
 /// Arguments of `reprise embed`.
 #[derive(Debug, Args)]

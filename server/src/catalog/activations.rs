@@ -4,7 +4,7 @@ use super::database::values;
 use super::error::CatalogError;
 use super::store::Catalog;
 use super::types::Activation;
-use crate::config::QueryKind;
+use crate::terms::QueryKind;
 
 impl Catalog {
     /// Marks a space's model as one to load at each start.

@@ -14,8 +14,8 @@ use super::extract::{self, Form, Json};
 use super::guard;
 use super::search::{ClipBody, OverflowName, QueryInfoOut, some_text};
 use crate::app::App;
-use crate::config::QueryKind;
 use crate::search::{self, EmbeddedWindow, Embedding, Query};
+use crate::terms::QueryKind;
 
 /// The routes of this file.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {

@@ -19,9 +19,8 @@ use super::sources;
 use crate::add_model::{Added, add_model};
 use crate::app::App;
 use crate::catalog::Counts;
-use crate::config::QueryKind;
 use crate::models::{LoadedSpace, Snapshot, Unavailable};
-use crate::terms::{Collection, Level};
+use crate::terms::{Collection, Level, QueryKind};
 use crate::vectors::EngineStatus;
 
 /// The routes of this file.

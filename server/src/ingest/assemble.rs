@@ -4,23 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use reprise_encoders::Frame;
 use reprise_encoders::video::sample::Sampler;
 use reprise_encoders::video::segment::ClipRange;
 
-use super::subsample::FrameSubsampler;
-
-/// A frame, or what is kept of it.
-pub(super) trait Timed: Clone {
-    /// When it is shown.
-    fn time_ms(&self) -> i64;
-}
-
-impl Timed for Frame {
-    fn time_ms(&self) -> i64 {
-        self.time_ms
-    }
-}
+use super::subsample::{FrameSubsampler, Timed};
 
 /// What a frame stage made of one frame.
 pub(super) type Feature = Arc<[f32]>;
@@ -190,6 +177,8 @@ fn thin(count: usize, at_most: usize) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
+    use reprise_encoders::Frame;
+
     use super::*;
 
     const SAMPLER: Sampler = Sampler::PerSecond { rate: 2.0, at_most: 3 };

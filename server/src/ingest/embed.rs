@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::assemble::Feed;
 use super::error::IngestError;
 use super::feature_cache::{self, FeatureCache};
-use super::flow::{Flow, Inputs, encode};
+use super::flow::{Flow, Inputs, PerTap, Taps, blocking, encode};
 use super::pass::{self, Cutting, Media, Pass, Seen, Tap, Target};
 use super::progress::{JobProgress, Stop};
 use super::raw_vectors::Spans;
@@ -125,12 +125,6 @@ pub(super) async fn fill(
     work.complete(lacking, seek_is_safe, duration_ms).await?;
     Ok(work.spans)
 }
-
-/// Spans of each tap, in the order of the taps.
-pub(super) type PerTap = Vec<Vec<(Target, ClipRange)>>;
-
-/// Spaces that take the same frames share a tap of the decoder.
-pub(super) type Taps = Vec<(Tap, Vec<Arc<LoadedSpace>>)>;
 
 /// One video's spans on their way into the spaces.
 struct Work {
@@ -294,14 +288,4 @@ impl Work {
         encode(spaces, Inputs::of_frames(vec![(span, range, frames)])).await?.store(&mut self.spans);
         Ok(())
     }
-}
-
-pub(super) async fn blocking<T: Send + 'static, E: Send + 'static>(
-    work: impl FnOnce() -> Result<T, E> + Send + 'static,
-) -> Result<T, IngestError>
-where
-    IngestError: From<E>,
-{
-    let done = tokio::task::spawn_blocking(work).await;
-    Ok(done??)
 }

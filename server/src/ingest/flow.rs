@@ -10,18 +10,24 @@ use reprise_encoders::video::segment::ClipRange;
 use reprise_encoders::{Clip, EncodeError, Frame, Input};
 use tokio::sync::mpsc;
 
-use super::assemble::{Assembled, Assembler, Feature, Featured, Timed};
-use super::embed::{PerTap, Taps, blocking};
+use super::assemble::{Assembled, Assembler, Feature, Featured};
 use super::error::IngestError;
 use super::feature_cache::FeatureCache;
 use super::moments;
 use super::pass::{Step, Tap, Target};
 use super::progress::JobProgress;
 use super::raw_vectors::{RawVector, Spans};
+use super::subsample::Timed;
 use crate::models::LoadedSpace;
 
 /// Batches that are in the pools at once: one is encoded, one waits, one is on its way.
 const IN_FLIGHT: usize = 3;
+
+/// Spans of each tap, in the order of the taps.
+pub(super) type PerTap = Vec<Vec<(Target, ClipRange)>>;
+
+/// Spaces that take the same frames share a tap of the decoder.
+pub(super) type Taps = Vec<(Tap, Vec<Arc<LoadedSpace>>)>;
 
 /// The frames of one tap on their way into spans.
 enum Consumer {
@@ -377,4 +383,15 @@ pub(super) async fn encode(spaces: Vec<Arc<LoadedSpace>>, inputs: Inputs) -> Res
         }
     }
     Ok(Vectors(vectors))
+}
+
+/// Runs work that blocks beside the tasks that wait.
+pub(super) async fn blocking<T: Send + 'static, E: Send + 'static>(
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, IngestError>
+where
+    IngestError: From<E>,
+{
+    let done = tokio::task::spawn_blocking(work).await;
+    Ok(done??)
 }

@@ -10,9 +10,8 @@ use super::error::IngestError;
 use super::progress::JobProgress;
 use crate::app::App;
 use crate::catalog::{NewVector, PassageText};
-use crate::config::QueryKind;
 use crate::models::LoadedSpace;
-use crate::terms::{SpanKey, UnitVector};
+use crate::terms::{QueryKind, SpanKey, UnitVector};
 
 /// Passages that are encoded before a stop is looked for.
 const AT_ONCE: usize = 32;

@@ -1,9 +1,20 @@
 //! Few frames of a long span, evenly spread, taken as they come by: a two-hour span never sits in memory.
 
+use reprise_encoders::Frame;
 use reprise_encoders::video::sample::Sampler;
 use reprise_encoders::video::segment::ClipRange;
 
-use super::assemble::Timed;
+/// A frame, or what is kept of it.
+pub(super) trait Timed: Clone {
+    /// When it is shown.
+    fn time_ms(&self) -> i64;
+}
+
+impl Timed for Frame {
+    fn time_ms(&self) -> i64 {
+        self.time_ms
+    }
+}
 
 /// Takes the frame on the screen at each of `parts` interval middles of a span.
 pub(super) struct FrameSubsampler<P> {
@@ -76,8 +87,6 @@ impl<P: Timed> FrameSubsampler<P> {
 
 #[cfg(test)]
 mod tests {
-    use reprise_encoders::Frame;
-
     use super::*;
 
     #[track_caller]

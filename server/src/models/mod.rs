@@ -8,7 +8,8 @@ use reprise_encoders::{LoadError, LoadOptions, Loaded, ModelName, Pool, Space, b
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::catalog::{Activation, Catalog, CatalogError, NewSpace, SpaceRow};
-use crate::config::{Config, QueryKind};
+use crate::config::Config;
+use crate::terms::QueryKind;
 use crate::vectors::EngineError;
 
 /// One loaded space: its description, its tokenizer and the pool that encodes into it.

@@ -7,8 +7,8 @@ use reprise_encoders::Permit;
 use super::error::SearchError;
 use super::types::{FusionMode, Request};
 use crate::app::App;
-use crate::config::QueryKind;
 use crate::models::LoadedSpace;
+use crate::terms::QueryKind;
 
 /// A loaded space and the right to encode in it.
 pub(super) struct Admission {

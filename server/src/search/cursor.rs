@@ -123,7 +123,6 @@ fn checksum(body: &[u8]) -> [u8; CHECKSUM_BYTES] {
 
 #[cfg(test)]
 mod tests {
-    use crate::terms::UnitVector;
     use serde_json::json;
 
     use super::super::paging::{Cut, Ranked, SHOWN_MOST, Scores, Standing, cut};
@@ -132,7 +131,7 @@ mod tests {
     use super::super::types::{Exclude, Levels, QueryInfo, Weights};
     use super::*;
     use crate::catalog::Filter;
-    use crate::config::QueryKind;
+    use crate::terms::{QueryKind, UnitVector};
 
     #[derive(Debug, PartialEq)]
     struct Entry(u64);

@@ -17,10 +17,9 @@ use super::types::{
 };
 use crate::app::App;
 use crate::catalog::{Video, Visibility};
-use crate::config::QueryKind;
 use crate::models::LoadedSpace;
 use crate::storage::StoredFile;
-use crate::terms::{Aggregation, QueryVectors, UnitVector};
+use crate::terms::{Aggregation, QueryKind, QueryVectors, UnitVector};
 
 /// Longer than any video: the end of an upload of which all is meant.
 const LONGEST_MS: i64 = 10_000_000_000;

@@ -15,9 +15,8 @@ use super::timings::{Timings, millis};
 use super::types::{Exclude, Levels, Origin, QueryInfo, Request};
 use crate::app::App;
 use crate::catalog::Filter;
-use crate::config::QueryKind;
 use crate::models::LoadedSpace;
-use crate::terms::{Aggregation, QueryVectors};
+use crate::terms::{Aggregation, QueryKind, QueryVectors};
 
 /// All that decides a ranking. Every page of it has an equal plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -9,9 +9,8 @@ use uuid::Uuid;
 
 use super::timings::Timings;
 use crate::catalog::{Filter, SpanWithVideo};
-use crate::config::QueryKind;
 use crate::subtitles::snippet::Snippet;
-use crate::terms::{Aggregation, Level};
+use crate::terms::{Aggregation, Level, QueryKind};
 
 /// Most hits or groups per page.
 pub const MAX_LIMIT: usize = 1000;

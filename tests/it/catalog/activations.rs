@@ -1,7 +1,7 @@
 //! Models added to a running server, and query kinds moved to them.
 
 use reprise_server::catalog::{Activation, CatalogError};
-use reprise_server::config::QueryKind;
+use reprise_server::terms::QueryKind;
 
 use super::samples::{add_ready, space, video};
 use super::{Opened, on_both};

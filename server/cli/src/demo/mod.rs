@@ -19,7 +19,8 @@ use crate::serve;
 use crate::step::Step;
 use reprise_research::terminal::say;
 use reprise_server::app::App;
-use reprise_server::config::{Config, QueryKind};
+use reprise_server::config::Config;
+use reprise_server::terms::QueryKind;
 
 /// Arguments of `reprise demo`.
 #[derive(Debug, Args)]

@@ -141,6 +141,15 @@ pub struct Job {
     pub updated_at_ms: i64,
 }
 
+/// What `add_video` did.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Added {
+    /// The video and its job.
+    New(Box<Video>, Box<Job>),
+    /// The same bytes were there already: that video, and its newest job.
+    Duplicate(Box<Video>, Option<Box<Job>>),
+}
+
 /// What follows the failure of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextAttempt {

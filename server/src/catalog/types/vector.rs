@@ -1,7 +1,6 @@
 //! Spaces, their vectors, and the changes that an index follows.
 
-use crate::config::QueryKind;
-use crate::terms::{Level, SpaceInfo, SpanKey, UnitVector, VideoNumber};
+use crate::terms::{Level, QueryKind, SpaceInfo, SpanKey, UnitVector, VideoNumber};
 
 /// A space to register.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,7 +8,6 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::cue::Subtitles;
-use super::job::Job;
 
 /// Where a video stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,15 +130,6 @@ pub struct VideoPatch {
     pub metadata: Option<Value>,
     /// New recording time; `Some(None)` removes it.
     pub recorded_at: Option<Option<String>>,
-}
-
-/// What `add_video` did.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Added {
-    /// The video and its job.
-    New(Box<Video>, Box<Job>),
-    /// The same bytes were there already: that video, and its newest job.
-    Duplicate(Box<Video>, Option<Box<Job>>),
 }
 
 /// The key under which a request may be repeated, and a hash of its body.

@@ -4,9 +4,8 @@ use reprise_encoders::text::Overflow;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::config::QueryKind;
 use crate::search::{FusionMode, Levels, Source};
-use crate::terms::Aggregation;
+use crate::terms::{Aggregation, QueryKind};
 
 /// What kind of question a space answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
