@@ -14,7 +14,7 @@ use super::extract::{self, Form, Json};
 use super::guard;
 use super::search::{ClipBody, OverflowName, QueryInfoOut, some_text};
 use crate::app::App;
-use crate::search::{self, EmbeddedWindow, Embedding, Query};
+use crate::search::{self, EmbeddedWindow, Embedding, Query, QueryEncoder};
 use crate::terms::QueryKind;
 
 /// The routes of this file.
@@ -123,7 +123,7 @@ async fn embed(
     let space = search::space_for(&app, kind, body.space.as_deref())?;
     let permit = space.pool.admit()?;
     let overflow = body.on_overflow.map_or(Overflow::Window, Overflow::from);
-    let encoded = search::embed(&app, &space, permit, &query, overflow, "/input").await?;
+    let encoded = QueryEncoder::new(&app, &space, permit).embed(&query, overflow, "/input").await?;
     Ok(axum::Json(encoded.into_embedding(&space).into()))
 }
 
@@ -139,7 +139,8 @@ async fn embed_upload(app: &App, mut form: Form) -> Result<axum::Json<EmbeddingO
     let file = form.file(app).await?;
     let (path, content_hash) = (file.path().to_owned(), file.content_hash().to_owned());
     let query = Query::Upload { path, content_hash, start_ms: None, end_ms: None };
-    let work = async { Ok(search::embed(app, &space, permit, &query, Overflow::Window, "/input").await?) };
+    let work =
+        async { Ok(QueryEncoder::new(app, &space, permit).embed(&query, Overflow::Window, "/input").await?) };
     Ok(axum::Json(guard::in_time(app, work).await?.into_embedding(&space).into()))
 }
 

@@ -59,34 +59,249 @@ struct Footage {
     decode_ms: f64,
 }
 
-/// Encodes a search request.
-pub(super) async fn query(
-    app: &App,
-    request: &Request,
-    space: &LoadedSpace,
+/// Encodes one query in one space.
+pub struct QueryEncoder<'a> {
+    app: &'a App,
+    space: &'a LoadedSpace,
     permit: Permit,
-) -> Result<Encoded, SearchError> {
-    match (&request.query, &request.modification) {
-        (clip, Some(modification)) => composed(app, space, permit, clip, modification, request.fusion).await,
-        (query, None) => embed(app, space, permit, query, request.overflow, "/query").await,
-    }
 }
 
-/// Encodes a text, a stored stretch or an upload; `at` is where it stands in the request.
-///
-/// # Errors
-/// A text over the limits, no such video, a stretch without frames, a file that can't be decoded.
-pub async fn embed(
-    app: &App,
-    space: &LoadedSpace,
-    permit: Permit,
-    query: &Query,
-    overflow: Overflow,
-    at: &str,
-) -> Result<Encoded, SearchError> {
-    match query {
-        Query::Text(text) => embed_text(app, space, permit, text, overflow, at).await,
-        clip => embed_clip(app, space, permit, clip, at).await,
+impl<'a> QueryEncoder<'a> {
+    /// An encoder that uses the space's pool with this permit.
+    pub fn new(app: &'a App, space: &'a LoadedSpace, permit: Permit) -> QueryEncoder<'a> {
+        QueryEncoder { app, space, permit }
+    }
+
+    /// Encodes a search request.
+    pub(super) async fn request(self, request: &Request) -> Result<Encoded, SearchError> {
+        match (&request.query, &request.modification) {
+            (clip, Some(modification)) => self.composed(clip, modification, request.fusion).await,
+            (query, None) => self.embed(query, request.overflow, "/query").await,
+        }
+    }
+
+    /// Encodes a text, a stored stretch or an upload; `at` is where it stands in the request.
+    ///
+    /// # Errors
+    /// A text over the limits, no such video, a stretch without frames, a file that can't be decoded.
+    pub async fn embed(self, query: &Query, overflow: Overflow, at: &str) -> Result<Encoded, SearchError> {
+        match query {
+            Query::Text(text) => self.embed_text(text, overflow, at).await,
+            clip => self.embed_clip(clip, at).await,
+        }
+    }
+
+    async fn embed_text(self, text: &str, overflow: Overflow, at: &str) -> Result<Encoded, SearchError> {
+        let windows = tokenizer(self.space)?
+            .windows(text, overflow, self.app.config.max_windows)
+            .map_err(|error| too_long(&format!("{at}/text"), &error))?;
+        let inputs = windows.windows.iter().map(|window| Input::Text(window.tokens.clone())).collect();
+        let started = Instant::now();
+        let (units, vector, norm) = text_vectors(&self.space.pool.encode(self.permit, inputs).await?)?;
+        let placed = windows.windows.iter().zip(units);
+        Ok(Encoded {
+            vector,
+            norm,
+            windows: placed.map(|(window, unit)| (window.start_token, window.end_token, unit)).collect(),
+            origin: None,
+            info: QueryInfo::of_text(QueryKind::Text, &windows),
+            decode_ms: 0.0,
+            encode_ms: millis(started),
+        })
+    }
+
+    /// A stored span needs neither decoder nor encoder.
+    async fn embed_clip(self, clip: &Query, at: &str) -> Result<Encoded, SearchError> {
+        let footage = self.footage(clip, Wanted::Vector, at).await?;
+        let started = Instant::now();
+        let raw = match footage.source {
+            Source::Raw(raw) => raw,
+            Source::Frames(clip) => {
+                one(self.space.pool.encode(self.permit, vec![Input::Frames(clip)]).await?)?
+            }
+        };
+        let (vector, norm) = unit(&raw)?;
+        Ok(Encoded {
+            vector,
+            norm,
+            windows: Vec::new(),
+            origin: footage.origin,
+            info: QueryInfo::of_clip(footage.frames),
+            decode_ms: footage.decode_ms,
+            encode_ms: millis(started),
+        })
+    }
+
+    async fn composed(
+        self,
+        clip: &Query,
+        modification: &str,
+        fusion: Fusion,
+    ) -> Result<Encoded, SearchError> {
+        let read = tokenizer(self.space)?
+            .modification(modification)
+            .map_err(|error| too_long("/query/modification", &error))?;
+        let head = fusion.mode.unwrap_or(if self.space.space.can.composed {
+            FusionMode::Combiner
+        } else {
+            FusionMode::Average
+        });
+        let wanted = match (head, self.space.space.composed_frames) {
+            (FusionMode::Combiner, Some(sampler)) => Wanted::Frames(sampler),
+            _ => Wanted::Vector,
+        };
+        let footage = self.footage(clip, wanted, "/query").await?;
+        let started = Instant::now();
+        let raw = match head {
+            FusionMode::Combiner => self.combine(footage.source, &read).await?,
+            FusionMode::Average => self.average(footage.source, &read, fusion.alpha).await?,
+        };
+        let (vector, norm) = unit(&raw)?;
+        let text = QueryInfo::of_text(QueryKind::Composed, &read);
+        Ok(Encoded {
+            vector,
+            norm,
+            windows: Vec::new(),
+            origin: footage.origin,
+            info: QueryInfo { frames: footage.frames, fusion: Some(head), ..text },
+            decode_ms: footage.decode_ms,
+            encode_ms: millis(started),
+        })
+    }
+
+    async fn combine(self, query: Source, modification: &Windows) -> Result<Vec<f32>, SearchError> {
+        let modification = modification.windows[0].tokens.clone();
+        one(self.space.pool.encode(self.permit, vec![Input::Composed { query, modification }]).await?)
+    }
+
+    async fn average(
+        self,
+        query: Source,
+        modification: &Windows,
+        alpha: f32,
+    ) -> Result<Vec<f32>, SearchError> {
+        let mut inputs = vec![Input::Text(modification.windows[0].tokens.clone())];
+        let stored = match query {
+            Source::Raw(raw) => Some(raw),
+            Source::Frames(clip) => {
+                inputs.push(Input::Frames(clip));
+                None
+            }
+        };
+        let mut raw = self.space.pool.encode(self.permit, inputs).await?;
+        let video = match stored {
+            Some(raw) => raw,
+            None => raw.pop().ok_or_else(|| SearchError::Internal("the encoder gave no vector"))?,
+        };
+        let (text, _) = unit(&one(raw)?)?;
+        let (video, _) = unit(&video)?;
+        let mixed = video.values().iter().zip(text.values());
+        Ok(mixed.map(|(video, text)| alpha * video + (1.0 - alpha) * text).collect())
+    }
+
+    /// Finds the pictures of a query clip, or the stored vector that makes them unnecessary.
+    async fn footage(&self, clip: &Query, wanted: Wanted, at: &str) -> Result<Footage, SearchError> {
+        let found = match clip {
+            Query::Text(_) => Err(SearchError::Internal("a text has no pictures")),
+            Query::Clip(id) => {
+                let span = self
+                    .app
+                    .catalog
+                    .view(&Visibility::All)
+                    .span(*id)
+                    .await?
+                    .ok_or(SearchError::NotFound { what: "clip", id: *id })?;
+                let origin = Origin { video: span.video, start_ms: span.start_ms, end_ms: span.end_ms };
+                self.stored(origin, wanted).await
+            }
+            Query::Range { video, start_ms, end_ms } => {
+                let origin = Origin { video: *video, start_ms: *start_ms, end_ms: *end_ms };
+                self.stored(origin, wanted).await
+            }
+            Query::Upload { path, content_hash, start_ms, end_ms } => {
+                let range = start_ms.unwrap_or(0)..end_ms.unwrap_or(LONGEST_MS);
+                self.uploaded(path.clone(), content_hash, range, wanted).await
+            }
+        };
+        found.map_err(|error| match error {
+            SearchError::Video(outside @ VideoError::EmptySpan { .. }) => {
+                SearchError::invalid(&format!("{at}{}", place(clip)), outside.to_string())
+            }
+            other => other,
+        })
+    }
+
+    async fn stored(&self, origin: Origin, wanted: Wanted) -> Result<Footage, SearchError> {
+        let video = self.app.catalog.view(&Visibility::All).video(origin.video).await?;
+        let video = video.ok_or(SearchError::NotFound { what: "video", id: origin.video })?;
+        if let Wanted::Vector = wanted
+            && let Some(span) = self
+                .app
+                .catalog
+                .view(&Visibility::All)
+                .span_at(video.id, origin.start_ms, origin.end_ms, self.space.key)
+                .await?
+            && let Some(raw) =
+                self.app.catalog.view(&Visibility::All).raw_vector(span.key, self.space.key).await?
+        {
+            return Ok(Footage { source: Source::Raw(raw), frames: 0, origin: Some(origin), decode_ms: 0.0 });
+        }
+        let gone = |_| SearchError::NotFound { what: "file of video", id: video.id };
+        let file = self.app.storage.local(&StoredFile::of(&video.file)).await.map_err(gone)?;
+        let range = origin.start_ms..origin.end_ms;
+        let in_order = video.facts.as_ref().is_some_and(|facts| !facts.seek_is_safe);
+        let footage =
+            FootageFile { path: file.path().to_owned(), probe: known_probe(&video), range, in_order };
+        let (frames, decode_ms) = self.decode(footage, wanted).await?;
+        Ok(Footage {
+            frames: frames.len(),
+            source: Source::Frames(Clip { frames }),
+            origin: Some(origin),
+            decode_ms,
+        })
+    }
+
+    async fn uploaded(
+        &self,
+        path: PathBuf,
+        content_hash: &str,
+        range: Range<i64>,
+        wanted: Wanted,
+    ) -> Result<Footage, SearchError> {
+        let twin = self.app.catalog.view(&Visibility::All).video_by_hash(content_hash).await?;
+        // Nothing is known of an upload's index yet: only decoding in order is sure to give its own pictures.
+        let footage = FootageFile { path, probe: None, range: range.clone(), in_order: true };
+        let (frames, decode_ms) = self.decode(footage, wanted).await?;
+        let end_of = |video: &Video| video.facts.as_ref().map_or(LONGEST_MS, |facts| facts.duration_ms);
+        let origin = twin.map(|video| Origin {
+            video: video.id,
+            start_ms: range.start,
+            end_ms: range.end.min(end_of(&video)),
+        });
+        Ok(Footage { frames: frames.len(), source: Source::Frames(Clip { frames }), origin, decode_ms })
+    }
+
+    async fn decode(&self, footage: FootageFile, wanted: Wanted) -> Result<(Vec<Frame>, f64), SearchError> {
+        let closed = |_| SearchError::Encode(EncodeError::Closed);
+        let place = std::sync::Arc::clone(&self.app.query_decodes).acquire_owned().await.map_err(closed)?;
+        let sampler = match wanted {
+            Wanted::Vector => self.space.space.sampler,
+            Wanted::Frames(sampler) => sampler,
+        };
+        let (scaling, limits) = (self.space.space.scaling, self.app.config.decode_limits());
+        let FootageFile { path, probe, range, in_order } = footage;
+        let started = Instant::now();
+        let work = move || -> Result<Vec<Frame>, VideoError> {
+            // Held by the work, not by the request: a client that hangs up does not make room for a second decode.
+            let _place = place;
+            let probe = match probe {
+                Some(probe) => probe,
+                None => video::probe(&path, &limits)?,
+            };
+            video::frames_of_span(&path, &probe, range, &sampler, scaling, in_order, &limits)
+        };
+        let frames = tokio::task::spawn_blocking(work).await??;
+        Ok((frames, millis(started)))
     }
 }
 
@@ -130,170 +345,6 @@ impl Encoded {
     }
 }
 
-async fn embed_text(
-    app: &App,
-    space: &LoadedSpace,
-    permit: Permit,
-    text: &str,
-    overflow: Overflow,
-    at: &str,
-) -> Result<Encoded, SearchError> {
-    let windows = tokenizer(space)?
-        .windows(text, overflow, app.config.max_windows)
-        .map_err(|error| too_long(&format!("{at}/text"), &error))?;
-    let inputs = windows.windows.iter().map(|window| Input::Text(window.tokens.clone())).collect();
-    let started = Instant::now();
-    let (units, vector, norm) = text_vectors(&space.pool.encode(permit, inputs).await?)?;
-    let placed = windows.windows.iter().zip(units);
-    Ok(Encoded {
-        vector,
-        norm,
-        windows: placed.map(|(window, unit)| (window.start_token, window.end_token, unit)).collect(),
-        origin: None,
-        info: QueryInfo::of_text(QueryKind::Text, &windows),
-        decode_ms: 0.0,
-        encode_ms: millis(started),
-    })
-}
-
-/// A stored span needs neither decoder nor encoder.
-async fn embed_clip(
-    app: &App,
-    space: &LoadedSpace,
-    permit: Permit,
-    clip: &Query,
-    at: &str,
-) -> Result<Encoded, SearchError> {
-    let footage = footage(app, space, clip, Wanted::Vector, at).await?;
-    let started = Instant::now();
-    let raw = match footage.source {
-        Source::Raw(raw) => raw,
-        Source::Frames(clip) => one(space.pool.encode(permit, vec![Input::Frames(clip)]).await?)?,
-    };
-    let (vector, norm) = unit(&raw)?;
-    Ok(Encoded {
-        vector,
-        norm,
-        windows: Vec::new(),
-        origin: footage.origin,
-        info: QueryInfo::of_clip(footage.frames),
-        decode_ms: footage.decode_ms,
-        encode_ms: millis(started),
-    })
-}
-
-async fn composed(
-    app: &App,
-    space: &LoadedSpace,
-    permit: Permit,
-    clip: &Query,
-    modification: &str,
-    fusion: Fusion,
-) -> Result<Encoded, SearchError> {
-    let read = tokenizer(space)?
-        .modification(modification)
-        .map_err(|error| too_long("/query/modification", &error))?;
-    let head = fusion.mode.unwrap_or(if space.space.can.composed {
-        FusionMode::Combiner
-    } else {
-        FusionMode::Average
-    });
-    let wanted = match (head, space.space.composed_frames) {
-        (FusionMode::Combiner, Some(sampler)) => Wanted::Frames(sampler),
-        _ => Wanted::Vector,
-    };
-    let footage = footage(app, space, clip, wanted, "/query").await?;
-    let started = Instant::now();
-    let raw = match head {
-        FusionMode::Combiner => combine(space, permit, footage.source, &read).await?,
-        FusionMode::Average => average(space, permit, footage.source, &read, fusion.alpha).await?,
-    };
-    let (vector, norm) = unit(&raw)?;
-    let text = QueryInfo::of_text(QueryKind::Composed, &read);
-    Ok(Encoded {
-        vector,
-        norm,
-        windows: Vec::new(),
-        origin: footage.origin,
-        info: QueryInfo { frames: footage.frames, fusion: Some(head), ..text },
-        decode_ms: footage.decode_ms,
-        encode_ms: millis(started),
-    })
-}
-
-async fn combine(
-    space: &LoadedSpace,
-    permit: Permit,
-    query: Source,
-    modification: &Windows,
-) -> Result<Vec<f32>, SearchError> {
-    let modification = modification.windows[0].tokens.clone();
-    one(space.pool.encode(permit, vec![Input::Composed { query, modification }]).await?)
-}
-
-async fn average(
-    space: &LoadedSpace,
-    permit: Permit,
-    query: Source,
-    modification: &Windows,
-    alpha: f32,
-) -> Result<Vec<f32>, SearchError> {
-    let mut inputs = vec![Input::Text(modification.windows[0].tokens.clone())];
-    let stored = match query {
-        Source::Raw(raw) => Some(raw),
-        Source::Frames(clip) => {
-            inputs.push(Input::Frames(clip));
-            None
-        }
-    };
-    let mut raw = space.pool.encode(permit, inputs).await?;
-    let video = match stored {
-        Some(raw) => raw,
-        None => raw.pop().ok_or_else(|| SearchError::Internal("the encoder gave no vector"))?,
-    };
-    let (text, _) = unit(&one(raw)?)?;
-    let (video, _) = unit(&video)?;
-    let mixed = video.values().iter().zip(text.values());
-    Ok(mixed.map(|(video, text)| alpha * video + (1.0 - alpha) * text).collect())
-}
-
-/// Finds the pictures of a query clip, or the stored vector that makes them unnecessary.
-async fn footage(
-    app: &App,
-    space: &LoadedSpace,
-    clip: &Query,
-    wanted: Wanted,
-    at: &str,
-) -> Result<Footage, SearchError> {
-    let found = match clip {
-        Query::Text(_) => Err(SearchError::Internal("a text has no pictures")),
-        Query::Clip(id) => {
-            let span = app
-                .catalog
-                .view(&Visibility::All)
-                .span(*id)
-                .await?
-                .ok_or(SearchError::NotFound { what: "clip", id: *id })?;
-            let origin = Origin { video: span.video, start_ms: span.start_ms, end_ms: span.end_ms };
-            stored(app, space, origin, wanted).await
-        }
-        Query::Range { video, start_ms, end_ms } => {
-            let origin = Origin { video: *video, start_ms: *start_ms, end_ms: *end_ms };
-            stored(app, space, origin, wanted).await
-        }
-        Query::Upload { path, content_hash, start_ms, end_ms } => {
-            let range = start_ms.unwrap_or(0)..end_ms.unwrap_or(LONGEST_MS);
-            uploaded(app, space, path.clone(), content_hash, range, wanted).await
-        }
-    };
-    found.map_err(|error| match error {
-        SearchError::Video(outside @ VideoError::EmptySpan { .. }) => {
-            SearchError::invalid(&format!("{at}{}", place(clip)), outside.to_string())
-        }
-        other => other,
-    })
-}
-
 /// Where a query says its stretch.
 fn place(clip: &Query) -> &'static str {
     match clip {
@@ -302,59 +353,6 @@ fn place(clip: &Query) -> &'static str {
         Query::Clip(_) => "/clip_id",
         Query::Upload { .. } => "/start",
     }
-}
-
-async fn stored(
-    app: &App,
-    space: &LoadedSpace,
-    origin: Origin,
-    wanted: Wanted,
-) -> Result<Footage, SearchError> {
-    let video = app.catalog.view(&Visibility::All).video(origin.video).await?;
-    let video = video.ok_or(SearchError::NotFound { what: "video", id: origin.video })?;
-    if let Wanted::Vector = wanted
-        && let Some(span) = app
-            .catalog
-            .view(&Visibility::All)
-            .span_at(video.id, origin.start_ms, origin.end_ms, space.key)
-            .await?
-        && let Some(raw) = app.catalog.view(&Visibility::All).raw_vector(span.key, space.key).await?
-    {
-        return Ok(Footage { source: Source::Raw(raw), frames: 0, origin: Some(origin), decode_ms: 0.0 });
-    }
-    let gone = |_| SearchError::NotFound { what: "file of video", id: video.id };
-    let file = app.storage.local(&StoredFile::of(&video.file)).await.map_err(gone)?;
-    let range = origin.start_ms..origin.end_ms;
-    let in_order = video.facts.as_ref().is_some_and(|facts| !facts.seek_is_safe);
-    let footage = FootageFile { path: file.path().to_owned(), probe: known_probe(&video), range, in_order };
-    let (frames, decode_ms) = decode(app, space, footage, wanted).await?;
-    Ok(Footage {
-        frames: frames.len(),
-        source: Source::Frames(Clip { frames }),
-        origin: Some(origin),
-        decode_ms,
-    })
-}
-
-async fn uploaded(
-    app: &App,
-    space: &LoadedSpace,
-    path: PathBuf,
-    content_hash: &str,
-    range: Range<i64>,
-    wanted: Wanted,
-) -> Result<Footage, SearchError> {
-    let twin = app.catalog.view(&Visibility::All).video_by_hash(content_hash).await?;
-    // Nothing is known of an upload's index yet: only decoding in order is sure to give its own pictures.
-    let footage = FootageFile { path, probe: None, range: range.clone(), in_order: true };
-    let (frames, decode_ms) = decode(app, space, footage, wanted).await?;
-    let end_of = |video: &Video| video.facts.as_ref().map_or(LONGEST_MS, |facts| facts.duration_ms);
-    let origin = twin.map(|video| Origin {
-        video: video.id,
-        start_ms: range.start,
-        end_ms: range.end.min(end_of(&video)),
-    });
-    Ok(Footage { frames: frames.len(), source: Source::Frames(Clip { frames }), origin, decode_ms })
 }
 
 fn known_probe(video: &Video) -> Option<Probe> {
@@ -370,34 +368,6 @@ struct FootageFile {
     range: Range<i64>,
     /// From the beginning instead of seeking.
     in_order: bool,
-}
-
-async fn decode(
-    app: &App,
-    space: &LoadedSpace,
-    footage: FootageFile,
-    wanted: Wanted,
-) -> Result<(Vec<Frame>, f64), SearchError> {
-    let closed = |_| SearchError::Encode(EncodeError::Closed);
-    let place = std::sync::Arc::clone(&app.query_decodes).acquire_owned().await.map_err(closed)?;
-    let sampler = match wanted {
-        Wanted::Vector => space.space.sampler,
-        Wanted::Frames(sampler) => sampler,
-    };
-    let (scaling, limits) = (space.space.scaling, app.config.decode_limits());
-    let FootageFile { path, probe, range, in_order } = footage;
-    let started = Instant::now();
-    let work = move || -> Result<Vec<Frame>, VideoError> {
-        // Held by the work, not by the request: a client that hangs up does not make room for a second decode.
-        let _place = place;
-        let probe = match probe {
-            Some(probe) => probe,
-            None => video::probe(&path, &limits)?,
-        };
-        video::frames_of_span(&path, &probe, range, &sampler, scaling, in_order, &limits)
-    };
-    let frames = tokio::task::spawn_blocking(work).await??;
-    Ok((frames, millis(started)))
 }
 
 fn tokenizer(space: &LoadedSpace) -> Result<&reprise_encoders::text::Tokenizer, SearchError> {

@@ -27,7 +27,7 @@ use crate::app::App;
 
 pub use admit::{Admitted, admit, space_for};
 pub use cursor::Cursor;
-pub use encode::{Encoded, embed, text_vectors};
+pub use encode::{Encoded, QueryEncoder, text_vectors};
 pub use error::SearchError;
 pub use input::RankInput;
 pub use paging::Position;

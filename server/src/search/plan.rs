@@ -5,7 +5,7 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::admit::Admitted;
-use super::encode::{self, Encoded};
+use super::encode::{Encoded, QueryEncoder};
 use super::error::SearchError;
 use super::input::RankInput;
 use super::paging::Scores;
@@ -69,7 +69,7 @@ pub async fn plan(app: &App, request: &Request, admitted: Admitted) -> Result<Pl
     let started = Instant::now();
     let Admitted { space, permit, passages, kind } = admitted;
     let encoded = match permit {
-        Some(permit) => Some(encode::query(app, request, &space, permit).await?),
+        Some(permit) => Some(QueryEncoder::new(app, &space, permit).request(request).await?),
         None => None,
     };
     let query = spoken::query(app, request, passages).await?;

@@ -6,7 +6,7 @@ use reprise_encoders::text::Overflow;
 use serde::{Deserialize, Serialize};
 
 use super::admit::Admission;
-use super::encode;
+use super::encode::QueryEncoder;
 use super::error::SearchError;
 use super::fuse::FUSED_DEPTH;
 use super::rounded::RoundedVectors;
@@ -64,7 +64,7 @@ async fn meaning(
 ) -> Result<Meaning, SearchError> {
     let Admission { space, permit } = admission;
     let query = Query::Text(text.to_owned());
-    let encoded = encode::embed(app, &space, permit, &query, overflow, "/query").await?;
+    let encoded = QueryEncoder::new(app, &space, permit).embed(&query, overflow, "/query").await?;
     let windows: Vec<_> = encoded.windows.into_iter().map(|(_, _, window)| window).collect();
     let vanished = SearchError::Internal("the query's vector vanished in rounding");
     let vectors = RoundedVectors::new(&windows, Aggregation::default()).ok_or(vanished)?;

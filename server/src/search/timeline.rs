@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use uuid::Uuid;
 
 use super::admit::admit;
-use super::encode;
+use super::encode::QueryEncoder;
 use super::error::SearchError;
 use super::types::{Match, Request};
 use crate::app::App;
@@ -56,7 +56,8 @@ pub async fn timeline(
     let (space, Some(permit)) = (admitted.space, admitted.permit) else {
         return Err(SearchError::SpaceCannot("no loaded model sees what this query is about".to_owned()));
     };
-    let query = encode::query(app, &request, &space, permit).await?.into_vectors(request.aggregation)?;
+    let query =
+        QueryEncoder::new(app, &space, permit).request(&request).await?.into_vectors(request.aggregation)?;
     let duration_ms = video.facts.as_ref().map_or(0, |facts| facts.duration_ms);
     let by_frame = match frames_file(app, &space, video.id) {
         // A file that can't be read is made again when the video is next cut: until then spans serve.
