@@ -12,7 +12,7 @@ use super::tables::stored::{self, parse_json, to_json};
 use super::tables::vectors::{self, Op};
 use super::tables::{jobs, videos};
 use super::types::*;
-use super::view::View;
+use super::view::{View, Visibility};
 use super::wake::News;
 use crate::terms::{KeySet, SpanKey};
 
@@ -168,6 +168,14 @@ impl View<'_> {
     pub async fn keys_matching(&self, filter: &Filter) -> Result<KeySet, CatalogError> {
         let (sql, values) = filter.to_sql();
         self.keys(sql, values).await
+    }
+
+    /// Keys of the spans that a search may answer, by filter and visibility; `None`: all of them.
+    pub async fn keys_allowed(&self, filter: Option<&Filter>) -> Result<Option<KeySet>, CatalogError> {
+        match (filter, self.visibility()) {
+            (Some(filter), _) => self.keys_matching(filter).await.map(Some),
+            (None, Visibility::All) => Ok(None),
+        }
     }
 }
 

@@ -55,6 +55,11 @@ impl View<'_> {
         self.database.keys(self.restricted(sql.into()), values).await
     }
 
+    /// Which videos the caller may see.
+    pub(super) fn visibility(&self) -> &Visibility {
+        self.visibility
+    }
+
     /// The database, for rows that belong to what was read through the view.
     pub(super) fn database(&self) -> &Database {
         self.database

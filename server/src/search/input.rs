@@ -1,4 +1,4 @@
-//! The input of one page's ranking beside the plan: the keys that the filter allows, and the hits among subtitles.
+//! The input of one page's ranking beside the plan: the keys that filter and visibility allow, and the hits among subtitles.
 
 use std::time::{Duration, Instant};
 
@@ -37,10 +37,7 @@ impl RankInput {
     ) -> Result<RankInput, SearchError> {
         let started = Instant::now();
         app.vectors.catch_up_within(CATCH_UP).await?;
-        let keys = match filter {
-            Some(filter) => Some(app.catalog.view(&Visibility::All).keys_matching(filter).await?),
-            None => None,
-        };
+        let keys = app.catalog.view(&Visibility::All).keys_allowed(filter).await?;
         let mut input = RankInput { keys, catalog_ms: millis(started), ..RankInput::default() };
         if let Some(query) = query {
             input.spoken = Some(spoken::hits(app, query, levels.of_results(), input.keys.clone()).await?);

@@ -19,6 +19,9 @@ use crate::subtitles::snippet::Snippet;
 use crate::terms::{Aggregation, Collection, KeySet, Level, SpanKey};
 use crate::vectors::{Allowed, Ask};
 
+/// The kind of cue that the source `spoken` searches.
+const CUES: CueKind = CueKind::Speech;
+
 /// Share of a text's words that a vocabulary may miss without harm.
 const MOST_MISSED: f64 = 0.5;
 
@@ -106,7 +109,7 @@ pub(super) async fn hits(
     let lexical = match words.is_empty() {
         true => Vec::new(),
         false => {
-            let scope = CueScope { kind: CueKind::Speech, level, only: only.as_ref() };
+            let scope = CueScope { kind: CUES, level, only: only.as_ref() };
             app.catalog.view(&Visibility::All).cue_hits(&words, &scope, FUSED_DEPTH).await?
         }
     };
@@ -130,7 +133,7 @@ async fn passages(
     let filter = match &only {
         Some(only) => {
             let view = app.catalog.view(&Visibility::All);
-            Some(view.passages_within(CueKind::Speech, only).await?)
+            Some(view.passages_within(CUES, only).await?)
         }
         None => None,
     };
@@ -139,7 +142,7 @@ async fn passages(
     let found = windows::search(&app.vectors, at, meaning.vectors.vectors(), &ask).await?;
     let keys: Vec<SpanKey> = found.hits.iter().map(|hit| hit.key).collect();
     let scores: HashMap<SpanKey, f32> = found.hits.iter().map(|hit| (hit.key, hit.score)).collect();
-    let scope = CueScope { kind: CueKind::Speech, level, only: only.as_ref() };
+    let scope = CueScope { kind: CUES, level, only: only.as_ref() };
     let hits = app.catalog.view(&Visibility::All).passage_hits(&keys, &scope).await?;
     let scored = |hit: PassageHit| (scores.get(&hit.passage).copied().unwrap_or_default(), hit);
     Ok(hits.into_iter().map(scored).map(|(score, hit)| (hit, score)).collect())
