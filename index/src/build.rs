@@ -152,6 +152,10 @@ impl Links for Build<'_> {
         }
     }
 
+    fn nodes(&self, layer: usize) -> usize {
+        if layer == 0 { self.count } else { self.counts[layer - 1] }
+    }
+
     fn prefetch(&self, _: u32) {}
 }
 
@@ -192,10 +196,6 @@ impl<'a> Build<'a> {
         self.counts.iter().take_while(|&&count| (node as usize) < count).count()
     }
 
-    fn nodes_of(&self, layer: usize) -> usize {
-        if layer == 0 { self.count } else { self.counts[layer - 1] }
-    }
-
     fn insert(&self, node: u32, scratch: &mut Scratches) {
         if node == 0 {
             return;
@@ -207,10 +207,8 @@ impl<'a> Build<'a> {
         let entry = walk::descend(self, goal, 0, above, &mut scratch.walk);
         let mut from = vec![entry];
         for layer in (0..=highest).rev() {
-            let nodes = self.nodes_of(layer);
-            let place = (layer, nodes);
             let goal = Goal { rows: self.rows, query: &scratch.query };
-            let found = walk::nearest(self, goal, place, &from, EF_CONSTRUCTION, &mut scratch.walk);
+            let found = scratch.walk.nearest(self, goal, layer, &from, EF_CONSTRUCTION);
             // While this node's upper layers were linked, another thread may have linked a neighbour back to it.
             scratch.candidates.clear();
             scratch.candidates.extend(found.iter().filter(|found| found.node != node));

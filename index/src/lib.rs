@@ -22,6 +22,7 @@ mod segment_set;
 pub mod snapshot;
 pub mod vector;
 mod walk;
+mod work;
 
 pub use aggregate::{Aggregation, QueryVectors, late_interaction};
 pub use codes::Codes;

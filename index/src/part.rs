@@ -8,6 +8,7 @@ use crate::exact::Best;
 use crate::rows::Rows;
 use crate::sealed::{Sealed, Stored};
 use crate::vector::cosine;
+use crate::walk::Reach;
 use crate::{Filter, Hit, SpanKey};
 
 /// A walk may compare one of this many rows, or `COMPARED_LEAST` rows if that is more. Beyond that, brute force over
@@ -138,36 +139,30 @@ impl Part {
     pub(crate) fn walk(
         &self,
         query: &[f32],
-        (k, width): (usize, usize),
+        k: usize,
+        width: usize,
         filter: &Filter,
         best: &mut Best,
     ) -> bool {
-        let is_walked = match &self.body {
-            Body::Growing(_) => false,
-            Body::Sealed(sealed) => self.walk_sealed(sealed, query, (k, width), filter, best),
-        };
+        let is_walked = self.walk_graph(query, k, width, filter, best);
         if !is_walked {
             self.scan(query, filter, best);
         }
         !is_walked
     }
 
-    fn walk_sealed(
-        &self,
-        sealed: &Sealed,
-        query: &[f32],
-        (k, width): (usize, usize),
-        filter: &Filter,
-        best: &mut Best,
-    ) -> bool {
+    /// The same, but offers nothing without a graph; returns whether the graph was walked.
+    fn walk_graph(&self, query: &[f32], k: usize, width: usize, filter: &Filter, best: &mut Best) -> bool {
+        let Body::Sealed(sealed) = &self.body else { return false };
         let most = (self.len() / COMPARED_SHARE).max(COMPARED_LEAST) as usize;
+        let reach = Reach { width, most };
         let is_live = |row: u32| self.live.contains(row);
         match &filter.only {
-            None if self.dead() == 0 => sealed.search(query, (width, most), None, k, best),
-            None => sealed.search(query, (width, most), Some(&is_live), k, best),
+            None if self.dead() == 0 => sealed.search(query, reach, None, k, best),
+            None => sealed.search(query, reach, Some(&is_live), k, best),
             Some(only) => {
                 let accept = |row: u32| is_live(row) && only.contains(sealed.key(row));
-                sealed.search(query, (width, most), Some(&accept), k, best)
+                sealed.search(query, reach, Some(&accept), k, best)
             }
         }
     }

@@ -11,25 +11,28 @@ use crate::part::{Body, Part};
 use crate::rows::Rows;
 use crate::sealed::{Making, Sealed, SegmentError, Source};
 use crate::segment_set::{Held, SegmentSet, State};
-use crate::{Filter, SpanKey};
+use crate::work::Work;
+use crate::{Filter, IndexError, SpanKey};
 
 /// Receives the number of linked rows and their total.
 pub(crate) type Report<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
-/// The running seals and merges.
-#[derive(Default)]
-pub(crate) struct Work {
-    /// The kinds of the running background jobs.
-    kinds: Vec<Kind>,
-    /// The parts that these jobs rewrite.
-    parts: HashSet<u64>,
-    /// The parts of the last failed job. It is tried again when more rows have come.
-    failed: Vec<u64>,
-    /// A caller is sealing everything or waiting for the end of all jobs: no new job starts.
-    is_claimed: bool,
-}
-
 impl SegmentSet {
+    /// Inserts a vector. Waits while inserts come faster than seals finish.
+    pub(crate) fn insert(self: &Arc<SegmentSet>, key: SpanKey, vector: &[f32]) -> Result<(), IndexError> {
+        self.fill(key, vector)?;
+        self.seal_if_due();
+        self.keep_pace();
+        Ok(())
+    }
+
+    /// Removes a key. Starts a merge if its part is now half dead.
+    pub(crate) fn remove(self: &Arc<SegmentSet>, key: SpanKey) {
+        if self.forget(key) {
+            self.seal_if_due();
+        }
+    }
+
     /// Rewrites all live rows as one part: a segment, or rows for brute force if they are few. Returns when that part
     /// is in place. First waits for running jobs.
     pub(crate) fn seal(self: &Arc<SegmentSet>, threads: usize, report: Report) {

@@ -15,8 +15,8 @@ use crate::exact::Best;
 use crate::home::Home;
 use crate::part::{Body, Part};
 use crate::plan::{self, Plan};
-use crate::sealing::Work;
 use crate::vector::cosine;
+use crate::work::Work;
 use crate::{Filter, Hits, IndexError, Mode, Scored, Scores, Settings, SpanKey, UnitVector};
 
 pub(crate) struct SegmentSet {
@@ -76,15 +76,7 @@ impl SegmentSet {
         }
     }
 
-    /// Inserts a vector. Waits while inserts come faster than seals finish.
-    pub(crate) fn insert(self: &Arc<SegmentSet>, key: SpanKey, vector: &[f32]) -> Result<(), IndexError> {
-        self.fill(key, vector)?;
-        self.seal_if_due();
-        self.keep_pace();
-        Ok(())
-    }
-
-    /// Inserts one of many vectors; the caller starts the seal later.
+    /// Inserts a vector without a seal.
     pub(crate) fn fill(&self, key: SpanKey, vector: &[f32]) -> Result<(), IndexError> {
         let _writer = self.writer.lock();
         let known = {
@@ -102,14 +94,10 @@ impl SegmentSet {
         Ok(())
     }
 
-    pub(crate) fn remove(self: &Arc<SegmentSet>, key: SpanKey) {
-        let is_half_dead = {
-            let _writer = self.writer.lock();
-            self.state.write().remove(key)
-        };
-        if is_half_dead {
-            self.seal_if_due();
-        }
+    /// Removes a key without a merge; returns whether its part is now half dead.
+    pub(crate) fn forget(&self, key: SpanKey) -> bool {
+        let _writer = self.writer.lock();
+        self.state.write().remove(key)
     }
 
     pub(crate) fn view(&self) -> View {
@@ -298,7 +286,7 @@ impl View {
             (Plan::Walk(width), _) => {
                 let mut exact = true;
                 for part in &self.parts {
-                    exact &= part.walk(query, (k, width), filter, best);
+                    exact &= part.walk(query, k, width, filter, best);
                 }
                 exact
             }

@@ -18,6 +18,8 @@ const AHEAD: usize = 4;
 pub(crate) trait Links {
     /// Number of layers above the bottom one.
     fn upper_layers(&self) -> usize;
+    /// Number of nodes in a layer (0: the bottom).
+    fn nodes(&self, layer: usize) -> usize;
     /// Appends the neighbours of a node in a layer (0: the bottom) for which `wanted` returns true, in order.
     fn neighbours(&self, layer: usize, node: u32, into: &mut Vec<u32>, wanted: impl FnMut(u32) -> bool);
     /// Prefetches a node's bottom links.
@@ -195,85 +197,97 @@ pub(crate) fn descend(
     best
 }
 
-/// About the `width` nearest nodes of a layer, best first.
-pub(crate) fn nearest<'a>(
-    links: &impl Links,
-    goal: Goal,
-    (layer, nodes): (usize, usize),
-    from: &[Found],
-    width: usize,
-    scratch: &'a mut Scratch,
-) -> &'a [Found] {
-    let Scratch { seen, beam, neighbours, .. } = scratch;
-    seen.reset(nodes);
-    beam.reset(width);
-    for &found in from {
-        if seen.see(found.node) {
-            beam.offer(found);
-        }
-    }
-    while let Some(node) = beam.leave_next() {
-        neighbours.clear();
-        links.neighbours(layer, node, neighbours, |node| seen.see(node));
-        if layer == 0
-            && let Some(after) = beam.peek()
-        {
-            links.prefetch(after);
-        }
-        compare(goal, neighbours, |found| beam.offer(found));
-    }
-    &beam.found
+/// How far a walk goes.
+#[derive(Clone, Copy)]
+pub(crate) struct Reach {
+    /// Candidates that it keeps.
+    pub(crate) width: usize,
+    /// Nodes that it may compare.
+    pub(crate) most: usize,
 }
 
-/// About the `width` nearest nodes of the bottom layer for which `accept` returns true, best first; `None` if the walk
-/// would compare more than `most` nodes. Other nodes are expanded but not returned.
-pub(crate) fn nearest_accepted(
-    links: &impl Links,
-    goal: Goal,
-    (from, nodes): (Found, usize),
-    (width, most): (usize, usize),
-    accept: impl Fn(u32) -> bool,
-    scratch: &mut Scratch,
-) -> Option<Vec<Found>> {
-    let Scratch { seen, neighbours, to_leave, .. } = scratch;
-    seen.reset(nodes);
-    to_leave.clear();
-    let mut best: BinaryHeap<std::cmp::Reverse<Found>> = BinaryHeap::new();
-    let take = |found: Found, best: &mut BinaryHeap<_>| {
-        if accept(found.node) {
-            best.push(std::cmp::Reverse(found));
-            if best.len() > width {
-                best.pop();
+impl Scratch {
+    /// About the `width` nearest nodes of a layer, best first.
+    pub(crate) fn nearest(
+        &mut self,
+        links: &impl Links,
+        goal: Goal,
+        layer: usize,
+        from: &[Found],
+        width: usize,
+    ) -> &[Found] {
+        let Scratch { seen, beam, neighbours, .. } = self;
+        seen.reset(links.nodes(layer));
+        beam.reset(width);
+        for &found in from {
+            if seen.see(found.node) {
+                beam.offer(found);
             }
         }
-    };
-    seen.see(from.node);
-    to_leave.push(from);
-    take(from, &mut best);
-    let mut compared = 1;
-    while let Some(next) = to_leave.pop() {
-        let is_full = best.len() >= width;
-        if is_full && best.peek().is_some_and(|worst| next.score < worst.0.score) {
-            break;
-        }
-        neighbours.clear();
-        links.neighbours(0, next.node, neighbours, |node| seen.see(node));
-        if let Some(after) = to_leave.peek() {
-            links.prefetch(after.node);
-        }
-        compared += neighbours.len();
-        if compared > most {
-            return None;
-        }
-        compare(goal, neighbours, |found| {
-            let is_full = best.len() >= width;
-            if !is_full || best.peek().is_some_and(|worst| found.score > worst.0.score) {
-                to_leave.push(found);
-                take(found, &mut best);
+        while let Some(node) = beam.leave_next() {
+            neighbours.clear();
+            links.neighbours(layer, node, neighbours, |node| seen.see(node));
+            if layer == 0
+                && let Some(after) = beam.peek()
+            {
+                links.prefetch(after);
             }
-        });
+            compare(goal, neighbours, |found| beam.offer(found));
+        }
+        &beam.found
     }
-    Some(best.into_sorted_vec().into_iter().map(|found| found.0).collect())
+
+    /// About the nearest nodes of the bottom layer for which `accept` returns true, best first; `None` if the walk would
+    /// compare too many nodes. Other nodes are expanded but not returned.
+    pub(crate) fn nearest_accepted(
+        &mut self,
+        links: &impl Links,
+        goal: Goal,
+        from: Found,
+        reach: Reach,
+        accept: impl Fn(u32) -> bool,
+    ) -> Option<Vec<Found>> {
+        let Reach { width, most } = reach;
+        let Scratch { seen, neighbours, to_leave, .. } = self;
+        seen.reset(links.nodes(0));
+        to_leave.clear();
+        let mut best: BinaryHeap<std::cmp::Reverse<Found>> = BinaryHeap::new();
+        let take = |found: Found, best: &mut BinaryHeap<_>| {
+            if accept(found.node) {
+                best.push(std::cmp::Reverse(found));
+                if best.len() > width {
+                    best.pop();
+                }
+            }
+        };
+        seen.see(from.node);
+        to_leave.push(from);
+        take(from, &mut best);
+        let mut compared = 1;
+        while let Some(next) = to_leave.pop() {
+            let is_full = best.len() >= width;
+            if is_full && best.peek().is_some_and(|worst| next.score < worst.0.score) {
+                break;
+            }
+            neighbours.clear();
+            links.neighbours(0, next.node, neighbours, |node| seen.see(node));
+            if let Some(after) = to_leave.peek() {
+                links.prefetch(after.node);
+            }
+            compared += neighbours.len();
+            if compared > most {
+                return None;
+            }
+            compare(goal, neighbours, |found| {
+                let is_full = best.len() >= width;
+                if !is_full || best.peek().is_some_and(|worst| found.score > worst.0.score) {
+                    to_leave.push(found);
+                    take(found, &mut best);
+                }
+            });
+        }
+        Some(best.into_sorted_vec().into_iter().map(|found| found.0).collect())
+    }
 }
 
 /// Compares nodes with the query; each row is prefetched some steps before.

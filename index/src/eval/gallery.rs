@@ -148,11 +148,13 @@ pub fn ranks<'r>(
     join: Join<'_>,
 ) -> Result<Vec<Option<usize>>, VectorsError> {
     let threads = thread::available_parallelism().map_or(1, usize::from);
-    ranks_by(queries, gallery, &right, join, &Sizes::of(queries.len(), threads), threads)
+    ranks_by(queries, gallery, &right, join, &Sizes::of(queries.len(), threads))
 }
 
-/// Sizes of the units of work.
+/// The number of threads and the sizes of their units of work.
+#[derive(Clone, Copy)]
 struct Sizes {
+    threads: usize,
     /// Vectors of a panel: as many as a tile of the product holds with AVX-512. With 96, the product took 1.3 times as
     /// long.
     panel: usize,
@@ -167,7 +169,7 @@ impl Sizes {
         let part = 64;
         // Several tasks per thread, so that no thread waits long for the last one.
         let task = queries.div_ceil(4 * threads).next_multiple_of(part).min(2_048);
-        Sizes { panel: 48, part, task }
+        Sizes { threads, panel: 48, part, task }
     }
 }
 
@@ -177,7 +179,6 @@ fn ranks_by<'r>(
     right: &(dyn Fn(usize) -> &'r [usize] + Sync),
     join: Join<'_>,
     sizes: &Sizes,
-    threads: usize,
 ) -> Result<Vec<Option<usize>>, VectorsError> {
     if queries.dim != gallery.dim {
         return Err(VectorsError::Dimension { queries: queries.dim, gallery: gallery.dim });
@@ -194,7 +195,7 @@ fn ranks_by<'r>(
         }
     };
     thread::scope(|scope| {
-        (1..threads).for_each(|_| drop(scope.spawn(work)));
+        (1..sizes.threads).for_each(|_| drop(scope.spawn(work)));
         work();
     });
     Ok(ranks)
@@ -368,7 +369,7 @@ mod tests {
     use super::super::first_right;
     use super::*;
 
-    const SMALL: Sizes = Sizes { panel: 16, part: 3, task: 7 };
+    const SMALL: Sizes = Sizes { threads: 1, panel: 16, part: 3, task: 7 };
 
     fn best(scores: &[f32]) -> f32 {
         scores.iter().copied().fold(f32::NEG_INFINITY, f32::max)
@@ -401,7 +402,8 @@ mod tests {
         let expected = simply(queries, gallery, right);
         let right = |query: usize| &right[query][..];
         for threads in [1, 3] {
-            assert_eq!(ranks_by(queries, gallery, &right, &best, &SMALL, threads).unwrap(), expected);
+            let sizes = Sizes { threads, ..SMALL };
+            assert_eq!(ranks_by(queries, gallery, &right, &best, &sizes).unwrap(), expected);
         }
         assert_eq!(ranks(queries, gallery, right, &best).unwrap(), expected);
     }

@@ -19,7 +19,7 @@ use crate::exact::Best;
 use crate::memory::{self, Pages};
 use crate::plan::SPARE;
 use crate::vector::cosine;
-use crate::walk::{self, BOTTOM_LINKS, Found, Goal, LINKS, Links, NONE, Rows, Scratch};
+use crate::walk::{self, BOTTOM_LINKS, Found, Goal, LINKS, Links, NONE, Reach, Rows, Scratch};
 use crate::{Hit, SpanKey};
 use blocks::Blocks;
 pub(crate) use file::{PARTIAL, SegmentError};
@@ -182,23 +182,24 @@ impl Sealed {
         pairs[from..].iter().take_while(move |pair| pair[0] == node).map(|pair| pair[1])
     }
 
-    /// Offers about the best `k` hits among the rows in `accept` (`None`: all rows), with at least `width` candidates.
-    /// Returns `false` and offers nothing if the walk would compare more than `most` nodes.
+    /// Offers about the best `k` hits among the rows in `accept` (`None`: all rows), with at least the reach's
+    /// candidates. Returns `false` and offers nothing if the walk would compare too many nodes.
     ///
     /// Codes cannot order a group of nearly equal vectors. If the last candidate might be better than the k-th hit,
     /// given the codes' error, the walk is repeated with more candidates.
     pub(crate) fn search(
         &self,
         query: &[f32],
-        (width, most): (usize, usize),
+        reach: Reach,
         accept: Option<&dyn Fn(u32) -> bool>,
         k: usize,
         best: &mut Best,
     ) -> bool {
         let mut scratch = self.scratch.lock().pop().unwrap_or_default();
-        let mut width = width;
+        let Reach { mut width, most } = reach;
         let hits = loop {
-            let Some(found) = self.walk(query, (width, most), accept, &mut scratch) else { break None };
+            let reach = Reach { width, most };
+            let Some(found) = self.walk(query, reach, accept, &mut scratch) else { break None };
             let (hits, is_settled) = self.compare_again(query, &found, accept, k);
             if is_settled || found.len() < width || width >= WIDEST {
                 break Some(hits);
@@ -246,11 +247,11 @@ impl Sealed {
         (best, is_settled)
     }
 
-    /// Candidates, best first; `None` if the walk would compare more than `most` nodes.
+    /// Candidates, best first; `None` if the walk would compare too many nodes.
     fn walk(
         &self,
         query: &[f32],
-        (width, most): (usize, usize),
+        reach: Reach,
         accept: Option<&dyn Fn(u32) -> bool>,
         scratch: &mut Scratch,
     ) -> Option<Vec<Found>> {
@@ -260,12 +261,11 @@ impl Sealed {
         let goal = Goal { rows: &rows, query: &query };
         let layers = (1..=graph.upper_layers()).rev();
         let entry = walk::descend(&graph, goal, 0, layers, scratch);
-        let nodes = self.layout.rows;
         match accept {
-            None => Some(walk::nearest(&graph, goal, (0, nodes), &[entry], width, scratch).to_vec()),
+            None => Some(scratch.nearest(&graph, goal, 0, &[entry], reach.width).to_vec()),
             Some(accept) => {
                 let accept_node = |node| accept(node) || self.twins(node).any(accept);
-                walk::nearest_accepted(&graph, goal, (entry, nodes), (width, most), accept_node, scratch)
+                scratch.nearest_accepted(&graph, goal, entry, reach, accept_node)
             }
         }
     }
@@ -288,6 +288,13 @@ impl<'a> Graph<'a> {
 impl Links for Graph<'_> {
     fn upper_layers(&self) -> usize {
         self.upper.len()
+    }
+
+    fn nodes(&self, layer: usize) -> usize {
+        match layer {
+            0 => self.bottom.len() / BOTTOM_LINKS,
+            upper => self.upper[upper - 1].len() / LINKS,
+        }
     }
 
     #[inline]
