@@ -11,6 +11,7 @@ use reprise_encoders::video::{self, Limits};
 use serde_json::{Value, json};
 
 use crate::client::{Client, ServerArgs};
+use crate::outcome::Outcome;
 use crate::sidecars;
 use reprise_research::terminal::say;
 
@@ -32,20 +33,6 @@ pub(crate) struct IngestArgs {
     pub(crate) json: bool,
 }
 
-/// What became of one file.
-pub(crate) struct Outcome {
-    file: PathBuf,
-    pub(crate) state: String,
-    pub(crate) detail: Option<String>,
-    pub(crate) video: Value,
-}
-
-impl Outcome {
-    pub(crate) fn without_video(file: PathBuf, state: &str, detail: String) -> Outcome {
-        Outcome { file, state: state.to_owned(), detail: Some(detail), video: Value::Null }
-    }
-}
-
 /// Ends with an error if a file did not become searchable.
 pub(crate) async fn run(args: IngestArgs) -> anyhow::Result<()> {
     let bars = MultiProgress::new();
@@ -55,7 +42,7 @@ pub(crate) async fn run(args: IngestArgs) -> anyhow::Result<()> {
     let bar_of = |file: &Path| bars.add(bar(file, as_json));
     let ended = |outcome: Outcome| {
         if !as_json {
-            bars.suspend(|| say(line(&outcome)))?;
+            bars.suspend(|| say(outcome.line()))?;
         }
         outcomes.push(outcome);
         Ok(())
@@ -143,15 +130,6 @@ fn finish(outcomes: &[Outcome], as_json: bool) -> anyhow::Result<()> {
         say(format!("{succeeded} succeeded, {failed} failed, {skipped} skipped{with}"))?;
     }
     if failed > 0 { bail!("{failed} of {} files did not become searchable", outcomes.len()) } else { Ok(()) }
-}
-
-/// An outcome as a line of text.
-pub(crate) fn line(outcome: &Outcome) -> String {
-    let name = outcome.file.display();
-    match &outcome.detail {
-        Some(detail) => format!("{:<10} {name}: {detail}", outcome.state),
-        None => format!("{:<10} {name}", outcome.state),
-    }
 }
 
 /// The files at `paths`, those of a folder in order of name.

@@ -10,6 +10,7 @@ mod ingest;
 mod migrate;
 mod models;
 mod openapi;
+mod outcome;
 mod search;
 mod segment;
 mod serve;

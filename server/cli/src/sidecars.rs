@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use crate::ingest::Outcome;
+use crate::outcome::Outcome;
 use reprise_server::subtitles::{self, language};
 
 /// State of a subtitle file that goes with its video.

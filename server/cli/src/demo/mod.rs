@@ -14,7 +14,8 @@ use indicatif::ProgressBar;
 use reprise_encoders::TrainedOn;
 
 use crate::client::ServerArgs;
-use crate::ingest::{self, Outcome, Source};
+use crate::ingest::{self, Source};
+use crate::outcome::Outcome;
 use crate::serve;
 use crate::step::Step;
 use reprise_research::terminal::say;
@@ -96,7 +97,7 @@ async fn take(files: Vec<Source>, server: &ServerArgs) -> anyhow::Result<()> {
             searchable += 1;
             return Ok(());
         }
-        step.note(&ingest::line(&outcome))
+        step.note(&outcome.line())
     };
     let mut clock = tokio::time::interval(Duration::from_secs(1));
     {

@@ -86,15 +86,24 @@ pub(crate) async fn examples(catalog: &Catalog, folder: &Path) -> anyhow::Result
     ])
 }
 
-/// Id and duration by file name.
-async fn stored(catalog: &Catalog) -> anyhow::Result<HashMap<String, (Uuid, i64)>> {
+/// A video of the catalog.
+#[derive(Clone, Copy)]
+struct StoredVideo {
+    id: Uuid,
+    duration_ms: i64,
+}
+
+/// The catalog's videos by file name.
+async fn stored(catalog: &Catalog) -> anyhow::Result<HashMap<String, StoredVideo>> {
     let mut stored = HashMap::new();
     let mut after = None;
     loop {
         let videos = catalog.view(&Visibility::All).videos(after, 1000).await?;
         let Some(last) = videos.last().map(|video| video.id) else { return Ok(stored) };
         after = Some(last);
-        let known = videos.into_iter().filter_map(|it| Some((it.file_name, (it.id, it.facts?.duration_ms))));
+        let known = videos.into_iter().filter_map(|it| {
+            Some((it.file_name, StoredVideo { id: it.id, duration_ms: it.facts?.duration_ms }))
+        });
         stored.extend(known);
     }
 }
@@ -116,9 +125,9 @@ fn first<const N: usize>(
     Ok(columns.map(|name| row.remove(name).unwrap_or_default()))
 }
 
-fn with_clip((id, duration_ms): (Uuid, i64), change: Option<&str>) -> Vec<(&'static str, String)> {
-    let end = duration_ms as f64 / 1000.0;
-    let mut query = vec![("clip", id.to_string()), ("start", "0".to_owned()), ("end", end.to_string())];
+fn with_clip(video: StoredVideo, change: Option<&str>) -> Vec<(&'static str, String)> {
+    let end = video.duration_ms as f64 / 1000.0;
+    let mut query = vec![("clip", video.id.to_string()), ("start", "0".to_owned()), ("end", end.to_string())];
     query.extend(change.map(|change| ("mod", change.to_owned())));
     query
 }
