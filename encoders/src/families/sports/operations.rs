@@ -305,7 +305,7 @@ impl Head {
 }
 
 impl Attention {
-    fn head(&self, sequence: usize, (tokens, row): (usize, usize)) -> Head {
+    fn head(&self, sequence: usize, tokens: usize, row: usize) -> Head {
         let seen = self.lengths.as_ref().map_or(tokens, |lengths| lengths[sequence].clamp(1, tokens));
         let size = row / 3 / self.heads;
         Head { tokens, size, seen, row, shares: vec![0.0; tokens * seen] }
@@ -331,7 +331,7 @@ impl CustomOp1 for Attention {
         let (values, width) = (of_layout(qkv, layout)?, row / 3);
         let mut attended = vec![0.0; batch * tokens * width];
         for sequence in 0..batch {
-            let mut head = self.head(sequence, (tokens, row));
+            let mut head = self.head(sequence, tokens, row);
             for number in 0..self.heads {
                 let values = &values[sequence * tokens * row + number * head.size..];
                 head.look(values);
@@ -355,7 +355,7 @@ impl CustomOp1 for Attention {
         let (values, gradients) = (of_storage(&storage, layout)?, of_storage(&g_storage, g_layout)?);
         let mut back = vec![0.0; values.len()];
         for sequence in 0..batch {
-            let mut head = self.head(sequence, (tokens, row));
+            let mut head = self.head(sequence, tokens, row);
             for number in 0..self.heads {
                 let start = sequence * tokens * row + number * head.size;
                 head.look(&values[start..]);
