@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::learn::augment::Augment;
-use super::learn::clips::train_clips;
-use super::learn::composed::{Objective, Texts, train_composed};
-use super::learn::embeddings::train_embeddings;
+use super::learn::clips::{ClipFeatures, ClipRecipe, train_clips};
+use super::learn::composed::{ComposedData, ComposedFolders, ComposedRecipe, Objective, train_composed};
+use super::learn::embeddings::{EmbeddedData, EmbeddedRecipe, train_embeddings};
 use super::learn::examples::TrainingClips;
 use super::learn::features::Features;
 use super::learn::frames::{extract_features, train_frames};
@@ -242,7 +242,9 @@ fn clips(args: &StageArgs, time: TimeModel) -> anyhow::Result<()> {
     let (clips, features) = clips_and_features(args)?;
     let config = Config { time, ..Config::default() };
     let settings = args.settings(Settings::clips());
-    with_bar(|bar| train_clips(&clips, &features, (&config, args.augment()), &settings, &args.out, bar))
+    let data = ClipFeatures { clips: &clips, features: &features };
+    let recipe = ClipRecipe { config: &config, augment: args.augment() };
+    with_bar(|bar| train_clips(data, recipe, &settings, &args.out, bar))
 }
 
 fn clips_and_features(args: &StageArgs) -> anyhow::Result<(TrainingClips, Features)> {
@@ -260,20 +262,21 @@ fn stage2(args: &ComposedArgs) -> anyhow::Result<()> {
     let texts = data::texts(&args.stage.data, &clips.classes)?;
     let (work, model) = (args.stage.out.join("stage2"), args.stage.out.join("model"));
     let config = Config { trained_on: TrainedOn::RenderedClips, ..Config::default() };
-    composed(args, (&clips, &features, &texts), &config, &work, &model)
+    let data = ComposedData { clips: &clips, features: &features, texts: &texts };
+    composed(args, data, &config, &work, &model)
 }
 
 fn composed(
     args: &ComposedArgs,
-    (clips, features, texts): (&TrainingClips, &Features, &Texts),
+    data: ComposedData<'_>,
     config: &Config,
     work: &Path,
     model: &Path,
 ) -> anyhow::Result<()> {
     let settings = args.stage.settings(Settings::composed());
-    let what = (config, args.stage.augment(), args.objective());
-    let folders = (&*args.stage.out, work, model);
-    with_bar(|bar| train_composed(clips, features, texts, what, &settings, folders, bar))?;
+    let recipe = ComposedRecipe { config, augment: args.stage.augment(), objective: args.objective() };
+    let folders = ComposedFolders { stages: &args.stage.out, work, model };
+    with_bar(|bar| train_composed(data, recipe, &settings, folders, bar))?;
     say(format!("wrote {}", model.display()))?;
     Ok(())
 }
@@ -283,12 +286,13 @@ fn embeddings(args: &ComposedArgs, files: &EmbeddingsArgs, vectors: &Path) -> an
         bail!("--vectors needs --names and --texts");
     };
     let (videos, texts) = (Rows::read(vectors)?, Rows::read(texts)?);
-    let triplets = data::embedded(&args.stage.data, names, (videos.len(), texts.len()))?;
+    let triplets = data::embedded(&args.stage.data, names, videos.len(), texts.len())?;
     // One shard sees all of a batch's negatives, as in the paper.
     let settings = Settings { shards: 1, ..args.stage.settings(Settings::embeddings()) };
     let hard = HardNegatives { beta: args.beta(0.5), ..args.objective().hard };
-    let (widths, out) = ((files.projection, files.hidden), &args.stage.out);
-    with_bar(|bar| train_embeddings((&videos, &texts, &triplets), widths, hard, &settings, out, bar))?;
+    let recipe = EmbeddedRecipe { projection: files.projection, hidden: files.hidden, hard };
+    let (data, out) = (EmbeddedData { videos: &videos, texts: &texts, triplets: &triplets }, &args.stage.out);
+    with_bar(|bar| train_embeddings(data, recipe, &settings, out, bar))?;
     say(format!("wrote {}", out.join("combiner.safetensors").display()))?;
     Ok(())
 }
@@ -307,12 +311,13 @@ fn baselines(args: &ComposedArgs) -> anyhow::Result<()> {
     clips(&args.stage, TimeModel::Shuffled)?;
     let (clips, features) = clips_and_features(&args.stage)?;
     let texts = data::texts(&args.stage.data, &clips.classes)?;
+    let data = ComposedData { clips: &clips, features: &features, texts: &texts };
     let trained_on = TrainedOn::RenderedClips;
     for (name, time, fusion) in BASELINES {
         say(format!("{name}: text transformer and fusion"))?;
         let config = Config { time, fusion, trained_on, ..Config::default() };
         let (work, model) = (out.join("baselines_work").join(name), out.join("baselines").join(name));
-        composed(args, (&clips, &features, &texts), &config, &work, &model)?;
+        composed(args, data, &config, &work, &model)?;
     }
     Ok(())
 }

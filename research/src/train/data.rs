@@ -193,7 +193,8 @@ struct VideoRow {
 pub(super) fn embedded(
     folder: &Path,
     names: &Path,
-    (videos, texts): (usize, usize),
+    videos: usize,
+    texts: usize,
 ) -> anyhow::Result<Vec<EmbeddedTriplet>> {
     let named: Vec<NameRow> = rows(names, Ok)?;
     let triplets: Vec<VideoRow> = rows(&folder.join("triplets.csv"), Ok)?;
@@ -238,8 +239,8 @@ mod tests {
         let list = folder.path().join("names.csv");
         std::fs::write(&list, names).unwrap();
         std::fs::write(folder.path().join("triplets.csv"), triplets).unwrap();
-        let counts = (names.lines().count() - 1, triplets.lines().count() - 1);
-        match (embedded(folder.path(), &list, counts), expected) {
+        let (videos, texts) = (names.lines().count() - 1, triplets.lines().count() - 1);
+        match (embedded(folder.path(), &list, videos, texts), expected) {
             (Ok(got), Ok(expected)) => {
                 let got = got.iter().map(|it| [it.query, it.target, it.text, it.label]);
                 assert_eq!(got.collect::<Vec<_>>(), expected);

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::speed::meter::cpu_time;
 use crate::terminal::say;
 use engine::{Engine, EngineKind};
-use sweep::Point;
+use sweep::{Point, Searches};
 use truth::Truth;
 
 /// The space and level of all vectors.
@@ -172,10 +172,11 @@ fn peak_mib() -> Option<u64> {
 }
 
 fn print(args: &BenchArgs, data: &Data, build_threads: usize, built: &[Built]) -> anyhow::Result<()> {
+    let searches = Searches { at: AT, queries: &data.queries, truth: &data.truth };
     let mut points = Vec::new();
     for Built { codes, engine, .. } in built {
         for threads in &args.threads {
-            points.extend(sweep::run(engine, AT, *codes, threads.get(), &data.queries, &data.truth)?);
+            points.extend(sweep::run(engine, *codes, threads.get(), searches)?);
         }
     }
     if args.json {

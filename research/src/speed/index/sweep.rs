@@ -42,18 +42,25 @@ pub(super) struct Point {
     pub(super) cpu_us: Option<f64>,
 }
 
+/// The searches to measure.
+#[derive(Clone, Copy)]
+pub(super) struct Searches<'a> {
+    pub(super) at: Collection,
+    pub(super) queries: &'a [UnitVector],
+    pub(super) truth: &'a Truth,
+}
+
 /// Measures all widths until recall stops rising.
 ///
 /// # Errors
 /// Never in practice: the index refuses a query.
 pub(super) fn run(
     engine: &Engine,
-    at: Collection,
     codes: Codes,
     threads: usize,
-    queries: &[UnitVector],
-    truth: &Truth,
+    searches: Searches<'_>,
 ) -> anyhow::Result<Vec<Point>> {
+    let Searches { at, queries, truth } = searches;
     let mut points = Vec::new();
     for ef in WIDTHS {
         let search = |query: &UnitVector, k: usize| engine.search(at, query, k, ef);

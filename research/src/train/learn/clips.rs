@@ -11,7 +11,7 @@ use super::examples::{TrainingClips, grouped};
 use super::features::Features;
 use super::folder::Stage;
 use super::loss::{huber, soft_cross_entropy, targets};
-use super::run::{Draw, Loss, Task, train};
+use super::run::{Draw, Loss, Run, Task, train};
 use super::store::Store;
 use super::{Progress, Random, Settings, TrainError};
 use reprise_encoders::families::sports::Config;
@@ -45,19 +45,38 @@ const NOISE: f32 = 0.1;
 /// Turned, turned with its sign, twisted.
 const ANGLES: usize = 3;
 
+/// Training clips and the features of their frames.
+#[derive(Clone, Copy)]
+pub struct ClipFeatures<'a> {
+    /// The clips.
+    pub clips: &'a TrainingClips,
+    /// The features of all their frames.
+    pub features: &'a Features,
+}
+
+/// The clip encoder's shape and the changes to its examples.
+#[derive(Clone, Copy)]
+pub struct ClipRecipe<'a> {
+    /// The shape.
+    pub config: &'a Config,
+    /// The changes.
+    pub augment: Augment,
+}
+
 /// Trains the temporal transformer in `folder`: `stage1.safetensors`, or with
 /// [`TimeModel::Shuffled`] `stage1_shuffled.safetensors`.
 ///
 /// # Errors
 /// [`TrainError`]; after [`TrainError::Stopped`] the same call goes on.
 pub fn train_clips(
-    clips: &TrainingClips,
-    features: &Features,
-    (config, augment): (&Config, Augment),
+    data: ClipFeatures<'_>,
+    recipe: ClipRecipe<'_>,
     settings: &Settings,
     folder: &Path,
     progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<(), TrainError> {
+    let ClipFeatures { clips, features } = data;
+    let ClipRecipe { config, augment } = recipe;
     clips.check()?;
     config.check()?;
     let (stage, work) = match config.time {
@@ -70,7 +89,7 @@ pub fn train_clips(
     let mut store = Store::new(settings.seed, default_device());
     let task = Clips::new(&mut store, clips, features, config, augment)?;
     let name = format!("{work} {config:?} {augment:?} {}", clips.name());
-    train(&task, &store, settings, &name, &folder.join(work), progress)?;
+    train(&task, &store, Run { settings, name: &name, folder: &folder.join(work) }, progress)?;
     stage.save(folder, &store.tensors()?)
 }
 

@@ -12,7 +12,7 @@ use super::examples::{TrainingClips, grouped};
 use super::features::Features;
 use super::folder::{self, Stage};
 use super::loss::{HardNegatives, Mode, hn_nce, soft_cross_entropy};
-use super::run::{Draw, Loss, Task, train};
+use super::run::{Draw, Loss, Run, Task, train};
 use super::store::Store;
 use super::vocabulary::{Noise, Vocabulary};
 use super::{Progress, Random, Settings, TrainError};
@@ -112,21 +112,53 @@ const BESIDE: usize = 32;
 /// Largest factor on cosines.
 const STEEPEST: f64 = 100.0;
 
-/// Trains text transformer and fusion with the earlier stages in `stages`, and writes the whole model
-/// to `model`; the checkpoint lies in `work`.
+/// The examples of stage 2.
+#[derive(Clone, Copy)]
+pub struct ComposedData<'a> {
+    /// The clips.
+    pub clips: &'a TrainingClips,
+    /// The features of all their frames.
+    pub features: &'a Features,
+    /// The texts about their classes.
+    pub texts: &'a Texts,
+}
+
+/// The model's shape, the changes to its examples, and its loss.
+#[derive(Clone, Copy)]
+pub struct ComposedRecipe<'a> {
+    /// The shape.
+    pub config: &'a Config,
+    /// The changes.
+    pub augment: Augment,
+    /// The loss.
+    pub objective: Objective,
+}
+
+/// The folders of stage 2.
+#[derive(Clone, Copy)]
+pub struct ComposedFolders<'a> {
+    /// Holds the earlier stages.
+    pub stages: &'a Path,
+    /// Receives the checkpoint.
+    pub work: &'a Path,
+    /// Receives the whole model.
+    pub model: &'a Path,
+}
+
+/// Trains text transformer and fusion, and writes the whole model.
 ///
 /// # Errors
 /// [`TrainError`]; after [`TrainError::Stopped`] the same call goes on.
-#[expect(clippy::too_many_arguments, reason = "data, model, loss, settings and three folders")]
 pub fn train_composed(
-    clips: &TrainingClips,
-    features: &Features,
-    texts: &Texts,
-    (config, augment, objective): (&Config, Augment, Objective),
+    data: ComposedData<'_>,
+    recipe: ComposedRecipe<'_>,
     settings: &Settings,
-    (stages, work, model): (&Path, &Path, &Path),
+    folders: ComposedFolders<'_>,
     progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<(), TrainError> {
+    let ComposedData { clips, features, texts } = data;
+    let ComposedRecipe { config, augment, objective } = recipe;
+    let ComposedFolders { stages, work, model } = folders;
     clips.check()?;
     texts.check(clips)?;
     let all = texts.modifications.iter().map(|it| &it.text[..]);
@@ -139,9 +171,10 @@ pub fn train_composed(
     let sampling = Sampling::new(clips, features, &config, augment);
     let vectors = Vectors::of(&encoder, &sampling, config.dim, settings.seed)?;
     let mut store = Store::new(settings.seed, default_device());
-    let task = Composed::new(&mut store, clips, texts, &vectors, (&vocabulary, &config), objective)?;
+    let inputs = Inputs { texts, vectors: &vectors, vocabulary: &vocabulary, objective };
+    let task = Composed::new(&mut store, clips, &config, inputs)?;
     let name = format!("composed {config:?} {augment:?} {objective:?} {} {}", clips.name(), texts.name());
-    train(&task, &store, settings, &name, work, progress)?;
+    train(&task, &store, Run { settings, name: &name, folder: work }, progress)?;
     let mut tensors = Stage::Frames.load(stages, &Device::Cpu)?.tensors()?;
     tensors.extend(frozen.tensors()?);
     tensors.extend(store.tensors()?);
@@ -222,6 +255,14 @@ impl Vectors {
     }
 }
 
+/// The inputs of the task that it draws its examples from, and its loss.
+struct Inputs<'a> {
+    texts: &'a Texts,
+    vectors: &'a Vectors,
+    vocabulary: &'a Vocabulary,
+    objective: Objective,
+}
+
 struct Composed<'a> {
     texts: &'a Texts,
     vectors: &'a Vectors,
@@ -246,11 +287,10 @@ impl<'a> Composed<'a> {
     fn new(
         store: &mut Store,
         clips: &TrainingClips,
-        texts: &'a Texts,
-        vectors: &'a Vectors,
-        (vocabulary, config): (&'a Vocabulary, &Config),
-        objective: Objective,
+        config: &Config,
+        inputs: Inputs<'a>,
     ) -> Result<Self, TrainError> {
+        let Inputs { texts, vectors, vocabulary, objective } = inputs;
         let (mut one, mut more) = (Vec::new(), Vec::new());
         for (at, it) in texts.modifications.iter().enumerate() {
             let distance = clips.classes.distance(it.from, it.to);

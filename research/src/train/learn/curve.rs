@@ -69,6 +69,13 @@ const WIDTH: usize = 640;
 const HEIGHT: usize = 360;
 const MARGIN: usize = 36;
 
+/// A place in the picture, in pixels.
+#[derive(Clone, Copy)]
+struct Point {
+    x: f32,
+    y: f32,
+}
+
 /// Grey pixels, row by row.
 struct Picture(Vec<u8>);
 
@@ -80,8 +87,9 @@ impl Picture {
         let (low, high) =
             points.iter().fold((0_f32, 1e-6_f32), |(low, high), it| (low.min(it.1), high.max(it.1)));
         let (wide, tall) = ((WIDTH - 2 * MARGIN) as f32, (HEIGHT - 2 * MARGIN) as f32);
-        let place = |(x, y): (f32, f32)| {
-            (MARGIN as f32 + x / last * wide, MARGIN as f32 + (high - y) / (high - low) * tall)
+        let place = |(x, y): (f32, f32)| Point {
+            x: MARGIN as f32 + x / last * wide,
+            y: MARGIN as f32 + (high - y) / (high - low) * tall,
         };
         for tenth in 0..=10 {
             let (x, y) = (last * tenth as f32 / 10.0, low + (high - low) * tenth as f32 / 10.0);
@@ -91,17 +99,17 @@ impl Picture {
         for pair in points.windows(2) {
             picture.line(place(pair[0]), place(pair[1]), 0);
         }
-        picture.number(high, (4, MARGIN - 16));
-        picture.number(low, (4, HEIGHT - MARGIN + 6));
-        picture.number(last, (WIDTH - 2 * MARGIN, HEIGHT - MARGIN + 6));
+        picture.number(high, 4, MARGIN - 16);
+        picture.number(low, 4, HEIGHT - MARGIN + 6);
+        picture.number(last, WIDTH - 2 * MARGIN, HEIGHT - MARGIN + 6);
         picture
     }
 
-    fn line(&mut self, from: (f32, f32), to: (f32, f32), grey: u8) {
-        let steps = (to.0 - from.0).abs().max((to.1 - from.1).abs()).ceil().max(1.0) as usize;
+    fn line(&mut self, from: Point, to: Point, grey: u8) {
+        let steps = (to.x - from.x).abs().max((to.y - from.y).abs()).ceil().max(1.0) as usize;
         for step in 0..=steps {
             let part = step as f32 / steps as f32;
-            let (x, y) = (from.0 + (to.0 - from.0) * part, from.1 + (to.1 - from.1) * part);
+            let (x, y) = (from.x + (to.x - from.x) * part, from.y + (to.y - from.y) * part);
             self.dot(x.round() as usize, y.round() as usize, grey);
         }
     }
@@ -113,7 +121,7 @@ impl Picture {
     }
 
     /// Three significant digits or so, twice the size of the glyphs.
-    fn number(&mut self, value: f32, (left, top): (usize, usize)) {
+    fn number(&mut self, value: f32, left: usize, top: usize) {
         let text = if value.abs() < 100.0 { format!("{value:.2}") } else { format!("{value:.0}") };
         for (place, letter) in text.chars().enumerate() {
             let Some((_, rows)) = GLYPHS.iter().find(|(known, _)| *known == letter) else { continue };

@@ -8,7 +8,7 @@ use std::path::Path;
 use candle_core::{Device, Tensor};
 
 use super::loss::{HardNegatives, hn_nce};
-use super::run::{Draw, Loss, Task, train};
+use super::run::{Draw, Loss, Run, Task, train};
 use super::store::Store;
 use super::{Progress, Settings, TrainError};
 use crate::rows::Rows;
@@ -50,6 +50,28 @@ pub struct EmbeddedTriplet {
     pub label: usize,
 }
 
+/// The vectors of videos and texts, and the triplets of their rows.
+#[derive(Clone, Copy)]
+pub struct EmbeddedData<'a> {
+    /// Raw vectors, as their encoder makes them.
+    pub videos: &'a Rows,
+    /// Vectors of any length.
+    pub texts: &'a Rows,
+    /// The examples.
+    pub triplets: &'a [EmbeddedTriplet],
+}
+
+/// The Combiner's shape and its loss.
+#[derive(Debug, Clone, Copy)]
+pub struct EmbeddedRecipe {
+    /// Values of the projected vectors.
+    pub projection: usize,
+    /// Values of the hidden layer.
+    pub hidden: usize,
+    /// Weights of hard negatives.
+    pub hard: HardNegatives,
+}
+
 /// Trains a Combiner, and where texts have another width than videos a projection of theirs, and writes
 /// both to `combiner.safetensors` in `folder`, as a folder of type "aim" has it.
 ///
@@ -59,13 +81,14 @@ pub struct EmbeddedTriplet {
 /// # Errors
 /// [`TrainError`]; after [`TrainError::Stopped`] the same call goes on.
 pub fn train_embeddings(
-    (videos, texts, triplets): (&Rows, &Rows, &[EmbeddedTriplet]),
-    (projection, hidden): (usize, usize),
-    hard: HardNegatives,
+    data: EmbeddedData<'_>,
+    recipe: EmbeddedRecipe,
     settings: &Settings,
     folder: &Path,
     progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<(), TrainError> {
+    let EmbeddedData { videos, texts, triplets } = data;
+    let EmbeddedRecipe { projection, hidden, hard } = recipe;
     let fits = |it: &EmbeddedTriplet| it.query.max(it.target) < videos.len() && it.text < texts.len();
     if triplets.is_empty() || !triplets.iter().all(fits) {
         return Err(TrainError::Data("no triplets, or some whose vectors are not there".to_owned()));
@@ -83,7 +106,7 @@ pub fn train_embeddings(
     };
     let task = Embedded { videos, texts, triplets, combiner, project, hard };
     let name = format!("embeddings {widths:?} {hard:?} {} {} {}", videos.len(), texts.len(), triplets.len());
-    train(&task, &store, settings, &name, folder, progress)?;
+    train(&task, &store, Run { settings, name: &name, folder }, progress)?;
     let path = folder.join("combiner.safetensors");
     let tensors: HashMap<String, Tensor> = store.tensors()?.into_iter().collect();
     candle_core::safetensors::save(&tensors, &path).map_err(|error| TrainError::file(&path, error))
@@ -169,8 +192,9 @@ mod tests {
             (save("videos.npy", videos, 10), save("texts.npy", vec![1.0, 0.0, 2.0, 0.0, 5.0, 2.0], 3));
         let settings = Settings { steps: 160, batch: 32, learning_rate: 5e-3, ..Settings::embeddings() };
         let mut last = 0.0;
-        let data = (&videos, &texts, &triplets[..]);
-        train_embeddings(data, (16, 24), HardNegatives::PAPER, &settings, folder.path(), &mut |it| {
+        let data = EmbeddedData { videos: &videos, texts: &texts, triplets: &triplets };
+        let recipe = EmbeddedRecipe { projection: 16, hidden: 24, hard: HardNegatives::PAPER };
+        train_embeddings(data, recipe, &settings, folder.path(), &mut |it| {
             last = it.parts[0].1;
             ControlFlow::Continue(())
         })
@@ -184,14 +208,9 @@ mod tests {
         Combiner::new(Widths { dim: 10, projection: 16, hidden: 24 }, stored).unwrap();
         assert!(stored("text_proj.weight", &[10, 3]).is_ok());
         let wrong = [EmbeddedTriplet { query: 40, ..triplets[0] }];
-        let error = train_embeddings(
-            (&videos, &texts, &wrong),
-            (16, 24),
-            HardNegatives::PAPER,
-            &settings,
-            folder.path(),
-            &mut |_| ControlFlow::Continue(()),
-        );
+        let wrong = EmbeddedData { triplets: &wrong, ..data };
+        let error =
+            train_embeddings(wrong, recipe, &settings, folder.path(), &mut |_| ControlFlow::Continue(()));
         assert!(matches!(error, Err(TrainError::Data(_))), "{error:?}");
     }
 }

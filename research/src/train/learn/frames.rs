@@ -11,7 +11,7 @@ use super::features::Features;
 use super::folder::{Stage, preprocessing};
 use super::footage::decode_all;
 use super::loss::{huber, soft_cross_entropy, targets};
-use super::run::{Draw, Loss, Task, is_finished, train};
+use super::run::{Draw, Loss, Run, Task, is_finished, train};
 use super::store::Store;
 use super::{Progress, Random, Settings, TrainError};
 use reprise_encoders::Frame;
@@ -62,7 +62,7 @@ pub fn train_frames(
     let kept = Kept::open(clips, config, &work)?;
     let mut store = Store::new(settings.seed, default_device());
     let task = Frames::new(&mut store, clips, config, kept)?;
-    train(&task, &store, settings, &name, &work, progress)?;
+    train(&task, &store, Run { settings, name: &name, folder: &work }, progress)?;
     Stage::Frames.save(folder, &store.tensors()?)?;
     task.kept.remove()
 }

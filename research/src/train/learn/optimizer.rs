@@ -21,13 +21,7 @@ impl Moments {
     }
 
     /// One step of `values`, the first being step 0; `decay` shrinks them by `rate * decay` beforehand.
-    pub(super) fn step(
-        &mut self,
-        values: &mut [f32],
-        gradient: &[f32],
-        step: usize,
-        (rate, decay): (f32, f32),
-    ) {
+    pub(super) fn step(&mut self, values: &mut [f32], gradient: &[f32], step: usize, rate: f32, decay: f32) {
         let count = step as i32 + 1;
         let (grown1, grown2) = (1.0 - FIRST.powi(count), 1.0 - SECOND.powi(count));
         let kept = 1.0 - rate * decay;
@@ -78,7 +72,7 @@ mod tests {
     #[test]
     fn the_first_step_is_the_learning_rate_whatever_the_gradient() {
         let (mut values, mut moments) = (vec![1.0, 1.0], Moments::new(2));
-        moments.step(&mut values, &[0.001, -50.0], 0, (0.1, 0.0));
+        moments.step(&mut values, &[0.001, -50.0], 0, 0.1, 0.0);
         check(f64::from(values[0]), 0.9);
         check(f64::from(values[1]), 1.1);
     }
@@ -86,9 +80,9 @@ mod tests {
     #[test]
     fn two_steps_are_as_by_hand() {
         let (mut values, mut moments) = (vec![1.0], Moments::new(1));
-        moments.step(&mut values, &[1.0], 0, (0.1, 0.5));
+        moments.step(&mut values, &[1.0], 0, 0.1, 0.5);
         check(f64::from(values[0]), 0.85);
-        moments.step(&mut values, &[-1.0], 1, (0.1, 0.5));
+        moments.step(&mut values, &[-1.0], 1, 0.1, 0.5);
         let (first, second) = ((0.9 * 0.1 - 0.1) / (1.0 - 0.81), (0.98 * 0.02 + 0.02) / (1.0 - 0.98 * 0.98));
         check(f64::from(values[0]), 0.85 * 0.95 - 0.1 * first / f64::sqrt(second));
     }

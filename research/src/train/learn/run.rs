@@ -87,18 +87,24 @@ pub(super) fn is_finished(name: &str, settings: &Settings, folder: &Path) -> Res
     Ok(taken == Some(settings.steps))
 }
 
-/// Trains `store` on `task` in `folder`, from its checkpoint where there is one.
-///
-/// `name` tells the run's data and settings from others'. The checkpoint is `checkpoint.safetensors`,
-/// the curve `curve.csv` and `curve.png`.
+/// A training run.
+#[derive(Clone, Copy)]
+pub(super) struct Run<'a> {
+    pub(super) settings: &'a Settings,
+    /// Distinguishes the run's data and settings from others'.
+    pub(super) name: &'a str,
+    /// The folder of its checkpoint `checkpoint.safetensors` and its curve `curve.csv`, `curve.png`.
+    pub(super) folder: &'a Path,
+}
+
+/// Trains `store` on `task`, from the run's checkpoint if there is one.
 pub(super) fn train(
     task: &dyn Task,
     store: &Store,
-    settings: &Settings,
-    name: &str,
-    folder: &Path,
+    run: Run<'_>,
     progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<(), TrainError> {
+    let Run { settings, name, folder } = run;
     std::fs::create_dir_all(folder).map_err(|error| TrainError::file(folder, error))?;
     let (path, name) = (folder.join(CHECKPOINT), full_name(name, settings));
     let mut state = store.resume(&name, &path)?.unwrap_or_else(|| store.begin());
@@ -239,7 +245,7 @@ fn apply(
     for (((_, variable), moments), gradient) in store.variables().zip(&mut state.moments).zip(&gradients) {
         let mut values: Vec<f32> = variable.flatten_all()?.to_vec1()?;
         let decay = if variable.rank() > 1 { settings.weight_decay } else { 0.0 };
-        moments.step(&mut values, gradient, state.step, (rate, decay));
+        moments.step(&mut values, gradient, state.step, rate, decay);
         variable.set(&Tensor::from_vec(values, variable.shape(), variable.device())?)?;
     }
     state.step += 1;
@@ -303,7 +309,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (task, whole) = signs();
         let (mut losses, straight) = (Vec::new(), folder.path().join("whole"));
-        train(&task, &whole, &settings(), "signs", &straight, &mut |it| {
+        train(&task, &whole, Run { settings: &settings(), name: "signs", folder: &straight }, &mut |it| {
             losses.push(it.loss);
             ControlFlow::Continue(())
         })
@@ -314,13 +320,19 @@ mod tests {
         for stop in [20, 30, 50] {
             // Each time another process would begin, from noise.
             let (task, store) = signs();
-            let error = train(&task, &store, &settings(), "signs", &stopped, &mut |it| {
-                if it.step >= stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            });
+            let error = train(
+                &task,
+                &store,
+                Run { settings: &settings(), name: "signs", folder: &stopped },
+                &mut |it| {
+                    if it.step >= stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                },
+            );
             assert!(matches!(error, Err(TrainError::Stopped { step }) if step == stop), "{error:?}");
         }
         let (task, parts) = signs();
-        train(&task, &parts, &settings(), "signs", &stopped, &mut |_| ControlFlow::Continue(())).unwrap();
+        let again = Run { settings: &settings(), name: "signs", folder: &stopped };
+        train(&task, &parts, again, &mut |_| ControlFlow::Continue(())).unwrap();
         assert_eq!(values(&parts), values(&whole));
         let curve = |folder: &Path| {
             let text = std::fs::read_to_string(folder.join("curve.csv")).unwrap();
@@ -334,7 +346,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (task, store) = signs();
         let go = |it: Settings| {
-            train(&task, &store, &it, "signs", folder.path(), &mut |_| ControlFlow::Continue(()))
+            let run = Run { settings: &it, name: "signs", folder: folder.path() };
+            train(&task, &store, run, &mut |_| ControlFlow::Continue(()))
         };
         go(Settings { steps: 7, ..settings() }).unwrap();
         let error = go(settings());
@@ -356,9 +369,8 @@ mod tests {
         }
         let folder = tempfile::tempdir().unwrap();
         let (task, store) = signs();
-        let error = train(&Broken(task), &store, &settings(), "broken", folder.path(), &mut |_| {
-            ControlFlow::Continue(())
-        });
+        let run = Run { settings: &settings(), name: "broken", folder: folder.path() };
+        let error = train(&Broken(task), &store, run, &mut |_| ControlFlow::Continue(()));
         assert!(matches!(error, Err(TrainError::Diverged { step: 0, .. })), "{error:?}");
     }
 }

@@ -7,8 +7,11 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
 use super::augment::Augment;
-use super::clips::train_clips;
-use super::composed::{Description, Modification, Objective, Texts, train_composed};
+use super::clips::{ClipFeatures, ClipRecipe, train_clips};
+use super::composed::{
+    ComposedData, ComposedFolders, ComposedRecipe, Description, Modification, Objective, Texts,
+    train_composed,
+};
 use super::examples::{Attribute, Classes, FrameTruth, TrainingClips, Visible};
 use super::features::Features;
 use super::footage::{Footage, decode_all};
@@ -135,13 +138,17 @@ fn trained(folder: &Path, time: TimeModel, fusion: FusionInputs) -> (TrainingCli
     assert_eq!(Features::load(&folder.join("features.npy"), &clips.frames()).unwrap(), features);
     if time != TimeModel::Mean {
         let settings = quick(Settings::clips(), 60);
-        train_clips(&clips, &features, (&config, Augment::NONE), &settings, folder, &mut go).unwrap();
+        let data = ClipFeatures { clips: &clips, features: &features };
+        let recipe = ClipRecipe { config: &config, augment: Augment::NONE };
+        train_clips(data, recipe, &settings, folder, &mut go).unwrap();
     }
     let (work, model) = (folder.join("stage2"), folder.join("model"));
-    let what = (&config, Augment::NONE, Objective::USUAL);
-    let folders = (folder, &*work, &*model);
+    let recipe = ComposedRecipe { config: &config, augment: Augment::NONE, objective: Objective::USUAL };
+    let folders = ComposedFolders { stages: folder, work: &work, model: &model };
+    let texts = texts();
+    let data = ComposedData { clips: &clips, features: &features, texts: &texts };
     let settings = quick(Settings::composed(), 80);
-    train_composed(&clips, &features, &texts(), what, &settings, folders, &mut go).unwrap();
+    train_composed(data, recipe, &settings, folders, &mut go).unwrap();
     let name: ModelName = model.to_str().unwrap().parse().unwrap();
     let mut loaded = reprise_encoders::load(&name, 1).unwrap();
     (clips, loaded.encoders.remove(0))
