@@ -125,8 +125,13 @@ pub fn picked_frames(
         let limits = Limits::default();
         let probe = video::probe(file, &limits).with_context(named)?;
         let pick = |times_ms: &[i64], start_ms: i64| pick(number, times_ms, start_ms);
-        video::picked_frames_of_span(file, &probe, span_ms.clone(), &pick, scaling, *in_order, &limits)
-            .with_context(named)
+        video::picked_frames_of_span(
+            video::VideoFile { path: file, probe: &probe, in_order: *in_order, limits: &limits },
+            span_ms.clone(),
+            &pick,
+            scaling,
+        )
+        .with_context(named)
     })
 }
 

@@ -164,7 +164,12 @@ fn frames(file: &Path, span: std::ops::Range<i64>, sampler: Sampler, model: &Loa
     let limits = Limits::default();
     let probe = video::probe(file, &limits).unwrap();
     let scaling = model.space.scaling;
-    let frames = video::frames_of_span(file, &probe, span, &sampler, scaling, true, &limits);
+    let frames = video::frames_of_span(
+        video::VideoFile { path: file, probe: &probe, in_order: true, limits: &limits },
+        span,
+        &sampler,
+        scaling,
+    );
     Clip { frames: frames.unwrap() }
 }
 

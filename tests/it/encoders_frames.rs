@@ -5,7 +5,7 @@ use std::path::Path;
 
 use reprise_encoders::preprocess::Preprocessing;
 use reprise_encoders::video::sample::Sampler;
-use reprise_encoders::video::{Limits, frames_of_span, probe};
+use reprise_encoders::video::{Limits, VideoFile, frames_of_span, probe};
 use reprise_encoders::{FrameSize, Scaling};
 use reprise_tests::test_data;
 use serde::Deserialize;
@@ -43,7 +43,13 @@ fn pixels(path: &Path, scaling: Scaling, preprocessing: &Preprocessing) -> Vec<f
     let limits = Limits::default();
     let probe = probe(path, &limits).unwrap();
     let every = Sampler::Stride { frames: 1 };
-    let frames = frames_of_span(path, &probe, 0..100, &every, scaling, true, &limits).unwrap();
+    let frames = frames_of_span(
+        VideoFile { path, probe: &probe, in_order: true, limits: &limits },
+        0..100,
+        &every,
+        scaling,
+    )
+    .unwrap();
     preprocessing.pixels(&frames[0]).unwrap()
 }
 

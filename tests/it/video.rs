@@ -10,7 +10,8 @@ use std::time::Duration;
 use reprise_encoders::video::sample::Sampler;
 use reprise_encoders::video::segment::{Meter, Segmentation, Segmenter};
 use reprise_encoders::video::{
-    Event, Limits, Output, Probe, Request, Summary, VideoError, decode, frames_of_span, probe, rendition,
+    Event, Limits, Output, Probe, Request, Summary, VideoError, VideoFile, decode, frames_of_span, probe,
+    rendition,
 };
 use reprise_encoders::{Frame, FrameSize};
 use reprise_tests::skip;
@@ -273,13 +274,10 @@ fn timestamps_from_an_hour_on_are_times_from_zero() {
     assert_eq!(watched.summary.duration_ms, 3000);
     assert!(!watched.probe.plays_in_browsers);
     let span = frames_of_span(
-        &made.path,
-        &watched.probe,
+        VideoFile { path: &made.path, probe: &watched.probe, in_order: false, limits: &Limits::default() },
         2500..2600,
         &Sampler::Stride { frames: 1 },
         SMALL.into(),
-        false,
-        &Limits::default(),
     );
     assert_eq!(times(&span.unwrap()), [2520, 2560]);
 }
@@ -309,13 +307,15 @@ fn a_picture_that_stays_is_sampled_once_and_answers_for_all_its_time() {
     );
     let at = |span: Range<i64>| {
         frames_of_span(
-            &made.path,
-            &watched.probe,
+            VideoFile {
+                path: &made.path,
+                probe: &watched.probe,
+                in_order: false,
+                limits: &Limits::default(),
+            },
             span,
             &Sampler::Middles { frames: 3 },
             SMALL.into(),
-            false,
-            &Limits::default(),
         )
     };
     assert_eq!(times(&at(3000..4000).unwrap()), [360]);
@@ -390,13 +390,15 @@ fn a_container_longer_than_its_video_does_not_matter() {
         assert!((1900..=2100).contains(&watched.probe.duration_ms), "{name}: {}", watched.probe.duration_ms);
         assert!(watched.probe.has_audio, "{name}");
         let behind = frames_of_span(
-            &made.path,
-            &watched.probe,
+            VideoFile {
+                path: &made.path,
+                probe: &watched.probe,
+                in_order: false,
+                limits: &Limits::default(),
+            },
             4000..5000,
             &Sampler::Stride { frames: 1 },
             SMALL.into(),
-            false,
-            &Limits::default(),
         );
         assert!(matches!(behind, Err(VideoError::EmptySpan { .. })), "{name}: {behind:?}");
     }
@@ -428,13 +430,10 @@ fn one_frame_is_a_video() {
     assert_eq!((watched.detect.len(), watched.sampled.len(), watched.clips.len()), (1, 1, 1));
     assert_eq!(watched.summary.duration_ms, 40);
     let frames = frames_of_span(
-        &made.path,
-        &watched.probe,
+        VideoFile { path: &made.path, probe: &watched.probe, in_order: false, limits: &Limits::default() },
         0..40,
         &Sampler::Middles { frames: 4 },
         SMALL.into(),
-        false,
-        &Limits::default(),
     );
     assert_eq!(times(&frames.unwrap()), [0; 4]);
 }
@@ -533,9 +532,13 @@ fn names_are_names_and_nothing_else() {
         let watched = watch(&path).unwrap();
         assert_eq!(watched.summary.frames, 25, "{name}");
         let sampler = Sampler::Stride { frames: 10 };
-        let frames =
-            frames_of_span(&path, &watched.probe, 0..1000, &sampler, SMALL.into(), false, &Limits::default())
-                .unwrap();
+        let frames = frames_of_span(
+            VideoFile { path: &path, probe: &watched.probe, in_order: false, limits: &Limits::default() },
+            0..1000,
+            &sampler,
+            SMALL.into(),
+        )
+        .unwrap();
         assert_eq!(times(&frames), [0, 400, 800], "{name}");
         let out = made.folder.path().join(format!("out {name}"));
         rendition::web(&path, &watched.probe, &out, &Limits::default()).unwrap();

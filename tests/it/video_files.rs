@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use reprise_encoders::FrameSize;
 use reprise_encoders::video::sample::Sampler;
-use reprise_encoders::video::{Limits, VideoError, frames_of_span, seek_agrees_with, seek_is_safe};
+use reprise_encoders::video::{
+    Limits, VideoError, VideoFile, frames_of_span, seek_agrees_with, seek_is_safe,
+};
 use reprise_tests::test_data;
 use serde_json::Value;
 
@@ -94,8 +96,12 @@ fn check_spans(path: &Path, watched: &Watched) {
             continue;
         }
         let wanted: Vec<i64> = sampler.pick(&inside, span.start).iter().map(|&i| inside[i]).collect();
-        let frames =
-            frames_of_span(path, &watched.probe, span.clone(), &sampler, size.into(), in_order, &limits);
+        let frames = frames_of_span(
+            VideoFile { path, probe: &watched.probe, in_order, limits: &limits },
+            span.clone(),
+            &sampler,
+            size.into(),
+        );
         let frames = frames.unwrap_or_else(|error| panic!("{name} {span:?}: {error}"));
         assert_eq!(times(&frames), wanted, "{name} {span:?}");
         for frame in &frames {
@@ -224,9 +230,13 @@ fn a_file_whose_seek_yields_garbage_is_found_out_and_read_in_order() {
         let spots = [1, 2, 3].map(|i| watched.detect[watched.detect.len() * i / 4].clone());
         assert_eq!(seek_agrees_with(&path, &watched.probe, &spots, &limits).unwrap(), safe, "{name}");
         let late = watched.summary.duration_ms * 3 / 4;
-        let frames =
-            frames_of_span(&path, &watched.probe, late..late + 1000, &sampler, size.into(), !safe, &limits)
-                .unwrap();
+        let frames = frames_of_span(
+            VideoFile { path: &path, probe: &watched.probe, in_order: !safe, limits: &limits },
+            late..late + 1000,
+            &sampler,
+            size.into(),
+        )
+        .unwrap();
         for frame in &frames {
             let small = watched.every.iter().find(|other| other.time_ms == frame.time_ms).unwrap();
             let ours = super::video::mean_colour(frame);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use reprise_encoders::preprocess::{Middle, Preprocessing, Resampling};
 use reprise_encoders::video::sample::Sampler;
-use reprise_encoders::video::{Limits, frames_of_span, probe};
+use reprise_encoders::video::{Limits, VideoFile, frames_of_span, probe};
 use reprise_encoders::{Frame, FrameSize, Scaling};
 use reprise_tests::test_data;
 
@@ -17,7 +17,14 @@ fn first_frame(path: &Path, scaling: Scaling) -> Frame {
     let limits = Limits::default();
     let probe = probe(path, &limits).unwrap();
     let sampler = Sampler::Middles { frames: 1 };
-    frames_of_span(path, &probe, 0..2_000, &sampler, scaling, true, &limits).unwrap().remove(0)
+    frames_of_span(
+        VideoFile { path, probe: &probe, in_order: true, limits: &limits },
+        0..2_000,
+        &sampler,
+        scaling,
+    )
+    .unwrap()
+    .remove(0)
 }
 
 /// Values of 0 to 255, by channel.

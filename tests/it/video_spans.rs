@@ -3,7 +3,8 @@
 use reprise_encoders::Frame;
 use reprise_encoders::video::sample::Sampler;
 use reprise_encoders::video::{
-    Event, Limits, Output, Request, VideoError, decode, frames_of_span, probe, rendition, seek_is_safe,
+    Event, Limits, Output, Request, VideoError, VideoFile, decode, frames_of_span, probe, rendition,
+    seek_is_safe,
 };
 
 use super::video::{
@@ -39,13 +40,10 @@ fn spans_hold_the_frames_that_a_whole_decode_gives() {
                 sampler.pick(&inside_times, span.start).iter().map(|&i| inside[i].clone()).collect();
             for &in_order in orders {
                 let found = frames_of_span(
-                    &made.path,
-                    &probe,
+                    VideoFile { path: &made.path, probe: &probe, in_order, limits: &limits },
                     span.clone(),
                     &sampler,
                     SMALL.into(),
-                    in_order,
-                    &limits,
                 );
                 let found = found.unwrap_or_else(|error| panic!("{span:?} {sampler:?}: {error}"));
                 assert_eq!(times(&found), times(&expected), "{span:?} {sampler:?} in order: {in_order}");
@@ -57,13 +55,10 @@ fn spans_hold_the_frames_that_a_whole_decode_gives() {
     let outside = [12_000..13_000, 500..500, 900..100, -5..10];
     for span in outside {
         let found = frames_of_span(
-            &made.path,
-            &probe,
+            VideoFile { path: &made.path, probe: &probe, in_order: false, limits: &limits },
             span,
             &Sampler::Stride { frames: 1 },
             SMALL.into(),
-            false,
-            &limits,
         );
         assert!(matches!(found, Err(VideoError::EmptySpan { .. })), "{found:?}");
     }
@@ -85,11 +80,20 @@ fn a_losslessly_cut_upload_gives_the_frames_of_the_stored_range() {
         let stored = probe(&made.path, &limits).unwrap();
         let uploaded = probe(&cut, &limits).unwrap();
         for sampler in [Sampler::Middles { frames: 12 }, Sampler::PerSecond { rate: 2.0, at_most: 64 }] {
-            let ours =
-                frames_of_span(&made.path, &stored, 4000..7000, &sampler, SMALL.into(), false, &limits)
-                    .unwrap();
-            let theirs =
-                frames_of_span(&cut, &uploaded, 0..3000, &sampler, SMALL.into(), false, &limits).unwrap();
+            let ours = frames_of_span(
+                VideoFile { path: &made.path, probe: &stored, in_order: false, limits: &limits },
+                4000..7000,
+                &sampler,
+                SMALL.into(),
+            )
+            .unwrap();
+            let theirs = frames_of_span(
+                VideoFile { path: &cut, probe: &uploaded, in_order: false, limits: &limits },
+                0..3000,
+                &sampler,
+                SMALL.into(),
+            )
+            .unwrap();
             assert_eq!(times(&ours).iter().map(|ms| ms - 4000).collect::<Vec<_>>(), times(&theirs), "{name}");
             assert!(ours.iter().zip(&theirs).all(|(a, b)| a.rgb == b.rgb), "{name}");
         }
@@ -112,7 +116,12 @@ fn thumbnails_show_the_frame_of_their_moment() {
         (99_000, 160, false),
     ] {
         for in_order in [false, true] {
-            let jpeg = rendition::thumbnail(&made.path, &facts, at_ms, width, in_order, &limits).unwrap();
+            let jpeg = rendition::thumbnail(
+                VideoFile { path: &made.path, probe: &facts, in_order, limits: &limits },
+                at_ms,
+                width,
+            )
+            .unwrap();
             assert_eq!(&jpeg[..3], b"\xff\xd8\xff");
             let file = made.folder.path().join("thumbnail.jpg");
             std::fs::write(&file, &jpeg).unwrap();
@@ -141,14 +150,25 @@ fn previews_are_short_silent_files_that_browsers_play() {
     for (span, width, duration) in [(0..1000, 160, 1000), (5000..7000, 5000, 2000), (7500..90_000, 160, 500)]
     {
         for in_order in [false, true] {
-            rendition::preview(&made.path, &facts, span.clone(), width, in_order, &out, &limits).unwrap();
+            rendition::preview(
+                VideoFile { path: &made.path, probe: &facts, in_order, limits: &limits },
+                span.clone(),
+                width,
+                &out,
+            )
+            .unwrap();
             let preview = probe(&out, &limits).unwrap();
             assert!(preview.plays_in_browsers && !preview.has_audio, "{preview:?}");
             assert!((preview.duration_ms - duration).abs() <= 40, "{span:?}: {preview:?}");
             assert_eq!(preview.width, width.min(320), "{span:?}");
         }
     }
-    let behind = rendition::preview(&made.path, &facts, 9000..9100, 160, false, &out, &limits);
+    let behind = rendition::preview(
+        VideoFile { path: &made.path, probe: &facts, in_order: false, limits: &limits },
+        9000..9100,
+        160,
+        &out,
+    );
     assert!(matches!(behind, Err(VideoError::EmptySpan { .. })));
 }
 

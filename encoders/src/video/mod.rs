@@ -21,5 +21,7 @@ pub use crate::sample;
 pub use decode::{Decoder, Event, Output, Request, Summary, decode};
 pub use ffmpeg::{Limits, VideoError};
 pub use probe::{Probe, SubtitleStream, probe};
-pub use span::{Pick, count_frames, frames_of_span, picked_frames_of_span, seek_agrees_with, seek_is_safe};
+pub use span::{
+    Pick, VideoFile, count_frames, frames_of_span, picked_frames_of_span, seek_agrees_with, seek_is_safe,
+};
 pub use subtitles::{is_text, subtitles_as_vtt};

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::ffmpeg::{self, Finished, Running, option};
 use super::nut::Demuxer;
-use super::{Limits, Probe, VideoError};
+use super::{Limits, Probe, VideoError, VideoFile};
 
 /// Frames per second of previews.
 const PREVIEW_RATE: f64 = 25.0;
@@ -20,22 +20,15 @@ const WEB_PIXELS: u32 = 1920;
 ///
 /// # Errors
 /// [`VideoError::NotVideo`] if nothing can be decoded there.
-pub fn thumbnail(
-    path: &Path,
-    probe: &Probe,
-    at_ms: i64,
-    width: u32,
-    in_order: bool,
-    limits: &Limits,
-) -> Result<Vec<u8>, VideoError> {
-    let at_ms = at_ms.clamp(0, probe.duration_ms.max(0));
-    let seek_ms = probe.seek_for(at_ms).filter(|_| !in_order);
+pub fn thumbnail(file: VideoFile<'_>, at_ms: i64, width: u32) -> Result<Vec<u8>, VideoError> {
+    let at_ms = at_ms.clamp(0, file.probe.duration_ms.max(0));
+    let seek_ms = file.probe.seek_for(at_ms).filter(|_| !file.in_order);
     // In nearly all videos the frame began just before. Otherwise all frames after the seek are read, and if the seek
     // went too far, all frames.
     let attempts = [(seek_ms, Some(at_ms - 250)), (seek_ms, None), (None, None)];
     let mut last_error = None;
     for (seek_ms, from_ms) in attempts {
-        match last_jpeg(path, probe, (seek_ms, from_ms, at_ms), width, limits) {
+        match last_jpeg(file, Attempt { seek_ms, from_ms, at_ms }, width) {
             Ok(Some(jpeg)) => return Ok(jpeg),
             Ok(None) => {}
             Err(error @ VideoError::OverLimit(_)) => return Err(error),
@@ -45,14 +38,18 @@ pub fn thumbnail(
     Err(last_error.unwrap_or_else(|| VideoError::NotVideo("no picture in it could be decoded".into())))
 }
 
+/// A stretch of time in which to find a frame, and the time to seek to before.
+#[derive(Debug, Clone, Copy)]
+struct Attempt {
+    seek_ms: Option<i64>,
+    from_ms: Option<i64>,
+    at_ms: i64,
+}
+
 /// The last frame in `[from_ms, at_ms]`.
-fn last_jpeg(
-    path: &Path,
-    probe: &Probe,
-    (seek_ms, from_ms, at_ms): (Option<i64>, Option<i64>, i64),
-    width: u32,
-    limits: &Limits,
-) -> Result<Option<Vec<u8>>, VideoError> {
+fn last_jpeg(file: VideoFile<'_>, attempt: Attempt, width: u32) -> Result<Option<Vec<u8>>, VideoError> {
+    let VideoFile { path, probe, limits, .. } = file;
+    let Attempt { seek_ms, from_ms, at_ms } = attempt;
     let Size { width, height } = fitted(probe, width);
     let from = from_ms.map(|ms| format!("start_pts={}:", probe.clock.pts_at(ms))).unwrap_or_default();
     let until = probe.clock.pts_at(at_ms + 1);
@@ -94,19 +91,8 @@ fn last_jpeg(
 ///
 /// # Errors
 /// [`VideoError::EmptySpan`] if the span is inverted or begins after the video's end.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "a file, a span, what to make of it, and how: none goes with another"
-)]
-pub fn preview(
-    path: &Path,
-    probe: &Probe,
-    span: Range<i64>,
-    width: u32,
-    in_order: bool,
-    out: &Path,
-    limits: &Limits,
-) -> Result<(), VideoError> {
+pub fn preview(file: VideoFile<'_>, span: Range<i64>, width: u32, out: &Path) -> Result<(), VideoError> {
+    let VideoFile { path, probe, in_order, limits } = file;
     if span.start < 0 || span.end <= span.start || span.start >= probe.duration_ms {
         return Err(VideoError::EmptySpan {
             start_ms: span.start,

@@ -17,29 +17,34 @@ const MAX_SELECTED: usize = 256;
 /// Packets are read this far past the span, because frames come in decoding order.
 const REORDER_MS: i64 = 3000;
 
+/// A probed video file and how it is read.
+#[derive(Debug, Clone, Copy)]
+pub struct VideoFile<'a> {
+    /// The file's path.
+    pub path: &'a Path,
+    /// The file's probe.
+    pub probe: &'a Probe,
+    /// Decodes from the beginning instead of seeking, for files in which seeking yields wrong pictures.
+    pub in_order: bool,
+    /// The limits of ffmpeg.
+    pub limits: &'a Limits,
+}
+
 /// The frames of one span that `sampler` picks, scaled by `scaling`. Blocks.
 ///
-/// `in_order` decodes from the beginning instead of seeking, for files in which seeking yields wrong pictures. A span
-/// in which no frame begins (a slide that stays) gives the frame on screen at its start. Memory is bounded by the
+/// A span in which no frame begins (a slide that stays) gives the frame on screen at its start. Memory is bounded by the
 /// picked frames.
 ///
 /// # Errors
 /// [`VideoError::EmptySpan`] if the span is inverted or lies outside the video.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "a file, a span, what to make of it, and how: none goes with another"
-)]
 pub fn frames_of_span(
-    path: &Path,
-    probe: &Probe,
+    file: VideoFile<'_>,
     span: Range<i64>,
     sampler: &Sampler,
     scaling: Scaling,
-    in_order: bool,
-    limits: &Limits,
 ) -> Result<Vec<Frame>, VideoError> {
     let pick = |times_ms: &[i64], start_ms: i64| sampler.pick(times_ms, start_ms);
-    picked_frames_of_span(path, probe, span, &pick, scaling, in_order, limits)
+    picked_frames_of_span(file, span, &pick, scaling)
 }
 
 /// Picks frames of a span. Takes the times of its frames (ascending, in milliseconds, never empty) and the span's
@@ -50,19 +55,13 @@ pub type Pick<'a> = &'a (dyn Fn(&[i64], i64) -> Vec<usize> + Sync);
 ///
 /// # Errors
 /// As [`frames_of_span`], also if the rule picks no frame.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "a file, a span, what to make of it, and how: none goes with another"
-)]
 pub fn picked_frames_of_span(
-    path: &Path,
-    probe: &Probe,
+    file: VideoFile<'_>,
     span: Range<i64>,
     pick: Pick<'_>,
     scaling: Scaling,
-    in_order: bool,
-    limits: &Limits,
 ) -> Result<Vec<Frame>, VideoError> {
+    let VideoFile { path, probe, in_order, limits } = file;
     let empty =
         || VideoError::EmptySpan { start_ms: span.start, end_ms: span.end, duration_ms: probe.duration_ms };
     if span.start < 0 || span.end <= span.start {

@@ -145,7 +145,12 @@ fn embed_video(loaded: &mut Loaded, file: &Path, span: std::ops::Range<i64>) -> 
     let limits = Limits::default();
     let probe = video::probe(file, &limits)?;
     let (sampler, scaling) = (loaded.space.sampler, loaded.space.scaling);
-    let frames = video::frames_of_span(file, &probe, span, &sampler, scaling, true, &limits)?;
+    let frames = video::frames_of_span(
+        video::VideoFile { path: file, probe: &probe, in_order: true, limits: &limits },
+        span,
+        &sampler,
+        scaling,
+    )?;
     let query_info = QueryInfo::of_clip(frames.len());
     let raw = encoder(loaded)?.encode(&[Input::Frames(Clip { frames })])?;
     let raw = raw.first().context("the encoder gave no vector")?;

@@ -150,28 +150,22 @@ impl Footage {
         self.probe.duration_ms
     }
 
+    fn video(&self) -> video::VideoFile<'_> {
+        video::VideoFile {
+            path: self.file.path(),
+            probe: &self.probe,
+            in_order: self.in_order,
+            limits: &self.limits,
+        }
+    }
+
     fn thumbnail(&self, at_ms: i64, out: &Path) -> Result<(), VideoError> {
-        let jpeg = rendition::thumbnail(
-            self.file.path(),
-            &self.probe,
-            at_ms,
-            THUMBNAIL_WIDTH,
-            self.in_order,
-            &self.limits,
-        )?;
+        let jpeg = rendition::thumbnail(self.video(), at_ms, THUMBNAIL_WIDTH)?;
         std::fs::write(out, jpeg).map_err(|error| VideoError::Ffmpeg(error.to_string()))
     }
 
     fn preview(&self, span: std::ops::Range<i64>, out: &Path) -> Result<(), VideoError> {
-        rendition::preview(
-            self.file.path(),
-            &self.probe,
-            span,
-            PREVIEW_WIDTH,
-            self.in_order,
-            out,
-            &self.limits,
-        )
+        rendition::preview(self.video(), span, PREVIEW_WIDTH, out)
     }
 
     fn web(&self, out: &Path) -> Result<(), VideoError> {

@@ -187,13 +187,15 @@ pub(super) fn frames_of(
 ) -> Result<Vec<Frame>, VideoError> {
     let span = range.start_ms..range.end_ms;
     video::frames_of_span(
-        &media.path,
-        &media.probe,
+        video::VideoFile {
+            path: &media.path,
+            probe: &media.probe,
+            in_order: !seek_is_safe,
+            limits: &media.limits,
+        },
         span,
         &tap.sampler,
         tap.scaling,
-        !seek_is_safe,
-        &media.limits,
     )
 }
 

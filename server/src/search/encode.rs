@@ -298,7 +298,12 @@ impl<'a> QueryEncoder<'a> {
                 Some(probe) => probe,
                 None => video::probe(&path, &limits)?,
             };
-            video::frames_of_span(&path, &probe, range, &sampler, scaling, in_order, &limits)
+            video::frames_of_span(
+                video::VideoFile { path: &path, probe: &probe, in_order, limits: &limits },
+                range,
+                &sampler,
+                scaling,
+            )
         };
         let frames = tokio::task::spawn_blocking(work).await??;
         Ok((frames, millis(started)))
