@@ -1,7 +1,6 @@
 //! What every vector engine promises, each checked against a sorted list of exact scores.
 //!
-//! A new engine joins `on_every_engine!`. Engines that several servers share also need the check of a stale writer; there is
-//! none yet.
+//! A new engine joins `on_every_engine!`.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -54,6 +53,7 @@ on_every_engine!(
     a_vector_of_another_width_is_refused,
     a_space_is_made_once_and_forgotten_whole,
     a_batch_that_died_before_its_seq_is_applied_again,
+    a_writer_whose_lease_has_ended_is_refused,
     keys_are_listed_by_range,
     many_vectors_are_answered_like_a_sorted_list,
     whatever_is_applied_answers_are_those_of_a_sorted_list,
@@ -81,7 +81,7 @@ impl Bed {
 
     async fn apply(&self, put: Vec<Put>, remove: &[u64], seq: Option<i64>) {
         let remove = remove.iter().map(|key| Removal { at: AT, key: SpanKey::new(*key) }).collect();
-        self.engine.apply(Batch { put, remove, seq }).await.unwrap();
+        self.engine.apply(Batch { put, remove, seq, ..Batch::default() }).await.unwrap();
     }
 
     async fn search(&self, query: &UnitVector, ask: &Ask) -> Hits {
@@ -239,7 +239,7 @@ async fn a_key_that_was_removed_is_in_no_answer(bed: &Bed) {
 async fn a_vector_of_another_width_is_refused(bed: &Bed) {
     bed.apply(vec![put(1, clustered(1))], &[], Some(1)).await;
     let short = unit(&[1.0, 2.0]);
-    let wrong = Batch { put: vec![put(2, short.clone())], remove: Vec::new(), seq: Some(2) };
+    let wrong = Batch { put: vec![put(2, short.clone())], seq: Some(2), ..Batch::default() };
     let asked: KeySet = [SpanKey::new(1)].into_iter().collect();
     let short = [short];
     let refused = [
@@ -280,6 +280,22 @@ async fn a_batch_that_died_before_its_seq_is_applied_again(bed: &Bed) {
     assert_eq!(bed.engine.applied().await.unwrap(), 6);
     let model = Model::from([(SpanKey::new(1), clustered(11)), (SpanKey::new(2), clustered(2))]);
     assert_eq!(check(bed, &model, &clustered(11), &ask(3)).await, 1.0);
+}
+
+async fn a_writer_whose_lease_has_ended_is_refused(bed: &Bed) {
+    let batch = |key, fence| Batch {
+        put: vec![put(key, clustered(key))],
+        seq: i64::try_from(key).ok(),
+        fence,
+        ..Batch::default()
+    };
+    bed.engine.apply(batch(1, 4)).await.unwrap();
+    bed.engine.apply(batch(2, 5)).await.unwrap();
+    let error = bed.engine.apply(batch(3, 4)).await.err();
+    assert!(matches!(error, Some(EngineError::StaleWriter { fence: 4, newest: 5 })), "{error:?}");
+    assert_eq!((bed.engine.applied().await.unwrap(), bed.keys().await), (2, vec![1, 2]));
+    bed.engine.apply(batch(3, 5)).await.unwrap();
+    assert_eq!(bed.keys().await, [1, 2, 3]);
 }
 
 async fn keys_are_listed_by_range(bed: &Bed) {

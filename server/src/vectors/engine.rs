@@ -6,6 +6,7 @@
 use std::error::Error;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
@@ -35,6 +36,7 @@ pub trait VectorIndex: Send + Sync {
     /// same batch again changes nothing, so a caller that died in between may start over.
     ///
     /// # Errors
+    /// [`EngineError::StaleWriter`] if a writer with a higher fencing number has written: nothing is applied. Other
     /// [`EngineError`]: some of the batch may be applied, and its seq is not remembered.
     async fn apply(&self, batch: Batch) -> Result<(), EngineError>;
 
@@ -198,6 +200,24 @@ pub struct Batch {
     /// The newest change of the catalog that the engine has seen with this batch; `None`: the batch completes an earlier
     /// state.
     pub seq: Option<i64>,
+    /// The fencing number of the caller's writer lease: a later lease has a higher number. An engine refuses the batches of
+    /// an older lease than it has seen. 0 where one process alone writes.
+    pub fence: u64,
+}
+
+/// The highest fencing number that an engine of this process has seen.
+#[derive(Debug, Default)]
+pub(super) struct Fence(AtomicU64);
+
+impl Fence {
+    /// Lets a batch through, or refuses it as a stale writer's.
+    pub(super) fn check(&self, batch: &Batch) -> Result<(), EngineError> {
+        let newest = self.0.fetch_max(batch.fence, Ordering::AcqRel);
+        if batch.fence < newest {
+            return Err(EngineError::StaleWriter { fence: batch.fence, newest });
+        }
+        Ok(())
+    }
 }
 
 /// What an engine holds.
@@ -266,6 +286,14 @@ pub enum EngineError {
         known: String,
         /// What it was to become.
         declared: String,
+    },
+    /// Another server holds the writer's lease since: nobody's fault. The caller must stop writing and ask for the lease.
+    #[error("lease {fence} to write to the vector engine has ended, lease {newest} writes now")]
+    StaleWriter {
+        /// The fencing number of the refused batch.
+        fence: u64,
+        /// The highest fencing number that the engine has seen.
+        newest: u64,
     },
     /// The catalog, from which the engine reads what it lost, failed.
     #[error(transparent)]

@@ -155,7 +155,7 @@ impl Vectors {
                 gone.remove(it.key);
             });
             let remove = gone.iter().map(|key| Removal { at, key }).collect();
-            self.engine.apply(Batch { put, remove, seq: None }).await?;
+            self.engine.apply(Batch { put, remove, ..Batch::default() }).await?;
             report(done);
         }
     }

@@ -15,7 +15,7 @@ use hnsw_rs::hnsw::Hnsw;
 use tokio::sync::Mutex;
 
 use super::{
-    Ask, Batch, CollectionStatus, EngineError, EngineStatus, Hit, Hits, Limits, Scored, VectorIndex,
+    Ask, Batch, CollectionStatus, EngineError, EngineStatus, Fence, Hit, Hits, Limits, Scored, VectorIndex,
 };
 use crate::terms::{Collection, KeySet, SpaceInfo, SpanKey, UnitVector, cosine};
 
@@ -44,6 +44,7 @@ struct Inner {
     spaces: RwLock<BTreeMap<u32, SpaceInfo>>,
     collections: RwLock<BTreeMap<Collection, Arc<RwLock<Points>>>>,
     applied: AtomicI64,
+    fence: Fence,
     /// How often a graph was linked anew.
     rebuilds: AtomicU64,
 }
@@ -208,6 +209,7 @@ impl Inner {
     }
 
     fn apply(&self, batch: &Batch) -> Result<(), EngineError> {
+        self.fence.check(batch)?;
         batch.put.iter().try_for_each(|it| self.check_width(it.at.space, &it.unit))?;
         // The lock is taken for each point: a search waits for one link, not for a batch.
         for it in &batch.put {

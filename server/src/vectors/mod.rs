@@ -29,6 +29,7 @@ pub use engine::{
 
 use builtin::{Builtin, Settings};
 use check::Checks;
+use engine::Fence;
 
 pub use self::hnsw_rs::HnswRs;
 

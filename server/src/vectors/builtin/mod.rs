@@ -18,7 +18,7 @@ use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Ask, Batch, CollectionStatus, EngineError, EngineStatus, Hit, Hits, Limits, ROWS_PER_READ, Scored,
+    Ask, Batch, CollectionStatus, EngineError, EngineStatus, Fence, Hit, Hits, Limits, ROWS_PER_READ, Scored,
     VectorIndex,
 };
 use crate::catalog::{Catalog, StoredVector};
@@ -41,6 +41,7 @@ pub struct Builtin {
     folder: PathBuf,
     /// The newest change that the index holds.
     applied: AtomicI64,
+    fence: Fence,
     /// Whether the snapshot lacked a part of what it once held.
     lost: AtomicBool,
     snapshots: Lock<Snapshots>,
@@ -95,6 +96,7 @@ impl Builtin {
             catalog,
             folder,
             applied: AtomicI64::new(applied),
+            fence: Fence::default(),
             lost: AtomicBool::new(false),
             snapshots: Lock::new(Snapshots::new(mark)),
             changing: Mutex::default(),
@@ -189,6 +191,7 @@ impl VectorIndex for Builtin {
 
     async fn apply(&self, batch: Batch) -> Result<(), EngineError> {
         let _one = self.changing.lock().await;
+        self.fence.check(&batch)?;
         let (index, seq) = (Arc::clone(&self.index), batch.seq);
         if seq.is_none() {
             // The index will hold something else than the snapshot although its seq stays.
