@@ -183,7 +183,7 @@ fn refused(model: &str, file: &str, (from, to): (&str, &str), expected: &str) {
 #[test]
 fn what_is_not_supported_is_named() {
     refused("mean", "config.json", ("\"bert\"", "\"mpnet\""), "mpnet");
-    refused("mean", "config.json", ("\"bert\"", "\"distilbert\""), "bert, xlm-roberta");
+    refused("mean", "config.json", ("\"bert\"", "\"distilbert\""), "bert, roberta, xlm-roberta");
     refused("mean", "modules.json", ("models.Normalize", "models.LSTM"), "LSTM in place 2");
     refused("mean", "modules.json", ("1_Pooling", "../1_Pooling"), "../1_Pooling");
     refused(

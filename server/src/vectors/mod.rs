@@ -102,21 +102,25 @@ impl Vectors {
         spaces: Vec<SpaceInfo>,
     ) -> Result<Vectors, EngineError> {
         let vectors = Vectors::new(engine, catalog, spaces);
-        // Read before the vectors: a change that comes meanwhile is applied again, which changes nothing.
-        let newest = vectors.catalog.last_seq().await?;
         for space in vectors.spaces() {
             vectors.create(&space).await?;
         }
         if vectors.engine.applied().await? == 0 {
-            // Reading what is stored is quicker than every change since the first.
-            vectors.complete().await?;
-            vectors.engine.apply(Batch { seq: Some(newest), ..Batch::default() }).await?;
+            // Reading what is stored is quicker than every change since the first. The seq comes first, because a
+            // comparison leaves out the keys that changed after it.
+            vectors.remember(vectors.catalog.last_seq().await?).await?;
         } else {
             vectors.apply_all().await?;
-            vectors.complete().await?;
         }
+        vectors.complete().await?;
+        vectors.remember(vectors.engine.applied().await?).await?;
         vectors.apply_all().await?;
         Ok(vectors)
+    }
+
+    /// Ends a row of batches without a seq: the engine is at change `seq`, and may seal what came.
+    async fn remember(&self, seq: i64) -> Result<(), EngineError> {
+        self.engine.apply(Batch { seq: Some(seq), ..Batch::default() }).await
     }
 
     fn new(engine: Arc<dyn VectorIndex>, catalog: Arc<Catalog>, spaces: Vec<SpaceInfo>) -> Vectors {
@@ -216,10 +220,8 @@ impl Vectors {
             spaces.push(space.clone());
         }
         self.complete_space(&space, &|_, _| ()).await?;
-        // Tells the engine that the filling is over.
         let _one = self.applying.lock().await;
-        let seq = self.engine.applied().await?;
-        self.engine.apply(Batch { seq: Some(seq), ..Batch::default() }).await
+        self.remember(self.engine.applied().await?).await
     }
 
     async fn create(&self, space: &SpaceInfo) -> Result<(), EngineError> {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use reprise_index::{Settings, SnapshotError};
 
@@ -70,6 +71,8 @@ pub async fn rebuild(
 ) -> Result<Rebuilt, RebuildError> {
     let newest = catalog.last_seq().await?;
     let builtin = Arc::new(Builtin::empty(folder, Arc::clone(&catalog), &spaces, settings)?);
+    // Before the vectors are read: a comparison leaves out the keys that changed after the engine's seq.
+    builtin.applied.store(newest, Ordering::Release);
     let engine: Arc<dyn VectorIndex> = Arc::clone(&builtin) as Arc<dyn VectorIndex>;
     let vectors = Vectors::new(engine, catalog, spaces);
     for space in vectors.spaces() {
@@ -83,7 +86,6 @@ pub async fn rebuild(
         };
         tokio::task::spawn_blocking(seal).await.map_err(failed)?;
     }
-    builtin.applied.store(newest, std::sync::atomic::Ordering::Release);
     vectors.apply_all().await?;
     builtin.try_save().await?;
     Ok(Rebuilt { seq: builtin.applied().await?, status: builtin.status().await? })
