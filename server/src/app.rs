@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::catalog::Catalog;
 use crate::config::Config;
@@ -24,6 +24,8 @@ pub struct App {
     pub vectors: Arc<Vectors>,
     /// The files.
     pub storage: Storage,
+    /// Announces a deleted video to the purge.
+    pub deleted: Notify,
     /// Places for decoding queries.
     pub query_decodes: Arc<Semaphore>,
     /// Places for rendering pictures and video for people.

@@ -1,19 +1,19 @@
 //! Opens a server's parts, starts its background tasks, and closes all of it in order.
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::add_model::{enqueue_fills, expectation};
 use crate::app::App;
-use crate::catalog::{self, CatalogError, Visibility};
+use crate::catalog::{self, CatalogError};
 use crate::config::Config;
 use crate::jobs;
+use crate::library;
 use crate::models::{Spaces, SpacesError};
 use crate::storage::Storage;
 use crate::vectors::{EngineError, Vectors};
@@ -44,14 +44,12 @@ pub enum StartError {
 pub struct Background {
     closing: CancellationToken,
     runners: Vec<JoinHandle<()>>,
-    /// Those that follow the catalog, sweep the media folder, mend and check the index.
+    /// Tasks that follow the catalog, purge and sweep files, mend and check the index.
     caretakers: Vec<JoinHandle<()>>,
 }
 
 /// How long a job may take to stop.
 const RUNNER_PATIENCE: Duration = Duration::from_secs(20);
-/// How often files that no video names are looked for.
-const SWEEP_EVERY: Duration = Duration::from_secs(3600);
 
 /// Opens folder, catalog, models and index, in this order. Not ready yet: nothing runs in the background.
 ///
@@ -75,6 +73,7 @@ pub async fn open(config: Config) -> Result<Arc<App>, StartError> {
         catalog,
         spaces,
         storage,
+        deleted: Notify::new(),
     }))
 }
 
@@ -91,12 +90,12 @@ pub async fn start(app: &Arc<App>) -> Result<Background, StartError> {
     let runner = |_| tokio::spawn(jobs::run_forever(Arc::clone(app), closing.clone()));
     let runners = (0..app.config.runners).map(runner).collect();
     let follower = tokio::spawn(Arc::clone(&app.vectors).follow(closing.clone()));
-    let sweeper = tokio::spawn(sweep_until(Arc::clone(app), closing.clone()));
+    let librarian = tokio::spawn(library::tend(Arc::clone(app), closing.clone()));
     let keeper = tokio::spawn(Arc::clone(&app.vectors).maintain(closing.clone()));
     let checks = app.config.index_checks();
     let checker = tokio::spawn(Arc::clone(&app.vectors).check_until(checks, closing.clone()));
     app.ready.store(true, Ordering::Release);
-    Ok(Background { closing, runners, caretakers: vec![follower, sweeper, keeper, checker] })
+    Ok(Background { closing, runners, caretakers: vec![follower, librarian, keeper, checker] })
 }
 
 /// Closes in order, after the last request: runners hand back their jobs, pools finish, the index is
@@ -120,37 +119,4 @@ pub async fn close(app: &Arc<App>, background: Background) {
     }
     app.vectors.close().await;
     app.catalog.close().await;
-}
-
-async fn sweep_until(app: Arc<App>, closing: CancellationToken) {
-    while !closing.is_cancelled() {
-        if let Err(error) = sweep_orphans(&app).await {
-            tracing::warn!(%error, "the videos can't be listed to sweep their folder");
-        }
-        tokio::select! {
-            () = closing.cancelled() => {}
-            () = tokio::time::sleep(SWEEP_EVERY) => {}
-        }
-    }
-}
-
-/// Removes what a crash between storing a file and its row, or between deleting a row and its file, left.
-async fn sweep_orphans(app: &Arc<App>) -> Result<(), CatalogError> {
-    let mut known = HashSet::new();
-    let mut after = None;
-    loop {
-        let videos = app.catalog.view(&Visibility::All).videos(after, 1000).await?;
-        let Some(last) = videos.last().map(|video| video.id) else { break };
-        after = Some(last);
-        known.extend(videos.into_iter().map(|video| video.id));
-    }
-    let sweeping = Arc::clone(app);
-    let sweep = move || sweeping.storage.sweep(&|id| known.contains(&id));
-    match tokio::task::spawn_blocking(sweep).await {
-        Ok(Ok(0)) => {}
-        Ok(Ok(removed)) => tracing::info!(removed, "removed files that no video names"),
-        Ok(Err(error)) => tracing::warn!(%error, "the video folder can't be swept"),
-        Err(panic) => tracing::warn!(%panic, "the video folder can't be swept"),
-    }
-    Ok(())
 }

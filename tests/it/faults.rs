@@ -5,3 +5,4 @@ mod files;
 mod jobs;
 mod kills;
 mod snapshots;
+mod trash;

@@ -135,7 +135,7 @@ impl Catalog {
 
     /// Ready videos with a passage that lacks a vector in `space`, and without an unfinished job.
     pub async fn videos_lacking_passages(&self, space: u32) -> Result<Vec<Uuid>, CatalogError> {
-        let sql = "SELECT v.id FROM videos v WHERE v.state = 'ready' \
+        let sql = "SELECT v.id FROM videos v WHERE v.state = 'ready' AND v.deleted_at_ms IS NULL \
                    AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.video = v.id AND j.state IN ('queued', 'running')) \
                    AND EXISTS (SELECT 1 FROM spans s WHERE s.video = v.id AND s.level = 'passage' \
                    AND NOT EXISTS (SELECT 1 FROM embeddings e WHERE e.space = $1 AND e.span = s.key)) ORDER BY v.id";

@@ -131,15 +131,20 @@ impl Catalog {
 
     /// Counts for /v1/stats.
     pub async fn counts(&self) -> Result<Counts, CatalogError> {
-        let sql = "SELECT (SELECT count(*) FROM videos) AS videos, \
-                   (SELECT count(*) FROM videos WHERE state = 'ready') AS videos_ready, \
-                   (SELECT count(*) FROM spans WHERE level = 'clip') AS clips, \
-                   (SELECT count(*) FROM spans WHERE level = 'passage') AS passages, \
-                   (SELECT count(*) FROM embeddings) AS vectors, \
+        let sql = "WITH deleted AS (SELECT id FROM videos WHERE deleted_at_ms IS NOT NULL) \
+                   SELECT (SELECT count(*) FROM videos WHERE deleted_at_ms IS NULL) AS videos, \
+                   (SELECT count(*) FROM videos WHERE state = 'ready' AND deleted_at_ms IS NULL) AS videos_ready, \
+                   (SELECT count(*) FROM spans WHERE level = 'clip' \
+                   AND video NOT IN (SELECT id FROM deleted)) AS clips, \
+                   (SELECT count(*) FROM spans WHERE level = 'passage' \
+                   AND video NOT IN (SELECT id FROM deleted)) AS passages, \
+                   (SELECT count(*) FROM embeddings) - (SELECT count(*) FROM deleted d \
+                   JOIN spans s ON s.video = d.id JOIN embeddings e ON e.span = s.key) AS vectors, \
                    (SELECT count(*) FROM jobs WHERE state = 'queued') AS jobs_queued, \
                    (SELECT count(*) FROM jobs WHERE state = 'running') AS jobs_running, \
                    (SELECT count(*) FROM jobs WHERE state = 'failed') AS jobs_failed, \
-                   (SELECT CAST(COALESCE(sum(bytes), 0) AS bigint) FROM videos) AS media_bytes";
+                   (SELECT CAST(COALESCE(sum(bytes), 0) AS bigint) FROM videos \
+                   WHERE deleted_at_ms IS NULL) AS media_bytes";
         let Some(row) = self.database.row(sql, values![]).await? else { return Ok(Counts::default()) };
         Ok(Counts {
             videos: row.get("videos")?,

@@ -18,7 +18,9 @@ macro_rules! select_spaces {
     ($tail:literal) => {
         concat!(
             "SELECT p.key, p.id, p.name, p.model, p.dim, p.added, \
-             (SELECT count(*) FROM embeddings e WHERE e.space = p.key) AS vectors FROM spaces p ",
+             (SELECT count(*) FROM embeddings e WHERE e.space = p.key) \
+             - (SELECT count(*) FROM videos d JOIN spans s ON s.video = d.id JOIN embeddings e ON e.span = s.key \
+             WHERE d.deleted_at_ms IS NOT NULL AND e.space = p.key) AS vectors FROM spaces p ",
             $tail
         )
     };
@@ -28,7 +30,7 @@ macro_rules! of_spans {
     ($condition:literal) => {
         concat!(
             "SELECT e.span, s.level, v.number, e.unit FROM embeddings e JOIN spans s ON s.key = e.span \
-             JOIN videos v ON v.id = s.video WHERE e.space = $1 AND e.span ",
+             JOIN videos v ON v.id = s.video WHERE v.deleted_at_ms IS NULL AND e.space = $1 AND e.span ",
             $condition,
             " ORDER BY e.span"
         )
@@ -77,7 +79,8 @@ impl Catalog {
     /// Keys of the spans of `level` that have a vector in a space.
     pub async fn vector_keys(&self, space: u32, level: Level) -> Result<KeySet, CatalogError> {
         let sql = "SELECT e.span FROM embeddings e JOIN spans s ON s.key = e.span \
-                   WHERE e.space = $1 AND s.level = $2";
+                   WHERE e.space = $1 AND s.level = $2 \
+                   AND s.video NOT IN (SELECT id FROM videos WHERE deleted_at_ms IS NOT NULL)";
         self.database.keys(sql, values![space, level_name(level)]).await
     }
 
@@ -117,7 +120,7 @@ impl Catalog {
     pub async fn enqueue_fills(&self, spaces: &[u32]) -> Result<u64, CatalogError> {
         // Moments are left out: only some spaces have them, and which is not known here. So are clips given after
         // the video's end: they hold no frame.
-        let lacking = "SELECT v.id FROM videos v WHERE v.state = 'ready' \
+        let lacking = "SELECT v.id FROM videos v WHERE v.state = 'ready' AND v.deleted_at_ms IS NULL \
                        AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.video = v.id AND j.state IN ('queued', 'running')) \
                        AND EXISTS (SELECT 1 FROM spans s WHERE s.video = v.id AND s.level NOT IN ('moment', 'passage') \
                        AND s.start_ms < v.duration_ms \

@@ -94,7 +94,8 @@ impl Catalog {
         Ok(video)
     }
 
-    /// Deletes a video with its spans, vectors (appended to `changes`), jobs and keys; returns what it was.
+    /// Hides a video from every read and every index (appended to `changes`), and deletes its jobs and keys; returns
+    /// what it was. Its other rows stay until [`Catalog::purge_video`].
     pub async fn delete_video(&self, id: Uuid) -> Result<Option<Video>, CatalogError> {
         let mut tx = self.database.begin().await?;
         if !lock(&mut tx, id).await? {
@@ -103,11 +104,34 @@ impl Catalog {
         let video = read(&mut tx, id).await?;
         let gone = vectors::of_video(&mut tx, id).await?;
         cues::forget_video(&mut tx, id).await?;
-        // Spans, vectors, attributes, cues, jobs and keys go with it.
-        tx.execute("DELETE FROM videos WHERE id = $1", values![id]).await?;
+        tx.execute("DELETE FROM jobs WHERE video = $1", values![id]).await?;
+        tx.execute("DELETE FROM idempotency_keys WHERE video = $1", values![id]).await?;
+        let now = tx.now_ms().await?;
+        tx.execute("UPDATE videos SET deleted_at_ms = $2 WHERE id = $1", values![id, now]).await?;
         vectors::append_changes(&mut tx, gone.into_iter().map(|at| (Op::Delete, at)).collect()).await?;
         tx.commit().await?;
         Ok(video)
+    }
+
+    /// The next deleted video that waits for its purge, in order of id after `after`.
+    pub async fn next_deleted(&self, after: Option<Uuid>) -> Result<Option<DeletedVideo>, CatalogError> {
+        let sql =
+            "SELECT id, file FROM videos WHERE deleted_at_ms IS NOT NULL AND id > $1 ORDER BY id LIMIT 1";
+        let after = after.unwrap_or(Uuid::nil());
+        let Some(row) = self.database.row(sql, values![after]).await? else { return Ok(None) };
+        let (id, file): (Uuid, String) = (row.get("id")?, row.get("file")?);
+        let sql = "SELECT id FROM spans WHERE video = $1 AND level = 'clip' ORDER BY key";
+        let clips = self.database.rows(sql, values![id]).await?;
+        let clips = clips.iter().map(|row| row.get("id")).collect::<Result<_, _>>()?;
+        Ok(Some(DeletedVideo { id, file, clips }))
+    }
+
+    /// Deletes all rows of a deleted video; again: no change.
+    pub async fn purge_video(&self, id: Uuid) -> Result<(), CatalogError> {
+        let mut tx = self.database.begin().await?;
+        // Spans, vectors, attributes and cues go with it.
+        tx.execute("DELETE FROM videos WHERE id = $1 AND deleted_at_ms IS NOT NULL", values![id]).await?;
+        tx.commit().await
     }
 }
 
@@ -148,7 +172,11 @@ async fn add_once(tx: &mut Tx, video: &NewVideo, now: i64) -> Result<Option<Adde
         let stored = read(tx, video.id).await?;
         return Ok(stored.map(|stored| Added::New(Box::new(stored), Box::new(job))));
     }
-    let sql = concat!("SELECT ", video_columns!(), " FROM videos v WHERE v.content_hash = $1");
+    let sql = concat!(
+        "SELECT ",
+        video_columns!(),
+        " FROM videos v WHERE v.content_hash = $1 AND v.deleted_at_ms IS NULL"
+    );
     let Some(row) = tx.row(sql, values![video.content_hash.as_str()]).await? else {
         return Ok(None);
     };

@@ -10,7 +10,7 @@ use crate::terms::KeySet;
 /// It has no default on purpose: whoever reads says for whom.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Visibility {
-    /// All of them.
+    /// All of them; deleted ones are seen by nobody.
     All,
 }
 
@@ -70,7 +70,7 @@ impl View<'_> {
         let text = sql.of(self.database);
         debug_assert!(text.contains(VISIBLE_VIDEOS), "a view's statement reads every video: {text}");
         let videos = match self.visibility {
-            Visibility::All => "videos",
+            Visibility::All => "(SELECT * FROM videos WHERE deleted_at_ms IS NULL)",
         };
         Sql::Built(text.replace(VISIBLE_VIDEOS, videos))
     }

@@ -1,8 +1,10 @@
 //! What it means to add, delete and recut a video, and to replace what is said in it.
 //!
-//! Files and rows change together: a file is on disk before its row, and goes after it. Knows nothing of HTTP.
+//! Files and rows change together: a file is on disk before its row, and a row is hidden before its file goes. What a
+//! crash leaves is removed later ([`tend`]). Knows nothing of HTTP.
 
 mod add;
+mod purge;
 mod subtitles;
 
 use std::io;
@@ -12,11 +14,11 @@ use uuid::Uuid;
 
 use crate::app::App;
 use crate::catalog::{CatalogError, Job, Segmentation, Visibility};
-use crate::storage::StoredFile;
 use crate::subtitles::Unreadable;
 use crate::vectors::EngineError;
 
 pub use add::{AddedVideo, NewUpload, SourceFile, VideoDetails};
+pub use purge::tend;
 pub use subtitles::read_subtitles;
 
 /// The videos of a service, as something to change.
@@ -71,19 +73,14 @@ impl<'a> Library<'a> {
         Library { app }
     }
 
-    /// Deletes a video with its rows and files: no answer holds it from now on.
+    /// Deletes a video: no answer holds it from now on. Its files and rows are purged later.
     ///
     /// # Errors
     /// [`LibraryError::NoVideo`].
     pub async fn delete(&self, video: Uuid) -> Result<(), LibraryError> {
-        let clips = self.app.catalog.view(&Visibility::All).clips(video, None, 1_000_000).await?;
-        let deleted = self.app.catalog.delete_video(video).await?.ok_or(LibraryError::NoVideo(video))?;
+        self.app.catalog.delete_video(video).await?.ok_or(LibraryError::NoVideo(video))?;
+        self.app.deleted.notify_one();
         self.app.vectors.catch_up().await?;
-        self.app.storage.remove(&StoredFile::of(&deleted.file)).await?;
-        self.app.storage.remove_derived_of_video(video).await?;
-        for clip in clips {
-            self.app.storage.remove_pictures(clip.id).await?;
-        }
         Ok(())
     }
 

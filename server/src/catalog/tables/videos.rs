@@ -20,9 +20,9 @@ macro_rules! video_columns {
 
 pub(in crate::catalog) use video_columns;
 
-/// One video, by $1.
+/// One video that is not deleted, by $1.
 pub(in crate::catalog) const BY_ID: &str =
-    concat!("SELECT ", video_columns!(), " FROM videos v WHERE v.id = $1");
+    concat!("SELECT ", video_columns!(), " FROM videos v WHERE v.id = $1 AND v.deleted_at_ms IS NULL");
 
 /// One video, as this transaction sees it.
 pub(in crate::catalog) async fn read(tx: &mut Tx, id: Uuid) -> Result<Option<Video>, CatalogError> {
@@ -34,8 +34,8 @@ pub(in crate::catalog) async fn read(tx: &mut Tx, id: Uuid) -> Result<Option<Vid
 /// there is no such video. Taken before any of them, so that no two transactions wait for each other.
 pub(in crate::catalog) async fn lock(tx: &mut Tx, id: Uuid) -> Result<bool, CatalogError> {
     let sql = Sql::Each {
-        sqlite: "SELECT id FROM videos WHERE id = $1",
-        postgres: "SELECT id FROM videos WHERE id = $1 FOR UPDATE",
+        sqlite: "SELECT id FROM videos WHERE id = $1 AND deleted_at_ms IS NULL",
+        postgres: "SELECT id FROM videos WHERE id = $1 AND deleted_at_ms IS NULL FOR UPDATE",
     };
     Ok(tx.row(sql, values![id]).await?.is_some())
 }

@@ -83,6 +83,17 @@ pub struct Video {
     pub job_id: Option<Uuid>,
 }
 
+/// A deleted video that still has files and rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeletedVideo {
+    /// Its id.
+    pub id: Uuid,
+    /// Its file, as in [`Video`].
+    pub file: String,
+    /// Ids of its clips.
+    pub clips: Vec<Uuid>,
+}
+
 /// A video to add.
 #[derive(Debug, Clone)]
 pub struct NewVideo {

@@ -1,0 +1,85 @@
+//! The trash: what a deleted video leaves behind is freed in the background, and strays are swept.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::LibraryError;
+use crate::app::App;
+use crate::catalog::{DeletedVideo, Visibility};
+use crate::storage::StoredFile;
+
+/// How often stray files are looked for, and videos that another process has deleted.
+const SWEEP_EVERY: Duration = Duration::from_secs(3600);
+/// Videos that are listed at once.
+const VIDEOS_PER_READ: u32 = 1000;
+
+/// Purges deleted videos, at once and after each deletion, and sweeps stray files every hour, until `closing`.
+pub async fn tend(app: Arc<App>, closing: CancellationToken) {
+    let mut next_sweep = Instant::now();
+    while !closing.is_cancelled() {
+        if let Err(error) = purge(&app, &closing).await {
+            tracing::warn!(%error, "deleted videos can't be listed to purge them");
+        }
+        if next_sweep <= Instant::now() {
+            next_sweep = Instant::now() + SWEEP_EVERY;
+            if let Err(error) = sweep(&app).await {
+                tracing::warn!(%error, "the stored files can't be swept");
+            }
+        }
+        tokio::select! {
+            () = closing.cancelled() => {}
+            () = app.deleted.notified() => {}
+            () = sleep_until(next_sweep) => {}
+        }
+    }
+}
+
+/// Frees files and rows of all deleted videos. Done again it changes nothing; a video that fails is left for later.
+async fn purge(app: &App, closing: &CancellationToken) -> Result<(), LibraryError> {
+    let mut after = None;
+    while let Some(deleted) = app.catalog.next_deleted(after).await? {
+        if closing.is_cancelled() {
+            return Ok(());
+        }
+        after = Some(deleted.id);
+        match purge_one(app, &deleted).await {
+            Ok(()) => tracing::debug!(video = %deleted.id, "a deleted video was purged"),
+            Err(error) => tracing::warn!(%error, video = %deleted.id, "a deleted video can't be purged yet"),
+        }
+    }
+    Ok(())
+}
+
+/// Files first: as long as the row is there, a purge that was cut off is done again.
+async fn purge_one(app: &App, deleted: &DeletedVideo) -> Result<(), LibraryError> {
+    app.storage.remove(&StoredFile::of(&deleted.file)).await?;
+    app.storage.remove_derived_of_video(deleted.id).await?;
+    for clip in &deleted.clips {
+        app.storage.remove_pictures(*clip).await?;
+    }
+    app.catalog.purge_video(deleted.id).await?;
+    Ok(())
+}
+
+/// Removes stored files that no video names: a crash between keeping a file and inserting its row leaves them.
+async fn sweep(app: &Arc<App>) -> Result<(), LibraryError> {
+    let mut known = HashSet::new();
+    let mut after = None;
+    loop {
+        let videos = app.catalog.view(&Visibility::All).videos(after, VIDEOS_PER_READ).await?;
+        let Some(last) = videos.last().map(|video| video.id) else { break };
+        after = Some(last);
+        known.extend(videos.into_iter().map(|video| video.id));
+    }
+    let sweeping = Arc::clone(app);
+    let swept = tokio::task::spawn_blocking(move || sweeping.storage.sweep(&|id| known.contains(&id)));
+    match swept.await?? {
+        0 => {}
+        removed => tracing::info!(removed, "removed files that no video names"),
+    }
+    Ok(())
+}
