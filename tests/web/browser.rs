@@ -59,8 +59,23 @@ impl Browser {
     }
 }
 
+/// How often a driver is started that finds its port taken: it picks one and binds it later.
+const STARTS: usize = 5;
+
 /// `scratch` is the folder for files that killed browsers leave behind.
 fn start_driver(scratch: &Path) -> (Driver, u16) {
+    let mut refused = String::new();
+    for _ in 0..STARTS {
+        match try_to_start_driver(scratch) {
+            Ok(started) => return started,
+            Err(output) => refused = output,
+        }
+    }
+    panic!("chromedriver named no port:\n{refused}");
+}
+
+/// The driver and its port, or the output of one that ended without a port.
+fn try_to_start_driver(scratch: &Path) -> Result<(Driver, u16), String> {
     let mut child = Command::new("chromedriver")
         .arg("--port=0")
         .env("TMPDIR", scratch)
@@ -78,9 +93,11 @@ fn start_driver(scratch: &Path) -> (Driver, u16) {
         said.push_str(&line);
         if let Some(port) = line.split("successfully on port ").nth(1) {
             let port = port.trim().trim_end_matches('.').parse().expect("a port");
-            return (driver, port);
+            return Ok((driver, port));
         }
-        assert!(read > 0, "chromedriver told no port:\n{said}");
+        if read == 0 {
+            return Err(said);
+        }
     }
 }
 
