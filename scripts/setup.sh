@@ -129,8 +129,13 @@ for thing in $wanted; do
 done
 if [ ${#list[@]} -gt 0 ] && may_install; then
   echo "setup: installing ${list[*]}"
+  log=$(mktemp)
+  trap 'rm -f "$log"' EXIT
   # One after the other if not together: one that a distribution lacks must not keep the others away.
-  install "${list[@]}" </dev/null || for package in "${list[@]}"; do install "$package" </dev/null || true; done
+  install "${list[@]}" </dev/null >"$log" 2>&1 ||
+    for package in "${list[@]}"; do install "$package" </dev/null >>"$log" 2>&1 || true; done
+  # What the package manager said matters only if something is still missing.
+  [ -z "$(missing)" ] || cat "$log" >&2
 fi
 if [[ $(missing) == *ffmpeg* ]] && ! may_install && have cc; then
   echo 'setup: no package manager may be used; downloading ffmpeg to .tools'

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Cause;
 use crate::device::Precision;
 use crate::resize::Resampling;
 use crate::sample::Sampler;
@@ -207,8 +208,8 @@ pub enum EncodeError {
     },
     /// This input can't be encoded (no frames, too many tokens, a vector of norm 0); the caller's fault.
     #[error("the input can't be encoded: {0}")]
-    BadInput(String),
+    BadInput(#[source] Cause),
     /// The model or its device failed; ours.
     #[error("the encoder failed: {0}")]
-    Failed(String),
+    Failed(#[source] Cause),
 }

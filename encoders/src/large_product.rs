@@ -51,7 +51,7 @@ impl LargeProduct {
     /// # Errors
     /// [`EncodeError::Failed`] when the device fails.
     pub fn run(&self) -> std::result::Result<(), EncodeError> {
-        self.product().map_err(|error| EncodeError::Failed(error.to_string()))
+        self.product().map_err(|error| EncodeError::Failed(error.into()))
     }
 
     fn product(&self) -> Result<()> {

@@ -6,6 +6,7 @@
 
 pub mod batch;
 mod blocks;
+mod cause;
 pub mod corpus;
 mod device;
 pub mod encoder;
@@ -22,6 +23,7 @@ pub mod sample;
 pub mod text;
 pub mod video;
 
+pub use cause::Cause;
 pub use device::{DeviceChoice, Placement, Precision, PrecisionError, UsableDevice, threads, usable_devices};
 pub use encoder::{
     Abilities, Clip, EncodeError, Encoder, Frame, FrameSize, Input, Scaling, Source, Space, TrainedOn,

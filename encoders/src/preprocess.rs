@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::resize::Resampling;
 use crate::resize::{Pixels, resize};
-use crate::{EncodeError, Frame, FrameSize, Scaling};
+use crate::{Cause, EncodeError, Frame, FrameSize, Scaling};
 
 /// What happens to a frame before the model sees it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -71,15 +71,15 @@ impl Preprocessing {
     ///
     /// # Errors
     /// In plain words, what the file asks for that is not supported.
-    pub fn from_json(json: &[u8]) -> Result<Self, String> {
-        Preprocessing::of(serde_json::from_slice(json).map_err(|error| error.to_string())?)
+    pub fn from_json(json: &[u8]) -> Result<Self, Cause> {
+        Preprocessing::of(serde_json::from_slice(json)?)
     }
 
     /// Reads the contents of a preprocessor_config.json; what it leaves out is as in SigLIP's, which squashes pictures.
     ///
     /// # Errors
     /// As [`Preprocessing::from_json`].
-    pub fn from_siglip_json(json: &[u8]) -> Result<Self, String> {
+    pub fn from_siglip_json(json: &[u8]) -> Result<Self, Cause> {
         Preprocessing::from_json_over(
             json,
             serde_json::json!({
@@ -95,16 +95,16 @@ impl Preprocessing {
     ///
     /// # Errors
     /// As [`Preprocessing::from_json`].
-    pub fn from_blip_json(json: &[u8]) -> Result<Self, String> {
+    pub fn from_blip_json(json: &[u8]) -> Result<Self, Cause> {
         let own = serde_json::json!({"size": {"height": 384, "width": 384}, "do_center_crop": false});
         Preprocessing::from_json_over(json, own)
     }
 
     /// What the file says over `defaults`, and these over CLIP's.
-    fn from_json_over(json: &[u8], mut defaults: serde_json::Value) -> Result<Self, String> {
-        let given: serde_json::Map<_, _> = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+    fn from_json_over(json: &[u8], mut defaults: serde_json::Value) -> Result<Self, Cause> {
+        let given: serde_json::Map<_, _> = serde_json::from_slice(json)?;
         defaults.as_object_mut().into_iter().for_each(|all| all.extend(given.clone()));
-        Preprocessing::of(serde_json::from_value(defaults).map_err(|error| error.to_string())?)
+        Preprocessing::of(serde_json::from_value(defaults)?)
     }
 
     /// Reads the contents of the `preprocess_cfg` of an open_clip_config.json, for pictures of `side` pixels where it
@@ -112,10 +112,10 @@ impl Preprocessing {
     ///
     /// # Errors
     /// As [`Preprocessing::from_json`].
-    pub fn from_open_clip(config: &serde_json::Value, side: u32) -> Result<Self, String> {
-        let config = OpenClip::deserialize(config).map_err(|error| error.to_string())?;
+    pub fn from_open_clip(config: &serde_json::Value, side: u32) -> Result<Self, Cause> {
+        let config = OpenClip::deserialize(config)?;
         if config.mode.as_deref().unwrap_or("RGB") != "RGB" {
-            return Err("pictures of another mode than RGB".to_owned());
+            return Err("pictures of another mode than RGB".into());
         }
         let (height, width) = match config.size.unwrap_or(OpenClipSize::Number(side)) {
             OpenClipSize::Number(side) => (side, side),
@@ -124,7 +124,7 @@ impl Preprocessing {
         let size = match config.resize_mode.as_deref().unwrap_or("shortest") {
             "shortest" if height == width => FrameSize::ShortEdge(height),
             "squash" => FrameSize::Exact { width, height },
-            mode => return Err(format!("resize_mode {mode} to {width}x{height}")),
+            mode => return Err(format!("resize_mode {mode} to {width}x{height}").into()),
         };
         // Anything but bilinear is bicubic there.
         let resampling = match config.interpolation.as_deref() {
@@ -138,16 +138,16 @@ impl Preprocessing {
         Preprocessing { size, resampling, crop, middle, scale, mean, std }.checked()
     }
 
-    fn of(config: Config) -> Result<Self, String> {
+    fn of(config: Config) -> Result<Self, Cause> {
         if !config.do_resize {
-            return Err("do_resize is false; frames of any size are not supported".to_owned());
+            return Err("do_resize is false; frames of any size are not supported".into());
         }
         let size = config.size.as_frame_size()?;
         let crop = match (config.do_center_crop, size) {
             (true, _) => config.crop_size.as_square_or_exact()?,
             (false, FrameSize::Exact { width, height }) => (width, height),
             (false, FrameSize::ShortEdge(_)) => {
-                return Err("frames are neither cropped nor resized to an exact size".to_owned());
+                return Err("frames are neither cropped nor resized to an exact size".into());
             }
         };
         let (mean, std) = match config.do_normalize {
@@ -159,13 +159,13 @@ impl Preprocessing {
         Preprocessing { size, resampling, crop, middle, scale, mean, std }.checked()
     }
 
-    fn checked(self) -> Result<Self, String> {
+    fn checked(self) -> Result<Self, Cause> {
         let finite = self.mean.iter().chain([&self.scale]).all(|value| value.is_finite());
         if !finite || !self.std.iter().all(|value| value.is_finite() && *value != 0.0) {
-            return Err("mean, std or rescale factor is not a usable number".to_owned());
+            return Err("mean, std or rescale factor is not a usable number".into());
         }
         if self.crop.0 == 0 || self.crop.1 == 0 {
-            return Err("size is 0".to_owned());
+            return Err("size is 0".into());
         }
         Ok(self)
     }
@@ -182,7 +182,9 @@ impl Preprocessing {
         };
         match (u32::try_from(size.0), u32::try_from(size.1)) {
             (Ok(width), Ok(height)) if size.0.max(size.1) <= LONGEST_SIDE => Ok((width, height)),
-            _ => Err(EncodeError::BadInput(format!("a picture of {width}x{height} pixels is too narrow"))),
+            _ => Err(EncodeError::BadInput(
+                format!("a picture of {width}x{height} pixels is too narrow").into(),
+            )),
         }
     }
 
@@ -195,7 +197,9 @@ impl Preprocessing {
         let expected = frame.width as usize * frame.height as usize * 3;
         if expected == 0 || frame.rgb.len() != expected {
             let (width, height, bytes) = (frame.width, frame.height, frame.rgb.len());
-            return Err(EncodeError::BadInput(format!("{bytes} bytes are no {width}x{height} picture")));
+            return Err(EncodeError::BadInput(
+                format!("{bytes} bytes are no {width}x{height} picture").into(),
+            ));
         }
         let (width, height) = self.resized(frame)?;
         if (width, height) == (frame.width, frame.height) {
@@ -229,7 +233,7 @@ impl Preprocessing {
 }
 
 /// Pillow's numbers.
-fn resampling(number: u32) -> Result<Resampling, String> {
+fn resampling(number: u32) -> Result<Resampling, Cause> {
     match number {
         0 => Ok(Resampling::Nearest),
         1 => Ok(Resampling::Lanczos),
@@ -237,7 +241,7 @@ fn resampling(number: u32) -> Result<Resampling, String> {
         3 => Ok(Resampling::Bicubic),
         4 => Ok(Resampling::Box),
         5 => Ok(Resampling::Hamming),
-        other => Err(format!("resample {other} is not one of 0 to 5")),
+        other => Err(format!("resample {other} is not one of 0 to 5").into()),
     }
 }
 
@@ -303,22 +307,22 @@ enum Size {
 }
 
 impl Size {
-    fn as_frame_size(&self) -> Result<FrameSize, String> {
+    fn as_frame_size(&self) -> Result<FrameSize, Cause> {
         match *self {
-            Size::Number(0) | Size::Short { shortest_edge: 0 } => Err("size is 0".to_owned()),
+            Size::Number(0) | Size::Short { shortest_edge: 0 } => Err("size is 0".into()),
             Size::Number(short) | Size::Short { shortest_edge: short } => Ok(FrameSize::ShortEdge(short)),
             Size::Exact { width, height } if width > 0 && height > 0 => {
                 Ok(FrameSize::Exact { width, height })
             }
-            ref other => Err(format!("size {} is not supported", other.json())),
+            ref other => Err(format!("size {} is not supported", other.json()).into()),
         }
     }
 
-    fn as_square_or_exact(&self) -> Result<(u32, u32), String> {
+    fn as_square_or_exact(&self) -> Result<(u32, u32), Cause> {
         match *self {
             Size::Number(side) | Size::Short { shortest_edge: side } if side > 0 => Ok((side, side)),
             Size::Exact { width, height } if width > 0 && height > 0 => Ok((width, height)),
-            ref other => Err(format!("crop_size {} is not supported", other.json())),
+            ref other => Err(format!("crop_size {} is not supported", other.json()).into()),
         }
     }
 
@@ -419,7 +423,7 @@ mod tests {
         let got = Preprocessing::from_json(json.as_bytes()).map(|it| (it.size, it.crop));
         match (got, expected) {
             (Ok(got), Ok(expected)) => assert_eq!(got, expected),
-            (Err(got), Err(expected)) => assert!(got.contains(expected), "{got}"),
+            (Err(got), Err(expected)) => assert!(got.to_string().contains(expected), "{got}"),
             (got, expected) => panic!("{got:?} instead of {expected:?}"),
         }
     }

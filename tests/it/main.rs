@@ -15,6 +15,7 @@ mod encoders_clips;
 mod encoders_covr;
 mod encoders_frames;
 mod encoders_hub;
+mod encoders_identity;
 mod encoders_open_clip;
 mod encoders_openai;
 mod encoders_parity;

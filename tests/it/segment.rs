@@ -1,4 +1,5 @@
-//! Segmentation: against PySceneDetect, and on a lecture that PySceneDetect does not cut.
+//! Segmentation: against PySceneDetect, on a lecture that PySceneDetect does not cut, and each policy's invariants.
 
 mod goldens;
 mod lecture;
+mod policy;

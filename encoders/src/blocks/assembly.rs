@@ -69,9 +69,10 @@ pub(crate) fn check_side(
     let side = vision.sides.image as u64;
     let (width, height) = preprocessing.crop;
     if (u64::from(width), u64::from(height)) != (side, side) {
-        return Err(LoadError::Unsupported(format!(
-            "the preprocessor makes pictures of {width}x{height}, the model takes {side}x{side}"
-        )));
+        return Err(LoadError::Unsupported(
+            format!("the preprocessor makes pictures of {width}x{height}, the model takes {side}x{side}")
+                .into(),
+        ));
     }
     Ok(())
 }
@@ -80,7 +81,7 @@ fn check_dimensions(towers: &TwoTowers) -> Result<(), LoadError> {
     let (pictures, texts) = (towers.vision.dim(), towers.text.dim());
     if pictures != texts {
         let why = format!("vectors of pictures have {pictures} values, those of texts {texts}");
-        return Err(LoadError::Unsupported(why));
+        return Err(LoadError::Unsupported(why.into()));
     }
     Ok(())
 }
@@ -94,20 +95,20 @@ fn check_tokenizer(parts: &Parts) -> Result<(), LoadError> {
     };
     let rows = text.vocabulary();
     if ids > rows {
-        return Err(LoadError::Unsupported(format!(
-            "tokenizer.json gives {ids} ids, the model has {rows} tokens"
-        )));
+        return Err(LoadError::Unsupported(
+            format!("tokenizer.json gives {ids} ids, the model has {rows} tokens").into(),
+        ));
     }
     if matches!(text, Texts::Bert { .. }) && !tokenizer.encloses() {
         let why = "tokenizer.json puts no special tokens before and after a text, as BERT's [CLS] and [SEP]";
-        return Err(LoadError::Unsupported(why.to_owned()));
+        return Err(LoadError::Unsupported(why.into()));
     }
-    let ids = tokenizer.ids("a").map_err(|error| LoadError::Unsupported(error.to_string()))?;
+    let ids = tokenizer.ids("a").map_err(|error| LoadError::Unsupported(error.into()))?;
     if !text.ends(&ids) {
         let last = ids.last().copied().unwrap_or_default();
         let why =
             format!("tokenizer.json ends texts with id {last}, which config.json does not take for the end");
-        return Err(LoadError::Unsupported(why));
+        return Err(LoadError::Unsupported(why.into()));
     }
     Ok(())
 }

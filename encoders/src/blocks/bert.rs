@@ -77,7 +77,7 @@ impl Bert {
         let (vocabulary, width) = rows_and_columns(weights, &format!("{prefix}{marker}"))?;
         if config.num_attention_heads == 0 || width == 0 || width % config.num_attention_heads != 0 {
             let why = format!("{width} values a token are no multiple of num_attention_heads");
-            return Err(LoadError::Unsupported(why));
+            return Err(LoadError::Unsupported(why.into()));
         }
         let norm = format!("{prefix}embeddings.LayerNorm");
         let layer = |number: usize| format!("{prefix}encoder.layer.{number}");
@@ -193,7 +193,7 @@ fn positions(
     let (count, _) = rows_and_columns(weights, &name)?;
     if count <= offset {
         let why = format!("{count} positions, of which the first {offset} are no token's");
-        return Err(LoadError::Unsupported(why));
+        return Err(LoadError::Unsupported(why.into()));
     }
     let positions = weights.get(&name, &[count, width])?.narrow(0, offset, count - offset)?;
     let types = format!("{prefix}embeddings.token_type_embeddings.weight");

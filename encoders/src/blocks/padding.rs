@@ -10,8 +10,8 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::text_transformer::Side;
-use crate::LoadError;
 use crate::text::Tokenizer;
+use crate::{Cause, LoadError};
 
 /// What a tokenizer does beside tokenizer.json.
 pub(crate) const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
@@ -66,22 +66,22 @@ impl Padding {
         tokenizer: &Tokenizer,
         stated: Option<u32>,
     ) -> Result<Padding, LoadError> {
-        let bad = |file: &str, why: String| LoadError::BadFile { path: folder.join(file), why };
+        let bad = |file: &str, why: Cause| LoadError::BadFile { path: folder.join(file), why };
         let beside: TokenizerConfig = match std::fs::read(folder.join(TOKENIZER_CONFIG)) {
             Ok(bytes) => {
-                serde_json::from_slice(&bytes).map_err(|error| bad(TOKENIZER_CONFIG, error.to_string()))?
+                serde_json::from_slice(&bytes).map_err(|error| bad(TOKENIZER_CONFIG, error.into()))?
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => TokenizerConfig::default(),
-            Err(error) => return Err(bad(TOKENIZER_CONFIG, error.to_string())),
+            Err(error) => return Err(bad(TOKENIZER_CONFIG, error.into())),
         };
         let id = match &beside.pad_token {
             Some(Token::Plain(token) | Token::Described { content: token }) => {
                 let why = || format!("tokenizer.json does not know its pad_token {token:?}");
-                tokenizer.id_of(token).ok_or_else(|| bad(TOKENIZER_CONFIG, why()))?
+                tokenizer.id_of(token).ok_or_else(|| bad(TOKENIZER_CONFIG, why().into()))?
             }
             None => {
                 let file: TokenizerFile =
-                    serde_json::from_slice(json).map_err(|error| bad("tokenizer.json", error.to_string()))?;
+                    serde_json::from_slice(json).map_err(|error| bad("tokenizer.json", error.into()))?;
                 let missing = || LoadError::MissingFile {
                     model: folder.display().to_string(),
                     file: format!("{TOKENIZER_CONFIG} with a pad_token"),

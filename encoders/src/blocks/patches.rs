@@ -32,7 +32,7 @@ impl Sides {
     /// [`LoadError::Unsupported`] for pictures without a patch.
     pub(crate) fn check(self) -> std::result::Result<(), LoadError> {
         match self.grid() {
-            0 => Err(LoadError::Unsupported("a patch_size of 0 or over image_size".to_owned())),
+            0 => Err(LoadError::Unsupported("a patch_size of 0 or over image_size".into())),
             _ => Ok(()),
         }
     }

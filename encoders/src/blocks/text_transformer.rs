@@ -93,14 +93,14 @@ impl Config {
     pub(crate) fn check(&self) -> std::result::Result<(), LoadError> {
         self.blocks.check()?;
         if self.vocabulary == 0 || self.longest == 0 {
-            return Err(LoadError::Unsupported("a vocab_size or max_position_embeddings of 0".to_owned()));
+            return Err(LoadError::Unsupported("a vocab_size or max_position_embeddings of 0".into()));
         }
         if self.dim == 0 {
-            return Err(LoadError::Unsupported("a projection_dim of 0".to_owned()));
+            return Err(LoadError::Unsupported("a projection_dim of 0".into()));
         }
         match self.reading {
             Reading::LastOfPadded { pad, .. } if pad as usize >= self.vocabulary => {
-                Err(LoadError::Unsupported(format!("texts are padded with {pad}, which is no token")))
+                Err(LoadError::Unsupported(format!("texts are padded with {pad}, which is no token").into()))
             }
             _ => Ok(()),
         }

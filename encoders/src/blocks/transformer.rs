@@ -51,7 +51,7 @@ impl Shape {
     /// # Errors
     /// [`LoadError::Unsupported`] for numbers that make no transformer.
     pub(crate) fn check(&self) -> std::result::Result<(), LoadError> {
-        let unsupported = |what: &str| Err(LoadError::Unsupported(what.to_owned()));
+        let unsupported = |what: &str| Err(LoadError::Unsupported(what.into()));
         if self.heads == 0 || self.width == 0 || !self.width.is_multiple_of(self.heads) {
             return unsupported("hidden_size is not a multiple of num_attention_heads");
         }

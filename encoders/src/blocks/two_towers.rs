@@ -148,13 +148,13 @@ impl TwoTowersEncoder {
             texts.iter().copied().filter(|ids| !(tower.pads() && ids.is_empty())).collect();
         check_ids(&checked, tower.vocabulary(), tower.longest())?;
         let vectors = tower.forward(texts).and_then(|vectors| vectors.to_vec2());
-        vectors.map_err(|error| failed(&error))
+        vectors.map_err(failed)
     }
 
     /// Raw vectors of clips.
     fn clips(&self, clips: &[&Clip]) -> Result<Vec<Vec<f32>>, EncodeError> {
         if clips.iter().any(|clip| clip.frames.is_empty()) {
-            return Err(EncodeError::BadInput("a clip without frames".to_owned()));
+            return Err(EncodeError::BadInput("a clip without frames".into()));
         }
         if let Some(frames) = self.towers.vision.frames() {
             return self.clips_of(frames, clips);
@@ -177,7 +177,7 @@ impl TwoTowersEncoder {
                 }
             }
             let rows = self.towers.vision.forward(&pixels).and_then(|rows| rows.to_vec2::<f32>());
-            vectors.extend(rows.map_err(|error| failed(&error))?);
+            vectors.extend(rows.map_err(failed)?);
         }
         Ok(vectors)
     }
@@ -195,7 +195,7 @@ impl TwoTowersEncoder {
             }
             let rows = self.towers.composed(&pixels, texts);
             let rows = rows.ok_or_else(|| self.unsupported("composed queries"))?;
-            vectors.extend(rows.and_then(|rows| rows.to_vec2()).map_err(|error| failed(&error))?);
+            vectors.extend(rows.and_then(|rows| rows.to_vec2()).map_err(failed)?);
         }
         Ok(vectors)
     }
@@ -208,7 +208,7 @@ impl TwoTowersEncoder {
         let times: Vec<i64> = clip.frames.iter().map(|frame| frame.time_ms).collect();
         let at = sampler.pick(&times, 0).first().copied();
         let frame = at.and_then(|at| clip.frames.get(at));
-        frame.ok_or_else(|| EncodeError::BadInput("a clip without frames".to_owned()))
+        frame.ok_or_else(|| EncodeError::BadInput("a clip without frames".into()))
     }
 
     fn unsupported(&self, what: &'static str) -> EncodeError {
@@ -224,7 +224,7 @@ impl TwoTowersEncoder {
                 pixels.extend(self.preprocessing.pixels(frame)?);
             }
             let vectors = self.towers.vision.forward(&pixels).and_then(|vectors| vectors.to_vec2::<f32>());
-            for vector in vectors.map_err(|error| failed(&error))? {
+            for vector in vectors.map_err(failed)? {
                 units.push(unit(vector)?);
             }
         }
@@ -235,7 +235,7 @@ impl TwoTowersEncoder {
 fn unit(mut vector: Vec<f32>) -> Result<Vec<f32>, EncodeError> {
     let norm = vector.iter().map(|value| value * value).sum::<f32>().sqrt();
     if norm == 0.0 || !norm.is_finite() {
-        return Err(EncodeError::BadInput(format!("a frame's vector has norm {norm}")));
+        return Err(EncodeError::BadInput(format!("a frame's vector has norm {norm}").into()));
     }
     vector.iter_mut().for_each(|value| *value /= norm);
     Ok(vector)
@@ -313,6 +313,6 @@ impl Encoder for TwoTowersEncoder {
             Input::Composed { .. } => queries.next(),
         });
         let vectors: Option<Vec<_>> = vectors.collect();
-        vectors.ok_or_else(|| EncodeError::Failed("fewer vectors than inputs".to_owned()))
+        vectors.ok_or_else(|| EncodeError::Failed("fewer vectors than inputs".into()))
     }
 }

@@ -83,9 +83,9 @@ impl Projection {
     ) -> std::result::Result<Option<Linear>, LoadError> {
         match self {
             Projection::None if width == dim => Ok(None),
-            Projection::None => Err(LoadError::Unsupported(format!(
-                "a tower of {width} values and no projection to the vectors' {dim}"
-            ))),
+            Projection::None => Err(LoadError::Unsupported(
+                format!("a tower of {width} values and no projection to the vectors' {dim}").into(),
+            )),
             Projection::Plain => Linear::load_without_bias(weights, name, width, dim).map(Some),
             Projection::Biased => Linear::load(weights, name, width, dim).map(Some),
         }
@@ -143,7 +143,7 @@ impl Config {
     pub(crate) fn check(&self) -> std::result::Result<(), LoadError> {
         self.blocks.check()?;
         self.sides.check()?;
-        let unsupported = |what: &str| Err(LoadError::Unsupported(what.to_owned()));
+        let unsupported = |what: &str| Err(LoadError::Unsupported(what.into()));
         if self.frames().is_some_and(|frames| !(1..=MOST_FRAMES).contains(&frames)) {
             return unsupported("num_frames is out of range");
         }

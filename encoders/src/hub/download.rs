@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::progress::Progress;
 use super::remote::{Bytes, Facts, Refusal, pause};
 use super::repository::Repository;
-use crate::LoadError;
+use crate::{Cause, LoadError};
 
 /// Failures in a row, without much coming between them, after which it is given up.
 const TRIES: u32 = 5;
@@ -41,7 +41,7 @@ impl Repository {
     pub(super) fn download(&self, file: &str, facts: &Facts) -> Result<(), LoadError> {
         let blob = self.cache.blob(&facts.etag);
         let part = self.cache.incomplete(&facts.etag);
-        let disk = |error| self.disk(&blob, &error);
+        let disk = |error| self.disk(&blob, error);
         let _lock = self.cache.lock(&facts.etag).map_err(disk)?;
         if blob.is_file() {
             return Ok(());
@@ -55,7 +55,7 @@ impl Repository {
                     std::fs::remove_file(&part).map_err(disk)?;
                     if again {
                         let (model, file) = (self.model.clone(), file.to_owned());
-                        return Err(LoadError::Corrupt { model, file, why });
+                        return Err(LoadError::Corrupt { model, file, why: why.into() });
                     }
                     tracing::warn!(model = self.model, file, why, "downloading again");
                 }
@@ -78,7 +78,7 @@ impl Repository {
                 Err(Ended::Refused(Refusal::OutOfRange)) if at > 0 => {
                     at = 0;
                     out.set_len(0).map_err(Ended::Disk)?;
-                    Refusal::Passing("it has nothing where the download stopped".to_owned())
+                    Refusal::Passing("it has nothing where the download stopped".into())
                 }
                 Err(Ended::Refused(refusal)) => refusal,
                 Err(other) => return Err(other),
@@ -89,7 +89,7 @@ impl Repository {
             if failures >= TRIES {
                 return Err(Ended::Refused(refusal));
             }
-            tracing::info!(file, at, why, "the download stopped; going on");
+            tracing::info!(file, at, %why, "the download stopped; going on");
             std::thread::sleep(pause(self.settings.patience, failures));
         }
         out.sync_all().map_err(Ended::Disk)
@@ -130,8 +130,8 @@ impl Repository {
                 Ok(came) => came,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => {
-                    let why = format!("the connection ended at byte {at} of {file}: {error}");
-                    return Err(Ended::Refused(Refusal::Passing(why)));
+                    let ended = format!("the connection ended at byte {at} of {file}");
+                    return Err(Ended::Refused(Refusal::Passing(Cause::in_context(ended, error))));
                 }
             };
             out.write_all(&buffer[..came]).map_err(Ended::Disk)?;
@@ -139,7 +139,7 @@ impl Repository {
             progress.at(*at);
             if pace.is_lost(came) && facts.bytes.or(total) != Some(*at) {
                 let why = format!("hardly any bytes come: it is at byte {at} of {file}");
-                return Err(Ended::Refused(Refusal::Passing(why)));
+                return Err(Ended::Refused(Refusal::Passing(why.into())));
             }
             if facts.bytes.is_some_and(|bytes| bytes < *at) {
                 return Err(Ended::Wrong(format!(
@@ -151,7 +151,7 @@ impl Repository {
         match facts.bytes.or(total) {
             Some(whole) if *at < whole => {
                 let why = format!("the connection ended at byte {at} of {file}, which has {whole}");
-                Err(Ended::Refused(Refusal::Passing(why)))
+                Err(Ended::Refused(Refusal::Passing(why.into())))
             }
             _ => Ok(()),
         }
@@ -168,7 +168,7 @@ impl Repository {
             return Ok(());
         }
         let why = format!("{missing} bytes are still to come and {free} are free");
-        Err(LoadError::NoSpace { model: self.model.clone(), folder: folder.to_owned(), why })
+        Err(LoadError::NoSpace { model: self.model.clone(), folder: folder.to_owned(), why: why.into() })
     }
 }
 

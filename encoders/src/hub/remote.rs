@@ -8,6 +8,7 @@ use ureq::http::{HeaderMap, Response, Uri, header};
 use ureq::{Agent, Body, RequestBuilder};
 
 use super::settings::Settings;
+use crate::Cause;
 
 /// How many redirects within the hub are followed for what it says of a file.
 const REDIRECTS: usize = 5;
@@ -58,9 +59,9 @@ pub(super) enum Refusal {
     /// Nothing can be had from this byte on.
     OutOfRange,
     /// It may go better soon.
-    Passing(String),
+    Passing(Cause),
     /// It won't.
-    Lasting(String),
+    Lasting(Cause),
 }
 
 impl Remote {
@@ -88,7 +89,7 @@ impl Remote {
     pub(super) fn facts(&self, repository: &str, revision: &str, file: &str) -> Result<Facts, Refusal> {
         let mut url = self.url(repository, revision, file);
         for _ in 0..REDIRECTS {
-            let answer = self.authorized(self.direct.head(&url)).call().map_err(|error| failed(&error))?;
+            let answer = self.authorized(self.direct.head(&url)).call().map_err(failed)?;
             accept(&answer)?;
             let location = answer.headers().get(header::LOCATION).and_then(|value| value.to_str().ok());
             let redirected = location.filter(|_| answer.status().is_redirection());
@@ -100,10 +101,10 @@ impl Remote {
                 None if answer.status().is_success() => {
                     return facts(answer.headers(), number(answer.headers(), "content-length"));
                 }
-                None => return Err(Refusal::Lasting("it redirects to nowhere".to_owned())),
+                None => return Err(Refusal::Lasting("it redirects to nowhere".into())),
             }
         }
-        Err(Refusal::Lasting("it redirects without end".to_owned()))
+        Err(Refusal::Lasting("it redirects without end".into()))
     }
 
     /// The bytes of `file` at `revision`, from byte `from` on if the hub can do that.
@@ -117,16 +118,17 @@ impl Remote {
         let request = self.authorized(self.agent.get(self.url(repository, revision, file)));
         let request =
             if from > 0 { request.header(header::RANGE, format!("bytes={from}-")) } else { request };
-        let answer = request.call().map_err(|error| failed(&error))?;
+        let answer = request.call().map_err(failed)?;
         accept(&answer)?;
         let (parts, body) = answer.into_parts();
         let (from, total) = match parts.status.as_u16() {
             200 => (0, number(&parts.headers, "content-length")),
-            206 => range(&parts.headers).ok_or_else(|| {
-                Refusal::Lasting("it sends a part of a file and does not say which".to_owned())
-            })?,
+            206 => range(&parts.headers)
+                .ok_or_else(|| Refusal::Lasting("it sends a part of a file and does not say which".into()))?,
             status => {
-                return Err(Refusal::Lasting(format!("it answers {status} where bytes were asked for")));
+                return Err(Refusal::Lasting(
+                    format!("it answers {status} where bytes were asked for").into(),
+                ));
             }
         };
         // The sender may say less than it sends: the caller counts.
@@ -137,7 +139,7 @@ impl Remote {
     /// Whether there is such a model and revision.
     pub(super) fn model(&self, repository: &str, revision: &str) -> Result<(), Refusal> {
         let url = format!("{}/api/models/{repository}/revision/{revision}", self.endpoint);
-        let answer = self.authorized(self.agent.get(&url)).call().map_err(|error| failed(&error))?;
+        let answer = self.authorized(self.agent.get(&url)).call().map_err(failed)?;
         accept(&answer)
     }
 
@@ -176,8 +178,10 @@ fn accept(answer: &Response<Body>) -> Result<(), Refusal> {
         (403, _) => Err(Refusal::Gated),
         (404, _) => Err(Refusal::NotFound),
         (416, _) => Err(Refusal::OutOfRange),
-        (408 | 425 | 429 | 500..=599, _) => Err(Refusal::Passing(format!("it answers {}", answer.status()))),
-        _ => Err(Refusal::Lasting(format!("it answers {}", answer.status()))),
+        (408 | 425 | 429 | 500..=599, _) => {
+            Err(Refusal::Passing(format!("it answers {}", answer.status()).into()))
+        }
+        _ => Err(Refusal::Lasting(format!("it answers {}", answer.status()).into())),
     }
 }
 
@@ -185,7 +189,7 @@ fn facts(headers: &HeaderMap, length: Option<u64>) -> Result<Facts, Refusal> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let etag = text("x-linked-etag").or_else(|| text("etag"));
     let etag = etag.map(|etag| etag.trim_start_matches("W/").trim_matches('"'));
-    let nonsense = |what: &str| Refusal::Lasting(format!("it does not say {what} of a file it has"));
+    let nonsense = |what: &str| Refusal::Lasting(format!("it does not say {what} of a file it has").into());
     // Both become names of files here.
     let plain = |word: &&str| {
         let allowed = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
@@ -210,13 +214,14 @@ fn range(headers: &HeaderMap) -> Option<(u64, Option<u64>)> {
 }
 
 /// What went wrong on the way may go better soon; what was wrong from the start won't.
-fn failed(error: &ureq::Error) -> Refusal {
-    let why = error.to_string();
+fn failed(error: ureq::Error) -> Refusal {
     match error {
-        ureq::Error::BadUri(_) | ureq::Error::Http(_) | ureq::Error::InvalidProxyUrl => Refusal::Lasting(why),
-        ureq::Error::TooManyRedirects | ureq::Error::RedirectFailed => Refusal::Lasting(why),
-        ureq::Error::Timeout(_) => Refusal::Passing(format!("it is silent: {why}")),
-        _ => Refusal::Passing(why),
+        ureq::Error::BadUri(_) | ureq::Error::Http(_) | ureq::Error::InvalidProxyUrl => {
+            Refusal::Lasting(error.into())
+        }
+        ureq::Error::TooManyRedirects | ureq::Error::RedirectFailed => Refusal::Lasting(error.into()),
+        ureq::Error::Timeout(_) => Refusal::Passing(Cause::in_context("it is silent", error)),
+        _ => Refusal::Passing(error.into()),
     }
 }
 

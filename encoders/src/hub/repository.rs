@@ -74,7 +74,7 @@ impl Repository {
         }
         let facts = facts?;
         let kept = self.cache.keep_commit(revision, &facts.commit);
-        kept.map_err(|error| self.disk(&self.cache.snapshot(&facts.commit), &error))?;
+        kept.map_err(|error| self.disk(&self.cache.snapshot(&facts.commit), error))?;
         Ok(facts.commit)
     }
 
@@ -129,7 +129,7 @@ impl Repository {
         };
         self.download(file, &facts)?;
         let linked = self.cache.link(commit, file, &facts.etag);
-        linked.map(Some).map_err(|error| self.disk(&self.cache.snapshot(commit), &error))
+        linked.map(Some).map_err(|error| self.disk(&self.cache.snapshot(commit), error))
     }
 
     /// Downloads the weights `stem` in the best form that the model has them.
@@ -168,7 +168,7 @@ impl Repository {
             match self.remote.facts(&self.repository, revision, file) {
                 Err(Refusal::Passing(why)) if failures + 1 < TRIES => {
                     failures += 1;
-                    tracing::info!(model = self.model, file, why, "the hub fails; asking again");
+                    tracing::info!(model = self.model, file, %why, "the hub fails; asking again");
                     std::thread::sleep(pause(self.settings.patience, failures));
                 }
                 told => return told.map_err(|refusal| self.refused(file, revision, refusal)),
@@ -190,23 +190,23 @@ impl Repository {
                 Err(other) => self.refused(file, revision, other),
             },
             Refusal::OutOfRange => {
-                LoadError::Network { endpoint, why: format!("it has no such part of {file}") }
+                LoadError::Network { endpoint, why: format!("it has no such part of {file}").into() }
             }
             Refusal::Passing(why) | Refusal::Lasting(why) => LoadError::Network { endpoint, why },
         }
     }
 
-    pub(super) fn disk(&self, path: &Path, error: &std::io::Error) -> LoadError {
+    pub(super) fn disk(&self, path: &Path, error: std::io::Error) -> LoadError {
         let folder = path.parent().unwrap_or(path).to_owned();
         match error.kind() {
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-                LoadError::NoSpace { model: self.model.clone(), folder, why: error.to_string() }
+                LoadError::NoSpace { model: self.model.clone(), folder, why: error.into() }
             }
-            _ => LoadError::BadFile { path: path.to_owned(), why: error.to_string() },
+            _ => LoadError::BadFile { path: path.to_owned(), why: error.into() },
         }
     }
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
-    std::fs::read(path).map_err(|error| LoadError::BadFile { path: path.to_owned(), why: error.to_string() })
+    std::fs::read(path).map_err(|error| LoadError::BadFile { path: path.to_owned(), why: error.into() })
 }

@@ -38,7 +38,7 @@ impl Embedder {
     pub(crate) fn joined(mut self, other: Embedder) -> Result<Embedder, LoadError> {
         if self.space.id != other.space.id {
             let why = "the model's files changed while they were read; load it again";
-            return Err(LoadError::Unsupported(why.to_owned()));
+            return Err(LoadError::Unsupported(why.into()));
         }
         self.encoders.extend(other.encoders);
         self.devices.extend(other.devices);

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::EncodeError;
 use crate::device::PrecisionError;
 use crate::text::TokenizerError;
+use crate::{Cause, EncodeError};
 
 /// Why a model did not load.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +62,8 @@ pub enum LoadError {
         /// The file.
         file: String,
         /// What is wrong with it.
-        why: String,
+        #[source]
+        why: Cause,
     },
     /// The disk is full.
     #[error(
@@ -74,7 +75,8 @@ pub enum LoadError {
         /// Where it was to be kept.
         folder: PathBuf,
         /// How much is missing.
-        why: String,
+        #[source]
+        why: Cause,
     },
     /// The hub can't be reached or does not behave.
     #[error(
@@ -84,7 +86,8 @@ pub enum LoadError {
         /// The hub's address.
         endpoint: String,
         /// What happened.
-        why: String,
+        #[source]
+        why: Cause,
     },
     /// The model lacks a file.
     #[error("model {model} has no {file}")]
@@ -100,7 +103,8 @@ pub enum LoadError {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        why: String,
+        #[source]
+        why: Cause,
     },
     /// No family reads this kind of model.
     #[error("models of type {found:?} are not supported; {known} are")]
@@ -112,7 +116,7 @@ pub enum LoadError {
     },
     /// The configuration asks for something that the family can't do.
     #[error("the model's configuration is not supported: {0}")]
-    Unsupported(String),
+    Unsupported(#[source] Cause),
     /// The device does not multiply in such numbers.
     #[error(transparent)]
     Precision(#[from] PrecisionError),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::error::LoadError;
+use crate::Cause;
 
 /// The weights' name without its ending.
 pub(crate) const STEM: &str = "model";
@@ -42,7 +43,7 @@ pub(crate) fn read_file(folder: &Path, model: &str, name: &str) -> Result<Vec<u8
         std::io::ErrorKind::NotFound => {
             LoadError::MissingFile { model: model.to_owned(), file: name.to_owned() }
         }
-        _ => LoadError::BadFile { path, why: error.to_string() },
+        _ => LoadError::BadFile { path, why: error.into() },
     })
 }
 
@@ -79,7 +80,7 @@ fn check_checkpoint(folder: &Path, found: &[String]) -> Result<(), LoadError> {
     match found.iter().find(|name| *name != checkpoint) {
         Some(other) => Err(LoadError::BadFile {
             path: folder.join(checkpoint),
-            why: format!("{other} lies beside it, and one model has one of them; take away the other"),
+            why: format!("{other} lies beside it, and one model has one of them; take away the other").into(),
         }),
         None => Ok(()),
     }
@@ -115,12 +116,12 @@ struct Index {
 
 /// The files that an index names, each once. A name that leaves the folder is refused.
 pub(crate) fn shards(index: &[u8], path: &Path) -> Result<Vec<String>, LoadError> {
-    let bad = |why: String| LoadError::BadFile { path: path.to_owned(), why };
-    let index: Index = serde_json::from_slice(index).map_err(|error| bad(error.to_string()))?;
+    let bad = |why: Cause| LoadError::BadFile { path: path.to_owned(), why };
+    let index: Index = serde_json::from_slice(index).map_err(|error| bad(error.into()))?;
     let names: BTreeSet<String> = index.weight_map.into_values().collect();
     match names.iter().find(|name| Path::new(name).components().count() != 1 || name.starts_with('.')) {
-        Some(name) => Err(bad(format!("it names the file {name:?}"))),
-        None if names.is_empty() => Err(bad("it names no file".to_owned())),
+        Some(name) => Err(bad(format!("it names the file {name:?}").into())),
+        None if names.is_empty() => Err(bad("it names no file".into())),
         None => Ok(names.into_iter().collect()),
     }
 }

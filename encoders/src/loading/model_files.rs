@@ -10,6 +10,7 @@ use super::error::LoadError;
 use super::folder;
 use super::name::{ModelName, Source};
 use super::weights::Weights;
+use crate::Cause;
 use crate::device::Placement;
 
 /// What config.json is called.
@@ -65,7 +66,7 @@ impl ModelFiles {
         };
         let parsed = |bytes: Vec<u8>| match serde_json::from_slice(&bytes) {
             Ok(kind) => Ok(ConfigFile { bytes, kind }),
-            Err(error) => Err(LoadError::BadFile { path: folder.join(CONFIG), why: error.to_string() }),
+            Err(error) => Err(LoadError::BadFile { path: folder.join(CONFIG), why: error.into() }),
         };
         let config = config.map(parsed).transpose()?;
         Ok(ModelFiles { name: name.clone(), path: folder.to_owned(), config })
@@ -136,7 +137,7 @@ impl ModelFiles {
     /// # Errors
     /// [`LoadError::MissingFile`], [`LoadError::BadFile`].
     pub(crate) fn config<T: DeserializeOwned>(&self) -> Result<T, LoadError> {
-        serde_json::from_slice(self.config_bytes()?).map_err(|error| self.bad(CONFIG, error.to_string()))
+        serde_json::from_slice(self.config_bytes()?).map_err(|error| self.bad(CONFIG, error))
     }
 
     /// The contents of a file.
@@ -152,12 +153,12 @@ impl ModelFiles {
     /// # Errors
     /// As [`ModelFiles::read`].
     pub(crate) fn json<T: DeserializeOwned>(&self, file: &str) -> Result<T, LoadError> {
-        serde_json::from_slice(&self.read(file)?).map_err(|error| self.bad(file, error.to_string()))
+        serde_json::from_slice(&self.read(file)?).map_err(|error| self.bad(file, error))
     }
 
     /// A file with a fault.
-    pub(crate) fn bad(&self, file: &str, why: String) -> LoadError {
-        LoadError::BadFile { path: self.path.join(file), why }
+    pub(crate) fn bad(&self, file: &str, why: impl Into<Cause>) -> LoadError {
+        LoadError::BadFile { path: self.path.join(file), why: why.into() }
     }
 
     /// A file that the model lacks.
@@ -199,11 +200,11 @@ impl PretrainedFiles {
     /// # Errors
     /// [`LoadError::BadFile`].
     pub(crate) fn parsed<T: DeserializeOwned>(&self) -> Result<T, LoadError> {
-        serde_json::from_slice(&self.config).map_err(|error| self.bad(CONFIG, error.to_string()))
+        serde_json::from_slice(&self.config).map_err(|error| self.bad(CONFIG, error))
     }
 
     /// A file with a fault.
-    pub(crate) fn bad(&self, file: &str, why: String) -> LoadError {
-        LoadError::BadFile { path: self.folder.join(file), why }
+    pub(crate) fn bad(&self, file: &str, why: impl Into<Cause>) -> LoadError {
+        LoadError::BadFile { path: self.folder.join(file), why: why.into() }
     }
 }

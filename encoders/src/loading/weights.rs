@@ -9,6 +9,7 @@ use candle_core::{DType, Device, Tensor};
 use sha2::{Digest, Sha256};
 
 use super::error::LoadError;
+use crate::Cause;
 use crate::device::Placement;
 
 mod pickle;
@@ -47,7 +48,7 @@ impl Weights {
     ///
     /// # Errors
     /// In plain words, what is wrong with it.
-    pub(crate) fn from_safetensors(bytes: &[u8]) -> Result<Self, String> {
+    pub(crate) fn from_safetensors(bytes: &[u8]) -> Result<Self, Cause> {
         let (mut tensors, mut hashes) = (BTreeMap::new(), BTreeMap::new());
         for (name, tensor, hash) in parse_safetensors(bytes)? {
             hashes.insert(name.clone(), hash);
@@ -158,7 +159,7 @@ fn read_file(path: &Path) -> Result<Vec<(String, Tensor, [u8; 32])>, LoadError> 
     read.map_err(|why| LoadError::BadFile { path: path.to_owned(), why })
 }
 
-fn read_pickle(path: &Path) -> Result<Vec<(String, Tensor, [u8; 32])>, String> {
+fn read_pickle(path: &Path) -> Result<Vec<(String, Tensor, [u8; 32])>, Cause> {
     let hashed = |(name, stored): (String, Tensor)| -> candle_core::Result<_> {
         let kind = float_type(&format!("{:?}", stored.dtype())).unwrap_or_default();
         let mut bytes = Vec::new();
@@ -167,21 +168,21 @@ fn read_pickle(path: &Path) -> Result<Vec<(String, Tensor, [u8; 32])>, String> {
         Ok((name, stored.to_dtype(DType::F32)?, hash))
     };
     let hashed = pickle::read(path)?.into_iter().map(hashed);
-    hashed.collect::<candle_core::Result<_>>().map_err(|error| error.to_string())
+    hashed.collect::<candle_core::Result<_>>().map_err(Cause::from)
 }
 
-fn read_safetensors(path: &Path) -> Result<Vec<(String, Tensor, [u8; 32])>, String> {
-    parse_safetensors(&std::fs::read(path).map_err(|error| error.to_string())?)
+fn read_safetensors(path: &Path) -> Result<Vec<(String, Tensor, [u8; 32])>, Cause> {
+    parse_safetensors(&std::fs::read(path)?)
 }
 
-fn parse_safetensors(bytes: &[u8]) -> Result<Vec<(String, Tensor, [u8; 32])>, String> {
-    let file = SliceSafetensors::new(bytes).map_err(|error| error.to_string())?;
+fn parse_safetensors(bytes: &[u8]) -> Result<Vec<(String, Tensor, [u8; 32])>, Cause> {
+    let file = SliceSafetensors::new(bytes)?;
     let mut tensors = Vec::new();
     for (name, view) in file.tensors() {
         // Position ids and the like: made by the code, not learnt.
         let Some(kind) = float_type(&format!("{:?}", view.dtype())) else { continue };
         let tensor = view.load(&Device::Cpu).and_then(|tensor| tensor.to_dtype(DType::F32));
-        let tensor = tensor.map_err(|error| format!("{name}: {error}"))?;
+        let tensor = tensor.map_err(|error| Cause::in_context(&name, error))?;
         tensors.push((name, tensor, hash(kind, view.shape(), view.data())));
     }
     Ok(tensors)

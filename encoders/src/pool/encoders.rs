@@ -37,13 +37,13 @@ impl Worker for EncoderWorker {
         let values = values_for(self.0.space(), input);
         if vector.len() != values {
             let why = format!("a vector of {} values instead of {values}", vector.len());
-            return Err(EncodeError::Failed(why));
+            return Err(EncodeError::Failed(why.into()));
         }
         if !vector.iter().all(|value| value.is_finite()) {
-            return Err(EncodeError::Failed("a vector with values that are not finite".to_owned()));
+            return Err(EncodeError::Failed("a vector with values that are not finite".into()));
         }
         if vector.iter().all(|value| *value == 0.0) {
-            return Err(EncodeError::BadInput("its vector has norm 0".to_owned()));
+            return Err(EncodeError::BadInput("its vector has norm 0".into()));
         }
         Ok(vector)
     }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
+use crate::Cause;
 use crate::batch::Limits;
 
 mod encoders;
@@ -63,7 +64,7 @@ pub enum PoolError {
     /// Nothing new is taken.
     Closed,
     /// A worker panicked, or gave another number of outputs than it got inputs.
-    Failed(String),
+    Failed(Cause),
 }
 
 /// The right of one request to have inputs in the queue; held by its jobs, not by its caller.

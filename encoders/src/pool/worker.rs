@@ -141,11 +141,12 @@ fn answers<W: Worker>(worker: &mut W, inputs: &[W::Input]) -> Vec<Result<W::Outp
 /// `run` with a panic made an error, and as many outputs as inputs.
 fn guarded<W: Worker>(worker: &mut W, inputs: &[W::Input]) -> Result<Vec<W::Output>, W::Error> {
     let outputs = catch_unwind(AssertUnwindSafe(|| worker.run(inputs)));
-    let outputs = outputs.unwrap_or_else(|panic| Err(PoolError::Failed(message(panic.as_ref())).into()))?;
+    let outputs =
+        outputs.unwrap_or_else(|panic| Err(PoolError::Failed(message(panic.as_ref()).into()).into()))?;
     if outputs.len() == inputs.len() {
         return Ok(outputs);
     }
-    Err(PoolError::Failed(format!("{} vectors for {} inputs", outputs.len(), inputs.len())).into())
+    Err(PoolError::Failed(format!("{} vectors for {} inputs", outputs.len(), inputs.len()).into()).into())
 }
 
 fn message(panic: &(dyn std::any::Any + Send)) -> String {

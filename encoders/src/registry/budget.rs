@@ -44,7 +44,7 @@ mod tests {
             tried.push(inputs);
             match inputs <= room {
                 true => Ok(start + inputs.div_ceil(lanes) as f64),
-                false => Err(EncodeError::Failed("out of memory".to_owned())),
+                false => Err(EncodeError::Failed("out of memory".into())),
             }
         };
         assert_eq!(best_batch(most, seconds).ok(), expected);

@@ -34,7 +34,7 @@ fn first(model: &ModelFiles) -> Result<Option<&'static dyn Family>, LoadError> {
         match family.reads(model) {
             Verdict::No => {}
             Verdict::Yes => return Ok(Some(*family)),
-            Verdict::Refused(why) => return Err(LoadError::Unsupported(why)),
+            Verdict::Refused(why) => return Err(LoadError::Unsupported(why.into())),
         }
     }
     Ok(None)

@@ -12,8 +12,6 @@ pub use list::{FAMILIES, known};
 pub use load::{load, load_with};
 
 #[cfg(test)]
-mod identity_tests;
-#[cfg(test)]
 mod operations_tests;
 #[cfg(test)]
 mod tests;

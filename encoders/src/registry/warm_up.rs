@@ -24,7 +24,7 @@ pub(super) fn warm_up(embedder: &mut Embedder) -> Result<(), EncodeError> {
     let clip = Clip { frames: vec![picture(embedder.space.scaling.size)] };
     if let Some(tokenizer) = embedder.tokenizer.as_ref().filter(|_| embedder.space.can.composed) {
         let windows = tokenizer.modification("a");
-        let windows = windows.map_err(|error| EncodeError::Failed(error.to_string()))?;
+        let windows = windows.map_err(|error| EncodeError::Failed(error.into()))?;
         let query = Source::Frames(clip.clone());
         inputs.extend(
             windows
@@ -39,7 +39,7 @@ pub(super) fn warm_up(embedder: &mut Embedder) -> Result<(), EncodeError> {
     for encoder in &mut embedder.encoders {
         for vector in encoder.encode(&inputs)? {
             if !vector.iter().all(|value| value.is_finite()) || vector.iter().all(|value| *value == 0.0) {
-                return Err(EncodeError::Failed("a vector that is not finite or has norm 0".to_owned()));
+                return Err(EncodeError::Failed("a vector that is not finite or has norm 0".into()));
             }
         }
     }
@@ -88,7 +88,7 @@ fn usual_input(embedder: &Embedder) -> Result<Option<Input>, EncodeError> {
 /// What the model reads of a text.
 fn text(tokenizer: &Tokenizer, text: &str) -> Result<Option<Tokens>, EncodeError> {
     let windows = tokenizer.windows(text, Overflow::Truncate, 1);
-    let windows = windows.map_err(|error| EncodeError::Failed(error.to_string()))?;
+    let windows = windows.map_err(|error| EncodeError::Failed(error.into()))?;
     Ok(windows.windows.into_iter().next().map(|window| window.tokens))
 }
 
@@ -133,7 +133,7 @@ mod tests {
             assert!(batch.len() * 10 <= self.pass, "more than a pass may hold");
             match self.pass <= self.room {
                 true => Ok(vec![vec![1.0]; batch.len()]),
-                false => Err(EncodeError::Failed("out of memory".to_owned())),
+                false => Err(EncodeError::Failed("out of memory".into())),
             }
         }
     }

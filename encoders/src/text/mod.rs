@@ -1,5 +1,6 @@
 //! Text to token ids: the tokenizer, and overlapping windows (chunks) of long texts.
 
+use crate::Cause;
 use tokenizers::Tokenizer as Inner;
 use tokenizers::normalizers::replace::ReplacePattern;
 use tokenizers::normalizers::{Lowercase, NFC, NormalizerWrapper, Replace, Sequence, Strip};
@@ -74,7 +75,7 @@ pub enum TextError {
     },
     /// The tokenizer has no token for a part of the text.
     #[error("the model's tokenizer can't read the text: {0}")]
-    Unreadable(String),
+    Unreadable(#[source] Cause),
 }
 
 /// Special token ids from the model's configuration, for tokenizers that add none themselves.
@@ -91,10 +92,10 @@ pub struct Specials {
 pub enum TokenizerError {
     /// tokenizer.json cannot be read.
     #[error("tokenizer.json can't be read: {0}")]
-    Unreadable(String),
+    Unreadable(#[source] Cause),
     /// The tokenizer cannot encode the model's prompt.
     #[error("the model's prompt can't be read: {0}")]
-    Prompt(String),
+    Prompt(#[source] Cause),
     /// The special tokens, alone or with the prompt, leave no room for text.
     #[error("{specials} special tokens fill the model's {limit} positions")]
     NoRoom {
@@ -147,7 +148,7 @@ impl Tokenizer {
     /// # Errors
     /// The file cannot be read or leaves no room for text.
     pub fn from_json(json: &[u8], specials: Specials, max_tokens: usize) -> Result<Self, TokenizerError> {
-        let unreadable = |error: tokenizers::Error| TokenizerError::Unreadable(error.to_string());
+        let unreadable = |error: tokenizers::Error| TokenizerError::Unreadable(error.into());
         let mut inner = Inner::from_bytes(json).map_err(unreadable)?;
         inner.with_truncation(None).map_err(unreadable)?;
         inner.with_padding(None);
@@ -194,9 +195,7 @@ impl Tokenizer {
     pub(crate) fn canonical(self) -> Result<Self, TokenizerError> {
         let replaced = |pattern: &str, with: &str| {
             let replace = Replace::new(ReplacePattern::Regex(pattern.to_owned()), with);
-            replace
-                .map(NormalizerWrapper::from)
-                .map_err(|error| TokenizerError::Unreadable(error.to_string()))
+            replace.map(NormalizerWrapper::from).map_err(|error| TokenizerError::Unreadable(error.into()))
         };
         self.normalising_before(vec![
             NFC.into(),
@@ -213,7 +212,7 @@ impl Tokenizer {
         let then = self.inner.get_normalizer().cloned();
         let all = Sequence::new(steps.into_iter().chain(then).collect());
         let changed = self.inner.with_normalizer(Some(all)).map(|_| ());
-        changed.map_err(|error| TokenizerError::Unreadable(error.to_string()))?;
+        changed.map_err(|error| TokenizerError::Unreadable(error.into()))?;
         Ok(self)
     }
 
@@ -229,7 +228,7 @@ impl Tokenizer {
     pub fn with_prompts(mut self, query: &str, passage: &str) -> Result<Self, TokenizerError> {
         let read = |prompt: &str| -> Result<Prompt, TokenizerError> {
             let ids = self.content(prompt.trim_end());
-            let ids = ids.map_err(|error| TokenizerError::Prompt(error.to_string()))?;
+            let ids = ids.map_err(|error| TokenizerError::Prompt(error.into()))?;
             Ok(Prompt { text: prompt.to_owned(), ids })
         };
         let (query, passage) = (read(query)?, read(passage)?);
@@ -342,7 +341,7 @@ impl Tokenizer {
         let joined = format!("{}{text}", prompt.text);
         let read = if self.cleaning == Cleaning::All { normalise::normalise(&joined) } else { joined };
         let encoding = self.inner.encode(read.as_str(), false);
-        let encoding = encoding.map_err(|error| TextError::Unreadable(error.to_string()))?;
+        let encoding = encoding.map_err(|error| TextError::Unreadable(error.into()))?;
         let Some(ids) = encoding.get_ids().strip_prefix(&prompt.ids[..]) else {
             let ids = self.content(text)?;
             return Ok((ids.clone(), vec![ids.len()]));
@@ -359,7 +358,7 @@ impl Tokenizer {
             Cleaning::All => self.inner.encode_fast(normalise::normalise(text), false),
             Cleaning::Modifications | Cleaning::None => self.inner.encode_fast(text, false),
         };
-        let encoding = encoding.map_err(|error| TextError::Unreadable(error.to_string()))?;
+        let encoding = encoding.map_err(|error| TextError::Unreadable(error.into()))?;
         Ok(encoding.get_ids().to_vec())
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of what they are asked to do.
 
+use crate::Cause;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
@@ -56,7 +57,7 @@ pub enum VideoError {
     OverLimit(String),
     /// ffmpeg is missing or could not be started; ours.
     #[error("ffmpeg could not be run: {0}")]
-    Ffmpeg(String),
+    Ffmpeg(#[source] Cause),
 }
 
 /// Demuxers that read one self-contained media file. Playlists and formats that name other files
@@ -192,14 +193,14 @@ pub(super) struct Log {
 
 impl Running {
     pub(super) fn ffmpeg(mut command: FfmpegCommand, limits: &Limits) -> Result<Running, VideoError> {
-        let mut child = command.spawn().map_err(|e| not_started("ffmpeg", &e))?;
+        let mut child = command.spawn().map_err(|e| not_started("ffmpeg", e))?;
         drop(child.take_stdin());
         let (stdout, stderr) = (child.take_stdout(), child.take_stderr());
         Ok(Running::watch(Process::Ffmpeg(child), stdout, stderr, limits))
     }
 
     pub(super) fn ffprobe(mut command: Command, limits: &Limits) -> Result<Running, VideoError> {
-        let mut child = command.spawn().map_err(|e| not_started("ffprobe", &e))?;
+        let mut child = command.spawn().map_err(|e| not_started("ffprobe", e))?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         Ok(Running::watch(Process::Ffprobe(child), stdout, stderr, limits))
     }
@@ -304,14 +305,14 @@ impl Finished {
             Some(0) => None,
             // The loader's answer: not even the program itself fitted.
             Some(127) => {
-                Some(VideoError::Ffmpeg(format!("it did not start within {mebibytes} MiB of memory")))
+                Some(VideoError::Ffmpeg(format!("it did not start within {mebibytes} MiB of memory").into()))
             }
             None => Some(VideoError::OverLimit(format!(
                 "ffmpeg broke down; {mebibytes} MiB of memory were allowed"
             ))),
-            Some(_) if self.log.count == 0 => Some(VideoError::Ffmpeg(format!(
-                "it ended without a reason; {mebibytes} MiB of memory were allowed"
-            ))),
+            Some(_) if self.log.count == 0 => Some(VideoError::Ffmpeg(
+                format!("it ended without a reason; {mebibytes} MiB of memory were allowed").into(),
+            )),
             Some(_) => self.log.errors.iter().find_map(|line| {
                 let too_large =
                     line.split_once("Picture size ").filter(|(_, rest)| rest.contains("max pixel count"));
@@ -330,13 +331,14 @@ impl Finished {
     }
 }
 
-fn not_started(program: &str, error: &io::Error) -> VideoError {
+fn not_started(program: &str, error: io::Error) -> VideoError {
     VideoError::Ffmpeg(match error.kind() {
         io::ErrorKind::NotFound => format!(
             "{program} was not found; install ffmpeg, or name it with REPRISE_{}",
             program.to_uppercase()
-        ),
-        _ => format!("{program}: {error}"),
+        )
+        .into(),
+        _ => Cause::in_context(program, error),
     })
 }
 
@@ -497,6 +499,8 @@ mod tests {
     #[test]
     fn a_missing_program_is_named_with_the_way_out() {
         let error = Running::ffprobe(Command::new("/no/such/ffprobe"), &Limits::default()).err();
-        assert!(matches!(error, Some(VideoError::Ffmpeg(why)) if why.contains("REPRISE_FFPROBE")));
+        assert!(
+            matches!(error, Some(VideoError::Ffmpeg(why)) if why.to_string().contains("REPRISE_FFPROBE"))
+        );
     }
 }

@@ -15,7 +15,7 @@ use super::{Limits, VideoError};
 /// # Errors
 /// [`VideoError`] if ffmpeg does not start or the list of files can't be written.
 pub fn decode_joined(paths: &[&Path], side: u32, read: impl FnOnce(ChildStdout)) -> Result<(), VideoError> {
-    let failed = |error: io::Error| VideoError::Ffmpeg(error.to_string());
+    let failed = |error: io::Error| VideoError::Ffmpeg(error.into());
     let mut list = tempfile::NamedTempFile::new().map_err(failed)?;
     for path in paths {
         let path = std::path::absolute(path).map_err(failed)?;

@@ -195,7 +195,7 @@ fn write_mp4(mut args: Vec<OsString>, out: &Path, limits: &Limits) -> Result<(),
 fn failed(finished: &Finished) -> VideoError {
     let says = |text: &str| finished.log.errors.iter().find(|line| line.contains(text));
     if let Some(line) = says("Unknown encoder").or_else(|| says("No space left")) {
-        return VideoError::Ffmpeg(line.clone());
+        return VideoError::Ffmpeg(line.clone().into());
     }
     let first = finished.log.errors.first().map_or("ffmpeg gave no reason", String::as_str);
     VideoError::NotVideo(format!("no picture in it could be decoded: {first}"))

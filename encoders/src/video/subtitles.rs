@@ -32,7 +32,7 @@ pub fn subtitles_as_vtt(
     if streams.is_empty() {
         return Ok(Vec::new());
     }
-    let failed = |error: std::io::Error| VideoError::Ffmpeg(error.to_string());
+    let failed = |error: std::io::Error| VideoError::Ffmpeg(error.into());
     let folder = tempfile::tempdir().map_err(failed)?;
     let file_of = |stream: &SubtitleStream| folder.path().join(format!("{}.vtt", stream.index));
     // Without it, ffmpeg counts from the first packet of the file, of any stream.

@@ -2,6 +2,7 @@
 //!
 //! The file is written under another name, synced and renamed, so it never exists half written.
 
+use std::error::Error;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -27,7 +28,7 @@ const MOST_ROWS: usize = 1 << 32;
 pub(crate) enum SegmentError {
     /// The file is damaged: a disk fault, or somebody changed it.
     #[error("{0}")]
-    Damaged(String),
+    Damaged(#[source] Box<dyn Error + Send + Sync>),
     /// The vector of a source row is damaged.
     #[error("a vector can't be read")]
     Unreadable,
@@ -91,7 +92,7 @@ impl Sealed {
     fn first_page(&self) -> Result<Vec<u8>, SegmentError> {
         let Layout { codes, dimension, rows, twin_pairs } = self.layout;
         let text = serde_json::to_vec(&Header { codes, dimension, rows, twin_pairs })
-            .map_err(|error| SegmentError::Damaged(error.to_string()))?;
+            .map_err(|error| SegmentError::Damaged(error.into()))?;
         let mut page = MAGIC.to_vec();
         page.extend((text.len() as u32).to_le_bytes());
         page.extend(crc32fast::hash(&text).to_le_bytes());
@@ -118,7 +119,7 @@ impl Sealed {
         let places = Sections::of(&layout);
         let length = file.metadata()?.len();
         if length != places.end() {
-            return Err(damaged(&format!("it has {length} bytes, not {}", places.end())));
+            return Err(damaged(format!("it has {length} bytes, not {}", places.end())));
         }
         let table = read_table(&mut file, &places)?;
         let (mean, sums) = table.split_at(dimension * 4);
@@ -128,7 +129,7 @@ impl Sealed {
         );
         let (core_sums, vector_sums) = sums.split_at(layout.core_bytes().div_ceil(BLOCK));
         let core = read_core(&mut file, layout.core_bytes(), core_sums)?;
-        layout.check(&core).map_err(SegmentError::Damaged)?;
+        layout.check(&core).map_err(damaged)?;
         let vectors = Pages::map(&file, places.vectors, layout.vector_bytes())?;
         let vectors = Blocks::verified_later(vectors, vector_sums.to_vec());
         let coder = Coder::with_mean(layout.codes, mean);
@@ -171,7 +172,7 @@ fn read_header(file: &mut File) -> Result<Layout, SegmentError> {
     if crc32fast::hash(text) != number(12) || page[16 + text.len()..].iter().any(|&byte| byte != 0) {
         return Err(damaged("its header's checksum is another"));
     }
-    let header: Header = serde_json::from_slice(text).map_err(|error| damaged(&error.to_string()))?;
+    let header: Header = serde_json::from_slice(text).map_err(|error| damaged(error))?;
     let Header { codes, dimension, rows, twin_pairs } = header;
     if rows == 0 || rows >= MOST_ROWS || twin_pairs > rows || dimension == 0 || dimension > 1 << 20 {
         return Err(damaged("its header makes no sense"));
@@ -203,6 +204,6 @@ fn read_core(file: &mut File, length: usize, sums: &[u32]) -> Result<Pages, Segm
     Ok(core)
 }
 
-fn damaged(reason: &str) -> SegmentError {
-    SegmentError::Damaged(reason.to_owned())
+fn damaged(reason: impl Into<Box<dyn Error + Send + Sync>>) -> SegmentError {
+    SegmentError::Damaged(reason.into())
 }

@@ -1,5 +1,6 @@
 //! The files of a snapshot, written with a checksum that reading verifies.
 
+use std::error::Error;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -50,7 +51,7 @@ pub(super) fn write_file(
 pub(super) fn read_whole(folder: &Path, stored: &StoredFile) -> Result<Vec<u8>, SnapshotError> {
     let mut part = open_part(folder, stored, stored.bytes)?;
     let mut bytes = Vec::new();
-    part.0.read_to_end(&mut bytes).map_err(|error| damaged(&stored.name, error.to_string()))?;
+    part.0.read_to_end(&mut bytes).map_err(|error| damaged(&stored.name, error))?;
     part.finish(stored)?;
     Ok(bytes)
 }
@@ -77,7 +78,7 @@ pub(super) fn open_part(folder: &Path, stored: &StoredFile, bytes: u64) -> Resul
 
 impl Part {
     pub(super) fn read(&mut self, stored: &StoredFile, buffer: &mut [u8]) -> Result<(), SnapshotError> {
-        self.0.read_exact(buffer).map_err(|error| damaged(&stored.name, error.to_string()))
+        self.0.read_exact(buffer).map_err(|error| damaged(&stored.name, error))
     }
 
     pub(super) fn finish(self, stored: &StoredFile) -> Result<(), SnapshotError> {
@@ -206,7 +207,7 @@ pub(super) fn io_at(path: &Path) -> impl FnOnce(io::Error) -> SnapshotError {
     move |source| SnapshotError::Io { path, source }
 }
 
-pub(super) fn damaged(file: &str, reason: impl Into<String>) -> SnapshotError {
+pub(super) fn damaged(file: &str, reason: impl Into<Box<dyn Error + Send + Sync>>) -> SnapshotError {
     SnapshotError::Damaged { file: file.to_owned(), reason: reason.into() }
 }
 

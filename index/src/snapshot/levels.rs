@@ -126,7 +126,7 @@ fn read_segment(
     }
     let bytes = read_whole(snapshot, &segment.live)?;
     let live = RoaringBitmap::deserialize_from(bytes.as_slice())
-        .map_err(|error| damaged(&segment.live.name, error.to_string()))?;
+        .map_err(|error| damaged(&segment.live.name, error))?;
     let path = home::path_of(folder, &segment.name);
     let sealed = Sealed::open(&path, into.dimension).map_err(|error| match error {
         SegmentError::Io(error) if error.kind() == io::ErrorKind::NotFound => {

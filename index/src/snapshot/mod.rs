@@ -11,6 +11,7 @@ mod files;
 mod levels;
 
 use std::collections::HashSet;
+use std::error::Error;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -50,11 +51,12 @@ pub enum SnapshotError {
         /// The file's name.
         file: String,
         /// The damage.
-        reason: String,
+        #[source]
+        reason: Box<dyn Error + Send + Sync>,
     },
     /// The snapshot belongs to another catalog or another model.
     #[error("the snapshot is of other spaces: {0}")]
-    Foreign(String),
+    Foreign(#[source] Box<dyn Error + Send + Sync>),
     /// A space was not declared: the caller's fault. Nothing was written.
     #[error(
         "space {0} has vectors but was never declared: its snapshot could not be told from a foreign one"
@@ -160,14 +162,17 @@ impl Index {
         let (_, folder) = found.ok_or_else(|| SnapshotError::Missing(dir.to_owned()))?;
         let manifest = read_manifest(&folder)?;
         if let Some(strange) = manifest.spaces.iter().find(|space| !expected.contains(space)) {
-            return Err(SnapshotError::Foreign(format!(
-                "it holds space {} as {} of {} values, which the catalog doesn't",
-                strange.key, strange.id, strange.dim
-            )));
+            return Err(SnapshotError::Foreign(
+                format!(
+                    "it holds space {} as {} of {} values, which the catalog doesn't",
+                    strange.key, strange.id, strange.dim
+                )
+                .into(),
+            ));
         }
         let index = Index::at_generation(manifest.generation.saturating_add(1), settings, Home::at(dir));
         for space in expected {
-            index.declare(space).map_err(|error| SnapshotError::Foreign(error.to_string()))?;
+            index.declare(space).map_err(|error| SnapshotError::Foreign(error.into()))?;
         }
         let mut left_out = Vec::new();
         for level in &manifest.levels {
@@ -198,15 +203,14 @@ fn read_manifest(folder: &Path) -> Result<Manifest, SnapshotError> {
     let text = read_part(folder, MANIFEST)?;
     let checksum = read_part(folder, MANIFEST_CHECKSUM)?;
     // The format comes before the checksum: another version may compute it differently.
-    let header: Header =
-        serde_json::from_slice(&text).map_err(|error| damaged(MANIFEST, format!("unreadable: {error}")))?;
+    let header: Header = serde_json::from_slice(&text).map_err(|error| damaged(MANIFEST, error))?;
     if header.format != FORMAT {
         return Err(SnapshotError::Version { found: header.format });
     }
     if checksum != hex(&Sha256::digest(&text)).as_bytes() {
         return Err(damaged(MANIFEST, "its checksum is another"));
     }
-    serde_json::from_slice(&text).map_err(|error| damaged(MANIFEST, format!("unreadable: {error}")))
+    serde_json::from_slice(&text).map_err(|error| damaged(MANIFEST, error))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use indicatif::ProgressBar;
-use reprise_encoders::{DEFAULT_MODEL, Loaded, ModelName};
+use reprise_encoders::{Cause, DEFAULT_MODEL, Loaded, ModelName};
 
 use crate::compute::ComputeArgs;
 use crate::covr::footage::{read_labels, write, write_test, write_train};
@@ -145,7 +145,7 @@ fn similar_pairs(
     labels: &[Label],
     limits: PairLimits,
 ) -> anyhow::Result<Vec<LabelPair>> {
-    let embedded = embedded(labels, |text| encode::text(loaded, text).map_err(|error| format!("{error:#}")))?;
+    let embedded = embedded(labels, |text| encode::text(loaded, text).map_err(Cause::from))?;
     Ok(label_pairs(&embedded, limits))
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::CovrError;
+use reprise_encoders::Cause;
 
 /// A labelled segment of a video; times in seconds from its first frame.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -55,26 +56,26 @@ pub struct TestRow {
 /// # Errors
 /// The file cannot be read, a column is missing, or a row is invalid; the error names the row.
 pub fn read_labels(path: &Path) -> Result<Vec<Stretch>, CovrError> {
-    let wrong = |reason: String| CovrError::Labels { path: path.to_owned(), reason };
+    let wrong = |reason: Cause| CovrError::Labels { path: path.to_owned(), reason };
     let mut reader = csv::ReaderBuilder::new()
         .trim(csv::Trim::All)
         .from_path(path)
-        .map_err(|error| wrong(error.to_string()))?;
+        .map_err(|error| wrong(error.into()))?;
     let mut stretches = Vec::new();
     for (at, row) in reader.deserialize::<Stretch>().enumerate() {
-        let row = row.map_err(|error| wrong(error.to_string()))?;
+        let row = row.map_err(|error| wrong(error.into()))?;
         let sensible = row.start >= 0.0 && row.end > row.start && row.end.is_finite();
         if !sensible || row.video.is_empty() || row.label.is_empty() {
             let Stretch { video, start, end, label } = row;
             let number = at + 2;
-            return Err(wrong(format!(
-                "line {number}: {video:?} from {start} to {end} as {label:?} is no stretch"
-            )));
+            return Err(wrong(
+                format!("line {number}: {video:?} from {start} to {end} as {label:?} is no stretch").into(),
+            ));
         }
         stretches.push(row);
     }
     if stretches.is_empty() {
-        return Err(wrong("it has no rows".to_owned()));
+        return Err(wrong("it has no rows".into()));
     }
     Ok(stretches)
 }

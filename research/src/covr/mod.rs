@@ -22,6 +22,7 @@ use footage::Stretch;
 use label::Label;
 use modification::{Writer, from_template};
 use pairs::{EmbeddedLabel, LabelPair};
+use reprise_encoders::Cause;
 use triplets::{OrderedPair, ordered};
 
 /// Why no triplets were made.
@@ -33,7 +34,8 @@ pub enum CovrError {
         /// The file.
         path: PathBuf,
         /// The fault and its position.
-        reason: String,
+        #[source]
+        reason: Cause,
     },
     /// A file cannot be read or written; the disk's fault.
     #[error("{}: {source}", path.display())]
@@ -49,11 +51,12 @@ pub enum CovrError {
         /// The label.
         label: String,
         /// The model's reason.
-        reason: String,
+        #[source]
+        reason: Cause,
     },
     /// The endpoint is unreachable, refuses, or writes no usable text; the endpoint's fault.
     #[error("the language model wrote no modification: {0}")]
-    Endpoint(String),
+    Endpoint(#[source] Cause),
 }
 
 /// The distinct labels, in order.
@@ -68,7 +71,7 @@ pub fn labels(footage: &[Stretch]) -> Vec<Label> {
 /// `embed` fails for a text.
 pub fn embedded(
     labels: &[Label],
-    mut embed: impl FnMut(&str) -> Result<UnitVector, String>,
+    mut embed: impl FnMut(&str) -> Result<UnitVector, Cause>,
 ) -> Result<Vec<EmbeddedLabel>, CovrError> {
     let mut of = |label: &Label, text: &str| {
         let failed = |reason| CovrError::Embedding { label: label.text.clone(), reason };

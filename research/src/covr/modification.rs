@@ -10,6 +10,7 @@ use super::CovrError;
 use super::label::{Label, word_difference};
 use super::pairs::Change;
 use crate::synth::draw::Draw;
+use reprise_encoders::Cause;
 
 /// The most words of a text: the text normaliser keeps no more.
 const LONGEST: usize = 30;
@@ -90,7 +91,7 @@ impl Writer {
         let http = reqwest::Client::builder()
             .timeout(Duration::from_secs(60))
             .build()
-            .map_err(|error| CovrError::Endpoint(error.to_string()))?;
+            .map_err(|error| CovrError::Endpoint(error.into()))?;
         let endpoint = endpoint.trim_end_matches('/').to_owned();
         Ok(Writer { http, endpoint, model: model.to_owned(), api_key })
     }
@@ -100,21 +101,21 @@ impl Writer {
     /// # Errors
     /// The endpoint is unreachable, refuses, or writes no usable text in three attempts.
     pub async fn write(&self, query: &Label, target: &Label) -> Result<String, CovrError> {
-        let mut last = None;
+        let mut last = Cause::from("it was not asked");
         for _ in 0..ATTEMPTS {
             match self.ask(query, target).await {
                 Ok(text) => match usable(&text) {
                     Some(text) => return Ok(text),
-                    None => last = Some(format!("{text:?} is empty or longer than {LONGEST} words")),
+                    None => last = format!("{text:?} is empty or longer than {LONGEST} words").into(),
                 },
-                Err(error) => last = Some(error),
+                Err(error) => last = error,
             }
         }
         let pair = format!("{:?} to {:?}", query.text, target.text);
-        Err(CovrError::Endpoint(format!("{pair}: {}", last.unwrap_or_default())))
+        Err(CovrError::Endpoint(Cause::in_context(pair, last)))
     }
 
-    async fn ask(&self, query: &Label, target: &Label) -> Result<String, String> {
+    async fn ask(&self, query: &Label, target: &Label) -> Result<String, Cause> {
         let body = json!({
             "model": self.model,
             "messages": [
@@ -129,10 +130,10 @@ impl Writer {
         }
         let answer = request.send().await.and_then(reqwest::Response::error_for_status);
         // The address may contain a key, which the error's own text would repeat.
-        let answer = answer.map_err(|error| error.without_url().to_string())?;
-        let answer: Answer = answer.json().await.map_err(|error| error.without_url().to_string())?;
+        let answer = answer.map_err(reqwest::Error::without_url)?;
+        let answer: Answer = answer.json().await.map_err(reqwest::Error::without_url)?;
         let first = answer.choices.into_iter().next();
-        first.map(|it| it.message.content).ok_or_else(|| "the answer holds no choice".to_owned())
+        first.map(|it| it.message.content).ok_or_else(|| "the answer holds no choice".into())
     }
 }
 

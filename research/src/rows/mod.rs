@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use half::{bf16, f16};
+use reprise_encoders::Cause;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
@@ -29,7 +30,7 @@ impl Rows {
     /// # Errors
     /// No values a row, a last row that is too short, values that are not finite.
     pub fn new(values: Vec<f32>, dim: usize) -> Result<Self, RowsError> {
-        let wrong = |why: &str| Err(RowsError { path: PathBuf::new(), why: why.to_owned() });
+        let wrong = |why: &str| Err(RowsError { path: PathBuf::new(), why: why.into() });
         if dim == 0 || !values.len().is_multiple_of(dim) {
             return wrong("rows must have values, and all the same number");
         }
@@ -121,13 +122,13 @@ impl Rows {
 }
 
 /// The values and the row length of the one tensor of a `.safetensors` file.
-fn only_tensor(path: &Path) -> Result<(Vec<f32>, usize), String> {
-    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
-    let file = SafeTensors::deserialize(&bytes).map_err(|error| error.to_string())?;
+fn only_tensor(path: &Path) -> Result<(Vec<f32>, usize), Cause> {
+    let bytes = std::fs::read(path)?;
+    let file = SafeTensors::deserialize(&bytes)?;
     let tensors = file.tensors();
-    let [(_, tensor)] = &tensors[..] else { return Err("it must hold one tensor".to_owned()) };
+    let [(_, tensor)] = &tensors[..] else { return Err("it must hold one tensor".into()) };
     let [_, dim] = tensor.shape() else {
-        return Err(format!("its shape is {:?}, but (rows, columns) is needed", tensor.shape()));
+        return Err(format!("its shape is {:?}, but (rows, columns) is needed", tensor.shape()).into());
     };
     let data = tensor.data();
     let values = match tensor.dtype() {
@@ -137,7 +138,9 @@ fn only_tensor(path: &Path) -> Result<(Vec<f32>, usize), String> {
         Dtype::F16 => data.chunks_exact(2).map(|it| f16::from_le_bytes([it[0], it[1]]).to_f32()).collect(),
         Dtype::BF16 => data.chunks_exact(2).map(|it| bf16::from_le_bytes([it[0], it[1]]).to_f32()).collect(),
         other => {
-            return Err(format!("it holds numbers of kind {other:?}, floats of 16 or 32 bits are needed"));
+            return Err(
+                format!("it holds numbers of kind {other:?}, floats of 16 or 32 bits are needed").into()
+            );
         }
     };
     Ok((values, *dim))
@@ -147,8 +150,8 @@ fn is_safetensors(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "safetensors")
 }
 
-fn wrong(path: &Path, why: impl std::fmt::Display) -> RowsError {
-    RowsError { path: path.to_owned(), why: why.to_string() }
+fn wrong(path: &Path, why: impl Into<Cause>) -> RowsError {
+    RowsError { path: path.to_owned(), why: why.into() }
 }
 
 #[cfg(test)]

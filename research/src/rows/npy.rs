@@ -5,6 +5,7 @@ use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
 use half::f16;
+use reprise_encoders::Cause;
 
 use super::error::RowsError;
 
@@ -86,32 +87,36 @@ fn read<T: Copy>(
     wanted: &str,
     kind: impl Fn(&str) -> Option<Kind<T>>,
 ) -> Result<Table<T>, RowsError> {
-    let wrong = |why: String| RowsError { path: path.to_owned(), why };
-    let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
-    let length = file.metadata().map_err(|error| wrong(error.to_string()))?.len();
+    let wrong = |why: Cause| RowsError { path: path.to_owned(), why };
+    let file = File::open(path).map_err(|error| wrong(error.into()))?;
+    let length = file.metadata().map_err(|error| wrong(error.into()))?.len();
     let mut reader = BufReader::new(file);
     let header = Header::read(&mut reader).map_err(wrong)?;
     let Some((size, of)) = kind(&header.kind) else {
-        return Err(wrong(format!("it holds numbers of kind {:?}, {wanted} are needed", header.kind)));
+        return Err(wrong(format!("it holds numbers of kind {:?}, {wanted} are needed", header.kind).into()));
     };
     let [rows, columns] = header.shape[..] else {
         let shape: Vec<String> = header.shape.iter().map(usize::to_string).collect();
-        return Err(wrong(format!("its shape is ({}), but (rows, columns) is needed", shape.join(", "))));
+        return Err(wrong(
+            format!("its shape is ({}), but (rows, columns) is needed", shape.join(", ")).into(),
+        ));
     };
     if columns == 0 {
-        return Err(wrong("its rows have no values".to_owned()));
+        return Err(wrong("its rows have no values".into()));
     }
     // Before memory is taken: a header may say anything.
     let bytes = rows.checked_mul(columns).and_then(|count| count.checked_mul(size));
     if bytes.and_then(|bytes| u64::try_from(bytes).ok()?.checked_add(header.end)) != Some(length) {
-        return Err(wrong(format!("it is {length} bytes long, which are not {rows} rows of {columns}")));
+        return Err(wrong(
+            format!("it is {length} bytes long, which are not {rows} rows of {columns}").into(),
+        ));
     }
     let mut values = Vec::with_capacity(rows * columns);
     let mut buffer = vec![0; AT_ONCE * size];
     while values.len() < rows * columns {
         let count = AT_ONCE.min(rows * columns - values.len());
         let buffer = &mut buffer[..count * size];
-        reader.read_exact(buffer).map_err(|error| wrong(error.to_string()))?;
+        reader.read_exact(buffer).map_err(|error| wrong(error.into()))?;
         if header.is_big_endian {
             buffer.chunks_exact_mut(size).for_each(<[u8]>::reverse);
         }
@@ -137,13 +142,13 @@ struct Header {
 }
 
 impl Header {
-    fn read(reader: &mut impl Read) -> Result<Header, String> {
-        let no_npy = |_| "it is no .npy file".to_owned();
+    fn read(reader: &mut impl Read) -> Result<Header, Cause> {
+        let no_npy = |_| Cause::from("it is no .npy file");
         let mut start = [0; 8];
         reader.read_exact(&mut start).map_err(no_npy)?;
         let (magic, version) = (&start[..6], start[6]);
         if magic != b"\x93NUMPY" {
-            return Err("it is no .npy file".to_owned());
+            return Err("it is no .npy file".into());
         }
         // The length of the header has 2 bytes in version 1 and 4 in those that followed.
         let digits = if version == 1 { 2 } else { 4 };
@@ -151,12 +156,12 @@ impl Header {
         reader.read_exact(&mut length[..digits]).map_err(no_npy)?;
         let length = u64::from(u32::from_le_bytes(length));
         if !(1..=3).contains(&version) || length > HEADER_MOST {
-            return Err(format!("it is a .npy file of an unknown version ({version})"));
+            return Err(format!("it is a .npy file of an unknown version ({version})").into());
         }
         let mut text = String::new();
         reader.take(length).read_to_string(&mut text).map_err(no_npy)?;
         let header = Header::parse(&text, 8 + digits as u64 + length);
-        header.ok_or_else(|| format!("its header can't be read: {}", text.trim()))
+        header.ok_or_else(|| format!("its header can't be read: {}", text.trim()).into())
     }
 
     /// Of a Python dict like `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`.

@@ -1,5 +1,6 @@
 //! A picture to draw on: filled, anti-aliased shapes, in pixels from the top left.
 
+use reprise_encoders::Cause;
 use tiny_skia::{FillRule, LineCap, Paint, PathBuilder, Pixmap, PixmapPaint, Stroke, Transform};
 
 /// Red, green, blue, 0 to 1.
@@ -132,8 +133,8 @@ impl Canvas {
     ///
     /// # Errors
     /// The encoder's.
-    pub fn png(&self) -> Result<Vec<u8>, String> {
-        self.pixels.encode_png().map_err(|error| error.to_string())
+    pub fn png(&self) -> Result<Vec<u8>, Cause> {
+        Ok(self.pixels.encode_png()?)
     }
 
     fn fill_path(&mut self, path: &tiny_skia::Path, color: Color, alpha: f64) {

@@ -66,7 +66,7 @@ impl Film {
         ffmpeg.args(["-pix_fmt", "yuv420p"]);
         output(&mut ffmpeg);
         ffmpeg.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = ffmpeg.spawn().map_err(|error| SynthError::Ffmpeg(error.to_string()))?;
+        let mut child = ffmpeg.spawn().map_err(|error| SynthError::Ffmpeg(error.into()))?;
         let stdin = child.stdin.take();
         Ok(Film { child, stdin })
     }
@@ -78,9 +78,9 @@ impl Film {
     pub(super) fn push(&mut self, picture: &Canvas) -> Result<(), SynthError> {
         let written = match &mut self.stdin {
             Some(stdin) => stdin.write_all(picture.rgba()),
-            None => return Err(SynthError::Ffmpeg("the film is finished".to_owned())),
+            None => return Err(SynthError::Ffmpeg("the film is finished".into())),
         };
-        written.map_err(|error| SynthError::Ffmpeg(format!("{error}: {}", self.complaint())))
+        written.map_err(|error| SynthError::Ffmpeg(format!("{error}: {}", self.complaint()).into()))
     }
 
     /// Waits until the files are complete.
@@ -90,8 +90,12 @@ impl Film {
     pub(super) fn finish(mut self) -> Result<(), SynthError> {
         drop(self.stdin.take());
         let complaint = self.complaint();
-        let status = self.child.wait().map_err(|error| SynthError::Ffmpeg(error.to_string()))?;
-        if status.success() { Ok(()) } else { Err(SynthError::Ffmpeg(format!("{status}: {complaint}"))) }
+        let status = self.child.wait().map_err(|error| SynthError::Ffmpeg(error.into()))?;
+        if status.success() {
+            Ok(())
+        } else {
+            Err(SynthError::Ffmpeg(format!("{status}: {complaint}").into()))
+        }
     }
 
     /// Reads ffmpeg's stderr to its end.

@@ -29,6 +29,7 @@ pub mod shot;
 pub mod truth;
 pub mod wording;
 
+use reprise_encoders::Cause;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -64,7 +65,7 @@ pub enum SynthError {
     },
     /// ffmpeg is missing, or can't encode H.264.
     #[error("ffmpeg could not write the video: {0}")]
-    Ffmpeg(String),
+    Ffmpeg(#[source] Cause),
     /// The size is not an even number from 32 to 2048; the caller's fault.
     #[error("pictures of {0} pixels can't be encoded; use an even number from 32 to 2048")]
     Size(u32),
@@ -73,7 +74,7 @@ pub enum SynthError {
     Picture(#[from] BadSize),
     /// The PNG encoder failed; a fault of this program.
     #[error("the contact sheet could not be written: {0}")]
-    Png(String),
+    Png(#[source] Cause),
 }
 
 /// Clips per run of ffmpeg.
@@ -199,7 +200,7 @@ fn render_all(
     match failed.into_inner() {
         Ok(None) => Ok(()),
         Ok(Some(error)) => Err(error),
-        Err(_) => Err(SynthError::Ffmpeg("a rendering thread died".to_owned())),
+        Err(_) => Err(SynthError::Ffmpeg("a rendering thread died".into())),
     }
 }
 

@@ -168,7 +168,7 @@ impl Server {
         let (stop, stopped) = oneshot::channel::<()>();
         // A sender that is gone says the same.
         let stopped = async move { stopped.await.unwrap_or_default() };
-        let serving = tokio::spawn(http::serve(Arc::clone(&app), listener, stopped, drain));
+        let serving = tokio::spawn(http::serve(Arc::clone(&app), listener, Box::pin(stopped), drain));
         Ok(Server { client: Client::new(&server)?, stop, serving, app, background })
     }
 

@@ -107,7 +107,7 @@ async fn take(client: &Client, bar_of: &impl Fn(&Path) -> ProgressBar, taken: Ta
     let bar = bar_of(&file);
     let outcome = one_with(client, &file, &subtitles, &bar).await;
     bar.finish_and_clear();
-    outcome.unwrap_or_else(|error| Outcome::without_video(file, "failed", format!("{error:#}")))
+    outcome.unwrap_or_else(|error| Outcome::without_video(file, "failed", crate::with_causes(&error)))
 }
 
 /// What a blocking look at a file says against it.

@@ -56,7 +56,7 @@ where
         stopping.ready.store(false, Ordering::Release);
         tracing::info!("stopping");
     };
-    let served = http::serve(Arc::clone(&app), listener, stop, drain).await;
+    let served = http::serve(Arc::clone(&app), listener, Box::pin(stop), drain).await;
     beside.abort();
     start::close(&app, background).await;
     served.context("the server failed")

@@ -33,7 +33,8 @@ impl Catalog {
         for row in &rows {
             let name: String = row.get("kind")?;
             let kind = QueryKind::ALL.into_iter().find(|kind| kind.name() == name);
-            let kind = kind.ok_or_else(|| CatalogError::Damaged(format!("a kind of query called {name}")))?;
+            let kind =
+                kind.ok_or_else(|| CatalogError::Damaged(format!("a kind of query called {name}").into()))?;
             activations.push(Activation { kind, space: row.space("space")?, named: row.get("named")? });
         }
         Ok(activations)

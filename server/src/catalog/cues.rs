@@ -152,7 +152,9 @@ pub(super) async fn forget_video(tx: &mut Tx, video: Uuid) -> Result<(), Catalog
 /// Every line has a length.
 pub(super) fn check(subtitles: &Subtitles) -> Result<(), CatalogError> {
     match subtitles.lines.iter().find(|line| line.start_ms < 0 || line.end_ms <= line.start_ms) {
-        Some(bad) => Err(CatalogError::Invalid(format!("{} to {} ms is no range", bad.start_ms, bad.end_ms))),
+        Some(bad) => {
+            Err(CatalogError::Invalid(format!("{} to {} ms is no range", bad.start_ms, bad.end_ms).into()))
+        }
         None => Ok(()),
     }
 }

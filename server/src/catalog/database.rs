@@ -136,7 +136,7 @@ pub(super) use values;
 fn storable(text: Option<String>) -> Result<Option<String>, CatalogError> {
     match &text {
         Some(found) if found.contains('\0') => {
-            Err(CatalogError::Invalid("a text with a NUL character can't be stored".to_owned()))
+            Err(CatalogError::Invalid("a text with a NUL character can't be stored".into()))
         }
         _ => Ok(text),
     }
@@ -155,7 +155,7 @@ fn sqlite_arguments(values: Vec<Value>) -> Result<SqliteArguments, CatalogError>
             Value::Ints(value) => arguments.add(serde_json::Value::from(value).to_string()),
             Value::Texts(value) => arguments.add(serde_json::Value::from(value).to_string()),
         }
-        .map_err(|error| CatalogError::Database(error.to_string()))?;
+        .map_err(|error| CatalogError::Database(error.into()))?;
     }
     Ok(arguments)
 }
@@ -173,7 +173,7 @@ fn postgres_arguments(values: Vec<Value>) -> Result<PgArguments, CatalogError> {
             Value::Ints(value) => arguments.add(value),
             Value::Texts(value) => arguments.add(value),
         }
-        .map_err(|error| CatalogError::Database(error.to_string()))?;
+        .map_err(|error| CatalogError::Database(error.into()))?;
     }
     Ok(arguments)
 }
@@ -194,26 +194,27 @@ impl Row {
             Row::Sqlite(row) => row.try_get(column),
             Row::Postgres(row) => row.try_get(column),
         }
-        .map_err(|error| CatalogError::Damaged(error.to_string()))
+        .map_err(|error| CatalogError::Damaged(error.into()))
     }
 
     /// The value of a column that holds a span's key.
     pub(super) fn key(&self, column: &str) -> Result<SpanKey, CatalogError> {
         let value: i64 = self.get(column)?;
-        span_key(value).ok_or_else(|| CatalogError::Damaged(format!("{column} {value} is no key")))
+        span_key(value).ok_or_else(|| CatalogError::Damaged(format!("{column} {value} is no key").into()))
     }
 
     /// The value of a column that holds a video's number.
     pub(super) fn video_number(&self, column: &str) -> Result<VideoNumber, CatalogError> {
         let value: i64 = self.get(column)?;
         let number = u64::try_from(value).map(VideoNumber::new);
-        number.map_err(|_| CatalogError::Damaged(format!("{column} {value} is no video's number")))
+        number.map_err(|_| CatalogError::Damaged(format!("{column} {value} is no video's number").into()))
     }
 
     /// The value of a column that holds a space's key.
     pub(super) fn space(&self, column: &str) -> Result<u32, CatalogError> {
         let value: i64 = self.get(column)?;
-        u32::try_from(value).map_err(|_| CatalogError::Damaged(format!("{column} {value} is no space")))
+        u32::try_from(value)
+            .map_err(|_| CatalogError::Damaged(format!("{column} {value} is no space").into()))
     }
 }
 
@@ -222,13 +223,13 @@ fn span_key(value: i64) -> Option<SpanKey> {
 }
 
 fn failed(error: sqlx::Error) -> CatalogError {
-    CatalogError::Database(error.to_string())
+    CatalogError::Database(error.into())
 }
 
 const NOW: &str = "SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS bigint) AS now";
 
 fn now_from(row: Option<Row>) -> Result<i64, CatalogError> {
-    row.ok_or_else(|| CatalogError::Database("the database told no time".to_owned()))?.get("now")
+    row.ok_or_else(|| CatalogError::Database("the database told no time".into()))?.get("now")
 }
 
 /// Connections to one of the two databases.
@@ -288,7 +289,8 @@ impl Database {
         let sql = sql.into();
         let mut keys = RoaringTreemap::new();
         let mut add = |key: i64| {
-            let found = span_key(key).ok_or_else(|| CatalogError::Damaged(format!("{key} is no key")))?;
+            let found =
+                span_key(key).ok_or_else(|| CatalogError::Damaged(format!("{key} is no key").into()))?;
             keys.insert(found.number());
             Ok::<(), CatalogError>(())
         };

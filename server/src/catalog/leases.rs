@@ -84,7 +84,7 @@ impl Catalog {
         let values = values![now, names(kinds), token, deadline(now, lease), worker];
         let Some(row) = tx.row(LEASE_NEXT, values).await? else { return Ok(None) };
         let id: Uuid = row.get("id")?;
-        let gone = || CatalogError::Damaged(format!("job {id} or its video is not there"));
+        let gone = || CatalogError::Damaged(format!("job {id} or its video is not there").into());
         let job = jobs::read(&mut tx, id).await?.ok_or_else(gone)?;
         let (mut video, mut given) = (None, Vec::new());
         if let Some(of_job) = job.video {

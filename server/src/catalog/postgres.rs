@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use reprise_encoders::Cause;
 use sqlx::postgres::{PgListener, PgPool, PgPoolOptions};
 use tokio::task::JoinHandle;
 
@@ -19,7 +20,7 @@ const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// Connects to `url` and migrates. Several processes may do so at once: the migrator holds a lock.
 pub(super) async fn open(url: &str) -> Result<Pools, CatalogError> {
     let pool = pool(url).await?;
-    migrations::postgres().run(&pool).await.map_err(|error| unopened(&error))?;
+    migrations::postgres().run(&pool).await.map_err(unopened)?;
     Ok(Pools::Postgres(pool))
 }
 
@@ -30,11 +31,11 @@ pub(super) async fn connect(url: &str) -> Result<Pools, CatalogError> {
 
 async fn pool(url: &str) -> Result<PgPool, CatalogError> {
     let options = PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(ACQUIRE_TIMEOUT);
-    options.connect(url).await.map_err(|error| unopened(&error))
+    options.connect(url).await.map_err(unopened)
 }
 
-fn unopened(error: &dyn std::fmt::Display) -> CatalogError {
-    CatalogError::Database(format!("can't open postgres: {error}"))
+fn unopened(error: impl Into<Cause>) -> CatalogError {
+    CatalogError::Database(Cause::in_context("can't open postgres", error))
 }
 
 /// Wakes waiters of this process whenever any process announces news. Ends when it is aborted.

@@ -81,7 +81,9 @@ impl Catalog {
 fn check_ranges(ingested: &[IngestedSpan]) -> Result<(), CatalogError> {
     let mut found = ingested.iter().filter(|span| span.given.is_none());
     match found.find(|span| span.start_ms < 0 || span.end_ms <= span.start_ms) {
-        Some(bad) => Err(CatalogError::Invalid(format!("{} to {} ms is no range", bad.start_ms, bad.end_ms))),
+        Some(bad) => {
+            Err(CatalogError::Invalid(format!("{} to {} ms is no range", bad.start_ms, bad.end_ms).into()))
+        }
         None => Ok(()),
     }
 }

@@ -58,7 +58,7 @@ impl Catalog {
             if clip.start_ms >= duration_ms {
                 let text =
                     format!("the clip starts at {} ms, the video ends at {duration_ms} ms", clip.start_ms);
-                return Err(CatalogError::Invalid(text));
+                return Err(CatalogError::Invalid(text.into()));
             }
             clip.end_ms = clip.end_ms.min(duration_ms);
         }
@@ -203,9 +203,9 @@ fn with_video(row: &Row) -> Result<SpanWithVideo, CatalogError> {
 pub(super) fn check_given(clip: &GivenClip) -> Result<(), CatalogError> {
     if clip.start_ms < 0 || clip.end_ms <= clip.start_ms {
         let range = format!("{} to {} ms", clip.start_ms, clip.end_ms);
-        return Err(CatalogError::Invalid(format!(
-            "{range} is no range: it must start at 0 or later and not be empty"
-        )));
+        return Err(CatalogError::Invalid(
+            format!("{range} is no range: it must start at 0 or later and not be empty").into(),
+        ));
     }
     videos::check_metadata(&clip.metadata)
 }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use reprise_encoders::Cause;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
@@ -26,7 +27,7 @@ pub(super) async fn open(path: &Path) -> Result<Pools, CatalogError> {
         let path = path.clone();
         tokio::task::spawn_blocking(move || lock(&path)).await
     };
-    let lock = lock.map_err(|error| CatalogError::Database(error.to_string()))??;
+    let lock = lock.map_err(|error| CatalogError::Database(error.into()))??;
     let opened = connect(&path).await;
     drop(lock);
     opened
@@ -35,13 +36,12 @@ pub(super) async fn open(path: &Path) -> Result<Pools, CatalogError> {
 /// Opens the file at `path`, which must be there, for reading alone.
 pub(super) async fn open_to_read(path: &Path) -> Result<Pools, CatalogError> {
     let options = SqliteConnectOptions::new().filename(path).read_only(true).busy_timeout(BUSY_TIMEOUT);
-    let readers = pool(READERS, options).await.map_err(|error| unopened(path, &error))?;
+    let readers = pool(READERS, options).await.map_err(|error| unopened(path, error))?;
     // What would write is refused by the database.
     Ok(Pools::Sqlite { writer: readers.clone(), readers })
 }
 
 async fn connect(path: &Path) -> Result<Pools, CatalogError> {
-    let failed = |error: &dyn std::fmt::Display| unopened(path, error);
     let options = SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(true)
@@ -55,11 +55,11 @@ async fn connect(path: &Path) -> Result<Pools, CatalogError> {
         .acquire_timeout(BUSY_TIMEOUT)
         .connect_with(options.clone().foreign_keys(false))
         .await
-        .map_err(|error| failed(&error))?;
-    migrations::sqlite().run(&migrating).await.map_err(|error| failed(&error))?;
+        .map_err(|error| unopened(path, error))?;
+    migrations::sqlite().run(&migrating).await.map_err(|error| unopened(path, error))?;
     migrating.close().await;
-    let writer = pool(1, options.clone()).await.map_err(|error| failed(&error))?;
-    let readers = pool(READERS, options.read_only(true)).await.map_err(|error| failed(&error))?;
+    let writer = pool(1, options.clone()).await.map_err(|error| unopened(path, error))?;
+    let readers = pool(READERS, options.read_only(true)).await.map_err(|error| unopened(path, error))?;
     Ok(Pools::Sqlite { writer, readers })
 }
 
@@ -69,8 +69,8 @@ async fn pool(connections: u32, options: SqliteConnectOptions) -> sqlx::Result<S
     pool.idle_timeout(None).max_lifetime(None).connect_with(options).await
 }
 
-fn unopened(path: &Path, error: &dyn std::fmt::Display) -> CatalogError {
-    CatalogError::Database(format!("can't open {}: {error}", path.display()))
+fn unopened(path: &Path, error: impl Into<Cause>) -> CatalogError {
+    CatalogError::Database(Cause::in_context(format!("can't open {}", path.display()), error))
 }
 
 /// Waits for the right to open; it ends when the file is dropped.
@@ -87,6 +87,6 @@ fn lock(path: &Path) -> Result<File, CatalogError> {
         Ok(file)
     };
     locked().map_err(|error: std::io::Error| {
-        CatalogError::Database(format!("can't lock {}: {error}", lock_path.display()))
+        CatalogError::Database(Cause::in_context(format!("can't lock {}", lock_path.display()), error))
     })
 }

@@ -86,7 +86,7 @@ fn place(url: &str) -> Result<Place<'_>, CatalogError> {
         Some(path) => Ok(Place::Sqlite(Path::new(path))),
         None => {
             let text = "the database's URL must start with sqlite: or postgres://";
-            Err(CatalogError::Invalid(text.to_owned()))
+            Err(CatalogError::Invalid(text.into()))
         }
     }
 }

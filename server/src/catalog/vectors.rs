@@ -62,7 +62,9 @@ impl Catalog {
                 "space {} is stored with {} values a vector, not {}",
                 space.id, found.space.dim, space.dim
             ))),
-            None => Err(CatalogError::Damaged(format!("space {} was stored and is not there", space.id))),
+            None => {
+                Err(CatalogError::Damaged(format!("space {} was stored and is not there", space.id).into()))
+            }
         }
     }
 
@@ -166,7 +168,8 @@ const SPACE_BY_ID: &str = select_spaces!("WHERE p.id = $1");
 
 fn space_from(row: &Row) -> Result<SpaceRow, CatalogError> {
     let dim: i64 = row.get("dim")?;
-    let dim = usize::try_from(dim).map_err(|_| CatalogError::Damaged(format!("a space of {dim} values")))?;
+    let dim =
+        usize::try_from(dim).map_err(|_| CatalogError::Damaged(format!("a space of {dim} values").into()))?;
     Ok(SpaceRow {
         key: row.space("key")?,
         space: NewSpace { id: row.get("id")?, name: row.get("name")?, model: row.get("model")?, dim },

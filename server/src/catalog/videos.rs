@@ -258,7 +258,7 @@ async fn repeat(
         return Err(CatalogError::Conflict(format!("the key {:?} was used for another request", key.key)));
     }
     let damaged =
-        || CatalogError::Damaged(format!("the idempotency key {:?} names what is not there", key.key));
+        || CatalogError::Damaged(format!("the idempotency key {:?} names what is not there", key.key).into());
     let video = read(tx, record.video).await?.ok_or_else(damaged)?;
     let job = match record.job {
         Some(id) => jobs::read(tx, id).await?,
@@ -285,7 +285,9 @@ async fn record(tx: &mut Tx, key: &IdempotencyKey, added: &Added, now: i64) -> R
 
 fn recorded_at_ms(recorded_at: Option<&str>) -> Result<Option<i64>, CatalogError> {
     let invalid = |text: &str| {
-        CatalogError::Invalid(format!("recorded_at {text:?} is neither an RFC 3339 date nor an instant"))
+        CatalogError::Invalid(
+            format!("recorded_at {text:?} is neither an RFC 3339 date nor an instant").into(),
+        )
     };
     recorded_at.map(|text| instant::parse(text).ok_or_else(|| invalid(text))).transpose()
 }

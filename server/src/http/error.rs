@@ -141,7 +141,7 @@ impl From<CatalogError> for ApiError {
     fn from(error: CatalogError) -> Self {
         match error {
             CatalogError::Conflict(detail) => ApiError::conflict(detail),
-            CatalogError::Invalid(detail) => ApiError::invalid("", detail),
+            CatalogError::Invalid(detail) => ApiError::invalid("", detail.to_string()),
             other => ApiError::internal(other),
         }
     }

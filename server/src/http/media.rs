@@ -161,7 +161,7 @@ impl Footage {
 
     fn thumbnail(&self, at_ms: i64, out: &Path) -> Result<(), VideoError> {
         let jpeg = rendition::thumbnail(self.video(), at_ms, THUMBNAIL_WIDTH)?;
-        std::fs::write(out, jpeg).map_err(|error| VideoError::Ffmpeg(error.to_string()))
+        std::fs::write(out, jpeg).map_err(|error| VideoError::Ffmpeg(error.into()))
     }
 
     fn preview(&self, span: std::ops::Range<i64>, out: &Path) -> Result<(), VideoError> {

@@ -21,6 +21,7 @@ mod timeline;
 mod videos;
 
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -110,12 +111,14 @@ pub fn router(app: Arc<App>) -> Router {
 
 /// Serves until `stop`, then lets running requests finish for as long as `drain`.
 ///
+/// `stop` is boxed: with a generic parameter the whole server would be compiled again in each caller's crate.
+///
 /// # Errors
 /// The listener failed.
 pub async fn serve(
     app: Arc<App>,
     listener: TcpListener,
-    stop: impl Future<Output = ()> + Send + 'static,
+    stop: Pin<Box<dyn Future<Output = ()> + Send>>,
     drain: Duration,
 ) -> std::io::Result<()> {
     let (stopping, stopped) = tokio::sync::oneshot::channel();

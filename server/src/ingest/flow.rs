@@ -298,7 +298,7 @@ fn features(
                 }
                 .into_iter();
                 let rows = found.into_iter().map(|row| row.or_else(|| made.next().map(Arc::from)));
-                let fewer = || EncodeError::Failed("fewer features than frames".to_owned());
+                let fewer = || EncodeError::Failed("fewer features than frames".into());
                 rows.collect::<Option<Vec<_>>>().ok_or_else(fewer)
             }
         };

@@ -71,7 +71,7 @@ async fn encode(
     for passage in passages {
         // A passage is cut into as many windows as it takes: its length is bounded by that of its cues.
         let cut = tokenizer.passages(&passage.text, Overflow::Window, usize::MAX);
-        let cut = cut.map_err(|error| EncodeError::BadInput(error.to_string()))?;
+        let cut = cut.map_err(|error| EncodeError::BadInput(error.into()))?;
         windows.push((passage.span, cut.windows.len()));
         inputs.extend(cut.windows.into_iter().map(|window| Input::Text(window.tokens)));
     }
@@ -81,7 +81,7 @@ async fn encode(
 
 /// The mean of the windows' directions; the raw vector itself where there is one window.
 fn vector(span: SpanKey, space: u32, raws: impl Iterator<Item = Vec<f32>>) -> Result<NewVector, EncodeError> {
-    let useless = || EncodeError::Failed("a passage's vector is zero or not finite".to_owned());
+    let useless = || EncodeError::Failed("a passage's vector is zero or not finite".into());
     let units = raws.map(|raw| UnitVector::from_raw(&raw).ok_or_else(useless));
     let units = units.collect::<Result<Vec<(UnitVector, f32)>, _>>()?;
     if let [(unit, norm)] = &units[..] {

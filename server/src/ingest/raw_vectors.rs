@@ -67,7 +67,7 @@ pub(super) fn moment(
 
 /// The direction of a raw vector and its length.
 pub(super) fn unit(raw: &RawVector) -> Result<(UnitVector, f32), EncodeError> {
-    let failed = || EncodeError::Failed("a clip's vector is zero or not finite".to_owned());
+    let failed = || EncodeError::Failed("a clip's vector is zero or not finite".into());
     UnitVector::from_raw(&raw.values).ok_or_else(failed)
 }
 

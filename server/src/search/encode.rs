@@ -385,7 +385,7 @@ fn too_long(pointer: &str, error: &TextError) -> SearchError {
 }
 
 fn unit(raw: &[f32]) -> Result<(UnitVector, f32), SearchError> {
-    let failed = || EncodeError::Failed("the query's vector is zero or not finite".to_owned());
+    let failed = || EncodeError::Failed("the query's vector is zero or not finite".into());
     Ok(UnitVector::from_raw(raw).ok_or_else(failed)?)
 }
 

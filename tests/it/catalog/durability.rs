@@ -129,7 +129,7 @@ async fn a_schema_from_the_future_is_refused(opened: &Opened) {
                SELECT 9999, 'from the future', success, checksum, 0 FROM _sqlx_migrations WHERE version = 1";
     execute(opened, sql).await;
     match catalog::open(&opened.url).await {
-        Err(CatalogError::Database(text)) => assert!(text.contains("9999"), "{text}"),
+        Err(CatalogError::Database(text)) => assert!(text.to_string().contains("9999"), "{text}"),
         Err(error) => panic!("{error}"),
         Ok(_) => panic!("opened"),
     }
@@ -151,7 +151,7 @@ async fn a_vector_that_cannot_be_read_is_named(opened: &Opened) {
         catalog.vectors_of(tiny.key, &[key]).await.unwrap_err(),
         catalog.changes(0, 10).await.unwrap_err(),
     ] {
-        assert!(matches!(&error, CatalogError::Damaged(text) if text.contains(&key.to_string())), "{error}");
+        assert!(matches!(&error, CatalogError::Damaged(text) if text.to_string().contains(&key.to_string())), "{error}");
     }
 }
 

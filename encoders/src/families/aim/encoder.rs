@@ -48,7 +48,7 @@ impl Composition {
         let takes = combiner.widths().dim;
         if takes != dim {
             let why = format!("the combiner takes vectors of {takes} values, the model gives {dim}");
-            return Err(LoadError::Unsupported(why));
+            return Err(LoadError::Unsupported(why.into()));
         }
         Ok(Composition { text, combiner, longest })
     }
@@ -61,13 +61,13 @@ impl Composition {
     /// (queries, dim) of norm 1.
     fn forward(&self, videos: &[Vec<f32>], texts: &[&[u32]]) -> Result<Vec<Vec<f32>>, EncodeError> {
         check_ids(texts, self.text.vocabulary(), self.longest)?;
-        let composed = || {
+        let composed = || -> candle_core::Result<_> {
             let text = self.text.forward(texts)?;
             let video =
                 Tensor::from_vec(videos.concat(), (videos.len(), self.combiner.widths().dim), text.device())?;
             self.combiner.forward(&video, &text)?.to_vec2()
         };
-        composed().map_err(|error: candle_core::Error| failed(&error))
+        composed().map_err(failed)
     }
 }
 
@@ -93,7 +93,7 @@ impl CovrEncoder {
                 self.append_pixels(clip, &mut pixels)?;
             }
             let rows = self.model.aim.forward(&pixels).and_then(|rows| rows.to_vec2::<f32>());
-            vectors.extend(rows.map_err(|error| failed(&error))?);
+            vectors.extend(rows.map_err(failed)?);
         }
         Ok(vectors)
     }
@@ -104,7 +104,7 @@ impl CovrEncoder {
         let times: Vec<i64> = clip.frames.iter().map(|frame| frame.time_ms).collect();
         let wanted = Sampler::Middles { frames }.pick(&times, 0);
         if wanted.is_empty() {
-            return Err(EncodeError::BadInput("a clip without frames".to_owned()));
+            return Err(EncodeError::BadInput("a clip without frames".into()));
         }
         // A short clip's frames come several times: each is made into pixels once.
         let mut made: Vec<Option<Vec<f32>>> = vec![None; clip.frames.len()];
@@ -127,7 +127,9 @@ impl CovrEncoder {
     fn checked(&self, raw: &[f32]) -> Result<Vec<f32>, EncodeError> {
         if raw.len() != self.space.dim || !raw.iter().all(|value| value.is_finite()) {
             let (got, dim) = (raw.len(), self.space.dim);
-            return Err(EncodeError::BadInput(format!("{got} values are no vector of {dim} finite values")));
+            return Err(EncodeError::BadInput(
+                format!("{got} values are no vector of {dim} finite values").into(),
+            ));
         }
         Ok(raw.to_vec())
     }
@@ -178,7 +180,7 @@ impl Encoder for CovrEncoder {
         for input in batch {
             vectors.push(match input {
                 Input::Composed { query: Source::Raw(raw), .. } => self.checked(raw)?,
-                _ => seen.next().ok_or_else(|| EncodeError::Failed("fewer vectors than clips".to_owned()))?,
+                _ => seen.next().ok_or_else(|| EncodeError::Failed("fewer vectors than clips".into()))?,
             });
         }
         self.compose(batch, &mut vectors)?;

@@ -74,7 +74,7 @@ impl Family for TfCovr {
     }
 
     fn download(&self, _: &Repository) -> Result<(), LoadError> {
-        Err(LoadError::Unsupported("models of type aim are loaded from folders".to_owned()))
+        Err(LoadError::Unsupported("models of type aim are loaded from folders".into()))
     }
 
     fn load(&self, model: &ModelFiles, on: &Placement, options: &LoadOptions) -> Result<Model, LoadError> {
@@ -146,7 +146,7 @@ fn composition(
     let kind_file = format!("{TEXT}/{CONFIG}");
     let kind: text::Config = in_text(model, model.json(&kind_file))?;
     let described = serde_json::to_vec(&kind);
-    identity.add(&described.map_err(|error| model.bad(&kind_file, error.to_string()))?);
+    identity.add(&described.map_err(|error| model.bad(&kind_file, error))?);
     let dim = aim.sizes().width;
     let tower = TextTower::load(&kind, dim, &openai_names::text(words)?, &combiner)?;
     let longest = config.text.max_tokens.unwrap_or(tower.longest()).min(tower.positions());
@@ -164,13 +164,13 @@ fn check_tokenizer(tokenizer: &Tokenizer, tower: &TextTower) -> Result<(), LoadE
     let (ids, rows) = (tokenizer.id_bound(), tower.vocabulary());
     if ids > rows {
         let why = format!("text/tokenizer.json gives {ids} ids, the model has {rows} tokens");
-        return Err(LoadError::Unsupported(why));
+        return Err(LoadError::Unsupported(why.into()));
     }
-    let ids = tokenizer.ids("a").map_err(|error| LoadError::Unsupported(error.to_string()))?;
+    let ids = tokenizer.ids("a").map_err(|error| LoadError::Unsupported(error.into()))?;
     if !tower.ends(&ids) {
         let last = ids.last().copied().unwrap_or_default();
         let why = format!("text/tokenizer.json ends texts with id {last}, which text/config.json does not");
-        return Err(LoadError::Unsupported(why));
+        return Err(LoadError::Unsupported(why.into()));
     }
     Ok(())
 }

@@ -98,7 +98,7 @@ impl Sizes {
         let (width, patch) = (kernel[0], kernel[2]);
         let positions = dims(weights, &embeddings("position_embedding.weight"), 2)?[0];
         let grid = positions.saturating_sub(1).isqrt();
-        let unsupported = |why: String| Err(LoadError::Unsupported(why));
+        let unsupported = |why: String| Err(LoadError::Unsupported(why.into()));
         if grid * grid + 1 != positions || patch == 0 || grid == 0 || grid * patch > LARGEST_IMAGE {
             return unsupported(format!("{positions} positions of {patch} pixels make no square picture"));
         }
@@ -156,7 +156,7 @@ impl Aim {
     /// [`LoadError`] for weights that are no such model.
     pub(crate) fn load(config: &Config, weights: &Weights) -> std::result::Result<Self, LoadError> {
         if !config.adapter_scale.is_finite() {
-            return Err(LoadError::Unsupported("adapter_scale is no number".to_owned()));
+            return Err(LoadError::Unsupported("adapter_scale is no number".into()));
         }
         let sizes = Sizes::of(config, weights)?;
         let Sizes { width, patch, .. } = sizes;

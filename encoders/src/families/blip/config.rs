@@ -106,7 +106,7 @@ impl Config {
                 "layer_norm_eps {epsilon:e} of vision_config, which is {RELEASED_EPSILON:e} in weights with BLIP's own \
                  names (1e-5 where config.json does not say it)"
             );
-            return Err(LoadError::Unsupported(why));
+            return Err(LoadError::Unsupported(why.into()));
         }
         Ok(())
     }
@@ -158,7 +158,7 @@ impl Config {
         if let Some(token) = composed_token.filter(|token| *token as usize >= tower.vocabulary()) {
             let tokens = tower.vocabulary();
             let why = format!("composed_queries: enc_token_id {token}, of {tokens} tokens");
-            return Err(LoadError::Unsupported(why));
+            return Err(LoadError::Unsupported(why.into()));
         }
         Ok(Texts::Bert { tower, projection, dim, composed_token })
     }

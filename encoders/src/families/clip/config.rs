@@ -129,7 +129,7 @@ impl Config {
     pub(crate) fn vision(&self) -> Result<vision_transformer::Config, LoadError> {
         let vision = &self.vision_config;
         if vision.num_channels != 3 {
-            return Err(LoadError::Unsupported("num_channels other than 3".to_owned()));
+            return Err(LoadError::Unsupported("num_channels other than 3".into()));
         }
         let tower = vision_transformer::Config {
             sides: Sides { image: vision.image_size, patch: vision.patch_size },

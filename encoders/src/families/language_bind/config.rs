@@ -37,7 +37,7 @@ impl Config {
     /// [`LoadError::Unsupported`] for numbers that make no vision tower, and for the variants that are not read.
     pub(crate) fn vision(&self, clip: &clip::Config) -> Result<vision_transformer::Config, LoadError> {
         let VisionConfig { add_time_attn, num_frames, clip_type, lora_r } = &self.vision_config;
-        let unsupported = |what: &str| Err(LoadError::Unsupported(what.to_owned()));
+        let unsupported = |what: &str| Err(LoadError::Unsupported(what.into()));
         if !add_time_attn {
             return unsupported("add_time_attn false; such a model is CLIP");
         }

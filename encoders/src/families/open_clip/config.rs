@@ -185,9 +185,9 @@ impl Text {
             SIGLIP.iter().any(|known| *known == (key, value.clone()))
         })?;
         match SIGLIP.iter().find(|(key, value)| self.rest.get(*key) != Some(value)) {
-            Some((key, value)) => Err(LoadError::Unsupported(format!(
-                "a text tower like SigLIP's without text_cfg.{key}: {value}"
-            ))),
+            Some((key, value)) => Err(LoadError::Unsupported(
+                format!("a text tower like SigLIP's without text_cfg.{key}: {value}").into(),
+            )),
             None => Ok(()),
         }
     }
@@ -199,7 +199,7 @@ fn refuse(part: &str, rest: &Rest, known: impl Fn(&str, &Value) -> bool) -> Resu
     let odd = rest
         .iter()
         .find(|(key, value)| !HARMLESS.contains(&&key[..]) && !is_default(key, value) && !known(key, value));
-    odd.map_or(Ok(()), |(key, value)| Err(LoadError::Unsupported(format!("{part}.{key}: {value}"))))
+    odd.map_or(Ok(()), |(key, value)| Err(LoadError::Unsupported(format!("{part}.{key}: {value}").into())))
 }
 
 impl Config {
@@ -210,7 +210,7 @@ impl Config {
         refuse("vision_cfg", &self.vision_cfg.rest, |_, _| false)?;
         self.text_cfg.check()?;
         let Vision { timm_model_name, timm_pool, timm_proj, timm_model_args, .. } = &self.vision_cfg;
-        let unsupported = |what: String| Err(LoadError::Unsupported(what));
+        let unsupported = |what: String| Err(LoadError::Unsupported(what.into()));
         let projection = timm_proj.as_deref().unwrap_or_default();
         match timm_model_name {
             Some(name) => {
@@ -234,10 +234,10 @@ impl Config {
     pub(super) fn clip(&self) -> Result<clip::Config, LoadError> {
         let (vision, text) = (&self.vision_cfg, &self.text_cfg);
         let layers = vision.layers.as_u64().ok_or_else(|| {
-            LoadError::Unsupported(format!("vision_cfg.layers: {} (a ResNet)", vision.layers))
+            LoadError::Unsupported(format!("vision_cfg.layers: {} (a ResNet)", vision.layers).into())
         })?;
         if vision.head_width == 0 {
-            return Err(LoadError::Unsupported("vision_cfg.head_width: 0".to_owned()));
+            return Err(LoadError::Unsupported("vision_cfg.head_width: 0".into()));
         }
         let inner = |width: usize, ratio: f64| (width as f64 * ratio) as usize;
         Ok(clip::Config {
@@ -275,7 +275,7 @@ impl Config {
             (None | Some("none"), false) => Ok(Activation::Gelu),
             (Some("tanh"), false) => Ok(Activation::GeluNew),
             (Some(other), _) => {
-                Err(LoadError::Unsupported(format!("{part}.act_kwargs: approximate {other}")))
+                Err(LoadError::Unsupported(format!("{part}.act_kwargs: approximate {other}").into()))
             }
         }
     }

@@ -111,7 +111,9 @@ impl Preset {
     pub(crate) fn named(name: &str) -> Result<&'static Preset, LoadError> {
         PRESETS.iter().find(|preset| preset.name == name).ok_or_else(|| {
             let known: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
-            LoadError::Unsupported(format!("timm_model_name {name}; {} are supported", known.join(", ")))
+            LoadError::Unsupported(
+                format!("timm_model_name {name}; {} are supported", known.join(", ")).into(),
+            )
         })
     }
 
@@ -152,7 +154,7 @@ impl Tower {
             let why = format!(
                 "{width} values are no multiple of {name}'s {head} a head; give timm_model_args: {{\"num_heads\": ...}}"
             );
-            LoadError::Unsupported(why)
+            LoadError::Unsupported(why.into())
         };
         let by_name = width.is_multiple_of(preset.head_width).then(|| width / preset.head_width);
         let blocks = Shape {
@@ -315,9 +317,9 @@ fn replaced(name: &str, beginnings: &[(&str, &str)]) -> Option<String> {
 
 /// A part that is left out would give wrong vectors.
 fn unknown(name: &str) -> LoadError {
-    LoadError::Unsupported(format!(
-        "the tensor {name}, which the towers of EVA-CLIP, PE-Core and SigLIP don't have"
-    ))
+    LoadError::Unsupported(
+        format!("the tensor {name}, which the towers of EVA-CLIP, PE-Core and SigLIP don't have").into(),
+    )
 }
 
 #[cfg(test)]

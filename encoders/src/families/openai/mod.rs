@@ -18,7 +18,6 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::TrainedOn;
 use crate::blocks::assembly::{Parts, assemble, towers};
 use crate::blocks::openai_names;
 use crate::device::Placement;
@@ -30,6 +29,7 @@ use crate::loading::{
 };
 use crate::preprocess::Preprocessing;
 use crate::text::Tokenizer;
+use crate::{Cause, TrainedOn};
 
 /// Why a file with nothing but tensors is refused.
 const STATE_DICT: &str = "it is a state_dict, which does not say its activation and heads; put it into a folder as \
@@ -55,16 +55,16 @@ impl Family for OpenAi {
     }
 
     fn download(&self, _: &Repository) -> Result<(), LoadError> {
-        Err(LoadError::Unsupported("OpenAI's own files are loaded from folders".to_owned()))
+        Err(LoadError::Unsupported("OpenAI's own files are loaded from folders".into()))
     }
 
     fn load(&self, model: &ModelFiles, on: &Placement, options: &LoadOptions) -> Result<Model, LoadError> {
         let file = file(model).ok_or_else(|| model.missing(CONFIG.to_owned()))?;
-        let bad = |why: String| LoadError::BadFile { path: file.clone(), why };
+        let bad = |why: Cause| LoadError::BadFile { path: file.clone(), why };
         let mut identity = Identity::new(on);
         let weights = identity.weights_of(std::slice::from_ref(&file))?;
         if !is_torchscript(&file) {
-            return Err(bad(STATE_DICT.to_owned()));
+            return Err(bad(STATE_DICT.into()));
         }
         let weights = openai_names::text(openai_names::vision(openai_names::long(weights)?)?)?;
         let config = sizes::config(&weights)?;

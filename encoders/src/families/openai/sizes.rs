@@ -19,7 +19,7 @@ const MOST_LAYERS: usize = 1000;
 pub(crate) fn config(weights: &Weights) -> Result<clip::Config, LoadError> {
     let (vision, text) = ("vision_model", "text_model");
     if weights.names().any(|name| name.starts_with("visual.layer1.")) {
-        return Err(LoadError::Unsupported("visual.layer1, which is a ResNet's".to_owned()));
+        return Err(LoadError::Unsupported("visual.layer1, which is a ResNet's".into()));
     }
     let [_, _, _, patch_size] = weights.dims::<4>(&format!("{vision}.embeddings.patch_embedding.weight"))?;
     let [patches, vision_width] =
@@ -67,7 +67,7 @@ fn heads(width: usize) -> Result<usize, LoadError> {
         )
     };
     let whole = width.is_multiple_of(HEAD).then_some(width / HEAD);
-    whole.ok_or_else(|| LoadError::Unsupported(why()))
+    whole.ok_or_else(|| LoadError::Unsupported(why().into()))
 }
 
 /// How many blocks a `tower` of `weights` has, `vision_model` or `text_model` by Hugging Face's names.
@@ -84,7 +84,7 @@ fn layers(weights: &Weights, tower: &str) -> Result<usize, LoadError> {
         part.is_some_and(|part| part != "attn_mask" && !parts.iter().any(|known| part.starts_with(known)))
     });
     if let Some(odd) = odd {
-        return Err(LoadError::Unsupported(format!("the tensor {odd}, which CLIP does not have")));
+        return Err(LoadError::Unsupported(format!("the tensor {odd}, which CLIP does not have").into()));
     }
     let is_there = |layer: &usize| weights.shape(&format!("{blocks}{layer}.mlp.fc2.weight")).is_some();
     Ok((0..MOST_LAYERS).take_while(is_there).count())

@@ -118,7 +118,7 @@ impl Sentence {
             let (these, rest) = left.split_at(alike);
             let chosen: Vec<&[u32]> = these.iter().map(|at| texts[*at]).collect();
             let rows = self.forward(&chosen).and_then(|rows| rows.to_vec2::<f32>());
-            for (at, row) in these.iter().zip(rows.map_err(|error| failed(&error))?) {
+            for (at, row) in these.iter().zip(rows.map_err(failed)?) {
                 vectors[*at] = row;
             }
             left = rest;

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::encoder::{Dense, DenseActivation, Pooling, Step};
+use crate::Cause;
 use crate::hub::Repository;
 use crate::loading::folder::{STEM, WEIGHTS};
 use crate::loading::{CONFIG, Identity, LoadError, ModelFiles};
@@ -84,7 +85,7 @@ impl Head {
                     if config.in_features != head.dim {
                         let (takes, gets) = (config.in_features, head.dim);
                         let why = format!("{} takes {takes} values and gets {gets}", module.path);
-                        return Err(LoadError::Unsupported(why));
+                        return Err(LoadError::Unsupported(why.into()));
                     }
                     head.steps.push(Step::Dense(Dense::load(&weights, inputs, outputs, activation)?));
                     head.said.push(format!("dense {:?} {activation:?}", (inputs, outputs)));
@@ -99,7 +100,7 @@ impl Head {
                         "{MODULES} has {class} in place {number}; Transformer, Pooling, then Dense and Normalize \
                          are supported"
                     );
-                    return Err(LoadError::Unsupported(why));
+                    return Err(LoadError::Unsupported(why.into()));
                 }
             }
         }
@@ -115,10 +116,13 @@ fn pooling(config: &PoolingConfig) -> Result<Pooling, LoadError> {
     match (config.pooling_mode_mean_tokens, config.pooling_mode_cls_token) {
         (true, false) if other.is_empty() => Ok(Pooling::Mean),
         (false, true) if other.is_empty() => Ok(Pooling::Cls),
-        _ => Err(LoadError::Unsupported(format!(
-            "pooling by {}; either pooling_mode_mean_tokens or pooling_mode_cls_token alone is supported",
-            if other.is_empty() { "both or neither of its modes".to_owned() } else { other.join(", ") }
-        ))),
+        _ => Err(LoadError::Unsupported(
+            format!(
+                "pooling by {}; either pooling_mode_mean_tokens or pooling_mode_cls_token alone is supported",
+                if other.is_empty() { "both or neither of its modes".to_owned() } else { other.join(", ") }
+            )
+            .into(),
+        )),
     }
 }
 
@@ -127,9 +131,9 @@ fn activation(name: Option<&str>) -> Result<DenseActivation, LoadError> {
     match name.map_or("Tanh", |name| name.rsplit('.').next().unwrap_or_default()) {
         "Tanh" => Ok(DenseActivation::Tanh),
         "Identity" => Ok(DenseActivation::Identity),
-        other => {
-            Err(LoadError::Unsupported(format!("dense layers with {other}; with Tanh or Identity they are")))
-        }
+        other => Err(LoadError::Unsupported(
+            format!("dense layers with {other}; with Tanh or Identity they are").into(),
+        )),
     }
 }
 
@@ -137,9 +141,10 @@ fn activation(name: Option<&str>) -> Result<DenseActivation, LoadError> {
 fn inside(path: &Path, name: &str) -> Result<PathBuf, LoadError> {
     match Path::new(name).components().all(|part| matches!(part, Component::Normal(_))) {
         true => Ok(path.join(name)),
-        false => {
-            Err(LoadError::BadFile { path: path.join(MODULES), why: format!("it names the folder {name:?}") })
-        }
+        false => Err(LoadError::BadFile {
+            path: path.join(MODULES),
+            why: format!("it names the folder {name:?}").into(),
+        }),
     }
 }
 
@@ -160,9 +165,9 @@ pub(super) fn optional<T: DeserializeOwned>(model: &ModelFiles, file: &str) -> R
 /// [`LoadError`] for files that can't be had, and for a list that leaves the model's folder.
 pub(super) fn download(hub: &Repository) -> Result<(), LoadError> {
     let Some(path) = hub.get_if_there(MODULES)? else { return Ok(()) };
-    let bad = |why: String| LoadError::BadFile { path: path.clone(), why };
-    let bytes = std::fs::read(&path).map_err(|error| bad(error.to_string()))?;
-    let modules: Vec<Module> = serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
+    let bad = |why: Cause| LoadError::BadFile { path: path.clone(), why };
+    let bytes = std::fs::read(&path).map_err(|error| bad(error.into()))?;
+    let modules: Vec<Module> = serde_json::from_slice(&bytes).map_err(|error| bad(error.into()))?;
     for module in modules.iter().filter(|module| !module.path.is_empty()) {
         inside(path.parent().unwrap_or(&path), &module.path)?;
         let file = |name: &str| format!("{}/{name}", module.path);

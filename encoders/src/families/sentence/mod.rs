@@ -73,7 +73,9 @@ impl Family for Sentences {
     fn load(&self, model: &ModelFiles, on: &Placement, options: &LoadOptions) -> Result<Model, LoadError> {
         let mut config: Config = model.config()?;
         if let Some(kind) = config.position_embedding_type.as_deref().filter(|kind| *kind != "absolute") {
-            return Err(LoadError::Unsupported(format!("positions of type {kind}; absolute ones are")));
+            return Err(LoadError::Unsupported(
+                format!("positions of type {kind}; absolute ones are").into(),
+            ));
         }
         if config.model_type != "bert" {
             // RoBERTa counts positions from behind the padding's.
@@ -87,7 +89,7 @@ impl Family for Sentences {
         let longest = limits.max_seq_length.unwrap_or(tower.positions()).min(tower.positions());
         let prompts = prompts(model, config.name_or_path.as_deref())?;
         if !head.includes_prompt && prompts != Prompts::default() {
-            return Err(LoadError::Unsupported("its pooling leaves the prompt's tokens out".to_owned()));
+            return Err(LoadError::Unsupported("its pooling leaves the prompt's tokens out".into()));
         }
         let json = model.read(folder::TOKENIZER)?;
         identity.add(&json);
@@ -160,12 +162,12 @@ fn check_tokenizer(tokenizer: &Tokenizer, tower: &Bert, limits: &Limits) -> Resu
     let (ids, rows) = (tokenizer.id_bound(), tower.vocabulary());
     if ids > rows {
         let why = format!("tokenizer.json gives {ids} ids, the model has {rows} tokens");
-        return Err(LoadError::Unsupported(why));
+        return Err(LoadError::Unsupported(why.into()));
     }
-    let ids = |text| tokenizer.ids(text).map_err(|error| LoadError::Unsupported(error.to_string()));
+    let ids = |text| tokenizer.ids(text).map_err(|error| LoadError::Unsupported(error.into()));
     if limits.do_lower_case == Some(true) && ids("Turn")? != ids("turn")? {
         let why = format!("{LIMITS} asks for lower case, which tokenizer.json does not make");
-        return Err(LoadError::Unsupported(why));
+        return Err(LoadError::Unsupported(why.into()));
     }
     Ok(())
 }

@@ -90,7 +90,7 @@ impl Config {
     /// [`LoadError::Unsupported`] for numbers that make no vision tower.
     pub(crate) fn vision(&self) -> Result<vision_transformer::Config, LoadError> {
         let vision = &self.vision_config;
-        let unsupported = |what: &str| Err(LoadError::Unsupported(what.to_owned()));
+        let unsupported = |what: &str| Err(LoadError::Unsupported(what.into()));
         if vision.num_channels != 3 {
             return unsupported("num_channels other than 3");
         }

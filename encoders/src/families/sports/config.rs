@@ -91,7 +91,7 @@ impl Config {
     /// # Errors
     /// [`LoadError::Unsupported`] for numbers that make no model.
     pub fn check(&self) -> Result<(), LoadError> {
-        let unsupported = |what: &str| Err(LoadError::Unsupported(what.to_owned()));
+        let unsupported = |what: &str| Err(LoadError::Unsupported(what.into()));
         let sizes = [self.image_size, self.width, self.inner, self.heads, self.fusion_inner, self.dim];
         let counts = [self.vocab_size, self.max_position_embeddings];
         if sizes.iter().chain(&counts).any(|size| !(1..=LARGEST).contains(size)) {
@@ -119,14 +119,14 @@ impl Config {
             let usable = (1..=layer.kernel).contains(&layer.stride) && layer.kernel <= side;
             if !usable || !(1..=LARGEST).contains(&layer.channels) {
                 return Err(LoadError::Unsupported(
-                    "a stem layer whose kernel, stride or channels are out of range".to_owned(),
+                    "a stem layer whose kernel, stride or channels are out of range".into(),
                 ));
             }
             side = windows.out();
         }
         match self.stem.last() {
             Some(last) if last.channels == self.width => Ok(()),
-            _ => Err(LoadError::Unsupported("a stem that does not end with width channels".to_owned())),
+            _ => Err(LoadError::Unsupported("a stem that does not end with width channels".into())),
         }
     }
 }

@@ -41,14 +41,16 @@ impl SportsEncoder {
         for text in texts {
             let (tokens, limit) = (text.ids.len(), self.config.max_position_embeddings);
             if tokens == 0 || tokens > limit {
-                return Err(EncodeError::BadInput(format!("{tokens} tokens; the model takes 1 to {limit}")));
+                return Err(EncodeError::BadInput(
+                    format!("{tokens} tokens; the model takes 1 to {limit}").into(),
+                ));
             }
             if let Some(id) = text.ids.iter().find(|id| **id as usize >= self.config.vocab_size) {
-                return Err(EncodeError::BadInput(format!("the model has no token {id}")));
+                return Err(EncodeError::BadInput(format!("the model has no token {id}").into()));
             }
         }
         let texts: Vec<(&[u32], usize)> = texts.iter().map(|text| (&text.ids[..], 0)).collect();
-        PaddedTexts::new(&texts, &self.device).map_err(|error| failed(&error))
+        PaddedTexts::new(&texts, &self.device).map_err(failed)
     }
 
     /// (clips, dim).
@@ -57,7 +59,7 @@ impl SportsEncoder {
         let mut rows: Vec<u32> = Vec::new();
         for clip in clips {
             if clip.frames.is_empty() {
-                return Err(EncodeError::BadInput("a clip without frames".to_owned()));
+                return Err(EncodeError::BadInput("a clip without frames".into()));
             }
             let chosen = spread(clip.frames.len(), self.config.frames);
             let chosen: Vec<&Frame> = chosen.into_iter().map(|at| &clip.frames[at]).collect();
@@ -69,7 +71,7 @@ impl SportsEncoder {
         }
         let features = self.features(&pictures.frames)?;
         let rows = Tensor::new(rows, &self.device).and_then(|rows| features.index_select(&rows, 0));
-        self.ordered(&rows.map_err(|error| failed(&error))?, clips.len())
+        self.ordered(&rows.map_err(failed)?, clips.len())
     }
 
     /// (clips, dim) of (clips * frames, width).
@@ -77,7 +79,7 @@ impl SportsEncoder {
         let encoded = features
             .reshape((clips, self.config.frames, self.config.width))
             .and_then(|features| self.model.clips.forward(&features));
-        Ok(encoded.map_err(|error| failed(&error))?.clips)
+        Ok(encoded.map_err(failed)?.clips)
     }
 
     /// (clips, dim), each clip as the features of its frames.
@@ -89,7 +91,7 @@ impl SportsEncoder {
             values.extend(spread(rows.len(), frames).into_iter().flat_map(|at| rows[at].iter().copied()));
         }
         let features = Tensor::from_vec(values, (spans.len() * frames, width), &self.device);
-        self.ordered(&features.map_err(|error| failed(&error))?, spans.len())
+        self.ordered(&features.map_err(failed)?, spans.len())
     }
 
     /// (frames, width).
@@ -97,9 +99,9 @@ impl SportsEncoder {
         let mut parts = Vec::new();
         for chunk in frames.chunks(FRAMES_PER_PASS) {
             let pixels = pixels(&self.preprocessing, chunk, &self.device)?;
-            parts.push(self.model.frames.forward(&pixels).map_err(|error| failed(&error))?);
+            parts.push(self.model.frames.forward(&pixels).map_err(failed)?);
         }
-        Tensor::cat(&parts, 0).map_err(|error| failed(&error))
+        Tensor::cat(&parts, 0).map_err(failed)
     }
 
     fn composed(&self, queries: &[(&Source, &Tokens)]) -> Result<Tensor, EncodeError> {
@@ -120,16 +122,16 @@ impl SportsEncoder {
         let texts = self.texts(&texts)?;
         let fused = Tensor::from_vec(raw, (queries.len(), self.config.dim), &self.device)
             .and_then(|clips| self.model.fusion.forward(&clips, &self.model.text.forward(&texts)?));
-        fused.map_err(|error| failed(&error))
+        fused.map_err(failed)
     }
 
     fn checked(&self, raw: &[f32]) -> Result<Vec<f32>, EncodeError> {
         let dim = self.config.dim;
         if raw.len() != dim || !raw.iter().all(|value| value.is_finite()) {
             let found = raw.len();
-            return Err(EncodeError::BadInput(format!(
-                "a vector of {found} values; {dim} finite ones are needed"
-            )));
+            return Err(EncodeError::BadInput(
+                format!("a vector of {found} values; {dim} finite ones are needed").into(),
+            ));
         }
         Ok(raw.to_vec())
     }
@@ -189,15 +191,15 @@ pub fn pixels(
             (0..places).flat_map(|at| [channels[at], channels[places + at], channels[2 * places + at]]),
         );
     }
-    Tensor::from_vec(values, (frames.len(), places, 3), device).map_err(|error| failed(&error))
+    Tensor::from_vec(values, (frames.len(), places, 3), device).map_err(failed)
 }
 
 fn vectors(rows: &Tensor) -> Result<Vec<Vec<f32>>, EncodeError> {
-    rows.to_vec2().map_err(|error| failed(&error))
+    rows.to_vec2().map_err(failed)
 }
 
-fn failed(error: &candle_core::Error) -> EncodeError {
-    EncodeError::Failed(error.to_string())
+fn failed(error: candle_core::Error) -> EncodeError {
+    EncodeError::Failed(error.into())
 }
 
 impl Encoder for SportsEncoder {
@@ -224,7 +226,7 @@ impl Encoder for SportsEncoder {
             true => Vec::new(),
             false => {
                 let encoded = self.model.text.forward(&self.texts(&sorted.texts)?);
-                vectors(&encoded.map_err(|error| failed(&error))?.aligned)?
+                vectors(&encoded.map_err(failed)?.aligned)?
             }
         }
         .into_iter();
@@ -242,7 +244,7 @@ impl Encoder for SportsEncoder {
                 Input::Composed { .. } => queries.next(),
             })
             .collect();
-        vectors.ok_or_else(|| EncodeError::Failed("fewer vectors than inputs".to_owned()))
+        vectors.ok_or_else(|| EncodeError::Failed("fewer vectors than inputs".into()))
     }
 }
 

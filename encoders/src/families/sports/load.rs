@@ -17,7 +17,7 @@ use crate::loading::{
 use crate::preprocess::Preprocessing;
 use crate::sample::Sampler;
 use crate::text::{Specials, Tokenizer};
-use crate::{Abilities, Encoder, FrameSize, Space};
+use crate::{Abilities, Cause, Encoder, FrameSize, Space};
 
 const ID: FamilyId = FamilyId { name: "sports", version: 1 };
 
@@ -62,23 +62,23 @@ impl Family for Sports {
 }
 
 fn load(name: &ModelName, files: &PretrainedFiles, options: &LoadOptions) -> Result<Model, LoadError> {
-    let bad = |file: &str, why: String| LoadError::BadFile { path: files.folder.join(file), why };
+    let bad = |file: &str, why: Cause| LoadError::BadFile { path: files.folder.join(file), why };
     let config: Config =
-        serde_json::from_slice(&files.config).map_err(|error| bad("config.json", error.to_string()))?;
+        serde_json::from_slice(&files.config).map_err(|error| bad("config.json", error.into()))?;
     config.check()?;
     let preprocessing =
         Preprocessing::from_json(&files.preprocessor).map_err(|why| bad("preprocessor_config.json", why))?;
     let side = config.image_size as u32;
     if preprocessing.crop != (side, side) || !matches!(preprocessing.size, FrameSize::Exact { .. }) {
         let why = format!("frames must be squashed to {side}x{side} pixels and not cropped");
-        return Err(LoadError::Unsupported(why));
+        return Err(LoadError::Unsupported(why.into()));
     }
     let tokenizer =
         Tokenizer::from_json(&files.tokenizer, Specials::default(), config.max_position_embeddings)?;
     if tokenizer.id_bound() > config.vocab_size {
         let (ids, rows) = (tokenizer.id_bound(), config.vocab_size);
         let why = format!("tokenizer.json gives {ids} ids, the model has {rows} tokens");
-        return Err(LoadError::Unsupported(why));
+        return Err(LoadError::Unsupported(why.into()));
     }
     let space = space(name, files, &config, &preprocessing);
     let device = files.weights.placement().device();

@@ -3,9 +3,9 @@
 
 use std::path::PathBuf;
 
-use crate::LoadError;
 use crate::device::Placement;
 use crate::loading::{PretrainedFiles, Weights};
+use crate::{Cause, LoadError};
 
 /// The contents of model.safetensors, in f16.
 pub(crate) const WEIGHTS: &[u8] = include_bytes!("pretrained/model.safetensors");
@@ -13,7 +13,7 @@ pub(crate) const WEIGHTS: &[u8] = include_bytes!("pretrained/model.safetensors")
 /// The model as if it had been read from a folder.
 pub(crate) fn files(placement: &Placement) -> Result<PretrainedFiles, LoadError> {
     let folder = PathBuf::from("builtin:sports");
-    let bad = |why: String| LoadError::BadFile { path: folder.join("model.safetensors"), why };
+    let bad = |why: Cause| LoadError::BadFile { path: folder.join("model.safetensors"), why };
     Ok(PretrainedFiles {
         config: include_bytes!("pretrained/config.json").to_vec(),
         preprocessor: include_bytes!("pretrained/preprocessor_config.json").to_vec(),

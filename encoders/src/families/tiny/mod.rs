@@ -53,7 +53,7 @@ pub(crate) fn files(placement: &Placement) -> Result<PretrainedFiles, LoadError>
             value["model_type"] = "clip".into();
             value.to_string().into_bytes()
         });
-        json.map_err(|error| LoadError::BadFile { path: folder.join("config.json"), why: error.to_string() })
+        json.map_err(|error| LoadError::BadFile { path: folder.join("config.json"), why: error.into() })
     };
     Ok(PretrainedFiles {
         config: json(serde_json::to_value(weights::config()))?,

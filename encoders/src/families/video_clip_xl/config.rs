@@ -45,7 +45,7 @@ pub(crate) fn renamed(weights: Weights) -> Result<Weights, LoadError> {
             Ok(vec![(name.to_owned(), tensor.squeeze(2)?)])
         }
         (vision_transformer::PATCHES_WEIGHT, &[_, _, depth, _, _]) => {
-            Err(LoadError::Unsupported(format!("patches of {depth} frames in depth")))
+            Err(LoadError::Unsupported(format!("patches of {depth} frames in depth").into()))
         }
         _ if name.ends_with(TIMES) && tensor.rank() == 3 => {
             Ok(vec![(vision_transformer::TIMES.to_owned(), tensor.flatten_to(1)?)])

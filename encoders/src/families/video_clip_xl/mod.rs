@@ -16,7 +16,6 @@ mod known;
 
 use serde_json::json;
 
-use crate::TrainedOn;
 use crate::blocks::assembly::{Parts, assemble, towers};
 use crate::device::Placement;
 use crate::families::family::{Family, KnownModel, Model};
@@ -25,6 +24,7 @@ use crate::hub::Repository;
 use crate::loading::{CONFIG, FamilyId, Identity, LoadError, LoadOptions, ModelFiles, folder};
 use crate::preprocess::Preprocessing;
 use crate::text::Tokenizer;
+use crate::{Cause, TrainedOn};
 
 /// VideoCLIP-XL's video and text towers.
 pub(crate) const ID: FamilyId = FamilyId { name: "videoclip-xl", version: 1 };
@@ -78,7 +78,7 @@ impl Family for VideoClipXl {
 }
 
 /// With ImageNet's mean and deviation.
-fn preprocessing(side: usize) -> Result<Preprocessing, String> {
+fn preprocessing(side: usize) -> Result<Preprocessing, Cause> {
     let preprocessor = json!({
         "size": {"height": side, "width": side},
         "do_center_crop": false,

@@ -9,6 +9,7 @@ use candle_core::pickle::{PthTensors, TensorInfo, read_pth_tensor_info};
 use candle_core::{DType, Tensor};
 
 use super::torchscript;
+use crate::Cause;
 
 /// Under which keys checkpoints keep the weights beside other things; `None`: they are nothing but weights.
 const KEYS: [Option<&str>; 4] = [None, Some("state_dict"), Some("model_state_dict"), Some("model")];
@@ -17,13 +18,13 @@ const KEYS: [Option<&str>; 4] = [None, Some("state_dict"), Some("model_state_dic
 ///
 /// # Errors
 /// In plain words, what is wrong with the file.
-pub(super) fn read(path: &Path) -> Result<Vec<(String, Tensor)>, String> {
+pub(super) fn read(path: &Path) -> Result<Vec<(String, Tensor)>, Cause> {
     // The parser takes some malformed files for impossible and panics.
     let read = catch_unwind(AssertUnwindSafe(|| read_trusting(path)));
-    read.unwrap_or_else(|_| Err("it is no checkpoint that makes sense".to_owned()))
+    read.unwrap_or_else(|_| Err("it is no checkpoint that makes sense".into()))
 }
 
-fn read_trusting(path: &Path) -> Result<Vec<(String, Tensor)>, String> {
+fn read_trusting(path: &Path) -> Result<Vec<(String, Tensor)>, Cause> {
     if let Some(mut infos) = torchscript::infos(path)? {
         infos.retain(|info| is_float(info.dtype));
         check_sizes(path, &infos)?;
@@ -31,32 +32,32 @@ fn read_trusting(path: &Path) -> Result<Vec<(String, Tensor)>, String> {
     }
     let (key, infos) = weights(path)?;
     check_sizes(path, &infos)?;
-    let file = PthTensors::new(path, key).map_err(|error| error.to_string())?;
+    let file = PthTensors::new(path, key)?;
     let tensor = |info: TensorInfo| match file.get(&info.name) {
         Ok(Some(tensor)) => Ok((info.name, tensor)),
-        Ok(None) => Err(format!("{} is missing", info.name)),
-        Err(error) => Err(format!("{}: {error}", info.name)),
+        Ok(None) => Err(format!("{} is missing", info.name).into()),
+        Err(error) => Err(Cause::in_context(info.name, error)),
     };
     infos.into_iter().map(tensor).collect()
 }
 
 /// # Errors
 /// A tensor that would need more memory than the file has bytes.
-fn check_sizes(path: &Path, infos: &[TensorInfo]) -> Result<(), String> {
-    let bytes = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
+fn check_sizes(path: &Path, infos: &[TensorInfo]) -> Result<(), Cause> {
+    let bytes = std::fs::metadata(path)?.len();
     match infos.iter().find(|info| size(info) > bytes) {
-        Some(info) => Err(format!("{} is said to be larger than the file", info.name)),
+        Some(info) => Err(format!("{} is said to be larger than the file", info.name).into()),
         None => Ok(()),
     }
 }
 
 /// The first key under which there are weights, and what they are.
-fn weights(path: &Path) -> Result<(Option<&'static str>, Vec<TensorInfo>), String> {
+fn weights(path: &Path) -> Result<(Option<&'static str>, Vec<TensorInfo>), Cause> {
     for key in KEYS {
         let infos = match (read_pth_tensor_info(path, false, key), key) {
             (Ok(infos), _) => infos,
             (Err(error), None) => {
-                return Err(format!("{error}; save it with torch.save of PyTorch 1.6 or later"));
+                return Err(format!("{error}; save it with torch.save of PyTorch 1.6 or later").into());
             }
             (Err(_), Some(_)) => continue,
         };
@@ -65,7 +66,7 @@ fn weights(path: &Path) -> Result<(Option<&'static str>, Vec<TensorInfo>), Strin
             return Ok((key, infos));
         }
     }
-    Err("it holds no weights by name; load it in PyTorch and save its state_dict()".to_owned())
+    Err("it holds no weights by name; load it in PyTorch and save its state_dict()".into())
 }
 
 fn is_float(kind: DType) -> bool {
@@ -88,7 +89,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), bytes).unwrap();
         let error = read(file.path()).unwrap_err();
-        assert!(error.contains(expected), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //!
 //! Its code is not looked at, and nothing that the pickle names is run.
 
+use crate::Cause;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
@@ -23,14 +24,14 @@ pub(super) fn is_archive(path: &Path) -> bool {
 ///
 /// # Errors
 /// In plain words, what is wrong with the file.
-pub(super) fn infos(path: &Path) -> Result<Option<Vec<TensorInfo>>, String> {
+pub(super) fn infos(path: &Path) -> Result<Option<Vec<TensorInfo>>, Cause> {
     let Ok(mut archive) = open(path) else { return Ok(None) };
     let Some(data) = data(&archive) else { return Ok(None) };
-    let entry = archive.by_name(&format!("{data}.pkl")).map_err(|error| error.to_string())?;
+    let entry = archive.by_name(&format!("{data}.pkl"))?;
     let mut stack = Stack::empty();
     let read = stack.read_loop(&mut BufReader::new(entry)).and_then(|()| stack.finalize());
     let mut found = Vec::new();
-    module(read.map_err(|error| error.to_string())?, "", DEEPEST, &PathBuf::from(data), &mut found)?;
+    module(read?, "", DEEPEST, &PathBuf::from(data), &mut found)?;
     Ok(Some(found))
 }
 
@@ -45,7 +46,7 @@ fn data(archive: &ZipArchive<BufReader<File>>) -> Option<String> {
 ///
 /// # Errors
 /// As [`infos`].
-pub(super) fn tensors(path: &Path, infos: Vec<TensorInfo>) -> Result<Vec<(String, Tensor)>, String> {
+pub(super) fn tensors(path: &Path, infos: Vec<TensorInfo>) -> Result<Vec<(String, Tensor)>, Cause> {
     let mut archive = open(path)?;
     let tensor = |info: TensorInfo| {
         let read = tensor(&mut archive, &info).map_err(|why| format!("{}: {why}", info.name))?;
@@ -54,9 +55,9 @@ pub(super) fn tensors(path: &Path, infos: Vec<TensorInfo>) -> Result<Vec<(String
     infos.into_iter().map(tensor).collect()
 }
 
-fn open(path: &Path) -> Result<ZipArchive<BufReader<File>>, String> {
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    ZipArchive::new(BufReader::new(file)).map_err(|error| error.to_string())
+fn open(path: &Path) -> Result<ZipArchive<BufReader<File>>, Cause> {
+    let file = File::open(path)?;
+    ZipArchive::new(BufReader::new(file)).map_err(Cause::from)
 }
 
 /// The tensors of a module and of those inside it, to at most `deepest`; `data` is the folder of their storages.
@@ -66,14 +67,14 @@ fn module(
     deepest: usize,
     data: &Path,
     found: &mut Vec<TensorInfo>,
-) -> Result<(), String> {
+) -> Result<(), Cause> {
     let Object::Build { callable, args } = object else { return Ok(()) };
     let Object::Dict(attributes) = *args else { return Ok(()) };
     if !is_module(&callable) {
         return Ok(());
     }
     if deepest == 0 {
-        return Err(format!("modules lie over {DEEPEST} deep in each other"));
+        return Err(format!("modules lie over {DEEPEST} deep in each other").into());
     }
     for (attribute, value) in attributes {
         let Object::Unicode(attribute) = attribute else { continue };
@@ -93,18 +94,18 @@ fn is_module(callable: &Object) -> bool {
     matches!(&**callable, Object::Class { module_name, .. } if module_name.starts_with("__torch__"))
 }
 
-fn tensor<R: Read + Seek>(archive: &mut ZipArchive<R>, info: &TensorInfo) -> Result<Tensor, String> {
+fn tensor<R: Read + Seek>(archive: &mut ZipArchive<R>, info: &TensorInfo) -> Result<Tensor, Cause> {
     let (dims, layout) = (info.layout.dims(), &info.layout);
     let bytes = layout.shape().elem_count() * info.dtype.size_in_bytes();
-    let entry = archive.by_name(&info.path).map_err(|error| error.to_string())?;
+    let entry = archive.by_name(&info.path)?;
     let mut values = Vec::with_capacity(bytes);
     // The reader of the pickle counts the offset in bytes.
     let mut entry = skipped(entry, layout.start_offset() as u64)?;
-    entry.by_ref().take(bytes as u64).read_to_end(&mut values).map_err(|error| error.to_string())?;
+    entry.by_ref().take(bytes as u64).read_to_end(&mut values)?;
     // Whether a storage is whole is known at its end.
     skipped(entry, u64::MAX)?;
     if values.len() != bytes {
-        return Err(format!("{} bytes of {bytes}", values.len()));
+        return Err(format!("{} bytes of {bytes}", values.len()).into());
     }
     let of = |dims: &[usize]| Tensor::from_raw_buffer(&values, info.dtype, dims, &Device::Cpu);
     let tensor = if layout.is_contiguous() {
@@ -114,14 +115,13 @@ fn tensor<R: Read + Seek>(archive: &mut ZipArchive<R>, info: &TensorInfo) -> Res
         let reversed: Vec<usize> = dims.iter().rev().copied().collect();
         of(&reversed).and_then(|tensor| tensor.permute((0..dims.len()).rev().collect::<Vec<_>>()))
     } else {
-        return Err("its values do not lie one after the other".to_owned());
+        return Err("its values do not lie one after the other".into());
     };
-    tensor.and_then(|tensor| tensor.contiguous()).map_err(|error| error.to_string())
+    tensor.and_then(|tensor| tensor.contiguous()).map_err(Cause::from)
 }
 
 /// `reader` without its first bytes.
-fn skipped<R: Read>(mut reader: R, bytes: u64) -> Result<R, String> {
-    std::io::copy(&mut reader.by_ref().take(bytes), &mut std::io::sink())
-        .map_err(|error| error.to_string())?;
+fn skipped<R: Read>(mut reader: R, bytes: u64) -> Result<R, Cause> {
+    std::io::copy(&mut reader.by_ref().take(bytes), &mut std::io::sink())?;
     Ok(reader)
 }

@@ -225,5 +225,31 @@ impl Segmenter {
 }
 
 #[cfg(test)]
-#[path = "policy_tests.rs"]
-mod tests;
+mod tests {
+    use super::super::{DetectorSettings, ThresholdSettings};
+    use super::*;
+
+    /// However long a scene, a burst of flashes or a black picture lasts.
+    #[test]
+    fn no_more_than_a_few_times_the_maximum_is_ever_open() {
+        let dark = DetectorSettings::Threshold(ThresholdSettings::default());
+        let (slide_area_percent, min_clip_seconds, max_clip_seconds) = (1.0, 0.5, 2.0);
+        let settings = [DetectorSettings::default(), dark].into_iter().flat_map(|detector| {
+            [
+                Segmentation::Content { preset: None, detector, max_clip_seconds },
+                Segmentation::Hybrid { detector, slide_area_percent, min_clip_seconds, max_clip_seconds },
+            ]
+        });
+        for (settings, difference) in settings.flat_map(|it| [(it, 0.0), (it, 99.0)]) {
+            let (mut segmenter, mut end_ms) = (Segmenter::new(settings), 0);
+            for at in 0..5000_i64 {
+                let time_ms = at * 40;
+                let hue = if at % 5 == 0 { 3.0 * difference } else { 0.0 };
+                let clips = segmenter.push(&FrameScores { time_ms, hue, ..FrameScores::default() });
+                end_ms = clips.last().map_or(end_ms, |clip| clip.end_ms);
+                assert!(time_ms - end_ms <= 6000 + 3500, "{settings:?}: {end_ms} at {time_ms}");
+                assert!(segmenter.since_open.len() <= 240);
+            }
+        }
+    }
+}

@@ -164,7 +164,7 @@ impl Segmentation {
     }
 
     /// Longest clip in milliseconds, at least 1.
-    pub(super) fn max_clip_ms(&self) -> i64 {
+    pub fn max_clip_ms(&self) -> i64 {
         match self {
             Segmentation::Content { max_clip_seconds: seconds, .. }
             | Segmentation::Fixed { every_seconds: seconds }

@@ -83,7 +83,7 @@ pub fn train_clips(
         TimeModel::Ordered => (Stage::Clips, "stage1"),
         TimeModel::Shuffled => (Stage::ShuffledClips, "stage1_shuffled"),
         TimeModel::Mean => {
-            return Err(TrainError::Data("a mean over frames has nothing to train".to_owned()));
+            return Err(TrainError::Data("a mean over frames has nothing to train".into()));
         }
     };
     let mut store = Store::new(settings.seed, default_device());

@@ -209,9 +209,11 @@ impl Texts {
         let missing = |class: &usize| !known.get(*class).copied().unwrap_or(false);
         let used = self.modifications.iter().flat_map(|it| [it.from, it.to]);
         match used.chain(self.descriptions.iter().map(|it| it.class)).find(missing) {
-            Some(class) => Err(TrainError::Data(format!("texts speak of class {class}, which has no clips"))),
+            Some(class) => {
+                Err(TrainError::Data(format!("texts speak of class {class}, which has no clips").into()))
+            }
             None if self.modifications.is_empty() => {
-                Err(TrainError::Data("there are no modification texts".to_owned()))
+                Err(TrainError::Data("there are no modification texts".into()))
             }
             None => Ok(()),
         }

@@ -5,7 +5,10 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use plotters::prelude::{BLACK, ChartBuilder, LineSeries, WHITE};
+
 use super::TrainError;
+use crate::picture::{Picture, font};
 
 /// `curve.csv` (step, loss, and what else the stage reports) and `curve.png` of a folder.
 pub(super) struct Curve {
@@ -60,151 +63,42 @@ impl Curve {
             Some((cells.next()??, cells.next()??))
         };
         let points: Vec<(f32, f32)> = text.lines().filter_map(row).collect();
-        let path = self.path.with_extension("png");
-        std::fs::write(&path, Picture::of(&points).png()).map_err(|error| TrainError::file(&path, error))
+        draw(&points, &self.path.with_extension("png"))
     }
 }
 
-const WIDTH: usize = 640;
-const HEIGHT: usize = 360;
-const MARGIN: usize = 36;
+const WIDTH: u32 = 640;
+const HEIGHT: u32 = 360;
+/// Pixels around the plot, below it and left of it, and of a letter's height.
+const MARGIN: u32 = 20;
+const BELOW: u32 = 30;
+const LEFT: u32 = 60;
+const LETTERS: u32 = 14;
 
-/// A place in the picture, in pixels.
-#[derive(Clone, Copy)]
-struct Point {
-    x: f32,
-    y: f32,
+/// Writes a PNG of the loss over the steps.
+fn draw(points: &[(f32, f32)], path: &Path) -> Result<(), TrainError> {
+    let last = points.iter().map(|it| it.0).fold(1.0, f32::max);
+    let (low, high) =
+        points.iter().fold((0_f32, 1e-6_f32), |(low, high), it| (low.min(it.1), high.max(it.1)));
+    let mut picture = Picture::new(WIDTH, HEIGHT);
+    let drawn = picture.draw(|area| {
+        area.fill(&WHITE)?;
+        let mut chart = ChartBuilder::on(area)
+            .margin(MARGIN)
+            .x_label_area_size(BELOW)
+            .y_label_area_size(LEFT)
+            .build_cartesian_2d(0.0..last, low..high)?;
+        let axes = &mut chart.configure_mesh();
+        axes.label_style(font(LETTERS)).x_label_formatter(&|step| format!("{step:.0}")).draw()?;
+        chart.draw_series(LineSeries::new(points.iter().copied(), BLACK))?;
+        Ok(())
+    });
+    drawn.and_then(|()| picture.write(path)).map_err(TrainError::Picture)
 }
-
-/// Grey pixels, row by row.
-struct Picture(Vec<u8>);
-
-impl Picture {
-    /// A line through `points` over a grid of tenths, its ends numbered.
-    fn of(points: &[(f32, f32)]) -> Picture {
-        let mut picture = Picture(vec![255; WIDTH * HEIGHT]);
-        let last = points.iter().map(|it| it.0).fold(1.0, f32::max);
-        let (low, high) =
-            points.iter().fold((0_f32, 1e-6_f32), |(low, high), it| (low.min(it.1), high.max(it.1)));
-        let (wide, tall) = ((WIDTH - 2 * MARGIN) as f32, (HEIGHT - 2 * MARGIN) as f32);
-        let place = |(x, y): (f32, f32)| Point {
-            x: MARGIN as f32 + x / last * wide,
-            y: MARGIN as f32 + (high - y) / (high - low) * tall,
-        };
-        for tenth in 0..=10 {
-            let (x, y) = (last * tenth as f32 / 10.0, low + (high - low) * tenth as f32 / 10.0);
-            picture.line(place((x, low)), place((x, high)), 225);
-            picture.line(place((0.0, y)), place((last, y)), 225);
-        }
-        for pair in points.windows(2) {
-            picture.line(place(pair[0]), place(pair[1]), 0);
-        }
-        picture.number(high, 4, MARGIN - 16);
-        picture.number(low, 4, HEIGHT - MARGIN + 6);
-        picture.number(last, WIDTH - 2 * MARGIN, HEIGHT - MARGIN + 6);
-        picture
-    }
-
-    fn line(&mut self, from: Point, to: Point, grey: u8) {
-        let steps = (to.x - from.x).abs().max((to.y - from.y).abs()).ceil().max(1.0) as usize;
-        for step in 0..=steps {
-            let part = step as f32 / steps as f32;
-            let (x, y) = (from.x + (to.x - from.x) * part, from.y + (to.y - from.y) * part);
-            self.dot(x.round() as usize, y.round() as usize, grey);
-        }
-    }
-
-    fn dot(&mut self, x: usize, y: usize, grey: u8) {
-        if x < WIDTH && y < HEIGHT {
-            self.0[y * WIDTH + x] = self.0[y * WIDTH + x].min(grey);
-        }
-    }
-
-    /// Three significant digits or so, twice the size of the glyphs.
-    fn number(&mut self, value: f32, left: usize, top: usize) {
-        let text = if value.abs() < 100.0 { format!("{value:.2}") } else { format!("{value:.0}") };
-        for (place, letter) in text.chars().enumerate() {
-            let Some((_, rows)) = GLYPHS.iter().find(|(known, _)| *known == letter) else { continue };
-            for (y, x) in (0..10).flat_map(|y| (0..6).map(move |x| (y, x))) {
-                if rows[y / 2] >> (2 - x / 2) & 1 == 1 {
-                    self.dot(left + place * 8 + x, top + y, 60);
-                }
-            }
-        }
-    }
-
-    /// PNG (RFC 2083) with stored blocks: a picture of this size is not worth compressing.
-    fn png(&self) -> Vec<u8> {
-        let mut rows = Vec::with_capacity((WIDTH + 1) * HEIGHT);
-        for row in self.0.chunks_exact(WIDTH) {
-            rows.push(0);
-            rows.extend_from_slice(row);
-        }
-        let mut header = Vec::new();
-        header.extend((WIDTH as u32).to_be_bytes());
-        header.extend((HEIGHT as u32).to_be_bytes());
-        header.extend([8, 0, 0, 0, 0]);
-        let mut png = b"\x89PNG\r\n\x1a\n".to_vec();
-        for (kind, data) in [(b"IHDR", header), (b"IDAT", stored(&rows)), (b"IEND", Vec::new())] {
-            png.extend((data.len() as u32).to_be_bytes());
-            let body = [&kind[..], &data].concat();
-            png.extend_from_slice(&body);
-            png.extend(crc(&body).to_be_bytes());
-        }
-        png
-    }
-}
-
-/// zlib (RFC 1950) around stored blocks (RFC 1951).
-fn stored(bytes: &[u8]) -> Vec<u8> {
-    let mut out = vec![0x78, 0x01];
-    let blocks = bytes.chunks(65_535).count();
-    for (number, block) in bytes.chunks(65_535).enumerate() {
-        let length = block.len() as u16;
-        out.push(u8::from(number + 1 == blocks));
-        out.extend(length.to_le_bytes());
-        out.extend((!length).to_le_bytes());
-        out.extend_from_slice(block);
-    }
-    let add = |(a, b): (u32, u32), byte: &u8| {
-        let a = (a + u32::from(*byte)) % 65_521;
-        (a, (b + a) % 65_521)
-    };
-    let (a, b) = bytes.iter().fold((1, 0), add);
-    out.extend((b << 16 | a).to_be_bytes());
-    out
-}
-
-fn crc(bytes: &[u8]) -> u32 {
-    let bit = |crc: u32, _| if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 };
-    !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), bit))
-}
-
-/// Three by five pixels, a row a number.
-const GLYPHS: [(char, [u8; 5]); 12] = [
-    ('0', [7, 5, 5, 5, 7]),
-    ('1', [2, 6, 2, 2, 7]),
-    ('2', [7, 1, 7, 4, 7]),
-    ('3', [7, 1, 7, 1, 7]),
-    ('4', [5, 5, 7, 1, 1]),
-    ('5', [7, 4, 7, 1, 7]),
-    ('6', [7, 4, 7, 5, 7]),
-    ('7', [7, 1, 2, 2, 2]),
-    ('8', [7, 5, 7, 5, 7]),
-    ('9', [7, 5, 7, 1, 7]),
-    ('.', [0, 0, 0, 0, 2]),
-    ('-', [0, 0, 7, 0, 0]),
-];
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn checksums_are_those_of_the_standards() {
-        assert_eq!(crc(b"123456789"), 0xCBF4_3926);
-        assert_eq!(stored(b"Wikipedia")[2 + 5 + 9..], 0x11E6_0398_u32.to_be_bytes());
-    }
 
     #[test]
     fn a_curve_that_goes_on_drops_what_comes_again() {
@@ -218,7 +112,11 @@ mod tests {
         curve.draw().unwrap();
         let png = std::fs::read(folder.path().join("curve.png")).unwrap();
         assert!(png.starts_with(b"\x89PNG") && png.ends_with(b"IEND\xae\x42\x60\x82"));
-        let picture = Picture::of(&[(10.0, 1.0), (20.0, 0.5)]);
-        assert!(picture.0.contains(&0), "no line");
+        let decoder = png::Decoder::new(std::io::Cursor::new(&png));
+        let mut reader = decoder.read_info().unwrap();
+        let mut pixels = vec![0; reader.output_buffer_size()];
+        reader.next_frame(&mut pixels).unwrap();
+        let black = pixels.chunks_exact(3).filter(|pixel| **pixel == [0, 0, 0]).count();
+        assert!(black > 300, "{black} black pixels are no line");
     }
 }

@@ -91,7 +91,7 @@ pub fn train_embeddings(
     let EmbeddedRecipe { projection, hidden, hard } = recipe;
     let fits = |it: &EmbeddedTriplet| it.query.max(it.target) < videos.len() && it.text < texts.len();
     if triplets.is_empty() || !triplets.iter().all(fits) {
-        return Err(TrainError::Data("no triplets, or some whose vectors are not there".to_owned()));
+        return Err(TrainError::Data("no triplets, or some whose vectors are not there".into()));
     }
     let mut store = Store::new(settings.seed, default_device());
     let widths = Widths { dim: videos.dim(), projection, hidden };

@@ -117,7 +117,7 @@ impl TrainingClips {
     /// [`TrainError::Data`] for clips without frames, or with a class or truth that does not fit.
     pub fn check(&self) -> Result<(), TrainError> {
         let count = self.footage.len();
-        let wrong = |what: String| Err(TrainError::Data(what));
+        let wrong = |what: String| Err(TrainError::Data(what.into()));
         if count == 0 || self.class.len() != count || self.truth.len() != count {
             return wrong(format!(
                 "{count} clips, {} classes, {} truths",

@@ -101,7 +101,7 @@ fn alone(clip: &Footage, side: u32) -> Result<Vec<Frame>, TrainError> {
     let frames: Vec<Frame> = frames.collect::<Result<_, VideoError>>()?;
     if frames.len() != clip.frames {
         let (path, found, expected) = (clip.path.display(), frames.len(), clip.frames);
-        return Err(TrainError::Data(format!("{path} has {found} frames, its labels {expected}")));
+        return Err(TrainError::Data(format!("{path} has {found} frames, its labels {expected}").into()));
     }
     Ok(frames)
 }

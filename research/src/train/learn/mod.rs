@@ -11,7 +11,7 @@
 
 use std::path::PathBuf;
 
-use reprise_encoders::{EncodeError, LoadError, video::VideoError};
+use reprise_encoders::{Cause, EncodeError, LoadError, video::VideoError};
 
 pub mod augment;
 pub mod clips;
@@ -41,15 +41,19 @@ mod tests;
 pub enum TrainError {
     /// The training data can't be used; the caller's fault.
     #[error("the training data can't be used: {0}")]
-    Data(String),
+    Data(#[source] Cause),
     /// A file can't be read or written.
     #[error("{path}: {why}")]
     File {
         /// The file.
         path: PathBuf,
         /// What happened.
-        why: String,
+        #[source]
+        why: Cause,
     },
+    /// The picture of the loss can't be drawn or written.
+    #[error("the picture of the loss can't be written")]
+    Picture(#[source] anyhow::Error),
     /// The folder holds the checkpoint of a run with other data or settings.
     #[error("{path} is the checkpoint of a run with other data or settings; remove it, or write elsewhere")]
     OtherRun {
@@ -85,7 +89,7 @@ pub enum TrainError {
 }
 
 impl TrainError {
-    fn file(path: &std::path::Path, why: impl std::fmt::Display) -> Self {
-        TrainError::File { path: path.to_owned(), why: why.to_string() }
+    fn file(path: &std::path::Path, why: impl Into<Cause>) -> Self {
+        TrainError::File { path: path.to_owned(), why: why.into() }
     }
 }

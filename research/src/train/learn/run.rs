@@ -224,7 +224,7 @@ fn apply(
     let share = 1.0 / shards.len().max(1) as f32;
     let mut shards = shards.into_iter();
     let Some(first) = shards.next() else {
-        return Err(TrainError::Data("nothing to train on".to_owned()));
+        return Err(TrainError::Data("nothing to train on".into()));
     };
     let (mut total, mut parts, mut gradients) = (first.total, first.parts, first.gradients);
     for shard in shards {

@@ -46,7 +46,7 @@ impl Vocabulary {
             words(text).for_each(|word| *counts.entry(word).or_default() += 1);
         }
         if counts.is_empty() {
-            return Err(TrainError::Data("there are no texts".to_owned()));
+            return Err(TrainError::Data("there are no texts".into()));
         }
         let mut tokens = vec!["[UNK]".to_owned(), "[CLS]".to_owned()];
         tokens.extend(LETTERS.chars().map(String::from));
@@ -60,7 +60,7 @@ impl Vocabulary {
 
     fn new(json: Vec<u8>, ids: HashMap<String, u32>, longest: usize) -> Result<Self, TrainError> {
         let tokenizer = Tokenizer::from_json(&json, Specials::default(), longest)
-            .map_err(|error| TrainError::Data(error.to_string()))?;
+            .map_err(|error| TrainError::Data(error.into()))?;
         Ok(Vocabulary { json, tokenizer, ids })
     }
 
@@ -80,7 +80,7 @@ impl Vocabulary {
     /// # Errors
     /// [`TrainError::Data`] for a text that the tokenizer can't read.
     pub fn ids(&self, text: &str, noise: Noise, random: &mut Random) -> Result<Vec<u32>, TrainError> {
-        let unreadable = |error: reprise_encoders::text::TextError| TrainError::Data(error.to_string());
+        let unreadable = |error: reprise_encoders::text::TextError| TrainError::Data(error.into());
         if noise == Noise::NONE {
             let mut ids = self.tokenizer.ids(text).map_err(unreadable)?;
             ids.truncate(self.tokenizer.max_tokens());
@@ -110,7 +110,7 @@ impl Vocabulary {
             .map(|at| if at % 2 == 0 { "bcdfghklmnprstvw" } else { "aeiouy" })
             .filter_map(|letters| letters.chars().nth(random.below(letters.len())))
             .collect();
-        let ids = self.tokenizer.ids(&word).map_err(|error| TrainError::Data(error.to_string()))?;
+        let ids = self.tokenizer.ids(&word).map_err(|error| TrainError::Data(error.into()))?;
         Ok(ids.into_iter().skip(1).collect())
     }
 

@@ -1,5 +1,6 @@
 //! Rows of `jobs`: read back, enqueued, locked, finished.
 
+use reprise_encoders::Cause;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -62,7 +63,10 @@ const SEGMENTATION: &str = "segmentation";
 pub(in crate::catalog) fn new_segmentation(job: &Job) -> Result<Option<Segmentation>, CatalogError> {
     let stored = job.params.as_ref().and_then(|params| params.get(SEGMENTATION));
     let parse = |stored: &Value| serde_json::from_value(stored.clone());
-    stored.map(parse).transpose().map_err(|error| CatalogError::Damaged(format!("job {}: {error}", job.id)))
+    stored
+        .map(parse)
+        .transpose()
+        .map_err(|error| CatalogError::Damaged(Cause::in_context(format!("job {}", job.id), error)))
 }
 
 /// Enqueues a job in the transaction of what it works on.
@@ -75,7 +79,7 @@ pub(in crate::catalog) async fn enqueue(tx: &mut Tx, new: NewJob) -> Result<Job,
     tx.execute(sql, values![id, new.kind.name(), new.video, params, new.needs_ready, MAX_ATTEMPTS, now])
         .await?;
     let job = read(tx, id).await?;
-    job.ok_or_else(|| CatalogError::Damaged(format!("job {id} was stored and is not there")))
+    job.ok_or_else(|| CatalogError::Damaged(format!("job {id} was stored and is not there").into()))
 }
 
 /// One job, as this transaction sees it.
@@ -113,7 +117,9 @@ impl Locked {
 
     /// The video of a job that is about one.
     pub(in crate::catalog) fn video(&self) -> Result<Uuid, CatalogError> {
-        self.job.video.ok_or_else(|| CatalogError::Damaged(format!("job {} has no video", self.job.id)))
+        self.job
+            .video
+            .ok_or_else(|| CatalogError::Damaged(format!("job {} has no video", self.job.id).into()))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Values as columns hold them: JSON, names of what has few values, lists of keys.
 
+use reprise_encoders::Cause;
 use serde::de::DeserializeOwned;
 
 use crate::catalog::database::{Row, Value};
@@ -8,16 +9,19 @@ use crate::terms::{Level, SpanKey};
 
 /// A stored JSON text.
 pub(in crate::catalog) fn parse_json<T: DeserializeOwned>(text: &str) -> Result<T, CatalogError> {
-    serde_json::from_str(text).map_err(|error| CatalogError::Damaged(format!("{text:.80}: {error}")))
+    serde_json::from_str(text)
+        .map_err(|error| CatalogError::Damaged(Cause::in_context(format!("{text:.80}"), error)))
 }
 
 pub(in crate::catalog) fn to_json<T: serde::Serialize>(value: &T) -> Result<String, CatalogError> {
-    serde_json::to_string(value).map_err(|error| CatalogError::Invalid(error.to_string()))
+    serde_json::to_string(value).map_err(|error| CatalogError::Invalid(error.into()))
 }
 
 pub(in crate::catalog) fn named<T: Copy>(name: &str, names: &[(T, &str)]) -> Result<T, CatalogError> {
     let found = names.iter().find(|(_, known)| *known == name);
-    found.map(|(value, _)| *value).ok_or_else(|| CatalogError::Damaged(format!("unknown name {name:?}")))
+    found
+        .map(|(value, _)| *value)
+        .ok_or_else(|| CatalogError::Damaged(format!("unknown name {name:?}").into()))
 }
 
 pub(in crate::catalog) fn level_name(level: Level) -> &'static str {

@@ -78,7 +78,7 @@ async fn check_dimensions(tx: &mut Tx, vectors: &[NewVector]) -> Result<(), Cata
         if dim != Some(got) {
             let expected = dim.map_or("is not registered".to_owned(), |dim| format!("has {dim}"));
             let text = format!("a vector of {got} values for space {}, which {expected}", vector.space);
-            return Err(CatalogError::Invalid(text));
+            return Err(CatalogError::Invalid(text.into()));
         }
     }
     Ok(())
@@ -122,6 +122,8 @@ pub(in crate::catalog) fn unit(bytes: &[u8], span: SpanKey) -> Result<UnitVector
     let values = bytes.chunks_exact(4).map(|four| f32::from_le_bytes([four[0], four[1], four[2], four[3]]));
     let whole = bytes.len().is_multiple_of(4);
     UnitVector::from_unit(values.collect()).filter(|_| whole).ok_or_else(|| {
-        CatalogError::Damaged(format!("the vector of span {span} is not of norm 1; ingest its video again"))
+        CatalogError::Damaged(
+            format!("the vector of span {span} is not of norm 1; ingest its video again").into(),
+        )
     })
 }

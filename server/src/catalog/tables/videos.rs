@@ -75,5 +75,5 @@ pub(in crate::catalog) fn check_metadata(metadata: &serde_json::Value) -> Result
     if metadata.is_object() {
         return Ok(());
     }
-    Err(CatalogError::Invalid("metadata must be a JSON object".to_owned()))
+    Err(CatalogError::Invalid("metadata must be a JSON object".into()))
 }

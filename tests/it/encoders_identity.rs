@@ -2,14 +2,12 @@
 
 use std::path::Path;
 
-use super::load_with;
-use crate::device::{DeviceChoice, Precision};
-use crate::loading::LoadOptions;
+use reprise_encoders::{DeviceChoice, LoadOptions, Precision, load_with};
 
 /// `builtin:NAME`, or a small model that tests/parity/make.py wrote.
 #[track_caller]
 fn check(model: &str, precision: Precision, expected: &str) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/parity/data").join(model);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("parity/data").join(model);
     let name = if model.starts_with("builtin:") { model } else { folder.to_str().unwrap() };
     let options = LoadOptions { devices: vec![DeviceChoice::Cpu], precision, ..LoadOptions::default() };
     let space = load_with(&name.parse().unwrap(), &options).unwrap().space;

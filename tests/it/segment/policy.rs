@@ -1,9 +1,10 @@
-//! Tests of the policies, on scores made up here.
+//! Every policy of segmentation, on made-up scores: exact tables, and invariants on random videos.
 
-use super::super::scores::Settled;
-use super::super::{ContentSettings, Curve, CurveWriter, DetectorSettings};
-use super::*;
 use proptest::prelude::*;
+use reprise_encoders::video::segment::{
+    AdaptiveSettings, ClipRange, ContentSettings, Curve, CurveWriter, DetectorSettings, FrameScores,
+    MinSceneLen, Segmentation, Segmenter, Settled, ThresholdSettings,
+};
 
 fn seconds(ms: i64) -> f64 {
     ms as f64 / 1000.0
@@ -139,33 +140,6 @@ fn a_picture_that_stays_is_split_where_no_frame_is() {
     assert!(clips.iter().all(|clip| clip.end_ms - clip.start_ms <= 2000), "{clips:?}");
 }
 
-/// However long a scene, a burst of flashes or a black picture lasts.
-#[test]
-fn no_more_than_a_few_times_the_maximum_is_ever_open() {
-    let dark = super::super::ThresholdSettings::default();
-    let detectors = [DetectorSettings::default(), DetectorSettings::Threshold(dark)];
-    let endless = detectors.into_iter().flat_map(|detector| {
-        let (slide_area_percent, min_clip_seconds, max_clip_seconds) = (1.0, 0.5, 2.0);
-        [
-            Segmentation::Content { preset: None, detector, max_clip_seconds },
-            Segmentation::Hybrid { detector, slide_area_percent, min_clip_seconds, max_clip_seconds },
-        ]
-    });
-    for settings in endless {
-        for difference in [0.0, 99.0] {
-            let (mut segmenter, mut end_ms) = (Segmenter::new(settings), 0);
-            for at in 0..5000_i64 {
-                let time_ms = at * 40;
-                let hue = if at % 5 == 0 { 3.0 * difference } else { 0.0 };
-                let clips = segmenter.push(&FrameScores { time_ms, hue, ..FrameScores::default() });
-                end_ms = clips.last().map_or(end_ms, |clip| clip.end_ms);
-                assert!(time_ms - end_ms <= 6000 + 3500, "{settings:?}: {end_ms} at {time_ms}");
-                assert!(segmenter.since_open.len() <= 240);
-            }
-        }
-    }
-}
-
 /// Times of frames, and the indices of cuts and of slide changes.
 type Video = (Vec<i64>, Vec<usize>, Vec<usize>);
 
@@ -199,14 +173,11 @@ fn any_settings() -> impl Strategy<Value = Segmentation> {
     ];
     let detector = (min_scene_len, 0..3).prop_map(|(min_scene_len, which)| match which {
         0 => DetectorSettings::Content(ContentSettings { min_scene_len, ..ContentSettings::default() }),
-        1 => DetectorSettings::Adaptive(super::super::AdaptiveSettings {
-            min_scene_len,
-            ..super::super::AdaptiveSettings::default()
-        }),
-        _ => DetectorSettings::Threshold(super::super::ThresholdSettings {
+        1 => DetectorSettings::Adaptive(AdaptiveSettings { min_scene_len, ..AdaptiveSettings::default() }),
+        _ => DetectorSettings::Threshold(ThresholdSettings {
             min_scene_len,
             add_final_scene: true,
-            ..super::super::ThresholdSettings::default()
+            ..ThresholdSettings::default()
         }),
     });
     let slide_area_percent = prop_oneof![Just(0.0), 0.01..5.0];
