@@ -1,4 +1,4 @@
-//! Models that are added to a running server.
+//! Adds models to a running server.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,21 +10,21 @@ use crate::catalog::CatalogError;
 use crate::models::{self, LoadedSpace, SpacesError};
 use crate::terms::{QueryKind, SpaceInfo};
 
-/// A space that was asked for.
+/// Result of adding a model.
 pub struct Added {
     /// The space.
     pub space: Arc<LoadedSpace>,
-    /// Whether it was loaded for this; else it was there.
+    /// Whether this call loaded it. Otherwise it was loaded before.
     pub is_new: bool,
 }
 
-/// Loads a model into the running server, now and at each start, and has its space filled in the background.
+/// Loads a model into the running server, now and at each start. Background jobs fill its space.
 ///
-/// Goes on if the caller stops waiting: a download may take longer than anyone waits. Whoever asks again waits for
-/// the same. Searches and ingests go on meanwhile.
+/// Continues if the caller stops waiting, because a download may take long. A repeated call waits for the same load.
+/// Searches and ingests continue meanwhile.
 ///
 /// # Errors
-/// [`SpacesError`]: nothing was added.
+/// [`SpacesError`]. Nothing was added.
 pub async fn add_model(app: &Arc<App>, model: ModelName) -> Result<Added, SpacesError> {
     let (app, name) = (Arc::clone(app), model.to_string());
     let added = tokio::spawn(async move { load_and_add(&app, &model).await }).await;
@@ -46,16 +46,16 @@ async fn load_and_add(app: &App, model: &ModelName) -> Result<Added, SpacesError
     if !app.ready.load(Ordering::Acquire) {
         return Err(SpacesError::Closing);
     }
-    // Before anything can be stored in it.
+    // Before anything is stored in the space.
     app.vectors.add(expectation(&space)).await?;
     app.spaces.add(Arc::clone(&space), &app.catalog).await?;
-    // Jobs that run now end with the spaces that they began with; their runner asks for the rest.
+    // Running jobs keep the spaces from their start. Afterwards they enqueue a fill for the new space.
     let fills = enqueue_fills(app, std::slice::from_ref(&space)).await?;
     tracing::info!(space = space.space.name, videos = fills, "a model was added; filling its space");
     Ok(Added { space, is_new: true })
 }
 
-/// Asks for the vectors that ready videos lack in `spaces`, those of passages too; in how many jobs.
+/// Enqueues fills for vectors that ready videos lack in `spaces`, passages included. Returns the number of jobs.
 pub(crate) async fn enqueue_fills(app: &App, spaces: &[Arc<LoadedSpace>]) -> Result<u64, CatalogError> {
     let sees: Vec<u32> = spaces.iter().filter(|it| it.space.can.frames).map(|it| it.key).collect();
     let mut fills = app.catalog.enqueue_fills(&sees).await?;
@@ -67,7 +67,7 @@ pub(crate) async fn enqueue_fills(app: &App, spaces: &[Arc<LoadedSpace>]) -> Res
     Ok(fills)
 }
 
-/// What the index must know of a space.
+/// The index's description of a space.
 pub(crate) fn expectation(space: &LoadedSpace) -> SpaceInfo {
     SpaceInfo { key: space.key, id: space.space.id.clone(), dim: space.space.dim }
 }

@@ -12,41 +12,41 @@ use crate::models::Spaces;
 use crate::storage::Storage;
 use crate::vectors::Vectors;
 
-/// The parts of a server.
+/// The parts of a running server.
 pub struct App {
-    /// Its settings.
+    /// Settings.
     pub config: Config,
-    /// What is known.
+    /// The catalog database.
     pub catalog: Arc<Catalog>,
-    /// The models.
+    /// The loaded embedding spaces.
     pub spaces: Spaces,
-    /// What is searched.
+    /// The vector index.
     pub vectors: Arc<Vectors>,
-    /// The files.
+    /// Storage for files.
     pub storage: Storage,
-    /// Announces a deleted video to the purge.
+    /// Wakes the purge after a video was deleted.
     pub deleted: Notify,
-    /// Places for decoding queries.
+    /// Limits concurrent decodes for queries.
     pub query_decodes: Arc<Semaphore>,
-    /// Places for rendering pictures and video for people.
+    /// Limits concurrent renders of thumbnails, previews and renditions.
     pub renders: Semaphore,
-    /// Queries worth trying, which the page offers; set once, by a demo.
+    /// Example queries for the web page. A demo sets them once.
     pub examples: OnceLock<Vec<Example>>,
-    /// Whether requests should be sent here.
+    /// Whether the server has started and is not closing.
     pub ready: AtomicBool,
 }
 
-/// A query as a link of the page.
+/// An example query, as a link on the web page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Example {
-    /// What is asked, in words.
+    /// The query in words.
     pub title: String,
-    /// Path and query of the page's address.
+    /// Path and query string of the page's address.
     pub href: String,
 }
 
 impl App {
-    /// Whether requests should be sent here: started, not closing, and every model has a living worker.
+    /// Whether the server accepts requests: started, not closing, and every model has a running worker.
     pub fn is_ready(&self) -> bool {
         self.ready.load(Ordering::Acquire) && self.spaces.alive()
     }

@@ -1,4 +1,4 @@
-//! The settings of a server: one struct, every field a flag, an environment variable and a sentence.
+//! Server settings. Each field is a flag, an environment variable and a help text.
 
 mod retry_waits;
 
@@ -48,8 +48,8 @@ pub struct Config {
     /// Folder from which models may be added to the running server; may be given several times
     #[arg(long = "model-root", env = "REPRISE_MODEL_ROOT", value_delimiter = ';')]
     pub model_roots: Vec<PathBuf>,
-    /// Load no more than the models named here: forget those that were added to a running server, and which kinds of
-    /// query were moved
+    /// Load only the models named here: forget models that were added to a running server, and which kinds of query
+    /// were moved to other models
     #[arg(long, env = "REPRISE_FORGET_ADDED")]
     pub forget_added: bool,
     /// Allow `{"url": …}`: the server fetches videos over https from public addresses
@@ -67,16 +67,16 @@ pub struct Config {
     /// Ingest jobs that run at once in this process; 0: this process only answers
     #[arg(long, env = "REPRISE_RUNNERS", default_value_t = 2)]
     pub runners: usize,
-    /// Seconds without a sign of life after which another runner takes over a job
+    /// Seconds without a heartbeat after which another runner takes over a job
     #[arg(long, env = "REPRISE_LEASE_SECONDS", default_value_t = 30.0, value_parser = positive_seconds)]
     pub lease_seconds: f64,
-    /// Waits before a job that failed is tried again: before its second attempt, its third, and so on; the last one
-    /// holds for all further attempts. A job is tried five times
+    /// Waits before a failed job is tried again: before its second attempt, its third, and so on; the last one repeats.
+    /// A job is tried five times
     #[arg(long, env = "REPRISE_RETRY_WAITS", default_value = "5s,30s,3m,15m", value_name = "WAITS")]
     pub retry_waits: RetryWaits,
-    /// Where models run, separated by `,`: auto (the first GPU if there is one, else the CPU), cpu, cuda or cuda:N. Each
-    /// device has a worker of its own for each model; one that can't be used is left out with a warning, and where none
-    /// is left the CPU is used
+    /// Devices for models, separated by `,`: auto (the first GPU if there is one, else the CPU), cpu, cuda or cuda:N.
+    /// Each device has its own worker for each model; a device that can't be used is skipped with a warning; if none is
+    /// left, the CPU is used
     #[arg(
         long = "device",
         env = "REPRISE_DEVICE",
@@ -88,11 +88,11 @@ pub struct Config {
     /// Worker threads per model and device; 0: chosen for the machine
     #[arg(long, env = "REPRISE_REPLICAS", default_value_t = 0)]
     pub replicas: usize,
-    /// Frames per second of video that models of single pictures look at; another rate makes another space
+    /// Frames per second that image models sample from video; another rate makes another embedding space
     #[arg(long, env = "REPRISE_FRAMES_PER_SECOND", default_value_t = 2.0, value_parser = frame_rate)]
     pub frames_per_second: f64,
-    /// Numbers that models multiply in: f32; faster and a little less exact are int8 on a CPU with AVX-512 VNNI, and bf16
-    /// or f16 on a GPU; another makes another space
+    /// Number format of the models' arithmetic: f32; int8 on a CPU with AVX-512 VNNI, and bf16 or f16 on a GPU, are
+    /// faster and slightly less exact; another format makes another embedding space
     #[arg(long, env = "REPRISE_PRECISION", default_value = "f32")]
     pub precision: Precision,
     /// Requests that one model's pool admits at once; more are answered 429
@@ -101,17 +101,17 @@ pub struct Config {
     /// Query decodes that run at once
     #[arg(long, env = "REPRISE_QUERY_DECODES", default_value_t = 2)]
     pub query_decodes: usize,
-    /// Vector engine: builtin, or hnsw_rs, which lives in memory alone and is linked anew at each start
+    /// Vector engine: builtin, or hnsw_rs, which keeps its graph only in memory and builds it anew at each start
     #[arg(long, env = "REPRISE_INDEX_ENGINE", value_enum, default_value_t, hide_possible_values = true)]
     pub index_engine: EngineKind,
-    /// Numbers in which the index compares vectors while it walks: int8, f16 or f32; the best are compared exactly all the
-    /// same. Larger ones find a little more and take more memory; used for what is sealed from now on
+    /// Number format of vectors during the graph search: int8, f16 or f32; the best are always compared exactly. Larger
+    /// formats find slightly more and take more memory; used for segments that are sealed from now on
     #[arg(long, env = "REPRISE_INDEX_CODES", default_value = "int8")]
     pub index_codes: Codes,
     /// Recall at 10 of the index, against brute force, under which a warning is logged
     #[arg(long, env = "REPRISE_INDEX_RECALL_TARGET", default_value_t = 0.95, value_parser = share)]
     pub index_recall_target: f64,
-    /// Seconds from one check of the index to the next; nothing is measured where nothing changed
+    /// Seconds between checks of the index; without changes nothing is measured
     #[arg(long, env = "REPRISE_INDEX_CHECK_SECONDS", default_value_t = 300.0, value_parser = positive_seconds)]
     pub index_check_seconds: f64,
     /// Seconds after which a request that is neither upload nor media is answered 504
@@ -129,7 +129,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// How long a worker that gives no sign of life keeps its job.
+    /// How long a worker without a heartbeat keeps its job.
     pub fn lease(&self) -> Duration {
         Duration::from_secs_f64(self.lease_seconds)
     }
@@ -143,7 +143,7 @@ impl Config {
         }
     }
 
-    /// Which vector engine is opened, and how.
+    /// The vector engine's settings.
     pub fn index_engine(&self) -> EngineSettings {
         EngineSettings {
             kind: self.index_engine,
@@ -152,7 +152,7 @@ impl Config {
         }
     }
 
-    /// How the index is checked.
+    /// Settings for checks of the index.
     pub fn index_checks(&self) -> CheckSettings {
         CheckSettings {
             every: Duration::from_secs_f64(self.index_check_seconds),
@@ -165,12 +165,12 @@ impl Config {
         (self.max_clip_seconds * 1000.0) as i64
     }
 
-    /// Where the catalog lives.
+    /// URL of the catalog database.
     pub fn catalog_url(&self) -> String {
         self.database_url.clone().unwrap_or_else(|| crate::catalog::embedded_url(&self.data_dir))
     }
 
-    /// How models are loaded.
+    /// Options for loading models.
     pub fn load_options(&self) -> reprise_encoders::LoadOptions {
         reprise_encoders::LoadOptions {
             replicas: self.replicas(),
@@ -184,7 +184,7 @@ impl Config {
     /// Worker threads per model and device.
     pub fn replicas(&self) -> usize {
         match self.replicas {
-            // One encoder on all cores answers a query sooner than one of several, and fills hardly slower
+            // One encoder on all cores answers a query sooner than several encoders, and fills are hardly slower
             // (BENCHMARKS.md).
             0 => 1,
             chosen => chosen,
@@ -192,10 +192,10 @@ impl Config {
     }
 }
 
-/// `[KINDS=]NAME`: a model and the query kinds that it is to answer.
+/// `[KINDS=]NAME`: a model and the kinds of query that it should answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelChoice {
-    /// Empty: whatever it can do and no other model was named for.
+    /// Empty: all kinds that it can answer and that name no other model.
     pub kinds: Vec<QueryKind>,
     /// The model.
     pub model: ModelName,
@@ -236,7 +236,7 @@ fn positive_seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A recall.
+/// Parses a share from 0 to 1.
 pub fn share(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),

@@ -1,12 +1,12 @@
-//! The client of outgoing HTTP requests.
+//! Client for outgoing HTTP requests.
 
 use rustls::crypto::ring;
 
-/// Starts a client's settings. Its cryptography is ring, which the database drivers need too: reqwest's own default
-/// would be a second library of the kind, and most of a minute of a first build.
+/// Builds a client with ring as its cryptography provider. The database drivers need ring anyway. reqwest's default
+/// provider would be a second library, and add most of a minute to a first build.
 #[expect(clippy::disallowed_methods, reason = "the one place that names the provider")]
 pub fn client() -> reqwest::ClientBuilder {
-    // Fails only if a provider is there already.
+    // Fails only if a provider is already installed.
     let _ = ring::default_provider().install_default();
     reqwest::Client::builder()
 }

@@ -1,7 +1,7 @@
-//! reprise, the service: the library behind the `reprise` binary.
+//! reprise, the service: the library of the `reprise` binary.
 //!
-//! Dependencies inside point one way: `http -> {search, ingest} -> {catalog, app}`; axum lives under
-//! [`http`] alone, SQL under [`catalog`] alone.
+//! Dependencies point one way: `http -> {search, ingest} -> {catalog, app}`. Only [`http`] uses axum, and only
+//! [`catalog`] uses SQL.
 
 pub mod add_model;
 pub mod app;

@@ -1,4 +1,4 @@
-//! Opens a server's parts, starts its background tasks, and closes all of it in order.
+//! Opens the parts of a server, starts its background tasks, and closes everything in order.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -18,15 +18,15 @@ use crate::models::{Spaces, SpacesError};
 use crate::storage::Storage;
 use crate::vectors::{EngineError, Vectors};
 
-/// Why a server did not start.
+/// Error of a server's start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The data folder can't be used; the operator should choose another or free it.
+    /// The data folder can't be used. The operator should choose another or free it.
     #[error("the data folder {folder} can't be used: {error}")]
     DataFolder {
         /// The folder.
         folder: String,
-        /// What failed.
+        /// The cause.
         error: std::io::Error,
     },
     /// The database can't be used.
@@ -44,14 +44,14 @@ pub enum StartError {
 pub struct Background {
     closing: CancellationToken,
     runners: Vec<JoinHandle<()>>,
-    /// Tasks that follow the catalog, purge and sweep files, mend and check the index.
+    /// Tasks that follow the catalog, purge and sweep files, and repair and check the index.
     caretakers: Vec<JoinHandle<()>>,
 }
 
-/// How long a job may take to stop.
+/// Longest wait for a job to stop.
 const RUNNER_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Opens folder, catalog, models and index, in this order. Not ready yet: nothing runs in the background.
+/// Opens folder, catalog, models and index, in this order. The app is not ready yet, and has no background tasks.
 ///
 /// # Errors
 /// [`StartError`] names the part that failed.
@@ -77,7 +77,7 @@ pub async fn open(config: Config) -> Result<Arc<App>, StartError> {
     }))
 }
 
-/// Starts runners and follower, asks for vectors that stored videos lack, and becomes ready.
+/// Starts the background tasks, enqueues fills for missing vectors, and marks the app as ready.
 ///
 /// # Errors
 /// The catalog failed.
@@ -98,8 +98,8 @@ pub async fn start(app: &Arc<App>) -> Result<Background, StartError> {
     Ok(Background { closing, runners, caretakers: vec![follower, librarian, keeper, checker] })
 }
 
-/// Closes in order, after the last request: runners hand back their jobs, pools finish, the index is
-/// snapshotted, the catalog closes.
+/// Closes the server in order, after the last request. Runners return their jobs, pools finish, the index writes a
+/// snapshot, and the catalog closes.
 pub async fn close(app: &Arc<App>, background: Background) {
     app.ready.store(false, Ordering::Release);
     background.closing.cancel();

@@ -1,28 +1,28 @@
-//! Logs and metrics: the tracing subscriber, the Prometheus recorder, and the names of what is measured.
+//! Logs and metrics: the tracing subscriber, the Prometheus recorder, and the metrics' descriptions.
 
 use std::sync::OnceLock;
 
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use tracing_subscriber::EnvFilter;
 
-/// Seconds; from a fast index search to a long decode.
+/// Histogram buckets in seconds, from a fast index search to a long decode.
 const SECONDS: [f64; 15] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0];
-/// Seconds of a job.
+/// Histogram buckets for jobs, in seconds.
 const JOB_SECONDS: [f64; 9] = [0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0];
 
-/// Inputs of a batch.
+/// Histogram buckets for the inputs of a batch.
 const INPUTS: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
 
-/// Sends logs to stderr; `RUST_LOG` selects them, `default` if it is not set.
+/// Sends logs to stderr. `RUST_LOG` is the filter, or else `default`.
 pub fn start_logs(default: &str) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    // Only a second start in one process fails, and then the first one serves.
+    // Fails only if this process already has a subscriber, which then stays.
     let _ = subscriber.try_init();
 }
 
-/// The recorder of this process; installed at the first call, `None` if another one was there before.
+/// The recorder of this process, installed at the first call. `None` if the process has another recorder.
 pub fn metrics() -> Option<&'static PrometheusHandle> {
     static HANDLE: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
     HANDLE.get_or_init(|| install().map_err(|error| tracing::error!(%error, "no metrics")).ok()).as_ref()

@@ -1,4 +1,4 @@
-//! Terms that all parts of the service share: keys and sets of keys, levels, collections, vectors, kinds of query.
+//! Terms shared by all parts of the service: keys and key sets, levels, collections, vectors, kinds of query.
 
 use std::fmt;
 use std::ops::{BitAnd, BitAndAssign, BitOr, Range, Sub, SubAssign};
@@ -11,7 +11,7 @@ pub use reprise_index::{
     Aggregation, Collection, Level, QueryVectors, SpaceInfo, UnitVector, cosine, late_interaction,
 };
 
-/// A span's number in the catalog. A key is never used again, not even after its span was deleted.
+/// A span's number in the catalog. A deleted span's key is never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SpanKey(u64);
@@ -20,12 +20,12 @@ impl SpanKey {
     /// Every key.
     pub const ALL: Range<SpanKey> = SpanKey(0)..SpanKey(u64::MAX);
 
-    /// The key of this number.
+    /// The key with this number.
     pub const fn new(number: u64) -> SpanKey {
         SpanKey(number)
     }
 
-    /// Its number.
+    /// The key's number.
     pub const fn number(self) -> u64 {
         self.0
     }
@@ -43,17 +43,17 @@ impl fmt::Display for SpanKey {
     }
 }
 
-/// A video's dense number in the catalog; vector engines keep it beside each vector. It is never used again.
+/// A video's number in the catalog, stored beside each vector by vector engines. Never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VideoNumber(u64);
 
 impl VideoNumber {
-    /// The video of this number.
+    /// The video with this number.
     pub const fn new(number: u64) -> VideoNumber {
         VideoNumber(number)
     }
 
-    /// Its number.
+    /// The number itself.
     pub const fn number(self) -> u64 {
         self.0
     }
@@ -74,7 +74,7 @@ impl KeySet {
         &self.0
     }
 
-    /// How many keys the set holds.
+    /// Number of keys in the set.
     pub fn len(&self) -> u64 {
         self.0.len()
     }
@@ -89,12 +89,12 @@ impl KeySet {
         self.0.contains(key.0)
     }
 
-    /// How many keys both sets hold.
+    /// Number of keys in both sets.
     pub fn intersection_len(&self, other: &KeySet) -> u64 {
         self.0.intersection_len(&other.0)
     }
 
-    /// The keys in a range.
+    /// The set without keys outside `range`.
     pub fn within(mut self, range: Range<SpanKey>) -> KeySet {
         if range != SpanKey::ALL {
             let keys = Arc::make_mut(&mut self.0);
@@ -104,12 +104,12 @@ impl KeySet {
         self
     }
 
-    /// Adds a key; whether it is new.
+    /// Adds a key. Returns whether it is new.
     pub fn insert(&mut self, key: SpanKey) -> bool {
         Arc::make_mut(&mut self.0).insert(key.0)
     }
 
-    /// Removes a key; whether it was there.
+    /// Removes a key. Returns whether it was in the set.
     pub fn remove(&mut self, key: SpanKey) -> bool {
         Arc::make_mut(&mut self.0).remove(key.0)
     }
@@ -174,7 +174,7 @@ impl SubAssign<&KeySet> for KeySet {
     }
 }
 
-/// What kind of question a space answers.
+/// A kind of query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QueryKind {
@@ -182,18 +182,18 @@ pub enum QueryKind {
     Text,
     /// A stored range or an uploaded clip.
     Clip,
-    /// A clip changed by a modification text.
+    /// A clip with a modification text.
     Composed,
-    /// What is said, by meaning.
+    /// A text that is searched in subtitles by meaning.
     Spoken,
 }
 
 impl QueryKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [QueryKind; 4] =
         [QueryKind::Text, QueryKind::Clip, QueryKind::Composed, QueryKind::Spoken];
 
-    /// As it is written in flags and answers.
+    /// The name in flags and answers.
     pub fn name(self) -> &'static str {
         match self {
             QueryKind::Text => "text",

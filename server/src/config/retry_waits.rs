@@ -1,18 +1,18 @@
-//! The setting of how long a failed job waits for its next attempt.
+//! Setting for the waits between attempts of a failed job.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Longest wait.
+/// Longest wait allowed.
 const MOST: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// The waits before the second attempt, the third, and so on; the last one holds for all further attempts.
+/// The waits before the second attempt, the third, and so on. The last wait repeats.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetryWaits(Vec<Duration>);
 
 impl RetryWaits {
-    /// The wait after the failure of `attempt`; the first is 1.
+    /// The wait after a failed `attempt`, counted from 1.
     pub fn after(&self, attempt: i64) -> Duration {
         let index = usize::try_from(attempt - 1).unwrap_or_default();
         self.0.get(index).or(self.0.last()).copied().unwrap_or_default()

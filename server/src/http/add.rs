@@ -1,4 +1,4 @@
-//! `POST /v1/videos`: a video by upload, path or address, once per content and once per Idempotency-Key.
+//! `POST /v1/videos`: adds a video by upload, path or URL, once per content and once per Idempotency-Key.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use crate::library::{self, AddedVideo, Library, NewUpload, SourceFile, VideoDeta
 use crate::storage;
 use crate::subtitles::language;
 
-/// Subtitle files that come with one video.
+/// Most subtitle files with one video.
 const MAX_TRACKS: usize = 64;
 
-/// The routes of this file.
+/// Routes of `POST /v1/videos`.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(add))
 }
@@ -125,7 +125,7 @@ struct Asked {
     details: Details,
 }
 
-/// What is said beside the file.
+/// Details of the video besides its file.
 #[derive(Default)]
 struct Details {
     title: Option<String>,
@@ -145,7 +145,7 @@ impl Details {
         segmentation.given().map(|_| ())
     }
 
-    /// Takes one part of a form, by name.
+    /// Reads a named text or JSON part of a form.
     fn part(&mut self, name: &str, bytes: &[u8]) -> Result<(), ApiError> {
         match name {
             "title" => self.title = Some(utf8(bytes, name)?),
@@ -162,7 +162,7 @@ impl Details {
         Ok(())
     }
 
-    /// Takes one subtitle file; one language comes once.
+    /// Reads a subtitle file. A second file in the same language is refused.
     async fn subtitles(&mut self, mut part: Part<'_>) -> Result<(), ApiError> {
         let name = shown_name(part.file_name());
         let (_, language) = language::of_file_name(&name);
@@ -187,7 +187,7 @@ impl Details {
     }
 }
 
-/// What a hash is made of: two requests with other lines are two requests.
+/// Subtitles as JSON for the request's hash. Other lines make another request.
 fn shown_subtitles(it: &Subtitles) -> Value {
     let lines: Vec<Value> = it.lines.iter().map(|it| json!([it.start_ms, it.end_ms, it.text])).collect();
     json!([it.track.language, it.track.provenance, lines])
@@ -249,7 +249,7 @@ impl Asked {
         Ok(Asked { file: SourceFile::InPlace { path, fingerprint }, file_name, details })
     }
 
-    /// Over all that the request says.
+    /// Hash of the whole request.
     fn hash(&self) -> String {
         let said = json!({
             "content": self.file.content_hash(),
@@ -277,7 +277,7 @@ impl Asked {
     }
 }
 
-/// The last part of a client's path, without control characters.
+/// The last component of a client's path, without control characters.
 fn shown_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let plain: String = last.chars().filter(|it| !it.is_control()).take(255).collect();

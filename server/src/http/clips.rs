@@ -22,7 +22,7 @@ use crate::catalog::{Span, Visibility};
 use crate::library::Library;
 use crate::terms::Level;
 
-/// The routes of this file.
+/// Routes of `/v1/videos/{id}/clips` and `/v1/clips/{id}`.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(list, add)).routes(routes!(get, patch, delete))
 }
@@ -93,7 +93,7 @@ async fn list(
     Ok(axum::Json(ClipPage { items: clips.into_iter().map(ClipOut::from).collect(), next_cursor }))
 }
 
-/// `start.id` of the last clip seen.
+/// Parses `start.id` of the last clip on the page before.
 fn read_cursor(text: &str) -> Result<(i64, Uuid), ApiError> {
     let parts = text.split_once('.').and_then(|(start, id)| Some((start.parse().ok()?, id.parse().ok()?)));
     parts.ok_or_else(|| ApiError::invalid("cursor", "this is not a cursor of this service"))

@@ -1,4 +1,4 @@
-//! `POST /v1/embeddings`: vectors on demand, of a text, a stored clip or an upload.
+//! `POST /v1/embeddings`: vectors of a text, a stored clip or an upload.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::search::{self, EmbeddedWindow, Embedding, Query, QueryEncoder};
 use crate::terms::QueryKind;
 
-/// The routes of this file.
+/// Routes of `/v1/embeddings`.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(embed))
 }
@@ -127,7 +127,7 @@ async fn embed(
     Ok(axum::Json(encoded.into_embedding(&space).into()))
 }
 
-/// The JSON is checked and a place in the pool taken before the file is read.
+/// Checks the JSON and takes a permit from the pool before it reads the file.
 async fn embed_upload(app: &App, mut form: Form) -> Result<axum::Json<EmbeddingOut>, ApiError> {
     let body: EmbedBody = form.query(app).await?;
     let EmbedInput { text: None, clip: None, upload: Some(true) } = body.input else {
@@ -145,7 +145,7 @@ async fn embed_upload(app: &App, mut form: Form) -> Result<axum::Json<EmbeddingO
 }
 
 impl EmbedInput {
-    /// As a query that needs no file.
+    /// The query of a request without a file.
     fn stored(self) -> Result<Query, ApiError> {
         match (self.text, self.clip, self.upload) {
             (Some(text), None, None | Some(false)) => Ok(Query::Text(some_text(text, "/input/text")?)),

@@ -1,4 +1,4 @@
-//! One error type at the edge: RFC 9457 problem+json, with the cause logged once and never sent.
+//! The API's error type: RFC 9457 problem+json. The cause is logged once and never sent.
 
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -15,10 +15,10 @@ use crate::models::SpacesError;
 use crate::search::SearchError;
 use crate::vectors::EngineError;
 
-/// The header that names a request.
+/// Header with the request's id.
 pub(super) const REQUEST_ID: &str = "x-request-id";
 
-/// A refusal or failure on its way to the client.
+/// An error answer, before it is rendered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ApiError {
     status: StatusCode,
@@ -101,7 +101,7 @@ impl ApiError {
         error
     }
 
-    /// The same, said of what stands at `place` in a larger request: its pointers begin below that.
+    /// Strips the prefix `place` from the errors' pointers, for a request whose body is only that part.
     pub(super) fn below(mut self, place: &str) -> ApiError {
         for field in &mut self.errors {
             if let Some(rest) = field.pointer.strip_prefix(place) {
@@ -129,7 +129,7 @@ impl ApiError {
         ApiError { retry_after_s: Some(1), ..error }
     }
 
-    /// Logs the cause; the client learns only that it was not its fault.
+    /// Logs the cause. The client gets a general message.
     pub(super) fn internal(cause: impl std::fmt::Display) -> ApiError {
         tracing::error!(%cause, "a request failed");
         let detail = "something went wrong; the server's log has the cause under this request id";
@@ -239,7 +239,7 @@ impl From<SpacesError> for ApiError {
                 tracing::error!(detail, "the disk is full");
                 ApiError::new(StatusCode::INSUFFICIENT_STORAGE, "no space left", detail)
             }
-            // Not the client's fault: the same request may do later.
+            // Not the client's fault: the same request may succeed later.
             SpacesError::Load {
                 error: LoadError::Network { .. } | LoadError::Corrupt { .. } | LoadError::Device(_),
                 ..
@@ -272,7 +272,7 @@ impl From<std::io::Error> for ApiError {
 }
 
 impl IntoResponse for ApiError {
-    /// The body is written by [`render`], which knows path and request id.
+    /// [`render`] writes the body, because only it has the path and request id.
     fn into_response(self) -> Response {
         let mut response = self.status.into_response();
         response.extensions_mut().insert(self);
@@ -280,7 +280,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// Headers of an error answer that outlive its body: they speak of the path or the connection, not of the bytes.
+/// Headers that a rendered error keeps. They describe the path or the connection, not the replaced body.
 const KEPT: [&str; 7] = [
     REQUEST_ID,
     "allow",
@@ -291,7 +291,7 @@ const KEPT: [&str; 7] = [
     "access-control-expose-headers",
 ];
 
-/// Outermost layer: turns every error, ours or a library's, into problem+json.
+/// The layer that turns every error, ours or a library's, into problem+json.
 pub(super) async fn render(request: Request, next: Next) -> Response {
     let instance = request.uri().path().to_owned();
     let response = next.run(request).await;
@@ -333,7 +333,7 @@ fn problem(error: ApiError, instance: String, request_id: &str) -> Response {
     response
 }
 
-/// The words for a refusal that a library made.
+/// The error for a refusal by a library.
 fn of_status(status: StatusCode) -> ApiError {
     match status {
         StatusCode::NOT_FOUND => ApiError::not_found("there is nothing at this path"),

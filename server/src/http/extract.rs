@@ -1,5 +1,5 @@
-//! Extractors that refuse with our errors: JSON with a pointer to what is wrong, ids, query strings, parts
-//! of a multipart body.
+//! Extractors with the API's errors: JSON with a pointer to the invalid part, ids, query strings, and parts of a
+//! multipart body.
 
 use std::future::Future;
 use std::time::Duration;
@@ -37,16 +37,16 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     }
 }
 
-/// Whether the content type is `wanted`, whatever its parameters.
+/// Whether the content type is `wanted`. Parameters are ignored.
 pub(super) fn has_type(headers: &axum::http::HeaderMap, wanted: &str) -> bool {
     let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(wanted)
 }
 
-/// Reads JSON; `prefix` stands before the pointers of errors.
+/// Parses JSON. `prefix` precedes the pointers of errors.
 ///
 /// # Errors
-/// 400 if it isn't JSON, 422 with a pointer if it isn't what was expected.
+/// 400 if it isn't JSON, 422 with a pointer if it isn't a valid `T`.
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8], prefix: &str) -> Result<T, ApiError> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let parsed = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
@@ -72,7 +72,7 @@ fn pointer(path: &serde_path_to_error::Path) -> String {
     path.iter().map(part).collect()
 }
 
-/// `missing field x` of `missing field x at line 1 column 2`, and no names of our types.
+/// Shortens `missing field x at line 1 column 2` to `missing field x`, and removes the names of Rust types.
 fn in_plain_words(message: &str) -> String {
     let said = message.split(" at line ").next().unwrap_or(message);
     match said.split_once(", expected struct ") {
@@ -81,7 +81,7 @@ fn in_plain_words(message: &str) -> String {
     }
 }
 
-/// The id in the path; whatever isn't an id names nothing.
+/// The id in the path. Anything but a uuid is answered 404.
 pub(super) struct Id(pub(super) Uuid);
 
 impl<S: Send + Sync> FromRequestParts<S> for Id {
@@ -107,7 +107,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
     }
 }
 
-/// `Failed to deserialize query string: limit: invalid digit` names the parameter; other texts name none.
+/// Finds the parameter's name in a text like `Failed to deserialize query string: limit: invalid digit`.
 fn wrong_parameter(text: &str) -> ApiError {
     let said = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(text);
     let is_name = |it: &str| it.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
@@ -144,7 +144,7 @@ impl Form {
         }
     }
 
-    /// The part `file`, which must follow the part `query`.
+    /// The file of the part `file`, which must be the next one.
     pub(super) async fn file(&mut self, app: &App) -> Result<Received, ApiError> {
         match self.next_part(app).await? {
             Some(part) if part.name() == "file" => part.file().await,
@@ -160,23 +160,23 @@ pub(super) struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Empty if it has none.
+    /// Name of the part. Empty if it has none.
     pub(super) fn name(&self) -> &str {
         self.field.name().unwrap_or_default()
     }
 
-    /// As the client gave it; empty if it has none.
+    /// File name from the client. Empty if the part has none.
     pub(super) fn file_name(&self) -> &str {
         self.field.file_name().unwrap_or_default()
     }
 
-    /// At most [`MAX_PART`] bytes.
+    /// The part's bytes, at most [`MAX_PART`].
     pub(super) async fn text(mut self) -> Result<Vec<u8>, ApiError> {
         let too_large = |name: &str| ApiError::invalid(name, format!("this part may have {MAX_PART} bytes"));
         self.bytes(MAX_PART).await?.ok_or_else(|| too_large(self.name()))
     }
 
-    /// All of it; `None` if it is longer than `most` bytes.
+    /// The part's bytes. `None` if it is longer than `most`.
     pub(super) async fn bytes(&mut self, most: usize) -> Result<Option<Vec<u8>>, ApiError> {
         let mut bytes = Vec::new();
         while let Some(piece) = unless_stalled(self.app, self.field.chunk()).await? {
@@ -188,7 +188,7 @@ impl Part<'_> {
         Ok(Some(bytes))
     }
 
-    /// Written to disk as it comes.
+    /// Writes the part to disk while it arrives.
     pub(super) async fn file(mut self) -> Result<Received, ApiError> {
         let max_bytes = self.app.config.max_upload_bytes;
         let mut incoming = self.app.storage.receive().await?;
@@ -202,7 +202,7 @@ impl Part<'_> {
     }
 }
 
-/// An upload takes as long as it takes, but one that stops coming must not hold its place in a pool.
+/// Fails if a piece does not arrive in time. An upload may take long, but a stalled one must not hold its permit.
 async fn unless_stalled<T>(
     app: &App,
     piece: impl Future<Output = Result<T, MultipartError>>,
@@ -219,17 +219,17 @@ fn broken(error: MultipartError) -> ApiError {
     }
 }
 
-/// Tells `null` from a missing field.
+/// Distinguishes `null` from a missing field.
 pub(super) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     reader: D,
 ) -> Result<Option<T>, D::Error> {
     T::deserialize(reader).map(Some)
 }
 
-/// Seconds of the API to milliseconds.
+/// Converts the API's seconds to milliseconds.
 ///
 /// # Errors
-/// Not finite, negative, or beyond anything that a video can have.
+/// 422 for a number that is not finite, negative, or over 10,000,000 s.
 pub(super) fn milliseconds(seconds: f64, pointer: &str) -> Result<i64, ApiError> {
     if seconds.is_finite() && (0.0..=1e7).contains(&seconds) {
         return Ok((seconds * 1000.0).round() as i64);
@@ -237,10 +237,10 @@ pub(super) fn milliseconds(seconds: f64, pointer: &str) -> Result<i64, ApiError>
     Err(ApiError::invalid(pointer, "a time is a number of seconds from 0 to 10000000"))
 }
 
-/// A stretch `[start, end)` in seconds to milliseconds.
+/// Converts a range `[start, end)` from seconds to milliseconds.
 ///
 /// # Errors
-/// Empty, inverted or out of bounds, at `pointer`.
+/// 422 below `pointer` if the range is empty, inverted or out of bounds.
 pub(super) fn stretch(start: f64, end: f64, pointer: &str) -> Result<(i64, i64), ApiError> {
     let start_ms = milliseconds(start, &format!("{pointer}/start"))?;
     let end_ms = milliseconds(end, &format!("{pointer}/end"))?;
@@ -250,10 +250,10 @@ pub(super) fn stretch(start: f64, end: f64, pointer: &str) -> Result<(i64, i64),
     Ok((start_ms, end_ms))
 }
 
-/// A page size from a query string.
+/// The page size of a query string, by default 50.
 ///
 /// # Errors
-/// Not from 1 to 1000.
+/// 422 if it is not from 1 to 1000.
 pub(super) fn page_size(limit: Option<u32>) -> Result<u32, ApiError> {
     match limit.unwrap_or(50) {
         limit @ 1..=1000 => Ok(limit),

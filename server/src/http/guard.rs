@@ -1,4 +1,4 @@
-//! What every request passes: request id, API key, origin, time limit, measuring.
+//! Middleware for every request: request id, API key, origin, time limit, metrics.
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -18,10 +18,10 @@ use super::extract::has_type;
 use crate::app::App;
 use crate::config::Config;
 
-/// The cookie in which the page sends the key, for pictures and video can't send headers.
+/// Cookie with the API key. The page needs it, because images and video can't send headers.
 const COOKIE: &str = "reprise_key";
 
-/// Refuses requests without the configured key. Health and the page itself need none: they show nothing.
+/// Refuses requests without the API key. Health and the page itself are open, because they show no data.
 pub(super) async fn api_key(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let Some(key) = &app.config.api_key else { return next.run(request).await };
     if is_open(request.uri().path()) || sent_keys(request.headers()).any(|sent| same(&sent, key)) {
@@ -46,18 +46,19 @@ fn sent_keys(headers: &HeaderMap) -> impl Iterator<Item = String> {
     bearer.into_iter().chain(cookie)
 }
 
-/// The page sends the key through encodeURIComponent.
+/// Decodes the cookie, which the page encodes with encodeURIComponent.
 fn percent_decoded(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
-/// Compares hashes, so that the time taken tells nothing about the key.
+/// Compares hashes, so that the duration reveals nothing about the key.
 fn same(sent: &str, key: &str) -> bool {
     Sha256::digest(sent) == Sha256::digest(key)
 }
 
-/// Refuses changes that another site's page asks for: a browser sends forms to any address, loopback too. And a
-/// site may let its own name lead to loopback: where no key protects the server, it answers to loopback's names.
+/// Refuses changes from other sites' pages, because a browser sends their forms to any address, loopback too. A site
+/// may also point its own name to loopback. So a loopback server without a key answers only to loopback names and
+/// the configured origins.
 pub(super) async fn origin(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     if !is_own_name(&app.config, request.headers()) {
         let detail =
@@ -93,8 +94,8 @@ fn is_same_origin(app: &App, headers: &HeaderMap) -> bool {
     authority.as_deref() == text(header::HOST) || app.config.cors_origins.iter().any(|it| it == origin)
 }
 
-/// Answers 504 after the configured time. Uploads, downloads of models, media and events take as long as they take;
-/// what is done with an uploaded query is limited by [`in_time`].
+/// Answers 504 after the configured time. Uploads, model downloads, media and events have no limit. [`in_time`] limits
+/// the work on an uploaded query.
 pub(super) async fn time_limit(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let long = has_type(request.headers(), "multipart/form-data")
@@ -107,10 +108,10 @@ pub(super) async fn time_limit(State(app): State<Arc<App>>, request: Request, ne
     limited.await.unwrap_or_else(IntoResponse::into_response)
 }
 
-/// Gives up on `work` after the configured time.
+/// Runs `work` with the configured time limit.
 ///
 /// # Errors
-/// 504, or what `work` fails with.
+/// 504 at the limit, or the error of `work`.
 pub(super) async fn in_time<T>(
     app: &App,
     work: impl Future<Output = Result<T, ApiError>>,
@@ -119,7 +120,7 @@ pub(super) async fn in_time<T>(
     tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err(ApiError::timeout()))
 }
 
-/// Drops a client's request id that is too long or too strange for a log; the client then gets one of ours.
+/// Drops a client's request id that is too long or unprintable. The request then gets a new id.
 pub(super) async fn plain_request_id(mut request: Request, next: Next) -> Response {
     let plain = |id: &header::HeaderValue| {
         (1..=128).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic)
@@ -130,7 +131,7 @@ pub(super) async fn plain_request_id(mut request: Request, next: Next) -> Respon
     next.run(request).await
 }
 
-/// Counts and times answers by route, never by path: paths are without bound.
+/// Counts and times answers by route. Paths would make too many metrics.
 pub(super) async fn measure(request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str).to_owned();
     let method = method_name(request.method());
@@ -142,7 +143,7 @@ pub(super) async fn measure(request: Request, next: Next) -> Response {
     response
 }
 
-/// A client may invent methods: those share one name.
+/// The method's name. Unknown methods share one name, because a client may invent any number.
 fn method_name(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

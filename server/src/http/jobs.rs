@@ -1,4 +1,4 @@
-//! `/v1/jobs`: what runs in the background, live and in hindsight.
+//! `/v1/jobs`: background jobs, running and ended.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use super::extract::{self, Id, Params};
 use crate::app::App;
 use crate::catalog::{Job, JobFilter, JobName, JobState, Visibility};
 
-/// How often a watched job is looked at.
+/// Interval between two looks at a watched job.
 const LOOK: Duration = Duration::from_millis(400);
 
-/// The routes of this file.
+/// Routes of `/v1/jobs`.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(list))
@@ -37,7 +37,7 @@ pub(super) struct JobOut {
     id: Uuid,
     #[schema(value_type = String)]
     kind: JobName,
-    // Every kind of today is about a video.
+    // All kinds of job have a video at present, so the schema requires it.
     #[schema(value_type = Uuid)]
     video_id: Option<Uuid>,
     #[schema(value_type = String)]
@@ -148,7 +148,7 @@ async fn events(
     Ok(Sse::new(watched).keep_alive(KeepAlive::default()))
 }
 
-/// The job when it differs from what was shown; `None` once it has ended, is gone, or the service stops.
+/// Waits for a change of the job. `None` once it has ended, is gone, or the service stops.
 async fn next_change(app: &App, id: Uuid, shown: Option<JobOut>) -> Option<JobOut> {
     if shown.as_ref().is_some_and(JobOut::has_ended) {
         return None;

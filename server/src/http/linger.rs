@@ -1,7 +1,7 @@
-//! Lets a client read an early refusal: what is still coming of its body is taken in for a moment and thrown away.
+//! Lets a client read an early refusal: the rest of its body is read for a moment and discarded.
 //!
-//! A connection that is closed while the client still sends is reset, and most clients then report a broken pipe
-//! instead of the answer that lies in their buffer.
+//! Closing a connection while the client still sends resets it. Most clients then report a broken pipe instead of the
+//! answer in their buffer.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,15 +13,15 @@ use axum::response::Response;
 use futures_util::{StreamExt, stream};
 use tokio::time::timeout;
 
-/// How long a refused body is taken in at most.
+/// Longest time to read a refused body.
 const AT_MOST: Duration = Duration::from_secs(5);
 /// A client that sends nothing for this long has read its answer, or never will.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// The body, for the handler and, once that has given up on it, for us.
+/// The body, shared by the handler and by the task that discards the rest.
 type Shared = Arc<Mutex<BodyDataStream>>;
 
-/// Keeps the body of a refused request from being cut off.
+/// After an error answer, reads and discards the rest of the body.
 pub(super) async fn linger(request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let shared: Shared = Arc::new(Mutex::new(body.into_data_stream()));

@@ -1,4 +1,4 @@
-//! Bytes for people: originals with byte ranges, renditions, previews and thumbnails, made when first asked for.
+//! Media for people: originals with byte ranges, and renditions, previews and thumbnails made on first request.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,10 +27,10 @@ use crate::storage::{Derived, LocalFile, StoredFile};
 const THUMBNAIL_WIDTH: u32 = 480;
 /// Width of previews, in pixels.
 const PREVIEW_WIDTH: u32 = 480;
-/// A preview shows no more than this of a long clip.
+/// A preview of a long clip shows only this part, in milliseconds.
 const PREVIEW_MS: i64 = 10_000;
 
-/// The routes of this file.
+/// Routes of media, previews and thumbnails.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(media))
@@ -120,7 +120,7 @@ async fn local(app: &App, video: &Video) -> Result<LocalFile, ApiError> {
     app.storage.local(&StoredFile::of(&video.file)).await.map_err(gone)
 }
 
-/// A stored file and what is needed to read it.
+/// A stored file, with the facts needed to decode it.
 struct Footage {
     file: LocalFile,
     probe: Probe,
@@ -129,7 +129,7 @@ struct Footage {
 }
 
 impl Footage {
-    /// A video that is not ingested yet is probed.
+    /// The footage of a video. A video that is not ingested yet is probed.
     async fn of(app: &App, video: &Video) -> Result<Footage, ApiError> {
         let (file, limits) = (local(app, video).await?, app.config.decode_limits());
         let facts = video.facts.as_ref();
@@ -173,7 +173,7 @@ impl Footage {
     }
 }
 
-/// The derived file of a video or span; made to its end even if the client goes away, for it will ask again.
+/// Makes the derived file of a video or span, or finds it. Continues if the client leaves, because it will ask again.
 async fn make(
     app: &Arc<App>,
     kind: Derived,
@@ -196,13 +196,13 @@ async fn serve(path: &Path, media_type: &'static str, request: Request) -> Resul
     let Ok(served) = ServeFile::new(path).oneshot(request).await;
     let mut response = served.map(Body::new).into_response();
     let headers = response.headers_mut();
-    // The client's file decides nothing about how browsers read it.
+    // The uploaded file must not decide how browsers interpret it.
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=3600"));
     Ok(response)
 }
 
-/// From what ffprobe calls the container, never from the client's file name.
+/// The content type for the container that ffprobe found. The client's file name is not trusted.
 fn media_type(video: &Video) -> &'static str {
     let container =
         video.facts.as_ref().and_then(|facts| facts.probe.get("container")?.as_str()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The HTTP contract: routes, the layers that every request passes, and serving. The only folder with axum.
+//! The HTTP API: routes, middleware layers and serving. No other folder uses axum.
 
 mod add;
 mod clips;
@@ -75,12 +75,12 @@ fn documented() -> OpenApiRouter<Arc<App>> {
         .merge(operation::routes())
 }
 
-/// The OpenAPI file that the routes themselves make.
+/// The OpenAPI file, generated from the routes.
 pub fn openapi() -> OpenApiFile {
     documented().split_for_parts().1
 }
 
-/// All routes, with every layer; the first layer listed is the innermost.
+/// All routes, with every layer. The first layer listed is the innermost.
 pub fn router(app: Arc<App>) -> Router {
     let (routes, contract) = documented().split_for_parts();
     routes
@@ -109,7 +109,7 @@ pub fn router(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-/// Serves until `stop`, then lets running requests finish for as long as `drain`.
+/// Serves until `stop`. Then running requests have `drain` to finish.
 ///
 /// `stop` is boxed: with a generic parameter the whole server would be compiled again in each caller's crate.
 ///
@@ -144,13 +144,13 @@ fn cors(origins: &[String]) -> CorsLayer {
     CorsLayer::new().allow_origin(AllowOrigin::list(origins)).allow_methods(Any).allow_headers(Any)
 }
 
-/// Every line that a request logs names it, as its answer does.
+/// Log span with the request's id, which the answer also carries.
 fn span<B>(request: &Request<B>) -> tracing::Span {
     let id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
     tracing::info_span!("request", id, method = %request.method(), path = request.uri().path())
 }
 
-/// A uuid v7 for requests that bring no id of their own.
+/// Generates uuid v7 ids for requests without an id.
 #[derive(Clone, Copy)]
 struct NewRequestId;
 
@@ -160,12 +160,12 @@ impl MakeRequestId for NewRequestId {
     }
 }
 
-/// Unix milliseconds as RFC 3339.
+/// Formats Unix milliseconds as RFC 3339.
 fn instant(unix_ms: i64) -> String {
     crate::catalog::instant::format(unix_ms)
 }
 
-/// The cursor after a full page; a page that isn't full is the last.
+/// The cursor after a full page. A page that isn't full is the last.
 fn next_cursor<T, C: ToString>(page: &[T], limit: u32, cursor: impl Fn(&T) -> C) -> Option<String> {
     let full = page.len() == limit as usize;
     page.last().filter(|_| full).map(|last| cursor(last).to_string())

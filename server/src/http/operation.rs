@@ -15,7 +15,7 @@ use crate::catalog::Counts;
 use crate::telemetry;
 use crate::vectors::CollectionStatus;
 
-/// The routes of this file.
+/// Routes of health, metrics and counts.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(livez))

@@ -14,10 +14,10 @@ use crate::app::{App, Example};
 
 static FILES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../static");
 
-/// What the page may load: its own files and media that it makes itself.
+/// Content security policy: the page may load only its own files, and media that it creates itself.
 const POLICY: &str = "default-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; object-src 'none'; base-uri 'none'; frame-ancestors 'none'";
 
-/// `/`, `/v/{id}` (one page, which reads its own address), `/static/…`, and the queries that the page offers.
+/// Routes of the page (`/` and `/v/{id}`), its files under `/static/`, and its example queries.
 pub(super) fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/", get(|| async { file("index.html") }))
@@ -26,7 +26,7 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/static/{*path}", get(|Path(path): Path<String>| async move { file(&path) }))
 }
 
-/// None unless this is a demo.
+/// Example queries. Empty unless this is a demo.
 async fn examples(State(app): State<Arc<App>>) -> Json<Vec<Example>> {
     Json(app.examples.get().cloned().unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! `POST /v1/videos/{id}/resegment`: a stored video cut anew.
+//! `POST /v1/videos/{id}/resegment`: cuts a stored video again.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::app::App;
 use crate::catalog::{Segmentation, Visibility};
 use crate::library::Library;
 
-/// The routes of this file.
+/// Routes of `/v1/videos/{id}/resegment`.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(resegment))
 }
@@ -47,7 +47,7 @@ async fn resegment(
     Ok((StatusCode::ACCEPTED, axum::Json(Resegmenting { job: job.into() })))
 }
 
-/// The segmentation that a request asks for.
+/// The requested segmentation.
 async fn asked(app: &App, body: &SegmentationBody, id: Uuid) -> Result<Segmentation, ApiError> {
     if body.has_clips() {
         let detail = "clips of your own are added with POST /v1/videos/{id}/clips";

@@ -24,7 +24,7 @@ pub(super) use answer::{QueryInfoOut, seconds};
 pub(super) use body::{ClipBody, some_text};
 pub(super) use names::{OverflowName, QueryKindName};
 
-/// The routes of this file.
+/// Routes of `/v1/search`.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(search))
 }
@@ -58,7 +58,7 @@ async fn search(
     Ok(axum::Json(search::run(&app, request, admitted).await?.into()))
 }
 
-/// The JSON is checked and a place in the pool taken before the file is read.
+/// Checks the JSON and takes a permit from the pool before it reads the file.
 async fn search_multipart(app: &App, mut form: Form) -> Result<axum::Json<SearchAnswer>, ApiError> {
     let body: SearchBody = form.query(app).await?;
     let mut request = body.checked(Carrier::Multipart)?;

@@ -1,4 +1,4 @@
-//! How a request asks for a video to be cut: a policy with the parameters that differ from the defaults.
+//! Segmentation in a request: a policy, and the parameters that differ from the defaults.
 
 use reprise_encoders::video::segment::{
     AdaptiveSettings, ContentSettings, DetectorSettings, FieldError, FilterMode, MinSceneLen, Preset,
@@ -166,7 +166,7 @@ pub(super) struct GivenBody {
 }
 
 impl GivenBody {
-    /// In milliseconds.
+    /// Checks the clip and converts it to milliseconds.
     pub(super) fn checked(&self, pointer: &str) -> Result<GivenClip, ApiError> {
         let (start_ms, end_ms) = stretch(self.start, self.end, pointer)?;
         checked_metadata(self.metadata.as_ref(), &format!("{pointer}/metadata"))?;
@@ -176,30 +176,30 @@ impl GivenBody {
 }
 
 impl SegmentationBody {
-    /// Whether only clips count that a user gave.
+    /// Whether only the user's clips count.
     pub(super) fn is_given_only(&self) -> bool {
         self.policy == Some(Policy::Given)
     }
 
-    /// Whether it brings clips of its own.
+    /// Whether the request brings clips.
     pub(super) fn has_clips(&self) -> bool {
         !self.clips.is_empty()
     }
 
-    /// The segmentation with every parameter spelt out; no clip is longer than `longest_s` seconds.
+    /// The segmentation with every parameter set. No clip is longer than `longest_s` seconds.
     ///
     /// # Errors
-    /// 422 with the place of the parameter that is out of range or that the policy does not have.
+    /// 422 with a pointer to a parameter that is out of range or that the policy does not have.
     pub(super) fn segmentation(&self, longest_s: f64) -> Result<Segmentation, ApiError> {
         let segmentation = self.params.clone().complete(self.policy(), longest_s)?;
         segmentation.check(longest_s).map_err(|FieldError { field, problem }| invalid(field, problem))?;
         Ok(segmentation)
     }
 
-    /// The clips that it brings, in milliseconds.
+    /// The clips of the request, in milliseconds.
     ///
     /// # Errors
-    /// 422 if one is no clip, if they are too many, or if the policy needs clips and there are none.
+    /// 422 for an invalid clip, too many clips, or none with the policy `given`.
     pub(super) fn given(&self) -> Result<Vec<GivenClip>, ApiError> {
         if self.policy() == Policy::Given && self.clips.is_empty() {
             return Err(ApiError::invalid("/segmentation/clips", "the policy `given` needs clips"));
@@ -211,7 +211,7 @@ impl SegmentationBody {
         clips.map(|(index, clip)| clip.checked(&format!("/segmentation/clips/{index}"))).collect()
     }
 
-    /// A preset is one of the policy `content`.
+    /// The policy. With a preset the default is `content`.
     fn policy(&self) -> Policy {
         let unset = if self.params.preset.is_some() { Policy::Content } else { Policy::Hybrid };
         self.policy.unwrap_or(unset)
@@ -223,7 +223,7 @@ fn invalid(name: &str, why: impl Into<String>) -> ApiError {
 }
 
 impl Params {
-    /// Takes the parameters that the policy has, and refuses the rest.
+    /// Takes the policy's parameters and refuses others.
     fn complete(mut self, policy: Policy, longest_s: f64) -> Result<Segmentation, ApiError> {
         if policy == Policy::Given && self != Params::default() {
             let why = "the policy `given` takes no parameters";
@@ -304,7 +304,7 @@ impl Params {
         })
     }
 
-    /// The name of a parameter that is set.
+    /// The first name of a set parameter, in alphabetical order.
     fn first_name(&self) -> Option<String> {
         json!(self).as_object()?.keys().min().cloned()
     }
@@ -316,7 +316,7 @@ fn replace<T>(default: &mut T, value: Option<T>) {
     }
 }
 
-/// Why a parameter is refused.
+/// The reason to refuse a parameter.
 fn foreign(policy: Policy, detector: DetectorName) -> String {
     let (of_policy, of_detector) = (json!(policy), json!(detector));
     let why = match policy {

@@ -1,4 +1,4 @@
-//! What is not uploaded: videos under a media root or at https addresses, models under a model root.
+//! Sources besides uploads: videos under a media root or at https addresses, models under a model root.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use crate::app::App;
 use crate::https;
 use crate::storage::Received;
 
-/// Redirects followed.
+/// Most redirects to follow.
 const MAX_HOPS: usize = 5;
 
-/// The real path of a file under a configured root; links out of the root are refused like any other path.
+/// The real path of a file under a media root. A link out of the root is refused.
 pub(super) fn under_media_root(app: &App, path: &Path) -> Result<PathBuf, ApiError> {
     let refused =
         || ApiError::forbidden("this path is not under a media root; start the server with --media-root");
@@ -26,7 +26,7 @@ pub(super) fn under_media_root(app: &App, path: &Path) -> Result<PathBuf, ApiErr
     Ok(real)
 }
 
-/// The real path of a folder under a configured root, as above.
+/// The real path of a folder under a model root. A link out of the root is refused.
 pub(super) fn under_model_root(app: &App, path: &Path) -> Result<PathBuf, ApiError> {
     let refused =
         || ApiError::forbidden("this folder is not under a model root; start the server with --model-root");
@@ -39,7 +39,7 @@ fn under(roots: &[PathBuf], path: &Path) -> Option<PathBuf> {
     roots.iter().any(inside).then_some(real)
 }
 
-/// Fetches a video over https. Every hop must lead to a public address.
+/// Downloads a video over https. Every redirect must lead to a public address.
 pub(super) async fn fetch(app: &App, url: &str) -> Result<(String, Received), ApiError> {
     if !app.config.allow_url {
         return Err(ApiError::forbidden("fetching from addresses is off; start the server with --allow-url"));
@@ -58,7 +58,7 @@ pub(super) async fn fetch(app: &App, url: &str) -> Result<(String, Received), Ap
     Err(ApiError::invalid("/url", "it redirects too often"))
 }
 
-/// One request, to an address that was checked: the name is not resolved again between check and use.
+/// Sends one request to the checked addresses. The name is not resolved again between check and use.
 async fn hop(url: &Url) -> Result<reqwest::Response, ApiError> {
     if url.scheme() != "https" {
         return Err(ApiError::invalid("/url", "only https is fetched"));
@@ -105,7 +105,7 @@ async fn receive(app: &App, url: &Url, response: reqwest::Response) -> Result<(S
     Ok((name, incoming.finish().await?))
 }
 
-/// Whether an address is out on the internet.
+/// Whether an address is public.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {

@@ -1,4 +1,4 @@
-//! `/v1/spaces`: the loaded embedding spaces, models added to them, and which of them answers what.
+//! `/v1/spaces`: the loaded embedding spaces, models to add, and the active space of each kind of query.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::models::{LoadedSpace, Snapshot, Unavailable};
 use crate::terms::{Collection, Level, QueryKind};
 use crate::vectors::EngineStatus;
 
-/// The routes of this file.
+/// Routes of `/v1/spaces`.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(list, add)).routes(routes!(activate))
 }
@@ -93,7 +93,7 @@ async fn list(State(app): State<Arc<App>>) -> Result<axum::Json<SpaceList>, ApiE
     let held = Held { counts: app.catalog.counts().await?, status: app.vectors.status().await? };
     let now = app.spaces.now();
     let unavailable = app.spaces.unavailable().iter();
-    // One that was added again since is no longer missing.
+    // A model that was added again since the start is available.
     let unavailable = unavailable.filter(|it| now.all().iter().all(|space| space.space.model != it.model));
     let out = |it: &Unavailable| UnavailableOut { model: it.model.clone(), reason: it.why.clone() };
     Ok(axum::Json(SpaceList {
@@ -137,7 +137,7 @@ async fn add(
     Ok((if added.is_new { StatusCode::CREATED } else { StatusCode::OK }, axum::Json(out)))
 }
 
-/// The model of this name, if a client may have it loaded. Which folders there are elsewhere is not told.
+/// The model with this name, if clients may load it. The error does not tell whether another folder exists.
 fn model_name(app: &App, name: &str) -> Result<ModelName, ApiError> {
     let invalid = |error: LoadError| ApiError::invalid("/model", error.to_string());
     let looks_like_path = name.starts_with(['/', '.', '~']);
@@ -187,7 +187,7 @@ async fn activate(
     Ok(axum::Json(describe(&app.spaces.now(), &space, &held)))
 }
 
-/// What is stored, and what is searched of it.
+/// Counts of stored and of searchable entries.
 struct Held {
     counts: Counts,
     status: EngineStatus,

@@ -1,4 +1,4 @@
-//! `/v1/videos/{id}/subtitles`: what is said in a video, track by track.
+//! `/v1/videos/{id}/subtitles`: the subtitle tracks of a video.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::subtitles::{self, language};
 
 /// Largest subtitle file, in bytes.
 pub(super) const MAX_BYTES: usize = 8 << 20;
-/// What a subtitle file may be sent as; the format is told by its content.
+/// Accepted content types. The format is detected from the content.
 const TYPES: [&str; 6] = [
     "text/vtt",
     "application/x-subrip",
@@ -32,10 +32,10 @@ const TYPES: [&str; 6] = [
     "text/srt",
     "application/srt",
 ];
-/// Provenance of what comes without a file name.
+/// Provenance of a track without a file name.
 const UPLOADED: &str = "upload";
 
-/// The routes of this file.
+/// Routes of `/v1/videos/{id}/subtitles`.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(put, get, delete))
 }
@@ -135,7 +135,7 @@ async fn body(request: Request) -> Result<bytes::Bytes, ApiError> {
     axum::body::to_bytes(request.into_body(), MAX_BYTES).await.map_err(too_large)
 }
 
-/// On which clock cues are answered.
+/// The clock of the answered cues.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct Clock {
@@ -163,7 +163,7 @@ async fn get(
     let of_file = video.facts.map_or(0, |facts| facts.media_offset_ms);
     let shift_ms = offset_ms.map_or(0, |wanted| wanted - of_file);
     let file = subtitles::write_vtt(&lines, shift_ms);
-    // They may be replaced at any time.
+    // A track may be replaced at any time.
     let headers = [(header::CONTENT_TYPE, "text/vtt; charset=utf-8"), (header::CACHE_CONTROL, "no-cache")];
     Ok((headers, Body::from(file)))
 }

@@ -1,4 +1,4 @@
-//! `GET /v1/videos/{id}/timeline`: a query's score over the time of one video.
+//! `GET /v1/videos/{id}/timeline`: scores a query over the time of one video.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::terms::Aggregation;
 /// Most steps of a timeline.
 const MAX_POINTS: usize = 5000;
 
-/// The routes of this file.
+/// Routes of `/v1/videos/{id}/timeline`.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(timeline))
 }

@@ -1,4 +1,4 @@
-//! `/v1/videos` and `/v1/videos/{id}`: listing, changing and deleting videos, and how a video is shown.
+//! `/v1/videos` and `/v1/videos/{id}`: lists, changes and deletes videos.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::app::App;
 use crate::catalog::{Segmentation, Video, VideoPatch, VideoState, Visibility};
 use crate::library::Library;
 
-/// The routes of this file.
+/// Routes of `/v1/videos` and `/v1/videos/{id}`.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(get, patch, delete))
 }
@@ -109,7 +109,7 @@ struct VideoPage {
     next_cursor: Option<String>,
 }
 
-/// Where a page starts.
+/// The start and size of a page.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Paging {
@@ -131,7 +131,7 @@ async fn list(
     Ok(axum::Json(VideoPage { items: videos.into_iter().map(VideoOut::from).collect(), next_cursor }))
 }
 
-/// A title is short, and text that both databases can hold.
+/// Checks the length of a title. U+0000 is refused, because Postgres can't store it.
 pub(super) fn checked_title(title: Option<&str>, pointer: &str) -> Result<(), ApiError> {
     let fits = |it: &str| !it.trim().is_empty() && it.chars().count() <= 500 && !it.contains('\0');
     if title.is_none_or(fits) {
@@ -140,7 +140,7 @@ pub(super) fn checked_title(title: Option<&str>, pointer: &str) -> Result<(), Ap
     Err(ApiError::invalid(pointer, "a title has 1 to 500 characters, none of them U+0000"))
 }
 
-/// Metadata is an object that JSON of both databases can hold.
+/// Checks that metadata is a small object without U+0000, which Postgres can't store.
 pub(super) fn checked_metadata(metadata: Option<&Value>, pointer: &str) -> Result<(), ApiError> {
     let Some(metadata) = metadata else { return Ok(()) };
     if !metadata.is_object() {
@@ -155,7 +155,7 @@ pub(super) fn checked_metadata(metadata: Option<&Value>, pointer: &str) -> Resul
     Ok(())
 }
 
-/// Whether a name or text anywhere in it holds U+0000.
+/// Whether any name or text in the value holds U+0000.
 fn has_nul(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains('\0'),
@@ -165,7 +165,7 @@ fn has_nul(value: &Value) -> bool {
     }
 }
 
-/// An instant that can be compared.
+/// Checks that an instant can be parsed and compared.
 pub(super) fn checked_instant(instant: Option<&str>, pointer: &str) -> Result<(), ApiError> {
     let reads = instant.is_none_or(|text| crate::catalog::instant::parse(text).is_some());
     if reads {

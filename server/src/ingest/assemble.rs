@@ -1,5 +1,4 @@
-//! Which sampled frames belong to which span, while both are still coming in. What is held of a frame is its
-//! picture or its feature.
+//! Assigns sampled frames to spans while both still arrive. An entry holds a frame's pixels or its features.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -9,14 +8,14 @@ use reprise_encoders::video::segment::ClipRange;
 
 use super::subsample::{FrameSubsampler, Timed};
 
-/// What a frame stage made of one frame.
+/// The output of a frame stage for one frame.
 pub(super) type Feature = Arc<[f32]>;
 
-/// What the frame stages made of a frame.
+/// The features of one frame in all spaces of a tap.
 #[derive(Debug, Clone)]
 pub(super) struct Featured {
     pub(super) time_ms: i64,
-    /// One a space.
+    /// One per space.
     pub(super) features: Vec<Feature>,
 }
 
@@ -26,37 +25,37 @@ impl Timed for Featured {
     }
 }
 
-/// Frames of one decoder output, waiting for the end of the spans that they are in.
+/// Frames of one decoder output. Each waits until the spans that contain it end.
 ///
-/// Clips arrive in order of time, each after the frame that ended it; frames arrive in order of time, not
-/// in step with the clips. Given spans are known from the start and may overlap.
+/// Clips arrive in order of time, each after the frame that ended it. Frames arrive in order of time, out of step with
+/// the clips. Given spans are known from the start and may overlap.
 pub(super) struct Assembler<T, P> {
     sampler: Sampler,
     feed: Feed,
     frames: VecDeque<P>,
-    /// By (end, number): the next to be over comes first.
+    /// By (end, number), so that the span with the earliest end comes first.
     waiting: BTreeMap<(i64, usize), (T, ClipRange)>,
-    /// (start, number) of what is waiting.
+    /// (start, number) of the waiting spans.
     starts: BTreeSet<(i64, usize)>,
-    /// Known spans of which only as many frames are kept as are encoded.
+    /// Long known spans. Each keeps only the frames that it encodes.
     long: Vec<(T, FrameSubsampler<P>)>,
     next_number: usize,
-    /// Clips that will still come start here or later: earlier frames are needed by `waiting` alone.
+    /// Later clips start here or later. Only `waiting` needs earlier frames.
     clips_from_ms: i64,
     /// Time of the newest frame.
     seen_ms: i64,
 }
 
-/// Which frames the decoder yields.
+/// The frames that the decoder yields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Feed {
-    /// Those of the sampler's rate, counted from the video's start: all that are in a span are its sample.
+    /// Frames at the sampler's rate, counted from the video's start. A span's sample is all of its frames.
     Sampled,
-    /// Every frame: the sampler picks, counting from the span's start.
+    /// Every frame. The sampler picks from a span's frames, counted from the span's start.
     Every,
 }
 
-/// A span that is over, with its frames (none if no sampled frame lies in it).
+/// A span that has ended, with its frames. Empty if the span has no sampled frame.
 pub(super) struct Assembled<T, P> {
     pub(super) span: T,
     pub(super) range: ClipRange,
@@ -64,7 +63,7 @@ pub(super) struct Assembled<T, P> {
 }
 
 impl<T, P: Timed> Assembler<T, P> {
-    /// Waits for the `known` spans and for clips that start at `clips_from_ms` or later (`i64::MAX`: none).
+    /// Expects the `known` spans, and clips that start at `clips_from_ms` or later (`i64::MAX`: none).
     pub(super) fn new(sampler: Sampler, feed: Feed, known: Vec<(T, ClipRange)>, clips_from_ms: i64) -> Self {
         let mut assembler = Assembler {
             sampler,
@@ -86,20 +85,20 @@ impl<T, P: Timed> Assembler<T, P> {
         assembler
     }
 
-    /// A clip became certain.
+    /// Adds a clip with final bounds.
     pub(super) fn clip(&mut self, span: T, range: ClipRange) {
         self.clips_from_ms = range.end_ms;
         self.wait(span, range);
     }
 
-    /// A span became known whose frames have not all gone by: one inside the open clip, or ahead of it.
+    /// Adds a span whose frames are still held or still to come: one inside the open clip, or after it.
     pub(super) fn wait(&mut self, span: T, range: ClipRange) {
         self.starts.insert((range.start_ms, self.next_number));
         self.waiting.insert((range.end_ms, self.next_number), (span, range));
         self.next_number += 1;
     }
 
-    /// The next sampled frame.
+    /// Takes the next sampled frame.
     pub(super) fn frame(&mut self, frame: P) {
         self.seen_ms = frame.time_ms();
         for (_, thinner) in &mut self.long {
@@ -111,12 +110,12 @@ impl<T, P: Timed> Assembler<T, P> {
         self.forget();
     }
 
-    /// Spans whose last frame has certainly come.
+    /// Returns the spans that have all of their frames.
     pub(super) fn ready(&mut self) -> Vec<Assembled<T, P>> {
         self.take_until(self.seen_ms)
     }
 
-    /// No more frames will come: all spans that are left.
+    /// Returns all remaining spans, after the last frame.
     pub(super) fn finish(&mut self) -> Vec<Assembled<T, P>> {
         self.take_until(i64::MAX)
     }
@@ -147,7 +146,7 @@ impl<T, P: Timed> Assembler<T, P> {
         };
         let frames: Vec<P> = picked.into_iter().map(|index| self.frames[from + index].clone()).collect();
         if frames.is_empty() && self.feed == Feed::Every {
-            // No frame begins in the span: what is on the screen at its start stays through it.
+            // No frame begins in the span. The frame shown at its start lasts through it.
             return from.checked_sub(1).map(|shown| self.frames[shown].clone()).into_iter().collect();
         }
         frames
@@ -157,7 +156,7 @@ impl<T, P: Timed> Assembler<T, P> {
         self.starts.first().map_or(i64::MAX, |(start_ms, _)| *start_ms).min(self.clips_from_ms)
     }
 
-    /// Drops frames before the first that is needed, but for the one on the screen then.
+    /// Drops frames before the first needed one. With [`Feed::Every`] it keeps the frame shown at that time.
     fn forget(&mut self) {
         let needed_from = self.needed_from();
         let kept_before = usize::from(self.feed == Feed::Every);
@@ -169,7 +168,7 @@ impl<T, P: Timed> Assembler<T, P> {
     }
 }
 
-/// Indices of `at_most` of `count` things, at interval middles.
+/// Indices of `at_most` of `count` entries, at interval middles.
 fn thin(count: usize, at_most: usize) -> Vec<usize> {
     let taken = count.min(at_most);
     (0..taken).map(|i| (2 * i + 1) * count / (2 * taken)).collect()
@@ -195,7 +194,7 @@ mod tests {
         ["a", "b", "c", "d"].into_iter().zip(ranges.iter().map(|it| range(it.0, it.1))).collect()
     }
 
-    /// Feeds frames at `times`, ends clips as their end passes, and compares (name, times of its frames).
+    /// Feeds frames at `times`, ends clips when their end passes, and compares (name, frame times).
     #[track_caller]
     fn check_fed(
         mut assembler: Assembler<&str, Frame>,
@@ -220,7 +219,7 @@ mod tests {
         assert_eq!(got, expected);
     }
 
-    /// Frames come every 500 ms from 250, as from a decoder that samples.
+    /// Frames every 500 ms from 250 ms on, as from a sampling decoder.
     #[track_caller]
     fn check(known: &[(i64, i64)], clips: &[(i64, i64)], frames_until_ms: i64, expected: &[(&str, &[i64])]) {
         let from = if clips.is_empty() { i64::MAX } else { 0 };
@@ -228,7 +227,7 @@ mod tests {
         check_fed(assembler, (250..frames_until_ms).step_by(500), clips, expected);
     }
 
-    /// All frames come.
+    /// Feeds every frame.
     #[track_caller]
     fn check_every(known: &[(i64, i64)], times: &[i64], expected: &[(&str, &[i64])]) {
         let assembler = Assembler::new(SAMPLER, Feed::Every, named(known), i64::MAX);

@@ -1,5 +1,5 @@
-//! The waiting half of an ingest: plans which spans a video's spaces need, has them encoded from one decode pass
-//! (or from stored features), and completes what the pass left out.
+//! The async half of an ingest: plans the spans, encodes them from one decode pass or from stored features, and then
+//! completes the spans without a frame.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,47 +20,47 @@ use crate::catalog::MediaFacts;
 use crate::models::LoadedSpace;
 use crate::storage::features::FeaturesError;
 
-/// Steps that are decoded but not taken yet; more make the decoder wait.
+/// Decoded steps in the channel. The decoder blocks when it is full.
 const STEPS_AHEAD: usize = 2;
-/// Up to so many spans are sought one by one; for more a pass over the file is cheaper.
+/// Up to this many spans are decoded by seeking. For more, a pass over the file is cheaper.
 const SPANS_TO_SEEK: usize = 16;
 
-/// The scores of a video's frames, in the folder of its features.
+/// File of a video's frame scores, in its features folder.
 const CURVE: &str = "curve";
 
-/// What is to be encoded.
+/// The work of an ingest.
 pub(super) struct Plan {
-    /// Cut the video.
+    /// How to cut the video. `None`: don't cut it.
     pub(super) segment: Option<Cutting>,
-    /// Spans that are known before.
+    /// Spans known before the pass.
     pub(super) known: Vec<(Target, ClipRange)>,
-    /// Windows inside them, for the spaces that have moments.
+    /// Windows inside the known spans, for the spaces that have moments.
     pub(super) windows: Vec<ClipRange>,
     /// The spaces to fill.
     pub(super) spaces: Vec<Arc<LoadedSpace>>,
-    /// Where features of the video are kept.
+    /// Folder of the video's features.
     pub(super) features: PathBuf,
 }
 
-/// What is known of a video before a pass.
+/// Facts about a video, known before a pass.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SourceFacts {
     pub(super) duration_ms: i64,
-    /// Whether seeking yields the same pictures as decoding in order.
+    /// Whether seeking yields the same frames as decoding in order.
     pub(super) seek_is_safe: bool,
 }
 
-/// What an ingest found out.
+/// Result of an ingest.
 pub(super) struct Embedded {
     pub(super) summary: Summary,
     pub(super) spans: Spans,
-    /// Whether seeking yields the same pictures as decoding in order.
+    /// Whether seeking yields the same frames as decoding in order.
     pub(super) seek_is_safe: bool,
 }
 
-/// Decodes `media` once and encodes every span of `plan` into every space of it.
+/// Decodes `media` once and encodes every span of `plan` in every space of the plan.
 ///
-/// Few spans need a second look: those so short that no sampled frame lies in them.
+/// A second decode is needed only for spans so short that they have no sampled frame.
 pub(super) async fn ingest(
     media: Media,
     plan: Plan,
@@ -77,8 +77,7 @@ pub(super) async fn ingest(
     Ok(Embedded { summary, spans: work.spans, seek_is_safe })
 }
 
-/// Cuts and encodes a video whose facts are known from what is kept of its frames, without decoding it; `None` if not
-/// all that it takes is kept.
+/// Cuts and encodes a video from stored scores and features, without decoding it. `None` if any of them is missing.
 pub(super) async fn recut(
     media: Media,
     plan: &Plan,
@@ -102,8 +101,7 @@ pub(super) async fn recut(
     Ok(Some(Embedded { summary, spans: work.spans, seek_is_safe: facts.seek_is_safe }))
 }
 
-/// Encodes the spans of `plan` of a video whose facts are known: from stored features, or by seeking where that is
-/// cheaper than a pass.
+/// Encodes the spans of `plan` from stored features, by seeking if that is cheaper than a pass, or else in a pass.
 pub(super) async fn fill(
     media: Media,
     plan: Plan,
@@ -126,7 +124,7 @@ pub(super) async fn fill(
     Ok(work.spans)
 }
 
-/// One video's spans on their way into the spaces.
+/// The state of one ingest.
 struct Work {
     media: Media,
     taps: Taps,
@@ -148,7 +146,7 @@ impl Work {
         Work { media, taps, features: plan.features.clone(), progress, spans: Spans::new() }
     }
 
-    /// The known spans, and the windows inside them where a tap has moments.
+    /// The known spans for each tap. Taps with moments also get the windows.
     fn for_each_tap(&self, plan: &Plan) -> PerTap {
         let of_tap = |(tap, _): &(Tap, Vec<_>)| {
             let windows = plan.windows.iter().filter(|_| tap.moments).map(|window| (Target::Moment, *window));
@@ -157,7 +155,7 @@ impl Work {
         self.taps.iter().map(of_tap).collect()
     }
 
-    /// One pass; answers the spans in which it found no frame.
+    /// Runs one decode pass. Returns the spans without a frame.
     async fn pass(&mut self, segment: Option<Cutting>, known: PerTap) -> Result<(Seen, PerTap), IngestError> {
         let target = segment.as_ref().map(|cutting| cutting.target);
         let pass = Pass { segment, taps: self.taps.iter().map(|(tap, _)| *tap).collect() };
@@ -167,7 +165,7 @@ impl Work {
         let decoding = tokio::task::spawn_blocking(move || pass::run(&media, &pass, &progress, &sender));
         let mut flow = Flow::new(&self.taps, kept, known, target, &mut self.spans);
         if let Err(error) = flow.take(&mut receiver).await {
-            // Else the decoder would go on until it next has something to hand over.
+            // Otherwise the decoder would go on until its next step.
             self.progress.stop(Stop::Lost);
             return Err(error);
         }
@@ -176,7 +174,7 @@ impl Work {
         Ok((seen, lacking))
     }
 
-    /// What is kept of this video's frames in each space of each tap.
+    /// Opens the feature caches: one per space of each tap that stores features.
     async fn kept(&self) -> Result<Vec<Vec<FeatureCache>>, IngestError> {
         let (folder, taps, progress) = (self.features.clone(), self.taps.clone(), Arc::clone(&self.progress));
         blocking(move || {
@@ -191,7 +189,7 @@ impl Work {
         .await
     }
 
-    /// Whether the features of all frames are kept in all spaces.
+    /// Whether all spaces have stored features of all frames.
     fn has_features(&self) -> bool {
         let mut spaces = self.taps.iter().flat_map(|(_, spaces)| spaces);
         spaces.all(|space| {
@@ -199,7 +197,7 @@ impl Work {
         })
     }
 
-    /// Encodes the known spans and `clips` without a decoder; answers those in which there is no frame.
+    /// Encodes the known spans and `clips` from stored features. Returns the spans without a frame.
     async fn replay_features(
         &mut self,
         known: PerTap,
@@ -212,7 +210,7 @@ impl Work {
         flow.finish().await
     }
 
-    /// Keeps the scores of a video's frames.
+    /// Writes the scores of a video's frames to disk.
     async fn keep_curve(&self, curve: Vec<u8>) -> Result<(), IngestError> {
         let folder = self.features.clone();
         blocking(move || {
@@ -225,7 +223,7 @@ impl Work {
         .await
     }
 
-    /// The kept scores, if they hold all that `segmentation` needs.
+    /// Reads the stored scores. `None` if they lack edges that `segmentation` needs.
     async fn curve(&self, segmentation: &Segmentation) -> Option<Curve> {
         let bytes = tokio::fs::read(self.features.join(CURVE)).await.ok()?;
         Curve::read(&bytes).ok().filter(|curve| curve.has_edges || !segmentation.needs_edges())
@@ -236,8 +234,8 @@ impl Work {
         blocking(move || video::seek_agrees_with(&media.path, &media.probe, &references, &media.limits)).await
     }
 
-    /// Encodes spans in which the sampled frames left out all: sought one by one, or, where they are many or
-    /// seeking can't be trusted, from a pass that looks at every frame.
+    /// Encodes spans that have no sampled frame. Few spans are decoded by seeking. If there are many, or seeking is not
+    /// safe, a pass over every frame comes first.
     async fn complete(
         &mut self,
         lacking: PerTap,
@@ -262,7 +260,7 @@ impl Work {
         Ok(())
     }
 
-    /// A pass whose taps see every frame and keep none.
+    /// Runs a pass with every frame. It stores no features.
     async fn look_at_every_frame(&mut self, lacking: PerTap) -> Result<PerTap, IngestError> {
         let taps = self.taps.clone();
         for (tap, _) in &mut self.taps {

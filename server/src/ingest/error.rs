@@ -1,4 +1,4 @@
-//! Why an ingest ended without a result.
+//! Errors of an ingest.
 
 use reprise_encoders::EncodeError;
 use reprise_encoders::video::VideoError;
@@ -7,28 +7,28 @@ use super::progress::Stop;
 use crate::catalog::CatalogError;
 use crate::storage::features::FeaturesError;
 
-/// Why an ingest ended without a result.
+/// Error of an ingest.
 #[derive(Debug, thiserror::Error)]
 pub enum IngestError {
     /// The video could not be decoded.
     #[error(transparent)]
     Video(#[from] VideoError),
-    /// A model could not encode it.
+    /// A model failed to encode it.
     #[error(transparent)]
     Encode(#[from] EncodeError),
-    /// The features of its frames could not be kept or read.
+    /// The features of its frames could not be written or read.
     #[error(transparent)]
     Features(#[from] FeaturesError),
     /// The catalog could not be read.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// The job was told to stop.
+    /// The job received a stop.
     #[error("stopped: {0:?}")]
     Stopped(Stop),
-    /// A task panicked; ours.
+    /// A task panicked. This is a defect of the service.
     #[error("a part of the job panicked")]
     Panicked(#[from] tokio::task::JoinError),
-    /// The video's file is not where it was stored.
+    /// The video's file is missing.
     #[error("the stored file is gone: {0}")]
     FileGone(String),
 }

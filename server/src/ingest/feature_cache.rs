@@ -1,5 +1,5 @@
-//! The features of one video in one space while it is ingested: what an earlier attempt has left is not encoded
-//! again, what is new is checkpointed.
+//! The feature cache of one video in one space during an ingest. Features of an earlier attempt are reused, and new
+//! features are checkpointed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,28 +10,28 @@ use super::assemble::Feature;
 use super::progress::JobProgress;
 use crate::storage::features::{Features, FeaturesError, file_of};
 
-/// New features are on disk at the latest when so much of the video has gone by.
+/// Most milliseconds of video between two checkpoints.
 const CHECKPOINT_MS: i64 = 20_000;
 
 /// The features of one video in one space.
 pub(super) struct FeatureCache {
     features: Features,
-    /// Where they will be when all frames have been seen; `None`: they are there.
+    /// Final path of the features, once all frames are encoded. `None`: the file is complete.
     complete: Option<PathBuf>,
-    /// Time of the newest frame that is certainly on disk.
+    /// Time of the newest frame that is synced to disk.
     synced_ms: i64,
     progress: Arc<JobProgress>,
 }
 
-/// Whether the features of all frames are there, undamaged.
+/// Whether the file of all frames' features exists, undamaged.
 pub(super) fn is_complete(folder: &Path, space: &Space) -> bool {
     Features::is_whole(&file_of(folder, &space.id), space.frame_stage.unwrap_or_default())
 }
 
 impl FeatureCache {
-    /// Opens what there is, or begins; what is damaged is made again.
+    /// Opens an existing file or creates one. A damaged file is replaced.
     ///
-    /// What is checkpointed counts as the job's progress.
+    /// Later checkpoints count as the job's progress.
     pub(super) fn open(
         folder: &Path,
         space: &Space,
@@ -50,10 +50,10 @@ impl FeatureCache {
         Ok(FeatureCache { features, complete: Some(path), synced_ms, progress })
     }
 
-    /// The features of the frames at `times`, as far as they are kept.
+    /// The features of the frames at `times`. `None` for a frame that is not cached.
     pub(super) fn find(&mut self, times: &[i64]) -> Vec<Option<Feature>> {
         let (Some(first), Some(last)) = (times.first(), times.last()) else { return Vec::new() };
-        // What is damaged is encoded again.
+        // Frames with damaged features are encoded again.
         let mut rows = self.features.rows(*first..last + 1).unwrap_or_default().into_iter().peekable();
         let mut row_at = |time: &i64| {
             while rows.next_if(|(at, _)| at < time).is_some() {}
@@ -62,14 +62,14 @@ impl FeatureCache {
         times.iter().map(&mut row_at).collect()
     }
 
-    /// Some frames from `from_ms` on, in order; none where there are no more.
+    /// The next block of frames from `from_ms` on, in order. Empty after the last frame.
     pub(super) fn next(&mut self, from_ms: i64) -> Result<Vec<(i64, Feature)>, FeaturesError> {
         let Some(until_ms) = self.features.end_of_block_after(from_ms) else { return Ok(Vec::new()) };
         let rows = self.features.rows(from_ms..until_ms + 1)?;
         Ok(rows.into_iter().map(|(time_ms, row)| (time_ms, Arc::from(row))).collect())
     }
 
-    /// Keeps features of frames that come after those that are kept; others are there already.
+    /// Appends the features of frames after the last cached one. Earlier frames are skipped.
     pub(super) fn keep(&mut self, rows: &[(i64, Feature)]) -> Result<(), FeaturesError> {
         if self.complete.is_none() {
             return Ok(());
@@ -88,7 +88,7 @@ impl FeatureCache {
         Ok(())
     }
 
-    /// All frames have been seen.
+    /// Marks the file as complete, after the last frame.
     pub(super) fn finish(&mut self) -> Result<(), FeaturesError> {
         match self.complete.take() {
             Some(path) => {
@@ -130,7 +130,7 @@ mod tests {
         (time_ms, Feature::from(vec![time_ms as f32 / 1024.0, 0.5]))
     }
 
-    /// Keeps the frames of each attempt, dying after it; which of the frames at `times` the next one finds.
+    /// Each attempt caches its frames and then dies. `expected`: which frames at `times` the next attempt finds.
     #[track_caller]
     fn check(attempts: &[&[i64]], times: &[i64], expected: &[bool]) {
         let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Frames and clips on their way into vectors: frames through the frame stage or straight into spans, spans into
-//! every space, a few batches at a time.
+//! Streams frames and clips into vectors. Frames pass the frame stage or go straight into spans, spans go into every
+//! space. A few batches run at once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::raw_vectors::{RawVector, Spans};
 use super::subsample::Timed;
 use crate::models::LoadedSpace;
 
-/// Batches that are in the pools at once: one is encoded, one waits, one is on its way.
+/// Most batches in the pools at once: one is encoded, one waits, one is prepared.
 const IN_FLIGHT: usize = 3;
 
 /// Spans of each tap, in the order of the taps.
@@ -29,11 +29,11 @@ pub(super) type PerTap = Vec<Vec<(Target, ClipRange)>>;
 /// Spaces that take the same frames share a tap of the decoder.
 pub(super) type Taps = Vec<(Tap, Vec<Arc<LoadedSpace>>)>;
 
-/// The frames of one tap on their way into spans.
+/// The frames of one tap, to be assembled into spans.
 enum Consumer {
-    /// The whole span goes into the encoder.
+    /// The encoder takes whole spans of frames.
     Pictures(Assembler<Target, Frame>),
-    /// Frames go through the frame stage one by one; one `FeatureCache` a space.
+    /// The frame stage takes single frames. One `FeatureCache` per space.
     Features(Assembler<Target, Featured>, Vec<FeatureCache>),
 }
 
@@ -51,29 +51,29 @@ impl Consumer {
     }
 }
 
-/// What came out of the pools.
+/// The result of a batch.
 enum Landed {
     Features { tap: usize, frames: Vec<Featured> },
     Vectors(Vectors),
 }
 
-/// A batch on its way through the pools.
+/// A batch that runs in the pools.
 type Flying = BoxFuture<'static, Result<Landed, EncodeError>>;
 
-/// One video's frames and clips, as they come.
+/// Streams the frames and clips of one video into vectors.
 pub(super) struct Flow<'a> {
     taps: &'a Taps,
     consumers: Vec<Consumer>,
-    /// What found clips are called.
+    /// Target of the found clips.
     target: Option<Target>,
     flying: FuturesOrdered<Flying>,
-    /// Spans of each tap without a frame.
+    /// Spans of each tap that have no frame.
     lacking: PerTap,
     spans: &'a mut Spans,
 }
 
 impl<'a> Flow<'a> {
-    /// `kept` holds, for each tap with features, one a space; `known` the spans of each tap that are known before.
+    /// `kept`: one cache per space, for each tap with features. `known`: each tap's spans known before the pass.
     pub(super) fn new(
         taps: &'a Taps,
         kept: Vec<Vec<FeatureCache>>,
@@ -102,7 +102,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Takes `clips`, and the kept features of every tap, instead of a pass.
+    /// Takes `clips` and the cached features of every tap, instead of a pass.
     pub(super) async fn replay(
         &mut self,
         clips: Vec<ClipRange>,
@@ -127,7 +127,7 @@ impl<'a> Flow<'a> {
         Ok(())
     }
 
-    /// The next kept frames of a tap, from a time on.
+    /// The next cached frames of a tap, from a time on.
     fn kept_from(&mut self, tap: usize, from_ms: i64) -> Result<Option<Vec<Featured>>, IngestError> {
         let Consumer::Features(_, kept) = &mut self.consumers[tap] else { return Ok(None) };
         let Some((first, others)) = kept.split_first_mut() else { return Ok(None) };
@@ -143,7 +143,7 @@ impl<'a> Flow<'a> {
         Ok((!frames.is_empty()).then_some(frames))
     }
 
-    /// Encodes what is left; answers the spans of each tap in which no sampled frame lies.
+    /// Encodes the remaining spans. Returns each tap's spans that have no sampled frame.
     pub(super) async fn finish(mut self) -> Result<PerTap, IngestError> {
         self.land_all().await?;
         for tap in 0..self.consumers.len() {
@@ -187,10 +187,10 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// A clip became certain, and with it the windows inside it.
+    /// Adds a clip with final bounds, and its windows.
     fn clip(&mut self, clip: ClipRange) {
         let Some(target) = self.target else { return };
-        // A clip is one even where no model sees it: what is said in it is found.
+        // A clip exists even if no model encodes it. Its subtitles can be found.
         self.spans.entry((target, (clip.start_ms, clip.end_ms))).or_default();
         for ((tap, _), consumer) in self.taps.iter().zip(&mut self.consumers) {
             let with_moments = tap.moments && target == Target::Found;
@@ -277,7 +277,7 @@ fn announce<P: Timed>(
     assembler.clip(target, clip);
 }
 
-/// The features of frames in every space: what is kept, and what the frame stage makes of the others.
+/// The features of frames in every space: cached ones, and the frame stage's output for the others.
 fn features(
     tap: usize,
     spaces: Vec<Arc<LoadedSpace>>,
@@ -323,9 +323,9 @@ type Name = (Target, (i64, i64));
 
 /// Spans to encode.
 pub(super) struct Inputs {
-    /// Each span, its range, and of how many frames it is made.
+    /// Each span with its range and its number of frames.
     names: Vec<(Name, usize)>,
-    /// One list a space, or one for all.
+    /// One list per space, or one list for all spaces.
     of_spaces: Vec<Vec<Input>>,
 }
 
@@ -351,7 +351,7 @@ impl Inputs {
     }
 }
 
-/// The raw vectors of some spans.
+/// The raw vectors of encoded spans.
 pub(super) struct Vectors(BTreeMap<Name, Vec<RawVector>>);
 
 impl Vectors {
@@ -359,7 +359,7 @@ impl Vectors {
         for (name, vectors) in self.0 {
             let of_span = spans.entry(name).or_default();
             for vector in vectors {
-                // Windows of two overlapping clips may be the same.
+                // Overlapping clips may share a window.
                 if of_span.iter().all(|it| it.space != vector.space) {
                     of_span.push(vector);
                 }
@@ -368,7 +368,7 @@ impl Vectors {
     }
 }
 
-/// Encodes spans into all spaces of a tap, side by side.
+/// Encodes spans in all spaces of a tap, concurrently.
 pub(super) async fn encode(spaces: Vec<Arc<LoadedSpace>>, inputs: Inputs) -> Result<Vectors, EncodeError> {
     let Inputs { names, of_spaces } = inputs;
     let encode = |(at, space): (usize, &Arc<LoadedSpace>)| {
@@ -385,7 +385,7 @@ pub(super) async fn encode(spaces: Vec<Arc<LoadedSpace>>, inputs: Inputs) -> Res
     Ok(Vectors(vectors))
 }
 
-/// Runs work that blocks beside the tasks that wait.
+/// Runs blocking work outside the async threads.
 pub(super) async fn blocking<T: Send + 'static, E: Send + 'static>(
     work: impl FnOnce() -> Result<T, E> + Send + 'static,
 ) -> Result<T, IngestError>

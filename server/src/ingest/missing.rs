@@ -1,4 +1,4 @@
-//! The vectors that a video's spans lack: of clips given later, of passages, of spaces that are new.
+//! Encodes missing vectors: of clips given later, of passages, and of new spaces.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::catalog::{Filled, NewVector, Segmentation, Span, Video};
 use crate::models::LoadedSpace;
 use crate::terms::{Level, SpanKey};
 
-/// Encodes what a video's spans lack; spaces that lack the same spans are filled from one decode.
+/// Encodes the missing vectors of a video. Spaces that lack the same spans share one decode.
 ///
 /// # Errors
-/// [`IngestError`]: the catalog stores nothing of it.
+/// [`IngestError`]. The catalog then stores nothing.
 pub async fn missing(source: Source<'_>) -> Result<Filled, IngestError> {
     let Source { app, video, .. } = source;
     let media = source.media().await?;
@@ -61,8 +61,8 @@ async fn lacking(app: &App, video: Uuid, duration_ms: i64) -> Result<Vec<Togethe
     Ok(together.into_values().filter(|(lacking, _)| !lacking.is_empty()).collect())
 }
 
-/// Asks for another fill if a space was added while a job worked on the video: the job began before, and nothing else
-/// asks for a video that is at work. What goes wrong is logged: the next start asks again.
+/// Enqueues another fill if a space was added while a job worked on the video. That job does not fill the new space,
+/// and nothing else enqueues a video that has a running job. Errors are logged, and the next start tries again.
 pub async fn enqueue_new_spaces(app: &App, video: Uuid, spaces_before: usize) {
     if app.spaces.now().all().len() == spaces_before {
         return;
@@ -72,14 +72,14 @@ pub async fn enqueue_new_spaces(app: &App, video: Uuid, spaces_before: usize) {
     }
 }
 
-/// Spans without vectors.
+/// The spans of a video that lack a vector.
 struct Lacking {
     full_video: Option<SpanKey>,
-    /// Clips, given and found, and moments.
+    /// Given clips, found clips and moments.
     parts: Vec<Span>,
     /// Windows inside the clips that are not stored as moments yet.
     windows: Vec<ClipRange>,
-    /// Whether the found clips among the parts cover the video: then they make up its vector.
+    /// Whether the found clips in `parts` cover the video. Then their vectors are pooled into the video's vector.
     cover: bool,
 }
 

@@ -1,6 +1,6 @@
-//! One video to spans: a decode pass, batches through the models, the feature cache, and how far all that is.
+//! Turns a video into spans with vectors: one decode pass, batches through the models, the feature cache and progress.
 //!
-//! Knows nothing of jobs: whoever runs it stores its result.
+//! Independent of jobs: the caller stores the result.
 
 mod assemble;
 mod embed;

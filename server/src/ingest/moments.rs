@@ -1,4 +1,4 @@
-//! Moments: windows inside clips, so that one element of an uncut routine is found with its own start and end.
+//! Moments: windows inside clips. They give one element of an uncut routine its own start and end.
 
 use std::collections::BTreeSet;
 
@@ -6,11 +6,11 @@ use reprise_encoders::video::segment::ClipRange;
 
 use crate::catalog::Span;
 
-/// Lengths of the windows in milliseconds; each moves on by half of itself.
+/// Window lengths in milliseconds. The stride is half the length.
 const WINDOWS_MS: [i64; 3] = [1000, 2000, 4000];
 
-/// The windows inside `clip`: of each length shorter than the clip, from its start to its end. The last of a
-/// length ends with the clip, so that nothing is left out.
+/// The windows inside `clip`, of each length below the clip's. The last window of a length ends with the clip, so that
+/// the windows cover the clip.
 pub(super) fn windows(clip: ClipRange) -> Vec<ClipRange> {
     WINDOWS_MS.iter().flat_map(|&window_ms| windows_of(clip, window_ms)).collect()
 }
@@ -18,7 +18,7 @@ pub(super) fn windows(clip: ClipRange) -> Vec<ClipRange> {
 fn windows_of(clip: ClipRange, window_ms: i64) -> impl Iterator<Item = ClipRange> {
     let room_ms = clip.end_ms - clip.start_ms - window_ms;
     let stride_ms = window_ms / 2;
-    // Rounded up: the last stride is shortened to what is left.
+    // Rounded up: the last stride may be shorter.
     let strides = if room_ms > 0 { (room_ms + stride_ms - 1) / stride_ms + 1 } else { 0 };
     (0..strides).map(move |number| {
         let start_ms = clip.start_ms + (number * stride_ms).min(room_ms);
@@ -26,7 +26,7 @@ fn windows_of(clip: ClipRange, window_ms: i64) -> impl Iterator<Item = ClipRange
     })
 }
 
-/// The windows inside `clips`, each once.
+/// The windows inside `clips`, without duplicates.
 pub(super) fn windows_inside(clips: &[Span]) -> Vec<ClipRange> {
     let ranges =
         clips.iter().flat_map(|clip| windows(ClipRange { start_ms: clip.start_ms, end_ms: clip.end_ms }));

@@ -1,5 +1,4 @@
-//! The blocking half of an ingest: one decode pass over a file that cuts it into clips and hands over its
-//! sampled frames.
+//! The blocking half of an ingest: one decode pass over a file. It cuts the video into clips and sends sampled frames.
 
 use std::path::PathBuf;
 
@@ -15,31 +14,31 @@ use super::error::IngestError;
 use super::progress::{JobProgress, Stop};
 use crate::terms::SpanKey;
 
-/// Width of the frames that the shot detector sees.
+/// Width in pixels of the frames for shot boundary detection.
 const DETECT_WIDTH: u32 = 256;
-/// Where, of 20 parts of a video, seeking is compared with decoding in order. Each look may decode up to a key
-/// frame interval: in a short video the last one alone, for a seek to it goes wrong if any does.
+/// Where seeking is compared with decoding in order, in twentieths of the duration. Each check may decode a whole
+/// keyframe interval. A short video is checked only at the last place: if any seek fails, that one does.
 const LOOK_AT: [i64; 3] = [18, 5, 10];
 /// Videos shorter than this are short.
 const SHORT_MS: i64 = 60_000;
 
-/// Sampled frames that are handed over together: what one batch of a frame stage takes.
+/// Most sampled frames per step: one batch of a frame stage.
 const FRAMES_PER_STEP: usize = 32;
-/// Fewer of large ones.
+/// Most bytes of frames per step.
 const BYTES_PER_STEP: usize = 8 << 20;
 
-/// Which span a vector is for.
+/// The span that a vector belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Target {
     /// A clip that this pass found.
     Found,
-    /// A stretch that only counts towards the full-video vector.
+    /// A range that only counts towards the full-video vector.
     Pooled,
     /// A clip given by the user.
     Given(Uuid),
     /// A stored span, by key.
     Known(SpanKey),
-    /// A window inside a clip, for spaces that see the order of frames.
+    /// A window inside a clip, for temporal spaces.
     Moment,
 }
 
@@ -51,20 +50,20 @@ pub(super) struct Media {
     pub(super) limits: Limits,
 }
 
-/// One consumer of frames: spaces that sample alike.
+/// One consumer of frames: the spaces with equal sampling.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Tap {
     pub(super) sampler: Sampler,
     pub(super) scaling: reprise_encoders::Scaling,
     pub(super) feed: Feed,
-    /// Whether windows inside the clips are encoded too.
+    /// Whether to encode windows inside the clips.
     pub(super) moments: bool,
-    /// Whether frames go through a frame stage one by one, and what comes out is kept.
+    /// Whether each frame passes a frame stage and its features are stored.
     pub(super) features: bool,
 }
 
 impl Tap {
-    /// What a space needs of the first pass: rates are sampled by the decoder, other rules need every frame.
+    /// The tap of a space in the first pass. The decoder samples by rate. Other samplers need every frame.
     pub(super) fn of(space: &reprise_encoders::Space) -> Tap {
         let feed = match space.sampler {
             Sampler::PerSecond { .. } => Feed::Sampled,
@@ -83,42 +82,42 @@ impl Tap {
     }
 }
 
-/// How a video is cut.
+/// How to cut a video.
 #[derive(Clone)]
 pub(super) struct Cutting {
     pub(super) segmentation: Segmentation,
-    /// Stretches of speech.
+    /// Time ranges of speech.
     pub(super) cues: Vec<ClipRange>,
-    /// What the found clips are for.
+    /// Target of the found clips.
     pub(super) target: Target,
 }
 
-/// What a pass does.
+/// The work of a pass.
 pub(super) struct Pass {
-    /// Cut the video.
+    /// How to cut the video. `None`: don't cut it.
     pub(super) segment: Option<Cutting>,
-    /// Who takes the sampled frames.
+    /// Consumers of sampled frames.
     pub(super) taps: Vec<Tap>,
 }
 
-/// What a pass hands over, in order of time within each tap.
+/// Output of a pass, in order of time within each tap.
 pub(super) enum Step {
     /// Sampled frames of a tap, at least one.
     Frames { tap: usize, frames: Vec<Frame> },
-    /// Clips that became certain. Frames of them may still come, and later ones may have come.
+    /// Clips with final bounds. Their frames may follow later, and frames of later clips may come first.
     Clips(Vec<ClipRange>),
 }
 
-/// What a pass saw.
+/// Result of a pass.
 pub(super) struct Seen {
     pub(super) summary: Summary,
-    /// A few small frames, to compare seeking with; none if the video was not cut.
+    /// A few small frames for the check of seeking. Empty if the video was not cut.
     pub(super) references: Vec<Frame>,
-    /// The scores of all frames, as they are kept ([`Curve`]); empty if the video was not cut.
+    /// The scores of all frames as stored ([`Curve`]). Empty if the video was not cut.
     pub(super) curve: Vec<u8>,
 }
 
-/// Decodes all of `media`; sends frames and clips as they come. Blocks: on ffmpeg, and on whoever takes the steps.
+/// Decodes all of `media` and sends frames and clips. Blocks on ffmpeg and on a full channel.
 pub(super) fn run(
     media: &Media,
     pass: &Pass,
@@ -173,12 +172,12 @@ fn send_clips(clips: Vec<ClipRange>, steps: &mpsc::Sender<Step>) -> Result<(), I
     if clips.is_empty() { Ok(()) } else { send(Step::Clips(clips), steps) }
 }
 
-/// The receiver is gone when encoding failed: that error is the one to tell.
+/// The receiver is closed when encoding failed. The caller reports that error instead.
 fn send(step: Step, steps: &mpsc::Sender<Step>) -> Result<(), IngestError> {
     steps.blocking_send(step).map_err(|_| IngestError::Stopped(Stop::Lost))
 }
 
-/// The frames of one span, by a decode of its own. Blocks.
+/// Decodes the frames of one span. Blocks.
 pub(super) fn frames_of(
     media: &Media,
     range: ClipRange,
@@ -199,7 +198,7 @@ pub(super) fn frames_of(
     )
 }
 
-/// Cuts the video, and keeps its scores and a few of its frames.
+/// Cuts the video. Collects the scores of all frames and the reference frames.
 struct Cutter {
     meter: Meter,
     segmenter: Segmenter,

@@ -1,4 +1,4 @@
-//! Vectors of passages, in the spaces that can answer what is spoken.
+//! Vectors of passages, in the spaces that answer spoken queries.
 
 use std::sync::Arc;
 
@@ -13,14 +13,13 @@ use crate::catalog::{NewVector, PassageText};
 use crate::models::LoadedSpace;
 use crate::terms::{QueryKind, SpanKey, UnitVector};
 
-/// Passages that are encoded before a stop is looked for.
+/// Passages per batch. A stop signal is checked before each.
 const AT_ONCE: usize = 32;
 
-/// The vectors that a video's passages lack in the spaces that can answer what is spoken; none if there is no such
-/// space.
+/// Encodes the missing vectors of a video's passages in all spaces that answer spoken queries.
 ///
 /// # Errors
-/// The encoder or the catalog failed, or the job is to stop.
+/// The encoder or the catalog failed, or the job received a stop.
 pub(super) async fn fill(
     app: &App,
     video: Uuid,
@@ -40,13 +39,12 @@ pub(super) async fn fill(
     Ok(vectors)
 }
 
-/// All that can answer what is spoken, not only the active one: another is to be complete when it is made active.
+/// All loaded passage spaces. An inactive one must be complete before it is made active.
 fn spaces(app: &App) -> impl Iterator<Item = Arc<LoadedSpace>> {
     app.spaces.all().into_iter().filter(|it| it.can(QueryKind::Spoken))
 }
 
-/// Asks for the vectors of a video's passages, if a space is there that gives them. What goes wrong is logged:
-/// the next start asks again.
+/// Enqueues a fill if a passage of the video lacks a vector. Errors are logged, and the next start tries again.
 pub(crate) async fn enqueue(app: &App, video: Uuid) {
     let enqueued = async {
         for space in spaces(app) {
@@ -69,7 +67,7 @@ async fn encode(
 ) -> Result<Vec<NewVector>, EncodeError> {
     let (mut inputs, mut windows) = (Vec::new(), Vec::new());
     for passage in passages {
-        // A passage is cut into as many windows as it takes: its length is bounded by that of its cues.
+        // The number of windows needs no limit, because the cues bound the length of a passage.
         let cut = tokenizer.passages(&passage.text, Overflow::Window, usize::MAX);
         let cut = cut.map_err(|error| EncodeError::BadInput(error.into()))?;
         windows.push((passage.span, cut.windows.len()));
@@ -79,7 +77,7 @@ async fn encode(
     windows.into_iter().map(|(span, count)| vector(span, space.key, raws.by_ref().take(count))).collect()
 }
 
-/// The mean of the windows' directions; the raw vector itself where there is one window.
+/// The mean direction of the windows. For a single window, its raw vector.
 fn vector(span: SpanKey, space: u32, raws: impl Iterator<Item = Vec<f32>>) -> Result<NewVector, EncodeError> {
     let useless = || EncodeError::Failed("a passage's vector is zero or not finite".into());
     let units = raws.map(|raw| UnitVector::from_raw(&raw).ok_or_else(useless));

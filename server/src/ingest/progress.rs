@@ -1,4 +1,4 @@
-//! How far a running job is, and whether it should stop: shared by the job, its decoder and its heartbeat.
+//! Progress and stop signal of a running job, shared by the job, its decoder and its heartbeat.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use crate::catalog::{Heartbeat, Progress};
 
-/// Why a job stops before its end.
+/// Reason to stop a job before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
     /// A user cancelled it.
     Cancelled,
-    /// Another worker has it or its video is gone.
+    /// Another worker holds the lease, or the video is gone.
     Lost,
     /// The service is stopping.
     Closing,
@@ -47,7 +47,7 @@ impl JobProgress {
         *self.stage.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = stage;
     }
 
-    /// Takes the probe's estimates of length and frame rate.
+    /// Sets the probe's estimates of duration and frame rate.
     pub(crate) fn expect(&self, duration_ms: i64, frame_rate: f64) {
         self.duration_ms.store(duration_ms, Ordering::Relaxed);
         self.frames_total.store((duration_ms as f64 / 1000.0 * frame_rate).round() as i64, Ordering::Relaxed);
@@ -62,7 +62,7 @@ impl JobProgress {
         self.time_ms.fetch_max(time_ms, Ordering::Relaxed);
     }
 
-    /// Notes that work is on disk which the next start of the job will not repeat.
+    /// Records that the disk holds work which a restart of the job will not repeat.
     pub(crate) fn kept(&self) {
         self.has_kept.store(true, Ordering::Relaxed);
     }
@@ -85,8 +85,8 @@ impl JobProgress {
         }
     }
 
-    /// What the next heartbeat stores. Decoding is nearly all of the work: the fraction is the share of the video's
-    /// time that is decoded.
+    /// Data for the next heartbeat. The fraction is the decoded share of the video's time, because decoding is nearly
+    /// all of the work.
     pub(crate) fn heartbeat(&self) -> Heartbeat {
         let duration_ms = self.duration_ms.load(Ordering::Relaxed);
         let time_ms = self.time_ms.load(Ordering::Relaxed);

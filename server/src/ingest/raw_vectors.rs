@@ -1,4 +1,4 @@
-//! Vectors as models make them, pooled over clips, and as the catalog stores them.
+//! Raw vectors from the models, pooled over clips and normalised for the catalog.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::pass::Target;
 use crate::catalog::IngestedSpan;
 use crate::terms::{Level, UnitVector};
 
-/// A span's raw vector in one space and how many frames it was made of.
+/// A span's raw vector in one space, and the number of its frames.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct RawVector {
     pub(super) space: u32,
@@ -21,9 +21,8 @@ pub(super) struct RawVector {
 /// Raw vectors by span and its `(start_ms, end_ms)`.
 pub(super) type Spans = BTreeMap<(Target, (i64, i64)), Vec<RawVector>>;
 
-/// The raw full-video vector of each space: the mean over all frames of `clips`, as LoVR pools
-/// (arXiv 2505.13928); clips are weighted by their frames, so it is the mean that one pass over all frames
-/// would give.
+/// The raw full-video vector of each space: the mean over all frames of `clips`, as LoVR pools (arXiv 2505.13928). A
+/// clip weighs by its number of frames, so that the result equals a mean over all frames.
 pub(super) fn pooled<'a>(clips: impl Iterator<Item = &'a RawVector>) -> Vec<RawVector> {
     let mut sums: BTreeMap<u32, RawVector> = BTreeMap::new();
     for clip in clips {
@@ -41,7 +40,7 @@ pub(super) fn pooled<'a>(clips: impl Iterator<Item = &'a RawVector>) -> Vec<RawV
     sums.into_values().map(mean).collect()
 }
 
-/// A span to store. `given`: the id of the given clip that it is.
+/// A span to store. `given`: the id of the user's clip.
 pub(super) fn span(
     given: Option<Uuid>,
     level: Level,
@@ -53,7 +52,7 @@ pub(super) fn span(
     Ok(IngestedSpan { given, level, start_ms: at.start_ms, end_ms: at.end_ms, vectors })
 }
 
-/// A moment to store. A window that ends after the video does not count.
+/// A moment to store. `None` if the window ends after the video.
 pub(super) fn moment(
     at: ClipRange,
     duration_ms: i64,
@@ -65,7 +64,7 @@ pub(super) fn moment(
     span(None, Level::Moment, at, vectors).map(Some)
 }
 
-/// The direction of a raw vector and its length.
+/// The unit vector and norm of a raw vector.
 pub(super) fn unit(raw: &RawVector) -> Result<(UnitVector, f32), EncodeError> {
     let failed = || EncodeError::Failed("a clip's vector is zero or not finite".into());
     UnitVector::from_raw(&raw.values).ok_or_else(failed)

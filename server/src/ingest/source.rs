@@ -1,4 +1,4 @@
-//! The video that a job works on.
+//! The video of a job.
 
 use std::sync::Arc;
 
@@ -11,20 +11,20 @@ use crate::app::App;
 use crate::catalog::{Span, Video};
 use crate::storage::StoredFile;
 
-/// A stored video on its way into spans.
+/// The input of an ingest.
 pub struct Source<'a> {
     /// The service.
     pub app: &'a App,
-    /// The video, with the segmentation by which it is cut.
+    /// The video, with its segmentation.
     pub video: &'a Video,
-    /// The clips that its user gave.
+    /// Clips given by the user.
     pub given: &'a [Span],
-    /// How far the work is.
+    /// Progress of the job.
     pub progress: Arc<JobProgress>,
 }
 
 impl Source<'_> {
-    /// Its file, probed.
+    /// Probes the video's file.
     pub(super) async fn media(&self) -> Result<Media, IngestError> {
         let gone = |_| IngestError::FileGone(self.video.file.clone());
         let file = self.app.storage.local(&StoredFile::of(&self.video.file)).await.map_err(gone)?;

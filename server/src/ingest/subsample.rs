@@ -1,12 +1,12 @@
-//! Few frames of a long span, evenly spread, taken as they come by: a two-hour span never sits in memory.
+//! Samples few, evenly spaced frames from a long span while it is decoded. The span's frames are never all in memory.
 
 use reprise_encoders::Frame;
 use reprise_encoders::video::sample::Sampler;
 use reprise_encoders::video::segment::ClipRange;
 
-/// A frame, or what is kept of it.
+/// A frame, or its features.
 pub(super) trait Timed: Clone {
-    /// When it is shown.
+    /// Presentation time in milliseconds.
     fn time_ms(&self) -> i64;
 }
 
@@ -16,22 +16,22 @@ impl Timed for Frame {
     }
 }
 
-/// Takes the frame on the screen at each of `parts` interval middles of a span.
+/// Divides a span into `parts` intervals and takes the frame shown at the middle of each.
 pub(super) struct FrameSubsampler<P> {
     range: ClipRange,
     parts: usize,
-    /// The interval middle that is looked for.
+    /// Index of the next interval middle.
     next: usize,
     /// The newest frame before the span.
     before: Option<P>,
-    /// The newest frame of the span, unless it is taken already.
+    /// The newest frame of the span, until it is taken.
     shown: Option<P>,
     taken: Vec<P>,
 }
 
 impl<P: Timed> FrameSubsampler<P> {
-    /// For a span that has more than twice the frames that `sampler` lets through, if it is a sampler that
-    /// thins evenly.
+    /// A subsampler for a span with more than twice the sampler's most frames. `None` for a shorter span or another
+    /// kind of sampler.
     pub(super) fn for_long(sampler: &Sampler, range: ClipRange) -> Option<FrameSubsampler<P>> {
         let Sampler::PerSecond { rate, at_most } = *sampler else { return None };
         let frames = (range.end_ms - range.start_ms) as f64 / 1000.0 * rate;
@@ -44,7 +44,7 @@ impl<P: Timed> FrameSubsampler<P> {
         self.range
     }
 
-    /// The next frame of the video, of the span or not.
+    /// Takes the next frame of the video, inside or outside the span.
     pub(super) fn push(&mut self, frame: &P) {
         if frame.time_ms() < self.range.start_ms {
             self.before = Some(frame.clone());
@@ -58,7 +58,7 @@ impl<P: Timed> FrameSubsampler<P> {
         self.shown = Some(frame.clone());
     }
 
-    /// The frames of the span; where none begins in it, the one that stays on the screen.
+    /// The taken frames. If no frame begins in the span, the one shown at its start.
     pub(super) fn finish(mut self) -> Vec<P> {
         if self.pass_middles_until(self.range.end_ms) || self.taken.is_empty() {
             self.taken.extend(self.shown.take());
@@ -69,7 +69,7 @@ impl<P: Timed> FrameSubsampler<P> {
         self.taken
     }
 
-    /// Whether `time_ms` has reached an interval middle that was not reached before.
+    /// Advances past all interval middles up to `time_ms`. Returns whether it passed any.
     fn pass_middles_until(&mut self, time_ms: i64) -> bool {
         let before = self.next;
         while self.next < self.parts && self.middle() <= time_ms {

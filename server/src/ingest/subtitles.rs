@@ -1,4 +1,4 @@
-//! The subtitles that a video's file carries, into the catalog.
+//! Stores the subtitles embedded in a video's file.
 
 use std::collections::HashMap;
 
@@ -11,15 +11,15 @@ use crate::app::App;
 use crate::catalog::{CueKind, EMBEDDED, Line, Subtitles, Track};
 use crate::subtitles::{self, language};
 
-/// Stores the text streams of the file in the place of those that it carried before; a user's own track of the
-/// same language stays. Answers which streams could not be read, and why.
+/// Replaces the embedded tracks with the file's text streams. A user's own track of the same language stays. Returns a
+/// warning for each unreadable stream.
 ///
 /// # Errors
-/// The catalog failed; a stream that can't be read does not end the job.
+/// The catalog failed. An unreadable stream is only a warning.
 pub(super) async fn take(app: &App, video: Uuid, media: &Media) -> Result<Vec<String>, IngestError> {
     let mut streams: Vec<SubtitleStream> =
         media.probe.subtitles.iter().filter(|it| video::is_text(it)).cloned().collect();
-    // Of two in one language the one that players show unasked has the plain tag.
+    // Of two streams in one language, the default one gets the plain tag.
     streams.sort_by_key(|it| (!it.is_default, it.index));
     let (media, wanted) = (media.clone(), streams.clone());
     let extracted = tokio::task::spawn_blocking(move || extract(&media, &wanted)).await;
@@ -28,7 +28,7 @@ pub(super) async fn take(app: &App, video: Uuid, media: &Media) -> Result<Vec<St
     let mut read = Vec::new();
     for (stream, file) in streams.into_iter().zip(extracted) {
         match file {
-            // A stream without a cue is none.
+            // A stream without a cue is skipped.
             Ok(file) => read.extend(subtitles::parse(&file).ok().map(|parsed| (stream, parsed.lines))),
             Err(error) => {
                 warnings.push(format!("the subtitles in stream {} can't be read: {error}", stream.index));
@@ -39,7 +39,7 @@ pub(super) async fn take(app: &App, video: Uuid, media: &Media) -> Result<Vec<St
     Ok(warnings)
 }
 
-/// All at once, or, if that fails, each alone.
+/// Extracts all streams in one call. If that fails, extracts each alone.
 fn extract(media: &Media, streams: &[SubtitleStream]) -> Vec<Result<Vec<u8>, VideoError>> {
     let some = |streams: &[SubtitleStream]| video::subtitles_as_vtt(&media.path, streams, &media.limits);
     if let Ok(all) = some(streams) {
@@ -52,8 +52,8 @@ fn extract(media: &Media, streams: &[SubtitleStream]) -> Vec<Result<Vec<u8>, Vid
     streams.iter().map(one).collect()
 }
 
-/// One track a language and text: a second stream that says the same is left out, one that says something else
-/// gets a tag of its own (`en-x-2`).
+/// One track per language and text. A stream with the same text is skipped. One with another text gets its own tag
+/// (`en-x-2`).
 fn tracks(streams: Vec<(SubtitleStream, Vec<Line>)>) -> Vec<Subtitles> {
     let mut by_language: HashMap<String, Vec<Vec<Line>>> = HashMap::new();
     let mut tracks = Vec::new();

@@ -1,4 +1,4 @@
-//! A video from its file to all of its spans: the first ingest, and cutting it anew.
+//! Ingests a whole video: file to all spans, for the first time or with a new segmentation.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::catalog::{
 };
 use crate::terms::Level;
 
-/// The clips that an ingest of a ready video replaces: found before, and gone when it has finished.
+/// Ids of the found clips that an ingest of a ready video will replace.
 ///
 /// # Errors
 /// The catalog could not be read.
@@ -32,10 +32,10 @@ pub async fn found_clips(app: &App, video: &Video) -> Result<Vec<Uuid>, IngestEr
     Ok(clips.into_iter().filter(|clip| !clip.given).map(|clip| clip.id).collect())
 }
 
-/// Cuts the video and encodes its spans: without decoding it where all that it takes is kept.
+/// Cuts the video and encodes its spans. Decodes it only if stored scores or features are missing.
 ///
 /// # Errors
-/// [`IngestError`]: the catalog stores nothing of it.
+/// [`IngestError`]. The catalog then stores nothing.
 pub async fn whole(source: Source<'_>) -> Result<Ingested, IngestError> {
     let media = source.media().await?;
     let plan = plan(&source, &media.probe).await?;
@@ -76,7 +76,7 @@ async fn plan(source: &Source<'_>, probe: &Probe) -> Result<Plan, IngestError> {
     })
 }
 
-/// When somebody speaks, as far as it is known yet.
+/// Time ranges of the speech cues that are stored already.
 async fn cues(app: &App, video: Uuid, media_offset_ms: i64) -> Result<Vec<ClipRange>, IngestError> {
     let cues = app.catalog.view(&Visibility::All).cues(video, None, u32::MAX).await?;
     let spoken = cues.into_iter().filter(|cue| cue.track.kind == CueKind::Speech);
@@ -84,7 +84,7 @@ async fn cues(app: &App, video: Uuid, media_offset_ms: i64) -> Result<Vec<ClipRa
     Ok(spoken.map(|cue| at(cue.line)).collect())
 }
 
-/// What the catalog is to store.
+/// The result to store in the catalog.
 fn ingested(given: &[Span], probe: &Probe, embedded: Embedded) -> Result<Ingested, IngestError> {
     let mut warnings = embedded.summary.warnings.clone();
     let duration_ms = embedded.summary.duration_ms;

@@ -1,33 +1,33 @@
-//! Why a job did not succeed, and what follows.
+//! Errors of a job.
 
 use std::error::Error;
 
 use crate::catalog::CatalogError;
 
-/// Why a job did not succeed. The kind of job says whether another attempt may go better.
+/// Error of a job. The kind of job decides whether another attempt may succeed.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
-    /// Another worker has the job, or a user cancelled it: its result is dropped.
+    /// Another worker holds the lease, or a user cancelled the job. The result is dropped.
     #[error("the job is no longer this worker's")]
     NotHeld,
-    /// The service is stopping: the job is handed back, and the attempt does not count.
+    /// The service is stopping. The job returns to the queue, and the attempt does not count.
     #[error("the service is stopping")]
     Stopping,
-    /// Every attempt would fail alike, e.g. because of the file.
+    /// Every attempt would fail, e.g. because of the file.
     #[error(transparent)]
     Final(Box<dyn Error + Send + Sync>),
-    /// The next attempt may go better.
+    /// The next attempt may succeed.
     #[error(transparent)]
     Passing(Box<dyn Error + Send + Sync>),
 }
 
 impl JobError {
-    /// An error that every attempt would meet.
+    /// An error that every attempt would have.
     pub fn last(error: impl Into<Box<dyn Error + Send + Sync>>) -> JobError {
         JobError::Final(error.into())
     }
 
-    /// An error that the next attempt may not meet.
+    /// An error that the next attempt may not have.
     pub fn passing(error: impl Into<Box<dyn Error + Send + Sync>>) -> JobError {
         JobError::Passing(error.into())
     }

@@ -1,4 +1,4 @@
-//! What a kind of job is, and what one job of it gets to work with.
+//! Kinds of job, and the input of one job.
 
 use std::sync::Arc;
 
@@ -10,33 +10,33 @@ use crate::catalog::{Job, JobName, Lease, Leased, Span, Video};
 use crate::config::RetryWaits;
 use crate::ingest::{JobProgress, Source};
 
-/// A kind of job: one file in `kinds/` and one line in its list.
+/// A kind of job: one file in `kinds/` and one entry in its list.
 #[async_trait]
 pub trait JobKind: Send + Sync {
-    /// Its name, as it is stored.
+    /// Its stored name.
     fn name(&self) -> JobName;
-    /// What a worker must have to run it.
+    /// Requirements on a worker.
     fn needs(&self) -> &'static [Need];
-    /// The waits before further attempts, unless the settings' ones serve.
+    /// The waits before further attempts. Default: the configured waits.
     fn retry(&self, configured: &RetryWaits) -> RetryWaits {
         configured.clone()
     }
     /// Does the work. Ends with one `Catalog::finish_*`, which checks the lease in its transaction.
     ///
     /// # Errors
-    /// [`JobError`]: the catalog keeps nothing of this attempt.
+    /// [`JobError`]. The catalog then stores nothing of this attempt.
     async fn run(&self, work: Work) -> Result<(), JobError>;
 }
 
-/// What a worker must have to run a kind of job.
+/// A requirement on a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Need {
-    /// An ffmpeg that runs.
+    /// A working ffmpeg.
     Decoder,
 }
 
 impl Need {
-    /// Whether this process has it. Blocks for a moment.
+    /// Whether this process meets it. Blocks for a moment.
     pub fn is_met(self) -> bool {
         match self {
             Need::Decoder => reprise_encoders::video::ffmpeg::can_decode(),
@@ -50,13 +50,13 @@ pub struct Work {
     pub app: Arc<App>,
     /// The job.
     pub job: Job,
-    /// Its video, with the segmentation that the job asks for.
+    /// Its video, with the segmentation that the job requests.
     pub video: Option<Video>,
-    /// The given spans of its video.
+    /// Clips of its video that the user gave.
     pub given: Vec<Span>,
-    /// The right to finish it.
+    /// The lease, needed to finish the job.
     pub lease: Lease,
-    /// Where it says how far it is, and hears that it must stop.
+    /// Progress of the job, and its stop signal.
     pub progress: Arc<JobProgress>,
 }
 
@@ -66,24 +66,24 @@ impl Work {
         Work { app, job, video, given, lease, progress }
     }
 
-    /// The video of a job that is about one.
+    /// The job's video.
     ///
     /// # Errors
-    /// The job has none.
+    /// [`JobError::Final`] if the job has no video.
     pub fn video(&self) -> Result<&Video, JobError> {
         self.video.as_ref().ok_or_else(|| JobError::last(format!("job {} has no video", self.job.id)))
     }
 
-    /// The video as [`crate::ingest`] takes it.
+    /// The input for [`crate::ingest`].
     ///
     /// # Errors
-    /// The job has none.
+    /// [`JobError::Final`] if the job has no video.
     pub fn source(&self) -> Result<Source<'_>, JobError> {
         let (app, video) = (&*self.app, self.video()?);
         Ok(Source { app, video, given: &self.given, progress: Arc::clone(&self.progress) })
     }
 
-    /// Stores how far the job came. Without it a job that ends between two heartbeats would show less.
+    /// Stores the progress. Otherwise a job that ends between two heartbeats would show less.
     ///
     /// # Errors
     /// The catalog failed.

@@ -1,13 +1,13 @@
-//! How long a job that failed waits for its next attempt.
+//! Waits before the next attempt of a failed job.
 
 use std::time::Duration;
 
 use crate::config::RetryWaits;
 
-/// Share of a wait by which it may be longer: jobs that failed together are not tried again together.
+/// Largest random extension of a wait, as a share. It spreads jobs that failed together.
 const JITTER: f64 = 0.2;
 
-/// The wait after the failure of `attempt` (the first is 1). `random` lies between 0 and 1.
+/// The wait after a failed `attempt`, counted from 1. `random`: 0 to 1.
 pub(super) fn wait_after(waits: &RetryWaits, attempt: i64, random: f64) -> Duration {
     waits.after(attempt).mul_f64(1.0 + JITTER * random.clamp(0.0, 1.0))
 }

@@ -1,4 +1,4 @@
-//! Leases jobs, runs them one at a time, and stores how they ended.
+//! Leases jobs, runs them one at a time, and stores their outcome.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -15,23 +15,23 @@ use crate::app::App;
 use crate::catalog::{Job, JobName, Lease, LeaseStatus, Leased, NextAttempt};
 use crate::ingest::{JobProgress, Stop};
 
-/// How often a running job renews its lease and stores its progress, unless the lease is shorter than that.
+/// Interval of heartbeats, which renew the lease and store progress. Shorter for a short lease.
 const HEARTBEAT: Duration = Duration::from_secs(1);
-/// A lease outlives this many heartbeats that fail.
+/// A lease lasts for at least this many heartbeats.
 const HEARTBEATS_PER_LEASE: u32 = 5;
-/// How long an idle runner sleeps at most.
+/// Longest sleep of an idle runner.
 const IDLE: Duration = Duration::from_secs(5);
 
 /// One worker of the job queue.
 struct Runner {
     app: Arc<App>,
     id: Uuid,
-    /// The kinds of job whose needs this process meets.
+    /// Kinds of job that this process can run.
     kinds: Vec<&'static dyn JobKind>,
     closing: CancellationToken,
 }
 
-/// Leases and runs jobs until `closing`; the job at hand is handed back then.
+/// Leases and runs jobs until `closing`. Then returns the current job to the queue.
 pub async fn run_forever(app: Arc<App>, closing: CancellationToken) {
     let kinds = match tokio::task::spawn_blocking(runnable).await {
         Ok(kinds) => kinds,
@@ -51,7 +51,7 @@ pub async fn run_forever(app: Arc<App>, closing: CancellationToken) {
     }
 }
 
-/// The kinds of job whose needs this process meets.
+/// The kinds of job that this process can run.
 fn runnable() -> Vec<&'static dyn JobKind> {
     let is_runnable = |kind: &&'static dyn JobKind| {
         let lacking = kind.needs().iter().find(|need| !need.is_met());
@@ -107,7 +107,7 @@ impl Runner {
         tracing::info!(job = %job.id, video, outcome, seconds, "job ended");
     }
 
-    /// Stores what becomes of a job that did not succeed.
+    /// Stores the outcome of a failed or stopped job. Returns its label for the metrics.
     async fn store_failure(
         &self,
         kind: &dyn JobKind,
@@ -134,18 +134,18 @@ impl Runner {
     }
 }
 
-/// A number between 0 and 1: the last bits of a token are random.
+/// A number from 0 to 1, from the random last bits of the lease's token.
 fn random(lease: &Lease) -> f64 {
     f64::from(lease.token.as_u128() as u32) / f64::from(u32::MAX)
 }
 
-/// An error with what caused it.
+/// The messages of an error and its causes.
 fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
         let said = error.to_string();
-        // Some errors repeat their cause.
+        // Some errors repeat their cause's message.
         if !text.contains(&said) {
             text = format!("{text}: {said}");
         }
@@ -154,13 +154,13 @@ fn with_causes(error: &dyn Error) -> String {
     text
 }
 
-/// Runs `work` as a task of its own, so that a panic ends this job and not the runner.
+/// Runs `work` in its own task, so that a panic ends only this job.
 async fn caught(work: impl Future<Output = Result<(), JobError>> + Send + 'static) -> Result<(), JobError> {
     let ended = tokio::spawn(work).await;
     ended.unwrap_or_else(|panic| Err(JobError::passing(format!("a part of the job panicked: {panic}"))))
 }
 
-/// Renews the lease until aborted, and passes a stop on to the job.
+/// Renews the lease until aborted, and passes stop signals to the job.
 async fn beat(app: Arc<App>, lease: Lease, progress: Arc<JobProgress>) {
     let extend = app.config.lease();
     let every = HEARTBEAT.min(extend / HEARTBEATS_PER_LEASE);

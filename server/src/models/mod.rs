@@ -1,4 +1,4 @@
-//! The embedding spaces that this server has loaded, and which one answers which kind of query.
+//! The loaded embedding spaces, and the active space for each kind of query.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -12,24 +12,24 @@ use crate::config::Config;
 use crate::terms::QueryKind;
 use crate::vectors::EngineError;
 
-/// One loaded space: its description, its tokenizer and the pool that encodes into it.
+/// A loaded space: its description, its tokenizer and its encoder pool.
 pub struct LoadedSpace {
-    /// Dense number in catalog and index.
+    /// Number of the space in catalog and index.
     pub key: u32,
-    /// What the space is.
+    /// Description of the space.
     pub space: Space,
-    /// How it reads text.
+    /// Tokenizer. `None` if the model takes no text.
     pub tokenizer: Option<Arc<Tokenizer>>,
-    /// The devices that it runs on: `cpu`, `cuda:N`.
+    /// Devices of its workers: `cpu`, `cuda:N`.
     pub devices: Vec<String>,
-    /// Its workers.
+    /// Pool of its workers.
     pub pool: Pool,
-    /// Whether it was added to a running server: then it is loaded at each start.
+    /// Whether it was added to a running server. Such a model is loaded at each start.
     pub added: bool,
 }
 
 impl LoadedSpace {
-    /// Whether the space can answer this kind of query: composed by its own head or by averaging.
+    /// Whether the space can answer this kind of query. Composed queries need a fusion head, or text and frames.
     pub fn can(&self, kind: QueryKind) -> bool {
         can(&self.space, kind)
     }
@@ -44,20 +44,19 @@ fn can(space: &Space, kind: QueryKind) -> bool {
     }
 }
 
-/// The loaded spaces. They may change while others read them: who needs more than one answer that fit together asks
-/// the [`Snapshot`].
+/// The loaded spaces. They may change between calls. Use a [`Snapshot`] for consistent answers.
 pub struct Spaces {
     now: RwLock<Arc<Snapshot>>,
-    /// One change at a time; held for moments.
+    /// Serialises changes. Held for moments.
     changing: Mutex<()>,
-    /// One model is loaded at a time, so that no two loads make the same space.
+    /// Serialises loads, so that no two loads make the same space.
     turn: Mutex<()>,
-    /// The models that are being loaded or wait for it.
+    /// Models that are loading or wait to load.
     loading: std::sync::Mutex<Vec<String>>,
     unavailable: Vec<Unavailable>,
 }
 
-/// The loaded spaces and what they answer at one moment.
+/// The loaded and active spaces at one moment.
 #[derive(Clone)]
 pub struct Snapshot {
     loaded: Vec<Arc<LoadedSpace>>,
@@ -66,49 +65,49 @@ pub struct Snapshot {
     named: BTreeMap<QueryKind, usize>,
 }
 
-/// A model that was added to a running server and did not load at this start.
+/// An added model that did not load at this start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unavailable {
-    /// As the user named it.
+    /// Name from the user.
     pub model: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// Why the spaces could not be set up.
+/// Error of loading or activating a space.
 #[derive(Debug, thiserror::Error)]
 pub enum SpacesError {
     /// A model did not load.
     #[error("model {model}: {error}")]
     Load {
-        /// As the user named it.
+        /// Name from the user.
         model: String,
-        /// Why.
+        /// The reason.
         error: LoadError,
     },
-    /// A model was named for a kind of query that it can't answer.
+    /// The user named a model for a kind of query that it can't answer.
     #[error("model {model} can't answer {kind} queries; name another model for them")]
     Cannot {
-        /// As the user named it.
+        /// Name from the user.
         model: String,
-        /// The kind.
+        /// The kind of query.
         kind: &'static str,
     },
-    /// A model is not what it was when it was added.
+    /// A model differs from when it was added.
     #[error("model {model} has changed since it was added; add it again")]
     Changed {
-        /// As the user named it.
+        /// Name from the user.
         model: String,
     },
-    /// Two models were named for one kind.
+    /// The command line names two models for one kind.
     #[error("two models are named for {0} queries; name one")]
     Twice(&'static str),
-    /// Loading panicked; ours.
+    /// Loading panicked. This is a defect of the service.
     #[error("model {model}: loading panicked: {panic}")]
     Panicked {
-        /// As the user named it.
+        /// Name from the user.
         model: String,
-        /// What it said.
+        /// The panic's message.
         panic: String,
     },
     /// The service is stopping.
@@ -123,12 +122,12 @@ pub enum SpacesError {
 }
 
 impl Spaces {
-    /// Loads every model of `config` and those that were added to a running server, and registers their spaces.
+    /// Loads the models of `config` and all added models, and registers their spaces.
     ///
     /// # Errors
-    /// A model of `config` that doesn't load or run, or kinds that don't fit, end the start: a wrong name must not
-    /// wait for the first search. An added model that doesn't load is told by [`Spaces::unavailable`]: a server must
-    /// come up again without whoever added it.
+    /// A model of `config` that fails, or kinds that don't fit, abort the start: a wrong name should show at once. A
+    /// failed added model is only listed in [`Spaces::unavailable`], because a restart must not depend on the user
+    /// who added it.
     pub async fn load(config: &Config, catalog: &Catalog) -> Result<Spaces, SpacesError> {
         let mut loaded: Vec<Arc<LoadedSpace>> = Vec::new();
         let mut chosen = Vec::new();
@@ -173,12 +172,12 @@ impl Spaces {
         })
     }
 
-    /// The spaces as they are at this moment, which stay so for who holds them.
+    /// The spaces at this moment. The snapshot never changes.
     pub fn now(&self) -> Arc<Snapshot> {
         Arc::clone(&self.now.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The space that answers `kind`, if any can.
+    /// The active space for `kind`, if any.
     pub fn active(&self, kind: QueryKind) -> Option<Arc<LoadedSpace>> {
         self.now().active(kind).cloned()
     }
@@ -188,32 +187,32 @@ impl Spaces {
         self.now().named(name).cloned()
     }
 
-    /// All loaded spaces: those of the flags in their order, then those that were added.
+    /// All loaded spaces: those of the command line in order, then the added ones.
     pub fn all(&self) -> Vec<Arc<LoadedSpace>> {
         self.now().loaded.clone()
     }
 
-    /// The models that are being loaded, or wait for it.
+    /// Models that are loading or wait to load.
     pub fn loading(&self) -> Vec<String> {
         self.loading.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The models that were added to a running server and did not load at this start.
+    /// Added models that did not load at this start.
     pub fn unavailable(&self) -> &[Unavailable] {
         &self.unavailable
     }
 
-    /// Waits until no other model is being loaded; nobody else loads one while the result is held.
+    /// Waits until no other model is loading. No other model loads until the result is dropped.
     pub(crate) async fn take_turn(&self, model: &str) -> Turn<'_> {
         self.loading.lock().unwrap_or_else(PoisonError::into_inner).push(model.to_owned());
         let listed = Listed { spaces: self, model: model.to_owned() };
         Turn { _turn: self.turn.lock().await, _listed: listed }
     }
 
-    /// Adds a space to those that are loaded. Kinds that none of them answered go to it.
+    /// Adds a loaded space. It becomes active for kinds without an active space.
     ///
     /// # Errors
-    /// The catalog failed, and nothing changed.
+    /// The catalog failed. Nothing changed.
     pub(crate) async fn add(&self, space: Arc<LoadedSpace>, catalog: &Catalog) -> Result<(), SpacesError> {
         let _one = self.changing.lock().await;
         let mut next = Snapshot::clone(&self.now());
@@ -227,10 +226,10 @@ impl Spaces {
         Ok(())
     }
 
-    /// Has a loaded space answer these kinds of query, after restarts too.
+    /// Makes a loaded space active for these kinds of query, also after restarts.
     ///
     /// # Errors
-    /// It can't answer one of them, or the catalog failed, and nothing changed.
+    /// The space can't answer a kind, or the catalog failed. Nothing changed.
     pub async fn activate(
         &self,
         space: &LoadedSpace,
@@ -264,13 +263,13 @@ impl Spaces {
     }
 }
 
-/// The right to load a model.
+/// Permission to load a model.
 pub(crate) struct Turn<'a> {
     _turn: MutexGuard<'a, ()>,
     _listed: Listed<'a>,
 }
 
-/// A model among those that are being loaded.
+/// Lists a model as loading until it is dropped.
 struct Listed<'a> {
     spaces: &'a Spaces,
     model: String,
@@ -286,7 +285,7 @@ impl Drop for Listed<'_> {
 }
 
 impl Snapshot {
-    /// The space that answers `kind`, if any can.
+    /// The active space for `kind`, if any.
     pub fn active(&self, kind: QueryKind) -> Option<&Arc<LoadedSpace>> {
         self.active.get(&kind).and_then(|index| self.loaded.get(*index))
     }
@@ -296,7 +295,7 @@ impl Snapshot {
         self.loaded.iter().find(|it| it.space.id == name || it.space.name == name)
     }
 
-    /// All loaded spaces: those of the flags in their order, then those that were added.
+    /// All loaded spaces: those of the command line in order, then the added ones.
     pub fn all(&self) -> &[Arc<LoadedSpace>] {
         &self.loaded
     }
@@ -312,7 +311,7 @@ impl Snapshot {
         self.named.get(&kind).and_then(|index| self.loaded.get(*index)).map(|it| it.space.id.as_str())
     }
 
-    /// What is stored so that these kinds go to `space` at the next start too.
+    /// Rows to store, so that `space` stays active for these kinds after a restart.
     fn activations(&self, kinds: &[QueryKind], space: u32) -> Vec<Activation> {
         let activation = |kind: &QueryKind| {
             let named = self.named_for(*kind).map(str::to_owned);
@@ -321,8 +320,8 @@ impl Snapshot {
         kinds.iter().map(activation).collect()
     }
 
-    /// Moves a kind as it was moved before this start, unless its space is not loaded, or the command line names
-    /// another space for the kind than it did then: whoever changed it since knows better.
+    /// Restores a stored activation. Skips it if its space is not loaded, or if the command line now names another
+    /// space for the kind than at the activation: the newer choice wins.
     fn restore(&mut self, moved: &Activation) {
         let named = self.named_for(moved.kind);
         let is_overruled = named.is_some() && named != moved.named.as_deref();
@@ -333,8 +332,7 @@ impl Snapshot {
     }
 }
 
-/// Which space answers which kind: the one that it was `chosen` for; a kind not named goes to the first that can
-/// do it.
+/// The active space for each kind: the chosen one, or else the first space that can answer it.
 fn activate(
     chosen: &[(&[QueryKind], usize)],
     spaces: &[&Space],
@@ -352,7 +350,7 @@ fn activate(
         }
     }
     for kind in QueryKind::ALL {
-        // A space without frames finds nothing that is seen: it answers a text only if there is no other.
+        // A text-only space can't find visual content. It answers text queries only without an alternative.
         let sees = |space: &&Space| can(space, kind) && (kind != QueryKind::Text || space.can.frames);
         let first = spaces.iter().position(sees);
         if let Some(index) = first.or_else(|| spaces.iter().position(|space| can(space, kind))) {
@@ -362,10 +360,10 @@ fn activate(
     Ok(active)
 }
 
-/// Loads a model. It has encoded a text and a picture when this returns.
+/// Loads a model. It has encoded a test text and frame when this returns.
 ///
 /// # Errors
-/// [`SpacesError`]: it does not load or run.
+/// [`SpacesError`] if it does not load or run.
 pub(crate) async fn load_model(model: &ModelName, options: LoadOptions) -> Result<Loaded, SpacesError> {
     let (name, model) = (model.to_string(), model.clone());
     let failed = {
@@ -373,7 +371,7 @@ pub(crate) async fn load_model(model: &ModelName, options: LoadOptions) -> Resul
         move |error: LoadError| SpacesError::Load { model, error }
     };
     let load = move || reprise_encoders::load_with(&model, &options).map_err(failed);
-    // A thread of its own: a server that stops waits for the runtime's threads, and a download may take hours.
+    // Not a thread of the runtime: a server that stops waits for those, and a download may take hours.
     let (sender, loaded) = tokio::sync::oneshot::channel();
     let thread = std::thread::Builder::new().name("load".to_owned());
     let panicked = |panic: String| SpacesError::Panicked { model: name, panic };
@@ -405,7 +403,7 @@ async fn load_added(row: &SpaceRow, config: &Config, catalog: &Catalog) -> Resul
     start(loaded, config, catalog, true).await
 }
 
-/// Registers a loaded model's space and starts its workers. `added`: to a running server, now or earlier.
+/// Registers a loaded model's space and starts its workers. `added`: whether it was added to a running server.
 ///
 /// # Errors
 /// The catalog failed, or has the space with another dimension.
@@ -483,8 +481,8 @@ mod tests {
         }
     }
 
-    /// Spaces 0 to 2 see and read, only see, only read; what is chosen for which, and which then answers
-    /// text, clip, composed and spoken.
+    /// Space 0 takes text and frames, 1 only frames, 2 only text. `chosen`: kinds and space. `expected`: the active
+    /// space for text, clip, composed and spoken.
     #[track_caller]
     fn check(chosen: &[(&[QueryKind], usize)], expected: Result<[Option<usize>; 4], &str>) {
         let spaces = [space("both", "text frames"), space("eyes", "frames head"), space("words", "text")];

@@ -1,4 +1,4 @@
-//! Which spaces answer a query, and its places in their pools.
+//! Picks the embedding spaces for a query and reserves places in their encoder pools.
 
 use std::sync::Arc;
 
@@ -10,26 +10,26 @@ use crate::app::App;
 use crate::models::LoadedSpace;
 use crate::terms::QueryKind;
 
-/// A loaded space and the right to encode in it.
+/// A loaded space and a permit to encode in its pool.
 pub(super) struct Admission {
     pub(super) space: Arc<LoadedSpace>,
     pub(super) permit: Permit,
 }
 
-/// A search that has its spaces and its places in their pools, and may now read files and decode.
+/// A search that holds its spaces and pool permits. Only now may it read files and decode.
 pub struct Admitted {
     pub(super) space: Arc<LoadedSpace>,
-    /// `None`: the search compares no pictures.
+    /// `None`: the search compares no frames.
     pub(super) permit: Option<Permit>,
-    /// The space of passages, if one is loaded and the search needs it.
+    /// The passage space. `None` if none is loaded or the search leaves subtitles out.
     pub(super) passages: Option<Admission>,
     pub(super) kind: QueryKind,
 }
 
-/// Finds the spaces for a query and takes a place in their pools.
+/// Finds the spaces for a query and takes a permit from each pool.
 ///
 /// # Errors
-/// No such space, a space that can't do it, or a full pool.
+/// [`SearchError::NoSuchSpace`], [`SearchError::SpaceCannot`], `exact` on an engine without it, or a full pool.
 pub fn admit(app: &App, request: &Request) -> Result<Admitted, SearchError> {
     if request.exact && !app.vectors.limits().exact {
         let why = "the vector engine of this server can't compare every vector; search without `exact`";
@@ -38,7 +38,7 @@ pub fn admit(app: &App, request: &Request) -> Result<Admitted, SearchError> {
     let kind = request.kind();
     let (space, visual) = match space_for(app, kind, request.space.as_deref()) {
         Ok(space) => (space, request.sources.visual),
-        // Subtitles answer a text as well where no model compares it with pictures.
+        // Without a model for text queries, subtitles alone can still answer.
         Err(SearchError::SpaceCannot(_)) if request.may_use_subtitles_only() => (any_space(app)?, false),
         Err(error) => return Err(error),
     };

@@ -1,4 +1,4 @@
-//! The cursor: a plan and a position in its ranking, as text that the client carries to the next page.
+//! The cursor: a plan and a position in its ranking, as text that the client sends for the next page.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,21 +12,21 @@ use super::rounded::RoundedVectors;
 use super::spoken::Meaning;
 use crate::terms::Aggregation;
 
-/// Damage goes unnoticed once in 2^64 times.
+/// A damaged cursor passes the check with probability 2^-64.
 const CHECKSUM_BYTES: usize = 8;
-/// Raised when plans or positions are written otherwise. Cursors before the first version have `{` in its place.
+/// Raised when the encoding changes. Cursors from before version 1 have `{` in this byte.
 const VERSION: u8 = 1;
 
-/// The way to a next page.
+/// Continues a search on its next page.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cursor {
     /// The search.
     pub plan: SearchPlan,
-    /// Where the page before ends.
+    /// The end of the page before.
     pub after: Position,
 }
 
-/// A cursor without its bytes: vectors and remembered entries follow it, in the order of the fields.
+/// The JSON part of a cursor. The bytes of vectors and of shown entries follow it, in the order of the fields.
 #[derive(Serialize, Deserialize)]
 struct Head {
     plan: SearchPlan,
@@ -35,7 +35,7 @@ struct Head {
     meaning: Option<(String, Rows)>,
 }
 
-/// The shape of vectors.
+/// The shape of encoded vectors.
 #[derive(Serialize, Deserialize)]
 struct Rows {
     aggregation: Aggregation,
@@ -44,10 +44,10 @@ struct Rows {
 }
 
 impl Cursor {
-    /// As text: a checksum, the version, the head's length, the head as JSON, the bytes; all in base64.
+    /// Encodes as base64: a checksum, the version, the head's length, the head as JSON, then the bytes.
     ///
     /// # Errors
-    /// A plan that JSON can't hold.
+    /// [`SearchError::Cursor`] if JSON can't hold the plan.
     pub fn encode(&self) -> Result<String, SearchError> {
         let meaning = self.plan.spoken.as_ref().and_then(|spoken| spoken.meaning.as_ref());
         let vectors = [self.plan.visual.as_ref(), meaning.map(|meaning| &meaning.vectors)];
@@ -67,8 +67,8 @@ impl Cursor {
         Ok(URL_SAFE_NO_PAD.encode([&checksum(&body)[..], &body].concat()))
     }
 
-    /// From text; whatever a client may have made of it. The checksum tells damage from a cursor; it is no secret, so
-    /// nothing in a cursor is trusted.
+    /// Decodes a cursor. The checksum finds accidental damage only. A client can forge it, so every value of a cursor
+    /// is checked.
     ///
     /// # Errors
     /// [`SearchError::Invalid`] at `/cursor`, or [`SearchError::CursorOutdated`].
@@ -108,7 +108,7 @@ impl Rows {
         Rows { aggregation, count, bytes: vectors.bytes().count() }
     }
 
-    /// Takes its vectors from the front of `bytes`.
+    /// Takes this row set's vectors from the front of `bytes`.
     fn vectors(&self, bytes: &mut &[u8]) -> Option<RoundedVectors> {
         let (own, rest) = bytes.split_at_checked(self.bytes)?;
         *bytes = rest;
@@ -168,7 +168,7 @@ mod tests {
         Cursor { plan, after: end.unwrap() }
     }
 
-    /// Decodes what `change` makes of the bytes of a good cursor.
+    /// Applies `change` to the bytes of a valid cursor, then decodes them.
     #[track_caller]
     fn check(change: impl Fn(&mut Vec<u8>), expected: bool) {
         let mut bytes = URL_SAFE_NO_PAD.decode(cursor(2, 3, 20).encode().unwrap()).unwrap();
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(Cursor::decode(&URL_SAFE_NO_PAD.encode(&bytes)).is_ok(), expected);
     }
 
-    /// A body with its checksum, as anybody could make it.
+    /// Decodes a body with a correct checksum, as a client could forge it.
     fn forged(body: &[u8]) -> Result<Cursor, SearchError> {
         Cursor::decode(&URL_SAFE_NO_PAD.encode([&checksum(body)[..], body].concat()))
     }
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn the_longest_cursor_fits_into_a_request() {
-        // 128 windows for two of the widest models that are known, and all that a position remembers.
+        // 128 windows for two models of the widest known vectors, and the most shown entries.
         let longest = cursor(128, 1280, SHOWN_MOST).encode().unwrap();
         assert!(longest.len() < 1 << 20, "{} bytes", longest.len());
     }

@@ -1,4 +1,4 @@
-//! The query vector: from text, a stored stretch, an upload, or a composition of them.
+//! Encodes queries: a text, a time range of a stored video, an upload, or a clip with a modification text.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -21,37 +21,37 @@ use crate::models::LoadedSpace;
 use crate::storage::StoredFile;
 use crate::terms::{Aggregation, QueryKind, QueryVectors, UnitVector};
 
-/// Longer than any video: the end of an upload of which all is meant.
+/// Longer than any video, in milliseconds. The default end of an upload.
 const LONGEST_MS: i64 = 10_000_000_000;
 
-/// A query as a vector.
+/// An encoded query.
 pub struct Encoded {
-    /// Its direction.
+    /// Unit vector.
     pub vector: UnitVector,
-    /// Length of the raw vector.
+    /// Norm of the raw vector.
     pub norm: f32,
-    /// One per text window, in order; empty for a clip.
+    /// First token, token after the last and unit vector of each text window, in order. Empty for a clip.
     pub windows: Vec<(usize, usize, UnitVector)>,
-    /// The stored stretch that the query is, if it is one.
+    /// The stored time range that the query shows. `None` for a text or an unknown upload.
     pub origin: Option<Origin>,
-    /// What it was made of.
+    /// Token, window and frame counts of the query.
     pub info: QueryInfo,
-    /// Time spent reading pictures.
+    /// Milliseconds spent on decoding frames.
     pub decode_ms: f64,
-    /// Time spent in the pool.
+    /// Milliseconds spent in the encoder pool.
     pub encode_ms: f64,
 }
 
-/// What is made of the video side of a query.
+/// Input that the encoder needs for the video side of a query.
 #[derive(Debug, Clone, Copy)]
 enum Wanted {
-    /// Its vector: where that is stored, no pictures are needed.
+    /// Its vector. A stored vector needs no decoding.
     Vector,
-    /// A vector that is made from these of its frames and a text.
+    /// Frames from this sampler, which the encoder combines with a text.
     Frames(Sampler),
 }
 
-/// The video side of a query before it is encoded.
+/// The decoded frames or the stored vector of a query clip.
 struct Footage {
     source: Source,
     frames: usize,
@@ -80,10 +80,10 @@ impl<'a> QueryEncoder<'a> {
         }
     }
 
-    /// Encodes a text, a stored stretch or an upload; `at` is where it stands in the request.
+    /// Encodes a text, a stored clip or range, or an upload. `at` is its JSON pointer in the request.
     ///
     /// # Errors
-    /// A text over the limits, no such video, a stretch without frames, a file that can't be decoded.
+    /// A text over the limits, a missing video, a range without frames, or a file that can't be decoded.
     pub async fn embed(self, query: &Query, overflow: Overflow, at: &str) -> Result<Encoded, SearchError> {
         match query {
             Query::Text(text) => self.embed_text(text, overflow, at).await,
@@ -110,7 +110,7 @@ impl<'a> QueryEncoder<'a> {
         })
     }
 
-    /// A stored span needs neither decoder nor encoder.
+    /// A span with a stored vector needs neither decoder nor encoder.
     async fn embed_clip(self, clip: &Query, at: &str) -> Result<Encoded, SearchError> {
         let footage = self.footage(clip, Wanted::Vector, at).await?;
         let started = Instant::now();
@@ -199,7 +199,7 @@ impl<'a> QueryEncoder<'a> {
         Ok(mixed.map(|(video, text)| alpha * video + (1.0 - alpha) * text).collect())
     }
 
-    /// Finds the pictures of a query clip, or the stored vector that makes them unnecessary.
+    /// Decodes the frames of a query clip, or finds the stored vector that replaces them.
     async fn footage(&self, clip: &Query, wanted: Wanted, at: &str) -> Result<Footage, SearchError> {
         let found = match clip {
             Query::Text(_) => Err(SearchError::Internal("a text has no pictures")),
@@ -269,7 +269,7 @@ impl<'a> QueryEncoder<'a> {
         wanted: Wanted,
     ) -> Result<Footage, SearchError> {
         let twin = self.app.catalog.view(&Visibility::All).video_by_hash(content_hash).await?;
-        // Nothing is known of an upload's index yet: only decoding in order is sure to give its own pictures.
+        // An unknown file's index is not trusted: only decoding from the start is sure to give the right frames.
         let footage = FootageFile { path, probe: None, range: range.clone(), in_order: true };
         let (frames, decode_ms) = self.decode(footage, wanted).await?;
         let end_of = |video: &Video| video.facts.as_ref().map_or(LONGEST_MS, |facts| facts.duration_ms);
@@ -292,7 +292,7 @@ impl<'a> QueryEncoder<'a> {
         let FootageFile { path, probe, range, in_order } = footage;
         let started = Instant::now();
         let work = move || -> Result<Vec<Frame>, VideoError> {
-            // Held by the work, not by the request: a client that hangs up does not make room for a second decode.
+            // Held by the task, not the request. Otherwise a client that hangs up would make room for another decode.
             let _place = place;
             let probe = match probe {
                 Some(probe) => probe,
@@ -310,10 +310,10 @@ impl<'a> QueryEncoder<'a> {
     }
 }
 
-/// The texts of one input as vectors of norm 1 with their lengths, and the mean of them, norm 1 again.
+/// Turns raw vectors `[windows, dim]` of one text into unit vectors, their mean direction, and the mean's norm.
 ///
 /// # Errors
-/// A vector that has no direction.
+/// [`EncodeError::Failed`] if a vector is zero or not finite.
 pub fn text_vectors(raw: &[Vec<f32>]) -> Result<(Vec<UnitVector>, UnitVector, f32), SearchError> {
     let units = raw.iter().map(|raw| unit(raw)).collect::<Result<Vec<_>, _>>()?;
     let (vector, norm) = match &units[..] {
@@ -324,7 +324,7 @@ pub fn text_vectors(raw: &[Vec<f32>]) -> Result<(Vec<UnitVector>, UnitVector, f3
 }
 
 impl Encoded {
-    /// The vectors to compare with: one per window of a long text.
+    /// Vectors for the search: one per window of a long text.
     pub(super) fn into_vectors(self, aggregation: Aggregation) -> Result<QueryVectors, SearchError> {
         let units: Vec<UnitVector> = match self.windows.len() {
             0 | 1 => vec![self.vector],
@@ -333,7 +333,7 @@ impl Encoded {
         QueryVectors::new(units, aggregation).ok_or(SearchError::Internal("the query has no vector"))
     }
 
-    /// As it is answered.
+    /// The vectors as an answer.
     pub fn into_embedding(self, space: &LoadedSpace) -> Embedding {
         let vector = self.vector.values().to_vec();
         let window = |(start_token, end_token, unit): (usize, usize, UnitVector)| EmbeddedWindow {
@@ -350,7 +350,7 @@ impl Encoded {
     }
 }
 
-/// Where a query says its stretch.
+/// The member that gives a query clip its time range, as a JSON pointer.
 fn place(clip: &Query) -> &'static str {
     match clip {
         Query::Text(_) => "/text",
@@ -365,13 +365,13 @@ fn known_probe(video: &Video) -> Option<Probe> {
     serde_json::from_value(facts.probe.clone()).ok()
 }
 
-/// A stretch of a file, in milliseconds.
+/// A time range of a file, in milliseconds.
 struct FootageFile {
     path: PathBuf,
-    /// What is known of the file already.
+    /// Facts from an earlier probe.
     probe: Option<Probe>,
     range: Range<i64>,
-    /// From the beginning instead of seeking.
+    /// Decode from the start instead of seeking.
     in_order: bool,
 }
 
@@ -395,7 +395,7 @@ fn one(raw: Vec<Vec<f32>>) -> Result<Vec<f32>, SearchError> {
 }
 
 impl QueryInfo {
-    /// Of a text, alone or as a modification.
+    /// Of a text query or a modification text.
     pub fn of_text(kind: QueryKind, windows: &Windows) -> QueryInfo {
         QueryInfo {
             kind,
@@ -409,7 +409,7 @@ impl QueryInfo {
         }
     }
 
-    /// Of a clip; no frames where a stored vector served.
+    /// Of a clip. `frames` is 0 if a stored vector was used.
     pub fn of_clip(frames: usize) -> QueryInfo {
         QueryInfo {
             kind: QueryKind::Clip,

@@ -1,4 +1,4 @@
-//! Why a search has no answer.
+//! Errors of a search.
 
 use reprise_encoders::EncodeError;
 use reprise_encoders::video::VideoError;
@@ -8,15 +8,15 @@ use crate::catalog::CatalogError;
 use crate::storage::features::FeaturesError;
 use crate::vectors::EngineError;
 
-/// Why a search has no answer.
+/// Error of a search.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
-    /// Part of the request is wrong.
+    /// A part of the request is invalid.
     #[error("{detail}")]
     Invalid {
         /// JSON pointer into the request.
         pointer: String,
-        /// What is wrong with it.
+        /// The reason.
         detail: String,
     },
     /// No space has this id or name.
@@ -28,7 +28,7 @@ pub enum SearchError {
     /// The query names a video or clip that does not exist.
     #[error("there is no {what} {id}")]
     NotFound {
-        /// `video`, `clip`, or the `file of video`: one that was taken in place may have been moved.
+        /// `video`, `clip`, or `file of video`. A file used in place may have been moved.
         what: &'static str,
         /// Its id.
         id: uuid::Uuid,
@@ -51,7 +51,7 @@ pub enum SearchError {
     /// The index failed.
     #[error(transparent)]
     Index(#[from] EngineError),
-    /// The kept features of frames can't be read.
+    /// The stored features of frames can't be read.
     #[error(transparent)]
     Features(#[from] FeaturesError),
     /// A task of the search panicked.

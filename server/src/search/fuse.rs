@@ -8,17 +8,17 @@ use super::types::{Evidence, Match, Source, Weights};
 use crate::catalog::Span;
 use crate::terms::{Level, SpanKey};
 
-/// The constant of reciprocal rank fusion: how slowly ranks lose weight.
+/// The constant of reciprocal rank fusion. A higher one lets scores fall more slowly with rank.
 const RANK_OFFSET: f32 = 60.0;
-/// The depth to which a source's ranking adds to the hits of another. Fixed, so that all pages of a search fuse alike.
+/// Fusion depth: a source's deeper ranks add nothing to the other's hits. Fixed, so that all pages fuse alike.
 pub(super) const FUSED_DEPTH: usize = 400;
 
-/// The share of a fused score for the place `index`, from 0, in one ranking.
+/// Reciprocal rank score of the entry at `index`, counted from 0.
 pub(super) fn reciprocal_rank(index: usize) -> f32 {
     1.0 / (RANK_OFFSET + (index + 1) as f32)
 }
 
-/// Adds to each match its visual evidence, with its rank among these matches.
+/// Adds visual evidence to each match, with its rank among these matches.
 pub(super) fn add_visual_evidence(matches: &mut [Match]) {
     for (index, found) in matches.iter_mut().enumerate() {
         let (rank, score) = (index + 1, found.score);
@@ -26,12 +26,12 @@ pub(super) fn add_visual_evidence(matches: &mut [Match]) {
     }
 }
 
-/// Times the share of a quotation: at equal weights it leads over a span that both sources like.
+/// Factor on a quotation's score. At equal weights it then ranks above a span that both sources rank high.
 const QUOTATION: f32 = 2.0;
 
-/// Fuses two rankings, best first, by the sum over sources of weight / (60 + rank); evidence keeps the ranks.
+/// Fuses two rankings, best first. The score is the sum over sources of weight / (60 + rank). Evidence keeps the ranks.
 ///
-/// A quotation counts twice. A moment counts for the clip around it if that clip has spoken evidence, as its best.
+/// A quotation counts twice. If a clip has spoken evidence, its best moment counts for the clip.
 pub(super) fn fuse(mut visual: Vec<Match>, mut spoken: Vec<Match>, weights: Weights) -> Vec<Match> {
     let share = |weight: Option<f32>, index: usize| weight.unwrap_or(0.0) * reciprocal_rank(index);
     visual.iter_mut().enumerate().for_each(|(index, it)| it.score = share(weights.visual, index));
@@ -44,7 +44,7 @@ pub(super) fn fuse(mut visual: Vec<Match>, mut spoken: Vec<Match>, weights: Weig
     for (index, found) in visual.into_iter().enumerate() {
         match places.of_span(&found.span.span) {
             Some(place) if is_visual(&fused[place]) => {
-                // Of the clip and the moments in it the best counted already; the clip is not answered twice.
+                // The best of the clip and its moments counted already. The clip must not appear twice.
                 if fused[place].span.span.key != found.span.span.key {
                     fused.push(found);
                 }
@@ -66,8 +66,7 @@ pub(super) fn fuse(mut visual: Vec<Match>, mut spoken: Vec<Match>, weights: Weig
     fused
 }
 
-/// Where spans lie among the spoken matches: a span itself, or the clip around a moment, because moments have no
-/// subtitles of their own.
+/// Index of spoken matches by span. A moment has no subtitles, so the clip around it is looked up.
 struct SpokenPlaces {
     by_key: HashMap<SpanKey, usize>,
     of_video: HashMap<Uuid, Vec<(i64, i64, usize)>>,
@@ -103,8 +102,8 @@ fn is_quoted(found: &Match) -> bool {
 
 /// Suppresses matches that overlap a better one of their video by more than half of their union (NMS).
 ///
-/// One of the two must be a moment: moments overlap each other and their clip, and one event is one hit. Clips stay,
-/// because users give overlapping ones on purpose.
+/// One of the two must be a moment: moments overlap each other and their clip. Clips stay, because users give
+/// overlapping clips on purpose.
 pub(super) fn suppress(matches: &[Match]) -> Vec<Match> {
     let mut kept: Vec<Match> = Vec::with_capacity(matches.len());
     let mut of_video: HashMap<Uuid, Vec<usize>> = HashMap::new();
@@ -125,8 +124,7 @@ fn is_same_event(one: &Span, other: &Span) -> bool {
     (one.level == Level::Moment || other.level == Level::Moment) && union < 2 * shared
 }
 
-/// Sets the peak of each clip to the middle of the best moment in it, as far as `matches` (best first) go. A moment's
-/// peak is its own middle.
+/// Sets each clip's peak to the middle of its best moment in `matches` (best first). A moment's peak is its own middle.
 pub(super) fn point_at_moments(kept: &mut [Match], matches: &[Match]) {
     let mut moments: HashMap<Uuid, Vec<&Span>> = HashMap::new();
     for span in matches.iter().map(|it| &it.span.span).filter(|span| span.level == Level::Moment) {
@@ -176,7 +174,7 @@ pub(super) mod tests {
         Match::new(score, span)
     }
 
-    /// Hits of one video as (level, start, end), best first; which are left, by start and end.
+    /// `hits` of one video as (level, start, end), best first. `expected`: the kept ones as (start, end).
     #[track_caller]
     fn check_suppressed(hits: &[(Level, i64, i64)], expected: &[(i64, i64)]) {
         let of_level = |(level, start_ms, end_ms): &(Level, i64, i64)| {
@@ -209,7 +207,7 @@ pub(super) mod tests {
         assert_eq!(suppress(&[found(1, 0, 2000, 0.5), other]).len(), 2);
     }
 
-    /// Visual and spoken spans by start, best first; the fused ranking as (start, sources).
+    /// `visual` and `spoken`: spans by start, best first. `expected`: the fused ranking as (start, sources).
     #[track_caller]
     fn check_fused(visual: &[i64], spoken: &[i64], weights: [f32; 2], expected: &[(i64, &[Source])]) {
         let at = |starts: &[i64]| -> Vec<Match> {
@@ -220,7 +218,7 @@ pub(super) mod tests {
         let (mut matches, mut cues) = (at(visual), at(spoken));
         add_visual_evidence(&mut matches);
         for (index, cue) in cues.iter_mut().enumerate() {
-            // A start of 100 or more is that of a quotation.
+            // A start of 100 or more marks a quotation.
             let quoted = cue.span.span.start_ms >= 100;
             let excerpt = Some(Excerpt { snippet: Snippet::default(), start_ms: 0, end_ms: 1, quoted });
             cue.evidence.push(Evidence { source: Source::Spoken, score: 7.0, rank: index + 1, excerpt });

@@ -1,4 +1,4 @@
-//! The input of one page's ranking beside the plan: the keys that filter and visibility allow, and the hits among subtitles.
+//! Input for the ranking of one page, beside the plan: allowed keys, and hits in subtitles.
 
 use std::time::{Duration, Instant};
 
@@ -10,24 +10,24 @@ use crate::app::App;
 use crate::catalog::{Filter, Visibility};
 use crate::terms::{KeySet, Level};
 
-/// How long a page waits for changes that were committed before it was requested.
+/// Longest wait of a page for changes committed before its request.
 const CATCH_UP: Duration = Duration::from_secs(2);
 
-/// The input of one page's ranking beside the plan.
+/// Input for the ranking of one page, beside the plan.
 #[derive(Debug, Default)]
 pub struct RankInput {
-    /// `None`: all keys are allowed.
+    /// Keys that the filter and visibility allow. `None`: all.
     pub(super) keys: Option<KeySet>,
-    /// `None`: subtitles are no part of the ranking.
+    /// Hits in subtitles. `None`: subtitles are not part of the ranking.
     pub(super) spoken: Option<Vec<SpokenHit>>,
-    /// The same for the full videos beside clips.
+    /// Hits in subtitles for the full videos beside clips.
     pub(super) spoken_of_videos: Option<Vec<SpokenHit>>,
-    /// Time spent on changes and on the filter.
+    /// Milliseconds spent on waiting for changes and on the filter.
     pub(super) catalog_ms: f64,
 }
 
 impl RankInput {
-    /// Waits for committed changes, then asks the catalog; full videos stand beside clips on the `first` page alone.
+    /// Waits for committed changes, then queries the catalog. Only the `first` page has full videos beside clips.
     pub(super) async fn gather(
         app: &App,
         filter: Option<&Filter>,

@@ -1,8 +1,8 @@
-//! Full videos by late interaction: every query vector against every clip of the best videos.
+//! Ranks full videos by late interaction: every query vector against every clip of the best videos.
 //!
-//! One vector for an hour of video says little of any minute of it (LoVR, arXiv 2505.13928, pools all frames so). The
-//! pooled vectors, and the clips nearest to each query vector, name the candidates. The order is by how well a clip of the
-//! video meets each query vector. BENCHMARKS.md compares it with pooled vectors.
+//! One vector for an hour of video describes no single minute well (LoVR, arXiv 2505.13928, pools all frames this way).
+//! Candidates are the videos with the nearest pooled vectors, and the videos of the clips nearest to each query vector.
+//! Each video's score uses its best clip for each query vector. BENCHMARKS.md compares this with pooled vectors.
 
 use std::collections::HashMap;
 
@@ -15,28 +15,28 @@ use crate::catalog::{Span, Visibility};
 use crate::terms::{Collection, KeySet, Level, QueryVectors, SpanKey, UnitVector, late_interaction};
 use crate::vectors::{Ask, EngineError, Hit, Hits, Scored, Vectors};
 
-/// Full videos that are looked at more closely, at least.
+/// Least number of pooled candidates.
 const CANDIDATES: usize = 200;
-/// Clips near each query vector whose videos are looked at too.
+/// Clips per query vector whose videos become candidates.
 const CLIPS_PER_VECTOR: usize = 20;
 
 /// The best full videos with their scores.
 pub(super) struct Videos {
     pub(super) hits: Hits,
-    /// By key of the video.
+    /// By the key of the full-video span.
     pub(super) more: HashMap<SpanKey, OfVideo>,
 }
 
-/// More of a full video whose clips decide.
+/// Pooled score and peak of a full video.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OfVideo {
-    /// The cosine with the video's own vector.
+    /// Cosine of the mean query vector and the video's own vector.
     pub(super) pooled: f32,
-    /// The middle of the clip that meets a query vector best.
+    /// Middle of the clip with the best cosine for any query vector.
     pub(super) peak_ms: Option<i64>,
 }
 
-/// The best full videos of a space.
+/// Returns the best full videos of a space.
 pub(super) async fn search(
     app: &App,
     space: u32,
@@ -50,7 +50,7 @@ pub(super) async fn search(
     Ok(ranked(met, first.pooled, ask.k))
 }
 
-/// What the pooled vectors and the single query vectors point at.
+/// Candidates by pooled vectors, and clips near single query vectors.
 struct Candidates {
     pooled: Hits,
     clips: Vec<Hit>,
@@ -78,7 +78,7 @@ struct Candidate<'a> {
     clips: Vec<&'a Span>,
 }
 
-/// The videos of some spans that may be answered.
+/// The full videos of `spans` that the filter allows, with their clips.
 fn allowed<'a>(spans: &'a [Span], ask: &Ask) -> Vec<Candidate<'a>> {
     let may = |key| ask.only.as_ref().is_none_or(|only| only.keys.contains(key));
     let full = spans.iter().filter(|span| span.level == Level::Video && may(span.key));
@@ -92,15 +92,15 @@ fn allowed<'a>(spans: &'a [Span], ask: &Ask) -> Vec<Candidate<'a>> {
     found.into_values().collect()
 }
 
-/// How a full video meets the query.
+/// Cosines of a full video with the query.
 struct Met {
     video: SpanKey,
-    /// For each query vector, the best cosine with one of its clips.
+    /// For each query vector, the best cosine with one of the video's clips.
     best: Vec<f32>,
     more: OfVideo,
 }
 
-/// How the live videos among the candidates meet the query.
+/// Compares the candidates with the query. Videos without a live vector are left out.
 async fn meetings(
     vectors: &Vectors,
     space: u32,

@@ -1,11 +1,11 @@
-//! Neighbouring hits that score alike, joined into one.
+//! Merges adjacent hits with similar scores.
 
 use super::types::Match;
 
-/// Neighbours are merged only if they score at least this share of the best.
+/// A hit is merged only if it scores at least this share of the best.
 const MERGE_SHARE: f32 = 0.9;
 
-/// Joins neighbours that both score near the best of the list, never past the longest clip.
+/// Merges adjacent hits near the best score. A merged hit is at most `max_clip_ms` long.
 pub(super) fn merge(matches: Vec<Match>, max_clip_ms: i64) -> Vec<Match> {
     let Some(best) = matches.first().map(|best| best.score) else { return matches };
     let is_good = |it: &Match| best > 0.0 && MERGE_SHARE * best <= it.score;
@@ -14,7 +14,7 @@ pub(super) fn merge(matches: Vec<Match>, max_clip_ms: i64) -> Vec<Match> {
     let mut merged: Vec<Match> = Vec::new();
     for mut found in good {
         let mut place = merged.len();
-        // What lies between two neighbours joins both of them; the best keeps its place.
+        // A hit between two merged ones joins both. The best one keeps its place.
         while let Some(at) = merged.iter().position(|it| joins(it, &found)) {
             found = join(merged.remove(at), found);
             place = place.min(at);
@@ -35,7 +35,7 @@ fn joined_ms(one: &Match, other: &Match) -> i64 {
     one.end_ms.max(other.end_ms) - one.start_ms.min(other.start_ms)
 }
 
-/// The better one grows and keeps score and rank; the original hits stay inside, in order of rank.
+/// The better hit grows and keeps its score and rank. The original hits stay inside, ordered by rank.
 fn join(one: Match, other: Match) -> Match {
     let (mut better, worse) = if one.rank <= other.rank { (one, other) } else { (other, one) };
     let (start_ms, end_ms) = (worse.span.span.start_ms, worse.span.span.end_ms);
@@ -57,7 +57,7 @@ mod tests {
     use super::super::fuse::tests::found;
     use super::*;
 
-    /// Hits as (video, start, end, score), best first; after merging at most 10 s: (rank, start, end, hits inside).
+    /// `hits`: (video, start, end, score), best first. `expected`, merged up to 10 s: (rank, start, end, hits inside).
     #[track_caller]
     fn check(hits: &[(u128, i64, i64, f32)], expected: &[(usize, i64, i64, usize)]) {
         let ranked = |(index, it): (usize, &(u128, i64, i64, f32))| Match {

@@ -1,7 +1,7 @@
-//! One query, inputs to ranked matches.
+//! Answers queries with ranked matches.
 //!
-//! [`plan()`] encodes the query and settles all that decides the ranking, [`page()`] ranks and cuts one page of it, and
-//! a [`Cursor`] carries plan and position to the next page.
+//! [`plan()`] encodes the query and fixes the ranking. [`page()`] ranks and cuts one page of it. A [`Cursor`] carries
+//! the plan and the position to the next page.
 
 mod admit;
 mod cursor;
@@ -40,7 +40,7 @@ pub use types::*;
 /// Answers a query's first page.
 ///
 /// # Errors
-/// See [`SearchError`]; a search changes nothing.
+/// See [`SearchError`]. A search changes no stored data.
 pub async fn run(app: &App, request: Request, admitted: Admitted) -> Result<Outcome, SearchError> {
     let Planned { plan, input, timings } = plan(app, &request, admitted).await?;
     let mut outcome = page(app, plan, None, input).await?;
@@ -52,7 +52,7 @@ pub async fn run(app: &App, request: Request, admitted: Admitted) -> Result<Outc
 /// Answers the page after the one that gave `cursor`.
 ///
 /// # Errors
-/// [`SearchError::CursorGone`] if its space is gone.
+/// [`SearchError::CursorGone`] if its space is no longer loaded. Else see [`SearchError`].
 pub async fn next(app: &App, cursor: Cursor) -> Result<Outcome, SearchError> {
     let started = Instant::now();
     let Cursor { plan, after } = cursor;
@@ -65,7 +65,7 @@ pub async fn next(app: &App, cursor: Cursor) -> Result<Outcome, SearchError> {
     Ok(outcome)
 }
 
-/// Ranks one page: the first, or the one behind `after`.
+/// Ranks one page: the first, or the one after `after`.
 ///
 /// # Errors
 /// See [`SearchError`].

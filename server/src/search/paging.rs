@@ -1,4 +1,4 @@
-//! Where a page ends in its ranking, and which entries come after it.
+//! Cuts a ranking into pages.
 
 use std::collections::HashSet;
 
@@ -6,35 +6,35 @@ use serde::{Deserialize, Serialize};
 
 use super::types::{Group, Match};
 
-/// Entries that a position remembers at most: 64 KiB of a cursor.
+/// Most entries that a position stores: 64 KiB of a cursor.
 pub(super) const SHOWN_MOST: usize = 8192;
 
-/// Where a page ends in its ranking.
+/// The end of a page in its ranking.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
-    /// Bits of the last entry's score: exact, unlike a decimal.
+    /// Bits of the last entry's score. A decimal would not be exact.
     score_bits: u32,
-    /// The last entry's key: of equal scores the lower key comes first.
+    /// Key of the last entry. Among equal scores the lower key comes first.
     key: u64,
-    /// Entries on this page and those before.
+    /// Number of entries on this page and all before.
     seen: u64,
-    /// Entries on this page and those before, where later scores may differ; the cursor carries them as bytes.
+    /// Ids of the entries on all pages so far, if scores may change between pages. The cursor stores them as bytes.
     #[serde(skip)]
     shown: Vec<u64>,
 }
 
-/// Where an entry stands in its ranking.
+/// An entry's sort key and identity in a ranking.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Standing {
     pub(super) score: f32,
     pub(super) key: u64,
-    /// Names the entry while it exists, whatever its score.
+    /// Identifies the entry, whatever its score.
     pub(super) id: u64,
 }
 
 /// An entry of a ranking.
 pub(super) trait Ranked {
-    /// `None` for an entry without a hit, which is not answered.
+    /// `None` for a group without a hit, which is left out.
     fn standing(&self) -> Option<Standing>;
 }
 
@@ -46,7 +46,7 @@ impl Ranked for Match {
 }
 
 impl Ranked for Group {
-    /// That of its best hit.
+    /// The standing of the group's best hit, with the video's id.
     fn standing(&self) -> Option<Standing> {
         // The last 62 bits of a version 7 UUID are random.
         let (_, id) = self.video.as_u64_pair();
@@ -54,12 +54,12 @@ impl Ranked for Group {
     }
 }
 
-/// How the scores of a ranking hold from page to page.
+/// Whether scores stay the same from page to page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scores {
-    /// An entry keeps its score: score and key say which entries come after a page.
+    /// An entry keeps its score. Score and key tell if it comes after a page.
     Fixed,
-    /// A score depends on other entries: what comes after a page is what no page showed.
+    /// A score depends on other entries. The next page shows entries that no page showed.
     Relative,
 }
 
@@ -67,13 +67,13 @@ pub(super) enum Scores {
 #[derive(Debug, PartialEq)]
 pub(super) struct Cut<T> {
     pub(super) entries: Vec<T>,
-    /// Whether the ranking has more.
+    /// Whether more entries follow.
     pub(super) more: bool,
-    /// Where the page ends; `None` for an empty page.
+    /// Position of the last entry. `None` for an empty page.
     pub(super) end: Option<Position>,
 }
 
-/// Cuts the `limit` entries after `after` from a ranking, best first.
+/// Cuts the `limit` entries after `after` from a ranking that is sorted best first.
 pub(super) fn cut<T: Ranked>(
     ranking: Vec<T>,
     after: Option<&Position>,
@@ -92,7 +92,7 @@ pub(super) fn cut<T: Ranked>(
     Cut { entries: entries.into_iter().map(|(_, it)| it).collect(), more, end }
 }
 
-/// Tells the entries after a position from those before.
+/// Selects the entries after a position.
 struct Next<'a> {
     after: Option<&'a Position>,
     shown: HashSet<u64>,
@@ -113,7 +113,7 @@ impl<'a> Next<'a> {
 }
 
 impl Position {
-    /// Behind the last of `page`, whose entries come after `before`.
+    /// The position after the last entry of `page`. `before` is the end of the page before.
     fn after(before: Option<&Position>, page: &[Standing], scores: Scores) -> Option<Position> {
         let last = page.last()?;
         let shown = before.into_iter().flat_map(|before| before.shown.iter().copied());
@@ -129,17 +129,17 @@ impl Position {
         })
     }
 
-    /// Entries on the pages so far.
+    /// Number of entries on the pages so far.
     pub(super) fn seen(before: Option<&Position>) -> usize {
         before.map_or(0, |before| usize::try_from(before.seen).unwrap_or(usize::MAX))
     }
 
-    /// The remembered entries.
+    /// Ids of the entries shown so far.
     pub(super) fn shown(&self) -> &[u64] {
         &self.shown
     }
 
-    /// With these remembered entries; `None` for more than a position remembers, or a count that no ranking reaches.
+    /// Sets the shown ids. `None` if there are over [`SHOWN_MOST`] ids, or if `seen` exceeds a u32.
     pub(super) fn with_shown(self, shown: Vec<u64>) -> Option<Position> {
         let is_possible = shown.len() <= SHOWN_MOST && u32::try_from(self.seen).is_ok();
         is_possible.then_some(Position { shown, ..self })
@@ -167,7 +167,7 @@ mod tests {
         }
     }
 
-    /// Few scores, so that many are equal.
+    /// Few distinct scores, so that many are equal.
     fn entries() -> impl Strategy<Value = Vec<Entry>> {
         proptest::collection::vec(-5_i16..5, 0..60).prop_map(|tenths| {
             tenths.into_iter().zip(0..).map(|(tenths, key)| Entry { tenths, key }).collect()
@@ -180,7 +180,7 @@ mod tests {
         ranked
     }
 
-    /// All pages of a library that `change` changes after each; each page ranks what there is then.
+    /// Cuts all pages. `change` modifies the library after each page, and the next page ranks the modified library.
     fn pages(
         mut library: Vec<Entry>,
         limit: usize,

@@ -1,4 +1,4 @@
-//! The plan of a search: all that decides its ranking, settled before the first page and never changed.
+//! The plan of a search: everything that decides its ranking. All pages use the same plan.
 
 use std::time::Instant;
 
@@ -18,24 +18,24 @@ use crate::catalog::Filter;
 use crate::models::LoadedSpace;
 use crate::terms::{Aggregation, QueryKind, QueryVectors};
 
-/// All that decides a ranking. Every page of it has an equal plan.
+/// Everything that decides a ranking. All pages of a search have an equal plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SearchPlan {
-    /// Id of the space that answers.
+    /// Id of the embedding space.
     pub(super) space: String,
-    /// `None`: the search compares no pictures. The cursor carries it as bytes.
+    /// Query vectors. `None`: the search compares no frames. The cursor stores them as bytes.
     #[serde(skip)]
     pub(super) visual: Option<RoundedVectors>,
-    /// `None`: subtitles are no part of the ranking.
+    /// `None`: subtitles are not part of the ranking.
     pub(super) spoken: Option<SpokenQuery>,
     pub(super) filter: Option<Filter>,
     pub(super) levels: Levels,
     pub(super) exclude: Exclude,
     pub(super) origin: Option<Origin>,
-    /// Brute force instead of the graph.
+    /// Compare every vector instead of searching the graph.
     pub(super) exact: bool,
     pub(super) shape: PageShape,
-    /// With the weights of the sources.
+    /// Includes the weights of the sources.
     pub(super) info: QueryInfo,
 }
 
@@ -44,20 +44,20 @@ pub struct SearchPlan {
 pub(super) struct PageShape {
     /// Hits or groups per page.
     pub(super) limit: usize,
-    /// Hits per group, if hits are grouped by video.
+    /// Most hits per group, if hits are grouped by video.
     pub(super) per_group: Option<usize>,
     pub(super) merge_adjacent: bool,
     pub(super) explain: bool,
 }
 
-/// A plan, and what planning has already found for the first page.
+/// A plan, with the input for the first page.
 #[derive(Debug)]
 pub struct Planned {
     /// The plan.
     pub plan: SearchPlan,
     /// The first page's input.
     pub input: RankInput,
-    /// The times of planning.
+    /// Durations of planning.
     pub timings: Timings,
 }
 
@@ -119,7 +119,7 @@ impl SearchPlan {
         })
     }
 
-    /// Leaves subtitles out where none match: then pictures decide, however few words the model understands.
+    /// Drops subtitles if none match. Then the visual source gets weight 1 if it had 0.
     fn settle(mut self, input: RankInput) -> (SearchPlan, RankInput) {
         if self.visual.is_none() || self.spoken.is_none() || !input.found_nothing_spoken() {
             return (self, input);
@@ -130,24 +130,24 @@ impl SearchPlan {
         (self, RankInput { spoken: None, spoken_of_videos: None, ..input })
     }
 
-    /// The vectors that rank pictures; `None` where they have no weight.
+    /// The query vectors, if the visual source has weight.
     pub(super) fn ranking_vectors(&self) -> Option<&QueryVectors> {
         let weighs = self.spoken.is_none() || self.info.weights.visual.is_some_and(|weight| weight > 0.0);
         self.query_vectors().filter(|_| weighs)
     }
 
-    /// The vectors of the query, which also show where in a hit its best frame is.
+    /// The query vectors. They also find the best frame of a hit.
     pub(super) fn query_vectors(&self) -> Option<&QueryVectors> {
         self.visual.as_ref().map(RoundedVectors::vectors)
     }
 
-    /// Whether full videos are ranked by their clips.
+    /// Whether full videos are ranked by their clips (late interaction).
     pub(super) fn ranks_videos_by_clips(&self) -> bool {
         self.info.kind == QueryKind::Text
     }
 
-    /// How the scores of `results` hold from page to page. A fused score counts ranks, a group's is that of whichever
-    /// hit is its best, and a full video's depends on the videos that it competes with.
+    /// Whether scores stay the same from page to page. Three kinds depend on other hits: fused scores, group scores,
+    /// and late interaction scores of full videos.
     pub(super) fn scores(&self) -> Scores {
         let by_clips = self.levels == Levels::Video && self.ranks_videos_by_clips();
         match self.spoken.is_some() || self.shape.per_group.is_some() || by_clips {
@@ -156,7 +156,7 @@ impl SearchPlan {
         }
     }
 
-    /// Whether a client may ask for this: a cursor can be forged.
+    /// Whether the plan is valid. A cursor can be forged.
     pub(super) fn is_within_bounds(&self) -> bool {
         let limits = 1..=super::types::MAX_LIMIT;
         let searches = self.visual.is_some() || self.spoken.is_some();
@@ -166,7 +166,7 @@ impl SearchPlan {
     }
 }
 
-/// One row per window of a long text; the mean of all where that is what scores.
+/// Rounds the vectors: one per window of a long text, or their mean if the aggregation scores the mean.
 fn rounded(encoded: &Encoded, aggregation: Aggregation) -> Result<RoundedVectors, SearchError> {
     let windows: Vec<_> = match aggregation {
         Aggregation::Max | Aggregation::Coverage if encoded.windows.len() > 1 => {

@@ -1,4 +1,4 @@
-//! Makes one page of matches from index hits: joins rows, drops excluded hits, fuses, groups, cuts and merges.
+//! Ranks one page: joins rows, drops excluded hits, fuses, groups, cuts and merges.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -23,20 +23,20 @@ use crate::models::LoadedSpace;
 use crate::terms::{Collection, KeySet, Level, QueryVectors, SpanKey};
 use crate::vectors::{Allowed, Ask, Hit, Hits};
 
-/// Hits fetched beyond a page, so that exclusions seldom need a second round.
+/// Hits fetched beyond a page, so that exclusions seldom force a second fetch.
 const SLACK: usize = 32;
 
-/// Matches from the best on, as far as they were fetched.
+/// A ranking, best first, as far as it was fetched.
 struct Ranking<'a> {
     app: &'a App,
     at: Collection,
-    /// Whether moments are answered among the clips.
+    /// Whether moments rank among the clips.
     moments: bool,
     plan: &'a SearchPlan,
     after: Option<&'a Position>,
     keys: Option<KeySet>,
     spoken: Option<Vec<SpokenHit>>,
-    /// Of full videos whose clips decide.
+    /// Pooled score and peak of full videos that are ranked by their clips.
     videos: HashMap<SpanKey, OfVideo>,
     rows: HashMap<SpanKey, Option<SpanWithVideo>>,
     fetched: Hits,
@@ -51,14 +51,14 @@ pub(super) struct RankedPage {
     pub(super) groups: Option<Vec<Group>>,
     /// Full videos beside a first page of clips.
     pub(super) videos: Option<Vec<Match>>,
-    /// Where the page ends; `None` if nothing comes after it.
+    /// Position of the last entry. `None` if nothing follows.
     pub(super) end: Option<Position>,
     pub(super) index: IndexInfo,
     pub(super) timings: Timings,
     pub(super) explain: Option<serde_json::Value>,
 }
 
-/// The page of the plan's ranking behind `after`.
+/// Ranks the page after `after`, or the first page.
 pub(super) async fn page(
     app: &App,
     space: &LoadedSpace,
@@ -156,7 +156,7 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// A fused ranking needs each source to the depth that adds to the other.
+    /// A fused ranking needs each source to its full fusion depth.
     fn at_least(&self, wanted: usize) -> usize {
         if self.spoken.is_some() { wanted.max(FUSED_DEPTH + SLACK) } else { wanted }
     }
@@ -204,7 +204,7 @@ impl<'a> Ranking<'a> {
     async fn fetch_rows(&mut self, keys: &[SpanKey]) -> Result<(), SearchError> {
         let started = Instant::now();
         let missing: Vec<SpanKey> = keys.iter().filter(|key| !self.rows.contains_key(key)).copied().collect();
-        // A key that stays `None` was deleted after its vector was found.
+        // A key that stays `None` was deleted after the index returned it.
         self.rows.extend(missing.iter().map(|key| (*key, None)));
         for row in self.app.catalog.view(&Visibility::All).spans_by_key(&missing).await? {
             self.rows.insert(row.span.key, Some(row));
@@ -213,7 +213,7 @@ impl<'a> Ranking<'a> {
         Ok(())
     }
 
-    /// Whether the index has nothing beyond the fetched hits, or answers no more than that.
+    /// Whether the index has no more hits, or the engine returns no more.
     fn is_all(&self) -> bool {
         self.fetched.complete || self.wanted >= self.app.vectors.limits().most_hits
     }
@@ -229,7 +229,7 @@ impl<'a> Ranking<'a> {
         })
     }
 
-    /// All fetched hits that may be answered, best first.
+    /// All fetched hits that are not excluded, best first.
     fn matches(&self) -> Vec<Match> {
         let visual = self.one_per_event(&self.fetched.hits);
         let Some(spoken) = &self.spoken else { return visual };
@@ -240,7 +240,7 @@ impl<'a> Ranking<'a> {
         fuse::fuse(visual, spoken.collect(), self.plan.info.weights)
     }
 
-    /// The visual matches of these hits with their evidence; of overlapping moments the best.
+    /// Turns hits into visual matches with evidence. Overlapping moments are suppressed (NMS).
     fn one_per_event(&self, hits: &[Hit]) -> Vec<Match> {
         let matches: Vec<Match> = hits.iter().filter_map(|hit| self.to_match(hit)).collect();
         let mut kept = match self.moments {
@@ -277,7 +277,7 @@ impl<'a> Ranking<'a> {
         (exclude.same_video && same_video) || (exclude.itself && itself)
     }
 
-    /// Completes groups with the best hits of their videos, however deep these rank.
+    /// Fills each group with its video's best hits, whatever their rank.
     async fn fill(&mut self, groups: &mut [Group], per_group: usize) -> Result<(), SearchError> {
         let lacking: Vec<Uuid> =
             groups.iter().filter(|group| group.matches.len() < per_group).map(|group| group.video).collect();
@@ -321,12 +321,12 @@ impl<'a> Ranking<'a> {
     }
 }
 
-/// Before anything was fetched.
+/// Hits before the first fetch.
 fn nothing() -> Hits {
     Hits { hits: Vec::new(), complete: false, exact: false }
 }
 
-/// The best `wanted` of two levels, in the order that the index gives: by score, then by key.
+/// Merges the hits of two levels and keeps the best `wanted`, by score, then by key.
 fn best(mut hits: Hits, others: Hits, wanted: usize) -> Hits {
     hits.hits.extend(others.hits);
     let complete = hits.complete && others.complete && hits.hits.len() <= wanted;
@@ -341,7 +341,7 @@ fn number(matches: &mut [Match], before: usize) {
     }
 }
 
-/// Groups in order of their best match; members in order of score.
+/// Groups hits by video, in order of the best match. Members stay in order of score.
 fn group(matches: Vec<Match>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut places: HashMap<Uuid, usize> = HashMap::new();
@@ -359,7 +359,7 @@ fn group(matches: Vec<Match>) -> Vec<Group> {
 /// Whether the two share more than half of the shorter one.
 fn overlaps(origin: &Origin, found: &Match) -> bool {
     let span = &found.span.span;
-    // A cursor may carry any origin.
+    // A forged cursor may carry any origin, so the arithmetic must not overflow.
     let shared = origin.end_ms.min(span.end_ms).saturating_sub(origin.start_ms.max(span.start_ms));
     let shorter = origin.end_ms.saturating_sub(origin.start_ms).min(span.end_ms - span.start_ms);
     0 < shared && shorter < 2 * shared

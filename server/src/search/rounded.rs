@@ -1,20 +1,20 @@
-//! Query vectors in half precision, as a cursor carries them.
+//! Query vectors in half precision, as a cursor stores them.
 
 use half::f16;
 
 use crate::terms::{Aggregation, QueryVectors, UnitVector};
 
-/// The vectors that all pages of a search compare with: rounded once, before the first page.
+/// Query vectors rounded to half precision before the first page, so that all pages score alike.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct RoundedVectors {
-    /// One row per query vector, of equal lengths. To round a second time would change scores.
+    /// `[vectors, dim]`, f16. Kept, because rounding `vectors` again could change scores.
     rows: Vec<Vec<f16>>,
     aggregation: Aggregation,
     vectors: QueryVectors,
 }
 
 impl RoundedVectors {
-    /// `None` without a vector, or if rounding leaves one without a direction.
+    /// `None` without a vector, or if rounding turns one into zero.
     pub(super) fn new(units: &[UnitVector], aggregation: Aggregation) -> Option<RoundedVectors> {
         let rounded = |unit: &UnitVector| unit.values().iter().map(|value| f16::from_f32(*value)).collect();
         RoundedVectors::of_rows(units.iter().map(rounded).collect(), aggregation)
@@ -29,32 +29,32 @@ impl RoundedVectors {
         Some(RoundedVectors { vectors: QueryVectors::new(units, aggregation)?, rows, aggregation })
     }
 
-    /// As the search compares with them.
+    /// The rounded vectors as unit vectors, f32.
     pub(super) fn vectors(&self) -> &QueryVectors {
         &self.vectors
     }
 
-    /// Whether they can be compared with vectors of `dim` values: a forged cursor carries any.
+    /// Whether all have `dim` values. A forged cursor may hold other lengths.
     pub(super) fn have(&self, dim: usize) -> bool {
         self.rows.iter().all(|row| row.len() == dim)
     }
 
-    /// How they become one score.
+    /// The rule that turns the cosines of several vectors into one score.
     pub(super) fn aggregation(&self) -> Aggregation {
         self.aggregation
     }
 
-    /// How many there are.
+    /// Number of vectors.
     pub(super) fn count(&self) -> usize {
         self.rows.len()
     }
 
-    /// The values, row after row, two bytes each, least significant first.
+    /// All rows, two bytes per value, little-endian.
     pub(super) fn bytes(&self) -> impl Iterator<Item = u8> {
         self.rows.iter().flatten().flat_map(|value| value.to_le_bytes())
     }
 
-    /// `count` vectors of equal lengths from [`RoundedVectors::bytes`]; `None` if `bytes` are no such vectors.
+    /// Reads `count` vectors of equal length from [`RoundedVectors::bytes`]. `None` if `bytes` is malformed.
     pub(super) fn from_bytes(bytes: &[u8], count: usize, aggregation: Aggregation) -> Option<RoundedVectors> {
         let length = bytes.len().checked_div(count).filter(|it| *it > 0 && it * count == bytes.len())?;
         let row = |row: &[u8]| row.chunks_exact(2).map(|it| f16::from_le_bytes([it[0], it[1]])).collect();

@@ -1,4 +1,4 @@
-//! The ranking by subtitles: cues by their words and passages by their meaning, each counted for the span it lies in.
+//! The subtitle ranking: cues matched by words and passages matched by meaning, each mapped to its span.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,19 +22,19 @@ use crate::vectors::{Allowed, Ask};
 /// The kind of cue that the source `spoken` searches.
 const CUES: CueKind = CueKind::Speech;
 
-/// Share of a text's words that a vocabulary may miss without harm.
+/// If the vocabulary misses a greater share of the query's words, the visual source gets weight 0 by default.
 const MOST_MISSED: f64 = 0.5;
 
-/// The text that subtitles are searched for.
+/// The text to search for in subtitles.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct SpokenQuery {
     pub(super) text: String,
-    /// Its vectors, where a model for passages is loaded. The cursor carries them as bytes.
+    /// Its vectors, if a passage model is loaded. The cursor stores them as bytes.
     #[serde(skip)]
     pub(super) meaning: Option<Meaning>,
 }
 
-/// A text in the space of passages.
+/// A text as vectors of the passage space.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Meaning {
     /// Id of the space.
@@ -42,7 +42,7 @@ pub(super) struct Meaning {
     pub(super) vectors: RoundedVectors,
 }
 
-/// Makes the query for subtitles; `None` if the request does not search them.
+/// Makes the query for subtitles. `None` if the request does not search them.
 pub(super) async fn query(
     app: &App,
     request: &Request,
@@ -74,14 +74,14 @@ async fn meaning(
     Ok(Meaning { space: space.space.id.clone(), vectors })
 }
 
-/// The weight of each source; `visual` says whether pictures are compared.
+/// The weight of each source. `visual`: whether frames are compared.
 pub(super) fn weights(request: &Request, space: &LoadedSpace, visual: bool) -> Weights {
     let spoken = request.sources.spoken.then(|| request.weights.spoken.unwrap_or(1.0));
     let by_default = || if spoken.is_some() && misses_most(request, space) { 0.0 } else { 1.0 };
     Weights { visual: visual.then(|| request.weights.visual.unwrap_or_else(by_default)), spoken }
 }
 
-/// Whether the space's vocabulary misses over half of a text's words.
+/// Whether the space's vocabulary misses over half of the query's words.
 fn misses_most(request: &Request, space: &LoadedSpace) -> bool {
     let (Query::Text(text), Some(tokenizer)) = (&request.query, &space.tokenizer) else { return false };
     let query = CueQuery::new(text);
@@ -90,15 +90,15 @@ fn misses_most(request: &Request, space: &LoadedSpace) -> bool {
     !words.is_empty() && missed as f64 > MOST_MISSED * words.len() as f64
 }
 
-/// A span, and the cue or passage in it that matches best.
+/// A span with its best cue or passage.
 #[derive(Debug, Clone)]
 pub(super) struct SpokenHit {
     pub(super) key: SpanKey,
     pub(super) evidence: Evidence,
 }
 
-/// The best spans of `level`, as deep as a fused ranking counts them: by the words of their cues, and by the meaning of
-/// their passages where a model for these is loaded.
+/// The best [`FUSED_DEPTH`] spans of `level`: by the words of their cues, and by the meaning of their passages if a
+/// passage model is loaded.
 pub(super) async fn hits(
     app: &App,
     query: &SpokenQuery,
@@ -121,7 +121,7 @@ pub(super) async fn hits(
     Ok(ranked(both(lexical.into_iter().zip(weights).collect(), semantic)))
 }
 
-/// The passages nearest in meaning, with their cosines; one for each span.
+/// The nearest passages with their cosines, one per span.
 async fn passages(
     app: &App,
     meaning: &Meaning,
@@ -155,7 +155,7 @@ fn of_cue(hit: CueHit, text: &str, words: &CueQuery) -> SpokenHit {
     SpokenHit::new(hit.span, hit.score as f32, excerpt)
 }
 
-/// Whether a cue holds the query by intent and not by chance: four words, two of which are no stop words.
+/// Whether a verbatim match is unlikely by chance: at least four words, two or more of them telling.
 fn is_quotable(query: &CueQuery) -> bool {
     query.words().len() >= 4 && query.telling_words().len() >= 2
 }
@@ -166,12 +166,11 @@ fn of_passage(hit: PassageHit, score: f32, text: &str) -> SpokenHit {
     SpokenHit::new(hit.span, score, excerpt)
 }
 
-/// A cue of fewer telling words shares them with a text too easily.
+/// A shorter cue counts as this many words. It would share all its words with a query too easily.
 const TELLING_WORDS: usize = 6;
 
-/// The weight of a cue's words beside the meaning of a passage: a cue that shares most words with the query is meant, two
-/// shared words say little. The share of the shorter one's telling words that both have, squared; words in sequence
-/// count twice.
+/// Weight of a word match, 0 to 2. Words in sequence weigh 2. Otherwise it is the share of telling words that query
+/// and cue have in common, squared. The share is of the shorter text. See [`TELLING_WORDS`].
 fn weight(hit: &CueHit, query: &CueQuery) -> f32 {
     if hit.in_sequence {
         return 2.0;
@@ -185,15 +184,15 @@ fn weight(hit: &CueHit, query: &CueQuery) -> f32 {
     (shared / of as f32).powi(2)
 }
 
-/// Added to the cosine of a passage, times the weight of a cue's words. Passages differ by hundredths of a cosine, which
-/// their ranks would lose. Chosen on the questions of BENCHMARKS.md.
+/// Factor of the word weight that is added to a passage's cosine. Cosines of passages differ by hundredths, which a
+/// fusion by rank would lose. Chosen on the questions of BENCHMARKS.md.
 const WORDS: f32 = 0.2;
-/// From this weight on a cue shows the place better than a passage of half a minute does.
+/// From this word weight on, the excerpt is the cue, which is more precise than a passage of half a minute.
 const TELLING: f32 = 0.25;
 
-/// One ranking of cues, with the weights of their words, and of passages, with their cosines: quotations first.
+/// Fuses cues (with word weights) and passages (with cosines). Quotations rank first.
 fn both(lexical: Vec<(SpokenHit, f32)>, semantic: Vec<SpokenHit>) -> Vec<SpokenHit> {
-    // A cue without a near passage gets the meaning of the last passage.
+    // A cue without a near passage gets the cosine of the last passage.
     let far = semantic.last().map_or(0.0, |last| last.evidence.score);
     let mut passages: HashMap<SpanKey, SpokenHit> = semantic.into_iter().map(|hit| (hit.key, hit)).collect();
     let mut fused: Vec<SpokenHit> = Vec::with_capacity(lexical.len() + passages.len());
@@ -236,7 +235,7 @@ impl SpokenHit {
 mod tests {
     use super::*;
 
-    /// Cues by key and weight, passages by key and cosine; the fused ranking by key and excerpt.
+    /// `lexical`: cues by key and weight. `semantic`: passages by key and cosine. `expected`: by key and excerpt.
     #[track_caller]
     fn check(lexical: &[(u64, f32)], semantic: &[(u64, f32)], expected: &[(u64, &str)]) {
         let hit = |(key, score): (u64, f32), text: &str| {

@@ -1,5 +1,5 @@
-//! A query's score over the time of one video: from kept features of its frames, else from the vectors of its clips and
-//! moments.
+//! Scores a query over the time of one video: from stored features of its frames, or else from the vectors of its clips
+//! and moments.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,10 +17,10 @@ use crate::models::LoadedSpace;
 use crate::storage::features::{Features, file_of};
 use crate::terms::{Collection, KeySet, Level, QueryVectors, SpanKey, UnitVector};
 
-/// Hits of one page whose frames are scored.
+/// Hits per page whose peak is computed from frames.
 const PEAKS: usize = 50;
 
-/// The grain of a timeline's scores.
+/// The unit that a timeline scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grain {
     /// Sampled frames.
@@ -34,18 +34,18 @@ pub enum Grain {
 pub struct Timeline {
     /// The space's readable name.
     pub space: String,
-    /// What the scores are of.
+    /// The unit that was scored.
     pub of: Grain,
-    /// Milliseconds from one point to the next.
+    /// Milliseconds per step.
     pub step_ms: i64,
-    /// The best raw cosine in each step; `None` where nothing is stored.
+    /// The best raw cosine in each step. `None` where no vector is stored.
     pub scores: Vec<Option<f32>>,
 }
 
 /// Scores a query over `video`, in at most `points` steps of at least half a second.
 ///
 /// # Errors
-/// As a search; [`SearchError::SpaceCannot`] for a video that is not searchable yet.
+/// As a search. [`SearchError::SpaceCannot`] if the query compares no frames.
 pub async fn timeline(
     app: &App,
     video: &Video,
@@ -60,7 +60,7 @@ pub async fn timeline(
         QueryEncoder::new(app, &space, permit).request(&request).await?.into_vectors(request.aggregation)?;
     let duration_ms = video.facts.as_ref().map_or(0, |facts| facts.duration_ms);
     let by_frame = match frames_file(app, &space, video.id) {
-        // A file that can't be read is made again when the video is next cut: until then spans serve.
+        // An unreadable file is written again by the next segmentation. Until then spans serve.
         Some(file) => frame_scores(file, query.clone(), 0..duration_ms).await.ok(),
         None => None,
     };
@@ -73,7 +73,7 @@ pub async fn timeline(
     Ok(Timeline { space: space.space.name.clone(), of, step_ms, scores })
 }
 
-/// Sets the peak of each match to its best frame, where the kept features of frames are vectors of the space.
+/// Sets the peak of each match to its best frame, if the stored features of frames are vectors of the space.
 pub(super) async fn find_peaks(
     app: &App,
     space: &LoadedSpace,
@@ -85,21 +85,21 @@ pub(super) async fn find_peaks(
         let Some(file) = frames_file(app, space, span.video).filter(|_| span.level != Level::Video) else {
             continue;
         };
-        // A file that can't be read costs a peak and no answer.
+        // An unreadable file leaves out the peak but must not fail the answer.
         let scores = frame_scores(file, query.clone(), span.start_ms..span.end_ms).await.unwrap_or_default();
         found.peak_ms =
             scores.iter().max_by(|one, other| one.1.total_cmp(&other.1)).map(|(range, _)| range.start);
     }
 }
 
-/// The kept features of a video's frames.
+/// The stored features of a video's frames.
 struct FramesFile {
     path: PathBuf,
-    /// Values of one feature.
+    /// Values per feature.
     width: usize,
 }
 
-/// The kept features of a video, if a frame's feature is itself a vector of the space.
+/// The stored features of a video, if a frame's feature is a vector of the space.
 fn frames_file(app: &App, space: &LoadedSpace, video: Uuid) -> Option<FramesFile> {
     let width = space.space.frame_stage.filter(|_| !space.space.temporal)?;
     let path = file_of(&app.storage.features(video), &space.space.id);
@@ -109,7 +109,7 @@ fn frames_file(app: &App, space: &LoadedSpace, video: Uuid) -> Option<FramesFile
 /// A time range in milliseconds and its score.
 type Scored = (Range<i64>, f32);
 
-/// Scores of the frames in a time range; each frame lasts until the next.
+/// Scores the frames in a time range. Each frame lasts until the next.
 async fn frame_scores(
     file: FramesFile,
     query: QueryVectors,
@@ -127,7 +127,7 @@ async fn frame_scores(
     tokio::task::spawn_blocking(read).await?
 }
 
-/// Scores of the clips and moments of a video.
+/// Scores the clips and moments of a video.
 async fn span_scores(
     app: &App,
     space: &LoadedSpace,

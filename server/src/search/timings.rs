@@ -1,24 +1,24 @@
-//! How long the parts of a search take.
+//! Durations of the parts of a search.
 
 use std::time::Instant;
 
-/// How long the parts took, in milliseconds.
+/// Durations of the parts of a search, in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Timings {
-    /// Reading pictures.
+    /// Decoding of frames.
     pub decode_ms: f64,
     /// Waiting for and running the encoder.
     pub encode_ms: f64,
-    /// The index.
+    /// Search in the vector index.
     pub search_ms: f64,
-    /// The database.
+    /// Queries to the catalog.
     pub catalog_ms: f64,
-    /// All of it.
+    /// The whole search.
     pub total_ms: f64,
 }
 
 impl Timings {
-    /// Adds the times of another part.
+    /// Adds the durations of another part.
     pub(super) fn add(&mut self, other: Timings) {
         self.decode_ms += other.decode_ms;
         self.encode_ms += other.encode_ms;
@@ -27,7 +27,7 @@ impl Timings {
         self.total_ms += other.total_ms;
     }
 
-    /// Counts them in the server's metrics.
+    /// Records the durations in the server's metrics.
     pub(super) fn record(&self) {
         let parts = [
             ("decode", self.decode_ms),
@@ -42,7 +42,7 @@ impl Timings {
     }
 }
 
-/// Milliseconds since then.
+/// Milliseconds since `since`.
 pub(super) fn millis(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1000.0
 }

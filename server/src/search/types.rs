@@ -1,4 +1,4 @@
-//! Requests and answers of a search, without a wire form.
+//! Search requests and answers, independent of the wire format.
 
 use std::path::PathBuf;
 
@@ -18,47 +18,47 @@ pub const MAX_LIMIT: usize = 1000;
 /// A checked search request.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// What to find.
+    /// The query.
     pub query: Query,
-    /// How the query clip is to be changed.
+    /// Modification text: the change to the query clip.
     pub modification: Option<String>,
-    /// A space's id or name.
+    /// Id or name of an embedding space. `None`: the active one.
     pub space: Option<String>,
-    /// What is answered.
+    /// Levels of the answer.
     pub levels: Levels,
     /// Hits, or groups, per page.
     pub limit: usize,
     /// Hits per group, if hits are grouped by video.
     pub per_group: Option<usize>,
-    /// Only spans that match.
+    /// Only spans that match the filter.
     pub filter: Option<Filter>,
-    /// What is left out.
+    /// Hits to leave out.
     pub exclude: Exclude,
-    /// How a composed query is fused.
+    /// Fusion of a composed query.
     pub fusion: Fusion,
-    /// Where to look.
+    /// Sources to search.
     pub sources: Sources,
-    /// Weights that the caller gave.
+    /// Weights from the caller.
     pub weights: Weights,
-    /// What to do with a long text.
+    /// Handling of a text longer than the context.
     pub overflow: Overflow,
-    /// How the windows of a long text make one score.
+    /// Rule that turns the windows of a long text into one score.
     pub aggregation: Aggregation,
-    /// Brute force instead of the graph.
+    /// Compare every vector instead of searching the graph.
     pub exact: bool,
-    /// Join neighbouring hits.
+    /// Merge adjacent hits.
     pub merge_adjacent: bool,
-    /// Tell how the answer was found.
+    /// Add details on the search to the answer.
     pub explain: bool,
 }
 
 impl Request {
-    /// Whether subtitles alone may answer: the query has words, and the caller named neither a space nor pictures.
+    /// Whether subtitles alone may answer: the request searches them, and names neither a space nor the visual source.
     pub fn may_use_subtitles_only(&self) -> bool {
         self.sources.spoken && self.space.is_none() && (self.sources.by_default || !self.sources.visual)
     }
 
-    /// Which kind of query it is.
+    /// The kind of query.
     pub fn kind(&self) -> QueryKind {
         match (&self.query, &self.modification) {
             (Query::Text(_), _) => QueryKind::Text,
@@ -68,36 +68,36 @@ impl Request {
     }
 }
 
-/// What to find.
+/// A query.
 #[derive(Debug, Clone)]
 pub enum Query {
     /// A text of any length.
     Text(String),
-    /// A stretch of a stored video, in milliseconds, end exclusive.
+    /// A time range of a stored video.
     Range {
         /// The video.
         video: Uuid,
-        /// Start.
+        /// First millisecond, inclusive.
         start_ms: i64,
-        /// End.
+        /// Millisecond after the last.
         end_ms: i64,
     },
     /// A stored clip.
     Clip(Uuid),
-    /// An uploaded file, or a stretch of it.
+    /// An uploaded file, or a time range of it.
     Upload {
-        /// Where it is.
+        /// Path of the file.
         path: PathBuf,
-        /// SHA-256 of it.
+        /// SHA-256 of the file.
         content_hash: String,
-        /// Start; 0 if not given.
+        /// First millisecond. `None`: 0.
         start_ms: Option<i64>,
-        /// End; the file's end if not given.
+        /// Millisecond after the last. `None`: the file's end.
         end_ms: Option<i64>,
     },
 }
 
-/// Which levels are answered.
+/// Levels of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Levels {
@@ -120,57 +120,57 @@ impl Levels {
     }
 }
 
-/// Where to look; at least one is set.
+/// Sources to search. At least one is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sources {
-    /// Embeddings of pictures.
+    /// Embeddings of frames.
     pub visual: bool,
-    /// Cues by their words, and passages by their meaning where a model for these is loaded.
+    /// Cues by their words, and passages by their meaning if a passage model is loaded.
     pub spoken: bool,
-    /// Whether the caller left it open.
+    /// Whether the sources are the default.
     pub by_default: bool,
 }
 
-/// What is left out of the answer.
+/// Hits to leave out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exclude {
-    /// Hits that overlap the query's own stretch by more than half of the shorter of the two.
+    /// Hits that overlap the query's own time range by more than half of the shorter of the two.
     pub itself: bool,
     /// All hits of the query's video.
     pub same_video: bool,
 }
 
-/// How video and text of a composed query become one vector.
+/// Fusion of clip and text of a composed query into one vector.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fusion {
     /// `None`: the space's trained head if it has one, else the average.
     pub mode: Option<FusionMode>,
-    /// Share of the video in the average, 0 to 1.
+    /// Weight of the clip in the average, 0 to 1.
     pub alpha: f32,
 }
 
-/// A way to fuse.
+/// A fusion method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FusionMode {
     /// The space's trained head.
     Combiner,
-    /// alpha * video + (1 - alpha) * text, both of norm 1.
+    /// alpha * clip + (1 - alpha) * text, both of norm 1.
     Average,
 }
 
-/// Where the query itself comes from, so that it can be left out.
+/// The stored time range that the query shows. Needed to leave it out of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// The stored video.
     pub video: Uuid,
-    /// Start.
+    /// First millisecond, inclusive.
     pub start_ms: i64,
-    /// End, exclusive.
+    /// Millisecond after the last.
     pub end_ms: i64,
 }
 
-/// What the query was made of.
+/// Facts about the encoded query.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueryInfo {
     /// Kind of query.
@@ -179,7 +179,7 @@ pub struct QueryInfo {
     pub tokens_total: usize,
     /// Tokens that were encoded.
     pub tokens_used: usize,
-    /// Windows that the text was cut into.
+    /// Windows of the text.
     pub windows: usize,
     /// Whether tokens were cut off.
     pub truncated: bool,
@@ -191,10 +191,10 @@ pub struct QueryInfo {
     pub weights: Weights,
 }
 
-/// Weight of each source; none where it was not looked at.
+/// Weight of each source. `None`: the source was not searched.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Weights {
-    /// Embeddings of pictures. 0 by default where the model's vocabulary misses over half of the query's words.
+    /// Embeddings of frames. 0 by default if the model's vocabulary misses over half of the query's words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub visual: Option<f32>,
     /// Subtitles.
@@ -202,57 +202,57 @@ pub struct Weights {
     pub spoken: Option<f32>,
 }
 
-/// Where evidence comes from.
+/// Source of evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// Embeddings of pictures.
+    /// Embeddings of frames.
     Visual,
     /// Subtitles.
     Spoken,
-    /// The cosine with the full video's own vector, before its clips were looked at.
+    /// Cosine with the full video's own vector, before late interaction.
     FullVideo,
 }
 
-/// What one source says about a hit.
+/// Evidence of one source for a hit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evidence {
     /// The source.
     pub source: Source,
-    /// Its score; comparable within this source and answer only.
+    /// Score. Comparable within this source and answer only.
     pub score: f32,
-    /// 1 is its best.
+    /// Rank within the source, from 1.
     pub rank: usize,
-    /// The words, if it comes from subtitles.
+    /// The matching text, if it comes from subtitles.
     pub excerpt: Option<Excerpt>,
 }
 
-/// A stretch of subtitles.
+/// An excerpt of subtitles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
-    /// The words around, those of the query marked.
+    /// The text, with the query's words marked.
     pub snippet: Snippet,
-    /// Start, in the video's time.
+    /// First millisecond in the video, inclusive.
     pub start_ms: i64,
-    /// End, exclusive.
+    /// Millisecond after the last.
     pub end_ms: i64,
-    /// Whether it holds the query word for word, and the query is too long for chance.
+    /// Whether it contains the query word for word, and the query is too long for a chance match.
     pub quoted: bool,
 }
 
 /// One match.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Match {
-    /// 1 is best.
+    /// Rank, from 1.
     pub rank: usize,
-    /// Raw cosine, or fused ranks; comparable within one answer only.
+    /// Raw cosine or fused score. Comparable within one answer only.
     pub score: f32,
-    /// What matched; its range grows where hits are merged.
+    /// The matching span. A merged hit has a longer range.
     pub span: SpanWithVideo,
-    /// What each source says, the visual one first.
+    /// Evidence of each source, the visual one first.
     pub evidence: Vec<Evidence>,
-    /// Where inside it the best is, if anything finer than the hit is known.
+    /// Millisecond of the best frame, moment or clip inside the span. `None` if unknown.
     pub peak_ms: Option<i64>,
-    /// The hits that were joined into this one; empty if it is just itself.
+    /// The hits that were merged into this one. Empty if none were.
     pub merged: Vec<Match>,
 }
 
@@ -277,58 +277,58 @@ pub struct Group {
 /// One page of an answer.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// Matches; empty if they are grouped.
+    /// Matches. Empty if they are grouped.
     pub results: Vec<Match>,
-    /// Full videos beside clips.
+    /// Full videos beside clips, on the first page only.
     pub videos: Option<Vec<Match>>,
-    /// Groups, if asked for.
+    /// Groups, if the request asked for them.
     pub groups: Option<Vec<Group>>,
-    /// For the next page.
+    /// Cursor for the next page.
     pub next_cursor: Option<String>,
-    /// Whether there is nothing more.
+    /// Whether no more results follow.
     pub exhausted: bool,
-    /// What the query was made of.
+    /// Facts about the encoded query.
     pub info: QueryInfo,
-    /// Which index answered.
+    /// The index that was searched.
     pub index: IndexInfo,
-    /// How long it took.
+    /// Durations of the search.
     pub timings: Timings,
-    /// How the answer was found, if asked for.
+    /// Details on the search, if the request asked for them.
     pub explain: Option<Value>,
 }
 
-/// Which index answered.
+/// The index that was searched.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexInfo {
     /// The space's readable name.
     pub space: String,
     /// Generation of the index.
     pub generation: u64,
-    /// Whether every matching vector was compared.
+    /// Whether every allowed vector was compared.
     pub exact: bool,
-    /// Vectors at the level of `results`.
+    /// Live vectors at the level of `results`. Moments count as clips.
     pub live: u64,
 }
 
-/// The vectors of one input, as answered.
+/// The vectors of one input, as an answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Embedding {
     /// The space's readable name.
     pub space: String,
     /// One per text window; one for a clip. Norm 1.
     pub vectors: Vec<EmbeddedWindow>,
-    /// Their mean, norm 1.
+    /// Their mean direction, norm 1.
     pub vector: Vec<f32>,
-    /// Length of the raw vector; of several windows: of the mean of their unit vectors.
+    /// Norm of the raw vector, or of the mean of the windows' unit vectors.
     pub norm: f32,
-    /// What it was made of.
+    /// Facts about the encoded input.
     pub query_info: QueryInfo,
 }
 
-/// The vector of a stretch of a text, in tokens, end exclusive; 0 to 0 for a clip.
+/// The unit vector of one text window. Both tokens are 0 for a clip.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EmbeddedWindow {
-    /// First token.
+    /// First token, inclusive.
     pub start_token: usize,
     /// Token after the last.
     pub end_token: usize,

@@ -1,9 +1,9 @@
-//! The search for the best of a query of several vectors.
+//! Nearest-neighbour search for a query of several vectors.
 
 use crate::terms::{Collection, KeySet, QueryVectors};
 use crate::vectors::{Ask, EngineError, Hit, Hits, Vectors};
 
-/// The best live vectors: of those that are among the nearest of any of the query's vectors.
+/// Returns the best `k` live vectors. Candidates are the nearest neighbours of each query vector.
 pub(super) async fn search(
     vectors: &Vectors,
     at: Collection,

@@ -1,9 +1,9 @@
-//! What both formats share: cues as they are found, and what is said of those that can't be read.
+//! Shared by both formats: the cues of a file, and warnings about unreadable ones.
 
 use super::text::Row;
 use super::{Line, MAX_CHARACTERS, Unreadable, time};
 
-/// Cues and warnings found so far.
+/// The cues and warnings so far.
 #[derive(Debug, Default)]
 pub(super) struct Read {
     pub(super) lines: Vec<Line>,
@@ -15,7 +15,7 @@ impl Read {
         self.warnings.push(format!("line {}: {what}", row.number));
     }
 
-    /// Adds the cue whose times stand in `timing` and whose text in `payload`, or says why not.
+    /// Adds a cue from its timing row and text rows, or a warning if it is unreadable.
     pub(super) fn cue(&mut self, timing: &Row<'_>, payload: &[Row<'_>], plain: impl Fn(&str) -> String) {
         let Some((start_ms, end_ms)) = time::range(timing.text) else {
             return self.warn(
@@ -38,7 +38,7 @@ impl Read {
         self.lines.push(Line { start_ms, end_ms, text });
     }
 
-    /// Why a file without a cue is refused.
+    /// The error for a file without a readable cue.
     pub(super) fn refusal(&self, rows: &[Row<'_>]) -> Unreadable {
         let told = self.warnings.first().and_then(|first| {
             let (line, why) = first.strip_prefix("line ")?.split_once(": ")?;
@@ -52,7 +52,7 @@ impl Read {
     }
 }
 
-/// The plain rows that say something, joined by line breaks. NUL, which no database holds, becomes U+FFFD.
+/// Joins the non-empty plain rows by line breaks. NUL becomes U+FFFD, because databases reject NUL in text.
 fn joined(payload: &[Row<'_>], plain: impl Fn(&str) -> String) -> String {
     let rows = payload.iter().map(|row| plain(row.text).replace('\0', "\u{fffd}"));
     let rows: Vec<String> = rows.map(|row| row.trim().to_owned()).filter(|row| !row.is_empty()).collect();

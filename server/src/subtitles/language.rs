@@ -1,7 +1,7 @@
-//! Language tags (BCP 47, as far as subtitles use them), and the tag in a file's name.
+//! Language tags for subtitles (a part of BCP 47), and the tag in a file name.
 
-/// Languages whose three-letter code containers and file names use: bibliographic, terminological, and the
-/// two letters that BCP 47 wants.
+/// Three-letter codes, bibliographic and terminological, of containers and file names, with the two-letter codes
+/// that BCP 47 requires.
 const CODES: &str = "alb=sq sqi=sq amh=am ara=ar arm=hy hye=hy aze=az baq=eu eus=eu bel=be ben=bn bos=bs bul=bg bur=my \
     mya=my cat=ca chi=zh zho=zh cze=cs ces=cs dan=da dut=nl nld=nl eng=en epo=eo est=et fin=fi fre=fr \
     fra=fr geo=ka kat=ka ger=de deu=de gle=ga glg=gl gre=el ell=el guj=gu heb=he hin=hi hrv=hr hun=hu \
@@ -10,12 +10,12 @@ const CODES: &str = "alb=sq sqi=sq amh=am ara=ar arm=hy hye=hy aze=az baq=eu eus
     ron=ro rus=ru sin=si slo=sk slk=sk slv=sl spa=es srp=sr swa=sw swe=sv tam=ta tel=te tgl=tl tha=th \
     tur=tr ukr=uk urd=ur uzb=uz vie=vi wel=cy cym=cy";
 
-/// The tag of a text whose language nobody told.
+/// The tag of a text in an unknown language.
 pub const UNDETERMINED: &str = "und";
 
-/// A language tag in its one spelling (`en`, `pt-BR`, `zh-Hant`); `None` if it is none.
+/// Normalises a language tag (`en`, `pt-BR`, `zh-Hant`). `None` if it is invalid.
 ///
-/// Three-letter codes of well-known languages become the two letters that BCP 47 asks for.
+/// Three-letter codes of well-known languages become two-letter codes, as BCP 47 requires.
 pub fn tag(text: &str) -> Option<String> {
     let mut parts = text.split(['-', '_']);
     let language = parts.next()?.to_ascii_lowercase();
@@ -33,7 +33,7 @@ pub fn tag(text: &str) -> Option<String> {
     Some(tag)
 }
 
-/// Scripts are written `Hant`, regions `BR`, the rest small.
+/// Scripts are written like `Hant`, regions like `BR`, other subtags in lower case.
 fn subtag(part: &str) -> Option<String> {
     if !(1..=8).contains(&part.len()) || !part.bytes().all(|it| it.is_ascii_alphanumeric()) {
         return None;
@@ -46,8 +46,8 @@ fn subtag(part: &str) -> Option<String> {
     })
 }
 
-/// A subtitle file's name, taken apart: `("lecture", "pt-BR")` of `lecture.pt-BR.srt`. The language is
-/// [`UNDETERMINED`] where the name has none.
+/// Splits a subtitle file's name: `lecture.pt-BR.srt` gives `("lecture", "pt-BR")`. The language is
+/// [`UNDETERMINED`] if the name has none.
 pub fn of_file_name(name: &str) -> (&str, String) {
     let stem = stem_of(name);
     let told = stem.rsplit_once('.').and_then(|(before, last)| Some((before, tag(last)?)));
@@ -57,7 +57,7 @@ pub fn of_file_name(name: &str) -> (&str, String) {
     }
 }
 
-/// Whether a file's name says that it holds subtitles.
+/// Whether a file name ends in `.srt` or `.vtt`.
 pub fn is_subtitle_name(name: &str) -> bool {
     stem_of(name) != name
 }

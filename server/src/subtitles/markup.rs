@@ -1,9 +1,9 @@
-//! Markup of cues: what is for the eye is taken away, the words stay.
+//! Removes markup from cues and keeps the words.
 
-/// Tags of SubRip. Others stay: lectures show `<s>` and `<unk>` as words.
+/// SubRip tags. Other tags stay, because lectures show `<s>` and `<unk>` as words.
 const SUBRIP_TAGS: [&str; 4] = ["b", "i", "u", "font"];
 
-/// The plain text of a SubRip cue's row: without tags, `{\an8}` and the like, entities decoded.
+/// Plain text of a SubRip row: tags and codes like `{\an8}` are removed, entities decoded.
 pub(super) fn of_subrip(row: &str) -> String {
     let is_tag = |inside: &str| {
         let name = inside.trim_start_matches('/').split([' ', '\t', '=']).next().unwrap_or_default();
@@ -13,7 +13,7 @@ pub(super) fn of_subrip(row: &str) -> String {
     entities(&without(&without_tags, '{', '}', |inside| inside.starts_with('\\')))
 }
 
-/// The plain text of a WebVTT cue's row: without tags and time stamps, entities decoded.
+/// Plain text of a WebVTT row: tags and time stamps are removed, entities decoded.
 pub(super) fn of_vtt(row: &str) -> String {
     let is_tag = |inside: &str| {
         inside.is_empty() || inside.starts_with(|it: char| it.is_alphanumeric() || it == '/' || it == '.')
@@ -21,7 +21,7 @@ pub(super) fn of_vtt(row: &str) -> String {
     entities(&without(row, '<', '>', is_tag))
 }
 
-/// `text` without what stands between `open` and `close`, and these, where `goes` says so of what is between.
+/// Removes each part between `open` and `close`, delimiters included, for which `goes` returns true.
 fn without(text: &str, open: char, close: char, goes: impl Fn(&str) -> bool) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
@@ -62,7 +62,7 @@ fn entities(text: &str) -> String {
     decoded
 }
 
-/// What an entity stands for: nothing for marks of direction, which no search should stumble over.
+/// The character of an entity. `Some(None)` for direction marks, which must not split words. `None` if unknown.
 fn character(name: &str) -> Option<Option<char>> {
     let known = match name {
         "amp" => '&',

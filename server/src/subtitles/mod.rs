@@ -1,7 +1,7 @@
-//! Subtitles: SubRip and WebVTT files to timed lines and back, language tags, and the words of a text.
+//! Subtitles: reads and writes SubRip and WebVTT files, normalises language tags, and splits text into words.
 //!
-//! Times are those of the file: milliseconds on the container's clock. Damaged files are read as far as they
-//! can be; what could not be read is told line by line. Knows no catalog, no HTTP and no video.
+//! Times are milliseconds on the container's clock. Damaged files are read as far as possible, with a warning for each
+//! unreadable line. Independent of catalog, HTTP and video.
 
 mod blocks;
 pub mod language;
@@ -23,21 +23,21 @@ pub use vtt::write as write_vtt;
 const MAX_CUES: usize = 100_000;
 /// Most characters of one cue.
 const MAX_CHARACTERS: usize = 20_000;
-/// Warnings of one file that are told one by one.
+/// Most warnings per file.
 const MAX_WARNINGS: usize = 50;
 
-/// One timed line.
+/// A timed line of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// Start, milliseconds on the container's clock.
+    /// First millisecond on the container's clock, inclusive.
     pub start_ms: i64,
-    /// End, exclusive, over start.
+    /// Millisecond after the last, greater than `start_ms`.
     pub end_ms: i64,
-    /// What is said or shown, without markup; line breaks are kept.
+    /// Spoken or shown text, without markup. Line breaks are kept.
     pub text: String,
 }
 
-/// How a subtitle file is written.
+/// Format of a subtitle file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// SubRip, `.srt`.
@@ -46,31 +46,31 @@ pub enum Format {
     WebVtt,
 }
 
-/// What a subtitle file holds.
+/// The content of a subtitle file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parsed {
-    /// The file's format, told by its first line.
+    /// The format, detected from the first line.
     pub format: Format,
-    /// Its cues in order of start; those that start together in the file's order. At least one.
+    /// Cues in order of start, at least one. Cues with equal start keep the file's order.
     pub lines: Vec<Line>,
-    /// What is wrong with the file, each beginning with `line N:`.
+    /// Problems of the file. Each starts with `line N:`.
     pub warnings: Vec<String>,
 }
 
-/// Why nothing of a file could be read; its maker's fault.
+/// A file without a readable cue, or with too many.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
 pub struct Unreadable {
-    /// Where the trouble is, from 1.
+    /// Line of the problem, from 1.
     pub line: usize,
-    /// What it is.
+    /// The problem.
     pub why: String,
 }
 
 /// Reads a subtitle file of either format, in UTF-8, UTF-16 with a byte order mark, or Windows-1252.
 ///
 /// # Errors
-/// [`Unreadable`] if not one cue could be read, or there are more than 100,000.
+/// [`Unreadable`] without a readable cue, or with more than 100,000.
 pub fn parse(bytes: &[u8]) -> Result<Parsed, Unreadable> {
     let (text, decoding_warning) = text::decode(bytes);
     let rows = text::rows(&text);
@@ -90,7 +90,7 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, Unreadable> {
     Ok(Parsed { format, lines: read.lines, warnings: shortened(warnings) })
 }
 
-/// The first warnings, and how many more there are.
+/// Keeps the first warnings and counts the others.
 fn shortened(mut warnings: Vec<String>) -> Vec<String> {
     let more = warnings.len().saturating_sub(MAX_WARNINGS);
     warnings.truncate(MAX_WARNINGS);

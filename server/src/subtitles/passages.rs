@@ -1,22 +1,22 @@
-//! Passages: about half a minute of what is said, cut where sentences end, so that a meaning that takes several
-//! cues is found whole.
+//! Passages: about half a minute of cues, cut at ends of sentences. A search by meaning finds a thought that spans
+//! several cues.
 
 use std::ops::Range;
 
 use super::Line;
 
-/// A passage is closed at the first end of a sentence after this long,
+/// Least length of a passage that ends with a sentence.
 const SHORTEST_MS: i64 = 20_000;
-/// and at any cue after this long.
+/// Longest passage, except for a single longer cue.
 const LONGEST_MS: i64 = 40_000;
-/// Nobody goes on with a thought after so long a silence.
+/// A longer silence always ends a passage.
 const SILENCE_MS: i64 = 15_000;
-/// The last cues of a passage begin the next one as well, as long as they are no longer than this together.
+/// Longest overlap with the next passage,
 const OVERLAP_MS: i64 = 6_000;
-/// and no more than this many.
+/// in at most this many cues.
 const OVERLAP_CUES: usize = 2;
 
-/// Cuts lines, in order of start, into passages that cover them all; each begins and ends with a line.
+/// Cuts lines, in order of start, into overlapping passages that cover all lines.
 pub fn passages(lines: &[Line]) -> Vec<Range<usize>> {
     let mut passages = Vec::new();
     let mut start = 0;
@@ -28,7 +28,7 @@ pub fn passages(lines: &[Line]) -> Vec<Range<usize>> {
         }
         let is_silent = SILENCE_MS < lines[end].start_ms - lines[end - 1].end_ms;
         let overlapping = overlapping(lines, start, end);
-        // Nothing but the overlap would fit beside a very long cue.
+        // Beside a very long cue, only the overlap would fit.
         start = if is_silent || end_of(lines, overlapping) <= end { end } else { overlapping };
     }
     passages
@@ -52,7 +52,7 @@ fn ends_sentence(text: &str) -> bool {
     bare.ends_with(['.', '!', '?', '…', '。', '！', '？', '।', '؟'])
 }
 
-/// Where the passage after `start..end` starts: always after `start`.
+/// Start of the passage after `start..end`. Always greater than `start`.
 fn overlapping(lines: &[Line], start: usize, end: usize) -> usize {
     let fits = |from: &usize| lines[end - 1].end_ms - lines[*from].start_ms <= OVERLAP_MS;
     let earliest = (start + 1).max(end.saturating_sub(OVERLAP_CUES));
@@ -65,7 +65,7 @@ mod tests {
 
     use super::*;
 
-    /// Lines as (start, end) in seconds; those whose number is in `sentences` end one.
+    /// Lines as (start, end) in seconds. `sentences`: the lines that end a sentence.
     #[track_caller]
     fn check(times: &[(i64, i64)], sentences: &[usize], expected: &[Range<usize>]) {
         let line = |(number, (start, end)): (usize, &(i64, i64))| Line {

@@ -1,41 +1,41 @@
-//! Which cues answer a text best: BM25 over their words, those that hold the text's words in sequence first.
+//! Ranks cues for a query: BM25 over their words, and whether a cue has the query's words in sequence.
 //!
-//! Computed here and not by a database, so that SQLite and Postgres rank alike.
+//! Computed here, not in a database, so that SQLite and Postgres rank alike.
 
 use std::collections::{HashMap, HashSet};
 
 use super::words::{is_stop_word, words};
 
-/// Words of a query that are looked for at most: its rarest.
+/// Most words of a query that are searched: the rarest.
 const MAX_TERMS: usize = 64;
-/// Distinct words of a query that are looked at.
+/// Most distinct words of a query that are considered.
 const MAX_WORDS: usize = 4096;
-/// Longer texts are not sought as a quotation.
+/// Longer queries, in words, are not searched as a quotation.
 const MAX_SEQUENCE: usize = 100;
-/// How much a repeated word counts, and how much a cue's length (BM25's k1 and b).
+/// BM25's k1 (saturation of repeated words) and b (weight of a cue's length).
 const SATURATION: f64 = 1.2;
 const LENGTH_WEIGHT: f64 = 0.2;
-/// Words of a usual cue.
+/// BM25's average length, fixed.
 const USUAL_WORDS: f64 = 10.0;
-/// How many cues before and after count for a cue, and how much the nearest and each farther one does: a thought
-/// seldom ends where its cue does. Less than the cue's own words always, so that the cue that says it leads.
+/// Neighbouring cues on each side that add to a cue's score, the weight of the nearest, and the factor per further
+/// cue. A thought often spans cues. A weight below 1 lets the cue with the words itself rank first.
 const NEIGHBOURS: i64 = 5;
 const NEIGHBOUR_WEIGHT: f64 = 0.4;
 const FARTHER_WEIGHT: f64 = 0.9;
 
-/// What is sought among the cues.
+/// The words to search for in cues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CueQuery {
     words: Vec<String>,
 }
 
 impl CueQuery {
-    /// Of a text of any length.
+    /// Splits a text of any length into words.
     pub fn new(text: &str) -> CueQuery {
         CueQuery { words: words(text) }
     }
 
-    /// Whether it has no word at all: then it finds nothing.
+    /// Whether it has no word. It then finds nothing.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
@@ -45,7 +45,7 @@ impl CueQuery {
         &self.words
     }
 
-    /// Its distinct words, the stop words left out unless there are no others.
+    /// Its distinct words without stop words. A query of stop words only keeps them.
     pub fn telling_words(&self) -> Vec<&str> {
         let distinct = |keep: &dyn Fn(&str) -> bool| -> Vec<&str> {
             let mut seen = HashSet::new();
@@ -57,28 +57,28 @@ impl CueQuery {
     }
 }
 
-/// A cue as it is ranked.
+/// A cue to rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RankedCue<'a> {
-    /// Its track.
+    /// Number of its track.
     pub track: i64,
-    /// Its place among the cues of the track.
+    /// Its place in the track.
     pub place: i64,
-    /// Its words, folded, parted by spaces.
+    /// Its folded words, separated by spaces.
     pub words: &'a str,
 }
 
-/// The words that cues are sought by and how much each counts.
+/// The words to search for, with their weights.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Terms {
-    /// Rarest first, at most 64: word, cues that have it, weight.
+    /// Rarest first, at most 64: word, number of cues with it, weight.
     chosen: Vec<(String, i64, f64)>,
-    /// Where each word stands among the chosen.
+    /// Index of each word in `chosen`.
     places: HashMap<String, usize>,
 }
 
 impl Terms {
-    /// The rarest words of `query` that are in cues at all; `frequencies` says in how many of `cues` each is.
+    /// The rarest words of `query` that occur in cues. `frequencies`: in how many of the `cues` cues each word occurs.
     pub fn new(query: &CueQuery, frequencies: &HashMap<String, i64>, cues: i64) -> Terms {
         let known = query.telling_words().into_iter().filter_map(|word| {
             let cues_with = frequencies.get(word).copied().filter(|count| *count > 0)?;
@@ -91,8 +91,7 @@ impl Terms {
         Terms { chosen, places }
     }
 
-    /// The words, rarest first, as long as they are in no more than `most` cues together; at least one, if
-    /// there is one.
+    /// The rarest words that together occur in at most `most` cues. Returns at least one word, if there is one.
     pub fn within(&self, most: i64) -> Vec<&str> {
         let mut sum = 0;
         let fits = |(number, (_, count, _)): &(usize, &(String, i64, f64))| {
@@ -108,8 +107,8 @@ impl Terms {
         self.chosen.first().map(|(word, ..)| word.as_str())
     }
 
-    /// How well each of `cues` answers: by its own words, by further ones of its neighbours among `cues`, and,
-    /// times `whole`, by how often its whole track has the words.
+    /// Scores cues by their own words, by further words of their neighbours in `cues`, and by `whole` times the score
+    /// of their whole track.
     pub fn scores(&self, cues: &[RankedCue<'_>], whole: f64) -> Vec<f64> {
         let found: Vec<(f64, u64)> = cues.iter().map(|cue| self.own(cue.words)).collect();
         let at: HashMap<(i64, i64), u64> =
@@ -130,7 +129,7 @@ impl Terms {
         cues.iter().zip(&found).map(score).collect()
     }
 
-    /// The score of a cue's own words, and which of the chosen they are.
+    /// The score of a cue's own words, and their bits.
     fn own(&self, cue: &str) -> (f64, u64) {
         let (mut counts, mut length) = ([0_u32; MAX_TERMS], 0.0);
         for word in cue.split(' ') {
@@ -156,7 +155,7 @@ impl Terms {
         counted.map(part).sum()
     }
 
-    /// What words that are not `held` but near score.
+    /// The score of words that neighbours have and `held` lacks.
     fn around(&self, mut held: u64, near: impl Fn(i64) -> [Option<u64>; 2]) -> f64 {
         let (mut score, mut weight) = (0.0, NEIGHBOUR_WEIGHT);
         for distance in 1..=NEIGHBOURS {
@@ -181,17 +180,17 @@ fn rarity(cues_with: i64, cues: i64) -> f64 {
     (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
 }
 
-/// How the words of a query may lie across a cue that has some of them in sequence.
+/// Words of the query that a cue's neighbours must have to complete a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fit {
-    /// Words of the query that must stand in the cues before.
+    /// Words that the cues before must have.
     pub before: usize,
-    /// Words of the query that must stand in the cues after.
+    /// Words that the cues after must have.
     pub after: usize,
 }
 
-/// The ways in which the words of `query` may run through `cue`, where its word `anchor` is in it: those whose
-/// part inside the cue is there.
+/// The ways to align `query` with `cue` at the word `anchor`, such that the part inside the cue matches word for
+/// word.
 pub fn fits(query: &CueQuery, anchor: &str, cue: &[&str]) -> Vec<Fit> {
     let sought = query.words();
     if sought.len() > MAX_SEQUENCE {

@@ -1,4 +1,4 @@
-//! A short part of a cue's text for one hit, with the ranges of the query's words.
+//! Excerpt of a cue's text for one hit, with the ranges of the query's words.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -7,22 +7,22 @@ use super::words::{is_stop_word, words, words_at};
 
 /// Longest snippet, in characters of the text.
 const MAX_CHARACTERS: usize = 240;
-/// Characters shown before the first match where a snippet is cut.
+/// Characters before the first match in a cut snippet.
 const LEAD_IN: usize = 60;
 
-/// A part of a text, and where it has the query's words.
+/// An excerpt of a text, with marks on the query's words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snippet {
-    /// Plain text; `…` stands where the original was cut.
+    /// Plain text, with `…` at each cut.
     pub text: String,
-    /// Ranges of `text` in bytes of UTF-8, at character boundaries, in order and apart.
+    /// Byte ranges in `text` (UTF-8), at character boundaries, in order and disjoint.
     pub marks: Vec<Range<usize>>,
 }
 
 impl Snippet {
-    /// Takes a part of `text` and marks the words that it shares with `query`.
+    /// Takes an excerpt of `text` and marks the words of `query`.
     ///
-    /// Stop words are marked only in a query that has no others. A long text is cut around its first match.
+    /// Stop words are marked only if the query has no other words. A long text is cut around its first match.
     pub fn new(text: &str, query: &str) -> Snippet {
         let matches = matches(text, query);
         let shown = shown(text, matches.first().map_or(0, |first| first.start));
@@ -31,7 +31,7 @@ impl Snippet {
         let mut marks: Vec<Range<usize>> = Vec::new();
         let mut end = shown.start;
         for found in matches.into_iter().filter(|it| shown.start <= it.start && it.end <= shown.end) {
-            // Parts of one word, like `3.5`, share its place.
+            // Parts of one word, like `3.5`, have the same range.
             if found.start >= end {
                 end = found.end;
                 let at = |byte: usize| byte - shown.start + before.len();
@@ -49,13 +49,13 @@ fn matches(text: &str, query: &str) -> Vec<Range<usize>> {
     words_at(text).filter(|(_, word)| wanted.contains(word)).map(|(at, _)| at).collect()
 }
 
-/// The part of `text` that is shown, with the byte `first` in it.
+/// The range of `text` to show. It contains the byte `first`.
 fn shown(text: &str, first: usize) -> Range<usize> {
     if text.chars().count() <= MAX_CHARACTERS {
         return 0..text.len();
     }
     let before = text[..first].char_indices().rev().nth(LEAD_IN).map_or(0, |(at, _)| at);
-    // From the beginning of a word, if one begins there.
+    // Start at a word, if one starts here.
     let start = match text[before..first].find(char::is_whitespace) {
         Some(space) if before > 0 => text[before + space..].trim_start().len(),
         _ => text.len() - before,

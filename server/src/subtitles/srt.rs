@@ -1,5 +1,5 @@
-//! SubRip: a number, two times, text, an empty line. Damaged files have empty lines inside the text, or no
-//! numbers, so a cue ends only where the next one's number or times begin.
+//! SubRip: a number, two times, text, an empty line. Damaged files lack numbers or have empty lines inside the
+//! text. So a cue ends only at the next one's number or times.
 
 use super::blocks::Read;
 use super::markup;
@@ -20,7 +20,7 @@ pub(super) fn read(rows: &[Row<'_>]) -> Read {
     read
 }
 
-/// The text of a cue without the number of the next one.
+/// Removes the next cue's number from a cue's text.
 fn without_number<'a, 'b>(payload: &'a [Row<'b>]) -> &'a [Row<'b>] {
     match payload.iter().rposition(|row| !row.is_blank()) {
         Some(last) if is_number(payload[last].text) => &payload[..last],
@@ -32,7 +32,7 @@ fn is_number(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Before the first cue stands its number and nothing else.
+/// Only a number may precede the first cue. Other text gives a warning.
 fn preamble(read: &mut Read, rows: &[Row<'_>]) {
     if let Some(row) = without_number(rows).iter().find(|row| !row.is_blank()) {
         read.warn(row, "this stands before the first cue and is left out");

@@ -1,4 +1,4 @@
-//! Whole files: well-formed, damaged, and random ones.
+//! Tests with whole files: well-formed, damaged, and random.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ fn line(start_ms: i64, end_ms: i64, text: &str) -> Line {
     Line { start_ms, end_ms, text: text.to_owned() }
 }
 
-/// `lines` as (start, end, text), and which lines of the file are warned about.
+/// `lines`: (start, end, text). `warned`: the lines of the file with a warning.
 #[track_caller]
 fn check(file: &str, lines: &[(i64, i64, &str)], warned: &[usize]) {
     let parsed = parse(file.as_bytes()).unwrap();
@@ -118,7 +118,7 @@ fn written_times_are_moved_and_cut_at_zero() {
     assert_eq!(write_vtt(&lines, -1000), expected);
 }
 
-/// Rows as the parser leaves them: neither empty nor with white space around.
+/// Rows as the parser leaves them: not empty and without surrounding white space.
 fn row() -> impl Strategy<Value = String> {
     "[^\\r\\n\\x00]{1,30}"
         .prop_map(|row| row.trim().to_owned())
@@ -130,7 +130,7 @@ fn cue() -> impl Strategy<Value = Line> {
         .prop_map(|(start_ms, length, rows)| line(start_ms, start_ms + length, &rows.join("\n")))
 }
 
-/// Bytes that look like subtitles here and there.
+/// Random bytes with pieces of subtitle syntax.
 fn noise() -> impl Strategy<Value = Vec<u8>> {
     let pieces = prop_oneof![
         Just(b"WEBVTT\n\n".to_vec()),

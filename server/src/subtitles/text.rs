@@ -1,8 +1,8 @@
-//! The bytes of a subtitle file to rows of text.
+//! Decodes a subtitle file into rows of text.
 
 use encoding_rs::WINDOWS_1252;
 
-/// The text of a file, and what had to be guessed.
+/// Decodes a file. Returns its text, and a warning if the encoding was guessed.
 pub(super) fn decode(bytes: &[u8]) -> (String, Option<String>) {
     if let Some(rest) = bytes.strip_prefix(&[0xEF, 0xBB, 0xBF]) {
         return utf8(rest);
@@ -19,7 +19,7 @@ pub(super) fn decode(bytes: &[u8]) -> (String, Option<String>) {
     utf8(bytes)
 }
 
-/// What isn't UTF-8 is most often an old file in the Western code page.
+/// A file that isn't UTF-8 is most often an old one in Windows-1252.
 fn utf8(bytes: &[u8]) -> (String, Option<String>) {
     match std::str::from_utf8(bytes) {
         Ok(text) => (text.to_owned(), None),
@@ -37,9 +37,9 @@ fn utf8(bytes: &[u8]) -> (String, Option<String>) {
 /// One row of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Row<'a> {
-    /// Its number, from 1.
+    /// Row number, from 1.
     pub(super) number: usize,
-    /// Its text without the line break and without white space around it.
+    /// The text without line break and surrounding white space.
     pub(super) text: &'a str,
 }
 
@@ -53,7 +53,7 @@ impl Row<'_> {
     }
 }
 
-/// Rows that end in CRLF, CR or LF.
+/// Splits at CRLF, CR and LF.
 pub(super) fn rows(text: &str) -> Vec<Row<'_>> {
     let mut rows = Vec::new();
     let mut rest = text;

@@ -1,18 +1,18 @@
-//! Times as subtitle files write them.
+//! Times in subtitle files.
 
-/// More hours than any recording has; larger numbers are damage.
+/// Times from this many hours on are invalid.
 const MAX_HOURS: i64 = 10_000;
 
-/// The two times of a line like `00:01:02,500 --> 00:01:04,000 align:start`.
+/// Reads the two times of a line like `00:01:02,500 --> 00:01:04,000 align:start`, in milliseconds.
 ///
-/// Hours may be missing, the fraction may follow a comma or a point, what follows the second time is ignored.
+/// Hours may be missing, and the fraction may follow a comma or a point. Text after the second time is ignored.
 pub(super) fn range(text: &str) -> Option<(i64, i64)> {
     let (start, rest) = text.split_once("-->")?;
     let end = rest.split_whitespace().next()?;
     Some((instant(start.trim())?, instant(end)?))
 }
 
-/// `01:02:03,4` and the like in milliseconds.
+/// Reads a time like `01:02:03,4`, in milliseconds.
 fn instant(text: &str) -> Option<i64> {
     let (whole, fraction) = match text.split_once([',', '.']) {
         Some((whole, fraction)) => (whole, milliseconds(fraction)?),
@@ -33,7 +33,7 @@ fn number(text: &str) -> Option<i64> {
     (is_short && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())?
 }
 
-/// Digits behind the point; those beyond the third are cut.
+/// Reads a fraction in milliseconds. Digits beyond the third are cut.
 fn milliseconds(digits: &str) -> Option<i64> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -41,7 +41,7 @@ fn milliseconds(digits: &str) -> Option<i64> {
     digits.bytes().chain(*b"00").take(3).try_fold(0, |sum, digit| Some(sum * 10 + i64::from(digit - b'0')))
 }
 
-/// `01:02:03.400`.
+/// Writes a time like `01:02:03.400`.
 pub(super) fn written(ms: i64) -> String {
     let (seconds, ms) = (ms.div_euclid(1000), ms.rem_euclid(1000));
     format!("{:02}:{:02}:{:02}.{ms:03}", seconds / 3600, seconds / 60 % 60, seconds % 60)

@@ -4,7 +4,7 @@ use super::blocks::Read;
 use super::text::Row;
 use super::{Line, markup, time};
 
-/// Whether the first row says `WEBVTT`.
+/// Whether the first row is the `WEBVTT` header.
 pub(super) fn is_header(rows: &[Row<'_>]) -> bool {
     let rest = rows.first().and_then(|row| row.text.strip_prefix("WEBVTT"));
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
@@ -12,7 +12,7 @@ pub(super) fn is_header(rows: &[Row<'_>]) -> bool {
 
 pub(super) fn read(rows: &[Row<'_>]) -> Read {
     let mut read = Read::default();
-    // What follows the header up to the first empty line belongs to it, but a cue there is one all the same.
+    // Rows after the header, up to an empty row, belong to the header. A cue among them is still read.
     let body = rows.iter().position(|row| row.is_blank() || row.has_arrow()).unwrap_or(rows.len());
     let mut rest = &rows[body..];
     while let Some(start) = rest.iter().position(|row| !row.is_blank()) {
@@ -36,7 +36,7 @@ fn block(read: &mut Read, rows: &[Row<'_>]) {
         None => return read.warn(&rows[0], "this belongs to no cue and is left out"),
         Some(first) => *first,
     };
-    // The identifier is one row; more are text that an empty line has cut off.
+    // The identifier is one row. Further rows are text that an empty row cut off.
     if first > 1 {
         read.warn(&rows[0], "this belongs to no cue and is left out");
     }
@@ -46,8 +46,8 @@ fn block(read: &mut Read, rows: &[Row<'_>]) {
     }
 }
 
-/// A WebVTT file of `lines`, each `shift_ms` later than it says. What would start before zero is cut there,
-/// and what would end there is left out.
+/// Writes a WebVTT file of `lines`, with all times shifted by `shift_ms`. Starts before zero become zero. Lines
+/// that end at zero or before are left out.
 pub fn write(lines: &[Line], shift_ms: i64) -> String {
     let mut file = String::from("WEBVTT\n");
     for line in lines {
@@ -62,7 +62,7 @@ pub fn write(lines: &[Line], shift_ms: i64) -> String {
     file
 }
 
-/// Text that neither is markup nor ends its cue.
+/// Escapes markup and the cue arrow.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

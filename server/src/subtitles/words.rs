@@ -1,6 +1,6 @@
-//! The words of a text as the search for what is said compares them: without case, accents and punctuation.
+//! Splits text into folded words for the subtitle search: without case, accents and punctuation.
 //!
-//! Both databases index exactly these words, so both find the same.
+//! Both databases index these words, so that both find the same cues.
 
 use std::ops::Range;
 
@@ -8,11 +8,10 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Longer words are cut: no language has them, and an index must hold them.
+/// Longer words are cut, because the database index limits their length.
 const MAX_CHARACTERS: usize = 64;
 
-/// English words that say little about what a text is about. They count where words must follow each other,
-/// not for how good a match is.
+/// English words that carry little meaning. They count in a sequence of words, but not in the score.
 const STOP_WORDS: &str = " a about above after again against all am an and any are arent as at be because been before \
 being below between both but by can cannot could couldnt did didnt do does doesnt doing dont down during each few for \
 from further had hadnt has hasnt have havent having he hed hell her here heres hers herself hes him himself his how hows \
@@ -22,10 +21,10 @@ then there theres these they theyd theyll theyre theyve this those through to to
 well were werent weve what whats when where which while who whom why will with wont would wouldnt you youd youll your youre \
 yours yourself yourselves youve ";
 
-/// Words of `text` in order, and where each stands in it (bytes).
+/// Folded words of `text` in order, with their byte ranges.
 ///
-/// Case and accents are folded, compatibility forms are resolved, an apostrophe inside a word goes, other
-/// punctuation parts words. Scripts that are written without spaces give words as Unicode's rules cut them.
+/// Case and accents are folded, compatibility forms resolved, and apostrophes inside words removed. Other
+/// punctuation separates words. Scripts without spaces are split by Unicode's rules.
 pub fn words_at(text: &str) -> impl Iterator<Item = (Range<usize>, String)> + '_ {
     text.unicode_word_indices().flat_map(|(at, word)| {
         let folded = folded(word);
@@ -38,12 +37,12 @@ pub fn words_at(text: &str) -> impl Iterator<Item = (Range<usize>, String)> + '_
     })
 }
 
-/// Words of `text` in order.
+/// Folded words of `text` in order.
 pub fn words(text: &str) -> Vec<String> {
     words_at(text).map(|(_, word)| word).collect()
 }
 
-/// Whether a folded word says little about what a text is about.
+/// Whether a folded word is a stop word.
 pub fn is_stop_word(word: &str) -> bool {
     !word.is_empty() && STOP_WORDS.split(' ').any(|it| it == word)
 }
@@ -62,7 +61,7 @@ fn folded(word: &str) -> String {
             'þ' => folded.push_str("th"),
             'ı' => folded.push('i'),
             'ς' => folded.push('σ'),
-            // Lower case may bring a mark of its own.
+            // Lower-casing may add a combining mark.
             other if is_combining_mark(other) => {}
             other => folded.push(other),
         }

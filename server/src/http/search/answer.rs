@@ -1,4 +1,4 @@
-//! The wire form of a search's answer.
+//! Wire format of a search's answer.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -254,12 +254,12 @@ impl From<Timings> for TimingsOut {
     }
 }
 
-/// Milliseconds to the API's seconds.
+/// Converts milliseconds to the API's seconds.
 pub(in crate::http) fn seconds(ms: i64) -> f64 {
     ms as f64 / 1000.0
 }
 
-/// `below` with the fields of `above` laid over it.
+/// `below`, with the fields of `above` added or replaced.
 fn overlaid(below: &Value, above: &Value) -> Value {
     let mut all = below.as_object().cloned().unwrap_or_default();
     all.extend(above.as_object().cloned().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! The wire form of a search, and its checks.
+//! Wire format of a search request, and its checks.
 
 use reprise_encoders::text::Overflow;
 use serde::Deserialize;
@@ -138,12 +138,12 @@ struct WeightsBody {
     spoken: Option<f32>,
 }
 
-/// How the JSON came.
+/// Transport of the request's JSON.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Carrier {
-    /// Alone.
+    /// As the whole body.
     Json,
-    /// As a part, with a file behind it.
+    /// As a multipart part, followed by a file.
     Multipart,
 }
 
@@ -241,7 +241,7 @@ impl QueryBody {
     }
 }
 
-/// Path and hash are filled in when the file has come.
+/// A query for an upload. Path and hash are set after the file has arrived.
 fn upload_query(start: Option<f64>, end: Option<f64>) -> Result<Query, ApiError> {
     let start_ms = start.map(|start| extract::milliseconds(start, "/query/start")).transpose()?;
     let end_ms = end.map(|end| extract::milliseconds(end, "/query/end")).transpose()?;

@@ -2,7 +2,7 @@
 
 use crate::subtitles::snippet::Snippet;
 
-/// The snippet's text escaped for HTML, its marks between `<mark>` and `</mark>`.
+/// The snippet's text, escaped for HTML, with its marks as `<mark>` elements.
 pub(super) fn marked(snippet: &Snippet) -> String {
     let mut html = String::with_capacity(snippet.text.len() + 32);
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! The API's words for the kinds, levels and sources that a search calls by types of its own.
+//! Names in the API for kinds, levels and sources. They keep the contract independent of the types of the search.
 
 use reprise_encoders::text::Overflow;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub(in crate::http) enum QueryKindName {
     Clip,
     /// A clip changed by a modification text.
     Composed,
-    /// What is said, by meaning.
+    /// A text that is searched in subtitles by meaning.
     Spoken,
 }
 
@@ -144,11 +144,11 @@ impl From<OverflowName> for Overflow {
 #[serde(rename_all = "snake_case")]
 #[schema(as = Source)]
 pub(super) enum EvidenceSource {
-    /// What is seen.
+    /// Embeddings of frames.
     Visual,
-    /// What is said.
+    /// Subtitles.
     Spoken,
-    /// The cosine with the full video's own vector, before its clips were looked at.
+    /// Cosine with the full video's own vector, before late interaction.
     FullVideo,
 }
 

@@ -1,4 +1,4 @@
-//! The fill job: the vectors that a video's spans still lack, for new given clips, passages or spaces.
+//! The fill job: encodes missing vectors, for new given clips, passages or spaces.
 
 use async_trait::async_trait;
 
@@ -7,7 +7,7 @@ use crate::ingest;
 use crate::jobs::error::JobError;
 use crate::jobs::kind::{JobKind, Need, Work};
 
-/// Encodes what a video's spans lack. Its rows wait until the video's ingest has made the spans.
+/// Encodes the missing vectors of a video's spans. A fill job waits until the video's ingest has made the spans.
 pub(super) struct Fill;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! The ingest job: a video's file becomes searchable spans.
+//! The ingest job: turns a video into searchable spans.
 
 use async_trait::async_trait;
 use reprise_encoders::EncodeError;
@@ -9,7 +9,7 @@ use crate::ingest::{self, IngestError, Stop};
 use crate::jobs::error::JobError;
 use crate::jobs::kind::{JobKind, Need, Work};
 
-/// Cuts a video and encodes its spans; again if it was ready before.
+/// Cuts a video and encodes its spans. A ready video is cut again.
 pub(super) struct Ingest;
 
 #[async_trait]
@@ -49,7 +49,7 @@ impl From<IngestError> for JobError {
             }
             IngestError::Stopped(Stop::Cancelled | Stop::Lost) => JobError::NotHeld,
             IngestError::Video(VideoError::Ffmpeg(_)) => JobError::passing(error),
-            // The file is to blame.
+            // Every attempt would fail alike, because of the file.
             IngestError::Video(_)
             | IngestError::Encode(EncodeError::BadInput(_))
             | IngestError::FileGone(_) => JobError::last(error),

@@ -1,4 +1,4 @@
-//! The kinds of job that this version runs: a file each, and a line in the list.
+//! The kinds of job that this version runs. A new kind takes a file here and an entry in the list.
 
 mod fill;
 mod ingest;
