@@ -1,4 +1,4 @@
-//! The loss over time: a CSV that grows with the training, and a picture of it at the end.
+//! The loss over time: a CSV during training, and a picture of it at the end.
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::TrainError;
 
-/// `curve.csv` (step, loss, and what else the stage reports) and `curve.png` of a folder.
+/// The files `curve.csv` (step, loss, further figures of the stage) and `curve.png` of a folder.
 pub(super) struct Curve {
     path: PathBuf,
     file: File,
@@ -15,8 +15,8 @@ pub(super) struct Curve {
 }
 
 impl Curve {
-    /// Opens the folder's curve and drops what lies after `step`: a run that goes on from a checkpoint
-    /// passes there again.
+    /// Opens the curve of `folder` and drops the points after `step`: a run that resumes from a checkpoint
+    /// repeats them.
     pub(super) fn open(folder: &Path, step: usize) -> Result<Self, TrainError> {
         let path = folder.join("curve.csv");
         let why = |error: std::io::Error| TrainError::file(&path, error);
@@ -69,7 +69,7 @@ const WIDTH: usize = 640;
 const HEIGHT: usize = 360;
 const MARGIN: usize = 36;
 
-/// A place in the picture, in pixels.
+/// A position in the picture, in pixels.
 #[derive(Clone, Copy)]
 struct Point {
     x: f32,
@@ -80,7 +80,7 @@ struct Point {
 struct Picture(Vec<u8>);
 
 impl Picture {
-    /// A line through `points` over a grid of tenths, its ends numbered.
+    /// Draws a line through `points` over a grid of tenths, with numbers at both ends.
     fn of(points: &[(f32, f32)]) -> Picture {
         let mut picture = Picture(vec![255; WIDTH * HEIGHT]);
         let last = points.iter().map(|it| it.0).fold(1.0, f32::max);
@@ -120,7 +120,7 @@ impl Picture {
         }
     }
 
-    /// Three significant digits or so, twice the size of the glyphs.
+    /// Writes a number with two decimals, or none from 100 on. Each pixel of a glyph becomes 2 by 2 pixels.
     fn number(&mut self, value: f32, left: usize, top: usize) {
         let text = if value.abs() < 100.0 { format!("{value:.2}") } else { format!("{value:.0}") };
         for (place, letter) in text.chars().enumerate() {
@@ -133,7 +133,7 @@ impl Picture {
         }
     }
 
-    /// PNG (RFC 2083) with stored blocks: a picture of this size is not worth compressing.
+    /// PNG (RFC 2083) with stored blocks: compression gains little at this size.
     fn png(&self) -> Vec<u8> {
         let mut rows = Vec::with_capacity((WIDTH + 1) * HEIGHT);
         for row in self.0.chunks_exact(WIDTH) {
@@ -180,7 +180,7 @@ fn crc(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), bit))
 }
 
-/// Three by five pixels, a row a number.
+/// Glyphs of 3 by 5 pixels; each row is a number of three bits.
 const GLYPHS: [(char, [u8; 5]); 12] = [
     ('0', [7, 5, 5, 5, 7]),
     ('1', [2, 6, 2, 2, 7]),
