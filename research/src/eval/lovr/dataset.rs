@@ -7,8 +7,8 @@
 //! clips/            the clips, under their path or their file's name
 //! ```
 //!
-//! The two tables may lie in `caption_data/`, the clips in `video_data/long_video_clip/`, as they are published. A clip
-//! belongs to the video that its folder names, else to the one with whose id its own begins.
+//! The tables may lie in `caption_data/`, the clips in `video_data/long_video_clip/`, as published. The folder of a
+//! clip names its video. Otherwise the clip's id begins with the id of its video.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -52,9 +52,9 @@ pub(super) struct Clip {
 pub(super) struct Dataset {
     pub(super) clip_captions: Captions,
     pub(super) video_captions: Captions,
-    /// Each once, by video and then by name.
+    /// Clips without duplicates, ordered by video, then by name.
     pub(super) clips: Vec<Clip>,
-    /// Ids of the full videos, each once.
+    /// Ids of the full videos, without duplicates.
     pub(super) videos: Vec<String>,
 }
 

@@ -33,7 +33,7 @@ impl Augment {
     pub const USUAL: Augment = Augment { cropped: 0.4, most_cropped: 0.07, padded: 0.35, most_padded: 0.45 };
 
     /// Samples `wanted` frames of `clip` with its padding. `frames` gives the length of each clip. Padding
-    /// holds the clip's first or last frame, or continues `neighbour`: its last frames before the clip, its
+    /// holds the clip's first or last frame, or is taken from `neighbour`: its last frames before the clip, its
     /// first ones after.
     pub fn places(
         &self,

@@ -107,12 +107,12 @@ pub struct TrainingClips {
     pub footage: Vec<Footage>,
     /// Class number of each clip.
     pub class: Vec<usize>,
-    /// Labels of each frame of each clip; some clips may have none.
+    /// Labels of each frame of each clip.
     pub truth: Vec<Vec<FrameTruth>>,
 }
 
 impl TrainingClips {
-    /// x
+    /// # Errors
     /// [`TrainError::Data`] for clips without frames, or with a class or truth that does not fit.
     pub fn check(&self) -> Result<(), TrainError> {
         let count = self.footage.len();

@@ -53,7 +53,7 @@ pub enum TrainError {
     /// The folder holds the checkpoint of a run with other data or settings.
     #[error("{path} is the checkpoint of a run with other data or settings; remove it, or write elsewhere")]
     OtherRun {
-        /// The checkpoint.
+        /// Path of the checkpoint.
         path: PathBuf,
     },
     /// The loss is not finite; a lower learning rate may help.
