@@ -11,9 +11,9 @@ use super::CovrError;
 pub struct Stretch {
     /// The video's file or name.
     pub video: String,
-    /// Start.
+    /// Start in seconds.
     pub start: f64,
-    /// End.
+    /// End in seconds.
     pub end: f64,
     /// The label.
     pub label: String,
@@ -26,7 +26,7 @@ impl Stretch {
     }
 }
 
-/// A row of a training file.
+/// One training triplet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named as in TF-CoVR")]
 pub struct TrainRow {
@@ -37,7 +37,7 @@ pub struct TrainRow {
     pub modification: String,
 }
 
-/// A row of a test file.
+/// One test query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestRow {
     /// The query clip.
@@ -46,7 +46,7 @@ pub struct TestRow {
     pub target_video: String,
     /// The modification text.
     pub modification: String,
-    /// All relevant clips of this part.
+    /// All relevant clips in this part of the data set.
     pub target_videos: Vec<String>,
 }
 
@@ -122,7 +122,7 @@ pub fn write<const N: usize>(
     writer.flush().map_err(|source| CovrError::Output { path: path.to_owned(), source })
 }
 
-/// A list as a Python literal; the readers of TF-CoVR's files evaluate it.
+/// A list as a Python literal: readers of TF-CoVR's files evaluate it.
 pub fn python_list(items: &[String]) -> String {
     let quoted = items.iter().map(|it| format!("'{}'", it.replace('\\', "\\\\").replace('\'', "\\'")));
     format!("[{}]", quoted.collect::<Vec<_>>().join(", "))

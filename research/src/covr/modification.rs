@@ -11,7 +11,7 @@ use super::label::{Label, word_difference};
 use super::pairs::Change;
 use crate::synth::draw::Draw;
 
-/// The most words of a text: the text normaliser keeps no more.
+/// Most words of a text: TF-CoVR's text normaliser keeps no more.
 const LONGEST: usize = 30;
 
 const CARRIERS: [&str; 8] = [
@@ -25,7 +25,7 @@ const CARRIERS: [&str; 8] = [
     "this again, {}",
 ];
 
-/// A template text: the target's words that the query lacks.
+/// A text from a template, with the words of the target that the query lacks.
 pub fn from_template(query: &Label, target: &Label, change: Change, draw: &mut Draw) -> String {
     let difference = word_difference(&query.action, &target.action);
     let what = match change {
@@ -42,7 +42,7 @@ pub fn from_template(query: &Label, target: &Label, change: Change, draw: &mut D
     text.split_whitespace().take(LONGEST).collect::<Vec<_>>().join(" ")
 }
 
-/// Adds the counted word to a bare number.
+/// Adds the following noun to a bare number.
 fn with_noun(added: &str, action: &str) -> String {
     let counted = added.parse::<f64>().ok().and_then(|_| {
         let mut words = action.split_whitespace();
@@ -75,7 +75,7 @@ struct Message {
     content: String,
 }
 
-/// Attempts per pair.
+/// Attempts per pair at the endpoint.
 const ATTEMPTS: usize = 3;
 
 impl Writer {
@@ -85,7 +85,7 @@ impl Writer {
     /// The HTTP client cannot be created.
     #[expect(clippy::disallowed_methods, reason = "the provider is installed here")]
     pub fn new(endpoint: &str, model: &str, api_key: Option<String>) -> Result<Writer, CovrError> {
-        // Fails only if a provider is there already.
+        // Fails only if a provider exists already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
             .timeout(Duration::from_secs(60))
@@ -95,7 +95,7 @@ impl Writer {
         Ok(Writer { http, endpoint, model: model.to_owned(), api_key })
     }
 
-    /// The text that leads from `query` to `target`.
+    /// Writes the text from `query` to `target`.
     ///
     /// # Errors
     /// The endpoint is unreachable, refuses, or writes no usable text in three attempts.
@@ -128,7 +128,7 @@ impl Writer {
             request = request.bearer_auth(key);
         }
         let answer = request.send().await.and_then(reqwest::Response::error_for_status);
-        // The address may contain a key, which the error's own text would repeat.
+        // Leave out the address: it may contain a key.
         let answer = answer.map_err(|error| error.without_url().to_string())?;
         let answer: Answer = answer.json().await.map_err(|error| error.without_url().to_string())?;
         let first = answer.choices.into_iter().next();
@@ -140,7 +140,7 @@ const SYSTEM: &str = "You write short instructions for video search. Given what 
 the wanted video shows, you write one instruction that turns the first into the second. Name only what \
 changes. At most 19 words, no quotation marks, no explanation.";
 
-/// Few-shot examples for length and tone, of both kinds of change.
+/// Few-shot examples of both kinds of change, for length and tone.
 const EXAMPLES: [(&str, &str, &str); 4] = [
     (
         "(FX) salto forward stretched with 1 twist",
