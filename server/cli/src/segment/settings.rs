@@ -22,7 +22,7 @@ pub(crate) struct SettingsArgs {
     /// Method of finding cuts
     #[arg(long, value_enum, default_value = "content")]
     detector: Detector,
-    /// Score from which a frame is a cut; for the detector threshold the brightness of a faded-out picture [default:
+    /// Lowest score of a cut; for the detector threshold the brightness below which a picture is faded out [default:
     /// 27 for content, 3 for adaptive, 12 for threshold]
     #[arg(long)]
     threshold: Option<f64>,
