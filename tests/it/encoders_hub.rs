@@ -187,7 +187,7 @@ fn what_comes_damaged_is_no_model_and_is_not_kept() {
     check(hub, "org/whole", &[WEIGHTS, "SHA-256", "nothing of it is kept"], &[], &[0, 0, 0]);
     let hub = self::hub().failing("config.json", Fault::Damaged, 2);
     check(hub, "org/whole", &["config.json", "git hash"], &[], &[0]);
-    // The damaged first part makes the whole file fail; the sound second part does not help.
+    // The resumed part is damaged, so the next request asks for the whole file. Its answer is damaged too.
     let cut = self::hub().failing(WEIGHTS, Fault::Cut(1000), 1).failing(WEIGHTS, Fault::Damaged, 2);
     check(cut, "org/whole", &["SHA-256"], &[], &[0, 1000, 0, 0]);
 }

@@ -1,4 +1,4 @@
-//! Segmentation: against PySceneDetect, and on a lecture that PySceneDetect does not cut.
+//! Segmentation against PySceneDetect, and on a lecture in which PySceneDetect finds no cut.
 
 mod goldens;
 mod lecture;

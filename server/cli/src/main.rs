@@ -75,7 +75,7 @@ fn main() -> ExitCode {
     run(cli)
 }
 
-/// Parses command line and environment; prints help or the error, and ends the process.
+/// Parses command line and environment. Prints help or an error if needed, and then exits.
 fn command_line() -> Cli {
     let matches = without_empty_variables(Cli::command()).get_matches();
     Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
