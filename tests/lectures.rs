@@ -44,7 +44,7 @@ pub fn lectures() -> Option<Vec<Lecture>> {
 pub struct Phrase {
     /// Index of the lecture.
     pub lecture: usize,
-    /// Index of the cue in it.
+    /// Index of the cue in the lecture.
     pub cue: usize,
     /// The words.
     pub text: String,

@@ -39,7 +39,7 @@ pub async fn database() -> Option<String> {
     Some(server.url(&name))
 }
 
-/// A number that is unique in this process.
+/// Process id and a counter: unique among the databases of this second.
 fn unique() -> String {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);

@@ -74,7 +74,7 @@ fn bare_decode(file: &Path) -> Cost {
     meter.read()
 }
 
-/// The decode pass of an ingest without its other frames. Returns the cost and the sampled frames.
+/// The decode pass of an ingest; frames for the cut detector are dropped. Returns the cost and the sampled frames.
 fn decode_pass(footage: &Footage) -> (Cost, Vec<Frame>) {
     let space = reprise_encoders::load(&MODEL.parse::<ModelName>().unwrap(), 1).unwrap().space;
     let output = Output { scaling: space.scaling, per_second: Some(FRAMES_PER_SECOND) };

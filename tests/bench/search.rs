@@ -149,7 +149,8 @@ async fn all_clips(server: &Server) -> Vec<String> {
     ids
 }
 
-/// Waits until the graph is built in the background. Returns at once if searches of this size are scans anyway.
+/// Waits at most 30 s until a search uses the graph, which the server builds in the background. Small collections
+/// have none.
 async fn wait_for_graph(server: &Server) {
     for _ in 0..60 {
         let answer = server.search(&json!({"query": {"text": "water"}, "limit": 20})).await;
