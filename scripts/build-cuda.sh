@@ -5,8 +5,8 @@
 #
 #   scripts/build-cuda.sh [check]     with `check` only type-checks the code
 #
-#   CUDA_WORK           folder for compiler, stand-ins and build output        [cuda/ in cargo's target folder]
-#   CUDA_COMPUTE_CAP    oldest supported GPU: 80 is A100, 89 L4, 90 H100   [80]
+#   CUDA_WORK           folder for compiler, stand-ins and build output         [cuda/ in cargo's target folder]
+#   CUDA_COMPUTE_CAP    oldest supported GPU: 80 is A100, 89 L4, 90 H100        [80]
 #   PYTHON              a Python 3 with pip                                     [python3]
 #
 # Using a GPU needs a driver for CUDA 13 (580 or newer), and cuBLAS, cuRAND and NVRTC of CUDA 13. The libraries may

@@ -275,7 +275,7 @@ fn pooled(clips: &[usize], raw: &[Vec<f32>]) -> anyhow::Result<UnitVector> {
     unit(&sum)
 }
 
-/// One fitting description for each clip.
+/// One fitting description for each clip that has any.
 fn described(reader: &mut Reader, benchmark: &Benchmark, clips: &[usize]) -> anyhow::Result<Vec<String>> {
     let mut sentences = Vec::new();
     for clip in clips {

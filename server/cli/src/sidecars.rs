@@ -64,7 +64,7 @@ pub(crate) fn of<'a>(files: impl Iterator<Item = &'a Path>) -> Sidecars {
 
 fn subtitle_files(folder: &Path) -> Vec<PathBuf> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    // A folder that can't be listed has none. Its files are opened one by one, and those errors are reported.
+    // A folder that can't be listed has none. The user named its files one by one; they report their own errors.
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| is_one(path)).collect();
     files.sort();

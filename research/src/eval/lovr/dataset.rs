@@ -1,14 +1,14 @@
 //! LoVR's own layout of files:
 //!
 //! ```text
-//! all_clip.jsonl    {"path": "VID/VID-Scene-001.mp4", "cap": "..."}, a line a caption; a clip's id is its file's name
+//! all_clip.jsonl    {"path": "VID/VID-Scene-001.mp4", "cap": "..."}, one per caption; a clip's id is its file's name
 //!                   without .mp4
 //! all_video.jsonl   {"vid": "VID", "cap": "..."}
 //! clips/            the clips, under their path or their file's name
 //! ```
 //!
-//! The tables may lie in `caption_data/`, the clips in `video_data/long_video_clip/`, as published. The folder of a
-//! clip names its video. Otherwise the clip's id begins with the id of its video.
+//! The tables may lie in `caption_data/`, the clips in `video_data/long_video_clip/`, as published. A clip belongs to
+//! the video with its folder's name, otherwise to the video whose id begins the clip's id.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

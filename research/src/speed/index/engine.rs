@@ -93,7 +93,7 @@ impl Engine {
 }
 
 impl EngineKind {
-    /// The code formats that the engine supports.
+    /// The code formats to measure: `asked` or else all; hnsw_rs only supports f32.
     pub(super) fn codes(self, asked: Option<Codes>) -> Vec<Codes> {
         match self {
             EngineKind::Builtin => asked.map_or(Codes::ALL.to_vec(), |codes| vec![codes]),

@@ -122,7 +122,7 @@ pub(super) fn targets(
     Tensor::from_vec(values, (classes.len(), count), device)
 }
 
-/// Huber loss per element, divided by `reach`: quadratic up to `reach`, linear beyond.
+/// Huber loss divided by `reach`, per element: quadratic up to `reach`, linear beyond.
 pub(super) fn huber(difference: &Tensor, reach: f64) -> Result<Tensor> {
     let distance = difference.abs()?;
     let near = distance.minimum(reach)?;

@@ -39,7 +39,7 @@ impl Random {
         (self.next() >> 40) as f32 / 16_777_216.0
     }
 
-    /// Uniform in `[low, high)`.
+    /// Uniform from `low` to `high`.
     pub fn between(&mut self, low: f32, high: f32) -> f32 {
         low + (high - low) * self.unit()
     }

@@ -66,7 +66,7 @@ fn show(bar: &ProgressBar, step: Step) {
     bar.set_position(done);
 }
 
-/// Prints the size of each level and the position of the snapshot.
+/// Prints the size of each level and the last change in the snapshot.
 fn print(rebuilt: &Rebuilt, spaces: &[SpaceRow], as_json: bool) -> anyhow::Result<()> {
     let mut levels = Vec::new();
     for held in &rebuilt.status.collections {
