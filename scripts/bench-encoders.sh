@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Measures the encoders on the CPU beside PyTorch and ONNX Runtime (tests/bench/encoder_peers.py, whose arguments may be
-# given) and writes the tables to BENCHMARKS.md. The peers are installed once, some gigabytes with the CUDA
-# libraries that torch brings by default, into a virtual environment beside what cargo builds; REPRISE_ENCODER_PEERS names
-# a Python that has them already.
+# Measures the encoders on the CPU against PyTorch and ONNX Runtime, and writes the tables to BENCHMARKS.md. Arguments
+# go to tests/bench/encoder_peers.py. The first run installs the peers into a virtual environment in cargo's target
+# folder: some gigabytes, because torch brings the CUDA libraries by default. REPRISE_ENCODER_PEERS names a Python
+# that has them already.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh demo
@@ -14,7 +14,7 @@ if [ -z "$python" ]; then
   wanted=tests/bench/encoder_peers.txt
   venv=$target/encoder-peers
   python=$venv/bin/python
-  # The copy of the list is made last: it says that all of it is installed.
+  # Copied last: this file marks a complete installation.
   if ! cmp -s "$wanted" "$venv/installed.txt"; then
     python3 -m venv --clear "$venv" || { echo 'bench-encoders: needs python3 with venv' >&2; exit 1; }
     "$python" -m pip install --quiet -r "$wanted"

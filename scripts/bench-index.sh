@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Measures the index beside hnswlib, faiss and usearch (tests/bench/index_peers.py, whose arguments may be given) and
-# writes the tables and the plot to BENCHMARKS.md and docs; then, unless arguments were given, ranks in a gallery of LoVR's
-# size beside the bare product, searches beside writes, and builds a million vectors: minutes and gigabytes, left out
-# with REPRISE_BENCH_MILLION=0.
+# Measures the index against hnswlib, faiss and usearch. Writes the tables and the plot to BENCHMARKS.md and docs.
+# Arguments go to tests/bench/index_peers.py. Without arguments it then measures ranks in a gallery of LoVR's size,
+# searches during writes, and a build of a million vectors. The build takes minutes and gigabytes;
+# REPRISE_BENCH_MILLION=0 leaves it out.
 #
-# The texts and the million need REPRISE_TEST_DATA; without it the clustered set alone is measured. The vectors
-# are written once, to REPRISE_INDEX_DATA or beside what cargo builds. The peers are installed once into a virtual
-# environment there; REPRISE_INDEX_PEERS names a Python that has them already.
+# The texts and the million vectors need REPRISE_TEST_DATA; without it only the clustered set is measured. The vectors
+# are written once, to REPRISE_INDEX_DATA or to cargo's target folder. The peers are installed once into a virtual
+# environment in the target folder. REPRISE_INDEX_PEERS names a Python that has them already.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh demo
@@ -18,7 +18,7 @@ if [ -z "$python" ]; then
   wanted=tests/bench/index_peers.txt
   venv=$target/index-peers
   python=$venv/bin/python
-  # The copy of the list is made last: it says that all of it is installed.
+  # Copied last: this file marks a complete installation.
   if ! cmp -s "$wanted" "$venv/installed.txt"; then
     python3 -m venv --clear "$venv" || { echo 'bench-index: needs python3 with venv' >&2; exit 1; }
     "$python" -m pip install --quiet -r "$wanted"

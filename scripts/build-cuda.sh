@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Builds `reprise` with its CUDA backend: one binary that uses an NVIDIA GPU where there is one, and starts and runs on
-# the CPU where there is neither a GPU nor any CUDA library. The machine that builds needs no GPU, no driver and no CUDA
-# toolkit: NVIDIA's compiler comes as Python packages. x86-64 Linux.
+# Builds `reprise` with its CUDA backend for x86-64 Linux. The binary uses an NVIDIA GPU if there is one. Without a
+# GPU and CUDA libraries it runs on the CPU. The build needs no GPU, driver or CUDA toolkit: NVIDIA's compiler comes
+# as Python packages.
 #
-#   scripts/build-cuda.sh [check]     with `check` the code is only checked, not built
+#   scripts/build-cuda.sh [check]     with `check` only type-checks the code
 #
-#   CUDA_WORK           where compiler, stand-ins and target folder are kept   [cuda/ beside what cargo builds]
-#   CUDA_COMPUTE_CAP    oldest GPU that it is for: 80 is A100, 89 L4, 90 H100   [80]
+#   CUDA_WORK           folder for compiler, stand-ins and build output         [cuda/ in cargo's target folder]
+#   CUDA_COMPUTE_CAP    oldest supported GPU: 80 is A100, 89 L4, 90 H100        [80]
 #   PYTHON              a Python 3 with pip                                     [python3]
 #
-# Where it runs it needs a driver for CUDA 13 (580 or newer), and cuBLAS, cuRAND and NVRTC of CUDA 13: in the loader's
-# path, under /usr/local/cuda, or in one of the folders that REPRISE_CUDA_LIBRARIES names, with colons between.
+# Using a GPU needs a driver for CUDA 13 (580 or newer), and cuBLAS, cuRAND and NVRTC of CUDA 13. The libraries may
+# lie in the loader's path, under /usr/local/cuda, or in folders of REPRISE_CUDA_LIBRARIES, separated by colons.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 command=build
@@ -26,20 +26,20 @@ done
 mkdir -p "$work"
 work=$(cd "$work" && pwd)
 
-# A driver refuses PTX of a newer compiler than itself: 13.0 is the oldest with CUDA 13's libraries.
+# A driver refuses PTX of a compiler newer than itself. 13.0 is the oldest compiler with CUDA 13's libraries.
 wanted='nvidia-cuda-nvcc==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-cccl==13.0.85 nvidia-cuda-runtime==13.0.96'
 if [ "$(cat "$work/compiler/installed" 2>/dev/null)" != "$wanted" ]; then
   rm -rf "$work/compiler"
   # shellcheck disable=SC2086 # a list of words
   "$python" -m pip install --quiet --no-deps --only-binary=:all: --no-compile --root-user-action=ignore \
     --target "$work/compiler" $wanted
-  # Written last: it says that all of it is there.
+  # Written last: this file marks a complete installation.
   echo "$wanted" >"$work/compiler/installed"
 fi
 compiler=$work/compiler/nvidia/cu13
 
-# The folder that build scripts look for a toolkit in. Its lib64 has static libraries only, so that the linker takes
-# those: what the CUDA libraries offer is stood in for, the runtime and C++ go into the binary.
+# The toolkit folder for build scripts. Its lib64 has only static libraries, so the linker takes those. Stand-ins
+# replace the CUDA libraries; the CUDA runtime and the C++ library are linked into the binary.
 export CUDA_HOME=$work/home
 rm -rf "$CUDA_HOME"
 mkdir -p "$CUDA_HOME/lib64"

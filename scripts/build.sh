@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Builds the release binary: one line with a bar on a terminal, one line a minute elsewhere, and one when it is done.
-# If the build fails, all that cargo said follows, but for its bar.
+# Builds the release binary. Shows a progress bar on a terminal, otherwise a line per minute, and a line at the end.
+# If the build fails, prints all of cargo's output except its bars.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 log=$(mktemp)
-# Cargo shows no bar without a terminal unless it is told to; of the bar come the numbers.
+# Force cargo to draw its progress bar without a terminal: the step counts are read from it.
 CARGO_TERM_PROGRESS_WHEN=always CARGO_TERM_PROGRESS_WIDTH=80 CARGO_TERM_COLOR=never \
   cargo build --release --locked --bin reprise >"$log" 2>&1 &
 cargo=$!
 trap 'kill "$cargo" 2>/dev/null || true; rm -f "$log"' EXIT
 trap 'exit 130' INT TERM
 
-# The newest of cargo's bars, as "done all"; nothing before the first, while crates are fetched.
+# The latest of cargo's progress bars, as "done all". Empty while cargo fetches crates.
 newest() {
   tail -c 500 "$log" | tr '\r' '\n' | sed -n 's|^ *Building \[.*\] \([0-9]*\)/\([0-9]*\).*|\1 \2|p' | tail -n 1
 }

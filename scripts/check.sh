@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What must hold before a change is merged, besides the tests.
+# Checks for every change before its merge, besides the tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh demo
 
-# Installs a cargo subcommand into the user's own cargo folder, once.
+# Installs a cargo subcommand into the user's cargo folder if it is missing.
 need() {
   command -v "$1" >/dev/null || cargo install --locked "$1" </dev/null
 }

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# Installs what is missing, with the system's package manager where it may; otherwise says what to install.
+# Installs missing programs with the system's package manager if allowed. Otherwise prints what to install.
 #
-#   setup.sh demo   what building and serving needs: Rust, a C compiler, ffmpeg
-#   setup.sh test   that, and what some tests need: a PostgreSQL server, Chromium with its driver.
-#                   Without these the tests that need them say that they are skipped.
-#   setup.sh all    the same, but it is an error if something stays missing
+#   setup.sh demo   for building and serving: Rust, a C compiler, ffmpeg
+#   setup.sh test   also for tests: a PostgreSQL server, Chromium with its driver.
+#                   Tests that need a missing one are skipped.
+#   setup.sh all    like test, but fails if something is still missing
 #
-# Quick and silent when nothing is missing.
+# Quick and silent if nothing is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 purpose=${1:-all}
-# Where the download goes; the Makefile puts it on the PATH of every target.
+# Downloads go to .tools; the Makefile adds it to the PATH of every target.
 PATH=$PATH:$PWD/.tools
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
-# On the PATH, or where distributions hide it; the tests look there too.
+# Looks on the PATH and in the folders of common distributions, as the tests do.
 has_postgres() {
   have initdb && return
   local place
@@ -26,7 +26,7 @@ has_postgres() {
   return 1
 }
 
-# What is missing, in our own words: cc ffmpeg postgres chromium.
+# Prints what is missing: cc, ffmpeg, postgres, chromium.
 missing() {
   have cc || echo cc
   if ! have ffmpeg || ! have ffprobe; then echo ffmpeg; fi
@@ -36,7 +36,7 @@ missing() {
   fi
 }
 
-# The packages that hold them, by package manager.
+# Prints the packages of one of these, for a package manager.
 packages() {
   case "$1 $2" in
     'apt cc') echo gcc libc6-dev ;;
@@ -66,7 +66,7 @@ manager() {
   done
 }
 
-# How commands become root: nothing to do, sudo without a password, or not at all (then this fails).
+# Runs a command as root: directly for root and brew, otherwise with sudo; fails if sudo needs a password.
 as_root() {
   if [ "$manager" = brew ] || [ "$(id -u)" = 0 ]; then
     "$@"
@@ -83,7 +83,7 @@ may_install() {
 install() {
   case $manager in
     apt)
-      # A package must not leave a server running: services are started by whoever wants them.
+      # Installing a package must not start a server: this policy forbids it.
       local policy=/usr/sbin/policy-rc.d made=
       if [ ! -e "$policy" ]; then
         printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs every test. The last line is "N passed, N failed, N skipped"; the status is 0 only if none failed.
+# Runs every test. The last line is "N passed, N failed, N skipped"; the exit status is 0 only if none failed.
 #
-# A test that can't run here prints a line "skipped: why": it counts as skipped and not as passed.
+# A test that can't run here prints a line "skipped: REASON". It counts as skipped, not as passed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh test
@@ -9,7 +9,7 @@ scripts/setup.sh test
 output=$(mktemp "${TMPDIR:-/tmp}/reprise.XXXXXX")
 trap 'rm -f "$output"' EXIT
 
-# The same targets, features and profile as `cargo test`: nothing is built twice.
+# Same targets, features and profile as `cargo test`, so that nothing is built twice.
 cargo build --workspace --all-targets </dev/null
 REPRISE_BIN=$(scripts/target-dir.sh)/debug/reprise
 export REPRISE_BIN

@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 /// The storage format of a film.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Store {
-    /// FFV1 in Matroska: equal pictures stay equal, and no browser plays it.
+    /// FFV1 in Matroska: equal pictures stay equal, but no browser plays it.
     Lossless,
-    /// H.264 in MP4, as browsers play it.
+    /// H.264 in MP4, which browsers play.
     Web,
 }
 
@@ -40,7 +40,7 @@ pub fn film(folder: &Path, name: &str, shots: &[&str], store: Store) -> PathBuf 
     file
 }
 
-/// ffmpeg, quiet and overwriting.
+/// ffmpeg with quiet output; it overwrites existing files.
 pub fn ffmpeg() -> Command {
     let mut ffmpeg = Command::new("ffmpeg");
     ffmpeg.args(["-v", "error", "-nostdin", "-y"]).stdin(Stdio::null());

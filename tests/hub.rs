@@ -1,4 +1,4 @@
-//! A local stand-in for a model hub's HTTP interface, with faults on request.
+//! A local server with a model hub's HTTP interface, which fails on request.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -10,7 +10,7 @@ use std::time::Duration;
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
-/// The commit of every model.
+/// The commit of every model on the hub.
 pub const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 
 /// A received request.
@@ -26,16 +26,16 @@ pub struct Asked {
     pub authorization: String,
 }
 
-/// A fault in the answer to a request for a file's bytes; `Status` applies to any request.
+/// A fault in the answer to a request for a file's bytes. `Status` and `Size` also apply to HEAD requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Closes the connection after this many bytes of the body.
+    /// Closes the connection after this many bytes of the answer's body.
     Cut(usize),
-    /// Sends this many bytes of the body, and then nothing.
+    /// Sends this many bytes of the body, then nothing more.
     Silent(usize),
-    /// Sends this many bytes of the body, and then one byte per millisecond.
+    /// Sends this many bytes of the body, then one byte per millisecond.
     Trickle(usize),
-    /// Changes a byte.
+    /// Changes the last byte.
     Damaged,
     /// States a size other than the file's.
     Size(u64),
@@ -59,9 +59,9 @@ struct Model {
     token: Option<String>,
 }
 
-/// The hub; it serves until the test ends.
+/// The hub. It serves until the test ends.
 pub struct Hub {
-    /// Its address.
+    /// Address, `http://127.0.0.1:PORT`.
     pub endpoint: String,
     state: Arc<Mutex<State>>,
 }
@@ -76,7 +76,7 @@ impl Hub {
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let state = Arc::clone(&state);
-                // A client that disconnects is no failure.
+                // A client that disconnects is no failure of the hub.
                 std::thread::spawn(move || drop(answer(stream, &state)));
             }
         });
@@ -125,7 +125,7 @@ fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
 }
 
 impl State {
-    /// The pending fault of this file.
+    /// Takes the next fault for this file, if one applies to the request.
     fn fault(&mut self, file: &str, is_head: bool) -> Option<Fault> {
         let is_due = |(name, fault, times): &&mut (String, Fault, usize)| {
             let speaks = matches!(fault, Fault::Status(_) | Fault::Size(_)) || !is_head;
@@ -178,7 +178,7 @@ fn respond(stream: &mut TcpStream, state: &Mutex<State>, asked: &Asked) -> std::
             match (fault, body) {
                 (Some(Fault::Status(code)), _) => status(stream, code, ""),
                 (fault, Some(body)) => send(stream, &body, (is_head, asked.from), fault),
-                // The answer of the hub's mirrors, which give no reason.
+                // The hub's mirrors answer like this, without a reason.
                 (_, None) => status(stream, 404, ""),
             }
         }
@@ -190,7 +190,7 @@ fn status(stream: &mut TcpStream, code: u16, headers: &str) -> std::io::Result<(
     write!(stream, "HTTP/1.1 {code} So\r\nconnection: close\r\n{headers}content-length: 0\r\n\r\n")
 }
 
-/// Sends a file. Weights are large files, with their SHA-256; other files have git's hash.
+/// Sends a file. Large files are weights, with their SHA-256 as etag. Small files have git's hash.
 fn send(
     stream: &mut TcpStream,
     body: &[u8],
@@ -234,7 +234,7 @@ fn send(
         }
         Some(Fault::Silent(bytes)) => {
             stream.write_all(&body[..bytes.min(body.len())])?;
-            // Until the client stops reading.
+            // Hold the connection until the client stops reading.
             std::io::copy(stream, &mut std::io::sink())?;
             return Ok(());
         }

@@ -12,11 +12,11 @@ use crate::test_data;
 /// One lecture's subtitles.
 #[derive(Debug)]
 pub struct Lecture {
-    /// The name of its subtitle file.
+    /// Name of the subtitle file.
     pub file: String,
-    /// The contents of that file.
+    /// Contents of the subtitle file.
     pub bytes: Vec<u8>,
-    /// Its cues, in order.
+    /// Cues in order.
     pub lines: Vec<Line>,
 }
 
@@ -44,13 +44,13 @@ pub fn lectures() -> Option<Vec<Lecture>> {
 pub struct Phrase {
     /// Index of the lecture.
     pub lecture: usize,
-    /// Index of the cue in it.
+    /// Index of the cue in the lecture.
     pub cue: usize,
     /// The words.
     pub text: String,
 }
 
-/// `count` phrases of 4 to 8 words, at least two of them not stop words, that occur once in all `lectures`.
+/// `count` phrases of 4 to 8 words that occur once in all `lectures`. At least two words of each are no stop words.
 pub fn phrases(lectures: &[Lecture], count: usize) -> Vec<Phrase> {
     let said = lectures.iter().map(|it| it.lines.iter().map(|line| words::words(&line.text)).collect());
     let said: Vec<Vec<Vec<String>>> = said.collect();
@@ -61,7 +61,7 @@ pub fn phrases(lectures: &[Lecture], count: usize) -> Vec<Phrase> {
             whole.windows(length).for_each(|window| *counts.entry(window.join(" ")).or_default() += 1);
         }
     }
-    // xorshift: the same phrases in every run.
+    // A xorshift generator: the same phrases in every run.
     let mut state = 0x5eed_u64;
     let mut next = |below: usize| {
         state ^= state << 13;

@@ -9,7 +9,7 @@ pub mod slides;
 
 use std::path::PathBuf;
 
-/// Whether missing test data fails a test instead of skipping it (`REPRISE_REQUIRE_DATA=1`).
+/// Whether missing test data fails a test (`REPRISE_REQUIRE_DATA=1`) instead of skipping it.
 pub fn everything_is_required() -> bool {
     std::env::var("REPRISE_REQUIRE_DATA").is_ok_and(|value| value == "1")
 }
@@ -19,10 +19,10 @@ pub fn is_full() -> bool {
     std::env::var("REPRISE_TEST_FULL").is_ok_and(|value| value == "1")
 }
 
-/// Prints why a test cannot run here; `make test` then counts it as skipped. Fails the test if everything is required.
+/// Prints the reason why a test cannot run here; `make test` counts the test as skipped.
 ///
 /// # Panics
-/// If everything is required.
+/// If `REPRISE_REQUIRE_DATA=1`.
 #[track_caller]
 #[expect(clippy::print_stdout, reason = "make test counts these lines")]
 pub fn skip(why: &str) {
@@ -30,8 +30,8 @@ pub fn skip(why: &str) {
     println!("skipped: {why}");
 }
 
-/// A file or folder of the test data (`REPRISE_TEST_DATA`), for example `test_data("video/odd/psd_fades.mp4")`; `None`
-/// after [`skip`].
+/// Path of a file or folder of the test data (`REPRISE_TEST_DATA`), for example
+/// `test_data("video/odd/psd_fades.mp4")`; `None` after [`skip`].
 ///
 /// # Panics
 /// If it is missing and everything is required.

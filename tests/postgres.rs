@@ -1,6 +1,6 @@
-//! A private PostgreSQL server for the tests. The first test that needs it starts it, and it stops with the process.
+//! A private PostgreSQL server for the tests. The first test that needs it starts it; it stops with the process.
 //!
-//! With `TEST_DATABASE_URL` set, that server is used instead. Every test gets a database of its own.
+//! With `TEST_DATABASE_URL` set, the tests use that server instead. Every test gets its own database.
 
 use std::io;
 use std::os::unix::fs::chown;
@@ -13,18 +13,18 @@ use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection, Row};
 use tokio::sync::OnceCell;
 
-/// Prefix of the test databases' names; the second of their creation and a number follow.
+/// Prefix of test databases' names; the time of their creation in seconds and a number follow.
 const PREFIX: &str = "reprise_test_";
 
-/// On a server from `TEST_DATABASE_URL`, older databases are leftovers of a dead test run.
+/// Age after which a database on the server in `TEST_DATABASE_URL` counts as left over from a dead test run.
 const LEFT_BEHIND_AFTER: Duration = Duration::from_secs(3600);
 
 const START_WITHIN: Duration = Duration::from_secs(60);
 
-/// The URL of a new, empty database; `None`, after printing the reason, if there is no PostgreSQL here.
+/// The URL of a new, empty database; `None`, after printing the reason, without PostgreSQL.
 ///
 /// # Panics
-/// If the server cannot be started or reached, or if there is none with `REPRISE_REQUIRE_DATA=1`.
+/// If the server cannot be started or reached, or if it is missing with `REPRISE_REQUIRE_DATA=1`.
 pub async fn database() -> Option<String> {
     static SERVER: OnceCell<Option<Server>> = OnceCell::const_new();
     let server = SERVER.get_or_init(find_or_start).await.as_ref()?;
@@ -39,7 +39,7 @@ pub async fn database() -> Option<String> {
     Some(server.url(&name))
 }
 
-/// A number that is unique among the databases of this second.
+/// Process id and a counter: unique among the databases of this second.
 fn unique() -> String {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -53,7 +53,7 @@ fn unix_seconds() -> u64 {
 struct Server {
     /// The URL before and after the database's name.
     url: (String, String),
-    /// The supervisor stops a private server when this end of its pipe closes.
+    /// The supervisor of a private server. It stops the server when this end of its pipe closes.
     _supervisor: Option<Child>,
 }
 
@@ -132,7 +132,7 @@ fn programs() -> Option<PathBuf> {
     folders.into_iter().find(|folder| folder.join("initdb").is_file() && folder.join("postgres").is_file())
 }
 
-/// The user for PostgreSQL if the tests run as root, which PostgreSQL refuses.
+/// Owner and group of the data folder, if the tests run as root: PostgreSQL refuses to run as root.
 fn unprivileged() -> Option<(u32, u32)> {
     let is_root =
         std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
@@ -157,7 +157,7 @@ fn command(program: &Path, user: Option<(u32, u32)>) -> Command {
     command
 }
 
-/// A short path: a socket's path is limited to about 100 bytes.
+/// The server's data folder. Its path is short because a socket's path is limited to about 100 bytes.
 fn folder(user: Option<(u32, u32)>) -> io::Result<PathBuf> {
     let folder = tempfile::Builder::new().prefix("reprise-pg-").tempdir_in("/tmp")?.keep();
     if let Some((uid, gid)) = user {
@@ -166,8 +166,8 @@ fn folder(user: Option<(u32, u32)>) -> io::Result<PathBuf> {
     Ok(folder)
 }
 
-/// Ends the server at once and removes its folder when the standard input closes, however this process ends. QUIT,
-/// because its data need no checkpoint.
+/// Shell script of the supervisor. When its standard input closes, it stops the server at once and removes the
+/// folder, however the test process ends. QUIT skips the checkpoint, which test data do not need.
 const SUPERVISOR: &str = r#""$1" -D "$2/data" -k "$2" -c listen_addresses= -c max_connections=300 \
     -c shared_buffers=32MB >"$2/log" 2>&1 </dev/null &
 server=$!
@@ -179,7 +179,7 @@ rm -rf "$2""#;
 fn start(programs: &Path) -> io::Result<Server> {
     let user = unprivileged();
     let folder = folder(user)?;
-    // A locale that does not order by bytes, where there is one: it reveals a missing COLLATE "C".
+    // If available, a locale that does not order by bytes: it reveals a missing COLLATE "C".
     if !initdb(programs, user, &folder, &["--locale-provider=icu", "--icu-locale=en-US"])?
         && !initdb(programs, user, &folder, &[])?
     {
@@ -188,7 +188,7 @@ fn start(programs: &Path) -> io::Result<Server> {
     }
     let mut supervisor = command(Path::new("/bin/sh"), user);
     supervisor.args(["-c", SUPERVISOR, "sh"]).arg(programs.join("postgres")).arg(&folder);
-    // A process group of its own: on Ctrl-C, only the closing pipe may stop it, or the folder would stay.
+    // The supervisor has its own process group. Ctrl-C would kill it before it removes the folder.
     supervisor.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
     let child = supervisor.spawn()?;
     let url = ("postgres://reprise@localhost/".to_owned(), format!("?host={}", folder.display()));

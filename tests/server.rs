@@ -1,4 +1,4 @@
-//! A running `reprise serve` in a folder of its own, for tests of its HTTP interface.
+//! A running `reprise serve` with its own data folder, for tests of its HTTP interface.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub struct Server {
     client: Client,
 }
 
-/// The binary under test: `REPRISE_BIN`, otherwise the one beside the test's own.
+/// Path of the binary under test: `REPRISE_BIN`, otherwise the one beside the test's own.
 pub fn binary() -> PathBuf {
     if let Some(binary) = std::env::var_os("REPRISE_BIN") {
         return binary.into();
@@ -31,17 +31,18 @@ pub fn binary() -> PathBuf {
 }
 
 impl Server {
-    /// Starts on a free port with `data_dir`, `builtin:tiny` and `more` arguments; waits until it is ready.
+    /// Starts a server on a free port with `data_dir`, `builtin:tiny` and `more` arguments, and waits until it is
+    /// ready.
     pub fn start(data_dir: &Path, more: &[&str]) -> Server {
         Server::try_start(data_dir, more).unwrap_or_else(|said| panic!("the server did not start:\n{said}"))
     }
 
-    /// The same, but returns the server's output if it ends instead.
+    /// Like [`Server::start`], but returns the server's output if it fails to start.
     pub fn try_start(data_dir: &Path, more: &[&str]) -> Result<Server, String> {
         Server::try_start_with(data_dir, more, &[])
     }
 
-    /// The same, with environment variables.
+    /// Like [`Server::try_start`], with environment variables.
     pub fn try_start_with(
         data_dir: &Path,
         more: &[&str],
@@ -86,12 +87,12 @@ impl Server {
         self.child.id()
     }
 
-    /// A client for requests that need more than the shortcuts below.
+    /// The HTTP client, for requests that need more than the methods below.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// `GET path`: status and JSON (null if the body is not JSON).
+    /// `GET path`. Returns status and JSON, null if the body is not JSON.
     pub async fn get(&self, path: &str) -> (StatusCode, Value) {
         self.send(self.client.get(format!("{}{path}", self.base))).await
     }
@@ -114,13 +115,13 @@ impl Server {
         (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
     }
 
-    /// A request to `path`, to add a body or headers to.
+    /// A request to `path`, for adding a body or headers.
     pub fn request(&self, method: &str, path: &str) -> RequestBuilder {
         let method = method.parse().expect("a method");
         self.client.request(method, format!("{}{path}", self.base))
     }
 
-    /// Sends a request that must be refused with `status`; returns the problem, which must be complete.
+    /// Sends a request that must be refused with `status`. Returns the complete problem.
     pub async fn refused(&self, request: RequestBuilder, status: u16) -> Value {
         let response = request.timeout(PATIENCE).send().await.expect("the server answers");
         problem_of(response, status).await
@@ -138,7 +139,7 @@ impl Server {
         self.search(&body).await["results"].as_array().cloned().expect("an answer has results")
     }
 
-    /// Uploads a file with further JSON parts and waits until its job has succeeded; returns the video.
+    /// Uploads a file with further JSON parts and waits until its job succeeds. Returns the video.
     pub async fn ingest_with(&self, file: &Path, parts: &[(&str, Value)]) -> Value {
         let (status, answer) = self.upload(file, parts).await;
         assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
@@ -149,7 +150,7 @@ impl Server {
             .1
     }
 
-    /// Uploads a file with further JSON parts; returns the answer of `POST /v1/videos`.
+    /// Uploads a file with further JSON parts. Returns the answer of `POST /v1/videos`.
     pub async fn upload(&self, file: &Path, parts: &[(&str, Value)]) -> (StatusCode, Value) {
         let mut form = multipart::Form::new();
         for (name, value) in parts {
@@ -159,12 +160,12 @@ impl Server {
         self.send(self.client.post(format!("{}/v1/videos", self.base)).multipart(form)).await
     }
 
-    /// Uploads a file and waits until its job has succeeded; returns the video.
+    /// Uploads a file and waits until its job succeeds. Returns the video.
     pub async fn ingest(&self, file: &Path) -> Value {
         self.ingest_with(file, &[]).await
     }
 
-    /// Waits for the end of a job through its events; returns the job.
+    /// Waits for the end of a job through its events. Returns the job.
     pub async fn job_end(&self, id: &str) -> Value {
         let mut events = self
             .client
@@ -188,7 +189,7 @@ impl Server {
         self.send(self.client.post(format!("{}/v1/search", self.base)).multipart(form)).await
     }
 
-    /// Requests a stop; returns once the server accepts no more connections.
+    /// Requests a stop. Returns once the server accepts no more connections.
     pub fn stop_accepting(&self) {
         self.terminate();
         let address = self.base.strip_prefix("http://").expect("a base is http");
@@ -204,7 +205,7 @@ impl Server {
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     }
 
-    /// Requests a stop and waits; returns whether the exit code was 0.
+    /// Requests a stop and waits. Returns whether the exit code is 0.
     pub fn stop(mut self) -> bool {
         self.terminate();
         let deadline = Instant::now() + PATIENCE;
@@ -217,7 +218,7 @@ impl Server {
         }
     }
 
-    /// `kill -9`.
+    /// Kills the server with `kill -9`.
     pub fn kill(mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -231,7 +232,7 @@ impl Drop for Server {
     }
 }
 
-/// Checks that an answer is RFC 9457's problem+json with `status` and all promised fields; returns the problem.
+/// Checks that an answer is a complete problem+json (RFC 9457) with `status`. Returns the problem.
 pub async fn problem_of(response: Response, status: u16) -> Value {
     let header =
         |name: &str| response.headers().get(name).map(|it| it.to_str().unwrap_or_default().to_owned());

@@ -1,4 +1,4 @@
-//! Films of slides on which only text changes, with a pointer that wanders over them.
+//! Films of slides on which only text changes, and a pointer that moves over them.
 
 use std::io::Write;
 use std::path::Path;
@@ -8,11 +8,11 @@ use crate::film::ffmpeg;
 
 const WIDTH: usize = 320;
 const HEIGHT: usize = 180;
-/// The longest and the shortest display time of a slide, in seconds.
+/// Longest and shortest display time of a slide, in seconds.
 const LONGEST: usize = 65;
 const SHORTEST: usize = 5;
 
-/// splitmix64: the same numbers in every run.
+/// A splitmix64 generator: the same numbers in every run.
 struct Random(u64);
 
 impl Random {
@@ -25,7 +25,7 @@ impl Random {
     }
 }
 
-/// The changes in a film.
+/// The slide changes of a film.
 #[derive(Debug)]
 pub struct Slides {
     /// Times of the slide changes, in milliseconds.
@@ -34,7 +34,7 @@ pub struct Slides {
     pub largest: f64,
 }
 
-/// Writes `seconds` of slides: one frame per second of 320x180, H.264 in the container of `path`'s extension.
+/// Renders `seconds` of slides at one frame per second, 320x180 pixels, H.264 in the container of `path`'s extension.
 ///
 /// # Panics
 /// If ffmpeg fails.
@@ -76,7 +76,7 @@ pub fn slides(path: &Path, seconds: usize, seed: u64) -> Slides {
     Slides { changes, largest }
 }
 
-/// Replaces a line of the page by new shapes like letters.
+/// Replaces a line of the page with new letter-like shapes.
 fn write_line(page: &mut [u8], line: usize, random: &mut Random) {
     let top = 30 + line * 14;
     for y in top..top + 12 {

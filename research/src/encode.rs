@@ -1,4 +1,4 @@
-//! Many clips and texts to vectors, with the decoder, samplers and encoders that a server uses.
+//! Encodes many clips and texts with the server's decoder, samplers and encoders.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::rows::{Rows, RowsError};
 pub const CLIPS_AT_ONCE: usize = 32;
 /// Longer than any video.
 pub const LONGEST_MS: i64 = 10_000_000_000;
-/// Texts that are tokenized before their windows are encoded.
+/// Texts tokenized per block, before their windows are encoded.
 const TEXTS_AT_ONCE: usize = 32;
 
 /// A part of a video file that is decoded as one clip.
@@ -29,9 +29,9 @@ const TEXTS_AT_ONCE: usize = 32;
 pub struct Stretch {
     /// The file.
     pub file: PathBuf,
-    /// Milliseconds since the first frame. An end beyond the last frame stands for that frame.
+    /// Milliseconds from the first frame. An end beyond the last frame means the last frame.
     pub span_ms: Range<i64>,
-    /// Decode from the beginning instead of seeking. Needed for files in which a seek yields wrong pictures.
+    /// Whether to decode from the beginning instead of seeking. Some files give wrong pictures after a seek.
     pub in_order: bool,
 }
 
@@ -52,13 +52,13 @@ pub fn text(model: &mut Loaded, text: &str) -> anyhow::Result<UnitVector> {
     Ok(unit)
 }
 
-/// The raw vectors of all `clips` by each of `models`: `[model][clip]`. `done` gets the number of clips that one model has
-/// just encoded.
+/// Raw vectors of all `clips` from each of `models`: `[model][clip]`. Calls `done` with the number of clips that one
+/// model has just encoded.
 ///
-/// A clip is decoded once for all models that want the same frames.
+/// Decodes a clip once for all models that sample the same frames.
 ///
 /// # Errors
-/// A clip that can't be decoded, a model that fails.
+/// A clip can't be decoded, or a model fails.
 pub fn clips(
     models: &mut [Loaded],
     clips: &[PathBuf],
@@ -80,41 +80,41 @@ pub fn clips(
     Ok(vectors)
 }
 
-/// The file of a video that a table names with or without the ending `.mp4`.
+/// Finds the file of a video, with or without the ending `.mp4` in `name`.
 ///
 /// # Errors
-/// There is no such file.
+/// No such file exists.
 pub fn file_of(folder: &Path, name: &str) -> anyhow::Result<PathBuf> {
     let candidates = [folder.join(name), folder.join(format!("{name}.mp4"))];
     let found = candidates.into_iter().find(|path| path.is_file());
     found.with_context(|| format!("{} has no video {name}", folder.display()))
 }
 
-/// Stretches as inputs of an encoder.
+/// Decodes stretches into inputs of an encoder.
 ///
 /// # Errors
-/// As [`frames`].
+/// See [`frames`].
 pub fn decoded(stretches: &[Stretch], sampler: Sampler, scaling: Scaling) -> anyhow::Result<Vec<Input>> {
     let frames = frames(stretches, sampler, scaling)?;
     Ok(frames.into_iter().map(|frames| Input::Frames(Clip { frames })).collect())
 }
 
-/// The sampled frames of stretches, in order; decoded by as many threads as there are processors.
+/// The sampled frames of each stretch, in order. Decodes on all processors.
 ///
 /// # Errors
-/// A video that can't be decoded, a stretch outside its video.
+/// A video can't be decoded, or a stretch lies outside its video.
 pub fn frames(stretches: &[Stretch], sampler: Sampler, scaling: Scaling) -> anyhow::Result<Vec<Vec<Frame>>> {
     picked_frames(stretches, scaling, &|_, times_ms, start_ms| sampler.pick(times_ms, start_ms))
 }
 
-/// A sampling rule: takes a stretch's position in the list, the times of its frames and its start, both in milliseconds.
-/// It gives the positions of the frames to keep.
+/// A sampling rule. Arguments: the stretch's index in the list, the times of its frames and its start, both in
+/// milliseconds. Returns the indices of the frames to keep.
 pub type Pick<'a> = &'a (dyn Fn(usize, &[i64], i64) -> Vec<usize> + Sync);
 
-/// As [`frames`], by any rule.
+/// Like [`frames`], with any sampling rule.
 ///
 /// # Errors
-/// As [`frames`].
+/// See [`frames`].
 pub fn picked_frames(
     stretches: &[Stretch],
     scaling: Scaling,
@@ -135,10 +135,10 @@ pub fn picked_frames(
     })
 }
 
-/// Applies `work` to each item and its position, on as many threads as there are processors. Results in order.
+/// Applies `work` to each item and its index on all processors. Results keep the order of the items.
 ///
 /// # Errors
-/// The first failed item's.
+/// The error of the first failed item.
 pub fn side_by_side<I: Sync, T: Send, E: Send>(
     items: &[I],
     work: &(dyn Fn(usize, &I) -> Result<T, E> + Sync),
@@ -153,29 +153,29 @@ pub fn side_by_side<I: Sync, T: Send, E: Send>(
         }
     };
     let threads = thread::available_parallelism().map_or(1, usize::from).min(items.len());
-    // A thread that panics has the scope panic: after it, every item is done.
+    // If a thread panics, the scope panics too. So every item is done here.
     thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(take))));
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_by_key(|(at, _)| *at);
     done.into_iter().map(|(_, made)| made).collect()
 }
 
-/// Unit vectors of texts that may be longer than a model's limit.
+/// Unit vectors of texts that may exceed the model's limit.
 pub struct LongTexts {
-    /// All windows, text after text, a row each.
+    /// All windows, one row each, text after text.
     pub windows: Rows,
-    /// Windows per text, at least one.
+    /// Number of windows per text, at least 1.
     pub counts: Vec<usize>,
-    /// The mean direction of a text's windows, a row a text.
+    /// Normalised mean of each text's windows, one row per text.
     pub means: Rows,
-    /// Each text cut at the model's limit, as the papers do it, a row a text.
+    /// Each text truncated at the model's limit, as in the papers, one row per text.
     pub truncated: Rows,
 }
 
-/// The vectors of texts of any length. `done` gets the number of texts that were just encoded.
+/// Encodes texts of any length. Calls `done` with the number of texts just encoded.
 ///
 /// # Errors
-/// A model that takes no text or fails, a text that it can't read.
+/// The model takes no text or fails, or can't read a text.
 pub fn long_texts(model: &mut Loaded, texts: &[String], done: &dyn Fn(u64)) -> anyhow::Result<LongTexts> {
     let tokenizer = model.tokenizer.clone().context("the model takes no text")?;
     let (mut windows, mut counts, mut means, mut truncated) =

@@ -1,6 +1,6 @@
 //! reprise-research: rendered benchmarks, training, and evaluation of models.
 //!
-//! Knows `encoders` and `index`. Does not know the service: code that both need lives in those two crates.
+//! Depends on `encoders` and `index`, not on the service. Code for both sides lives in those two crates.
 
 pub mod compute;
 pub mod covr;

@@ -1,6 +1,6 @@
-//! Plots and captioned pictures: plotters draws into memory, with a font of our own, and the result is a PNG file.
+//! Plots and captioned pictures as PNG files, drawn by plotters with an embedded font.
 //!
-//! The frames of rendered films are no such pictures: `synth::canvas` draws those, byte for byte as their seed says.
+//! Frames of rendered films come from `synth::canvas` instead: their bytes depend on the seed alone.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -15,10 +15,10 @@ use plotters::style::{FontDesc, FontFamily, FontStyle, register_font};
 const FONT: &[u8] = include_bytes!("picture/RobotoMono-Regular.ttf");
 const FAMILY: &str = "sans-serif";
 
-/// The area of a picture: pixels from the upper left corner.
+/// The area of a picture, in pixels from the upper left corner.
 pub type Area<'a> = DrawingArea<BitMapBackend<'a>, Shift>;
 
-/// A picture in red, green and blue.
+/// An RGB picture.
 pub struct Picture {
     width: u32,
     height: u32,
@@ -32,10 +32,10 @@ impl Picture {
         Picture { width, height, rgb: vec![0; width as usize * height as usize * 3] }
     }
 
-    /// Lets `paint` draw on the picture.
+    /// Draws on the picture with `paint`.
     ///
     /// # Errors
-    /// Those of `paint`.
+    /// The errors of `paint`.
     pub fn draw(&mut self, paint: impl FnOnce(&Area<'_>) -> anyhow::Result<()>) -> anyhow::Result<()> {
         register_font(FAMILY, FontStyle::Normal, FONT)
             .map_err(|_| anyhow!("the embedded font is damaged"))?;
@@ -59,7 +59,7 @@ impl Picture {
     }
 }
 
-/// The font of pictures, `pixels` high.
+/// The font, `pixels` high.
 #[must_use]
 pub fn font(pixels: u32) -> FontDesc<'static> {
     FontDesc::new(FontFamily::SansSerif, f64::from(pixels), FontStyle::Normal)
@@ -71,7 +71,7 @@ mod tests {
 
     use super::*;
 
-    /// Pixels that a text darkens on a white picture.
+    /// Number of pixels that a text darkens on a white picture.
     fn dark(text: &str) -> usize {
         let mut picture = Picture::new(40, 20);
         picture

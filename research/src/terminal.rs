@@ -12,10 +12,10 @@ pub fn say(line: impl std::fmt::Display) -> std::io::Result<()> {
     writeln!(std::io::stdout(), "{line}")
 }
 
-/// A progress bar of `length` items, named by `what`; invisible if `hidden`.
+/// A progress bar with `length` items, called `what`; invisible if `hidden`.
 ///
 /// # Errors
-/// `what` is no valid part of a bar's template: it holds a brace.
+/// `what` contains a brace, which the bar's template does not allow.
 pub fn bar(hidden: bool, length: usize, what: &str) -> anyhow::Result<ProgressBar> {
     if hidden {
         return Ok(ProgressBar::hidden());

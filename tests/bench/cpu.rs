@@ -45,7 +45,7 @@ impl Meter {
 /// User and system time of the process and its children.
 fn used(process: &str) -> f64 {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
-    // The name may contain anything, but ends at the last parenthesis; utime is the 14th field.
+    // The process name may contain anything, but the last parenthesis ends it. User time is field 14.
     let fields = stat.rsplit_once(')').unwrap().1.split_whitespace().skip(11).take(4);
     fields.map(|ticks| ticks.parse::<f64>().unwrap()).sum::<f64>() / TICKS
 }
@@ -62,7 +62,7 @@ pub(crate) async fn median(runs: usize, mut run: impl AsyncFnMut() -> Cost) -> C
     Cost { cpu: percentile(&mut cpu, 50), wall: percentile(&mut wall, 50) }
 }
 
-/// The smallest value that at least `percent` of the values do not exceed.
+/// The smallest value that at least `percent` per cent of the values do not exceed.
 pub(crate) fn percentile(values: &mut [f64], percent: usize) -> f64 {
     values.sort_by(f64::total_cmp);
     values[(values.len() * percent).div_ceil(100).max(1) - 1]

@@ -1,4 +1,4 @@
-//! CPU seconds per minute of video: an ingest beside its unavoidable parts, decoding and encoding.
+//! CPU seconds per minute of video: an ingest against its unavoidable parts, decoding and encoding.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use super::report::Report;
 
 const RUNS: usize = 3;
 const MODEL: &str = "builtin:tiny";
-/// The sampling rate of `builtin:tiny`, stated here because this part runs the decoder alone.
+/// Sampling rate of `builtin:tiny`, repeated here because this part runs the decoder alone.
 const FRAMES_PER_SECOND: f64 = 2.0;
 const SHOT_SECONDS: usize = 7;
 
@@ -36,7 +36,7 @@ pub(crate) async fn measure(folder: &Path, report: &mut Report) {
     }
 }
 
-/// Shots of moving test pictures with grain, which cost about as much to decode as camera footage.
+/// Shots of moving test pictures with grain, about as costly to decode as camera footage.
 fn rendered(folder: &Path, width: u32, height: u32, shots: usize) -> PathBuf {
     let file = folder.join(format!("{width}x{height}.mp4"));
     let mut ffmpeg = ffmpeg();
@@ -74,7 +74,7 @@ fn bare_decode(file: &Path) -> Cost {
     meter.read()
 }
 
-/// The decode pass of an ingest, with its frames dropped; returns the sampled frames.
+/// The decode pass of an ingest; frames for the cut detector are dropped. Returns the cost and the sampled frames.
 fn decode_pass(footage: &Footage) -> (Cost, Vec<Frame>) {
     let space = reprise_encoders::load(&MODEL.parse::<ModelName>().unwrap(), 1).unwrap().space;
     let output = Output { scaling: space.scaling, per_second: Some(FRAMES_PER_SECOND) };
@@ -95,7 +95,7 @@ async fn encode(footage: &Footage) -> Cost {
     let clips: Vec<Input> = frames.chunks(SHOT_SECONDS * FRAMES_PER_SECOND as usize).map(clip).collect();
     let mut loaded = reprise_encoders::load(&MODEL.parse::<ModelName>().unwrap(), 1).unwrap();
     let encoder = &mut loaded.encoders[0];
-    // One pass is shorter than a clock tick.
+    // A single pass is shorter than a clock tick.
     let times = 20;
     let cost = median(RUNS, async || {
         let meter = Meter::own();

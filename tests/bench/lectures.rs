@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use super::report::Report;
 
 const PHRASES: usize = 100;
-/// The largest distance between the hit's evidence and the cue: for a phrase, for a question.
+/// Largest distance in seconds between the hit's evidence and the cue: for a phrase; below: for a question.
 const PHRASE_SECONDS: f64 = 0.5;
 const QUESTION_SECONDS: f64 = 15.0;
-/// Words of the longest query.
+/// Number of words of the longest query.
 const MANY_WORDS: usize = 2000;
 const MODEL: &str = "REPRISE_TEXT_MODEL";
 /// The default model.
@@ -58,7 +58,7 @@ pub(crate) async fn measure(folder: &Path, report: &mut Report) {
     report.lectures("questions, lecture: **both, fused**", videos);
 }
 
-/// Number of queries, and how many have the answer first and among the first five.
+/// Number of queries, and number of queries with the answer first or among the first five.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Found {
     pub(crate) queries: usize,
@@ -118,7 +118,7 @@ impl Bed {
             && said(hit).is_some_and(|it| (it - start).abs() <= PHRASE_SECONDS)
     }
 
-    /// Queries with every fourth cue of a lecture as one text; no text may be truncated, whatever its length.
+    /// Searches with every fourth cue of a lecture as one text. No text may be truncated, whatever its length.
     async fn whole(&self, report: &mut Report) {
         let mut found = Found::default();
         for (lecture, id) in self.lectures.iter().zip(&self.ids) {
@@ -146,7 +146,7 @@ impl Bed {
         self.server.search(&body).await
     }
 
-    /// The questions as subtitle search: clips (with the cue, or with evidence near it), and lectures.
+    /// Asks the questions in a subtitle search. Finds clips with the cue or with evidence near it, and lectures.
     async fn asked(&self, questions: &[Question]) -> (Found, Found) {
         let (mut clips, mut videos) = (Found::default(), Found::default());
         for question in questions {
@@ -176,7 +176,7 @@ impl Bed {
         }
     }
 
-    /// The questions by their cosines with every passage.
+    /// Ranks all passages for each question by cosine.
     async fn meaning(&self, space: &str, questions: &[Question]) -> Found {
         let mut all = Vec::new();
         for (number, lecture) in self.lectures.iter().enumerate() {
@@ -215,7 +215,7 @@ fn seconds(ms: i64) -> f64 {
     ms as f64 / 1000.0
 }
 
-/// The start of a hit's spoken evidence.
+/// Start of a hit's spoken evidence, in seconds.
 fn said(hit: &Value) -> Option<f64> {
     hit["evidence"].as_array()?.iter().find(|it| it["source"] == "spoken")?["start"].as_f64()
 }
@@ -228,7 +228,7 @@ fn answers(hit: &Value, question: &Question) -> bool {
     holds || near.is_some_and(|it| (it - question.start).abs() <= QUESTION_SECONDS)
 }
 
-/// The rank of the video in an answer.
+/// The rank of the video in an answer, from 0.
 fn place(answer: &Value, video: &str) -> Option<usize> {
     answer["results"].as_array().unwrap().iter().position(|hit| hit["video_id"] == video)
 }

@@ -1,5 +1,5 @@
-//! An hour of 720p through a model of real size: the cost of an ingest beyond decoding and encoding, its use of the
-//! processors, and its memory.
+//! An hour of 720p through a model of real size: cost of an ingest beyond decoding and encoding, processor usage, and
+//! memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use super::report::Report;
 use super::seeded;
 
 const MINUTES: usize = 60;
-/// Number of frames that measure encoding alone.
+/// Number of frames for measuring encoding alone.
 const FRAMES: usize = 600;
 const PER_BATCH: usize = 32;
 
@@ -47,7 +47,7 @@ pub(crate) async fn measure(folder: &Path, report: &mut Report) {
     ));
 }
 
-/// A minute of moving pictures with grain, repeated.
+/// An hour of video: a minute of moving pictures with grain, repeated.
 fn film(folder: &Path) -> PathBuf {
     let (minute, film) = (folder.join("minute.mp4"), folder.join("hour.mp4"));
     let source = "testsrc2=s=1280x720:r=25:d=60,hue=h=67*floor(t/7),noise=alls=12:allf=t";
@@ -88,9 +88,9 @@ fn encode(model: &Path, film: &Path) -> Cost {
 
 struct Ingested {
     cost: Cost,
-    /// The share of all processors' time in use during the job, without its first and last tenth.
+    /// Used share of all processors' time during the job, without its first and last tenth.
     busy: f64,
-    /// Resident memory of the idle server, MiB.
+    /// Resident memory of the idle server, in MiB.
     idle: u64,
     peak: u64,
 }
@@ -123,7 +123,7 @@ async fn ingest(folder: &Path, model: &Path, film: &Path) -> Ingested {
     Ingested { cost, busy, idle, peak: peak.load(Ordering::Relaxed) }
 }
 
-/// The share of the processors' time that all processes used, from one tenth to nine tenths of the job.
+/// Used share of all processors' time, from one tenth to nine tenths of the job.
 async fn busy(server: &Server, job: &str) -> f64 {
     let reached = async |share: f64| loop {
         let (_, job) = server.get(&format!("/v1/jobs/{job}")).await;
@@ -138,7 +138,7 @@ async fn busy(server: &Server, job: &str) -> f64 {
     used / all
 }
 
-/// Busy ticks of all processors, and all ticks. Time stolen by the host counts in neither.
+/// Busy ticks and all ticks of all processors. Neither includes time stolen by the host.
 fn processors() -> [f64; 2] {
     let stat = fs::read_to_string("/proc/stat").unwrap();
     let ticks: Vec<f64> = stat
@@ -154,7 +154,7 @@ fn processors() -> [f64; 2] {
     [all - ticks[3] - ticks[4], all]
 }
 
-/// Resident memory of a process, MiB.
+/// Resident memory of a process, in MiB.
 fn resident(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -1,8 +1,8 @@
-//! Benchmarks of the service: ingest beside bare decoding and encoding, searches over 10,000 vectors, segmentation, and
-//! search quality on real lectures.
+//! Benchmarks of the service: ingest against bare decoding and encoding, searches over 10,000 vectors, segmentation,
+//! and search quality on real lectures.
 //!
 //! `make bench` measures the costs, `make bench-long` an hour of video through a model of real size, `make
-//! bench-lectures` the lectures. Each prints its tables and writes them to BENCHMARKS.md.
+//! bench-lectures` the lectures. Each command prints its tables and writes them to BENCHMARKS.md.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -22,7 +22,7 @@ use report::Report;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 1)]
 async fn main() {
-    // `bench-service search` measures that part alone and does not change BENCHMARKS.md.
+    // `bench-service search` measures only that part and does not change BENCHMARKS.md.
     let parts: Vec<String> = std::env::args().skip(1).collect();
     let wanted = |part: &str| parts.is_empty() || parts.iter().any(|it| *it == part);
     let folder = tempfile::tempdir().unwrap();
@@ -39,7 +39,7 @@ async fn main() {
     if parts.is_empty() {
         report.publish();
     }
-    // Only on request: these take long.
+    // These take long, so they run only on request.
     if parts.iter().any(|it| it == "long") {
         long::measure(folder.path(), &mut report).await;
         report.publish_long();

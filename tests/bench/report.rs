@@ -1,4 +1,4 @@
-//! The result tables: on stdout, and in BENCHMARKS.md, each between two marks.
+//! The result tables, printed and written to BENCHMARKS.md, each between two marks.
 
 use std::fmt::Write;
 use std::fs;
@@ -8,13 +8,13 @@ use std::process::Command;
 use super::cpu::Cost;
 use super::lectures::Found;
 
-/// The marks around one command's tables.
+/// Marks around the tables of one command.
 const SERVICE: [&str; 2] = ["<!-- service: made by `make bench` -->", "<!-- service: end -->"];
 const LONG: [&str; 2] = ["<!-- long: made by `make bench-long` -->", "<!-- long: end -->"];
 const LECTURES: [&str; 2] = ["<!-- lectures: made by `make bench-lectures` -->", "<!-- lectures: end -->"];
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../BENCHMARKS.md");
 
-/// Rows so far.
+/// Rows of the tables so far.
 #[derive(Default)]
 pub(crate) struct Report {
     ingest: String,
@@ -27,7 +27,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Cost per minute of video, beside the cost of decoding and encoding alone.
+    /// Adds the cost per minute of video, beside the cost of decoding and encoding alone.
     pub(crate) fn ingest(&mut self, footage: &str, what: &str, cost: Cost, floor: Cost) {
         let row = format!(
             "| {footage} | {what} | {:.2} | {:.2} | {:.2} |",
@@ -39,35 +39,35 @@ impl Report {
         writeln!(self.ingest, "{row}").unwrap();
     }
 
-    /// Milliseconds of one search.
+    /// Adds the milliseconds of one search.
     pub(crate) fn search(&mut self, kind: &str, way: &str, p50: f64, p95: f64, cpu: f64) {
         let row = format!("| {kind} | {way} | {p50:.2} | {p95:.2} | {cpu:.2} |");
         println!("{row}");
         writeln!(self.search, "{row}").unwrap();
     }
 
-    /// Cost of a whole file, beside the cost of decoding it alone.
+    /// Adds the cost of a whole file, beside the cost of decoding it alone.
     pub(crate) fn segment(&mut self, footage: &str, what: &str, cost: Cost, decode: Cost) {
         let row = format!("| {footage} | {what} | {:.2} | {:.2} |", cost.cpu, cost.cpu / decode.cpu);
         println!("{row}");
         writeln!(self.segment, "{row}").unwrap();
     }
 
-    /// Microseconds of a detector per frame in memory.
+    /// Adds the microseconds of a detector per frame in memory.
     pub(crate) fn meter(&mut self, what: &str, micros: f64) {
         let row = format!("| {what} | {micros:.0} |");
         println!("{row}");
         writeln!(self.meter, "{row}").unwrap();
     }
 
-    /// The share of queries with a correct answer.
+    /// Adds the share of queries with a correct answer.
     pub(crate) fn lectures(&mut self, what: &str, found: Found) {
         let row = format!("| {} {what} | {} | {} |", found.queries, found.first, found.in_five);
         println!("{row}");
         writeln!(self.lectures, "{row}").unwrap();
     }
 
-    /// Cost of an hour of video, beside the CPU seconds of decoding and encoding alone.
+    /// Adds the cost of an hour of video, beside the CPU seconds of decoding and encoding alone.
     pub(crate) fn long(&mut self, what: &str, cost: Cost, floor: f64) {
         let row = format!("| {what} | {:.0} | {:.0} | {:.2} |", cost.cpu, cost.wall, cost.cpu / floor);
         println!("{row}");
@@ -118,7 +118,7 @@ impl Report {
     }
 }
 
-/// Prints a table and puts it between its marks in BENCHMARKS.md.
+/// Prints a table and writes it between its marks in BENCHMARKS.md.
 fn put([begin, end]: [&str; 2], table: &str) {
     let table = format!("{begin}\n\n{}\n\n{end}", table.trim_end());
     println!("\n{table}");
@@ -136,7 +136,7 @@ fn today() -> String {
     String::from_utf8_lossy(&date.stdout).trim().to_owned()
 }
 
-/// The machine in neutral words: cores, vector instructions, and load.
+/// Cores, vector instructions and load of this machine.
 fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let flags = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

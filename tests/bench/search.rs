@@ -17,7 +17,7 @@ use super::report::Report;
 
 const VIDEOS: u32 = 100;
 const CLIPS_PER_VIDEO: u32 = 100;
-/// Clips look like others of their kind.
+/// Number of kinds of clips; clips of one kind look alike.
 const KINDS: usize = 200;
 const QUERIES: usize = 1000;
 const WARM_UP: usize = 100;
@@ -73,7 +73,7 @@ async fn one(
     report.search(kind, way, percentile(&mut times, 50), percentile(&mut times, 95), cpu);
 }
 
-/// Rows as an ingest leaves them, without the films.
+/// Fills the catalog with the rows of an ingest, without films.
 async fn fill(data: &Path) {
     let space = reprise_encoders::load(&"builtin:tiny".parse::<ModelName>().unwrap(), 1).unwrap().space;
     let catalog = catalog::open(&catalog::embedded_url(data)).await.unwrap();
@@ -149,7 +149,8 @@ async fn all_clips(server: &Server) -> Vec<String> {
     ids
 }
 
-/// Graphs are built in the background; where searches of this size are scans anyway, there is nothing to wait for.
+/// Waits at most 30 s until a search uses the graph, which the server builds in the background. Small collections
+/// have none.
 async fn wait_for_graph(server: &Server) {
     for _ in 0..60 {
         let answer = server.search(&json!({"query": {"text": "water"}, "limit": 20})).await;
@@ -166,7 +167,7 @@ fn words(random: &mut Random) -> String {
     (0..count).map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// splitmix64: the same numbers in every run.
+/// A splitmix64 generator: the same numbers in every run.
 struct Random(u64);
 
 impl Random {
@@ -178,7 +179,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// About normal: the sum of four uniform numbers.
+    /// A vector of about normal values, each the sum of four uniform numbers.
     fn vector(&mut self, dim: usize) -> Vec<f32> {
         let uniform = |random: &mut Random| (random.next() >> 40) as f32 / (1 << 23) as f32 - 1.0;
         (0..dim).map(|_| (0..4).map(|_| uniform(self)).sum()).collect()

@@ -1,4 +1,4 @@
-//! Writes folders of CLIP models of any size with seeded noise as weights: a model's cost does not depend on its
+//! Writes folders of CLIP models of any size with seeded noise as weights. The cost of a model does not depend on its
 //! training.
 
 use std::fs::{self, File};
@@ -24,7 +24,7 @@ pub(crate) struct Shape {
     pub(crate) dim: usize,
 }
 
-/// As published: 224 pixels, 77 tokens.
+/// The published shape, for 224 pixels and 77 tokens.
 pub(crate) const VIT_B_32: Shape = Shape {
     vision: Tower { width: 768, layers: 12, heads: 12 },
     patch: 32,
@@ -34,11 +34,11 @@ pub(crate) const VIT_B_32: Shape = Shape {
 
 const SIDE: usize = 224;
 const TOKENS: usize = 77;
-/// A small tokenizer. A small vocabulary changes only the size of the embedding table.
+/// A small tokenizer. The size of its vocabulary changes only the embedding table.
 const TOKENIZER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/parity/data/legacy/tokenizer.json");
 const VOCABULARY: usize = 402;
 
-/// Writes config.json, preprocessor_config.json, tokenizer.json and model.safetensors.
+/// Writes `config.json`, `preprocessor_config.json`, `tokenizer.json` and `model.safetensors`.
 pub(crate) fn write(folder: &Path, shape: &Shape) {
     fs::create_dir_all(folder).unwrap();
     fs::copy(TOKENIZER, folder.join("tokenizer.json")).unwrap();
@@ -55,7 +55,7 @@ fn config(shape: &Shape) -> Value {
         })
     };
     let (mut text, mut vision) = (tower(shape.text), tower(shape.vision));
-    // The ids of CLIP's first files: there, the end token has the largest id of a text.
+    // The ids of CLIP's first files, in which the end token has the largest id of a text.
     for (name, value) in [("vocab_size", VOCABULARY), ("bos_token_id", 0), ("eos_token_id", 2)] {
         text[name] = value.into();
     }
@@ -76,7 +76,7 @@ fn preprocessor() -> Value {
 
 type Tensors = Vec<(String, Vec<usize>)>;
 
-/// Names and shapes in Hugging Face's layout.
+/// Names and shapes of the tensors in Hugging Face's layout.
 fn tensors(shape: &Shape) -> Tensors {
     let (vision, text) = (shape.vision.width, shape.text.width);
     let patches = (SIDE / shape.patch).pow(2);

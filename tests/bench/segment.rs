@@ -1,7 +1,7 @@
-//! What cutting a video costs: decoding and measuring it beside decoding alone and beside PySceneDetect, and the
-//! meter alone on frames in memory.
+//! The cost of segmenting a video: decoding with the detector, against decoding alone and against PySceneDetect; and
+//! the detector alone on frames in memory.
 //!
-//! PySceneDetect is measured if `REPRISE_SCENEDETECT` names a Python that has it.
+//! PySceneDetect is measured if `REPRISE_SCENEDETECT` names a Python interpreter with it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -67,7 +67,7 @@ async fn one(footage: &str, file: &Path, report: &mut Report) {
 }
 
 const ON_FILE: &str = "import sys, scenedetect as s; s.detect(sys.argv[1], s.ContentDetector())";
-/// Microseconds a frame, the best of several rounds.
+/// Prints microseconds per frame, the best of several rounds.
 const ON_FRAMES: &str = "
 import time, numpy, scenedetect as s
 random = numpy.random.default_rng(1)
@@ -82,7 +82,7 @@ for turn in range(21):
 print(best)
 ";
 
-/// Shots of moving test pictures with a little grain.
+/// Shots of moving test pictures with little grain.
 fn rendered(folder: &Path, width: u32, height: u32) -> PathBuf {
     let file = folder.join(format!("segment {width}x{height}.mp4"));
     let source =
@@ -108,7 +108,7 @@ fn cut(file: &Path) -> Cost {
     clock.read()
 }
 
-/// Microseconds a frame of 256x144, the best of several rounds: of noise, in which every block moves.
+/// Microseconds per frame of 256x144, the best of several rounds. The frames are noise, in which every block moves.
 fn in_memory() -> f64 {
     let mut state = 1_u64;
     let mut byte = || {

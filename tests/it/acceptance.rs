@@ -86,7 +86,7 @@ async fn a_stretch_and_its_lossless_cut_are_alike(
     (start, end): (f64, f64),
     cut: &Path,
 ) {
-    // In decoding order: the trim filter reads each frame's own time.
+    // The trim filter decodes all frames in order and reads each frame's own time.
     let trim = format!("trim=start={start}:end={end},setpts=PTS-STARTPTS");
     run(ffmpeg()
         .arg("-i")

@@ -20,15 +20,15 @@ use reprise_server::catalog::{self, Catalog, Clock, CueKind, CueScope, Visibilit
 use reprise_server::terms::{KeySet, Level};
 use tempfile::TempDir;
 
-/// Whoever reads in these tests sees all videos.
+/// Readers in these tests see all videos.
 pub(crate) const ALL: &Visibility = &Visibility::All;
 
-/// Speech, answered for spans of `level`.
+/// A search scope for speech in spans of `level`.
 pub(crate) fn spoken(level: Level, only: Option<&KeySet>) -> CueScope<'_> {
     CueScope { kind: CueKind::Speech, level, only }
 }
 
-/// An empty catalog, and how to open it again.
+/// An empty catalog, and its address for opening it again.
 pub(crate) struct Opened {
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) url: String,
@@ -53,7 +53,7 @@ impl Opened {
     }
 }
 
-/// A clock that stands still until a test moves it on.
+/// A clock that moves only when a test advances it.
 fn clock() -> Clock {
     Clock::set_to(catalog::instant::now_ms())
 }

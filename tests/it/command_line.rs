@@ -175,7 +175,7 @@ async fn a_folder_is_ingested_and_searched() {
     );
     assert_eq!((states[1], states[4], states[5]), ("attached", "skipped", "skipped"));
     states.sort_unstable();
-    // The two copies are uploaded together: the later one is the duplicate.
+    // The server gets both copies at the same time: the later one is the duplicate.
     let expected = ["attached", "duplicate", "skipped", "skipped", "succeeded", "succeeded"];
     assert_eq!(states, expected, "{report}");
     assert_eq!(report["items"][1]["detail"], "sent with a.mkv");

@@ -1,4 +1,4 @@
-//! `make demo` without a terminal: one line a step, errors in full, the address last.
+//! `make demo` without a terminal: one line per step, complete errors, the address at the end.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use reprise_tests::film::{Store, film};
 use reprise_tests::server::binary;
 
-/// Runs the build with a program in the place of cargo.
+/// Runs the build script with another program in place of cargo.
 fn build(cargo: &str) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("cargo");

@@ -1,5 +1,5 @@
-//! Devices and precisions: what commands and the server accept, refuse and report. Needs no GPU: the requested ones do
-//! not exist.
+//! Devices and precisions that commands and the server accept, refuse and report. The requested GPUs do not exist, so
+//! no GPU is needed.
 
 use std::process::{Command, Output};
 
@@ -25,7 +25,7 @@ fn prints(arguments: &[&str]) -> (Value, bool) {
     (serde_json::from_slice(&output.stdout).unwrap(), is_warned(&said))
 }
 
-/// No machine has a hundred GPUs.
+/// Whether the output warns about the missing GPU. No machine has a hundred GPUs.
 fn is_warned(said: &str) -> bool {
     said.contains("models run on the CPU") && said.contains("cuda:99")
 }
@@ -41,7 +41,7 @@ fn a_gpu_that_is_not_there_is_warned_about_and_the_cpu_gives_the_vectors() {
     let (report, warned) = prints(&[&bench[..], &["--device", "cuda:99", "--precision", "int8"]].concat());
     assert!(warned);
     assert_eq!((&report["device"], &report["precision"]), (&json!("cpu"), &json!("int8")));
-    // The sports model has one precision.
+    // The sports model supports only one precision.
     let sports = [&bench[..4], &["--clips", "1", "--json", "--device", "cpu"]].concat();
     let (report, _) = prints(&[&sports[..], &["--precision", "int8", "--model", "builtin:sports"]].concat());
     assert_eq!(report["precision"], "f32");
@@ -68,7 +68,7 @@ fn other_devices_and_numbers_are_refused_with_those_that_exist() {
     refuses(&["--precision", "fp16"], "give f32, int8, bf16 or f16");
     let no_halves = "halves of floats are faster on a GPU alone";
     refuses(&["--device", "cpu", "--precision", "bf16"], no_halves);
-    // Another precision is another space: none is substituted.
+    // Each precision is its own space, so none replaces another.
     refuses(&["--device", "cuda:99", "--precision", "f16"], no_halves);
 }
 

@@ -1,5 +1,5 @@
-//! Families with a picture tower and a text tower, their preprocessing and tokenizers against their references (see
-//! parity/make.py).
+//! Families with a picture tower and a text tower: vectors, preprocessing and tokenizers against their references
+//! (see parity/make.py).
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use reprise_encoders::{
 };
 use serde_json::Value;
 
-/// CLIP's layout by tokenizer, then its other layouts and the other families.
+/// Variants of CLIP's layout by tokenizer, then its other layouts and the other families.
 pub(crate) const VARIANTS: [&str; 19] = [
     "legacy",
     "wordpiece",
@@ -92,7 +92,7 @@ fn check(got: &[f32], expected: &[f32]) {
     assert!(dot(&unit(got), &unit(expected)) > 0.999_99);
 }
 
-/// The same integers as in parity/make.py.
+/// A picture from the formula in parity/make.py, which gives the same integers.
 pub(crate) fn picture(width: u32, height: u32, kind: u32) -> Frame {
     let byte = |x: u32, y: u32, c: u32| {
         let waves = (x * x * 3 + y * y * (5 + kind) + x * y * 7) / (width + height) + c * 60;
@@ -113,7 +113,7 @@ fn texts(expected: &Value) -> Vec<Input> {
     texts.iter().map(|text| Input::Text(Tokens { ids: ids(&text["ids"]) })).collect()
 }
 
-/// Frames that need no resizing.
+/// Frames of the model's size, which need no resizing.
 fn exact_frames(expected: &Value) -> Vec<Frame> {
     let side = expected["exact_side"].as_u64().unwrap() as u32;
     let count = expected["image_vectors"].as_array().unwrap().len() as u32;
@@ -360,7 +360,7 @@ fn a_blip_without_its_text_encoder_is_refused() {
     let captions = |folder: &Path| {
         let path = folder.join("model.safetensors");
         let bytes = std::fs::read(&path).unwrap();
-        // Of the same length, so that the header stays valid.
+        // The names have equal lengths, so the header stays valid.
         let (from, to) = (b"text_encoder.embeddings.word", b"text_decoder.embeddings.word");
         let at = bytes.windows(from.len()).position(|window| window == from).unwrap();
         std::fs::write(path, [&bytes[..at], to, &bytes[at + to.len()..]].concat()).unwrap();
@@ -399,7 +399,7 @@ fn bert_reads_no_text_without_the_tokens_around_it() {
 
 #[test]
 fn only_the_token_that_stands_for_a_picture_may_lie_beyond_a_q_formers_vocabulary() {
-    // The model has 321 tokens, its tokenizer 320.
+    // The model has 321 tokens, its tokenizer only 320.
     let last = |content: &'static str, special: bool| {
         edit("tokenizer.json", move |file| {
             let added = file["added_tokens"].as_array_mut().unwrap();

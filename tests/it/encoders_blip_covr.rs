@@ -1,5 +1,5 @@
-//! BLIP-CoVR's composed queries, whose text tower attends to a frame of the clip, against transformers (see
-//! parity/blip.py) and through the service.
+//! BLIP-CoVR's composed queries: vectors against transformers (see parity/blip.py) and searches through the service.
+//! Its text tower attends to a frame of the clip.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ struct Modification {
 struct Expected {
     reference: String,
     modifications: Vec<Modification>,
-    /// Kinds of pictures.
+    /// Kinds of pictures of each clip.
     clips: Vec<Vec<u32>>,
     /// By modification, then by clip.
     queries: Vec<Vec<Vec<f32>>>,
@@ -63,7 +63,7 @@ fn distance(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
 }
 
-/// The reference, and the largest difference of a composed query from it, in batches of 1 and 4.
+/// The reference, and the largest difference from it over all composed queries, in batches of 1 and 4.
 pub(crate) fn farthest() -> (String, f32) {
     let (expected, mut model) = (expected(), loaded());
     let (inputs, references) = queries(&expected);
@@ -159,7 +159,7 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// The clip that the model's preprocessing makes of a range of a file, in milliseconds, by `sampler`.
+/// The model's preprocessed frames of a range of a file, in milliseconds, chosen by `sampler`.
 fn frames(file: &Path, span: std::ops::Range<i64>, sampler: Sampler, model: &Loaded) -> Clip {
     let limits = Limits::default();
     let probe = video::probe(file, &limits).unwrap();
@@ -209,7 +209,7 @@ async fn a_served_composed_query_looks_at_the_middle_of_the_clip_and_finds_by_cl
         assert!((found - wanted).abs() < 3e-3, "{found} instead of {wanted}");
     }
 
-    // An upload of the same pictures is the same query; the average needs no picture of the stored clip.
+    // An upload of the same pictures gives the same query. The averaged query needs no pictures of the stored clip.
     let upload = json!({"query": {"upload": true, "start": 0.0, "end": 2.0, "modification": CHANGE},
         "exclude": {"self": false}});
     let (status, uploaded) = server.search_upload(&upload, &file).await;

@@ -26,7 +26,7 @@ struct Expected {
     reference: String,
     texts: Vec<Text>,
     text_vectors: Vec<Vec<f32>>,
-    /// Kinds of pictures.
+    /// Kinds of pictures of each clip.
     clips: Vec<Vec<u32>>,
     clip_vectors: Vec<Vec<f32>>,
 }
@@ -54,7 +54,7 @@ fn distance(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
 }
 
-/// The reference, and the largest difference of a text or a clip from it, in batches of 1 and 4.
+/// The reference, and the largest difference from it over texts and clips, in batches of 1 and 4.
 fn farthest(model: &str) -> (String, f32) {
     let (expected, mut model) = (expected(model), loaded(model));
     let inputs = inputs(&expected);

@@ -9,7 +9,7 @@ use reprise_encoders::{
 };
 use serde::Deserialize;
 
-/// By the text tower; the first is in PyTorch's own format, the last has CLIP's weights without adapters.
+/// Models by text tower. The first has PyTorch's own format, the last has CLIP's weights without adapters.
 const MODELS: [&str; 3] = ["qformer", "bert", "clip"];
 
 fn folder(model: &str) -> PathBuf {
@@ -33,7 +33,7 @@ struct Expected {
     /// Sizes of each clip's pictures.
     clips: Vec<Vec<(u32, u32)>>,
     videos: Vec<Vec<f32>>,
-    /// By text, then by clip.
+    /// Vectors by text, then by clip.
     queries: Vec<Vec<Vec<f32>>>,
 }
 
@@ -64,7 +64,7 @@ fn check(got: &[f32], expected: &[f32], most: f32) {
     assert!(off < most, "{off} off: {got:?} instead of {expected:?}");
 }
 
-/// The reference, and the largest difference of a clip or a composed query from it.
+/// The reference, and the largest difference from it over clips and composed queries.
 pub(crate) fn farthest() -> (String, f32) {
     let mut most = 0_f32;
     let mut compare = |got: &[f32], expected: &[f32]| {

@@ -1,5 +1,5 @@
-//! The preprocessing of every family on frames of real videos. Whole pixels must equal the reference processor's;
-//! pixels scaled by the decoder must be close.
+//! The preprocessing of every family on frames of real videos. Pixels of the whole frame must equal the reference
+//! processor's. Pixels scaled by the decoder must be close.
 
 use std::path::Path;
 
@@ -53,13 +53,13 @@ fn pixels(path: &Path, scaling: Scaling, preprocessing: &Preprocessing) -> Vec<f
     preprocessing.pixels(&frames[0]).unwrap()
 }
 
-/// `most` and `mean`: the largest and the mean difference, of 255 levels.
+/// Compares with the reference. `most` and `mean` limit the largest and the mean difference, in levels of 0 to 255.
 #[track_caller]
 fn check(case: &Case, got: &[f32], most: f32, mean: f32) {
     let of = format!("{}, {}", case.family, case.video);
     assert_eq!(got.len(), case.values, "{of}");
     let preprocessing = preprocessing(case);
-    // A value's channel determines its divisor.
+    // The divisor of a value depends on its channel.
     let level = |at: usize| preprocessing.std[at * 3 / case.values] * 255.0;
     let off = |(&at, &reference): (&usize, &f32)| (got[at] - reference).abs() * level(at);
     let off: Vec<f32> = case.places.iter().zip(&case.pixels).map(off).collect();
@@ -78,9 +78,10 @@ fn frames_of_real_videos_become_the_reference_processors_pixels() {
         let Some(path) = test_data(&format!("video/clips/{}.mp4", case.video)) else { return };
         let (preprocessing, shown) = (preprocessing(case), probe(&path, &Limits::default()).unwrap());
         let whole = FrameSize::Exact { width: shown.width, height: shown.height };
-        // Only rounding remains; another ffmpeg may convert some values to RGB one level off.
+        // Only rounding differs; another ffmpeg may convert some values to RGB one level off.
         check(case, &pixels(&path, whole.into(), &preprocessing), 1.01, 0.1);
-        // The file has half as many chroma pixels: beside sharp edges, scaling in one step gives other values.
+        // The file stores chroma at half the resolution. Beside sharp edges, scaling in one step therefore gives
+        // other values.
         check(case, &pixels(&path, preprocessing.scaling(), &preprocessing), 24.0, 2.0);
     }
 }

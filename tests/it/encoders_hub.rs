@@ -1,4 +1,4 @@
-//! Models from a hub, with a stand-in for it on this machine.
+//! Models from a hub; a local server takes its place.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -9,13 +9,13 @@ use reprise_tests::hub::{COMMIT, Fault, Hub};
 
 use crate::encoders::folder;
 
-/// The weights file of these tests.
+/// Name of the weights file in these tests.
 const WEIGHTS: &str = "model.safetensors";
 
-/// A hub with the models `org/whole` (one weight file), `org/sharded`, `org/bare` (a config.json only), `org/sentence`
-/// and `org/e5-tiny` (sentence encoders, the second without modules), `org/siglip`, `org/eva` and `org/open-clip` (in
-/// OpenCLIP's layout, the second in PyTorch's format), `org/pickled` (PyTorch's format, in parts), `org/aim` (another
-/// architecture) and `org/gated` (for the token `secret`).
+/// A hub with these models: `org/whole` (one weight file), `org/sharded`, `org/bare` (only a config.json),
+/// `org/sentence` and `org/e5-tiny` (sentence encoders, the second without modules), `org/siglip`, `org/eva` and
+/// `org/open-clip` (in OpenCLIP's layout, the second in PyTorch's format), `org/pickled` (PyTorch's format, in
+/// parts), `org/aim` (another architecture) and `org/gated` (requires the token `secret`).
 fn hub() -> Hub {
     let bare = ["preprocessor_config.json", WEIGHTS, "tokenizer.json"];
     Hub::start()
@@ -81,7 +81,7 @@ fn a_hub_model_is_the_space_of_its_folder_and_is_downloaded_once() {
 #[test]
 fn weights_in_pytorchs_format_serve_where_there_are_no_others() {
     let (hub, cache) = (hub(), tempfile::tempdir().unwrap());
-    // The same tensors in another format are the same space.
+    // Equal tensors in another format give the same space.
     assert_eq!(load(&hub, "org/pickled", cache.path()).unwrap().space.id, id_of("sentence/mean"));
     assert_eq!(hub.asked_for("pytorch_model-00002-of-00002.bin"), [0]);
 }
@@ -115,8 +115,8 @@ fn a_closed_model_loads_with_the_right_token_and_says_which_is_wrong() {
     assert!(hub.asked().iter().any(|it| it.authorization == "Bearer secret"));
 }
 
-/// Loads `model` from a failing hub, twice with the same cache. Returns both results, and the first byte of each
-/// request for the weights.
+/// Loads `model` from a failing hub twice, with one cache. Checks both errors, and the first byte of each request for
+/// the weights.
 #[track_caller]
 fn check(hub: Hub, model: &str, first: &[&str], second: &[&str], asked: &[usize]) {
     let cache = tempfile::tempdir().unwrap();
@@ -141,7 +141,7 @@ fn check(hub: Hub, model: &str, first: &[&str], second: &[&str], asked: &[usize]
 fn a_download_that_is_cut_goes_on_where_it_stopped() {
     let hub = hub().failing(WEIGHTS, Fault::Cut(1000), 2);
     check(hub, "org/whole", &[], &[], &[0, 1000, 2000]);
-    // So does an abandoned download, at the next start.
+    // A download abandoned earlier also resumes, at the next start.
     let hub = self::hub().failing(WEIGHTS, Fault::Cut(1000), 5);
     check(hub, "org/whole", &["byte 5000 of"], &[], &[0, 1000, 2000, 3000, 4000, 5000]);
 }
@@ -187,7 +187,7 @@ fn what_comes_damaged_is_no_model_and_is_not_kept() {
     check(hub, "org/whole", &[WEIGHTS, "SHA-256", "nothing of it is kept"], &[], &[0, 0, 0]);
     let hub = self::hub().failing("config.json", Fault::Damaged, 2);
     check(hub, "org/whole", &["config.json", "git hash"], &[], &[0]);
-    // The first part is damaged, the second is not: so the whole file is damaged.
+    // The resumed part is damaged, so the next request asks for the whole file. Its answer is damaged too.
     let cut = self::hub().failing(WEIGHTS, Fault::Cut(1000), 1).failing(WEIGHTS, Fault::Damaged, 2);
     check(cut, "org/whole", &["SHA-256"], &[], &[0, 1000, 0, 0]);
 }
@@ -235,7 +235,7 @@ fn without_a_network_what_is_in_the_cache_loads() {
     }
 }
 
-/// The error of loading `model`; no weights may be downloaded.
+/// Checks the error of loading `model`; no weights may be downloaded.
 #[track_caller]
 fn refused(model: &str, is_expected: fn(&LoadError) -> bool, says: &[&str]) {
     let (hub, cache) = (hub(), tempfile::tempdir().unwrap());
@@ -270,7 +270,7 @@ fn another_architecture_is_refused_before_its_weights_are_downloaded() {
     assert!(error.to_string().contains("Blip2ForImageTextRetrieval"), "{error}");
     let error = load(&hub, "org/other", cache.path()).map(|_| ()).unwrap_err();
     assert!(matches!(&error, LoadError::Architecture { found, .. } if found == "gpt2"), "{error:?}");
-    // It may also have OpenCLIP's configuration.
+    // The loader may also request OpenCLIP's configuration.
     let is_small = |path: &str| path.ends_with("config.json") || path.starts_with("/api/");
     assert!(hub.asked().iter().all(|it| is_small(&it.path)), "{:?}", hub.asked());
 }

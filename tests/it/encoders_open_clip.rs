@@ -1,4 +1,4 @@
-//! Folders in OpenCLIP's layout that must be refused (encoders.rs compares the vectors of valid ones).
+//! Invalid folders in OpenCLIP's layout (encoders.rs compares the vectors of valid ones).
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn edit(change: impl Fn(&mut Value)) -> impl Fn(&Path) {
     }
 }
 
-/// `model_cfg` changed at a path.
+/// Checks the error of loading a folder after a change in `model_cfg`.
 #[track_caller]
 fn check(variant: &str, at: &[&str], to: &Value, expected: &[&str]) {
     let change = |config: &mut Value| {
@@ -109,7 +109,7 @@ fn a_tensor_that_has_no_place_in_the_tower_is_named() {
     let odd = |folder: &Path| {
         let path = folder.join("open_clip_model.safetensors");
         let bytes = std::fs::read(&path).unwrap();
-        // Of the same length, so that the header stays valid.
+        // The names have equal lengths, so the header stays valid.
         let (from, to) =
             (b"visual.trunk.blocks.0.attn.norm.weight", b"visual.trunk.blocks.0.attn.gate.weight");
         let at = bytes.windows(from.len()).position(|window| window == from).unwrap();

@@ -1,8 +1,8 @@
-//! The table of docs/encoders.md: every family beside its reference.
+//! The table in docs/encoders.md: the difference of every family from its reference.
 //!
-//! Its numbers are upper bounds, with room for another machine's rounding. The test fails if a difference exceeds its
-//! bound, if a bound is meaninglessly large, or if the table's texts differ from those below. `REPRISE_WRITE_PARITY=1`
-//! writes the table again.
+//! Its numbers are upper bounds with room for rounding on another machine. The test fails if a difference exceeds its
+//! bound, if a bound is meaninglessly large, or if the table's texts differ from the rows below.
+//! `REPRISE_WRITE_PARITY=1` writes the table again.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ struct Row {
     family: &'static str,
     /// The compared models.
     models: &'static str,
-    /// The reference's name and version, and the largest difference from it.
+    /// Returns the reference's name and version, and the largest difference from it.
     found: fn() -> (String, f32),
 }
 
@@ -94,7 +94,7 @@ fn rows() -> [Row; 16] {
     ]
 }
 
-/// The largest difference of several models of one reference.
+/// The largest difference over several models with one reference.
 fn farthest(variants: &[&str]) -> (String, f32) {
     let found: Vec<(String, f32)> = variants.iter().map(|variant| encoders::farthest(variant)).collect();
     assert!(found.iter().all(|(reference, _)| *reference == found[0].0), "one row, one reference");

@@ -1,4 +1,4 @@
-//! Models with int8 products beside the same models in floats.
+//! Models with int8 matrix products against the same models in f32.
 
 use reprise_encoders::text::Overflow;
 use reprise_encoders::{Input, LoadOptions, Loaded, ModelName, Precision, load_with};
@@ -26,7 +26,7 @@ fn cosine(one: &[f32], other: &[f32]) -> f32 {
     dot(one, other) / (dot(one, one) * dot(other, other)).sqrt()
 }
 
-/// In models of real size, the rounding to bytes has less effect than in these narrow ones.
+/// Lowest accepted cosine. Rounding to int8 matters less in models of real size than in these narrow ones.
 const NEAR: f32 = 0.999;
 
 #[track_caller]

@@ -1,4 +1,4 @@
-//! Sentence encoders against transformers (see parity/sentence.py), and a downloaded one if available.
+//! Sentence encoders against transformers (see parity/sentence.py), and a real one if available.
 
 use std::path::{Path, PathBuf};
 
@@ -8,8 +8,8 @@ use reprise_tests::server::binary;
 use reprise_tests::skip;
 use serde::Deserialize;
 
-/// Mean of tokens and a norm; first token, dense layer and given prompts; prompts by name and no modules; XLM-RoBERTa
-/// with a prompt.
+/// Models with different parts: mean pooling and a norm; first token, dense layer and given prompts; prompts by name
+/// without modules; XLM-RoBERTa with a prompt.
 const MODELS: [&str; 4] = ["mean", "cls", "e5-tiny", "xlm"];
 
 fn folder(model: &str) -> PathBuf {
@@ -58,7 +58,7 @@ fn near(got: &[f32], expected: &[f32], most: f32) {
     assert!(off < most, "{off} off: {got:?} instead of {expected:?}");
 }
 
-/// Checks texts of one kind: their ids, and their vectors one by one and in batches.
+/// Checks texts of one kind: their ids, and their vectors encoded singly and in batches.
 #[track_caller]
 fn check(model: &mut Loaded, texts: &[String], windows: fn(&Tokenizer, &str) -> Windows, expected: &Vectors) {
     let tokenizer = model.tokenizer.clone().unwrap();
@@ -77,7 +77,7 @@ fn check(model: &mut Loaded, texts: &[String], windows: fn(&Tokenizer, &str) -> 
     }
 }
 
-/// The reference, and the largest difference of a query or a passage from it.
+/// The reference, and the largest difference from it over queries and passages.
 pub(crate) fn farthest() -> (String, f32) {
     let mut most = 0_f32;
     for name in MODELS {
@@ -240,7 +240,7 @@ fn the_command_line_embeds_with_it() {
     near(&embed(&["--passages"]), &unit(&expected.passage.batch_1[1]), 1e-4);
 }
 
-/// `REPRISE_TEXT_MODEL`: a folder of, for example, all-MiniLM-L6-v2.
+/// Needs `REPRISE_TEXT_MODEL`: the folder of, for example, all-MiniLM-L6-v2.
 #[test]
 fn a_real_model_puts_paraphrases_together() {
     let Some(path) = std::env::var_os("REPRISE_TEXT_MODEL").filter(|path| !path.is_empty()) else {
@@ -260,7 +260,7 @@ fn a_real_model_puts_paraphrases_together() {
     assert!(same > other + 0.1, "{same} against {other}");
 }
 
-/// Downloaded weights are not part of the test data: without them, nothing fails.
+/// Skips without failing: the test data do not include real weights.
 #[expect(clippy::print_stdout, reason = "make test counts these lines")]
 fn skip_optional(why: &str) {
     if reprise_tests::everything_is_required() { println!("skipped: {why}") } else { skip(why) }

@@ -1,4 +1,4 @@
-//! SigLIP folders that must be refused (encoders.rs compares the vectors of valid ones).
+//! Invalid SigLIP folders (encoders.rs compares the vectors of valid ones).
 
 use std::path::Path;
 

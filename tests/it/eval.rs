@@ -1,4 +1,4 @@
-//! `reprise eval` from the outside: known figures, on films rendered here.
+//! `reprise eval` from the outside: known figures on rendered films.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -16,7 +16,7 @@ fn eval(arguments: &[&str]) -> Output {
     command.arg("eval").args(arguments).output().unwrap()
 }
 
-/// The output, which must be a success.
+/// The output of a command that must succeed.
 #[track_caller]
 fn prints(arguments: &[&str]) -> String {
     let output = eval(arguments);
@@ -31,13 +31,13 @@ fn complains(arguments: &[&str], expected: &str) {
     assert!(!output.status.success() && said.contains(expected), "{arguments:?}: {said}");
 }
 
-/// The parity models have composition heads, but are untrained.
+/// The parity models have composition heads but are untrained.
 fn model(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("parity/data");
     folder.join(name).to_str().unwrap().to_owned()
 }
 
-/// Four clips: for the first query every other clip is relevant, for the second only one.
+/// Four clips: three of them are relevant for the first query, one for the second.
 fn clips() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, scene) in [("a", "testsrc2"), ("b", "color=c=red"), ("c", "smptebars"), ("d", "rgbtestsrc")] {
@@ -107,7 +107,7 @@ fn methods_are_judged_where_their_model_is_there_and_absent_elsewhere() {
     let expected = json!({"average": with_texts, "text_only": composed, "video_only": composed});
     assert_eq!(kinds(&untrained), expected, "without a head nothing is called two_stage");
 
-    // Its queries use frames of the clips instead of their vectors.
+    // This model's queries use frames of the clips instead of their vectors.
     let looking = run(&model("blip-covr"), &[]);
     let expected = json!({"average": composed, "text_only": composed, "two_stage": with_texts,
         "video_only": composed});
@@ -124,7 +124,7 @@ fn the_built_in_model_answers_about_clips_that_it_never_saw() {
     let data = folder.path().to_str().unwrap();
     let answer: Value = serde_json::from_str(&prints(&["covr", "--data", data, "--json"])).unwrap();
     let figure = |method: &str, kind: &str| answer[method][kind]["map"]["50"].as_f64();
-    // The lowest figures of the whole benchmark, far above those of either half of a query alone.
+    // The lowest figures over the whole benchmark, far above those of a clip or a text alone.
     for (kind, least) in [("seen_pairs", 85.0), ("held_out_pairs", 78.0), ("two_attribute", 72.0)] {
         let composed = figure("two_stage", kind).unwrap_or_else(|| panic!("no {kind}: {answer}"));
         assert!(composed >= least, "{kind}: {composed}");

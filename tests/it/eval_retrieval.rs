@@ -1,5 +1,5 @@
 //! `reprise eval lovr` and `reprise eval care` from the outside: on rendered clips that the built-in model
-//! distinguishes, and on vectors with known figures.
+//! distinguishes, and on vectors with known results.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ fn eval(arguments: &[&str]) -> Output {
     command.env_remove("REPRISE_MODEL").arg("eval").args(arguments).output().unwrap()
 }
 
-/// The output, which must be a success.
+/// The output of a command that must succeed.
 #[track_caller]
 fn prints(arguments: &[&str]) -> String {
     let output = eval(arguments);
@@ -37,7 +37,7 @@ fn complains(arguments: &[&str], expected: &str) {
     assert!(!output.status.success() && said.contains(expected), "{arguments:?}: {said}");
 }
 
-/// Rendered clips, each with a text that describes no other. Every second one belongs to another full video.
+/// Rendered clips, each with a text that describes only it. Two full videos alternate.
 struct Bed {
     folder: tempfile::TempDir,
     clips: Vec<(String, String)>,
@@ -124,7 +124,7 @@ fn lovr_judges_four_directions_at_several_strides() {
         assert!(seconds["videos_with_io"].as_f64().unwrap() > seconds["videos_without_io"].as_f64().unwrap());
     }
     assert_eq!(rows[0]["recall"]["text_to_clip"], rows[2]["recall"]["text_to_clip"], "these texts fit");
-    // The model was trained on every frame; every tenth frame leaves little of two seconds.
+    // The model is trained on every frame; every tenth frame leaves little of two seconds.
     assert!(figure(&rows[0], "text_to_clip", "1") >= 80.0, "{}", rows[0]);
     assert!(figure(&rows[3], "text_to_clip", "1") < figure(&rows[0], "text_to_clip", "1"), "{}", rows[3]);
     let table = prints(&["lovr", "--data", bed.path(), "--mode", "compat"]);
@@ -172,7 +172,7 @@ fn save(folder: &Path, name: &str, rows: &[[f32; 2]]) {
     Rows::new(rows.concat(), 2).unwrap().write(&folder.join(name)).unwrap();
 }
 
-/// The first text finds its row, the second the first one's, the third its own.
+/// The first and the third text find their own rows. The second finds the first one's.
 const TEXTS: [[f32; 2]; 3] = [[2.0, 0.0], [0.9, 0.1], [0.0, 0.1]];
 const VIDEOS: [[f32; 2]; 3] = [[1.0, 0.0], [1.0, 1.0], [-0.1, 5.0]];
 

@@ -1,4 +1,4 @@
-//! Videos, clips and jobs over HTTP: adding, repeating, listing, changing, deleting.
+//! Videos, clips and jobs over HTTP: adding, repeating, listing, updating, deleting.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -350,7 +350,7 @@ async fn videos_are_cut_as_asked() {
     let (folder, server) = start(&["--max-clip-seconds", "10"]);
     let shots = ["testsrc2", "color=c=red", "smptebars", "color=c=blue"];
     let mut number = 0;
-    // Each film differs in its last shot, because equal bytes are the same video.
+    // Each film differs in its last shot, because equal bytes count as the same video.
     let mut another = || {
         number += 1;
         let last = format!("color=c=0x{:06x}", number * 0x10_1810);

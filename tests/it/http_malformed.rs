@@ -1,4 +1,4 @@
-//! Malformed requests: every answer names the fault, and nothing is stored.
+//! Malformed requests: every answer names the fault, and the server stores nothing.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use reprise_tests::server::{Server, problem_of};
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 
-/// Number of requests; the table below is repeated with other random parts.
+/// Number of requests. The table below repeats with other random parts.
 const REQUESTS: usize = 500;
 
-/// xorshift: the same requests in every run.
+/// A xorshift generator: the same requests in every run.
 struct Random(u64);
 
 impl Random {
@@ -83,7 +83,7 @@ async fn refused_and_forgotten(more: &[&str]) {
     strange_but_right_requests_are_answered(&server, &maker.video).await;
 }
 
-/// Characters that one of the databases cannot store, in places where they are harmless.
+/// Valid requests with characters that one of the databases cannot store.
 async fn strange_but_right_requests_are_answered(server: &Server, video: &str) {
     for text in ["\0", "a\0b", "'; DROP TABLE videos; --", "%", "\u{10ffff}", "\\u0000", "\u{202e}"] {
         assert_eq!(server.search_hits(json!({"query": {"text": text}})).await.len(), 2, "{text:?}");

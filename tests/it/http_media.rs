@@ -84,7 +84,7 @@ async fn a_file_that_no_browser_plays_has_a_rendition(server: &Server, video: &V
     let (kind, original) = probed(server, video["media_url"].as_str().unwrap(), folder).await;
     assert_eq!((kind.as_str(), &original["codec_name"]), ("video/x-matroska", &"ffv1".into()));
     let path = video["rendition_url"].as_str().unwrap();
-    // Two concurrent requests, one rendering.
+    // Two concurrent requests share one rendering.
     let (first, second) = tokio::join!(fetch(server, path, None), fetch(server, path, None));
     assert_eq!(first.bytes().await.unwrap(), second.bytes().await.unwrap());
     let (kind, web) = probed(server, path, folder).await;

@@ -17,14 +17,14 @@ fn start(more: &[&str]) -> (tempfile::TempDir, Server) {
     (folder, server)
 }
 
-/// A multipart search that is sent up to the middle of the file, and no further.
+/// A multipart search whose file is sent only in part.
 struct Held {
     connection: TcpStream,
     rest: Vec<u8>,
 }
 
 impl Held {
-    /// Sends head and `query`, and `sent` bytes of the file.
+    /// Sends the headers, `query` and the first `sent` bytes of the file.
     fn start(server: &Server, path: &str, query: &Value, file: &[u8], sent: usize) -> Held {
         let head = format!(
             "--b\r\ncontent-disposition: form-data; name=\"query\"\r\n\r\n{query}\r\n\
@@ -46,13 +46,13 @@ impl Held {
         Held { connection, rest: body[cut..].to_vec() }
     }
 
-    /// Sends the rest.
+    /// Sends the rest, and returns the answer.
     fn finish(mut self) -> String {
         self.connection.write_all(&self.rest).unwrap();
         self.answer()
     }
 
-    /// Whether an answer, or a part of one, has come.
+    /// Whether any byte of an answer has arrived.
     fn is_answered(&self) -> bool {
         self.connection.set_nonblocking(true).unwrap();
         let answered = self.connection.peek(&mut [0]).is_ok();
@@ -68,8 +68,8 @@ impl Held {
     }
 }
 
-/// An upload that occupies the pool's only place. The searches that test this may occupy the place first; then the
-/// upload is refused and tried again.
+/// An upload that occupies the pool's only slot. Concurrent searches may hold the slot first; then the server refuses
+/// the upload, and it is sent again.
 async fn hold(server: &Server, query: &Value, file: &[u8]) -> Held {
     let deadline = std::time::Instant::now() + PATIENCE;
     loop {
@@ -97,12 +97,12 @@ async fn a_full_pool_answers_before_the_file_is_read_and_a_stop_waits_for_who_is
     assert!(response.headers()["retry-after"].to_str().unwrap().parse::<u64>().unwrap() >= 1);
     server.refused(server.request("POST", "/v1/search").json(&json!({"query": {"text": "x"}})), 429).await;
     for (path, query) in [("/v1/search", &upload), ("/v1/embeddings", &json!({"input": {"upload": true}}))] {
-        // Not a byte of the file is sent: the answer comes nevertheless.
+        // The server answers before it receives a byte of the file.
         let refused = Held::start(&server, path, query, &file, 0).answer();
         assert!(refused.starts_with("HTTP/1.1 429"), "{refused}");
         assert!(refused.to_lowercase().contains("\r\nretry-after: "), "{refused}");
     }
-    // Requests without an encoder are served meanwhile.
+    // Requests that need no encoder are served meanwhile.
     assert_eq!(server.get("/livez").await.0, 200);
     assert_eq!(server.get("/v1/videos").await.0, 200);
 
@@ -144,7 +144,7 @@ async fn an_answer_that_takes_too_long_is_given_up() {
     let (folder, server) = start(&["--timeout-seconds", "0.02"]);
     let (_, added) =
         server.upload(&film(folder.path(), "slow", &["testsrc2", "mandelbrot"], Store::Web), &[]).await;
-    // Adding and events have no time limit; a range that must be decoded takes longer than 20 ms.
+    // Adding videos and events have no time limit. Decoding a range takes longer than 20 ms.
     assert_eq!(server.job_end(added["job"]["id"].as_str().unwrap()).await["state"], "succeeded");
     let clip = json!({"video_id": added["video"]["id"], "start": 0.3, "end": 3.7});
     let request = server.request("POST", "/v1/search").json(&json!({"query": {"clip": clip}}));
@@ -294,7 +294,7 @@ async fn a_space_says_what_its_model_was_trained_on() {
     }
 }
 
-/// The values of `POST /v1/embeddings`.
+/// The vector in an answer of `POST /v1/embeddings`.
 fn vector(answer: &Value) -> Vec<f32> {
     serde_json::from_value(answer["vector"].clone()).unwrap()
 }
@@ -331,7 +331,7 @@ async fn two_models_share_the_kinds_of_query() {
     assert_eq!(named["index"]["space"], text["name"]);
     embeddings_come_from_the_space_of_their_kind(&server, text, clip, &shot["clip"], &file).await;
 
-    // A model added later is filled while the others serve.
+    // The server fills a model added later while the others answer.
     let data = folder.path().join("data");
     assert!(server.stop());
     let third = crate::encoders::folder("wordpiece");

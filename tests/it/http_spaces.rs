@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::encoders::folder;
 
-/// A data folder and the server's arguments.
+/// A data folder, and arguments of its servers.
 struct Bed {
     folder: tempfile::TempDir,
     more: Vec<String>,
@@ -23,7 +23,7 @@ impl Bed {
         Bed { folder, more: more.iter().map(|it| (*it).to_owned()).collect() }
     }
 
-    /// Allows models from the folder of the parity tests.
+    /// Allows models from the parity tests' folder.
     fn with_models() -> Bed {
         Bed::new(&["--model-root", folder("").to_str().unwrap()])
     }
@@ -42,7 +42,7 @@ impl Bed {
     }
 }
 
-/// Adds a model of the parity tests; returns the space.
+/// Adds a model of the parity tests. Returns its space.
 async fn add(server: &Server, variant: &str, status: u16) -> Value {
     let (got, space) = server.post("/v1/spaces", &json!({"model": folder(variant)})).await;
     assert_eq!(got, status, "{space}");
@@ -55,7 +55,7 @@ async fn activate(server: &Server, space: &Value, kinds: &[&str]) {
     assert_eq!((status.as_u16(), &moved["active_for"]), (200, &json!(kinds)), "{moved}");
 }
 
-/// The loaded spaces, once all videos are searchable in all of them and no job is left.
+/// Waits until all videos are searchable in all spaces and no job is left. Returns the spaces.
 async fn filled(server: &Server) -> Vec<Value> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -122,7 +122,7 @@ async fn added_filled_active_and_remembered(bed: Bed) {
     let new = (added["name"].clone(), added["name"].clone());
     assert_eq!(defaults(&server, &shot).await, new);
     assert_eq!(add(&server, "legacy", 200).await["id"], added["id"], "what is loaded is not loaded twice");
-    // A video added now is in both spaces.
+    // A new video is in both spaces.
     server.ingest(&bed.film("three", &["testsrc", "color=c=green"])).await;
     assert!(filled(&server).await.iter().all(|space| space["videos"] == 3));
 
@@ -170,7 +170,7 @@ async fn a_video_at_work_while_a_model_is_added_is_filled_into_it() {
     let second = bed.film("second", &scenes[1..]);
     let (_, working) = server.upload(&first, &[]).await;
     let (_, waiting) = server.upload(&second, &[]).await;
-    // Each model is added at another moment of the two ingests.
+    // Each model is added at a different moment of the two ingests.
     for variant in ["legacy", "wordpiece", "unigram"] {
         add(&server, variant, 201).await;
     }
@@ -266,7 +266,7 @@ fn hub_server(bed: &Bed, hub: &Hub, more: &[&str]) -> Result<Server, String> {
     patient_hub_server(bed, hub, more, "0.1")
 }
 
-/// A server that waits this many seconds for a silent hub.
+/// A server that waits `seconds` for a silent hub.
 fn patient_hub_server(bed: &Bed, hub: &Hub, more: &[&str], seconds: &str) -> Result<Server, String> {
     let home = bed.folder.path().join("hub");
     let environment = [
@@ -343,7 +343,7 @@ async fn a_server_comes_up_without_an_added_model_that_is_gone() {
     assert_eq!((&spaces["items"][1]["active_for"], &spaces["unavailable"]), (&json!(["text"]), &json!([])));
 }
 
-/// Starts a server with a model of the hub and these environment variables; returns its output if it does not start.
+/// Starts a server with a model of the hub and these environment variables. Returns its output if it fails to start.
 fn started(bed: &Bed, hub: &Hub, model: &str, environment: &[(&str, &str)]) -> Option<String> {
     let home = bed.folder.path().join("hub");
     let mut all = vec![("HF_ENDPOINT", Path::new(&hub.endpoint)), ("HF_HOME", &home)];
@@ -363,7 +363,7 @@ fn a_server_heeds_what_the_hubs_own_clients_do() {
         (&[("HF_TOKEN", "wrong")], Some("is gated")),
         (&[("HF_HUB_OFFLINE", "1"), ("HF_TOKEN", "secret")], Some("HF_HUB_OFFLINE")),
         (&[("HF_TOKEN_PATH", stored), ("HF_TOKEN", "")], None),
-        // It is downloaded now.
+        // The cache has the model by now.
         (&[("HF_HUB_OFFLINE", "true"), ("HF_TOKEN", "")], None),
     ] {
         let said = started(&bed, &hub, "org/gated", environment);
@@ -390,7 +390,7 @@ async fn while_a_model_is_loaded_the_server_answers_and_stops_when_it_is_told() 
         assert!(Instant::now() < deadline, "it is never loaded");
         tokio::task::yield_now().await;
     }
-    // The client has gone; the download continues.
+    // The client is gone, but the download continues.
     asked.abort();
     assert_eq!(server.search_hits(json!({"query": {"text": "bars"}})).await.len(), 0);
     assert_eq!(server.get("/readyz").await.0, 200);

@@ -1,4 +1,4 @@
-//! The graph against brute force on real embeddings: CLIP's text vectors are strongly anisotropic (mean cosine 0.75),
+//! The graph against brute force on real embeddings. CLIP's text vectors are strongly anisotropic (mean cosine 0.75),
 //! unlike any generated set.
 
 use std::path::Path;
@@ -9,11 +9,11 @@ use reprise_tests::test_data;
 
 const AT: Collection = Collection { space: 1, level: Level::Clip };
 const FILES: [&str; 4] = ["lvis_v1", "oid", "o365", "coco"];
-/// A segment although 2,148 vectors are few.
+/// Settings that build a segment even for only 2,148 vectors.
 const EAGER: Settings =
     Settings { segment_from: 64, seal_from: 1 << 40, codes: Codes::Int8, build_threads: 1 };
 
-/// The rows of a two-dimensional little-endian f2 or f4 array in NumPy's format, version 1 or 2.
+/// The rows of a two-dimensional little-endian f2 or f4 array in a `.npy` file of version 1 or 2.
 fn read_npy(path: &Path) -> Vec<Vec<f32>> {
     let bytes = std::fs::read(path).unwrap();
     assert_eq!(&bytes[..6], b"\x93NUMPY");
@@ -35,7 +35,7 @@ fn read_npy(path: &Path) -> Vec<Vec<f32>> {
     values.chunks_exact(columns).map(<[f32]>::to_vec).collect()
 }
 
-/// A finite half-precision number.
+/// Converts a finite half-precision number.
 fn f16_to_f32(bits: u16) -> f32 {
     let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f32::from(bits & 0x3ff));
     let magnitude = match exponent {
@@ -55,8 +55,8 @@ fn real_vectors() -> Option<Vec<UnitVector>> {
     Some(vectors)
 }
 
-/// Mean recall at 10 of the automatic search against brute force, by score: some prompts are in several files. Also
-/// how many of the answers came from the graph.
+/// Mean recall at 10 against brute force, and the number of answers from the graph. Compares scores, because several
+/// files share some prompts.
 fn recall(index: &Index, queries: &[UnitVector], filter: &Filter) -> (f64, usize) {
     let (mut found, mut wanted, mut walked) = (0, 0, 0);
     for query in queries {

@@ -1,4 +1,4 @@
-//! `reprise index bench` from the outside, on small files of every kind that numpy writes.
+//! `reprise index bench` from the outside, on small files of every number type that numpy writes.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -21,7 +21,7 @@ fn write(path: &Path, descr: &str, shape: &str, bytes: &[u8]) {
     std::fs::write(path, file).unwrap();
 }
 
-/// Rows of all directions and lengths.
+/// Pseudo-random rows of different directions and norms.
 fn rows(count: usize, seed: u64) -> Vec<f32> {
     let mut state = seed;
     let mut value = || {
@@ -33,7 +33,7 @@ fn rows(count: usize, seed: u64) -> Vec<f32> {
     (0..count * DIM).map(|_| value()).collect()
 }
 
-/// The rows of the highest cosines, best first.
+/// The rows with the highest cosines, best first.
 fn nearest(base: &[f32], query: &[f32]) -> Vec<usize> {
     let norm = |row: &[f32]| row.iter().map(|value| f64::from(value * value)).sum::<f64>().sqrt();
     let cosine = |row: &[f32]| {
@@ -100,7 +100,7 @@ fn what_few_vectors_recall_is_all_of_the_truth_given_or_found() {
             "{report}"
         );
         let points = report["points"].as_array().unwrap();
-        // Brute force: so few rows never get a graph.
+        // Few rows never get a graph, so every search is exact.
         let widths: Vec<_> = points.iter().map(|it| (it["threads"].as_u64(), it["ef"].as_u64())).collect();
         assert_eq!(widths, [(Some(1), Some(10)), (Some(2), Some(10))], "it ends where nothing is missed");
         for point in points {

@@ -1,4 +1,4 @@
-//! A file to searchable spans through a running server: several models, given clips, long videos.
+//! Ingest of a file through a running server: several models, given clips, long videos.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,7 +32,7 @@ async fn assert_covers_all(server: &Server, model: &str) -> Value {
     until("the space covers all videos", covers).await
 }
 
-/// Number of ffmpeg runs that read a file from its beginning.
+/// Number of ffmpeg runs that read a file from its start.
 fn passes(bed: &Bed) -> usize {
     bed.runs().iter().filter(|run| !run.contains(" -ss ")).count()
 }
@@ -73,7 +73,7 @@ async fn a_new_model_fills_its_space_in_the_background() {
     for video in &videos {
         assert_whole(&server, video).await;
     }
-    // Clips and full video come from one pass over each file; the next start has nothing to fill.
+    // One pass over each file gives clips and full video. The next start has nothing to fill.
     assert_eq!(passes(&bed), 4, "{:?}", &bed.runs()[before..]);
     assert!(server.stop(), "it did not stop well");
     let server = bed.start(&["--model", OTHER_MODEL, "--model", "builtin:tiny"]);
@@ -87,7 +87,8 @@ async fn a_new_model_fills_its_space_in_the_background() {
 async fn given_clips_of_any_length_are_searchable_beside_found_ones() {
     let bed = Bed::sqlite();
     let server = bed.start(&[]);
-    // Shorter than a sampling interval, of one frame, overlapping, long enough to be subsampled, beyond the end.
+    // Given clips: shorter than a sampling interval, one frame long, overlapping, long enough to be subsampled, past
+    // the end.
     let given = [(0.3, 0.4), (2.0, 2.04), (1.0, 5.0), (0.0, 76.0), (70.0, 500.0)];
     let given = given.map(|(start, end)| json!({"start": start, "end": end, "metadata": {"start": start}}));
     let parts = [("segmentation", json!({"policy": "content", "clips": given}))];
@@ -116,7 +117,7 @@ async fn a_clip_given_after_the_end_is_kept_with_a_warning() {
     assert_eq!((&video["state"], &video["clips"]), (&json!("ready"), &json!(2)), "{video}");
     assert!(text(&video, "/warnings/0").contains("after the video's end"), "{video}");
     assert!(server.stop(), "it did not stop well");
-    // It needs no fill, however often the server starts.
+    // The clip past the end needs no fill, however often the server starts.
     let server = bed.start(&[]);
     assert_eq!(server.get("/v1/jobs?kind=fill").await.1["items"], json!([]));
 }
@@ -158,7 +159,7 @@ async fn a_clip_given_later_is_sought_and_not_decoded_from_the_start() {
 /// Length of a shot in the long film, in seconds.
 const SHOT: usize = 7;
 
-/// A film of `shots` shots by stream copy of a few different ones: rendering two hours takes seconds.
+/// A film of `shots` shots that stream copy joins from a few rendered ones: two hours take seconds to render.
 fn long_film(folder: &Path, shots: usize) -> PathBuf {
     let hues = [0, 120, 240, 60, 180, 300];
     let mut list = String::new();
@@ -182,7 +183,7 @@ fn long_film(folder: &Path, shots: usize) -> PathBuf {
     film
 }
 
-/// Peak resident memory of a process, in kB; `None` if it is gone.
+/// Peak resident memory of a process in kB; `None` if it is gone.
 fn peak(pid: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

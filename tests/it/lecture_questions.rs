@@ -1,4 +1,4 @@
-//! The questions about real lectures name existing cues.
+//! Checks that the questions about real lectures name existing cues.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What is said in 76 real lectures, found in both databases: phrases, long texts, and words in any order.
+//! Subtitle search in 76 real lectures, on both databases: phrases, long texts, and words in any order.
 
 use reprise_server::catalog::{Catalog, CueKind, CueQuery, Ingested, IngestedSpan, Line, Subtitles, Track};
 use reprise_server::terms::Level;
@@ -9,7 +9,7 @@ use crate::catalog::samples::{add, facts, lease, video};
 use crate::catalog::{ALL, spoken};
 use crate::catalog::{Opened, on_both};
 
-/// Length of a clip of the stored lectures.
+/// Length of a clip in a stored lecture, in milliseconds.
 const CLIP_MS: i64 = 20_000;
 const PHRASES: usize = 100;
 
@@ -20,7 +20,7 @@ struct Stored {
     lines: Vec<Line>,
 }
 
-/// A ready video of the lecture's length, cut every 20 s; the container's clock is 1,075 ms ahead.
+/// A ready video of the lecture's length with a clip every 20 s. The container's clock is 1,075 ms ahead.
 async fn store(catalog: &Catalog, number: usize, lines: Vec<Line>) -> Stored {
     let (stored, _) = add(catalog, video(&format!("lecture {number}"))).await;
     let duration_ms = lines.iter().map(|line| line.end_ms).max().unwrap();
@@ -69,7 +69,7 @@ async fn what_is_said_in_lectures_is_found_where_it_is_said(opened: &Opened) {
     }
 }
 
-/// Every third sentence of a lecture, up to 2,000 words of them, in another order.
+/// Searches with every third sentence of a lecture in reverse order, repeated to at least 2,000 words.
 async fn long_texts_find_their_lecture(catalog: &Catalog, lecture: &Stored) {
     let mut some: Vec<&str> = lecture.lines.iter().rev().step_by(3).map(|line| line.text.as_str()).collect();
     while some.iter().map(|text| text.split_whitespace().count()).sum::<usize>() < 2000 {

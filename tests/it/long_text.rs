@@ -1,4 +1,4 @@
-//! Texts of many sentences, through the command that measures them and through a server.
+//! Texts of many sentences, through `reprise eval long` and through a server.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -9,7 +9,7 @@ use reprise_tests::film::{Store, film};
 use reprise_tests::server::{Server, binary};
 use serde_json::{Value, json};
 
-/// Renders descriptions and clips of enough labels that chance finds few.
+/// Renders descriptions and clips of enough labels to make chance hits rare.
 fn render(folder: &Path) {
     let settings = Settings {
         size: 96,

@@ -1,4 +1,4 @@
-//! Tests that cross crates or need the built binary: one file a topic, one binary for all.
+//! Tests that cross crates or need the built binary: one file per topic, one binary for all.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod acceptance;

@@ -11,7 +11,7 @@ use crate::faults::bed::until;
 /// A model that depends on frame order.
 const TEMPORAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/parity/data/covr/bert");
 
-/// A given clip of six seconds, of a film without repetition.
+/// Stores a film without repetition, with one given clip of six seconds. Returns the ids of video and clip.
 async fn given(server: &Server, folder: &Path) -> (String, String) {
     let file = film(folder, "moving", &["testsrc2", "mandelbrot", "testsrc"], Store::Lossless);
     let clip = json!({"start": 0.0, "end": 6.0});
@@ -35,7 +35,7 @@ async fn hits(server: &Server, video: &str, (start, end): (f64, f64)) -> Vec<(St
     hits.iter().map(|hit| (level(hit), seconds(hit, "start"), seconds(hit, "end"))).collect()
 }
 
-/// Checks that of any two hits, one a moment, at most half of their union is shared.
+/// Checks that two hits overlap by at most half of their union, unless both are clips.
 fn assert_apart(hits: &[(String, f64, f64)]) {
     for (at, one) in hits.iter().enumerate() {
         for other in &hits[at + 1..] {
@@ -47,7 +47,7 @@ fn assert_apart(hits: &[(String, f64, f64)]) {
     }
 }
 
-/// Number of the server's searchable vectors, clips and moments.
+/// Number of the server's searchable vectors: clips and moments.
 async fn live(server: &Server, video: &str) -> Value {
     let body = json!({"query": {"clip": {"video_id": video, "start": 0.0, "end": 6.0}}});
     server.search(&body).await["index"]["live"].clone()

@@ -1,4 +1,4 @@
-//! The committed OpenAPI file: review shows every change of the contract.
+//! Checks the committed OpenAPI file, so that review shows every change of the contract.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Segmenting a stored video again, and adding clips later, from its stored features.
+//! A new segmentation of a stored video, and clips added later, both from its stored features.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ async fn clips(server: &Server, video: &str) -> Vec<(f64, f64)> {
     clips.iter().map(|clip| (time(clip, "start"), time(clip, "end"))).collect()
 }
 
-/// Waits for the job of a 202; returns it.
+/// Posts a request that starts a job, waits for the job, and returns it.
 async fn done(server: &Server, path: &str, body: Value) -> Value {
     let (status, answer) = server.post(path, &body).await;
     assert_eq!(status, 202, "{answer}");

@@ -8,7 +8,7 @@ use reprise_tests::server::Server;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A server with four films of three shots each; equal shots are equal pixel by pixel.
+/// A server with four films of three shots each; equal shots have equal pixels.
 struct Library {
     server: Server,
     folder: TempDir,
@@ -40,7 +40,7 @@ impl Library {
         let (mut videos, mut files) = (Vec::new(), Vec::new());
         for (name, shots, metadata) in films() {
             let file = film(folder.path(), name, &shots, Store::Lossless);
-            // Cuts alone: a counter in the picture is a slide change.
+            // Segments at cuts alone: the counter in a test picture would be a slide change.
             let parts = [("metadata", metadata), ("segmentation", json!({"policy": "content"}))];
             videos.push(server.ingest_with(&file, &parts).await);
             files.push(file);
@@ -214,7 +214,7 @@ async fn a_clip_finds_its_like_and_not_itself(library: &Library) {
     .clone();
     let by_id = library.search(json!({"query": {"clip_id": id}})).await;
     assert_eq!(ids(&by_id["results"]), ids(&answer["results"]));
-    // A range that is not a clip is decoded; it excludes the clips that overlap it by more than half.
+    // A decoded range, which is no clip, excludes the clips that overlap it by more than half.
     let stretch = json!({"clip": {"video_id": library.id(0), "start": 2.5, "end": 3.5}});
     let decoded = library.search(json!({"query": stretch})).await;
     assert!(decoded["query_info"]["frames"].as_u64().unwrap() > 0);
@@ -317,7 +317,7 @@ async fn filters_act_inside_the_search(library: &Library) {
     let hit = library.search(json!({"query": {"text": "x"}, "filter": filter})).await["results"][0].clone();
     let overlaid = json!({"event": "warm-up", "judge": "A", "score": 9.1, "day": 1});
     assert_eq!((&hit["metadata"], &hit["clip_id"]), (&overlaid, &json!(id)));
-    // If k live matches exist, k are returned, however low they rank.
+    // A search returns k hits if k live matches exist, however low they rank.
     let filter = json!({"field": "metadata.event", "in": ["beam", "floor"]});
     let few = library.search(json!({"query": library.shot(3, 0), "filter": filter, "limit": 4})).await;
     assert_eq!((few["results"].as_array().unwrap().len(), &few["exhausted"]), (4, &json!(false)));
@@ -355,7 +355,7 @@ async fn long_texts_are_windowed_truncated_or_refused(library: &Library) {
 }
 
 async fn neighbours_are_merged_where_asked(library: &Library) {
-    // A query with all colours of the film: every clip scores alike, so that neighbours join up to 5 s.
+    // The query contains all colours of the film, so every clip scores alike. Neighbours then join up to 5 s.
     let body = json!({"query": library.shot(0, 1), "exclude": {"self": false}, "merge_adjacent": true, "limit": 100});
     let merged = library.search(body).await;
     let mut originals = 0;
@@ -460,7 +460,7 @@ async fn what_is_wrong_is_refused_with_a_pointer(library: &Library) {
     assert_eq!(problem["errors"][0]["pointer"], "/fusion/alpha");
 }
 
-/// All pages of a search; every page but the last must be full.
+/// All pages of a search. Every page except the last must be full.
 async fn pages(library: &Library, body: &Value) -> Vec<Value> {
     let limit = body["limit"].as_u64().unwrap() as usize;
     let mut answer = library.search(body.clone()).await;
@@ -481,7 +481,7 @@ async fn pages(library: &Library, body: &Value) -> Vec<Value> {
 
 async fn pages_are_the_ranking_cut_in_pieces(library: &Library) {
     let filter = json!({"field": "metadata.event", "exists": true});
-    // Three shots are equal pixel by pixel: their scores are equal, and pages of one cut between them.
+    // Three shots have equal pixels and so equal scores; pages of one hit split them.
     for limit in [1, 2, 5, 12] {
         for more in [
             json!({}),
@@ -523,7 +523,7 @@ async fn pages_go_on_while_videos_come_and_go(library: &Library) {
     let old = ids(&before["results"]);
     let shown: Vec<&String> = seen.iter().filter(|it| old.contains(it)).collect();
     assert_eq!(shown, old.iter().collect::<Vec<_>>(), "nothing that was there is skipped");
-    // A deleted video is in no later answer and no later page.
+    // A deleted video is missing from all later answers and pages.
     let first = library.search(json!({"query": {"text": "red bars"}, "limit": 1})).await;
     assert_eq!(library.server.delete(&format!("/v1/videos/{}", late["id"].as_str().unwrap())).await.0, 204);
     let mut answer = library.search(json!({"cursor": first["next_cursor"]})).await;
@@ -543,14 +543,14 @@ async fn a_cursor_lives_as_long_as_the_space_it_searched() {
     let first = server.search(&json!({"query": {"text": "x"}, "limit": 1})).await;
     let cursor = first["next_cursor"].as_str().unwrap();
     assert_eq!(server.search(&json!({"cursor": cursor})).await["results"].as_array().unwrap().len(), 1);
-    // This server never had the space: the cursor's search cannot continue.
+    // This server never had the space, so the cursor's search cannot continue.
     let other = folder.path().join("other");
     std::fs::create_dir(&other).unwrap();
     let model = crate::encoders::folder("legacy");
     let other = Server::start(&other, &["--model", model.to_str().unwrap()]);
     let request = other.request("POST", "/v1/search").json(&json!({"cursor": cursor}));
     other.refused(request, 410).await;
-    // The same search continues after a restart; a cursor of another version is refused.
+    // The same search continues after a restart. A cursor of another version is refused.
     let second = server.search(&json!({"cursor": cursor})).await;
     assert!(server.stop());
     let server = Server::start(&data, &[]);
@@ -560,7 +560,7 @@ async fn a_cursor_lives_as_long_as_the_space_it_searched() {
     assert!(problem["detail"].as_str().unwrap().contains("another version"), "{problem}");
 }
 
-/// A cursor of release 0.1, whose plans had another format.
+/// A cursor of release 0.1, with another format.
 const OLD_CURSOR: &str = concat!(
     "--nMcNMlU2x7InZlY3RvcnMiOlsiQUR3Il0sInNhaWQiOm51bGwsImZpbHRlciI6bnVsbCwic3RhdGUiOnsic3BhY2UiOiJ0aW55",
     "IiwiZ2VuZXJhdGlvbiI6MSwibGV2ZWxzIjoiY2xpcCIsImFnZ3JlZ2F0aW9uIjoiY292ZXJhZ2UiLCJmdXNlZCI6ZmFsc2UsImxp",

@@ -1,4 +1,4 @@
-//! A served index that is large enough to be sealed: saved, damaged and mended, checked, grouped.
+//! A served index large enough to be sealed: saving, damage and repair, checks, grouping.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,11 +15,11 @@ use sqlx::Connection;
 use crate::catalog::samples::{add, facts, lease, vector, video};
 use crate::faults::bed::{Bed, until};
 
-/// Videos in the library; each has as many clips.
+/// Number of videos in the library; below: of clips per video.
 const VIDEOS: u32 = 20;
 const CLIPS: u32 = 500;
 
-/// A folder whose catalog holds clips in clusters, one for each video; those of the first are the nearest to `x`.
+/// A folder whose catalog has one cluster of clips per video. The clips of the first video are nearest to `x`.
 async fn stocked() -> Bed {
     let bed = Bed::sqlite();
     let server = bed.start(&[]);
@@ -51,7 +51,7 @@ async fn stocked() -> Bed {
         catalog.finish_ingest(&leased.lease, ingested).await.unwrap();
     }
     catalog.close().await;
-    // What a start reads from the catalog is sealed at once; what it applies as changes grows first.
+    // Without the index folder, the next start reads the catalog and seals at once. Applied changes would grow first.
     fs::remove_dir_all(bed.data().join("index")).unwrap();
     bed
 }
@@ -68,7 +68,7 @@ fn segments(bed: &Bed) -> Vec<PathBuf> {
     files(&bed.data().join("index/segments"))
 }
 
-/// Waits until a snapshot names a segment.
+/// Waits until a snapshot lists a segment.
 async fn saved(bed: &Bed) {
     let is_saved = async || {
         let manifests = files(&bed.data().join("index"));
@@ -78,7 +78,7 @@ async fn saved(bed: &Bed) {
     until("a snapshot holds a segment", is_saved).await;
 }
 
-/// Clips and full videos that searches find, with their scores: exactly, through the graph, and by windows.
+/// Hits of clips and full videos with their scores: from exact search, from the graph, and from text windows.
 async fn answers(server: &Server) -> Vec<Value> {
     let long = "a dive with a twist and a half. ".repeat(40);
     let mut found = Vec::new();
@@ -107,7 +107,7 @@ fn check_index(data: &Path) -> Output {
     command.env_remove("DATABASE_URL").output().unwrap()
 }
 
-/// Makes the snapshot anew; the bytes that the clips take.
+/// Rebuilds the snapshot. Returns the size of the clips in bytes.
 fn rebuild(bed: &Bed, codes: &str) -> u64 {
     let mut command = Command::new(binary());
     command.args(["index", "rebuild", "--json", "--index-codes", codes, "--data-dir"]).arg(bed.data());
@@ -118,7 +118,7 @@ fn rebuild(bed: &Bed, codes: &str) -> u64 {
     clips(&found)["bytes"].as_u64().unwrap()
 }
 
-/// What a check finds; an empty list of wrongs exactly if it exits well.
+/// The report of `reprise index check`. Its list of faults must be empty exactly if the exit code is 0.
 fn checked(bed: &Bed) -> Value {
     let output = check_index(&bed.data());
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -188,7 +188,7 @@ async fn flipped_bits_of_a_segment_never_change_an_answer_and_are_mended() {
     }
 }
 
-/// What is found for a stored vector among all clips, exactly or not and with a filter: (key, score).
+/// Hits for a stored vector among all clips as (key, score): automatic, exact, and with a filter.
 async fn found(vectors: &Vectors, at: Collection, query: &UnitVector) -> Vec<Vec<(SpanKey, f32)>> {
     let odd: KeySet = (1..20_000).step_by(2).map(SpanKey::new).collect();
     let mut all = Vec::new();
@@ -211,7 +211,7 @@ async fn what_cannot_be_read_is_scored_as_the_catalog_has_it() {
     let keys: Vec<SpanKey> =
         catalog.vector_keys(space.key, Level::Clip).await.unwrap().iter().step_by(997).collect();
     let queries = catalog.vectors_of(space.key, &keys).await.unwrap();
-    // Nothing mends in the background here.
+    // Without background repairs.
     let open = async || {
         let folder = bed.data().join("index");
         let (kind, builtin) = (EngineKind::Builtin, Settings::default());
@@ -274,7 +274,7 @@ async fn a_check_finds_what_differs_beside_a_server_and_changes_nothing() {
         level["recall_at_10"].as_f64() > Some(0.95) && level["bytes"].as_u64() > Some(1_000_000),
         "{level}"
     );
-    // What was committed after the snapshot is no difference.
+    // Changes after the snapshot are no difference.
     let (_, listed) = server.get("/v1/videos?limit=1").await;
     let id = listed["items"][0]["id"].as_str().unwrap();
     assert_eq!(server.delete(&format!("/v1/videos/{id}")).await.0, 204);
@@ -282,7 +282,7 @@ async fn a_check_finds_what_differs_beside_a_server_and_changes_nothing() {
     assert_eq!(times(), written, "nothing was written or removed");
     assert!(server.stop());
 
-    // What went without a change is one.
+    // A row deleted without a change is a difference.
     let gone = lose_one_vector(&bed).await;
     let found = checked(&bed);
     let level = clips(&found);
@@ -296,7 +296,7 @@ async fn a_check_finds_what_differs_beside_a_server_and_changes_nothing() {
     assert_eq!(checked(&bed)["wrong"], json!([]));
 }
 
-/// Removes a row as nobody may who goes through the catalog; its span.
+/// Deletes a row behind the catalog's back. Returns its span.
 async fn lose_one_vector(bed: &Bed) -> i64 {
     let mut connection = sqlx::SqliteConnection::connect(&catalog::embedded_url(&bed.data())).await.unwrap();
     let (span,): (i64,) =
@@ -330,7 +330,7 @@ async fn a_running_server_says_how_good_its_index_is_and_makes_it_hold_what_the_
     }
     assert!(metric(&server, &format!("reprise_index_bytes{labels}")).await > Some(0.0));
 
-    // A row that went without a change is noticed when anything changes.
+    // The server notices a row deleted without a change when anything else changes.
     lose_one_vector(&bed).await;
     let (_, listed) = server.get("/v1/videos?limit=1").await;
     assert_eq!(
@@ -359,7 +359,8 @@ async fn groups_are_full_although_one_video_owns_the_best_hits() {
     let owned = flat.iter().take_while(|hit| hit["video_id"] == owner).count();
     assert_eq!(owned as u32, CLIPS, "all of one video's clips come before any other");
     for exact in [false, true] {
-        // Groups that are asked for, groups in the answer, whether it is exhausted; the rest on a second page.
+        // Requested groups, groups in the answer, and the rest on the second page; `None` if the first page exhausts
+        // the search.
         for (limit, count, rest) in
             [(5, 5, Some(5)), (VIDEOS - 1, VIDEOS - 1, Some(1)), (VIDEOS, VIDEOS, None), (100, VIDEOS, None)]
         {
@@ -396,7 +397,7 @@ async fn segments_hold_the_codes_that_were_asked_for_and_a_server_uses_them() {
         assert!(String::from_utf8_lossy(&header).contains(&format!("\"codes\":\"{codes}\"")));
         bytes
     });
-    // 64 values of 4 bytes against 2, or against 1 and what a row of bytes has beside them.
+    // 64 values of 4 bytes, against 2 bytes each, or against 1 byte each and the extra values of an int8 row.
     let least = 64 * 2 * u64::from(VIDEOS * CLIPS);
     assert!(bytes[1..].iter().all(|fewer| fewer + least <= bytes[0]), "{bytes:?}");
     let held = segments(&bed);

@@ -1,5 +1,5 @@
-//! Databases and files that an older version stored (`tests/data/stored`, see `make.py` there): this version opens them
-//! and answers as that one did.
+//! Databases and files of an older version (`tests/data/stored`, see `make.py` there). This version opens them and
+//! gives the same answers.
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The data folder of the older version.
+/// A copy of the older version's data folder.
 async fn sqlite_folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     copy(&stored("data"), folder.path());
@@ -40,7 +40,7 @@ async fn sqlite_folder() -> tempfile::TempDir {
     folder
 }
 
-/// Every video shows its segmentation, and every search has its answer, as the older version recorded them.
+/// Checks the segmentation of every video and the answer of every search against the older version's records.
 async fn check(server: &Server, recorded: &Value) {
     for (name, segmentation) in recorded["segmentations"].as_object().expect("they are recorded") {
         let (_, video) = server.get(&format!("/v1/videos/{}", id(recorded, name))).await;

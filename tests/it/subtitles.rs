@@ -1,4 +1,5 @@
-//! Subtitles through a running server: uploaded, listed, played, replaced, deleted, and found in files.
+//! Subtitles through a running server: uploading, listing, playing, replacing, deleting, and reading from video
+//! files.
 
 use std::path::{Path, PathBuf};
 
@@ -154,7 +155,7 @@ async fn text_streams_of_the_file_are_taken_at_ingest() {
     assert_eq!(tracks(&server, &video).await, [own]);
 }
 
-/// A film with a subtitle stream of each codec, whose clock begins at 1.5 s.
+/// A film with a subtitle stream of each codec. The container's clock begins at 1.5 s.
 fn film_that_speaks(folder: &Path) -> PathBuf {
     let (said, styled) = (folder.join("said.srt"), folder.join("styled.ass"));
     std::fs::write(&said, "1\n00:00:02,000 --> 00:00:03,000\n<b>gesagt</b>\n").unwrap();
@@ -193,7 +194,7 @@ async fn cues_keep_the_clock_of_the_file_and_are_answered_on_the_players() {
     }
 }
 
-/// A model for text alone.
+/// A model that encodes text only.
 const READER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/parity/data/sentence/mean");
 
 async fn reader(server: &Server) -> Value {
@@ -221,7 +222,7 @@ async fn passages_are_encoded_in_the_background_by_the_model_that_reads() {
     put(&server, &format!("{path}/en"), "text/plain", SRT).await;
     assert!(server.stop(), "it did not stop well");
 
-    // A new model gets the existing passages.
+    // A new model encodes the existing passages.
     let server = Server::start(folder.path(), &models);
     let space = reader_holds(&server, 1).await;
     assert_eq!(
@@ -259,7 +260,7 @@ async fn what_is_said_is_found_where_no_model_sees_pictures() {
     assert_eq!(hits[0]["evidence"][0]["source"], "spoken");
 }
 
-/// A film of four shots of 2 s, with a cue in the first and the last.
+/// A film of four shots of 2 s, with one cue in the first and one in the last shot.
 async fn lecture(server: &Server, folder: &Path, number: u32, cue: &str) -> Value {
     let colour = format!("color=c=0x{:06x}", 0x0010_4070 * number % 0x0100_0000);
     let shots = [colour.as_str(), "testsrc2", "color=c=blue", "smptebars"];
@@ -270,7 +271,7 @@ async fn lecture(server: &Server, folder: &Path, number: u32, cue: &str) -> Valu
     video
 }
 
-/// The hits, or the videos of the groups, of all pages; `between` runs after each page.
+/// The hits of all pages, or the videos of their groups. Calls `between` after each page.
 async fn pages(server: &Server, body: &Value, mut between: impl AsyncFnMut()) -> Vec<Value> {
     let mut answer = server.search(body).await;
     let mut shown = Vec::new();
@@ -299,7 +300,7 @@ async fn pages_of_pictures_and_subtitles_show_everything_once_whatever_comes_bet
         whole["limit"] = json!(1000);
         let whole = pages(&server, &whole, async || ()).await;
         assert_eq!(pages(&server, body, async || ()).await, whole, "{body}");
-        // A better match is added after each of two pages, and moves all others down.
+        // After each of two pages a better match is added, which moves all others down.
         let last = number + 2;
         let shown = pages(&server, body, async || {
             if number < last {

@@ -1,4 +1,4 @@
-//! The benchmark folder: its tables describe its films, and a seed always gives the same folder.
+//! The benchmark folder: its tables describe its films, and equal seeds give equal folders.
 
 use std::fs;
 use std::path::Path;
@@ -46,7 +46,7 @@ fn films_hold_as_many_frames_as_the_truth_has_rows() {
     render(folder.path(), &small(Split::Test));
     let truth = json_lines(&folder.path().join("truth.jsonl"));
     assert_eq!(truth.len(), 40);
-    // The first and last clips of both runs of ffmpeg.
+    // First and last clips of both ffmpeg runs.
     for at in [0, 15, 31, 32, 39] {
         let frames = truth[at]["frames"].as_array().unwrap();
         check(folder.path(), truth[at]["video"].as_str().unwrap(), frames.len());
@@ -108,7 +108,7 @@ fn probes_judge_a_test_split_and_no_other_folder() {
     let lines = probe(folder.path(), effort, &|_| ()).unwrap();
     assert_eq!(lines.len(), 5);
     assert!(lines.iter().all(|it| (0.0..=100.0).contains(&it.map)), "{lines:?}");
-    // Known gallery labels with the text rank better than no knowledge.
+    // The known gallery labels make the ranking better.
     assert!(lines[0].known_gallery > lines[0].map, "{lines:?}");
     let empty = tempfile::tempdir().unwrap();
     let error = probe(empty.path(), effort, &|_| ()).unwrap_err().to_string();

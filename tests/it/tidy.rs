@@ -1,4 +1,4 @@
-//! The walls of the house, as tests over the source tree: who may know what (see ARCHITECTURE.md).
+//! Rules of the source tree, as tests: the allowed dependencies between its parts (see ARCHITECTURE.md).
 
 mod imports;
 mod words;
@@ -10,10 +10,10 @@ use reprise_house::{Package, packages, workspace};
 
 /// Longest source file, in lines.
 const LINES_MOST: usize = 600;
-/// Names that say nothing about what is inside.
+/// Module names without meaning.
 const EMPTY_NAMES: [&str; 6] = ["util", "utils", "common", "helper", "helpers", "misc"];
 
-/// All files under `folder` with one of `extensions`, by path from the workspace's root with `/` between.
+/// All files in `folder` with one of `extensions`, as (path relative to the workspace's root, text).
 fn files(folder: &str, extensions: &[&str]) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut folders = vec![workspace().join(folder)];
@@ -37,7 +37,7 @@ fn files(folder: &str, extensions: &[&str]) -> Vec<(String, String)> {
     found
 }
 
-/// The source of every package but the tests, which may use anything.
+/// The sources of all packages except the tests, which may use anything.
 fn source() -> Vec<(String, String)> {
     let packages = packages(&workspace()).expect("the packages");
     let product = packages.iter().filter(|package| package.name != "reprise-tests");
@@ -46,7 +46,7 @@ fn source() -> Vec<(String, String)> {
     folders.iter().flat_map(|folder| files(folder, &["rs"])).collect()
 }
 
-/// Whether a line of code (comments left out) holds `word` as a whole path or name.
+/// Whether a line of code, without comments, contains `word` as a whole path or name.
 fn mentions(line: &str, word: &str) -> bool {
     let code = line.split("//").next().unwrap_or_default();
     let is_name = |letter: char| letter.is_alphanumeric() || letter == '_';
@@ -54,7 +54,7 @@ fn mentions(line: &str, word: &str) -> bool {
         .any(|(at, _)| !code[..at].ends_with(is_name) && !code[at + word.len()..].starts_with(is_name))
 }
 
-/// The names that the package in `folder` depends on, but for its tests.
+/// Names of the dependencies of the package in `folder`, without test dependencies.
 fn dependencies(folder: &str) -> BTreeSet<String> {
     let packages = packages(&workspace()).expect("the packages");
     let package = packages.iter().find(|package| package.folder == folder).expect("the package");

@@ -1,4 +1,4 @@
-//! What every vector engine promises, each checked against a sorted list of exact scores.
+//! The promises of every vector engine, each checked against a sorted list of exact scores.
 //!
 //! A new engine joins `on_every_engine!`.
 
@@ -23,9 +23,9 @@ use crate::faults::bed::until;
 const SPACE: u32 = 3;
 const AT: Collection = Collection { space: SPACE, level: Level::Clip };
 const DIM: usize = 24;
-/// So many that every engine walks its graph.
+/// Enough vectors for every engine to search its graph.
 const MANY: u64 = 4_000;
-/// Segments and graphs from small sets on.
+/// Settings that build segments and graphs even for small sets.
 const EAGER: Settings = Settings { segment_from: 64, seal_from: 300, codes: Codes::Int8, build_threads: 1 };
 
 macro_rules! on_every_engine {
@@ -59,7 +59,7 @@ on_every_engine!(
     whatever_is_applied_answers_are_those_of_a_sorted_list,
 );
 
-/// An engine, and what it should hold.
+/// A vector engine with its catalog and folder.
 struct Bed {
     engine: Arc<dyn VectorIndex>,
     _catalog: Arc<Catalog>,
@@ -111,7 +111,7 @@ fn unit(raw: &[f32]) -> UnitVector {
     UnitVector::from_raw(raw).unwrap().0
 }
 
-/// A pseudo-random value in -0.5 .. 0.5, the same for the same arguments.
+/// A pseudo-random value in -0.5 .. 0.5, a function of its arguments.
 fn noise(seed: u64, at: usize) -> f32 {
     let mut state = (seed << 20 | at as u64).wrapping_add(0x9E37_79B9_7F4A_7C15);
     state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -119,7 +119,7 @@ fn noise(seed: u64, at: usize) -> f32 {
     ((state ^ (state >> 31)) >> 40) as f32 / (1 << 24) as f32 - 0.5
 }
 
-/// One of 40 clusters around a common direction: real embeddings are neither uniform nor centred.
+/// A vector in one of 40 clusters around a common direction: real embeddings are neither uniform nor centred.
 fn clustered(seed: u64) -> UnitVector {
     let cluster = 1_000_000 + seed % 40;
     let value = |at| 0.5 + noise(cluster, at) + 0.5 * noise(seed, at) / (1.0 + at as f32 / 8.0);
@@ -130,10 +130,10 @@ fn put(key: u64, unit: UnitVector) -> Put {
     Put { at: AT, key: SpanKey::new(key), video: VideoNumber::new(1 + key / 10), unit }
 }
 
-/// What an engine should hold.
+/// The expected content of an engine.
 type Model = BTreeMap<SpanKey, UnitVector>;
 
-/// The nearest by exact scores in 64 bits.
+/// The nearest vectors by exact scores in f64.
 fn nearest(model: &Model, query: &UnitVector, ask: &Ask) -> Vec<(SpanKey, f64)> {
     let may = |key: &SpanKey| ask.only.as_ref().is_none_or(|only| only.keys.contains(*key));
     let mut all: Vec<(SpanKey, f64)> =
@@ -146,7 +146,7 @@ fn cosine(one: &UnitVector, other: &UnitVector) -> f64 {
     one.values().iter().zip(other.values()).map(|(one, other)| f64::from(*one) * f64::from(*other)).sum()
 }
 
-/// Checks one answer; the share of the right hits that it has.
+/// Checks one answer. Returns the share of the expected hits in it.
 async fn check(bed: &Bed, model: &Model, query: &UnitVector, ask: &Ask) -> f64 {
     let right = nearest(model, query, ask);
     let got = bed.search(query, ask).await;
@@ -273,7 +273,7 @@ async fn a_space_is_made_once_and_forgotten_whole(bed: &Bed) {
 
 async fn a_batch_that_died_before_its_seq_is_applied_again(bed: &Bed) {
     bed.apply(vec![put(1, clustered(1))], &[], Some(4)).await;
-    // The vectors came and the seq did not.
+    // The vectors arrived, but the sequence number did not.
     bed.apply(vec![put(1, clustered(11)), put(2, clustered(2))], &[], None).await;
     assert_eq!(bed.engine.applied().await.unwrap(), 4);
     bed.apply(vec![put(1, clustered(11)), put(2, clustered(2))], &[], Some(6)).await;
@@ -321,19 +321,19 @@ async fn many_vectors_are_answered_like_a_sorted_list(bed: &Bed) {
     until("a graph is walked", has_graph).await;
     bed.engine.ready().await;
     check_many(bed, &model).await;
-    // A fifth dead: fewer than an engine would link anew for.
+    // A fifth is deleted: too few for an engine to link its graph anew.
     let gone: Vec<u64> = (0..MANY).filter(|key| key % 5 == 0).collect();
     bed.apply(Vec::new(), &gone, Some(2)).await;
     gone.iter().for_each(|key| drop(model.remove(&SpanKey::new(*key))));
     check_many(bed, &model).await;
-    // Three of five: each engine has linked anew, or will.
+    // Three of five are deleted: each engine has linked its graph anew, or will.
     let gone: Vec<u64> = (0..MANY).filter(|key| key % 5 < 3).collect();
     bed.apply(Vec::new(), &gone, Some(3)).await;
     gone.iter().for_each(|key| drop(model.remove(&SpanKey::new(*key))));
     check_many(bed, &model).await;
 }
 
-/// Searches with no filter and with filters of one, 10^4 and 10^6 keys, exactly and not.
+/// Searches without a filter and with filters of 1 to 10^6 keys, automatic and exact.
 async fn check_many(bed: &Bed, model: &Model) {
     let key_of_one = model.keys().next().copied().unwrap();
     let filters = [
@@ -393,7 +393,7 @@ async fn take(bed: &Bed, steps: Vec<Step>) {
     for step in steps {
         match step {
             Step::Put(vectors) => {
-                // The last one of a key counts, as in a batch of changes.
+                // The last vector of a key counts, as in a batch of changes.
                 let last: BTreeMap<u64, u64> = vectors.into_iter().collect();
                 bed.apply(last.iter().map(|it| put(*it.0, clustered(*it.1))).collect(), &[], None).await;
                 model.extend(last.into_iter().map(|(key, seed)| (SpanKey::new(key), clustered(seed))));
@@ -412,7 +412,7 @@ async fn take(bed: &Bed, steps: Vec<Step>) {
     assert!(bed.keys().await.iter().eq(model.keys().map(|key| key.number()).collect::<Vec<_>>().iter()));
 }
 
-/// An engine that several servers share, and that stores vectors so coarsely that scores are wrong.
+/// An engine shared by several servers, whose coarse vectors give wrong scores.
 struct Coarse(HnswRs);
 
 const MOST_HITS: usize = 4;

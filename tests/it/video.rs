@@ -1,5 +1,5 @@
-//! Video that ffmpeg makes on the spot: every oddity that real files have, against ffprobe's own times and plain
-//! extraction of pictures.
+//! Videos made by ffmpeg with the oddities of real files, checked against ffprobe's times and plainly extracted
+//! pictures.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use reprise_encoders::{Frame, FrameSize};
 use reprise_tests::skip;
 use tempfile::TempDir;
 
-/// All that a decode of a file gives.
+/// Everything from decoding a file.
 pub(crate) struct Watched {
     pub(crate) probe: Probe,
     pub(crate) detect: Vec<Frame>,
@@ -69,7 +69,7 @@ pub(crate) fn times(frames: &[Frame]) -> Vec<i64> {
     frames.iter().map(|frame| frame.time_ms).collect()
 }
 
-/// What a program prints, which must succeed.
+/// The output of a program, which must succeed.
 #[track_caller]
 pub(crate) fn output(program: &str, args: &[&str], path: &Path) -> Vec<u8> {
     let args: Vec<_> =
@@ -79,8 +79,8 @@ pub(crate) fn output(program: &str, args: &[&str], path: &Path) -> Vec<u8> {
     output.stdout
 }
 
-/// ffprobe's own times of the frames: milliseconds since the first, and the first on the container's clock. For
-/// some containers it knows no time of the very last frames.
+/// ffprobe's times of the frames, in milliseconds from the first one, and the first frame's time on the container's
+/// clock. For some containers it reports no time of the last frames.
 #[track_caller]
 pub(crate) fn times_by_ffprobe(path: &Path, stream: u32) -> (Vec<i64>, i64) {
     let stream = stream.to_string();
@@ -109,7 +109,7 @@ pub(crate) fn times_by_ffprobe(path: &Path, stream: u32) -> (Vec<i64>, i64) {
     (pts.iter().map(|pts| ms(pts - first)).collect(), ms(first))
 }
 
-/// Every frame at 16x16 by plain extraction.
+/// Every frame at 16x16 pixels by plain extraction.
 #[track_caller]
 pub(crate) fn pictures_by_ffmpeg(path: &Path, stream: u32) -> Vec<Vec<u8>> {
     let map = format!("0:{stream}");
@@ -135,7 +135,7 @@ pub(crate) fn difference(a: &[u8], b: &[u8]) -> f64 {
     a.iter().zip(b).map(|(a, b)| f64::from(a.abs_diff(*b))).sum::<f64>() / a.len() as f64
 }
 
-/// Times, pictures, sampling and clips of a file are what ffprobe, plain extraction and the rules say.
+/// Checks times, pictures, sampling and clips of a file against ffprobe, plain extraction and the rules.
 #[track_caller]
 pub(crate) fn check(path: &Path) -> Watched {
     let watched = watch(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -191,7 +191,7 @@ pub(crate) fn mean_colour(frame: &Frame) -> [u8; 3] {
     })
 }
 
-/// A file made by ffmpeg, in a folder that goes away with it.
+/// A file made by ffmpeg, in a temporary folder.
 pub(crate) struct Made {
     pub(crate) folder: TempDir,
     pub(crate) path: PathBuf,
@@ -199,7 +199,7 @@ pub(crate) struct Made {
 
 pub(crate) const H264: [&str; 6] = ["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p"];
 
-/// Runs ffmpeg with `args`, the last of which names the file.
+/// Runs ffmpeg with `args`; the last one names the file.
 #[track_caller]
 pub(crate) fn make(args: &[&str]) -> Made {
     let folder = tempfile::tempdir().unwrap();
@@ -210,14 +210,14 @@ pub(crate) fn make(args: &[&str]) -> Made {
     Made { folder, path }
 }
 
-/// Moving test pictures, `seconds` long at 25 per second, written as `options` say.
+/// Moving test pictures of `seconds` at 25 frames per second, encoded with `options`.
 #[track_caller]
 pub(crate) fn moving(seconds: u32, options: &[&str]) -> Made {
     let source = format!("testsrc2=size=320x180:rate=25:duration={seconds}");
     make(&[&["-f", "lavfi", "-i", &source], options].concat())
 }
 
-/// The option that says how frames keep their times: `-fps_mode`, or `-vsync` before ffmpeg 5.1.
+/// The option for keeping frame times: `-fps_mode`, or `-vsync` before ffmpeg 5.1.
 pub(crate) fn sync() -> &'static str {
     static OPTION: OnceLock<&str> = OnceLock::new();
     OPTION.get_or_init(|| {

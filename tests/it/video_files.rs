@@ -1,4 +1,4 @@
-//! The real files of the test data: each is decoded with correct times and pictures, or refused with the reason.
+//! The real files of the test data: each is decoded with correct times and pictures, or refused with a reason.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use super::video::{Watched, check, difference, times, watch};
 
 /// The expected result for a file.
 enum Expected {
-    /// Accepted: frames, milliseconds, width and height as shown.
+    /// Accepted: number of frames, milliseconds, displayed width and height.
     In(usize, i64, u32, u32),
     /// Accepted with a warning that contains this text.
     Warned(usize, &'static str),
@@ -68,7 +68,7 @@ const FILES: &[(&str, Expected)] = &[
     ("odd/tc_h265_video.mp4", In(10, 1000, 128, 128)),
 ];
 
-/// Files beside the videos, which the table leaves out.
+/// Other files in the folder, which the table does not list.
 fn is_beside(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "json" || extension == "srt")
 }
@@ -81,7 +81,7 @@ fn files_in(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Checks that spans read separately hold the frames of the whole decode.
+/// Checks that spans read separately have the same frames as the whole decode.
 #[track_caller]
 fn check_spans(path: &Path, watched: &Watched) {
     let name = path.display();

@@ -1,4 +1,4 @@
-//! ffmpeg scales frames with the filter that a model's preprocessing names, close to Pillow's result on the whole
+//! ffmpeg scales frames with the filter of a model's preprocessing; the result is close to Pillow's on the whole
 //! picture.
 
 use std::path::Path;
@@ -27,7 +27,7 @@ fn first_frame(path: &Path, scaling: Scaling) -> Frame {
     .remove(0)
 }
 
-/// Values of 0 to 255, by channel.
+/// Pixel values of 0 to 255, channel by channel.
 fn scaled(frame: &Frame, resampling: Resampling) -> Vec<f32> {
     let size = FrameSize::Exact { width: SIDE, height: SIDE };
     let (mean, std) = ([0.0; 3], [1.0; 3]);
@@ -41,7 +41,7 @@ fn difference(left: &[f32], right: &[f32]) -> f32 {
     left.iter().zip(right).map(|(left, right)| (left - right).abs()).sum::<f32>() / left.len() as f32
 }
 
-/// Checks that the frame is close to Pillow's result with its own filter, and closer than to any other filter's.
+/// Checks that the frame is close to Pillow's result with the same filter, and closer than to any other filter's.
 #[track_caller]
 fn check(path: &Path, resampling: Resampling) {
     let limits = Limits::default();

@@ -1,4 +1,4 @@
-//! Parts of a video rendered by ffmpeg: frames of spans, thumbnails, previews and web renditions.
+//! Parts of a rendered video: frames of spans, thumbnails, previews and web renditions.
 
 use reprise_encoders::Frame;
 use reprise_encoders::video::sample::Sampler;
@@ -11,7 +11,7 @@ use super::video::{
     H264, SMALL, SOUND, make, moving, output, pictures_by_ffmpeg, sync, times, times_by_ffprobe,
 };
 
-/// Reading a span gives the same frames as picking from all frames, with and without seeking.
+/// Reading a span gives the same frames as selecting from all frames, with and without seeking.
 #[test]
 fn spans_hold_the_frames_that_a_whole_decode_gives() {
     let made = moving(12, &[&H264[..], &["-g", "50", "-bf", "2", "plain.mp4"]].concat());

@@ -11,20 +11,20 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-/// The longest wait for the driver to end its browsers.
+/// Longest wait for the driver to stop its browsers.
 const STOP: Duration = Duration::from_secs(10);
 
-/// A browser; closing or dropping it ends it.
+/// A browser. Closing or dropping it stops the process.
 pub(crate) struct Browser {
     pub(crate) client: Client,
     driver: Driver,
     _profile: TempDir,
 }
 
-/// The chromedriver process. A polite stop makes it end its browsers too.
+/// The chromedriver process. On a regular stop it also stops its browsers.
 struct Driver {
     child: Child,
-    /// Kept open, because a driver that cannot print ends.
+    /// Kept open: a driver that cannot print exits.
     stdout: BufReader<ChildStdout>,
 }
 
@@ -53,16 +53,16 @@ impl Browser {
     }
 
     pub(crate) async fn close(self) {
-        // It fails if the browser has already ended; the driver's stop removes the rest.
+        // Fails if the browser has already exited; stopping the driver removes the rest.
         let _ = self.client.close().await;
         drop(self.driver);
     }
 }
 
-/// How often a driver is started that finds its port taken: it picks one and binds it later.
+/// Attempts to start a driver. It picks a free port and binds it later, so another process can take the port between.
 const STARTS: usize = 5;
 
-/// `scratch` is the folder for files that killed browsers leave behind.
+/// Starts a driver. `scratch` is the folder for files that killed browsers leave behind.
 fn start_driver(scratch: &Path) -> (Driver, u16) {
     let mut refused = String::new();
     for _ in 0..STARTS {
@@ -74,7 +74,7 @@ fn start_driver(scratch: &Path) -> (Driver, u16) {
     panic!("chromedriver named no port:\n{refused}");
 }
 
-/// The driver and its port, or the output of one that ended without a port.
+/// The driver and its port, or its output if it exits without a port.
 fn try_to_start_driver(scratch: &Path) -> Result<(Driver, u16), String> {
     let mut child = Command::new("chromedriver")
         .arg("--port=0")

@@ -1,4 +1,4 @@
-//! Films that ffmpeg renders for a test, and the average colours of each frame of a file: the oracle for the player's
+//! Films that ffmpeg renders for a test, and the mean colours of each frame of a file: the reference for the player's
 //! picture.
 
 use std::path::{Path, PathBuf};
@@ -6,31 +6,31 @@ use std::process::{Command, Output};
 
 use reprise_tests::skip;
 
-/// Frames per scene. At 30000/1001 frames per second, no scene after the first begins on a whole millisecond.
+/// Frames per scene. At 30000/1001 frames per second, only the first scene begins on a whole millisecond.
 pub(crate) const SCENE_FRAMES: usize = 57;
 const FRAME_RATE: (usize, usize) = (30000, 1001);
 
-/// Colours whose cuts every detector finds: alternately dark and bright, far apart in hue.
+/// Colours with cuts that every detector finds: alternately dark and bright, far apart in hue.
 pub(crate) const COLOURS: [&str; 6] =
     ["0x101080", "0xF0E040", "0x104010", "0xF0A0F0", "0x801010", "0xA0F0F0"];
 
-/// Columns of averages in which pictures are compared.
+/// Columns of mean colours for comparing pictures; below: rows.
 pub(crate) const COLUMNS: usize = 16;
 pub(crate) const ROWS: usize = 9;
 
 /// The encoding of a film and the start of its clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Recipe {
-    /// The file name with the container's extension.
+    /// File name with the container's extension.
     pub(crate) file: &'static str,
-    /// Seconds before the first frame.
+    /// Start of the first frame, in seconds.
     pub(crate) delay: f64,
-    /// Whether it has a tone from 0 s on.
+    /// Whether the film has a tone from 0 s on.
     pub(crate) sound: bool,
     pub(crate) encoder: &'static [&'static str],
 }
 
-/// The encoder options that any browser plays.
+/// Encoder options for a film that any browser plays.
 pub(crate) const H264: &[&str] =
     &["-c:v", "libx264", "-preset", "ultrafast", "-g", "30", "-pix_fmt", "yuv420p", "-c:a", "aac"];
 
@@ -41,14 +41,14 @@ impl Recipe {
     }
 }
 
-/// The start of a scene in the API: floored to the millisecond.
+/// Start of a scene in the API, in seconds, rounded down to the millisecond.
 pub(crate) fn scene_start(scene: usize) -> f64 {
     let (frames, ticks) = FRAME_RATE;
     (scene * SCENE_FRAMES * ticks * 1000 / frames) as f64 / 1000.0
 }
 
-/// Renders a film with one scene per colour and a box that moves with every frame. The box jumps back only at a cut: a
-/// box that jumps inside a scene is a slide change. `None` where this ffmpeg lacks the encoder.
+/// Renders a film with one scene per colour and a box that moves with every frame. The box jumps only at a cut:
+/// inside a scene a jump would be a slide change. `None` if this ffmpeg lacks the encoder.
 ///
 /// # Panics
 /// If ffmpeg fails, with its message.
@@ -106,14 +106,14 @@ fn run(command: &mut Command) -> Output {
     output
 }
 
-/// A decoded frame: its time since the first frame, and [`COLUMNS`] x [`ROWS`] average RGB colours.
+/// A decoded frame: its time since the first frame in seconds, and [`COLUMNS`] x [`ROWS`] mean RGB colours.
 pub(crate) struct Frame {
     pub(crate) seconds: f64,
     pub(crate) picture: Vec<f64>,
 }
 
-/// All frames of a file in presentation order, decoded from its start without seeking, and the first frame's time on
-/// the container's clock.
+/// The first frame's time on the container's clock, and all frames of a file in presentation order. Decodes from the
+/// start without seeking.
 pub(crate) fn frames(file: &Path) -> (f64, Vec<Frame>) {
     let filters = format!("scale={COLUMNS}:{ROWS}:flags=area,format=rgb24,showinfo");
     let decoded = run(Command::new("ffmpeg")
@@ -131,7 +131,7 @@ pub(crate) fn frames(file: &Path) -> (f64, Vec<Frame>) {
     (first, times.iter().zip(&pictures).map(frame).collect())
 }
 
-/// Times in seconds from the ticks in showinfo's output: its seconds have only six digits.
+/// Times in seconds from showinfo's ticks, because its seconds have only six digits.
 fn times(said: &str) -> Vec<f64> {
     let base = said.split("config in time_base: ").nth(1).and_then(|rest| rest.split([',', '\n']).next());
     let (one, ticks) = base.and_then(|base| base.trim().split_once('/')).expect("a time base");

@@ -1,4 +1,4 @@
-//! The page by keyboard alone: every action of a pointer has a key.
+//! The page with the keyboard alone: a key exists for every action of the pointer.
 
 use crate::Setting;
 use crate::films::{self, COLOURS, Recipe, scene_start};
@@ -27,7 +27,7 @@ async fn keys_alone_search_play_mark_and_search_again() {
         page.press(&['r', 'e', 'd', ENTER]).await;
         page.results().await;
 
-        // The heading has the focus: Tab reaches the level, the grouping, and then the first hit.
+        // The heading has the focus. Tab moves to the level, the grouping, and then the first hit.
         let on_hit = "document.activeElement.matches('#results .hit h3 a')";
         for _ in 0..6 {
             if page.get(on_hit).await == true {

@@ -1,9 +1,9 @@
-//! A server with an API key: the page asks for it once, and pictures and films load with it.
+//! A server with an API key: the page asks for it once, then pictures and films load with it.
 
 use crate::Setting;
 use crate::films::{self, COLOURS, Recipe};
 
-/// Characters that a cookie must encode.
+/// A key with characters that a cookie must encode.
 const KEY: &str = "a key; with, odd signs";
 
 #[tokio::test]

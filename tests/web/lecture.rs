@@ -1,4 +1,4 @@
-//! Subtitles on the page: upload, snippets, the timeline and its hits.
+//! Subtitles on the page: upload, snippets, timeline and hits.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::page::Page;
 /// Scenes 0 and 3 look alike; the others don't.
 const TWINS: [&str; 6] = [COLOURS[0], COLOURS[1], COLOURS[2], COLOURS[0], COLOURS[3], COLOURS[4]];
 
-/// The second cue would be a script if it ever became markup.
+/// Subtitles whose second cue would run as a script if the page treated it as markup.
 const SAID: &str = "WEBVTT
 
 00:00:02.500 --> 00:00:03.500
@@ -31,14 +31,14 @@ fn subtitles(folder: &Path, name: &str) -> PathBuf {
     path
 }
 
-/// Uploads a film of these scenes; returns its video's id.
+/// Uploads a film of these scenes. Returns the video's id.
 async fn film(page: &Page, folder: &Path, colours: &[&str]) -> Option<String> {
     let file = films::make(folder, &Recipe::plain("film.mp4"), colours)?;
     page.open("/").await;
     Some(page.upload(&file).await)
 }
 
-/// Adds the subtitles on the video's page.
+/// Adds the subtitles on the page of the video.
 async fn add_subtitles(page: &Page, id: &str, folder: &Path) {
     page.open(&format!("/v/{id}")).await;
     page.player_settled().await;
@@ -46,7 +46,7 @@ async fn add_subtitles(page: &Page, id: &str, folder: &Path) {
     page.until("the track is listed", "document.querySelector('.tracks [data-language=en]')").await;
 }
 
-/// The start times at which the server plays the hits of a query in one video, best first.
+/// Times from which the server plays a query's hits in one video, best first.
 async fn hit_times(page: &Page, id: &str, query: Value) -> Vec<f64> {
     let body = json!({"query": query, "limit": 10, "filter": {"field": "video_id", "eq": id}});
     let client = reprise_server::https::client().no_proxy().build().expect("a client");
@@ -56,7 +56,7 @@ async fn hit_times(page: &Page, id: &str, query: Value) -> Vec<f64> {
     answer["results"].as_array().expect("hits").iter().filter_map(from).collect()
 }
 
-/// Keeps the player paused after a seek, so that its time can be read.
+/// Keeps the player paused after a seek, so that a test can read its time.
 async fn hold_still(page: &Page) {
     page.client
         .execute("HTMLMediaElement.prototype.play = async () => {}; player.pause()", Vec::new())

@@ -26,19 +26,19 @@ use reprise_tests::server::Server;
 use browser::Browser;
 use page::Page;
 
-/// The setting of a visit.
+/// The server and screen of a visit.
 #[derive(Debug, Clone, Copy, Default)]
 struct Setting {
-    /// The API key of the server.
+    /// API key of the server.
     key: Option<&'static str>,
-    /// The server's model, if not `builtin:tiny`.
+    /// Model of the server, if not `builtin:tiny`.
     model: Option<&'static str>,
-    /// A screen 360 pixels wide.
+    /// Whether the screen is only 360 pixels wide.
     phone: bool,
 }
 
-/// Runs `visit` in a new browser on the page of a new server. If it panics, prints the page's contents. The path is an
-/// empty folder for films.
+/// Runs `visit` in a new browser on the page of a new server, with an empty folder for films. Prints the page's
+/// contents if the visit panics.
 async fn visit(setting: Setting, visit: impl AsyncFnOnce(&Page, &Path)) {
     if ["chromium", "chromedriver", "ffmpeg", "ffprobe"].iter().any(|name| program(name).is_none()) {
         return;
@@ -64,7 +64,7 @@ async fn visit(setting: Setting, visit: impl AsyncFnOnce(&Page, &Path)) {
     }
 }
 
-/// The end of the server's log.
+/// The last lines of the server's log.
 fn last_lines(data: &Path) -> String {
     let all = std::fs::read_to_string(data.join("server.log")).unwrap_or_default();
     let lines: Vec<&str> = all.lines().collect();

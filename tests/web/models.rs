@@ -1,8 +1,8 @@
-//! The models dialog: each model's query kinds, adding a model by name, and choosing the one that answers.
+//! The models dialog: query kinds of each model, adding a model by name, and choosing the model for a query kind.
 
 use crate::Setting;
 
-/// The text of a model's row in the dialog.
+/// JavaScript expression for a model's row in the dialog.
 fn row(model: &str) -> String {
     format!("[...document.querySelectorAll('.models li')].find((it) => it.textContent.includes('{model}'))")
 }

@@ -6,7 +6,7 @@ use crate::Setting;
 use crate::page::Page;
 
 async fn check(page: &Page, module: &str, expression: &str, expected: Value) {
-    // The page's policy forbids evaluating text, so the expression is part of the driver's script.
+    // The page's policy forbids evaluating text, so the driver's script contains the expression.
     let script = format!(
         "const [done] = arguments; import('/static/js/{module}.js').then((it) => done({expression})).catch((error) => done(String(error)))"
     );
@@ -38,7 +38,8 @@ async fn times_addresses_and_clocks_are_what_they_should_be() {
             ("it.formatRemaining(200)", json!("3 min")),
             ("it.formatRemaining(7300)", json!("2 h")),
             ("it.formatRemaining(null)", json!("")),
-            // A time survives both clocks, and never comes before the first frame.
+            // A time is the same after a conversion to the element's clock and back, and never before the first
+            // frame.
             ("[0, 0.001, 1.034, 7201.5].every((t) => [0, 1.075, 3600].every((offset) => { const clock = new it.MediaClock(offset); return it.toMilliseconds(clock.fromElement(clock.toElement(t))) === t; }))", json!(true)),
             ("new it.MediaClock(1.075).fromElement(0)", json!(0)),
         ] {
@@ -58,7 +59,7 @@ async fn times_addresses_and_clocks_are_what_they_should_be() {
             check(page, "router", &parsed, expected).await;
         }
         for (hit, expected) in [
-            // From the server's start with its lead-in; otherwise from a second before the best match.
+            // Playback starts where the server says, with its lead-in; otherwise a second before the best match.
             ("{video_id: 'v', start: 5, end: 9, page_url: '/v/v?t=4.000'}", "/v/v?t=4"),
             ("{video_id: 'v', start: 5, end: 9, peak: 7.5}", "/v/v?t=6.5"),
             ("{video_id: 'v', start: 5, end: 9, peak: 7.5, evidence: [{source: 'visual'}, {source: 'spoken', text: 'a', start: 6.25}]}", "/v/v?t=5.25"),
@@ -79,7 +80,7 @@ async fn snippets_scores_queries_and_file_names_are_read_as_they_should_be() {
         for (html, expected) in [
             ("the <mark>bias</mark> of it", json!(["the ", "MARK bias", " of it"])),
             ("&lt;b&gt; &amp;lt; <mark>&quot;a&quot;</mark> &#39;", json!(["<b> &lt; ", "MARK \"a\"", " '"])),
-            // Text that the server never sends stays text all the same.
+            // Markup that the server never sends stays text.
             ("<img src=x onerror=alert(1)> <mark><b>x</b></mark>", json!(["<img src=x onerror=alert(1)> ", "MARK <b>x</b>", ""])),
             ("<mark>open", json!(["<mark>open"])),
         ] {
@@ -96,7 +97,7 @@ async fn snippets_scores_queries_and_file_names_are_read_as_they_should_be() {
             check(page, "timeline", &format!("it.areaPath({scores})"), json!(expected)).await;
         }
         for (hits, duration, expected) in [
-            // The same moment twice, two moments that overlap, and two that only meet.
+            // Equal moments, overlapping moments, and adjacent moments.
             ("[{start: 0, end: 4, peak: 2}, {start: 1, end: 3, peak: 2.5}]", 60, json!([0])),
             ("[{start: 0, end: 4, peak: 1}, {start: 1, end: 5, peak: 3}]", 60, json!([0, 1])),
             ("[{start: 0, end: 4, peak: 3.75}, {start: 4, end: 5, peak: 4.5}]", 60, json!([0, 4])),

@@ -1,4 +1,4 @@
-//! The page's contents and actions, under names that tests read well with.
+//! Readable names for the page's contents and actions.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::films::{self, Frame};
 const PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(50);
 
-/// A tab with the page.
+/// A browser tab with the page.
 pub(crate) struct Page {
     pub(crate) client: Client,
     pub(crate) address: String,
@@ -23,7 +23,7 @@ pub(crate) struct Page {
 /// The player's state at one moment.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Shown {
-    /// The media element's own clock.
+    /// Time on the media element's own clock, in seconds.
     pub(crate) element_seconds: f64,
     pub(crate) source: String,
     pub(crate) picture: Vec<f64>,
@@ -56,7 +56,7 @@ impl Page {
             .unwrap_or_else(|error| panic!("{css} takes no keys: {error}"));
     }
 
-    /// Presses keys one after the other, wherever the focus is.
+    /// Presses keys one after the other, on the focused element.
     pub(crate) async fn press(&self, keys: &[char]) {
         let mut actions = KeyActions::new("keyboard".to_owned());
         for &value in keys {
@@ -65,7 +65,7 @@ impl Page {
         self.client.perform_actions(actions).await.expect("keys are pressed");
     }
 
-    /// The value of an expression.
+    /// The value of a JavaScript expression.
     pub(crate) async fn get(&self, expression: &str) -> Value {
         let value = self.client.execute(&format!("return {expression}"), Vec::new()).await;
         value.unwrap_or_else(|error| panic!("{expression}: {error}"))
@@ -79,7 +79,7 @@ impl Page {
         self.get(expression).await.as_f64().unwrap_or(f64::NAN)
     }
 
-    /// Waits until an expression is true; the failure names `what`.
+    /// Waits until a JavaScript expression is true. The failure message contains `what`.
     pub(crate) async fn until(&self, what: &str, expression: &str) {
         let deadline = Instant::now() + PATIENCE;
         while self.get(&format!("Boolean({expression})")).await != Value::Bool(true) {
@@ -88,14 +88,14 @@ impl Page {
         }
     }
 
-    /// Uploads a file through the page's input and waits until it is searchable; returns its video's id.
+    /// Uploads a file through the page's input and waits until it is searchable. Returns the video's id.
     pub(crate) async fn upload(&self, file: &Path) -> String {
         self.type_into("#upload-input", file.to_str().expect("a readable path")).await;
         let title = file.file_stem().and_then(|stem| stem.to_str()).expect("a name");
         self.ready(title).await
     }
 
-    /// Waits until the video of this title is searchable; returns its id.
+    /// Waits until the video with this title is searchable. Returns its id.
     pub(crate) async fn ready(&self, title: &str) -> String {
         let title = Value::from(title).to_string();
         let card = format!(
@@ -113,13 +113,13 @@ impl Page {
         self.until("results", "document.querySelector('#results .hit')").await;
     }
 
-    /// The range of the hit at an index, from 0.
+    /// Start and end of the hit at index `place`, from 0.
     pub(crate) async fn hit_range(&self, place: usize) -> (f64, f64) {
         let hit = format!("document.querySelectorAll('#results .hit')[{place}].dataset");
         (self.number(&format!("Number({hit}.start)")).await, self.number(&format!("Number({hit}.end)")).await)
     }
 
-    /// Waits until the player has opened its source and finished seeking.
+    /// Waits until the player has opened its source and has finished seeking.
     pub(crate) async fn player_settled(&self) {
         let settled = "document.querySelector('.player')?.getAttribute('aria-busy') === 'false' \
              && player.readyState >= 2 && !player.seeking";
@@ -165,9 +165,9 @@ impl Page {
     }
 }
 
-/// The frame on screen at `seconds`.
+/// Index of the frame on screen at `seconds`.
 pub(crate) fn frame_at(frames: &[Frame], seconds: f64) -> usize {
-    // The API's times are floored to the millisecond: a frame starts up to 1 ms after its stated time.
+    // The API rounds times down to the millisecond: a frame starts up to 1 ms after its stated time.
     frames
         .iter()
         .rposition(|frame| (frame.seconds * 1000.0 + 1e-6).floor() <= (seconds * 1000.0).round())

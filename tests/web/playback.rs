@@ -1,4 +1,4 @@
-//! Every source plays at the right time, whatever its clock and whether or not the browser supports its codec.
+//! Every source plays at the right time, with any clock, and with or without browser support for its codec.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use crate::Setting;
 use crate::films::{self, COLOURS, Frame, H264, Recipe, SCENE_FRAMES};
 use crate::page::{Page, Shown, frame_at};
 
-/// Pictures that differ by less are equal: browsers and ffmpeg convert colours slightly differently.
+/// Largest difference of equal pictures: browsers and ffmpeg convert colours slightly differently.
 const SAME: f64 = 2.0;
 
-/// Asserts that the player shows the frame at `seconds` of the file, within `slack` frames.
+/// Checks that the player shows the frame at `seconds` of the file, within `slack` frames.
 pub(crate) fn check_picture(shown: &Shown, frames: &[Frame], seconds: f64, slack: usize, what: &str) {
     let expected = frame_at(frames, seconds);
     let differences: Vec<f64> =
@@ -30,7 +30,7 @@ pub(crate) fn check_picture(shown: &Shown, frames: &[Frame], seconds: f64, slack
     );
 }
 
-/// Opens a file at the API's time of each frame, and compares the player's picture with that frame.
+/// Opens a file at the API's time of each frame and compares the player's picture with that frame.
 async fn check(page: &Page, file: &Path, rendition: bool, wanted: &[usize]) {
     let what = file.display().to_string();
     page.open("/").await;
@@ -42,7 +42,7 @@ async fn check(page: &Page, file: &Path, rendition: bool, wanted: &[usize]) {
         page.player_settled().await;
         let shown = page.look().await;
         assert_eq!(shown.source.contains("rendition=web"), rendition, "{what}: {}", shown.source);
-        // The rendition's clock starts with the first frame; the original's is the container's.
+        // The rendition's clock starts at the first frame; the original has the container's clock.
         let clock = if rendition { shown.element_seconds } else { shown.element_seconds - offset };
         assert!(
             (clock - seconds).abs() < 0.02,
@@ -131,7 +131,7 @@ async fn a_real_avi_file_plays_at_the_right_second() {
     check_real("video/odd/mma_test.avi", true, &[0, 63, 160]).await;
 }
 
-/// A cue of the file appears with its frame, whatever the player's clock.
+/// Checks that a cue of the file appears with its frame, on any clock of the player.
 async fn check_captions(recipe: Recipe) {
     crate::visit(Setting::default(), async |page, folder| {
         let delay = recipe.delay;

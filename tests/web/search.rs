@@ -1,4 +1,4 @@
-//! Finding moments by text, by a marked range and by a file; playing from the hit and coming back.
+//! Searching by text, by a marked range and by a file; playing a hit and coming back.
 
 use fantoccini::actions::{InputSource, MOUSE_BUTTON_LEFT, MouseActions, PointerAction};
 
@@ -10,7 +10,7 @@ use crate::playback::check_picture;
 /// Scenes 0 and 3 look alike; the others don't.
 const TWINS: [&str; 6] = [COLOURS[0], COLOURS[1], COLOURS[2], COLOURS[0], COLOURS[3], COLOURS[4]];
 
-/// Waits until the player runs past `start`; returns its time.
+/// Waits until the player runs past `start`. Returns its time in seconds.
 async fn playing_from(page: &Page, start: f64) -> f64 {
     page.player_settled().await;
     page.until("the hit plays", &format!("!player.paused && player.currentTime > {start}")).await;

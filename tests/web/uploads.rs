@@ -75,7 +75,7 @@ async fn a_long_film_shows_its_progress_and_its_hits_come_page_by_page() {
         let scenes: Vec<_> = COLOURS.into_iter().cycle().take(60).collect();
         let Some(file) = films::make(folder, &Recipe::plain("long.mp4"), &scenes) else { return };
         page.open("/").await;
-        // Records the card's text while the test does not look.
+        // Records all texts of the card between the test's checks.
         page.client.execute(
             "window.said = new Set(); new MutationObserver(() => document.querySelectorAll('.card .state').forEach((it) => said.add(it.textContent))) \
              .observe(document.body, {subtree: true, childList: true, characterData: true})",

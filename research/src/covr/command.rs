@@ -47,10 +47,10 @@ struct TripletsArgs {
     /// Most pairs per label and kind of change, the most similar first
     #[arg(long, default_value_t = 8)]
     neighbours: usize,
-    /// Labels with a lower cosine make no pair
+    /// Lowest cosine of two labels of a pair
     #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
     min_similarity: f32,
-    /// Actions in two events count as the same from this cosine on
+    /// Lowest cosine at which actions of two events count as the same
     #[arg(long, default_value_t = 0.95)]
     same_action: f32,
     /// Most training triplets per pair

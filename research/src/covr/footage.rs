@@ -12,9 +12,9 @@ use reprise_encoders::Cause;
 pub struct Stretch {
     /// The video's file or name.
     pub video: String,
-    /// Start.
+    /// Start in seconds.
     pub start: f64,
-    /// End.
+    /// End in seconds.
     pub end: f64,
     /// The label.
     pub label: String,
@@ -27,7 +27,7 @@ impl Stretch {
     }
 }
 
-/// A row of a training file.
+/// One training triplet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named as in TF-CoVR")]
 pub struct TrainRow {
@@ -38,7 +38,7 @@ pub struct TrainRow {
     pub modification: String,
 }
 
-/// A row of a test file.
+/// One test query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestRow {
     /// The query clip.
@@ -47,7 +47,7 @@ pub struct TestRow {
     pub target_video: String,
     /// The modification text.
     pub modification: String,
-    /// All relevant clips of this part.
+    /// All relevant clips in this part of the data set.
     pub target_videos: Vec<String>,
 }
 
@@ -123,7 +123,7 @@ pub fn write<const N: usize>(
     writer.flush().map_err(|source| CovrError::Output { path: path.to_owned(), source })
 }
 
-/// A list as a Python literal; the readers of TF-CoVR's files evaluate it.
+/// A list as a Python literal: readers of TF-CoVR's files evaluate it.
 pub fn python_list(items: &[String]) -> String {
     let quoted = items.iter().map(|it| format!("'{}'", it.replace('\\', "\\\\").replace('\'', "\\'")));
     format!("[{}]", quoted.collect::<Vec<_>>().join(", "))

@@ -35,9 +35,9 @@ impl Label {
 /// The word difference of two actions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WordDifference {
-    /// Words that only the first has.
+    /// Words of the first action only.
     pub removed: String,
-    /// Words that only the second has.
+    /// Words of the second action only.
     pub added: String,
 }
 
@@ -45,7 +45,7 @@ pub struct WordDifference {
 pub fn word_difference(from: &str, to: &str) -> WordDifference {
     let (from, to): (Vec<&str>, Vec<&str>) =
         (from.split_whitespace().collect(), to.split_whitespace().collect());
-    // longest[i][j]: the length for the words from i and from j on.
+    // longest[i][j]: length of the subsequence for the words from i and from j on.
     let mut longest = vec![vec![0usize; to.len() + 1]; from.len() + 1];
     for i in (0..from.len()).rev() {
         for j in (0..to.len()).rev() {

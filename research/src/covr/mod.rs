@@ -1,6 +1,6 @@
-//! TF-CoVR's data from a user's own annotated footage (arXiv 2506.05274, section 3). Similar labels, by a text encoder,
-//! form pairs. A modification text leads from one label to the other, and the clips of both form triplets. Knows no
-//! model: callers pass a function from texts to vectors.
+//! TF-CoVR's data from annotated footage (arXiv 2506.05274, section 3). A text encoder pairs similar labels. A
+//! modification text leads from one label to the other, and the clips of both form triplets. Independent of models:
+//! callers pass a function from texts to vectors.
 
 mod command;
 pub mod footage;
@@ -54,7 +54,7 @@ pub enum CovrError {
         #[source]
         reason: Cause,
     },
-    /// The endpoint is unreachable, refuses, or writes no usable text; the endpoint's fault.
+    /// The endpoint is unreachable, refuses the request, or writes no usable text; the endpoint's fault.
     #[error("the language model wrote no modification: {0}")]
     Endpoint(#[source] Cause),
 }
@@ -78,7 +78,7 @@ pub fn embedded(
         embed(text).map_err(failed)
     };
     let embedded = |label: &Label| {
-        // A label of brackets alone has no action of its own.
+        // A label without an action is compared as a whole.
         let action = if label.action.is_empty() { &label.text } else { &label.action };
         let (text, action) = (of(label, &label.text)?, of(label, action)?);
         Ok(EmbeddedLabel { label: label.clone(), text, action })
@@ -86,7 +86,7 @@ pub fn embedded(
     labels.iter().map(embedded).collect()
 }
 
-/// Template texts per pair: several, so that the wording varies.
+/// Template texts per pair; several vary the wording.
 const TEMPLATES_OF_PAIR: usize = 4;
 
 /// Both orders of all pairs, with texts from templates.
@@ -102,10 +102,10 @@ pub fn with_templates(labels: &[Label], pairs: &[LabelPair], seed: u64) -> Vec<O
 /// Concurrent requests to the endpoint.
 const REQUESTS: usize = 4;
 
-/// Both orders of all pairs, with one text each from a language model. Calls `done` after each.
+/// Both orders of all pairs, with one text of a language model each. Calls `done` after each text.
 ///
 /// # Errors
-/// The first pair that gets no text.
+/// The first pair without a text.
 pub async fn with_writer(
     labels: &[Label],
     pairs: &[LabelPair],

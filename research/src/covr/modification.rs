@@ -12,7 +12,7 @@ use super::pairs::Change;
 use crate::synth::draw::Draw;
 use reprise_encoders::Cause;
 
-/// The most words of a text: the text normaliser keeps no more.
+/// Most words of a text: TF-CoVR's text normaliser keeps no more.
 const LONGEST: usize = 30;
 
 const CARRIERS: [&str; 8] = [
@@ -26,7 +26,7 @@ const CARRIERS: [&str; 8] = [
     "this again, {}",
 ];
 
-/// A template text: the target's words that the query lacks.
+/// A text from a template, with the words of the target that the query lacks.
 pub fn from_template(query: &Label, target: &Label, change: Change, draw: &mut Draw) -> String {
     let difference = word_difference(&query.action, &target.action);
     let what = match change {
@@ -43,7 +43,7 @@ pub fn from_template(query: &Label, target: &Label, change: Change, draw: &mut D
     text.split_whitespace().take(LONGEST).collect::<Vec<_>>().join(" ")
 }
 
-/// Adds the counted word to a bare number.
+/// Adds the following noun to a bare number.
 fn with_noun(added: &str, action: &str) -> String {
     let counted = added.parse::<f64>().ok().and_then(|_| {
         let mut words = action.split_whitespace();
@@ -76,7 +76,7 @@ struct Message {
     content: String,
 }
 
-/// Attempts per pair.
+/// Attempts per pair at the endpoint.
 const ATTEMPTS: usize = 3;
 
 impl Writer {
@@ -86,7 +86,7 @@ impl Writer {
     /// The HTTP client cannot be created.
     #[expect(clippy::disallowed_methods, reason = "the provider is installed here")]
     pub fn new(endpoint: &str, model: &str, api_key: Option<String>) -> Result<Writer, CovrError> {
-        // Fails only if a provider is there already.
+        // Fails only if a provider exists already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
             .timeout(Duration::from_secs(60))
@@ -96,7 +96,7 @@ impl Writer {
         Ok(Writer { http, endpoint, model: model.to_owned(), api_key })
     }
 
-    /// The text that leads from `query` to `target`.
+    /// Writes the text from `query` to `target`.
     ///
     /// # Errors
     /// The endpoint is unreachable, refuses, or writes no usable text in three attempts.
@@ -141,7 +141,7 @@ const SYSTEM: &str = "You write short instructions for video search. Given what 
 the wanted video shows, you write one instruction that turns the first into the second. Name only what \
 changes. At most 19 words, no quotation marks, no explanation.";
 
-/// Few-shot examples for length and tone, of both kinds of change.
+/// Few-shot examples of both kinds of change, for length and tone.
 const EXAMPLES: [(&str, &str, &str); 4] = [
     (
         "(FX) salto forward stretched with 1 twist",

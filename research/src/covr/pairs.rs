@@ -1,4 +1,4 @@
-//! Pairs of labels: similar by a text encoder, and different in one respect.
+//! Pairs of labels that a text encoder finds similar and that differ in one respect.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ impl Change {
     }
 }
 
-/// Two labels, by index; both orders are used.
+/// Two labels, by index; both orders give triplets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LabelPair {
     /// The lower index.
@@ -54,13 +54,13 @@ pub struct EmbeddedLabel {
 pub struct PairLimits {
     /// The most pairs of each label and change, the most similar first.
     pub neighbours: usize,
-    /// Less similar labels form no pair.
+    /// Lowest cosine of a pair.
     pub similarity: f32,
-    /// From this cosine on, actions of two events are the same; equal words always are.
+    /// Lowest cosine of equal actions in two events. Actions with equal words are always equal.
     pub same_action: f32,
 }
 
-/// The pairs, ordered by index.
+/// All pairs, ordered by index.
 pub fn label_pairs(labels: &[EmbeddedLabel], limits: PairLimits) -> Vec<LabelPair> {
     let mut taken = BTreeMap::new();
     for at in 0..labels.len() {
@@ -102,7 +102,7 @@ fn cosine(a: &UnitVector, b: &UnitVector) -> f32 {
 mod tests {
     use super::*;
 
-    /// A label whose vectors lie in the plane, at an angle in degrees.
+    /// A label with vectors in the plane, at an angle in degrees.
     fn embedded(text: &str, degrees: f32) -> EmbeddedLabel {
         let raw = [degrees.to_radians().cos(), degrees.to_radians().sin()];
         let unit = || UnitVector::from_raw(&raw).unwrap().0;

@@ -7,7 +7,7 @@ use super::label::Label;
 use super::pairs::LabelPair;
 use crate::synth::draw::{Draw, Purpose};
 
-/// The three parts of a data set; no video is in two of them.
+/// The three parts of a data set. Each video is in one part only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Part {
     /// For training.
@@ -18,7 +18,7 @@ pub enum Part {
     Test,
 }
 
-/// The split of the videos.
+/// Seed and shares of the split.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shares {
     /// Seed of the split and the draws.
@@ -45,8 +45,7 @@ pub fn ordered(pairs: &[LabelPair]) -> impl Iterator<Item = (usize, usize, &Labe
     pairs.iter().flat_map(|it| [(it.one, it.other, it), (it.other, it.one, it)])
 }
 
-/// The part of each video. At least one video is for training; a share above zero gets at least one if there are
-/// enough.
+/// The part of each video. Training gets at least one video. A share above 0 gets at least one, if there are enough.
 pub fn parts(footage: &[Stretch], shares: &Shares) -> BTreeMap<String, Part> {
     let mut videos: Vec<String> = footage.iter().map(|it| it.video.clone()).collect();
     videos.sort();

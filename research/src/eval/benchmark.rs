@@ -16,7 +16,7 @@ pub(super) struct Benchmark {
     pub(super) clips: Vec<PathBuf>,
     /// One query per row of triplets.csv.
     pub(super) composed: Vec<ComposedQuery>,
-    /// One query per row of descriptions.csv whose label some clip has.
+    /// One query per row of descriptions.csv whose label belongs to a clip.
     pub(super) texts: Vec<TextQuery>,
 }
 
@@ -72,7 +72,7 @@ struct DescriptionRow {
     text: String,
 }
 
-/// The kind of queries whose kind no file states.
+/// The kind of queries without a stated kind.
 const ANY_KIND: &str = "all";
 /// The folder of long videos, whose ranges are not clips.
 const BROADCASTS: &str = "broadcasts/";

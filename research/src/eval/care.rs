@@ -123,8 +123,8 @@ fn captions(folder: &Path) -> anyhow::Result<BTreeMap<&'static str, Captions>> {
     Ok(all)
 }
 
-/// The frame indices of a clip by TF-CoVR's middles. A clip with fewer frames gives all of them, padded with its last
-/// frame.
+/// Frame indices of a clip: the middles of equal parts, as in TF-CoVR. A shorter clip gives all its frames, and its
+/// last frame again up to 32.
 fn picked(times_ms: &[i64], start_ms: i64) -> Vec<usize> {
     let frames = times_ms.len();
     let mut picked = Sampler::Middles { frames: FRAMES.min(frames) }.pick(times_ms, start_ms);

@@ -36,7 +36,7 @@ pub struct CovrArgs {
     /// The expected space of the model, by id or name; another one is an error
     #[arg(long)]
     space: Option<String>,
-    /// Protocol: as the paper means it, or as its code was released
+    /// Protocol: as in the paper, or as in its released code
     #[arg(long, default_value = "clean")]
     mode: ModeArg,
     /// Print JSON
@@ -178,7 +178,7 @@ impl Gallery {
             Protocol::Clean => (0..clips.len()).collect(),
             Protocol::Compat => benchmark.composed.iter().map(|query| query.target).collect(),
         };
-        // A segment for any number of rows: the figures must measure the graph.
+        // Segments from the first row on: the figures must measure the graph.
         let index = Index::with_settings(Settings { segment_from: 1, ..Settings::default() });
         for (key, &clip) in rows.iter().enumerate() {
             index.fill(AT, key as u64, &unit(&clips[clip])?)?;

@@ -11,13 +11,13 @@ use super::benchmark::{Benchmark, ComposedQuery};
 use crate::encode::{self, Stretch};
 use crate::picture::{Area, Picture, font};
 
-/// Queries, and answers of each.
+/// Number of queries; below: number of answers per query.
 const QUERIES: usize = 8;
 const ANSWERS: usize = 3;
-/// Frames of a clip and the side of one, in pixels.
+/// Frames per clip; below: side of a frame in pixels.
 const FRAMES: usize = 3;
 const SIDE: u32 = 96;
-/// Pixels of a clip's frame, between clips, and for a line of text.
+/// Pixels: width of a clip's border, gap between clips, height of a text line, size of its letters.
 const BORDER: u32 = 4;
 const GAP: u32 = 12;
 const LINE: u32 = 22;
@@ -30,7 +30,7 @@ const INK: RGBColor = RGBColor(25, 25, 25);
 const RIGHT: RGBColor = RGBColor(25, 153, 51);
 const WRONG: RGBColor = RGBColor(204, 38, 25);
 
-/// Writes the PNG: queries spread evenly over the benchmark; `answers` are the ranked clips of each.
+/// Writes the PNG with queries spread evenly over the benchmark. `answers` holds the ranked clips of each query.
 ///
 /// # Errors
 /// A clip that can't be decoded, a file that can't be written.
@@ -50,7 +50,7 @@ pub(super) fn write(path: &Path, benchmark: &Benchmark, answers: &[Vec<usize>]) 
     sheet.write(path)
 }
 
-/// The frames of the clips that are shown.
+/// Frames of the shown clips.
 struct Pictures(BTreeMap<usize, Vec<Frame>>);
 
 impl Pictures {
@@ -95,7 +95,7 @@ impl Row<'_, '_> {
         Ok(self.sheet.draw(&Text::new(text, (left, top), font(LETTERS).color(&color)))?)
     }
 
-    /// The frames of a clip on a border.
+    /// Draws the frames of a clip on a border.
     fn clip(&self, left: i32, clip: usize, border: RGBColor) -> anyhow::Result<()> {
         let top = self.top + 2 * LINE as i32;
         let end = (left + CLIP as i32, top + (SIDE + 2 * BORDER) as i32);

@@ -1,5 +1,5 @@
-//! `reprise eval long`: whether a search finds the decisive sentence at any position of a long text, and whether
-//! clip-by-clip descriptions find full videos.
+//! `reprise eval long`: searches with one decisive sentence at any position of a long text, and with clip-by-clip
+//! descriptions of full videos.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ use reprise_encoders::text::MAX_WINDOWS;
 
 /// Positions of the decisive sentence in a long text.
 const PLACES: usize = 10;
-/// A sentence is decisive if, alone, it ranks a relevant clip among the first TELLS.
+/// A sentence is decisive if, alone, it ranks a relevant clip among the first `TELLS`.
 const TELLS: usize = 5;
 /// Clips of one full video.
 const CLIPS_PER_VIDEO: usize = 20;
@@ -42,7 +42,7 @@ pub struct LongArgs {
     /// Number of decisive sentences
     #[arg(long, default_value_t = 50)]
     queries: usize,
-    /// Tokens of the text around a sentence
+    /// Tokens of the text around the sentence
     #[arg(long, default_value_t = 1500)]
     tokens: usize,
     /// Seed of the drawn sentences and clips
@@ -163,7 +163,7 @@ impl Reader {
     }
 }
 
-/// For each reading and position: the median number of ranks lost against the sentence alone.
+/// Median number of ranks lost against the sentence alone, for each reading and position.
 fn telling_sentences(
     reader: &mut Reader,
     benchmark: &Benchmark,
@@ -275,7 +275,7 @@ fn pooled(clips: &[usize], raw: &[Vec<f32>]) -> anyhow::Result<UnitVector> {
     unit(&sum)
 }
 
-/// One sentence for each clip that a description fits.
+/// One fitting description for each clip that has any.
 fn described(reader: &mut Reader, benchmark: &Benchmark, clips: &[usize]) -> anyhow::Result<Vec<String>> {
     let mut sentences = Vec::new();
     for clip in clips {

@@ -17,11 +17,11 @@ pub(super) type Recall = BTreeMap<usize, f64>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Reading {
-    /// All windows, as a search does by default.
+    /// All windows, as in a search by default.
     Windows,
     /// The mean of all windows.
     Mean,
-    /// The first window, as the papers do.
+    /// The first window, as in the papers.
     Truncate,
 }
 
@@ -37,12 +37,12 @@ impl Reading {
     }
 }
 
-/// Vectors with ids; several may share one.
+/// Vectors with ids; several vectors may have the same id.
 pub(super) struct Side {
     /// Unit vectors.
     rows: Rows,
     ids: Vec<String>,
-    /// Number of rows per id, in order; `None`: one each.
+    /// Number of rows per id, in order; `None`: one row each.
     windows: Option<Vec<usize>>,
 }
 

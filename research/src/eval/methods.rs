@@ -13,15 +13,15 @@ use crate::encode::{self, Stretch};
 /// One line of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Method {
-    /// Its name in reports.
+    /// Name in reports.
     pub(super) name: &'static str,
-    /// Index of its model.
+    /// Index of the model.
     pub(super) model: usize,
-    /// How it makes a query.
+    /// Fusion of clip and text.
     pub(super) fusion: Fusion,
 }
 
-/// How a clip and a modification text are fused.
+/// Fusion of a clip and a modification text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fusion {
     /// The model's own composition head.
@@ -36,9 +36,9 @@ pub(super) enum Fusion {
 
 /// The loaded models, the one under test first, and the methods that they allow.
 pub(super) struct Models {
-    /// All of them.
+    /// Loaded models; index 0 is under test.
     pub(super) loaded: Vec<Loaded>,
-    /// In the order of the report.
+    /// Methods in the order of the report.
     pub(super) methods: Vec<Method>,
 }
 
@@ -151,7 +151,7 @@ pub(super) fn queries(
     }
 }
 
-/// The model's input from the query clips: their vectors, or frames.
+/// The model's inputs from the query clips: vectors or frames.
 fn sources(
     space: &Space,
     queries: &[&ComposedQuery],

@@ -33,7 +33,7 @@ pub enum Benchmark {
 /// Runs a benchmark and prints its figures; blocks.
 ///
 /// # Errors
-/// Data that is missing or has another layout; a model that does not load.
+/// If data is missing or has another layout, or a model does not load.
 pub fn run(benchmark: &Benchmark) -> anyhow::Result<()> {
     match benchmark {
         Benchmark::Covr(args) => covr::run(args),

@@ -1,5 +1,5 @@
-//! Composed queries whose targets are ranges of long videos, and the relevant hits: pure functions over the ground
-//! truth that `reprise synth` writes.
+//! Composed queries for ranges of long videos, and their relevant hits. Pure functions over the ground truth of
+//! `reprise synth`.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -15,14 +15,14 @@ const OVERLAP: f64 = 0.5;
 pub struct Range {
     /// Name of the video's file in the folder.
     pub video: String,
-    /// Start.
+    /// Start in seconds, inclusive.
     pub start: f64,
-    /// End.
+    /// End in seconds, exclusive.
     pub end: f64,
 }
 
 impl Range {
-    /// Whether a hit on `other` finds this segment.
+    /// Whether a hit at `other` counts as a hit on this segment.
     pub fn is_found_by(&self, other: &Range) -> bool {
         let both = self.end.min(other.end) - self.start.max(other.start);
         let either = self.end.max(other.end) - self.start.min(other.start);
@@ -33,7 +33,7 @@ impl Range {
 /// One element in a long video.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Element {
-    /// Its range: between two cuts if it stands alone, otherwise its own start and end.
+    /// Range of the element: between two cuts if it is the only one there, otherwise its own start and end.
     pub range: Range,
     /// The element's label.
     pub label: String,
@@ -52,12 +52,12 @@ pub struct Query {
     pub targets: HashSet<usize>,
 }
 
-/// Where the targets of a query lie.
+/// Place of a query's targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// At least one between two cuts.
+    /// At least one target between two cuts.
     CutRoutines,
-    /// All in uncut routines.
+    /// All targets in uncut routines.
     UncutRoutines,
 }
 
@@ -88,7 +88,7 @@ struct ElementLine {
     label: String,
 }
 
-/// A triplet's change, for any performer.
+/// A modification of a triplet, without its clips.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// The query's label.
@@ -155,8 +155,8 @@ fn lines<T: for<'a> Deserialize<'a>>(path: &Path) -> anyhow::Result<Vec<T>> {
     parsed.with_context(|| path.display().to_string())
 }
 
-/// Up to `most` queries of each place. Every change with both labels in the videos counts, evenly subsampled. The query
-/// clips are elements between cuts if there are any, taken in turn.
+/// Up to `most` queries of each place, an even subsample. Every change whose labels both occur in the videos gives
+/// queries. The query clips are elements between cuts if there are any, in turn.
 pub fn queries(elements: &[Element], changes: &[Change], most: usize) -> BTreeMap<Place, Vec<Query>> {
     let mut by_place: BTreeMap<Place, Vec<Query>> = BTreeMap::new();
     for (turn, change) in changes.iter().enumerate() {
@@ -192,8 +192,8 @@ fn spread<T>(items: Vec<T>, most: usize) -> Vec<T> {
     items.into_iter().enumerate().filter(|(at, _)| is_kept(*at)).map(|(_, item)| item).collect()
 }
 
-/// The elements that the hits find, best hit first. A hit that finds no element of `wanted` counts as a wrong one. An
-/// element found by several hits counts once.
+/// The elements found by the hits, best hit first. A hit without an element of `wanted` counts as wrong. An element
+/// found by several hits counts once.
 pub fn found(elements: &[Element], wanted: &HashSet<usize>, hits: &[Range]) -> Vec<usize> {
     let mut seen = HashSet::new();
     let mut ranked = Vec::new();

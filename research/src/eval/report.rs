@@ -57,8 +57,7 @@ const BETTER: [(&str, &str); 6] = [
     ("text_only", "video_only"),
 ];
 
-/// A sentence for each kind of query on which two methods have the opposite order of the paper, by mAP at the deepest
-/// cutoff.
+/// One sentence for each kind of query where two methods rank opposite to the paper, by mAP at the largest cutoff.
 pub fn inversions(rows: &[Row]) -> Vec<String> {
     let figure = |method: &str, kind: &str| -> Option<f64> {
         let row = rows.iter().find(|row| row.method == method)?;

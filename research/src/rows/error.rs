@@ -1,4 +1,4 @@
-//! Why rows could not be made, read or written.
+//! Errors of reading, writing and building rows.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use reprise_encoders::Cause;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{}{why}", path.display(), if path.as_os_str().is_empty() { "" } else { ": " })]
 pub struct RowsError {
-    /// The file; empty for rows that came from no file.
+    /// Path of the file; empty for rows without a file.
     pub path: PathBuf,
     /// What happened.
     #[source]

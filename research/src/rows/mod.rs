@@ -1,4 +1,4 @@
-//! Vectors of one kind, a row each, and the files that hold them: `.npy` and `.safetensors`.
+//! Vectors of one kind, one per row, and their files: `.npy` and `.safetensors`.
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,10 @@ pub mod npy;
 
 pub use error::RowsError;
 
-/// The name of the tensor in a `.safetensors` file that is written.
+/// Name of the tensor in a written `.safetensors` file.
 const TENSOR: &str = "vectors";
 
-/// A table of finite values: as many rows as vectors, as many columns as a vector has values.
+/// A table of finite values, `[rows, dim]`: one vector per row.
 ///
 /// Invariant: `values.len()` is a multiple of `dim`, and `dim` is not 0.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,10 +25,10 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Rows of `dim` values, one after the other.
+    /// Rows of `dim` values from flat `values`.
     ///
     /// # Errors
-    /// No values a row, a last row that is too short, values that are not finite.
+    /// `dim` is 0, the last row is too short, or a value is not finite.
     pub fn new(values: Vec<f32>, dim: usize) -> Result<Self, RowsError> {
         let wrong = |why: &str| Err(RowsError { path: PathBuf::new(), why: why.into() });
         if dim == 0 || !values.len().is_multiple_of(dim) {
@@ -40,10 +40,10 @@ impl Rows {
         Ok(Rows { values, dim })
     }
 
-    /// Reads (rows, dim) floats from a `.npy` file, or the only tensor of a `.safetensors` file.
+    /// Reads `[rows, dim]` floats from a `.npy` file, or the only tensor of a `.safetensors` file.
     ///
     /// # Errors
-    /// Other files and other shapes.
+    /// The file can't be read, or has another format or shape.
     pub fn read(path: &Path) -> Result<Self, RowsError> {
         let rows = match is_safetensors(path) {
             false => {
@@ -58,8 +58,8 @@ impl Rows {
         rows.map_err(|error| RowsError { path: path.to_owned(), ..error })
     }
 
-    /// Writes (rows, dim) floats of 32 bits as the name's ending says: `.safetensors`, else `.npy`. The file
-    /// appears whole or not at all.
+    /// Writes `[rows, dim]`, f32. The name's ending decides the format: `.safetensors`, otherwise `.npy`. Readers
+    /// never find a partial file.
     ///
     /// # Errors
     /// The file can't be written.
@@ -80,12 +80,12 @@ impl Rows {
         std::fs::rename(&partial, path).map_err(|error| wrong(path, error))
     }
 
-    /// How many.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.values.len() / self.dim
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
@@ -95,15 +95,15 @@ impl Rows {
         self.dim
     }
 
-    /// All values, row after row.
+    /// All values, `[rows, dim]`, flat.
     pub fn values(&self) -> &[f32] {
         &self.values
     }
 
-    /// The directions of the rows: each divided by its norm.
+    /// Divides each row by its norm.
     ///
     /// # Errors
-    /// A row of norm 0.
+    /// A row has norm 0.
     pub fn into_units(mut self) -> Result<Rows, RowsError> {
         for (number, row) in self.values.chunks_exact_mut(self.dim).enumerate() {
             let norm = row.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt();

@@ -1,4 +1,5 @@
-//! Reads and writes `.npy` files, numpy's format for one array (numpy.lib.format): tables of numbers of any of its common kinds.
+//! Reads and writes `.npy` files, numpy's format for one array (numpy.lib.format). Supports tables of common number
+//! types.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
@@ -9,19 +10,19 @@ use reprise_encoders::Cause;
 
 use super::error::RowsError;
 
-/// Numbers, row after row.
+/// A table of numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table<T> {
-    /// As many as rows times `columns`.
+    /// `[rows, columns]`, flat.
     pub values: Vec<T>,
-    /// Numbers of a row.
+    /// Numbers per row.
     pub columns: usize,
 }
 
-/// Reads (rows, columns) floats of 16, 32 or 64 bits, of either byte order, stored by rows or by columns.
+/// Reads `[rows, columns]` floats of 16, 32 or 64 bits, in either byte order, stored by rows or by columns.
 ///
 /// # Errors
-/// Files that can't be read, that are no `.npy`, arrays of other shapes and of other kinds of numbers.
+/// The file can't be read, is no `.npy`, or has another shape or number type.
 pub fn read_floats(path: &Path) -> Result<Table<f32>, RowsError> {
     read(path, "floats of 16, 32 or 64 bits", |kind| {
         Some(match kind {
@@ -33,10 +34,10 @@ pub fn read_floats(path: &Path) -> Result<Table<f32>, RowsError> {
     })
 }
 
-/// As [`read_floats`], whole numbers of 32 or 64 bits; those beyond 64 bits with a sign are negative.
+/// Like [`read_floats`] for integers of 32 or 64 bits. Unsigned ones above `i64::MAX` become negative.
 ///
 /// # Errors
-/// As [`read_floats`].
+/// See [`read_floats`].
 pub fn read_integers(path: &Path) -> Result<Table<i64>, RowsError> {
     read(path, "whole numbers of 32 or 64 bits", |kind| {
         Some(match kind {
@@ -48,14 +49,14 @@ pub fn read_integers(path: &Path) -> Result<Table<i64>, RowsError> {
     })
 }
 
-/// Writes (rows, columns) floats of 32 bits, row after row.
+/// Writes `[rows, columns]` floats of 32 bits, by rows.
 ///
 /// # Errors
 /// The file can't be written.
 pub(super) fn write(path: &Path, values: &[f32], columns: usize) -> std::io::Result<()> {
     let rows = values.len() / columns.max(1);
     let text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {columns}), }}");
-    // Numbers begin at a multiple of 64 bytes; 10 stand before the text and a line break behind it.
+    // Numbers begin at a multiple of 64 bytes: 10 bytes and the text precede them, and a line break ends the text.
     let length = (10 + text.len() + 1).next_multiple_of(64) - 10;
     let mut file = BufWriter::new(File::create(path)?);
     file.write_all(b"\x93NUMPY\x01\x00")?;
@@ -67,15 +68,15 @@ pub(super) fn write(path: &Path, values: &[f32], columns: usize) -> std::io::Res
     file.flush()
 }
 
-/// Bytes of a number, lowest first, and what they mean.
+/// Size of a number in bytes, and its reader from little-endian bytes.
 type Kind<T> = (usize, fn(&[u8]) -> T);
 
-/// Longest header that is read; numpy's are shorter than 200 bytes.
+/// Largest accepted header in bytes; numpy's have fewer than 200.
 const HEADER_MOST: u64 = 1 << 16;
-/// Numbers that are read at a time.
+/// Numbers per read.
 const AT_ONCE: usize = 1 << 16;
 
-/// The first bytes; `bytes` has at least as many.
+/// The first `N` bytes; `bytes` has at least `N`.
 fn first<const N: usize>(bytes: &[u8]) -> [u8; N] {
     let mut own = [0; N];
     own.iter_mut().zip(bytes).for_each(|(own, byte)| *own = *byte);
@@ -104,7 +105,7 @@ fn read<T: Copy>(
     if columns == 0 {
         return Err(wrong("its rows have no values".into()));
     }
-    // Before memory is taken: a header may say anything.
+    // Check before allocating: the header may contain any numbers.
     let bytes = rows.checked_mul(columns).and_then(|count| count.checked_mul(size));
     if bytes.and_then(|bytes| u64::try_from(bytes).ok()?.checked_add(header.end)) != Some(length) {
         return Err(wrong(
@@ -130,14 +131,14 @@ fn read<T: Copy>(
     Ok(Table { values, columns })
 }
 
-/// What stands before the numbers.
+/// The header before the numbers.
 struct Header {
-    /// As numpy writes it, without the byte order: `f4`.
+    /// Type in numpy's notation without the byte order: `f4`.
     kind: String,
     is_big_endian: bool,
     by_columns: bool,
     shape: Vec<usize>,
-    /// Where the numbers begin.
+    /// Position of the first number, in bytes.
     end: u64,
 }
 
@@ -150,7 +151,7 @@ impl Header {
         if magic != b"\x93NUMPY" {
             return Err("it is no .npy file".into());
         }
-        // The length of the header has 2 bytes in version 1 and 4 in those that followed.
+        // The header's length has 2 bytes in version 1, 4 in later versions.
         let digits = if version == 1 { 2 } else { 4 };
         let mut length = [0; 4];
         reader.read_exact(&mut length[..digits]).map_err(no_npy)?;
@@ -164,7 +165,7 @@ impl Header {
         header.ok_or_else(|| format!("its header can't be read: {}", text.trim()).into())
     }
 
-    /// Of a Python dict like `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`.
+    /// Parses a Python dict like `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`.
     fn parse(text: &str, end: u64) -> Option<Header> {
         let after = |key: &str| {
             let (_, rest) = text.split_once(&format!("'{key}'"))?;
@@ -188,7 +189,7 @@ impl Header {
 mod tests {
     use super::*;
 
-    /// A file as numpy writes it.
+    /// A file in numpy's layout.
     fn npy(descr: &str, by_columns: bool, shape: &str, bytes: &[u8]) -> Vec<u8> {
         let order = if by_columns { "True" } else { "False" };
         let text = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}");

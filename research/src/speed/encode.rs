@@ -44,7 +44,7 @@ struct EncodeArgs {
     /// Lengths of texts in tokens, one text at a time
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = count)]
     tokens: Vec<usize>,
-    /// Runs whose median counts, each of half a second or of one batch
+    /// Number of runs, each half a second or one batch long; the median counts
     #[arg(long, value_name = "N", default_value = "5", value_parser = count)]
     runs: usize,
     /// Print the raw vectors too, to compare them with other programs': the squares of frame N have the highest bytes
@@ -101,13 +101,13 @@ struct Measure {
     #[serde(skip_serializing_if = "Option::is_none")]
     length: Option<usize>,
     per_second: f64,
-    /// `None` where the system reports no CPU time.
+    /// `None` if the system reports no CPU time.
     per_cpu_second: Option<f64>,
     /// GFLOP of one input, from the model's shape; `None` if its family does not state it.
     gflop: Option<f64>,
     gflop_per_second: Option<f64>,
     gflop_per_cpu_second: Option<f64>,
-    /// 1 equals the speed of the large product: by CPU time on a CPU, otherwise by wall time.
+    /// Speed relative to the large product (1 = equal): in CPU time on a CPU, otherwise in wall time.
     share_of_peak: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     vectors: Option<Vec<Vec<f32>>>,
@@ -143,7 +143,7 @@ fn measure(args: &EncodeArgs) -> anyhow::Result<Report> {
     })
 }
 
-/// The requested batches, or the usual ones that the model accepts.
+/// The requested batches, or the default ones that the model accepts.
 fn batches(loaded: &Loaded, args: &EncodeArgs) -> anyhow::Result<Vec<Batch>> {
     if args.batch.is_empty() && args.clips.is_empty() && args.tokens.is_empty() {
         return workload::usual(loaded);

@@ -2,17 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-/// The shortest run: CPU time has a resolution of 10 ms.
+/// Shortest run: CPU time has a resolution of 10 ms.
 const RUN: Duration = Duration::from_millis(500);
 
 /// Clock ticks per second, the same on all current Linux systems.
 const TICKS: f64 = 100.0;
 
-/// Seconds.
+/// Cost of a run in seconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cost {
     pub(super) wall: f64,
-    /// CPU seconds of all threads; `None` where the system has no /proc.
+    /// CPU seconds of all threads; `None` without /proc.
     pub(super) cpu: Option<f64>,
 }
 
@@ -56,7 +56,7 @@ impl Meter {
             walls.push(cost.wall);
             cpus.extend(cost.cpu);
         }
-        // A process that hardly ran has no measurable CPU time.
+        // CPU time of 0 means too short to measure.
         Ok(Cost { wall: middle(&mut walls).unwrap_or(0.0), cpu: middle(&mut cpus).filter(|cpu| *cpu > 0.0) })
     }
 }
@@ -69,7 +69,7 @@ fn middle(values: &mut [f64]) -> Option<f64> {
 /// User and system time of all present and past threads of this process.
 pub(super) fn cpu_time() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name may contain anything, but ends at the last parenthesis; user time is the 14th field.
+    // The process name may contain anything, but the last parenthesis ends it. User time is field 14.
     let fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11).take(2);
     let ticks: Option<Vec<f64>> = fields.map(|ticks| ticks.parse().ok()).collect();
     Some(ticks?.iter().sum::<f64>() / TICKS)

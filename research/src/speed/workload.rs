@@ -1,4 +1,4 @@
-//! The workload of speed measurements: noise in the model's own sizes, the same in every run.
+//! The workload of speed measurements: random inputs in the model's own sizes, equal in every run.
 
 use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
@@ -46,10 +46,10 @@ pub(super) struct Batch {
     pub(super) inputs: Vec<Input>,
 }
 
-/// The usual batches that the model accepts.
+/// The default batches that the model accepts.
 ///
 /// # Errors
-/// A tokenizer that fails.
+/// The tokenizer fails.
 pub(super) fn usual(loaded: &Loaded) -> anyhow::Result<Vec<Batch>> {
     let space = &loaded.space;
     let mut batches = Vec::new();
@@ -75,7 +75,7 @@ fn takes_pictures(space: &Space) -> bool {
 /// A batch of `batch` pictures.
 ///
 /// # Errors
-/// A model that does not encode single pictures.
+/// The model does not encode single pictures.
 pub(super) fn pictures(space: &Space, batch: usize) -> anyhow::Result<Batch> {
     if !takes_pictures(space) {
         bail!("{} takes no single pictures: leave --batch out", space.name);
@@ -91,7 +91,7 @@ pub(super) fn pictures(space: &Space, batch: usize) -> anyhow::Result<Batch> {
 /// A batch of `batch` clips, each of as many frames as the model samples.
 ///
 /// # Errors
-/// A model that takes no frames.
+/// The model takes no frames.
 pub(super) fn clips(space: &Space, batch: usize) -> anyhow::Result<Batch> {
     if !space.can.frames {
         bail!("{} takes no frames: leave --clips out", space.name);
@@ -105,10 +105,10 @@ pub(super) fn clips(space: &Space, batch: usize) -> anyhow::Result<Batch> {
     Ok(Batch { what: What::Clips, length: Some(frames), inputs: (0..batch).map(clip).collect() })
 }
 
-/// One text of `tokens` tokens, with special tokens; fewer if no number of words gives exactly that many.
+/// One text of `tokens` tokens, including special ones. Fewer if no number of words gives exactly that number.
 ///
 /// # Errors
-/// A model that takes no text, or none of that length.
+/// The model takes no text, or none of that length.
 pub(super) fn text(loaded: &Loaded, tokens: usize) -> anyhow::Result<Batch> {
     let Loaded { space, tokenizer, .. } = loaded;
     let tokenizer = tokenizer.as_ref().filter(|_| space.can.text);
@@ -131,7 +131,7 @@ pub(super) fn text(loaded: &Loaded, tokens: usize) -> anyhow::Result<Batch> {
     Ok(Batch { what: What::Texts, length: Some(text.ids.len()), inputs: vec![Input::Text(text)] })
 }
 
-/// Squares of random colours: a picture with edges and areas, unlike noise per pixel.
+/// Squares of random colours: pictures with edges and areas, unlike noise per pixel.
 fn noise(number: usize, size: FrameSize) -> Frame {
     let (width, height) = match size {
         FrameSize::ShortEdge(side) => (side, side),
@@ -161,7 +161,7 @@ fn split_mix(number: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The published first outputs for seed 0: the state grows by the constant before each.
+    /// The published first outputs for seed 0: the state grows by the constant before each output.
     #[test]
     fn the_mixer_is_the_published_one() {
         let first = [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4, 0x06c4_5d18_8009_454f];

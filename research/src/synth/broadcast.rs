@@ -62,18 +62,18 @@ pub struct Range {
     pub replays: Option<usize>,
 }
 
-/// A long video: its shots and their ranges.
+/// A long video: its shots and their labelled ranges.
 #[derive(Debug, Clone)]
 pub struct Broadcast {
-    /// In order.
+    /// Shots in order.
     pub shots: Vec<Shot>,
-    /// One per shot.
+    /// One range per shot.
     pub ranges: Vec<Range>,
 }
 
 /// The share of uncut routines in a broadcast of forty routines.
 const UNCUT_SHARE: f64 = 0.1;
-/// Probabilities of what follows a routine.
+/// Probability of a replay after a routine; below: of a scoreboard, of a pause.
 const REPLAY: f64 = 0.3;
 const SCOREBOARD: f64 = 0.2;
 const PAUSE: f64 = 0.15;
@@ -216,7 +216,7 @@ impl Maker<'_> {
     }
 }
 
-/// The playback speed of an element.
+/// The playback of an element: its speed factor, and whether it is mirrored.
 struct Speed {
     factor: f64,
     mirrored: bool,

@@ -358,14 +358,14 @@ pub fn pairs() -> &'static [Pair] {
     &PAIRS
 }
 
-/// One unordered pair in seven, by a hash of the two labels: needs no list and does not depend on the seed.
+/// Holds out one unordered pair in seven by a hash of both labels: without a list, independent of the seed.
 fn is_held_out(one: &Class, other: &Class) -> bool {
     let mut labels = [one.label(), other.label()];
     labels.sort();
     fnv1a(&labels.join("\n")).is_multiple_of(7)
 }
 
-/// FNV-1a, folded: short, and the same on every machine.
+/// FNV-1a with folded halves: short, and the same on every machine.
 fn fnv1a(text: &str) -> u64 {
     let hash = text
         .bytes()

@@ -45,7 +45,7 @@ pub struct SynthArgs {
 
 #[derive(Debug, Subcommand)]
 enum SynthCommand {
-    /// Train small probes with too little information, and print how well they answer: does a label leak?
+    /// Train small probes on too little information and print their scores: a high one reveals a leak
     Check(CheckArgs),
 }
 

@@ -1,9 +1,8 @@
-//! Random draws that are the same on every machine: named streams, integers before floats.
+//! Random draws in named streams. Integers precede floats, so the draws are the same on every machine.
 
 use crate::train::learn::Random;
 
-/// What a stream of draws decides. Two purposes never share a stream, so that one more draw for the look of a clip
-/// changes no label.
+/// Purpose of a stream. Purposes never share a stream, so another draw for the look of a clip changes no label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Selection of clips and pairs.
@@ -83,7 +82,7 @@ mod tests {
         assert_eq!(got, expected);
     }
 
-    /// A seed is a promise: folders that were rendered with it can be rendered again.
+    /// Equal seeds must render equal folders in every version.
     #[test]
     fn streams_are_those_of_every_version() {
         check(&mut Draw::new(7, 0, Purpose::Plan, 0), &[614, 751, 780, 713, 234, 972, 324, 365]);

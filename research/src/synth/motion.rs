@@ -12,11 +12,11 @@ use super::draw::Draw;
 
 /// Frame rate of all rendered videos.
 pub const FRAMES_PER_SECOND: f64 = 25.0;
-/// Heights of the high bar, the beam's top and the trampoline's bed, in metres.
+/// Height of the high bar, in metres.
 pub const BAR_HEIGHT: f64 = 2.6;
-/// See [`BAR_HEIGHT`].
+/// Height of the beam's top, in metres.
 pub const BEAM_HEIGHT: f64 = 1.2;
-/// See [`BAR_HEIGHT`].
+/// Height of the trampoline's bed, in metres.
 pub const BED_HEIGHT: f64 = 1.1;
 
 /// How an athlete performs any element: the nuisance parameters of motion. Shares are of the flight.
@@ -38,15 +38,15 @@ pub struct Performance {
     pub enter: [f64; 2],
     /// Start and end of leaving the shape.
     pub leave: [f64; 2],
-    /// The straight body after the take-off and before the end. One pose, because two would distinguish early frames
-    /// from late ones.
+    /// The straight body after the take-off and before the end. One pose for both: two would distinguish early
+    /// from late frames.
     pub reach: Pose,
     /// Start and end of the twisting.
     pub twisting: [f64; 2],
     /// The time at which a twisting dive bends.
     pub bend: f64,
-    /// How far the rotation runs ahead of an even one in the middle, as a share of the whole. So the body angle at no
-    /// single moment reveals the number of rotations.
+    /// Lead of the rotation over an even one in the middle, as a share of the whole. It hides the number of
+    /// rotations: no body angle at a single moment reveals it.
     pub surge: f64,
     /// Lean of the body at the take-off and at the end, in radians.
     pub lean: [f64; 2],
@@ -56,7 +56,7 @@ pub struct Performance {
     pub slow: [f64; 2],
     /// Depth of the shape, relative to the standard one.
     pub depth: f64,
-    /// How much of the preparation is over at the clip's start.
+    /// Completed share of the preparation at the clip's start.
     pub prepared: f64,
     /// Angle of the last swing before the release of the bar, in radians past the vertical.
     pub release: f64,
@@ -213,8 +213,8 @@ impl Element {
         }
     }
 
-    /// Whether the chest faces the travel at the take-off. Gymnasts travel the way they rotate; divers always leave the
-    /// board.
+    /// Whether the chest faces the travel at the take-off. Gymnasts travel in the direction of their rotation;
+    /// divers always leave the board.
     fn faces_ahead(&self) -> bool {
         match (self.class.event, self.class.direction) {
             (Event::Bars, direction) => direction == Direction::Back,
@@ -352,8 +352,8 @@ impl Element {
         [x + self.course.travel * part, start + slope * part + (end - start - slope) * part * part]
     }
 
-    /// The completed share of the rotation at `part` of the flight: slower at both ends and uneven between, for every
-    /// shape.
+    /// The completed share of the rotation at `part` of the flight. Slower at both ends and uneven between, for
+    /// every shape.
     fn progress(&self, part: f64) -> f64 {
         let [first, last] = self.how.slow;
         // The speed runs linearly from `first` to 1 over the first fifth and from 1 to `last` over the last.
@@ -445,7 +445,7 @@ mod tests {
     #[test]
     fn bodies_never_jump() {
         for (seed, class) in classes().iter().enumerate() {
-            // Seven half turns in two thirds of the time, and a diver's plunge, at uneven speed.
+            // The limit covers the fastest cases: seven half turns in two thirds of the time, and a diver's plunge.
             check(class, seed as u64, 0.08);
         }
     }

@@ -65,7 +65,7 @@ pub struct Spectator {
 pub struct Camera {
     /// The share of the picture's side that one metre takes.
     pub zoom: f64,
-    /// How closely it follows the athlete: 1 exactly.
+    /// How closely the camera follows the athlete; 1 follows exactly.
     pub follow: f64,
     /// Offset of its target.
     pub offset: [f64; 2],
@@ -75,8 +75,8 @@ pub struct Camera {
     pub pitch: f64,
     /// Rotation about the line of sight.
     pub roll: f64,
-    /// Slow movements (right, up, in) and fast ones (right, up). Waves, because a steady drift would reveal the order
-    /// of frames.
+    /// Slow movements (right, up, in) and fast ones (right, up). Periodic, because a steady drift would reveal
+    /// the order of frames.
     waves: [Wave; 5],
 }
 
@@ -185,7 +185,7 @@ impl Hall {
 pub struct Aim {
     /// The athlete's place.
     pub place: [f64; 2],
-    /// The place that a camera looks at if it does not follow the athlete.
+    /// Target of a camera that does not follow the athlete.
     pub anchor: [f64; 2],
     /// Whether the picture is mirrored.
     pub mirrored: bool,

@@ -5,17 +5,17 @@ use super::shot::Shot;
 
 /// Names of the columns, in order. Angles in radians.
 ///
-/// - `somersault`: the body's angle as seen (mirror applied), counter-clockwise positive, unwrapped; 0 is
+/// - `somersault`: the body angle in the picture (mirror applied), counter-clockwise positive, unwrapped; 0 is
 ///   upright. A giant begins at ±π, in the handstand.
-/// - `twist`: cumulative, from 0; the sense is that of the athlete.
-/// - `airborne`: 1 between take-off and landing; in a giant while the body circles.
-/// - `facing_vertical`, `facing_horizontal`, `facing_camera`: where the chest faces as seen: up, right
-///   (mirror applied), towards the camera; a unit vector.
-/// - `center_x`, `center_y`: the centre of mass in shares of the picture from the top left; may leave it.
-/// - `scale`: share of the picture's side that a standing athlete's 1.7 m take.
-/// - `hip`, `knee`, `shoulder`, `elbow`: joint angles, 0 for a body that stands with its arms down.
-/// - `start_x`, `start_y`: the point of the take-off in the picture, as `center_x`; `end_y`: how high in the
-///   picture the landing or the water is.
+/// - `twist`: cumulative twist from 0, in the athlete's own sense.
+/// - `airborne`: 1 between take-off and landing; in a giant, while the body circles.
+/// - `facing_vertical`, `facing_horizontal`, `facing_camera`: facing of the chest in the picture: up, right (mirror
+///   applied), towards the camera; a unit vector.
+/// - `center_x`, `center_y`: centre of mass in shares of the picture from the top left; may lie outside.
+/// - `scale`: height of a standing athlete of 1.7 m, as a share of the picture's side.
+/// - `hip`, `knee`, `shoulder`, `elbow`: joint angles; 0 for standing with the arms down.
+/// - `start_x`, `start_y`: point of the take-off, in the units of `center_x`; `end_y`: height of the landing or the
+///   water in the picture.
 pub const COLUMNS: [&str; 16] = [
     "somersault",
     "twist",

@@ -1,4 +1,4 @@
-//! `reprise train`: the stages of the sports model, each resumable, on a folder of labelled clips.
+//! `reprise train`: trains the sports model in stages, each resumable, on a folder of labelled clips.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -32,13 +32,13 @@ pub struct TrainArgs {
 
 #[derive(Debug, Subcommand)]
 enum Stage {
-    /// The frame encoder, on single frames with exact labels; then the features of all frames
+    /// Trains the frame encoder on single frames with exact labels, then computes the features of all frames
     Frames(StageArgs),
-    /// The temporal transformer, on the features
+    /// Trains the temporal transformer on the frame features
     Stage1(StageArgs),
-    /// The text transformer and the fusion; writes the model to OUT/model
+    /// Trains the text transformer and the fusion; writes the model to OUT/model
     Stage2(Stage2Args),
-    /// What the model is compared with; writes OUT/baselines/NAME
+    /// Trains the baselines; writes OUT/baselines/NAME
     Baselines(ComposedArgs),
 }
 
@@ -50,25 +50,25 @@ struct StageArgs {
     /// Folder for checkpoints, features, curves and models
     #[arg(long)]
     out: PathBuf,
-    /// Names all random draws
+    /// Seed of the random draws
     #[arg(long)]
     seed: Option<u64>,
     /// Steps of the optimiser
     #[arg(long)]
     steps: Option<usize>,
-    /// Examples a step
+    /// Examples per step, over all shards
     #[arg(long)]
     batch: Option<usize>,
     /// Peak of the learning rate
     #[arg(long)]
     learning_rate: Option<f64>,
-    /// Parts of a batch that are worked on side by side; another number is another training
+    /// Parts of a batch that run in parallel; another number changes the result
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=64))]
     shards: u8,
     /// Steps from one checkpoint to the next
     #[arg(long)]
     checkpoint_every: Option<usize>,
-    /// Take clips exactly as labelled: no moved boundaries, no frames of others around
+    /// Take clips exactly as labelled: no moved boundaries, no frames of other clips around them
     #[arg(long)]
     no_augmentation: bool,
 }
@@ -80,13 +80,13 @@ struct ComposedArgs {
     /// The contrastive loss
     #[arg(long, value_enum, default_value = "hn-nce")]
     loss: ContrastiveLoss,
-    /// How HN-NCE weighs: as meant, or as TF-CoVR's released code
+    /// Weights of HN-NCE: as in the paper, or as in TF-CoVR's released code
     #[arg(long, value_enum, default_value = "clean")]
     mode: LossMode,
-    /// What makes a negative hard: the similarity of labels, or of the batch's own vectors
+    /// What makes a negative hard: similar labels, or similar vectors in the batch
     #[arg(long, value_enum, default_value = "labels")]
     hardness: Hardness,
-    /// How much more hard negatives weigh; 2 by labels, 0.5 by the batch
+    /// How strongly hard negatives weigh; by default 2 by labels, 0.5 by the batch
     #[arg(long)]
     beta: Option<f64>,
 }
@@ -99,23 +99,23 @@ struct Stage2Args {
     embeddings: EmbeddingsArgs,
 }
 
-/// Vectors made beforehand: then TF-CoVR's Combiner is trained on them, and OUT/combiner.safetensors written.
+/// Precomputed vectors. With them the stage trains TF-CoVR's Combiner and writes OUT/combiner.safetensors.
 #[derive(Debug, Args)]
 struct EmbeddingsArgs {
-    /// Raw vectors of the videos that triplets.csv names: .npy or .safetensors, a row a video, as `reprise embed
-    /// --videos` writes them
+    /// Raw vectors of the videos in triplets.csv: .npy or .safetensors, one row per video, written by `reprise
+    /// embed --videos`
     #[arg(long, requires_all = ["names", "texts"])]
     vectors: Option<PathBuf>,
     /// CSV whose columns video[,start,end] name the rows of --vectors
     #[arg(long, requires = "vectors")]
     names: Option<PathBuf>,
-    /// Vectors of the modification texts: a row a row of triplets.csv, as `reprise embed --texts` writes them
+    /// Vectors of the modification texts: one row per row of triplets.csv, written by `reprise embed --texts`
     #[arg(long, requires = "vectors")]
     texts: Option<PathBuf>,
-    /// Values of the Combiner's projections
+    /// Size of the Combiner's projections
     #[arg(long, default_value_t = 3072, requires = "vectors")]
     projection: usize,
-    /// Values in the middle of the Combiner
+    /// Size of the Combiner's hidden layer
     #[arg(long, default_value_t = 6144, requires = "vectors")]
     hidden: usize,
 }
@@ -124,23 +124,23 @@ struct EmbeddingsArgs {
 enum ContrastiveLoss {
     /// Hard negatives weigh more
     HnNce,
-    /// All weigh the same
+    /// All negatives weigh the same
     InfoNce,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum LossMode {
-    /// Weights over a row's own negatives
+    /// Weights over the row's own negatives
     Clean,
-    /// Weights divided by the other rows' sums
+    /// Weights divided by the sums of other rows
     Compat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
 enum Hardness {
-    /// Of the targets' labels, as in the paper
+    /// By the labels of the targets, as in the paper
     Labels,
-    /// As in its code
+    /// By the vectors of the batch, as in TF-CoVR's released code
     Batch,
 }
 
@@ -181,7 +181,7 @@ impl ComposedArgs {
     }
 }
 
-/// How many threads candle uses inside one operation, read when it is first used.
+/// Number of threads inside one candle operation; candle reads it once, at first use.
 const THREADS: &str = "RAYON_NUM_THREADS";
 
 /// Trains one stage.
@@ -201,9 +201,8 @@ pub async fn run(args: TrainArgs) -> anyhow::Result<()> {
     .await?
 }
 
-/// Runs the same command with one thread an operation, and does not come back on success. Shards are what
-/// runs side by side: threads that wait for each other inside every small operation took a third of the
-/// time.
+/// Runs the same command again with one thread per operation. Does not return on success. Shards already run in
+/// parallel; threads inside every small operation wait for each other and took a third of the time.
 fn again_with_one_thread() -> anyhow::Result<()> {
     let program = std::env::current_exe().context("where this program is")?;
     let mut command = std::process::Command::new(program);
@@ -212,7 +211,7 @@ fn again_with_one_thread() -> anyhow::Result<()> {
     std::process::exit(code)
 }
 
-/// Takes this process's place.
+/// Replaces this process with `command`.
 #[cfg(unix)]
 fn started(command: &mut std::process::Command) -> std::io::Result<i32> {
     Err(std::os::unix::process::CommandExt::exec(command))
@@ -287,7 +286,7 @@ fn embeddings(args: &ComposedArgs, files: &EmbeddingsArgs, vectors: &Path) -> an
     };
     let (videos, texts) = (Rows::read(vectors)?, Rows::read(texts)?);
     let triplets = data::embedded(&args.stage.data, names, videos.len(), texts.len())?;
-    // One shard sees all of a batch's negatives, as in the paper.
+    // The paper contrasts the whole batch, so one shard holds all its negatives.
     let settings = Settings { shards: 1, ..args.stage.settings(Settings::embeddings()) };
     let hard = HardNegatives { beta: args.beta(0.5), ..args.objective().hard };
     let recipe = EmbeddedRecipe { projection: files.projection, hidden: files.hidden, hard };
@@ -297,7 +296,7 @@ fn embeddings(args: &ComposedArgs, files: &EmbeddingsArgs, vectors: &Path) -> an
     Ok(())
 }
 
-/// Name, how frames become a clip, what a composed query is made of.
+/// Name of the baseline, its time model, and the inputs of its fusion.
 const BASELINES: [(&str, TimeModel, FusionInputs); 4] = [
     ("stage2_only", TimeModel::Mean, FusionInputs::Both),
     ("order_blind", TimeModel::Shuffled, FusionInputs::Both),
@@ -326,7 +325,7 @@ fn style(template: &str) -> anyhow::Result<ProgressStyle> {
     Ok(ProgressStyle::with_template(&format!("{{wide_bar}} {template}"))?)
 }
 
-/// Shows step, loss and the time left while `train` runs.
+/// Shows a progress bar with step, loss and remaining time while `train` runs.
 fn with_bar<E: Into<anyhow::Error>>(
     train: impl FnOnce(&mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<(), E>,
 ) -> anyhow::Result<()> {

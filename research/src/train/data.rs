@@ -1,4 +1,4 @@
-//! The folder that `reprise synth` writes, as values to train on.
+//! Reads the folder that `reprise synth` writes.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -36,7 +36,7 @@ struct Truth {
     frames: Vec<Vec<f32>>,
 }
 
-/// Clips with their classes and what is true of each frame.
+/// Clips with their classes and the exact labels of each frame.
 pub(super) fn clips(folder: &Path) -> anyhow::Result<TrainingClips> {
     let plan = plan(folder)?;
     let columns = Columns::of(&plan.truth_columns)?;
@@ -68,7 +68,7 @@ fn plan(folder: &Path) -> anyhow::Result<Plan> {
     Ok(plan)
 }
 
-/// Where each value stands in a row.
+/// Index in a row of `truth` of each value in [`Columns::NAMES`].
 struct Columns(Vec<usize>);
 
 impl Columns {
@@ -142,7 +142,7 @@ struct DescriptionRow {
     text: String,
 }
 
-/// The modification texts and descriptions.
+/// Reads `triplets.csv` and `descriptions.csv`.
 pub(super) fn texts(folder: &Path, classes: &Classes) -> anyhow::Result<Texts> {
     let numbers: HashMap<&str, usize> = classes.labels.iter().map(|label| &label[..]).zip(0..).collect();
     let number = |label: &str| {
@@ -167,8 +167,8 @@ struct NameRow {
     end: Option<f64>,
 }
 
-/// The rows of vectors by the names that triplets have for them: a stretch is `video#t=start,end`, as `reprise covr
-/// triplets` names it; the bare video too where only one row is of it.
+/// Maps the video names in triplets to rows of vectors. A stretch is named `video#t=start,end`, as in `reprise
+/// covr triplets`. A video with only one row also has its bare name.
 fn numbers(named: &[NameRow]) -> HashMap<String, usize> {
     let mut rows_of: HashMap<&str, usize> = HashMap::new();
     named.iter().for_each(|row| *rows_of.entry(&row.video).or_default() += 1);
@@ -185,11 +185,11 @@ fn numbers(named: &[NameRow]) -> HashMap<String, usize> {
 struct VideoRow {
     query_video: String,
     target_video: String,
-    /// Absent in tables without labels: then every target video counts as a label of its own.
+    /// Absent in tables without labels: then each target video is its own label.
     label2: Option<String>,
 }
 
-/// The triplets of a folder by the rows of vectors; there are so many vectors of videos and of texts.
+/// Reads the triplets of a folder as row numbers. `videos` and `texts` are the numbers of vectors in the files.
 pub(super) fn embedded(
     folder: &Path,
     names: &Path,

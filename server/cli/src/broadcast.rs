@@ -1,4 +1,5 @@
-//! `reprise eval broadcast`: composed queries to a real server that has ingested the long videos of a benchmark.
+//! `reprise eval broadcast`: sends composed queries to its own server, which has ingested the benchmark's long
+//! videos.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -29,10 +30,10 @@ pub(crate) struct BroadcastArgs {
     /// A folder that `reprise synth` wrote
     #[arg(long)]
     data: PathBuf,
-    /// The space to ask, by id or name
+    /// The searched space, by id or name
     #[arg(long)]
     space: Option<String>,
-    /// Queries of each kind
+    /// Queries per kind
     #[arg(long, default_value_t = 100)]
     queries: usize,
     /// Print JSON
@@ -42,14 +43,14 @@ pub(crate) struct BroadcastArgs {
     config: Config,
 }
 
-/// Ranks at which a right hit is looked for.
+/// Ranks of the reported recall.
 const FOUND_AT: [usize; 4] = [1, 5, 10, 50];
-/// What the model under test does, in the report.
+/// Name of the model's method in the report.
 const METHOD: &str = "composed";
-/// Beside the user's own library, emptied at each run.
+/// Data folder beside the user's library; emptied at each run.
 const FOLDER: &str = "eval-broadcast";
 
-/// Starts a server of its own, ingests, asks, prints the table or JSON.
+/// Starts its own server, ingests, searches, and prints the table or JSON.
 pub(crate) async fn run(mut args: BroadcastArgs) -> anyhow::Result<()> {
     let elements = ranges::elements(&args.data)?;
     let queries = ranges::queries(&elements, &ranges::changes(&args.data)?, args.queries);
@@ -80,7 +81,7 @@ pub(crate) async fn run(mut args: BroadcastArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The name of the space that answered, and its figures by place.
+/// The name of the searched space, and the figures by place.
 async fn judge(
     client: &Client,
     args: &BroadcastArgs,
@@ -110,7 +111,7 @@ async fn judge(
     Ok((space, figures))
 }
 
-/// Ingests a file to its end; gives the video's id.
+/// Ingests a file and waits for its job. Returns the video's id.
 async fn stored(client: &Client, args: &BroadcastArgs, name: &str) -> anyhow::Result<String> {
     let file = args.data.join(name);
     let bar = ingest::bar(&file, args.json);
@@ -139,7 +140,7 @@ async fn ask(
     client.json(client.post("/v1/search").json(&body)).await
 }
 
-/// The ranges that were answered, best first, by the names of their files.
+/// The ranges of the hits, best first, with file names instead of ids.
 fn hits(answer: &Value, videos: &BTreeMap<String, String>) -> Vec<Range> {
     let name = |id: &str| videos.iter().find(|(_, known)| *known == id).map(|(name, _)| name.clone());
     let hit = |hit: &Value| {
@@ -149,7 +150,7 @@ fn hits(answer: &Value, videos: &BTreeMap<String, String>) -> Vec<Range> {
     answer["results"].as_array().into_iter().flatten().filter_map(hit).collect()
 }
 
-/// A server of this process.
+/// A server within this process.
 struct Server {
     client: Client,
     stop: oneshot::Sender<()>,
@@ -166,14 +167,14 @@ impl Server {
         let app = start::open(config).await?;
         let background = start::start(&app).await?;
         let (stop, stopped) = oneshot::channel::<()>();
-        // A sender that is gone says the same.
+        // A dropped sender also means stop.
         let stopped = async move { stopped.await.unwrap_or_default() };
         let serving = tokio::spawn(http::serve(Arc::clone(&app), listener, Box::pin(stopped), drain));
         Ok(Server { client: Client::new(&server)?, stop, serving, app, background })
     }
 
     async fn stop(self) -> anyhow::Result<()> {
-        // Its open connection would be waited for.
+        // An open connection would delay the stop.
         drop(self.client);
         let _ = self.stop.send(());
         let served = self.serving.await?;

@@ -1,4 +1,4 @@
-//! A client of a running server, as the subcommands need it.
+//! A client of a running server, for the subcommands.
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use reprise_server::https;
 
-/// Where the server is.
+/// Address and key of the server.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ServerArgs {
     /// Address of the running server
@@ -18,7 +18,7 @@ pub(crate) struct ServerArgs {
     pub(crate) api_key: Option<String>,
 }
 
-/// A server to talk to.
+/// A client of one server.
 #[derive(Clone)]
 pub(crate) struct Client {
     http: reqwest::Client,
@@ -28,7 +28,7 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn new(args: &ServerArgs) -> anyhow::Result<Client> {
-        // The server is named by the user; a proxy from the environment would not know loopback.
+        // The user names the server. A proxy from the environment could not reach loopback.
         let http = https::client().no_proxy().build()?;
         let base = args.server.trim_end_matches('/').to_owned();
         Ok(Client { http, base, key: args.api_key.clone() })
@@ -49,7 +49,7 @@ impl Client {
         }
     }
 
-    /// Sends, and reads the answer or the problem.
+    /// Sends a request. Returns the answer's JSON, or the server's problem as an error.
     pub(crate) async fn json(&self, request: RequestBuilder) -> anyhow::Result<Value> {
         let response = self.send(request).await?;
         let status = response.status();

@@ -1,4 +1,4 @@
-//! `reprise embed`: the vector of a text or video, or the vectors of many, without a server.
+//! `reprise embed`: computes one vector of a text or video, or many vectors, without a server.
 
 mod cache;
 mod list;
@@ -31,7 +31,7 @@ pub(crate) struct EmbedArgs {
     /// A text
     #[arg(long)]
     text: Option<String>,
-    /// The texts are what is to be found, not what is asked: sentence encoders may tell the two apart
+    /// Encode the texts as passages to be found instead of queries; some sentence encoders distinguish them
     #[arg(long, conflicts_with_all = ["video", "videos"])]
     passages: bool,
     /// A video file
@@ -46,14 +46,14 @@ pub(crate) struct EmbedArgs {
     /// A CSV with the columns video[,start,end], videos named from its folder; or a folder of videos
     #[arg(long, value_name = "LIST", requires = "out")]
     videos: Option<PathBuf>,
-    /// A file with one text a line; or a CSV, whose column `text` or `modification` counts
+    /// A file with one text per line; or a CSV with a column `text` or `modification`
     #[arg(long, value_name = "FILE", requires = "out")]
     texts: Option<PathBuf>,
-    /// Where the raw vectors of --videos or --texts go, a row each: .npy or .safetensors; the videos' names go
-    /// beside it, to .names.csv
+    /// File for the raw vectors of --videos or --texts, one row each: .npy or .safetensors; the videos' names go to
+    /// .names.csv beside it
     #[arg(long, value_name = "FILE", requires = "many")]
     out: Option<PathBuf>,
-    /// Folder where vectors are kept from one run to the next; the user's cache folder unless given
+    /// Folder that keeps vectors between runs [default: the user's cache folder]
     #[arg(long, value_name = "FOLDER", requires = "many")]
     cache: Option<PathBuf>,
     /// Print JSON
@@ -61,7 +61,8 @@ pub(crate) struct EmbedArgs {
     json: bool,
 }
 
-/// Prints the vector: values, or the JSON of `POST /v1/embeddings`; of many, writes them and says how many.
+/// Prints one vector as values or as the JSON of `POST /v1/embeddings`. Writes many vectors to a file and prints a
+/// summary.
 pub(crate) async fn run(args: EmbedArgs) -> anyhow::Result<()> {
     let as_json = args.json;
     if let Some(out) = args.out.clone() {

@@ -1,4 +1,5 @@
-//! `reprise eval`: how good the answers are; research judges models, and a server of its own is asked for ranges.
+//! `reprise eval`: measures retrieval quality, of models through the research crate, of ranges through its own
+//! server.
 
 use clap::{Args, Subcommand};
 use reprise_research::eval::{self, Benchmark};
@@ -16,7 +17,7 @@ pub(crate) struct EvalArgs {
 enum What {
     #[command(flatten)]
     Model(Benchmark),
-    /// Composed queries whose answers are ranges of long videos, to a server that has ingested them
+    /// Composed queries to a server that has ingested long videos; the answers are ranges of them
     Broadcast(Box<broadcast::BroadcastArgs>),
 }
 

@@ -1,4 +1,4 @@
-//! `reprise index`: looks after the index, and measures it.
+//! `reprise index`: checks, rebuilds and measures the index.
 
 mod check;
 mod rebuild;

@@ -1,4 +1,4 @@
-//! `reprise ingest`: uploads files to a running server and shows how their jobs go.
+//! `reprise ingest`: uploads files to a running server and shows the progress of their jobs.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,15 +15,15 @@ use crate::outcome::Outcome;
 use crate::sidecars;
 use reprise_research::terminal::say;
 
-/// How often a running job is looked at.
+/// Time between two requests for a running job.
 const LOOK: Duration = Duration::from_millis(300);
-/// Files that are uploaded or waited for at once.
+/// Files uploaded or waited for at the same time.
 const IN_FLIGHT: usize = 3;
 
 /// Arguments of `reprise ingest`.
 #[derive(Debug, Args)]
 pub(crate) struct IngestArgs {
-    /// Files, and folders whose videos are taken
+    /// Files, and folders of videos
     #[arg(required = true)]
     pub(crate) paths: Vec<PathBuf>,
     #[command(flatten)]
@@ -33,7 +33,7 @@ pub(crate) struct IngestArgs {
     pub(crate) json: bool,
 }
 
-/// Ends with an error if a file did not become searchable.
+/// Ingests all files. Fails if a file did not become searchable.
 pub(crate) async fn run(args: IngestArgs) -> anyhow::Result<()> {
     let bars = MultiProgress::new();
     let as_json = args.json;
@@ -54,15 +54,15 @@ pub(crate) async fn run(args: IngestArgs) -> anyhow::Result<()> {
 /// A file of an ingest.
 pub(crate) struct Source {
     pub(crate) path: PathBuf,
-    /// Whether the user named it, and not its folder.
+    /// Whether the user named the file itself rather than its folder.
     pub(crate) named: bool,
 }
 
-/// Uploads files and waits for their jobs, which overlap; `ended` gets the outcomes in the order of the files.
-/// `bar_of` makes the bar of a file, a thousandth of its way a step.
+/// Uploads files concurrently and waits for their jobs. Calls `ended` with the outcomes in the order of the files.
+/// `bar_of` makes the progress bar of a file, with 1000 steps.
 ///
 /// # Errors
-/// No client can be made, or `ended` fails.
+/// The client can't be created, or `ended` fails.
 pub(crate) async fn each(
     files: Vec<Source>,
     server: &ServerArgs,
@@ -84,18 +84,18 @@ pub(crate) async fn each(
     Ok(())
 }
 
-/// A file to take.
+/// A file to ingest.
 struct Taken {
     file: PathBuf,
-    /// Whether the user named it, and not its folder.
+    /// Whether the user named the file itself rather than its folder.
     named: bool,
-    /// Subtitle files that go with it.
+    /// Subtitle files of this video.
     subtitles: Vec<PathBuf>,
-    /// The video that takes it along, if it is a subtitle file.
+    /// The video that a subtitle file belongs to.
     owner: Option<PathBuf>,
 }
 
-/// One file, to its end; a file that nobody named and that is no video is skipped.
+/// Ingests one file. Skips a file from a folder that is no video.
 async fn take(client: &Client, bar_of: &impl Fn(&Path) -> ProgressBar, taken: Taken) -> Outcome {
     let Taken { file, named, subtitles, owner } = taken;
     if sidecars::is_one(&file) && !named {
@@ -110,7 +110,7 @@ async fn take(client: &Client, bar_of: &impl Fn(&Path) -> ProgressBar, taken: Ta
     outcome.unwrap_or_else(|error| Outcome::without_video(file, "failed", crate::with_causes(&error)))
 }
 
-/// What a blocking look at a file says against it.
+/// Runs `look` on a blocking thread. Returns the reason to reject the file, if any.
 async fn in_background(file: &Path, look: fn(&Path) -> Option<String>) -> Option<String> {
     let file = file.to_owned();
     let looked = tokio::task::spawn_blocking(move || look(&file)).await;
@@ -132,10 +132,10 @@ fn finish(outcomes: &[Outcome], as_json: bool) -> anyhow::Result<()> {
     if failed > 0 { bail!("{failed} of {} files did not become searchable", outcomes.len()) } else { Ok(()) }
 }
 
-/// The files at `paths`, those of a folder in order of name.
+/// The files at `paths`; files of a folder are ordered by name.
 ///
 /// # Errors
-/// A path leads nowhere, or a folder can't be read.
+/// A path does not exist, or a folder can't be read.
 pub(crate) fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
     let mut all = Vec::new();
     for path in paths {
@@ -156,7 +156,7 @@ pub(crate) fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
 /// All files below a folder.
 ///
 /// # Errors
-/// A folder that can't be read.
+/// A folder can't be read.
 pub(crate) fn walk(folder: &Path, into: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     for entry in entries {
@@ -166,7 +166,7 @@ pub(crate) fn walk(folder: &Path, into: &mut Vec<PathBuf>) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Why a file in a folder is left out.
+/// The reason to skip a file of a folder, if any.
 fn not_video(file: &Path) -> Option<String> {
     match video::probe(file, &Limits::default()) {
         Ok(_) => None,
@@ -174,7 +174,7 @@ fn not_video(file: &Path) -> Option<String> {
     }
 }
 
-/// How far a file is.
+/// A progress bar for one file.
 pub(crate) fn bar(file: &Path, hidden: bool) -> ProgressBar {
     if hidden {
         return ProgressBar::hidden();
@@ -187,7 +187,7 @@ pub(crate) fn bar(file: &Path, hidden: bool) -> ProgressBar {
     bar
 }
 
-/// Uploads a file and waits until its job has ended.
+/// Uploads a file and waits until its job ends.
 ///
 /// # Errors
 /// The file can't be read, or the server does not answer or refuses it.
@@ -195,7 +195,7 @@ pub(crate) async fn one(client: &Client, file: &Path, bar: &ProgressBar) -> anyh
     one_with(client, file, &[], bar).await
 }
 
-/// The same, with subtitle files; those that can't be read stay behind.
+/// Like [`one`], with subtitle files. Skips unreadable ones.
 async fn one_with(
     client: &Client,
     file: &Path,
@@ -226,7 +226,7 @@ async fn one_with(
     })
 }
 
-/// The job when it has ended; the bar shows how it goes.
+/// Waits until the job ends and returns it. Shows the progress on the bar.
 async fn watched(client: &Client, job: &Value, file: &Path, bar: &ProgressBar) -> anyhow::Result<Value> {
     let mut job = job.clone();
     while ["queued", "running"].iter().any(|state| job["state"] == *state) {

@@ -1,4 +1,5 @@
-//! The `reprise` binary: parses the command line, starts the logs and runs one command. One file a command.
+//! The `reprise` binary: parses the command line, starts the logs and runs one command. Each command has its own
+//! file.
 
 mod broadcast;
 mod client;
@@ -36,7 +37,7 @@ struct Cli {
 enum Command {
     /// Run the server: REST API and web page
     Serve(Box<serve::ServeArgs>),
-    /// Run a server with a few videos in it, to look around
+    /// Run a server with a few videos for a first look
     Demo(Box<demo::DemoArgs>),
     /// Add videos to a running server
     Ingest(ingest::IngestArgs),
@@ -54,13 +55,13 @@ enum Command {
     Synth(synth::SynthArgs),
     /// Train the sports model, or its baselines, on clips with labels
     Train(train::TrainArgs),
-    /// Say how good the answers are on a benchmark
+    /// Measure the quality of answers on a benchmark
     Eval(Box<eval::EvalArgs>),
-    /// Measure how fast a model runs on this machine
+    /// Measure the speed of a model on this machine
     Bench(speed::BenchArgs),
     /// Bring the database to the newest schema
     Migrate(migrate::MigrateArgs),
-    /// Look after the index
+    /// Check, rebuild or measure the index
     Index(index::IndexArgs),
     /// Print the OpenAPI file
     Openapi,
@@ -68,20 +69,19 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = command_line();
-    // A demo says what it does in lines of its own.
+    // A demo prints its own lines.
     let logs = if matches!(cli.command, Command::Demo(_)) { "warn" } else { "info,sqlx=warn" };
     reprise_server::telemetry::start_logs(logs);
     run(cli)
 }
 
-/// Parses command line and environment; prints help or the error, and ends the process.
+/// Parses command line and environment. Prints help or an error if needed, and then exits.
 fn command_line() -> Cli {
     let matches = without_empty_variables(Cli::command()).get_matches();
     Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
-/// An environment variable that is set to nothing counts as not set: that is how compose files and scripts
-/// leave a setting out.
+/// Treats an empty environment variable as unset: compose files and scripts leave settings out in this way.
 fn without_empty_variables(command: clap::Command) -> clap::Command {
     let is_empty = |name: &OsStr| std::env::var_os(name).is_some_and(|value| value.is_empty());
     let command =
@@ -89,14 +89,14 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
     command.mut_subcommands(without_empty_variables)
 }
 
-/// Runs a command; errors go to stderr, with their causes.
+/// Runs a command. Prints errors with their causes to stderr.
 fn run(cli: Cli) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&error.into()),
     };
     let done = runtime.block_on(dispatch(cli.command));
-    // A decode that nobody waits for any more must not hold up the exit.
+    // An abandoned decode must not delay the exit.
     runtime.shutdown_timeout(std::time::Duration::from_secs(2));
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,4 +1,4 @@
-//! `reprise migrate`: brings the database to the newest schema, and ends.
+//! `reprise migrate`: migrates the database to the newest schema.
 
 use clap::Args;
 use serde_json::json;
@@ -7,10 +7,10 @@ use reprise_research::terminal::say;
 use reprise_server::catalog;
 use reprise_server::config::default_data_dir;
 
-/// Which database.
+/// The database to open.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct MigrateArgs {
-    /// sqlite:PATH or postgres://…; the embedded SQLite in the data folder if not given
+    /// sqlite:PATH or postgres://… [default: the embedded SQLite in the data folder]
     #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
     pub(crate) database_url: Option<String>,
     /// Folder of the embedded database
@@ -21,7 +21,7 @@ pub(crate) struct MigrateArgs {
     pub(crate) json: bool,
 }
 
-/// Opening migrates.
+/// Opens the database, which migrates it.
 pub(crate) async fn run(args: MigrateArgs) -> anyhow::Result<()> {
     std::fs::create_dir_all(&args.data_dir)?;
     let url = args.database_url.unwrap_or_else(|| catalog::embedded_url(&args.data_dir));

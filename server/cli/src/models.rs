@@ -1,4 +1,4 @@
-//! `reprise models`: what can be loaded.
+//! `reprise models`: lists the models that can be loaded.
 
 use clap::Args;
 use reprise_encoders::usable_devices;
@@ -14,7 +14,7 @@ pub(crate) struct ModelsArgs {
     json: bool,
 }
 
-/// Prints the families, the built-in models, and where they can run.
+/// Prints the model families, the built-in models and the usable devices.
 pub(crate) fn run(args: &ModelsArgs) -> anyhow::Result<()> {
     let known = reprise_encoders::registry::known();
     if args.json {

@@ -1,9 +1,9 @@
-//! `reprise openapi`: the contract as a file.
+//! `reprise openapi`: prints the API contract.
 
 use reprise_research::terminal::say;
 use reprise_server::http;
 
-/// Prints the OpenAPI file that the routes make.
+/// Prints the OpenAPI file of the server's routes.
 pub(crate) fn run() -> anyhow::Result<()> {
     say(http::openapi().to_pretty_json()?)?;
     Ok(())

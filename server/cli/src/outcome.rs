@@ -1,10 +1,10 @@
-//! How the ingest of one file ended.
+//! The result of ingesting one file.
 
 use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// The end of one file's ingest.
+/// The result of ingesting one file.
 pub(crate) struct Outcome {
     pub(crate) file: PathBuf,
     pub(crate) state: String,

@@ -15,13 +15,13 @@ pub(crate) struct SearchArgs {
     /// What to find, in words
     #[arg(required_unless_present_any = ["clip", "upload"], conflicts_with_all = ["clip", "upload"])]
     text: Option<String>,
-    /// A stretch of a stored video: VIDEO@START-END, in seconds
+    /// A part of a stored video: VIDEO@START-END, in seconds
     #[arg(long, value_name = "VIDEO@START-END", conflicts_with = "upload")]
     clip: Option<String>,
     /// A video file to search with
     #[arg(long, value_name = "FILE")]
     upload: Option<PathBuf>,
-    /// How the clip should differ
+    /// Modification text: how the results should differ from the clip
     #[arg(long, conflicts_with = "text")]
     modification: Option<String>,
     /// A space's id or name
@@ -30,7 +30,7 @@ pub(crate) struct SearchArgs {
     /// clip, video or both
     #[arg(long, default_value = "clip")]
     level: String,
-    /// Where to look, for words: visual (what is seen), spoken (what is said); both by default for a text
+    /// Where to search for a text: visual (pictures), spoken (subtitles) [default: both]
     #[arg(long, value_delimiter = ',', value_name = "SOURCE,...")]
     sources: Vec<String>,
     /// Hits to print
@@ -38,7 +38,7 @@ pub(crate) struct SearchArgs {
     limit: usize,
     #[command(flatten)]
     server: ServerArgs,
-    /// Print the server's answer as it is
+    /// Print the server's answer unchanged
     #[arg(long)]
     json: bool,
 }
@@ -86,7 +86,7 @@ fn query(args: &SearchArgs) -> anyhow::Result<Value> {
     Ok(query)
 }
 
-/// A snippet without its marks.
+/// Removes marks and HTML escapes from a snippet.
 fn plain(html: &str) -> String {
     let unmarked = html.replace("<mark>", "").replace("</mark>", "").replace('\n', " ");
     let unescaped =

@@ -1,4 +1,4 @@
-//! `reprise segment`: where a video would be cut, without a server.
+//! `reprise segment`: prints where a video would be cut, without a server.
 
 mod plot;
 mod settings;
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use reprise_research::terminal::{clock, say};
 
-/// Width of the frames that are measured, as in an ingest.
+/// Width of the measured frames, as in an ingest.
 const DETECT_WIDTH: u32 = 256;
 
 /// Arguments of `reprise segment`.
@@ -76,7 +76,7 @@ struct Report {
     duration_ms: i64,
     /// Frame numbers of the detector's cuts.
     cuts: Vec<u64>,
-    /// Times of slide changes.
+    /// Times of slide changes, in milliseconds.
     slides: Vec<i64>,
     clips: Vec<ClipRange>,
     warnings: Vec<String>,

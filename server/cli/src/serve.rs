@@ -1,4 +1,4 @@
-//! `reprise serve`: opens the parts, serves until a signal, closes in order.
+//! `reprise serve`: opens the parts, serves until a signal, and closes them in order.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<()> {
     serve(args.config, |_, _| async { Ok(()) }).await
 }
 
-/// Serves, and runs `then` beside it with the address once it answers.
+/// Serves until a signal. Runs `then` with the server's address once it listens.
 pub(crate) async fn serve<F>(
     config: Config,
     then: impl FnOnce(Arc<App>, SocketAddr) -> F,
@@ -44,7 +44,7 @@ where
     let address = listener.local_addr()?;
     let drain = Duration::from_secs_f64(config.drain_seconds);
     let app = start::open(config).await?;
-    // Before the first job starts: it is to be handed back.
+    // Before the first job starts, so that a signal hands it back.
     let stopped = stop_signal().context("signals can't be received")?;
     let background = start::start(&app).await?;
     std::fs::write(app.config.data_dir.join("address"), format!("http://{address}\n"))?;
@@ -62,7 +62,7 @@ where
     served.context("the server failed")
 }
 
-/// An open port without a key is an open door.
+/// Refuses to listen on a reachable address without a key.
 fn check_exposure(config: &Config) -> anyhow::Result<()> {
     if config.api_key.as_deref().is_some_and(|key| key.trim().is_empty()) {
         bail!("the API key is empty");
@@ -73,7 +73,7 @@ fn check_exposure(config: &Config) -> anyhow::Result<()> {
     bail!("{} can be reached from elsewhere: set REPRISE_API_KEY, or pass --insecure", config.listen)
 }
 
-/// Waits for SIGINT or SIGTERM, which from this call on no longer end the process by themselves.
+/// Waits for SIGINT or SIGTERM. From this call on they no longer end the process by themselves.
 fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     Ok(async move {

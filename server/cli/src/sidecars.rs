@@ -1,4 +1,4 @@
-//! Subtitle files beside videos: `NAME.srt`, `NAME.en.vtt` go with `NAME.mp4`.
+//! Subtitle files beside videos: `NAME.srt` and `NAME.en.vtt` belong to `NAME.mp4`.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use crate::outcome::Outcome;
 use reprise_server::subtitles::{self, language};
 
-/// State of a subtitle file that goes with its video.
+/// State of a subtitle file that is attached to its video.
 pub(crate) const ATTACHED: &str = "attached";
 
-/// Which subtitle files go with which videos.
+/// Which subtitle files belong to which videos.
 #[derive(Debug, Default)]
 pub(crate) struct Sidecars {
     beside: HashMap<PathBuf, Vec<PathBuf>>,
@@ -23,18 +23,18 @@ impl Sidecars {
         self.beside.get(video).cloned().unwrap_or_default()
     }
 
-    /// The first video that takes a subtitle file along.
+    /// The first video that a subtitle file belongs to.
     pub(crate) fn owner_of(&self, subtitles: &Path) -> Option<PathBuf> {
         self.owners.get(subtitles).cloned()
     }
 }
 
-/// Whether the name says that a file holds subtitles.
+/// Whether a file has the name of a subtitle file.
 pub(crate) fn is_one(file: &Path) -> bool {
     file.file_name().and_then(OsStr::to_str).is_some_and(language::is_subtitle_name)
 }
 
-/// Matches the subtitle files in the folders of `files` with those of them that they are named after.
+/// Matches each subtitle file in the folders of `files` with the videos that it is named after.
 pub(crate) fn of<'a>(files: impl Iterator<Item = &'a Path>) -> Sidecars {
     let mut by_stem: HashMap<(PathBuf, String), Vec<&Path>> = HashMap::new();
     let mut folders: Vec<PathBuf> = Vec::new();
@@ -50,7 +50,7 @@ pub(crate) fn of<'a>(files: impl Iterator<Item = &'a Path>) -> Sidecars {
     for folder in folders {
         for path in subtitle_files(&folder) {
             let Some(name) = path.file_name().and_then(OsStr::to_str) else { continue };
-            // `week.1.srt` goes with `week.1.mp4` rather than with `week.mp4`.
+            // `week.1.srt` belongs to `week.1.mp4` rather than to `week.mp4`.
             let stems = [language::stem_of(name), language::of_file_name(name).0];
             let videos = stems.iter().find_map(|stem| by_stem.get(&(folder.clone(), (*stem).to_owned())));
             for video in videos.into_iter().flatten() {
@@ -64,14 +64,14 @@ pub(crate) fn of<'a>(files: impl Iterator<Item = &'a Path>) -> Sidecars {
 
 fn subtitle_files(folder: &Path) -> Vec<PathBuf> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    // A folder that can't be listed has none; its files are named one by one and tell themselves.
+    // A folder that can't be listed has none. The user named its files one by one; they report their own errors.
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| is_one(path)).collect();
     files.sort();
     files
 }
 
-/// Why a subtitle file can't be attached.
+/// Reason why a subtitle file can't be attached, if any.
 pub(crate) fn unreadable(file: &Path) -> Option<String> {
     match std::fs::read(file) {
         Ok(bytes) => subtitles::parse(&bytes).err().map(|wrong| wrong.to_string()),
@@ -79,7 +79,7 @@ pub(crate) fn unreadable(file: &Path) -> Option<String> {
     }
 }
 
-/// What became of a subtitle file in a folder.
+/// The result for a subtitle file of a folder.
 pub(crate) async fn outcome(file: PathBuf, owner: Option<PathBuf>) -> Outcome {
     let Some(owner) = owner else {
         let reason = "there is no video beside these subtitles that they are named after";

@@ -1,4 +1,4 @@
-//! The steps of a long start: a bar on a terminal, a line a minute elsewhere, and one line when a step ends.
+//! Steps of a long start: a progress bar on a terminal, otherwise a line per minute, and a line at the end.
 
 use std::io::IsTerminal;
 use std::sync::Mutex;
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use reprise_research::terminal::say;
 
-/// Time between two lines about a step where there is no terminal.
+/// Time between two lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(60);
 
-/// A step at work.
+/// A running step.
 pub(crate) struct Step {
     name: &'static str,
     unit: &'static str,
@@ -20,15 +20,15 @@ pub(crate) struct Step {
 
 enum Display {
     Bar(ProgressBar),
-    /// When the newest line was written.
+    /// Time of the last line.
     Lines(Mutex<Instant>),
 }
 
 impl Step {
-    /// Begins the step `name`, which is counted in `unit`: "rendering", "frames".
+    /// Begins the step `name` with items called `unit`, such as "rendering" and "frames".
     ///
     /// # Errors
-    /// `name` or `unit` is no valid part of a bar's template: it holds a brace.
+    /// `name` or `unit` contains a brace, which the bar's template does not allow.
     pub(crate) fn begin(name: &'static str, unit: &'static str) -> anyhow::Result<Step> {
         let began = Instant::now();
         if !std::io::stderr().is_terminal() {
@@ -40,7 +40,7 @@ impl Step {
         Ok(Step { name, unit, began, display: Display::Bar(bar) })
     }
 
-    /// Shows how much is done; writes a line if a minute has gone by since the last one.
+    /// Shows `done` of `all` items, without a terminal once a minute.
     pub(crate) fn set(&self, done: u64, all: u64) {
         match &self.display {
             Display::Bar(bar) => {
@@ -70,7 +70,7 @@ impl Step {
         }
     }
 
-    /// Ends the step with a line: `result`, and how long it took.
+    /// Ends the step with a line: `result` and the elapsed time.
     ///
     /// # Errors
     /// stdout is closed or full.

@@ -1,7 +1,8 @@
-//! Import circles: files, or rooms, that reach each other by imports.
+//! Import circles: files or rooms that import each other, directly or through others.
 //!
-//! A module may use what is declared below it: a folder is one room, and its `mod.rs` puts the parts together. So
-//! imports from a file to one below it make no circle. A room is a top-level module of a crate with all below it.
+//! A file may use modules declared below it, and they may use it: `mod.rs` puts the parts of its folder together. So
+//! imports from a file to one below it count in no circle. A room is a top-level module of a crate with everything
+//! below it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,13 +17,13 @@ pub struct Circle {
     pub imports: Vec<Import>,
 }
 
-/// The circles between files, each as large as it can be.
+/// The maximal circles between files.
 pub fn file_circles(imports: &[Import]) -> Vec<Circle> {
     let upward = imports.iter().filter(|import| !import.is_below);
     circles(upward.map(|import| Edge { from: import.from.clone(), to: import.to.clone(), import }).collect())
 }
 
-/// The circles between rooms, each as large as it can be.
+/// The maximal circles between rooms.
 pub fn room_circles(imports: &[Import]) -> Vec<Circle> {
     let between = imports.iter().filter_map(|import| {
         let (from, to) = (room(&import.from)?, room(&import.to)?);
@@ -31,7 +32,7 @@ pub fn room_circles(imports: &[Import]) -> Vec<Circle> {
     circles(between.collect())
 }
 
-/// The room of a file, as `folder/name`; `None` for the root of a crate.
+/// The room of a file, as `folder/name`; `None` for a crate's root file.
 pub fn room(path: &str) -> Option<String> {
     let (package, inside) = path.split_once("/src/")?;
     let name = inside.split('/').next()?.trim_end_matches(".rs");
@@ -59,7 +60,7 @@ fn circles(edges: Vec<Edge<'_>>) -> Vec<Circle> {
         .collect()
 }
 
-/// Strongly connected components, each in order; by Tarjan.
+/// Strongly connected components, each in order (Tarjan's algorithm).
 pub(crate) fn components<'a>(edges: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<BTreeSet<&'a str>> {
     let mut next: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (from, to) in edges {
@@ -78,7 +79,7 @@ pub(crate) fn components<'a>(edges: impl Iterator<Item = (&'a str, &'a str)>) ->
 
 struct Walk<'a, 'b> {
     next: &'b BTreeMap<&'a str, BTreeSet<&'a str>>,
-    /// When each node was entered; `usize::MAX` once its component is complete.
+    /// Number at which each node was entered; `usize::MAX` once its component is complete.
     order: BTreeMap<&'a str, usize>,
     stack: Vec<&'a str>,
     found: Vec<BTreeSet<&'a str>>,

@@ -1,6 +1,6 @@
-//! Why the source tree could not be read.
+//! Errors of reading the source tree.
 
-/// The source tree is incomplete or no Rust.
+/// The source tree is incomplete or not valid Rust.
 #[derive(Debug, thiserror::Error)]
 pub enum HouseError {
     /// cargo did not describe the workspace.
@@ -20,12 +20,12 @@ pub enum HouseError {
         /// Path of the file with the declaration.
         declared_in: String,
     },
-    /// A file is no Rust.
+    /// A file is not valid Rust.
     #[error("{path} is no Rust")]
     Syntax {
         /// Path of the file.
         path: String,
-        /// What the parser says.
+        /// The parser's message.
         source: syn::Error,
     },
 }

@@ -1,12 +1,12 @@
 //! Resolves every `use` and path of a tree to the file that defines the item.
 //!
-//! What counts as an import of file B by file A:
-//! - a `use` in A of an item that B defines, and a path in A that leads to one; re-exports are followed to the
-//!   definition, `super::` and `crate::` too;
-//! - `use b::*`, for the file of `b`.
+//! File A imports file B in these cases:
+//! - A `use` or a path in A names an item that B defines. Re-exports, `super::` and `crate::` are followed to the
+//!   definition.
+//! - A has `use b::*`, and B is the file of `b`.
 //!
-//! What does not count: `mod child;`, a `use` that only brings a module's name (its uses count), a re-export of an item
-//! from a module below, code under `#[cfg(test)]`, and two modules in one file.
+//! No import: `mod child;`, a `use` that only brings a module's name into scope (its uses count), a re-export of an
+//! item from a module below, code under `#[cfg(test)]`, and uses within one file.
 
 use std::collections::BTreeSet;
 
@@ -20,13 +20,13 @@ pub struct Import {
     pub from: String,
     /// Path of the file that defines the item.
     pub to: String,
-    /// Path of the file whose module the code names, a re-export's if there is one.
+    /// Path of the file whose module the code names; with a re-export it differs from `to`.
     pub named: String,
     /// Line in `from`.
     pub line: usize,
-    /// The path as the code has it.
+    /// The path as written in the code.
     pub text: String,
-    /// Whether the module that `to` holds is declared below that of `from`.
+    /// Whether the module in `to` is declared below the one in `from`.
     pub is_below: bool,
 }
 
@@ -35,24 +35,24 @@ pub struct Import {
 pub struct CrateImport {
     /// Path of the importing file.
     pub from: String,
-    /// The crate as the code names it.
+    /// Name of the crate as written in the code.
     pub name: String,
     /// Line in `from`.
     pub line: usize,
-    /// The path as the code has it.
+    /// The path as written in the code.
     pub text: String,
 }
 
 /// All imports of a tree.
 #[derive(Debug, Default)]
 pub struct Imports {
-    /// Between files, of all crates of the tree.
+    /// Imports between files of all crates in the tree.
     pub files: Vec<Import>,
-    /// Of crates: those outside the tree, and libraries of the tree that the code names.
+    /// Imports of crates: those outside the tree, and named libraries of the tree.
     pub crates: Vec<CrateImport>,
 }
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Found {
     Module(ModuleId),
@@ -65,14 +65,14 @@ enum Found {
     },
 }
 
-/// Where a path begins.
+/// The start of a path.
 enum Start {
     At(ModuleId, usize),
     Crate(String),
     Names(Vec<Found>),
 }
 
-/// (module, name) pairs whose resolution is under way: re-exports may name each other in a ring.
+/// (module, name) pairs being resolved: re-exports may name each other in a circle.
 type Visiting = BTreeSet<(ModuleId, String)>;
 
 impl Imports {
@@ -167,7 +167,7 @@ impl Tree {
         false
     }
 
-    /// Where the first segments of `path`, as written in `module`, lead.
+    /// Resolves the leading segments of `path`, as written in `module`.
     fn start(&self, module: ModuleId, path: &[String], visiting: &mut Visiting) -> Start {
         let mut at = module;
         for (index, segment) in path.iter().enumerate() {
@@ -192,7 +192,7 @@ impl Tree {
         Start::At(at, path.len())
     }
 
-    /// Everything that `path`, as written in `module`, names.
+    /// Everything that `path`, as written in `module`, may name.
     fn resolve(&self, module: ModuleId, path: &[String], visiting: &mut Visiting) -> Vec<Found> {
         match self.start(module, path, visiting) {
             Start::At(at, index) => self.descend(vec![Found::Module(at)], &path[index..], visiting),
@@ -218,7 +218,7 @@ impl Tree {
                 item @ Found::Item { .. } => next.push(item),
             }
         }
-        // A module and a function may share a name: with segments after it, only the module is meant.
+        // A module and a function may have the same name. More segments can only follow the module.
         let is_module = |found: &Found| matches!(found, Found::Module(_));
         if !rest.is_empty() && found_deeper(&next, is_module) {
             next.retain(|found| !is_module(found) || rest.is_empty());
@@ -228,7 +228,7 @@ impl Tree {
         next
     }
 
-    /// Everything that `name` means in the scope of `module`.
+    /// Everything that `name` may mean in the scope of `module`.
     fn names(&self, module: ModuleId, name: &str, visiting: &mut Visiting) -> Vec<Found> {
         if !visiting.insert((module, name.to_owned())) {
             return Vec::new();

@@ -1,13 +1,13 @@
-//! Lays a graph without circles out in layers: every edge leads down, and few cross.
+//! Arranges an acyclic graph in layers: every edge leads down, and few edges cross.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most nodes beside each other.
+/// Largest number of nodes in one layer.
 const WIDTH_MOST: usize = 6;
-/// Passes over the layers that order them by their neighbours.
+/// Passes of ordering the layers by their neighbours.
 const SWEEPS: usize = 40;
 
-/// Nodes are numbers from 0; an edge leads from a node to one that it uses.
+/// A directed graph. Nodes are numbers from 0; an edge leads from a node to one that it uses.
 pub(crate) struct Graph {
     pub(crate) nodes: usize,
     pub(crate) edges: BTreeSet<Edge>,
@@ -19,15 +19,15 @@ pub(crate) struct Edge {
     pub(crate) to: usize,
 }
 
-/// Layers from top to bottom. Nodes from `Graph::nodes` on are bends of edges that pass a layer.
+/// Layers from top to bottom. Nodes from `Graph::nodes` on are bends of edges that cross a layer.
 pub(crate) struct Layers {
     pub(crate) layers: Vec<Vec<usize>>,
-    /// The nodes that each edge goes through, from its begin to its end.
+    /// The nodes on each edge's way, from its start to its end.
     pub(crate) routes: BTreeMap<Edge, Vec<usize>>,
 }
 
 impl Graph {
-    /// Without the edges that follow from two or more others.
+    /// The graph without edges that follow from two or more others.
     pub(crate) fn reduced(&self) -> Graph {
         let reached: Vec<BTreeSet<usize>> = (0..self.nodes).map(|node| self.reached_from(node)).collect();
         let follows = |edge: &Edge| {
@@ -73,7 +73,7 @@ impl Graph {
         heights.into_iter().map(Option::unwrap_or_default).collect()
     }
 
-    /// The layers, each in the order that crosses few edges.
+    /// The layers, each in an order with few crossings.
     pub(crate) fn layers(&self) -> Layers {
         let heights = self.heights();
         let top = heights.iter().copied().max().unwrap_or(0);
@@ -101,13 +101,13 @@ impl Graph {
 }
 
 impl Layers {
-    /// The pairs of nodes on neighbouring layers that an edge links, upper first.
+    /// Edges between neighbouring layers, upper node first.
     pub(crate) fn links(&self) -> Vec<Edge> {
         let steps = self.routes.values().flat_map(|route| route.windows(2));
         steps.map(|step| Edge { from: step[0], to: step[1] }).collect()
     }
 
-    /// Orders each layer by the mean place of its neighbours, and keeps the order with the fewest crossings.
+    /// Orders each layer by the mean position of its neighbours, and keeps the order with the fewest crossings.
     fn order(&mut self) {
         let links = self.links();
         let mut best = (self.crossings(&links), self.layers.clone());
@@ -170,7 +170,7 @@ impl Layers {
         count
     }
 
-    /// The middle of each node on its layer, for nodes of these widths, `gap` apart.
+    /// Horizontal middle of each node. `widths` gives the widths of the nodes, `gap` the space between them.
     pub(crate) fn places(&self, widths: &dyn Fn(usize) -> f64, gap: f64) -> BTreeMap<usize, f64> {
         let links = self.links();
         let mut places = BTreeMap::new();
@@ -194,7 +194,7 @@ impl Layers {
         places
     }
 
-    /// The mean place of a node's neighbours; the middle of the picture for a node without any.
+    /// Mean position of a node's neighbours; the middle of the picture without neighbours.
     fn wish(&self, node: usize, links: &[Edge], places: &BTreeMap<usize, f64>) -> f64 {
         let near: Vec<f64> = links
             .iter()
@@ -208,7 +208,7 @@ impl Layers {
     }
 }
 
-/// How far the middle of each node of a layer is from the first one's when all stand as close as they may.
+/// Distance from the middle of the first node to each node's middle, if all nodes stand as close as possible.
 fn offsets(layer: &[usize], widths: &dyn Fn(usize) -> f64, gap: f64) -> Vec<f64> {
     let mut offsets = vec![0.0];
     for pair in layer.windows(2) {
@@ -218,7 +218,7 @@ fn offsets(layer: &[usize], widths: &dyn Fn(usize) -> f64, gap: f64) -> Vec<f64>
     offsets
 }
 
-/// Places, less `offsets`, that never fall and are nearest to the wished ones (pool adjacent violators).
+/// The non-decreasing positions nearest to `wished` minus `offsets` (pool adjacent violators).
 fn spread(wished: &[f64], offsets: &[f64]) -> Vec<f64> {
     struct Pool {
         mean: f64,

@@ -1,8 +1,8 @@
 //! reprise-house: the rules of the source tree, checked on the parsed source.
 //!
-//! Reads every module of every package with `syn` and resolves each `use` and each path to the file that defines the
-//! item; re-exports are followed. From these imports come the circles, the walls and the picture of the house. Depends
-//! on no other package of the workspace, so it builds in seconds.
+//! Parses every module of every package with `syn` and resolves each `use` and each path to the file that defines the
+//! item, through re-exports. These imports give the circles, the forbidden imports and the picture. Depends on no
+//! other package of the workspace, so it builds in seconds.
 
 mod circles;
 mod error;

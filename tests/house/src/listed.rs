@@ -1,4 +1,4 @@
-//! The lists of faults that are still allowed: each may only shrink.
+//! Lists of faults that are still allowed; each may only shrink.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,11 +11,11 @@ use crate::parameters::faulty_fns;
 use crate::tree::Tree;
 use crate::walls::breaches;
 
-/// One list: a kind of fault, and the file that names those that are still allowed.
+/// One list: a kind of fault, and a file with the allowed faults of that kind.
 pub struct List {
-    /// Path of the file, from the workspace's folder; without the file nothing is allowed.
+    /// Path relative to the workspace's folder; without the file no fault is allowed.
     pub path: &'static str,
-    /// What stands on each line.
+    /// Description of the lines.
     pub holds: &'static str,
     find: fn(&Tree, &Imports) -> BTreeSet<String>,
 }
@@ -51,7 +51,7 @@ pub const LISTS: [List; 4] = [
 ];
 
 impl List {
-    /// Where the list in folder `root` and the source differ, one sentence each.
+    /// Differences between the list in folder `root` and the source, one sentence each.
     pub fn differences(&self, root: &Path, tree: &Tree, imports: &Imports) -> Vec<String> {
         let found = (self.find)(tree, imports);
         let listed: BTreeSet<String> =
@@ -61,7 +61,7 @@ impl List {
         new.chain(gone).collect()
     }
 
-    /// Writes what the source has now; deletes the file if that is nothing.
+    /// Writes the present faults of the source; deletes the file if there are none.
     pub fn write(&self, root: &Path, tree: &Tree, imports: &Imports) -> Result<(), HouseError> {
         let found: Vec<String> = (self.find)(tree, imports).into_iter().collect();
         let path = root.join(self.path);

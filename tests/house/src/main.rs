@@ -1,4 +1,4 @@
-//! `cargo run -p reprise-house`: prints the faults of the source tree that the compiler does not see.
+//! `cargo run -p reprise-house`: prints faults of the source tree that the compiler does not report.
 #![allow(clippy::print_stdout, reason = "it prints its findings")]
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use reprise_house::{
     packages, picture, room_circles, workspace,
 };
 
-/// Imports shown between two files.
+/// Largest number of printed imports between two files.
 const SHOWN_MOST: usize = 3;
 const USAGE: &str = "usage: reprise-house [list | draw]
 

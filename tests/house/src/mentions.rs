@@ -14,10 +14,10 @@ pub(crate) fn collect(item: &Item, scope: &mut Scope) {
     collector.visit_item(item);
 }
 
-/// Visits everything but code for tests.
+/// Visits all code except tests.
 struct Collector<'a> {
     scope: &'a mut Scope,
-    /// Names of the variables of the functions around; they hide imported names.
+    /// Names of local variables in the enclosing functions; they hide imported names.
     bindings: Vec<BTreeSet<String>>,
 }
 
@@ -37,7 +37,7 @@ impl Collector<'_> {
         self.bindings.pop();
     }
 
-    /// Finds `a::b::c`, `Type` and `call(` in tokens that no grammar describes.
+    /// Finds `a::b::c`, `Type` and `call(` in macro tokens, whose grammar is unknown.
     fn add_tokens(&mut self, tokens: TokenStream) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         let mut at = 0;
@@ -92,7 +92,7 @@ impl<'ast> Visit<'ast> for Collector<'_> {
         }
     }
 
-    /// Modules have scopes of their own.
+    /// A module has its own scope.
     fn visit_item_mod(&mut self, _: &'ast syn::ItemMod) {}
 
     fn visit_item_use(&mut self, item: &'ast ItemUse) {

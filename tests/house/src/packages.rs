@@ -1,4 +1,4 @@
-//! The workspace's packages as cargo describes them.
+//! The workspace's packages, from `cargo metadata`.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,25 +10,25 @@ use crate::error::HouseError;
 /// One package of the workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Package {
-    /// Its name in Cargo.toml.
+    /// Name in Cargo.toml.
     pub name: String,
-    /// Its folder, relative to the workspace's.
+    /// Folder relative to the workspace's folder.
     #[serde(rename = "manifest_path")]
     pub folder: String,
-    /// Its libraries and programs.
+    /// Libraries, programs, tests and benchmarks.
     pub targets: Vec<Target>,
-    /// The packages that it depends on.
+    /// Dependencies of all kinds.
     pub dependencies: Vec<Dependency>,
 }
 
 /// One library, program, test or benchmark of a package.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Target {
-    /// Its name in Cargo.toml.
+    /// Name in Cargo.toml.
     pub name: String,
-    /// `lib`, `bin`, `test`, ...
+    /// Kinds as cargo names them: `lib`, `bin`, `test`, ...
     pub kind: Vec<String>,
-    /// Path of its root file, relative to the workspace's folder.
+    /// Path of the root file, relative to the workspace's folder.
     pub src_path: String,
 }
 
@@ -47,13 +47,13 @@ struct Metadata {
 }
 
 impl Package {
-    /// Names of the packages that its product code or its build script depends on.
+    /// Names of the packages that the product code or the build script depends on.
     pub fn needs(&self) -> impl Iterator<Item = &str> {
         let needed = self.dependencies.iter().filter(|on| on.kind.as_deref() != Some("dev"));
         needed.map(|on| on.name.as_str())
     }
 
-    /// Its libraries and programs, without tests, benchmarks, examples and build scripts.
+    /// Libraries and programs, without tests, benchmarks, examples and build scripts.
     pub fn product(&self) -> impl Iterator<Item = &Target> {
         self.targets.iter().filter(|target| target.kind.iter().any(|kind| kind == "lib" || kind == "bin"))
     }

@@ -1,4 +1,4 @@
-//! Functions whose parameters have no names of their own: tuples, or too many.
+//! Functions with unclear parameters: tuples, or too many.
 
 use std::fmt;
 
@@ -8,28 +8,28 @@ use syn::{FnArg, ImplItemFn, ItemFn, ItemImpl, Pat, Signature, TraitItemFn, Type
 use crate::scope::{is_test, line_of};
 use crate::tree::Tree;
 
-/// Most parameters of a function beside `self`.
+/// Largest number of parameters besides `self`.
 const PARAMETERS_MOST: usize = 5;
 
 /// A function that breaks a rule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FaultyFn {
-    /// Path of its file.
+    /// Path of the file.
     pub path: String,
-    /// Its name, after that of its type.
+    /// Name with the type before it.
     pub name: String,
-    /// Its line.
+    /// Line in the file, from 1.
     pub line: usize,
-    /// The rule.
+    /// The broken rule.
     pub fault: Fault,
 }
 
-/// A rule on parameters that a function breaks.
+/// A broken rule on parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
     /// A parameter is a tuple.
     Tuple,
-    /// It has more than five parameters beside `self`.
+    /// More than five parameters besides `self`.
     TooMany,
 }
 
@@ -43,7 +43,7 @@ impl fmt::Display for FaultyFn {
     }
 }
 
-/// The functions of `tree` that break a rule, tests left out.
+/// The functions of `tree` that break a rule, except tests.
 pub fn faulty_fns(tree: &Tree) -> Vec<FaultyFn> {
     let mut found = Vec::new();
     for file in &tree.files {
@@ -58,7 +58,7 @@ pub fn faulty_fns(tree: &Tree) -> Vec<FaultyFn> {
 
 struct Finder<'a> {
     path: &'a str,
-    /// Name of the type or trait around.
+    /// Name of the enclosing type or trait.
     owner: Option<String>,
     found: &'a mut Vec<FaultyFn>,
 }
@@ -125,7 +125,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 
     fn visit_item_impl(&mut self, item: &'ast ItemImpl) {
-        // The trait decides the parameters of what implements it.
+        // The trait decides the parameters of its implementations.
         if item.trait_.is_none() && !is_test(&item.attrs) {
             self.within(name_of(&item.self_ty), |this| visit::visit_item_impl(this, item));
         }

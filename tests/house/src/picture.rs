@@ -1,4 +1,4 @@
-//! Draws the house as SVG: each package a box, its rooms in layers, an arrow for "uses".
+//! Draws the packages as SVG: one box per package, its rooms in layers, an arrow for each "uses".
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -8,9 +8,9 @@ use crate::imports::Imports;
 use crate::layers::{Edge, Graph};
 use crate::tree::Tree;
 
-/// Where the picture lies, from the workspace's folder.
+/// Path of the picture, relative to the workspace's folder.
 pub const PICTURE: &str = "docs/house.svg";
-/// Packages by the storeys on which they stand, from the top.
+/// Packages by storey, from the top.
 const STOREYS: [&[&str]; 3] = [&["server/cli"], &["server", "research"], &["encoders", "index"]];
 
 const ROOM_HEIGHT: f64 = 26.0;
@@ -27,7 +27,7 @@ const STYLE: &str = "\
 .floor{fill:none;stroke:#374151;stroke-width:2.5}text{font:12px ui-monospace,monospace;fill:#1f2937;\
 text-anchor:middle}.title{font-weight:bold;text-anchor:start}";
 
-/// One package with its rooms, drawn from its own corner.
+/// One package with its rooms, drawn from its own upper left corner.
 struct Drawn {
     package: &'static str,
     width: f64,
@@ -35,12 +35,12 @@ struct Drawn {
     svg: String,
 }
 
-/// Where a package lies in the picture.
+/// Position of a package in the picture.
 struct Placed {
     middle: f64,
     top: f64,
     bottom: f64,
-    /// Where its storey ends.
+    /// Lower end of the storey.
     floor: f64,
 }
 
@@ -105,7 +105,7 @@ fn draw(package: &'static str, tree: &Tree, imports: &Imports) -> Option<Drawn> 
     Some(draw_rooms(package, &names, &graph))
 }
 
-/// The edges without those that close a circle: of each circle, the one with the fewest imports is left out.
+/// Removes circles: of each circle, the edge with the fewest imports is left out.
 fn one_way(rooms: &[String], edges: impl Iterator<Item = Edge>) -> BTreeSet<Edge> {
     let mut imports: BTreeMap<Edge, usize> = BTreeMap::new();
     for edge in edges {

@@ -8,13 +8,13 @@ use syn::{Attribute, Item, ItemUse, Meta, UseTree, Visibility};
 /// The names of one module.
 #[derive(Debug, Default)]
 pub(crate) struct Scope {
-    /// Names of items that are defined here.
+    /// Names of the items defined here.
     pub(crate) items: BTreeSet<String>,
-    /// `use` declarations by the name that they bring; `_` holds the nameless ones.
+    /// `use` declarations by imported name; `_` holds those without a name.
     pub(crate) imports: BTreeMap<String, Vec<Use>>,
-    /// `use path::*`.
+    /// Paths of `use path::*`.
     pub(crate) globs: Vec<Use>,
-    /// Paths in the code besides `use`.
+    /// Paths in the code outside `use`.
     pub(crate) mentions: Vec<Mention>,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct Scope {
 pub(crate) struct Use {
     /// The full path, without `*`.
     pub(crate) path: Vec<String>,
-    /// Whether others may import it from here.
+    /// Whether other modules may import it from here.
     pub(crate) is_reexport: bool,
     /// Line of the declaration.
     pub(crate) line: usize,
@@ -32,9 +32,9 @@ pub(crate) struct Use {
 /// One path in the code.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Mention {
-    /// Its segments without generics.
+    /// Segments of the path without generics.
     pub(crate) path: Vec<String>,
-    /// Its line.
+    /// Line in the file, from 1.
     pub(crate) line: usize,
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn line_of(span: Span) -> usize {
     span.start().line
 }
 
-/// Whether these attributes keep an item out of a build without tests.
+/// Whether these attributes exclude an item from builds without tests.
 pub(crate) fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let path = attribute.path();
@@ -116,7 +116,7 @@ pub(crate) fn is_test(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// Whether a `cfg` predicate holds in tests alone.
+/// Whether a `cfg` predicate holds only in tests.
 fn needs_test(meta: &Meta) -> bool {
     match meta {
         Meta::Path(path) => path.is_ident("test"),

@@ -7,7 +7,7 @@ use crate::imports::Imports;
 use crate::parameters::faulty_fns;
 use crate::tree::{CrateSource, Tree};
 
-/// A crate `house` of these files; the first is its root.
+/// A crate `house` of these files; the first file is its root.
 fn tree(text: &str) -> Tree {
     let files: BTreeMap<&str, &str> =
         text.split("//- ").skip(1).filter_map(|file| file.split_once('\n')).collect();
@@ -95,9 +95,9 @@ fn circles_are_named_with_all_their_files() {
     let cases = [
         ("use crate::b::B; pub struct A;", "use crate::a::A; pub struct B;", &["src/a.rs", "src/b.rs"][..]),
         ("use crate::b::B; pub struct A;", "pub struct B;", &[]),
-        // A parent may use its children, and they may use it.
+        // A parent may use its children, and the children may use it.
         ("mod c; pub struct A; fn own(_: c::C) {}", "pub struct B;", &[]),
-        // Through the child: b -> a, a/c -> b, but nothing leads from a to its child.
+        // No circle through the child: b -> a, a/c -> b, but nothing leads from a to its child.
         ("mod c; pub struct A;", "use crate::a::A; pub struct B;", &[]),
         (
             "mod c; use crate::b::B; pub struct A;",

@@ -1,4 +1,4 @@
-//! The modules of the workspace: which file holds them, what they define, import and mention.
+//! The modules of the workspace: their files, and the names that they define, import and mention.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::scope::{Scope, is_test};
 pub struct Tree {
     pub(crate) modules: Vec<Module>,
     pub(crate) files: Vec<SourceFile>,
-    /// Roots of the crates that others can name.
+    /// Root modules of the library crates, by crate name.
     pub(crate) libraries: BTreeMap<String, ModuleId>,
 }
 
@@ -36,32 +36,32 @@ pub(crate) struct Module {
     pub(crate) scope: Scope,
 }
 
-/// One file.
+/// One source file.
 pub(crate) struct SourceFile {
-    /// Path from the workspace's folder, with `/` between.
+    /// Path relative to the workspace's folder, separated by `/`.
     pub(crate) path: String,
     pub(crate) items: Vec<Item>,
 }
 
-/// Folder of the workspace that this package belongs to.
+/// Folder of the workspace that contains this package.
 pub fn workspace() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).unwrap_or(here).to_owned()
 }
 
-/// A crate as it is read: where its texts come from and how others name it.
+/// The source of one crate.
 pub(crate) struct CrateSource<'a> {
-    /// How others name it; `None` for a program.
+    /// Name of the crate in code; `None` for a program.
     pub(crate) library: Option<String>,
-    /// Path of its root file.
+    /// Path of the root file.
     pub(crate) root: String,
-    /// The text of a file, if there is one.
+    /// Reads the text of a file; `None` if it does not exist.
     pub(crate) text: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// A file in which modules are declared.
+/// A file that declares modules.
 struct Place {
-    /// Folder in which the declared modules' files lie.
+    /// Folder with the files of the declared modules.
     folder: String,
     /// Path of the file.
     path: String,
@@ -70,7 +70,7 @@ struct Place {
 }
 
 impl Tree {
-    /// Reads the libraries and programs of `packages`, whose folders lie under `root`.
+    /// Parses the libraries and programs of `packages`, whose folders lie under `root`.
     pub fn of_packages<'a>(
         root: &Path,
         packages: impl IntoIterator<Item = &'a Package>,
@@ -88,7 +88,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Paths of all files that were read, in order.
+    /// Paths of all parsed files, in order.
     pub fn paths(&self) -> Vec<&str> {
         let mut paths: Vec<_> = self.files.iter().map(|file| file.path.as_str()).collect();
         paths.sort_unstable();

@@ -1,11 +1,11 @@
-//! The walls of the house: which files may not know which, and where each large dependency is known.
+//! Forbidden imports between files, and the files allowed to use each large dependency.
 
 use std::collections::BTreeSet;
 
 use crate::imports::Imports;
 use crate::tree::Tree;
 
-/// Files that must not import others. All are named by the beginning of their paths.
+/// Files that must not import others; each is a prefix of paths.
 struct Wall {
     rooms: &'static [&'static str],
     never: &'static [&'static str],
@@ -86,20 +86,20 @@ const KNOWN_IN: [KnownIn; 12] = [
     KnownIn { name: "tokenizers", files: &["encoders/src/"] },
 ];
 
-/// An import that goes through a wall.
+/// A forbidden import.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Breach {
     /// Path of the importing file.
     pub from: String,
-    /// The file or crate that it must not know.
+    /// The forbidden file or crate.
     pub to: String,
     /// Line in `from`.
     pub line: usize,
-    /// The path as the code has it.
+    /// The path as written in the code.
     pub text: String,
 }
 
-/// Every import that goes through a wall.
+/// Finds every forbidden import.
 pub fn breaches(imports: &Imports) -> Vec<Breach> {
     let mut found = Vec::new();
     for Wall { rooms, never } in &WALLS {
@@ -122,7 +122,7 @@ pub fn breaches(imports: &Imports) -> Vec<Breach> {
     found
 }
 
-/// A folder whose modules are each named in one list.
+/// A folder of modules, and the list that must name each of them.
 struct Slots {
     folder: &'static str,
     list: &'static str,
@@ -133,12 +133,12 @@ const SLOTS: [Slots; 2] = [
     Slots { folder: "server/src/jobs/kinds/", list: "server/src/jobs/kinds/mod.rs" },
 ];
 
-/// Modules with a place in a list that the list does not name.
+/// Modules of such a folder that its list does not name.
 pub fn unlisted(tree: &Tree, imports: &Imports) -> Vec<String> {
     let mut found = BTreeSet::new();
     for Slots { folder, list } in &SLOTS {
         let modules = tree.paths().into_iter().filter_map(|path| path.strip_prefix(folder));
-        // Files beside mod.rs; of a folder its mod.rs.
+        // The files beside mod.rs, and the mod.rs of each subfolder.
         let roots =
             modules.filter(|path| !path.contains('/') && *path != "mod.rs" || path.ends_with("/mod.rs"));
         for root in roots {
@@ -153,7 +153,7 @@ pub fn unlisted(tree: &Tree, imports: &Imports) -> Vec<String> {
     found.into_iter().collect()
 }
 
-/// What the walls name and the source has not: a wall around nothing keeps nothing out.
+/// Names in these rules that the source lacks: a rule about nothing forbids nothing.
 pub fn empty_walls(tree: &Tree, imports: &Imports) -> Vec<String> {
     let paths = tree.paths();
     let rooms = WALLS.iter().flat_map(|wall| wall.rooms.iter().chain(wall.never));

@@ -17,7 +17,7 @@ async fn an_added_space_is_known_as_such_until_it_is_forgotten(opened: &Opened) 
     let (tiny, other) = (space(catalog, "tiny", 4).await, space(catalog, "other", 3).await);
     assert!(!tiny.added && !other.added);
     catalog.keep_space(other.key).await.unwrap();
-    // Registering it again changes nothing.
+    // A second registration changes nothing.
     assert!(space(catalog, "other", 3).await.added);
     add_ready(catalog, video("a"), 2, &[&other]).await;
     let added = async || catalog.spaces().await.unwrap().into_iter().map(|it| (it.added, it.vectors));

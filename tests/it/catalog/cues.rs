@@ -1,4 +1,4 @@
-//! Cues: replaced track by track, searched by their words, gone with their track and video.
+//! Cues: replaced per track, searched by words, deleted with their track and video.
 
 use reprise_server::catalog::{
     CatalogError, Cue, CueHit, CueKind, CueQuery, EMBEDDED, Line, Subtitles, Track,
@@ -31,7 +31,7 @@ fn numbered(track: &Track, count: i64, text: &str) -> Subtitles {
     Subtitles { track: track.clone(), lines: (0..count).map(line).collect(), warnings: vec![] }
 }
 
-/// An English track with a line every second; the container's clock is 1,075 ms ahead, as in the samples.
+/// An English track with one line per second. The container's clock is 1,075 ms ahead, as in the samples.
 fn said(lines: &[&str]) -> Subtitles {
     let line = |(at, text): (i64, &&str)| Line {
         start_ms: at * 1000 + 1075,
@@ -144,7 +144,7 @@ async fn search(opened: &Opened, text: &str, level: Level, only: Option<&[SpanKe
     opened.catalog.view(ALL).cue_hits(&CueQuery::new(text), &spoken(level, only.as_ref()), 10).await.unwrap()
 }
 
-/// Adds a ready video of as many clips of a second as `subtitles` has lines.
+/// Adds a ready video with a clip of one second per subtitle line.
 async fn add_said(opened: &Opened, name: &str, lines: &[&str]) -> Uuid {
     let catalog = &*opened.catalog;
     let tiny = space(catalog, "tiny", 4).await;
@@ -153,7 +153,7 @@ async fn add_said(opened: &Opened, name: &str, lines: &[&str]) -> Uuid {
     stored.id
 }
 
-/// The text and start of each hit at level clip.
+/// Checks text and start of each hit at level clip.
 #[track_caller]
 fn check_hits(hits: &[CueHit], expected: &[(&str, i64)]) {
     let got: Vec<(&str, i64)> = hits.iter().map(|hit| (hit.text.as_str(), hit.start_ms)).collect();
@@ -196,7 +196,7 @@ async fn words_in_sequence_come_first_and_may_run_on_into_the_next_cues(opened: 
     assert_eq!(hits.iter().map(|hit| hit.in_sequence).collect::<Vec<_>>(), [true, true, false, false, false]);
     check_hits(&hits[..2], &[(lines[5], 5000), (over_three, 1000)]);
     assert_eq!(hits[1].end_ms, 4000);
-    // It begins with words that nobody looks for.
+    // The hit's text begins with words that are not in the query.
     let hits = search(opened, "of words and this", Level::Clip, None).await;
     assert!(hits[0].in_sequence);
     check_hits(&hits[..1], &[("encoding of words\nand this is it", 3000)]);
@@ -275,7 +275,7 @@ async fn what_is_deleted_or_replaced_is_not_found_any_more(opened: &Opened) {
     assert_eq!(videos().await, [one]);
     catalog.delete_track(one, CueKind::Speech, "en").await.unwrap();
     assert!(videos().await.is_empty());
-    // A video that isn't searchable yet says nothing.
+    // A video that isn't searchable yet has no hits.
     let new = reprise_server::catalog::NewVideo { subtitles: vec![said(&["needle"])], ..video("c") };
     let (pending, _) = add(catalog, new).await;
     assert!(videos().await.is_empty());

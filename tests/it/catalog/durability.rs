@@ -1,4 +1,4 @@
-//! Nothing half: dropped calls, two processes, opening again, and a schema that is newer or damaged.
+//! No partial changes: dropped calls, two processes, reopening, and a schema that is newer or damaged.
 
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ async fn two_processes_open_at_once(opened: &Opened) {
     }
 }
 
-/// Polls the call `polls` times, then drops it where it stands.
+/// Polls the call `polls` times, then drops it unfinished.
 async fn dropped_after<T>(polls: usize, call: impl Future<Output = T>) -> Option<T> {
     let mut call = Box::pin(call);
     for _ in 0..polls {
@@ -89,14 +89,14 @@ async fn a_dropped_call_leaves_all_or_nothing(opened: &Opened) {
         new.given = vec![clip(0, 10, json!({"x": polls}))];
         let id = new.id;
         let added = dropped_after(polls, catalog.add_video(new.clone(), None)).await;
-        // It may still be going on where it was dropped; this waits for its end.
+        // The dropped call may still be running; this call waits for its end.
         let again = catalog.add_video(new, None).await.unwrap();
         assert!(added.is_none() || matches!(again, Added::Duplicate(..)));
         let leased = lease(catalog).await;
         assert_eq!((leased.job.video.unwrap(), leased.given.len()), (id, 1));
         let seq = catalog.last_seq().await.unwrap();
         let done = dropped_after(polls, catalog.finish_ingest(&leased.lease, ingested(200, &[&tiny]))).await;
-        // A change of the same video waits for the end of what was dropped.
+        // A change of the same video waits for the end of the dropped call.
         let after = catalog.update_video(id, VideoPatch::default()).await.unwrap().unwrap();
         let changes = catalog.changes(seq, 1000).await.unwrap().len();
         match after.state {
@@ -104,7 +104,7 @@ async fn a_dropped_call_leaves_all_or_nothing(opened: &Opened) {
             _ => assert_eq!((after.clips, changes, done.is_some()), (1, 0, false)),
         }
         finished += usize::from(done.is_some());
-        // Whatever happened, the same call completes it.
+        // The same call completes the ingest, whatever the dropped one did.
         catalog.finish_ingest(&leased.lease, ingested(200, &[&tiny])).await.unwrap();
         assert_eq!(catalog.view(ALL).video(id).await.unwrap().unwrap().clips, 201);
     }
@@ -112,7 +112,7 @@ async fn a_dropped_call_leaves_all_or_nothing(opened: &Opened) {
     assert_eq!(followed(catalog, 1000).await, stored(catalog).await);
 }
 
-/// Runs a statement behind the catalog's back.
+/// Runs a statement without the catalog.
 async fn execute(opened: &Opened, sql: &'static str) {
     use sqlx::Connection;
     if opened.catalog.kind() == "sqlite" {
@@ -155,7 +155,7 @@ async fn a_vector_that_cannot_be_read_is_named(opened: &Opened) {
     }
 }
 
-/// What an earlier version stored is there after the migrations of this one.
+/// After the migrations of this version, everything from an earlier version is there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_catalog_of_an_earlier_version_keeps_all_that_it_holds() {
     let folder = tempfile::tempdir().unwrap();

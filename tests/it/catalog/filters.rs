@@ -1,4 +1,4 @@
-//! What a filter selects: a table of cases, and random filters against an evaluation in plain Rust.
+//! The spans that a filter selects: a table of cases, and random filters against an evaluation in plain Rust.
 
 use std::cmp::Ordering;
 
@@ -19,7 +19,7 @@ on_both!(
     random_filters_select_what_the_oracle_selects,
 );
 
-/// `expected`: the places in `ids` of the videos of the selected spans, one for each span.
+/// Checks the selected spans. `expected` holds the index in `ids` of each selected span's video.
 async fn check(opened: &Opened, ids: &[uuid::Uuid], filter: &Value, expected: &[usize]) {
     let parsed = Filter::parse(filter).unwrap_or_else(|error| panic!("{filter}: {error}"));
     let keys = opened
@@ -141,7 +141,7 @@ async fn built_in_fields_are_those_of_the_video(opened: &Opened) {
             add_ready(catalog, new, clips, &[]).await.id
         });
     }
-    // The last one's length is not known yet; a clip was given already.
+    // The last video has no known length yet, but already a given clip.
     catalog.add_given_clip(ids[3], clip(0, 10, json!({}))).await.unwrap().unwrap();
     let created = instant::format(catalog.view(ALL).video(ids[0]).await.unwrap().unwrap().created_at_ms);
     let at_video = |filter: Value| json!({"all": [{"any": [{"field": "level", "eq": "video"}, {"field": "title", "eq": ""}]}, filter]});
@@ -197,7 +197,7 @@ async fn changed_metadata_is_seen_at_once(opened: &Opened) {
     assert_eq!((count(1).await, count(2).await), (0, 0));
 }
 
-/// Whether the span of the video matches, told from the filter's JSON alone.
+/// Whether a span of the video matches, evaluated from the filter's JSON alone.
 fn holds(filter: &Value, video: &Video, span: &Span) -> bool {
     let (key, inner) = filter.as_object().unwrap().iter().next().unwrap();
     match key.as_str() {
@@ -238,7 +238,7 @@ fn one(value: Option<Value>) -> (Vec<Value>, bool) {
     (value.into_iter().collect(), exists)
 }
 
-/// The values at a path without escapes, and whether there is something at all.
+/// The values at a path without escapes, and whether the path exists.
 fn metadata(path: &str, video: &Video, span: &Span) -> (Vec<Value>, bool) {
     let mut names = path.split('.');
     let top = names.next().unwrap();
@@ -263,7 +263,7 @@ fn compare(found: &Value, wanted: &Value) -> Option<Ordering> {
     }
 }
 
-/// Few values, so that they meet; each kind has some that are easily confused.
+/// Few values, so that filters often match. Each kind includes values that are easily confused.
 fn scalar() -> impl Strategy<Value = Value> {
     let number = prop_oneof![
         (-2..3_i64).prop_map(|value| json!(value)),

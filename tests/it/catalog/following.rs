@@ -1,4 +1,4 @@
-//! Followers of the log while others write.
+//! Followers of the change log during concurrent writes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::{Opened, on_both};
 
 on_both!(a_follower_never_skips_a_change, a_video_can_be_deleted_while_its_ingest_runs);
 
-/// Ingests and deletes until no job is left; two of these run beside the follower.
+/// Ingests and deletes until no job is left. Two of these tasks run beside the follower.
 async fn work(catalog: Arc<Catalog>, spaces: Vec<reprise_server::catalog::SpaceRow>) {
     let spaces: Vec<&reprise_server::catalog::SpaceRow> = spaces.iter().collect();
     while let Some(leased) = catalog.lease_job(Uuid::now_v7(), &JobName::ALL, LEASE).await.unwrap() {

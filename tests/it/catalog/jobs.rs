@@ -72,7 +72,7 @@ async fn a_lease_that_ran_out_is_taken_over(opened: &Opened) {
     let dead = catalog.lease_job(Uuid::now_v7(), &JobName::ALL, Duration::ZERO).await.unwrap().unwrap();
     let progress = Progress { stage: "decode".to_owned(), fraction: 0.5, ..Progress::default() };
     let beat = Heartbeat { progress, has_kept: false };
-    // Late, but nobody else has it: it may go on.
+    // The lease is over, but no other worker has the job: it may continue.
     assert_eq!(catalog.heartbeat(&dead.lease, Duration::ZERO, &beat).await.unwrap(), LeaseStatus::Held);
     let heir = lease(catalog).await;
     assert_eq!((heir.job.id, heir.job.attempts, heir.job.progress), (dead.job.id, 2, Progress::default()));
@@ -247,14 +247,14 @@ async fn workers_never_share_a_job(opened: &Opened) {
     assert_eq!((leased, taken.len()), (30, 30));
 }
 
-/// Far longer than any test takes: a wait that is not woken fails the test by hanging, not by racing.
+/// Far longer than any test takes: without a wake-up the test hangs, so no race hides the failure.
 const LONG: Duration = Duration::from_secs(3600);
 
 async fn a_waiting_worker_is_woken(opened: &Opened) {
-    // Another process of the same service.
+    // A second process of the same service.
     let other = reprise_server::catalog::open(&opened.url).await.unwrap();
     let ((), _) = tokio::join!(opened.catalog.wait_for_job(&JobName::ALL, LONG), add(&other, video("a")));
-    // One is there: no wait at all.
+    // A job is queued: no wait at all.
     opened.catalog.wait_for_job(&JobName::ALL, LONG).await;
     let leased = lease(&opened.catalog).await;
     let tiny = space(&opened.catalog, "tiny", 4).await;
@@ -267,13 +267,13 @@ async fn a_waiting_worker_is_woken(opened: &Opened) {
 async fn waiting_ends_by_itself(opened: &Opened) {
     opened.catalog.wait_for_job(&JobName::ALL, Duration::ZERO).await;
     opened.catalog.wait_for_change(0, Duration::ZERO).await;
-    // A job that runs under a lease is nothing to wait for.
+    // A running job with a valid lease does not end the wait.
     add(&opened.catalog, video("a")).await;
     lease(&opened.catalog).await;
     opened.catalog.wait_for_job(&JobName::ALL, Duration::from_millis(1)).await;
 }
 
-/// SQLite has no such channel: there, others look once a second.
+/// SQLite has no notifications: there, other processes look once a second.
 async fn news_reach_other_processes(opened: &Opened) {
     if opened.catalog.kind() == "sqlite" {
         return;

@@ -1,4 +1,4 @@
-//! Passages: made of what is said, filled apart from what is seen, gone with their track.
+//! Passages: built from subtitles, filled separately from the pictures, deleted with their track.
 
 use reprise_server::catalog::{CueKind, JobName, Line, NewVector, PassageText, Subtitles, Track, Video};
 use reprise_server::terms::{KeySet, Level, SpanKey};
@@ -14,7 +14,7 @@ on_both!(
     a_fill_is_enqueued_once,
 );
 
-/// A cue every five seconds; every fourth ends a sentence. The container's clock is 1,075 ms ahead.
+/// One cue every five seconds; every fourth cue ends a sentence. The container's clock is 1,075 ms ahead.
 fn speech(cues: i64, language: &str) -> Subtitles {
     let line = |number: i64| Line {
         start_ms: number * 5000 + 1075,
@@ -30,7 +30,7 @@ fn texts(passages: &[PassageText]) -> Vec<String> {
     passages.iter().map(|it| it.text.replace('\n', " ")).collect()
 }
 
-/// Gives each passage that lacks a vector one, in a fill job.
+/// Runs a fill job that gives a vector to each passage without one.
 async fn fill(opened: &Opened, stored: &Video, space: u32, dim: usize) -> Vec<PassageText> {
     let catalog = &*opened.catalog;
     let lacking = catalog.passages_without_vector(stored.id, space).await.unwrap();

@@ -1,4 +1,4 @@
-//! Videos, vectors and results to fill a catalog with.
+//! Sample videos, vectors and job results for a catalog.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 pub(crate) const LEASE: Duration = Duration::from_secs(60);
 
-/// A video whose content hash is made of `name`.
+/// A video with a content hash made from `name`.
 pub(crate) fn video(name: &str) -> NewVideo {
     let hash: String = name.bytes().map(|byte| format!("{byte:02x}")).collect();
     NewVideo {
@@ -48,7 +48,7 @@ pub(crate) async fn space(catalog: &Catalog, name: &str, dim: usize) -> SpaceRow
     catalog.register_space(&space).await.unwrap()
 }
 
-/// A direction that only this seed has, and the norm of its raw vector.
+/// A unit vector for this seed, and the norm of its raw vector.
 pub(crate) fn vector(seed: u32, dim: usize) -> (UnitVector, f32) {
     let mut state = u64::from(seed) * 2 + 1;
     let raw: Vec<f32> = (0..dim)
@@ -76,7 +76,7 @@ pub(crate) fn facts(duration_ms: i64) -> MediaFacts {
     }
 }
 
-/// One span for the video and one for each of its `clips` of a second, with a vector in each of `spaces`.
+/// One span for the video and `clips` clip spans of one second, each with a vector in each of `spaces`.
 pub(crate) fn ingested(clips: u32, spaces: &[&SpaceRow]) -> Ingested {
     let duration_ms = i64::from(clips) * 1000;
     let vectors = |seed| -> Vec<_> {
@@ -101,12 +101,12 @@ pub(crate) fn ingested(clips: u32, spaces: &[&SpaceRow]) -> Ingested {
     Ingested { facts: facts(duration_ms), warnings: vec!["truncated".to_owned()], spans }
 }
 
-/// The result of a fill that made no moments.
+/// The result of a fill job without moments.
 pub(crate) fn filled(vectors: Vec<NewVector>) -> Filled {
     Filled { vectors, ..Filled::default() }
 }
 
-/// The next job, which must be there.
+/// Leases the next job; there must be one.
 pub(crate) async fn lease(catalog: &Catalog) -> Leased {
     catalog.lease_job(Uuid::now_v7(), &JobName::ALL, LEASE).await.unwrap().expect("a job is waiting")
 }

@@ -1,4 +1,4 @@
-//! Spans: what an ingest leaves, paging, and clips that users give.
+//! Spans: the result of an ingest, paging, and given clips.
 
 use reprise_server::catalog::{CatalogError, IngestedSpan, JobName, JobState};
 use reprise_server::terms::{Level, SpanKey};
@@ -151,7 +151,7 @@ async fn a_clip_given_while_the_ingest_runs_is_kept(opened: &Opened) {
     let (stored, _) = add(catalog, video("a")).await;
     let leased = lease(catalog).await;
     let (given, fill) = catalog.add_given_clip(stored.id, clip(0, 1500, json!({}))).await.unwrap().unwrap();
-    // Its fill waits for the ingest, which makes the rest.
+    // Its fill job waits for the ingest, which creates the other spans.
     assert_eq!(catalog.lease_job(Uuid::now_v7(), &JobName::ALL, super::samples::LEASE).await.unwrap(), None);
     catalog.finish_ingest(&leased.lease, ingested(2, &[&tiny])).await.unwrap();
     let lacking = catalog.spans_without_vector(stored.id, tiny.key).await.unwrap();
@@ -167,7 +167,7 @@ async fn a_given_clip_ends_with_its_video(opened: &Opened) {
     let leased = lease(catalog).await;
     let given = &leased.given[0];
     let mut result = ingested(2, &[]);
-    // Wholly past the end: nothing to cut it to. It stays, without a vector.
+    // The range lies past the end of the video and can't be cut to it. The clip stays, without a vector.
     let span = IngestedSpan {
         given: Some(given.id),
         level: Level::Clip,

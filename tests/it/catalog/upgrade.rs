@@ -1,4 +1,4 @@
-//! A database that the version before this one made: its jobs go on.
+//! A database of the previous version: its jobs continue.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::ALL;
 use super::samples::{LEASE, filled};
 
-/// The newest migration of the version before.
+/// The newest migration of the previous version.
 const LAST: &str = "0004";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -37,7 +37,7 @@ async fn postgres_jobs_of_the_version_before_go_on() {
     assert_jobs_go_on(&url).await;
 }
 
-/// The migrations of the version before.
+/// The migrations of the previous version.
 async fn earlier(database: &str) -> Migrator {
     let folder = tempfile::tempdir().unwrap();
     let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../migrations").join(database);
@@ -54,7 +54,7 @@ fn id(number: u128) -> Uuid {
     Uuid::from_u128(0x0190_163d_8694_739b_aea5_966c_26f8_ad00 + number)
 }
 
-/// Two videos, one ready and one failed, and a job of each kind in each state that needs something of the new version.
+/// Two videos, one ready and one failed, and jobs of each kind in each state that the migration changes.
 fn rows(literal: impl Fn(Uuid) -> String) -> String {
     let [ready, failed] = [1, 2].map(|number| literal(id(number)));
     let video = |id: &str, hash: &str, state: &str| {
@@ -101,7 +101,7 @@ async fn assert_jobs_go_on(url: &str) {
     );
     assert!(all.iter().all(|job| job.attempts_most == 5 && job.retry_at_ms.is_none()), "{all:?}");
     assert_eq!(all[2].reason.as_deref(), Some("no memory"));
-    // The worker of the version before is gone.
+    // The previous version's worker is gone.
     let fill = opened.lease_job(Uuid::now_v7(), &JobName::ALL, LEASE).await.unwrap().unwrap();
     assert_eq!((fill.job.id, fill.job.attempts, fill.job.video), (id(12), 2, Some(id(1))));
     opened.finish_fill(&fill.lease, filled(vec![])).await.unwrap();

@@ -1,4 +1,4 @@
-//! Spaces, vectors, fills, and the log of changes.
+//! Spaces, vectors, fills, and the change log.
 
 use std::collections::BTreeMap;
 
@@ -83,7 +83,7 @@ async fn a_raw_vector_is_the_direction_times_its_norm(opened: &Opened) {
     );
 }
 
-/// What a follower of `changes` holds, from the beginning, in pages of `page`.
+/// The vectors that a follower of `changes` has after reading from the beginning, in pages of `page`.
 pub(super) async fn followed(catalog: &Catalog, page: u32) -> BTreeMap<(u32, SpanKey), UnitVector> {
     let mut held = BTreeMap::new();
     let mut seq = 0;
@@ -103,7 +103,7 @@ pub(super) async fn followed(catalog: &Catalog, page: u32) -> BTreeMap<(u32, Spa
     }
 }
 
-/// Everything that is stored in a space, in order of span key.
+/// All stored vectors of a space, ordered by span key.
 pub(super) async fn of_space(catalog: &Catalog, space: u32) -> Vec<StoredVector> {
     let mut keys = vec![];
     for level in Level::ALL {
@@ -112,7 +112,7 @@ pub(super) async fn of_space(catalog: &Catalog, space: u32) -> Vec<StoredVector>
     catalog.vectors_of(space, &keys).await.unwrap()
 }
 
-/// What is stored.
+/// All stored vectors.
 pub(super) async fn stored(catalog: &Catalog) -> BTreeMap<(u32, SpanKey), UnitVector> {
     let mut all = BTreeMap::new();
     for space in catalog.spaces().await.unwrap() {
@@ -147,12 +147,12 @@ async fn an_ingest_replaces_every_vector(opened: &Opened) {
         assert_eq!(now.len(), (clips as usize + 2) * spaces.len());
         assert_eq!(followed(catalog, 3).await, now);
         assert!(now.contains_key(&(spaces[0].key, leased.given[0].key)));
-        // The only way to a second ingest of the same video from here: the job is made to run again.
+        // The only way to ingest the same video again from here: run the job again.
         again(opened, job.id).await;
     }
 }
 
-/// Queues a job that has succeeded, as a later feature may.
+/// Queues a succeeded job again.
 async fn again(opened: &Opened, job: Uuid) {
     use sqlx::Connection;
     let sql = "UPDATE jobs SET state = 'queued', lease_token = NULL WHERE id = $1";
@@ -189,7 +189,7 @@ async fn a_new_space_is_filled(opened: &Opened) {
     let other = space(catalog, "other", 3).await;
     let (pending, _) = add(catalog, video("pending")).await;
     assert_eq!(catalog.enqueue_fills(&[tiny.key, other.key]).await.unwrap(), 1);
-    // It has an unfinished job now.
+    // The video has an unfinished job now.
     assert_eq!(catalog.enqueue_fills(&[tiny.key, other.key]).await.unwrap(), 0);
     assert_eq!(lease(catalog).await.job.video, Some(pending.id));
     let leased = lease(catalog).await;
@@ -220,7 +220,7 @@ async fn a_fill_stores_only_what_is_missing(opened: &Opened) {
         let (unit, norm) = vector(7, 4);
         NewVector { span, space: tiny.key, unit, norm }
     };
-    // One that is there, one that is missing, one that is gone, one of another video.
+    // An existing span, one that lacks a vector, a deleted one, and one of another video.
     let vectors = vec![new(there.key), new(given.key), new(SpanKey::new(1 << 40)), new(foreign.key)];
     catalog.finish_fill(&leased.lease, filled(vectors.clone())).await.unwrap();
     let changes = catalog.changes(before, 10).await.unwrap();
@@ -246,7 +246,7 @@ async fn deleting_a_clip_is_a_change(opened: &Opened) {
     assert_eq!(changes.len(), 1);
     assert_eq!((changes[0].span, changes[0].space, changes[0].level), (given.key, tiny.key, Level::Clip));
     assert_eq!(changes[0].vector, None);
-    // The insert's vector is gone as well: who comes late never sees it.
+    // The insert's vector is gone too: a late follower never gets it.
     assert!(catalog.changes(seq - 1, 1).await.unwrap()[0].vector.is_none());
     assert_eq!(followed(catalog, 2).await, stored(catalog).await);
 }
@@ -271,11 +271,11 @@ async fn what_an_index_lacks_is_told_but_for_what_changed_later(opened: &Opened)
         assert_eq!((&found_missing, &found_extra), (missing, extra));
     };
     check(&held, seq, &nothing, &nothing).await;
-    // Later changes are still to be applied.
+    // The follower has not applied later changes yet.
     add_ready(catalog, video("b"), 2, &[&tiny]).await;
     catalog.delete_video(first.id).await.unwrap().unwrap();
     check(&held, seq, &nothing, &nothing).await;
-    // As of now, they are applied.
+    // At the newest change, they are applied.
     let seq = catalog.last_seq().await.unwrap();
     for level in Level::ALL {
         held.insert(level, catalog.vector_keys(tiny.key, level).await.unwrap());

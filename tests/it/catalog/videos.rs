@@ -1,4 +1,4 @@
-//! Videos: adding, duplicates, repeated requests, paging, changing, deleting.
+//! Videos: adding, duplicates, repeated requests, paging, updating, deleting.
 
 use std::time::Duration;
 
@@ -204,7 +204,7 @@ async fn an_ingest_notices_that_its_video_was_deleted(opened: &Opened) {
     ));
     assert!(matches!(catalog.release_job(&leased.lease).await, Err(CatalogError::LeaseLost)));
     assert_eq!(catalog.counts().await.unwrap(), Default::default());
-    // The same file may come again.
+    // The same file may be added again.
     add(catalog, video("a")).await;
 }
 

@@ -1,4 +1,4 @@
-//! Jobs that wait for their next attempt, and jobs whose processes die: with a clock that the tests move on.
+//! Jobs that wait for their next attempt, and jobs of dead processes. The tests advance the clock.
 
 use std::time::Duration;
 
@@ -31,13 +31,13 @@ async fn read(catalog: &Catalog, id: Uuid) -> Job {
     catalog.view(ALL).job(id).await.unwrap().unwrap()
 }
 
-/// The process of the next job dies: its lease runs out.
+/// The process with the next job dies: its lease runs out.
 async fn die(opened: &Opened) {
     lease(&opened.catalog).await;
     opened.clock.advance(LEASE);
 }
 
-/// The process of the next job stores work that lasts, and dies.
+/// The process with the next job keeps some work and then dies.
 async fn progress_and_die(opened: &Opened) {
     let leased = lease(&opened.catalog).await;
     let beat = Heartbeat { has_kept: true, ..Heartbeat::default() };
@@ -75,7 +75,7 @@ async fn a_waiting_job_does_not_block_the_queue(opened: &Opened) {
     let next = lease(catalog).await;
     assert_eq!(next.job.video, Some(second.id));
     catalog.finish_ingest(&next.lease, ingested(1, &[])).await.unwrap();
-    // The wait is nothing that a worker is woken for.
+    // A job in its wait wakes no worker.
     catalog.wait_for_job(&JobName::ALL, Duration::ZERO).await;
     assert_eq!(try_lease(catalog).await, None);
     opened.clock.advance(900 * SECOND);
@@ -112,7 +112,7 @@ async fn a_job_over_which_three_processes_die_is_given_up(opened: &Opened) {
     assert_eq!(failed.state, JobState::Failed);
     let reason = failed.reason.unwrap();
     assert!(reason.contains("died 3 times in a row without new progress"), "{reason}");
-    // A user may try it again, with as many deaths as at first.
+    // A user may retry it, with a new count of deaths.
     catalog.retry_job(job.id).await.unwrap().unwrap();
     die(opened).await;
     die(opened).await;
@@ -142,7 +142,7 @@ async fn a_planned_stop_is_no_death(opened: &Opened) {
     die(opened).await;
     die(opened).await;
     catalog.release_job(&lease(catalog).await.lease).await.unwrap();
-    // Neither has it ended the row of deaths.
+    // The release has not reset the count of deaths either.
     die(opened).await;
     assert_eq!(try_lease(catalog).await, None);
     assert_eq!(read(catalog, job.id).await.state, JobState::Failed);

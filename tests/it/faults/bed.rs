@@ -55,7 +55,7 @@ impl Bed {
         Bed { folder, database: None }
     }
 
-    /// `None`, after printing the reason, if there is no PostgreSQL here.
+    /// `None`, after printing the reason, without PostgreSQL.
     pub(crate) async fn postgres() -> Option<Bed> {
         let database = reprise_tests::postgres::database().await?;
         Some(Bed { database: Some(database), ..Bed::sqlite() })
@@ -96,7 +96,7 @@ impl Bed {
         runs.lines().filter(|run| run.contains(" -i ")).map(str::to_owned).collect()
     }
 
-    /// What the last server logged.
+    /// The log of the last server.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.data().join("server.log")).expect("a server was started")
     }
@@ -109,7 +109,7 @@ impl Bed {
     }
 }
 
-/// Bright and dark alternate, so that no cut is missed.
+/// Bright and dark shots alternate, so that the detector finds every cut.
 fn colour(number: usize) -> String {
     let mut random = Random(number as u64);
     let mut channel = || (random.next() % 110 + if number.is_multiple_of(2) { 0 } else { 145 }) as u8;
@@ -152,7 +152,7 @@ pub(crate) fn until<T, F: Future<Output = Option<T>>>(
     }
 }
 
-/// A string field of an answer.
+/// A string field of a JSON answer.
 #[track_caller]
 pub(crate) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_else(|| panic!("no {pointer} in {value}"))
@@ -201,7 +201,7 @@ async fn items(server: &Server, path: &str) -> Vec<Value> {
     }
 }
 
-/// Checks that the found clips cover the video without gap or overlap; returns all clips.
+/// Checks that the clips found cover the video without gap or overlap. Returns all clips.
 pub(crate) async fn assert_covered(server: &Server, video: &str) -> Vec<Value> {
     let (_, described) = server.get(&format!("/v1/videos/{video}")).await;
     assert_eq!(described["state"], "ready", "{described}");
@@ -215,7 +215,7 @@ pub(crate) async fn assert_covered(server: &Server, video: &str) -> Vec<Value> {
     clips
 }
 
-/// Checks that the video is completely searchable: its clips cover it, and it and each clip find themselves.
+/// Checks that the video is completely searchable: its clips cover it, and searches find it and each clip.
 pub(crate) async fn assert_whole(server: &Server, video: &str) {
     for clip in assert_covered(server, video).await {
         assert_found(server, "clip", "clip_id", text(&clip, "/id"), text(&clip, "/id")).await;
@@ -236,7 +236,7 @@ async fn assert_found(server: &Server, level: &str, field: &str, query: &str, ex
     assert_eq!(all.len(), hits.len(), "a {level} is there twice: {hits:?}");
 }
 
-/// Checks that catalog and index hold the same vectors, and all of the only space.
+/// Checks that catalog and index hold the same vectors, and a vector of every span in the only space.
 pub(crate) async fn assert_consistent(server: &Server) -> Value {
     let caught_up = async || {
         let (_, stats) = server.get("/v1/stats").await;

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::bed::{Bed, assert_consistent, assert_covered, assert_whole, text, upload};
 
-/// Uploads to a server that runs no jobs, stops it, and damages the stored file by `harm`. Returns the job's end.
+/// Uploads to a server without runners, stops it, and damages the stored file with `harm`. Returns the ended job.
 async fn harmed(bed: &Bed, harm: impl FnOnce(PathBuf)) -> (Server, String, Value) {
     let server = bed.start(&["--runners", "0"]);
     let (video, job) = upload(&server, &bed.film(0, 3)).await;

@@ -1,4 +1,4 @@
-//! Jobs that are cancelled, handed back, or whose video is deleted while they run.
+//! Running jobs that are cancelled or handed back, or whose video is deleted.
 
 use std::time::Instant;
 
@@ -46,7 +46,7 @@ async fn a_cancelled_job_stops_and_can_be_retried(bed: &Bed) {
     let (status, answer) = server.post(&format!("/v1/jobs/{id}/cancel"), &json!({})).await;
     assert_eq!((status, &answer["state"]), (StatusCode::OK, &json!("cancelled")), "{answer}");
     bed.slow(false);
-    // The only runner is free again long before the cancelled job's film of 60 s would be over.
+    // The only runner is free long before the cancelled job's film of 60 s would end.
     let other = server.ingest(&bed.film(1, 2)).await;
     assert!(started.elapsed().as_secs() < 50, "the cancelled job went on");
     assert_eq!(server.get(&format!("/v1/videos/{video}")).await.1["state"], "failed");
@@ -68,7 +68,7 @@ async fn a_stopped_server_hands_its_job_back(bed: &Bed) {
     decoding(&server, &id).await;
     assert!(server.stop(), "it did not stop well");
     bed.slow(false);
-    // With that lease the job would not come back in this test's lifetime if it had not been handed back.
+    // Without being handed back, the leased job would not return within this test.
     let server = bed.start(&["--lease-seconds", "10000"]);
     see_through(&server, &id).await;
     assert_eq!(job(&server, &id).await["attempts"], 1, "the interrupted attempt doesn't count");
@@ -78,7 +78,7 @@ async fn a_stopped_server_hands_its_job_back(bed: &Bed) {
 
 async fn a_failing_job_tells_when_it_is_tried_again_and_blocks_no_other(bed: &Bed) {
     let server = bed.start(&["--retry-waits", "1h", "--runners", "1"]);
-    // Features can't be kept where a file is in the place of their folder.
+    // A file in place of the features folder makes writing features fail.
     let features = bed.data().join("features");
     let _ = std::fs::remove_dir_all(&features);
     std::fs::write(&features, "").expect("the folder can be written");
@@ -90,7 +90,7 @@ async fn a_failing_job_tells_when_it_is_tried_again_and_blocks_no_other(bed: &Be
     let waiting = until("the job has failed once", has_failed).await;
     assert_eq!((&waiting["state"], &waiting["attempts"]), (&json!("queued"), &json!(1)), "{waiting}");
     assert!(!text(&waiting, "/reason").is_empty(), "{waiting}");
-    // Within the hour and the jitter, RFC 3339: texts compare as times do.
+    // Both times are RFC 3339, so their texts compare like times.
     assert!(text(&waiting, "/retry_at") > text(&waiting, "/updated_at"), "{waiting}");
     std::fs::remove_file(&features).expect("it was there");
     let other = server.ingest(&bed.film(1, 2)).await;
@@ -118,7 +118,7 @@ async fn two_servers_share_the_work(bed: &Bed) {
         }
         assert_consistent(server).await;
     }
-    // What one deletes, the other no longer answers.
+    // A video deleted on one server is gone on the other.
     let (gone, _) = &videos[0];
     assert_eq!(servers[0].delete(&format!("/v1/videos/{gone}")).await.0, StatusCode::NO_CONTENT);
     let query = json!({"query": {"text": "a dive"}, "exact": true, "limit": 1000});

@@ -1,4 +1,4 @@
-//! `kill -9` at seeded moments: what was acknowledged is there after a restart, whole, once.
+//! `kill -9` at seeded moments: after a restart, every acknowledged video is there, complete and once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use super::bed::{
 };
 
 const FILMS: usize = 20;
-/// A dead server's job comes back soon.
+/// Short, so that a dead server's job returns soon.
 const SHORT_LEASE: [&str; 2] = ["--lease-seconds", "2"];
 
 on_both!(
@@ -69,7 +69,7 @@ fn signal(server: &Server, signal: Signal) {
     kill_process(pid, signal).expect("the server runs");
 }
 
-/// Uploads what is not acknowledged yet, one after the other, then waits for ever: for the kill.
+/// Uploads the unacknowledged films one by one, then waits until the test kills the server.
 async fn upload_all(server: &Server, films: &[PathBuf], acknowledged: &mut BTreeMap<usize, String>) {
     for (number, film) in films.iter().enumerate() {
         if !acknowledged.contains_key(&number)
@@ -81,7 +81,7 @@ async fn upload_all(server: &Server, films: &[PathBuf], acknowledged: &mut BTree
     std::future::pending().await
 }
 
-/// The video's id if the server acknowledged it before it died.
+/// The video's id, if the server acknowledged it before it died.
 async fn try_upload(client: &Client, base: &str, film: &Path) -> Option<String> {
     let form = multipart::Form::new().file("file", film).await.expect("the film is there");
     let answer = client.post(format!("{base}/v1/videos")).multipart(form).send().await.ok()?;
@@ -92,7 +92,8 @@ async fn try_upload(client: &Client, base: &str, film: &Path) -> Option<String> 
     Some(text(&answer, "/video/id").to_owned())
 }
 
-/// Every acknowledged video is whole, or its job goes on, or says why not; no bytes are there twice.
+/// Checks that every acknowledged video is complete, is still being ingested, or has a reason for its failure. No
+/// content is stored twice.
 async fn assert_nothing_is_half(server: &Server, acknowledged: &BTreeMap<usize, String>) {
     let all = videos(server).await;
     let ids: BTreeSet<&str> = all.iter().map(|video| text(video, "/id")).collect();
@@ -196,7 +197,8 @@ async fn a_server_that_wakes_up_late_drops_its_result(bed: &Bed) {
     assert_consistent(&sleeper).await;
 }
 
-/// A server that is frozen within a transaction keeps all others out: then it is frozen again, a little later.
+/// Freezes the server until another one leases the job. A server frozen within a transaction blocks all others; then
+/// it is thawed and frozen again a little later.
 async fn freeze_until_taken(sleeper: &Server, other: &Server, id: &str) {
     loop {
         signal(sleeper, Signal::STOP);
@@ -211,7 +213,7 @@ async fn freeze_until_taken(sleeper: &Server, other: &Server, id: &str) {
 }
 
 async fn a_job_over_which_three_processes_die_is_given_up_and_can_be_retried(bed: &Bed) {
-    // Too short for a checkpoint: no start makes progress.
+    // The film is too short for a checkpoint, so no start makes progress.
     let film = bed.film(0, 8);
     bed.slow(true);
     let mut server = bed.start(&SHORT_LEASE);
@@ -262,7 +264,7 @@ async fn what_was_checkpointed_is_not_encoded_again(bed: &Bed) {
     assert_whole(&server, &video).await;
 }
 
-/// Frames of ingests whose features this server has from `source`.
+/// Number of frames whose features this server took from `source`.
 async fn frames(server: &Server, source: &str) -> usize {
     let metrics = server.client().get(format!("{}/metrics", server.base())).send().await.unwrap();
     let metrics = metrics.text().await.unwrap();

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::bed::{Bed, assert_consistent, assert_whole, clips, text};
 
-/// The hits of a search over everything, and the index's generation. Loading a snapshot raises the generation by one;
-/// an index filled from the catalog has 1.
+/// The hits of a search over everything, and the index's generation. Loading a snapshot raises the generation by one.
+/// An index filled from the catalog has generation 1.
 async fn look(server: &Server) -> (Vec<Value>, i64) {
     let query = json!({"query": {"text": "a dive with a twist"}, "exact": true, "limit": 1000});
     let answer = server.search(&query).await;
@@ -18,7 +18,7 @@ async fn look(server: &Server) -> (Vec<Value>, i64) {
     (named, answer["index"]["generation"].as_i64().expect("an answer names its generation"))
 }
 
-/// The folder of a stopped server with three films and a snapshot, and the hits of a search.
+/// Prepares the data folder of a stopped server with three films and a snapshot. Returns the hits of a search.
 async fn stopped(bed: &Bed) -> Vec<Value> {
     let server = bed.start(&[]);
     for number in 0..3 {
@@ -30,7 +30,7 @@ async fn stopped(bed: &Bed) -> Vec<Value> {
     hits
 }
 
-/// The non-empty files: lock files cannot be damaged.
+/// All non-empty files: empty lock files cannot be damaged.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap().flatten() {
@@ -67,7 +67,7 @@ async fn what_was_ingested_after_a_snapshot_is_found_too() {
     assert_consistent(&server).await;
 }
 
-/// Log messages for a snapshot that is damaged as a whole, or in part.
+/// Log messages for a snapshot that is damaged as a whole; below: in part.
 const REFUSED: &str = "the index snapshot is refused";
 const LEFT_OUT: &str = "a part of the index is read from the catalog instead";
 
@@ -117,7 +117,7 @@ async fn a_snapshot_of_a_server_with_fewer_models_is_completed() {
     let bed = Bed::sqlite();
     let hits = stopped(&bed).await;
     let other = concat!(env!("CARGO_MANIFEST_DIR"), "/parity/data/legacy");
-    // Its snapshot has no vector of the first model's space.
+    // The new snapshot lacks the first model's space.
     let server = bed.start(&["--model", other]);
     assert!(server.stop(), "it did not stop well");
     let server = bed.start(&[]);

@@ -1,4 +1,4 @@
-//! The cuts of every video of the test data and of generated ones, against PySceneDetect's (from
+//! Cuts of all videos of the test data and of generated ones, against PySceneDetect's (from
 //! `tests/parity/segment.py`).
 
 use std::collections::BTreeMap;
@@ -25,9 +25,9 @@ enum Golden {
 /// The results of one detector.
 #[derive(Debug, Deserialize)]
 struct Cuts {
-    /// Frame numbers.
+    /// Frame numbers of the cuts.
     cuts: Vec<u64>,
-    /// Frame numbers and scores of frames within 0.5 of the threshold.
+    /// Frame number and score of each frame within 0.5 of the threshold.
     near: Vec<(u64, f64)>,
 }
 
@@ -36,7 +36,7 @@ fn goldens() -> BTreeMap<String, Golden> {
     serde_json::from_str(&text).unwrap()
 }
 
-/// The cuts of the three detectors, with the settings of the goldens.
+/// The cuts of the three detectors, with the settings that made the goldens.
 fn cuts(path: &Path) -> Result<[Vec<u64>; 3], VideoError> {
     let limits = Limits::default();
     let probe = probe(path, &limits)?;
@@ -65,7 +65,7 @@ fn cuts(path: &Path) -> Result<[Vec<u64>; 3], VideoError> {
     Ok(found)
 }
 
-/// The differences from the goldens, in words. A frame that scores within 0.5 of the threshold may differ.
+/// Describes the differences from the goldens. Frames that score within 0.5 of the threshold may differ.
 fn differences(name: &str, path: &Path, golden: &Golden) -> Vec<String> {
     let found = match (golden, cuts(path)) {
         (Golden::Read { .. }, Ok(found)) => found,
@@ -91,7 +91,7 @@ fn differences(name: &str, path: &Path, golden: &Golden) -> Vec<String> {
     differences
 }
 
-/// Checks as many files at a time as there are cores; `make` renders a missing video.
+/// Checks one file per core at a time. `make` renders a missing video.
 #[allow(clippy::print_stdout, reason = "a test says what it let pass")]
 fn check(videos: Vec<(String, PathBuf)>, make: impl Fn(&str, &Path) + Sync, allowed: &[&str]) {
     let goldens = goldens();
@@ -134,7 +134,7 @@ fn generated_videos_are_cut_where_pyscenedetect_cuts_them() {
     let recipes: BTreeMap<String, String> = serde_json::from_str(&text).unwrap();
     assert_eq!(recipes.len(), 50);
     let videos = recipes.keys().map(|name| (format!("generated/{name}"), folder.path().join(name)));
-    // With the script's parameters.
+    // The command line of the script.
     let make = |name: &str, path: &Path| {
         let graph = &recipes[name.trim_start_matches("generated/")];
         run(ffmpeg()
@@ -145,6 +145,6 @@ fn generated_videos_are_cut_where_pyscenedetect_cuts_them() {
     check(videos.collect(), make, ALLOWED);
 }
 
-/// Known differences. In a fade to black at the end of a video of 1280x720, which is subsampled, the score of one frame
-/// is slightly less than three times its neighbours'.
+/// Known differences. This video of 1280x720 is subsampled and ends with a fade to black. There the score of one
+/// frame is slightly less than three times its neighbours'.
 const ALLOWED: &[&str] = &["video/odd/psd_testvideo.mp4 adaptive"];

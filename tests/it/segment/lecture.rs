@@ -28,7 +28,7 @@ fn is_near(times: &[i64], at: i64) -> bool {
     times.iter().any(|time| (time - at).abs() <= 1000)
 }
 
-/// Boundaries that lie near no change, beyond those that a stretch without changes needs for its length.
+/// Number of boundaries far from any change, beyond those that the longest clip length requires.
 fn extra(boundaries: &[i64], changes: &[i64]) -> usize {
     let ends = [&[0], changes, &[SECONDS as i64 * 1000]].concat();
     let needed: i64 = ends.windows(2).map(|it| (it[1] - it[0] - 1) / MAX_CLIP_MS).sum();

@@ -1,4 +1,4 @@
-//! The documents: how long they are, and that the files they name exist.
+//! The documents: their length, and the files that they name.
 
 use std::fs;
 
@@ -6,11 +6,11 @@ use reprise_house::workspace;
 
 use super::files;
 
-/// Most words of ARCHITECTURE.md.
+/// Largest number of words in ARCHITECTURE.md.
 const WORDS_MOST: usize = 1_800;
-/// Most words of a page on a decision: one page.
+/// Largest number of words in the page of a decision: one page.
 const PAGE_WORDS_MOST: usize = 500;
-/// The folders that a path in a document begins with.
+/// Folders at the start of a path in a document.
 const FOLDERS: [&str; 9] =
     ["docs/", "encoders/", "index/", "migrations/", "research/", "scripts/", "server/", "static/", "tests/"];
 
@@ -22,7 +22,7 @@ fn words(text: &str) -> usize {
     text.split_whitespace().count()
 }
 
-/// The paths between backticks or as targets of links; of one with a `NAME` in it the folder before that.
+/// The paths between backticks or as targets of links. A path with `NAME` or `NNNN` is cut before that part.
 fn paths(text: &str) -> Vec<String> {
     let code = text.split('`').skip(1).step_by(2);
     let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());

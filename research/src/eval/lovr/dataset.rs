@@ -1,14 +1,14 @@
 //! LoVR's own layout of files:
 //!
 //! ```text
-//! all_clip.jsonl    {"path": "VID/VID-Scene-001.mp4", "cap": "..."}, a line a caption; a clip's id is its file's name
+//! all_clip.jsonl    {"path": "VID/VID-Scene-001.mp4", "cap": "..."}, one per caption; a clip's id is its file's name
 //!                   without .mp4
 //! all_video.jsonl   {"vid": "VID", "cap": "..."}
 //! clips/            the clips, under their path or their file's name
 //! ```
 //!
-//! The two tables may lie in `caption_data/`, the clips in `video_data/long_video_clip/`, as they are published. A clip
-//! belongs to the video that its folder names, else to the one with whose id its own begins.
+//! The tables may lie in `caption_data/`, the clips in `video_data/long_video_clip/`, as published. A clip belongs to
+//! the video with its folder's name, otherwise to the video whose id begins the clip's id.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -52,9 +52,9 @@ pub(super) struct Clip {
 pub(super) struct Dataset {
     pub(super) clip_captions: Captions,
     pub(super) video_captions: Captions,
-    /// Each once, by video and then by name.
+    /// Clips without duplicates, ordered by video, then by name.
     pub(super) clips: Vec<Clip>,
-    /// Ids of the full videos, each once.
+    /// Ids of the full videos, without duplicates.
     pub(super) videos: Vec<String>,
 }
 

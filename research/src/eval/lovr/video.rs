@@ -126,7 +126,7 @@ fn decode(
     wanted: &(dyn Fn(usize, usize) -> Vec<[Vec<usize>; 2]> + Sync),
 ) -> anyhow::Result<Vec<Decoded>> {
     let stretches: Vec<Stretch> = clips.iter().map(|clip| Stretch::whole(&clip.file)).collect();
-    // The last pick is the decoded one: the rule runs again if the frames differ from the packets' promise.
+    // Decoding repeats the pick if the frames differ from the packets' count. The last pick is the decoded one.
     let picked: Vec<Mutex<(usize, Vec<usize>)>> = clips.iter().map(|_| Mutex::default()).collect();
     let pick = |at: usize, times_ms: &[i64], _: i64| {
         let mut numbers: Vec<usize> = wanted(at, times_ms.len()).into_iter().flatten().flatten().collect();
@@ -147,7 +147,7 @@ fn decode(
 /// Sums at one stride.
 struct Sums {
     clips: Vec<f32>,
-    /// By full video: the sum over its clips of raw vector times frame count.
+    /// Per full video: the sum over its clips of raw vector times frame count.
     videos: Vec<Vec<f64>>,
     encoding: Duration,
 }

@@ -1,32 +1,32 @@
-//! The engines that the bench measures: the built-in index, and the crate hnsw_rs beside it.
+//! The measured engines: the built-in index and the crate hnsw_rs.
 
 use clap::ValueEnum;
 use hnsw_rs::anndists::dist::distances::Distance;
 use hnsw_rs::hnsw::Hnsw;
 use reprise_index::{Codes, Collection, Filter, Index, Mode, Settings, UnitVector, cosine};
 
-/// Links of a point, candidates while it is linked, and layers: those of the service's engine.
+/// Parameters of the graph, equal to the service's engine: links per point, candidates while linking, layers.
 const LINKS: usize = 16;
 const CANDIDATES: usize = 200;
 const LAYERS: usize = 16;
 
-/// Which engine is measured.
+/// The kind of engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum EngineKind {
     /// The index crate.
     Builtin,
-    /// The crate hnsw_rs, which one thread links.
+    /// The crate hnsw_rs, linked by one thread.
     #[value(name = "hnsw_rs")]
     HnswRs,
 }
 
-/// An engine that holds all vectors.
+/// An engine filled with all vectors.
 pub(super) enum Engine {
     Builtin(Index),
     HnswRs { graph: Box<Hnsw<'static, f32, Cosine>>, bytes: u64 },
 }
 
-/// One minus the cosine; never below 0, which the crate asserts.
+/// One minus the cosine, at least 0: the crate asserts it.
 pub(super) struct Cosine;
 
 impl Distance<f32> for Cosine {
@@ -36,7 +36,7 @@ impl Distance<f32> for Cosine {
 }
 
 impl Engine {
-    /// Fills and links the built-in index; `report` hears how many vectors are linked, of how many.
+    /// Fills and links the built-in index. Calls `report` with the number of linked vectors and their total.
     pub(super) fn builtin(
         at: Collection,
         base: &[UnitVector],
@@ -51,7 +51,7 @@ impl Engine {
         Ok(Engine::Builtin(index))
     }
 
-    /// Links a graph of hnsw_rs.
+    /// Fills and links a graph of hnsw_rs.
     pub(super) fn hnsw_rs(base: &[UnitVector], report: &dyn Fn(usize, usize)) -> Engine {
         let graph = Hnsw::new(LINKS, base.len(), LAYERS, CANDIDATES, Cosine);
         for (key, vector) in base.iter().enumerate() {
@@ -63,7 +63,7 @@ impl Engine {
         Engine::HnswRs { graph: Box::new(graph), bytes }
     }
 
-    /// The nearest rows, with `ef` candidates.
+    /// The nearest rows, from `ef` candidates.
     pub(super) fn search(
         &self,
         at: Collection,
@@ -83,7 +83,7 @@ impl Engine {
         }
     }
 
-    /// Bytes of vectors and links; of hnsw_rs, which does not count them, about as many.
+    /// Size of vectors and links in bytes. An estimate for hnsw_rs, which does not count them.
     pub(super) fn bytes(&self, at: Collection) -> u64 {
         match self {
             Engine::Builtin(index) => index.bytes(at),
@@ -93,7 +93,7 @@ impl Engine {
 }
 
 impl EngineKind {
-    /// The codes in which the engine can compare.
+    /// The code formats to measure: `asked` or else all; hnsw_rs only supports f32.
     pub(super) fn codes(self, asked: Option<Codes>) -> Vec<Codes> {
         match self {
             EngineKind::Builtin => asked.map_or(Codes::ALL.to_vec(), |codes| vec![codes]),

@@ -31,7 +31,7 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 /// Arguments of `reprise index bench`.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
-    /// Vectors to search: (rows, values) in a .npy file of floats; normalised if they are not
+    /// Vectors to search: (rows, values) in a .npy file of floats; normalised if needed
     #[arg(long, value_name = "NPY")]
     base: PathBuf,
     /// Query vectors of the same length
@@ -40,10 +40,10 @@ pub struct BenchArgs {
     /// For each query the nearest rows of --base, nearest first, as integers; without it, brute force finds them
     #[arg(long, value_name = "NPY")]
     truth: Option<PathBuf>,
-    /// What is measured: builtin, or hnsw_rs, which compares floats and is linked by one thread
+    /// The engine: builtin, or hnsw_rs, which compares floats and links on one thread
     #[arg(long, value_enum, default_value = "builtin", hide_possible_values = true)]
     engine: EngineKind,
-    /// Format of the codes that a search compares before the last candidates; without it, all three in turn
+    /// Format of the codes for the first comparison of a search; without it, all three in turn
     #[arg(long)]
     codes: Option<Codes>,
     /// Searching threads; several values are measured one after the other
@@ -52,10 +52,10 @@ pub struct BenchArgs {
     /// Building threads; by default one per processor
     #[arg(long)]
     build_threads: Option<NonZeroUsize>,
-    /// Measure once for every line on standard input and print each time: for comparisons that take turns
+    /// Measure and print once per line on standard input: for alternating comparisons
     #[arg(long, requires = "json")]
     rounds_from_stdin: bool,
-    /// Print JSON: build_s and bytes are numbers for one kind of codes, for several they are by codes
+    /// Print JSON: build_s and bytes are numbers for one code format, otherwise objects by format
     #[arg(long)]
     json: bool,
 }

@@ -1,4 +1,4 @@
-//! Recall and speed of one index, from narrow to wide searches.
+//! Recall and speed of an index, from narrow to wide searches.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,32 +13,32 @@ use super::engine::Engine;
 use super::truth::Truth;
 use crate::speed::meter::cpu_time;
 
-/// Candidates (ef) of a walk.
+/// Candidates per search (ef).
 const WIDTHS: [usize; 12] = [10, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512];
-/// Beyond this recall at 10, wider searches only cost more.
+/// Wider searches beyond this recall at 10 only cost more.
 const ENOUGH: f64 = 0.9995;
 /// The k of the timed searches.
 const TIMED: usize = 10;
-/// The shortest time of a measurement: all queries are repeated until it has passed.
+/// Shortest time of a measurement. All queries repeat until it has passed.
 const RUN: Duration = Duration::from_millis(200);
 
-/// One width of one index.
+/// The result for one width.
 #[derive(Debug, Serialize)]
 pub(super) struct Point {
     pub(super) ef: usize,
     pub(super) codes: Codes,
     pub(super) threads: usize,
     pub(super) recall_at_1: f64,
-    /// `None` if the ground truth has fewer rows; `recall_at_100` too.
+    /// `None` if the ground truth has fewer rows; likewise `recall_at_100`.
     pub(super) recall_at_10: Option<f64>,
-    /// Recall of a search for 100 with at least as many candidates; not timed.
+    /// Recall of a search for 100 rows with at least 100 candidates; not timed.
     pub(super) recall_at_100: Option<f64>,
-    /// Searches for the 10 nearest per second of wall time.
+    /// Searches for the 10 nearest rows per second of wall time.
     pub(super) qps: f64,
     pub(super) p50_us: f64,
     pub(super) p95_us: f64,
     pub(super) p99_us: f64,
-    /// CPU time of a search; `None` where the system has no /proc.
+    /// CPU time per search; `None` without /proc.
     pub(super) cpu_us: Option<f64>,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Searches<'a> {
 /// Measures all widths until recall stops rising.
 ///
 /// # Errors
-/// Never in practice: the index refuses a query.
+/// The index refuses a query; never in practice.
 pub(super) fn run(
     engine: &Engine,
     codes: Codes,
@@ -67,7 +67,7 @@ pub(super) fn run(
         let found = |k: usize| -> anyhow::Result<Vec<Vec<u64>>> {
             queries.iter().map(|query| search(query, k)).collect()
         };
-        // It also warms up the caches.
+        // This also warms up the caches.
         let (ten, hundred) = (found(TIMED)?, found(100)?);
         let timed = timed(threads, queries, &|query| search(query, TIMED).map(drop))?;
         let recall_at_10 = recall(&ten, 10, truth);
@@ -102,7 +102,7 @@ fn recall(found: &[Vec<u64>], k: usize, truth: &Truth) -> Option<f64> {
 struct Timed {
     /// The time of each search, ascending.
     times: Vec<Duration>,
-    /// Seconds of all searches.
+    /// Total time of all searches, in seconds.
     seconds: f64,
     cpu_seconds: Option<f64>,
 }

@@ -18,10 +18,10 @@ pub(super) struct Truth {
 }
 
 impl Truth {
-    /// Reads a file with one row per query; its numbers are rows of `base`.
+    /// Reads a file with one row per query; its numbers are row numbers of `base`.
     ///
     /// # Errors
-    /// Another number of rows, or numbers beyond `base`.
+    /// The file has another number of rows, or numbers beyond `base`.
     pub(super) fn read(path: &Path, base: usize, queries: usize) -> anyhow::Result<Truth> {
         let npy::Table { values, columns } = npy::read_integers(path)?;
         let rows = values.len() / columns;
@@ -35,10 +35,10 @@ impl Truth {
         Ok(Truth { rows: each.map(|&value| row(value)).collect::<Result<_, _>>()?, of_each: kept })
     }
 
-    /// Computes it by brute force.
+    /// Computes the nearest rows by brute force.
     ///
     /// # Errors
-    /// Vectors of different lengths.
+    /// The vectors differ in length.
     pub(super) fn of(base: &[UnitVector], queries: &[UnitVector]) -> anyhow::Result<Truth> {
         let index = Index::new();
         for (key, vector) in (0..).zip(base) {
@@ -52,7 +52,8 @@ impl Truth {
         Ok(Truth { rows, of_each: MOST.min(base.len()) })
     }
 
-    /// The number of a query's first `k` rows among the first `k` of `found`; `None` if fewer than `k` are known.
+    /// Number of a query's true first `k` rows among the first `k` of `found`; `None` if the truth has fewer than
+    /// `k`.
     pub(super) fn right(&self, query: usize, k: usize, found: &[u64]) -> Option<usize> {
         let of_query = self.rows.get(query * self.of_each..(query + 1) * self.of_each)?;
         let truth = of_query.get(..k)?;

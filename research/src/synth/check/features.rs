@@ -1,14 +1,14 @@
 //! The features of each probe.
 //!
-//! Probes of frames get the state of body and apparatus in the picture instead of pixels, as precisely as a picture of
-//! 64 pixels shows it. A probe of such pixels could hardly extract more from a frame.
+//! Frame probes get body and apparatus states instead of pixels, with the precision of a picture 64 pixels
+//! wide. A network on those pixels could hardly extract more.
 
 use super::network::Examples;
 use crate::synth::classes::{Event, classes};
 use crate::synth::draw::Draw;
 use crate::synth::truth::{COLUMNS, Row};
 
-/// What a probe gets of a clip.
+/// A probe's view of a clip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Probe {
     /// The middle frame.
@@ -37,7 +37,7 @@ impl Probe {
     }
 }
 
-/// Frames of the probes that get several.
+/// Frames per clip for probes of several frames.
 const FRAMES: usize = 16;
 
 /// A clip's features, one row per frame, and its class.
@@ -88,15 +88,15 @@ fn column(row: &Row, name: &str) -> f64 {
     COLUMNS.iter().position(|it| *it == name).map_or(0.0, |at| row[at])
 }
 
-/// One pixel of 64.
+/// Position error: one pixel of 64, as a share of the picture.
 const PLACE_ERROR: f64 = 1.0 / 64.0;
 /// One pixel at both ends of a trunk or thigh of seven pixels, in radians.
 const ANGLE_ERROR: f64 = 0.2;
-/// The facing is visible only in two colours and in the width of the shoulders.
+/// Two colours and the width of the shoulders are the only cues to the facing.
 const FACING_ERROR: f64 = 0.3;
 
-/// The visible features of a frame. The body angle is known up to whole turns. Of the take-off, only apparatus is
-/// visible; only positions inside the picture are known.
+/// The visible features of a frame. Sine and cosine give the body angle up to whole turns. Positions count only
+/// inside the picture; the take-off is visible only through apparatus.
 fn frame(row: &Row, event: Event, draw: &mut Draw) -> Vec<f32> {
     // The sum of three uniform draws approximates a normal one.
     let mut error = |size: f64| (0..3).map(|_| draw.within(-size, size)).sum::<f64>();

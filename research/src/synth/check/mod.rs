@@ -1,8 +1,9 @@
 //! `reprise synth check`: tests whether anything but the motion reveals the label.
 //!
-//! Small probes get too little information to answer (one frame, frames in random order, the trajectory, the duration).
-//! They learn from clips of other seeds and answer the composed queries of a folder. The text turns each class
-//! probability into one of a target class, and the gallery is ranked by those. A probe above its limit shows a leak.
+//! Small probes get too little information to answer: one frame, frames in random order, the trajectory, the
+//! duration. They learn from clips of other seeds and answer the composed queries of a folder. The text maps
+//! the class probabilities of the query clip to target classes. These rank the gallery. A probe above its limit
+//! reveals a leak.
 
 mod features;
 mod network;
@@ -22,7 +23,7 @@ use features::{KnownClip, Probe, examples, sampled_frames};
 use network::{SetNetwork, Training};
 use ranking::{Query, average_precision};
 
-/// Why a folder could not be checked.
+/// Why a check failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
     /// Not a folder of the generator, or incomplete; the caller's fault.
@@ -33,10 +34,10 @@ pub enum CheckError {
         /// The fault.
         reason: String,
     },
-    /// A training split has no judged queries; the caller's fault.
+    /// A training split has no queries to answer; the caller's fault.
     #[error("{} is a training split; name a test split", .0.display())]
     NotTest(PathBuf),
-    /// Ours: a probe and its examples don't fit together.
+    /// A fault of this program: a probe and its examples don't fit together.
     #[error("a probe can't be trained or asked")]
     Probe(#[from] candle_core::Error),
 }
@@ -44,13 +45,13 @@ pub enum CheckError {
 /// One line of the table; figures in percent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    /// The probe's information besides the text.
+    /// The probe: its information besides the text.
     pub probe: &'static str,
     /// mAP@50 with query and gallery classified by the probe.
     pub map: f64,
     /// mAP@50 with known gallery labels: the probe classifies only the query.
     pub known_gallery: f64,
-    /// The upper limit of `map` (for the duration: of `known_gallery`).
+    /// Upper limit of `map`, or of `known_gallery` for the duration.
     pub limit: Option<f64>,
     /// Whether the figure is below the limit.
     pub passes: bool,
@@ -90,7 +91,7 @@ pub fn check(root: &Path, effort: Effort, hear: &dyn Fn(&str)) -> Result<Vec<Lin
     let number = classes().len();
     let truth: Vec<usize> = folder.clips.iter().map(|it| it.class).collect();
     let known: Vec<Vec<f32>> = truth.iter().map(|it| certain(*it, number)).collect();
-    // Equal probabilities for all classes, with random ties: no fixed order of classes may break them.
+    // Equal probabilities for all classes. Random ties, because a fixed order of classes would favour some.
     let mut ties = Draw::new(folder.seed, 0, Purpose::Probe, 100);
     let mut blindly = || (0..number).map(|_| 1.0 + 1e-3 * ties.unit() as f32).collect::<Vec<f32>>();
     let blind: Vec<Vec<f32>> = known.iter().map(|_| blindly()).collect();
@@ -233,7 +234,7 @@ fn wrong(path: &Path, reason: impl std::fmt::Display) -> CheckError {
     CheckError::Folder { path: path.to_owned(), reason: reason.to_string() }
 }
 
-/// Clips of a training split from their ground truth alone; nothing is rendered.
+/// Clips of a training split from their ground truth alone; renders nothing.
 fn training_clips(seed: u64, of_each: usize) -> Vec<KnownClip> {
     let settings = Settings {
         clips: of_each * classes().len(),

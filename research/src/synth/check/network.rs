@@ -1,39 +1,39 @@
-//! A small network over sets: the same layers for every frame, pooling that knows no order, a softmax.
+//! A small network over sets: equal layers for every frame, order-independent pooling, a softmax.
 
 use candle_core::{DType, Device, Result, Tensor, Var};
 use candle_nn::{AdamW, Linear, Module, Optimizer, ParamsAdamW, loss, ops};
 
 use crate::synth::draw::Draw;
 
-/// The first learning rate; it falls along a cosine to the last one.
+/// Initial learning rate; it falls along a cosine to `LAST_RATE`.
 const RATE: f64 = 2e-3;
 const LAST_RATE: f64 = 1e-5;
 const WEIGHT_DECAY: f64 = 0.0005;
 
-/// Examples whose probabilities are computed at once.
+/// Examples per forward pass.
 const BATCH: usize = 256;
 
-/// Examples of one kind: `frames` rows of `width` numbers each.
+/// Examples of one probe: `frames` rows of `width` numbers each.
 #[derive(Debug, Clone)]
 pub(super) struct Examples {
-    /// Numbers a row.
+    /// Numbers per row.
     pub width: usize,
-    /// Rows an example.
+    /// Rows per example.
     pub frames: usize,
-    /// All rows of all examples, one after the other.
+    /// Rows of all examples, `[examples, frames, width]`, flat.
     pub rows: Vec<f32>,
     /// The class of each example, below the number of classes.
     pub classes: Vec<usize>,
 }
 
 impl Examples {
-    /// Numbers of one example.
+    /// The numbers of example `at`.
     fn of(&self, at: usize) -> &[f32] {
         let size = self.width * self.frames;
         &self.rows[at * size..(at + 1) * size]
     }
 
-    /// Subtracts the mean of each column and divides by its deviation.
+    /// Mean and standard deviation of each column.
     fn scaling(&self) -> Result<Scaling> {
         let rows = Tensor::from_slice(&self.rows, ((), self.width), &Device::Cpu)?;
         let mean = rows.mean_keepdim(0)?;
@@ -42,14 +42,14 @@ impl Examples {
     }
 }
 
-/// Mean and deviation of each input.
+/// Mean and standard deviation of each input.
 #[derive(Debug, Clone)]
 struct Scaling {
     mean: Tensor,
     deviation: Tensor,
 }
 
-/// The network: two layers a frame, mean and maximum over the frames, two layers on top.
+/// Two layers per frame, mean and maximum over the frames, two layers on top.
 #[derive(Debug, Clone)]
 pub(super) struct SetNetwork {
     frame: [Linear; 2],
@@ -62,17 +62,17 @@ pub(super) struct SetNetwork {
 pub(super) struct Training {
     /// Passes over the examples.
     pub epochs: usize,
-    /// Examples a step.
+    /// Examples per step.
     pub batch: usize,
-    /// Numbers of the hidden layers.
+    /// Size of the hidden layers.
     pub hidden: usize,
 }
 
 impl SetNetwork {
-    /// Learns to tell `classes` classes apart.
+    /// Trains a classifier for `classes` classes.
     ///
     /// # Errors
-    /// The rows of `examples` don't fit its width and frames, or a class is not below `classes`.
+    /// The rows of `examples` differ from its width and frames, or a class is not below `classes`.
     pub(super) fn learn(
         examples: &Examples,
         classes: usize,
@@ -129,8 +129,8 @@ impl SetNetwork {
         Ok(probabilities)
     }
 
-    /// How far to trust the probabilities, 0 to 1: the power that makes them most likely on examples that the
-    /// network has not learnt from. Examples learnt by heart count for nothing.
+    /// Calibrates the probabilities: the exponent from 0 to 1 with the highest likelihood on `unseen` examples.
+    /// Training examples would show too much confidence.
     ///
     /// # Errors
     /// The rows of `unseen` don't fit the network.
@@ -143,7 +143,7 @@ impl SetNetwork {
             };
             probabilities.iter().zip(&unseen.classes).map(of).sum()
         };
-        // A power has to earn its place: one standard error of noise is not knowledge.
+        // An exponent above 0 must beat 0 by a margin, about one standard error of noise.
         let margin = (unseen.classes.len() as f64).sqrt() * 0.1;
         let powers = (0..=10u8).map(|it| f32::from(it) / 10.0);
         let mut best = (0.0, likelihood(0.0) + margin);
@@ -167,12 +167,12 @@ impl SetNetwork {
     }
 }
 
-/// Two linear layers with a rectifier between them.
+/// Two linear layers with a ReLU between them.
 fn perceptron(layers: &[Linear; 2], input: &Tensor) -> Result<Tensor> {
     layers[1].forward(&layers[0].forward(input)?.relu()?)
 }
 
-/// Starting weights of a layer (He et al., arXiv 1502.01852), the same on every machine.
+/// Initial weights of a layer (He et al., arXiv 1502.01852), the same on every machine.
 fn weights(inputs: usize, outputs: usize, draw: &mut Draw) -> Result<Var> {
     let bound = (6.0 / inputs as f64).sqrt();
     let weights: Vec<f32> = (0..inputs * outputs).map(|_| draw.within(-bound, bound) as f32).collect();
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
     use crate::synth::draw::Purpose;
 
-    /// Sets of two frames: class 1 where any first number is over 0.7, whatever the order.
+    /// Sets of two frames. Class 1: the first number of any frame is above 0.7.
     fn examples(number: usize, draw: &mut Draw) -> Examples {
         let mut rows = Vec::new();
         let mut classes = Vec::new();

@@ -1,11 +1,11 @@
-//! Composed retrieval with class probabilities: the query clip's classes, changed by the text, are compared with the
-//! classes of each gallery clip.
+//! Composed retrieval with class probabilities. The text changes the query clip's classes; the result is
+//! compared with the classes of each gallery clip.
 
 use std::collections::HashMap;
 
 use crate::synth::classes::{Attribute, Class, classes};
 
-/// A composed query. The text is understood perfectly, so that only the clip is probed.
+/// A composed query. Its text counts as understood, so that only the clip is tested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Query {
     /// Index of the query clip.
@@ -33,7 +33,7 @@ fn changed_classes(query: &Query) -> Vec<Option<usize>> {
                 Attribute::Position => target.position = wanted.position,
             }
         }
-        // A change that changes nothing is never stated.
+        // Texts only state attributes that change.
         (class.differences(&target) == changes).then(|| number.get(&target).copied()).flatten()
     };
     classes.iter().map(changed).collect()

@@ -1,5 +1,5 @@
-//! Which frames of which clips stand for one training example: boundaries off by a frame or two, and
-//! strange frames before and after, as moments have them that are windows of a longer routine.
+//! Chooses the frames of one training example. It moves clip boundaries and adds foreign frames at the ends, as
+//! search windows cut a longer routine.
 
 use super::Random;
 use reprise_encoders::sample::spread;
@@ -7,34 +7,34 @@ use reprise_encoders::sample::spread;
 /// One frame of an example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// The clip that it comes from.
+    /// Index of the source clip.
     pub clip: usize,
-    /// The frame.
+    /// Index of the frame in that clip.
     pub frame: usize,
 }
 
-/// How far examples stray from their clips.
+/// How much examples differ from their clips.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Augment {
-    /// How often boundaries are moved inwards.
+    /// Probability of a boundary moved inwards.
     pub cropped: f32,
-    /// Largest part of the clip that is lost at either end.
+    /// Largest fraction of the clip cut off at either end.
     pub most_cropped: f32,
-    /// How often other frames come before or after.
+    /// Probability of foreign frames before or after the clip.
     pub padded: f32,
-    /// Largest part of the example that is not of the clip.
+    /// Largest fraction of the example that is padding.
     pub most_padded: f32,
 }
 
 impl Augment {
-    /// The clip as it is.
+    /// No changes: the clip exactly as labelled.
     pub const NONE: Augment = Augment { cropped: 0.0, most_cropped: 0.0, padded: 0.0, most_padded: 0.0 };
-    /// What the built-in model is trained with.
+    /// The settings of the built-in model.
     pub const USUAL: Augment = Augment { cropped: 0.4, most_cropped: 0.07, padded: 0.35, most_padded: 0.45 };
 
-    /// `wanted` frames of `clip`, which has `frames` (by clip) of them; `neighbour` is the clip whose
-    /// frames stand around it: the end of it before, its beginning after. Padding is either of the
-    /// neighbour or the clip's own first or last frame, held.
+    /// Samples `wanted` frames of `clip` with its padding. `frames` gives the length of each clip. Padding
+    /// holds the clip's first or last frame, or is taken from `neighbour`: its last frames before the clip, its
+    /// first ones after.
     pub fn places(
         &self,
         clip: usize,

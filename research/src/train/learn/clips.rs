@@ -1,5 +1,5 @@
-//! Stage 1: the temporal transformer, on cached frame features with classes, attributes and cumulative
-//! angles as targets.
+//! Stage 1: trains the temporal transformer on cached frame features. Targets: classes, attributes, cumulative
+//! angles.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -22,7 +22,7 @@ use reprise_encoders::families::sports::training::{Linear, unit};
 use reprise_encoders::families::sports::training::{Parameters, Start};
 
 impl Settings {
-    /// Of stage 1.
+    /// Defaults of stage 1.
     pub fn clips() -> Self {
         Settings {
             steps: 2400,
@@ -40,34 +40,34 @@ impl Settings {
 
 /// Label smoothing of the class targets.
 const SMOOTHING: f32 = 0.05;
-/// Noise on features, in their standard deviations.
+/// Standard deviation of the noise on features, relative to theirs.
 const NOISE: f32 = 0.1;
-/// Turned, turned with its sign, twisted.
+/// Angle targets per frame: absolute rotation, signed rotation, twist.
 const ANGLES: usize = 3;
 
-/// Training clips and the features of their frames.
+/// Training clips with the features of their frames.
 #[derive(Clone, Copy)]
 pub struct ClipFeatures<'a> {
     /// The clips.
     pub clips: &'a TrainingClips,
-    /// The features of all their frames.
+    /// Features of all frames of the clips.
     pub features: &'a Features,
 }
 
-/// The clip encoder's shape and the changes to its examples.
+/// The clip encoder's configuration and the augmentation of its examples.
 #[derive(Clone, Copy)]
 pub struct ClipRecipe<'a> {
-    /// The shape.
+    /// Configuration of the encoder.
     pub config: &'a Config,
-    /// The changes.
+    /// Augmentation of the examples.
     pub augment: Augment,
 }
 
-/// Trains the temporal transformer in `folder`: `stage1.safetensors`, or with
-/// [`TimeModel::Shuffled`] `stage1_shuffled.safetensors`.
+/// Trains the temporal transformer. Writes `stage1.safetensors` to `folder`, or `stage1_shuffled.safetensors`
+/// with [`TimeModel::Shuffled`].
 ///
 /// # Errors
-/// [`TrainError`]; after [`TrainError::Stopped`] the same call goes on.
+/// [`TrainError`]. After [`TrainError::Stopped`] the same call resumes.
 pub fn train_clips(
     data: ClipFeatures<'_>,
     recipe: ClipRecipe<'_>,
@@ -93,7 +93,7 @@ pub fn train_clips(
     stage.save(folder, &store.tensors()?)
 }
 
-/// Fixes the scale of features in `store` to what it is over `features`.
+/// Fixes the scale of features in `store` to their mean and standard deviation over `features`.
 pub(super) fn fix_scale(store: &mut Store, features: &Features) -> Result<(), TrainError> {
     let (mean, deviation) = features.moments();
     store.fix("features.mean", Tensor::new(mean, default_device())?);
@@ -101,7 +101,7 @@ pub(super) fn fix_scale(store: &mut Store, features: &Features) -> Result<(), Tr
     Ok(())
 }
 
-/// (examples, frames, width) of the features at `places`.
+/// The features at `places`: `[examples, frames, width]`, f32.
 pub(super) fn gathered(
     features: &Features,
     places: &[Vec<Place>],
@@ -115,14 +115,14 @@ pub(super) fn gathered(
     Ok(Tensor::from_vec(values, shape, &Device::Cpu)?.to_device(default_device())?)
 }
 
-/// Which frames make one example of a clip.
+/// Samples the frames of one example of a clip.
 pub(super) struct Sampling<'a> {
     pub(super) clips: &'a TrainingClips,
     pub(super) features: &'a Features,
     pub(super) augment: Augment,
     pub(super) frames: usize,
     pub(super) shuffled: bool,
-    /// Clips by where they happen: these can stand beside each other.
+    /// Clips grouped by the first attribute; only clips of one group serve as padding for each other.
     places: Vec<Vec<usize>>,
 }
 
@@ -156,9 +156,9 @@ struct Clips<'a> {
     deviation: Vec<f32>,
     turns: Vec<Vec<[f32; ANGLES]>>,
     encoder: ClipEncoder,
-    /// (classes, dim).
+    /// Class vectors, `[classes, dim]`.
     classes: Tensor,
-    /// Log of the factor on the cosines.
+    /// Natural logarithm of the scale of the cosines.
     scale: Tensor,
     attributes: Vec<Linear>,
     angles: Linear,
@@ -199,7 +199,7 @@ impl<'a> Clips<'a> {
         Ok(Tensor::from_vec(noise, shape, &Device::Cpu)?.to_device(default_device())?)
     }
 
-    /// How far off the angles are in the frames that are the clip's own.
+    /// Huber loss of the angles over the clip's own frames; padding counts 0.
     fn angle_loss(
         &self,
         frames: &Tensor,

@@ -1,5 +1,5 @@
-//! Stage 2: the text transformer and the fusion, on the vectors of the frozen clip encoder, by HN-NCE
-//! for composed queries and an alignment loss for plain texts.
+//! Stage 2: trains the text transformer and the fusion on vectors of the frozen clip encoder. Losses: HN-NCE
+//! for composed queries, alignment for plain texts.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -25,7 +25,7 @@ use reprise_encoders::families::sports::training::{EncodedText, Fusion, PaddedTe
 use reprise_encoders::families::sports::training::{Parameters, Start};
 
 impl Settings {
-    /// Of stage 2.
+    /// Defaults of stage 2.
     pub fn composed() -> Self {
         Settings {
             steps: 1600,
@@ -41,18 +41,18 @@ impl Settings {
     }
 }
 
-/// A text that turns clips of one class into clips of another.
+/// A modification text from one class to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Modification {
     /// Class of the query video.
     pub from: usize,
-    /// Class of the target.
+    /// Class of the target video.
     pub to: usize,
     /// The modification text.
     pub text: String,
 }
 
-/// A plain text for a class.
+/// A plain text that describes a class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
     /// The class.
@@ -61,31 +61,31 @@ pub struct Description {
     pub text: String,
 }
 
-/// All texts of a training.
+/// All texts of a training run.
 #[derive(Debug, Clone, Default)]
 pub struct Texts {
-    /// At least one.
+    /// Modification texts; at least one.
     pub modifications: Vec<Modification>,
-    /// May be none: then plain texts are not learnt.
+    /// Descriptions; without any, the alignment loss is left out.
     pub descriptions: Vec<Description>,
 }
 
-/// What stage 2 minimises.
+/// The loss of stage 2.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Objective {
     /// Weights of hard negatives.
     pub hard: HardNegatives,
-    /// Whether negatives are hard by the similarity of their labels (the paper) or of the batch's own
-    /// vectors (its code).
+    /// Source of hardness: true for similarities of the labels (the paper), false for vectors of the batch (its
+    /// code).
     pub by_label: bool,
-    /// Weight of the alignment of plain texts and clips.
+    /// Weight of the alignment loss of plain texts and clips.
     pub alignment: f64,
-    /// How often a change of one attribute is drawn where there are longer ones too.
+    /// Probability of drawing a modification of one attribute, if there are longer ones too.
     pub one_attribute: f32,
 }
 
 impl Objective {
-    /// What the built-in model is trained with.
+    /// The settings of the built-in model.
     pub const USUAL: Objective = Objective {
         hard: HardNegatives { alpha: 1.0, beta: 2.0, mode: Mode::Clean },
         by_label: true,
@@ -94,41 +94,41 @@ impl Objective {
     };
 }
 
-/// Variants of each clip's vector: boundaries differ.
+/// Vectors per clip; each has its own augmentation.
 const VARIANTS: usize = 4;
-/// How often a word is spelt, in a text that is changed.
+/// Probability of spelling a word letter by letter, in a text with noise.
 const SPELT: f32 = 0.08;
-/// How often a word that nobody knows stands before a word, in a text that is changed: texts come in other
-/// words than training's.
+/// Probability of an unknown word before each word, in a text with noise. Users write words that training texts
+/// lack.
 const STRANGE: f32 = 0.2;
-/// What is done to other texts than those that are taken as they are.
+/// Noise of the texts that are changed.
 const NOISE: Noise = Noise { spelt: SPELT, strange: STRANGE };
-/// How often a text is taken as it is.
+/// Probability of a text without noise.
 const PLAIN: f32 = 0.4;
-/// How often a text begins at a later position.
+/// Probability of a text that begins at a later position.
 const MOVED: f32 = 0.3;
-/// Texts of one block.
+/// Texts per forward pass.
 const BESIDE: usize = 32;
-/// Largest factor on cosines.
+/// Largest scale of the cosines.
 const STEEPEST: f64 = 100.0;
 
-/// The examples of stage 2.
+/// The training data of stage 2.
 #[derive(Clone, Copy)]
 pub struct ComposedData<'a> {
     /// The clips.
     pub clips: &'a TrainingClips,
-    /// The features of all their frames.
+    /// Features of all frames of the clips.
     pub features: &'a Features,
-    /// The texts about their classes.
+    /// Texts about the classes of the clips.
     pub texts: &'a Texts,
 }
 
-/// The model's shape, the changes to its examples, and its loss.
+/// The model's configuration, the augmentation of its examples, and its loss.
 #[derive(Clone, Copy)]
 pub struct ComposedRecipe<'a> {
-    /// The shape.
+    /// Configuration of the model.
     pub config: &'a Config,
-    /// The changes.
+    /// Augmentation of the examples.
     pub augment: Augment,
     /// The loss.
     pub objective: Objective,
@@ -137,18 +137,18 @@ pub struct ComposedRecipe<'a> {
 /// The folders of stage 2.
 #[derive(Clone, Copy)]
 pub struct ComposedFolders<'a> {
-    /// Holds the earlier stages.
+    /// Contains the tensors of the earlier stages.
     pub stages: &'a Path,
-    /// Receives the checkpoint.
+    /// Receives the checkpoint and the curve.
     pub work: &'a Path,
-    /// Receives the whole model.
+    /// Receives the complete model.
     pub model: &'a Path,
 }
 
-/// Trains text transformer and fusion, and writes the whole model.
+/// Trains the text transformer and the fusion, and writes the complete model.
 ///
 /// # Errors
-/// [`TrainError`]; after [`TrainError::Stopped`] the same call goes on.
+/// [`TrainError`]. After [`TrainError::Stopped`] the same call resumes.
 pub fn train_composed(
     data: ComposedData<'_>,
     recipe: ComposedRecipe<'_>,
@@ -181,7 +181,7 @@ pub fn train_composed(
     folder::write(model, &config, &vocabulary, &tensors)
 }
 
-/// The clip encoder's tensors.
+/// Tensors of the trained clip encoder.
 fn frozen(features: &Features, config: &Config, stages: &Path) -> Result<Store, TrainError> {
     match config.time {
         TimeModel::Ordered => Stage::Clips.load(stages, default_device()),
@@ -195,7 +195,7 @@ fn frozen(features: &Features, config: &Config, stages: &Path) -> Result<Store, 
 }
 
 impl Texts {
-    /// A few words that tell these texts from others.
+    /// Fingerprint of the texts: counts and a checksum.
     fn name(&self) -> String {
         let modifications = self.modifications.iter().map(|it| &it.text);
         let all = modifications.chain(self.descriptions.iter().map(|it| &it.text));
@@ -220,10 +220,10 @@ impl Texts {
     }
 }
 
-/// Raw vectors of all clips, some variants of each.
+/// Raw vectors of all clips, `VARIANTS` per clip.
 struct Vectors {
     dim: usize,
-    /// Variant after variant, clip after clip.
+    /// `[variants, clips, dim]`, flat.
     values: Vec<f32>,
     clips: usize,
 }
@@ -246,7 +246,7 @@ impl Vectors {
         Ok(Vectors { dim, values, clips })
     }
 
-    /// (clips, dim): any variant of each.
+    /// One random variant of each clip: `[clips, dim]`, f32.
     fn draw(&self, clips: &[usize], random: &mut Random) -> Result<Tensor, TrainError> {
         let mut values = Vec::with_capacity(clips.len() * self.dim);
         for clip in clips {
@@ -257,7 +257,7 @@ impl Vectors {
     }
 }
 
-/// The inputs of the task that it draws its examples from, and its loss.
+/// The inputs of a [`Composed`] task.
 struct Inputs<'a> {
     texts: &'a Texts,
     vectors: &'a Vectors,
@@ -271,17 +271,17 @@ struct Composed<'a> {
     vocabulary: &'a Vocabulary,
     objective: Objective,
     by_class: Vec<Vec<usize>>,
-    /// Modifications of one attribute, and the others.
+    /// Indices of modifications of one attribute, and of several.
     modifications: [Vec<usize>; 2],
     descriptions: Vec<Vec<usize>>,
     /// Classes that have descriptions.
     described: Vec<usize>,
-    /// (classes * classes).
+    /// Label similarities, `[classes, classes]`, flat.
     similar: Vec<f32>,
     longest: usize,
     encoder: TextEncoder,
     fusion: Fusion,
-    /// Logs of the factors on cosines: composed queries, plain texts.
+    /// Natural logarithms of the scales of the cosines: composed queries, plain texts.
     scales: [Tensor; 2],
 }
 
@@ -327,14 +327,14 @@ impl<'a> Composed<'a> {
             let noise = if random.chance(PLAIN) { Noise::NONE } else { NOISE };
             let ids = self.vocabulary.ids(text, noise, random)?;
             let room = self.longest - ids.len();
-            // Later positions must mean something too: longer texts than those of training will come.
+            // Later positions need training too: queries can be longer than any training text.
             let first = if random.chance(MOVED) { random.below(room + 1) } else { 0 };
             padded.push((ids, first));
         }
         self.encode_by_length(&padded)
     }
 
-    /// Texts of like length side by side, because all of a block are padded to its longest.
+    /// Encodes texts in blocks of similar length. Every text of a block is padded to the longest.
     fn encode_by_length(&self, texts: &[(Vec<u32>, usize)]) -> Result<EncodedText, TrainError> {
         let mut order: Vec<usize> = (0..texts.len()).collect();
         order.sort_by_key(|at| texts[*at].0.len());
@@ -400,7 +400,7 @@ impl<'a> Composed<'a> {
         Ok(((loss.rows + loss.columns)?, right as f32 / to.len().max(1) as f32))
     }
 
-    /// Plain texts and clips of their class find each other.
+    /// Aligns plain texts with clips of their class, in both directions.
     fn alignment_loss(&self, draw: &mut Draw) -> Result<Tensor, TrainError> {
         let count = draw.examples * 3 / 4;
         let any = |_| draw.random.choice(&self.described).copied().unwrap_or(0);

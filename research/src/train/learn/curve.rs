@@ -1,4 +1,4 @@
-//! The loss over time: a CSV that grows with the training, and a picture of it at the end.
+//! The loss over time: a CSV during training, and a picture of it at the end.
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -10,7 +10,7 @@ use plotters::prelude::{BLACK, ChartBuilder, LineSeries, WHITE};
 use super::TrainError;
 use crate::picture::{Picture, font};
 
-/// `curve.csv` (step, loss, and what else the stage reports) and `curve.png` of a folder.
+/// The files `curve.csv` (step, loss, further figures of the stage) and `curve.png` of a folder.
 pub(super) struct Curve {
     path: PathBuf,
     file: File,
@@ -18,8 +18,8 @@ pub(super) struct Curve {
 }
 
 impl Curve {
-    /// Opens the folder's curve and drops what lies after `step`: a run that goes on from a checkpoint
-    /// passes there again.
+    /// Opens the curve of `folder` and drops the points after `step`: a run that resumes from a checkpoint
+    /// repeats them.
     pub(super) fn open(folder: &Path, step: usize) -> Result<Self, TrainError> {
         let path = folder.join("curve.csv");
         let why = |error: std::io::Error| TrainError::file(&path, error);

@@ -1,5 +1,5 @@
-//! Stage 2 without pixels: TF-CoVR's Combiner (arXiv 2506.05274) on vectors that any encoder made
-//! beforehand, by HN-NCE.
+//! Stage 2 on precomputed vectors: trains TF-CoVR's Combiner (arXiv 2506.05274) with HN-NCE. The vectors may
+//! come from any encoder.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -17,11 +17,12 @@ use reprise_encoders::families::sports::training::default_device;
 use reprise_encoders::families::sports::training::unit;
 use reprise_encoders::families::sports::training::{Parameters, Start};
 
-/// The temperature of the paper.
+/// Temperature, as in the paper.
 const TEMPERATURE: f64 = 0.07;
 
 impl Settings {
-    /// Of the Combiner: the paper's batch and decay; its learning rate is 1e-5 in code, 1e-4 in the text.
+    /// Defaults of the Combiner: the paper's batch and weight decay. Its learning rate is 1e-5 in the code,
+    /// 1e-4 in the text.
     pub fn embeddings() -> Self {
         Settings {
             steps: 4000,
@@ -37,25 +38,25 @@ impl Settings {
     }
 }
 
-/// One training example, by rows.
+/// One training example, as row numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EmbeddedTriplet {
-    /// The query video's row.
+    /// Row of the query video.
     pub query: usize,
-    /// The target's row.
+    /// Row of the target video.
     pub target: usize,
-    /// The modification text's row.
+    /// Row of the modification text.
     pub text: usize,
-    /// What the target shows: targets of one label are no negatives of each other.
+    /// Label of the target; targets with one label are no negatives of each other.
     pub label: usize,
 }
 
-/// The vectors of videos and texts, and the triplets of their rows.
+/// Vectors of videos and texts, and triplets of their rows.
 #[derive(Clone, Copy)]
 pub struct EmbeddedData<'a> {
-    /// Raw vectors, as their encoder makes them.
+    /// Raw vectors of the videos, not normalised.
     pub videos: &'a Rows,
-    /// Vectors of any length.
+    /// Vectors of the modification texts; their width may differ from the videos'.
     pub texts: &'a Rows,
     /// The examples.
     pub triplets: &'a [EmbeddedTriplet],
@@ -64,22 +65,22 @@ pub struct EmbeddedData<'a> {
 /// The Combiner's shape and its loss.
 #[derive(Debug, Clone, Copy)]
 pub struct EmbeddedRecipe {
-    /// Values of the projected vectors.
+    /// Size of the projections.
     pub projection: usize,
-    /// Values of the hidden layer.
+    /// Size of the hidden layer.
     pub hidden: usize,
     /// Weights of hard negatives.
     pub hard: HardNegatives,
 }
 
-/// Trains a Combiner, and where texts have another width than videos a projection of theirs, and writes
-/// both to `combiner.safetensors` in `folder`, as a folder of type "aim" has it.
+/// Trains a Combiner and writes it to `combiner.safetensors` in `folder`, in the layout of a model of type
+/// "aim". If texts and videos differ in width, a projection of the texts is trained and written too.
 ///
-/// Video vectors are raw, as their encoder gives them; text vectors of any length, they are projected
-/// and then divided by their norm. Targets are divided by their norm. There is no dropout.
+/// Video queries stay raw. Texts are projected if needed and then normalised. Targets are normalised. There is
+/// no dropout.
 ///
 /// # Errors
-/// [`TrainError`]; after [`TrainError::Stopped`] the same call goes on.
+/// [`TrainError`]. After [`TrainError::Stopped`] the same call resumes.
 pub fn train_embeddings(
     data: EmbeddedData<'_>,
     recipe: EmbeddedRecipe,
@@ -112,7 +113,7 @@ pub fn train_embeddings(
     candle_core::safetensors::save(&tensors, &path).map_err(|error| TrainError::file(&path, error))
 }
 
-/// Weights are (outputs, inputs).
+/// Initial values of a parameter; weights have the shape `[outputs, inputs]`.
 fn start(shape: &[usize]) -> Start {
     match shape {
         [_, inputs] => Start::Noise((1.0 / *inputs as f32).sqrt()),
@@ -120,7 +121,7 @@ fn start(shape: &[usize]) -> Start {
     }
 }
 
-/// (rows, dim) on the device.
+/// The given rows on the default device: `[rows, dim]`, f32.
 fn gather(from: &Rows, rows: &[usize]) -> Result<Tensor, TrainError> {
     let (values, dim) = (from.values(), from.dim());
     let gathered = rows.iter().flat_map(|row| &values[row * dim..][..dim]).copied();
@@ -133,7 +134,7 @@ struct Embedded<'a> {
     texts: &'a Rows,
     triplets: &'a [EmbeddedTriplet],
     combiner: Combiner,
-    /// Weight and bias.
+    /// Weight and bias of the text projection.
     project: Option<(Tensor, Tensor)>,
     hard: HardNegatives,
 }
@@ -168,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_combiner_learns_where_a_text_leads_and_loads_again() {
-        // Videos stand on a grid of 5 by 2 directions; a text moves them along one axis.
+        // Videos lie on a grid of 5 by 2 directions; a text moves them along one axis.
         let folder = tempfile::tempdir().unwrap();
         let mut random = Random::new(&[1]);
         let (mut videos, mut triplets) = (Vec::new(), Vec::new());

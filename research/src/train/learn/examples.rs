@@ -1,5 +1,4 @@
-//! What is trained on: clips with a class, classes with attributes, and where the renderer's exact
-//! labels are known, what each frame shows.
+//! Training data: clips with classes, classes with attributes, and the renderer's exact labels of each frame.
 
 use std::f32::consts::TAU;
 
@@ -9,23 +8,23 @@ use super::footage::Footage;
 /// The classes, each with a value of every attribute.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Classes {
-    /// As people read them; the class's number is its place.
+    /// Labels; the index is the class number.
     pub labels: Vec<String>,
-    /// Attributes, e.g. event and body position; the first says where it happens, and clips of one
-    /// value of it can stand beside each other.
+    /// Attributes, e.g. event and body position. The first one is the place: only clips with the same value of
+    /// it serve as padding for each other.
     pub attributes: Vec<Attribute>,
 }
 
-/// One property of all classes.
+/// One attribute of all classes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attribute {
     /// Its name.
     pub name: String,
-    /// How many values it has.
+    /// Number of values.
     pub values: usize,
-    /// Each class's value.
+    /// Value of each class, below `values`.
     pub of_class: Vec<usize>,
-    /// Whether one frame can show it.
+    /// Whether a single frame can show it.
     pub visible: Visible,
 }
 
@@ -41,13 +40,13 @@ pub enum Visible {
 }
 
 impl Classes {
-    /// How many attributes two classes differ in; 0 where attributes are unknown.
+    /// Number of attributes in which two classes differ; 0 without attributes.
     pub fn distance(&self, one: usize, other: usize) -> usize {
         self.attributes.iter().filter(|it| it.of_class.get(one) != it.of_class.get(other)).count()
     }
 
-    /// Similarity of all pairs of labels, 0 to 1: cosines of their words, rare words counting more
-    /// (in place of TF-CoVR's CLIP text similarity). (classes * classes) values.
+    /// Cosine similarity of all pairs of labels, 0 to 1: `[classes, classes]`, flat. Rare words weigh more.
+    /// TF-CoVR takes the similarity of CLIP texts instead.
     pub fn similarities(&self) -> Vec<f32> {
         let words: Vec<Vec<String>> = self.labels.iter().map(|label| words(label)).collect();
         let mut known: Vec<&String> = words.iter().flatten().collect();
@@ -70,7 +69,7 @@ impl Classes {
     }
 }
 
-/// Runs of letters, and of digits with full stops inside.
+/// Splits a label into lower-case words and numbers; a number keeps its decimal point.
 fn words(label: &str) -> Vec<String> {
     let lower = label.to_lowercase().replace(". ", " ");
     let cut = lower.split(|letter: char| !letter.is_alphanumeric() && letter != '.');
@@ -84,18 +83,18 @@ fn words(label: &str) -> Vec<String> {
     words
 }
 
-/// What the renderer knows of one frame.
+/// The renderer's labels of one frame.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct FrameTruth {
-    /// The body's angle on the screen, in radians, with its sign.
+    /// Signed angle of the body in the picture, in radians.
     pub somersault: f32,
-    /// How far the body has twisted, in radians.
+    /// Cumulative twist of the body, in radians.
     pub twist: f32,
     /// Whether the athlete is in the air.
     pub airborne: bool,
-    /// Where the chest faces as seen: up, right, towards the camera; a unit vector.
+    /// Facing of the chest in the picture: up, right, towards the camera. A unit vector.
     pub facing: [f32; 3],
-    /// Hip, knee and shoulder, in radians, 0 for a body that stands with its arms down.
+    /// Angles of hip, knee and shoulder in radians; 0 for standing with the arms down.
     pub joints: [f32; 3],
 }
 
@@ -104,11 +103,11 @@ pub struct FrameTruth {
 pub struct TrainingClips {
     /// The classes.
     pub classes: Classes,
-    /// The files.
+    /// The video file and frame count of each clip.
     pub footage: Vec<Footage>,
-    /// Each clip's class.
+    /// Class number of each clip.
     pub class: Vec<usize>,
-    /// Of each clip a value per frame.
+    /// Labels of each frame of each clip.
     pub truth: Vec<Vec<FrameTruth>>,
 }
 
@@ -144,29 +143,29 @@ impl TrainingClips {
         }
     }
 
-    /// Frames of each clip.
+    /// Number of frames of each clip.
     pub fn frames(&self) -> Vec<usize> {
         self.footage.iter().map(|footage| footage.frames).collect()
     }
 
-    /// Clips by class.
+    /// Indices of the clips of each class.
     pub fn by_class(&self) -> Vec<Vec<usize>> {
         grouped(self.class.iter().copied(), self.classes.labels.len())
     }
 
-    /// A value of the first attribute for each clip; 0 without attributes.
+    /// Value of the first attribute for a clip; 0 without attributes.
     pub(super) fn place(&self, clip: usize) -> usize {
         self.classes.attributes.first().map_or(0, |attribute| attribute.of_class[self.class[clip]])
     }
 
-    /// A few words that tell this data from other data.
+    /// Fingerprint of the data: counts and a checksum.
     pub fn name(&self) -> String {
         let frames: usize = self.frames().iter().sum();
         let sum: f64 = self.truth.iter().flatten().map(|it| f64::from(it.somersault)).sum();
         format!("{} clips {frames} frames {} classes {sum:.3}", self.class.len(), self.classes.labels.len())
     }
 
-    /// For each frame of a clip: turned so far, turned so far with its sign, twisted so far; in turns.
+    /// Cumulative rotation of each frame of a clip, in turns: absolute, signed, twist.
     pub(super) fn turns(&self, clip: usize) -> Vec<[f32; 3]> {
         let (mut turned, mut twisted, mut last) = (0.0_f32, 0.0_f32, None::<FrameTruth>);
         let turns = self.truth[clip].iter().map(|truth| {
@@ -181,12 +180,12 @@ impl TrainingClips {
     }
 }
 
-/// The same angle between minus and plus half a turn.
+/// The equivalent angle from minus half a turn to half a turn, in radians.
 fn shortest(angle: f32) -> f32 {
     angle - (angle / TAU).round() * TAU
 }
 
-/// The places at which each of `count` values stands.
+/// Groups the indices of `values` by value, for values below `count`.
 pub(super) fn grouped(values: impl Iterator<Item = usize>, count: usize) -> Vec<Vec<usize>> {
     let mut groups = vec![Vec::new(); count];
     for (at, value) in values.enumerate() {

@@ -1,4 +1,4 @@
-//! The clips that stages 1 and 2 train on: every frame of every clip as a feature vector, in memory.
+//! The input of stages 1 and 2: a feature vector for every frame of every clip, in memory.
 
 use std::path::Path;
 
@@ -11,14 +11,14 @@ use super::TrainError;
 pub struct Features {
     /// Values per frame.
     pub width: usize,
-    /// Where each clip's frames begin, and one past the end, in frames.
+    /// First frame of each clip in `values`, and the total number of frames.
     starts: Vec<usize>,
-    /// Frame after frame.
+    /// Feature vectors of all frames, `[frames, width]`, flat.
     values: Vec<f32>,
 }
 
 impl Features {
-    /// No values yet, for clips of so many frames.
+    /// Zeros, for clips with the given numbers of frames.
     pub fn zeros(frames: &[usize], width: usize) -> Self {
         let mut starts = vec![0];
         for count in frames {
@@ -28,7 +28,7 @@ impl Features {
         Features { width, starts, values }
     }
 
-    /// Clips.
+    /// Number of clips.
     pub fn len(&self) -> usize {
         self.starts.len() - 1
     }
@@ -38,17 +38,17 @@ impl Features {
         self.len() == 0
     }
 
-    /// Frames of a clip.
+    /// Number of frames of a clip.
     pub fn frames(&self, clip: usize) -> usize {
         self.starts[clip + 1] - self.starts[clip]
     }
 
-    /// One frame of a clip.
+    /// The feature vector of one frame.
     pub fn frame(&self, clip: usize, frame: usize) -> &[f32] {
         &self.values[(self.starts[clip] + frame) * self.width..][..self.width]
     }
 
-    /// All frames of a clip, to be filled.
+    /// Feature vectors of a clip, writable: `[frames, width]`, flat.
     pub fn clip_mut(&mut self, clip: usize) -> &mut [f32] {
         &mut self.values[self.starts[clip] * self.width..self.starts[clip + 1] * self.width]
     }
@@ -69,10 +69,10 @@ impl Features {
         (means.iter().map(|mean| *mean as f32).collect(), deviations)
     }
 
-    /// Writes (all frames, width) as `.npy`.
+    /// Writes a `.npy` file of the shape `[frames, width]`.
     ///
     /// # Errors
-    /// [`TrainError::File`].
+    /// [`TrainError::File`] if the file can't be written.
     pub fn save(&self, path: &Path) -> Result<(), TrainError> {
         let rows = self.values.len() / self.width.max(1);
         let part = path.with_extension("part");
@@ -81,10 +81,10 @@ impl Features {
         std::fs::rename(&part, path).map_err(|error| TrainError::file(path, error))
     }
 
-    /// Reads what [`Features::save`] wrote, for clips of so many frames.
+    /// Reads a file of [`Features::save`], for clips with the given numbers of frames.
     ///
     /// # Errors
-    /// [`TrainError::File`] also when it holds another number of frames.
+    /// [`TrainError::File`] if the file can't be read or has another number of frames.
     pub fn load(path: &Path, frames: &[usize]) -> Result<Self, TrainError> {
         let tensor = Tensor::read_npy(path).map_err(|error| TrainError::file(path, error))?;
         let (rows, width) = tensor.dims2().map_err(|error| TrainError::file(path, error))?;

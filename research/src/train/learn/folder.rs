@@ -1,4 +1,4 @@
-//! What the stages leave for each other, and the finished model as a folder that can be loaded.
+//! The files between the stages, and the folder of the finished model.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::vocabulary::Vocabulary;
 use reprise_encoders::families::sports::Config;
 use reprise_encoders::preprocess::Preprocessing;
 
-/// A part of a model that is trained by itself.
+/// A stage that leaves tensors for a later one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     Frames,
@@ -42,7 +42,7 @@ impl Stage {
         std::fs::rename(&part, &path).map_err(|error| TrainError::file(&path, error))
     }
 
-    /// The stage's tensors, none of which is trained any more.
+    /// Loads the tensors of a stage as fixed tensors.
     pub(super) fn load(self, folder: &Path, device: &Device) -> Result<Store, TrainError> {
         let mut store = Store::new(0, device);
         let path = self.path(folder);
@@ -57,7 +57,7 @@ impl Stage {
     }
 }
 
-/// The contents of preprocessor_config.json: squashed, and scaled to -1 to 1.
+/// The contents of preprocessor_config.json: resizing without cropping, values from -1 to 1.
 fn preprocessor(config: &Config) -> serde_json::Value {
     let side = config.image_size;
     json!({
@@ -67,12 +67,12 @@ fn preprocessor(config: &Config) -> serde_json::Value {
     })
 }
 
-/// How frames are made ready, in training as in use.
+/// Preprocessing of frames, equal in training and in use.
 pub(super) fn preprocessing(config: &Config) -> Result<Preprocessing, TrainError> {
     Preprocessing::from_json(preprocessor(config).to_string().as_bytes()).map_err(TrainError::Data)
 }
 
-/// Writes a model's folder, weights in f16; an earlier one of that name is overwritten.
+/// Writes a model's folder with f16 weights; existing files are overwritten.
 pub(super) fn write(
     folder: &Path,
     config: &Config,

@@ -1,5 +1,4 @@
-//! Many short clips to frames, several by one run of ffmpeg: a process a clip would cost more than
-//! its decoding.
+//! Decodes many short clips, several per run of ffmpeg: starting a process takes longer than decoding a clip.
 
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -12,23 +11,24 @@ use reprise_encoders::video::joined::decode_joined;
 use reprise_encoders::video::{self, Event, Limits, Output, Request, VideoError};
 use reprise_encoders::{Frame, FrameSize};
 
-/// A clip and how many frames it has.
+/// A clip's file and its number of frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Footage {
-    /// The file; all clips of one call are of the same format.
+    /// The video file; all clips of one call have the same format.
     pub path: PathBuf,
-    /// Its frames.
+    /// Number of frames.
     pub frames: usize,
 }
 
-/// Clips that one run of ffmpeg decodes.
+/// Clips per run of ffmpeg.
 const CLIPS_PER_RUN: usize = 64;
 
-/// Decodes whole clips at `side` by `side` pixels, `workers` runs side by side, and hands each clip
-/// over once, in no certain order. Blocks.
+/// Decodes whole clips at `side` by `side` pixels with `workers` parallel runs. Calls `visit` once per clip, in
+/// any order. Blocks.
 ///
 /// # Errors
-/// [`TrainError::Data`] for a clip with another number of frames than stated; what `visit` returns.
+/// [`TrainError::Data`] if a clip has another number of frames than stated; [`TrainError::Video`] if decoding
+/// fails; any error of `visit`.
 pub fn decode_all(
     clips: &[Footage],
     side: u32,
@@ -74,7 +74,7 @@ fn decode_run(clips: &[Footage], side: u32) -> Result<Vec<Vec<Frame>>, TrainErro
     clips.iter().map(|clip| alone(clip, side)).collect()
 }
 
-/// All frames of the clips in a row, or nothing where they are not as many as expected.
+/// Frames of all clips in order; `None` if their number differs from `expected`.
 fn joined(paths: &[&Path], expected: usize, side: u32) -> Result<Option<Vec<Frame>>, TrainError> {
     let mut pixels = vec![0; side as usize * side as usize * 3];
     let mut frames = Vec::with_capacity(expected);
@@ -87,7 +87,7 @@ fn joined(paths: &[&Path], expected: usize, side: u32) -> Result<Option<Vec<Fram
     Ok((frames.len() == expected).then_some(frames))
 }
 
-/// One clip by the way that every video goes.
+/// Decodes one clip with the regular decoder.
 fn alone(clip: &Footage, side: u32) -> Result<Vec<Frame>, TrainError> {
     let limits = Limits::default();
     let probe = video::probe(&clip.path, &limits)?;

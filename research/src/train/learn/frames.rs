@@ -1,5 +1,5 @@
-//! Stage 0: the frame encoder, on single frames with the renderer's exact labels; then the features of
-//! all frames.
+//! Stage 0: trains the frame encoder on single frames with the renderer's exact labels, then computes the
+//! features of all frames.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -22,11 +22,11 @@ use reprise_encoders::families::sports::training::default_device;
 use reprise_encoders::families::sports::training::{FRAMES_PER_PASS, pixels};
 use reprise_encoders::preprocess::Preprocessing;
 
-/// Frames of each clip that are kept to train on: 64 by 64 pixels of 15,000 clips take 1.5 GB of memory.
+/// Frames per clip to train on: 15,000 clips of 64 by 64 pixels take 1.5 GB of memory.
 const KEPT: usize = 8;
 
 impl Settings {
-    /// Of stage 0.
+    /// Defaults of stage 0.
     pub fn frames() -> Self {
         Settings {
             steps: 2000,
@@ -42,10 +42,10 @@ impl Settings {
     }
 }
 
-/// Trains the frame encoder in `folder`: its tensors are `frames.safetensors`.
+/// Trains the frame encoder and writes `frames.safetensors` to `folder`.
 ///
 /// # Errors
-/// [`TrainError`]; after [`TrainError::Stopped`] the same call goes on.
+/// [`TrainError`]. After [`TrainError::Stopped`] the same call resumes.
 pub fn train_frames(
     clips: &TrainingClips,
     config: &Config,
@@ -67,10 +67,10 @@ pub fn train_frames(
     task.kept.remove()
 }
 
-/// Runs the trained frame encoder over every frame of all clips: `features.npy`.
+/// Runs the trained frame encoder over every frame of all clips. Writes `features.npy`.
 ///
 /// # Errors
-/// [`TrainError`].
+/// [`TrainError`] if a clip, the encoder or the file fails.
 pub fn extract_features(
     clips: &TrainingClips,
     config: &Config,
@@ -99,8 +99,8 @@ pub fn extract_features(
     Ok(features)
 }
 
-/// A few frames of every clip, one at random of each of so many equal parts: in memory, because random
-/// reads would wait for the disk, and in a file, so that a run that goes on need not decode again.
+/// [`KEPT`] random frames of every clip, one from each equal part. In memory, because random reads from disk
+/// are slow. Also in a file, so that a resumed run need not decode again.
 struct Kept {
     path: PathBuf,
     pixels: Vec<u8>,
@@ -108,14 +108,14 @@ struct Kept {
 }
 
 impl Kept {
-    /// Which frame stands at a place of the file.
+    /// Frame number of the kept frame `place` of `clip`.
     fn frame(clips: &TrainingClips, clip: usize, place: usize) -> usize {
         let count = clips.footage[clip].frames;
         let (from, to) = (place * count / KEPT, (place + 1) * count / KEPT);
         (from + Random::new(&[0xF4A3E, clip as u64, place as u64]).below(to - from)).min(count - 1)
     }
 
-    /// Reads the file, made first where it is not there.
+    /// Reads the file, or decodes the clips and writes it.
     fn open(clips: &TrainingClips, config: &Config, folder: &Path) -> Result<Self, TrainError> {
         std::fs::create_dir_all(folder).map_err(|error| TrainError::file(folder, error))?;
         let (path, side) = (folder.join("frames.rgb"), config.image_size as u32);
@@ -133,7 +133,7 @@ impl Kept {
         Ok(Kept { path, pixels, side })
     }
 
-    /// Of one frame.
+    /// Size of one frame in bytes.
     fn bytes(side: u32) -> usize {
         side as usize * side as usize * 3
     }
@@ -156,13 +156,14 @@ impl Kept {
         Frame { time_ms: 0, width: self.side, height: self.side, rgb: rgb.into() }
     }
 
-    /// The file is large and made again where it is needed.
+    /// Deletes the file: it is large and can be made again.
     fn remove(&self) -> Result<(), TrainError> {
         std::fs::remove_file(&self.path).map_err(|error| TrainError::file(&self.path, error))
     }
 }
 
-/// Sine and cosine of the body's angle, where the chest faces, in the air or not, and joints in half radians.
+/// Pose targets: sine and cosine of the body angle, facing of the chest, airborne or not, joints in units of 2
+/// radians.
 const POSE: usize = 9;
 
 fn pose(truth: &FrameTruth) -> [f32; POSE] {
@@ -178,7 +179,7 @@ struct Frames<'a> {
     preprocessing: Preprocessing,
     encoder: FrameEncoder,
     pose: Linear,
-    /// For each attribute that a frame can show.
+    /// Attribute numbers that a frame can show, each with its head.
     attributes: Vec<(usize, Linear)>,
 }
 
@@ -201,7 +202,7 @@ impl<'a> Frames<'a> {
         Ok(Frames { clips, kept, preprocessing: preprocessing(config)?, encoder, pose, attributes })
     }
 
-    /// Cross-entropies of the visible attributes, added up.
+    /// Sum of the cross-entropies of the visible attributes.
     fn attribute_loss(&self, features: &Tensor, shown: &[(usize, FrameTruth)]) -> Result<Tensor, TrainError> {
         let mut sum = Tensor::zeros((), features.dtype(), features.device())?;
         for (number, head) in &self.attributes {

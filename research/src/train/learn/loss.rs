@@ -1,51 +1,50 @@
-//! Losses: HN-NCE and InfoNCE over a batch's similarities, cross-entropy, and a robust distance.
+//! Losses: HN-NCE and InfoNCE over a batch's similarities, cross-entropy, and Huber loss.
 
 use candle_core::{D, Device, Result, Tensor};
 
-/// How hard negatives are weighted (arXiv 2301.02280, as TF-CoVR uses it: arXiv 2506.05274).
+/// Weights of hard negatives (HN-NCE, arXiv 2301.02280, as in TF-CoVR: arXiv 2506.05274).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Mode {
-    /// As meant: each row's weights are over the row's own negatives.
+    /// As in the paper: weights over the row's own negatives.
     Clean,
-    /// As TF-CoVR's released code computes it: a row's weights are divided by the other rows' sums.
+    /// As in TF-CoVR's released code: a row's weights are divided by the sums of other rows.
     Compat,
 }
 
-/// The numbers of HN-NCE.
+/// Parameters of HN-NCE.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HardNegatives {
     /// Weight of the positive.
     pub alpha: f64,
-    /// How much harder negatives weigh more; 0: InfoNCE.
+    /// Concentration on hard negatives; 0 gives InfoNCE.
     pub beta: f64,
-    /// As meant or as released.
+    /// Normalisation of the weights.
     pub mode: Mode,
 }
 
 impl HardNegatives {
-    /// TF-CoVR's numbers.
+    /// TF-CoVR's parameters.
     pub const PAPER: HardNegatives = HardNegatives { alpha: 1.0, beta: 0.5, mode: Mode::Clean };
-    /// Every negative weighs the same.
+    /// InfoNCE: every negative weighs the same.
     pub const INFO_NCE: HardNegatives = HardNegatives { alpha: 1.0, beta: 0.0, mode: Mode::Clean };
 }
 
-/// Two directions of a loss.
+/// Both directions of a contrastive loss.
 pub struct Contrast {
-    /// Mean over queries.
+    /// Mean over queries, a scalar.
     pub rows: Tensor,
-    /// Mean over targets.
+    /// Mean over targets, a scalar.
     pub columns: Tensor,
 }
 
-/// HN-NCE of `scores` (batch, batch): cosines over the temperature, query i's target being i.
+/// HN-NCE of `scores` (`[batch, batch]`): cosines divided by the temperature. The target of query i is i.
 ///
-/// `hardness` (batch, batch) takes the place of the scores in the weights, e.g. similarities of the
-/// targets' labels. `negatives` (batch, batch) holds 1 where a target is no right answer to another's
-/// query and 0 elsewhere; by default all but the diagonal. The weights are constants: no gradient
-/// goes through them.
+/// `hardness` (`[batch, batch]`) replaces the scores in the weights, e.g. by similarities of the targets'
+/// labels. `negatives` (`[batch, batch]`) holds 1 for negatives and 0 elsewhere; by default all but the
+/// diagonal. No gradient flows through the weights.
 ///
 /// # Errors
-/// When shapes do not fit.
+/// If the shapes differ.
 pub fn hn_nce(
     scores: &Tensor,
     hardness: Option<&Tensor>,
@@ -59,7 +58,7 @@ pub fn hn_nce(
         None => (1.0 - &diagonal)?,
     };
     let hardness = hardness.unwrap_or(scores).detach();
-    // One factor for all leaves the weights as they are and keeps the powers in range.
+    // A common factor does not change the weights; it keeps the exponentials finite.
     let shifted = hardness.broadcast_sub(&hardness.max_all()?)?;
     let powers = ((shifted * settings.beta)?.exp()? * &negatives)?;
     let row_sums = powers.sum_keepdim(1)?;
@@ -80,14 +79,14 @@ pub fn hn_nce(
     Ok(Contrast { rows: mean(&rows, 1)?, columns: mean(&columns, 0)? })
 }
 
-/// `log sum w e^s` along a dimension.
+/// Weighted log-sum-exp, `log sum w e^s`, along a dimension.
 fn log_sum(scores: &Tensor, weights: &Tensor, dimension: usize) -> Result<Tensor> {
     let largest = scores.max_keepdim(dimension)?.detach();
     let sums = (scores.broadcast_sub(&largest)?.exp()? * weights)?.sum(dimension)?;
     sums.log()? + largest.squeeze(dimension)?
 }
 
-/// (size, size).
+/// Identity matrix, `[size, size]`.
 pub(super) fn identity(size: usize, device: &Device) -> Result<Tensor> {
     let values: Vec<f32> =
         (0..size * size).map(|at| if at / size == at % size { 1.0 } else { 0.0 }).collect();
@@ -100,14 +99,14 @@ pub(super) fn log_softmax(scores: &Tensor) -> Result<Tensor> {
     centred.broadcast_sub(&centred.exp()?.sum_keepdim(D::Minus1)?.log()?)
 }
 
-/// Cross-entropy of `scores` (rows, classes) against `targets` (rows, classes), rows of which sum to
-/// 1 or, for rows that do not count, to 0; a sum over rows divided by `rows`.
+/// Cross-entropy of `scores` against `targets`, both `[rows, classes]`: the sum over rows divided by `rows`. A
+/// row of targets sums to 1, or to 0 if the row does not count.
 pub(super) fn soft_cross_entropy(scores: &Tensor, targets: &Tensor) -> Result<Tensor> {
     let rows = scores.dim(0)?.max(1) as f64;
     (log_softmax(scores)? * targets)?.sum_all()?.neg()? / rows
 }
 
-/// One-hot rows, `smoothing` of each spread over all classes, times the row's weight.
+/// Smoothed one-hot rows, `[rows, count]`. Each row is multiplied by its weight.
 pub(super) fn targets(
     classes: &[(usize, f32)],
     count: usize,
@@ -123,11 +122,10 @@ pub(super) fn targets(
     Tensor::from_vec(values, (classes.len(), count), device)
 }
 
-/// Huber's distance, element by element: a parabola up to `reach`, a line beyond it.
+/// Huber loss divided by `reach`, per element: quadratic up to `reach`, linear beyond.
 pub(super) fn huber(difference: &Tensor, reach: f64) -> Result<Tensor> {
     let distance = difference.abs()?;
     let near = distance.minimum(reach)?;
-    // near * (distance - near / 2) / reach
     ((&near * (distance - (&near * 0.5)?)?)? / reach)?.contiguous()
 }
 

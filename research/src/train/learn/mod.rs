@@ -1,13 +1,13 @@
-//! Training of the sports family: losses, the optimiser, the loop with its checkpoints, and the
-//! stages. Takes clips, labels and texts as values; reads no CSV.
+//! Training of the sports family: losses, optimiser, training loop with checkpoints, and stages. Takes clips,
+//! labels and texts as values; reads no CSV.
 //!
-//! Stage 0 ([`frames`]) trains the frame encoder on single frames with the renderer's exact labels,
-//! stage 1 ([`clips`]) the temporal transformer on cached frame features, stage 2 ([`composed`]) the
-//! text transformer and the fusion on frozen clip vectors. The last two are TF-CoVR's
-//! (arXiv 2506.05274); the first makes them affordable on a CPU.
+//! Stage 0 ([`frames`]) trains the frame encoder on single frames with the renderer's exact labels. Stage 1
+//! ([`clips`]) trains the temporal transformer on cached frame features. Stage 2 ([`composed`]) trains the text
+//! transformer and the fusion on frozen clip vectors. Stages 1 and 2 are TF-CoVR's (arXiv 2506.05274). Stage 0
+//! makes them affordable on a CPU.
 //!
-//! What is drawn in a step is a function of seed, step and shard alone, so that a run resumed from a
-//! checkpoint ends with the bits of one that was never interrupted.
+//! The random draws of a step depend on seed, step and shard alone. So a run resumed from a checkpoint ends
+//! with the same bits as an uninterrupted one.
 
 use std::path::PathBuf;
 
@@ -57,18 +57,18 @@ pub enum TrainError {
     /// The folder holds the checkpoint of a run with other data or settings.
     #[error("{path} is the checkpoint of a run with other data or settings; remove it, or write elsewhere")]
     OtherRun {
-        /// The checkpoint.
+        /// Path of the checkpoint.
         path: PathBuf,
     },
-    /// The loss is no number any more; a lower learning rate may help.
+    /// The loss is not finite; a lower learning rate may help.
     #[error("the loss is {loss} at step {step}; lower the learning rate")]
     Diverged {
-        /// The step.
+        /// The failed step.
         step: usize,
-        /// The loss.
+        /// Its loss.
         loss: f32,
     },
-    /// The caller's progress function asked for the end; the checkpoint is kept.
+    /// The progress function stopped the training; the checkpoint stays.
     #[error("stopped at step {step}; the same command goes on from the checkpoint")]
     Stopped {
         /// The first step that was not taken.
@@ -83,7 +83,7 @@ pub enum TrainError {
     /// A model of an earlier stage can't be used.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The device failed, e.g. for want of memory.
+    /// The device failed, e.g. for lack of memory.
     #[error("the device failed: {0}")]
     Device(#[from] candle_core::Error),
 }

@@ -1,14 +1,14 @@
-//! AdamW (arXiv 1711.05101), its learning rate over time, and gradient clipping.
+//! AdamW (arXiv 1711.05101), learning rate schedule, and gradient clipping.
 
-/// Decay of the mean gradient.
+/// Decay of the mean gradient (beta 1).
 const FIRST: f32 = 0.9;
-/// Decay of the mean squared gradient.
+/// Decay of the mean squared gradient (beta 2).
 const SECOND: f32 = 0.98;
 const EPSILON: f32 = 1e-8;
-/// The learning rate's end, as a part of its peak.
+/// Final learning rate as a fraction of its peak.
 const FLOOR: f64 = 0.02;
 
-/// The mean gradients of one parameter.
+/// Running means of the gradient and its square, for one parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Moments {
     pub(super) first: Vec<f32>,
@@ -20,7 +20,7 @@ impl Moments {
         Moments { first: vec![0.0; count], second: vec![0.0; count] }
     }
 
-    /// One step of `values`, the first being step 0; `decay` shrinks them by `rate * decay` beforehand.
+    /// Updates `values`; the first `step` is 0. Weight decay multiplies them by `1 - rate * decay`.
     pub(super) fn step(&mut self, values: &mut [f32], gradient: &[f32], step: usize, rate: f32, decay: f32) {
         let count = step as i32 + 1;
         let (grown1, grown2) = (1.0 - FIRST.powi(count), 1.0 - SECOND.powi(count));
@@ -34,7 +34,7 @@ impl Moments {
     }
 }
 
-/// Up in a line over `warmup` steps to `peak`, then down along a cosine to a fiftieth of it.
+/// Linear warm-up over `warmup` steps to `peak`, then cosine decay to a fiftieth of it.
 pub(super) fn learning_rate(peak: f64, step: usize, steps: usize, warmup: usize) -> f64 {
     let rising = ((step + 1) as f64 / warmup.max(1) as f64).min(1.0);
     let done = step as f64 / steps.max(1) as f64;
@@ -42,7 +42,7 @@ pub(super) fn learning_rate(peak: f64, step: usize, steps: usize, warmup: usize)
     peak * rising * (FLOOR + (1.0 - FLOOR) * falling)
 }
 
-/// Scales all gradients so that their common norm is at most `most`; gives the norm before.
+/// Scales all gradients so that their common norm is at most `most`. Returns the norm before.
 pub(super) fn clip(gradients: &mut [Vec<f32>], most: f32) -> f32 {
     let squares = gradients.iter().flatten().map(|g| f64::from(*g) * f64::from(*g));
     let norm = squares.sum::<f64>().sqrt() as f32;

@@ -4,12 +4,12 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use sha2::{Digest, Sha256};
 
-/// A stream of ChaCha8. It is named by numbers (seed, step, shard ...); equal names give equal draws.
+/// A ChaCha8 stream. Its name is a list of numbers (seed, step, shard ...); equal names give equal draws.
 #[derive(Debug, Clone)]
 pub struct Random(ChaCha8Rng);
 
 impl Random {
-    /// The stream of this name.
+    /// The stream with this name.
     #[must_use]
     pub fn new(name: &[u64]) -> Self {
         let mut hash = Sha256::new();
@@ -19,7 +19,7 @@ impl Random {
         Random::of_key(hash.finalize().into())
     }
 
-    /// The stream of this key.
+    /// The stream with this key.
     #[must_use]
     pub fn of_key(key: [u8; 32]) -> Self {
         Random(ChaCha8Rng::from_seed(key))
@@ -29,43 +29,43 @@ impl Random {
         self.0.next_u64()
     }
 
-    /// Uniform in 0 to 1, 1 excluded, in steps of 2^-53.
+    /// Uniform in `[0, 1)`, a multiple of 2^-53.
     pub fn unit_f64(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Uniform in 0 to 1, 1 excluded.
+    /// Uniform in `[0, 1)`, a multiple of 2^-24.
     pub fn unit(&mut self) -> f32 {
         (self.next() >> 40) as f32 / 16_777_216.0
     }
 
-    /// Uniform in `low` to `high`.
+    /// Uniform from `low` to `high`.
     pub fn between(&mut self, low: f32, high: f32) -> f32 {
         low + (high - low) * self.unit()
     }
 
-    /// Uniform below `count`; 0 for 0.
+    /// Uniform in `0..count`; 0 for `count` = 0.
     pub fn below(&mut self, count: usize) -> usize {
         ((u128::from(self.next()) * count as u128) >> 64) as usize
     }
 
-    /// Whether something of this probability happens.
+    /// True with this probability.
     pub fn chance(&mut self, probability: f32) -> bool {
         self.unit() < probability
     }
 
-    /// Normal with mean 0 and standard deviation 1 (Box and Muller).
+    /// Normal with mean 0 and standard deviation 1 (Box-Muller).
     pub fn normal(&mut self) -> f32 {
         let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
         radius * (std::f32::consts::TAU * self.unit()).cos()
     }
 
-    /// One of `items`; `None` of none.
+    /// One of `items`; `None` for an empty slice.
     pub fn choice<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
         items.get(self.below(items.len()))
     }
 
-    /// Puts `items` into any order, each as likely as another.
+    /// Shuffles `items`; all orders are equally likely.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));

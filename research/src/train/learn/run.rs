@@ -1,4 +1,4 @@
-//! The training loop: shards of a batch on threads of their own, one optimiser, checkpoints.
+//! The training loop: parallel shards of a batch, one optimiser, checkpoints.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -11,65 +11,65 @@ use super::optimizer::{clip, learning_rate};
 use super::store::{State, Store};
 use super::{Random, TrainError};
 
-/// How a stage is trained.
+/// Settings of a stage.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// Steps of the optimiser.
+    /// Number of optimiser steps.
     pub steps: usize,
-    /// Examples a step, over all shards.
+    /// Examples per step, over all shards.
     pub batch: usize,
     /// Peak of the learning rate.
     pub learning_rate: f64,
-    /// Steps until the peak.
+    /// Steps of warm-up.
     pub warmup: usize,
-    /// AdamW's weight decay, for matrices; vectors have none.
+    /// AdamW's weight decay for matrices; vectors have none.
     pub weight_decay: f32,
-    /// Largest norm of a step's gradient.
+    /// Largest norm of the gradient.
     pub clip: f32,
-    /// Names all random draws.
+    /// Seed of all random draws.
     pub seed: u64,
-    /// Parts of a batch that are worked on side by side, one thread each on a CPU. Each shard of a
-    /// contrastive loss sees its own negatives only, so another number is another training.
+    /// Parallel parts of a batch, one thread each on a CPU. A contrastive loss contrasts each shard separately,
+    /// so another number changes the result.
     pub shards: usize,
     /// Steps from one checkpoint to the next.
     pub checkpoint_every: usize,
 }
 
-/// Where a training stands.
+/// Progress of a training run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
     /// Steps taken.
     pub step: usize,
-    /// Steps in all.
+    /// Total number of steps.
     pub steps: usize,
-    /// A running mean.
+    /// Running mean of the loss.
     pub loss: f32,
-    /// Running means of the parts of the loss and what else the stage reports, by name.
+    /// Running means of the parts of the loss and further figures of the stage, by name.
     pub parts: Vec<(&'static str, f32)>,
-    /// Time left at the pace so far.
+    /// Estimated time left.
     pub left: Duration,
 }
 
-/// What is drawn from for one shard of one step.
+/// Input of one shard in one step.
 pub(super) struct Draw {
     pub(super) random: Random,
-    /// Examples of this shard.
+    /// Examples in this shard.
     pub(super) examples: usize,
 }
 
 /// One shard's loss.
 pub(super) struct Loss {
-    /// A scalar with a gradient.
+    /// Scalar with a gradient.
     pub(super) total: Tensor,
     pub(super) parts: Vec<(&'static str, f32)>,
 }
 
-/// Something that can be trained.
+/// A model with a loss.
 pub(super) trait Task: Sync {
     fn loss(&self, draw: Draw) -> Result<Loss, TrainError>;
 }
 
-/// Progress is reported this often, in steps, and a point of the curve written.
+/// Steps between two reports of progress and points of the curve.
 const REPORT_EVERY: usize = 10;
 
 const CHECKPOINT: &str = "checkpoint.safetensors";
@@ -78,10 +78,10 @@ fn full_name(name: &str, settings: &Settings) -> String {
     format!("{name}\n{settings:?}")
 }
 
-/// Whether [`train`] would have nothing left to do.
+/// Whether [`train`] would have nothing to do.
 ///
 /// # Errors
-/// [`TrainError::OtherRun`] if the folder is another run's.
+/// [`TrainError::OtherRun`] if the folder holds another run.
 pub(super) fn is_finished(name: &str, settings: &Settings, folder: &Path) -> Result<bool, TrainError> {
     let taken = Store::steps_taken(&full_name(name, settings), &folder.join(CHECKPOINT))?;
     Ok(taken == Some(settings.steps))
@@ -91,9 +91,9 @@ pub(super) fn is_finished(name: &str, settings: &Settings, folder: &Path) -> Res
 #[derive(Clone, Copy)]
 pub(super) struct Run<'a> {
     pub(super) settings: &'a Settings,
-    /// Distinguishes the run's data and settings from others'.
+    /// Identifies the run's data and configuration.
     pub(super) name: &'a str,
-    /// The folder of its checkpoint `checkpoint.safetensors` and its curve `curve.csv`, `curve.png`.
+    /// Folder of `checkpoint.safetensors`, `curve.csv` and `curve.png`.
     pub(super) folder: &'a Path,
 }
 
@@ -133,7 +133,7 @@ pub(super) fn train(
     curve.draw()
 }
 
-/// The mean loss of a step, as numbers.
+/// Mean loss of a step.
 #[derive(Debug, Clone, PartialEq)]
 struct Mean {
     total: f32,
@@ -148,17 +148,17 @@ impl Mean {
     }
 }
 
-/// A shard's loss as a number, its parts, and its gradients in the order of the store's variables.
+/// Loss of a shard, its parts, and gradients in the order of the store's variables.
 struct Shard {
     total: f32,
     parts: Vec<(&'static str, f32)>,
     gradients: Vec<Vec<f32>>,
 }
 
-/// Threads that a shard each runs on.
+/// Threads for the shards.
 struct Workers {
-    /// One thread each: candle's products use the threads of the pool that they are called in. Empty:
-    /// one shard after the other, for a device that is fast by itself.
+    /// One pool of one thread per shard: candle's products run in the calling pool. Empty on other devices:
+    /// there shards run one after the other.
     pools: Vec<rayon::ThreadPool>,
 }
 
@@ -214,7 +214,7 @@ fn backwards(task: &dyn Task, store: &Store, draw: Draw) -> Result<Shard, TrainE
     Ok(Shard { total: loss.total.to_scalar()?, parts: loss.parts, gradients })
 }
 
-/// One step of the optimiser with the shards' mean gradient.
+/// One optimiser step with the mean gradient of the shards.
 fn apply(
     shards: Vec<Shard>,
     store: &Store,
@@ -259,7 +259,7 @@ mod tests {
     use super::*;
     use reprise_encoders::families::sports::training::{Linear, Norm};
 
-    /// Learns to tell the sign of a sum.
+    /// Predicts the sign of a sum.
     struct Signs {
         first: Linear,
         norm: Norm,
@@ -318,7 +318,7 @@ mod tests {
 
         let stopped = folder.path().join("stopped");
         for stop in [20, 30, 50] {
-            // Each time another process would begin, from noise.
+            // A new process would start here with fresh initial values.
             let (task, store) = signs();
             let error = train(
                 &task,

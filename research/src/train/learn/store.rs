@@ -1,4 +1,4 @@
-//! The tensors that a training changes, those that it leaves alone, and their checkpoints.
+//! Trained and fixed tensors, and their checkpoints.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::{Random, TrainError};
 use reprise_encoders::LoadError;
 use reprise_encoders::families::sports::training::{Parameters, Start};
 
-/// Tensors by name: new ones begin with noise that depends on the seed and their name alone.
+/// Tensors by name. Initial values of a new tensor depend on the seed and its name alone.
 pub(crate) struct Store {
     device: Device,
     seed: u64,
@@ -18,11 +18,11 @@ pub(crate) struct Store {
     variables: BTreeMap<String, Var>,
 }
 
-/// Where a run stands.
+/// State of a training run.
 pub(super) struct State {
     /// Steps taken.
     pub(super) step: usize,
-    /// In the order of the store's variables.
+    /// Optimiser state, in the order of the store's variables.
     pub(super) moments: Vec<Moments>,
 }
 
@@ -31,12 +31,12 @@ impl Store {
         Store { device: device.clone(), seed, fixed: BTreeMap::new(), variables: BTreeMap::new() }
     }
 
-    /// `name` will have these values, and keep them.
+    /// Sets a tensor that is not trained.
     pub(crate) fn fix(&mut self, name: &str, tensor: Tensor) {
         self.fixed.insert(name.to_owned(), tensor);
     }
 
-    /// All trained variables, in order of their names.
+    /// All trained variables, ordered by name.
     pub(crate) fn variables(&self) -> impl Iterator<Item = (&str, &Var)> {
         self.variables.iter().map(|(name, variable)| (&name[..], variable))
     }
@@ -45,7 +45,7 @@ impl Store {
         self.device.is_cpu()
     }
 
-    /// What is trained and fixed, on the CPU, but for names that begin with `heads.`.
+    /// All trained and fixed tensors on the CPU, except names that begin with `heads.`.
     pub(crate) fn tensors(&self) -> Result<BTreeMap<String, Tensor>, TrainError> {
         let variables = self.variables.iter().map(|(name, variable)| (name, variable.as_tensor()));
         let all = variables.chain(&self.fixed).filter(|(name, _)| !name.starts_with("heads."));
@@ -53,13 +53,13 @@ impl Store {
         all.collect()
     }
 
-    /// A run's first state.
+    /// Initial state of a run.
     pub(super) fn begin(&self) -> State {
         let moments = self.variables.values().map(|variable| Moments::new(variable.elem_count()));
         State { step: 0, moments: moments.collect() }
     }
 
-    /// Writes everything needed to go on, under another name first.
+    /// Writes a checkpoint. A temporary name protects the previous one until the file is complete.
     pub(super) fn save(&self, state: &State, run: &str, path: &Path) -> Result<(), TrainError> {
         let mut tensors = HashMap::new();
         for ((name, variable), moments) in self.variables.iter().zip(&state.moments) {
@@ -76,15 +76,15 @@ impl Store {
         std::fs::rename(&part, path).map_err(|error| TrainError::file(path, error))
     }
 
-    /// Steps of the run whose checkpoint lies at `path`; `None` where there is nothing yet.
+    /// Steps taken in the checkpoint at `path`; `None` without a file.
     ///
     /// # Errors
-    /// [`TrainError::OtherRun`] if it is not `run`'s.
+    /// [`TrainError::OtherRun`] if the checkpoint is not of `run`.
     pub(super) fn steps_taken(run: &str, path: &Path) -> Result<Option<usize>, TrainError> {
         Ok(checkpoint(run, path)?.map(|(step, _)| step))
     }
 
-    /// Goes back to what [`Store::save`] wrote; `None` where there is nothing yet.
+    /// Restores a checkpoint of [`Store::save`]; `None` without a file.
     pub(super) fn resume(&self, run: &str, path: &Path) -> Result<Option<State>, TrainError> {
         let Some((step, tensors)) = checkpoint(run, path)? else { return Ok(None) };
         let get = |name: String| {
@@ -105,7 +105,7 @@ impl Store {
 
 type Tensors = HashMap<String, Tensor>;
 
-/// The tensors of `run`'s checkpoint, and how many steps it is from the beginning.
+/// Steps taken and tensors of `run`'s checkpoint; `None` without a file.
 fn checkpoint(run: &str, path: &Path) -> Result<Option<(usize, Tensors)>, TrainError> {
     if !path.is_file() {
         return Ok(None);

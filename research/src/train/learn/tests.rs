@@ -1,4 +1,4 @@
-//! All stages on a few drawn clips, and the model that comes out.
+//! All stages on a few drawn clips, and the resulting model.
 
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -45,7 +45,7 @@ fn config() -> Config {
 const SIDE: usize = 32;
 const LABELS: [&str; 4] = ["(Day) right", "(Day) left", "(Night) right", "(Night) left"];
 
-/// A square that crosses a light or dark picture: the class is the light and the direction.
+/// A square that crosses a light or dark picture; the class depends on brightness and direction.
 fn pixels(class: usize, frame: usize, frames: usize) -> Vec<u8> {
     let (ground, square) = if class < 2 { (200_u8, 20_u8) } else { (30, 230) };
     let along = (frame * (SIDE - 8)) / frames;
@@ -128,7 +128,7 @@ fn quick(usual: Settings, steps: usize) -> Settings {
     Settings { steps, batch: 16, warmup: 4, learning_rate: 5e-3, checkpoint_every: 50, ..usual }
 }
 
-/// All stages into `folder`, and the loaded model of `folder/model`.
+/// Runs all stages in `folder` and loads the model in `folder/model`.
 fn trained(folder: &Path, time: TimeModel, fusion: FusionInputs) -> (TrainingClips, Box<dyn Encoder>) {
     let (clips, config) = (clips(), Config { time, fusion, ..config() });
     let config = Config { max_position_embeddings: 16, ..config };
@@ -174,7 +174,7 @@ fn cosine(a: &[f32], b: &[f32]) -> f32 {
     dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
 }
 
-/// Which class's clips are nearest on average.
+/// The class whose clips have the largest mean similarity.
 fn nearest(query: &[f32], clips: &TrainingClips, vectors: &[Vec<f32>]) -> usize {
     let mean = |class: usize| {
         let own = clips.class.iter().zip(vectors).filter(|(it, _)| **it == class);

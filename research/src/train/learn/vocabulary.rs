@@ -1,4 +1,4 @@
-//! A tokenizer of whole words learnt from the training texts, with letters to fall back on.
+//! A WordPiece tokenizer learnt from the training texts: whole words, and single letters for unknown words.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,28 +7,28 @@ use serde_json::json;
 use super::{Random, TrainError};
 use reprise_encoders::text::{Specials, Tokenizer};
 
-/// Numbers, words, and each other sign by itself.
+/// Numbers, words, and each other character by itself.
 const PATTERN: &str = r"\d+\.\d+|\d+|[a-z]+|[^\sa-z\d]";
-/// What words that are not known are spelt with.
+/// Characters with tokens of their own, to spell unknown words.
 const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz0123456789.,()-'!?:;/\"&%+";
-/// Words that are seen less often are spelt.
+/// Occurrences that a word needs for a token of its own.
 const SEEN: usize = 2;
 
-/// What happens to texts in training.
+/// Changes to texts in training.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Noise {
-    /// How often a word is spelt.
+    /// Probability of spelling a word letter by letter.
     pub spelt: f32,
-    /// How often a word that nobody knows stands before a word.
+    /// Probability of an unknown word before each word.
     pub strange: f32,
 }
 
 impl Noise {
-    /// Texts as they are.
+    /// No changes.
     pub const NONE: Noise = Noise { spelt: 0.0, strange: 0.0 };
 }
 
-/// Ids of words, and how other words are spelt.
+/// The tokenizer, and the ids of its tokens.
 pub struct Vocabulary {
     json: Vec<u8>,
     tokenizer: Tokenizer,
@@ -36,10 +36,10 @@ pub struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// The words of `texts`, for a model that reads at most `longest` tokens.
+    /// Builds the vocabulary of `texts`, for a model with at most `longest` tokens.
     ///
     /// # Errors
-    /// [`TrainError::Data`] when there are no texts.
+    /// [`TrainError::Data`] without texts.
     pub fn of<'a>(texts: impl Iterator<Item = &'a str>, longest: usize) -> Result<Self, TrainError> {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for text in texts {
@@ -64,21 +64,21 @@ impl Vocabulary {
         Ok(Vocabulary { json, tokenizer, ids })
     }
 
-    /// The contents of tokenizer.json.
+    /// The contents of `tokenizer.json`.
     pub fn json(&self) -> &[u8] {
         &self.json
     }
 
-    /// Entries.
+    /// Number of tokens.
     pub fn size(&self) -> usize {
         self.ids.len()
     }
 
-    /// The ids of `text`, cut at the model's limit. Each word is spelt with the probability `spelt`, so that
-    /// letters learn what they mean; a word that nobody knows stands before each with the probability `strange`.
+    /// The ids of `text`, at most the model's limit. Spelling known words trains the letters. Unknown words
+    /// teach the model to ignore them. `noise` gives the probabilities of both.
     ///
     /// # Errors
-    /// [`TrainError::Data`] for a text that the tokenizer can't read.
+    /// [`TrainError::Data`] if the tokenizer can't read the text.
     pub fn ids(&self, text: &str, noise: Noise, random: &mut Random) -> Result<Vec<u32>, TrainError> {
         let unreadable = |error: reprise_encoders::text::TextError| TrainError::Data(error.into());
         if noise == Noise::NONE {
@@ -101,10 +101,10 @@ impl Vocabulary {
         Ok(ids)
     }
 
-    /// The ids of a word that nobody knows: two to nine letters, so that unknown words come to mean nothing.
+    /// The ids of a random word of two to nine letters, so that the model learns to ignore unknown words.
     ///
     /// # Errors
-    /// As [`ids`](Self::ids).
+    /// See [`ids`](Self::ids).
     fn strange_word(&self, random: &mut Random) -> Result<Vec<u32>, TrainError> {
         let word: String = (0..random.below(8) + 2)
             .map(|at| if at % 2 == 0 { "bcdfghklmnprstvw" } else { "aeiouy" })
@@ -125,7 +125,7 @@ impl Vocabulary {
     }
 }
 
-/// The words of a text as the tokenizer's pre-tokenizer cuts them.
+/// The words of a text, split as the tokenizer's pre-tokenizer splits them.
 fn words(text: &str) -> impl Iterator<Item = String> {
     let mut letters = text.to_lowercase().chars().collect::<Vec<_>>().into_iter().peekable();
     std::iter::from_fn(move || {
@@ -152,7 +152,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// WordPiece: the longest known beginning of a word, then its letters.
+/// A WordPiece model: the longest known prefix of a word, then its letters.
 fn tokenizer(ids: &HashMap<String, u32>) -> serde_json::Value {
     let special = |content: &str, id: u32| {
         json!({"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
@@ -190,7 +190,7 @@ mod tests {
         let read = |ids: Vec<u32>| ids.into_iter().map(|id| &names[&id][..]).collect::<Vec<_>>();
         let got = vocabulary.ids(text, Noise::NONE, &mut Random::new(&[])).unwrap();
         assert_eq!(read(got)[1..], *expected);
-        // The way of training, with nothing spelt on purpose, must be the way of searching.
+        // Without random spelling, training must tokenize as search does.
         let got = vocabulary
             .ids(text, Noise { spelt: f32::MIN_POSITIVE, ..Noise::NONE }, &mut Random::new(&[]))
             .unwrap();

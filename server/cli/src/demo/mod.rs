@@ -1,4 +1,4 @@
-//! `reprise demo`: a server with a few videos in it, to look around.
+//! `reprise demo`: a server with a few videos for a first look.
 
 mod shapes;
 mod sports;
@@ -28,20 +28,20 @@ use reprise_server::terms::QueryKind;
 pub(crate) struct DemoArgs {
     #[command(flatten)]
     config: Config,
-    /// Videos to ingest instead of rendered ones; files and folders, `:` between several
+    /// Videos to ingest instead of rendered ones: files and folders, separated by `:`
     #[arg(long = "videos", env = "REPRISE_DEMO", value_delimiter = ':')]
     videos: Vec<PathBuf>,
 }
 
-/// Serves, ingests, says where to look; goes on until a signal.
+/// Serves, ingests and prints the page's address. Runs until a signal.
 pub(crate) async fn run(mut args: DemoArgs) -> anyhow::Result<()> {
-    // A folder of its own: a demo must not fill a user's library.
+    // Its own folder: a demo must not fill a user's library.
     args.config.data_dir = args.config.data_dir.join("demo");
     serve::serve(args.config, move |app, address| fill(app, address, args.videos)).await
 }
 
 async fn fill(app: Arc<App>, address: SocketAddr, videos: Vec<PathBuf>) -> anyhow::Result<()> {
-    // Drawings of sports are for models that see a change of movement; the others know colour and layout.
+    // Drawn sports need a model of motion. Other models know only colour and layout.
     let composes = app.spaces.active(QueryKind::Composed).is_some_and(|space| space.space.can.composed);
     let library = match (videos.is_empty(), composes) {
         (false, _) => None,
@@ -64,21 +64,21 @@ async fn fill(app: Arc<App>, address: SocketAddr, videos: Vec<PathBuf>) -> anyho
         for example in &examples {
             say(format!("Try {}: http://{address}{}", example.title, example.href))?;
         }
-        // Fails only if they are set already, and nobody else sets them.
+        // Fails only if the examples are set already; only this code sets them.
         let _ = app.examples.set(examples);
     }
     say(format!("The page is at http://{address}"))?;
     Ok(())
 }
 
-/// The videos of rendered folders. They count as named by the user, so only the server probes them.
+/// The videos of rendered folders, marked as named by the user: then only the server probes them.
 fn rendered(folders: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
     let files = ingest::files(folders)?.into_iter();
     let whole = files.filter(|file| file.path.extension().is_some_and(|it| it == "mp4"));
     Ok(whole.map(|file| Source { named: true, ..file }).collect())
 }
 
-/// Ingests with one bar for all files; says which files did not become searchable.
+/// Ingests files with one bar for all, and prints the files that failed.
 async fn take(files: Vec<Source>, server: &ServerArgs) -> anyhow::Result<()> {
     let all = files.len() as u64;
     let step = Step::begin("ingesting", "files")?;
@@ -117,7 +117,7 @@ async fn take(files: Vec<Source>, server: &ServerArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How far to trust the answers, where that is not obvious.
+/// A warning about the quality of the answers, if the model needs one.
 fn warning(trained_on: TrainedOn) -> Option<&'static str> {
     match trained_on {
         TrainedOn::Nothing => Some(

@@ -1,4 +1,4 @@
-//! A few small videos of shapes and patterns, drawn by ffmpeg: what a model sees that knows colour and layout.
+//! A few small videos of shapes and patterns, drawn by ffmpeg, for models that know only colour and layout.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 
 use crate::step::Step;
 
-/// What is drawn: name, and ffmpeg's recipe. Several shots each, some shared, so that searches find something.
+/// Name of each video, and ffmpeg sources of its shots. Videos share some shots, so that searches find something.
 const SCENES: [(&str, &[&str]); 4] = [
     (
         "red and blue shapes",
@@ -30,7 +30,7 @@ const SCENES: [(&str, &[&str]); 4] = [
     ("test patterns", &["smptebars=s=320x180:d=4", "testsrc2=s=320x180:d=4", "rgbtestsrc=s=320x180:d=4"]),
 ];
 
-/// Renders a few small videos with ffmpeg, once.
+/// Renders the videos with ffmpeg, unless an earlier run did.
 pub(crate) async fn render(data_dir: &Path) -> anyhow::Result<PathBuf> {
     let folder = data_dir.join("rendered");
     tokio::fs::create_dir_all(&folder).await?;

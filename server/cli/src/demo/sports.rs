@@ -1,4 +1,4 @@
-//! A library of drawn dives and gymnastics elements, and three queries that it answers.
+//! A library of drawn dives and gymnastics elements, and three example queries with answers in it.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,16 +12,16 @@ use reprise_research::synth::{self, Settings, Split};
 use reprise_server::app::Example;
 use reprise_server::catalog::{Catalog, Visibility};
 
-/// Which clips are drawn: another number draws another library.
+/// Seed of the library.
 const SEED: u64 = 2026;
 const CLIPS: usize = 300;
 const BROADCASTS: usize = 4;
-/// Labels in the library: each is shown by several clips, as queries for more of the same need.
+/// Number of labels. Several clips show each: a query for similar clips needs other clips of its label.
 const LABELS: usize = 50;
-/// Routines in a broadcast of several minutes.
+/// Routines per broadcast; they last several minutes.
 const ROUTINES: usize = 30;
 
-/// Folders of the library that hold videos; beside them lie its tables.
+/// Folders of videos in the library. Its tables lie beside them.
 pub(crate) const VIDEOS: [&str; 2] = ["clips", "broadcasts"];
 
 fn settings() -> Settings {
@@ -35,7 +35,7 @@ fn settings() -> Settings {
     }
 }
 
-/// Renders the library, once; answers its folder.
+/// Renders the library, unless an earlier run did. Returns its folder.
 pub(crate) async fn render(data_dir: &Path) -> anyhow::Result<PathBuf> {
     let folder = data_dir.join("sports");
     let root = folder.clone();
@@ -45,7 +45,7 @@ pub(crate) async fn render(data_dir: &Path) -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// The plan is written last, and names what drew it.
+/// Whether the library is complete and current. The plan is written last and names its generator.
 fn is_rendered(folder: &Path) -> bool {
     #[derive(Deserialize)]
     struct PlanFile {
@@ -64,10 +64,10 @@ fn draw(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A composed query, a text and a clip, as links of the page.
+/// A composed, a text and a clip query, as links of the page.
 ///
 /// # Errors
-/// If the folder's tables can't be read or its clips are not in the catalog.
+/// The folder's tables can't be read, or the catalog lacks a clip.
 pub(crate) async fn examples(catalog: &Catalog, folder: &Path) -> anyhow::Result<Vec<Example>> {
     let stored = stored(catalog).await?;
     let clip = |path: &str| {
@@ -93,7 +93,7 @@ struct StoredVideo {
     duration_ms: i64,
 }
 
-/// The catalog's videos by file name.
+/// Videos of the catalog by file name.
 async fn stored(catalog: &Catalog) -> anyhow::Result<HashMap<String, StoredVideo>> {
     let mut stored = HashMap::new();
     let mut after = None;
@@ -108,10 +108,10 @@ async fn stored(catalog: &Catalog) -> anyhow::Result<HashMap<String, StoredVideo
     }
 }
 
-/// A row of a table, by column.
+/// A row of a table: values by column name.
 type Row = HashMap<String, String>;
 
-/// Columns of a table's first row that is `wanted`.
+/// The given columns of the first row that is `wanted`.
 fn first<const N: usize>(
     path: &Path,
     columns: [&str; N],

@@ -1,8 +1,7 @@
-//! Vectors that were made before, kept in a file a space, so that a run that was interrupted or is repeated encodes
-//! nothing twice.
+//! A cache of vectors in one file per space. An interrupted or repeated run encodes nothing twice.
 //!
-//! The file is a sequence of records of one length: the key, the values as little-endian f32, and the first bytes of
-//! the SHA-256 of both. Records are only ever appended; a tail that was cut off is dropped when the file is opened.
+//! The file is a sequence of records of equal length: the key, the values as little-endian f32, and the first bytes
+//! of the SHA-256 of both. Records are only appended. Opening the file drops an incomplete tail.
 
 use std::collections::HashMap;
 use std::fs::{File, TryLockError};
@@ -13,13 +12,13 @@ use anyhow::{Context, bail, ensure};
 use reprise_encoders::Space;
 use sha2::{Digest, Sha256};
 
-/// What a vector was made of: a digest of the input as the encoder sees it.
+/// SHA-256 of an encoder input.
 pub(crate) type Key = [u8; 32];
 
-/// Bytes of a record's checksum.
+/// Size of a record's checksum in bytes.
 const CHECKSUM: usize = 4;
 
-/// The vectors of one space; held by one process at a time.
+/// The cached vectors of one space. Only one process can hold the file.
 pub(crate) struct Cache {
     path: PathBuf,
     file: File,
@@ -28,10 +27,10 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// Opens or makes the file of the space.
+    /// Opens or creates the file of the space.
     ///
     /// # Errors
-    /// It can't be read or written, or another process holds it.
+    /// The file can't be read or written, or another process holds it.
     pub(crate) fn open(folder: &Path, space: &Space) -> anyhow::Result<Cache> {
         let path = folder.join(format!("{}.vectors", space.id));
         Cache::at(&path, space.dim).with_context(|| path.display().to_string())
@@ -58,15 +57,15 @@ impl Cache {
         Ok(Cache { path: path.to_owned(), file, known: records.into_iter().collect(), dim })
     }
 
-    /// The vector of an input, if it was made before.
+    /// The vector of an input, if it is cached.
     pub(crate) fn get(&self, key: &Key) -> Option<&[f32]> {
         self.known.get(key).map(Vec::as_slice)
     }
 
-    /// Keeps a vector.
+    /// Adds a vector.
     ///
     /// # Errors
-    /// It can't be written, or has another length than the space's vectors.
+    /// The record can't be written, or the vector has another length than the space's.
     pub(crate) fn insert(&mut self, key: Key, vector: Vec<f32>) -> anyhow::Result<()> {
         ensure!(vector.len() == self.dim, "a vector of {} values, not {}", vector.len(), self.dim);
         let mut record = key.to_vec();
@@ -87,7 +86,7 @@ fn checksum(bytes: &[u8]) -> [u8; CHECKSUM] {
     std::array::from_fn(|at| digest[at])
 }
 
-/// `None` for a record that was cut off or damaged.
+/// Parses a record; `None` if it is incomplete or damaged.
 fn read_record(record: &[u8], dim: usize) -> Option<(Key, Vec<f32>)> {
     let (content, sum) = record.split_at(record_length(dim) - CHECKSUM);
     if sum != checksum(content) {
@@ -105,7 +104,7 @@ mod tests {
     const VECTORS: [(Key, [f32; 3]); 3] =
         [([1; 32], [1.0, 2.0, 3.0]), ([2; 32], [-1.0, 0.5, 1e-30]), ([3; 32], [4.0, 5.0, 6.0])];
 
-    /// How many vectors are left of three after `damage` was done to the file.
+    /// Checks how many of three vectors remain after `damage` to the file.
     #[track_caller]
     fn check(damage: impl Fn(&mut Vec<u8>), left: usize) {
         let folder = tempfile::tempdir().unwrap();
@@ -119,7 +118,7 @@ mod tests {
         let mut bytes = std::fs::read(&path).unwrap();
         damage(&mut bytes);
         std::fs::write(&path, bytes).unwrap();
-        // A second time what the first one mended.
+        // The second time checks the repaired file.
         for _ in 0..2 {
             let cache = Cache::at(&path, 3).unwrap();
             for (at, (key, values)) in VECTORS.iter().enumerate() {

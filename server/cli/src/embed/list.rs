@@ -1,4 +1,4 @@
-//! What is to be embedded: videos from a table or a folder, texts from a file.
+//! The inputs of `reprise embed`: videos from a table or a folder, texts from a file.
 
 use std::path::{Path, PathBuf};
 
@@ -10,27 +10,27 @@ use crate::ingest::walk;
 use reprise_research::encode::LONGEST_MS;
 use reprise_research::encode::file_of;
 
-/// A row of the list: a video, or a stretch of it in seconds.
+/// A row of the list: a video, or a part of it.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub(crate) struct Named {
-    /// Its name: a path from the list's folder, the ending `.mp4` left out or not.
+    /// Path relative to the list's folder; the ending `.mp4` is optional.
     pub(crate) video: String,
-    /// Where the stretch begins; the video's begin if absent.
+    /// Start in seconds; absent for the start of the video.
     pub(crate) start: Option<f64>,
-    /// Where it ends; the video's end if absent.
+    /// End in seconds; absent for the end of the video.
     pub(crate) end: Option<f64>,
-    /// Its file.
+    /// Path of the video file.
     #[serde(skip)]
     pub(crate) file: PathBuf,
-    /// The stretch in milliseconds: start and end.
+    /// Start and end of the part in milliseconds.
     #[serde(skip)]
     pub(crate) span_ms: (i64, i64),
 }
 
-/// The rows of a CSV with the columns video[,start,end], or the videos below a folder in order of name.
+/// The rows of a CSV with the columns video[,start,end], or the videos in a folder ordered by name.
 ///
 /// # Errors
-/// A list that can't be read or is empty, a file that is not there, a stretch that ends before it begins.
+/// The list can't be read or is empty, a file is missing, or a part ends before it begins.
 pub(crate) fn videos(list: &Path) -> anyhow::Result<Vec<Named>> {
     let mut rows = if list.is_dir() { of_folder(list)? } else { of_table(list)? };
     ensure!(!rows.is_empty(), "{} names no video", list.display());
@@ -51,7 +51,7 @@ fn of_table(list: &Path) -> anyhow::Result<Vec<Named>> {
     rows.with_context(|| list.display().to_string())
 }
 
-/// What has a video's ending: whether it is one is seen when it is decoded.
+/// Files with the ending of a video. Decoding shows whether they are videos.
 fn of_folder(folder: &Path) -> anyhow::Result<Vec<Named>> {
     let mut files = Vec::new();
     walk(folder, &mut files)?;
@@ -65,10 +65,10 @@ fn of_folder(folder: &Path) -> anyhow::Result<Vec<Named>> {
     files.into_iter().filter(is_video).map(named).collect()
 }
 
-/// The lines of a file; of a `.csv` the values of its column `text`, else `modification`.
+/// The lines of a file, or the column `text`, otherwise `modification`, of a `.csv`.
 ///
 /// # Errors
-/// A file that can't be read or has no such column, an empty text.
+/// The file can't be read, lacks both columns, or contains an empty text.
 pub(crate) fn texts(path: &Path) -> anyhow::Result<Vec<String>> {
     let texts = match path.extension().is_some_and(|extension| extension == "csv") {
         true => column(path)?,

@@ -1,4 +1,4 @@
-//! Many vectors at once, none of them made twice.
+//! Encodes many inputs, each distinct one once.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -22,18 +22,18 @@ use reprise_research::terminal::bar;
 use reprise_server::config::MAX_WINDOWS;
 use reprise_server::search::text_vectors;
 
-/// Text windows that are encoded before they are kept.
+/// Text windows encoded per block, before they are cached.
 const TEXTS_AT_ONCE: usize = 64;
 
-/// What was done.
+/// Summary of a run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     rows: usize,
     dim: usize,
     space: String,
-    /// Inputs that went through the encoder.
+    /// Number of encoded inputs.
     encoded: usize,
-    /// Distinct inputs that were known from earlier.
+    /// Number of distinct inputs found in the cache.
     from_cache: usize,
     out: PathBuf,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,7 +52,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// A model and the vectors that it has made.
+/// A model with the cache of its vectors.
 pub(crate) struct Many<'a> {
     model: &'a mut Loaded,
     cache: Cache,
@@ -62,20 +62,20 @@ pub(crate) struct Many<'a> {
 }
 
 impl<'a> Many<'a> {
-    /// With the cache of the model's space in `folder`; without a progress bar if `hidden`.
+    /// Opens the cache of the model's space in `folder`. `hidden` hides the progress bar.
     ///
     /// # Errors
-    /// The cache can't be used.
+    /// The cache can't be opened.
     pub(crate) fn open(model: &'a mut Loaded, folder: &Path, hidden: bool) -> anyhow::Result<Self> {
         let cache = Cache::open(folder, &model.space)?;
         Ok(Many { model, cache, hidden, encoded: 0, from_cache: 0 })
     }
 
-    /// The raw vectors of the list's videos, a row each, and beside them a table of their names.
+    /// Writes the raw vectors of the listed videos to `out`, one row each, and a table of their names beside it.
     ///
     /// # Errors
-    /// A list or video that can't be read, a model that takes no videos or fails. What was encoded until then is
-    /// kept.
+    /// The list or a video can't be read, or the model takes no videos or fails. Vectors encoded before stay in the
+    /// cache.
     pub(crate) fn videos(&mut self, list: &Path, out: &Path) -> anyhow::Result<Report> {
         ensure!(self.model.space.can.frames, "{} takes no videos", self.model.space.name);
         let named = list::videos(list)?;
@@ -101,11 +101,11 @@ impl<'a> Many<'a> {
         Ok(self.report(&rows, out, Some(names)))
     }
 
-    /// The raw vectors of the file's texts, a row each, as passages or as queries; of a text of several windows what a
-    /// search makes of them.
+    /// Writes the raw vectors of a file's texts to `out`, one row each, as passages or as queries. A text of several
+    /// windows gives the vector that a search would use.
     ///
     /// # Errors
-    /// A file that can't be read, a model that takes no texts or fails. What was encoded until then is kept.
+    /// The file can't be read, or the model takes no texts or fails. Vectors encoded before stay in the cache.
     pub(crate) fn texts(&mut self, file: &Path, are_passages: bool, out: &Path) -> anyhow::Result<Report> {
         let takes_none = || format!("{} takes no texts", self.model.space.name);
         ensure!(self.model.space.can.text, takes_none());
@@ -140,7 +140,7 @@ impl<'a> Many<'a> {
         Ok(self.report(&rows, out, None))
     }
 
-    /// The places of inputs that are not known yet, of equal ones the first.
+    /// Indices of the inputs that are not cached; of equal inputs only the first.
     fn missing(&mut self, keys: &[Key]) -> Vec<usize> {
         let mut seen = HashSet::new();
         let distinct: Vec<usize> = (0..keys.len()).filter(|at| seen.insert(keys[*at])).collect();
@@ -185,7 +185,7 @@ fn write_names(path: &Path, named: &[Named]) -> anyhow::Result<()> {
     writer.flush().with_context(|| path.display().to_string())
 }
 
-/// `seekable` says of files whether seeking in them is safe, as far as that was asked.
+/// The part of a file to decode. `seekable` caches which files allow safe seeking.
 fn stretch(named: &Named, seekable: &mut HashMap<PathBuf, bool>) -> anyhow::Result<Stretch> {
     let Named { file, span_ms: (start, end), .. } = named;
     if *start == 0 {
@@ -205,12 +205,12 @@ fn stretch(named: &Named, seekable: &mut HashMap<PathBuf, bool>) -> anyhow::Resu
     Ok(Stretch { file: file.clone(), span_ms: *start..*end, in_order: !safe })
 }
 
-/// The digests of files, each read once.
+/// SHA-256 of files; each file is read once.
 #[derive(Default)]
 struct Digests(HashMap<PathBuf, Key>);
 
 impl Digests {
-    /// The file's content and the stretch: a file that was moved keeps its vectors, one that was changed does not.
+    /// Key from the file's content and the part: a moved file keeps its vectors, a changed one does not.
     fn key(&mut self, named: &Named) -> anyhow::Result<Key> {
         let file = match self.0.get(&named.file) {
             Some(known) => *known,
@@ -232,7 +232,7 @@ fn digest(path: &Path) -> io::Result<Key> {
     Ok(hasher.0.finalize().into())
 }
 
-/// A digest as something that can be written to.
+/// A digest as a writer.
 struct Hasher(Sha256);
 
 impl Write for Hasher {
@@ -246,7 +246,7 @@ impl Write for Hasher {
     }
 }
 
-/// By token ids: what the encoder sees, whatever text and tokenizer they came from.
+/// Key from token ids: the encoder's input, independent of text and tokenizer.
 fn text_key(input: &Input) -> Key {
     let ids = match input {
         Input::Text(tokens) => tokens.ids.as_slice(),

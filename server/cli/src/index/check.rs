@@ -1,4 +1,5 @@
-//! `reprise index check`: the snapshot against the database, brute force and its own checksums. Changes nothing.
+//! `reprise index check`: compares the snapshot with the database, brute force and its own checksums. Changes
+//! nothing.
 
 use anyhow::bail;
 use clap::Args;
@@ -13,7 +14,7 @@ use reprise_server::config::share;
 use reprise_server::terms::{Level, SpanKey};
 use reprise_server::vectors::builtin::{self, Inspected, Inspection};
 
-/// Differing keys that are shown.
+/// Number of differing keys to show.
 const SHOWN: usize = 10;
 
 /// Arguments of `reprise index check`.
@@ -21,15 +22,15 @@ const SHOWN: usize = 10;
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     at: MigrateArgs,
-    /// Stored vectors that are searched for to measure recall; each costs a scan
+    /// Stored vectors to search for when measuring recall; each costs a scan
     #[arg(long, default_value_t = 1000)]
     sample: usize,
-    /// Recall at 10 under which the check fails
+    /// Smallest accepted recall at 10
     #[arg(long, default_value_t = 0.95, value_parser = share)]
     min_recall: f64,
 }
 
-/// What was found of one level.
+/// Result for one level of a space.
 #[derive(Debug, Serialize)]
 struct Found {
     space: String,
@@ -37,18 +38,18 @@ struct Found {
     vectors: u64,
     bytes: u64,
     graph: bool,
-    /// `None`: no graph, all searches are exact.
+    /// `None` without a graph: then all searches are exact.
     recall_at_10: Option<f64>,
     keys_equal: bool,
     missing: u64,
     extra: u64,
     missing_keys: Vec<SpanKey>,
     extra_keys: Vec<SpanKey>,
-    /// Live vectors that can't be read.
+    /// Number of live vectors that can't be read.
     damaged: u64,
 }
 
-/// Prints what it found; an error if something is wrong.
+/// Prints the result; fails if the snapshot has a fault.
 pub(crate) async fn run(args: CheckArgs) -> anyhow::Result<()> {
     let CheckArgs { at, sample, min_recall } = args;
     let url = at.database_url.unwrap_or_else(|| catalog::embedded_url(&at.data_dir));
@@ -118,7 +119,7 @@ impl Found {
         )
     }
 
-    /// What is wrong, one sentence each.
+    /// The faults, one sentence each.
     fn wrong(&self, min_recall: f64) -> Vec<String> {
         let name = self.name();
         let mut wrong = Vec::new();

@@ -1,4 +1,4 @@
-//! `reprise index rebuild`: the snapshot anew from the database.
+//! `reprise index rebuild`: builds a new snapshot from the database.
 
 use std::sync::Arc;
 
@@ -19,19 +19,19 @@ use reprise_server::vectors::builtin::{self, Codes, Rebuilt, Settings, Step};
 pub(crate) struct RebuildArgs {
     #[command(flatten)]
     at: MigrateArgs,
-    /// Numbers in which the index compares vectors while it walks: int8, f16 or f32
+    /// Number format for comparisons during a search: int8, f16 or f32
     #[arg(long, env = "REPRISE_INDEX_CODES", default_value = "int8")]
     index_codes: Codes,
 }
 
-/// Reads everything, links it, and puts the new snapshot in the place of the old one.
+/// Reads and links all vectors, and replaces the old snapshot.
 pub(crate) async fn run(args: RebuildArgs) -> anyhow::Result<()> {
     let at = args.at;
     let url = at.database_url.unwrap_or_else(|| catalog::embedded_url(&at.data_dir));
     let catalog = catalog::open(&url).await?;
     let spaces = catalog.spaces().await?;
     let expected: Vec<SpaceInfo> = spaces.iter().map(SpaceRow::expectation).collect();
-    // Nothing is answered meanwhile: all cores.
+    // No server runs meanwhile, so the build takes all cores.
     let build_threads = std::thread::available_parallelism().map_or(1, usize::from);
     let settings = Settings { codes: args.index_codes, build_threads, ..Settings::default() };
     let bar = progress(at.json)?;
@@ -66,7 +66,7 @@ fn show(bar: &ProgressBar, step: Step) {
     bar.set_position(done);
 }
 
-/// What each level takes, and how far the snapshot is.
+/// Prints the size of each level and the last change in the snapshot.
 fn print(rebuilt: &Rebuilt, spaces: &[SpaceRow], as_json: bool) -> anyhow::Result<()> {
     let mut levels = Vec::new();
     for held in &rebuilt.status.collections {

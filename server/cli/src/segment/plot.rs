@@ -1,4 +1,4 @@
-//! The score over time as a picture: the curve, the threshold, the cuts, and below them the clips.
+//! A picture of the score over time: the curve, the threshold, the cuts, and the clips below.
 
 use std::path::Path;
 
@@ -9,12 +9,12 @@ use reprise_research::terminal::clock;
 
 const WIDTH: u32 = 1200;
 const HEIGHT: u32 = 400;
-/// Pixels around the plot, below it and left of it, and of a letter's height.
+/// Pixels: margin around the plot, space below and left of it, height of the letters.
 const MARGIN: u32 = 20;
 const BELOW: u32 = 40;
 const LEFT: u32 = 60;
 const LETTERS: u32 = 16;
-/// The row of clips below the axis, as parts of the highest score.
+/// Lower and upper end of the row of clips, relative to the highest score.
 const CLIPS: [f64; 2] = [-0.1, -0.03];
 
 const CURVE: RGBColor = RGBColor(26, 89, 191);
@@ -27,7 +27,7 @@ pub(super) struct Plot<'a> {
     pub(super) scores: &'a [FrameScores],
     pub(super) detector: &'a DetectorSettings,
     pub(super) clips: &'a [ClipRange],
-    /// Frame and time of each.
+    /// Frame number of each cut, and its time in milliseconds.
     pub(super) cuts: &'a [(u64, i64)],
 }
 

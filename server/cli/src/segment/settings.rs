@@ -1,4 +1,4 @@
-//! The flags of `reprise segment` that make up a segmentation.
+//! The segmentation flags of `reprise segment`.
 
 use std::str::FromStr;
 
@@ -9,45 +9,45 @@ use reprise_encoders::video::segment::{
     ThresholdSettings, Weights,
 };
 
-/// Which policy, and its parameters.
+/// The policy and its parameters.
 #[derive(Debug, Args)]
 pub(crate) struct SettingsArgs {
-    /// Where clips begin: at cuts and slide changes (hybrid), at cuts (content), every so often (fixed) [default:
+    /// Where clips begin: at cuts and slide changes (hybrid), at cuts (content), at regular times (fixed) [default:
     /// hybrid, with a preset content]
     #[arg(long, value_enum)]
     policy: Option<Policy>,
     /// Settings by name: lovr is threshold 34 and scenes of at least 5 s
     #[arg(long, value_enum)]
     preset: Option<Preset>,
-    /// How cuts are found
+    /// Method of finding cuts
     #[arg(long, value_enum, default_value = "content")]
     detector: Detector,
-    /// A cut where the score reaches this [default: 27 for content, 3 for adaptive, 12 for threshold, where it is the
-    /// brightness below which the picture is faded out]
+    /// Lowest score of a cut; for the detector threshold the brightness below which a picture is faded out [default:
+    /// 27 for content, 3 for adaptive, 12 for threshold]
     #[arg(long)]
     threshold: Option<f64>,
-    /// How much edges count in the score, where hue, saturation and value count 1 each
+    /// Weight of edges in the score; hue, saturation and value weigh 1 each
     #[arg(long, default_value_t = 0.0)]
     edges: f64,
-    /// What becomes of cuts that follow each other too closely
+    /// What to do with cuts that follow each other too closely
     #[arg(long, value_enum, default_value = "merge")]
     filter: Filter,
-    /// Where in a fade the detector threshold cuts: -1 at its start, 1 at its end
+    /// Position of the detector threshold's cut in a fade: -1 at its start, 1 at its end
     #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
     fade_bias: f64,
-    /// Let the detector threshold cut at a last fade to black too
+    /// Let the detector threshold also cut at a final fade to black
     #[arg(long)]
     add_final_scene: bool,
     /// Shortest scene between cuts: frames (15f) or seconds (0.6s) [default: 15f]
     #[arg(long)]
     min_scene_len: Option<SceneLength>,
-    /// Least part of the picture that a slide change changes, in per cent; 0 looks for none
+    /// Smallest part of the picture that a slide change must change, in per cent; 0 finds none
     #[arg(long, default_value_t = 1.0)]
     slide_area: f64,
     /// Shortest clip of hybrid, in seconds; at most a quarter of the longest [default: 0.5]
     #[arg(long)]
     min_clip: Option<f64>,
-    /// Longest clip, in seconds; for fixed the length of all
+    /// Longest clip, in seconds; for fixed the length of every clip
     #[arg(long, default_value_t = 30.0)]
     max_clip: f64,
 }
@@ -68,7 +68,7 @@ enum Preset {
 enum Detector {
     /// Change of hue, saturation and value between frames
     Content,
-    /// The same, where it stands out from its surroundings
+    /// The same, relative to the surrounding frames
     Adaptive,
     /// Fades to black
     Threshold,
@@ -108,10 +108,10 @@ impl FromStr for SceneLength {
 }
 
 impl SettingsArgs {
-    /// How the flags ask for the video to be cut.
+    /// The segmentation for these flags.
     ///
     /// # Errors
-    /// A number outside its range.
+    /// A number is outside its range.
     pub(crate) fn segmentation(&self) -> anyhow::Result<Segmentation> {
         for (name, value, low, high) in [
             ("--threshold", self.threshold.unwrap_or(1.0), 0.0, 255.0),

@@ -1,4 +1,4 @@
-//! The scores of every frame as CSV, for those who look for a threshold.
+//! The scores of every frame as CSV, for choosing a threshold.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,8 +20,8 @@ const HEADER: [&str; 11] = [
     "cut",
 ];
 
-/// Writes one line a frame: `score` is what the detector compares with its threshold, `moving` and `settled` are
-/// shares of the picture, `cut` is 1 at the detector's cuts.
+/// Writes one line per frame. `score` is the value that the detector compares with its threshold; `moving` and
+/// `settled` are shares of the picture; `cut` is 1 at the detector's cuts.
 ///
 /// # Errors
 /// The file can't be written.
