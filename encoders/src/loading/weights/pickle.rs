@@ -1,6 +1,6 @@
 //! Tensors of a PyTorch checkpoint: a zip archive of a pickled dictionary and its storages.
 //!
-//! Nothing that the pickle names is run. Files from before PyTorch 1.6 are no such checkpoints.
+//! The reader runs no code of the pickle. It refuses files from before PyTorch 1.6, which have another format.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -10,15 +10,15 @@ use candle_core::{DType, Tensor};
 
 use super::torchscript;
 
-/// Under which keys checkpoints keep the weights beside other things; `None`: they are nothing but weights.
+/// Keys under which checkpoints keep their weights; `None`: the checkpoint is the dictionary of weights itself.
 const KEYS: [Option<&str>; 4] = [None, Some("state_dict"), Some("model_state_dict"), Some("model")];
 
-/// The floating-point tensors of the file, by name, as they are stored.
+/// The floating-point tensors of the file, by name, in their stored type.
 ///
 /// # Errors
-/// In plain words, what is wrong with the file.
+/// A message about the fault.
 pub(super) fn read(path: &Path) -> Result<Vec<(String, Tensor)>, String> {
-    // The parser takes some malformed files for impossible and panics.
+    // The parser panics on some malformed files.
     let read = catch_unwind(AssertUnwindSafe(|| read_trusting(path)));
     read.unwrap_or_else(|_| Err("it is no checkpoint that makes sense".to_owned()))
 }
@@ -41,7 +41,7 @@ fn read_trusting(path: &Path) -> Result<Vec<(String, Tensor)>, String> {
 }
 
 /// # Errors
-/// A tensor that would need more memory than the file has bytes.
+/// Names a tensor that would need more memory than the file has bytes.
 fn check_sizes(path: &Path, infos: &[TensorInfo]) -> Result<(), String> {
     let bytes = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
     match infos.iter().find(|info| size(info) > bytes) {
@@ -50,7 +50,7 @@ fn check_sizes(path: &Path, infos: &[TensorInfo]) -> Result<(), String> {
     }
 }
 
-/// The first key under which there are weights, and what they are.
+/// The first key with weights under it, and the weights' descriptions.
 fn weights(path: &Path) -> Result<(Option<&'static str>, Vec<TensorInfo>), String> {
     for key in KEYS {
         let infos = match (read_pth_tensor_info(path, false, key), key) {
@@ -72,7 +72,7 @@ fn is_float(kind: DType) -> bool {
     matches!(kind, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
 }
 
-/// Bytes; more than any file has where the numbers are absurd.
+/// Size in bytes; `u64::MAX` on overflow.
 fn size(info: &TensorInfo) -> u64 {
     let values = info.layout.dims().iter().try_fold(1_u64, |all, dim| all.checked_mul(*dim as u64));
     let bytes = values.and_then(|values| values.checked_mul(info.dtype.size_in_bytes() as u64));
