@@ -44,8 +44,8 @@ pub(crate) fn resize(rgb: &[u8], from: Pixels, to: Pixels, resampling: Resamplin
     down(&across(rgb, from.width as usize, &columns), 3 * to.width as usize, &rows)
 }
 
-/// Whether the vertical pass comes first. The order matters because the first step clips. The rule is inferred from Pillow 13's
-/// output (1,120 pairs of sizes, bicubic, no mismatch), not from its source; other filters and versions are unchecked.
+/// Whether the vertical pass comes first. The order matters because the first step clips. The rule is inferred from
+/// Pillow 13's output (1,120 pairs of sizes, bicubic, no mismatch). Other filters and versions are unchecked.
 fn columns_go_first(from: Pixels, to: Pixels) -> bool {
     let lost = |from: u32, to: u32| i64::from(from) - i64::from(to);
     let (across, down) = (lost(from.width, to.width), lost(from.height, to.height));
