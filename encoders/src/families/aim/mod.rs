@@ -13,7 +13,7 @@
 //!
 //! Without `combiner` and `text/` the model takes clips only. A checkpoint's names may have any prefix, so links under
 //! several of these names can point to one file of a whole TF-CoVR model. `text_proj`, in either file, projects texts
-//! into the video's space. Optional fields of config.json, with their defaults:
+//! into the video's space. Optional fields of config.json, for example:
 //!
 //! ```text
 //! "video": {"num_attention_heads": 12, "num_frames": 12, "adapter_scale": 0.5, "hidden_act": "quick_gelu",

@@ -1,4 +1,4 @@
-//! CLIP's models, in all layouts.
+//! CLIP's models in all layouts.
 
 use crate::families::family::{KnownModel, TRANSFORMERS};
 
