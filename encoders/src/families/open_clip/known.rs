@@ -1,4 +1,4 @@
-//! Models of timm's towers that OpenCLIP alone has.
+//! Models with timm's towers that only OpenCLIP offers.
 
 use crate::families::family::KnownModel;
 
