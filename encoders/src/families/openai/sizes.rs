@@ -1,6 +1,7 @@
 //! Configuration of a CLIP that comes without one, such as OpenAI's own files. The tensors' shapes give the sizes, as
 //! in OpenAI's `build_model`. Shapes do not show the head size (64) and activation (quick_gelu), so only files known to
 //! have both may be read.
+
 use crate::LoadError;
 use crate::blocks::transformer::Activation;
 use crate::families::clip::config::{self as clip, LEGACY_EOS};

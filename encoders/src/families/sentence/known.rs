@@ -1,4 +1,4 @@
-//! Encoders of sentences.
+//! Sentence encoders.
 
 use crate::families::family::{KnownModel, TRANSFORMERS};
 

@@ -1,4 +1,4 @@
-//! SigLIP's models, in both layouts.
+//! SigLIP's models in both layouts.
 
 use crate::families::family::{KnownModel, TRANSFORMERS};
 
