@@ -1,4 +1,4 @@
-//! The built-in model of sports.
+//! The built-in sports model.
 
 use crate::families::family::KnownModel;
 

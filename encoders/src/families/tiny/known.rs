@@ -1,4 +1,4 @@
-//! The model of the program's own seed.
+//! The built-in model without training.
 
 use crate::families::family::KnownModel;
 
