@@ -215,6 +215,6 @@ impl Linear {
 
 /// L2-normalised rows; a row of zeros stays zero.
 pub(crate) fn divided_by_norm(rows: &Tensor) -> Result<Tensor> {
-    // The epsilon is that of torch.nn.functional.normalize.
+    // The same epsilon as torch.nn.functional.normalize.
     rows.broadcast_div(&rows.sqr()?.sum_keepdim(1)?.sqrt()?.maximum(1e-12)?)
 }

@@ -11,8 +11,7 @@ pub trait Family: Send + Sync {
     /// The family's name in a space's description.
     fn name(&self) -> &'static str;
 
-    /// Raised if the family's code gives other vectors for the same weights and input. The space's id changes with
-    /// it.
+    /// Raised when the same weights and input give other vectors; the space's id changes with it.
     fn version(&self) -> u32;
 
     /// The family's entries in the list of models to choose from.

@@ -4,8 +4,8 @@
 //! models--ORG--NAME/refs/REVISION            commit of a branch or tag at the time of the download
 //! models--ORG--NAME/blobs/ETAG               the bytes; ETAG.incomplete: a partial download
 //! models--ORG--NAME/snapshots/COMMIT/FILE    a link to the bytes
-//! models--ORG--NAME/.no_exist/COMMIT/FILE    a note that the commit has no such file
 //! models--ORG--NAME/.no_exist/COMMIT/FILE    marks a file that the commit lacks
+//! .locks/models--ORG--NAME/ETAG.lock         held by the process that downloads these bytes
 //! ```
 
 use std::fs::File;

@@ -162,7 +162,7 @@ impl Repository {
         let here = part.metadata().map_or(0, |it| it.len());
         let missing = facts.bytes.unwrap_or(0).saturating_sub(here);
         let folder = part.parent().unwrap_or(part);
-        // If the file system reports no free space, the write itself will fail.
+        // If the free space is unknown, a full disk fails the write instead.
         let free = rustix::fs::statvfs(folder).map_or(u64::MAX, |it| it.f_bavail.saturating_mul(it.f_frsize));
         if missing <= free {
             return Ok(());

@@ -83,7 +83,7 @@ pub enum LoadError {
     Network {
         /// The hub's address.
         endpoint: String,
-        /// What happened.
+        /// The failure.
         why: String,
     },
     /// The model lacks a file.
@@ -99,7 +99,7 @@ pub enum LoadError {
     BadFile {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
     /// No family reads this kind of model.

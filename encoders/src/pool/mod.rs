@@ -2,7 +2,7 @@
 //!
 //! Two lanes: interactive inputs precede bulk inputs (ingest), but at least every n-th batch is bulk. A free worker
 //! takes the waiting inputs as one batch; there is no timer. Bulk batches are limited in time, because a query that
-//! arrives meanwhile waits for their end. The pool is generic over its workers; `encoders` provides encoders.
+//! arrives meanwhile waits for their end. The pool is generic over its workers; `encoders` runs encoders on it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};

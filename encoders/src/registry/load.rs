@@ -40,7 +40,7 @@ pub(super) struct Found {
     family: &'static dyn Family,
 }
 
-/// Classifies a model; downloads it if it is on the hub.
+/// Classifies a model; downloads it if its name is a hub id.
 pub(super) fn find(name: &ModelName, options: &LoadOptions) -> Result<Found, LoadError> {
     let Source::Hub { repository, revision } = name.source() else {
         let files = ModelFiles::local(name)?;

@@ -125,7 +125,7 @@ impl Default for TextConfig {
     }
 }
 
-/// The text tower, Combiner and tokenizer, if the folder has them. Some without the others are an error.
+/// The text tower, Combiner and tokenizer, if the folder has them. A part without the others is an error.
 fn composition(
     model: &ModelFiles,
     config: &Config,

@@ -74,7 +74,7 @@ impl Family for OpenClip {
         Some(CONFIG)
     }
 
-    /// Reads models whose config.json has no `model_type`: it may belong to another program.
+    /// Reads models without a config.json; the registry hides one that no family knows.
     fn reads(&self, model: &ModelFiles) -> Verdict {
         let its = model.model_type().is_none() && model.has(CONFIG) && family_of(model) == self.family;
         if its { Verdict::Yes } else { Verdict::No }

@@ -8,8 +8,8 @@
 //! model.safetensors         or its parts, pytorch_model.bin, ...
 //! ```
 //!
-//! The tokenizer's files define the padding ([`Padding`]), otherwise config.json's `pad_token_id`. Texts are lower-case
-//! if `do_lower_case` is set, because both models were trained on lower case.
+//! The tokenizer's files define the padding ([`Padding`]), otherwise config.json's `pad_token_id`. Texts become lower
+//! case if `do_lower_case` is set: both models were trained on lower case.
 
 mod config;
 mod known;

@@ -1,7 +1,7 @@
 //! Differentiable operations of the sports family: fused on a CPU, candle's basic operations on other devices.
 //!
 //! candle's fused layer norm and softmax have no gradient, and its basic operations slow a training step on a CPU
-//! several times. The operations here have a fast forward pass and an exact gradient. Tests compare them with [`basic`].
+//! several times. These have a fast forward pass and an exact gradient. Tests compare both with [`basic`].
 
 use std::sync::Arc;
 

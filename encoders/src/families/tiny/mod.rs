@@ -1,4 +1,4 @@
-//! `builtin:tiny`: a small CLIP generated from a seed, for tries without a download. It is untrained.
+//! `builtin:tiny`: a small CLIP generated from a seed, for trials without a download. It is untrained.
 
 mod known;
 mod weights;

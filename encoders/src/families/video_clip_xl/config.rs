@@ -35,9 +35,9 @@ pub(crate) fn vision(
 /// | `vision_model.vision_encoder.temporal_positional_embedding`, with an axis of length 1 | `vision_model.embeddings.temporal_embedding`, without |
 /// | `text_model.*` | as Long-CLIP's names |
 ///
+/// # Errors
 /// [`LoadError::WrongShape`] for tensors that do not fit together, [`LoadError::Unsupported`] for patches that span
 /// several frames.
-/// time.
 pub(crate) fn renamed(weights: Weights) -> Result<Weights, LoadError> {
     let weights = openai_names::text(openai_names::vision(openai_names::long(weights)?)?)?;
     weights.changed(|name, tensor| match (name, tensor.dims()) {
