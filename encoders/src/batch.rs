@@ -1,21 +1,20 @@
-//! Which waiting inputs form the next batch: a pure function.
+//! Chooses the waiting inputs of the next batch: a pure function.
 
 use std::collections::VecDeque;
 
-/// What one forward pass may hold.
+/// Limits of one forward pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Inputs.
+    /// Most inputs.
     pub inputs: usize,
-    /// Sum of costs, every member billed at the dearest member's cost.
+    /// Highest total cost: the number of inputs times the highest cost among them.
     pub cost: usize,
 }
 
-/// Takes from the front of `queue` until the next item would break a limit.
+/// Takes items from the front of `queue` until the next one would exceed a limit.
 ///
-/// Shorter members are padded to the longest, so every member is billed at the dearest member's
-/// cost. Returns at least one item when the queue has one: an item over the limit goes alone and
-/// blocks no one.
+/// Padding makes every input as long as the longest, so each counts at the highest cost. Returns at least one item of a
+/// non-empty queue: an item over the limit goes alone.
 pub fn take<T>(queue: &mut VecDeque<T>, limits: Limits, cost: impl Fn(&T) -> usize) -> Vec<T> {
     let mut count = 0;
     let mut dearest = 0;

@@ -1,11 +1,11 @@
-//! Inputs and texts to raw vectors without a pool: for commands, evaluation, research.
+//! Raw vectors without a pool, for commands, evaluation and research.
 
 use crate::text::{MAX_WINDOWS, Overflow, TextError, Window};
 use crate::{Embedder, EncodeError, Input};
 
-/// Inputs of one batch, unless the device does best with another number.
+/// Inputs per batch, unless the device's limits set another number.
 const INPUTS_AT_ONCE: usize = 16;
-/// Why a corpus was not encoded.
+/// Why encoding without a pool failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CorpusError {
     /// The model refused an input or failed.
@@ -16,14 +16,14 @@ pub enum CorpusError {
         /// The encoder's reason.
         source: EncodeError,
     },
-    /// The encoder gave another number of vectors than it got inputs; a fault of the program.
+    /// The encoder returned a wrong number of vectors; a fault of the program.
     #[error("{space} gave {vectors} vectors for {inputs} inputs")]
     Count {
         /// Readable name of the model's space.
         space: String,
         /// Inputs of all batches.
         inputs: usize,
-        /// Vectors that came back.
+        /// Returned vectors.
         vectors: usize,
     },
     /// The model has no text tower.
@@ -35,12 +35,12 @@ pub enum CorpusError {
     /// The tokenizer refused a text.
     #[error(transparent)]
     Text(#[from] TextError),
-    /// The vectors of a text have no direction.
+    /// A text's vector is zero or not finite.
     #[error("the vector of a text is zero or not finite; check the model's weights")]
     NoDirection,
 }
 
-/// The raw vectors of any inputs, in order, by the model's first encoder.
+/// Raw vectors of any inputs, in order, by the model's first encoder.
 ///
 /// # Errors
 /// [`CorpusError::Encode`], [`CorpusError::Count`].
@@ -48,7 +48,7 @@ pub fn inputs(model: &mut Embedder, inputs: &[Input]) -> Result<Vec<Vec<f32>>, C
     let space = &model.space.name;
     let at_once = model.limits.map_or(INPUTS_AT_ONCE, |limits| limits.inputs.max(1));
     let mut vectors = Vec::with_capacity(inputs.len());
-    // A model without an encoder gives no vectors, so the count below is wrong.
+    // A model without an encoder returns no vectors, which the count below reports.
     for encoder in model.encoders.iter_mut().take(1) {
         for batch in inputs.chunks(at_once) {
             let encoded = encoder.encode(batch);
@@ -64,20 +64,20 @@ pub fn inputs(model: &mut Embedder, inputs: &[Input]) -> Result<Vec<Vec<f32>>, C
     }
 }
 
-/// The raw vector of a plain text; of a text over the model's limit the mean direction of its windows.
+/// The raw vector of a plain text. For a text over the model's limit, the mean of its windows' unit vectors.
 ///
-/// `POST /v1/embeddings` answers the direction of this vector. A search compares every window instead.
+/// `POST /v1/embeddings` returns this vector, normalised. A search compares every window instead.
 ///
 /// # Errors
-/// [`CorpusError::NoText`], [`CorpusError::Text`], [`CorpusError::Encode`].
+/// [`CorpusError::NoText`], [`CorpusError::Text`], [`CorpusError::Encode`], [`CorpusError::NoDirection`].
 pub fn text(model: &mut Embedder, text: &str) -> Result<Vec<f32>, CorpusError> {
     let tokenizer = model.tokenizer.clone().ok_or_else(|| no_text(model))?;
     let windows = tokenizer.windows(text, Overflow::Window, MAX_WINDOWS)?.windows;
     mean_direction(&inputs(model, &texts_of(windows))?).ok_or(CorpusError::NoDirection)
 }
 
-/// One raw vector for the windows of one text: that of a single window as it is, else the mean of the windows' unit
-/// vectors. `None` if a vector is zero or not finite.
+/// One raw vector for the windows of one text: a single window's vector unchanged, else the mean of the unit vectors.
+/// `None` if a vector is zero or not finite.
 pub fn mean_direction(raw: &[Vec<f32>]) -> Option<Vec<f32>> {
     let units = raw.iter().map(|raw| unit(raw)).collect::<Option<Vec<_>>>()?;
     if let [only] = raw {
@@ -100,7 +100,7 @@ fn no_text(model: &Embedder) -> CorpusError {
     CorpusError::NoText { space: model.space.name.clone() }
 }
 
-/// The direction of `raw`; `None` if it has none.
+/// `raw` normalised; `None` if it is zero or not finite.
 fn unit(raw: &[f32]) -> Option<Vec<f32>> {
     let norm = raw.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt();
     let has_direction = norm.is_finite() && norm > 0.0;

@@ -1,4 +1,4 @@
-//! One large matrix product by the kernels that encoders use: what their speed is measured against.
+//! One large matrix product with the encoders' kernels: the reference for their speed.
 
 use candle_core::{Result, Tensor};
 
@@ -6,22 +6,22 @@ use crate::blocks::layers::Linear;
 use crate::device::{self, Placement, Precision};
 use crate::{DeviceChoice, EncodeError, LoadError};
 
-/// Rows and columns of each of the matrices: large enough that nothing but the multiplications counts.
+/// Rows and columns of each matrix: large enough that the multiplications dominate.
 pub const SIDE: usize = 2048;
 
-/// A square product, ready to be multiplied.
+/// A square matrix product.
 #[derive(Debug)]
 pub struct LargeProduct {
     rows: Tensor,
-    /// As encoders have them inside towers.
+    /// The same kind of layer as inside towers.
     layer: Linear,
 }
 
 impl LargeProduct {
-    /// Of [`SIDE`] rows and columns, on the device that models are loaded onto by this choice, multiplied in `precision`.
+    /// A product with [`SIDE`] rows and columns on the device of `choice`, in `precision`.
     ///
     /// # Errors
-    /// [`LoadError::Precision`] where the device does not multiply so, [`LoadError::Device`] when it fails.
+    /// [`LoadError::Precision`] if the device does not support it, [`LoadError::Device`] if the device fails.
     pub fn new(choice: DeviceChoice, precision: Precision) -> std::result::Result<Self, LoadError> {
         let (device, _) = device::open(&[choice]);
         let placement = Placement::new(device, precision)?;
@@ -33,12 +33,12 @@ impl LargeProduct {
         Ok(LargeProduct { rows, layer: Linear::without_bias(&placement, &matrix(1)?)? })
     }
 
-    /// Operations of one product, two for each multiplication.
+    /// Floating-point operations of one product, two per multiplication.
     pub fn operations(&self) -> f64 {
         2.0 * (SIDE as f64).powi(3)
     }
 
-    /// Whose loops multiply: `reprise` (kernels of our own) or `candle`.
+    /// The implementation in use: `reprise` (our kernels) or `candle`.
     pub fn kernels(&self) -> &'static str {
         match self.layer {
             Linear::Packed(_) => "reprise",
@@ -46,10 +46,10 @@ impl LargeProduct {
         }
     }
 
-    /// Multiplies once; returns when the device is done.
+    /// Multiplies once; returns when the device has finished.
     ///
     /// # Errors
-    /// [`EncodeError::Failed`] when the device fails.
+    /// [`EncodeError::Failed`] if the device fails.
     pub fn run(&self) -> std::result::Result<(), EncodeError> {
         self.product().map_err(|error| EncodeError::Failed(error.into()))
     }

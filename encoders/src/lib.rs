@@ -1,7 +1,7 @@
-//! reprise-encoders: pixels and words to vectors.
+//! reprise-encoders: vectors of video frames and texts.
 //!
-//! Decodes video, cuts it into clips, samples frames, and turns frames and texts into vectors of an
-//! embedding space. Knows no HTTP (but for the model hub, in `hub`), no SQL and no index.
+//! Decodes video, cuts it into clips, samples frames, and encodes frames and texts in an embedding space. Uses no SQL,
+//! no index, and no HTTP except for the model hub in `hub`.
 #![warn(missing_docs)]
 
 pub mod batch;

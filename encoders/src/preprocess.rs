@@ -1,6 +1,6 @@
-//! Decoded frames to a vision model's pixels, as its preprocessor_config.json says.
+//! Preprocessing: decoded frames to a vision model's pixels, by preprocessor_config.json.
 //!
-//! Pixels come out as transformers' image processors make them with Pillow.
+//! The pixels equal those of transformers' image processors with Pillow.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,27 +8,27 @@ pub use crate::resize::Resampling;
 use crate::resize::{Pixels, resize};
 use crate::{Cause, EncodeError, Frame, FrameSize, Scaling};
 
-/// What happens to a frame before the model sees it.
+/// The preprocessing steps of a model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Preprocessing {
-    /// The first step.
+    /// Size after resizing, the first step.
     pub size: FrameSize,
-    /// How the first step is done.
+    /// Filter of the first step.
     pub resampling: Resampling,
-    /// Pixels per row and rows that are cut from the middle; what is missing is black.
+    /// Width and height of the centre crop; a smaller picture gets a black margin.
     pub crop: (u32, u32),
-    /// Where the middle is if an odd number of pixels goes.
+    /// Rounding of the crop's offset.
     #[serde(skip_serializing_if = "Middle::is_down")]
     pub middle: Middle,
-    /// Bytes are multiplied by this.
+    /// Factor for the bytes.
     pub scale: f32,
-    /// Subtracted then, by channel.
+    /// Subtracted after scaling, per channel.
     pub mean: [f32; 3],
-    /// Divided by in the end, by channel.
+    /// Divisor after subtraction, per channel.
     pub std: [f32; 3],
 }
 
-/// How half an odd number of pixels is rounded.
+/// Rounding of half an odd number of pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Middle {
@@ -40,16 +40,16 @@ pub enum Middle {
 }
 
 impl Middle {
-    /// It is not said of a preprocessing, so that those without another keep their spaces.
+    /// The default is not serialised, so that existing spaces keep their ids.
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
     fn is_down(&self) -> bool {
         *self == Middle::Down
     }
 
-    /// Where the crop begins, in pixels of the picture; negative where the picture is smaller.
+    /// Offset of the crop in pixels of the picture; negative if the picture is smaller.
     fn offset(self, size: u32, crop: u32) -> i64 {
         let lost = i64::from(size) - i64::from(crop);
-        // A margin cut off rounds down, one added rounds up.
+        // Rounds a cut margin down, and an added margin up.
         let down = lost.div_euclid(2);
         match self {
             Middle::ToEven if lost > 0 && lost % 2 == 1 => down + down % 2,
@@ -58,16 +58,16 @@ impl Middle {
     }
 }
 
-/// A longer side than this, after resizing, is refused: it would only be cropped away.
+/// Longest side after resizing; the crop would drop most of a longer one, so it is refused.
 const LONGEST_SIDE: u64 = 65_535;
 
 impl Preprocessing {
-    /// The part that the decoder does for videos.
+    /// The steps that the decoder performs for videos.
     pub fn scaling(&self) -> Scaling {
         Scaling { size: self.size, resampling: self.resampling }
     }
 
-    /// Reads the contents of a preprocessor_config.json; what it leaves out is as in CLIP's.
+    /// Reads a preprocessor_config.json; missing fields have CLIP's values.
     ///
     /// # Errors
     /// In plain words, what the file asks for that is not supported.
@@ -75,7 +75,7 @@ impl Preprocessing {
         Preprocessing::of(serde_json::from_slice(json)?)
     }
 
-    /// Reads the contents of a preprocessor_config.json; what it leaves out is as in SigLIP's, which squashes pictures.
+    /// Reads a preprocessor_config.json; missing fields have SigLIP's values, which ignore the aspect ratio.
     ///
     /// # Errors
     /// As [`Preprocessing::from_json`].
@@ -91,7 +91,7 @@ impl Preprocessing {
         )
     }
 
-    /// Reads the contents of a preprocessor_config.json; what it leaves out is as in BLIP's, which squashes pictures.
+    /// Reads a preprocessor_config.json; missing fields have BLIP's values, which ignore the aspect ratio.
     ///
     /// # Errors
     /// As [`Preprocessing::from_json`].
@@ -107,8 +107,8 @@ impl Preprocessing {
         Preprocessing::of(serde_json::from_value(defaults)?)
     }
 
-    /// Reads the contents of the `preprocess_cfg` of an open_clip_config.json, for pictures of `side` pixels where it
-    /// says nothing else; what it leaves out is as in CLIP's.
+    /// Reads the `preprocess_cfg` of an open_clip_config.json. The default size is `side`; other missing fields have
+    /// CLIP's values.
     ///
     /// # Errors
     /// As [`Preprocessing::from_json`].
@@ -126,7 +126,7 @@ impl Preprocessing {
             "squash" => FrameSize::Exact { width, height },
             mode => return Err(format!("resize_mode {mode} to {width}x{height}").into()),
         };
-        // Anything but bilinear is bicubic there.
+        // OpenCLIP treats every other value as bicubic.
         let resampling = match config.interpolation.as_deref() {
             Some("bilinear") => Resampling::Bilinear,
             _ => Resampling::Bicubic,
@@ -188,11 +188,10 @@ impl Preprocessing {
         }
     }
 
-    /// The model's pixels of one frame: channel by channel, row by row, `3 * crop.1 * crop.0` values.
+    /// The model's input for one frame: `[3, crop.1, crop.0]` values in one slice.
     ///
     /// # Errors
-    /// [`EncodeError::BadInput`] for a frame without pixels, with a wrong number of them, or far too
-    /// narrow.
+    /// [`EncodeError::BadInput`] for a frame without pixels, with a wrong number of bytes, or far too narrow.
     pub fn pixels(&self, frame: &Frame) -> Result<Vec<f32>, EncodeError> {
         let expected = frame.width as usize * frame.height as usize * 3;
         if expected == 0 || frame.rgb.len() != expected {
@@ -288,7 +287,7 @@ struct OpenClip {
     resize_mode: Option<String>,
 }
 
-/// A side, or height and width.
+/// One side of a square, or height and width.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum OpenClipSize {
@@ -296,7 +295,7 @@ enum OpenClipSize {
     Pair(u32, u32),
 }
 
-/// Both layouts that are in use: a number, or an object.
+/// Both common layouts: a number, or an object.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Size {
@@ -341,7 +340,7 @@ mod tests {
         Frame { time_ms: 0, width, height, rgb: rgb.into() }
     }
 
-    /// Bytes as they are: scale 1, mean 0, std 1.
+    /// Leaves bytes unchanged: scale 1, mean 0, std 1.
     fn plain(size: FrameSize, crop: (u32, u32)) -> Preprocessing {
         let resampling = Resampling::Bicubic;
         Preprocessing {
@@ -355,7 +354,7 @@ mod tests {
         }
     }
 
-    /// The red channel of a frame whose red is `10 * row + column`.
+    /// Checks the red channel of a frame whose red is `10 * row + column`.
     #[track_caller]
     fn check(size: FrameSize, crop: (u32, u32), (width, height): (u32, u32), expected: &[f32]) {
         let frame = frame(width, height, |x, y| (10 * y + x) as u8);

@@ -1,13 +1,13 @@
-//! Resizing pictures as Pillow 13 does it: equal to the last bit on all that was compared (bicubic).
+//! Resizes pictures as Pillow 13 does: bit-exact in all comparisons (bicubic).
 //!
-//! Rows and columns are resized one after the other, each rounded to bytes; the filter widens when a
-//! picture is made smaller (antialiasing), and its weights are fixed-point numbers.
+//! Resizes rows and columns one after the other and rounds to bytes after each. The filter widens when a picture
+//! shrinks (antialiasing); its weights are fixed-point numbers.
 
 use std::f64::consts::PI;
 
 use serde::Serialize;
 
-/// How pixels between those of the picture are made.
+/// The resampling filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resampling {
@@ -15,9 +15,9 @@ pub enum Resampling {
     Nearest,
     /// Lanczos with three lobes.
     Lanczos,
-    /// Linear, antialiased.
+    /// Linear interpolation, antialiased.
     Bilinear,
-    /// Cubic with a = -0.5, antialiased.
+    /// Cubic interpolation with a = -0.5, antialiased.
     Bicubic,
     /// Mean of the covered pixels.
     Box,
@@ -32,7 +32,7 @@ pub(crate) struct Pixels {
     pub(crate) height: u32,
 }
 
-/// Resizes the picture `rgb` (three bytes a pixel, row by row).
+/// Resizes the picture `rgb` (three bytes per pixel, row by row).
 ///
 /// `rgb` must hold `3 * width * height` bytes, and no side may be 0.
 pub(crate) fn resize(rgb: &[u8], from: Pixels, to: Pixels, resampling: Resampling) -> Vec<u8> {
@@ -44,15 +44,15 @@ pub(crate) fn resize(rgb: &[u8], from: Pixels, to: Pixels, resampling: Resamplin
     down(&across(rgb, from.width as usize, &columns), 3 * to.width as usize, &rows)
 }
 
-/// The order shows where the first step clips. The rule is inferred from Pillow 13's output (1,120 pairs
-/// of sizes, bicubic, no mismatch), not read from its source; other filters and versions are unchecked.
+/// Whether the vertical pass comes first. The order matters because the first step clips. The rule is inferred from
+/// Pillow 13's output (1,120 pairs of sizes, bicubic, no mismatch). Other filters and versions are unchecked.
 fn columns_go_first(from: Pixels, to: Pixels) -> bool {
     let lost = |from: u32, to: u32| i64::from(from) - i64::from(to);
     let (across, down) = (lost(from.width, to.width), lost(from.height, to.height));
     down > 0 && down > 2 * across
 }
 
-/// Where the pixels that make one new pixel begin, and their weights in units of 2^-22.
+/// The first source pixel of one new pixel, and the source pixels' weights in units of 2^-22.
 struct Taps {
     first: usize,
     weights: Vec<i32>,
@@ -62,7 +62,7 @@ const PRECISION: u32 = 22;
 
 fn taps(from: usize, to: usize, resampling: Resampling) -> Vec<Taps> {
     let scale = from as f64 / to as f64;
-    // Equal sizes are left alone, whatever the filter.
+    // Equal sizes stay unchanged with every filter.
     if resampling == Resampling::Nearest || from == to {
         let nearest =
             |at: usize| Taps { first: ((at as f64 + 0.5) * scale) as usize, weights: vec![1 << PRECISION] };
@@ -72,7 +72,7 @@ fn taps(from: usize, to: usize, resampling: Resampling) -> Vec<Taps> {
     let reach = resampling.reach() * stretch;
     let one = |at: usize| {
         let centre = (at as f64 + 0.5) * scale;
-        // A cast stops at 0 from below.
+        // The cast turns negative numbers into 0.
         let first = (centre - reach + 0.5) as usize;
         let end = ((centre + reach + 0.5) as usize).min(from);
         let weights: Vec<f64> =
@@ -122,7 +122,7 @@ fn byte(sum: i32) -> u8 {
     (sum >> PRECISION).clamp(0, 255) as u8
 }
 
-/// Rows of `width` pixels made narrower or wider.
+/// Resizes rows of `width` pixels horizontally.
 fn across(rgb: &[u8], width: usize, columns: &[Taps]) -> Vec<u8> {
     let mut out = Vec::with_capacity(rgb.len() / width * columns.len());
     for row in rgb.chunks_exact(3 * width) {
@@ -137,7 +137,7 @@ fn across(rgb: &[u8], width: usize, columns: &[Taps]) -> Vec<u8> {
     out
 }
 
-/// Rows of `width` bytes made fewer or more.
+/// Resizes rows of `width` bytes vertically.
 fn down(bytes: &[u8], width: usize, rows: &[Taps]) -> Vec<u8> {
     let mut out = Vec::with_capacity(rows.len() * width);
     let mut sums = vec![HALF; width];
@@ -166,7 +166,7 @@ mod tests {
         Resampling::Hamming,
     ];
 
-    /// The red channel of one row, resized.
+    /// Checks the red channel of one resized row.
     #[track_caller]
     fn check(row: &[u8], resampling: Resampling, expected: &[u8]) {
         let rgb: Vec<u8> = row.iter().flat_map(|red| [*red, 0, 0]).collect();

@@ -1,4 +1,4 @@
-//! The ids of spaces, as the release before the registry computed them: a stored space must be found again.
+//! Checks that ids of spaces stay the same across releases: stored vectors depend on them.
 
 use std::path::Path;
 

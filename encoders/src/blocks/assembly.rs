@@ -1,4 +1,4 @@
-//! Two towers, a tokenizer and a preprocessing to an embedder, for every family of that kind.
+//! Builds an embedder from two towers, a tokenizer and a preprocessing: shared by all two-tower families.
 
 use std::sync::Arc;
 
@@ -14,25 +14,25 @@ use crate::sample::Sampler;
 use crate::text::Tokenizer;
 use crate::{Abilities, Encoder, Space, TrainedOn};
 
-/// What a family makes of a model's files.
+/// The parts that a family reads from a model's files.
 pub(crate) struct Parts {
     pub(crate) family: FamilyId,
-    /// The files that the space's id depends on.
+    /// The weights and files that enter the space's id.
     pub(crate) identity: Identity,
-    /// What else of the configuration it depends on.
+    /// The configuration values that enter the space's id.
     pub(crate) config: Value,
     pub(crate) towers: TwoTowers,
     pub(crate) tokenizer: Tokenizer,
-    /// A special token of the tokenizer that stands in no text and has no row in the text tower.
+    /// A special token of the tokenizer that never occurs in a text and has no row in the text tower's embedding.
     pub(crate) foreign_token: Option<&'static str>,
     pub(crate) preprocessing: Preprocessing,
     pub(crate) trained_on: TrainedOn,
 }
 
-/// An embedder with as many encoders as `options` say.
+/// Builds an embedder with `options.replicas` encoders, at least one.
 ///
 /// # Errors
-/// [`LoadError::Unsupported`] for parts that do not belong together.
+/// [`LoadError::Unsupported`] if the towers' dimensions or the tokenizer do not fit.
 pub(crate) fn assemble(name: &ModelName, parts: Parts, options: &LoadOptions) -> Result<Embedder, LoadError> {
     check_dimensions(&parts.towers)?;
     check_tokenizer(&parts)?;
@@ -45,10 +45,10 @@ pub(crate) fn assemble(name: &ModelName, parts: Parts, options: &LoadOptions) ->
     Ok(Embedder::new(space, Some(Arc::new(tokenizer)), encoders))
 }
 
-/// The vision tower of `weights` and CLIP's kind of text tower, both by the names of Hugging Face's CLIP.
+/// A vision tower and a CLIP text tower, both with the tensor names of Hugging Face's CLIP.
 ///
 /// # Errors
-/// [`LoadError`] for weights that are no such towers.
+/// [`LoadError`] for missing tensors or wrong shapes.
 pub(crate) fn towers(
     vision: vision_transformer::Config,
     text: text_transformer::Config,
@@ -61,7 +61,7 @@ pub(crate) fn towers(
 }
 
 /// # Errors
-/// [`LoadError::Unsupported`] where pictures come out of another size than the tower takes.
+/// [`LoadError::Unsupported`] if the preprocessing's crop differs from the tower's image size.
 pub(crate) fn check_side(
     preprocessing: &Preprocessing,
     vision: &vision_transformer::Config,
@@ -86,7 +86,7 @@ fn check_dimensions(towers: &TwoTowers) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// A tokenizer of another model would give vectors, but wrong ones.
+/// Refuses another model's tokenizer: it would silently give wrong vectors.
 fn check_tokenizer(parts: &Parts) -> Result<(), LoadError> {
     let (tokenizer, text) = (&parts.tokenizer, &parts.towers.text);
     let ids = match parts.foreign_token {
@@ -113,7 +113,7 @@ fn check_tokenizer(parts: &Parts) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// Two frames a second are as many as a clip's mean gains from; a tower that takes so many frames gets them.
+/// A tower with a fixed number of frames gets that number. Others average frames, two a second by default.
 fn sampler(options: &LoadOptions, towers: &TwoTowers) -> Sampler {
     if let Some(frames) = towers.vision.frames() {
         return Sampler::Spread { frames };
@@ -125,7 +125,7 @@ fn space(name: &ModelName, parts: &Parts, sampler: Sampler) -> Space {
     let Parts { family, identity, config, towers, preprocessing, .. } = parts;
     let composed_frames = towers.composed_frames();
     let (dim, temporal) = (towers.vision.dim(), towers.vision.frames().is_some());
-    // ffmpeg scaled bicubically first, whatever the model named: the vectors of these models' spaces are others now.
+    // Spaces with another filter than bicubic have a new id: earlier versions always scaled bicubically.
     let scaled = (preprocessing.resampling != Resampling::Bicubic).then_some("by the model's filter");
     let mut rest = serde_json::json!({
         "family": family.name,

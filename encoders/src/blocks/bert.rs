@@ -1,6 +1,6 @@
-//! BERT (arXiv 1810.04805) on text alone, and two that differ little: the text path of BLIP-2's Q-Former (arXiv
-//! 2301.12597), without token types and without a cross-attention that texts never take, and RoBERTa and XLM-RoBERTa
-//! (arXiv 1907.11692, 1911.02116), whose first positions are no token's.
+//! BERT (arXiv 1810.04805) as a text tower, and two variants. The text path of BLIP-2's Q-Former (arXiv 2301.12597) has
+//! no token types and skips cross-attention. RoBERTa and XLM-RoBERTa (arXiv 1907.11692, 1911.02116) reserve the first
+//! rows of the position table.
 
 use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
@@ -10,18 +10,18 @@ use super::transformer::{Activation, Around, Attention, AttentionMask, LayerNorm
 use crate::LoadError;
 use crate::loading::Weights;
 
-/// What config.json says; what it leaves out is as in bert-base-uncased. How many tokens, positions and layers
-/// there are and how wide they are is read off the weights.
+/// Values of config.json; the defaults are bert-base-uncased's. Vocabulary, positions, layers and width come from the
+/// shapes of the weights.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Config {
     pub(crate) num_attention_heads: usize,
     pub(crate) hidden_act: Activation,
     pub(crate) layer_norm_eps: f32,
-    /// Rows of the position table before the first token's.
+    /// Reserved rows of the position table before the first token's row.
     #[serde(skip)]
     pub(crate) position_offset: usize,
-    /// Values per token of the pictures that a text can be read together with; `None`: texts alone are read.
+    /// Hidden size of the pictures that cross-attention reads; `None`: no cross-attention.
     #[serde(skip)]
     pub(crate) seen: Option<usize>,
 }
@@ -38,7 +38,7 @@ impl Default for Config {
     }
 }
 
-/// More layers than any such model has.
+/// Upper bound on the layers that the loader looks for.
 const MOST_LAYERS: usize = 1000;
 
 /// A text tower.
@@ -46,14 +46,13 @@ const MOST_LAYERS: usize = 1000;
 pub(crate) struct Bert {
     /// (vocabulary, width).
     tokens: Tensor,
-    /// (longest text, width), with the type of a text's tokens added where the model has types.
+    /// (longest text, width); includes the embedding of token type 0 where the model has types.
     positions: Tensor,
     norm: LayerNorm,
     layers: Vec<Layer>,
 }
 
-/// Attention, for a text that is read together with a picture attention to that, then an MLP, each with a residual
-/// around and its norm after.
+/// Self-attention, optional cross-attention to a picture, and an MLP, each with a residual and a layer norm after it.
 #[derive(Debug)]
 struct Layer {
     attention: Attention,
@@ -66,10 +65,10 @@ struct Layer {
 }
 
 impl Bert {
-    /// Reads a tower whose names stand under any prefix (`bert.`, `Qformer.bert.`).
+    /// Reads a tower; its tensor names may have any prefix (`bert.`, `Qformer.bert.`).
     ///
     /// # Errors
-    /// [`LoadError`] for weights that make no such model.
+    /// [`LoadError`] for missing tensors or wrong shapes.
     pub(crate) fn load(config: &Config, weights: &Weights) -> std::result::Result<Self, LoadError> {
         let marker = "embeddings.word_embeddings.weight";
         let missing = || LoadError::MissingTensor { name: marker.to_owned() };
@@ -98,7 +97,7 @@ impl Bert {
         })
     }
 
-    /// Entries of the vocabulary.
+    /// Size of the vocabulary.
     pub(crate) fn vocabulary(&self) -> usize {
         self.tokens.dims()[0]
     }
@@ -108,17 +107,17 @@ impl Bert {
         self.positions.dims()[0]
     }
 
-    /// Values of a vector.
+    /// Hidden size.
     pub(crate) fn width(&self) -> usize {
         self.tokens.dims()[1]
     }
 
-    /// Layers.
+    /// Number of layers.
     pub(super) fn layers(&self) -> usize {
         self.layers.len()
     }
 
-    /// Embeddings, (rows, width), as the first layer takes them.
+    /// Embeddings after the first layer norm, (rows, width).
     pub(super) fn normed(&self, embeddings: &Tensor) -> Result<Tensor> {
         self.norm.forward(embeddings)
     }
@@ -134,14 +133,14 @@ impl Bert {
         self.layers[number].attended(x, tokens, mask)
     }
 
-    /// (texts, width): the last layer's first token of each text. All ids must be in the vocabulary, no text empty
-    /// or over the longest.
+    /// (texts, width): the last layer's first token of each text. All ids must be in the vocabulary; texts must have 1
+    /// to `positions()` tokens.
     pub(crate) fn forward(&self, texts: &[&[u32]]) -> Result<Tensor> {
         self.first(texts, None)
     }
 
-    /// The same of texts that are read together with a picture each; `pictures`: (texts, tokens of a picture, their
-    /// width), which must be that of [`Config::seen`].
+    /// Like [`Bert::forward`] with cross-attention to one picture per text; `pictures`: (texts, tokens of a picture,
+    /// [`Config::seen`]).
     pub(crate) fn grounded(&self, texts: &[&[u32]], pictures: &Tensor) -> Result<Tensor> {
         self.first(texts, Some(pictures))
     }
@@ -150,7 +149,7 @@ impl Bert {
         self.hidden(texts, pictures)?.narrow(1, 0, 1)?.squeeze(1)?.contiguous()
     }
 
-    /// (texts, width): the mean over the last layer's tokens of each text; ids as for [`Bert::forward`].
+    /// (texts, width): the mean of the last layer's tokens of each text; ids as for [`Bert::forward`].
     pub(crate) fn mean(&self, texts: &[&[u32]]) -> Result<Tensor> {
         let hidden = self.hidden(texts, None)?;
         let tokens = hidden.dim(1)?;
@@ -161,7 +160,7 @@ impl Bert {
         shares.matmul(&hidden)?.squeeze(1)
     }
 
-    /// (texts, tokens of the longest, width): the last layer; what stands after a text's end means nothing.
+    /// (texts, tokens of the longest, width): the last layer. Rows after a text's end are undefined.
     fn hidden(&self, texts: &[&[u32]], pictures: Option<&Tensor>) -> Result<Tensor> {
         let device = self.tokens.device();
         let tokens = texts.iter().map(|ids| ids.len()).max().unwrap_or(0);
@@ -172,7 +171,7 @@ impl Bert {
         let x = x.broadcast_add(&self.positions.narrow(0, 0, tokens)?)?;
         let x = self.norm.forward(&x.reshape((rows, width))?)?;
         let lengths: Vec<usize> = texts.iter().map(|ids| ids.len()).collect();
-        // Nothing sees what stands after a text's end.
+        // The attention mask hides the padding after a text's end.
         let mask = if lengths.iter().all(|it| *it == tokens) {
             AttentionMask::All
         } else {

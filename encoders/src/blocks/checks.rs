@@ -1,11 +1,11 @@
-//! Checks of inputs that every encoder makes.
+//! Input checks that all encoders share.
 
 use std::sync::Arc;
 
 use crate::EncodeError;
 
 /// # Errors
-/// [`EncodeError::BadInput`] for what the frame stage can't have made.
+/// [`EncodeError::BadInput`] if there are no rows, or a row has another width or a value that is not finite.
 pub(crate) fn check_features(rows: &[Arc<[f32]>], width: usize) -> Result<(), EncodeError> {
     let whole = |row: &Arc<[f32]>| row.len() == width && row.iter().all(|value| value.is_finite());
     if rows.is_empty() || !rows.iter().all(whole) {
@@ -22,8 +22,8 @@ pub(crate) fn failed(error: candle_core::Error) -> EncodeError {
 }
 
 /// # Errors
-/// [`EncodeError::BadInput`] for a text without tokens, with more than `longest`, or with one that the
-/// `vocabulary` does not have.
+/// [`EncodeError::BadInput`] for a text with no tokens, with more than `longest`, or with an id that is not below
+/// `vocabulary`.
 pub(crate) fn check_ids(texts: &[&[u32]], vocabulary: usize, longest: usize) -> Result<(), EncodeError> {
     for ids in texts {
         if ids.is_empty() || ids.len() > longest {

@@ -1,4 +1,4 @@
-//! Attention of a text's tokens, or of learnt queries, to the tokens of a picture, as BLIP (arXiv 2201.12086) and
+//! Cross-attention from a text's tokens, or from learnt queries, to a picture's tokens. BLIP (arXiv 2201.12086) and
 //! BLIP-2's Q-Former (arXiv 2301.12597) have it between a layer's self-attention and its MLP.
 
 use candle_core::{Result, Tensor};
@@ -8,25 +8,25 @@ use super::transformer::{LayerNorm, Linear, attend};
 use crate::LoadError;
 use crate::loading::Weights;
 
-/// The numbers that shape it.
+/// Dimensions of a cross-attention layer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Sizes {
-    /// Values per token that looks.
+    /// Hidden size of the queries.
     pub(crate) width: usize,
-    /// Values per token that is looked at.
+    /// Hidden size of the sequence that gives keys and values.
     pub(crate) seen: usize,
     /// Attention heads; divides `width`.
     pub(crate) heads: usize,
-    /// Of the layer norm.
+    /// Epsilon of the layer norm.
     pub(crate) epsilon: f32,
 }
 
-/// Attention to another sequence's tokens, with a residual around and its norm after.
+/// Cross-attention with a residual and a layer norm after it.
 #[derive(Debug)]
 pub(crate) struct CrossAttention {
-    /// Already scaled.
+    /// Already scaled by `1 / sqrt(head size)`.
     query: Linear,
-    /// Keys and values by one product.
+    /// Keys and values in one product.
     kv: Linear,
     out: Linear,
     norm: LayerNorm,
@@ -37,7 +37,7 @@ impl CrossAttention {
     /// Reads `{name}.self.{query,key,value}`, `{name}.output.dense` and `{name}.output.LayerNorm`.
     ///
     /// # Errors
-    /// [`LoadError`] for weights that have no such layers.
+    /// [`LoadError`] for missing tensors or wrong shapes.
     pub(crate) fn load(weights: &Weights, name: &str, sizes: Sizes) -> std::result::Result<Self, LoadError> {
         let Sizes { width, seen, heads, epsilon } = sizes;
         let affine = |part: &str, inputs| Affine::load(weights, &format!("{name}.{part}"), inputs, width);
@@ -53,8 +53,7 @@ impl CrossAttention {
         })
     }
 
-    /// `x`: (sequences * tokens, width), sequence after sequence, and so the result; `seen`: (sequences, tokens that
-    /// are looked at, their width).
+    /// `x`: (sequences * queries, width), as is the result; `seen`: (sequences, tokens, [`Sizes::seen`]).
     pub(crate) fn forward(&self, x: &Tensor, seen: &Tensor) -> Result<Tensor> {
         let ((rows, width), (batch, tokens, across)) = (x.dims2()?, seen.dims3()?);
         let (heads, size) = (self.heads, width / self.heads);

@@ -1,7 +1,7 @@
-//! Linear layers, norms and attention: by the processor's kernels where a [`Placement`] has some, else by candle's own
-//! operations, in half floats too. What a layer is made of decides that once, at load; models don't know.
+//! Linear layers and layer norms. A [`Placement`] with a processor runs our kernels; others run candle's operations,
+//! also in half precision. Each layer decides at load; models use both the same way.
 //!
-//! Inference only: none keeps gradients.
+//! Inference only: no layer keeps gradients.
 
 use candle_core::{DType, Result, Tensor};
 
@@ -23,12 +23,12 @@ impl Activation {
     }
 }
 
-/// Scales and shifts each token to what was learnt; in 32-bit floats whatever comes.
+/// Layer normalisation; computes in f32 whatever the input type.
 #[derive(Debug)]
 pub(crate) enum LayerNorm {
-    /// By the processor's kernels.
+    /// Runs the processor's kernels.
     Packed(Norm, Processor),
-    /// By candle's operations: weight, bias, and what keeps variances from zero.
+    /// Runs candle's operations: weight, bias, epsilon.
     Plain(Tensor, Tensor, f32),
 }
 
@@ -56,7 +56,7 @@ impl LayerNorm {
     }
 }
 
-/// The learnt part of a linear layer, as long as it may still change: read, scaled, joined with others.
+/// Weight and bias of a linear layer before [`Affine::ready`]: they can still be scaled or joined.
 #[derive(Debug)]
 pub(crate) struct Affine {
     /// (inputs, outputs).
@@ -77,9 +77,9 @@ impl Affine {
         Ok(Affine::of_rows(&weight, Some(bias))?)
     }
 
-    /// In the weight's type, whatever the type of the rows.
+    /// Computes in the weight's type.
     fn forward(&self, rows: &Tensor) -> Result<Tensor> {
-        // On a GPU a product takes rows without gaps alone.
+        // candle's GPU product needs contiguous rows.
         let product = rows.contiguous()?.to_dtype(self.weight.dtype())?.matmul(&self.weight)?;
         self.bias.as_ref().map_or(Ok(product.clone()), |bias| product.broadcast_add(bias))
     }
@@ -89,7 +89,7 @@ impl Affine {
         Ok(Affine { weight: weight.t()?.contiguous()?, bias })
     }
 
-    /// One layer with the outputs of several, one after the other; all have a bias or none has.
+    /// One layer that concatenates the outputs of `layers`. Either all have a bias or none has.
     pub(crate) fn joined(layers: &[&Affine]) -> Result<Self> {
         let weights: Vec<&Tensor> = layers.iter().map(|layer| &layer.weight).collect();
         let biases: Option<Vec<&Tensor>> = layers.iter().map(|layer| layer.bias.as_ref()).collect();
@@ -102,7 +102,7 @@ impl Affine {
         Ok(Affine { weight: (&self.weight * scale)?, bias })
     }
 
-    /// Ready to run.
+    /// The layer in the form that `placement` runs.
     pub(crate) fn ready(self, placement: &Placement) -> Result<Linear> {
         let Affine { weight, bias } = self;
         let bias = bias.as_ref();
@@ -121,15 +121,15 @@ impl Affine {
 /// `x W + b` on rows.
 #[derive(Debug)]
 pub(crate) enum Linear {
-    /// By the processor's kernels.
+    /// Runs the processor's kernels.
     Packed(PackedLinear),
-    /// By candle's operations, in the weight's type.
+    /// Runs candle's operations, in the weight's type.
     Plain(Affine),
 }
 
 impl Linear {
-    /// Reads `{name}.weight` of (outputs, inputs), and `{name}.bias`; multiplied in f32 whatever the precision of the
-    /// model: for layers at either end of a tower.
+    /// Reads `{name}.weight` of (outputs, inputs), and `{name}.bias`. Computes in f32 whatever the model's precision:
+    /// for the first and last layers of a tower.
     pub(crate) fn load(
         weights: &Weights,
         name: &str,
@@ -139,7 +139,7 @@ impl Linear {
         Ok(Affine::load(weights, name, inputs, outputs)?.ready(&weights.placement().in_f32())?)
     }
 
-    /// The same in the precision that the weights are to be multiplied in: for layers inside a tower.
+    /// Like [`Linear::load`], in the model's precision: for layers inside a tower.
     pub(crate) fn load_inner(
         weights: &Weights,
         name: &str,
@@ -149,7 +149,7 @@ impl Linear {
         Ok(Affine::load(weights, name, inputs, outputs)?.ready(weights.placement())?)
     }
 
-    /// Reads `{name}.weight` of (outputs, inputs); in f32.
+    /// Reads `{name}.weight` of (outputs, inputs); computes in f32.
     pub(crate) fn load_without_bias(
         weights: &Weights,
         name: &str,
@@ -160,22 +160,22 @@ impl Linear {
         Ok(Linear::of_rows(weights.placement(), &weight, None)?)
     }
 
-    /// `weight`: (outputs, inputs); `bias`: (outputs); in f32.
+    /// `weight`: (outputs, inputs); `bias`: (outputs); computes in f32.
     pub(crate) fn of_rows(placement: &Placement, weight: &Tensor, bias: Option<Tensor>) -> Result<Self> {
         Affine::of_rows(weight, bias)?.ready(&placement.in_f32())
     }
 
-    /// `weight`: (inputs, outputs); in the precision of `placement`.
+    /// `weight`: (inputs, outputs); computes in the precision of `placement`.
     pub(crate) fn without_bias(placement: &Placement, weight: &Tensor) -> Result<Self> {
         Affine { weight: weight.clone(), bias: None }.ready(placement)
     }
 
-    /// (rows, inputs) to f32 of (rows, outputs).
+    /// (rows, inputs) to (rows, outputs), f32.
     pub(crate) fn forward(&self, rows: &Tensor) -> Result<Tensor> {
         self.forward_onto(rows, None)
     }
 
-    /// The same, and `residual` added, f32 of (rows, outputs).
+    /// Like [`Linear::forward`], plus `residual` of (rows, outputs), f32.
     pub(crate) fn forward_onto(&self, rows: &Tensor, residual: Option<&Tensor>) -> Result<Tensor> {
         match self {
             Linear::Packed(packed) => packed.forward(&rows.contiguous()?, None, None, residual),
@@ -186,7 +186,7 @@ impl Linear {
         }
     }
 
-    /// `activation(x W + b)` for another layer: left in the type that this one multiplies in.
+    /// `activation(x W + b)` as input of another layer: stays in the type that this layer computes in.
     pub(crate) fn forward_inner(&self, rows: &Tensor, activation: Option<Activation>) -> Result<Tensor> {
         match self {
             Linear::Packed(packed) => packed.forward(&rows.contiguous()?, None, activation, None),
@@ -197,7 +197,7 @@ impl Linear {
         }
     }
 
-    /// As [`Linear::forward_inner`], of rows that go through `norm` first.
+    /// Like [`Linear::forward_inner`], with the layer norm `norm` before it.
     pub(crate) fn forward_normed(
         &self,
         rows: &Tensor,
@@ -213,8 +213,8 @@ impl Linear {
     }
 }
 
-/// Rows divided by their norms; a row of zeros stays.
+/// L2-normalised rows; a row of zeros stays zero.
 pub(crate) fn divided_by_norm(rows: &Tensor) -> Result<Tensor> {
-    // As torch.nn.functional.normalize does.
+    // The same epsilon as torch.nn.functional.normalize.
     rows.broadcast_div(&rows.sqr()?.sum_keepdim(1)?.sqrt()?.maximum(1e-12)?)
 }

@@ -1,4 +1,4 @@
-//! The names of tensors in OpenAI's CLIP, in OpenCLIP and in AIM, changed to those of Hugging Face's CLIP:
+//! Renames the tensors of OpenAI's CLIP, OpenCLIP and AIM to the names of Hugging Face's CLIP:
 //!
 //! | OpenAI | Hugging Face |
 //! |---|---|
@@ -12,21 +12,21 @@
 //! | in blocks `attn.in_proj_*` | `self_attn.{q,k,v}_proj.*`, a third each |
 //! | in blocks `attn.out_proj`, `ln_1`, `ln_2`, `mlp.c_fc`, `mlp.c_proj` | `self_attn.out_proj`, `layer_norm1`, `layer_norm2`, `mlp.fc1`, `mlp.fc2` |
 //!
-//! Either layout may stand under a prefix (`backbone.`, `visual.`, `module.`), which goes. What both towers
-//! and AIM's adapters don't need keeps its name.
+//! Either layout may have a prefix (`backbone.`, `visual.`, `module.`), which is removed. Tensors outside both towers
+//! and AIM's adapters keep their names.
 
 use candle_core::Tensor;
 
 use crate::LoadError;
 use crate::loading::Weights;
 
-/// One tower: where its names begin in the file, and what they are to begin with.
+/// One tower: its prefix in the file and its new prefix.
 struct Tower {
     prefix: String,
     new: &'static str,
-    /// Outside the blocks: old name, new name.
+    /// Tensors outside the blocks: old name, new name.
     names: &'static [(&'static str, &'static str)],
-    /// What is stored transposed: old name, new name.
+    /// The tensor that the file stores transposed: old name, new name.
     transposed: (&'static str, &'static str),
 }
 
@@ -40,10 +40,10 @@ const TEXT: [(&str, &str); 2] = [
     ("token_embedding.weight", "embeddings.token_embedding.weight"),
     ("positional_embedding", "embeddings.position_embedding.weight"),
 ];
-/// The beginnings of names, in both towers.
+/// Name prefixes of layer norms outside the blocks, in both towers: old, new.
 const NORMS: [(&str, &str); 3] =
     [("ln_pre.", "pre_layrnorm."), ("ln_post.", "post_layernorm."), ("ln_final.", "final_layer_norm.")];
-/// The beginnings of names inside a block.
+/// Name prefixes inside a block: old, new.
 const BLOCK: [(&str, &str); 5] = [
     ("attn.out_proj.", "self_attn.out_proj."),
     ("ln_1.", "layer_norm1."),
@@ -52,10 +52,10 @@ const BLOCK: [(&str, &str); 5] = [
     ("mlp.c_proj.", "mlp.fc2."),
 ];
 
-/// The vision tower of `weights` by Hugging Face's names; unchanged if they have them already.
+/// The vision tower with Hugging Face's names; unchanged if `weights` already have them.
 ///
 /// # Errors
-/// [`LoadError::WrongShape`] for attention weights that can't be cut into query, key and value.
+/// [`LoadError::WrongShape`] for attention weights that do not split into query, key and value.
 pub(crate) fn vision(weights: Weights) -> Result<Weights, LoadError> {
     let marker = "conv1.weight";
     match prefix(&weights, marker, "vision_model.embeddings.patch_embedding.weight") {
@@ -70,7 +70,7 @@ pub(crate) fn vision(weights: Weights) -> Result<Weights, LoadError> {
     }
 }
 
-/// The text tower of `weights` by Hugging Face's names; unchanged if they have them already.
+/// The text tower with Hugging Face's names; unchanged if `weights` already have them.
 ///
 /// # Errors
 /// As [`vision`].
@@ -88,14 +88,14 @@ pub(crate) fn text(weights: Weights) -> Result<Weights, LoadError> {
     }
 }
 
-/// Positions of Long-CLIP that are CLIP's own (arXiv 2403.15378, section 3.1).
+/// Positions that Long-CLIP keeps from CLIP (arXiv 2403.15378, section 3.1).
 const KEPT_POSITIONS: usize = 20;
 
-/// `weights` with one table of positions where they have Long-CLIP's two: the first 20 rows are those of
-/// `positional_embedding`, the others those of `positional_embedding_res`, as the released code's masks have it.
+/// Merges Long-CLIP's two position tables, if `weights` have them. The first 20 rows come from `positional_embedding`,
+/// the others from `positional_embedding_res`, as the masks of the released code select them.
 ///
 /// # Errors
-/// [`LoadError::WrongShape`] for tables that don't go together.
+/// [`LoadError::WrongShape`] for tables of different shapes or of at most 20 rows.
 pub(crate) fn long(weights: Weights) -> Result<Weights, LoadError> {
     let marker = "positional_embedding_res";
     let Some(second) = weights.names().find(|name| name.ends_with(marker)).map(str::to_owned) else {
@@ -117,7 +117,7 @@ pub(crate) fn long(weights: Weights) -> Result<Weights, LoadError> {
     })
 }
 
-/// What stands before `marker` in the one name that ends with it; `None` where `known` is there.
+/// The prefix of the tensor whose name ends with `marker`; `None` if `weights` have the tensor `known`.
 fn prefix(weights: &Weights, marker: &str, known: &str) -> Option<String> {
     if weights.shape(known).is_some() {
         return None;
@@ -137,7 +137,7 @@ impl Tower {
         if old == self.transposed.0 && tensor.rank() == 2 {
             return Ok(vec![(self.transposed.1.to_owned(), tensor.t()?.contiguous()?)]);
         }
-        // OpenCLIP's projection with a bias is a layer, and as such not transposed.
+        // OpenCLIP's projection with a bias is a linear layer, which is not stored transposed.
         if let Some(kind) = old.strip_prefix("text_projection.") {
             return Ok(vec![(format!("text_projection.{kind}"), tensor)]);
         }
@@ -159,16 +159,15 @@ impl Tower {
     }
 }
 
-/// The name with another beginning, if it begins with one of these.
+/// Replaces the first matching prefix of `name`; `None` if none matches.
 fn replaced(name: &str, beginnings: &[(&str, &str)]) -> Option<String> {
     beginnings.iter().find_map(|(old, new)| name.strip_prefix(old).map(|rest| format!("{new}{rest}")))
 }
 
-/// Query, key and value of `attention`, which PyTorch keeps in one tensor, the file's `name`; `kind` is `weight` or
-/// `bias`.
+/// Splits PyTorch's joined tensor `name` into query, key and value of `attention`; `kind` is `weight` or `bias`.
 ///
 /// # Errors
-/// [`LoadError::WrongShape`] for a tensor that can't be cut into three.
+/// [`LoadError::WrongShape`] for a tensor that does not split into three.
 pub(crate) fn thirds(
     attention: &str,
     kind: &str,

@@ -1,9 +1,9 @@
-//! What texts are padded with by models that read the padding too, SigLIP's kind: the tokenizer's matter, in the files
+//! Text padding for SigLIP's kind of model, whose towers also attend to the padding. Settings come from
 //! tokenizer_config.json and tokenizer.json.
 //!
-//! The padding is tokenizer_config.json's `pad_token`, or else what tokenizer.json pads with, or else what the model's own
-//! configuration states; on the right unless `padding_side` says left, or no side is said and `tokenizer_class` is
-//! transformers' own for Gemma or SigLIP 2, which pad on the left.
+//! The padding token is tokenizer_config.json's `pad_token`, else tokenizer.json's padding id, else the id in the
+//! model's configuration. It stands on the side that `padding_side` names. Without that setting, it stands on the left
+//! if `tokenizer_class` is transformers' class for Gemma or SigLIP 2, otherwise on the right.
 
 use std::path::Path;
 
@@ -13,17 +13,17 @@ use super::text_transformer::Side;
 use crate::text::Tokenizer;
 use crate::{Cause, LoadError};
 
-/// What a tokenizer does beside tokenizer.json.
+/// The tokenizer's settings beside tokenizer.json.
 pub(crate) const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
 
-/// How texts are filled up.
+/// How texts are padded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Padding {
-    /// The id that they are filled up with.
+    /// The id of the padding token.
     pub(crate) id: u32,
-    /// Where.
+    /// The side that the padding stands on.
     pub(crate) side: Side,
-    /// Whether texts become lower case before.
+    /// Whether texts are lower-cased before tokenization.
     pub(crate) lower_case: bool,
 }
 
@@ -36,7 +36,7 @@ struct TokenizerConfig {
     do_lower_case: Option<bool>,
 }
 
-/// A token by itself or with how it is matched.
+/// A token as a plain string, or as an object with matching rules.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Token {
@@ -44,7 +44,7 @@ enum Token {
     Described { content: String },
 }
 
-/// The part of a tokenizer.json that is about padding.
+/// The padding section of tokenizer.json.
 #[derive(Debug, Deserialize)]
 struct TokenizerFile {
     padding: Option<FilePadding>,
@@ -56,10 +56,10 @@ struct FilePadding {
 }
 
 impl Padding {
-    /// That of the model in `folder`, whose tokenizer.json holds `json`; `stated` is what its configuration says.
+    /// The padding of the model in `folder`. `json` is its tokenizer.json, `stated` the id of its configuration.
     ///
     /// # Errors
-    /// [`LoadError::BadFile`] for files that can't be read, [`LoadError::MissingFile`] where nothing says it.
+    /// [`LoadError::BadFile`] for unreadable files, [`LoadError::MissingFile`] if no file names a padding token.
     pub(crate) fn of(
         folder: &Path,
         json: &[u8],
@@ -93,7 +93,7 @@ impl Padding {
     }
 }
 
-/// How the names of transformers' classes begin that pad on the left: each with a second one in `Fast`.
+/// Name prefixes of transformers' tokenizer classes that pad on the left; each class also has a variant in `Fast`.
 const PAD_LEFT: [&str; 2] = ["GemmaTokenizer", "Siglip2Tokenizer"];
 
 impl TokenizerConfig {

@@ -1,4 +1,4 @@
-//! Pictures to tokens: each square patch by one linear layer.
+//! Patch embedding: one linear layer makes a token of each square patch of a picture.
 
 use candle_core::{Device, Result, Tensor};
 
@@ -15,7 +15,7 @@ pub(crate) struct Patches {
     patch: usize,
 }
 
-/// Pixels along one side, of pictures and of patches.
+/// Side lengths of pictures and of patches, in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sides {
     pub(crate) image: usize,
@@ -29,7 +29,7 @@ impl Sides {
     }
 
     /// # Errors
-    /// [`LoadError::Unsupported`] for pictures without a patch.
+    /// [`LoadError::Unsupported`] if the patch side is 0 or exceeds the picture's.
     pub(crate) fn check(self) -> std::result::Result<(), LoadError> {
         match self.grid() {
             0 => Err(LoadError::Unsupported("a patch_size of 0 or over image_size".into())),
@@ -68,8 +68,8 @@ impl Patches {
     }
 }
 
-/// Square patches, row by row: each `3 * patch * patch` values, channel by channel. Pixels right of
-/// and below the last whole patch are left out.
+/// Square patches, row by row: each `3 * patch * patch` values, channel by channel. Drops the pixels right of and below
+/// the last whole patch.
 fn cut(pixels: &[f32], side: usize, patch: usize) -> Vec<f32> {
     let grid = side / patch;
     let mut patches = Vec::with_capacity(pixels.len());

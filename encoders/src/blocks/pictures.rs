@@ -1,16 +1,16 @@
-//! The tower of pictures of a model that has one beside a tower of texts.
+//! The picture tower of a two-tower model.
 
 use candle_core::{Result, Tensor};
 
 use super::q_former::QFormer;
 use super::vision_transformer::VisionTransformer;
 
-/// The tower of pictures.
+/// The picture tower.
 #[derive(Debug)]
 pub(crate) enum Pictures {
-    /// Whose pictures, or those of a clip, become a vector each.
+    /// One vector per picture, or per clip.
     Transformer(VisionTransformer),
-    /// BLIP-2's.
+    /// BLIP-2's, one vector per picture.
     QFormer(QFormer),
 }
 
@@ -23,7 +23,7 @@ impl Pictures {
         }
     }
 
-    /// Floating-point operations of one picture's products, where they are known.
+    /// Floating-point operations of one picture's matrix products, if known.
     pub(crate) fn operations(&self) -> Option<f64> {
         match self {
             Pictures::Transformer(tower) => Some(tower.operations()),
@@ -31,7 +31,7 @@ impl Pictures {
         }
     }
 
-    /// Pictures that must come together, as a clip; `None` where each stands by itself.
+    /// Pictures per clip; `None` if the tower encodes each picture alone.
     pub(crate) fn frames(&self) -> Option<usize> {
         match self {
             Pictures::Transformer(tower) => tower.frames(),
@@ -47,7 +47,7 @@ impl Pictures {
         }
     }
 
-    /// What the vector of a clip is.
+    /// The pooling that makes a clip's vector; part of the space's id.
     pub(crate) fn pooling(&self) -> &'static str {
         match self {
             Pictures::Transformer(tower) if tower.is_joint() => "the clip's class token",
@@ -59,8 +59,8 @@ impl Pictures {
         }
     }
 
-    /// (pictures, dim) of (pictures, 3, side, side) pixels, picture after picture in one slice; where pictures must
-    /// come together, (clips, dim), clip after clip.
+    /// (pictures, dim) of (pictures, 3, side, side) pixels in one slice; a tower with [`Pictures::frames`] gives
+    /// (clips, dim) instead.
     pub(crate) fn forward(&self, pixels: &[f32]) -> Result<Tensor> {
         match self {
             Pictures::Transformer(tower) => tower.forward(pixels),

@@ -1,5 +1,5 @@
-//! BLIP-2's Q-Former (arXiv 2301.12597) as a tower of pictures: learnt queries read what a vision transformer makes of a
-//! picture, with the self-attention that texts have.
+//! BLIP-2's Q-Former (arXiv 2301.12597) as a picture tower. Learnt queries attend to a vision transformer's tokens.
+//! They share their self-attention with the text path.
 
 use std::sync::Arc;
 
@@ -13,35 +13,35 @@ use super::vision_transformer::{self, VisionTransformer};
 use crate::LoadError;
 use crate::loading::Weights;
 
-/// The numbers that shape it; how wide it is, is read off the weights.
+/// Dimensions of the tower; its hidden size comes from the weights' shapes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Config {
-    /// The tower whose tokens the queries read.
+    /// The vision tower whose tokens the queries attend to.
     pub(crate) vision: vision_transformer::Config,
     /// Attention heads.
     pub(crate) heads: usize,
-    /// In every MLP.
+    /// Activation of every MLP.
     pub(crate) activation: Activation,
-    /// Of every layer norm.
+    /// Epsilon of every layer norm.
     pub(crate) epsilon: f32,
     /// Values per vector.
     pub(crate) dim: usize,
 }
 
-/// The tower of pictures.
+/// The picture tower.
 #[derive(Debug)]
 pub(crate) struct QFormer {
     vision: VisionTransformer,
-    /// Whose self-attention is the queries' too.
+    /// The text tower, whose self-attention the queries share.
     texts: Arc<Bert>,
-    /// (queries, width), after the norm that texts go through too.
+    /// (queries, width), after the text tower's first layer norm.
     queries: Tensor,
     layers: Vec<QueryLayer>,
     projection: Linear,
     dim: usize,
 }
 
-/// What the queries have in a layer beside the self-attention that they share with texts.
+/// The parts of a layer that only the queries use, beside the shared self-attention.
 #[derive(Debug)]
 struct QueryLayer {
     cross: Option<CrossAttention>,
@@ -52,10 +52,10 @@ struct QueryLayer {
 }
 
 impl QFormer {
-    /// Reads the tower of `weights`; `texts` is the tower whose self-attention it shares.
+    /// Reads the tower of `weights`; `texts` is the text tower whose self-attention it shares.
     ///
     /// # Errors
-    /// [`LoadError`] for weights that have no such tower.
+    /// [`LoadError`] for missing tensors or wrong shapes.
     pub(crate) fn load(
         config: Config,
         texts: Arc<Bert>,
@@ -92,7 +92,7 @@ impl QFormer {
         self.dim
     }
 
-    /// (pictures, dim) of (pictures, 3, side, side) pixels, picture after picture in one slice.
+    /// (pictures, dim) of (pictures, 3, side, side) pixels in one slice: the mean of the queries' unit vectors.
     pub(crate) fn forward(&self, pixels: &[f32]) -> Result<Tensor> {
         let seen = self.vision.hidden(pixels)?;
         let (pictures, (queries, width)) = (seen.dim(0)?, self.queries.dims2()?);
@@ -120,7 +120,7 @@ impl QueryLayer {
         let inner = weights.shape(&format!("{up}.weight")).and_then(<[usize]>::first);
         let inner = inner.copied().ok_or_else(missing)?;
         let seen = config.vision.dim;
-        // Every so many layers only.
+        // Not every layer has cross-attention.
         let has_cross = weights.shape(&part("crossattention.self.query.weight")).is_some();
         let sizes = cross_attention::Sizes { width, seen, heads, epsilon };
         let cross = has_cross.then(|| CrossAttention::load(weights, &part("crossattention"), sizes));
@@ -133,7 +133,7 @@ impl QueryLayer {
         })
     }
 
-    /// `x`: (pictures * queries, width), after self-attention; `seen`: (pictures, tokens, width of the vision tower).
+    /// `x`: (pictures * queries, width), after self-attention; `seen`: (pictures, tokens, the vision tower's width).
     fn forward(&self, x: &Tensor, seen: &Tensor) -> Result<Tensor> {
         let x = self.cross.as_ref().map_or(Ok(x.clone()), |cross| cross.forward(x, seen))?;
         let inner = self.up.forward_inner(&x, Some(self.activation))?;

@@ -1,6 +1,6 @@
-//! The text transformer that families in CLIP's manner share; how they differ is data.
+//! The text transformer of CLIP-like families; configuration values express their differences.
 //!
-//! Its tensors have the names of Hugging Face's CLIP; families with other names change them first.
+//! Its tensors have the names of Hugging Face's CLIP; other families rename theirs first.
 
 use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
@@ -10,10 +10,10 @@ use super::vision_transformer::Projection;
 use crate::LoadError;
 use crate::loading::Weights;
 
-/// How one tower is built.
+/// Dimensions and variants of a text tower.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Config {
-    /// Entries of the vocabulary.
+    /// Size of the vocabulary.
     pub(crate) vocabulary: usize,
     /// Longest text in tokens, specials included.
     pub(crate) longest: usize,
@@ -24,35 +24,35 @@ pub(crate) struct Config {
     pub(crate) projection: Projection,
 }
 
-/// Which tokens a token sees, and where a text's vector is read off.
+/// The attention mask, and the position whose hidden state becomes the text's vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Reading {
-    /// No token sees a later one; read at the first token of this id, or else at the first token.
+    /// Causal mask; reads the first token with this id, or the first token if there is none.
     EndOfText(u32),
-    /// No token sees a later one; read at the first of the largest ids.
+    /// Causal mask; reads the first token with the largest id.
     LargestId,
-    /// Every text is filled up to the longest with the id `pad`, all tokens see all, and it is read at the last.
+    /// No mask; pads every text to the longest and reads the last position.
     LastOfPadded {
-        /// What it is filled up with.
+        /// The id of the padding token.
         pad: u32,
-        /// Where.
+        /// The side that the padding stands on.
         side: Side,
     },
 }
 
-/// Where padding stands.
+/// The side that padding stands on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Side {
     /// Before the text.
     Left,
-    /// Behind it.
+    /// After the text.
     Right,
 }
 
 impl Reading {
-    /// Where the vector of `ids`, padded or not, is read off.
+    /// The position in `ids`, padded or not, whose hidden state becomes the vector.
     pub(crate) fn at(self, ids: &[u32]) -> usize {
         let end = match self {
             Reading::EndOfText(id) => Some(id),
@@ -62,7 +62,7 @@ impl Reading {
         ids.iter().position(|id| Some(*id) == end).unwrap_or(0)
     }
 
-    /// `ids`, filled up or cut to so many `tokens`.
+    /// `ids`, padded or truncated to `tokens`.
     fn padded(self, ids: &[u32], tokens: usize) -> impl Iterator<Item = u32> {
         let missing = tokens.saturating_sub(ids.len());
         let (before, pad) = match self {
@@ -89,7 +89,7 @@ pub(crate) struct TextTransformer {
 
 impl Config {
     /// # Errors
-    /// [`LoadError::Unsupported`] for numbers that make no tower.
+    /// [`LoadError::Unsupported`] for impossible dimensions.
     pub(crate) fn check(&self) -> std::result::Result<(), LoadError> {
         self.blocks.check()?;
         if self.vocabulary == 0 || self.longest == 0 {
@@ -106,7 +106,7 @@ impl Config {
         }
     }
 
-    /// Floating-point operations of the products of a text that is read with so many tokens, padding among them.
+    /// Floating-point operations of the matrix products for a text of `tokens` tokens, padding included.
     pub(crate) fn operations(&self, tokens: usize) -> f64 {
         self.blocks.operations(tokens) + self.projection.operations(self.blocks.width, self.dim)
     }
@@ -116,7 +116,7 @@ impl TextTransformer {
     /// Reads a tower; `config` must have passed [`Config::check`].
     ///
     /// # Errors
-    /// [`LoadError`] for weights that are no such tower.
+    /// [`LoadError`] for missing tensors or wrong shapes.
     pub(crate) fn load(config: Config, weights: &Weights) -> std::result::Result<Self, LoadError> {
         let Shape { width, epsilon, .. } = config.blocks;
         let get = |name: &str, rows: usize| {
@@ -133,12 +133,12 @@ impl TextTransformer {
         })
     }
 
-    /// How it is built.
+    /// Its configuration.
     pub(crate) fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Tokens that a text of so many costs.
+    /// Cost of a text of `tokens` tokens: the padded length, if the tower pads.
     pub(crate) fn cost(&self, tokens: usize) -> usize {
         match self.config.reading {
             Reading::LastOfPadded { .. } => self.config.longest,
@@ -146,19 +146,19 @@ impl TextTransformer {
         }
     }
 
-    /// Floating-point operations of the products of a text of so many tokens.
+    /// Floating-point operations of the matrix products for a text of `tokens` tokens.
     pub(crate) fn operations(&self, tokens: usize) -> f64 {
         self.config.operations(self.cost(tokens))
     }
 
-    /// (texts, dim); all ids are in the vocabulary, no text is empty or too long.
+    /// (texts, dim). All ids must be in the vocabulary; no text may be empty or too long.
     pub(crate) fn forward(&self, texts: &[&[u32]]) -> Result<Tensor> {
         let reading = self.config.reading;
         let (tokens, ends) = match reading {
             Reading::LastOfPadded { .. } => (self.config.longest, vec![self.config.longest - 1; texts.len()]),
             Reading::EndOfText(_) | Reading::LargestId => {
                 let ends: Vec<usize> = texts.iter().map(|ids| reading.at(ids)).collect();
-                // No token sees a later one, so nothing after the last end of text matters.
+                // The causal mask makes tokens after the last end of text irrelevant.
                 (ends.iter().max().map_or(0, |end| end + 1), ends)
             }
         };

@@ -1,4 +1,4 @@
-//! The transformer that the towers share. Inference only: its norms and softmax drop gradients without a word.
+//! The transformer that the towers share. Inference only: its norms and softmax silently drop gradients.
 
 use std::sync::Arc;
 
@@ -11,45 +11,45 @@ pub(crate) use crate::kernels::AttentionMask;
 use crate::kernels::{self, Processor, RotaryAngles};
 use crate::loading::Weights;
 
-/// The numbers that shape a transformer.
+/// Dimensions and variants of a transformer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Shape {
-    /// Values per token.
+    /// Hidden size.
     pub(crate) width: usize,
-    /// Values in the middle of an MLP.
+    /// Hidden size of an MLP.
     pub(crate) inner: usize,
-    /// Blocks.
+    /// Number of blocks.
     pub(crate) layers: usize,
     /// Attention heads; divides `width`.
     pub(crate) heads: usize,
-    /// In every MLP.
+    /// Activation of every MLP.
     pub(crate) activation: Activation,
-    /// Of every layer norm.
+    /// Epsilon of every layer norm.
     pub(crate) epsilon: f32,
-    /// What the blocks have beside CLIP's.
+    /// Additions to CLIP's block.
     pub(crate) extras: Extras,
 }
 
-/// What some families' blocks have beside CLIP's; by default nothing.
+/// Additions of some families to CLIP's block; none by default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Extras {
-    /// A norm before attention's output layer (sub-LN, arXiv 2210.06423): `self_attn.norm`.
+    /// A layer norm before attention's output layer (sub-LN, arXiv 2210.06423): `self_attn.norm`.
     pub(crate) attention_norm: bool,
-    /// A gate: the activation is of a second layer, `mlp.gate`, and multiplies the first (arXiv 2002.05202; with
-    /// [`Activation::Silu`] SwiGLU).
+    /// Gated MLP (arXiv 2002.05202): the activated output of `mlp.gate` multiplies the first layer's output. With
+    /// [`Activation::Silu`] this is SwiGLU.
     pub(crate) gate: bool,
-    /// A norm before the MLP's last layer: `mlp.norm`.
+    /// A layer norm before the MLP's last layer: `mlp.norm`.
     pub(crate) mlp_norm: bool,
-    /// A block's two norms stand behind attention and MLP, inside the residual, and not before them.
+    /// The two layer norms follow attention and MLP, inside the residual, instead of preceding them.
     pub(crate) norms_after: bool,
-    /// Sequences are pictures, so many in a row are a clip, and before each block tokens of the same place attend to
-    /// each other: `temporal_embedding`, `temporal_layer_norm1`, `temporal_attn`.
+    /// Frames per clip. Before each block, the tokens at one position of a clip's frames attend to each other:
+    /// `temporal_embedding`, `temporal_layer_norm1`, `temporal_attn`.
     pub(crate) frames: Option<usize>,
 }
 
 impl Shape {
     /// # Errors
-    /// [`LoadError::Unsupported`] for numbers that make no transformer.
+    /// [`LoadError::Unsupported`] for impossible dimensions.
     pub(crate) fn check(&self) -> std::result::Result<(), LoadError> {
         let unsupported = |what: &str| Err(LoadError::Unsupported(what.into()));
         if self.heads == 0 || self.width == 0 || !self.width.is_multiple_of(self.heads) {
@@ -61,7 +61,7 @@ impl Shape {
         Ok(())
     }
 
-    /// Floating-point operations of all blocks' products for one sequence of so many tokens that see each other.
+    /// Floating-point operations of all blocks' matrix products for one sequence of `tokens` tokens without a mask.
     pub(crate) fn operations(&self, tokens: usize) -> f64 {
         let (tokens, width, inner) = (tokens as f64, self.width as f64, self.inner as f64);
         let attention = |seen: f64| 2.0 * tokens * (4.0 * width * width + 2.0 * seen * width);
@@ -71,10 +71,10 @@ impl Shape {
     }
 }
 
-/// RotaryAngles neighbouring values of queries and keys by angles that depend on the token's place (arXiv 2104.09864).
+/// Rotary position embedding (RoPE, arXiv 2104.09864): rotates neighbouring values of queries and keys per position.
 #[derive(Debug, Clone)]
 pub(crate) struct Rotary {
-    /// (tokens, half of a head's values), for candle's operations.
+    /// (tokens, half a head's size), for candle's operations; so is `sin`.
     cos: Tensor,
     sin: Tensor,
     /// For the processor's kernels.
@@ -82,31 +82,31 @@ pub(crate) struct Rotary {
 }
 
 impl Rotary {
-    /// By `angles`, token after token, half as many as a head has values.
+    /// `angles`: token by token, half a head's size each.
     pub(crate) fn new(angles: &[f32], tokens: usize, device: &Device) -> Result<Self> {
         let table = Tensor::from_slice(angles, (tokens, angles.len() / tokens), device)?;
         let angles = Arc::new(RotaryAngles::new(angles));
         Ok(Rotary { cos: table.cos()?, sin: table.sin()?, angles })
     }
 
-    /// `x`: (batch, heads, tokens, values of a head); turned in f32, because half floats hold angles badly.
+    /// `x`: (batch, heads, tokens, head size). Rotates in f32, because half precision is too coarse for angles.
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let turned = candle_nn::rotary_emb::rope_i(&x.to_dtype(DType::F32)?, &self.cos, &self.sin)?;
         turned.to_dtype(x.dtype())
     }
 }
 
-/// What stands around attention or an MLP; by default nothing.
+/// Layer norm and residual around attention or an MLP; neither by default.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Around<'a> {
-    /// What rows go through before.
+    /// Layer norm of the input.
     pub(crate) norm: Option<&'a LayerNorm>,
-    /// What is added to the result.
+    /// Added to the output.
     pub(crate) residual: Option<&'a Tensor>,
 }
 
 impl Around<'_> {
-    /// The first layer, after the norm.
+    /// The first layer, after the layer norm if there is one.
     fn enter(&self, layer: &Linear, rows: &Tensor, activation: Option<Activation>) -> Result<Tensor> {
         match self.norm {
             Some(norm) => layer.forward_normed(rows, norm, activation),
@@ -115,10 +115,10 @@ impl Around<'_> {
     }
 }
 
-/// Attention of every token to all tokens of its sequence, or to those that a mask leaves.
+/// Multi-head self-attention with an optional attention mask.
 #[derive(Debug)]
 pub(crate) struct Attention {
-    /// Queries (already scaled), keys and values by one product.
+    /// Queries (already scaled), keys and values in one product.
     qkv: Linear,
     rotary: Option<Rotary>,
     norm: Option<LayerNorm>,
@@ -128,7 +128,7 @@ pub(crate) struct Attention {
 }
 
 impl Attention {
-    /// Reads the layers of these `names`: query, key, value, output; `heads` divides `width`.
+    /// Reads the layers `names`: query, key, value, output. `heads` must divide `width`.
     pub(crate) fn load(
         weights: &Weights,
         names: [&str; 4],
@@ -144,12 +144,12 @@ impl Attention {
         Ok(Attention { qkv, rotary: None, norm: None, out, heads, processor: placement.processor() })
     }
 
-    /// `rows`: (batch * tokens, width), sequence after sequence, and so the result.
+    /// `rows`: (batch * tokens, width), as is the result.
     pub(crate) fn forward(&self, rows: &Tensor, tokens: usize, mask: AttentionMask<'_>) -> Result<Tensor> {
         self.forward_in(rows, tokens, mask, Around::default())
     }
 
-    /// The same with what stands around it.
+    /// Like [`Attention::forward`], with a layer norm before and a residual.
     pub(crate) fn forward_in(
         &self,
         rows: &Tensor,
@@ -171,7 +171,7 @@ impl Attention {
         self.out.forward_onto(&attended, around.residual)
     }
 
-    /// By candle's own operations.
+    /// Attention with candle's operations.
     fn attended(&self, packed: &Tensor, tokens: usize, mask: AttentionMask<'_>) -> Result<Tensor> {
         let (count, across) = packed.dims2()?;
         let (batch, heads, width) = (count / tokens, self.heads, across / 3);
@@ -186,7 +186,7 @@ impl Attention {
     }
 }
 
-/// What is added to the scores of (batch, heads, tokens, tokens).
+/// The additive attention mask, broadcastable to scores of (batch, heads, tokens, tokens); `None` if nothing is masked.
 fn mask_tensor(mask: AttentionMask<'_>, tokens: usize, device: &Device) -> Result<Option<Tensor>> {
     let seen = |sees: bool| if sees { 0.0 } else { f32::NEG_INFINITY };
     let mask = match mask {
@@ -203,8 +203,8 @@ fn mask_tensor(mask: AttentionMask<'_>, tokens: usize, device: &Device) -> Resul
     mask.map(Some)
 }
 
-/// (batch, queries, heads, size) of queries, keys and values of (batch, heads, tokens, size), in their type; `mask` is
-/// added to the scores. Those become shares in f32: sums of half floats lose what little each token has.
+/// (batch, queries, heads, size) of queries, keys and values of (batch, heads, tokens, size), in their type. Adds
+/// `mask` to the scores. The softmax runs in f32: sums in half precision would lose small weights.
 pub(super) fn attend(query: &Tensor, key: &Tensor, value: &Tensor, mask: Option<&Tensor>) -> Result<Tensor> {
     let mut scores = query.matmul(&key.t()?)?.to_dtype(DType::F32)?;
     if let Some(mask) = mask {
@@ -214,7 +214,7 @@ pub(super) fn attend(query: &Tensor, key: &Tensor, value: &Tensor, mask: Option<
     shares.matmul(value)?.transpose(1, 2)?.contiguous()
 }
 
-/// Two layers with a nonlinearity between.
+/// Two linear layers with an activation between.
 #[derive(Debug)]
 pub(crate) struct Mlp {
     up: Linear,
@@ -225,7 +225,7 @@ pub(crate) struct Mlp {
 }
 
 impl Mlp {
-    /// Reads `{name}.fc1`, `{name}.fc2` and what `shape` has beside them.
+    /// Reads `{name}.fc1`, `{name}.fc2`, and the gate and norm that `shape.extras` names.
     fn load(weights: &Weights, name: &str, shape: Shape) -> std::result::Result<Self, LoadError> {
         let Shape { width, inner, epsilon, activation, extras, .. } = shape;
         let linear = |part: &str, inputs, outputs| {
@@ -241,7 +241,7 @@ impl Mlp {
         })
     }
 
-    /// (rows, width) to the same.
+    /// (rows, width) to (rows, width).
     fn forward(&self, rows: &Tensor, around: Around<'_>) -> Result<Tensor> {
         let mut middle = match &self.gate {
             Some(gate) => {
@@ -257,11 +257,11 @@ impl Mlp {
     }
 }
 
-/// Attention of each place of a picture to the same place in the other pictures of its clip.
+/// Temporal attention: each token attends to the tokens at its position in the clip's other frames.
 #[derive(Debug)]
 struct TimeAttention {
     frames: usize,
-    /// (frames, 1, width).
+    /// Temporal embedding, (frames, 1, width).
     times: Tensor,
     norm: LayerNorm,
     attention: Attention,
@@ -286,7 +286,7 @@ impl TimeAttention {
         })
     }
 
-    /// `x`: (clips * frames, tokens, width), clip after clip.
+    /// `x`: (clips * frames, tokens, width).
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let (pictures, tokens, width) = x.dims3()?;
         let (clips, frames) = (pictures / self.frames, self.frames);
@@ -298,7 +298,7 @@ impl TimeAttention {
     }
 }
 
-/// One block: attention, then an MLP, each with its norm before and a residual around.
+/// One block: attention, then an MLP, each with a layer norm and a residual.
 #[derive(Debug)]
 pub(crate) struct Block {
     time: Option<TimeAttention>,
@@ -347,19 +347,19 @@ impl Block {
         x.reshape((batch, tokens, width))
     }
 
-    /// (rows, width) to the same.
+    /// (rows, width) to (rows, width).
     pub(crate) fn mlp(&self, rows: &Tensor) -> Result<Tensor> {
         self.mlp.forward(rows, Around::default())
     }
 }
 
-/// One vector of all tokens: a learnt query attends to them, then comes an MLP with its norm before and a residual
-/// around (arXiv 2106.04560).
+/// Attention pooling (arXiv 2106.04560): a learnt query attends to all tokens, then an MLP with a layer norm before it
+/// and a residual.
 #[derive(Debug)]
 pub(crate) struct AttentionPool {
-    /// (1, heads, 1, size), already scaled: it is the same for every input.
+    /// (1, heads, 1, head size), already scaled.
     query: Tensor,
-    /// Keys and values by one product.
+    /// Keys and values in one product.
     kv: Linear,
     out: Linear,
     norm: LayerNorm,
@@ -367,8 +367,8 @@ pub(crate) struct AttentionPool {
 }
 
 impl AttentionPool {
-    /// Reads `{name}.probe` of (1, 1, width), `{name}.attention.{q,k,v,out}_proj`, `{name}.layernorm` and
-    /// `{name}.mlp`; `shape` has no layers to speak of.
+    /// Reads `{name}.probe` of (1, 1, width), `{name}.attention.{q,k,v,out}_proj`, `{name}.layernorm` and `{name}.mlp`;
+    /// ignores `shape.layers`.
     pub(crate) fn load(weights: &Weights, name: &str, shape: Shape) -> std::result::Result<Self, LoadError> {
         let Shape { width, heads, epsilon, .. } = shape;
         let part = |part: &str| format!("{name}.{part}");
@@ -399,17 +399,17 @@ impl AttentionPool {
     }
 }
 
-/// Rows that pass through a block together on a CPU, for each thread and about: what is between its layers stays near
-/// then, and pages of memory are used again. As many as products take at a time, so weights are not read more often.
+/// Rows per thread, roughly, that pass through a block together on a CPU. Intermediate results then stay in the cache
+/// and reuse memory pages. Products take as many rows at once, so weights are read no more often.
 const ROWS_AT_ONCE: usize = 112;
 
 /// A stack of blocks.
 #[derive(Debug)]
 pub(crate) struct Transformer {
     blocks: Vec<Block>,
-    /// Sequences of a clip, which stay together.
+    /// Sequences per clip; `parts` never splits a clip.
     together: usize,
-    /// Whether rows pass through a block some at a time.
+    /// Whether a large batch passes through each block in parts.
     in_parts: bool,
 }
 
@@ -424,7 +424,7 @@ impl Transformer {
         })
     }
 
-    /// With queries and keys turned by `rotary` in every block.
+    /// Applies `rotary` to the queries and keys of every block.
     pub(crate) fn rotated(mut self, rotary: &Rotary) -> Self {
         self.blocks.iter_mut().for_each(|block| block.attention.rotary = Some(rotary.clone()));
         self
@@ -437,7 +437,7 @@ impl Transformer {
             parts.push((x.narrow(0, first, last - first)?, mask.part(first, last)));
         }
         drop(x);
-        // Block by block, so that all parts meet its weights while they are near.
+        // Block by block, so that all parts use its weights while they are in the cache.
         for block in &self.blocks {
             for (x, mask) in &mut parts {
                 *x = block.forward(x, *mask)?;
@@ -449,7 +449,7 @@ impl Transformer {
         }
     }
 
-    /// Which sequences pass through a block together.
+    /// Ranges of sequences that pass through a block together.
     fn parts(&self, x: &Tensor) -> Result<Vec<(usize, usize)>> {
         let (batch, tokens, _) = x.dims3()?;
         Ok(match self.in_parts {
@@ -459,8 +459,8 @@ impl Transformer {
     }
 }
 
-/// Cuts `batch` sequences of so many tokens to parts of about the same length and of at most `most` rows, if one clip of
-/// sequences `together` has not more.
+/// Cuts `batch` sequences of `tokens` tokens into ranges of similar length with at most `most` rows. A clip of
+/// `together` sequences stays whole, even if it exceeds `most`.
 fn parts(batch: usize, tokens: usize, together: usize, most: usize) -> Vec<(usize, usize)> {
     if batch == 0 || !batch.is_multiple_of(together) {
         return vec![(0, batch)];

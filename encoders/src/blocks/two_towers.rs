@@ -1,8 +1,8 @@
-//! A tower of pictures and a tower of texts into one space, as an encoder; what the families with two towers share.
+//! A picture tower and a text tower with a common embedding space, as an [`Encoder`]; shared by all two-tower families.
 //!
-//! The raw vector of a clip is the mean of its frames' unit vectors; where frames look at each other, the mean of their
-//! vectors as they come. That of a text is its projected vector, and so that of a composed query: the modification text
-//! as a tower reads it that looks at a frame of the clip meanwhile.
+//! The raw vector of a clip is the mean of its frames' unit vectors, or the tower's vector if frames attend to each
+//! other. The raw vector of a text is its projected vector. A composed query is a modification text that the text tower
+//! reads with cross-attention to one frame of the clip.
 
 use std::sync::Arc;
 
@@ -17,41 +17,41 @@ use crate::preprocess::Preprocessing;
 use crate::sample::Sampler;
 use crate::{Clip, EncodeError, Encoder, Frame, Input, Source, Space};
 
-/// Frames in one pass through the vision tower unless another bound is set: bounds memory, whatever the batch.
+/// Default number of frames in one pass through the vision tower: bounds memory for any batch.
 const FRAMES_PER_PASS: usize = 32;
 
-/// Both towers; shared by the encoders of one device.
+/// Both towers; all encoders of one device share them.
 #[derive(Debug)]
 pub(crate) struct TwoTowers {
     pub(crate) vision: Pictures,
     pub(crate) text: Texts,
 }
 
-/// The tower of texts.
+/// The text tower.
 #[derive(Debug)]
 pub(crate) enum Texts {
-    /// In CLIP's manner.
+    /// A CLIP-like tower.
     Transformer(TextTransformer),
-    /// BERT, whose first token goes through a projection to so many values.
+    /// BERT; its first token goes through a projection to `dim` values.
     Bert {
         tower: Arc<Bert>,
         projection: Linear,
         dim: usize,
-        /// Stands first in a text that is read together with a picture, in a model that was trained for composed
-        /// queries; the tower then looks at tokens of the vision tower's width.
+        /// The first token of a modification text, in a model for composed queries. Cross-attention then reads tokens
+        /// of the vision tower's hidden size.
         composed_token: Option<u32>,
     },
 }
 
 impl TwoTowers {
-    /// Which frames of a clip a composed query looks at; `None`: the model takes no composed queries.
+    /// The sampler for a composed query's frames; `None`: the model takes no composed queries.
     pub(crate) fn composed_frames(&self) -> Option<Sampler> {
         let Texts::Bert { composed_token: Some(_), .. } = &self.text else { return None };
         Some(Sampler::Spread { frames: 1 })
     }
 
-    /// (queries, dim) of a picture and a text each; the ids must have passed [`check_ids`]. `None`: the model takes no
-    /// composed queries.
+    /// (queries, dim) of one picture and one text each; the ids must have passed [`check_ids`]. `None`: the model takes
+    /// no composed queries.
     fn composed(&self, pixels: &[f32], texts: &[&[u32]]) -> Option<candle_core::Result<Tensor>> {
         let Pictures::Transformer(vision) = &self.vision else { return None };
         let Texts::Bert { tower, projection, composed_token: Some(first), .. } = &self.text else {
@@ -66,7 +66,7 @@ impl TwoTowers {
 }
 
 impl Texts {
-    /// Entries of the vocabulary.
+    /// Size of the vocabulary.
     pub(crate) fn vocabulary(&self) -> usize {
         match self {
             Texts::Transformer(tower) => tower.config().vocabulary,
@@ -90,7 +90,7 @@ impl Texts {
         }
     }
 
-    /// Whether the tower finds the end of `ids` where it is; BERT looks for none.
+    /// Whether the tower reads `ids` at the last position; always true for BERT, which reads the first.
     pub(crate) fn ends(&self, ids: &[u32]) -> bool {
         match self {
             Texts::Transformer(tower) => tower.config().reading.at(ids) + 1 == ids.len(),
@@ -98,12 +98,12 @@ impl Texts {
         }
     }
 
-    /// Whether texts are padded to the longest, so that padding is a part of what is read.
+    /// Whether the tower pads every text to the longest.
     fn pads(&self) -> bool {
         matches!(self, Texts::Transformer(tower) if matches!(tower.config().reading, Reading::LastOfPadded { .. }))
     }
 
-    /// Tokens that a text of so many costs.
+    /// Cost of a text of `tokens` tokens, padding included.
     fn cost(&self, tokens: usize) -> usize {
         match self {
             Texts::Transformer(tower) => tower.cost(tokens),
@@ -111,7 +111,7 @@ impl Texts {
         }
     }
 
-    /// Floating-point operations of a text of so many tokens, where they are known.
+    /// Floating-point operations of a text of `tokens` tokens, if known.
     fn operations(&self, tokens: usize) -> Option<f64> {
         match self {
             Texts::Transformer(tower) => Some(tower.operations(tokens)),
@@ -128,7 +128,7 @@ impl Texts {
     }
 }
 
-/// Two towers as an [`Encoder`].
+/// An [`Encoder`] over two towers.
 pub(crate) struct TwoTowersEncoder {
     towers: Arc<TwoTowers>,
     space: Space,
@@ -143,7 +143,7 @@ impl TwoTowersEncoder {
 
     fn texts(&self, texts: &[&[u32]]) -> Result<Vec<Vec<f32>>, EncodeError> {
         let tower = &self.towers.text;
-        // Where texts are padded in any case, one without tokens is all padding.
+        // A tower that pads accepts a text without tokens: it is all padding.
         let checked: Vec<&[u32]> =
             texts.iter().copied().filter(|ids| !(tower.pads() && ids.is_empty())).collect();
         check_ids(&checked, tower.vocabulary(), tower.longest())?;
@@ -151,7 +151,7 @@ impl TwoTowersEncoder {
         vectors.map_err(failed)
     }
 
-    /// Raw vectors of clips.
+    /// Raw vectors of clips whose frames are encoded one by one.
     fn clips(&self, clips: &[&Clip]) -> Result<Vec<Vec<f32>>, EncodeError> {
         if clips.iter().any(|clip| clip.frames.is_empty()) {
             return Err(EncodeError::BadInput("a clip without frames".into()));
@@ -165,13 +165,13 @@ impl TwoTowersEncoder {
         Ok(clips.iter().map(of_clip).map(|units| mean(&units, self.space.dim)).collect())
     }
 
-    /// Raw vectors of clips whose frames look at each other: as many of each as the tower takes.
+    /// Raw vectors of clips whose frames attend to each other; `frames` frames of each clip are sampled.
     fn clips_of(&self, frames: usize, clips: &[&Clip]) -> Result<Vec<Vec<f32>>, EncodeError> {
         let mut vectors = Vec::with_capacity(clips.len());
         for chunk in clips.chunks((self.frames_per_pass / frames).max(1)) {
             let mut pixels = Vec::new();
             for clip in chunk {
-                // Of short clips some come several times; the rule never gives another number.
+                // The sampler repeats frames of short clips, so the count is always `frames`.
                 for at in (Sampler::Spread { frames }).pick(&vec![0; clip.frames.len()], 0) {
                     pixels.extend(self.preprocessing.pixels(&clip.frames[at])?);
                 }
@@ -200,7 +200,7 @@ impl TwoTowersEncoder {
         Ok(vectors)
     }
 
-    /// The frame that a composed query looks at.
+    /// The frame of the clip that a composed query attends to.
     fn frame_of<'a>(&self, query: &'a Source, sampler: Sampler) -> Result<&'a Frame, EncodeError> {
         let Source::Frames(clip) = query else {
             return Err(self.unsupported("composed queries whose clip is a vector"));

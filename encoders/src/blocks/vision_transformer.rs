@@ -1,6 +1,6 @@
-//! The vision transformer (arXiv 2010.11929) that families with a tower of pictures share; how they differ is data.
+//! The vision transformer (arXiv 2010.11929) of the families with a picture tower; configuration expresses differences.
 //!
-//! Its tensors have the names of Hugging Face's CLIP; families with other names change them first.
+//! Its tensors have the names of Hugging Face's CLIP; other families rename theirs first.
 
 use candle_core::{Result, Tensor};
 use serde::Serialize;
@@ -10,17 +10,17 @@ use super::transformer::{AttentionMask, AttentionPool, LayerNorm, Linear, Rotary
 use crate::LoadError;
 use crate::loading::Weights;
 
-/// The patch embedding's name.
+/// Name of the patch embedding layer.
 pub(crate) const PATCHES: &str = "vision_model.embeddings.patch_embedding";
-/// Of its weights.
+/// Name of the patch embedding's weight.
 pub(crate) const PATCHES_WEIGHT: &str = "vision_model.embeddings.patch_embedding.weight";
-/// What a frame's place in time adds to its patches, where a clip is one sequence: (frames, width).
+/// Name of the temporal embedding, (frames, width), for towers that read a clip as one sequence.
 pub(crate) const TIMES: &str = "vision_model.embeddings.temporal_embedding";
 
-/// More frames of a clip than any such model takes.
+/// Upper bound on the frames of a clip.
 const MOST_FRAMES: usize = 1024;
 
-/// How one tower is built.
+/// Dimensions and variants of a vision tower.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Config {
     pub(crate) sides: Sides,
@@ -29,15 +29,15 @@ pub(crate) struct Config {
     pub(crate) dim: usize,
     /// Whether the patch embedding has a bias.
     pub(crate) patch_bias: bool,
-    /// Whether a learnt token stands before the patches; it has a position too.
+    /// Whether a learnt class token, with a position of its own, precedes the patches.
     pub(crate) class_token: bool,
-    /// Whether there is a norm before the blocks.
+    /// Whether a layer norm precedes the blocks.
     pub(crate) norm_before: bool,
-    /// Positions by rotation, beside the learnt ones.
+    /// Rotary position embedding, in addition to the learnt positions.
     pub(crate) rotary: Option<Grid>,
     pub(crate) pooling: Pooling,
     pub(crate) projection: Projection,
-    /// So many pictures in a row are a clip, and one sequence: a class token, then the patches of all of them.
+    /// Frames per clip if a clip is one sequence: a class token, then the patches of all frames.
     pub(crate) joint_frames: Option<usize>,
 }
 
@@ -46,14 +46,14 @@ pub(crate) struct Config {
 pub(crate) enum Pooling {
     /// The class token.
     ClassToken,
-    /// Attention pooling with so many heads and values in the middle of its MLP.
+    /// Attention pooling with `heads` heads and an MLP of hidden size `inner`.
     Attention { heads: usize, inner: usize, activation: super::transformer::Activation },
 }
 
-/// The last layer.
+/// The output projection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Projection {
-    /// None: a vector has the tower's width.
+    /// None: vectors have the tower's hidden size.
     None,
     /// Without a bias.
     Plain,
@@ -62,7 +62,7 @@ pub(crate) enum Projection {
 }
 
 impl Projection {
-    /// Floating-point operations of one vector's product.
+    /// Floating-point operations for one vector.
     pub(super) fn operations(self, width: usize, dim: usize) -> f64 {
         match self {
             Projection::None => 0.0,
@@ -73,7 +73,7 @@ impl Projection {
     /// Reads `{name}.weight` of (dim, width), and `{name}.bias` if there is one.
     ///
     /// # Errors
-    /// [`LoadError`] for other shapes, and where there is no projection but another width.
+    /// [`LoadError`] for other shapes, or if there is no projection and `dim` differs from `width`.
     pub(super) fn load(
         self,
         weights: &Weights,
@@ -92,20 +92,20 @@ impl Projection {
     }
 }
 
-/// The places of patches that rotary positions go by. A quarter of a head's values each has a wavelength of its own,
-/// from 2 pi to 2 pi times 10,000, once along rows and once along columns.
+/// The grid of a two-dimensional rotary position embedding. Rows and columns each rotate half of a head's values, with
+/// wavelengths from 2 pi up to 2 pi times 10,000.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Grid {
-    /// Patches along one side where the model learnt first: places are stretched to that many.
+    /// Patches along one side in pretraining; coordinates are scaled to this range.
     pub(crate) reference: usize,
-    /// The first place.
+    /// Added to each row and column index before scaling.
     pub(crate) offset: f32,
-    /// Columns turn the first half of a head's values and rows the second, instead of the other way round.
+    /// Whether columns rotate the first half of a head's values and rows the second; otherwise the reverse.
     pub(crate) columns_first: bool,
 }
 
 impl Grid {
-    /// For `patches` along one side after `before` tokens that have no place, by pairs of a head's `size` values.
+    /// Angles of `before` tokens without a position (all 0), then of `patches * patches` patches: `size / 2` each.
     fn angles(self, patches: usize, before: usize, size: usize) -> Vec<f32> {
         let bands = size / 4;
         let frequency = |band: usize| 1.0 / 10_000_f32.powf(band as f32 / bands as f32);
@@ -139,7 +139,7 @@ pub(crate) struct VisionTransformer {
 
 impl Config {
     /// # Errors
-    /// [`LoadError::Unsupported`] for numbers that make no tower.
+    /// [`LoadError::Unsupported`] for impossible dimensions.
     pub(crate) fn check(&self) -> std::result::Result<(), LoadError> {
         self.blocks.check()?;
         self.sides.check()?;
@@ -172,12 +172,12 @@ impl Config {
         self.sides.grid() * self.sides.grid() + usize::from(self.class_token)
     }
 
-    /// Pictures that must come together, as a clip; `None` where each stands by itself.
+    /// Pictures per clip; `None` if the tower encodes each picture alone.
     fn frames(&self) -> Option<usize> {
         self.blocks.extras.frames.or(self.joint_frames)
     }
 
-    /// Floating-point operations of one picture's products.
+    /// Floating-point operations of one picture's matrix products.
     pub(crate) fn operations(&self) -> f64 {
         let (width, tokens) = (self.blocks.width as f64, self.tokens() as f64);
         let pictures = self.joint_frames.unwrap_or(1);
@@ -186,7 +186,7 @@ impl Config {
         let pixels = (3 * (self.sides.grid() * self.sides.patch).pow(2)) as f64;
         let pooling = match self.pooling {
             Pooling::ClassToken => 0.0,
-            // One query asks all tokens for keys and values; its answer goes through an MLP.
+            // One query attends to keys and values of all tokens; an MLP follows.
             Pooling::Attention { inner, .. } => {
                 4.0 * width * ((tokens + 0.5) * width + tokens + inner as f64)
             }
@@ -206,7 +206,7 @@ impl VisionTransformer {
     /// Reads a tower; `config` must have passed [`Config::check`].
     ///
     /// # Errors
-    /// [`LoadError`] for weights that are no such tower.
+    /// [`LoadError`] for missing tensors or wrong shapes.
     pub(crate) fn load(config: Config, weights: &Weights) -> std::result::Result<Self, LoadError> {
         let Shape { width, heads, epsilon, .. } = config.blocks;
         let get = |name: &str, shape: &[usize]| weights.get(name, shape);
@@ -233,7 +233,7 @@ impl VisionTransformer {
             class: config.class_token.then(class).transpose()?,
             positions: get("vision_model.embeddings.position_embedding.weight", &[config.tokens(), width])?,
             times: config.joint_frames.map(|frames| times(weights, frames, width)).transpose()?,
-            // The misspelling is the format's.
+            // The format's own misspelling.
             norm_before: config.norm_before.then(|| norm("vision_model.pre_layrnorm")).transpose()?,
             blocks,
             norm_after: norm("vision_model.post_layernorm")?,
@@ -248,12 +248,12 @@ impl VisionTransformer {
         self.config.tokens()
     }
 
-    /// Floating-point operations of one picture's products.
+    /// Floating-point operations of one picture's matrix products.
     pub(crate) fn operations(&self) -> f64 {
         self.config.operations()
     }
 
-    /// Pictures that must come together, as a clip; `None` where each stands by itself.
+    /// Pictures per clip; `None` if the tower encodes each picture alone.
     pub(crate) fn frames(&self) -> Option<usize> {
         self.config.frames()
     }
@@ -268,8 +268,8 @@ impl VisionTransformer {
         self.config.dim
     }
 
-    /// (pictures, dim) of (pictures, 3, side, side) pixels, picture after picture in one slice; where pictures must come
-    /// together, clip after clip, (clips, dim): of a clip that is no sequence the mean of its pictures' vectors.
+    /// (pictures, dim) of (pictures, 3, side, side) pixels in one slice. A tower with [`VisionTransformer::frames`]
+    /// gives (clips, dim); without a joint sequence, a clip's vector is the mean of its pictures' vectors.
     pub(crate) fn forward(&self, pixels: &[f32]) -> Result<Tensor> {
         let x = self.before_norm(pixels)?;
         let pooled = match &self.attention {
@@ -282,7 +282,7 @@ impl VisionTransformer {
         rows.reshape((pictures / frames, frames, dim))?.mean(1)
     }
 
-    /// (pictures, tokens, width) of such pixels: every token as the last norm leaves it.
+    /// (pictures, tokens, width) of the same pixels: all tokens after the last layer norm.
     pub(crate) fn hidden(&self, pixels: &[f32]) -> Result<Tensor> {
         self.norm_after.forward(&self.before_norm(pixels)?)
     }
@@ -321,7 +321,7 @@ impl VisionTransformer {
 mod tests {
     use super::*;
 
-    /// Angles of the last of 2 by 2 patches, after one token without a place, for heads of 8 values.
+    /// Checks the angles of the first token, which has no position, and of the third of 2 by 2 patches; head size 8.
     #[track_caller]
     fn check(grid: Grid, expected: [f32; 4]) {
         let angles = grid.angles(2, 1, 8);

@@ -1,19 +1,19 @@
-//! Names of devices: what a user may ask for, and what an answer says.
+//! Names of devices in options and answers.
 
 use std::fmt;
 use std::str::FromStr;
 
 use candle_core::{Device, DeviceLocation};
 
-/// Which device is asked for.
+/// The device that a user asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DeviceChoice {
-    /// The first GPU if there is one that can be used, else the CPU.
+    /// The first usable GPU, else the CPU.
     #[default]
     Auto,
     /// The CPU.
     Cpu,
-    /// The NVIDIA GPU of this number, counted from 0; if it can't be used the CPU, with a warning.
+    /// The NVIDIA GPU with this number, from 0. If it is unusable, the CPU with a warning.
     Cuda(usize),
 }
 

@@ -1,4 +1,4 @@
-//! Devices that models run on, and the number formats in which they multiply.
+//! The devices that models run on, and their precisions.
 
 mod choice;
 mod open;

@@ -10,23 +10,23 @@ use super::choice::{DeviceChoice, name};
 use super::placement::Placement;
 use super::precision::Precision;
 
-/// A device that can be used.
+/// A device that models can run on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UsableDevice {
-    /// As [`DeviceChoice`] names it.
+    /// The name, as [`DeviceChoice`] writes it.
     pub name: String,
-    /// What models may multiply in there.
+    /// The precisions that the device supports.
     pub precisions: Vec<Precision>,
 }
 
-/// The devices that can be used: the GPUs, then the CPU.
+/// All usable devices: the GPUs, then the CPU.
 pub fn usable_devices() -> Vec<UsableDevice> {
     let gpus = (0..).map_while(|number| gpu(number).ok());
     let usable = |device| UsableDevice { name: name(&device), precisions: Placement::precisions(&device) };
     gpus.chain([Device::Cpu]).map(usable).collect()
 }
 
-/// Threads that the layers of one encoder share on the CPU: `RAYON_NUM_THREADS`, or as many as there are cores.
+/// Threads that the layers of one encoder share on the CPU: `RAYON_NUM_THREADS`, or the number of cores.
 pub fn threads() -> usize {
     candle_core::utils::get_num_threads()
 }
@@ -37,8 +37,7 @@ pub fn default_device() -> &'static Device {
     DEVICE.get_or_init(|| open(&[DeviceChoice::Auto]).0)
 }
 
-/// The first device of these choices and the others in their order, each once; what can't be used is left out and told in
-/// the log.
+/// The first usable device of these choices, and the others in order, each once. Logs and skips unusable ones.
 pub(crate) fn open(choices: &[DeviceChoice]) -> (Device, Vec<Device>) {
     let (found, missing) = found(choices, gpu);
     for (choice, why) in missing {
@@ -59,11 +58,10 @@ pub(crate) fn open(choices: &[DeviceChoice]) -> (Device, Vec<Device>) {
     (devices.next().unwrap_or(Device::Cpu), devices.collect())
 }
 
-/// A choice that can't be had, and why.
+/// An unusable choice and the reason.
 type Missing = (DeviceChoice, String);
 
-/// The GPUs of the choices, `None` for the CPU, in their order, each once; and the choices that can't be had. Where
-/// nothing else is left, the CPU is.
+/// The usable choices in order, each once (`None` is the CPU), and the unusable ones. If none is usable, the CPU.
 fn found<Gpu>(
     choices: &[DeviceChoice],
     mut gpu: impl FnMut(usize) -> Result<Gpu, String>,
@@ -89,10 +87,10 @@ fn found<Gpu>(
     (found.into_iter().map(|(_, gpu)| gpu).collect(), missing)
 }
 
-/// Opened once: each open compiles the kernels again and takes memory of its own.
+/// Each GPU is opened once: every further open would compile the kernels again and take more memory.
 type Gpus = Mutex<BTreeMap<usize, Result<Device, String>>>;
 
-/// The GPU of this number, or why it can't be used.
+/// The GPU with this number, or the reason why it is unusable.
 fn gpu(number: usize) -> Result<Device, String> {
     static GPUS: LazyLock<Gpus> = LazyLock::new(Gpus::default);
     let mut gpus = GPUS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,7 +99,7 @@ fn gpu(number: usize) -> Result<Device, String> {
 
 #[cfg(feature = "cuda")]
 fn new_gpu(number: usize) -> Result<Device, String> {
-    // With a stream of its own: the default is one for each thread, and models are loaded on another than they run on.
+    // candle's default is one stream per thread, but models load on one thread and run on another.
     Device::new_cuda_with_stream(number).map_err(|error| match error {
         candle_core::Error::WithBacktrace { inner, .. } => inner.to_string(),
         error => error.to_string(),
@@ -117,7 +115,7 @@ fn new_gpu(_: usize) -> Result<Device, String> {
 mod tests {
     use super::*;
 
-    /// On a machine with two GPUs: what is used, and what is told as missing.
+    /// Checks the used and the missing devices on a machine with two GPUs.
     #[track_caller]
     fn check(choices: &str, used: &[Option<usize>], missing: &[&str]) {
         let choices: Vec<DeviceChoice> = choices.split(',').map(|it| it.parse().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! Where a model's layers run and in which numbers they multiply.
+//! The device and precision of a model's layers.
 
 use candle_core::{DType, Device};
 
@@ -6,20 +6,19 @@ use super::choice::name;
 use super::precision::{Precision, PrecisionError};
 use crate::kernels::Processor;
 
-/// Where a model's tensors lie, and how its layers multiply.
+/// The device of a model's tensors, and the precision of its matrix products.
 ///
-/// What goes into layers and comes out is in 32-bit floats in any case, and so are norms, residuals and the layers at
-/// either end of a tower.
+/// Inputs and outputs of layers are always f32, and so are norms, residuals and the first and last layers of a tower.
 #[derive(Debug, Clone)]
 pub struct Placement {
     device: Device,
     precision: Precision,
-    /// Whose kernels multiply; `None`: candle's operations do.
+    /// The processor whose kernels run the products; `None`: candle's operations run them.
     processor: Option<Processor>,
 }
 
 impl Default for Placement {
-    /// On the CPU, in 32-bit floats.
+    /// The CPU, in f32.
     fn default() -> Self {
         Placement::on_cpu(Precision::F32)
     }
@@ -27,7 +26,7 @@ impl Default for Placement {
 
 impl Placement {
     /// # Errors
-    /// [`PrecisionError`] where this kind of device does not multiply in these numbers.
+    /// [`PrecisionError`] if the device does not support the precision.
     pub(crate) fn new(device: Device, precision: Precision) -> Result<Self, PrecisionError> {
         let why = match (device.is_cpu(), precision) {
             (true, Precision::F32 | Precision::Int8) => return Ok(Placement::on_cpu(precision)),
@@ -44,7 +43,7 @@ impl Placement {
         Err(PrecisionError { precision, device: name(&device), why })
     }
 
-    /// What a device multiplies in.
+    /// The precisions that a device supports.
     pub(crate) fn precisions(device: &Device) -> Vec<Precision> {
         let can = |precision: &Precision| Placement::new(device.clone(), *precision).is_ok();
         Precision::ALL.into_iter().filter(can).collect()
@@ -54,13 +53,13 @@ impl Placement {
         Placement { device: Device::Cpu, precision, processor: Processor::detect() }
     }
 
-    /// As layers run on a GPU, but on the CPU: by candle's operations, in half floats too.
+    /// A GPU's code path on the CPU: candle's operations, also in half precision.
     #[cfg(test)]
     pub(crate) fn as_on_a_gpu(precision: Precision) -> Self {
         Placement { device: Device::Cpu, precision, processor: None }
     }
 
-    /// The same place, in 32-bit floats.
+    /// The same device, in f32.
     pub(crate) fn in_f32(&self) -> Self {
         Placement { precision: Precision::F32, ..self.clone() }
     }
@@ -73,12 +72,12 @@ impl Placement {
         self.precision
     }
 
-    /// The processor whose kernels multiply; `None`: candle's operations do, on tensors of [`Placement::float`].
+    /// The processor whose kernels run the products; `None`: candle runs them, on tensors of [`Placement::float`].
     pub(crate) fn processor(&self) -> Option<Processor> {
         self.processor
     }
 
-    /// The type of weights that candle's operations multiply.
+    /// The type of weights in candle's operations.
     pub(crate) fn float(&self) -> DType {
         match self.precision {
             Precision::F32 | Precision::Int8 => DType::F32,

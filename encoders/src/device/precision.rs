@@ -1,29 +1,29 @@
-//! The number formats in which layers multiply.
+//! The number formats of matrix products.
 
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// In which numbers the layers inside a model's towers multiply.
+/// The number format of the matrix products inside a model's towers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Precision {
     /// 32-bit floats.
     #[default]
     F32,
-    /// 8-bit integers: weights by output channel, activations by row as they come. On the CPU alone; on processors
-    /// without AVX-512 VNNI the same as [`Precision::F32`].
+    /// 8-bit integers; weights scaled per output channel, activations per row. CPU only. Without AVX-512 VNNI the same
+    /// as [`Precision::F32`].
     Int8,
-    /// 16-bit floats with the exponents of 32-bit ones. On a GPU alone.
+    /// bfloat16: 16 bits with the exponent range of f32. GPU only.
     Bf16,
-    /// 16-bit floats of IEEE 754, up to 65,504. On a GPU alone.
+    /// 16-bit floats of IEEE 754, up to 65,504. GPU only.
     F16,
 }
 
 impl Precision {
     pub(crate) const ALL: [Precision; 4] = [Precision::F32, Precision::Int8, Precision::Bf16, Precision::F16];
 
-    /// As it is written in flags and answers.
+    /// The name in flags and answers.
     pub fn name(self) -> &'static str {
         match self {
             Precision::F32 => "f32",
@@ -43,14 +43,14 @@ impl FromStr for Precision {
     }
 }
 
-/// The device does not multiply in such numbers; the caller should ask for others, or for another device.
+/// The device does not support the precision; the caller should choose another precision or device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("models can't multiply in {} on {device}: {why}", precision.name())]
 pub struct PrecisionError {
-    /// The numbers that were asked for.
+    /// The requested precision.
     pub precision: Precision,
     /// The device's name.
     pub device: String,
-    /// The reason, and what to ask for instead.
+    /// The reason, and what to request instead.
     pub why: &'static str,
 }

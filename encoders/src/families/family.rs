@@ -1,4 +1,4 @@
-//! What a family of models is to the rest of the program.
+//! The interface of a model family to the rest of the program.
 
 use serde::Serialize;
 
@@ -6,33 +6,32 @@ use crate::device::Placement;
 use crate::hub::Repository;
 use crate::loading::{Embedder, LoadError, LoadOptions, ModelFiles};
 
-/// A kind of model: which files it reads, and what it makes of them.
+/// A model family: recognises, downloads and loads its models.
 pub trait Family: Send + Sync {
-    /// Its name in a space's description.
+    /// The family's name in a space's description.
     fn name(&self) -> &'static str;
 
-    /// Raised whenever the family's code gives other vectors for the same weights and input, so that they become
-    /// another space.
+    /// Raised when the same weights and input give other vectors; the space's id changes with it.
     fn version(&self) -> u32;
 
-    /// Its entries in the list of models to choose from.
+    /// The family's entries in the list of models to choose from.
     fn known(&self) -> &'static [KnownModel] {
         &[]
     }
 
-    /// The values of `model_type` in config.json that it reads.
+    /// The values of `model_type` in config.json that the family reads.
     fn model_types(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// A file beside or instead of config.json by which it tells its models.
+    /// A file, beside or instead of config.json, that identifies the family's models.
     fn mark(&self) -> Option<&'static str> {
         None
     }
 
-    /// Whether it reads this model, from file names and configurations alone.
+    /// Whether the family reads this model; decides from file names and configurations alone.
     ///
-    /// The registry asks twice: the second time without the config.json, which may be another program's.
+    /// The registry asks twice: the second time without config.json, which may belong to another program.
     fn reads(&self, model: &ModelFiles) -> Verdict {
         match model.model_type() {
             Some(kind) if self.model_types().contains(&kind) => Verdict::Yes,
@@ -40,37 +39,37 @@ pub trait Family: Send + Sync {
         }
     }
 
-    /// The repository of the hub whose tokenizer.json all models of this family can use.
+    /// A hub repository whose tokenizer.json fits all models of this family.
     fn tokenizer_source(&self) -> Option<&'static str> {
         None
     }
 
-    /// Downloads what [`Family::load`] reads. The configurations are there already.
+    /// Downloads the files that [`Family::load`] reads. The configurations are already present.
     ///
     /// # Errors
-    /// [`LoadError`] for files that can't be had, [`LoadError::Unsupported`] for families that are loaded from folders
-    /// alone.
+    /// [`LoadError`] for files that can't be downloaded, [`LoadError::Unsupported`] for families that load from folders
+    /// only.
     fn download(&self, hub: &Repository) -> Result<(), LoadError>;
 
     /// Loads the model onto one device.
     ///
     /// # Errors
-    /// [`LoadError`] for files that are missing, can't be read, don't belong together or ask for what is not supported.
+    /// [`LoadError`] for files that are missing, unreadable, inconsistent or with unsupported settings.
     fn load(&self, model: &ModelFiles, on: &Placement, options: &LoadOptions) -> Result<Model, LoadError>;
 }
 
 /// Whether a family reads a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It does not know it.
+    /// The family does not know the model.
     No,
-    /// It does.
+    /// The family reads the model.
     Yes,
-    /// It knows the model and can't load it, for this reason.
+    /// The family knows the model but can't load it, for this reason.
     Refused(String),
 }
 
-/// A loaded model, by what it does.
+/// A loaded model, by its purpose.
 pub enum Model {
     /// Turns inputs into vectors.
     Embedder(Embedder),
@@ -79,26 +78,26 @@ pub enum Model {
 /// One entry of `reprise models`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KnownModel {
-    /// What to pass as the model; `FOLDER` and `ORG/NAME` stand for the user's own.
+    /// The value for the model option; `FOLDER` and `ORG/NAME` are placeholders.
     pub name: &'static str,
-    /// The family that reads it.
+    /// The family that reads the model.
     pub family: &'static str,
-    /// What it encodes.
+    /// The kinds of input, e.g. `text, frames`.
     pub modality: &'static str,
-    /// Values per vector, or which field says it.
+    /// Values per vector, or the configuration field with them.
     pub dimension: &'static str,
-    /// Longest text in tokens, or which field says it.
+    /// Longest text in tokens, or the configuration field with it.
     pub text_tokens: &'static str,
-    /// Of the weights that are published for it; the user's own may have another.
+    /// Licence of the published weights; the user's own may have another.
     pub licence: &'static str,
-    /// The paper, and weights that have this layout.
+    /// The paper, and published weights in this layout.
     pub source: &'static str,
-    /// What its vectors were compared with; `unverified`: a module of ours, written from the released code. Of
-    /// released weights only all-MiniLM-L6-v2's were tried.
+    /// The reference for its vectors; `unverified`: a module of ours, written from the released code. Only
+    /// all-MiniLM-L6-v2 was compared with its released weights.
     pub verified: &'static str,
-    /// What else to know.
+    /// Further remarks.
     pub note: &'static str,
 }
 
-/// What models that transformers has were compared with.
+/// The reference for models that transformers has.
 pub(crate) const TRANSFORMERS: &str = "transformers, on small seeded models (docs/encoders.md)";

@@ -1,4 +1,4 @@
-//! The families of models, a folder each: configuration, weights, model, known models.
+//! The model families, one folder each: configuration, weights, model, known models.
 
 pub mod aim;
 pub(crate) mod blip;

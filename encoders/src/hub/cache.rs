@@ -1,11 +1,10 @@
-//! Downloaded files on this machine, laid out as Python's huggingface_hub lays them out, so that either finds what the
-//! other has fetched:
+//! The cache of downloaded files, in the layout of Python's huggingface_hub, so that both programs share downloads:
 //!
 //! ```text
-//! models--ORG--NAME/refs/REVISION            the commit that a branch or tag was at when it was asked for
-//! models--ORG--NAME/blobs/ETAG               the bytes; ETAG.incomplete: as much of them as has come
+//! models--ORG--NAME/refs/REVISION            commit of a branch or tag at the time of the download
+//! models--ORG--NAME/blobs/ETAG               the bytes; ETAG.incomplete: a partial download
 //! models--ORG--NAME/snapshots/COMMIT/FILE    a link to the bytes
-//! models--ORG--NAME/.no_exist/COMMIT/FILE    a note that the commit has no such file
+//! models--ORG--NAME/.no_exist/COMMIT/FILE    marks a file that the commit lacks
 //! .locks/models--ORG--NAME/ETAG.lock         held by the process that downloads these bytes
 //! ```
 
@@ -30,14 +29,14 @@ impl Cache {
         Cache { model: root.join(&folder), locks: root.join(".locks").join(folder) }
     }
 
-    /// The commit that `revision` was at when it was asked for, or is.
+    /// The stored commit of a branch or tag, or `revision` itself if it is a cached commit.
     pub(super) fn commit(&self, revision: &str) -> Option<String> {
         let noted = std::fs::read_to_string(self.model.join("refs").join(revision)).ok();
         let noted = noted.map(|commit| commit.trim().to_owned()).filter(|commit| !commit.is_empty());
         noted.or_else(|| self.snapshot(revision).is_dir().then(|| revision.to_owned()))
     }
 
-    /// Notes the commit that `revision` is at.
+    /// Stores the commit of `revision`.
     pub(super) fn keep_commit(&self, revision: &str, commit: &str) -> io::Result<()> {
         if revision == commit {
             return Ok(());
@@ -50,17 +49,17 @@ impl Cache {
         self.model.join("snapshots").join(commit)
     }
 
-    /// A commit's file, if its bytes are here.
+    /// The path of a commit's file, if it is in the cache.
     pub(super) fn file(&self, commit: &str, file: &str) -> Option<PathBuf> {
         Some(self.snapshot(commit).join(file)).filter(|path| path.is_file())
     }
 
-    /// Whether the commit is known to have no such file.
+    /// Whether the cache marks `file` as missing from the commit.
     pub(super) fn is_absent(&self, commit: &str, file: &str) -> bool {
         self.absent(commit, file).exists()
     }
 
-    /// Notes that the commit has no such file.
+    /// Marks `file` as missing from the commit.
     pub(super) fn keep_absent(&self, commit: &str, file: &str) -> io::Result<()> {
         write_whole(&self.absent(commit, file), "")
     }
@@ -69,17 +68,17 @@ impl Cache {
         self.model.join(".no_exist").join(commit).join(file)
     }
 
-    /// Where the bytes with this etag are, or are to be.
+    /// Path of the complete bytes with this etag.
     pub(super) fn blob(&self, etag: &str) -> PathBuf {
         self.model.join("blobs").join(etag)
     }
 
-    /// Where bytes with this etag are gathered.
+    /// Path of the partial download with this etag.
     pub(super) fn incomplete(&self, etag: &str) -> PathBuf {
         self.model.join("blobs").join(format!("{etag}.incomplete"))
     }
 
-    /// Waits until no other process downloads these bytes, and makes the folder that they go to.
+    /// Waits while another process downloads these bytes, and makes the folder for them.
     pub(super) fn lock(&self, etag: &str) -> io::Result<Lock> {
         std::fs::create_dir_all(self.model.join("blobs"))?;
         std::fs::create_dir_all(&self.locks)?;
@@ -88,16 +87,16 @@ impl Cache {
         Ok(Lock(file))
     }
 
-    /// Makes the bytes with this etag a file of the commit; its path.
+    /// Links the bytes with this etag as a file of the commit; returns the link's path.
     pub(super) fn link(&self, commit: &str, file: &str, etag: &str) -> io::Result<PathBuf> {
         let path = self.snapshot(commit).join(file);
         let folder = path.parent().unwrap_or(&path);
         std::fs::create_dir_all(folder)?;
-        // Relative, so that a cache can be moved: up to the commit's folder, and past it and `snapshots`.
+        // A relative link keeps the cache movable. It climbs out of the commit's folder and of `snapshots`.
         let depth = Path::new(file).components().count() + 1;
         let target: PathBuf = std::iter::repeat_n("..", depth).chain(["blobs", etag]).collect();
         match std::os::unix::fs::symlink(&target, &path) {
-            // A link to bytes that are gone, or another process was faster.
+            // An old link to missing bytes, or another process was faster.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 std::fs::remove_file(&path)?;
                 std::os::unix::fs::symlink(&target, &path)?;
@@ -108,7 +107,7 @@ impl Cache {
     }
 }
 
-/// Writes a small file so that no reader sees half of it.
+/// Writes a small file atomically.
 fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     let folder = path.parent().unwrap_or(path);
     std::fs::create_dir_all(folder)?;

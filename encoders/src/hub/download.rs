@@ -1,4 +1,4 @@
-//! One file's bytes from the hub into the cache: continued where they stopped, checked before they count.
+//! Downloads one file into the cache: resumes partial downloads and verifies size and hash.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -13,31 +13,31 @@ use super::remote::{Bytes, Facts, Refusal, pause};
 use super::repository::Repository;
 use crate::{Cause, LoadError};
 
-/// Failures in a row, without much coming between them, after which it is given up.
+/// Consecutive failures with less than [`PROGRESS`] bytes between them after which the download fails.
 const TRIES: u32 = 5;
-/// So many bytes are progress: the failures before them are forgotten.
+/// Bytes that reset the count of failures.
 const PROGRESS: u64 = 1 << 20;
 
-/// Over so many times as long as the hub may be silent, fewer bytes a second than this are as good as none.
+/// A transfer slower than [`PACE_LEAST`] bytes per second over this many silence limits counts as stalled.
 const PACE_WINDOWS: u32 = 3;
 const PACE_LEAST: f64 = 2048.0;
 
-/// Why one try to get the rest of a file ended.
+/// Why one attempt to download a file ended.
 enum Ended {
-    /// The hub ended it.
+    /// The hub refused or the connection failed.
     Refused(Refusal),
-    /// What is here is not what the hub says it has.
+    /// The bytes differ from the hub's size or hash.
     Wrong(String),
-    /// It can't be written here.
+    /// Writing failed.
     Disk(io::Error),
 }
 
 impl Repository {
-    /// Gets the bytes that `facts` name into the cache. They are there under their name only once they are whole and
-    /// right; what has come of them stays for the next time.
+    /// Downloads the bytes that `facts` describe. They get their final name only after verification; a partial download
+    /// stays for the next attempt.
     ///
     /// # Errors
-    /// [`LoadError`]; bytes that are not what the hub says they are aren't kept.
+    /// [`LoadError`]; bytes that fail verification are deleted.
     pub(super) fn download(&self, file: &str, facts: &Facts) -> Result<(), LoadError> {
         let blob = self.cache.blob(&facts.etag);
         let part = self.cache.incomplete(&facts.etag);
@@ -50,7 +50,7 @@ impl Repository {
             self.check_space(&part, facts)?;
             match self.fetch(file, facts, &part).and_then(|()| check(&part, facts)) {
                 Ok(()) => return std::fs::rename(&part, &blob).map_err(disk),
-                // What was there before may have been at fault: once more from the start.
+                // The earlier partial download may be at fault, so start over once.
                 Err(Ended::Wrong(why)) => {
                     std::fs::remove_file(&part).map_err(disk)?;
                     if again {
@@ -66,7 +66,7 @@ impl Repository {
         Ok(())
     }
 
-    /// Gets what is missing of the file, trying again what may go better.
+    /// Downloads the missing bytes; retries failures that may pass.
     fn fetch(&self, file: &str, facts: &Facts, part: &Path) -> Result<(), Ended> {
         let mut out = OpenOptions::new().append(true).create(true).open(part).map_err(Ended::Disk)?;
         let mut at = out.metadata().map_err(Ended::Disk)?.len();
@@ -95,7 +95,7 @@ impl Repository {
         out.sync_all().map_err(Ended::Disk)
     }
 
-    /// Appends what one answer brings.
+    /// Appends the bytes of one response.
     fn receive(
         &self,
         file: &str,
@@ -113,7 +113,7 @@ impl Repository {
             return Err(Ended::Wrong(format!("it has {total} bytes and is said to have {said}")));
         }
         if from != *at {
-            // Only ever the whole file: a range that was not asked for is no use.
+            // Only the whole file is acceptable instead of the requested range.
             if from != 0 {
                 return Err(Ended::Wrong(format!(
                     "bytes from {from} on came, those from {at} were asked for"
@@ -157,12 +157,12 @@ impl Repository {
         }
     }
 
-    /// Says that a file is too large for the disk before half of it is there.
+    /// Fails before the download if the file is too large for the disk.
     fn check_space(&self, part: &Path, facts: &Facts) -> Result<(), LoadError> {
         let here = part.metadata().map_or(0, |it| it.len());
         let missing = facts.bytes.unwrap_or(0).saturating_sub(here);
         let folder = part.parent().unwrap_or(part);
-        // Where the file system does not say how much is free, writing shows it.
+        // If the free space is unknown, a full disk fails the write instead.
         let free = rustix::fs::statvfs(folder).map_or(u64::MAX, |it| it.f_bavail.saturating_mul(it.f_frsize));
         if missing <= free {
             return Ok(());
@@ -172,7 +172,7 @@ impl Repository {
     }
 }
 
-/// Whether the whole file is what the hub says it has.
+/// Compares the whole file with the hub's size and hash.
 fn check(path: &Path, facts: &Facts) -> Result<(), Ended> {
     let bytes = path.metadata().map_err(Ended::Disk)?.len();
     if let Some(said) = facts.bytes.filter(|said| *said != bytes) {
@@ -181,13 +181,13 @@ fn check(path: &Path, facts: &Facts) -> Result<(), Ended> {
     let is_hex = facts.etag.bytes().all(|it| it.is_ascii_hexdigit());
     let (kind, found) = match facts.etag.len() {
         64 if is_hex => ("SHA-256", hash(path, Sha256::new())),
-        // Small files are known by git's name of them; some mirrors name the bytes alone.
+        // Small files have git's blob hash; some mirrors hash the bytes alone.
         40 if is_hex => match hash(path, Sha1::new()) {
             Ok(found) if found.eq_ignore_ascii_case(&facts.etag) => return Ok(()),
             Ok(_) => ("git hash", hash(path, Sha1::new_with_prefix(format!("blob {bytes}\0")))),
             Err(error) => return Err(Ended::Disk(error)),
         },
-        // A mirror's own: the size alone vouches for it.
+        // A mirror's own etag: only the size can be checked.
         _ => return Ok(()),
     };
     let found = found.map_err(Ended::Disk)?;
@@ -197,7 +197,7 @@ fn check(path: &Path, facts: &Facts) -> Result<(), Ended> {
     Err(Ended::Wrong(format!("its {kind} is {found} and is said to be {}", facts.etag)))
 }
 
-/// In hex, of a file's bytes after what the hasher has seen already.
+/// Hash in hex of a file's bytes, appended to the hasher's earlier input.
 fn hash(path: &Path, mut hasher: impl Digest) -> io::Result<String> {
     let mut file = File::open(path)?;
     let mut buffer = vec![0; 1 << 16];
@@ -210,7 +210,7 @@ fn hash(path: &Path, mut hasher: impl Digest) -> io::Result<String> {
     Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Notices a sender that says something now and then, so that it is never silent, and gets nowhere.
+/// Detects a transfer that is too slow to finish, although it is never silent.
 struct Pace {
     window: Duration,
     since: Instant,
@@ -222,7 +222,7 @@ impl Pace {
         Pace { window: patience.saturating_mul(PACE_WINDOWS), since: Instant::now(), bytes: 0 }
     }
 
-    /// Takes note of what came; whether it is far too little.
+    /// Adds `came` bytes; returns whether the transfer is too slow.
     fn is_lost(&mut self, came: usize) -> bool {
         self.bytes += came as u64;
         let elapsed = self.since.elapsed();

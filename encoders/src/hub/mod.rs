@@ -1,7 +1,6 @@
-//! A model of the hub to a folder in the cache: which files it has, and which of them are needed.
+//! Downloads the needed files of a hub model into the cache.
 //!
-//! Why not the hub's own client: it neither checks what it downloads nor notices that a connection was cut or has
-//! gone silent.
+//! The hub's own client is not used: it neither verifies downloads nor notices a cut or silent connection.
 
 mod cache;
 mod download;

@@ -1,13 +1,13 @@
-//! How far a download is: a bar on a terminal, lines in the log elsewhere.
+//! Progress of a download: a bar on a terminal, log lines elsewhere.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Smaller files are not worth a word.
+/// Smaller files show no progress.
 const WORTH_TELLING: u64 = 1 << 20;
-/// How often the log is told.
+/// Time between two log lines.
 const EVERY: Duration = Duration::from_secs(10);
 
 /// The display of one download.
@@ -19,7 +19,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Begins with `at` bytes that are here already, of `total`.
+    /// Starts with `at` bytes already present, of `total`.
     pub(super) fn new(model: &str, file: &str, at: u64, total: Option<u64>) -> Progress {
         let large = total.is_none_or(|total| total >= WORTH_TELLING);
         let bar = (large && std::io::stderr().is_terminal()).then(|| {
@@ -27,7 +27,7 @@ impl Progress {
             let style = ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
             let bar = total.map_or_else(ProgressBar::no_length, ProgressBar::new);
             let bar = bar.with_style(style).with_prefix(file.to_owned());
-            // What was here before does not count for the speed.
+            // Bytes from earlier attempts must not count for the speed.
             bar.reset_eta();
             bar.set_position(at);
             bar
@@ -38,7 +38,7 @@ impl Progress {
         Progress { file: file.to_owned(), total, bar, told: Instant::now() }
     }
 
-    /// So many bytes are here now.
+    /// Reports that `bytes` bytes are present.
     pub(super) fn at(&mut self, bytes: u64) {
         if let Some(bar) = &self.bar {
             bar.set_position(bytes);

@@ -1,4 +1,4 @@
-//! The hub's HTTP interface: what it says of a file, and the file's bytes from a given one on.
+//! The hub's HTTP interface: facts about a file, and its bytes from an offset.
 
 use std::io::Read;
 use std::time::Duration;
@@ -10,53 +10,53 @@ use ureq::{Agent, Body, RequestBuilder};
 use super::settings::Settings;
 use crate::Cause;
 
-/// How many redirects within the hub are followed for what it says of a file.
+/// Most redirects within the hub for one file's facts.
 const REDIRECTS: usize = 5;
 
 /// The hub.
 pub(super) struct Remote {
-    /// Follows redirects, to wherever the hub keeps bytes.
+    /// Follows redirects to the hub's storage.
     agent: Agent,
-    /// Does not: a redirect's own headers tell of the file.
+    /// Follows no redirects, because the redirect's own headers hold the facts.
     direct: Agent,
     endpoint: String,
     token: Option<String>,
 }
 
-/// What the hub says of a file.
+/// The hub's facts about a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Facts {
-    /// The commit that the revision is at.
+    /// The commit of the revision.
     pub(super) commit: String,
-    /// Names the bytes; a SHA-256 in hex where the hub keeps them as a large file.
+    /// Identifies the bytes; for large files their SHA-256 in hex.
     pub(super) etag: String,
-    /// How many there are, if it says so.
+    /// Size of the file, if known.
     pub(super) bytes: Option<u64>,
 }
 
-/// A file's bytes on their way.
+/// A response with a file's bytes.
 pub(super) struct Bytes {
-    /// The first that comes; 0 where the hub sends the file from its beginning whatever was asked for.
+    /// Offset of the first byte; 0 if the hub ignored the requested offset.
     pub(super) from: u64,
-    /// How many the file has, if the answer says so.
+    /// Size of the whole file, if the response has it.
     pub(super) total: Option<u64>,
     pub(super) reader: Box<dyn Read>,
 }
 
-/// Why the hub gives no answer to use.
+/// Why the hub's answer is unusable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// It has no such file, or no such model: it answers both alike.
+    /// No such file or no such model: the hub does not distinguish them.
     NotFound,
-    /// The file is not in the revision.
+    /// The revision lacks the file.
     NoFile,
-    /// There is no such model or revision.
+    /// The model or revision does not exist.
     NoModel,
-    /// The model is there for those who accept its terms.
+    /// The user must accept the model's terms first.
     Gated,
-    /// It may not be read with this token, or is not there.
+    /// The token does not permit access, or the model does not exist.
     Unauthorized,
-    /// Nothing can be had from this byte on.
+    /// The requested offset is beyond the end of the file.
     OutOfRange,
     /// It may go better soon.
     Passing(Cause),
@@ -85,7 +85,7 @@ impl Remote {
         }
     }
 
-    /// What the hub says of `file` at `revision`.
+    /// The facts about `file` at `revision`.
     pub(super) fn facts(&self, repository: &str, revision: &str, file: &str) -> Result<Facts, Refusal> {
         let mut url = self.url(repository, revision, file);
         for _ in 0..REDIRECTS {
@@ -94,9 +94,9 @@ impl Remote {
             let location = answer.headers().get(header::LOCATION).and_then(|value| value.to_str().ok());
             let redirected = location.filter(|_| answer.status().is_redirection());
             match redirected.map(|location| (location, location.starts_with('/'))) {
-                // A model that was renamed: its new name says more.
+                // A renamed model; ask again under its new name.
                 Some((location, true)) => url = format!("{}{location}", origin(&url)),
-                // Elsewhere are only bytes; whose they are is said here.
+                // A redirect to the storage: the facts are in this response.
                 Some((_, false)) => return facts(answer.headers(), None),
                 None if answer.status().is_success() => {
                     return facts(answer.headers(), number(answer.headers(), "content-length"));
@@ -107,7 +107,7 @@ impl Remote {
         Err(Refusal::Lasting("it redirects without end".into()))
     }
 
-    /// The bytes of `file` at `revision`, from byte `from` on if the hub can do that.
+    /// The bytes of `file` at `revision`, from offset `from` if the hub supports that.
     pub(super) fn bytes(
         &self,
         repository: &str,
@@ -131,12 +131,12 @@ impl Remote {
                 ));
             }
         };
-        // The sender may say less than it sends: the caller counts.
+        // Content-Length may understate the body: the caller counts.
         let reader = body.into_with_config().limit(u64::MAX).reader();
         Ok(Bytes { from, total, reader: Box::new(reader) })
     }
 
-    /// Whether there is such a model and revision.
+    /// Whether the model and revision exist.
     pub(super) fn model(&self, repository: &str, revision: &str) -> Result<(), Refusal> {
         let url = format!("{}/api/models/{repository}/revision/{revision}", self.endpoint);
         let answer = self.authorized(self.agent.get(&url)).call().map_err(failed)?;
@@ -148,7 +148,7 @@ impl Remote {
     }
 
     fn authorized<T>(&self, request: RequestBuilder<T>) -> RequestBuilder<T> {
-        // Compressed bytes would have another length and could not be continued.
+        // Compressed bytes would have another length, and a partial download could not resume.
         let request = request.header(header::ACCEPT_ENCODING, "identity");
         match &self.token {
             Some(token) => request.header(header::AUTHORIZATION, format!("Bearer {token}")),
@@ -167,7 +167,7 @@ fn origin(url: &str) -> String {
 fn accept(answer: &Response<Body>) -> Result<(), Refusal> {
     let text = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok());
     let status = answer.status().as_u16();
-    // The hub's own word for it; mirrors leave it out.
+    // The hub's own error code; mirrors omit it.
     match (status, text("x-error-code")) {
         (200..=399, _) => Ok(()),
         (_, Some("EntryNotFound")) => Err(Refusal::NoFile),
@@ -206,7 +206,7 @@ fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
     headers.get(name)?.to_str().ok()?.trim().parse().ok()
 }
 
-/// The first byte and the file's length of a `Content-Range`, as in `bytes 7-99/100`.
+/// The first byte and the file's size of a `Content-Range` such as `bytes 7-99/100`.
 fn range(headers: &HeaderMap) -> Option<(u64, Option<u64>)> {
     let text = headers.get(header::CONTENT_RANGE)?.to_str().ok()?;
     let (range, total) = text.strip_prefix("bytes ")?.split_once('/')?;
@@ -225,7 +225,7 @@ fn failed(error: ureq::Error) -> Refusal {
     }
 }
 
-/// The first wait of a series that doubles, and never is longer than the hub's silence may be.
+/// The wait after `failures` failures: a tenth of `patience`, doubled each time, at most `patience`.
 pub(super) fn pause(patience: Duration, failures: u32) -> Duration {
     (patience / 10).saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1))).min(patience)
 }

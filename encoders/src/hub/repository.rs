@@ -1,4 +1,4 @@
-//! One model of the hub: which files it has, and how each comes into the cache.
+//! One hub model at one commit: finds its files and downloads them into the cache.
 
 use std::path::{Path, PathBuf};
 
@@ -9,29 +9,28 @@ use crate::loading::folder::{self, TOKENIZER, shards};
 use crate::loading::{CONFIG, LoadError, LoadOptions};
 
 const REVISION: &str = "main";
-/// How often the hub is asked what it says of a file.
+/// Attempts to get a file's facts.
 const TRIES: u32 = 4;
 
 /// One model of the hub, at one commit.
 ///
-/// A file in the cache is not asked for again: once downloaded, a model loads without a network and stays at the commit
-/// that its revision was at then.
+/// The hub is never asked again for a cached file. A downloaded model loads without a network and stays at its commit.
 pub struct Repository {
     pub(super) repository: String,
-    /// As the user named it.
+    /// The model's name, as the user wrote it.
     pub(super) model: String,
     pub(super) settings: Settings,
     pub(super) cache: Cache,
     pub(super) remote: Remote,
-    /// Whose files are meant.
+    /// The commit of all files.
     commit: String,
 }
 
 impl Repository {
-    /// Finds the commit of `repository` at `revision`. A model has a config.json or one of `marks`.
+    /// Finds the commit of `repository` at `revision`. The model must have a config.json or one of `marks`.
     ///
     /// # Errors
-    /// [`LoadError`]: no such model, no access, no network, none of the files.
+    /// [`LoadError`]: no such model, no access, no network, or none of these files.
     pub(crate) fn open(
         repository: &str,
         revision: Option<&str>,
@@ -49,17 +48,17 @@ impl Repository {
             settings,
             commit: String::new(),
         };
-        // Named by the commit: a model that moves on meanwhile can't mix two of its states.
+        // All files come from one commit, even if the branch moves meanwhile.
         hub.commit = hub.find_commit(revision.unwrap_or(REVISION), marks)?;
         Ok(hub)
     }
 
-    /// The folder in the cache that holds the files.
+    /// The folder in the cache with the files.
     pub(crate) fn folder(&self) -> PathBuf {
         self.cache.snapshot(&self.commit)
     }
 
-    /// The commit that the revision is at, or was at when it was downloaded.
+    /// The commit of `revision`, from the cache if it is there.
     fn find_commit(&self, revision: &str, marks: &[&str]) -> Result<String, LoadError> {
         if let Some(commit) = self.cache.commit(revision) {
             return Ok(commit);
@@ -78,11 +77,11 @@ impl Repository {
         Ok(facts.commit)
     }
 
-    /// Downloads what models of pictures and texts have in Hugging Face's layout beside their configuration: how
-    /// pictures are prepared, the tokenizer, the weights.
+    /// Downloads the files of a picture-and-text model in Hugging Face's layout, except config.json: preprocessing,
+    /// tokenizer, weights.
     ///
     /// # Errors
-    /// [`LoadError::MissingFile`] and what the hub answers else.
+    /// [`LoadError::MissingFile`] and the hub's errors.
     pub(crate) fn get_pretrained(&self) -> Result<(), LoadError> {
         match self.get("preprocessor_config.json") {
             Err(error @ LoadError::MissingFile { .. }) => {
@@ -95,21 +94,20 @@ impl Repository {
         self.get_weights(folder::STEM)
     }
 
-    /// Downloads a file that the model must have.
+    /// Downloads a required file.
     ///
     /// # Errors
-    /// [`LoadError::MissingFile`] and what the hub answers else. What has come stays in the cache, and the next call
-    /// goes on from there.
+    /// [`LoadError::MissingFile`] and the hub's errors. The next call resumes a partial download.
     pub(crate) fn get(&self, file: &str) -> Result<PathBuf, LoadError> {
         let there = self.get_if_there(file)?;
         there.ok_or_else(|| LoadError::MissingFile { model: self.model.clone(), file: file.to_owned() })
     }
 
-    /// Downloads a file that the model may have. What the hub does not have is noted, so that the next load needs no
-    /// network for that either.
+    /// Downloads an optional file; `None` if the model lacks it. The cache stores the absence, so the next load needs no
+    /// network.
     ///
     /// # Errors
-    /// What the hub answers, but for "not there".
+    /// The hub's errors, except a missing file.
     pub(crate) fn get_if_there(&self, file: &str) -> Result<Option<PathBuf>, LoadError> {
         let commit = &self.commit;
         if let Some(path) = self.cache.file(commit, file) {
@@ -121,7 +119,7 @@ impl Repository {
         let facts = match self.facts(commit, file) {
             Ok(facts) => facts,
             Err(LoadError::MissingFile { .. }) => {
-                // A note that can't be written is asked for again.
+                // If the mark can't be written, the next load asks again.
                 let _ = self.cache.keep_absent(commit, file);
                 return Ok(None);
             }
@@ -132,7 +130,7 @@ impl Repository {
         linked.map(Some).map_err(|error| self.disk(&self.cache.snapshot(commit), error))
     }
 
-    /// Downloads the weights `stem` in the best form that the model has them.
+    /// Downloads the weights `stem` in the preferred format that the model has.
     ///
     /// # Errors
     /// As [`Repository::get`].
@@ -148,7 +146,7 @@ impl Repository {
                     return Ok(());
                 }
                 Ok(Some(_)) => return Ok(()),
-                // Another form may be in the cache.
+                // The cache may hold another format.
                 Err(error @ LoadError::Offline { .. }) => unknown = unknown.or(Some(error)),
                 Err(error) => return Err(error),
             }
@@ -158,7 +156,7 @@ impl Repository {
         Err(unknown.unwrap_or(missing))
     }
 
-    /// What the hub says of a file, tried again while it may go better.
+    /// The facts about a file; retries temporary failures.
     fn facts(&self, revision: &str, file: &str) -> Result<Facts, LoadError> {
         if self.settings.offline {
             return Err(LoadError::Offline { model: self.model.clone(), file: file.to_owned() });
@@ -183,7 +181,7 @@ impl Repository {
             Refusal::NoFile => LoadError::MissingFile { model, file: file.to_owned() },
             Refusal::Gated => LoadError::Gated { model, page: format!("{endpoint}/{}", self.repository) },
             Refusal::Unauthorized => LoadError::Unauthorized { model, endpoint },
-            // It may be either: ask for the model.
+            // Either the file or the model is missing: ask for the model.
             Refusal::NotFound => match self.remote.model(&self.repository, revision) {
                 Ok(()) => LoadError::MissingFile { model, file: file.to_owned() },
                 Err(Refusal::NotFound) => LoadError::NotFound { model, endpoint },

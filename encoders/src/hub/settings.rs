@@ -1,5 +1,5 @@
-//! Where the hub is, who asks, and how long it is waited for: from the options, else from the environment variables
-//! that the hub's own clients read.
+//! Settings for the hub: address, token, cache, silence limit. Options take precedence over the environment variables
+//! of the hub's own clients.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,21 +7,21 @@ use std::time::Duration;
 use crate::loading::LoadOptions;
 
 const ENDPOINT: &str = "https://huggingface.co";
-/// The same as that of the hub's own client.
+/// The same as in the hub's own client.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How the hub is talked to.
+/// How to reach the hub.
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     /// The hub's address, without a slash at the end.
     pub(super) endpoint: String,
-    /// Who asks.
+    /// Access token.
     pub(super) token: Option<String>,
-    /// The folder that holds all downloaded models.
+    /// The folder of all downloaded models.
     pub(super) cache: PathBuf,
-    /// Whether only what is in the cache may be used.
+    /// Whether to use only the cache.
     pub(super) offline: bool,
-    /// How long the hub may be silent. The pauses between tries are fractions of it.
+    /// Longest silence of the hub. Pauses between attempts are fractions of it.
     pub(super) patience: Duration,
 }
 

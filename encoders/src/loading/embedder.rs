@@ -7,22 +7,22 @@ use crate::batch::Limits;
 use crate::text::Tokenizer;
 use crate::{Encoder, Space};
 
-/// A model ready to start in a pool.
+/// A loaded model, ready to start in a pool.
 pub struct Embedder {
-    /// The space of its vectors.
+    /// The embedding space of its vectors.
     pub space: Space,
-    /// How it reads text; `None` if it takes no text.
+    /// The tokenizer; `None` if the model takes no text.
     pub tokenizer: Option<Arc<Tokenizer>>,
-    /// One encoder a replica and device, all of this space.
+    /// One encoder per replica and device, all of this space.
     pub encoders: Vec<Box<dyn Encoder>>,
-    /// The devices that they run on, as [`DeviceChoice`] names them.
+    /// The encoders' devices, as [`DeviceChoice`] names them.
     pub devices: Vec<String>,
-    /// What one batch should hold, found by trying; `None` on the CPU, where more at a time is hardly faster.
+    /// The fastest batch size, measured; `None` on the CPU, where larger batches are hardly faster.
     pub limits: Option<Limits>,
 }
 
 impl Embedder {
-    /// Without devices and limits: the registry adds them.
+    /// An embedder without devices and limits; the registry adds them.
     pub(crate) fn new(
         space: Space,
         tokenizer: Option<Arc<Tokenizer>>,
@@ -31,7 +31,7 @@ impl Embedder {
         Embedder { space, tokenizer, encoders, devices: Vec::new(), limits: None }
     }
 
-    /// `self` with the encoders of `other`, which is the same model on another device.
+    /// Adds the encoders of `other`, the same model on another device.
     ///
     /// # Errors
     /// [`LoadError::Unsupported`] if the two have different spaces.
@@ -42,7 +42,7 @@ impl Embedder {
         }
         self.encoders.extend(other.encoders);
         self.devices.extend(other.devices);
-        // Any of them may get any batch.
+        // Any encoder may get any batch, so the smaller limits apply.
         let smaller = |(one, other): (Limits, Limits)| Limits {
             inputs: one.inputs.min(other.inputs),
             cost: one.cost.min(other.cost),

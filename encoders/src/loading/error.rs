@@ -9,7 +9,7 @@ use crate::{Cause, EncodeError};
 /// Why a model did not load.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The name is of no known form; the caller's fault.
+    /// The name has no known form; the caller's fault.
     #[error(
         "{0:?} is no model: give builtin:sports, builtin:tiny, an existing folder or .pt file, or a hub id such as org/name or org/name@revision"
     )]
@@ -22,7 +22,7 @@ pub enum LoadError {
         /// The hub's address.
         endpoint: String,
     },
-    /// The hub does not let this user read the model; it answers the same for some names that don't exist.
+    /// The hub denies access to the model. It answers the same for some names that do not exist.
     #[error(
         "the hub at {endpoint} refuses access to {model}: it is private, gated or does not exist; \
          accept its terms on the hub and set HF_TOKEN to a token that may read it"
@@ -33,7 +33,7 @@ pub enum LoadError {
         /// The hub's address.
         endpoint: String,
     },
-    /// The model is there, but only for users who have accepted its terms.
+    /// The model exists, but its user must accept its terms first.
     #[error("{model} is gated: accept its terms at {page} and set HF_TOKEN to a token of the user who did")]
     Gated {
         /// The hub id.
@@ -41,7 +41,7 @@ pub enum LoadError {
         /// The model's page on the hub.
         page: String,
     },
-    /// The hub may not be asked, and the cache has not got the file.
+    /// The hub must not be asked, and the cache lacks the file.
     #[error(
         "{file} of {model} is not in the cache and HF_HUB_OFFLINE forbids to download it; \
          load the model once without it"
@@ -52,7 +52,7 @@ pub enum LoadError {
         /// The file.
         file: String,
     },
-    /// What comes from the hub is not what the hub says it has; it was not kept.
+    /// The downloaded bytes differ from the hub's size or checksum; they were deleted.
     #[error(
         "{file} of {model} came damaged from the hub, twice: {why}; nothing of it is kept, try again later"
     )]
@@ -72,13 +72,13 @@ pub enum LoadError {
     NoSpace {
         /// The hub id.
         model: String,
-        /// Where it was to be kept.
+        /// The cache folder.
         folder: PathBuf,
         /// How much is missing.
         #[source]
         why: Cause,
     },
-    /// The hub can't be reached or does not behave.
+    /// The hub cannot be reached or answers wrongly.
     #[error(
         "the hub at {endpoint} can't be read: {why}; check the network and HF_ENDPOINT, or give a folder"
     )]
@@ -94,7 +94,7 @@ pub enum LoadError {
     MissingFile {
         /// The folder or hub id.
         model: String,
-        /// The file, and what to do if it is known.
+        /// The file, with advice if there is some.
         file: String,
     },
     /// A file can't be read or parsed.
@@ -111,32 +111,32 @@ pub enum LoadError {
     Architecture {
         /// `model_type` of its config.json.
         found: String,
-        /// The types that some family reads, in words.
+        /// All supported types, as an English list.
         known: String,
     },
-    /// The configuration asks for something that the family can't do.
+    /// The family does not support a setting of the configuration.
     #[error("the model's configuration is not supported: {0}")]
     Unsupported(#[source] Cause),
     /// The device does not multiply in such numbers.
     #[error(transparent)]
     Precision(#[from] PrecisionError),
-    /// The weights lack a tensor that the configuration calls for.
+    /// The weights lack a tensor that the configuration requires.
     #[error("the weights have no tensor {name}; they do not belong to this config.json")]
     MissingTensor {
         /// The tensor's name.
         name: String,
     },
-    /// A tensor has another shape than the configuration calls for.
+    /// A tensor's shape differs from the configuration's.
     #[error("tensor {name} has shape {found:?}, config.json calls for {expected:?}")]
     WrongShape {
         /// The tensor's name.
         name: String,
-        /// Shape that the configuration calls for.
+        /// Shape that the configuration requires.
         expected: Vec<usize>,
         /// Shape in the file.
         found: Vec<usize>,
     },
-    /// A tensor holds values that are no numbers: the file is damaged or its training diverged.
+    /// A tensor holds NaN or infinite values: the file is damaged or its training diverged.
     #[error("tensor {name} holds values that are not finite; get the weights again")]
     NotFinite {
         /// The tensor's name.
@@ -145,10 +145,10 @@ pub enum LoadError {
     /// The tokenizer can't be used.
     #[error("the model's tokenizer can't be used: {0}")]
     Tokenizer(#[from] TokenizerError),
-    /// The model gives no vector for a plain text or picture.
+    /// The warm-up failed to encode a plain text or picture.
     #[error("the model loads but does not encode: {0}")]
     WarmUp(EncodeError),
-    /// The device failed, e.g. for want of memory.
+    /// The device failed, for example for lack of memory.
     #[error("the device failed while loading: {0}")]
     Device(#[from] candle_core::Error),
 }

@@ -1,4 +1,4 @@
-//! The files of a model folder: which of them hold the weights, and how they are read.
+//! The files of a model folder: finds the weights and reads small files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use serde::Deserialize;
 use super::error::LoadError;
 use crate::Cause;
 
-/// The weights' name without its ending.
+/// File name of the weights without its ending.
 pub(crate) const STEM: &str = "model";
-/// The weights in one file.
+/// File name of weights in one file.
 pub(crate) const WEIGHTS: &str = "model.safetensors";
 pub(crate) const TOKENIZER: &str = "tokenizer.json";
-/// What newer versions of transformers write instead of preprocessor_config.json.
+/// Newer versions of transformers write this file instead of preprocessor_config.json.
 pub(crate) const PROCESSOR: &str = "processor_config.json";
 
 #[derive(Deserialize)]
@@ -21,7 +21,7 @@ struct Processor {
     image_processor: serde_json::Value,
 }
 
-/// The contents of preprocessor_config.json, or of that part of its newer form.
+/// The contents of preprocessor_config.json, or the matching part of processor_config.json.
 ///
 /// # Errors
 /// [`LoadError::MissingFile`] or [`LoadError::BadFile`].
@@ -47,11 +47,10 @@ pub(crate) fn read_file(folder: &Path, model: &str, name: &str) -> Result<Vec<u8
     })
 }
 
-/// The files that hold the weights `stem`: safetensors, whole or in parts, else a PyTorch checkpoint.
+/// The files with the weights `stem`: safetensors (one file or shards), else a PyTorch checkpoint.
 ///
 /// # Errors
-/// [`LoadError::MissingFile`] where there are none or a part is missing, [`LoadError::BadFile`] where it is not known
-/// which are meant.
+/// [`LoadError::MissingFile`] for missing weights or shards, [`LoadError::BadFile`] if the choice is ambiguous.
 pub(crate) fn weight_files(folder: &Path, stem: &str, model: &str) -> Result<Vec<PathBuf>, LoadError> {
     let found = candidates(folder, stem);
     check_checkpoint(folder, &found)?;
@@ -73,7 +72,7 @@ pub(crate) fn weight_files(folder: &Path, stem: &str, model: &str) -> Result<Vec
     }
 }
 
-/// What authors write is often put beside weights that a model was published with, and is another model then.
+/// Refuses a checkpoint beside published weights: it often belongs to another model, so the choice would be a guess.
 fn check_checkpoint(folder: &Path, found: &[String]) -> Result<(), LoadError> {
     let is_checkpoint = |name: &&String| CHECKPOINTS.iter().any(|ending| name.ends_with(ending));
     let Some(checkpoint) = found.iter().find(is_checkpoint) else { return Ok(()) };
@@ -86,11 +85,11 @@ fn check_checkpoint(folder: &Path, found: &[String]) -> Result<(), LoadError> {
     }
 }
 
-/// How the name of a list of parts ends: which of several files holds which tensor.
+/// Suffix of a shard index, the file that maps each tensor to its shard.
 pub(crate) const PARTS: &str = ".index.json";
 
-/// The names that weights of this stem are published by, the preferred first: whole or in parts, by those programs that
-/// wrote PyTorch's own format before too.
+/// File names of published weights with this stem, the preferred first: safetensors, then PyTorch's format, each as one
+/// file or as shards.
 pub(crate) fn published(stem: &str) -> [String; 4] {
     let (safe, pickled) =
         (format!("{stem}.safetensors"), format!("{}.bin", stem.replace(STEM, "pytorch_model")));
@@ -98,10 +97,10 @@ pub(crate) fn published(stem: &str) -> [String; 4] {
     [safe, safe_parts, pickled, pickled_parts]
 }
 
-/// How authors' own checkpoints end.
+/// Suffixes of authors' own checkpoints.
 const CHECKPOINTS: [&str; 3] = [".pth", ".pt", ".ckpt"];
 
-/// The files of this stem that weights can be read from, the preferred first.
+/// The existing weight files of this stem, the preferred first.
 pub(crate) fn candidates(folder: &Path, stem: &str) -> Vec<String> {
     let [safe, safe_parts, pickled, pickled_parts] = published(stem);
     let checkpoints = CHECKPOINTS.map(|ending| format!("{stem}{ending}"));
@@ -114,7 +113,7 @@ struct Index {
     weight_map: BTreeMap<String, String>,
 }
 
-/// The files that an index names, each once. A name that leaves the folder is refused.
+/// The shards that an index names, each once. Refuses names that leave the folder.
 pub(crate) fn shards(index: &[u8], path: &Path) -> Result<Vec<String>, LoadError> {
     let bad = |why: Cause| LoadError::BadFile { path: path.to_owned(), why };
     let index: Index = serde_json::from_slice(index).map_err(|error| bad(error.into()))?;

@@ -1,4 +1,4 @@
-//! What makes two spaces two: everything that decides which vectors come out, hashed.
+//! The identity of a space: a hash of everything that affects its vectors.
 
 use std::path::{Path, PathBuf};
 
@@ -12,16 +12,16 @@ use super::name::ModelName;
 use super::weights::Weights;
 use crate::device::{Placement, Precision};
 
-/// A model family in the description of a space.
+/// A model family, as it enters the space's id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FamilyId {
     /// Its name, e.g. `clip`.
     pub(crate) name: &'static str,
-    /// Raised when the same weights and input give other vectors, so that they become another space.
+    /// Raised when the same weights and input give other vectors; the space's id changes with it.
     pub(crate) version: u32,
 }
 
-/// How a space is called.
+/// Id and name of a space.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SpaceName {
     /// 64 hex digits.
@@ -30,15 +30,15 @@ pub(crate) struct SpaceName {
     pub(crate) readable: String,
 }
 
-/// Digests of the files that a space hangs on, in a fixed order.
+/// Digests of the files that a space depends on, in a fixed order.
 pub(crate) struct Identity {
     parts: Vec<[u8; 32]>,
-    /// Where and how the model runs; other numbers give other vectors.
+    /// Device and precision; another precision gives other vectors.
     placement: Placement,
 }
 
 impl Identity {
-    /// Of a model in Hugging Face's layout: its weights and its tokenizer.
+    /// The identity of a model in Hugging Face's layout: weights and tokenizer.
     pub(crate) fn of(files: &PretrainedFiles) -> Identity {
         let mut identity = Identity::new(files.weights.placement());
         identity.parts.push(*files.weights.digest());
@@ -46,20 +46,20 @@ impl Identity {
         identity
     }
 
-    /// Of a model whose files are taken in one by one.
+    /// An empty identity, for families that add their files one by one.
     pub(crate) fn new(placement: &Placement) -> Identity {
         Identity { parts: Vec::new(), placement: placement.clone() }
     }
 
-    /// In which numbers the model multiplies.
+    /// The precision of the model's matrix products.
     pub(crate) fn precision(&self) -> Precision {
         self.placement.precision()
     }
 
-    /// Reads the weights called `stem` in `folder` and takes them in.
+    /// Reads the weights `stem` in `folder` and adds their digest.
     ///
     /// # Errors
-    /// If they are missing or can't be read.
+    /// If the weights are missing or unreadable.
     pub(crate) fn weights(
         &mut self,
         folder: &Path,
@@ -69,23 +69,23 @@ impl Identity {
         self.weights_of(&folder::weight_files(folder, stem, &name.to_string())?)
     }
 
-    /// Reads the weights that lie in `files` and takes them in.
+    /// Reads the weights in `files` and adds their digest.
     ///
     /// # Errors
-    /// If they can't be read.
+    /// If they are unreadable.
     pub(crate) fn weights_of(&mut self, files: &[PathBuf]) -> Result<Weights, LoadError> {
         let weights = Weights::read(files)?;
         self.parts.push(*weights.digest());
         Ok(weights.placed(&self.placement))
     }
 
-    /// Takes in a file.
+    /// Adds the digest of a file's contents.
     pub(crate) fn add(&mut self, bytes: &[u8]) {
         self.parts.push(Sha256::digest(bytes).into());
     }
 
-    /// The id and readable name of the model's space. `rest` holds what no file says: family, preprocessing, sampler,
-    /// pooling.
+    /// The id and readable name of the model's space. `rest` holds the values outside the files: family, preprocessing,
+    /// sampler, pooling.
     pub(crate) fn space(&self, name: &ModelName, rest: &Value) -> SpaceName {
         let mut hasher = Sha256::new();
         self.parts.iter().for_each(|part| hasher.update(part));

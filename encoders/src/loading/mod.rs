@@ -1,4 +1,4 @@
-//! What loading is for every family: names, files, weights, identity, errors.
+//! The loading code that all families share: names, files, weights, identity, errors.
 
 mod embedder;
 mod error;

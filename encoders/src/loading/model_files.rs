@@ -1,4 +1,4 @@
-//! The files of a model: what a family classifies, and what it reads.
+//! A model's files: classification and reading.
 
 use std::path::{Path, PathBuf};
 
@@ -13,37 +13,37 @@ use super::weights::Weights;
 use crate::Cause;
 use crate::device::Placement;
 
-/// What config.json is called.
+/// File name of a model's configuration.
 pub(crate) const CONFIG: &str = "config.json";
 
-/// A model before its weights are read: its name, its folder, its config.json.
+/// A model whose weights are not read yet: its name, folder and config.json.
 #[derive(Debug, Clone)]
 pub struct ModelFiles {
     name: ModelName,
-    /// The folder; of a single file the file itself; of a built-in model its name, for messages.
+    /// The model's folder or single file; for messages, a built-in model's name.
     path: PathBuf,
     config: Option<ConfigFile>,
 }
 
-/// The contents of a config.json, and what it says of the family.
+/// The contents of a config.json, and its fields that identify the family.
 #[derive(Debug, Clone)]
 struct ConfigFile {
     bytes: Vec<u8>,
     kind: ModelKind,
 }
 
-/// What the config.json files of all families have in common.
+/// The fields that the config.json files of all families share.
 #[derive(Debug, Clone, Deserialize)]
 struct ModelKind {
     #[serde(default)]
     model_type: String,
-    /// The names of transformers' classes, if there are any.
+    /// Class names of transformers, if any.
     #[serde(default)]
     architectures: Value,
 }
 
 impl ModelFiles {
-    /// Those of a model that needs no download.
+    /// The files of a model that needs no download.
     ///
     /// # Errors
     /// [`LoadError::BadFile`] for a config.json that can't be read.
@@ -54,7 +54,7 @@ impl ModelFiles {
         }
     }
 
-    /// Those in `folder`.
+    /// The files in `folder`.
     ///
     /// # Errors
     /// [`LoadError::BadFile`] for a config.json that can't be read.
@@ -77,7 +77,7 @@ impl ModelFiles {
         ModelFiles { name: name.clone(), path, config: None }
     }
 
-    /// The same folder, with a config.json that is another program's and no family's.
+    /// The same folder without its config.json, for a config.json that no family knows.
     pub(crate) fn without_config(&self) -> Self {
         ModelFiles { config: None, ..self.clone() }
     }
@@ -87,7 +87,7 @@ impl ModelFiles {
         &self.name
     }
 
-    /// Its folder.
+    /// The model's folder.
     pub fn folder(&self) -> &Path {
         &self.path
     }
@@ -100,7 +100,7 @@ impl ModelFiles {
         }
     }
 
-    /// The file of a model that is one.
+    /// The path of a model that is a single file.
     pub fn file(&self) -> Option<&Path> {
         match self.name.source() {
             Source::File(path) => Some(path),
@@ -108,17 +108,17 @@ impl ModelFiles {
         }
     }
 
-    /// Whether the folder has a file of this name.
+    /// Whether the folder has the file `file`.
     pub fn has(&self, file: &str) -> bool {
         self.path.join(file).is_file()
     }
 
-    /// `model_type` of config.json; empty if it says none, `None` if there is no config.json.
+    /// `model_type` of config.json; empty if the field is missing, `None` without a config.json.
     pub fn model_type(&self) -> Option<&str> {
         self.config.as_ref().map(|config| &config.kind.model_type[..])
     }
 
-    /// `architectures` of config.json; null if it says none.
+    /// `architectures` of config.json; null if the field is missing.
     pub fn architectures(&self) -> &Value {
         self.config.as_ref().map_or(&Value::Null, |config| &config.kind.architectures)
     }
@@ -132,7 +132,7 @@ impl ModelFiles {
         self.config.as_ref().map(|config| &config.bytes[..]).ok_or_else(missing)
     }
 
-    /// What config.json says.
+    /// The parsed config.json.
     ///
     /// # Errors
     /// [`LoadError::MissingFile`], [`LoadError::BadFile`].
@@ -148,7 +148,7 @@ impl ModelFiles {
         folder::read_file(&self.path, &self.name.to_string(), file)
     }
 
-    /// What a file of JSON says.
+    /// The parsed contents of a JSON file.
     ///
     /// # Errors
     /// As [`ModelFiles::read`].
@@ -161,16 +161,16 @@ impl ModelFiles {
         LoadError::BadFile { path: self.path.join(file), why: why.into() }
     }
 
-    /// A file that the model lacks.
+    /// The error for a missing file.
     pub(crate) fn missing(&self, file: String) -> LoadError {
         LoadError::MissingFile { model: self.name.to_string(), file }
     }
 }
 
-/// The files of a model of pictures and texts in Hugging Face's layout.
+/// The files of a picture-and-text model in Hugging Face's layout.
 #[derive(Debug)]
 pub(crate) struct PretrainedFiles {
-    /// Where they lie, for messages.
+    /// The folder, for messages.
     pub(crate) folder: PathBuf,
     pub(crate) config: Vec<u8>,
     pub(crate) preprocessor: Vec<u8>,
@@ -179,7 +179,7 @@ pub(crate) struct PretrainedFiles {
 }
 
 impl PretrainedFiles {
-    /// Reads them; layers made of the weights run on `placement`.
+    /// Reads the files; layers made of the weights run on `placement`.
     ///
     /// # Errors
     /// [`LoadError::MissingFile`] or [`LoadError::BadFile`].
@@ -195,7 +195,7 @@ impl PretrainedFiles {
         })
     }
 
-    /// What config.json says.
+    /// The parsed config.json.
     ///
     /// # Errors
     /// [`LoadError::BadFile`].

@@ -1,4 +1,4 @@
-//! The names of models: built in, a folder, a file, or an id of the model hub.
+//! Names of models: built-in, a folder, a file, or a hub id.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,18 +6,17 @@ use std::str::FromStr;
 
 use super::error::LoadError;
 
-/// The model that answers when no other is named.
+/// The default model.
 pub const DEFAULT_MODEL: &str = "builtin:sports";
 
-/// Which model: `builtin:sports`, `builtin:tiny`, a folder, a `.pt` file of OpenAI's, or a hub id
-/// `org/name[@revision]`.
+/// A model's name: `builtin:sports`, `builtin:tiny`, a folder, a `.pt` file, or a hub id `org/name[@revision]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelName(Source);
 
-/// Where a model's files are.
+/// The location of a model's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// In the binary, by its name without `builtin:`.
+    /// In the binary; the name without `builtin:`.
     BuiltIn(&'static str),
     /// A folder.
     Folder(PathBuf),
@@ -63,12 +62,12 @@ impl FromStr for ModelName {
     }
 }
 
-/// Whether `path` is a file that can be a model by itself: its name ends in `.pt`, as OpenAI's do.
+/// Whether `path` is a single-file model: its name ends in `.pt`, as OpenAI's files do.
 pub(crate) fn is_model_file(path: &Path) -> bool {
     path.is_file() && path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("pt"))
 }
 
-/// What the hub allows in names of users, models and revisions; nothing that climbs out of a folder.
+/// Whether the hub allows `word` as a user, model or revision, and `word` cannot leave a folder.
 fn is_hub_word(word: &str) -> bool {
     let allowed = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     !word.is_empty() && word.chars().all(allowed) && !word.starts_with('.') && !word.contains("..")
@@ -86,7 +85,7 @@ impl fmt::Display for ModelName {
 }
 
 impl ModelName {
-    /// The folder or file that it names, if it names one.
+    /// The folder or file; `None` for other names.
     pub fn path(&self) -> Option<&Path> {
         match &self.0 {
             Source::Folder(path) | Source::File(path) => Some(path),
@@ -94,12 +93,12 @@ impl ModelName {
         }
     }
 
-    /// Where the model's files are.
+    /// The location of the model's files.
     pub(crate) fn source(&self) -> &Source {
         &self.0
     }
 
-    /// The first part of the names of the model's spaces, in letters that need no quoting.
+    /// The first part of the names of the model's spaces, in characters that need no quoting.
     pub(crate) fn short(&self) -> String {
         let long = match &self.0 {
             Source::BuiltIn(name) => (*name).to_owned(),

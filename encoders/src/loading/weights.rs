@@ -1,5 +1,4 @@
-//! The named tensors of a model, read from safetensors or PyTorch files or made in memory, and their
-//! digest.
+//! A model's named tensors and their digest, read from safetensors or PyTorch files or made in memory.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,10 +14,9 @@ use crate::device::Placement;
 mod pickle;
 mod torchscript;
 
-/// Tensors by name, in f32 on the CPU, a hash of what they were read from, and where layers made of them run.
+/// Tensors by name, in f32 on the CPU, with a digest of their source and the placement of layers made of them.
 ///
-/// The hash covers names, types, shapes and bytes in order of names: how a model is cut into files
-/// does not change it.
+/// The digest covers names, types, shapes and bytes in order of names. It does not depend on how files are sharded.
 #[derive(Debug)]
 pub(crate) struct Weights {
     tensors: BTreeMap<String, Tensor>,
@@ -27,11 +25,11 @@ pub(crate) struct Weights {
 }
 
 impl Weights {
-    /// Reads all floating-point tensors of `files`: PyTorch checkpoints or TorchScript archives if their names end in
-    /// `.pth`, `.pt`, `.ckpt` or `.bin`, else safetensors. The same tensors give the same digest in either.
+    /// Reads all floating-point tensors of `files`. Names in `.pth`, `.pt`, `.ckpt` or `.bin` are PyTorch files or
+    /// TorchScript archives, others safetensors. The same tensors give the same digest in either format.
     ///
     /// # Errors
-    /// [`LoadError::BadFile`] for what can't be read.
+    /// [`LoadError::BadFile`] for unreadable files.
     pub(crate) fn read(files: &[PathBuf]) -> Result<Self, LoadError> {
         let mut tensors = BTreeMap::new();
         let mut hashes = BTreeMap::new();
@@ -44,7 +42,7 @@ impl Weights {
         Ok(Weights { tensors, digest: digest(&hashes), placement: Placement::default() })
     }
 
-    /// Reads all floating-point tensors of a safetensors file that is in memory.
+    /// Reads all floating-point tensors of a safetensors file in memory.
     ///
     /// # Errors
     /// In plain words, what is wrong with it.
@@ -57,10 +55,10 @@ impl Weights {
         Ok(Weights { tensors, digest: digest(&hashes), placement: Placement::default() })
     }
 
-    /// Weights made in memory: name, shape, values.
+    /// Weights from values in memory: name, shape, values.
     ///
     /// # Errors
-    /// [`LoadError::Device`] when a shape does not fit its values.
+    /// [`LoadError::Device`] if a shape does not fit its values.
     pub(crate) fn from_values(values: Vec<(String, Vec<usize>, Vec<f32>)>) -> Result<Self, LoadError> {
         let mut tensors = BTreeMap::new();
         let mut hashes = BTreeMap::new();
@@ -72,10 +70,10 @@ impl Weights {
         Ok(Weights { tensors, digest: digest(&hashes), placement: Placement::default() })
     }
 
-    /// The same tensors by other names, or others made of them; the digest stays that of what was read.
+    /// Maps each tensor to renamed or new tensors; the digest stays the same.
     ///
     /// # Errors
-    /// As `change`.
+    /// The errors of `change`.
     pub(crate) fn changed(
         self,
         mut change: impl FnMut(&str, Tensor) -> Result<Vec<(String, Tensor)>, LoadError>,
@@ -88,12 +86,12 @@ impl Weights {
         Ok(Weights { tensors: changed, digest, placement })
     }
 
-    /// The same, for layers that run there and so.
+    /// The same weights for layers that run on `placement`.
     pub(crate) fn placed(self, placement: &Placement) -> Self {
         Weights { placement: placement.clone(), ..self }
     }
 
-    /// Where and how layers made of them run; at first on the CPU in 32-bit floats.
+    /// Device and precision of layers made of these weights; at first the CPU and f32.
     pub(crate) fn placement(&self) -> &Placement {
         &self.placement
     }
@@ -125,10 +123,10 @@ impl Weights {
         &self.digest
     }
 
-    /// The tensor `name` in f32 on the device of its layers; it must have this shape and be finite.
+    /// The tensor `name` in f32 on its layers' device; it must have this shape and finite values.
     ///
     /// # Errors
-    /// [`LoadError::MissingTensor`], [`LoadError::WrongShape`] or [`LoadError::NotFinite`]; [`LoadError::Device`] for want of memory.
+    /// [`LoadError::MissingTensor`], [`LoadError::WrongShape`], [`LoadError::NotFinite`], [`LoadError::Device`].
     pub(crate) fn get(&self, name: &str, shape: &[usize]) -> Result<Tensor, LoadError> {
         let found =
             self.tensors.get(name).ok_or_else(|| LoadError::MissingTensor { name: name.to_owned() })?;
@@ -144,12 +142,12 @@ impl Weights {
     }
 }
 
-/// Whether `path` is a TorchScript archive: a whole model, where a checkpoint is nothing but its tensors.
+/// Whether `path` is a TorchScript archive: a whole model. A checkpoint holds tensors only.
 pub(crate) fn is_torchscript(path: &Path) -> bool {
     torchscript::is_archive(path)
 }
 
-/// What PyTorch writes.
+/// File name endings of PyTorch's formats.
 const PICKLED: [&str; 4] = ["pth", "pt", "ckpt", "bin"];
 
 fn read_file(path: &Path) -> Result<Vec<(String, Tensor, [u8; 32])>, LoadError> {
@@ -179,7 +177,7 @@ fn parse_safetensors(bytes: &[u8]) -> Result<Vec<(String, Tensor, [u8; 32])>, Ca
     let file = SliceSafetensors::new(bytes)?;
     let mut tensors = Vec::new();
     for (name, view) in file.tensors() {
-        // Position ids and the like: made by the code, not learnt.
+        // Skips position ids and the like, which the code computes.
         let Some(kind) = float_type(&format!("{:?}", view.dtype())) else { continue };
         let tensor = view.load(&Device::Cpu).and_then(|tensor| tensor.to_dtype(DType::F32));
         let tensor = tensor.map_err(|error| Cause::in_context(&name, error))?;

@@ -53,7 +53,7 @@ impl Worker for EncoderWorker {
     }
 }
 
-/// The number of values of an input's vector.
+/// The number of values of an input's vector or feature.
 fn values_for(space: &Space, input: &Input) -> usize {
     match (input, space.frame_stage) {
         (Input::Frame(_), Some(width)) => width,
@@ -62,14 +62,14 @@ fn values_for(space: &Space, input: &Input) -> usize {
 }
 
 impl Pool {
-    /// Starts one thread per encoder; all encoders must be of one space.
+    /// Starts one thread per encoder; all encoders must have the same space.
     ///
-    /// Without an encoder, or if no thread can be started, the pool is closed from the beginning.
+    /// Without an encoder, or if no thread starts, the pool is closed at once.
     pub fn of_encoders(encoders: Vec<Box<dyn Encoder>>, settings: Settings) -> Pool {
         Pool::start(encoders.into_iter().map(EncoderWorker).collect(), settings)
     }
 
-    /// Encodes the inputs of one admitted request ahead of bulk work. Raw vectors, in order.
+    /// Encodes the inputs of one admitted request ahead of bulk work. Returns raw vectors in order.
     ///
     /// # Errors
     /// As [`Pool::run`].
@@ -77,7 +77,7 @@ impl Pool {
         self.run(permit, inputs).await
     }
 
-    /// Encodes ingest's inputs while no request waits. Raw vectors, in order.
+    /// Encodes bulk inputs (ingest), in general while no request waits. Returns raw vectors in order.
     ///
     /// # Errors
     /// As [`Pool::run_bulk`].

@@ -1,8 +1,8 @@
-//! Worker threads with a common queue, and the permits to enter it.
+//! Worker threads with a shared queue, and the permits to enter it.
 //!
-//! Two lanes: interactive inputs go before bulk inputs (ingest), but every n-th batch at the latest is bulk. There is no
-//! timer: a free worker takes the waiting inputs as one batch. A bulk batch is bounded in time, because a query that
-//! comes meanwhile waits for its end. The pool is generic over its workers; `encoders` makes one of encoders.
+//! Two lanes: interactive inputs precede bulk inputs (ingest), but at least every n-th batch is bulk. A free worker
+//! takes the waiting inputs as one batch; there is no timer. Bulk batches are limited in time, because a query that
+//! arrives meanwhile waits for their end. The pool is generic over its workers; `encoders` runs encoders on it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,77 +22,77 @@ mod worker;
 pub use encoders::EncoderWorker;
 use pace::Pace;
 
-/// Works on batches of inputs; each worker of a pool has a thread of its own.
+/// Processes batches of inputs; each worker of a pool has its own thread.
 pub trait Worker: Send + 'static {
-    /// What it takes.
+    /// One input.
     type Input: Send + 'static;
-    /// What it makes of one input.
+    /// The result for one input.
     type Output: Send + 'static;
-    /// Why it made nothing of an input.
+    /// The error for one input.
     type Error: From<PoolError> + Clone + Send + 'static;
 
-    /// The name of its thread, without a number.
+    /// Name of the worker's thread, without a number.
     fn name(&self) -> String;
 
-    /// What `input` takes of a batch's budget.
+    /// The cost of `input`, as [`Limits`] counts it.
     fn cost(&self, input: &Self::Input) -> usize;
 
-    /// One output per input, in order.
+    /// Processes a batch; one output per input, in order.
     ///
     /// # Errors
-    /// The batch failed as a whole.
+    /// If the batch failed as a whole.
     fn run(&mut self, batch: &[Self::Input]) -> Result<Vec<Self::Output>, Self::Error>;
 
-    /// Refuses an output that its caller must not get.
+    /// Refuses a faulty output.
     ///
     /// # Errors
     /// The reason.
     fn check(&self, input: &Self::Input, output: Self::Output) -> Result<Self::Output, Self::Error>;
 
-    /// Whether an input of the batch is at fault; then each is run again by itself.
+    /// Whether an input caused the error; the pool then runs each input of the batch alone.
     fn is_inputs_fault(error: &Self::Error) -> bool;
 }
 
-/// Why the pool itself gave no output.
+/// Why the pool gave no output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PoolError {
-    /// As many requests as may be are admitted.
+    /// The pool has admitted as many requests as it may.
     Overloaded {
-        /// The places that there are.
+        /// The most requests.
         capacity: usize,
     },
-    /// Nothing new is taken.
+    /// The pool takes no new work.
     Closed,
     /// A worker panicked, or gave another number of outputs than it got inputs.
     Failed(Cause),
 }
 
-/// The right of one request to have inputs in the queue; held by its jobs, not by its caller.
+/// The right of one request to queue inputs. Its jobs hold it, not its caller.
 #[derive(Debug)]
 pub struct Permit {
-    /// Given back when the last job of the request has run or was dropped from the queue.
+    /// Released when the request's last job has run or has left the queue.
     _place: OwnedSemaphorePermit,
 }
 
-/// How a pool is sized.
+/// Sizes of a pool.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// What one forward pass may hold.
+    /// Limits of one forward pass.
     pub limits: Limits,
-    /// How many requests may be admitted at once.
+    /// Most requests admitted at once.
     pub requests: usize,
-    /// How many bulk inputs may wait; further callers wait their turn.
+    /// Most bulk inputs in the queue; further callers wait.
     pub bulk_waiting: usize,
     /// At least every n-th batch is bulk work while there is any; 0 counts as 1.
     pub bulk_every: usize,
-    /// How long a bulk batch should take at most, judged by those before it: a query that comes meanwhile waits for
-    /// its end. A single input takes as long as it takes.
+    /// Longest duration of a bulk batch, estimated from earlier ones: a query that arrives meanwhile waits for its end.
+    /// A single input may take longer.
     pub bulk_time: Duration,
 }
 
 impl Default for Settings {
-    /// Batches of up to 32 inputs and 16,384 tokens, 64 requests, 64 waiting bulk inputs, every
-    /// fourth batch bulk, which takes no longer than half a second.
+    /// Batches of up to 32 inputs and 16,384 tokens, 64 requests, 64 waiting bulk inputs. Every fourth batch is bulk
+    /// and takes at most half a second.
     fn default() -> Self {
         let limits = Limits { inputs: 32, cost: 16_384 };
         let bulk_time = Duration::from_millis(500);
@@ -100,23 +100,23 @@ impl Default for Settings {
     }
 }
 
-/// Which queue an input waits in.
+/// The queue of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Lane {
-    /// Someone is waiting.
+    /// A request waits for the result.
     Interactive,
-    /// Ingest.
+    /// Ingest; no request waits.
     Bulk,
 }
 
-/// What one finished batch took.
+/// Measurements of one finished batch.
 #[derive(Debug, Clone)]
 pub struct BatchReport {
-    /// Whose inputs they were.
+    /// The lane of the batch's inputs.
     pub lane: Lane,
-    /// How long each input had waited when the batch was cut.
+    /// Waiting time of each input until the batch started.
     pub waited: Vec<Duration>,
-    /// The forward pass, retries included.
+    /// Duration of the forward pass, retries included.
     pub encoding: Duration,
     /// Inputs that got an error.
     pub failed: usize,
@@ -125,21 +125,21 @@ pub struct BatchReport {
 /// Sums over all batches so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Batches run.
+    /// Finished batches.
     pub batches: u64,
     /// Inputs in them.
     pub inputs: u64,
     /// Inputs that got an error.
     pub failed: u64,
-    /// Sum over inputs of the time in the queue.
+    /// Total waiting time of all inputs.
     pub waited: Duration,
-    /// Sum over batches of the time in the worker.
+    /// Total duration of all forward passes.
     pub encoding: Duration,
 }
 
-/// Runs workers on their own threads, one batch at a time each. Cheap to clone.
+/// Runs workers on their own threads, each one batch at a time. Cheap to clone.
 ///
-/// When the last clone is dropped, nothing new can come: the threads finish the queue and end.
+/// After the last clone is dropped, the threads finish the queue and end.
 pub struct Pool<W: Worker = EncoderWorker> {
     handle: Arc<Handle<W>>,
 }
@@ -150,7 +150,7 @@ impl<W: Worker> Clone for Pool<W> {
     }
 }
 
-/// What all clones of a pool share; its drop closes the queue.
+/// State that all clones of a pool share; its drop closes the queue.
 struct Handle<W: Worker> {
     shared: Arc<Shared<W>>,
     requests: Arc<Semaphore>,
@@ -159,13 +159,13 @@ struct Handle<W: Worker> {
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// What the pool and its threads share.
+/// State that the pool and its threads share.
 struct Shared<W: Worker> {
     queue: Mutex<Queue<W>>,
     work: Condvar,
     settings: Settings,
     stats: Mutex<Stats>,
-    /// Of bulk batches.
+    /// Pace of bulk batches.
     pace: Mutex<Pace>,
     observer: OnceLock<Observer>,
     alive: AtomicUsize,
@@ -176,7 +176,7 @@ type Observer = Box<dyn Fn(&BatchReport) + Send + Sync>;
 struct Queue<W: Worker> {
     interactive: VecDeque<Job<W>>,
     bulk: VecDeque<Job<W>>,
-    /// Interactive batches cut since the last bulk batch, while bulk work was waiting.
+    /// Interactive batches since the last bulk batch, counted while bulk work waits.
     passed_over: usize,
     closed: bool,
 }
@@ -191,16 +191,16 @@ struct Job<W: Worker> {
     input: W::Input,
     reply: oneshot::Sender<Result<W::Output, W::Error>>,
     since: Instant,
-    /// Held while the job is queued or running: a caller who hangs up does not free it early.
+    /// Held while the job is queued or running; a caller that disconnects does not release it early.
     permit: Option<Arc<Permit>>,
-    /// Bulk only: the place in the queue, given back when the job leaves it.
+    /// Bulk only: the place in the queue, released when the job leaves it.
     room: Option<OwnedSemaphorePermit>,
 }
 
 impl<W: Worker> Pool<W> {
-    /// Starts one thread per worker; all must give the same output for an input.
+    /// Starts one thread per worker; all workers must give the same output for an input.
     ///
-    /// Without a worker, or if no thread can be started, the pool is closed from the beginning.
+    /// Without a worker, or if no thread starts, the pool is closed at once.
     pub fn start(workers: Vec<W>, settings: Settings) -> Pool<W> {
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
@@ -224,11 +224,11 @@ impl<W: Worker> Pool<W> {
         Pool { handle: Arc::new(handle) }
     }
 
-    /// Admits one request, or says at once that the pool is full.
+    /// Admits one request, or fails at once if the pool is full.
     ///
     /// # Errors
-    /// [`PoolError::Overloaded`] when `Settings::requests` requests are in the pool,
-    /// [`PoolError::Closed`] after [`Pool::close`].
+    /// [`PoolError::Overloaded`] if `Settings::requests` requests are in the pool, [`PoolError::Closed`] after
+    /// [`Pool::close`].
     pub fn admit(&self) -> Result<Permit, W::Error> {
         if lock(&self.handle.shared.queue).closed {
             return Err(PoolError::Closed.into());
@@ -239,27 +239,27 @@ impl<W: Worker> Pool<W> {
         }
     }
 
-    /// Runs the inputs of one admitted request ahead of bulk work. Outputs in order.
+    /// Runs the inputs of one admitted request ahead of bulk work. Returns outputs in order.
     ///
-    /// Dropping the future takes its waiting inputs out of the queue; what runs is finished and
-    /// keeps the permit until then.
+    /// Dropping the future removes its waiting inputs from the queue. Running inputs finish and keep the permit until
+    /// then.
     ///
     /// # Errors
-    /// The first input's error in order of inputs; [`PoolError::Closed`] after [`Pool::close`].
+    /// The error of the first failed input; [`PoolError::Closed`] after [`Pool::close`].
     pub async fn run(&self, permit: Permit, inputs: Vec<W::Input>) -> Result<Vec<W::Output>, W::Error> {
         let permit = Arc::new(permit);
         let jobs = inputs.into_iter().map(|input| job::<W>(input, Some(Arc::clone(&permit)), None));
         let (jobs, replies) = jobs.unzip();
         drop(permit);
-        // At once, so that the inputs of one request share a batch.
+        // All at once, so that the inputs of one request share a batch.
         self.handle.shared.push(Lane::Interactive, jobs)?;
         collect::<W>(replies).await
     }
 
-    /// Runs inputs that no request waits for; waits for room in the queue. Outputs in order.
+    /// Runs bulk inputs; waits for room in the queue. Returns outputs in order.
     ///
     /// # Errors
-    /// As [`Pool::run`]. A call that was still waiting for room when the pool closed fails.
+    /// As [`Pool::run`]. A call that still waits for room fails when the pool closes.
     pub async fn run_bulk(&self, inputs: Vec<W::Input>) -> Result<Vec<W::Output>, W::Error> {
         let mut replies = Vec::with_capacity(inputs.len());
         for input in inputs {
@@ -272,23 +272,23 @@ impl<W: Worker> Pool<W> {
         collect::<W>(replies).await
     }
 
-    /// Refuses new work, finishes the queue, joins the threads. Blocks.
+    /// Refuses new work, finishes the queue and joins the threads. Blocks.
     pub fn close(&self) {
         self.handle.stop_taking();
         let threads = std::mem::take(&mut *lock(&self.handle.threads));
         for thread in threads {
-            // A thread that ended by a panic has already failed its callers.
+            // A thread that panicked has already failed its callers.
             drop(thread.join());
         }
     }
 
-    /// Inputs that wait now: (interactive, bulk).
+    /// Waiting inputs: (interactive, bulk).
     pub fn waiting(&self) -> (usize, usize) {
         let queue = lock(&self.handle.shared.queue);
         (queue.interactive.len(), queue.bulk.len())
     }
 
-    /// Whether a worker thread still lives.
+    /// Whether a worker thread is alive.
     pub fn alive(&self) -> bool {
         self.handle.shared.alive.load(Ordering::SeqCst) > 0
     }
@@ -298,8 +298,8 @@ impl<W: Worker> Pool<W> {
         *lock(&self.handle.shared.stats)
     }
 
-    /// Has `observer` called on the worker's thread after each batch, before its callers are
-    /// answered. Only the first observer counts; returns whether this was the first.
+    /// Calls `observer` on the worker's thread after each batch, before callers get their answers. Only the first
+    /// observer counts; returns whether this was the first.
     pub fn observe(&self, observer: impl Fn(&BatchReport) + Send + Sync + 'static) -> bool {
         self.handle.shared.observer.set(Box::new(observer)).is_ok()
     }
@@ -347,7 +347,7 @@ fn job<W: Worker>(
     (Job { input, reply: sender, since: Instant::now(), permit, room }, reply)
 }
 
-/// A job that is dropped unanswered belonged to a pool whose last thread ended.
+/// A job dropped without an answer means that the pool's last thread ended.
 async fn collect<W: Worker>(replies: Vec<Reply<W>>) -> Result<Vec<W::Output>, W::Error> {
     let mut outputs = Vec::with_capacity(replies.len());
     for reply in replies {
@@ -356,7 +356,7 @@ async fn collect<W: Worker>(replies: Vec<Reply<W>>) -> Result<Vec<W::Output>, W:
     Ok(outputs)
 }
 
-/// The guarded values hold between any two statements, so a poisoned lock is as good as any.
+/// Ignores poisoning: no statement leaves the guarded values inconsistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

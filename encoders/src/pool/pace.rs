@@ -1,25 +1,25 @@
-//! How fast bulk batches go, and so how large the next one may be.
+//! The speed of bulk batches, which bounds the size of the next one.
 
 use std::time::Duration;
 
 use crate::batch::Limits;
 
-/// Seconds that a unit of cost takes, as seen lately.
+/// Recent seconds per unit of cost.
 #[derive(Debug, Default)]
 pub(super) struct Pace(Option<f64>);
 
 impl Pace {
-    /// A batch of this cost, padding included, took so long. The latest batch counts as much as all before it: inputs
-    /// of another kind may follow.
+    /// Records a batch of this cost, padding included. The latest batch weighs as much as all before it, because the
+    /// kind of input may change.
     pub(super) fn learn(&mut self, cost: usize, took: Duration) {
         let now = took.as_secs_f64() / cost.max(1) as f64;
         self.0 = Some(self.0.map_or(now, |before| (before + now) / 2.0));
     }
 
-    /// `limits`, with a cost that takes `at_most` as long. Until something was learnt, with none: a batch of one input
-    /// says more than a guess, which may be wrong by half a minute.
+    /// `limits` with a cost that takes at most `at_most`. Before the first measurement the cost is 0, so one input is
+    /// tried alone: a guess could be wrong by half a minute.
     pub(super) fn limits(&self, limits: Limits, at_most: Duration) -> Limits {
-        // A float that is too large becomes the largest number, and what is no number 0.
+        // The cast saturates, and NaN becomes 0.
         let cost = self.0.map_or(0, |seconds| (at_most.as_secs_f64() / seconds) as usize);
         Limits { cost: limits.cost.min(cost), ..limits }
     }

@@ -5,9 +5,9 @@ use crate::sample::Sampler;
 use crate::text::Tokens;
 use crate::{Abilities, EncodeError, Encoder, FrameSize, Input, Space};
 
-/// An encoder that waits for a word before each batch and tells what it was given.
+/// An encoder that waits for a signal before each batch and reports the batch's ids.
 ///
-/// A text's first id decides: its vector is `[id]`; see the constants for the exceptions.
+/// A text's first id decides its vector, `[id]`; the constants name the exceptions.
 struct Gated {
     space: Space,
     seen: mpsc::Sender<Vec<u32>>,
@@ -58,7 +58,7 @@ fn first_id(input: &Input) -> u32 {
     }
 }
 
-/// A pool of one gated encoder, what it sees, and the hand on its gate.
+/// A pool of one gated encoder, its reported batches and its signal.
 struct Bench {
     pool: Pool,
     seen: mpsc::Receiver<Vec<u32>>,
@@ -85,7 +85,7 @@ fn space() -> Space {
 }
 
 fn settings() -> Settings {
-    // What the gate holds back takes long, which is to say nothing here.
+    // The gate makes batches slow, so the time limit must not apply.
     let bulk_time = Duration::MAX;
     Settings { limits: Limits { inputs: 4, cost: 4 }, requests: 8, bulk_waiting: 3, bulk_every: 3, bulk_time }
 }
@@ -115,7 +115,7 @@ impl Bench {
         tokio::spawn(async move { pool.encode_bulk(inputs).await })
     }
 
-    /// Waits until this much lies in the queue.
+    /// Waits until the queue holds these inputs.
     async fn until_waiting(&self, interactive: usize, bulk: usize) {
         while self.pool.waiting() != (interactive, bulk) {
             tokio::task::yield_now().await;
@@ -224,7 +224,7 @@ async fn what_waits_in_bulk_leaves_the_queue_with_its_caller_and_makes_room() {
     let bench = bench(settings());
     let running = bench.bulk(&[1]);
     assert_eq!(bench.next_batch(), [1]);
-    // More than there is room for: it waits to have the rest queued.
+    // More inputs than the queue has room for: the call waits to queue the rest.
     let gone = bench.bulk(&[2, 3, 4, 5, 6]);
     bench.until_waiting(0, 3).await;
     gone.abort();
@@ -265,7 +265,7 @@ async fn a_panic_fails_its_batch_and_the_worker_lives() {
     assert!(bench.pool.alive());
 }
 
-/// Encodes `bad` in one batch with a good neighbour; the neighbour must not notice.
+/// Encodes `bad` in one batch with a good input, which must succeed.
 #[track_caller]
 fn check(bad: u32, is_expected: fn(&EncodeError) -> bool) {
     let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();

@@ -1,4 +1,4 @@
-//! One thread with one worker: cuts batches, runs them, answers their callers.
+//! One thread with one worker: takes batches, runs them, answers their callers.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -9,13 +9,13 @@ use std::time::Instant;
 use super::{BatchReport, Job, Lane, PoolError, Queue, Settings, Shared, Worker, lock};
 use crate::batch::{self, Limits};
 
-/// One thread per worker; a worker whose thread does not start counts as dead.
+/// Starts one thread per worker; a worker without a thread counts as dead.
 pub(super) fn start<W: Worker>(workers: Vec<W>, shared: &Arc<Shared<W>>) -> Vec<JoinHandle<()>> {
     let mut threads = Vec::with_capacity(workers.len());
     for (number, worker) in workers.into_iter().enumerate() {
         let name = format!("{}-{number}", worker.name());
         let alive = Alive(Arc::clone(shared));
-        // The closure owns `alive`, so a thread that never starts is counted down as well.
+        // The closure owns `alive`, so the count also falls if the thread never starts.
         match std::thread::Builder::new().name(name).spawn(move || work(&alive.0, worker)) {
             Ok(thread) => threads.push(thread),
             Err(error) => tracing::error!(%error, "a worker thread did not start"),
@@ -24,7 +24,7 @@ pub(super) fn start<W: Worker>(workers: Vec<W>, shared: &Arc<Shared<W>>) -> Vec<
     threads
 }
 
-/// Counts its thread as living; when the last one ends, all waiting calls fail.
+/// Counts a living thread; when the last one ends, all waiting calls fail.
 struct Alive<W: Worker>(Arc<Shared<W>>);
 
 impl<W: Worker> Drop for Alive<W> {
@@ -44,7 +44,7 @@ fn work<W: Worker>(shared: &Shared<W>, mut worker: W) {
     }
 }
 
-/// Waits for work; `None` once the pool is closed and its queue empty.
+/// Waits for work; `None` if the pool is closed and the queue empty.
 fn next_batch<W: Worker>(shared: &Shared<W>, worker: &W) -> Option<(Lane, Vec<Job<W>>)> {
     let mut queue = lock(&shared.queue);
     loop {
@@ -70,7 +70,7 @@ fn next_batch<W: Worker>(shared: &Shared<W>, worker: &W) -> Option<(Lane, Vec<Jo
 }
 
 impl<W: Worker> Shared<W> {
-    /// What the next batch of this lane may hold.
+    /// Limits of the next batch of this lane.
     fn limits(&self, lane: Lane) -> Limits {
         let Settings { limits, bulk_time, .. } = self.settings;
         match lane {
@@ -81,7 +81,7 @@ impl<W: Worker> Shared<W> {
 }
 
 impl<W: Worker> Queue<W> {
-    /// Whose turn it is: interactive first, but bulk after `bulk_every - 1` interactive batches.
+    /// The lane of the next batch: interactive first, but bulk after `bulk_every - 1` interactive batches.
     fn next_lane(&mut self, bulk_every: usize) -> Option<Lane> {
         let lane = match (self.interactive.is_empty(), self.bulk.is_empty()) {
             (true, true) => return None,
@@ -119,13 +119,12 @@ fn run<W: Worker>(shared: &Shared<W>, worker: &mut W, lane: Lane, jobs: Vec<Job<
     record(shared, &report);
     for ((reply, _, permit), answer) in callers.into_iter().zip(answers) {
         drop(permit);
-        // Fails only if the caller hung up meanwhile.
+        // Fails only if the caller disconnected meanwhile.
         drop(reply.send(answer));
     }
 }
 
-/// One answer per input. An input that is its own caller's fault must not fail its neighbours, so
-/// such a batch is run again one by one.
+/// One answer per input. If an input caused the failure, each input runs again alone, so that its neighbours succeed.
 fn answers<W: Worker>(worker: &mut W, inputs: &[W::Input]) -> Vec<Result<W::Output, W::Error>> {
     match guarded(worker, inputs) {
         Ok(outputs) => {
@@ -138,7 +137,7 @@ fn answers<W: Worker>(worker: &mut W, inputs: &[W::Input]) -> Vec<Result<W::Outp
     }
 }
 
-/// `run` with a panic made an error, and as many outputs as inputs.
+/// Runs a batch; panics and wrong numbers of outputs become errors.
 fn guarded<W: Worker>(worker: &mut W, inputs: &[W::Input]) -> Result<Vec<W::Output>, W::Error> {
     let outputs = catch_unwind(AssertUnwindSafe(|| worker.run(inputs)));
     let outputs =
@@ -164,7 +163,7 @@ fn record<W: Worker>(shared: &Shared<W>, report: &BatchReport) {
     stats.encoding += report.encoding;
     drop(stats);
     if let Some(observe) = shared.observer.get() {
-        // A panicking observer must not take the worker with it.
+        // A panicking observer must not kill the worker.
         drop(catch_unwind(AssertUnwindSafe(|| observe(report))));
     }
 }

@@ -1,16 +1,16 @@
-//! How many inputs at a time a device does best: found by trying.
+//! Measures the fastest batch size of a device.
 
 use crate::EncodeError;
 
-/// How much of an input's time a batch must save beside one of half its size; with less saved, the smaller is better:
-/// what comes next waits less for its end.
+/// The share of time per input that doubling the batch must save. With less saved, the smaller batch is better, because
+/// the next inputs wait less.
 const SAVED: f64 = 0.05;
 
-/// The largest of 1, 2, 4 … `most` inputs at a time up to which the time of each still falls. `seconds` encodes so many
-/// and says how long that took. A batch that fails is too large, e.g. for the device's memory: the half of it ran.
+/// The largest of 1, 2, 4 … `most` inputs up to which the time per input falls. `seconds` encodes a batch and returns
+/// its duration. A batch that fails, for example for lack of memory, is too large.
 ///
 /// # Errors
-/// A single input that fails.
+/// The error of a single input.
 pub(super) fn best_batch(
     most: usize,
     mut seconds: impl FnMut(usize) -> Result<f64, EncodeError>,
@@ -36,7 +36,7 @@ pub(super) fn best_batch(
 mod tests {
     use super::*;
 
-    /// A device that takes `start` seconds for any batch and one for each `lanes` inputs, and has room for `room`.
+    /// A device that takes `start` seconds per batch plus one per `lanes` inputs, and fails above `room` inputs.
     #[track_caller]
     fn check(start: f64, lanes: usize, room: usize, most: usize, expected: Option<usize>) {
         let mut tried = Vec::new();

@@ -1,4 +1,4 @@
-//! Which family reads a model.
+//! Finds the family that reads a model.
 
 use super::list::FAMILIES;
 use crate::families::family::{Family, Verdict};
@@ -7,10 +7,10 @@ use crate::loading::{CONFIG, LoadError, ModelFiles};
 /// The family that reads the model.
 ///
 /// # Errors
-/// [`LoadError::Unsupported`] for a model that a family knows and refuses; [`LoadError::Architecture`] or
-/// [`LoadError::MissingFile`] for one that none knows.
+/// [`LoadError::Unsupported`] if a family refuses the model; [`LoadError::Architecture`] or [`LoadError::MissingFile`]
+/// if no family knows it.
 pub(super) fn classify(model: &ModelFiles) -> Result<&'static dyn Family, LoadError> {
-    // A config.json that no family knows may be another program's, beside a configuration that one knows.
+    // An unknown config.json may belong to another program, beside a file that identifies a family.
     for model in [model, &model.without_config()] {
         if let Some(family) = first(model)? {
             return Ok(family);
@@ -22,7 +22,7 @@ pub(super) fn classify(model: &ModelFiles) -> Result<&'static dyn Family, LoadEr
     })
 }
 
-/// Names of files other than config.json that tell a family, each once.
+/// Files other than config.json that identify a family, each once.
 pub(super) fn marks() -> Vec<&'static str> {
     let mut marks: Vec<&'static str> = FAMILIES.iter().filter_map(|family| family.mark()).collect();
     marks.dedup();
@@ -40,7 +40,7 @@ fn first(model: &ModelFiles) -> Result<Option<&'static dyn Family>, LoadError> {
     Ok(None)
 }
 
-/// The values of `model_type` that some family reads, in words.
+/// All supported values of `model_type`, as an English list.
 fn model_types() -> String {
     let all: Vec<&str> = FAMILIES.iter().flat_map(|family| family.model_types()).copied().collect();
     match all.split_last() {

@@ -1,11 +1,11 @@
-//! The list of families: a new one is a folder in `families/` and a line here.
+//! The list of families: a new family needs a folder in `families/` and a line here.
 
 use crate::families::family::{Family, KnownModel};
 use crate::families::{
     aim, blip, blip2, clip, language_bind, open_clip, openai, sentence, siglip, sports, tiny, video_clip_xl,
 };
 
-/// All families, in the order in which they are asked and listed.
+/// All families, in the order of classification and display.
 pub static FAMILIES: &[&dyn Family] = &[
     &sports::Sports,
     &tiny::Tiny,
@@ -24,7 +24,7 @@ pub static FAMILIES: &[&dyn Family] = &[
     &sentence::Sentences,
 ];
 
-/// The models to choose from.
+/// The models that users can choose from.
 pub fn known() -> Vec<KnownModel> {
     FAMILIES.iter().flat_map(|family| family.known()).cloned().collect()
 }

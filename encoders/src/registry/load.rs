@@ -1,4 +1,4 @@
-//! A model's name to an embedder, on each device that the user wants.
+//! Loads a named model onto each requested device.
 
 use super::classify::{classify, marks};
 use super::warm_up::{find_limits, warm_up};
@@ -9,7 +9,7 @@ use crate::loading::{
     CONFIG, Embedder, LoadError, LoadOptions, ModelFiles, ModelName, Source, folder::TOKENIZER,
 };
 
-/// Loads `name` with `replicas` encoders. Blocks; downloads if it must.
+/// Loads `name` with `replicas` encoders. Blocks; downloads if needed.
 ///
 /// # Errors
 /// As [`load_with`].
@@ -17,12 +17,12 @@ pub fn load(name: &ModelName, replicas: usize) -> Result<Embedder, LoadError> {
     load_with(name, &LoadOptions { replicas, ..LoadOptions::default() })
 }
 
-/// Loads `name` as `options` say. Blocks; downloads if it must.
+/// Loads `name` with `options`. Blocks; downloads if needed.
 ///
-/// Each encoder has encoded a text and a picture when this returns.
+/// Warms up each encoder with a text and a picture.
 ///
 /// # Errors
-/// [`LoadError`]: whatever would give wrong vectors later is an error here.
+/// [`LoadError`], also for every fault that would give wrong vectors later.
 pub fn load_with(name: &ModelName, options: &LoadOptions) -> Result<Embedder, LoadError> {
     let (first, others) = device::open(&options.devices);
     let placed = |device| Placement::new(device, options.precision);
@@ -40,7 +40,7 @@ pub(super) struct Found {
     family: &'static dyn Family,
 }
 
-/// Classifies a model, and downloads it if it is the hub's.
+/// Classifies a model; downloads it if its name is a hub id.
 pub(super) fn find(name: &ModelName, options: &LoadOptions) -> Result<Found, LoadError> {
     let Source::Hub { repository, revision } = name.source() else {
         let files = ModelFiles::local(name)?;
@@ -56,7 +56,7 @@ pub(super) fn find(name: &ModelName, options: &LoadOptions) -> Result<Found, Loa
             for mark in marks {
                 hub.get_if_there(mark)?;
             }
-            // The first error stays the reason: what it misses is what most models have.
+            // Keep the first error: it names the file that most models have.
             classify(&files).map_err(|_| error)?
         }
         classified => classified?,
@@ -83,7 +83,7 @@ impl Found {
     }
 }
 
-/// Says of a missing tokenizer.json where to get one, if all models of the family can use the same.
+/// Adds a source to the error for a missing tokenizer.json, if all models of the family can use the same.
 fn with_tokenizer_source(error: LoadError, family: &dyn Family) -> LoadError {
     match (error, family.tokenizer_source()) {
         (LoadError::MissingFile { model, file }, Some(source)) if file == TOKENIZER => {

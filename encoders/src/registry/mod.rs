@@ -1,6 +1,6 @@
-//! Finds the family that reads a model, and has it loaded.
+//! Finds the family that reads a model, and loads the model.
 //!
-//! A model is classified once, from file names and configurations, then loaded onto each device and warmed up there.
+//! A model is classified once, from file names and configurations, then loaded and warmed up on each device.
 
 mod budget;
 mod classify;

@@ -1,4 +1,4 @@
-//! candle's operations beside the processor's kernels, in every family: on the CPU, what runs on a GPU.
+//! Compares candle's operations, which run on a GPU, with the processor's kernels, on the CPU for every family.
 
 use std::path::Path;
 
@@ -61,7 +61,7 @@ fn frame(number: u32) -> Frame {
     }
 }
 
-/// Everything that the model takes, of unlike lengths.
+/// Inputs of every kind that the model takes, of different lengths.
 fn inputs(loaded: &Embedder) -> Vec<Input> {
     let mut inputs = Vec::new();
     if let Some(tokenizer) = &loaded.tokenizer {
@@ -101,7 +101,7 @@ fn distance(one: &[f32], other: &[f32]) -> f32 {
     one.iter().zip(other).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
 }
 
-/// Of unit vectors.
+/// Cosine of unit vectors.
 fn cosine(one: &[f32], other: &[f32]) -> f32 {
     one.iter().zip(other).map(|(a, b)| a * b).sum()
 }

@@ -8,7 +8,7 @@ use crate::loading::{Embedder, LoadError, LoadOptions, ModelName, PretrainedFile
 use crate::text::{Tokenizer, Tokens};
 use crate::{Clip, EncodeError, Frame, FrameSize, Input, TrainedOn};
 
-/// The parsed name, shown, or the start of the error.
+/// Checks the display of a parsed name, or a part of the error.
 #[track_caller]
 fn check(name: &str, expected: Result<&str, &str>) {
     match (name.parse::<ModelName>(), expected) {
@@ -62,7 +62,7 @@ fn the_built_in_model_is_the_same_space_on_every_machine() {
     assert_eq!(space.scaling.size, FrameSize::ShortEdge(64));
 }
 
-/// Changes only with the code version of the family, on purpose.
+/// Changes only with the family's version.
 const TINY: &str = "1ade909cf65742029a7d57ec2c285177bece35893ef93bc2c532ec6ef9af278b";
 
 fn distance(a: &[f32], b: &[f32]) -> f32 {
@@ -144,7 +144,7 @@ fn the_end_of_a_text_is_where_transformers_finds_it() {
     assert_eq!(end(9, &[5, 3]), 0, "no end of text");
 }
 
-/// The error of a model folder with these files instead of tiny's own.
+/// The error of loading tiny's files after `change`.
 fn broken(change: impl Fn(&mut serde_json::Value, &mut PretrainedFiles)) -> LoadError {
     let mut files = tiny::files(&Placement::default()).unwrap();
     let mut config = serde_json::from_slice(&files.config).unwrap();

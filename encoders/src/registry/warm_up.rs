@@ -1,4 +1,4 @@
-//! A fresh model's first inputs: faults show before traffic, and on a GPU how much at a time is best.
+//! Encodes a new model's first inputs: reveals faults before traffic, and on a GPU measures the fastest batch size.
 
 use std::time::Instant;
 
@@ -8,11 +8,11 @@ use crate::loading::Embedder;
 use crate::text::{Overflow, Tokenizer, Tokens};
 use crate::{Clip, EncodeError, Frame, FrameSize, Input, Source};
 
-/// Inputs of the largest batch that is tried.
+/// Largest batch tried.
 const MOST_INPUTS: usize = 256;
 
-/// Has every encoder encode a short text and a small picture, so that faults (and, on a GPU, the
-/// compilation of kernels) come before traffic. Blocks.
+/// Encodes a short text and a small picture on every encoder. Faults and, on a GPU, the compilation of kernels come
+/// before traffic. Blocks.
 ///
 /// # Errors
 /// The first encoder's error.
@@ -46,11 +46,11 @@ pub(super) fn warm_up(embedder: &mut Embedder) -> Result<(), EncodeError> {
     Ok(())
 }
 
-/// Finds how much of what it is mostly given each encoder does best at a time, and sets its passes and `limits` so.
-/// Blocks for some seconds.
+/// Measures the fastest batch size of each encoder for its usual input, and sets its pass size and the `limits`. Blocks
+/// for some seconds.
 ///
 /// # Errors
-/// An input that is not encoded even by itembedder.
+/// The error of a single input.
 pub(super) fn find_limits(embedder: &mut Embedder) -> Result<(), EncodeError> {
     let Some(input) = usual_input(embedder)? else { return Ok(()) };
     for encoder in &mut embedder.encoders {
@@ -58,7 +58,7 @@ pub(super) fn find_limits(embedder: &mut Embedder) -> Result<(), EncodeError> {
         let inputs = best_batch(MOST_INPUTS, |inputs| {
             encoder.bound_pass(inputs * cost);
             let batch = vec![input.clone(); inputs];
-            // The first of its size also asks for memory.
+            // The first batch of its size also allocates memory.
             encoder.encode(&batch)?;
             let start = Instant::now();
             encoder.encode(&batch)?;
@@ -66,13 +66,13 @@ pub(super) fn find_limits(embedder: &mut Embedder) -> Result<(), EncodeError> {
         })?;
         encoder.bound_pass(inputs * cost);
         let found = Limits { inputs, cost: inputs * cost };
-        // Any encoder may get any batch: that of the smallest.
+        // Any encoder may get any batch, so the smallest limits apply.
         embedder.limits = Some(embedder.limits.filter(|known| known.cost < found.cost).unwrap_or(found));
     }
     Ok(())
 }
 
-/// A frame or clip, or the longest text of a model that sees nothing.
+/// A frame or clip, or the longest text if the model takes no pictures.
 fn usual_input(embedder: &Embedder) -> Result<Option<Input>, EncodeError> {
     let frame = picture(embedder.space.scaling.size);
     if embedder.space.frame_stage.is_some() {
@@ -85,14 +85,14 @@ fn usual_input(embedder: &Embedder) -> Result<Option<Input>, EncodeError> {
     Ok(text(tokenizer, &"a ".repeat(embedder.space.max_text_tokens))?.map(Input::Text))
 }
 
-/// What the model reads of a text.
+/// The tokens of `text`, truncated to the model's limit.
 fn text(tokenizer: &Tokenizer, text: &str) -> Result<Option<Tokens>, EncodeError> {
     let windows = tokenizer.windows(text, Overflow::Truncate, 1);
     let windows = windows.map_err(|error| EncodeError::Failed(error.into()))?;
     Ok(windows.windows.into_iter().next().map(|window| window.tokens))
 }
 
-/// A picture with some light and dark in it.
+/// A picture that is not uniform.
 fn picture(size: FrameSize) -> Frame {
     let (width, height) = match size {
         FrameSize::ShortEdge(side) => (side, side),
@@ -109,7 +109,7 @@ mod tests {
     use crate::registry::load;
     use crate::{EncodeError, Encoder, Input, Space};
 
-    /// An encoder with room for so much in a pass, which it is told only by [`Encoder::bound_pass`].
+    /// An encoder that fails on passes above `room`; [`Encoder::bound_pass`] must set its pass size.
     struct Small {
         space: Space,
         room: usize,
@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    /// The largest batch of encoders with so much room each, in inputs.
+    /// Checks the largest batch of encoders with this much room each, in inputs.
     #[track_caller]
     fn check(rooms: &[usize], most: Option<usize>) {
         let tiny = load(&"builtin:tiny".parse().unwrap(), 1).unwrap();

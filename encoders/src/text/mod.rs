@@ -142,7 +142,7 @@ struct Prompt {
 impl Tokenizer {
     /// Reads a tokenizer.json for a model of `max_tokens` positions.
     ///
-    /// The special tokens are those that the file's post-processor adds, otherwise `specials`. The file's truncation
+    /// The file's post-processor defines the special tokens; if it adds none, `specials` applies. The file's truncation
     /// and padding are ignored, because windows and batches handle them.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
-//! The gated Combiner of TF-CoVR (arXiv 2506.05274, after CLIP4Cir): a video and a text vector to a query.
+//! TF-CoVR's gated Combiner (arXiv 2506.05274, after CLIP4Cir): fuses a video and a text vector to a query vector.
 //!
-//! Made of differentiable operations alone, so that it can be trained as well as run.
+//! All operations are differentiable, for training and inference.
 
 use candle_core::{Result, Tensor};
 
@@ -8,7 +8,7 @@ use crate::LoadError;
 use crate::blocks::layers::divided_by_norm;
 use crate::loading::Weights;
 
-/// `x W^T + b`, with the weight as it is stored and trained.
+/// `x W^T + b`, with the weight in its stored and trained layout.
 #[derive(Debug, Clone)]
 struct Linear {
     /// (outputs, inputs).
@@ -23,14 +23,14 @@ impl Linear {
     }
 }
 
-/// How wide a [`Combiner`] is.
+/// Dimensions of a [`Combiner`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Widths {
     /// Values of the video's, the text's and the query's vectors.
     pub dim: usize,
     /// Values of each projected vector.
     pub projection: usize,
-    /// Values in the middle of both heads.
+    /// Hidden size of both heads.
     pub hidden: usize,
 }
 
@@ -47,7 +47,7 @@ pub struct Combiner {
 }
 
 impl Combiner {
-    /// Reads a Combiner of any width by the released code's names, under any prefix.
+    /// Reads a Combiner of any size with the released code's names, under any prefix.
     ///
     /// # Errors
     /// [`LoadError::MissingTensor`] or [`LoadError::WrongShape`].
@@ -66,10 +66,10 @@ impl Combiner {
         })
     }
 
-    /// Of the tensors that `parameter` gives for a name and a shape: read, or variables to be trained.
+    /// Builds a Combiner of the tensors that `parameter` returns for a name and a shape: stored or trainable ones.
     ///
     /// # Errors
-    /// Those of `parameter`.
+    /// The errors of `parameter`.
     pub fn new<Error>(
         widths: Widths,
         mut parameter: impl FnMut(&str, &[usize]) -> std::result::Result<Tensor, Error>,
@@ -92,21 +92,20 @@ impl Combiner {
         })
     }
 
-    /// How wide it is.
+    /// Its dimensions.
     pub(crate) fn widths(&self) -> Widths {
         self.widths
     }
 
-    /// (queries, dim) of norm 1, from raw video vectors of (queries, dim) and text vectors of (queries, dim) and
-    /// norm 1.
+    /// (queries, dim) of norm 1; `video`: (queries, dim), raw; `text`: (queries, dim) of norm 1.
     ///
     /// # Errors
-    /// The device's.
+    /// Failures of the device.
     pub fn forward(&self, video: &Tensor, text: &Tensor) -> Result<Tensor> {
         divided_by_norm(&self.mixed(video, text)?)
     }
 
-    /// Before it is divided by its norm.
+    /// The query vectors before normalisation.
     fn mixed(&self, video: &Tensor, text: &Tensor) -> Result<Tensor> {
         let joined = Tensor::cat(&[self.text.forward(text)?.relu()?, self.video.forward(video)?.relu()?], 1)?;
         let gate = self.gate(&joined)?;
@@ -115,7 +114,7 @@ impl Combiner {
         change + video.add(&text.sub(video)?.broadcast_mul(&gate)?)?
     }
 
-    /// lambda, the text's share: (queries, 1), 0 to 1.
+    /// Lambda, the weight of the text: (queries, 1), 0 to 1.
     fn gate(&self, joined: &Tensor) -> Result<Tensor> {
         candle_nn::ops::sigmoid(&self.gate.forward(&self.gate_hidden.forward(joined)?.relu()?)?)
     }
@@ -129,7 +128,7 @@ mod tests {
 
     const SMALL: Widths = Widths { dim: 2, projection: 2, hidden: 2 };
 
-    /// The example of the protocol.
+    /// Parameters of a worked example.
     fn values(name: &str) -> &'static [f32] {
         match name {
             "text_projection_layer.weight" => &[1.0, 0.0, 0.0, 1.0],
@@ -198,7 +197,7 @@ mod tests {
             Ok(variable.as_tensor().clone())
         });
         let row = |values: [f32; 2]| Tensor::new(&[values], &Device::Cpu).unwrap();
-        // All positive: no ReLU stops a gradient.
+        // All values are positive, so no ReLU stops a gradient.
         let query = combiner.unwrap().forward(&row([2.0, 1.0]), &row([0.6, 0.8])).unwrap();
         let gradients = query.narrow(1, 0, 1).unwrap().sum_all().unwrap().backward().unwrap();
         assert_eq!(all.len(), 12);

@@ -1,8 +1,8 @@
-//! TF-CoVR-Base (arXiv 2506.05274) as an [`Encoder`]: AIM sees clips; where there are a text tower and a Combiner,
-//! they turn a clip and a modification text into a query.
+//! TF-CoVR-Base (arXiv 2506.05274) as an [`Encoder`]: AIM encodes clips. With a text tower and a Combiner, the model
+//! also encodes composed queries.
 //!
-//! The raw vector of a clip is AIM's, which the Combiner takes as it is; that of a composed query has norm 1. Plain
-//! texts have no place in the space: the paper trains none.
+//! A clip's raw vector is AIM's output; a composed query's vector has norm 1. The space takes no plain texts, because
+//! the paper trains none.
 
 use std::sync::Arc;
 
@@ -16,17 +16,17 @@ use crate::preprocess::Preprocessing;
 use crate::sample::Sampler;
 use crate::{Clip, EncodeError, Encoder, Input, LoadError, Source, Space};
 
-/// Clips in one pass through AIM unless another bound is set: bounds memory, whatever the batch.
+/// Default number of clips in one pass through AIM: bounds memory for any batch.
 const CLIPS_PER_PASS: usize = 4;
 
-/// What is loaded once for all encoders of a device.
+/// The parts that all encoders of a device share.
 #[derive(Debug)]
 pub(super) struct Covr {
     pub(super) aim: Aim,
     pub(super) composition: Option<Composition>,
 }
 
-/// A text tower and the Combiner that reads its vectors.
+/// A text tower and a Combiner.
 #[derive(Debug)]
 pub(super) struct Composition {
     text: TextTower,
@@ -35,10 +35,10 @@ pub(super) struct Composition {
 }
 
 impl Composition {
-    /// Texts have at most `longest` tokens.
+    /// `longest`: most tokens of a text.
     ///
     /// # Errors
-    /// [`LoadError::Unsupported`] where the Combiner is made for vectors of other than `dim` values.
+    /// [`LoadError::Unsupported`] if the Combiner's vectors do not have `dim` values.
     pub(super) fn new(
         text: TextTower,
         combiner: Combiner,
@@ -58,7 +58,7 @@ impl Composition {
         self.longest
     }
 
-    /// (queries, dim) of norm 1.
+    /// Query vectors of `dim` values and norm 1.
     fn forward(&self, videos: &[Vec<f32>], texts: &[&[u32]]) -> Result<Vec<Vec<f32>>, EncodeError> {
         check_ids(texts, self.text.vocabulary(), self.longest)?;
         let composed = || -> candle_core::Result<_> {
@@ -98,7 +98,7 @@ impl CovrEncoder {
         Ok(vectors)
     }
 
-    /// The pixels of as many frames as the model takes.
+    /// Appends the pixels of the frames that the sampler picks.
     fn append_pixels(&self, clip: &Clip, pixels: &mut Vec<f32>) -> Result<(), EncodeError> {
         let frames = self.model.aim.sizes().frames;
         let times: Vec<i64> = clip.frames.iter().map(|frame| frame.time_ms).collect();
@@ -106,7 +106,7 @@ impl CovrEncoder {
         if wanted.is_empty() {
             return Err(EncodeError::BadInput("a clip without frames".into()));
         }
-        // A short clip's frames come several times: each is made into pixels once.
+        // The sampler repeats frames of a short clip; each is preprocessed once.
         let mut made: Vec<Option<Vec<f32>>> = vec![None; clip.frames.len()];
         for at in wanted {
             let its = match made[at].take() {
@@ -123,7 +123,7 @@ impl CovrEncoder {
         EncodeError::Unsupported { space: self.space.name.clone(), what }
     }
 
-    /// A vector that came from elsewhere.
+    /// Checks a vector from a caller.
     fn checked(&self, raw: &[f32]) -> Result<Vec<f32>, EncodeError> {
         if raw.len() != self.space.dim || !raw.iter().all(|value| value.is_finite()) {
             let (got, dim) = (raw.len(), self.space.dim);
@@ -135,7 +135,7 @@ impl CovrEncoder {
     }
 }
 
-/// The clip that an input needs AIM for.
+/// The clip of an input that AIM must encode.
 fn footage(input: &Input) -> Option<&Clip> {
     match input {
         Input::Frames(clip) | Input::Composed { query: Source::Frames(clip), .. } => Some(clip),
@@ -189,7 +189,7 @@ impl Encoder for CovrEncoder {
 }
 
 impl CovrEncoder {
-    /// Puts the query in the place of the video's vector, for the composed inputs of `batch`.
+    /// Replaces the video vectors of the composed inputs in `batch` by their query vectors.
     fn compose(&self, batch: &[Input], vectors: &mut [Vec<f32>]) -> Result<(), EncodeError> {
         let Some(composition) = &self.model.composition else { return Ok(()) };
         let (mut places, mut videos, mut texts) = (Vec::new(), Vec::new(), Vec::new());

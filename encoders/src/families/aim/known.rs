@@ -2,7 +2,7 @@
 
 use crate::families::family::KnownModel;
 
-/// For the list of `reprise models`.
+/// Entries of `reprise models`.
 pub(super) const KNOWN: &[KnownModel] = &[KnownModel {
     name: "FOLDER",
     family: "aim",

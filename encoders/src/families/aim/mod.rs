@@ -1,6 +1,6 @@
-//! A folder with an AIM model to encoders.
+//! Loads a folder with an AIM model.
 //!
-//! The layout is our own, for the weights that are published come as bare checkpoints:
+//! The layout is our own, because the published weights are bare checkpoints:
 //!
 //! ```text
 //! config.json               {"model_type": "aim"}
@@ -11,9 +11,9 @@
 //! text/model.safetensors    the text tower; or text/model.pth, ...
 //! ```
 //!
-//! Without `combiner` and `text/` the model takes clips alone. A checkpoint's names may stand under any prefix, so the
-//! file of a whole TF-CoVR model can be linked to under several of these names. The text's projection into the
-//! video's space is `text_proj`, in either file. What config.json can say beside its type:
+//! Without `combiner` and `text/` the model takes clips only. A checkpoint's names may have any prefix, so links under
+//! several of these names can point to one file of a whole TF-CoVR model. `text_proj`, in either file, projects texts
+//! into the video's space. Optional fields of config.json, for example:
 //!
 //! ```text
 //! "video": {"num_attention_heads": 12, "num_frames": 12, "adapter_scale": 0.5, "hidden_act": "quick_gelu",
@@ -21,8 +21,8 @@
 //! "text":  {"max_tokens": 32, "normalise": true}
 //! ```
 //!
-//! Sizes, layers and frames are read off the weights (`num_frames` only where they are CLIP's own, with `"adapters":
-//! false`). Frames are squashed to the model's square, bicubic, and normalised as CLIP's.
+//! Sizes, layers and frames come from the weights; `num_frames` applies only to CLIP's own weights, with `"adapters":
+//! false`. Frames are resized to the model's square (bicubic, without the aspect ratio) and normalised as CLIP's.
 
 mod combiner;
 mod encoder;
@@ -113,9 +113,9 @@ struct Config {
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 struct TextConfig {
-    /// `None`: as the paper's code cuts texts for this kind of tower.
+    /// `None`: the limit of the paper's code for this kind of tower.
     max_tokens: Option<usize>,
-    /// Whether texts go through TF-CoVR's normaliser.
+    /// Whether to apply TF-CoVR's normaliser to texts.
     normalise: bool,
 }
 
@@ -125,7 +125,7 @@ impl Default for TextConfig {
     }
 }
 
-/// The text tower, the Combiner and the tokenizer, if the folder has them; one without the others is an error.
+/// The text tower, Combiner and tokenizer, if the folder has them. A part without the others is an error.
 fn composition(
     model: &ModelFiles,
     config: &Config,
@@ -159,7 +159,7 @@ fn composition(
     Ok(Some((Composition::new(tower, combiner, dim, longest)?, tokenizer)))
 }
 
-/// A tokenizer of another model would give vectors, but wrong ones.
+/// Refuses another model's tokenizer: it would silently give wrong vectors.
 fn check_tokenizer(tokenizer: &Tokenizer, tower: &TextTower) -> Result<(), LoadError> {
     let (ids, rows) = (tokenizer.id_bound(), tower.vocabulary());
     if ids > rows {
@@ -175,7 +175,7 @@ fn check_tokenizer(tokenizer: &Tokenizer, tower: &TextTower) -> Result<(), LoadE
     Ok(())
 }
 
-/// As AIM's own: the aspect ratio is not kept, nothing is cut off.
+/// AIM's preprocessing: resizes to a square without keeping the aspect ratio, crops nothing.
 fn preprocessing(side: usize) -> Preprocessing {
     let side = side as u32;
     Preprocessing {
@@ -224,7 +224,7 @@ fn space(
     }
 }
 
-/// The same, with the name of the missing file inside its folder.
+/// Names a missing file relative to the `text` folder.
 fn in_text<T>(model: &ModelFiles, read: Result<T, LoadError>) -> Result<T, LoadError> {
     read.map_err(|error| match error {
         LoadError::MissingFile { file, .. } => {

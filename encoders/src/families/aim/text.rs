@@ -1,5 +1,5 @@
-//! The text side of TF-CoVR's composed queries: CLIP's text tower, BERT, or BLIP-2's Q-Former on text, then a
-//! projection into the video's space and a division by the norm.
+//! The text side of TF-CoVR's composed queries: CLIP's text tower, BERT, or the text path of BLIP-2's Q-Former. A
+//! projection into the video's space and normalisation follow.
 
 use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
@@ -13,13 +13,13 @@ use crate::families::clip::config::TextConfig;
 use crate::loading::Weights;
 use crate::text::Specials;
 
-/// The text's config.json.
+/// The text tower's config.json.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "model_type", rename_all = "snake_case")]
 pub(crate) enum Config {
-    /// CLIP's own, of which the text side is read.
+    /// CLIP's configuration; only its text part is read.
     Clip {
-        /// As in transformers' `CLIPConfig`.
+        /// The fields of transformers' `CLIPConfig`.
         #[serde(default)]
         text_config: TextConfig,
     },
@@ -28,9 +28,9 @@ pub(crate) enum Config {
     Bert(bert::Config),
 }
 
-/// What the paper's code cuts modification texts at, for BERT and the Q-Former.
+/// Token limit of modification texts for BERT and the Q-Former in the paper's code.
 const BERT_TOKENS: usize = 32;
-/// The last layer, in the released code.
+/// Name of the projection in the released code.
 const PROJECTION: &str = "text_proj";
 
 /// A text tower and its projection.
@@ -48,10 +48,10 @@ enum Words {
 }
 
 impl TextTower {
-    /// Reads the tower of `weights`, and a projection to `dim` values from `weights` or `head`.
+    /// Reads the text tower of `weights`, and a projection to `dim` values from `weights` or `head`.
     ///
     /// # Errors
-    /// [`LoadError`], also where there is no projection and the tower gives other than `dim` values.
+    /// [`LoadError`], also if there is no projection and the tower's width differs from `dim`.
     pub(crate) fn load(
         config: &Config,
         dim: usize,
@@ -70,7 +70,7 @@ impl TextTower {
         Ok(TextTower { words, projection })
     }
 
-    /// Entries of the vocabulary.
+    /// Size of the vocabulary.
     pub(crate) fn vocabulary(&self) -> usize {
         match &self.words {
             Words::Clip { tower, .. } => tower.config().vocabulary,
@@ -78,7 +78,7 @@ impl TextTower {
         }
     }
 
-    /// Where the paper's code cuts texts, in tokens, specials included.
+    /// Token limit of the paper's code, specials included.
     pub(crate) fn longest(&self) -> usize {
         match &self.words {
             Words::Clip { .. } => self.positions(),
@@ -94,7 +94,7 @@ impl TextTower {
         }
     }
 
-    /// Whether the tower finds the end of `ids` where it is.
+    /// Whether the tower reads `ids` at the last position; always true for BERT, which reads the first.
     pub(crate) fn ends(&self, ids: &[u32]) -> bool {
         match &self.words {
             Words::Clip { tower, .. } => tower.config().reading.at(ids) + 1 == ids.len(),
@@ -102,7 +102,7 @@ impl TextTower {
         }
     }
 
-    /// What a tokenizer that adds no special tokens is to put around a text.
+    /// Special tokens for a tokenizer that adds none itself.
     pub(crate) fn specials(&self) -> Specials {
         match &self.words {
             Words::Clip { specials, .. } => *specials,
@@ -124,7 +124,7 @@ impl TextTower {
 }
 
 impl Words {
-    /// The tower and how many values it gives.
+    /// The tower and its output size.
     fn load(config: &Config, weights: &Weights) -> std::result::Result<(Self, usize), LoadError> {
         match config {
             Config::Clip { text_config } => {
@@ -145,7 +145,7 @@ impl Words {
     }
 }
 
-/// The name of the projection under whatever prefix, without its ending.
+/// The name of the projection with its prefix, without `.weight`.
 fn projection_name(weights: &Weights) -> Option<String> {
     let marker = format!("{PROJECTION}.weight");
     let name = weights.names().find(|name| name.ends_with(&marker))?;

@@ -1,5 +1,5 @@
-//! AIM (arXiv 2302.03024): CLIP's vision tower with adapters in every block, looking along time and then along
-//! space with the same attention.
+//! AIM (arXiv 2302.03024): CLIP's vision tower with adapters in every block. The same attention layer runs first over
+//! time, then over space.
 //!
 //! Inference only, as [`transformer`](super::transformer).
 
@@ -12,19 +12,19 @@ use crate::blocks::transformer::{Activation, AttentionMask, Block, Extras, Layer
 use crate::blocks::vision_transformer::PATCHES;
 use crate::loading::Weights;
 
-/// What config.json says; what it leaves out is as in the published models. Sizes are read off the weights.
+/// Values of config.json; the defaults are the published models'. Sizes come from the weights.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// `None`: one for every 64 values of a token, as in all of CLIP's vision transformers.
+    /// `None`: one head per 64 values of the hidden size, as in all of CLIP's vision transformers.
     pub(crate) num_attention_heads: Option<usize>,
-    /// Frames of a clip where the weights have no temporal embedding, that is with CLIP's own.
+    /// Frames per clip for weights without a temporal embedding, that is, CLIP's own.
     pub(crate) num_frames: usize,
-    /// s, the share of a block's MLP adapter.
+    /// AIM's s: scale of a block's MLP adapter.
     pub(crate) adapter_scale: f64,
     pub(crate) hidden_act: Activation,
     pub(crate) layer_norm_eps: f32,
-    /// Whether the blocks have adapters; without them the weights are CLIP's own, and the order of frames is not seen.
+    /// Whether blocks have adapters. Without them the weights are CLIP's own, and the order of frames has no effect.
     pub(crate) adapters: bool,
 }
 
@@ -41,7 +41,7 @@ impl Default for Config {
     }
 }
 
-/// More of anything than any such model has.
+/// Upper bounds on sizes from files.
 const MOST_LAYERS: usize = 1000;
 const MOST_FRAMES: usize = 1024;
 const LARGEST_IMAGE: usize = 4096;
@@ -62,16 +62,16 @@ pub(crate) struct Aim {
     norm_after: LayerNorm,
 }
 
-/// What the weights say of themselves.
+/// Sizes that the shapes of the weights give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sizes {
-    /// Values per token, and of a clip's vector.
+    /// Hidden size, also the size of a clip's vector.
     pub(crate) width: usize,
     /// Pixels along one side of a patch.
     pub(crate) patch: usize,
     /// Patches along one side of a picture.
     pub(crate) grid: usize,
-    /// Frames of a clip.
+    /// Frames per clip.
     pub(crate) frames: usize,
     heads: usize,
     layers: usize,
@@ -90,7 +90,7 @@ impl Sizes {
     }
 
     /// # Errors
-    /// [`LoadError`] for weights that are no such model.
+    /// [`LoadError`] for missing tensors or wrong shapes.
     fn of(config: &Config, weights: &Weights) -> std::result::Result<Sizes, LoadError> {
         let embeddings = |name: &str| format!("vision_model.embeddings.{name}");
         let (name, wanted) = (embeddings("patch_embedding.weight"), 4);
@@ -137,7 +137,7 @@ fn block(layer: usize) -> String {
     format!("vision_model.encoder.layers.{layer}")
 }
 
-/// The shape of a tensor of so many dimensions.
+/// The shape of a tensor with `count` dimensions.
 fn dims<'a>(weights: &'a Weights, name: &str, count: usize) -> std::result::Result<&'a [usize], LoadError> {
     match weights.shape(name) {
         Some(dims) if dims.len() == count => Ok(dims),
@@ -153,7 +153,7 @@ impl Aim {
     /// Reads the encoder by the names that [`openai_names::vision`](super::openai_names::vision) gives.
     ///
     /// # Errors
-    /// [`LoadError`] for weights that are no such model.
+    /// [`LoadError`] for missing tensors or wrong shapes.
     pub(crate) fn load(config: &Config, weights: &Weights) -> std::result::Result<Self, LoadError> {
         if !config.adapter_scale.is_finite() {
             return Err(LoadError::Unsupported("adapter_scale is no number".into()));
@@ -181,7 +181,7 @@ impl Aim {
         })
     }
 
-    /// What the weights say of themselves.
+    /// The model's sizes.
     pub(crate) fn sizes(&self) -> Sizes {
         self.sizes
     }
@@ -206,7 +206,7 @@ impl Aim {
     }
 }
 
-/// Down to a quarter of the width, up again.
+/// A bottleneck MLP: down, GELU, up. Its inner size comes from the weights.
 #[derive(Debug)]
 struct Adapter {
     down: Linear,
@@ -298,12 +298,12 @@ mod tests {
     use super::*;
     use crate::blocks::openai_names;
 
-    /// Written by tests/parity/covr.py: one block of width 32 with 4 heads, and what PyTorch makes of two clips
-    /// of 3 frames of 5 tokens.
+    /// Written by tests/parity/covr.py: one block of width 32 with 4 heads, and PyTorch's output for two clips of 3
+    /// frames with 5 tokens.
     fn reference() -> Weights {
         let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/parity/data/covr");
         let read = Weights::read(&[data.join("aim_block.safetensors")]).unwrap();
-        // The marker of a vision tower, under which its names are changed.
+        // Adds the tensor by which the renaming recognises a vision tower.
         let marked = read.changed(|name, tensor| match name {
             "x" => Ok(vec![(name.to_owned(), tensor.clone()), ("conv1.weight".to_owned(), tensor)]),
             _ => Ok(vec![(name.to_owned(), tensor)]),

@@ -1,6 +1,6 @@
-//! BLIP (arXiv 2201.12086) as far as its vectors go: the vision transformer and BERT that were trained to agree on
-//! pictures and their captions; and BLIP-CoVR (arXiv 2308.14746), whose BERT looks at a picture while it reads how that
-//! is to be changed, and so makes the vector of a composed query. The matching head and captions are not read.
+//! BLIP (arXiv 2201.12086): the contrastive vision transformer and BERT. BLIP-CoVR (arXiv 2308.14746) adds composed
+//! queries: its BERT reads a modification text with cross-attention to a picture. The matching head and the caption
+//! decoder are not read.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::blocks::two_towers::Texts;
 use crate::blocks::vision_transformer::{self, Pooling, Projection};
 use crate::loading::Weights;
 
-/// What config.json says; what it leaves out is as in transformers' `BlipConfig`.
+/// Values of config.json; the defaults are those of transformers' `BlipConfig`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Config {
@@ -24,20 +24,20 @@ pub(crate) struct Config {
     pub(crate) image_text_hidden_size: usize,
     pub(crate) text_config: TextConfig,
     pub(crate) vision_config: VisionConfig,
-    /// Ours: the model was trained for composed queries.
+    /// Our own field: the model was trained for composed queries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) composed_queries: Option<ComposedQueries>,
 }
 
-/// How BLIP-CoVR reads a modification text.
+/// Settings for BLIP-CoVR's modification texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ComposedQueries {
-    /// The id of `[ENC]`, which stands in the first token's place; the last of BLIP's vocabulary (30523).
+    /// The id of `[ENC]`, which replaces the first token; the last of BLIP's vocabulary (30523).
     pub(crate) enc_token_id: u32,
 }
 
-/// How wide the tower is and what it holds is read off the weights.
+/// Text tower settings; its sizes come from the weights.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct TextConfig {
@@ -91,13 +91,13 @@ impl Default for VisionConfig {
     }
 }
 
-/// Of the vision transformer's norms in the released code, whatever a config.json leaves out.
+/// Epsilon of the vision transformer's layer norms in the released code.
 const RELEASED_EPSILON: f32 = 1e-6;
 
 impl Config {
     /// # Errors
-    /// [`LoadError::Unsupported`] for `weights` by the released code's names beside a configuration that says of their
-    /// norms what that code does not do.
+    /// [`LoadError::Unsupported`] if `weights` have the released code's names and the configuration states another
+    /// epsilon than that code uses.
     pub(crate) fn check_released(&self, weights: &Weights) -> Result<(), LoadError> {
         let epsilon = self.vision_config.layer_norm_eps;
         let is_released = |name: &str| unwrapped(name).starts_with(RELEASED_VISION);
@@ -112,7 +112,7 @@ impl Config {
     }
 
     /// # Errors
-    /// [`LoadError::Unsupported`] for numbers that make no vision tower.
+    /// [`LoadError::Unsupported`] for impossible dimensions of the vision tower.
     pub(crate) fn vision(&self) -> Result<vision_transformer::Config, LoadError> {
         let vision = &self.vision_config;
         let tower = vision_transformer::Config {
@@ -141,8 +141,8 @@ impl Config {
     /// The text tower of `weights`.
     ///
     /// # Errors
-    /// [`LoadError`] for weights that have none: those of models that write captions or answers; or that lack what
-    /// composed queries need.
+    /// [`LoadError`] for weights without such a tower (models for captions or answers) or without the tensors for
+    /// composed queries.
     pub(crate) fn texts(&self, weights: &Weights) -> Result<Texts, LoadError> {
         let TextConfig { num_attention_heads, hidden_act, layer_norm_eps } = self.text_config;
         let seen = self.composed_queries.map(|_| self.vision_config.hidden_size);
@@ -164,8 +164,8 @@ impl Config {
     }
 }
 
-/// The tensors of transformers' `BlipForImageTextRetrieval`, or of the released code's models, by the names that the
-/// towers read:
+/// Renames the tensors of transformers' `BlipForImageTextRetrieval`, or of the released code's models, to the towers'
+/// names:
 ///
 /// | transformers | here |
 /// |---|---|
@@ -174,7 +174,7 @@ impl Config {
 /// | `vision_model.encoder.layers.N.self_attn.projection` | `self_attn.out_proj` |
 /// | `vision_proj` | `visual_projection` |
 ///
-/// The released code's names differ in the vision tower alone, and may stand behind `module.`:
+/// The released code's names differ only in the vision tower, and may have the prefix `module.`:
 ///
 /// | BLIP's and CoVR's code | here |
 /// |---|---|
@@ -182,11 +182,11 @@ impl Config {
 /// | `visual_encoder.norm` | `vision_model.post_layernorm` |
 /// | `visual_encoder.blocks.N.norm1`, `.norm2`, `.mlp` | `vision_model.encoder.layers.N.layer_norm1`, `.layer_norm2`, `.mlp` |
 /// | `visual_encoder.blocks.N.attn.qkv`, `.attn.proj` | as above |
-/// | `visual_encoder_m`, `text_encoder_m` and others in `_m`: their means over training | left out |
-/// | `text_decoder`, which writes captions and holds a BERT of its own | left out |
+/// | `visual_encoder_m`, `text_encoder_m` and others in `_m`: moving averages of training | left out |
+/// | `text_decoder`, which writes captions and has its own BERT | left out |
 ///
 /// # Errors
-/// [`LoadError::WrongShape`] for attention weights that can't be cut into query, key and value.
+/// [`LoadError::WrongShape`] for attention weights that do not split into query, key and value.
 pub(crate) fn renamed(weights: Weights) -> Result<Weights, LoadError> {
     weights.changed(|whole, tensor: Tensor| {
         let name = unwrapped(whole);
@@ -203,15 +203,15 @@ pub(crate) fn renamed(weights: Weights) -> Result<Weights, LoadError> {
     })
 }
 
-/// What the released code's names of the vision tower begin with.
+/// Prefix of the vision tower in the released code's names.
 const RELEASED_VISION: &str = "visual_encoder.";
 
-/// A name as it is without training on several devices.
+/// A name without the prefix of multi-device training.
 fn unwrapped(name: &str) -> &str {
     name.strip_prefix("module.").unwrap_or(name)
 }
 
-/// transformers' name for what the released code calls `visual_encoder.{part}`.
+/// transformers' name for the released code's `visual_encoder.{part}`.
 fn released(part: &str) -> String {
     let known = match part {
         "cls_token" => "embeddings.class_embedding".to_owned(),
@@ -228,7 +228,7 @@ fn released(part: &str) -> String {
     }
 }
 
-/// A tensor of the vision tower by transformers' name, `whole` in the file; others keep theirs.
+/// Renames a vision tower's tensor from transformers' `name` (`whole` in the file); others stay as they are.
 pub(crate) fn vision(name: &str, whole: &str, tensor: Tensor) -> Result<Vec<(String, Tensor)>, LoadError> {
     match name {
         "vision_model.embeddings.class_embedding" => {

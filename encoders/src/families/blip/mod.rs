@@ -1,4 +1,4 @@
-//! A folder with a BLIP model to encoders, in the layout of transformers' `BlipForImageTextRetrieval`:
+//! Loads a folder with a BLIP model, in the layout of transformers' `BlipForImageTextRetrieval`:
 //!
 //! ```text
 //! config.json               "model_type": "blip"
@@ -7,15 +7,15 @@
 //! model.safetensors         or its parts, pytorch_model.bin, model.ckpt, ...
 //! ```
 //!
-//! The weights may have the names of the released code, too (then `layer_norm_eps` of `vision_config` must be 1e-6).
-//! BLIP-CoVR (arXiv 2308.14746) is told by a key of our own in config.json, for its tensors are those of any BLIP whose
-//! text tower can look at pictures:
+//! The weights may also have the released code's names; then `layer_norm_eps` of `vision_config` must be 1e-6.
+//! BLIP-CoVR (arXiv 2308.14746) has the tensors of any BLIP whose text tower has cross-attention. A field of our own in
+//! config.json marks it:
 //!
 //! ```text
 //! "composed_queries": {"enc_token_id": 30523}
 //! ```
 //!
-//! Its composed queries look at the frame in the middle of the clip, and modification texts are cleaned as in its code.
+//! Its composed queries use the middle frame of the clip, and modification texts are cleaned as in its code.
 
 pub(crate) mod config;
 mod known;

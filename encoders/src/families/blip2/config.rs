@@ -1,8 +1,8 @@
-//! BLIP-2 (arXiv 2301.12597) as far as its vectors go: a vision transformer, and a Q-Former, whose learnt queries read a
-//! picture and which reads texts as BERT does, with the same self-attention.
+//! BLIP-2 (arXiv 2301.12597): a vision transformer and a Q-Former. The Q-Former's learnt queries attend to a picture;
+//! its text path is a BERT with the same self-attention.
 //!
-//! A picture has a vector a query there, and its contrastive score is the nearest one's. A space keeps one vector: the
-//! mean of them all, each of norm 1.
+//! BLIP-2 compares a text with the nearest of a picture's query vectors. A space keeps one vector per picture: the mean
+//! of the unit vectors of all queries.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ use crate::blocks::vision_transformer::{self, Pooling, Projection};
 use crate::families::blip::config as blip;
 use crate::loading::Weights;
 
-/// Where transformers' `Blip2Processor` puts a picture's tokens into a prompt; an id beyond the Q-Former's.
+/// A picture's placeholder in prompts of transformers' `Blip2Processor`; its id exceeds the Q-Former's vocabulary.
 pub(crate) const IMAGE_TOKEN: &str = "<image>";
 
-/// What config.json says; what it leaves out is as in transformers' `Blip2Config`. How wide the Q-Former is and what it
-/// holds is read off the weights.
+/// Values of config.json; the defaults are those of transformers' `Blip2Config`. The Q-Former's sizes come from the
+/// weights.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Config {
@@ -86,7 +86,7 @@ impl Default for VisionConfig {
 
 impl Config {
     /// # Errors
-    /// [`LoadError::Unsupported`] for numbers that make no vision tower.
+    /// [`LoadError::Unsupported`] for impossible dimensions of the vision tower.
     pub(crate) fn vision(&self) -> Result<vision_transformer::Config, LoadError> {
         let vision = &self.vision_config;
         let tower = vision_transformer::Config {
@@ -100,7 +100,7 @@ impl Config {
                 epsilon: vision.layer_norm_eps,
                 extras: Extras::default(),
             },
-            // The Q-Former reads its tokens as they are.
+            // The Q-Former attends to tokens of the full hidden size.
             dim: vision.hidden_size,
             patch_bias: true,
             class_token: true,
@@ -113,10 +113,10 @@ impl Config {
         tower.check().map(|()| tower)
     }
 
-    /// The towers of `weights`, which have the names of [`renamed`].
+    /// The towers of `weights`, which must have passed [`renamed`].
     ///
     /// # Errors
-    /// [`LoadError`] for weights that have none: those of models that write captions or answers.
+    /// [`LoadError`] for weights without such towers (models for captions or answers).
     pub(crate) fn towers(&self, weights: &Weights) -> Result<(QFormer, Texts), LoadError> {
         let QFormerConfig { num_attention_heads, hidden_act, layer_norm_eps } = self.qformer_config;
         let config =
@@ -135,8 +135,8 @@ impl Config {
     }
 }
 
-/// The tensors of transformers' `Blip2ForImageTextRetrieval` by the names that the towers read: the vision tower's as
-/// BLIP's, and
+/// Renames the tensors of transformers' `Blip2ForImageTextRetrieval` to the towers' names. The vision tower's names
+/// change as BLIP's; the others:
 ///
 /// | BLIP-2 | here |
 /// |---|---|
@@ -145,7 +145,7 @@ impl Config {
 /// | other `qformer.*` | without `qformer.` |
 ///
 /// # Errors
-/// [`LoadError::WrongShape`] for attention weights that can't be cut into query, key and value.
+/// [`LoadError::WrongShape`] for attention weights that do not split into query, key and value.
 pub(crate) fn renamed(weights: Weights) -> Result<Weights, LoadError> {
     weights.changed(|name, tensor| {
         let Some(part) = name.strip_prefix("qformer.") else { return blip::vision(name, name, tensor) };

@@ -1,4 +1,4 @@
-//! A folder with a BLIP-2 model to encoders, in the layout of transformers' `Blip2ForImageTextRetrieval`:
+//! Loads a folder with a BLIP-2 model, in the layout of transformers' `Blip2ForImageTextRetrieval`:
 //!
 //! ```text
 //! config.json               "model_type": "blip-2"
@@ -7,8 +7,8 @@
 //! model.safetensors         or its parts, pytorch_model.bin, ...
 //! ```
 //!
-//! Models that write captions or answers have no vectors of texts, and are refused: by their `architectures`, or else
-//! for want of the weights.
+//! Models for captions or answers have no text vectors. They are refused by their `architectures`, or else because
+//! tensors are missing.
 
 mod config;
 mod known;
@@ -52,7 +52,7 @@ impl Family for Blip2 {
         &["blip-2"]
     }
 
-    /// Other classes are refused before many gigabytes are read.
+    /// Refuses other classes before it reads many gigabytes.
     fn reads(&self, model: &ModelFiles) -> Verdict {
         if model.model_type() != Some("blip-2") {
             return Verdict::No;

@@ -1,5 +1,5 @@
-//! CLIP (arXiv 2103.00020), and what differs from it in numbers alone: MetaCLIP (arXiv 2309.16671), OpenCLIP's own
-//! towers, Long-CLIP (arXiv 2403.15378).
+//! CLIP (arXiv 2103.00020) and models that differ only in sizes: MetaCLIP (arXiv 2309.16671), OpenCLIP's own towers,
+//! Long-CLIP (arXiv 2403.15378).
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::blocks::text_transformer::{self, Reading};
 use crate::blocks::transformer::{Activation, Extras, Shape};
 use crate::blocks::vision_transformer::{self, Pooling, Projection};
 
-/// What config.json says; what it leaves out is as in transformers' `CLIPConfig`.
+/// Values of config.json; the defaults are those of transformers' `CLIPConfig`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Config {
@@ -87,11 +87,11 @@ impl Default for VisionConfig {
     }
 }
 
-/// Files with this id were made before the id was right: there the end of a text is its largest id.
+/// Older files state this wrong id. For them the largest id of a text is its end.
 pub(crate) const LEGACY_EOS: u32 = 2;
 
 impl TextConfig {
-    /// The tower that gives vectors of `dim` values. The end of a text is where transformers' `CLIPTextModel` finds it.
+    /// The tower, with vectors of `dim` values. It finds the end of a text as transformers' `CLIPTextModel` does.
     pub(crate) fn tower(&self, dim: usize) -> text_transformer::Config {
         let reading = match self.eos_token_id {
             LEGACY_EOS => Reading::LargestId,
@@ -115,7 +115,7 @@ impl TextConfig {
         }
     }
 
-    /// What a tokenizer that adds no special tokens is to put around a text.
+    /// Special tokens for a tokenizer that adds none itself.
     pub(crate) fn specials(&self) -> crate::text::Specials {
         let legacy = self.eos_token_id == LEGACY_EOS;
         let known = |id: Option<u32>| id.filter(|_| !legacy);
@@ -125,7 +125,7 @@ impl TextConfig {
 
 impl Config {
     /// # Errors
-    /// [`LoadError::Unsupported`] for numbers that make no vision tower.
+    /// [`LoadError::Unsupported`] for impossible dimensions of the vision tower.
     pub(crate) fn vision(&self) -> Result<vision_transformer::Config, LoadError> {
         let vision = &self.vision_config;
         if vision.num_channels != 3 {
@@ -155,7 +155,7 @@ impl Config {
     }
 
     /// # Errors
-    /// [`LoadError::Unsupported`] for numbers that make no text tower.
+    /// [`LoadError::Unsupported`] for impossible dimensions of the text tower.
     pub(crate) fn text(&self) -> Result<text_transformer::Config, LoadError> {
         let tower = self.text_config.tower(self.projection_dim);
         tower.check().map(|()| tower)
@@ -166,7 +166,7 @@ impl Config {
 mod tests {
     use super::*;
 
-    /// GFLOP of one picture, and of texts of 77 and 248 tokens.
+    /// Checks the GFLOP of one picture, and of texts of 77 and 248 tokens.
     #[track_caller]
     fn check(vision_config: VisionConfig, expected: [f64; 3]) {
         let config = Config { vision_config, ..Config::default() };

@@ -1,4 +1,4 @@
-//! A folder with a CLIP model to encoders, in Hugging Face's layout:
+//! Loads a folder with a CLIP model in Hugging Face's layout:
 //!
 //! ```text
 //! config.json               "model_type": "clip"
@@ -7,9 +7,8 @@
 //! model.safetensors         or its parts, model.pt, pytorch_model.bin, ...
 //! ```
 //!
-//! The weights may have the names of OpenAI's code, too: MetaCLIP's and Long-CLIP's released checkpoints are linked to as
-//! `model.pt`. Long-CLIP's are told by their second table of positions; its config.json says
-//! `"max_position_embeddings": 248`.
+//! The weights may also have the names of OpenAI's code: link MetaCLIP's and Long-CLIP's released checkpoints as
+//! `model.pt`. A second position table identifies Long-CLIP. Its config.json needs `"max_position_embeddings": 248`.
 
 pub(crate) mod config;
 mod known;
@@ -58,10 +57,10 @@ impl Family for Clip {
     }
 }
 
-/// Makes a model of files that are in memory.
+/// Builds a model from files in memory.
 ///
 /// # Errors
-/// [`LoadError`] for files that do not belong together.
+/// [`LoadError`] for files that do not fit together.
 pub(crate) fn load(
     name: &ModelName,
     files: PretrainedFiles,

@@ -1,6 +1,6 @@
-//! LanguageBind's video tower (arXiv 2310.01852): CLIP whose vision tower attends along time before each block.
+//! LanguageBind's video tower (arXiv 2310.01852): CLIP's vision tower with temporal attention before each block.
 //!
-//! Unverified: written from the facts of the released code, compared with a module that was written from them too.
+//! Unverified: written from the released code's facts, and compared with a module written from the same facts.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::LoadError;
 use crate::blocks::vision_transformer;
 use crate::families::clip::config as clip;
 
-/// What config.json says beside CLIP's; what it leaves out is as in the released code.
+/// Values of config.json beside CLIP's; the defaults are the released code's.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Config {
@@ -31,10 +31,10 @@ impl Default for VisionConfig {
 }
 
 impl Config {
-    /// The vision tower of `clip` with attention along time.
+    /// The vision tower of `clip` with temporal attention.
     ///
     /// # Errors
-    /// [`LoadError::Unsupported`] for numbers that make no vision tower, and for the variants that are not read.
+    /// [`LoadError::Unsupported`] for impossible dimensions of the vision tower, and for unsupported variants.
     pub(crate) fn vision(&self, clip: &clip::Config) -> Result<vision_transformer::Config, LoadError> {
         let VisionConfig { add_time_attn, num_frames, clip_type, lora_r } = &self.vision_config;
         let unsupported = |what: &str| Err(LoadError::Unsupported(what.into()));

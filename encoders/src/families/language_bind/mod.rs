@@ -1,4 +1,4 @@
-//! A folder with LanguageBind's video model to encoders:
+//! Loads a folder with LanguageBind's video model:
 //!
 //! ```text
 //! config.json         "model_type": "LanguageBindVideo"
@@ -6,9 +6,9 @@
 //! model.safetensors   or its parts, pytorch_model.bin, ...
 //! ```
 //!
-//! Frames are made as the released code makes them: the short side resized to the model's, bilinear, and the middle cut
-//! out. It takes the first and the last frame of a video and those between at equal steps; here they are the middles of
-//! equal parts.
+//! Preprocessing is the released code's: the short side is resized to the model's (bilinear), then the centre cropped.
+//! The released code takes the first and last frame of a video and equally spaced ones between. Here the sampler takes
+//! the middles of equal parts.
 
 mod config;
 mod known;

@@ -1,4 +1,4 @@
-//! What OpenCLIP's open_clip_config.json says, and which of its settings are supported.
+//! OpenCLIP's open_clip_config.json, and its supported settings.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -18,7 +18,7 @@ pub(super) struct File {
     pub(super) preprocess_cfg: Value,
 }
 
-/// `None` and what is left out is as in OpenCLIP's `CLIP`, `CLIPVisionCfg` and `CLIPTextCfg`.
+/// Missing fields have the defaults of OpenCLIP's `CLIP`, `CLIPVisionCfg` and `CLIPTextCfg`.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Config {
     pub(super) embed_dim: usize,
@@ -36,7 +36,7 @@ pub(super) struct Vision {
     pub(super) image_size: usize,
     patch_size: usize,
     width: usize,
-    /// A list for a ResNet.
+    /// A list of numbers marks a ResNet.
     layers: Value,
     head_width: usize,
     mlp_ratio: f64,
@@ -84,7 +84,7 @@ pub(super) struct Act {
     approximate: String,
 }
 
-/// The settings that have no field.
+/// Settings without a field of their own.
 type Rest = BTreeMap<String, Value>;
 
 impl Default for Vision {
@@ -124,7 +124,7 @@ impl Default for Text {
     }
 }
 
-/// Settings that leave vectors as they are: what is done in training, or given out beside them.
+/// Settings that do not change vectors: they affect training or additional outputs only.
 const HARMLESS: [&str; 17] = [
     "custom_text",
     "init_logit_scale",
@@ -141,12 +141,12 @@ const HARMLESS: [&str; 17] = [
     "hf_model_pretrained",
     "hf_proj_type",
     "hf_pooler_type",
-    // Both only matter to pooling and masks that are refused.
+    // Both affect only pooling and masks that are refused anyway.
     "pad_id",
     "eos_id",
 ];
 
-/// Settings that say what is so anyway.
+/// Whether a setting has its default value.
 fn is_default(key: &str, value: &Value) -> bool {
     match key {
         "pos_embed_type" => *value == "learnable",
@@ -158,8 +158,8 @@ fn is_default(key: &str, value: &Value) -> bool {
     }
 }
 
-/// The settings of a text tower of SigLIP's: all tokens see all, the last of the padded text is read and projected with a
-/// bias, texts are canonical. Only all of them together are read.
+/// The settings of SigLIP's text tower: no causal mask, reads the last position of the padded text, a projection with a
+/// bias, canonical texts. The tower needs all of them.
 static SIGLIP: LazyLock<[(&str, Value); 4]> = LazyLock::new(|| {
     [
         ("no_causal_mask", json!(true)),
@@ -170,13 +170,13 @@ static SIGLIP: LazyLock<[(&str, Value); 4]> = LazyLock::new(|| {
 });
 
 impl Text {
-    /// Whether it is a tower of SigLIP's, or would be one with other settings beside: by the first two.
+    /// Whether the first two settings mark SigLIP's text tower; [`Text::check`] requires the others.
     pub(super) fn is_siglips(&self) -> bool {
         SIGLIP[..2].iter().all(|(key, value)| self.rest.get(*key) == Some(value))
     }
 
     /// # Errors
-    /// [`LoadError::Unsupported`] for settings that would change the vectors and are not known here.
+    /// [`LoadError::Unsupported`] for unknown settings that could change the vectors.
     fn check(&self) -> Result<(), LoadError> {
         if !self.is_siglips() {
             return refuse("text_cfg", &self.rest, |_, _| false);
@@ -194,7 +194,7 @@ impl Text {
 }
 
 /// # Errors
-/// The first setting of `part` that is neither `known` nor without effect.
+/// Names the first setting of `part` that is neither `known` nor without effect.
 fn refuse(part: &str, rest: &Rest, known: impl Fn(&str, &Value) -> bool) -> Result<(), LoadError> {
     let odd = rest
         .iter()
@@ -204,7 +204,7 @@ fn refuse(part: &str, rest: &Rest, known: impl Fn(&str, &Value) -> bool) -> Resu
 
 impl Config {
     /// # Errors
-    /// [`LoadError::Unsupported`] for settings that would change the vectors and are not known here.
+    /// [`LoadError::Unsupported`] for unknown settings that could change the vectors.
     pub(super) fn check(&self) -> Result<(), LoadError> {
         refuse("model_cfg", &self.rest, |_, _| false)?;
         refuse("vision_cfg", &self.vision_cfg.rest, |_, _| false)?;
@@ -219,7 +219,7 @@ impl Config {
                 if pool != wanted.pool {
                     return unsupported(format!("vision_cfg.timm_pool: {pool}"));
                 }
-                // Else OpenCLIP puts a projection of its own, or none, behind timm's.
+                // Otherwise OpenCLIP adds a projection of its own, or none, after timm's tower.
                 match projection == wanted.projection {
                     true => Ok(()),
                     false => unsupported(format!("vision_cfg.timm_proj: {projection}")),
@@ -230,7 +230,7 @@ impl Config {
         }
     }
 
-    /// As CLIP's own configuration has it; the vision tower means nothing where it is timm's.
+    /// CLIP's form of this configuration; its vision tower is meaningless if the model has timm's.
     pub(super) fn clip(&self) -> Result<clip::Config, LoadError> {
         let (vision, text) = (&self.vision_cfg, &self.text_cfg);
         let layers = vision.layers.as_u64().ok_or_else(|| {
@@ -252,7 +252,7 @@ impl Config {
                 hidden_act: self.activation("text_cfg", text.act_kwargs.as_ref())?,
                 layer_norm_eps: text.norm_kwargs.map_or(1e-5, |norm| norm.eps),
                 bos_token_id: None,
-                // Which stands for the largest id there.
+                // OpenCLIP reads the largest id of a text.
                 eos_token_id: LEGACY_EOS,
             },
             vision_config: clip::VisionConfig {

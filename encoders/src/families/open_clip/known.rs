@@ -1,8 +1,8 @@
-//! Models of timm's towers that OpenCLIP alone has.
+//! Models with timm's towers that only OpenCLIP offers.
 
 use crate::families::family::KnownModel;
 
-/// For the list of `reprise models`.
+/// Entries of `reprise models`.
 pub(super) const EVA_CLIP: &[KnownModel] = &[KnownModel {
     name: "FOLDER or ORG/NAME",
     family: "eva-clip",
@@ -15,7 +15,7 @@ pub(super) const EVA_CLIP: &[KnownModel] = &[KnownModel {
     note: "heads and rotary positions go by the name, all other sizes by the weights",
 }];
 
-/// For the list of `reprise models`.
+/// Entries of `reprise models`.
 pub(super) const PE_CORE: &[KnownModel] = &[KnownModel {
     name: "FOLDER or ORG/NAME",
     family: "pe-core",

@@ -1,4 +1,4 @@
-//! A folder with a model in OpenCLIP's layout to encoders:
+//! Loads a folder with a model in OpenCLIP's layout:
 //!
 //! ```text
 //! open_clip_config.json         "model_cfg" and "preprocess_cfg"
@@ -7,12 +7,12 @@
 //! open_clip_model.safetensors   or open_clip_pytorch_model.bin
 //! ```
 //!
-//! Its own vision towers are CLIP's; of timm's those that [`timm`] knows are read. Text towers are OpenCLIP's own, read
-//! at the largest id; or SigLIP's, where four settings say so ([`config`]). OpenCLIP finds a tokenizer by its name; here
-//! it must lie in the folder, as it does in most repositories.
+//! OpenCLIP's own vision towers are CLIP's; [`timm`] lists the supported towers of timm. Text towers are OpenCLIP's,
+//! which read the largest id, or SigLIP's, which four settings mark ([`config`]). OpenCLIP finds a tokenizer by name;
+//! here it must be in the folder, as in most repositories.
 //!
-//! `"timm_model_args": {"num_heads": 4}` in `vision_cfg` is not OpenCLIP's: it tells the heads of a tower whose width is
-//! not that of its name.
+//! `"timm_model_args": {"num_heads": 4}` in `vision_cfg` is not OpenCLIP's. It states the heads of a tower whose width
+//! differs from the named model's.
 
 mod config;
 mod known;
@@ -37,9 +37,9 @@ use crate::loading::{FamilyId, Identity, LoadError, LoadOptions, ModelFiles, fol
 use crate::preprocess::Preprocessing;
 use crate::text::{Specials, Tokenizer};
 
-/// What the model is.
+/// File name of OpenCLIP's configuration.
 const CONFIG: &str = "open_clip_config.json";
-/// The weights' name without its ending.
+/// File name of the weights without its ending.
 const STEM: &str = "open_clip_model";
 
 /// The models of one family in OpenCLIP's layout.
@@ -48,7 +48,7 @@ pub(crate) struct OpenClip {
     known: &'static [KnownModel],
 }
 
-/// OpenCLIP's own towers, which are CLIP's; also models with towers that nothing here reads.
+/// OpenCLIP's own towers, which are CLIP's. Also refuses models with unsupported towers.
 pub(crate) static CLIP: OpenClip = OpenClip { family: clip::ID, known: &[] };
 /// OpenCLIP's text tower beside an EVA or EVA-02 vision tower.
 pub(crate) static EVA_CLIP: OpenClip = OpenClip { family: timm::EVA_CLIP, known: known::EVA_CLIP };
@@ -74,7 +74,7 @@ impl Family for OpenClip {
         Some(CONFIG)
     }
 
-    /// Where config.json tells no model: it may be another program's here.
+    /// Reads models without a config.json; the registry hides one that no family knows.
     fn reads(&self, model: &ModelFiles) -> Verdict {
         let its = model.model_type().is_none() && model.has(CONFIG) && family_of(model) == self.family;
         if its { Verdict::Yes } else { Verdict::No }
@@ -137,7 +137,7 @@ impl Family for OpenClip {
     }
 }
 
-/// As much of the configuration as tells the family.
+/// The part of the configuration that identifies the family.
 #[derive(Deserialize)]
 struct Outline {
     model_cfg: OutlineModel,
@@ -153,7 +153,7 @@ struct OutlineVision {
     timm_model_name: Option<String>,
 }
 
-/// The family of the vision tower; CLIP for whatever can't be read, which [`Family::load`] then refuses.
+/// The family of the vision tower; CLIP for anything unreadable, which [`Family::load`] then refuses.
 fn family_of(model: &ModelFiles) -> FamilyId {
     let outline = model.json::<Outline>(CONFIG).ok();
     let name = outline.and_then(|outline| outline.model_cfg.vision_cfg.timm_model_name);
@@ -161,7 +161,7 @@ fn family_of(model: &ModelFiles) -> FamilyId {
     preset.map_or(clip::ID, |preset| preset.family)
 }
 
-/// The contents of tokenizer.json; if there is none, an error that says where to get it.
+/// The contents of tokenizer.json; the error for a missing file names a source.
 fn tokenizer(model: &ModelFiles, config: &Config) -> Result<Vec<u8>, LoadError> {
     model.read(folder::TOKENIZER).map_err(|error| match error {
         LoadError::MissingFile { model, file } => {

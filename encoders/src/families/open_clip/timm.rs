@@ -1,8 +1,8 @@
-//! Vision towers of timm's: those of EVA-CLIP (arXiv 2303.15389, 2303.11331) and PE-Core (arXiv 2504.13181) as its `Eva`
-//! class has them, and those of SigLIP (arXiv 2303.15343, 2502.14786) as its `VisionTransformer`.
+//! timm's vision towers: EVA-CLIP's (arXiv 2303.15389, 2303.11331) and PE-Core's (arXiv 2504.13181) in its `Eva` class,
+//! SigLIP's (arXiv 2303.15343, 2502.14786) in its `VisionTransformer`.
 //!
-//! Width, layers, MLPs, patches, and which norms, gates, biases and tokens there are is read off the weights. What no
-//! tensor shows goes by the model's name in timm ([`PRESETS`]): heads, rotary positions, where norms stand, the activation.
+//! The weights' shapes give width, layers, MLPs, patches, norms, gates, biases and tokens. The model's name in timm
+//! gives the rest ([`PRESETS`]): heads, rotary position embedding, placement of norms, activation.
 
 use candle_core::{Device, Tensor};
 
@@ -14,23 +14,23 @@ use crate::blocks::vision_transformer::{self, Grid, Pooling, Projection};
 use crate::families::siglip;
 use crate::loading::{FamilyId, Weights};
 
-/// What a model's name in timm says beside its tensors.
+/// Properties of a named timm model that its tensors do not show.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Preset {
     name: &'static str,
     pub(crate) family: FamilyId,
     head: Head,
-    /// Values of a head.
+    /// Size of a head.
     head_width: usize,
     rotary: Option<Grid>,
     norms_after: bool,
     epsilon: f32,
-    /// Of MLPs without a gate.
+    /// Activation of MLPs without a gate.
     activation: Activation,
-    /// Of attention pooling; `None`: as many as the tower's.
+    /// Heads of attention pooling; `None`: as many as in the tower.
     pool_heads: Option<usize>,
 }
-/// More layers than any such model has.
+/// Upper bound on the layers that the loader looks for.
 const MOST_LAYERS: usize = 1000;
 
 /// OpenCLIP's text tower beside an EVA or EVA-02 vision tower.
@@ -38,11 +38,11 @@ pub(super) const EVA_CLIP: FamilyId = FamilyId { name: "eva-clip", version: 1 };
 /// The Perception Encoder's image and text towers.
 pub(super) const PE_CORE: FamilyId = FamilyId { name: "pe-core", version: 1 };
 
-/// Which layers of OpenCLIP's `timm_pool` and `timm_proj` a family's towers have.
+/// OpenCLIP's `timm_pool` and `timm_proj` of a family's towers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) pool: &'static str,
-    /// Empty: timm's own last layer is the projection.
+    /// If empty, timm's own last layer is the projection.
     pub(crate) projection: &'static str,
 }
 
@@ -68,13 +68,13 @@ const fn vit(name: &'static str, family: FamilyId, head_width: usize, epsilon: f
     Preset { name, family, head, head_width, rotary, norms_after, epsilon, activation, pool_heads }
 }
 
-/// The two that SigLIP's towers have.
+/// The two activations of SigLIP's towers.
 const EXACT: Activation = Activation::Gelu;
 const TANH: Activation = Activation::GeluNew;
 
 const EVA02: Option<Grid> = Some(Grid { reference: 16, offset: 0.0, columns_first: false });
 
-/// All that are supported; the numbers are timm's.
+/// All supported models; the numbers are timm's.
 const PRESETS: [Preset; 27] = [
     eva("eva02_base_patch16_clip_224", 64, EVA02),
     eva("eva02_large_patch14_clip_224", 64, EVA02),
@@ -107,7 +107,7 @@ const PRESETS: [Preset; 27] = [
 
 impl Preset {
     /// # Errors
-    /// [`LoadError::Unsupported`] for a name that is none of them.
+    /// [`LoadError::Unsupported`] for an unknown name.
     pub(crate) fn named(name: &str) -> Result<&'static Preset, LoadError> {
         PRESETS.iter().find(|preset| preset.name == name).ok_or_else(|| {
             let known: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
@@ -117,30 +117,30 @@ impl Preset {
         })
     }
 
-    /// What stands behind the tower.
+    /// The pooling and projection after the tower.
     pub(crate) fn head(&self) -> Head {
         self.head
     }
 }
 
-/// What is known of a tower beside its weights.
+/// Properties of a tower that its weights do not show.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tower {
-    /// By its name in timm.
+    /// The preset of the tower's name in timm.
     pub(super) preset: &'static Preset,
     /// Pixels along one side of a picture.
     pub(super) image: usize,
     /// Values per vector.
     pub(super) dim: usize,
-    /// Attention heads where the name doesn't tell.
+    /// Attention heads, if the configuration states them.
     pub(super) heads: Option<usize>,
 }
 
 impl Tower {
-    /// The tower of `weights`, which have the names of [`renamed`].
+    /// The tower of `weights`, which must have passed [`renamed`].
     ///
     /// # Errors
-    /// [`LoadError`] for weights that are no such tower.
+    /// [`LoadError`] for missing tensors or wrong shapes.
     pub(super) fn config(self, weights: &Weights) -> Result<vision_transformer::Config, LoadError> {
         let Tower { preset, image, dim, heads } = self;
         let has = |name: &str| weights.shape(name).is_some();
@@ -199,10 +199,10 @@ impl Tower {
     }
 }
 
-/// Where OpenCLIP keeps a tower of timm's.
+/// Prefix of timm's towers in OpenCLIP's checkpoints.
 const TRUNK: &str = "visual.trunk.";
 
-/// Outside the blocks: timm's name, that of Hugging Face's CLIP; both may go on after it.
+/// Name prefixes outside the blocks: timm's, Hugging Face's CLIP.
 const NAMES: [(&str, &str); 10] = [
     ("patch_embed.proj.", "vision_model.embeddings.patch_embedding."),
     ("norm_pre.", "vision_model.pre_layrnorm."),
@@ -216,7 +216,7 @@ const NAMES: [(&str, &str); 10] = [
     ("attn_pool.mlp.fc2.", "vision_model.head.mlp.fc2."),
 ];
 
-/// Inside a block.
+/// Name prefixes inside a block: timm's, Hugging Face's CLIP.
 const BLOCK: [(&str, &str); 11] = [
     ("norm1.", "layer_norm1."),
     ("norm2.", "layer_norm2."),
@@ -231,12 +231,12 @@ const BLOCK: [(&str, &str); 11] = [
     ("mlp.norm.", "mlp.norm."),
 ];
 
-/// The tower's tensors by the names of Hugging Face's CLIP; attention in one product becomes three, and keys without a
-/// bias get one of zeros.
+/// Renames the tower's tensors to the names of Hugging Face's CLIP. Splits joined attention weights, and gives keys
+/// without a bias a zero bias.
 ///
 /// # Errors
-/// [`LoadError::Unsupported`] for a tensor that the towers have no place for, [`LoadError::WrongShape`] for one that
-/// can't be cut.
+/// [`LoadError::Unsupported`] for a tensor that the towers do not have, [`LoadError::WrongShape`] for one that does not
+/// split.
 pub(crate) fn renamed(weights: Weights) -> Result<Weights, LoadError> {
     let with_key_bias: Vec<String> = weights
         .names()
@@ -259,7 +259,7 @@ fn outside(name: &str, whole: &str, tensor: Tensor) -> Result<Vec<(String, Tenso
         "cls_token" => {
             return Ok(vec![("vision_model.embeddings.class_embedding".to_owned(), tensor.flatten_all()?)]);
         }
-        // Older files have the angles of rotary positions, which follow from the sizes.
+        // Older files store the angles of the rotary position embedding, which follow from the sizes.
         _ if name.starts_with("rope.") => return Ok(Vec::new()),
         "pos_embed" if tensor.rank() == 3 => {
             let name = "vision_model.embeddings.position_embedding.weight".to_owned();
@@ -310,12 +310,12 @@ fn inside(
     }
 }
 
-/// The name with another beginning, if it begins with one of these.
+/// Replaces the first matching prefix of `name`; `None` if none matches.
 fn replaced(name: &str, beginnings: &[(&str, &str)]) -> Option<String> {
     beginnings.iter().find_map(|(old, new)| name.strip_prefix(old).map(|rest| format!("{new}{rest}")))
 }
 
-/// A part that is left out would give wrong vectors.
+/// Refuses an unknown tensor: without it, vectors would be wrong.
 fn unknown(name: &str) -> LoadError {
     LoadError::Unsupported(
         format!("the tensor {name}, which the towers of EVA-CLIP, PE-Core and SigLIP don't have").into(),
@@ -326,7 +326,7 @@ fn unknown(name: &str) -> LoadError {
 mod tests {
     use super::*;
 
-    /// One tensor of three rows each, and the names and first values that come of it.
+    /// Checks the new names and first values of tensors with three rows each.
     #[track_caller]
     fn check(names: &[&str], expected: &[(&str, f32)]) {
         let tensor = |name: &&str| (format!("{TRUNK}{name}"), vec![3], vec![1.0, 2.0, 3.0]);

@@ -1,16 +1,16 @@
-//! One file of OpenAI's CLIP, or of a model that was traced as those are, to encoders:
+//! Loads a single file of OpenAI's CLIP, or of a model traced in the same way:
 //!
 //! ```text
 //! ViT-B-32.pt      a TorchScript archive
 //! tokenizer.json   CLIP's, beside it
 //! ```
 //!
-//! There is no configuration: sizes are read off the tensors' shapes as OpenAI's `build_model` does it, with heads of 64
-//! values and quick_gelu; pictures are resized and cropped as in its `_transform`. OpenAI finds its vocabulary by
-//! itself; here its tokenizer.json is needed.
+//! There is no configuration. The tensors' shapes give the sizes, as in OpenAI's `build_model`. Heads have 64 values
+//! and the activation is quick_gelu. Preprocessing is OpenAI's `_transform`. OpenAI's code brings its vocabulary; here
+//! tokenizer.json is required.
 //!
-//! A state_dict alone is refused: OpenCLIP's have the same names and shapes, and say neither which activation they were
-//! trained with nor how large a head is.
+//! A bare state_dict is refused: OpenCLIP's have the same names and shapes, but their activation and head size are
+//! unknown.
 
 pub(crate) mod sizes;
 
@@ -31,11 +31,11 @@ use crate::preprocess::Preprocessing;
 use crate::text::Tokenizer;
 use crate::{Cause, TrainedOn};
 
-/// Why a file with nothing but tensors is refused.
+/// The reason for refusing a file that holds only tensors.
 const STATE_DICT: &str = "it is a state_dict, which does not say its activation and heads; put it into a folder as \
                           model.pt with the config.json of its model beside";
 
-/// CLIP as OpenAI publishes it; its spaces are CLIP's.
+/// CLIP in OpenAI's format; its spaces are CLIP's.
 pub(crate) struct OpenAi;
 
 impl Family for OpenAi {
@@ -88,7 +88,7 @@ impl Family for OpenAi {
     }
 }
 
-/// The file that the model is: named by the user, or the only one of a folder without a config.json.
+/// The model's file: the one that the user named, or the only one in a folder without a config.json.
 fn file(model: &ModelFiles) -> Option<PathBuf> {
     if let Some(file) = model.file() {
         return Some(file.to_owned());
@@ -101,7 +101,7 @@ fn file(model: &ModelFiles) -> Option<PathBuf> {
     files.next().filter(|_| files.next().is_none())
 }
 
-/// The contents of the tokenizer.json beside the file; if there is none, an error that says where to get it.
+/// The contents of tokenizer.json beside the file; the error for a missing file names a source.
 fn tokenizer(model: &ModelFiles, file: &Path) -> Result<Vec<u8>, LoadError> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     folder::read_file(folder, &model.name().to_string(), folder::TOKENIZER).map_err(|error| match error {

@@ -1,21 +1,21 @@
-//! The sizes of a CLIP that comes without a configuration, as OpenAI's own files do: read off the tensors' shapes as
-//! OpenAI's `build_model` does it, with heads of 64 values and quick_gelu. Shapes say neither: only for files that are
-//! known to be such.
+//! Configuration of a CLIP that comes without one, such as OpenAI's own files. The tensors' shapes give the sizes, as
+//! in OpenAI's `build_model`. Shapes do not show the head size (64) and activation (quick_gelu), so only files known to
+//! have both may be read.
 
 use crate::LoadError;
 use crate::blocks::transformer::Activation;
 use crate::families::clip::config::{self as clip, LEGACY_EOS};
 use crate::loading::Weights;
 
-/// Values of an attention head.
+/// Size of an attention head.
 const HEAD: usize = 64;
-/// More layers than any such model has.
+/// Upper bound on the layers that the loader looks for.
 const MOST_LAYERS: usize = 1000;
 
-/// As CLIP's own configuration would say it of `weights`, which have Hugging Face's names.
+/// CLIP's configuration of `weights`, which must have Hugging Face's names.
 ///
 /// # Errors
-/// [`LoadError`] for weights that are no vision transformer and text transformer of CLIP's.
+/// [`LoadError`] for weights that are not CLIP's vision and text transformers.
 pub(crate) fn config(weights: &Weights) -> Result<clip::Config, LoadError> {
     let (vision, text) = ("vision_model", "text_model");
     if weights.names().any(|name| name.starts_with("visual.layer1.")) {
@@ -29,7 +29,7 @@ pub(crate) fn config(weights: &Weights) -> Result<clip::Config, LoadError> {
     let [projection_dim, _] = weights.dims::<2>("text_projection.weight")?;
     let inner = |tower: &str| weights.dims::<2>(&format!("{tower}.encoder.layers.0.mlp.fc1.weight"));
     let ([vision_inner, _], [text_inner, _]) = (inner(vision)?, inner(text)?);
-    // One position is the class token's.
+    // One position belongs to the class token.
     let grid = patches.saturating_sub(1).isqrt();
     Ok(clip::Config {
         projection_dim,
@@ -43,7 +43,7 @@ pub(crate) fn config(weights: &Weights) -> Result<clip::Config, LoadError> {
             hidden_act: Activation::QuickGelu,
             layer_norm_eps: 1e-5,
             bos_token_id: None,
-            // Which stands for the largest id there.
+            // OpenAI's code reads the largest id of a text.
             eos_token_id: LEGACY_EOS,
         },
         vision_config: clip::VisionConfig {
@@ -70,17 +70,16 @@ fn heads(width: usize) -> Result<usize, LoadError> {
     whole.ok_or_else(|| LoadError::Unsupported(why().into()))
 }
 
-/// How many blocks a `tower` of `weights` has, `vision_model` or `text_model` by Hugging Face's names.
+/// The number of blocks of `tower`, which is `vision_model` or `text_model`.
 ///
 /// # Errors
-/// [`LoadError::Unsupported`] for a tensor in a block that CLIP does not have: a part that is left out would give wrong
-/// vectors.
+/// [`LoadError::Unsupported`] for a block with a tensor that CLIP does not have: without it, vectors would be wrong.
 fn layers(weights: &Weights, tower: &str) -> Result<usize, LoadError> {
     let blocks = format!("{tower}.encoder.layers.");
     let parts = ["self_attn.", "layer_norm1.", "layer_norm2.", "mlp.fc1.", "mlp.fc2."];
     let odd = weights.names().find(|name| {
         let part = name.strip_prefix(&blocks).and_then(|rest| rest.split_once('.')).map(|(_, part)| part);
-        // The mask is made anew.
+        // The code computes the attention mask itself.
         part.is_some_and(|part| part != "attn_mask" && !parts.iter().any(|known| part.starts_with(known)))
     });
     if let Some(odd) = odd {
@@ -94,7 +93,7 @@ fn layers(weights: &Weights, tower: &str) -> Result<usize, LoadError> {
 mod tests {
     use super::*;
 
-    /// The shapes of a small CLIP by Hugging Face's names, as far as its configuration is read off them.
+    /// The shapes of a small CLIP that determine its configuration, with Hugging Face's names.
     const SHAPES: [(&str, &[usize]); 10] = [
         ("vision_model.embeddings.patch_embedding.weight", &[64, 3, 8, 8]),
         ("vision_model.embeddings.position_embedding.weight", &[17, 64]),
@@ -108,7 +107,7 @@ mod tests {
         ("text_projection.weight", &[16, 128]),
     ];
 
-    /// The configuration of these shapes with one of them changed or added.
+    /// The configuration of these shapes with one shape changed or added.
     fn changed(name: &str, shape: &[usize]) -> Result<clip::Config, LoadError> {
         let known = SHAPES.into_iter().filter(|(other, _)| *other != name);
         let tensor = |(name, shape): (&str, &[usize])| {

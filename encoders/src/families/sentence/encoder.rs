@@ -1,5 +1,5 @@
-//! Sentence encoders as sentence-transformers has them (arXiv 1908.10084): a BERT-type tower, the mean of its tokens
-//! or the first of them, then dense layers and a norm where a model has them. They take texts alone.
+//! Sentence encoders of sentence-transformers (arXiv 1908.10084): a BERT-type tower, mean or first-token pooling, then
+//! optional dense layers and normalisation. They take texts only.
 
 use std::sync::Arc;
 
@@ -14,35 +14,35 @@ use crate::loading::Weights;
 use crate::text::Tokens;
 use crate::{EncodeError, Encoder, Input, LoadError, Space};
 
-/// Texts in one pass unless another bound is set: bounds memory, whatever the batch.
+/// Default number of texts in one pass: bounds memory for any batch.
 const TEXTS_PER_PASS: usize = 32;
 
 /// How the tokens of a text become one vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Pooling {
-    /// The mean of all tokens, specials and prompt included.
+    /// The mean of all tokens, special tokens and prompt included.
     Mean,
     /// The first token.
     Cls,
 }
 
-/// The nonlinearity after a dense layer, by the end of its name in PyTorch.
+/// The activation after a dense layer, by the last part of its PyTorch name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum DenseActivation {
     Tanh,
     Identity,
 }
 
-/// What happens to a pooled vector, one after the other.
+/// One step after pooling; the steps run in order.
 #[derive(Debug)]
 pub(super) enum Step {
     Dense(Dense),
-    /// Divides by the norm.
+    /// L2 normalisation.
     Normalize,
 }
 
-/// A layer on pooled vectors.
+/// A linear layer with an activation, applied to pooled vectors.
 #[derive(Debug)]
 pub(super) struct Dense {
     /// (inputs, outputs).
@@ -52,7 +52,7 @@ pub(super) struct Dense {
 }
 
 impl Dense {
-    /// Reads `linear.weight` of (outputs, inputs), and `linear.bias` where it is there.
+    /// Reads `linear.weight` of (outputs, inputs), and `linear.bias` if there is one.
     ///
     /// # Errors
     /// [`LoadError`] for other shapes.
@@ -81,13 +81,13 @@ impl Dense {
     }
 }
 
-/// What is loaded once for all encoders of a device.
+/// The parts that all encoders of a device share.
 #[derive(Debug)]
 pub(super) struct Sentence {
     pub(super) tower: Bert,
     pub(super) pooling: Pooling,
     pub(super) steps: Vec<Step>,
-    /// Longest text in tokens, specials and prompt included; at most the tower's positions.
+    /// Longest text in tokens, special tokens and prompt included; at most the tower's positions.
     pub(super) longest: usize,
 }
 
@@ -104,8 +104,8 @@ impl Sentence {
         })
     }
 
-    /// One vector per text, in order, so many texts a pass at most. Texts of like length go together: padding costs as
-    /// much as text.
+    /// One vector per text, in order; at most `per_pass` texts in one pass. Sorts texts by length, because padding
+    /// costs as much as text.
     fn vectors(&self, texts: &[&[u32]], per_pass: usize) -> std::result::Result<Vec<Vec<f32>>, EncodeError> {
         check_ids(texts, self.tower.vocabulary(), self.longest)?;
         let mut order: Vec<usize> = (0..texts.len()).collect();
@@ -152,7 +152,7 @@ impl Encoder for SentenceEncoder {
     fn cost(&self, input: &Input) -> usize {
         match input {
             Input::Text(Tokens { ids }) => ids.len(),
-            // Refused when its turn comes.
+            // `encode` refuses other inputs.
             _ => 1,
         }
     }

@@ -1,4 +1,4 @@
-//! What follows the tower of a sentence encoder, by modules.json.
+//! The modules after a sentence encoder's tower, from modules.json.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -12,21 +12,21 @@ use crate::hub::Repository;
 use crate::loading::folder::{STEM, WEIGHTS};
 use crate::loading::{CONFIG, Identity, LoadError, ModelFiles};
 
-/// The list of what follows the tower.
+/// The file that lists a model's modules.
 const MODULES: &str = "modules.json";
 
-/// One line of modules.json.
+/// One entry of modules.json.
 #[derive(Debug, Deserialize)]
 struct Module {
     #[serde(rename = "type")]
     kind: String,
-    /// The folder of its files.
+    /// The folder of the module's files.
     #[serde(default)]
     path: String,
 }
 
 impl Module {
-    /// Its class in sentence-transformers.
+    /// The module's class in sentence-transformers.
     fn class(&self) -> &str {
         self.kind.rsplit('.').next().unwrap_or_default()
     }
@@ -39,7 +39,7 @@ struct PoolingConfig {
     #[serde(default)]
     pooling_mode_mean_tokens: bool,
     include_prompt: Option<bool>,
-    /// The modes that are not supported, and what else there is.
+    /// Unsupported pooling modes, and all other fields.
     #[serde(flatten)]
     rest: BTreeMap<String, serde_json::Value>,
 }
@@ -51,19 +51,19 @@ struct DenseConfig {
     activation_function: Option<String>,
 }
 
-/// What follows the tower.
+/// Pooling and the steps after it.
 pub(super) struct Head {
     pub(super) pooling: Pooling,
     pub(super) includes_prompt: bool,
     pub(super) steps: Vec<Step>,
-    /// The steps in words that make another space where they differ.
+    /// A description of the steps; part of the space's id.
     pub(super) said: Vec<String>,
     pub(super) dim: usize,
 }
 
 impl Head {
     /// # Errors
-    /// [`LoadError`] for files that can't be read or ask for what is not supported.
+    /// [`LoadError`] for unreadable files or unsupported settings.
     pub(super) fn load(model: &ModelFiles, width: usize, identity: &mut Identity) -> Result<Head, LoadError> {
         let (steps, said) = (Vec::new(), Vec::new());
         let mut head = Head { pooling: Pooling::Mean, includes_prompt: true, steps, said, dim: width };
@@ -126,7 +126,7 @@ fn pooling(config: &PoolingConfig) -> Result<Pooling, LoadError> {
     }
 }
 
-/// As sentence-transformers has it, Tanh unless said otherwise.
+/// The activation of a dense layer; Tanh by default, as in sentence-transformers.
 fn activation(name: Option<&str>) -> Result<DenseActivation, LoadError> {
     match name.map_or("Tanh", |name| name.rsplit('.').next().unwrap_or_default()) {
         "Tanh" => Ok(DenseActivation::Tanh),
@@ -137,7 +137,7 @@ fn activation(name: Option<&str>) -> Result<DenseActivation, LoadError> {
     }
 }
 
-/// A folder that a file names; one that leaves the model's own is refused.
+/// A folder that modules.json names. Refuses folders outside the model's.
 fn inside(path: &Path, name: &str) -> Result<PathBuf, LoadError> {
     match Path::new(name).components().all(|part| matches!(part, Component::Normal(_))) {
         true => Ok(path.join(name)),
@@ -148,7 +148,7 @@ fn inside(path: &Path, name: &str) -> Result<PathBuf, LoadError> {
     }
 }
 
-/// What a file of JSON says; `None` where the model has no such file.
+/// The parsed contents of a JSON file; `None` if the model lacks the file.
 ///
 /// # Errors
 /// [`LoadError::BadFile`].
@@ -162,7 +162,7 @@ pub(super) fn optional<T: DeserializeOwned>(model: &ModelFiles, file: &str) -> R
 /// Downloads the files that modules.json names.
 ///
 /// # Errors
-/// [`LoadError`] for files that can't be had, and for a list that leaves the model's folder.
+/// [`LoadError`] for files that can't be downloaded, and for folders outside the model's.
 pub(super) fn download(hub: &Repository) -> Result<(), LoadError> {
     let Some(path) = hub.get_if_there(MODULES)? else { return Ok(()) };
     let bad = |why: Cause| LoadError::BadFile { path: path.clone(), why };

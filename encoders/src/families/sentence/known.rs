@@ -1,8 +1,8 @@
-//! Encoders of sentences.
+//! Sentence encoders.
 
 use crate::families::family::{KnownModel, TRANSFORMERS};
 
-/// For the list of `reprise models`.
+/// Entries of `reprise models`.
 pub(super) const KNOWN: &[KnownModel] = &[KnownModel {
     name: "FOLDER or ORG/NAME",
     family: "sentence",

@@ -1,10 +1,10 @@
-//! A folder with a sentence encoder to encoders, in the layout of sentence-transformers:
+//! Loads a folder with a sentence encoder in the layout of sentence-transformers:
 //!
 //! ```text
 //! config.json                        "model_type": "bert", "roberta", "xlm-roberta" or "camembert"
 //! tokenizer.json
 //! model.safetensors                  or its parts, or pytorch_model.bin
-//! modules.json                       what follows the tower; without it the mean of the tokens is taken
+//! modules.json                       the modules after the tower; without it, mean pooling
 //! 1_Pooling/config.json              pooling_mode_mean_tokens or pooling_mode_cls_token
 //! 2_Dense/config.json                in_features, out_features, activation_function Tanh or Identity
 //! 2_Dense/model.safetensors
@@ -12,8 +12,7 @@
 //! config_sentence_transformers.json  prompts: "query", and "passage" or "document"
 //! ```
 //!
-//! E5 and BGE models tell queries from passages by words before the text. Their folders don't say which, so it goes
-//! by their names where no prompts are given.
+//! E5 and BGE models mark queries and passages with prompts. If a folder states no prompts, the model's name decides.
 
 mod encoder;
 mod head;
@@ -39,10 +38,10 @@ use crate::sample::Sampler;
 use crate::text::{Specials, Tokenizer};
 use crate::{Abilities, Encoder, FrameSize, Space, TrainedOn};
 
-/// BERT-type encoders of sentences, for what is spoken.
+/// BERT-type sentence encoders, used for subtitles.
 const ID: FamilyId = FamilyId { name: "sentence", version: 1 };
 
-/// Encoders of sentences in the layout of sentence-transformers.
+/// Sentence encoders in the layout of sentence-transformers.
 pub(crate) struct Sentences;
 
 impl Family for Sentences {
@@ -78,7 +77,7 @@ impl Family for Sentences {
             ));
         }
         if config.model_type != "bert" {
-            // RoBERTa counts positions from behind the padding's.
+            // RoBERTa's positions start after the padding id.
             config.tower.position_offset = config.pad_token_id.unwrap_or(1) + 1;
         }
         let mut identity = Identity::new(on);
@@ -115,7 +114,7 @@ impl Family for Sentences {
     }
 }
 
-/// The limit of texts.
+/// The file with the limit of text lengths.
 const LIMITS: &str = "sentence_bert_config.json";
 
 #[derive(Debug, Deserialize)]
@@ -144,7 +143,7 @@ fn space(name: &ModelName, identity: &Identity, rest: &Value, dim: usize, longes
         model: name.to_string(),
         family: ID.name.to_owned(),
         dim,
-        // Said of every space; nothing is decoded for one that takes no frames.
+        // Required fields; a space without frames decodes nothing.
         sampler: Sampler::Stride { frames: 1 },
         scaling: FrameSize::Exact { width: 1, height: 1 }.into(),
         max_text_tokens: longest,
@@ -157,7 +156,7 @@ fn space(name: &ModelName, identity: &Identity, rest: &Value, dim: usize, longes
     }
 }
 
-/// A tokenizer of another model would give vectors, but wrong ones.
+/// Refuses another model's tokenizer: it would silently give wrong vectors.
 fn check_tokenizer(tokenizer: &Tokenizer, tower: &Bert, limits: &Limits) -> Result<(), LoadError> {
     let (ids, rows) = (tokenizer.id_bound(), tower.vocabulary());
     if ids > rows {

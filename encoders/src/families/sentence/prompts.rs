@@ -1,4 +1,4 @@
-//! What stands before queries and before passages, for encoders that were trained so.
+//! Prompts before queries and passages, for encoders trained with them.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::head::optional;
 use crate::loading::{LoadError, ModelFiles};
 
-/// The prompts.
+/// The file with a model's prompts.
 pub(super) const PROMPTS: &str = "config_sentence_transformers.json";
 
 #[derive(Debug, Default, Deserialize)]
@@ -16,14 +16,14 @@ struct PromptsConfig {
     prompts: BTreeMap<String, String>,
 }
 
-/// What stands before queries and before passages.
+/// Prompts before queries and before passages; empty for most models.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Prompts {
     pub(super) query: String,
     pub(super) passage: String,
 }
 
-/// Given prompts, else those that the model's kind was trained with.
+/// The prompts in the model's files, otherwise the known ones of its kind.
 ///
 /// # Errors
 /// [`LoadError::BadFile`].
@@ -33,7 +33,7 @@ pub(super) fn prompts(model: &ModelFiles, name_or_path: Option<&str>) -> Result<
     let query = find(&["query"]).unwrap_or_default();
     let passage = find(&["passage", "document", "corpus"]).unwrap_or_default();
     let given = Prompts { query, passage };
-    // Files written by newer versions name empty prompts for models that were never asked about them.
+    // Newer versions of sentence-transformers write empty prompts for every model.
     if given != Prompts::default() {
         return Ok(given);
     }
@@ -41,7 +41,7 @@ pub(super) fn prompts(model: &ModelFiles, name_or_path: Option<&str>) -> Result<
     Ok(known_prompts(&model.name().short()).or_else(|| known_prompts(from)).unwrap_or_default())
 }
 
-/// The prompts in the model cards of E5 (arXiv 2212.03533) and BGE (arXiv 2309.07597), by words in a model's name.
+/// The prompts in the model cards of E5 (arXiv 2212.03533) and BGE (arXiv 2309.07597), by words of the model's name.
 fn known_prompts(name: &str) -> Option<Prompts> {
     let name = name.to_lowercase();
     let words: Vec<&str> = name.split(|letter: char| !letter.is_ascii_alphanumeric()).collect();
@@ -49,7 +49,7 @@ fn known_prompts(name: &str) -> Option<Prompts> {
     let prompts =
         |query: &str, passage: &str| Some(Prompts { query: query.to_owned(), passage: passage.to_owned() });
     match () {
-        // Instructions that a user writes, and a model that takes none.
+        // The user of an instruct model writes the instruction; BGE-M3 has no prompt.
         () if has("instruct") || (has("bge") && has("m3")) => None,
         () if has("e5") => prompts("query: ", "passage: "),
         () if has("bge") && has("zh") => prompts("为这个句子生成表示以用于检索相关文章：", ""),

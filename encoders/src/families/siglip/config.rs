@@ -1,5 +1,5 @@
-//! SigLIP (arXiv 2303.15343) and SigLIP 2 (arXiv 2502.14786) of a fixed resolution: pictures by attention pooling,
-//! texts by the last of their padded tokens. The sigmoid's scale and bias are no part of a vector.
+//! SigLIP (arXiv 2303.15343) and SigLIP 2 (arXiv 2502.14786) with a fixed resolution. Pictures use attention pooling,
+//! texts the last position of the padded text. The sigmoid's scale and bias do not affect vectors.
 
 use candle_core::Tensor;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::blocks::transformer::{Activation, Extras, Shape};
 use crate::blocks::vision_transformer::{self, Pooling, Projection};
 use crate::loading::Weights;
 
-/// What config.json says; what it leaves out is as in transformers' `SiglipConfig`.
+/// Values of config.json; the defaults are those of transformers' `SiglipConfig`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Config {
@@ -87,7 +87,7 @@ impl Default for VisionConfig {
 
 impl Config {
     /// # Errors
-    /// [`LoadError::Unsupported`] for numbers that make no vision tower.
+    /// [`LoadError::Unsupported`] for impossible dimensions of the vision tower.
     pub(crate) fn vision(&self) -> Result<vision_transformer::Config, LoadError> {
         let vision = &self.vision_config;
         let unsupported = |what: &str| Err(LoadError::Unsupported(what.into()));
@@ -128,7 +128,7 @@ impl Config {
     /// The text tower; texts are padded with the id `pad` on this `side`.
     ///
     /// # Errors
-    /// [`LoadError::Unsupported`] for numbers that make no text tower.
+    /// [`LoadError::Unsupported`] for impossible dimensions of the text tower.
     pub(crate) fn text(&self, pad: u32, side: Side) -> Result<text_transformer::Config, LoadError> {
         let text = &self.text_config;
         let tower = text_transformer::Config {
@@ -151,7 +151,7 @@ impl Config {
     }
 }
 
-/// SigLIP's tensors by the names that the towers read:
+/// Renames SigLIP's tensors to the towers' names:
 ///
 /// | SigLIP | here |
 /// |---|---|
@@ -159,7 +159,7 @@ impl Config {
 /// | `vision_model.head.attention.in_proj_*` | `vision_model.head.attention.{q,k,v}_proj.*`, a third each |
 ///
 /// # Errors
-/// [`LoadError::WrongShape`] for attention weights that can't be cut into query, key and value.
+/// [`LoadError::WrongShape`] for attention weights that do not split into query, key and value.
 pub(crate) fn renamed(weights: Weights) -> Result<Weights, LoadError> {
     weights.changed(|name, tensor: Tensor| {
         if let Some(part) = name.strip_prefix("text_model.head.") {

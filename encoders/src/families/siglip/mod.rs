@@ -1,4 +1,4 @@
-//! A folder with a SigLIP or SigLIP 2 model of a fixed resolution to encoders, in Hugging Face's layout:
+//! Loads a folder with a SigLIP or SigLIP 2 model with a fixed resolution, in Hugging Face's layout:
 //!
 //! ```text
 //! config.json               "model_type": "siglip"
@@ -8,8 +8,8 @@
 //! model.safetensors         or its parts, pytorch_model.bin, ...
 //! ```
 //!
-//! What texts are padded with is the tokenizer's matter ([`Padding`]), or else config.json's `pad_token_id`. Texts become
-//! lower case where `do_lower_case` says so: both were trained on such.
+//! The tokenizer's files define the padding ([`Padding`]), otherwise config.json's `pad_token_id`. Texts become lower
+//! case if `do_lower_case` is set: both models were trained on lower case.
 
 mod config;
 mod known;
@@ -27,7 +27,7 @@ use crate::loading::{FamilyId, Identity, LoadError, LoadOptions, ModelFiles, Pre
 use crate::preprocess::Preprocessing;
 use crate::text::{Specials, Tokenizer};
 
-/// Image and text towers that were trained with a sigmoid for each pair.
+/// Image and text towers trained with a sigmoid loss per pair.
 pub(crate) const ID: FamilyId = FamilyId { name: "siglip", version: 1 };
 
 /// SigLIP in Hugging Face's layout.

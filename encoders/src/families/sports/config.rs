@@ -1,4 +1,4 @@
-//! The sizes of a sports model, as its config.json says them.
+//! Dimensions and variants of a sports model, from config.json.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::{LoadError, TrainedOn};
 /// `model_type` in config.json.
 pub(crate) const MODEL_TYPE: &str = "reprise-sports";
 
-/// What config.json says.
+/// Values of config.json.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
@@ -16,15 +16,15 @@ pub struct Config {
     pub model_type: String,
     /// Pixels along one side of a frame.
     pub image_size: usize,
-    /// Frames of a clip, at the middles of as many equal parts.
+    /// Frames per clip, sampled at the middles of equal parts.
     pub frames: usize,
-    /// Values per token.
+    /// Hidden size.
     pub width: usize,
-    /// Values in the middle of each block's MLP.
+    /// Hidden size of each block's MLP.
     pub inner: usize,
     /// Attention heads; divides `width`.
     pub heads: usize,
-    /// The convolutions before the frame encoder's blocks; the last one makes `width` channels.
+    /// The convolutions before the frame encoder's blocks; the last one has `width` output channels.
     pub stem: Vec<StemLayer>,
     /// Blocks of the frame encoder.
     pub frame_layers: usize,
@@ -32,30 +32,30 @@ pub struct Config {
     pub temporal_layers: usize,
     /// Blocks of the text transformer.
     pub text_layers: usize,
-    /// Values in the middle of the fusion.
+    /// Hidden size of the fusion.
     pub fusion_inner: usize,
     /// Values per vector.
     pub dim: usize,
-    /// Entries of the tokenizer.
+    /// Size of the tokenizer's vocabulary.
     pub vocab_size: usize,
     /// Longest text in tokens, specials included.
     pub max_position_embeddings: usize,
-    /// How frames become a clip.
+    /// How the features of frames become a clip's vector.
     pub time: TimeModel,
-    /// What a composed query is made of.
+    /// Inputs of a composed query's fusion.
     pub fusion: FusionInputs,
-    /// What the weights have learnt from.
+    /// The weights' training data.
     pub trained_on: TrainedOn,
 }
 
 /// One convolution of the stem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StemLayer {
-    /// Pixels along one side of a neighbourhood.
+    /// Side of the kernel in pixels.
     pub kernel: usize,
-    /// Pixels from one neighbourhood to the next.
+    /// Stride in pixels.
     pub stride: usize,
-    /// Values per neighbourhood that come out.
+    /// Output channels.
     pub channels: usize,
 }
 
@@ -84,12 +84,12 @@ impl Default for Config {
     }
 }
 
-/// No number of a configuration may be larger: a file must not make the program ask for all memory.
+/// Upper bound on every number of a configuration, so that a file cannot make the program allocate all memory.
 const LARGEST: usize = 1 << 16;
 
 impl Config {
     /// # Errors
-    /// [`LoadError::Unsupported`] for numbers that make no model.
+    /// [`LoadError::Unsupported`] for impossible dimensions.
     pub fn check(&self) -> Result<(), LoadError> {
         let unsupported = |what: &str| Err(LoadError::Unsupported(what.into()));
         let sizes = [self.image_size, self.width, self.inner, self.heads, self.fusion_inner, self.dim];
@@ -131,20 +131,19 @@ impl Config {
     }
 }
 
-/// How frames become a clip.
+/// How the features of frames become a clip's vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimeModel {
-    /// The temporal transformer on frames in their order.
+    /// A temporal transformer over the frames in order of time.
     Ordered,
-    /// The same on frames in an order that depends on their content alone: a baseline that is blind
-    /// to order.
+    /// The same transformer over frames ordered by their content: a baseline without temporal order.
     Shuffled,
-    /// The mean of the frames' features: the baseline without temporal training.
+    /// The mean of the frames' features: a baseline without temporal training.
     Mean,
 }
 
-/// What a composed query is made of.
+/// Inputs of a composed query's fusion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FusionInputs {

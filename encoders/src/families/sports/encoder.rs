@@ -14,10 +14,10 @@ use crate::sample::spread;
 use crate::text::Tokens;
 use crate::{Clip, EncodeError, Encoder, Frame, Input, Source, Space};
 
-/// Frames in one pass through the frame encoder: what a core's cache holds well.
+/// Frames in one pass through the frame encoder; small enough for a core's cache.
 pub const FRAMES_PER_PASS: usize = 32;
 
-/// One model of the family.
+/// A sports model as an [`Encoder`].
 pub(crate) struct SportsEncoder {
     model: Arc<Parts>,
     config: Config,
@@ -82,7 +82,7 @@ impl SportsEncoder {
         Ok(encoded.map_err(failed)?.clips)
     }
 
-    /// (clips, dim), each clip as the features of its frames.
+    /// (clips, dim) of stored frame features, one list per clip.
     fn spans(&self, spans: &[&Vec<Arc<[f32]>>]) -> Result<Tensor, EncodeError> {
         let (frames, width) = (self.config.frames, self.config.width);
         let mut values = Vec::with_capacity(spans.len() * frames * width);
@@ -144,7 +144,7 @@ fn clip_of(source: &Source) -> Option<&Clip> {
     }
 }
 
-/// In an order that tells nothing: by a hash of what the pictures hold and how often they came.
+/// Orders frames by a hash of their pixels: an order without temporal information.
 pub(crate) fn shuffled(frames: Vec<&Frame>) -> Vec<&Frame> {
     let mut keyed: Vec<(u64, &Frame)> = frames.into_iter().map(|frame| (hash(&frame.rgb), frame)).collect();
     keyed.sort_by_key(|(key, _)| *key);
@@ -157,7 +157,7 @@ fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// The frames of a batch, each once: moments overlap and share theirs.
+/// The distinct frames of a batch: overlapping moments share frames.
 #[derive(Default)]
 struct Pictures<'a> {
     frames: Vec<&'a Frame>,
@@ -174,10 +174,10 @@ impl<'a> Pictures<'a> {
     }
 }
 
-/// (frames, side * side, 3): what the frame encoder reads.
+/// The frame encoder's input: (frames, side * side, 3).
 ///
 /// # Errors
-/// [`EncodeError::BadInput`] for what is no picture.
+/// [`EncodeError::BadInput`] for invalid pictures.
 pub fn pixels(
     preprocessing: &Preprocessing,
     frames: &[&Frame],
@@ -248,7 +248,7 @@ impl Encoder for SportsEncoder {
     }
 }
 
-/// The inputs of a batch, each kind in its order.
+/// A batch's inputs by kind, each kind in order.
 #[derive(Default)]
 struct Sorted<'a> {
     texts: Vec<&'a Tokens>,

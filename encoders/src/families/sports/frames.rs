@@ -1,5 +1,4 @@
-//! The frame encoder: a convolutional stem and transformer blocks with AIM's adapters, from one
-//! picture to one vector.
+//! The frame encoder, from a picture to a vector: a convolutional stem and transformer blocks with AIM's adapters.
 
 use candle_core::{Result, Tensor};
 
@@ -9,18 +8,18 @@ use super::operations::ConvPatches;
 use super::parameters::{Parameters, Start};
 use crate::LoadError;
 
-/// One convolution as a product over gathered neighbourhoods.
+/// One convolution: a matrix product over gathered windows.
 #[derive(Debug, Clone)]
 struct Convolution {
     windows: ConvPatches,
     linear: Linear,
 }
 
-/// Pictures to vectors, each by itself.
+/// Encodes each picture alone.
 #[derive(Debug, Clone)]
 pub struct FrameEncoder {
     stem: Vec<Convolution>,
-    /// After the last convolution. Between convolutions there is none: over a few channels it would hide how
+    /// Layer norm after the last convolution. There is none between convolutions: over few channels it would hide how
     /// light a surface is, and training took longer with it.
     norm_stem: Norm,
     /// (1, 1, width).
@@ -69,7 +68,7 @@ impl FrameEncoder {
     /// (frames, width) of (frames, side * side, 3) pixels.
     ///
     /// # Errors
-    /// The device's.
+    /// Failures of the device.
     pub fn forward(&self, pixels: &Tensor) -> Result<Tensor> {
         let mut x = pixels.clone();
         for (number, layer) in self.stem.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! The built-in model of sports.
+//! The built-in sports model.
 
 use crate::families::family::KnownModel;
 
-/// For the list of `reprise models`.
+/// Entries of `reprise models`.
 pub(super) const KNOWN: &[KnownModel] = &[KnownModel {
     name: "builtin:sports",
     family: "sports",

@@ -9,12 +9,12 @@ use super::layers::{Block, Linear, Norm, Shape, unit};
 use super::parameters::{Parameters, Start};
 use crate::LoadError;
 
-/// Texts of unlike length as one block of ids.
+/// Texts of different lengths, padded to one block of ids.
 #[derive(Debug, Clone)]
 pub struct PaddedTexts {
     /// (texts * longest).
     ids: Tensor,
-    /// (texts * longest): each token's place in its text.
+    /// (texts * longest): each token's position.
     places: Tensor,
     /// (texts, longest, 1): 1 / length for the tokens of a text, 0 after it.
     shares: Tensor,
@@ -23,10 +23,10 @@ pub struct PaddedTexts {
 }
 
 impl PaddedTexts {
-    /// `texts`: ids, and the position of the first; none may be empty.
+    /// `texts`: the ids of each text and the position of its first token; no text may be empty.
     ///
     /// # Errors
-    /// The device's.
+    /// Failures of the device.
     pub fn new(texts: &[(&[u32], usize)], device: &Device) -> Result<Self> {
         let longest = texts.iter().map(|(ids, _)| ids.len()).max().unwrap_or(0);
         let (mut ids, mut places, mut shares) = (Vec::new(), Vec::new(), Vec::new());
@@ -48,7 +48,7 @@ impl PaddedTexts {
     }
 }
 
-/// Texts to vectors: one that fusion reads, and one in the space of clips.
+/// Encodes texts twice: for the fusion, and for the embedding space of clips.
 #[derive(Debug, Clone)]
 pub struct TextEncoder {
     /// (vocabulary, width).
@@ -61,11 +61,11 @@ pub struct TextEncoder {
     aligned: Linear,
 }
 
-/// One row a text.
+/// Encoded texts, one row per text.
 pub struct EncodedText {
-    /// (texts, dim): what fusion reads.
+    /// (texts, dim): input of the fusion.
     pub meaning: Tensor,
-    /// (texts, dim): in the space of clips.
+    /// (texts, dim): in the embedding space of clips.
     pub aligned: Tensor,
 }
 
@@ -96,7 +96,7 @@ impl TextEncoder {
     /// The vectors of the texts.
     ///
     /// # Errors
-    /// The device's.
+    /// Failures of the device.
     pub fn forward(&self, texts: &PaddedTexts) -> Result<EncodedText> {
         let count = texts.lengths.len();
         let embedded = self.tokens.index_select(&texts.ids, 0)?;
@@ -112,8 +112,8 @@ impl TextEncoder {
     }
 }
 
-/// What a clip becomes under a modification text: a learnt vector plus a gated mean of both
-/// (the shape of TF-CoVR's Combiner, arXiv 2506.05274, with one more layer and unit inputs).
+/// Fuses a clip's vector with a modification text: a learnt vector plus a gated mean of both. It has the form of
+/// TF-CoVR's Combiner (arXiv 2506.05274), with one more layer and unit vectors as inputs.
 #[derive(Debug, Clone)]
 pub struct Fusion {
     first: Linear,
@@ -144,7 +144,7 @@ impl Fusion {
     /// Unit vectors (queries, dim) of raw clip vectors (queries, dim) and as many texts.
     ///
     /// # Errors
-    /// The device's.
+    /// Failures of the device.
     pub fn forward(&self, clips: &Tensor, texts: &EncodedText) -> Result<Tensor> {
         let clips = unit(clips)?;
         let (clips, meaning, aligned) = match self.inputs {

@@ -1,4 +1,4 @@
-//! What the parts of the sports family are built of: linear layers, norms and transformer blocks.
+//! Layers of the sports family: linear layers, layer norms and transformer blocks.
 
 use std::sync::Arc;
 
@@ -33,18 +33,18 @@ impl Linear {
         Ok(Linear { weight, bias })
     }
 
-    /// (..., outputs) of (..., inputs).
+    /// (..., inputs) to (..., outputs).
     ///
     /// # Errors
-    /// The device's.
+    /// Failures of the device.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.apply(x, false)
     }
 
-    /// Followed by `max(0, .)`.
+    /// [`Linear::forward`] followed by ReLU.
     ///
     /// # Errors
-    /// The device's.
+    /// Failures of the device.
     pub fn forward_relu(&self, x: &Tensor) -> Result<Tensor> {
         self.apply(x, true)
     }
@@ -61,7 +61,7 @@ impl Linear {
     }
 }
 
-/// Scales and shifts each token to what was learnt.
+/// Layer normalisation.
 #[derive(Debug, Clone)]
 pub struct Norm {
     weight: Tensor,
@@ -83,21 +83,21 @@ impl Norm {
         Ok(Norm { weight, bias })
     }
 
-    /// `x` scaled on its last dimension.
+    /// Normalises `x` on its last dimension.
     ///
     /// # Errors
-    /// The device's.
+    /// Failures of the device.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         layer_norm(x, &self.weight, &self.bias)
     }
 }
 
-/// The numbers that shape a block.
+/// Dimensions and variants of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// Values per token.
+    /// Hidden size.
     pub(crate) width: usize,
-    /// Values in the middle of the MLP.
+    /// Hidden size of the MLP.
     pub(crate) inner: usize,
     /// Attention heads; divides `width`.
     pub(crate) heads: usize,
@@ -105,7 +105,7 @@ pub(crate) struct Shape {
     pub(crate) adapters: bool,
 }
 
-/// Two layers through a quarter of the width (AIM, arXiv 2302.03024, here with a rectifier).
+/// A bottleneck MLP of a quarter of the width (AIM, arXiv 2302.03024, here with ReLU).
 #[derive(Debug, Clone)]
 struct Adapter {
     down: Linear,
@@ -128,20 +128,20 @@ impl Adapter {
     }
 }
 
-/// How much the adapter beside the MLP adds (AIM's s).
+/// Scale of the adapter beside the MLP (AIM's s).
 const ADAPTER_SCALE: f64 = 0.5;
 
-/// Attention, then an MLP, each with its norm before and a residual around.
+/// Attention, then an MLP, each with a layer norm before it and a residual.
 #[derive(Debug, Clone)]
 pub(crate) struct Block {
     norm1: Norm,
-    /// Queries, keys and values by one product.
+    /// Queries, keys and values in one product.
     qkv: Linear,
     out: Linear,
     norm2: Norm,
     up: Linear,
     down: Linear,
-    /// After the attention, and beside the MLP.
+    /// The adapters after the attention and beside the MLP.
     adapters: Option<(Adapter, Adapter)>,
     heads: usize,
 }
@@ -169,7 +169,7 @@ impl Block {
         Ok(Block { norm1, qkv, out, norm2, up, down, adapters, heads })
     }
 
-    /// `x`: (batch, tokens, width); `lengths`: tokens of each sequence that count.
+    /// `x`: (batch, tokens, width); `lengths`: the unpadded length of each sequence.
     pub(crate) fn forward(&self, x: &Tensor, lengths: Option<&Arc<[usize]>>) -> Result<Tensor> {
         let qkv = self.qkv.forward(&self.norm1.forward(x)?)?;
         let mut attended = self.out.forward(&attention(&qkv, self.heads, lengths.cloned())?)?;
@@ -186,10 +186,10 @@ impl Block {
     }
 }
 
-/// Rows of length 1.
+/// L2-normalised rows.
 ///
 /// # Errors
-/// The device's.
+/// Failures of the device.
 pub fn unit(x: &Tensor) -> Result<Tensor> {
     let norm = (x.sqr()?.sum_keepdim(candle_core::D::Minus1)? + 1e-12)?.sqrt()?;
     x.broadcast_div(&norm)

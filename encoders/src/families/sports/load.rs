@@ -1,4 +1,4 @@
-//! The files of a sports model to an embedder.
+//! Loads a sports model from its files.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::{Abilities, Cause, Encoder, FrameSize, Space};
 
 const ID: FamilyId = FamilyId { name: "sports", version: 1 };
 
-/// The small family of the program's own: clips, texts and composed queries.
+/// The program's own small family: clips, texts and composed queries.
 pub(crate) struct Sports;
 
 impl Family for Sports {
@@ -51,7 +51,7 @@ impl Family for Sports {
     }
 
     fn load(&self, model: &ModelFiles, on: &Placement, options: &LoadOptions) -> Result<Model, LoadError> {
-        // The layers are small, and shared with training: they know one precision.
+        // The layers are small and shared with training, so they support f32 only.
         let on = &on.in_f32();
         let files = match model.built_in() {
             Some(_) => pretrained::files(on)?,
@@ -113,7 +113,7 @@ fn space(name: &ModelName, files: &PretrainedFiles, config: &Config, preprocessi
         scaling: preprocessing.scaling(),
         max_text_tokens: config.max_position_embeddings,
         temporal: true,
-        // A clip whose frames are put into the order of a hash of their pictures needs the pictures.
+        // Shuffled clips are ordered by their frames' pixels, so stored features do not suffice.
         frame_stage: (config.time != TimeModel::Shuffled).then_some(config.width),
         can: Abilities { text: true, frames: true, composed: true },
         composed_frames: None,

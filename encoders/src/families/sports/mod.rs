@@ -1,9 +1,9 @@
-//! The small built-in family: clips of sports, texts, and clips changed by texts, in one space.
+//! The small built-in family: clips of sports, texts and composed queries in one embedding space.
 //!
-//! TF-CoVR-Base (arXiv 2506.05274) at a hundredth of its size: a frame encoder with AIM's adapters, a
-//! temporal transformer over 16 frames, a text transformer with words of its own, and a gated fusion.
-//! A folder of this family holds config.json (`model_type` "reprise-sports"), model.safetensors,
-//! tokenizer.json and preprocessor_config.json; `reprise train` writes it.
+//! TF-CoVR-Base (arXiv 2506.05274) at a hundredth of its size: a frame encoder with AIM's adapters, a temporal
+//! transformer over 16 frames, a text transformer with its own vocabulary, and a gated fusion. A folder of this family
+//! holds config.json (`model_type` "reprise-sports"), model.safetensors, tokenizer.json and preprocessor_config.json;
+//! `reprise train` writes it.
 
 mod config;
 mod encoder;
@@ -21,7 +21,7 @@ mod temporal;
 pub use config::{Config, FusionInputs, StemLayer, TimeModel};
 pub(crate) use load::Sports;
 
-/// What a training of the family needs: its parts, made of parameters that can change.
+/// The family's trainable parts, for `reprise train`.
 pub mod training {
     pub use super::encoder::{FRAMES_PER_PASS, pixels};
     pub use super::frames::FrameEncoder;

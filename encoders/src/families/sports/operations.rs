@@ -1,17 +1,16 @@
-//! Differentiable operations of the sports family: fused ones on a CPU, basic ones on other devices.
+//! Differentiable operations of the sports family: fused on a CPU, candle's basic operations on other devices.
 //!
-//! candle's own fused layer norm and softmax have no gradient, and its basic operations make a
-//! training step on a CPU several times slower than it need be; these have both a fast forward pass
-//! and an exact gradient. Both ways are public to the crate so that one can be the other's oracle.
+//! candle's fused layer norm and softmax have no gradient, and its basic operations slow a training step on a CPU
+//! several times. These have a fast forward pass and an exact gradient. Tests compare both with [`basic`].
 
 use std::sync::Arc;
 
 use candle_core::{CpuStorage, CustomOp1, CustomOp2, CustomOp3, D, Layout, Result, Shape, Storage, Tensor};
 
-/// Of every layer norm.
+/// Epsilon of every layer norm.
 const EPSILON: f32 = 1e-5;
 
-/// `x + bias` on the last dimension, then `max(0, .)` where `relu`.
+/// `x + bias` on the last dimension, then ReLU if `relu`.
 pub(crate) fn add_bias(x: &Tensor, bias: &Tensor, relu: bool) -> Result<Tensor> {
     if !x.device().is_cpu() {
         return basic::add_bias(x, bias, relu);
@@ -19,7 +18,7 @@ pub(crate) fn add_bias(x: &Tensor, bias: &Tensor, relu: bool) -> Result<Tensor> 
     x.contiguous()?.apply_op2(bias, AddBias { relu })
 }
 
-/// Scales and shifts each row (last dimension) to mean 0 and variance 1, then by `weight` and `bias`.
+/// Layer normalisation of each row (last dimension).
 pub(crate) fn layer_norm(x: &Tensor, weight: &Tensor, bias: &Tensor) -> Result<Tensor> {
     if !x.device().is_cpu() {
         return basic::layer_norm(x, weight, bias);
@@ -29,7 +28,7 @@ pub(crate) fn layer_norm(x: &Tensor, weight: &Tensor, bias: &Tensor) -> Result<T
 
 /// Multi-head attention on packed rows: (batch, tokens, 3 width) to (batch, tokens, width).
 ///
-/// `lengths`: how many of each sequence's tokens may be looked at, at least 1; `None`: all.
+/// `lengths`: the unpadded length of each sequence, at least 1, for the attention mask; `None`: no mask.
 pub(crate) fn attention(qkv: &Tensor, heads: usize, lengths: Option<Arc<[usize]>>) -> Result<Tensor> {
     if !qkv.device().is_cpu() {
         return basic::attention(qkv, heads, lengths.as_deref());
@@ -37,29 +36,29 @@ pub(crate) fn attention(qkv: &Tensor, heads: usize, lengths: Option<Arc<[usize]>
     qkv.contiguous()?.apply_op1(Attention { heads, lengths })
 }
 
-/// The square neighbourhoods that a convolution looks at, one row each.
+/// The windows of a convolution, one row each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ConvPatches {
     /// Pixels along one side of the picture.
     pub(crate) side: usize,
-    /// Pixels along one side of a neighbourhood.
+    /// Side of the kernel in pixels.
     pub(crate) kernel: usize,
-    /// Pixels from one neighbourhood to the next.
+    /// Stride in pixels.
     pub(crate) stride: usize,
 }
 
 impl ConvPatches {
-    /// Rows and columns of zeros around the picture.
+    /// Rows and columns of zeros on each side of the picture.
     fn padding(&self) -> usize {
         self.kernel.saturating_sub(self.stride).div_ceil(2)
     }
 
-    /// Neighbourhoods along one side.
+    /// Windows along one side.
     pub(crate) fn out(&self) -> usize {
         (self.side + 2 * self.padding()).saturating_sub(self.kernel) / self.stride + 1
     }
 
-    /// For every value of every neighbourhood, in order, the pixel, or `None` outside of the picture.
+    /// The pixel for every value of every window, in order; `None` outside the picture.
     fn pixels(&self) -> impl Iterator<Item = Option<usize>> + use<> {
         let ConvPatches { side, kernel, stride } = *self;
         let (padding, out) = (self.padding(), self.out());
@@ -99,7 +98,7 @@ fn like(values: Vec<f32>, tensor: &Tensor) -> Result<Tensor> {
     Tensor::from_vec(values, tensor.shape(), tensor.device())
 }
 
-/// Eight sums side by side, which a compiler can keep in one register.
+/// Eight partial sums, which the compiler can keep in one register.
 fn lanes(values: impl Iterator<Item = [f32; 8]>, rest: impl Iterator<Item = f32>) -> f32 {
     let mut sums = [0_f32; 8];
     for eight in values {
@@ -181,7 +180,7 @@ impl CustomOp2 for AddBias {
 
 struct LayerNorm;
 
-/// Mean and one over the standard deviation.
+/// Mean and inverse standard deviation.
 fn moments(row: &[f32]) -> (f32, f32) {
     let count = row.len() as f32;
     let mean = sum(row) / count;
@@ -256,14 +255,14 @@ struct Attention {
     lengths: Option<Arc<[usize]>>,
 }
 
-/// One head of one sequence: where its rows lie in the packed values, and room to work in.
+/// One head of one sequence: the layout of its rows in the packed values, and its attention weights.
 struct Head {
     tokens: usize,
     size: usize,
     seen: usize,
-    /// Values from one token to the next.
+    /// Stride from one token to the next.
     row: usize,
-    /// (tokens, seen): what each token takes of each other.
+    /// (tokens, seen): attention weights.
     shares: Vec<f32>,
 }
 
@@ -284,7 +283,7 @@ impl Head {
         1.0 / (self.size as f32).sqrt()
     }
 
-    /// Fills `shares` from the packed values, beginning at this head's first query.
+    /// Computes `shares` from the packed values, which begin at this head's first query.
     fn look(&mut self, values: &[f32]) {
         let scale = self.scale();
         for token in 0..self.tokens {
@@ -367,7 +366,7 @@ impl CustomOp1 for Attention {
     }
 }
 
-/// Adds one head's gradient to `back`, which is laid out as `values`.
+/// Adds one head's gradient to `back`, which has the layout of `values`.
 fn backwards(head: &Head, values: &[f32], gradients: &[f32], back: &mut [f32]) {
     let (width, scale) = (head.row / 3, head.scale());
     let mut pulls = vec![0.0; head.seen];
@@ -438,7 +437,7 @@ impl CustomOp1 for Gather {
     }
 }
 
-/// The same by candle's basic operations, which have gradients on every device.
+/// The same operations with candle's basic ones, which have gradients on every device.
 pub(crate) mod basic {
     use super::{ConvPatches, D, EPSILON, Result, Tensor};
 
@@ -468,7 +467,7 @@ pub(crate) mod basic {
         shares.matmul(&value)?.transpose(1, 2)?.contiguous()?.reshape((batch, tokens, width))
     }
 
-    /// (batch, 1, 1, tokens): minus a lot where nothing may be looked at.
+    /// (batch, 1, 1, tokens): the additive attention mask, -1e9 at padding.
     fn mask(lengths: &[usize], tokens: usize, like: &Tensor) -> Result<Tensor> {
         let hidden = |length: usize, token: usize| if token < length.max(1) { 0_f32 } else { -1e9 };
         let mask = lengths.iter().flat_map(|length| (0..tokens).map(move |token| hidden(*length, token)));

@@ -1,29 +1,29 @@
-//! Where a model's tensors come from: a file, or an optimiser that begins with noise.
+//! Sources of a model's tensors: a file, or a training that starts from noise.
 
 use candle_core::Tensor;
 
 use crate::LoadError;
 use crate::loading::Weights;
 
-/// What a tensor holds before it has learnt anything.
+/// Initial values of a trainable tensor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Start {
-    /// All this value.
+    /// This value everywhere.
     Constant(f32),
-    /// Normal noise with this standard deviation.
+    /// Normally distributed noise with this standard deviation.
     Noise(f32),
 }
 
-/// Gives each tensor of a model by its name.
+/// Supplies a model's tensors by name.
 pub trait Parameters {
-    /// The tensor `name` of this shape; `start` says how a new one begins.
+    /// The tensor `name` of this shape; `start` initialises a new one.
     ///
     /// # Errors
-    /// When there is no such tensor of that shape.
+    /// If there is no such tensor of that shape.
     fn get(&mut self, name: &str, shape: &[usize], start: Start) -> Result<Tensor, LoadError>;
 }
 
-/// Learnt tensors, which do not change any more.
+/// Fixed tensors from a file.
 pub(crate) struct Learnt<'a> {
     pub(crate) weights: &'a Weights,
 }

@@ -1,11 +1,11 @@
-//! All parts of one sports model.
+//! All parts of a sports model.
 
 use super::config::Config;
 use super::parameters::Parameters;
 use super::{frames, language, temporal};
 use crate::LoadError;
 
-/// All parts of one model.
+/// All parts of a sports model.
 #[derive(Debug, Clone)]
 pub(crate) struct Parts {
     pub(crate) frames: frames::FrameEncoder,

@@ -1,5 +1,5 @@
-//! `builtin:sports`: the family's model in the binary, trained on rendered clips; pretrained/README.md
-//! says how, and how good it is.
+//! `builtin:sports`: the family's model in the binary, trained on rendered clips. pretrained/README.md describes its
+//! training and quality.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::{Cause, LoadError};
 /// The contents of model.safetensors, in f16.
 pub(crate) const WEIGHTS: &[u8] = include_bytes!("pretrained/model.safetensors");
 
-/// The model as if it had been read from a folder.
+/// The model's files, in the form in which a folder is read.
 pub(crate) fn files(placement: &Placement) -> Result<PretrainedFiles, LoadError> {
     let folder = PathBuf::from("builtin:sports");
     let bad = |why: Cause| LoadError::BadFile { path: folder.join("model.safetensors"), why };

@@ -1,5 +1,5 @@
-//! From the features of a clip's frames to one vector: a temporal transformer, or one of the
-//! baselines that know less of time.
+//! Pools the features of a clip's frames to one vector: a temporal transformer, or a baseline with less temporal
+//! information.
 
 use candle_core::{Result, Tensor};
 
@@ -8,8 +8,8 @@ use super::layers::{Block, Linear, Norm, Shape};
 use super::parameters::{Parameters, Start};
 use crate::LoadError;
 
-/// Frame features (clips, frames, width), each feature scaled to mean 0 and variance 1 over the
-/// training clips, to (clips, dim).
+/// Encodes frame features (clips, frames, width) to (clips, dim). It first standardises each feature by the mean and
+/// deviation over the training clips.
 #[derive(Debug, Clone)]
 pub struct ClipEncoder {
     mean: Tensor,
@@ -27,11 +27,11 @@ struct Temporal {
     output: Linear,
 }
 
-/// What the temporal transformer makes of a clip.
+/// Encoded clips and frames.
 pub struct Encoded {
     /// (clips, dim).
     pub clips: Tensor,
-    /// (clips, frames, width): before pooling.
+    /// (clips, frames, width): the frames before pooling.
     pub frames: Tensor,
 }
 
@@ -53,7 +53,7 @@ impl ClipEncoder {
     /// `features`: (clips, frames, width).
     ///
     /// # Errors
-    /// The device's.
+    /// Failures of the device.
     pub fn forward(&self, features: &Tensor) -> Result<Encoded> {
         let scaled = features.broadcast_sub(&self.mean)?.broadcast_div(&self.deviation)?;
         match &self.transformer {

@@ -10,7 +10,7 @@ use super::parts::Parts;
 use super::{Config, StemLayer, TimeModel};
 use crate::LoadError;
 
-/// Values in -1 to 1 that look random.
+/// Pseudorandom values in -1 to 1.
 fn noise(count: usize, seed: u64) -> Vec<f32> {
     let mut state = seed;
     let mut next = || {
@@ -105,7 +105,7 @@ fn neighbourhoods_and_a_product_are_a_convolution() {
     assert!(worst < 1e-5, "{worst}");
 }
 
-/// A model small enough for tests, with every kind of part.
+/// A small configuration with every kind of layer.
 fn config() -> Config {
     let layer = |kernel, stride, channels| StemLayer { kernel, stride, channels };
     Config {
@@ -125,7 +125,7 @@ fn config() -> Config {
     }
 }
 
-/// Parameters that can change, as a training has them.
+/// Trainable parameters.
 #[derive(Default)]
 struct Variables(BTreeMap<String, Var>);
 

@@ -1,8 +1,8 @@
-//! The model of the program's own seed.
+//! The built-in model without training.
 
 use crate::families::family::KnownModel;
 
-/// For the list of `reprise models`.
+/// Entries of `reprise models`.
 pub(super) const KNOWN: &[KnownModel] = &[KnownModel {
     name: "builtin:tiny",
     family: "clip",

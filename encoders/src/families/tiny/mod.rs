@@ -1,5 +1,4 @@
-//! `builtin:tiny`: a small CLIP made in the program from a seed, for trying things out without a
-//! download. It has learnt nothing.
+//! `builtin:tiny`: a small CLIP generated from a seed, for trials without a download. It is untrained.
 
 mod known;
 mod weights;
@@ -13,7 +12,7 @@ use crate::families::family::{Family, KnownModel, Model, Verdict};
 use crate::hub::Repository;
 use crate::loading::{LoadError, LoadOptions, ModelFiles, PretrainedFiles, Weights};
 
-/// The built-in model without training; its spaces are CLIP's.
+/// The untrained built-in model; its spaces are CLIP's.
 pub(crate) struct Tiny;
 
 impl Family for Tiny {
@@ -45,7 +44,7 @@ impl Family for Tiny {
 const TOKENIZER: &str = include_str!("tokenizer.json");
 const PREPROCESSOR: &str = r#"{"size": {"shortest_edge": 64}, "crop_size": {"height": 64, "width": 64}}"#;
 
-/// The model as if it had been read from a folder.
+/// The model's files, in the form in which a folder is read.
 pub(crate) fn files(placement: &Placement) -> Result<PretrainedFiles, LoadError> {
     let folder = PathBuf::from("builtin:tiny");
     let json = |value: serde_json::Result<serde_json::Value>| {

@@ -1,22 +1,21 @@
-//! The weights of `builtin:tiny`, from a seed.
+//! Generates the weights of `builtin:tiny` from a seed.
 //!
-//! Plain noise would do, but its vectors all point much the same way. So the noise is given an order
-//! in which colour and layout survive: patches are read as colour averages and their halves'
-//! differences, [`CONTENT`] of the values of a token hold such content and the others its place,
-//! attention looks at places and carries content. Only additions and multiplications in a fixed
-//! order are used, so that every machine makes the same bits and so the same space.
+//! With unstructured noise all vectors would have similar directions. Here colour and layout survive: the patch
+//! embedding takes colour averages and differences between halves. [`CONTENT`] values of a token hold this content, the
+//! others its position. Attention compares positions and carries content. Only additions and multiplications in a fixed
+//! order are used, so every machine gets the same bits and the same space.
 
 use std::ops::Range;
 
 use crate::blocks::transformer::Activation;
 use crate::families::clip::config::{Config, TextConfig, VisionConfig};
 
-/// Of six tried on a few dozen real clips, the one under which copies of a video lie nearest to each other: how
-/// well it ranks those very clips is a fit, not a figure.
+/// The best of six seeds on a few dozen real clips: it places copies of a video nearest to each other. Its ranking on
+/// those clips is therefore a fit, not a measurement.
 const SEED: u64 = 4;
-/// Values per token, in both towers, and per vector.
+/// Hidden size of both towers, and size of a vector.
 const WIDTH: usize = 64;
-/// The first values of a token hold what is seen, the rest where.
+/// The first values of a token hold its content, the rest its position.
 const CONTENT: usize = 48;
 const INNER: usize = 128;
 const LAYERS: usize = 2;
@@ -24,15 +23,15 @@ const IMAGE: usize = 64;
 const PATCH: usize = 16;
 const LONGEST_TEXT: usize = 77;
 
-/// Entries of the tokenizer; `<|startoftext|>` is 0, `<|endoftext|>` 1.
+/// Size of the vocabulary; `<|startoftext|>` has id 0, `<|endoftext|>` 1.
 const VOCABULARY: usize = 941;
 
-/// Tensors by name and shape.
+/// All tensors: name, shape, values.
 pub(super) fn make() -> Vec<(String, Vec<usize>, Vec<f32>)> {
     Maker::new().make()
 }
 
-/// The sizes, as CLIP's configuration says them.
+/// The dimensions as CLIP's configuration.
 pub(super) fn config() -> Config {
     Config {
         projection_dim: WIDTH,
@@ -62,10 +61,10 @@ pub(super) fn config() -> Config {
     }
 }
 
-/// Lightness, red against cyan, green against blue: natural pictures vary in all three.
+/// Lightness, red against cyan, green against blue; natural pictures vary in all three.
 const OPPONENTS: [[f32; 3]; 3] = [[0.333, 0.333, 0.333], [1.333, -0.667, -0.667], [0.0, 1.5, -1.5]];
 
-/// How large a matrix is.
+/// Dimensions of a matrix.
 #[derive(Debug, Clone, Copy)]
 struct Size {
     rows: usize,
@@ -74,7 +73,7 @@ struct Size {
 
 const SQUARE: Size = Size { rows: WIDTH, columns: WIDTH };
 
-/// Which values of a matrix are noise; the others are 0.
+/// The part of a matrix with noise; all other values are 0.
 #[derive(Debug, Clone)]
 struct Noise {
     scale: f32,
@@ -83,18 +82,18 @@ struct Noise {
 }
 
 impl Noise {
-    /// In every row of a square.
+    /// Noise in `columns` of every row of a square matrix.
     fn of_columns(scale: f32, columns: Range<usize>) -> Noise {
         Noise { scale, rows: 0..WIDTH, columns }
     }
 
-    /// Of the transposed matrix.
+    /// The same noise in the transposed matrix.
     fn across(self) -> Noise {
         Noise { rows: self.columns, columns: self.rows, ..self }
     }
 }
 
-/// Makes tensors; their order decides their values.
+/// Generates tensors from one stream of random numbers, so their order determines their values.
 struct Maker {
     state: u64,
     tensors: Vec<(String, Vec<usize>, Vec<f32>)>,
@@ -130,7 +129,7 @@ impl Maker {
         self.add("visual_projection.weight".to_owned(), &[WIDTH, WIDTH], projection);
     }
 
-    /// Plain noise.
+    /// A text tower of unstructured noise.
     fn text(&mut self) {
         let name = "text_model.embeddings";
         let tokens = self.noise(VOCABULARY * WIDTH, 1.0);
@@ -147,7 +146,7 @@ impl Maker {
         self.add("text_projection.weight".to_owned(), &[WIDTH, WIDTH], projection);
     }
 
-    /// For each content value a mix of the averages and half differences of a patch, by opponent colour.
+    /// For each content value a random mix of a patch's averages and half differences, by opponent colour.
     fn kernels(&mut self) -> Vec<f32> {
         let gain = 0.105 / PATCH as f32;
         let side = |at: usize| if at < PATCH / 2 { 1.0_f32 } else { -1.0 };
@@ -167,7 +166,7 @@ impl Maker {
         kernels
     }
 
-    /// A token's place: signs with a mean of 0, so that norms leave the content alone.
+    /// A token's position: signs with a mean of 0, so that layer norms do not shift the content.
     fn place(&mut self) -> Vec<f32> {
         let mut place = vec![0.0; WIDTH];
         let signs: Vec<f32> = (CONTENT..WIDTH).map(|_| if self.next() < 0.0 { -1.0 } else { 1.0 }).collect();

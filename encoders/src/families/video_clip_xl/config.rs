@@ -1,7 +1,7 @@
-//! VideoCLIP-XL (arXiv 2410.00741): ViCLIP's vision tower (arXiv 2307.06942), to which all frames of a clip are one
-//! sequence, and Long-CLIP's text tower of 248 positions.
+//! VideoCLIP-XL (arXiv 2410.00741): ViCLIP's vision tower (arXiv 2307.06942), which reads all frames of a clip as one
+//! sequence, and Long-CLIP's text tower with 248 positions.
 //!
-//! Unverified: written from the facts of the released code, compared with a module that was written from them too.
+//! Unverified: written from the released code's facts, and compared with a module written from the same facts.
 
 use crate::LoadError;
 use crate::blocks::openai_names;
@@ -9,14 +9,14 @@ use crate::blocks::vision_transformer;
 use crate::families::clip::config as clip;
 use crate::loading::Weights;
 
-/// What a frame's place in time adds to its patches.
+/// Name of the temporal embedding in the checkpoint.
 const TIMES: &str = "temporal_positional_embedding";
 
-/// The vision tower of `clip` for clips of as many frames as `weights` have places in time for; they have the names of
-/// [`renamed`].
+/// The vision tower of `clip` for clips of as many frames as the temporal embedding of `weights` has rows. The weights
+/// must have passed [`renamed`].
 ///
 /// # Errors
-/// [`LoadError`] for weights that make no such tower.
+/// [`LoadError`] for missing tensors or wrong shapes.
 pub(crate) fn vision(
     clip: &clip::Config,
     weights: &Weights,
@@ -26,7 +26,7 @@ pub(crate) fn vision(
     tower.check().map(|()| tower)
 }
 
-/// The released checkpoint's tensors by the names of Hugging Face's CLIP:
+/// Renames the released checkpoint's tensors to the names of Hugging Face's CLIP:
 ///
 /// | VideoCLIP-XL | here |
 /// |---|---|
@@ -36,8 +36,8 @@ pub(crate) fn vision(
 /// | `text_model.*` | as Long-CLIP's names |
 ///
 /// # Errors
-/// [`LoadError::WrongShape`] for tensors that don't go together, [`LoadError::Unsupported`] for patches with a depth in
-/// time.
+/// [`LoadError::WrongShape`] for tensors that do not fit together, [`LoadError::Unsupported`] for patches that span
+/// several frames.
 pub(crate) fn renamed(weights: Weights) -> Result<Weights, LoadError> {
     let weights = openai_names::text(openai_names::vision(openai_names::long(weights)?)?)?;
     weights.changed(|name, tensor| match (name, tensor.dims()) {

@@ -1,5 +1,5 @@
-//! A folder with VideoCLIP-XL to encoders. The checkpoint is linked to or renamed; the configuration is ours, because
-//! there is none:
+//! Loads a folder with VideoCLIP-XL. Link or rename the checkpoint; the configuration is ours, because the model has
+//! none:
 //!
 //! ```text
 //! config.json         {"model_type": "videoclip-xl"}
@@ -7,9 +7,9 @@
 //! pytorch_model.bin   VideoCLIP-XL.bin or VideoCLIP-XL-v2.bin; or model.safetensors, model.pt, ...
 //! ```
 //!
-//! Sizes are read off the tensors, with heads of 64 values and quick_gelu. Frames are squashed to the model's square,
-//! bilinear, as the released code does (whose filter differs: it does not look at all pixels that it shrinks). It takes
-//! the first frame of each of equal parts; here they are the middles.
+//! The tensors' shapes give the sizes; heads have 64 values and the activation is quick_gelu. Frames are resized to
+//! the model's square (bilinear) as in the released code, but antialiased. The released code takes the first frame
+//! of each of equal parts; here the sampler takes the middles.
 
 mod config;
 mod known;

@@ -1,6 +1,6 @@
 //! Tensors of a PyTorch checkpoint: a zip archive of a pickled dictionary and its storages.
 //!
-//! Nothing that the pickle names is run. Files from before PyTorch 1.6 are no such checkpoints.
+//! The reader runs no code of the pickle. It refuses files from before PyTorch 1.6, which have another format.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -11,10 +11,10 @@ use candle_core::{DType, Tensor};
 use super::torchscript;
 use crate::Cause;
 
-/// Under which keys checkpoints keep the weights beside other things; `None`: they are nothing but weights.
+/// Keys under which checkpoints keep their weights; `None`: the checkpoint is the dictionary of weights itself.
 const KEYS: [Option<&str>; 4] = [None, Some("state_dict"), Some("model_state_dict"), Some("model")];
 
-/// The floating-point tensors of the file, by name, as they are stored.
+/// The floating-point tensors of the file, by name, in their stored type.
 ///
 /// # Errors
 /// In plain words, what is wrong with the file.
@@ -73,7 +73,7 @@ fn is_float(kind: DType) -> bool {
     matches!(kind, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
 }
 
-/// Bytes; more than any file has where the numbers are absurd.
+/// Size in bytes; `u64::MAX` on overflow.
 fn size(info: &TensorInfo) -> u64 {
     let values = info.layout.dims().iter().try_fold(1_u64, |all, dim| all.checked_mul(*dim as u64));
     let bytes = values.and_then(|values| values.checked_mul(info.dtype.size_in_bytes() as u64));

@@ -1,7 +1,6 @@
-//! Tensors of a TorchScript archive: a zip archive of a pickled tree of modules and its storages, as OpenAI released
-//! CLIP.
+//! Tensors of a TorchScript archive, OpenAI's format: a zip archive of a pickled module tree and storages.
 //!
-//! Its code is not looked at, and nothing that the pickle names is run.
+//! The reader ignores its code and runs nothing that the pickle names.
 
 use crate::Cause;
 use std::fs::File;
@@ -12,7 +11,7 @@ use candle_core::pickle::{Object, Stack, TensorInfo};
 use candle_core::{Device, Tensor};
 use zip::ZipArchive;
 
-/// Modules inside each other that are followed; no model has nearly as many.
+/// Greatest depth of nested modules that the reader follows.
 const DEEPEST: usize = 64;
 
 /// Whether the file is a TorchScript archive.
@@ -20,7 +19,7 @@ pub(super) fn is_archive(path: &Path) -> bool {
     open(path).is_ok_and(|archive| data(&archive).is_some())
 }
 
-/// What a module's tensors are called and where they lie, `None` if the file is no TorchScript archive.
+/// Names and locations of a model's tensors; `None` if the file is no TorchScript archive.
 ///
 /// # Errors
 /// In plain words, what is wrong with the file.
@@ -35,14 +34,14 @@ pub(super) fn infos(path: &Path) -> Result<Option<Vec<TensorInfo>>, Cause> {
     Ok(Some(found))
 }
 
-/// The folder of the archive's storages; `None` for a checkpoint.
+/// The archive's folder of storages; `None` for a checkpoint.
 fn data(archive: &ZipArchive<BufReader<File>>) -> Option<String> {
     let names: Vec<String> = archive.file_names().flatten().map(|name| name.into_owned()).collect();
     let folder = names.iter().find_map(|name| name.strip_suffix("/constants.pkl"));
     folder.map(|folder| format!("{folder}/data"))
 }
 
-/// The tensors that [`infos`] found, as they are stored.
+/// The tensors of `infos`, in their stored type.
 ///
 /// # Errors
 /// As [`infos`].
@@ -60,7 +59,7 @@ fn open(path: &Path) -> Result<ZipArchive<BufReader<File>>, Cause> {
     ZipArchive::new(BufReader::new(file)).map_err(Cause::from)
 }
 
-/// The tensors of a module and of those inside it, to at most `deepest`; `data` is the folder of their storages.
+/// Collects the tensors of a module and its submodules to depth `deepest`; `data` is the folder of their storages.
 fn module(
     object: Object,
     name: &str,
@@ -81,14 +80,14 @@ fn module(
         let whole = if name.is_empty() { attribute } else { format!("{name}.{attribute}") };
         match value {
             inner @ Object::Build { .. } => module(inner, &whole, deepest - 1, data, found)?,
-            // Storages of other numbers than floats hold nothing that was learnt.
+            // Integer storages hold no learnt values.
             value => found.extend(value.into_tensor_info(Object::Unicode(whole), data).ok().flatten()),
         }
     }
     Ok(())
 }
 
-/// Whether an object's class is one of those that a TorchScript archive brings itself.
+/// Whether an object's class is defined in the TorchScript archive itself.
 fn is_module(callable: &Object) -> bool {
     let Object::Reduce { callable, .. } = callable else { return false };
     matches!(&**callable, Object::Class { module_name, .. } if module_name.starts_with("__torch__"))
@@ -99,7 +98,7 @@ fn tensor<R: Read + Seek>(archive: &mut ZipArchive<R>, info: &TensorInfo) -> Res
     let bytes = layout.shape().elem_count() * info.dtype.size_in_bytes();
     let entry = archive.by_name(&info.path)?;
     let mut values = Vec::with_capacity(bytes);
-    // The reader of the pickle counts the offset in bytes.
+    // `start_offset` counts bytes.
     let mut entry = skipped(entry, layout.start_offset() as u64)?;
     entry.by_ref().take(bytes as u64).read_to_end(&mut values)?;
     // Whether a storage is whole is known at its end.
@@ -111,7 +110,7 @@ fn tensor<R: Read + Seek>(archive: &mut ZipArchive<R>, info: &TensorInfo) -> Res
     let tensor = if layout.is_contiguous() {
         of(dims)
     } else if layout.is_fortran_contiguous() {
-        // Stored column by column.
+        // Column-major storage.
         let reversed: Vec<usize> = dims.iter().rev().copied().collect();
         of(&reversed).and_then(|tensor| tensor.permute((0..dims.len()).rev().collect::<Vec<_>>()))
     } else {
