@@ -15,7 +15,7 @@ struct Pause {
 
 /// Beyond this length, a longer pause is no better.
 const LONG_MS: i64 = 1500;
-/// How much longer a pause must be to be preferred to one at the wanted time.
+/// Extra length that outweighs a pause exactly at the wanted time.
 const WORTH_MS: i64 = 1000;
 
 impl Pauses {

@@ -24,7 +24,7 @@ fn subtitle(min_clip_ms: i64, max_clip_ms: i64) -> Segmentation {
     Segmentation::Subtitle { pause_seconds: 0.7, min_clip_seconds, max_clip_seconds }
 }
 
-/// Frames at these times; those in `cuts` are cuts, those in `changes` show a new slide.
+/// One frame per time. `cuts` and `changes` are indices of frames: `cuts` are cuts, `changes` begin a new slide.
 fn scores(times: &[i64], cuts: &[usize], changes: &[usize]) -> Vec<FrameScores> {
     let mut waiting: Vec<i64> = changes.iter().filter_map(|at| times.get(*at).copied()).collect();
     waiting.reverse();
@@ -139,7 +139,7 @@ fn a_picture_that_stays_is_split_where_no_frame_is() {
     assert!(clips.iter().all(|clip| clip.end_ms - clip.start_ms <= 2000), "{clips:?}");
 }
 
-/// However long a scene, a burst of flashes or a black picture lasts.
+/// Holds for endless scenes, bursts of flashes and black pictures.
 #[test]
 fn no_more_than_a_few_times_the_maximum_is_ever_open() {
     let dark = super::super::ThresholdSettings::default();
