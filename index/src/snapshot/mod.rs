@@ -35,7 +35,7 @@ const PARTIAL: &str = ".partial-";
 /// from the catalog.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// No snapshot was ever saved there. Nobody's fault.
+    /// No snapshot was ever saved there, as at a first start.
     #[error("there is no snapshot in {0}")]
     Missing(PathBuf),
     /// Another version of the program wrote it.
