@@ -25,7 +25,7 @@ const MOST_ROWS: usize = 1 << 32;
 /// Why a segment could not be built, read or written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SegmentError {
-    /// The file is damaged: a disk fault, or somebody changed it.
+    /// The file is damaged: a disk fault, or a manual edit.
     #[error("{0}")]
     Damaged(String),
     /// The vector of a source row is damaged.

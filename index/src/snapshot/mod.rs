@@ -44,7 +44,7 @@ pub enum SnapshotError {
         /// The snapshot's format.
         found: u32,
     },
-    /// The file is damaged: a disk fault, or somebody edited it.
+    /// The file is damaged: a disk fault, or a manual edit.
     #[error("the snapshot is damaged: {file}: {reason}")]
     Damaged {
         /// The file's name.

@@ -17,8 +17,8 @@ use super::wake::News;
 use crate::terms::{Level, SpanKey};
 
 impl Catalog {
-    /// In one transaction: replaces the found spans and all vectors of the job's video by `ingested`, keeps given spans
-    /// (matched by id), appends to `changes`, finishes the job, and marks the video ready.
+    /// In one transaction: replaces the found spans and all vectors of the job's video by `ingested`, except passages.
+    /// Keeps given spans (matched by id), appends to `changes`, finishes the job, and marks the video ready.
     ///
     /// # Errors
     /// [`CatalogError::LeaseLost`] if the lease is lost or the job was cancelled; nothing has changed.

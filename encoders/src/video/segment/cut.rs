@@ -26,7 +26,7 @@ impl MinSceneLen {
     /// The default of PySceneDetect's detectors: 15 frames.
     pub const DEFAULT: MinSceneLen = MinSceneLen::Frames(15);
 
-    /// Whether the stretch from `a` to `b` is at least this long.
+    /// Whether the range from `a` to `b` is at least this long.
     pub(super) fn is_met(self, a: Cut, b: Cut) -> bool {
         match self {
             MinSceneLen::Frames(frames) => b.frame.saturating_sub(a.frame) >= frames,

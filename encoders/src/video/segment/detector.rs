@@ -47,8 +47,8 @@ impl DetectorSettings {
         }
     }
 
-    /// Smallest score of a cut. For [`DetectorSettings::Adaptive`] a ratio, for [`DetectorSettings::Threshold`] a
-    /// brightness.
+    /// The limit for a cut: of the content score, for [`DetectorSettings::Adaptive`] of its ratio, for
+    /// [`DetectorSettings::Threshold`] of the brightness.
     #[must_use]
     pub fn threshold(&self) -> f64 {
         match self {

@@ -1,7 +1,7 @@
 //! Merges or drops cuts that are too close together: flashes, strobe lights, fast fades.
 //!
 //! The rules are the two modes of PySceneDetect's FlashFilter. Both accept a cut that comes at least the minimum length
-//! after the last one; the video's start counts as a cut. They differ in the treatment of earlier cuts.
+//! after the last one; the video's start counts as a cut. They differ in the treatment of cuts that come sooner.
 
 use serde::{Deserialize, Serialize};
 

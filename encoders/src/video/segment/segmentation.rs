@@ -174,7 +174,7 @@ impl Segmentation {
         }
     }
 
-    /// Shortest stretch between two boundaries.
+    /// Shortest distance between two boundaries.
     pub(super) fn min_clip(&self) -> MinSceneLen {
         match self {
             Segmentation::Content { detector, .. } => detector.min_scene_len(),

@@ -1,9 +1,9 @@
 //! Slide changes: an area of a still picture that changes and is still again.
 //!
 //! A new line of text changes a few per cent of the pixels, far below the content score of a cut. Two properties
-//! distinguish it from movement: the area is at rest before and after (measured by [`super::still`]), and little else
-//! starts to move in the seconds around. In footage, areas come to rest all the time, but others start to move all the
-//! time too. A lecturer in a corner who never stands still does not start to move.
+//! distinguish it from movement. The area is at rest before and after (measured by [`super::still`]), and few other
+//! areas start to move within seconds of it. In footage, areas come to rest all the time, but others keep starting to
+//! move. A lecturer who never stands still does not count: those areas are already moving.
 
 use std::collections::VecDeque;
 

@@ -38,8 +38,8 @@ impl Damage {
 }
 
 impl Builtin {
-    /// Reads all parts of the index's files that no search has read yet, and requests the repair of damaged ones. At
-    /// `closing` nobody waits for the rest: it may be gigabytes, and reading changes nothing.
+    /// Reads all parts of the index's files that no search has read yet, and requests the repair of damaged ones. Does
+    /// not delay `closing`: it may read gigabytes, and it changes nothing.
     pub(super) async fn verify_until(&self, closing: &CancellationToken) {
         let started = Instant::now();
         let index = Arc::clone(&self.index);

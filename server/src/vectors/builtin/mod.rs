@@ -48,7 +48,7 @@ pub struct Builtin {
     /// Held during a change of the index: one batch or repair at a time.
     changing: Mutex<()>,
     /// Held while a snapshot is written or a space is declared, because a half-written snapshot would not list the
-    /// space. Batches go on meanwhile: whoever loads the snapshot applies them again.
+    /// space. Batches go on meanwhile: a server that loads the snapshot applies them again.
     saving: Mutex<()>,
     /// Notified after each batch.
     changed: Notify,
