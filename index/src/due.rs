@@ -55,7 +55,7 @@ pub(crate) fn due(kind: Kind, parts: &[Size], busy: &[Kind], settings: &Settings
     rest.retain(|part| part.state != Growth::Grows);
     rest.sort_by_key(|part| part.live);
     let picked = match kind {
-        // The alternative would let the part grow for as long as a large merge takes.
+        // While a large job runs, a seal takes large parts too; else the part would grow until that job ends.
         Kind::Seal if !is_large || busy.contains(&Kind::Large) => &unsealed[..],
         Kind::Large if is_large => &unsealed[..],
         Kind::Seal => &[],

@@ -116,7 +116,7 @@ impl SegmentSet {
     }
 
     pub(crate) fn scores(&self, keys: &RoaringTreemap, queries: &[UnitVector]) -> Scores {
-        // Rows are looked up under the lock, vectors are read after it: writers wait for no scoring.
+        // Looks up rows under the lock and reads vectors after it, so that writers do not wait for scoring.
         let (parts, rows) = {
             let state = self.state.read();
             let live = keys & state.keys.as_ref();

@@ -1,7 +1,7 @@
 //! Self-attention of each sequence, head by head, read from the packed projection.
 //!
-//! A few queries at a time are multiplied with all keys. Their scores become softmax weights in the nearest cache, and
-//! the weights multiply the values. The full score matrix is never stored, and positions that the mask hides from all
+//! A tile of a few queries is multiplied with all keys. Their scores become softmax weights in the nearest cache, and
+//! the weights multiply the values. The full score matrix is never stored. Positions that the mask hides from all
 //! queries of a tile are skipped.
 
 use std::cell::RefCell;
@@ -77,7 +77,7 @@ impl Heads<'_> {
     }
 }
 
-/// Buffers for one head of one sequence.
+/// Buffers for one head of one sequence; reused for the next.
 struct Scratch {
     keys: Panels,
     values: Panels,

@@ -131,7 +131,7 @@ impl Finish<'_> {
     }
 }
 
-/// Stores the values, at most one register. `WHOLE`: exactly one.
+/// Loads the values, at most one register. `WHOLE`: exactly one.
 #[inline(always)]
 unsafe fn load<L: Lanes, const WHOLE: bool>(values: &[f32]) -> L {
     // SAFETY: as the caller promises.

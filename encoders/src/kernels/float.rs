@@ -32,8 +32,8 @@ pub(super) struct Piece {
     pub(super) panels: (usize, usize),
 }
 
-/// Writes `input * panels` with the epilogue `finish` to all of `target`, on as many threads of the current pool as
-/// `cores` says.
+/// Writes `input * panels` with the epilogue `finish` to all of `target`, on `cores.threads` threads of the current
+/// pool.
 ///
 /// # Panics
 /// If the shapes do not fit, or a row has no values.

@@ -1,9 +1,9 @@
 //! Int8 products: weights quantised per output channel, activations per row at run time, sums in 32-bit integers that
 //! never overflow.
 //!
-//! A row is quantised as `(byte - zero) * scale`, with the scale and zero point of its minimum and maximum; a column's
-//! weights as `byte * scale`. The integer sums then exceed the result by `zero` times the sum of the column's bytes.
-//! That sum is known in advance, so the accumulators start below zero by this amount.
+//! A row is quantised as `(byte - zero) * scale`, with the scale and zero point of its minimum and maximum. A column's
+//! weights are quantised as `byte * scale`. The integer sums then exceed the result by `zero` times the sum of the
+//! column's bytes. That sum is computed at load, so the accumulators start at its negative.
 
 use std::cell::RefCell;
 

@@ -1,9 +1,9 @@
 //! The inner loops of transformers on x86-64 CPUs, chosen at run time. Matrix products over weights packed at load,
 //! with fused bias, activation and residual; attention on the packed projection; layer norms.
 //!
-//! All kernels work on f32 tensors on the CPU, for inference only (no gradients), and need a [`Processor`]. Without
-//! AVX2 and FMA, or on other architectures, there is none, and callers use candle's operations: its kernels for other
-//! processors are better than portable code here would be.
+//! All kernels work on f32 tensors on the CPU, for inference only (no gradients), and need a [`Processor`]. There is
+//! none without AVX2 and FMA, or on other architectures. Callers then use candle's operations, whose kernels are tuned
+//! for other processors.
 #![allow(unsafe_code, reason = "vector instructions, and threads that write to disjoint parts of one matrix")]
 
 mod attention;
@@ -33,7 +33,7 @@ pub(crate) enum Processor {
     },
 }
 
-/// What computes a product.
+/// The processor and the threads for a product.
 #[derive(Debug, Clone, Copy)]
 struct Cores {
     processor: Processor,

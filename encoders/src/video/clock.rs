@@ -34,12 +34,12 @@ impl Clock {
         saturate(i128::from(self.origin) + ticks)
     }
 
-    /// Ticks per `seconds`, rounded up.
+    /// Ticks in `seconds`, rounded down, plus one.
     pub(super) fn ticks(&self, seconds: i64) -> i64 {
         saturate((i128::from(seconds) * i128::from(self.den)).div_euclid(i128::from(self.num)) + 1)
     }
 
-    /// The first frame's time on the container's clock, in seconds, for ffmpeg's options.
+    /// Time `ms` on the container's clock, in seconds, for ffmpeg's options.
     pub(super) fn container_seconds(&self, ms: i64) -> f64 {
         self.origin as f64 * self.num as f64 / self.den as f64 + ms as f64 / 1000.0
     }

@@ -1,7 +1,7 @@
 //! Converts luma and chroma to RGB with the rounding of ffmpeg's scaler (libswscale/yuv2rgb.c).
 //!
-//! Small pictures cross the pipe with two bytes per pixel and become RGB here. The scaler looks up every byte in a
-//! table, which takes longer than decoding a tenth of the frame.
+//! Small pictures cross the pipe as YUV 4:2:2, two bytes per pixel, and become RGB here. ffmpeg's scaler looks up every
+//! byte in a table, which takes more than a tenth of the time of decoding the frame.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub enum Matrix {
 }
 
 impl Matrix {
-    /// The matrix of ffprobe's name, chosen as ffmpeg's scaler does.
+    /// The matrix for ffprobe's `name`, chosen as in ffmpeg's scaler.
     pub(super) fn named(name: &str) -> Matrix {
         match name {
             "bt709" => Matrix::Bt709,
@@ -104,7 +104,7 @@ struct Steps {
 
 /// One step of luma (of 219) on the scale of 8-bit colours; fixed point with 16 fractional bits.
 const LUMA: i32 = (255 << 16) / 219;
-/// The start value of the scaler's tables, 326 steps before the zero offset; rounds.
+/// Start value of the scaler's tables, 326 steps before the zero offset, plus one half for rounding.
 const BLACK: i32 = 326 * LUMA - ((384 + 16) << 16) + (1 << 15);
 
 impl Steps {

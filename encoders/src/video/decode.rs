@@ -52,7 +52,7 @@ pub struct Summary {
     pub frames: u64,
     /// End of the last frame, in milliseconds since the first.
     pub duration_ms: i64,
-    /// The first frame's time on the container's clock.
+    /// The first frame's time on the container's clock, in milliseconds.
     pub media_offset_ms: i64,
     /// Faults of the file that did not stop the decode, in plain words.
     pub warnings: Vec<String>,
@@ -244,8 +244,8 @@ impl Decoder {
         self.drain();
     }
 
-    /// ffmpeg samples by counting from the first frame. If that differs from the probe's, the pass starts again with
-    /// the right one.
+    /// Starts the pass again with `first` as origin. ffmpeg counts its samples from the first frame, and the probe gave
+    /// another one.
     fn restart(&mut self, first: i64) {
         self.restarts += 1;
         self.probe.clock.origin = first;

@@ -1,6 +1,4 @@
-//! How ffmpeg and ffprobe are run: no network, no playlists, limits on time and memory, killed on drop.
-//!
-//! Knows nothing of what they are asked to do.
+//! Runs ffmpeg and ffprobe: no network, no playlists, limits on time and memory. Dropping a run kills its process.
 
 use crate::Cause;
 use std::env;
@@ -19,14 +17,14 @@ use ffmpeg_sidecar::command::FfmpegCommand;
 use ffmpeg_sidecar::event::{FfmpegEvent, LogLevel};
 use ffmpeg_sidecar::log_parser::FfmpegLogParser;
 
-/// What one run of ffmpeg may take.
+/// Limits of one run of ffmpeg or ffprobe.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Killed after this long.
+    /// Longest run; then the process is killed.
     pub wall_clock: Duration,
-    /// Address space of the child, in bytes.
+    /// Largest address space of the process, in bytes.
     pub memory_bytes: u64,
-    /// Pictures with more pixels are refused.
+    /// Most pixels of a picture; larger ones are refused.
     pub max_pixels: u64,
 }
 
@@ -36,7 +34,7 @@ impl Default for Limits {
     }
 }
 
-/// Why a file gave no pictures.
+/// Why a video could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VideoError {
     /// The file is not video (text, empty, audio only, damaged beyond use); the caller's fault.
@@ -45,34 +43,33 @@ pub enum VideoError {
     /// The span holds no frame; the caller's fault.
     #[error("no frame between {start_ms} and {end_ms} ms; the video ends at {duration_ms} ms")]
     EmptySpan {
-        /// Start asked for.
+        /// Requested start, in milliseconds.
         start_ms: i64,
-        /// End asked for.
+        /// Requested end, in milliseconds.
         end_ms: i64,
-        /// Where the video ends.
+        /// End of the video, in milliseconds.
         duration_ms: i64,
     },
-    /// Time, memory or picture size over the limit.
+    /// Time, memory or picture size exceeds the limit.
     #[error("over the limit: {0}")]
     OverLimit(String),
-    /// ffmpeg is missing or could not be started; ours.
+    /// ffmpeg is missing or does not start; a fault of the installation.
     #[error("ffmpeg could not be run: {0}")]
     Ffmpeg(#[source] Cause),
 }
 
-/// Demuxers that read one self-contained media file. Playlists and formats that name other files
-/// (hls, dash, concat, image sequences) are absent on purpose; audio formats are here only so that a
-/// song is refused as a song.
+/// Demuxers that read one self-contained media file. Playlists and formats that name other files (hls, dash, concat,
+/// image sequences) are absent on purpose. Audio formats are present only for a better error message.
 const FORMATS: &str = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,live_flv,asf,asf_o,ogg,gif,apng,\
 h261,h263,h264,hevc,vvc,av1,obu,ivf,m4v,mjpeg,mxf,mxg,nut,rm,dv,wtv,vc1,dirac,cavsvideo,yuv4mpegpipe,\
 mp3,wav,flac,aac,ac3,eac3,aiff,amr,w64,ape,wv";
 
-/// Error lines of one run that are kept; the rest is counted.
+/// Most error lines kept of one run; later ones are only counted.
 const KEPT_LINES: usize = 20;
-/// Bytes of log that are parsed; the rest is read and thrown away.
+/// Most bytes of the log that are parsed; the rest is discarded.
 const PARSED_LOG_BYTES: u64 = 1 << 20;
 
-/// Arguments that open `path` and nothing else.
+/// Arguments that open `path` and no other file.
 pub(super) fn input(path: &Path, limits: &Limits) -> Vec<OsString> {
     let mut args: Vec<OsString> =
         ["-protocol_whitelist", "file,pipe", "-format_whitelist", FORMATS, "-max_pixels"]
@@ -84,14 +81,14 @@ pub(super) fn input(path: &Path, limits: &Limits) -> Vec<OsString> {
     args
 }
 
-/// `file:` keeps names that look like options, protocols or image sequences from being anything else.
+/// The prefix `file:` keeps ffmpeg from reading a name as an option, protocol or image sequence.
 pub(super) fn file_url(path: &Path) -> OsString {
     let mut url = OsString::from("file:");
     url.push(path);
     url
 }
 
-/// An ffmpeg that reads no terminal and prints errors only.
+/// An ffmpeg command that reads no terminal and prints only errors.
 pub(super) fn ffmpeg() -> FfmpegCommand {
     let mut command = FfmpegCommand::new_with_path(ffmpeg_path());
     command.args(["-hide_banner", "-nostdin", "-nostats", "-loglevel", "level+error"]);
@@ -99,7 +96,7 @@ pub(super) fn ffmpeg() -> FfmpegCommand {
     command
 }
 
-/// An ffprobe that prints errors only, with its pipes open.
+/// An ffprobe command that prints only errors, with its output piped.
 pub(super) fn ffprobe() -> Command {
     let mut command = Command::new(ffprobe_path());
     command.args(["-hide_banner", "-loglevel", "level+error"]);
@@ -108,20 +105,20 @@ pub(super) fn ffprobe() -> Command {
     command
 }
 
-/// Each malloc arena reserves address space, which the memory limit counts: with one a core a large
-/// machine would hit the limit on a small video.
+/// Limits malloc arenas: each reserves address space, which the memory limit counts. With one arena per core, a large
+/// machine would exceed the limit on a small video.
 fn tame(command: &mut Command) {
     command.env("MALLOC_ARENA_MAX", "2").env_remove("FFREPORT");
 }
 
-/// Whether ffmpeg can be run at all. Blocks until it has said its version.
+/// Whether ffmpeg runs. Blocks until it has printed its version.
 pub fn can_decode() -> bool {
     let mut ask = Command::new(ffmpeg_path());
     ask.arg("-version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     ask.status().is_ok_and(|status| status.success())
 }
 
-/// Where ffmpeg is: `REPRISE_FFMPEG`, else beside the binary, else whatever `PATH` finds.
+/// Path of ffmpeg: `REPRISE_FFMPEG`, else a file beside the binary, else `ffmpeg` in `PATH`.
 pub fn ffmpeg_path() -> PathBuf {
     env::var_os("REPRISE_FFMPEG").map_or_else(ffmpeg_sidecar::paths::ffmpeg_path, PathBuf::from)
 }
@@ -140,7 +137,7 @@ pub(super) fn frame_rate_mode() -> &'static str {
     })
 }
 
-/// Builds that state no release number (`N-109...-g...`) are taken for recent ones.
+/// Builds without a release number (`N-109...-g...`) count as recent.
 fn knows_fps_mode(version: &str) -> bool {
     let release = version.strip_prefix("ffmpeg version ").unwrap_or("").trim_start_matches('n');
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
@@ -150,8 +147,8 @@ fn knows_fps_mode(version: &str) -> bool {
     }
 }
 
-/// A child that is killed and reaped when this is dropped, when its time is up, and whose standard
-/// error is read all along.
+/// A child process. Dropping this kills and reaps it, a watchdog kills it after the time limit, and a thread reads its
+/// standard error.
 pub(super) struct Running {
     process: Arc<Mutex<Process>>,
     stdout: Option<ChildStdout>,
@@ -175,7 +172,7 @@ impl Process {
     }
 }
 
-/// What a finished run left behind.
+/// The result of a finished run.
 pub(super) struct Finished {
     pub(super) status: Option<ExitStatus>,
     pub(super) log: Log,
@@ -187,7 +184,7 @@ pub(super) struct Finished {
 pub(super) struct Log {
     /// The first few, shortened, without level and component.
     pub(super) errors: Vec<String>,
-    /// How many there were.
+    /// Number of error lines.
     pub(super) count: u64,
 }
 
@@ -226,12 +223,12 @@ impl Running {
         Running { process, stdout, log, log_reader, watchdog: Some(watchdog), timed_out }
     }
 
-    /// The child's standard output, once.
+    /// Takes the child's standard output; `None` after the first call.
     pub(super) fn take_stdout(&mut self) -> Option<ChildStdout> {
         self.stdout.take()
     }
 
-    /// Waits for the child, whose output has been read to its end or is not wanted.
+    /// Closes standard output, unless taken, and waits for the child.
     pub(super) fn finish(mut self) -> Finished {
         drop(self.stdout.take());
         let status = self.wait();
@@ -244,13 +241,13 @@ impl Running {
     pub(super) fn output(mut self, max_bytes: u64) -> (Vec<u8>, Finished) {
         let mut bytes = Vec::new();
         if let Some(stdout) = self.take_stdout() {
-            // A child killed in the middle leaves a short answer; its log says why.
+            // A killed child leaves a short answer; its log gives the reason.
             let _ = stdout.take(max_bytes).read_to_end(&mut bytes);
         }
         (bytes, self.finish())
     }
 
-    /// Polls rather than blocks, so that the watchdog can have the lock and kill.
+    /// Polls instead of blocking, so that the watchdog can lock the process to kill it.
     fn wait(&self) -> Option<ExitStatus> {
         let mut pause = Duration::from_micros(200);
         loop {
@@ -294,7 +291,7 @@ impl Drop for Running {
 }
 
 impl Finished {
-    /// The limit that ended the run, if one did; ffmpeg fails for want of memory in several ways.
+    /// The limit that ended the run, if any. ffmpeg reports a lack of memory in several ways.
     pub(super) fn over_limit(&self, limits: &Limits) -> Option<VideoError> {
         let mebibytes = limits.memory_bytes >> 20;
         if self.timed_out {
@@ -303,7 +300,7 @@ impl Finished {
         }
         match self.status.and_then(|status| status.code()) {
             Some(0) => None,
-            // The loader's answer: not even the program itself fitted.
+            // The loader's exit code: the program itself did not fit.
             Some(127) => {
                 Some(VideoError::Ffmpeg(format!("it did not start within {mebibytes} MiB of memory").into()))
             }
@@ -368,7 +365,7 @@ fn read_log(mut stderr: ChildStderr, log: &Mutex<Log>) {
         match parser.parse_next_event() {
             Ok(FfmpegEvent::LogEOF) => break,
             Ok(FfmpegEvent::Log(LogLevel::Error | LogLevel::Fatal, line)) => lock(log).push(&line),
-            // Other lines, and lines that only look like a stream's description, are of no interest.
+            // Not an error line, or one that the parser takes for another event.
             Ok(_) | Err(_) => {}
         }
     }
@@ -385,7 +382,7 @@ impl Log {
     }
 }
 
-/// `[h264 @ 0x55] [error] text` without what stands in brackets.
+/// Removes the bracketed prefixes: `[h264 @ 0x55] [error] text` becomes `text`.
 fn message(line: &str) -> &str {
     let mut rest = line.trim();
     while let Some((_, after)) = rest.strip_prefix('[').and_then(|r| r.split_once(']')) {
@@ -398,7 +395,7 @@ fn message(line: &str) -> &str {
 fn limit_memory(child: &Child, bytes: u64) {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
     let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
-    // It fails only if the child is gone already, and then there is nothing to limit.
+    // Fails only if the child has ended; then no limit is needed.
     if let Some(pid) = Pid::from_raw(child.id() as i32) {
         let _ = prlimit(Some(pid), Resource::As, limit);
     }
@@ -407,7 +404,7 @@ fn limit_memory(child: &Child, bytes: u64) {
 #[cfg(not(target_os = "linux"))]
 fn limit_memory(_: &Child, _: u64) {}
 
-/// Lets ffmpeg decode on while the last frames are being looked at; best effort.
+/// Enlarges the pipe, so that ffmpeg decodes on while the reader handles the last frames. Best effort.
 #[cfg(target_os = "linux")]
 fn widen(stdout: &ChildStdout) {
     let _ = rustix::pipe::fcntl_setpipe_size(stdout, 1 << 20);
@@ -416,7 +413,7 @@ fn widen(stdout: &ChildStdout) {
 #[cfg(not(target_os = "linux"))]
 fn widen(_: &ChildStdout) {}
 
-/// A panic elsewhere leaves nothing half-done behind these locks.
+/// Ignores poisoning: no panic leaves the data half changed.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -9,8 +9,8 @@ use super::ffmpeg::{Running, ffmpeg, file_url, frame_rate_mode, option};
 use super::pass::fine;
 use super::{Limits, VideoError};
 
-/// Decodes files of one format one after the other and gives `read` the pixels: `side` by `side` RGB pixels a frame, as
-/// encoders get them. Files that can't be decoded are left out: the caller counts.
+/// Decodes files of one format in order and passes their frames to `read`: 8-bit RGB, `side` by `side` pixels, for
+/// encoders. ffmpeg skips files that it can't decode, so the caller must count the frames.
 ///
 /// # Errors
 /// [`VideoError`] if ffmpeg does not start or the list of files can't be written.

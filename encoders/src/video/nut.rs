@@ -43,7 +43,7 @@ pub(super) struct Packet {
     pub(super) data: Arc<[u8]>,
 }
 
-/// The meaning of a frame code.
+/// Defaults of the packets with one frame code.
 #[derive(Debug, Clone, Copy, Default)]
 struct Code {
     flags: u64,
@@ -241,7 +241,7 @@ impl<R: Read> Demuxer<R> {
     }
 }
 
-/// Reads into the shared buffer, so that pictures are not copied.
+/// Reads a packet into shared memory, so that pictures are not copied. `header` is its elided start.
 fn read_data(input: &mut impl Read, size: usize, header: &[u8]) -> Result<Arc<[u8]>, NutError> {
     let mut data: Arc<[u8]> = std::iter::repeat_n(0, size).collect();
     let buffer = Arc::get_mut(&mut data).ok_or(NutError::Format("shared buffer"))?;
@@ -251,7 +251,7 @@ fn read_data(input: &mut impl Read, size: usize, header: &[u8]) -> Result<Arc<[u
     Ok(data)
 }
 
-/// Completes a short timestamp, which holds only the low bits: the candidate nearest to the last timestamp.
+/// Restores the high bits of a short timestamp: takes the candidate nearest to the last timestamp.
 fn whole_pts(coded: u64, stream: &Stream) -> i64 {
     let range = 1_i128 << stream.msb_pts_shift;
     let coded = i128::from(coded);

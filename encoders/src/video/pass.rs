@@ -25,7 +25,7 @@ const MAX_DECODING_THREADS: usize = 16;
 /// How a branch scales its pictures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scale {
-    /// Crops two by two pixels: for the times alone.
+    /// Crops to two by two pixels: only the times matter.
     Nothing,
     /// Unchanged: for the shot detector, for small videos.
     Whole,
@@ -194,8 +194,8 @@ impl Plan<'_> {
     }
 }
 
-/// One thread per core. By default ffmpeg takes one more, and as many for each scaler, where the pictures are too small
-/// for threads to pay.
+/// One thread per core. By default ffmpeg takes one more, and as many again for each scaler, whose pictures are too
+/// small for threads to pay.
 fn decoding_threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).min(MAX_DECODING_THREADS)
 }
@@ -239,7 +239,7 @@ impl Scale {
     }
 }
 
-/// swscale's nearest filter: both widen the filter when they shrink pictures.
+/// swscale's equivalent filter. Both widen the filter when they shrink pictures.
 fn named(resampling: Resampling) -> &'static str {
     match resampling {
         Resampling::Nearest => "neighbor",

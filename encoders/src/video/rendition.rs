@@ -23,8 +23,8 @@ const WEB_PIXELS: u32 = 1920;
 pub fn thumbnail(file: VideoFile<'_>, at_ms: i64, width: u32) -> Result<Vec<u8>, VideoError> {
     let at_ms = at_ms.clamp(0, file.probe.duration_ms.max(0));
     let seek_ms = file.probe.seek_for(at_ms).filter(|_| !file.in_order);
-    // In nearly all videos the frame began just before. Otherwise all frames after the seek are read, and if the seek
-    // went too far, all frames.
+    // Nearly always the frame began within the last 250 ms. Otherwise all frames after the seek are read, and if the
+    // seek went too far, all frames of the file.
     let attempts = [(seek_ms, Some(at_ms - 250)), (seek_ms, None), (None, None)];
     let mut last_error = None;
     for (seek_ms, from_ms) in attempts {
@@ -38,7 +38,7 @@ pub fn thumbnail(file: VideoFile<'_>, at_ms: i64, width: u32) -> Result<Vec<u8>,
     Err(last_error.unwrap_or_else(|| VideoError::NotVideo("no picture in it could be decoded".into())))
 }
 
-/// A stretch of time in which to find a frame, and the time to seek to before.
+/// One search for a frame: the last one in `[from_ms, at_ms]`, after a seek to `seek_ms`.
 #[derive(Debug, Clone, Copy)]
 struct Attempt {
     seek_ms: Option<i64>,
@@ -46,7 +46,7 @@ struct Attempt {
     at_ms: i64,
 }
 
-/// The last frame in `[from_ms, at_ms]`.
+/// JPEG of the last frame in `[from_ms, at_ms]`.
 fn last_jpeg(file: VideoFile<'_>, attempt: Attempt, width: u32) -> Result<Option<Vec<u8>>, VideoError> {
     let VideoFile { path, probe, limits, .. } = file;
     let Attempt { seek_ms, from_ms, at_ms } = attempt;
@@ -104,7 +104,7 @@ pub fn preview(file: VideoFile<'_>, span: Range<i64>, width: u32, out: &Path) ->
     let Size { width, height } = fitted(probe, width).even();
     let rate = probe.frame_rate.clamp(1.0, PREVIEW_RATE);
     let (from, until) = (probe.clock.container_seconds(span.start), probe.clock.container_seconds(span.end));
-    // The rate is made constant first: a slide that stays through the whole span has no frame of its own.
+    // `fps` comes first: it repeats a slide that began before the span and has no frame of its own in it.
     let graph = format!(
         "[0:{}]fps={rate:.6}:eof_action=pass,trim=start={from:.6}:end={until:.6},setpts=PTS-STARTPTS,\
          scale=w={width}:h={height},setsar=1,format=yuv420p[out]",
@@ -187,7 +187,7 @@ fn write_mp4(mut args: Vec<OsString>, out: &Path, limits: &Limits) -> Result<(),
     if complete {
         return Ok(());
     }
-    // Half a file is worse than none. If it cannot be removed, the error below suffices.
+    // A partial file must not stay. If it cannot be removed, the error below suffices.
     let _ = std::fs::remove_file(out);
     Err(finished.over_limit(limits).unwrap_or_else(|| failed(&finished)))
 }

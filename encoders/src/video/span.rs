@@ -12,12 +12,12 @@ use super::{Limits, Probe, VideoError};
 use crate::sample::Sampler;
 use crate::{Frame, Scaling};
 
-/// A select expression with more timestamps costs more than scaling the other frames.
+/// Most timestamps in a select expression. A longer one costs more than scaling the other frames.
 const MAX_SELECTED: usize = 256;
 /// Packets are read this far past the span, because frames come in decoding order.
 const REORDER_MS: i64 = 3000;
 
-/// A probed video file and how it is read.
+/// A probed video file, and how to read it.
 #[derive(Debug, Clone, Copy)]
 pub struct VideoFile<'a> {
     /// The file's path.
@@ -103,7 +103,7 @@ struct Found {
 }
 
 impl Reader<'_> {
-    /// The picked ones of `times`, which may reach beyond the span. If no frame begins in the span, the frame on screen
+    /// Picks from `times`, which may reach beyond the span. If no frame begins in the span, picks the frame on screen
     /// at its start.
     fn pick(&self, times: &[i64]) -> Vec<i64> {
         let clock = self.probe.clock;

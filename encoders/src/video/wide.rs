@@ -1,7 +1,7 @@
 //! Runs loops with the processor's vector instructions.
 //!
-//! The build targets any processor of its architecture; on x86-64 that means instructions of 2003. A closure compiled
-//! again for AVX2 and AVX-512 runs several times as fast.
+//! The build targets any processor of its architecture, on x86-64 with SSE2 only. A closure compiled again for AVX2 and
+//! AVX-512 runs several times as fast.
 
 /// The instruction sets of the processor.
 #[derive(Debug, Clone, Copy)]

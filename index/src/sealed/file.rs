@@ -26,7 +26,7 @@ const MOST_ROWS: usize = 1 << 32;
 /// Why a segment could not be built, read or written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SegmentError {
-    /// The file is damaged: a disk fault, or somebody changed it.
+    /// The file is damaged: a disk fault, or a manual edit.
     #[error("{0}")]
     Damaged(#[source] Box<dyn Error + Send + Sync>),
     /// The vector of a source row is damaged.

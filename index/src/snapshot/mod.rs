@@ -36,7 +36,7 @@ const PARTIAL: &str = ".partial-";
 /// from the catalog.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// No snapshot was ever saved there. Nobody's fault.
+    /// No snapshot was ever saved there, as at a first start.
     #[error("there is no snapshot in {0}")]
     Missing(PathBuf),
     /// Another version of the program wrote it.
@@ -45,7 +45,7 @@ pub enum SnapshotError {
         /// The snapshot's format.
         found: u32,
     },
-    /// The file is damaged: a disk fault, or somebody edited it.
+    /// The file is damaged: a disk fault, or a manual edit.
     #[error("the snapshot is damaged: {file}: {reason}")]
     Damaged {
         /// The file's name.

@@ -1,4 +1,4 @@
-//! What was done to the spaces of a running server: models added, kinds of query moved.
+//! Spaces added to a running server, and the spaces chosen for kinds of query.
 
 use super::database::values;
 use super::error::CatalogError;
@@ -7,14 +7,14 @@ use super::types::Activation;
 use crate::terms::QueryKind;
 
 impl Catalog {
-    /// Marks a space's model as one to load at each start.
+    /// Makes each start load the space's model.
     pub async fn keep_space(&self, space: u32) -> Result<(), CatalogError> {
         let mut tx = self.database.begin().await?;
         tx.execute("UPDATE spaces SET added = $2 WHERE key = $1", values![space, true]).await?;
         tx.commit().await
     }
 
-    /// Stores which space answers which kinds of query from now on; other kinds stay as they are.
+    /// Stores the spaces that answer these kinds of query; other kinds stay unchanged.
     pub async fn activate(&self, activations: &[Activation]) -> Result<(), CatalogError> {
         let mut tx = self.database.begin().await?;
         for Activation { kind, space, named } in activations {
@@ -25,7 +25,7 @@ impl Catalog {
         tx.commit().await
     }
 
-    /// All kinds of query that were moved to a space.
+    /// All stored choices of a space for a kind of query.
     pub async fn activations(&self) -> Result<Vec<Activation>, CatalogError> {
         let rows =
             self.database.rows("SELECT kind, space, named FROM activations ORDER BY kind", values![]).await?;
@@ -40,7 +40,7 @@ impl Catalog {
         Ok(activations)
     }
 
-    /// Forgets which spaces to load at each start and which kinds were moved; the spaces and their vectors stay.
+    /// Forgets added models and chosen spaces. The spaces and their vectors stay.
     pub async fn forget_added(&self) -> Result<(), CatalogError> {
         let mut tx = self.database.begin().await?;
         tx.execute("DELETE FROM activations", values![]).await?;

@@ -1,33 +1,33 @@
-//! Where the catalog's time comes from.
+//! The source of the catalog's time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-/// Where the catalog's time comes from.
+/// The source of the catalog's time.
 #[derive(Debug, Clone, Default)]
 pub enum Clock {
-    /// SQLite: this machine. Postgres: the database's machine, so that workers elsewhere agree on when a lease ends.
+    /// The clock of this machine (SQLite) or of the database's machine (Postgres). All workers then agree on deadlines.
     #[default]
     Real,
-    /// A clock that stands still until a test moves it on; in Unix milliseconds.
+    /// A clock for tests, in Unix milliseconds; it moves only by [`Clock::advance`].
     Set(Arc<AtomicI64>),
 }
 
 impl Clock {
-    /// A clock that shows `now_ms` until it is moved on.
+    /// A test clock that stands at `now_ms`.
     pub fn set_to(now_ms: i64) -> Clock {
         Clock::Set(Arc::new(AtomicI64::new(now_ms)))
     }
 
-    /// Moves a set clock on; the real one goes by itself.
+    /// Advances a test clock; has no effect on the real one.
     pub fn advance(&self, by: Duration) {
         if let Clock::Set(now_ms) = self {
             now_ms.fetch_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX), Ordering::SeqCst);
         }
     }
 
-    /// What a set clock shows; `None` for the real one.
+    /// The time of a test clock; `None` for the real one.
     pub(super) fn shown_ms(&self) -> Option<i64> {
         match self {
             Clock::Real => None,

@@ -1,5 +1,5 @@
-//! The search for cues by their words: the database's full-text index gives those that have a word of the query,
-//! [`crate::subtitles::ranking`] ranks them, and each counts for the span that holds its start.
+//! Searches cues by words. The database's full-text index finds cues with a word of the query,
+//! [`crate::subtitles::ranking`] ranks them, and each counts for the span that contains its start.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,18 +11,18 @@ use super::view::View;
 use crate::subtitles::ranking::{Fit, RankedCue, Terms, fits};
 use crate::terms::{KeySet, Level, SpanKey};
 
-/// Cues that are ranked at most. A query of common words alone could be answered by every cue there is: of its
-/// words the commonest are then left out of the search, though not of the ranking.
+/// Most cues that are ranked. If common words would match more, the search drops the most common ones; the ranking
+/// still uses them.
 const MAX_CANDIDATES: usize = 50_000;
-/// Candidates read at once.
+/// Candidates per read.
 const CANDIDATES_PER_READ: u32 = 10_000;
-/// Cues whose neighbours are looked at for the rest of a sequence.
+/// Most cues whose neighbours are checked for the rest of a sequence.
 const MAX_CONTINUED: usize = 500;
-/// Cues whose spans are looked up at first.
+/// Cues in the first lookup of spans.
 const RESOLVED_AT_ONCE: usize = 256;
-/// Words that are counted at once.
+/// Words per count query.
 const WORDS_PER_READ: usize = 1000;
-/// How much it counts what a whole track says where clips are sought, and where videos are.
+/// Weights of the whole track's score when the search returns clips and when it returns videos.
 const WHOLE_FOR_CLIPS: f64 = 0.3;
 const WHOLE_FOR_VIDEOS: f64 = 1.0;
 
@@ -32,19 +32,19 @@ struct Candidate {
     at: CuePosition,
     words: String,
     score: f64,
-    /// The place of the cue in which the query's words end, if they stand here in sequence.
+    /// The place of the cue in which the query's words end, if they occur in sequence from this cue on.
     sequence_ends: Option<i64>,
 }
 
-/// Which cue of a track.
+/// A cue's position: its track and its place there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct CuePosition {
     track: i64,
     place: i64,
 }
 
-/// $1 the words, $2 the key to go on after, $3 how many, $4 the kind of cue, $5 keys of spans whose videos alone are
-/// searched.
+/// $1 the words, $2 the last key of the previous read, $3 the limit, $4 the kind of cue, $5 keys of spans: only their
+/// videos are searched.
 macro_rules! candidates {
     ($from:literal, $only:literal) => {
         concat!(
@@ -58,7 +58,7 @@ macro_rules! candidates {
     };
 }
 
-/// Where a cue counts: $1 the cues.
+/// The spans for which cues count; $1 the cues.
 macro_rules! spans_of {
     ($cues:literal, $where:literal) => {
         concat!(
@@ -72,7 +72,7 @@ macro_rules! spans_of {
     };
 }
 
-/// A cue that starts before the first frame counts as if it started with it.
+/// A cue that starts before the first frame counts as starting at 0.
 macro_rules! clips_of {
     ($cues:literal) => {
         spans_of!(
@@ -95,9 +95,8 @@ macro_rules! shown_of {
 }
 
 impl View<'_> {
-    /// The best spans of `scope` by the words of their cues: one hit for each span, with the best of its cues, best
-    /// first. Cues that hold the query's words in sequence come before others, then the score decides. Only videos
-    /// that are ready are searched.
+    /// The best spans of `scope` by the words of their cues, best first: one hit per span, with its best cue. Cues with
+    /// the query's words in sequence rank first, then the score decides. Searches only ready videos.
     pub async fn cue_hits(
         &self,
         query: &CueQuery,
@@ -131,7 +130,7 @@ impl View<'_> {
     }
 }
 
-/// In how many cues each distinct word of the query is, and how many cues there are.
+/// The number of cues with each distinct word of the query, and the number of all cues.
 async fn frequencies(
     database: &Database,
     query: &CueQuery,
@@ -173,7 +172,7 @@ async fn candidates(
     words: &[&str],
     scope: &CueScope<'_>,
 ) -> Result<Vec<Candidate>, CatalogError> {
-    // Words are letters and digits alone, so a quote is all that they need.
+    // Words consist of letters and digits, so quoting them is enough.
     let (quote, or) = if view.database().is_postgres() { ('\'', " | ") } else { ('"', " OR ") };
     let quoted: Vec<String> = words.iter().map(|word| format!("{quote}{word}{quote}")).collect();
     let sought = quoted.join(or);
@@ -238,7 +237,7 @@ async fn mark_sequences(
     for (at, score, fit) in continued {
         let Some((first, last)) = ends(database, query, at, fit).await? else { continue };
         let index = *known.entry(first.at).or_insert_with(|| {
-            // It begins in a cue that has only words which nobody looks for.
+            // The sequence begins in a cue that is no candidate: all its words were left out of the search.
             found.push(Candidate { score, ..first });
             found.len() - 1
         });
@@ -247,15 +246,15 @@ async fn mark_sequences(
     Ok(())
 }
 
-/// The cue in which the query begins and the place of the one in which it ends, if the neighbours of the cue at
-/// `place` hold the words that it lacks.
+/// The cue in which the query begins, and the place of the cue in which it ends. `None` if the cue at `place` and its
+/// neighbours do not hold the whole query.
 async fn ends(
     database: &Database,
     query: &CueQuery,
     CuePosition { track, place }: CuePosition,
     fit: Fit,
 ) -> Result<Option<(Candidate, i64)>, CatalogError> {
-    // A cue has a word or more, but for those that have none at all, like music notes.
+    // Twice the missing words: nearly every cue has a word, and a few have none, like music notes.
     let reach = |words: usize| i64::try_from(2 * words).unwrap_or(i64::MAX);
     let sql = "SELECT key, track, place, words FROM cues WHERE track = $1 AND place BETWEEN $2 AND $3 ORDER BY place";
     let (from, to) = (place - reach(fit.before), place + reach(fit.after));
@@ -284,7 +283,7 @@ const VIDEOS: Sql = Sql::Each {
     postgres: spans_of!("= ANY($1)", "'video'"),
 };
 
-/// The best cue of each of the best spans.
+/// One candidate per span, its best, for the best `limit` spans.
 async fn one_a_span(
     view: &View<'_>,
     found: Vec<Candidate>,
@@ -358,7 +357,7 @@ fn hit(row: &Row, span: SpanKey, it: &Candidate) -> Result<CueHit, CatalogError>
     })
 }
 
-/// Adds the cues that the sought words run into.
+/// Extends a hit by the cues in which the matched words continue.
 async fn run_on(
     database: &Database,
     hit: &mut CueHit,

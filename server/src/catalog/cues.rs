@@ -1,4 +1,4 @@
-//! Tracks and their cues: stored, replaced and deleted whole, with the counts of their words kept right.
+//! Subtitle tracks and their cues: stored, replaced and deleted as a whole. Keeps the word counts up to date.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,8 +27,8 @@ macro_rules! tracks_of {
 }
 
 impl Catalog {
-    /// Stores a track in the place of the one of its kind and language; searchable at once, no vector of a clip
-    /// or video is touched. False if there is no such video.
+    /// Stores a track and replaces the one of its kind and language. It is searchable at once. Vectors of clips and
+    /// videos stay. False if there is no such video.
     pub async fn replace_cues(&self, video: Uuid, subtitles: &Subtitles) -> Result<bool, CatalogError> {
         check(subtitles)?;
         let mut tx = self.database.begin().await?;
@@ -40,8 +40,8 @@ impl Catalog {
         Ok(true)
     }
 
-    /// Stores the tracks that a video's file carries in the place of those that it carried; their provenance is
-    /// [`EMBEDDED`]. A track of the same kind and language that a user gave stays. False if there is no such video.
+    /// Stores the tracks embedded in a video's file and replaces the earlier embedded ones; their provenance is
+    /// [`EMBEDDED`]. A user's track of the same kind and language stays. False if there is no such video.
     pub async fn keep_embedded(&self, video: Uuid, subtitles: &[Subtitles]) -> Result<bool, CatalogError> {
         subtitles.iter().try_for_each(check)?;
         let mut tx = self.database.begin().await?;
@@ -129,7 +129,7 @@ impl View<'_> {
     }
 }
 
-/// Stores tracks that [`check`] let through in the place of those of their kind and language; the video is locked.
+/// Stores tracks that passed [`check`] and replaces those of their kind and language. The video must be locked.
 pub(super) async fn store(tx: &mut Tx, video: Uuid, all: &[Subtitles]) -> Result<(), CatalogError> {
     let mut ledger = Ledger::default();
     for subtitles in all {
@@ -139,7 +139,7 @@ pub(super) async fn store(tx: &mut Tx, video: Uuid, all: &[Subtitles]) -> Result
     ledger.apply(tx, video).await
 }
 
-/// Counts off the words of a locked video that is about to be deleted.
+/// Subtracts the words of a video from the counts, before its deletion. The video must be locked.
 pub(super) async fn forget_video(tx: &mut Tx, video: Uuid) -> Result<(), CatalogError> {
     let mut ledger = Ledger::default();
     let sql = "SELECT c.words FROM cues c JOIN tracks t ON t.key = c.track WHERE t.video = $1";
@@ -149,7 +149,7 @@ pub(super) async fn forget_video(tx: &mut Tx, video: Uuid) -> Result<(), Catalog
     ledger.count_words(tx).await
 }
 
-/// Every line has a length.
+/// Refuses a line with a negative start or without length.
 pub(super) fn check(subtitles: &Subtitles) -> Result<(), CatalogError> {
     match subtitles.lines.iter().find(|line| line.start_ms < 0 || line.end_ms <= line.start_ms) {
         Some(bad) => {
@@ -211,17 +211,17 @@ async fn insert(
     Ok(())
 }
 
-/// What follows from tracks that come and go.
+/// Consequences of stored and deleted tracks, applied at the end of the transaction.
 #[derive(Default)]
 struct Ledger {
-    /// By how much the counts of words change.
+    /// Change of the cue count of each word.
     terms: BTreeMap<String, i64>,
-    /// Where vectors of passages were.
+    /// Positions of the deleted passages' vectors.
     gone: Vec<At>,
 }
 
 impl Ledger {
-    /// Counts one cue in or out.
+    /// Adds `by` to the count of each distinct word of a cue. The empty word counts all cues.
     fn count(&mut self, words: &str, by: i64) {
         let distinct: BTreeSet<&str> = words.split(' ').filter(|word| !word.is_empty()).chain([""]).collect();
         for word in distinct {
@@ -229,7 +229,7 @@ impl Ledger {
         }
     }
 
-    /// Words are taken in their order: two transactions that count the same ones wait for each other only once.
+    /// Writes the counts in order of word, so that two transactions with common words do not deadlock.
     async fn count_words(&mut self, tx: &mut Tx) -> Result<(), CatalogError> {
         let changed = std::mem::take(&mut self.terms).into_iter().filter(|(_, by)| *by != 0);
         let changed: Vec<Vec<Value>> = changed.map(|(term, by)| values![term, by]).collect();
@@ -239,7 +239,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// The last that a transaction does: it appends to the changes.
+    /// Call last in a transaction: it appends to the changes.
     async fn apply(mut self, tx: &mut Tx, video: Uuid) -> Result<(), CatalogError> {
         passages::make(tx, video).await?;
         self.count_words(tx).await?;

@@ -1,7 +1,7 @@
-//! One way to talk to either database: a statement, its values, its rows.
+//! One interface to both databases: statements, values, rows.
 //!
-//! Both databases understand `$1` placeholders, `RETURNING`, `ON CONFLICT` and row values, so most
-//! statements are written once; where they differ, [`Sql::Each`] holds both texts. Knows no table.
+//! Both databases accept `$1` placeholders, `RETURNING`, `ON CONFLICT` and row values, so one text serves for most
+//! statements. Where the databases differ, [`Sql::Each`] holds both texts. Contains no table names.
 
 use std::sync::Arc;
 
@@ -18,22 +18,22 @@ use super::instant;
 use super::wake::{News, Wake};
 use crate::terms::{KeySet, SpanKey, VideoNumber};
 
-/// Rows of one multi-row `INSERT`: enough to make the round trip cheap, and far from the databases' limits
-/// of 32,766 (SQLite) and 65,535 (Postgres) values.
+/// Rows of one multi-row `INSERT`: enough to save round trips, and far below the limits of 32,766 (SQLite) and 65,535
+/// (Postgres) values.
 const ROWS_PER_INSERT: usize = 128;
 
-/// The text of a statement. Only this folder writes these, and never with a user's words in them.
+/// The text of a statement. Only this folder writes these texts, and never puts user input into them.
 pub(super) enum Sql {
-    /// The same on both.
+    /// One text for both.
     Same(&'static str),
-    /// One for each.
+    /// One text for each.
     Each {
-        /// For SQLite.
+        /// The text for SQLite.
         sqlite: &'static str,
-        /// For Postgres.
+        /// The text for Postgres.
         postgres: &'static str,
     },
-    /// The same on both, put together from literals of this folder.
+    /// One text for both, composed of literals of this folder.
     Built(String),
 }
 
@@ -74,7 +74,7 @@ impl Sql {
     }
 }
 
-/// A value of a statement.
+/// A bound value of a statement.
 #[derive(Debug, Clone)]
 pub(super) enum Value {
     Int(Option<i64>),
@@ -132,7 +132,7 @@ macro_rules! values {
 }
 pub(super) use values;
 
-/// Postgres texts can't hold NUL; both databases refuse it so that they behave alike.
+/// Refuses NUL on both databases, because Postgres texts can't hold it.
 fn storable(text: Option<String>) -> Result<Option<String>, CatalogError> {
     match &text {
         Some(found) if found.contains('\0') => {
@@ -178,7 +178,7 @@ fn postgres_arguments(values: Vec<Value>) -> Result<PgArguments, CatalogError> {
     Ok(arguments)
 }
 
-/// A row of an answer.
+/// A row of a result.
 pub(super) enum Row {
     Sqlite(SqliteRow),
     Postgres(PgRow),
@@ -197,20 +197,20 @@ impl Row {
         .map_err(|error| CatalogError::Damaged(error.into()))
     }
 
-    /// The value of a column that holds a span's key.
+    /// A column's value as a span's key.
     pub(super) fn key(&self, column: &str) -> Result<SpanKey, CatalogError> {
         let value: i64 = self.get(column)?;
         span_key(value).ok_or_else(|| CatalogError::Damaged(format!("{column} {value} is no key").into()))
     }
 
-    /// The value of a column that holds a video's number.
+    /// A column's value as a video's number.
     pub(super) fn video_number(&self, column: &str) -> Result<VideoNumber, CatalogError> {
         let value: i64 = self.get(column)?;
         let number = u64::try_from(value).map(VideoNumber::new);
         number.map_err(|_| CatalogError::Damaged(format!("{column} {value} is no video's number").into()))
     }
 
-    /// The value of a column that holds a space's key.
+    /// A column's value as a space's key.
     pub(super) fn space(&self, column: &str) -> Result<u32, CatalogError> {
         let value: i64 = self.get(column)?;
         u32::try_from(value)
@@ -232,21 +232,21 @@ fn now_from(row: Option<Row>) -> Result<i64, CatalogError> {
     row.ok_or_else(|| CatalogError::Database("the database told no time".into()))?.get("now")
 }
 
-/// Connections to one of the two databases.
+/// Connections to the database of either kind.
 pub(super) struct Database {
     pub(super) pools: Pools,
     pub(super) clock: Clock,
-    /// Wakes waiters of this process when a transaction commits news.
+    /// Wakes waiters of this process after a commit.
     pub(super) wake: Arc<Wake>,
 }
 
 /// The connections of each kind of database.
 pub(super) enum Pools {
-    /// SQLite has one writer at a time; readers see the last commit meanwhile.
+    /// SQLite allows one writer at a time; readers see the last commit.
     Sqlite {
-        /// One connection.
+        /// One connection, for writing.
         writer: SqlitePool,
-        /// Several, read-only.
+        /// Several connections, read-only.
         readers: SqlitePool,
     },
     /// Postgres.
@@ -254,7 +254,7 @@ pub(super) enum Pools {
 }
 
 impl Database {
-    /// All rows of one reading statement.
+    /// All rows of a reading statement.
     pub(super) async fn rows(
         &self,
         sql: impl Into<Sql>,
@@ -275,7 +275,7 @@ impl Database {
         }
     }
 
-    /// The first row of one reading statement.
+    /// The first row of a reading statement.
     pub(super) async fn row(
         &self,
         sql: impl Into<Sql>,
@@ -284,7 +284,7 @@ impl Database {
         Ok(self.rows(sql, values).await?.into_iter().next())
     }
 
-    /// The keys in the first column of one reading statement, never all in memory as rows.
+    /// The keys in the first column of a reading statement. Streams the rows instead of collecting them.
     pub(super) async fn keys(&self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<KeySet, CatalogError> {
         let sql = sql.into();
         let mut keys = RoaringTreemap::new();
@@ -313,10 +313,10 @@ impl Database {
         Ok(keys.into())
     }
 
-    /// A transaction that may write. Dropped before its commit, it never happened.
+    /// A transaction that may write. Dropping it before the commit rolls it back.
     pub(super) async fn begin(&self) -> Result<Tx, CatalogError> {
         let begun = match &self.pools {
-            // IMMEDIATE: a transaction that reads first and writes later could otherwise fail half-way.
+            // IMMEDIATE takes the write lock at once. A transaction that reads first could fail at its first write.
             Pools::Sqlite { writer, .. } => {
                 Begun::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?)
             }
@@ -339,8 +339,8 @@ impl Database {
         matches!(self.pools, Pools::Postgres(_))
     }
 
-    /// Now, in Unix milliseconds: on Postgres by its clock, so that workers on several machines agree on
-    /// when a lease has run out.
+    /// The current time in Unix milliseconds. Uses Postgres's clock there, so that workers on several machines agree on
+    /// the end of a lease.
     pub(super) async fn now_ms(&self) -> Result<i64, CatalogError> {
         match (self.clock.shown_ms(), &self.pools) {
             (Some(now_ms), _) => Ok(now_ms),
@@ -349,7 +349,7 @@ impl Database {
         }
     }
 
-    /// Closes all connections once what runs on them has ended.
+    /// Closes all connections after their running statements.
     pub(super) async fn close(&self) {
         match &self.pools {
             Pools::Sqlite { writer, readers } => {
@@ -366,7 +366,7 @@ pub(super) struct Tx {
     begun: Begun,
     clock: Clock,
     wake: Arc<Wake>,
-    /// What the commit announces.
+    /// The events to announce at the commit.
     news: Vec<News>,
 }
 
@@ -376,7 +376,7 @@ enum Begun {
 }
 
 impl Tx {
-    /// Runs a statement; answers how many rows it touched.
+    /// Runs a statement; returns the number of affected rows.
     pub(super) async fn execute(
         &mut self,
         sql: impl Into<Sql>,
@@ -425,8 +425,8 @@ impl Tx {
         Ok(self.rows(sql, values).await?.into_iter().next())
     }
 
-    /// Inserts many rows of equal width; `head` is `INSERT INTO table (columns)`, `tail` what follows the
-    /// values (`RETURNING …`, `ON CONFLICT …`). Answers the returned rows, in any order.
+    /// Inserts rows of equal width. `head` is `INSERT INTO table (columns)`; `tail` follows the values (`RETURNING …`,
+    /// `ON CONFLICT …`). Returns the returned rows in any order.
     pub(super) async fn insert(
         &mut self,
         head: &'static str,
@@ -457,7 +457,7 @@ impl Tx {
         matches!(self.begun, Begun::Postgres(_))
     }
 
-    /// Has the commit wake the waiters for `news`: those of this process, and on Postgres those of every process.
+    /// Makes the commit wake the waiters for `news` in this process and, on Postgres, in every process.
     pub(super) async fn announce(&mut self, news: News) -> Result<(), CatalogError> {
         if self.is_postgres() {
             self.execute("SELECT pg_notify($1, '')", values![news.channel()]).await?;

@@ -1,4 +1,4 @@
-//! Instants: Unix milliseconds, and the RFC 3339 texts that stand for them.
+//! Instants: Unix milliseconds and their RFC 3339 form.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,9 +13,9 @@ pub fn now_ms() -> i64 {
     }
 }
 
-/// The Unix milliseconds of an RFC 3339 instant (`2024-07-01T12:30:00.5+02:00`) or date (`2024-07-01`: its
-/// first moment in UTC); `None` if `text` is neither. Parts of a millisecond are dropped; a leap second
-/// counts as the second after it.
+/// Parses an RFC 3339 instant (`2024-07-01T12:30:00.5+02:00`) or date (`2024-07-01`: its first moment in UTC) to Unix
+/// milliseconds; `None` for other texts. Fractions of a millisecond are dropped. A leap second counts as the second
+/// after it.
 pub fn parse(text: &str) -> Option<i64> {
     let (date, time) = text.split_at_checked("2024-07-01".len())?;
     if time.is_empty() {
@@ -34,7 +34,7 @@ pub fn parse(text: &str) -> Option<i64> {
     }
 }
 
-/// Where the seconds stand in an instant.
+/// Position of the seconds in an instant.
 const SECOND: usize = "2024-07-01T12:30:".len();
 
 fn parse_instant(text: &str) -> Option<i64> {
@@ -42,8 +42,8 @@ fn parse_instant(text: &str) -> Option<i64> {
     i64::try_from(nanoseconds.div_euclid(1_000_000)).ok()
 }
 
-/// The instant as RFC 3339 in UTC with milliseconds, e.g. `2024-07-01T10:30:00.500Z`; the last of the year 9999
-/// if it is later.
+/// The instant as RFC 3339 in UTC with milliseconds, e.g. `2024-07-01T10:30:00.500Z`. Later instants than the year 9999
+/// become its last one.
 pub fn format(ms: i64) -> String {
     let at = UtcDateTime::UNIX_EPOCH.saturating_add(Duration::milliseconds(ms));
     let (hour, minute, second, milli) = at.as_hms_milli();

@@ -1,4 +1,4 @@
-//! Jobs as users meet them: asked for, read, cancelled, retried.
+//! Jobs for users: requesting, reading, cancelling, retrying.
 
 use uuid::Uuid;
 
@@ -12,8 +12,8 @@ use super::view::View;
 use super::wake::News;
 
 impl Catalog {
-    /// Enqueues a job that cuts a ready video anew; its segmentation changes when the job has succeeded. `None` if
-    /// there is no such video, `Err(Conflict)` if it isn't ready or is being cut already.
+    /// Enqueues a job that cuts a ready video again; the stored segmentation changes when the job succeeds. `None` if
+    /// there is no such video, `Err(Conflict)` if it is not ready or already being cut.
     pub async fn resegment(
         &self,
         video: Uuid,
@@ -37,7 +37,7 @@ impl Catalog {
         Ok(Some(job))
     }
 
-    /// Queued or running becomes cancelled; `Err(Conflict)` if it has ended.
+    /// Cancels a queued or running job; `Err(Conflict)` if it has ended.
     pub async fn cancel_job(&self, id: Uuid) -> Result<Option<Job>, CatalogError> {
         let mut tx = self.database.begin().await?;
         let Some(found) = jobs::lock(&mut tx, id).await? else { return Ok(None) };
@@ -45,7 +45,7 @@ impl Catalog {
             return Err(CatalogError::Conflict(format!("the job has ended: {}", found.job.state.name())));
         }
         let now = tx.now_ms().await?;
-        // The token stays: its holder's next heartbeat learns why it must stop.
+        // The token stays, so that the worker's next heartbeat reports the cancellation.
         let sql = "UPDATE jobs SET state = 'cancelled', reason = 'cancelled by a user', lease_until_ms = NULL, \
                    not_before_ms = NULL, eta_s = NULL, updated_at_ms = $2 WHERE id = $1";
         tx.execute(sql, values![id, now]).await?;
@@ -55,8 +55,8 @@ impl Catalog {
         Ok(job)
     }
 
-    /// Failed or cancelled becomes queued with fresh attempts, and a job that waits for its next attempt is due at
-    /// once; `Err(Conflict)` otherwise.
+    /// Queues a failed or cancelled job with fresh attempts. A job that waits for its next attempt becomes due at once.
+    /// `Err(Conflict)` otherwise.
     pub async fn retry_job(&self, id: Uuid) -> Result<Option<Job>, CatalogError> {
         let mut tx = self.database.begin().await?;
         let Some(found) = jobs::lock(&mut tx, id).await? else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! Leases: a job belongs to one worker at a time until a deadline, so that a dead worker's job comes back.
+//! Leases: a job belongs to one worker until a deadline. After a worker's death the job becomes due again.
 
 use std::time::Duration;
 
@@ -28,9 +28,9 @@ macro_rules! due {
     };
 }
 
-/// Whose lease has run out for the last time; $1 now, $2 deaths at most.
+/// Jobs to give up: their last lease has run out. $1 now, $2 most deaths.
 ///
-/// A process that dies after new progress costs neither an attempt nor a death.
+/// The death of a process after new progress costs neither an attempt nor a death.
 const HOPELESS: &str = "SELECT j.id FROM jobs j WHERE j.state = 'running' AND j.lease_until_ms <= $1 \
                         AND NOT j.progressed AND (j.deaths + 1 >= $2 OR j.attempts >= j.attempts_most) \
                         ORDER BY j.id";
@@ -67,10 +67,10 @@ const IS_DUE: Sql =
     Sql::Each { sqlite: is_due!("IN (SELECT value FROM json_each($2))"), postgres: is_due!("= ANY($2)") };
 
 impl Catalog {
-    /// Takes the oldest job of these kinds that is due, or whose lease has run out; counts an attempt.
+    /// Takes the oldest due job of these kinds, including one whose lease has run out; counts an attempt.
     ///
-    /// A lease that has run out means that the process died. A job over which too many died is failed with that
-    /// reason, and the next one is tried.
+    /// A lease that has run out means that the process died. A job with too many deaths is failed for that reason, and
+    /// the next job is tried.
     pub async fn lease_job(
         &self,
         worker: Uuid,
@@ -99,7 +99,7 @@ impl Catalog {
         Ok(Some(Leased { lease: Lease { job: id, token }, job, video, given }))
     }
 
-    /// Renews the lease and stores progress.
+    /// Renews the lease and stores the progress.
     pub async fn heartbeat(
         &self,
         lease: &Lease,
@@ -133,7 +133,7 @@ impl Catalog {
         Ok(if cancelled { LeaseStatus::Cancelled } else { LeaseStatus::Lost })
     }
 
-    /// Hands a job back: queued again, neither an attempt nor a death counted.
+    /// Returns a job to the queue; counts neither an attempt nor a death.
     pub async fn release_job(&self, lease: &Lease) -> Result<(), CatalogError> {
         let mut tx = self.database.begin().await?;
         let now = tx.now_ms().await?;
@@ -148,8 +148,8 @@ impl Catalog {
         tx.commit().await
     }
 
-    /// Queues a job again after a wait, if it has attempts left; else ends it as failed (and, for `ingest`, the video
-    /// as failed).
+    /// Queues a job again after a wait if attempts are left. Otherwise the job fails, and the pending video of an
+    /// `ingest` fails with it.
     pub async fn fail_job(&self, lease: &Lease, reason: &str, next: NextAttempt) -> Result<(), CatalogError> {
         let mut tx = self.database.begin().await?;
         let found = jobs::lock(&mut tx, lease.job).await?.filter(|found| found.is_held_by(lease));
@@ -168,13 +168,13 @@ impl Catalog {
         tx.commit().await
     }
 
-    /// Whether a lease of these kinds might succeed now.
+    /// Whether a job of these kinds is due now.
     pub(super) async fn is_job_due(&self, kinds: &[JobName]) -> Result<bool, CatalogError> {
         let now = self.database.now_ms().await?;
         Ok(self.database.row(IS_DUE, values![now, names(kinds)]).await?.is_some())
     }
 
-    /// Fails the jobs that are not worth another start.
+    /// Fails the jobs of [`HOPELESS`].
     async fn give_up(&self) -> Result<(), CatalogError> {
         let now = self.database.now_ms().await?;
         for row in self.database.rows(HOPELESS, values![now, MAX_DEATHS]).await? {
@@ -190,7 +190,7 @@ impl Catalog {
     }
 }
 
-/// Why a job whose process died is not started again; `None`: it is.
+/// Why a job whose process died is not started again; `None` if it is.
 fn why_hopeless(found: &Locked) -> Option<String> {
     let deaths = found.deaths + 1;
     let job = &found.job;
@@ -222,7 +222,7 @@ async fn end_as_failed(tx: &mut Tx, job: &Job, reason: &str) -> Result<(), Catal
     jobs::fail_pending_video(tx, job).await
 }
 
-/// Reasons hold other programs' messages: of any length, with any bytes.
+/// Shortens a reason and removes NUL: reasons contain messages of other programs.
 fn storable(reason: &str) -> String {
     reason.chars().filter(|character| *character != '\0').take(MAX_REASON).collect()
 }

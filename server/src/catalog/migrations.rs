@@ -1,7 +1,7 @@
 //! The schema's migrations, embedded in the binary.
 //!
-//! `sqlx::migrate!` would embed them too, but its macro crate has a database driver and SQLite's C code built a
-//! second time, for the compiler.
+//! `sqlx::migrate!` would embed them too. But its macro crate builds a database driver and SQLite's C code a second
+//! time, for the compiler.
 
 use include_dir::{Dir, include_dir};
 use sqlx::SqlStr;
@@ -10,17 +10,17 @@ use sqlx::migrate::{Migration, MigrationType, Migrator};
 static SQLITE: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../migrations/sqlite");
 static POSTGRES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../migrations/postgres");
 
-/// Brings a SQLite database to the newest schema.
+/// The migrations of SQLite.
 pub(super) fn sqlite() -> Migrator {
     Migrator::with_migrations(SQLITE.files().filter_map(migration).collect())
 }
 
-/// Brings a Postgres database to the newest schema.
+/// The migrations of Postgres.
 pub(super) fn postgres() -> Migrator {
     Migrator::with_migrations(POSTGRES.files().filter_map(migration).collect())
 }
 
-/// The migration in a file named as `0001_catalog.sql`.
+/// The migration in a file with a name like `0001_catalog.sql`.
 fn migration(file: &'static include_dir::File<'static>) -> Option<Migration> {
     let (version, description) = file.path().file_stem()?.to_str()?.split_once('_')?;
     let (version, description) = (version.parse().ok()?, description.replace('_', " "));
@@ -34,7 +34,7 @@ mod tests {
 
     use super::*;
 
-    /// Databases remember version and checksum of each migration that ran: both must be those of sqlx's own reader.
+    /// Databases store the version and checksum of each migration. Both must equal those of sqlx's own reader.
     async fn check(embedded: Migrator, folder: &str) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../migrations").join(folder);
         let expected = Migrator::new(path).await.unwrap();

@@ -1,7 +1,7 @@
-//! What is known about videos, spans, vectors and jobs, and keeps being known after a crash.
+//! The durable store of videos, spans, vectors and jobs.
 //!
-//! The only folder with SQL: [`Catalog`] speaks the service's own words. Each topic has a file with its methods;
-//! SQLite and Postgres lie behind `database`, and one suite of tests runs on both.
+//! Only this folder contains SQL; the methods of [`Catalog`] take and return the service's own types. Each topic has a
+//! file with its methods. `database` hides the difference between SQLite and Postgres; one test suite runs on both.
 
 mod activations;
 mod clock;

@@ -1,4 +1,4 @@
-//! Passages: spans made of a track's cues, searched by meaning, and the clips and videos that they count for.
+//! Passages: spans made of a track's cues for semantic search, and the clips and videos for which they count.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,8 +17,8 @@ use crate::subtitles::passages::passages;
 use crate::subtitles::words::words;
 use crate::terms::{KeySet, Level, SpanKey};
 
-/// Makes the passages of those tracks of a locked video that have none. Nothing where the video was not decoded
-/// yet: its clock is not known.
+/// Makes the missing passages of a video's tracks. Makes none before the first ingest, because the video's clock is
+/// then unknown. The video must be locked.
 pub(super) async fn make(tx: &mut Tx, video: Uuid) -> Result<(), CatalogError> {
     let sql = "SELECT media_offset_ms, duration_ms FROM videos WHERE id = $1 AND duration_ms IS NOT NULL";
     let Some(row) = tx.row(sql, values![video]).await? else { return Ok(()) };
@@ -32,7 +32,7 @@ pub(super) async fn make(tx: &mut Tx, video: Uuid) -> Result<(), CatalogError> {
     Ok(())
 }
 
-/// A video's clock: cues are stored on the container's.
+/// Maps the container's clock, on which cues are stored, to the video's time.
 struct Clock {
     video: Uuid,
     offset: i64,
@@ -64,7 +64,7 @@ async fn make_of(tx: &mut Tx, clock: &Clock, track: i64) -> Result<(), CatalogEr
     Ok(())
 }
 
-/// Deletes the passages of a track; answers where their vectors were.
+/// Deletes the passages of a track; returns the positions of their vectors.
 pub(super) async fn remove(tx: &mut Tx, track: i64) -> Result<Vec<At>, CatalogError> {
     let sql = "SELECT e.span, e.space, s.level FROM passages p JOIN spans s ON s.key = p.span \
                JOIN embeddings e ON e.span = s.key WHERE p.track = $1 ORDER BY e.space, e.span";
@@ -85,7 +85,7 @@ macro_rules! within {
     };
 }
 
-/// A passage and the spans that share some of it, that which shares most first.
+/// A passage with the overlapping spans, the largest overlap first.
 macro_rules! hits {
     ($keys:literal, $level:literal) => {
         concat!(
@@ -116,13 +116,13 @@ impl Catalog {
         rows.iter().map(|row| Ok(PassageText { span: row.key("key")?, text: row.get("text")? })).collect()
     }
 
-    /// Enqueues a `fill` job for a video unless one is waiting already, or there is no such video; says whether.
+    /// Enqueues a `fill` job for a video, unless one is queued or the video does not exist. Returns whether it did.
     pub async fn enqueue_fill(&self, video: Uuid) -> Result<bool, CatalogError> {
         let mut tx = self.database.begin().await?;
         if !videos::lock(&mut tx, video).await? {
             return Ok(false);
         }
-        // One that runs may have looked already at what is lacking; one that waits has not.
+        // A queued job will find new passages; a running one may have read the missing ones already.
         let sql = "SELECT 1 AS one FROM jobs WHERE video = $1 AND kind = 'fill' AND state = 'queued'";
         if tx.row(sql, values![video]).await?.is_some() {
             return Ok(false);
@@ -133,7 +133,7 @@ impl Catalog {
         Ok(true)
     }
 
-    /// Ready videos with a passage that lacks a vector in `space`, and without an unfinished job.
+    /// Ready videos without an unfinished job that have a passage without a vector in `space`.
     pub async fn videos_lacking_passages(&self, space: u32) -> Result<Vec<Uuid>, CatalogError> {
         let sql = "SELECT v.id FROM videos v WHERE v.state = 'ready' AND v.deleted_at_ms IS NULL \
                    AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.video = v.id AND j.state IN ('queued', 'running')) \
@@ -144,8 +144,8 @@ impl Catalog {
 }
 
 impl View<'_> {
-    /// The passages of one kind of cue in the videos that these spans are of: what a search for passages may answer
-    /// where only these spans may be answered.
+    /// The passages of one kind of cue in the videos of these spans: the candidates of a search that may return only
+    /// these spans.
     pub async fn passages_within(&self, kind: CueKind, only: &KeySet) -> Result<KeySet, CatalogError> {
         let sql = Sql::Each {
             sqlite: within!("IN (SELECT value FROM json_each($1))"),
@@ -155,8 +155,8 @@ impl View<'_> {
         self.keys(sql, vec![stored::keys(&keys), tracks::cue_kind_name(kind).into()]).await
     }
 
-    /// The spans of `scope` that passages count for, in the order of the passages: one hit for each span, with the
-    /// first of its passages. Passages that are gone are left out.
+    /// The spans of `scope` for which these passages count, in the order of the passages. One hit per span, with its
+    /// first passage. Deleted passages are left out.
     pub async fn passage_hits(
         &self,
         passages: &[SpanKey],

@@ -1,4 +1,4 @@
-//! Postgres: a pool, and a listener that wakes those who wait.
+//! Postgres: a connection pool, and a listener that wakes waiting tasks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,18 +13,18 @@ use super::migrations;
 use super::wake::{News, Wake};
 
 const CONNECTIONS: u32 = 10;
-/// How long a call waits for a connection before it fails: a database that is away is reported, not waited for.
+/// Longest wait for a connection. An unreachable database becomes an error, not a hang.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Connects to `url` and migrates. Several processes may do so at once: the migrator holds a lock.
+/// Connects to `url` and migrates. Several processes may do this at once: the migrator holds a lock.
 pub(super) async fn open(url: &str) -> Result<Pools, CatalogError> {
     let pool = pool(url).await?;
     migrations::postgres().run(&pool).await.map_err(unopened)?;
     Ok(Pools::Postgres(pool))
 }
 
-/// Connects to `url`, whatever schema is there.
+/// Connects to `url` without migrating.
 pub(super) async fn connect(url: &str) -> Result<Pools, CatalogError> {
     pool(url).await.map(Pools::Postgres)
 }
@@ -38,7 +38,7 @@ fn unopened(error: impl Into<Cause>) -> CatalogError {
     CatalogError::Database(Cause::in_context("can't open postgres", error))
 }
 
-/// Wakes waiters of this process whenever any process announces news. Ends when it is aborted.
+/// Wakes waiters of this process when any process announces news. Runs until aborted.
 pub(super) fn listen(url: String, wake: Arc<Wake>) -> JoinHandle<()> {
     tokio::spawn(async move {
         loop {
@@ -54,7 +54,7 @@ async fn listen_once(url: &str, wake: &Wake) -> Result<(), sqlx::Error> {
     let mut listener = PgListener::connect(url).await?;
     listener.listen_all(News::ALL.map(News::channel)).await?;
     loop {
-        // `None`: the connection was lost and made anew; something may have been missed.
+        // `None` after a reconnect: notifications may have been lost, so all waiters wake.
         let heard = listener.try_recv().await?;
         let channel = heard.as_ref().map(|notification| notification.channel());
         let is_meant = |news: &News| channel.is_none_or(|channel| channel == news.channel());

@@ -1,4 +1,4 @@
-//! What a finished job leaves: the video's spans and vectors, replaced or completed in one transaction.
+//! Stores the result of a finished job: a video's spans and vectors, in one transaction.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,18 +17,18 @@ use super::wake::News;
 use crate::terms::{Level, SpanKey};
 
 impl Catalog {
-    /// One transaction: replaces the found spans of the job's video and all its vectors by `ingested`, keeps
-    /// given spans (they are matched by id), appends to `changes`, finishes the job, marks the video ready.
+    /// In one transaction: replaces the found spans and all vectors of the job's video by `ingested`, except passages.
+    /// Keeps given spans (matched by id), appends to `changes`, finishes the job, and marks the video ready.
     ///
     /// # Errors
-    /// [`CatalogError::LeaseLost`] if the lease is no longer held or the job was cancelled: nothing changed.
+    /// [`CatalogError::LeaseLost`] if the lease is lost or the job was cancelled; nothing has changed.
     pub async fn finish_ingest(&self, lease: &Lease, ingested: Ingested) -> Result<(), CatalogError> {
         check_ranges(&ingested.spans)?;
         let mut tx = self.database.begin().await?;
         let Some(found) = held(&mut tx, lease, JobName::Ingest).await? else { return Ok(()) };
         let video = found.video()?;
         let mut old = vectors::of_video(&mut tx, video).await?;
-        // Passages are of what is said, not of what is seen: they stay.
+        // Passages depend on the cues, not on the pictures: they stay.
         old.retain(|at| at.level != Level::Passage);
         let given = update_given(&mut tx, video, &ingested.spans).await?;
         tx.execute("DELETE FROM spans WHERE video = $1 AND NOT given AND level <> 'passage'", values![video])
@@ -42,7 +42,7 @@ impl Catalog {
         }
         passages::make(&mut tx, video).await?;
         jobs::succeed(&mut tx, lease.job).await?;
-        // Fills of this video that waited may be leased now.
+        // Waiting fills of this video may be due now.
         tx.announce(News::Jobs).await?;
         let kept: HashSet<SpanKey> =
             spans::given(&mut tx, video).await?.iter().map(|span| span.key).collect();
@@ -50,8 +50,8 @@ impl Catalog {
         tx.commit().await
     }
 
-    /// One transaction: inserts vectors that are still missing and `moments` that are new, appends to `changes`,
-    /// finishes the job.
+    /// In one transaction: inserts the still missing vectors and the new `moments`, appends to `changes`, and finishes
+    /// the job.
     pub async fn finish_fill(&self, lease: &Lease, filled: Filled) -> Result<(), CatalogError> {
         let Filled { mut vectors, moments } = filled;
         check_ranges(&moments)?;
@@ -88,7 +88,7 @@ fn check_ranges(ingested: &[IngestedSpan]) -> Result<(), CatalogError> {
     }
 }
 
-/// The job, if this lease may finish it; `None` if it has already done so.
+/// The job, if this lease may finish it; `None` if this lease has already finished it.
 async fn held(tx: &mut Tx, lease: &Lease, kind: JobName) -> Result<Option<Locked>, CatalogError> {
     match jobs::lock(tx, lease.job).await? {
         Some(found) if found.was_finished_by(lease) => Ok(None),
@@ -97,8 +97,8 @@ async fn held(tx: &mut Tx, lease: &Lease, kind: JobName) -> Result<Option<Locked
     }
 }
 
-/// Prepares the given clips that `ingested` has vectors for: cut to the video's end, without vectors.
-/// Answers id to key. A clip that was given meanwhile is not among them: its own job fills it.
+/// Prepares the given clips of `ingested`: cuts them to the video's end and deletes their vectors. Returns id to key.
+/// Clips given since the job began are not included: their own job fills them.
 async fn update_given(
     tx: &mut Tx,
     video: Uuid,
@@ -123,7 +123,7 @@ async fn update_given(
     Ok(keys)
 }
 
-/// What was inserted: the vectors, and the level of each of their spans.
+/// The inserted vectors, and the level of each of their spans.
 struct Inserted {
     vectors: Vec<NewVector>,
     levels: HashMap<SpanKey, Level>,
@@ -158,8 +158,8 @@ async fn insert_spans(
     Ok(inserted)
 }
 
-/// Deletes of what is gone, then inserts. A vector that was replaced is an insert alone, so that no follower
-/// misses its span for a moment.
+/// Deletes of vanished vectors, then inserts. A replaced vector is only an insert, so its span never vanishes from an
+/// index.
 fn changes(
     old: Vec<At>,
     new: Inserted,

@@ -1,4 +1,4 @@
-//! Spans: reading, and the clips that users give.
+//! Spans: reading them, and clips supplied by users.
 
 use uuid::Uuid;
 
@@ -129,7 +129,7 @@ impl View<'_> {
         row.as_ref().map(from_row).transpose()
     }
 
-    /// The span of `video` with exactly this range that has a vector in `space`, level clip or video.
+    /// The clip or whole-video span of `video` with exactly this range and a vector in `space`.
     pub async fn span_at(
         &self,
         video: Uuid,
@@ -148,8 +148,8 @@ impl View<'_> {
         row.as_ref().map(from_row).transpose()
     }
 
-    /// The full-video span and the clips (and the moments, if asked for) of each video that one of these spans is
-    /// of; any order.
+    /// The whole-video span, the clips and, with `moments`, the moments of every video with one of these spans; in any
+    /// order.
     pub async fn spans_beside(&self, keys: &[SpanKey], moments: bool) -> Result<Vec<Span>, CatalogError> {
         let sqlite = beside!("o.key IN (SELECT value FROM json_each($1))");
         let sql = Sql::Each { sqlite, postgres: beside!("o.key = ANY($1)") };
@@ -157,20 +157,20 @@ impl View<'_> {
         rows.iter().map(from_row).collect()
     }
 
-    /// Everything a hit shows, for these keys; keys that are gone are left out; any order.
+    /// The spans of these keys, with the fields that a hit shows. Unknown keys are left out; in any order.
     pub async fn spans_by_key(&self, keys: &[SpanKey]) -> Result<Vec<SpanWithVideo>, CatalogError> {
         let sql = Sql::Each { sqlite: BY_KEY_SQLITE, postgres: BY_KEY_POSTGRES };
         let rows = self.rows(sql, vec![stored::keys(keys)]).await?;
         rows.iter().map(with_video).collect()
     }
 
-    /// Keys of all spans that match. `filter` was validated when it was parsed.
+    /// Keys of all spans that match. `filter` is already validated.
     pub async fn keys_matching(&self, filter: &Filter) -> Result<KeySet, CatalogError> {
         let (sql, values) = filter.to_sql();
         self.keys(sql, values).await
     }
 
-    /// Keys of the spans that a search may answer, by filter and visibility; `None`: all of them.
+    /// Keys of the spans that a search may return, by filter and visibility; `None`: all spans.
     pub async fn keys_allowed(&self, filter: Option<&Filter>) -> Result<Option<KeySet>, CatalogError> {
         match (filter, self.visibility()) {
             (Some(filter), _) => self.keys_matching(filter).await.map(Some),
@@ -199,7 +199,7 @@ fn with_video(row: &Row) -> Result<SpanWithVideo, CatalogError> {
     })
 }
 
-/// A given clip has a length and an object as metadata.
+/// Refuses a given clip without length, or whose metadata is not an object.
 pub(super) fn check_given(clip: &GivenClip) -> Result<(), CatalogError> {
     if clip.start_ms < 0 || clip.end_ms <= clip.start_ms {
         let range = format!("{} to {} ms", clip.start_ms, clip.end_ms);
@@ -210,7 +210,7 @@ pub(super) fn check_given(clip: &GivenClip) -> Result<(), CatalogError> {
     videos::check_metadata(&clip.metadata)
 }
 
-/// Inserts clips that [`check_given`] let through; answers their ids in the order given.
+/// Inserts clips that passed [`check_given`]; returns their ids in the same order.
 pub(super) async fn insert_given(
     tx: &mut Tx,
     video: Uuid,
@@ -244,13 +244,13 @@ async fn read(tx: &mut Tx, id: Uuid) -> Result<Option<Span>, CatalogError> {
     row.as_ref().map(from_row).transpose()
 }
 
-/// The clip, if it is there and given, its video locked.
+/// Locks the clip's video and returns the clip. `None` if it is gone, an error if it is a found clip.
 async fn lock_given(tx: &mut Tx, id: Uuid) -> Result<Option<Span>, CatalogError> {
     let Some(span) = read(tx, id).await? else { return Ok(None) };
     if !videos::lock(tx, span.video).await? {
         return Ok(None);
     }
-    // Again: it may have been deleted while the lock was waited for.
+    // Read again: the clip may have been deleted before the lock was taken.
     let Some(span) = read(tx, id).await? else { return Ok(None) };
     if !span.given {
         return Err(CatalogError::Conflict(
@@ -260,7 +260,7 @@ async fn lock_given(tx: &mut Tx, id: Uuid) -> Result<Option<Span>, CatalogError>
     Ok(Some(span))
 }
 
-/// The moments that lie in this clip and in no other.
+/// The moments inside this clip and inside no other clip.
 async fn moments_of(tx: &mut Tx, clip: &Span) -> Result<Vec<SpanKey>, CatalogError> {
     let sql = "SELECT m.key FROM spans m WHERE m.video = $1 AND m.level = 'moment' AND $3 <= m.start_ms \
                AND m.end_ms <= $4 AND NOT EXISTS (SELECT 1 FROM spans c WHERE c.video = m.video \

@@ -1,4 +1,4 @@
-//! The embedded database: one file in WAL mode, one writer, several readers.
+//! The embedded database: one SQLite file in WAL mode, with one writer and several readers.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::database::Pools;
 use super::error::CatalogError;
 use super::migrations;
 
-/// How long a write waits for one in another process.
+/// Longest wait for a write of another process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
 const READERS: u32 = 4;
@@ -21,8 +21,8 @@ const READERS: u32 = 4;
 /// Opens the file at `path`, creating it and its folder, and migrates it.
 pub(super) async fn open(path: &Path) -> Result<Pools, CatalogError> {
     let path = path.to_path_buf();
-    // Two processes may open a new catalog at once: neither switching to WAL nor migrating can be left to
-    // SQLite's own locks.
+    // Two processes may open a new catalog at once. SQLite's own locks protect neither the switch to WAL nor the
+    // migration.
     let lock = {
         let path = path.clone();
         tokio::task::spawn_blocking(move || lock(&path)).await
@@ -33,7 +33,7 @@ pub(super) async fn open(path: &Path) -> Result<Pools, CatalogError> {
     opened
 }
 
-/// Opens the file at `path`, which must be there, for reading alone.
+/// Opens the existing file at `path` read-only.
 pub(super) async fn open_to_read(path: &Path) -> Result<Pools, CatalogError> {
     let options = SqliteConnectOptions::new().filename(path).read_only(true).busy_timeout(BUSY_TIMEOUT);
     let readers = pool(READERS, options).await.map_err(|error| unopened(path, error))?;
@@ -49,7 +49,7 @@ async fn connect(path: &Path) -> Result<Pools, CatalogError> {
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
         .busy_timeout(BUSY_TIMEOUT);
-    // Foreign keys off: a migration that makes a table anew must not delete what refers to it.
+    // Foreign keys are off: a migration that recreates a table must not delete the rows that refer to it.
     let migrating = SqlitePoolOptions::new()
         .max_connections(1)
         .acquire_timeout(BUSY_TIMEOUT)
@@ -63,7 +63,7 @@ async fn connect(path: &Path) -> Result<Pools, CatalogError> {
     Ok(Pools::Sqlite { writer, readers })
 }
 
-/// Connections that stay open.
+/// A pool whose connections stay open.
 async fn pool(connections: u32, options: SqliteConnectOptions) -> sqlx::Result<SqlitePool> {
     let pool = SqlitePoolOptions::new().max_connections(connections).acquire_timeout(BUSY_TIMEOUT);
     pool.idle_timeout(None).max_lifetime(None).connect_with(options).await
@@ -73,7 +73,7 @@ fn unopened(path: &Path, error: impl Into<Cause>) -> CatalogError {
     CatalogError::Database(Cause::in_context(format!("can't open {}", path.display()), error))
 }
 
-/// Waits for the right to open; it ends when the file is dropped.
+/// Waits for the exclusive right to open the database. Dropping the file releases it.
 fn lock(path: &Path) -> Result<File, CatalogError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");

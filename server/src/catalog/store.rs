@@ -1,4 +1,4 @@
-//! The catalog itself: opened, waited on, counted and closed. Its other methods lie in the files of their topics.
+//! Opening, closing, waiting and counting. The other methods of [`Catalog`] are in the files of their topics.
 
 use std::path::Path;
 use std::pin::pin;
@@ -15,25 +15,24 @@ use super::types::{Counts, JobName};
 use super::wake::{News, Wake};
 use super::{postgres, sqlite, upgrade};
 
-/// How often a waiter looks by itself: SQLite announces nothing to other processes, and no lease announces that it
-/// has run out.
+/// Polling interval of waiters. SQLite notifies no other process, and no event marks the end of a lease.
 const POLL: Duration = Duration::from_secs(1);
 
-/// Everything that is stored. All times are milliseconds; instants are Unix milliseconds.
+/// The stored rows. All times are milliseconds; instants are Unix milliseconds.
 ///
-/// Every method is atomic: it happened whole and is durable when it returns `Ok`, or did not happen.
+/// Every method is atomic. After `Ok` its changes are durable; after an error nothing has changed.
 pub struct Catalog {
     pub(super) database: Database,
-    /// Passes news of other processes on; ends with the catalog.
+    /// Forwards news of other processes; ends with the catalog.
     listener: Option<JoinHandle<()>>,
 }
 
-/// Opens the catalog at `url` (`sqlite:PATH`, `postgres://…`), creating and migrating as needed.
+/// Opens the catalog at `url` (`sqlite:PATH`, `postgres://…`). Creates and migrates it if necessary.
 ///
-/// PATH is taken as it is: no percent signs, no parameters.
+/// PATH is literal: no percent encoding, no parameters.
 ///
 /// # Errors
-/// [`CatalogError::Database`] if it can't be reached or migrated; [`CatalogError::Invalid`] for any other URL.
+/// [`CatalogError::Database`] if the database can't be reached or migrated; [`CatalogError::Invalid`] for another URL.
 pub async fn open(url: &str) -> Result<Arc<Catalog>, CatalogError> {
     open_with_clock(url, Clock::Real).await
 }
@@ -41,7 +40,7 @@ pub async fn open(url: &str) -> Result<Arc<Catalog>, CatalogError> {
 /// Opens the catalog at `url`, as [`open`] does, with another clock.
 ///
 /// # Errors
-/// Those of [`open`].
+/// As [`open`].
 pub async fn open_with_clock(url: &str, clock: Clock) -> Result<Arc<Catalog>, CatalogError> {
     match place(url)? {
         Place::Postgres => {
@@ -59,11 +58,11 @@ pub async fn open_with_clock(url: &str, clock: Clock) -> Result<Arc<Catalog>, Ca
     }
 }
 
-/// Opens the catalog at `url`, as [`open`] takes it, beside a server that may be running: nothing is created or migrated.
+/// Opens the catalog at `url`, as [`open`], but only to read, even while a server runs. Creates and migrates nothing.
 ///
 /// # Errors
-/// [`CatalogError::Database`] if it isn't there or can't be reached; [`CatalogError::Invalid`] for any other URL. A schema
-/// of another version shows when something is asked.
+/// [`CatalogError::Database`] if the database does not exist or can't be reached; [`CatalogError::Invalid`] for
+/// another URL. A schema of another version fails at the first read.
 pub async fn open_to_read(url: &str) -> Result<Arc<Catalog>, CatalogError> {
     let pools = match place(url)? {
         Place::Postgres => postgres::connect(url).await?,
@@ -101,14 +100,15 @@ impl Catalog {
         Catalog { database: Database { pools, clock, wake: Arc::new(Wake::default()) }, listener: None }
     }
 
-    /// Waits until a job of these kinds may be due, or `at_most` has passed (NOTIFY on Postgres; in-process on SQLite).
+    /// Waits until a job of these kinds may be due, or `at_most` has passed. Uses NOTIFY on Postgres, in-process
+    /// notifications on SQLite.
     pub async fn wait_for_job(&self, kinds: &[JobName], at_most: Duration) {
         let end = Instant::now() + at_most;
         loop {
-            // Registered before looking: what comes between the two is not missed.
+            // Register before the check, so that no job is missed between the two.
             let mut woken = pin!(self.database.wake.next(News::Jobs));
             woken.as_mut().enable();
-            // A failing database is the next lease's to report; here it is a reason to go on waiting.
+            // A failing database is reported by the next lease; here the wait continues.
             if self.is_job_due(kinds).await.unwrap_or(false) || Instant::now() >= end {
                 return;
             }
@@ -116,7 +116,7 @@ impl Catalog {
         }
     }
 
-    /// Waits until `changes` may have grown past `after`, or `at_most` has passed.
+    /// Waits until `changes` may have a seq above `after`, or `at_most` has passed.
     pub async fn wait_for_change(&self, after: i64, at_most: Duration) {
         let end = Instant::now() + at_most;
         loop {
@@ -129,7 +129,7 @@ impl Catalog {
         }
     }
 
-    /// Counts for /v1/stats.
+    /// Counts for `/v1/stats`.
     pub async fn counts(&self) -> Result<Counts, CatalogError> {
         let sql = "WITH deleted AS (SELECT id FROM videos WHERE deleted_at_ms IS NOT NULL) \
                    SELECT (SELECT count(*) FROM videos WHERE deleted_at_ms IS NULL) AS videos, \
@@ -159,7 +159,7 @@ impl Catalog {
         })
     }
 
-    /// Answers if the database answers.
+    /// Succeeds if the database answers.
     pub async fn ping(&self) -> Result<(), CatalogError> {
         self.database.row("SELECT 1 AS one", values![]).await.map(|_| ())
     }
@@ -169,7 +169,7 @@ impl Catalog {
         self.database.kind()
     }
 
-    /// Finishes what runs and closes all connections.
+    /// Closes all connections after their running statements.
     pub async fn close(&self) {
         if let Some(listener) = &self.listener {
             listener.abort();

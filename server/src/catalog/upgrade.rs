@@ -1,7 +1,7 @@
-//! Rows that an older version stored, rewritten once where SQL alone can't do it.
+//! Rewrites rows of older versions, once, where SQL alone is not enough.
 //!
-//! Each step runs in one transaction with a row of `upgrades` that remembers it, so that the readers of these rows
-//! need to know one form only.
+//! Each step runs in one transaction with a row of `upgrades` that records it. Readers of these rows then handle only
+//! the current form.
 
 use reprise_encoders::video::segment::{
     AdaptiveSettings, ContentSettings, DetectorSettings, FilterMode, MinSceneLen, Preset, Segmentation,
@@ -15,13 +15,13 @@ use super::database::{Database, Tx, values};
 use super::error::CatalogError;
 use super::tables::stored::{parse_json, to_json};
 
-/// Longest clip where none is stored: the default of the first release.
+/// Longest clip if none is stored: the default of the first release.
 const MAX_CLIP_SECONDS: f64 = 30.0;
 
 /// Runs the steps that have not run on this database.
 pub(super) async fn run(database: &Database) -> Result<(), CatalogError> {
     let mut tx = database.begin().await?;
-    // Another process that upgrades at the same time waits here until this transaction has ended.
+    // A second process that upgrades waits here for the end of this transaction.
     let sql = "INSERT INTO upgrades (name) VALUES ('segmentations') ON CONFLICT (name) DO NOTHING";
     if tx.execute(sql, values![]).await? == 0 {
         return Ok(());
@@ -41,7 +41,7 @@ async fn rewrite_videos(tx: &mut Tx) -> Result<(), CatalogError> {
     Ok(())
 }
 
-/// An ingest that cuts a video anew has a segmentation in its params, and nothing else.
+/// The params of an ingest that cuts a video again hold only a segmentation.
 async fn rewrite_jobs(tx: &mut Tx) -> Result<(), CatalogError> {
     let sql = "SELECT id, params FROM jobs WHERE kind = 'ingest' AND params IS NOT NULL";
     for row in tx.rows(sql, values![]).await? {
@@ -58,7 +58,7 @@ struct StoredParams {
     segmentation: Stored,
 }
 
-/// A segmentation as any version before this one stored it: a parameter is missing if the version did not have it.
+/// A segmentation in the form of any earlier version; parameters unknown to that version are missing.
 #[derive(Debug, Deserialize)]
 struct Stored {
     policy: String,
@@ -97,7 +97,7 @@ enum Detector {
 }
 
 impl Stored {
-    /// The segmentation that the stored one meant; a missing parameter has the value of the first release.
+    /// The equivalent current segmentation. A missing parameter gets the value of the first release.
     fn segmentation(&self) -> Segmentation {
         let params = self.params;
         let Params { slide_area_percent, pause_seconds, min_clip_seconds, preset, .. } = params;

@@ -1,4 +1,4 @@
-//! Spaces, vectors, and the log of changes that the index follows.
+//! Spaces, vectors, and the change log that indexes follow.
 
 use uuid::Uuid;
 
@@ -38,7 +38,7 @@ macro_rules! of_spans {
 }
 
 impl Catalog {
-    /// Registers a space, or finds it by its id.
+    /// Registers a space, or returns the one with its id.
     pub async fn register_space(&self, space: &NewSpace) -> Result<SpaceRow, CatalogError> {
         let dim = i64::try_from(space.dim).unwrap_or(i64::MAX);
         let mut tx = self.database.begin().await?;
@@ -46,7 +46,7 @@ impl Catalog {
         let sql = "UPDATE spaces SET name = $2, model = $3 WHERE id = $1";
         let values = values![space.id.as_str(), space.name.as_str(), space.model.as_str()];
         if tx.execute(sql, values.clone()).await? == 0 {
-            // Another process may register it in this moment.
+            // Another process may register it at the same moment.
             let insert = "INSERT INTO spaces (id, name, model, dim, created_at_ms) VALUES ($1, $2, $3, $4, $5) \
                           ON CONFLICT (id) DO UPDATE SET name = excluded.name, model = excluded.model";
             let mut values = values;
@@ -68,7 +68,7 @@ impl Catalog {
         }
     }
 
-    /// All spaces that were ever registered.
+    /// All registered spaces.
     pub async fn spaces(&self) -> Result<Vec<SpaceRow>, CatalogError> {
         self.database
             .rows(select_spaces!("ORDER BY p.key"), values![])
@@ -86,7 +86,7 @@ impl Catalog {
         self.database.keys(sql, values![space, level_name(level)]).await
     }
 
-    /// Vectors of these spans in a space, in order of span key; a span without one is left out.
+    /// Vectors of these spans in a space, in order of span key. Spans without a vector are left out.
     pub async fn vectors_of(&self, space: u32, spans: &[SpanKey]) -> Result<Vec<StoredVector>, CatalogError> {
         let sqlite = of_spans!("IN (SELECT value FROM json_each($2))");
         let sql = Sql::Each { sqlite, postgres: of_spans!("= ANY($2)") };
@@ -94,8 +94,8 @@ impl Catalog {
         rows.iter().map(|row| stored_vector(row, &row.get::<Vec<u8>>("unit")?)).collect()
     }
 
-    /// Inserts and deletes of vectors with a seq over `after`, in order. On Postgres a seq is visible only
-    /// when all smaller ones are.
+    /// Inserts and deletes of vectors with a seq above `after`, in order. On Postgres a seq becomes visible only after
+    /// all smaller ones.
     pub async fn changes(&self, after: i64, limit: u32) -> Result<Vec<Change>, CatalogError> {
         let sql = "SELECT c.seq, c.span, c.space, c.level, v.number, e.unit FROM changes c \
                    LEFT JOIN embeddings e ON c.op = 'insert' AND e.space = c.space AND e.span = c.span \
@@ -111,17 +111,17 @@ impl Catalog {
         rows.iter().map(change).collect()
     }
 
-    /// The newest seq; 0 if there was never a change.
+    /// The newest seq; 0 without changes.
     pub async fn last_seq(&self) -> Result<i64, CatalogError> {
         let row = self.database.row("SELECT COALESCE(max(seq), 0) AS seq FROM changes", values![]).await?;
         row.map_or(Ok(0), |row| row.get("seq"))
     }
 
-    /// Enqueues a `fill` job for each ready video that lacks a vector of a span (no passage) in one of `spaces` and
-    /// has no unfinished job. Returns how many.
+    /// Enqueues a `fill` job for each ready video without an unfinished job that lacks a vector of a span (except
+    /// passages) in one of `spaces`. Returns the number of jobs.
     pub async fn enqueue_fills(&self, spaces: &[u32]) -> Result<u64, CatalogError> {
-        // Moments are left out: only some spaces have them, and which is not known here. So are clips given after
-        // the video's end: they hold no frame.
+        // Moments are excluded: the catalog does not know which spaces have them. Clips given after the video's end are
+        // excluded too: they have no frame.
         let lacking = "SELECT v.id FROM videos v WHERE v.state = 'ready' AND v.deleted_at_ms IS NULL \
                        AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.video = v.id AND j.state IN ('queued', 'running')) \
                        AND EXISTS (SELECT 1 FROM spans s WHERE s.video = v.id AND s.level NOT IN ('moment', 'passage') \

@@ -1,4 +1,4 @@
-//! Videos: adding with the first job, reading, changing, deleting whole.
+//! Videos: adding them with their first job, reading, changing, deleting.
 
 use uuid::Uuid;
 
@@ -15,11 +15,11 @@ use super::view::View;
 use super::wake::News;
 use super::{cues, instant, spans};
 
-/// How often adding is tried again because the same bytes were deleted in that moment.
+/// Attempts to add a video. Another attempt follows if a video with the same bytes is deleted at that moment.
 const TRIES: usize = 3;
 
 impl Catalog {
-    /// Adds a video and its first job in one transaction, unless its content hash is there already.
+    /// Adds a video and its first job in one transaction, unless a video has its content hash.
     ///
     /// With `idempotency`, the key and the resulting ids are stored in the same transaction.
     pub async fn add_video(
@@ -57,7 +57,7 @@ impl Catalog {
         Ok(added)
     }
 
-    /// What an earlier request with this key did, if it is younger than 24 hours.
+    /// The result of an earlier request with this key within [`IDEMPOTENCY_WINDOW`].
     pub async fn idempotent(&self, key: &str) -> Result<Option<IdempotencyRecord>, CatalogError> {
         if key.contains('\0') {
             return Ok(None);
@@ -94,8 +94,8 @@ impl Catalog {
         Ok(video)
     }
 
-    /// Hides a video from every read and every index (appended to `changes`), and deletes its jobs and keys; returns
-    /// what it was. Its other rows stay until [`Catalog::purge_video`].
+    /// Hides a video from all reads and indexes (appends to `changes`), and deletes its jobs and keys. Returns the
+    /// video. Its other rows stay until [`Catalog::purge_video`].
     pub async fn delete_video(&self, id: Uuid) -> Result<Option<Video>, CatalogError> {
         let mut tx = self.database.begin().await?;
         if !lock(&mut tx, id).await? {
@@ -113,7 +113,7 @@ impl Catalog {
         Ok(video)
     }
 
-    /// The next deleted video that waits for its purge, in order of id after `after`.
+    /// The next deleted video to purge, in order of id after `after`.
     pub async fn next_deleted(&self, after: Option<Uuid>) -> Result<Option<DeletedVideo>, CatalogError> {
         let sql =
             "SELECT id, file FROM videos WHERE deleted_at_ms IS NOT NULL AND id > $1 ORDER BY id LIMIT 1";
@@ -126,10 +126,10 @@ impl Catalog {
         Ok(Some(DeletedVideo { id, file, clips }))
     }
 
-    /// Deletes all rows of a deleted video; again: no change.
+    /// Deletes all rows of a deleted video. A second call changes nothing.
     pub async fn purge_video(&self, id: Uuid) -> Result<(), CatalogError> {
         let mut tx = self.database.begin().await?;
-        // Spans, vectors, attributes and cues go with it.
+        // Spans, vectors, attributes and cues are deleted with it (cascade).
         tx.execute("DELETE FROM videos WHERE id = $1 AND deleted_at_ms IS NOT NULL", values![id]).await?;
         tx.commit().await
     }
@@ -150,7 +150,7 @@ impl View<'_> {
         row.as_ref().map(from_row).transpose()
     }
 
-    /// Videos in order of id (so: of creation), after `after`.
+    /// Videos in order of id, which is the order of creation, after `after`.
     pub async fn videos(&self, after: Option<Uuid>, limit: u32) -> Result<Vec<Video>, CatalogError> {
         let sql = concat!(
             "SELECT ",
@@ -162,7 +162,7 @@ impl View<'_> {
     }
 }
 
-/// `None`: the bytes were there when inserting and gone when looking.
+/// `None` if the video with these bytes was deleted during the call.
 async fn add_once(tx: &mut Tx, video: &NewVideo, now: i64) -> Result<Option<Added>, CatalogError> {
     if insert(tx, video, now).await? {
         insert_attributes(tx, video.id, &video.metadata).await?;
@@ -216,14 +216,14 @@ async fn insert(tx: &mut Tx, video: &NewVideo, now: i64) -> Result<bool, Catalog
     Ok(tx.execute(sql, values).await? > 0)
 }
 
-/// Reserves the key for this transaction, or finds what an earlier request did with it.
+/// Reserves the key for this transaction, or returns the result of an earlier request with it.
 async fn claim(
     tx: &mut Tx,
     key: &IdempotencyKey,
     now: i64,
 ) -> Result<Option<IdempotencyRecord>, CatalogError> {
     if tx.is_postgres() {
-        // A second request with the key waits here until the first has committed.
+        // A second request with the key waits here for the commit of the first.
         let sql = "SELECT pg_advisory_xact_lock(hashtextextended($1, 7265))";
         tx.execute(sql, values![key.key.as_str()]).await?;
     }
@@ -248,7 +248,7 @@ fn oldest_key(now: i64) -> i64 {
     now - i64::try_from(IDEMPOTENCY_WINDOW.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// The answer of the earlier request.
+/// Repeats the answer of the earlier request.
 async fn repeat(
     tx: &mut Tx,
     key: &IdempotencyKey,

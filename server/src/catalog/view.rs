@@ -1,31 +1,31 @@
-//! Reading as one caller may see the catalog: every read that can reveal a video goes through a [`View`].
+//! Reads for one caller: every read that can reveal a video uses a [`View`].
 
 use super::database::{Database, Row, Sql, Value};
 use super::error::CatalogError;
 use super::store::Catalog;
 use crate::terms::KeySet;
 
-/// Which videos a caller may see. Every read of the catalog takes one, and every search.
+/// The videos that a caller may see. Every search and every read through a [`View`] takes one.
 ///
-/// It has no default on purpose: whoever reads says for whom.
+/// It has no default on purpose: each reader must choose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Visibility {
-    /// All of them; deleted ones are seen by nobody.
+    /// All videos except deleted ones.
     All,
 }
 
-/// The catalog as one caller may see it: other videos, their spans, cues and jobs are not there.
+/// The catalog for one caller. Hides invisible videos with their spans, cues and jobs.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     database: &'a Database,
     visibility: &'a Visibility,
 }
 
-/// How the statements of a view name the table of videos; always with an alias.
+/// The name for the table of videos in a view's statements; always used with an alias.
 const VISIBLE_VIDEOS: &str = "visible_videos";
 
 impl Catalog {
-    /// The catalog as a caller may see it who may see these videos.
+    /// A view of the catalog for a caller with this visibility.
     pub fn view<'a>(&'a self, visibility: &'a Visibility) -> View<'a> {
         View { database: &self.database, visibility }
     }
@@ -55,17 +55,17 @@ impl View<'_> {
         self.database.keys(self.restricted(sql.into()), values).await
     }
 
-    /// Which videos the caller may see.
+    /// The videos that the caller may see.
     pub(super) fn visibility(&self) -> &Visibility {
         self.visibility
     }
 
-    /// The database, for rows that belong to what was read through the view.
+    /// The database, for rows that belong to results of this view.
     pub(super) fn database(&self) -> &Database {
         self.database
     }
 
-    /// The statement with the videos that the caller may see in the place of [`VISIBLE_VIDEOS`].
+    /// Replaces [`VISIBLE_VIDEOS`] in the statement by a select of the visible videos.
     fn restricted(&self, sql: Sql) -> Sql {
         let text = sql.of(self.database);
         debug_assert!(text.contains(VISIBLE_VIDEOS), "a view's statement reads every video: {text}");

@@ -1,12 +1,12 @@
-//! Wakes the tasks of this process that wait for a job or a change.
+//! Wakes tasks of this process that wait for a job or a change.
 
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-/// What a transaction announces.
+/// An event that a commit announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum News {
-    /// A job may be waiting.
+    /// A job may be due.
     Jobs,
     /// `changes` has grown.
     Changes,
@@ -15,7 +15,7 @@ pub(super) enum News {
 impl News {
     pub(super) const ALL: [News; 2] = [News::Jobs, News::Changes];
 
-    /// The Postgres channel that carries it.
+    /// The Postgres channel of the event.
     pub(super) fn channel(self) -> &'static str {
         match self {
             News::Jobs => "reprise_jobs",

@@ -1,4 +1,4 @@
-//! Adding a video: once per content and once per key.
+//! Adds a video: once per content and once per idempotency key.
 
 use std::path::{Path, PathBuf};
 
@@ -14,13 +14,13 @@ use crate::storage::{Fingerprint, Received, Storage, StoredFile};
 
 /// A file to add.
 pub enum SourceFile {
-    /// An upload; the storage will hold it.
+    /// An upload; it will move into the storage.
     Received(Received),
-    /// A user's own file, which stays where it is.
+    /// A user's own file, which stays in its place.
     InPlace {
         /// Its absolute path.
         path: PathBuf,
-        /// Of its bytes.
+        /// Hash and size of the file.
         fingerprint: Fingerprint,
     },
 }
@@ -49,36 +49,36 @@ impl SourceFile {
     }
 }
 
-/// A video's description by its owner.
+/// The owner's description of a video.
 #[derive(Debug, Clone, Default)]
 pub struct VideoDetails {
-    /// Shown title; default: the file's name without its extension.
+    /// Display title; default: the file's name without its extension.
     pub title: Option<String>,
     /// A JSON object; default: an empty one.
     pub metadata: Option<Value>,
-    /// RFC 3339 date or instant.
+    /// Recording time: an RFC 3339 date or instant.
     pub recorded_at: Option<String>,
 }
 
-/// A video to add, with all that comes with it.
+/// A video to add, with its clips and subtitles.
 pub struct NewUpload {
-    /// Its bytes.
+    /// The file.
     pub file: SourceFile,
-    /// File name as the user gave it; shown, never used as a path.
+    /// The user's file name; for display, never a path.
     pub file_name: String,
     /// Its description.
     pub details: VideoDetails,
-    /// How it is cut.
+    /// Its segmentation.
     pub segmentation: Segmentation,
-    /// Clips given by the user.
+    /// Clips from the user.
     pub clips: Vec<GivenClip>,
-    /// Its subtitles. If the same bytes are stored already, that video gets them.
+    /// Its subtitles. If these bytes are stored already, the existing video gets the subtitles.
     pub subtitles: Vec<Subtitles>,
 }
 
-/// The video of a request to add one.
+/// The result of [`Library::add`].
 pub struct AddedVideo {
-    /// The new video, or the one that has these bytes already.
+    /// The new video, or the existing one with these bytes.
     pub video: Video,
     /// The job that makes it searchable.
     pub job: Option<Job>,
@@ -100,11 +100,11 @@ impl From<Added> for AddedVideo {
 impl Library<'_> {
     /// Adds a video, unless its bytes are stored already or the key was used before.
     ///
-    /// The answer is durable: a crash loses neither file nor row. A crash before leaves no row without a file; a file
-    /// without a row is swept.
+    /// The result is durable: after a crash the file and its row still exist. A crash during the call leaves no row
+    /// without a file; a file without a row is swept.
     ///
     /// # Errors
-    /// The file is no video, or the key was used for another request.
+    /// [`LibraryError::Video`] if the file is no video; [`LibraryError::KeyReused`] if another request used the key.
     pub async fn add(&self, new: NewUpload, key: Option<IdempotencyKey>) -> Result<AddedVideo, LibraryError> {
         if let Some(earlier) = self.earlier(key.as_ref()).await? {
             return Ok(earlier);
@@ -116,7 +116,7 @@ impl Library<'_> {
         let row = self.keep(new).await?;
         let (id, file) = (row.id, StoredFile::of(&row.file));
         let added = catalog.add_video(row, key).await;
-        // The bytes or the key were there already: then this file is one too many.
+        // No row names the file: the bytes or the key existed already, or adding failed.
         if !matches!(&added, Ok(Added::New(video, _)) if video.id == id)
             && let Err(error) = self.app.storage.remove(&file).await
         {
@@ -129,7 +129,7 @@ impl Library<'_> {
         Ok(added)
     }
 
-    /// The answer of an earlier request with this key.
+    /// The result of an earlier request with this key.
     async fn earlier(&self, key: Option<&IdempotencyKey>) -> Result<Option<AddedVideo>, LibraryError> {
         let Some(key) = key else { return Ok(None) };
         let catalog = &self.app.catalog;
@@ -152,7 +152,7 @@ impl Library<'_> {
         Ok(())
     }
 
-    /// Puts the file in its place; answers the row that names it.
+    /// Moves the file into the storage, unless it stays in its place. Returns the row to insert.
     async fn keep(&self, new: NewUpload) -> Result<NewVideo, LibraryError> {
         let id = Uuid::now_v7();
         let VideoDetails { title, metadata, recorded_at } = new.details;

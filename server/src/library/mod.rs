@@ -1,7 +1,7 @@
-//! What it means to add, delete and recut a video, and to replace what is said in it.
+//! Adds, deletes and recuts videos, and replaces their subtitles.
 //!
-//! Files and rows change together: a file is on disk before its row, and a row is hidden before its file goes. What a
-//! crash leaves is removed later ([`tend`]). Knows nothing of HTTP.
+//! Files and rows change together. A file is on disk before its row, and a row is hidden before its file is removed.
+//! [`tend`] removes what a crash leaves. Independent of HTTP.
 
 mod add;
 mod purge;
@@ -21,21 +21,21 @@ pub use add::{AddedVideo, NewUpload, SourceFile, VideoDetails};
 pub use purge::tend;
 pub use subtitles::read_subtitles;
 
-/// The videos of a service, as something to change.
+/// Changes the videos of a service.
 pub struct Library<'a> {
     app: &'a App,
 }
 
-/// Why the library did not do it; nothing changed.
+/// Why the library refused a call or failed; nothing has changed.
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
-    /// The caller named a video that is not there.
+    /// The caller named an unknown video.
     #[error("there is no video {0}")]
     NoVideo(Uuid),
-    /// The caller named a clip that is not there.
+    /// The caller named an unknown clip.
     #[error("there is no clip {0}")]
     NoClip(Uuid),
-    /// The caller named a track that the video does not have, by its language.
+    /// The caller named a language without a track in this video.
     #[error("the video has no subtitles in `{0}`")]
     NoTrack(String),
     /// The caller used a key for two different requests.
@@ -44,7 +44,7 @@ pub enum LibraryError {
     /// The caller repeated a request whose video was deleted meanwhile.
     #[error("the video that this Idempotency-Key made was deleted; use a new key")]
     KeyOutlived,
-    /// The caller asked for given clips only, and there are none.
+    /// The caller requested only given clips, but the video has none.
     #[error("the video has no clips that were given; add some first")]
     NoGivenClips,
     /// The caller's file is not a video.
@@ -62,7 +62,7 @@ pub enum LibraryError {
     /// The disk failed or is full.
     #[error("a file can't be stored or read")]
     Storage(#[from] io::Error),
-    /// A bug of ours.
+    /// A task panicked; an internal fault.
     #[error("a task of the library panicked")]
     Panicked(#[from] tokio::task::JoinError),
 }
@@ -73,7 +73,7 @@ impl<'a> Library<'a> {
         Library { app }
     }
 
-    /// Deletes a video: no answer holds it from now on. Its files and rows are purged later.
+    /// Deletes a video: later answers do not contain it. Its files and rows are purged in the background.
     ///
     /// # Errors
     /// [`LibraryError::NoVideo`].
@@ -87,7 +87,7 @@ impl<'a> Library<'a> {
     /// Deletes a given clip with its vectors and pictures.
     ///
     /// # Errors
-    /// [`LibraryError::NoClip`]; the catalog's conflict for a found clip.
+    /// [`LibraryError::NoClip`]; [`LibraryError::Catalog`] with a conflict for a found clip.
     pub async fn delete_clip(&self, clip: Uuid) -> Result<(), LibraryError> {
         self.app.catalog.delete_clip(clip).await?.ok_or(LibraryError::NoClip(clip))?;
         self.app.vectors.catch_up().await?;
@@ -97,10 +97,11 @@ impl<'a> Library<'a> {
         Ok(())
     }
 
-    /// Asks for a ready video to be cut anew; answers the job that does it.
+    /// Requests a new segmentation of a ready video; returns the job.
     ///
     /// # Errors
-    /// [`LibraryError::NoVideo`], [`LibraryError::NoGivenClips`]; the catalog's conflict if it is not ready.
+    /// [`LibraryError::NoVideo`], [`LibraryError::NoGivenClips`]; [`LibraryError::Catalog`] with a conflict if the
+    /// video is not ready.
     pub async fn recut(&self, video: Uuid, segmentation: Segmentation) -> Result<Job, LibraryError> {
         let catalog = &self.app.catalog;
         let found = catalog.view(&Visibility::All).video(video).await?.ok_or(LibraryError::NoVideo(video))?;

@@ -1,4 +1,4 @@
-//! The trash: what a deleted video leaves behind is freed in the background, and strays are swept.
+//! Frees files and rows of deleted videos in the background, and sweeps stray files.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use crate::app::App;
 use crate::catalog::{DeletedVideo, Visibility};
 use crate::storage::StoredFile;
 
-/// How often stray files are looked for, and videos that another process has deleted.
+/// Interval of the search for stray files, and for videos that another process has deleted.
 const SWEEP_EVERY: Duration = Duration::from_secs(3600);
-/// Videos that are listed at once.
+/// Videos per read.
 const VIDEOS_PER_READ: u32 = 1000;
 
-/// Purges deleted videos, at once and after each deletion, and sweeps stray files every hour, until `closing`.
+/// Purges deleted videos at the start and after each deletion, and sweeps stray files every hour, until `closing`.
 pub async fn tend(app: Arc<App>, closing: CancellationToken) {
     let mut next_sweep = Instant::now();
     while !closing.is_cancelled() {
@@ -38,7 +38,7 @@ pub async fn tend(app: Arc<App>, closing: CancellationToken) {
     }
 }
 
-/// Frees files and rows of all deleted videos. Done again it changes nothing; a video that fails is left for later.
+/// Frees files and rows of all deleted videos. A second call changes nothing. A video that fails is left for later.
 async fn purge(app: &App, closing: &CancellationToken) -> Result<(), LibraryError> {
     let mut after = None;
     while let Some(deleted) = app.catalog.next_deleted(after).await? {
@@ -54,7 +54,7 @@ async fn purge(app: &App, closing: &CancellationToken) -> Result<(), LibraryErro
     Ok(())
 }
 
-/// Files first: as long as the row is there, a purge that was cut off is done again.
+/// Removes the files first: while the row exists, an interrupted purge is repeated.
 async fn purge_one(app: &App, deleted: &DeletedVideo) -> Result<(), LibraryError> {
     app.storage.remove(&StoredFile::of(&deleted.file)).await?;
     app.storage.remove_derived_of_video(deleted.id).await?;
@@ -65,7 +65,7 @@ async fn purge_one(app: &App, deleted: &DeletedVideo) -> Result<(), LibraryError
     Ok(())
 }
 
-/// Removes stored files that no video names: a crash between keeping a file and inserting its row leaves them.
+/// Removes stored files of unknown videos: a crash between keeping a file and inserting its row leaves such files.
 async fn sweep(app: &Arc<App>) -> Result<(), LibraryError> {
     let mut known = HashSet::new();
     let mut after = None;

@@ -1,4 +1,4 @@
-//! Replacing and deleting the subtitles of a video.
+//! Replaces and deletes the subtitles of a video.
 
 use uuid::Uuid;
 
@@ -6,24 +6,24 @@ use super::{Library, LibraryError};
 use crate::catalog::{CueKind, Subtitles, Track};
 use crate::subtitles;
 
-/// Reads a subtitle file, SubRip or WebVTT by its content.
+/// Parses a subtitle file; detects SubRip or WebVTT by its content.
 ///
 /// # Errors
-/// Not one cue can be read.
+/// [`LibraryError::Subtitles`] if no cue can be read.
 pub async fn read_subtitles(
     bytes: Vec<u8>,
     language: String,
     provenance: &str,
 ) -> Result<Subtitles, LibraryError> {
     let parsed = tokio::task::spawn_blocking(move || subtitles::parse(&bytes)).await??;
-    // Warnings are listed with those of the video, so they name their file.
+    // The video lists warnings of all its files, so each one names its file.
     let warnings = parsed.warnings.iter().map(|it| format!("subtitles {language}, {it}")).collect();
     let track = Track { kind: CueKind::Speech, language, provenance: provenance.to_owned() };
     Ok(Subtitles { track, lines: parsed.lines, warnings })
 }
 
 impl Library<'_> {
-    /// Stores subtitles in the place of those of the same language; searchable by their words at once.
+    /// Stores subtitles and replaces those of the same language. Their words are searchable at once.
     ///
     /// # Errors
     /// [`LibraryError::NoVideo`].
@@ -34,7 +34,7 @@ impl Library<'_> {
         self.subtitles_changed(video).await
     }
 
-    /// Deletes the subtitles of one language; no answer holds them from now on.
+    /// Deletes the subtitles of one language; later answers do not contain them.
     ///
     /// # Errors
     /// [`LibraryError::NoTrack`].
@@ -46,7 +46,7 @@ impl Library<'_> {
         Ok(())
     }
 
-    /// Removes replaced passages from the index, and has new ones encoded.
+    /// Removes replaced passages from the index, and enqueues the encoding of new ones.
     pub(super) async fn subtitles_changed(&self, video: Uuid) -> Result<(), LibraryError> {
         self.app.vectors.catch_up().await?;
         crate::ingest::enqueue_passages(self.app, video).await;

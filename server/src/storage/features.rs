@@ -1,9 +1,9 @@
-//! What the frame stage of a model made of a video's frames, kept on disk: one file a video and space.
+//! Stores per-frame features of a model on disk: one file per video and space.
 //!
-//! A file is a cache: where it is missing or damaged, the video is decoded again. Layout, little-endian: the magic
-//! `RPRSFEA1`, the width (u32); then blocks, each with its rows (u32), the CRC-32 of the rest of the block (u32), the
-//! frames' times (i64 milliseconds, ascending over the file), and their features (f16, row by row). A block is
-//! added whole: what a crash leaves behind the last whole block is cut off when the file is next opened.
+//! A file is a cache: if it is missing or damaged, the video is decoded again. Layout, little-endian: the magic
+//! `RPRSFEA1`, the width (u32), then blocks. A block has its rows (u32), the CRC-32 of the rest of the block (u32), the
+//! frames' times (i64 milliseconds, ascending over the file), and their features (f16, row by row). Blocks are added
+//! whole: opening the file to add cuts off the remains of a crash behind the last whole block.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -14,26 +14,26 @@ use half::f16;
 
 const MAGIC: [u8; 8] = *b"RPRSFEA1";
 const HEADER_BYTES: u64 = 12;
-/// Rows and checksum.
+/// Bytes of a block's row count and checksum.
 const BLOCK_HEADER_BYTES: usize = 8;
-/// A larger number of rows is damage.
+/// Largest valid row count of a block; a larger one is damage.
 const MOST_ROWS: usize = 1 << 16;
 
-/// The file of a space, by its id, in a video's folder.
+/// The file of a space in a video's folder, named by the first 16 digits of its id.
 pub fn file_of(folder: &Path, space: &str) -> PathBuf {
     folder.join(&space[..space.len().min(16)])
 }
 
-/// One frame: its time in milliseconds and its feature.
+/// One frame: its time in milliseconds and its feature of `width` values.
 pub type Row = (i64, Vec<f32>);
 
-/// Why features can't be read; they are made anew then.
+/// Why features can't be read. The caller then computes them again.
 #[derive(Debug, thiserror::Error)]
 pub enum FeaturesError {
     /// The disk failed.
     #[error("stored features can't be read or written: {0}")]
     Disk(#[from] io::Error),
-    /// Not such a file, or one of another width.
+    /// Not a feature file, or one of another width.
     #[error("stored features are damaged: {0}")]
     Damaged(&'static str),
 }
@@ -45,7 +45,7 @@ pub struct Features {
     file: File,
     width: usize,
     blocks: Vec<Block>,
-    /// Where the next block goes.
+    /// Offset of the next block.
     end: u64,
 }
 
@@ -58,11 +58,11 @@ struct Block {
 }
 
 impl Features {
-    /// Opens a file to read, or to add to if `grows`: then all of it is checked, and damage at its end cut off.
-    /// A reader checks what it reads.
+    /// Opens a file to read or, if `grows`, to add. Opening to add checks the whole file and cuts off damage at its
+    /// end. A reader checks each block that it reads.
     ///
     /// # Errors
-    /// It is missing, of another width, or no such file.
+    /// The file is missing, of another width, or not a feature file.
     pub fn open(path: &Path, width: usize, grows: bool) -> Result<Features, FeaturesError> {
         let mut file = OpenOptions::new().read(true).write(grows).open(path)?;
         let mut header = [0; HEADER_BYTES as usize];
@@ -82,7 +82,7 @@ impl Features {
         Ok(features)
     }
 
-    /// Whether a file is there and whole; reads all of it.
+    /// Whether a file exists and is undamaged; reads all of it.
     pub fn is_whole(path: &Path, width: usize) -> bool {
         let Ok(mut features) = Features::open(path, width, false) else { return false };
         (features.blocks, features.end) = (Vec::new(), HEADER_BYTES);
@@ -90,7 +90,7 @@ impl Features {
         features.walk(true).is_ok() && length.is_ok_and(|length| length == features.end)
     }
 
-    /// Makes an empty file in the place of whatever is there.
+    /// Creates an empty file, in place of any existing one.
     ///
     /// # Errors
     /// The disk failed.
@@ -101,7 +101,7 @@ impl Features {
         Ok(Features { path: path.to_owned(), file, width, blocks: Vec::new(), end: HEADER_BYTES })
     }
 
-    /// Finds the whole blocks.
+    /// Lists the whole blocks; `checks`: verifies their checksums too.
     fn walk(&mut self, checks: bool) -> Result<(), FeaturesError> {
         let length = self.file.metadata()?.len();
         while let Some(block) = self.next_block(length, checks)? {
@@ -147,7 +147,7 @@ impl Features {
         BLOCK_HEADER_BYTES + rows * (8 + 2 * self.width)
     }
 
-    /// Times and features of a block.
+    /// Times and features of a block, after a check of its checksum.
     fn read(&mut self, block: &Block) -> Result<(Vec<i64>, Vec<f16>), FeaturesError> {
         let mut bytes = vec![0; self.bytes_of(block.rows)];
         self.file.seek(SeekFrom::Start(block.at))?;
@@ -162,7 +162,7 @@ impl Features {
         Ok((times.chunks_exact(8).map(time).collect(), values.chunks_exact(2).map(value).collect()))
     }
 
-    /// Adds frames that come after those that are there, as one block; [`Features::sync`] makes them durable.
+    /// Adds later frames as one block; [`Features::sync`] makes them durable.
     ///
     /// # Errors
     /// The disk failed or is full.
@@ -182,7 +182,7 @@ impl Features {
         Ok(())
     }
 
-    /// Returns when all that was added is on disk.
+    /// Makes all added blocks durable.
     ///
     /// # Errors
     /// The disk failed.
@@ -190,10 +190,10 @@ impl Features {
         Ok(self.file.sync_data()?)
     }
 
-    /// Gives the file its final name; durable when this returns.
+    /// Renames the file; durable when this returns.
     ///
     /// # Errors
-    /// The disk failed; the file keeps its name.
+    /// The disk failed. The file may keep its old name.
     pub fn rename(&mut self, path: &Path) -> Result<(), FeaturesError> {
         self.sync()?;
         std::fs::rename(&self.path, path)?;
@@ -204,20 +204,20 @@ impl Features {
         Ok(())
     }
 
-    /// Time of the newest frame.
+    /// Time of the newest frame, in milliseconds.
     pub fn last_ms(&self) -> Option<i64> {
         self.blocks.last().map(|block| block.last_ms)
     }
 
-    /// Time of the last frame of the block that holds the first frame from `from_ms` on.
+    /// Time of the last frame in the block that contains the first frame at or after `from_ms`.
     pub fn end_of_block_after(&self, from_ms: i64) -> Option<i64> {
         self.blocks.iter().map(|block| block.last_ms).find(|last_ms| from_ms <= *last_ms)
     }
 
-    /// The frames whose times lie in `range`, in order.
+    /// The frames with times in `range` (milliseconds), in order.
     ///
     /// # Errors
-    /// The disk failed, or the file was damaged since it was opened.
+    /// The disk failed, or the file was damaged after it was opened.
     pub fn rows(&mut self, range: Range<i64>) -> Result<Vec<Row>, FeaturesError> {
         let mut rows = Vec::new();
         let meets = |block: &Block| block.first_ms < range.end && range.start <= block.last_ms;
@@ -249,7 +249,7 @@ mod tests {
         features
     }
 
-    /// Writes two blocks, does `damage` to the file's bytes, and compares the times that are left.
+    /// Writes two blocks, applies `damage` to the file's bytes, and checks the remaining times.
     #[track_caller]
     fn check(damage: impl Fn(&mut Vec<u8>), expected: &[i64]) {
         let folder = tempfile::tempdir().unwrap();

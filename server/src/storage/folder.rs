@@ -1,4 +1,4 @@
-//! A storage that is a folder of the local disk.
+//! A storage in a folder of the local disk.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use uuid::Uuid;
 
 use super::{INCOMING, Swept};
 
-/// The folder. Names in it are relative paths with `/` between their parts.
+/// The folder. File names in it are relative paths with `/` as separator.
 pub(super) struct Folder {
     root: PathBuf,
 }
 
 impl Folder {
-    /// Makes the folder with these folders in it.
+    /// Creates the folder with these subfolders.
     pub(super) fn open(root: &Path, folders: &[&str]) -> io::Result<Folder> {
         for folder in folders {
             std::fs::create_dir_all(root.join(folder))?;
@@ -28,7 +28,7 @@ impl Folder {
         self.root.join(name)
     }
 
-    /// Moves a file that is on disk to its name; the move is durable when this returns.
+    /// Moves a file on the same disk to its name; the move is durable when this returns.
     pub(super) async fn keep(&self, from: &Path, name: &str) -> io::Result<()> {
         let target = self.path(name);
         tokio::fs::rename(from, &target).await?;
@@ -36,7 +36,7 @@ impl Folder {
         File::open(folder).await?.sync_all().await
     }
 
-    /// Removes a file, or a folder with all that is in it.
+    /// Removes a file, or a folder with its contents. A missing one is no error.
     pub(super) async fn remove(&self, name: &str) -> io::Result<()> {
         let path = self.path(name);
         let removed = match tokio::fs::symlink_metadata(&path).await {
@@ -50,7 +50,7 @@ impl Folder {
         }
     }
 
-    /// Removes temporary files that were last written before `age` ago.
+    /// Removes temporary files last written more than `age` ago.
     pub(super) fn sweep_incoming(&self, age: Duration) -> io::Result<()> {
         for entry in std::fs::read_dir(self.path(INCOMING))? {
             let entry = entry?;
@@ -61,7 +61,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Removes what in `folder` bears the id of no video and was last written before `age` ago.
+    /// Removes entries of `folder` that are old enough and named by the id of an unknown video. Returns their number.
     pub(super) fn sweep(&self, folder: &str, swept: &Swept<'_>) -> io::Result<u64> {
         let mut removed = 0;
         for entry in std::fs::read_dir(self.path(folder))? {

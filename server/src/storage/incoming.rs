@@ -1,4 +1,4 @@
-//! Files on their way into the storage, and the hashes that name their content.
+//! Files being received, and content hashes.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
 
-/// A file that is being received; removed when dropped.
+/// A file being received; removed on drop.
 pub struct IncomingFile {
     path: PathBuf,
     file: File,
@@ -16,7 +16,7 @@ pub struct IncomingFile {
 }
 
 impl IncomingFile {
-    /// Begins an empty file at `path`, where no file may be.
+    /// Creates an empty file at `path`; fails if a file exists there.
     pub(super) async fn create(path: PathBuf) -> io::Result<IncomingFile> {
         let file = File::create_new(&path).await?;
         Ok(IncomingFile { path, file, hash: Sha256::new(), bytes: 0 })
@@ -27,7 +27,7 @@ impl IncomingFile {
         self.bytes
     }
 
-    /// Appends a piece.
+    /// Appends bytes.
     ///
     /// # Errors
     /// The disk failed or is full.
@@ -37,7 +37,7 @@ impl IncomingFile {
         self.file.write_all(piece).await
     }
 
-    /// Ends the file: its bytes are on disk when this returns.
+    /// Completes the file: its bytes are durable when this returns.
     ///
     /// # Errors
     /// The disk failed.
@@ -58,7 +58,7 @@ impl Drop for IncomingFile {
     }
 }
 
-/// A whole file on disk under a temporary name; removed when dropped, unless the storage keeps it.
+/// A complete file under a temporary name; removed on drop, unless the storage keeps it.
 pub struct Received {
     path: PathBuf,
     content_hash: String,
@@ -66,7 +66,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// Its temporary place.
+    /// Its temporary path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -84,7 +84,7 @@ impl Received {
 
 impl Drop for Received {
     fn drop(&mut self) {
-        // A kept file has another name by now, and nothing is here.
+        // The storage has renamed a kept file, so this removes nothing then.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -97,7 +97,7 @@ pub struct Fingerprint {
     pub bytes: u64,
 }
 
-/// Reads a whole file in pieces. Blocks.
+/// Computes the fingerprint of a file, reading it in pieces. Blocks.
 ///
 /// # Errors
 /// The file can't be read.

@@ -1,8 +1,8 @@
-//! The files of the service: stored videos, uploads on their way in, and files made from videos.
+//! The files of the service: stored videos, uploads in progress, and files derived from videos.
 //!
-//! Knows names, not what they are for: which rows name a file is the catalog's matter. A storage is a folder of the
-//! local disk; ffmpeg and models read files by [`Storage::local`], so that another kind of storage can fetch them
-//! first. Features of frames are a cache of this machine and lie in a folder in any case.
+//! The catalog decides which rows name a file. A storage is a folder of the local disk. ffmpeg and models read files by
+//! [`Storage::local`], so another kind of storage can fetch them first. Frame features are a cache of this machine and
+//! always lie in a local folder.
 
 pub mod features;
 mod folder;
@@ -19,21 +19,21 @@ use uuid::Uuid;
 use folder::Folder;
 pub use incoming::{Fingerprint, IncomingFile, Received, fingerprint, hash_bytes};
 
-/// Temporary files lie here.
+/// Folder of temporary files.
 const INCOMING: &str = "incoming";
-/// Stored videos lie here.
+/// Folder of stored videos.
 const VIDEOS: &str = "videos";
-/// Folders of features lie here, one a video.
+/// Folder of frame features, with one folder per video.
 const FEATURES: &str = "features";
-/// A temporary file that nobody has written to for so long belongs to no process.
+/// A temporary file that was not written to for this long is abandoned.
 const ABANDONED: Duration = Duration::from_secs(24 * 3600);
-/// A younger file may be one whose row another process is about to insert.
+/// Sweeps spare younger files: another process may be about to insert the row of one.
 const UNNAMED: Duration = Duration::from_secs(3600);
 
 /// The files of the service.
 pub struct Storage {
     backend: Backend,
-    /// Files that are being made, each with the lock of its maker.
+    /// Names of files being made, each with the lock of its maker.
     making: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
@@ -42,17 +42,17 @@ enum Backend {
     Folder(Folder),
 }
 
-/// A file that a row of the catalog names: by its name in the storage, or by the absolute path of a user's own file.
+/// The file of a catalog row: its name in the storage, or the absolute path of a user's own file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredFile(String);
 
 impl StoredFile {
-    /// The file of a stored name or path.
+    /// The file with this stored name or path.
     pub fn of(name: &str) -> StoredFile {
         StoredFile(name.to_owned())
     }
 
-    /// A user's own file, which stays where it is.
+    /// A user's own file, which stays in its place.
     pub fn in_place(path: &Path) -> StoredFile {
         StoredFile(path.to_string_lossy().into_owned())
     }
@@ -62,13 +62,13 @@ impl StoredFile {
         &self.0
     }
 
-    /// Whether the storage holds the file, and may remove it.
+    /// Whether the file lies in the storage, which may then remove it.
     fn is_ours(&self) -> bool {
         !Path::new(&self.0).is_absolute()
     }
 }
 
-/// A file that can be read by its path for as long as this value lives.
+/// A file that is readable by its path while this value lives.
 #[derive(Debug, Clone)]
 pub struct LocalFile {
     path: PathBuf,
@@ -81,14 +81,14 @@ impl LocalFile {
     }
 }
 
-/// A file that is made from a video when a client first asks for it.
+/// A file that is made from a video at the first request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Derived {
-    /// A JPEG of the middle of a span.
+    /// A JPEG from the middle of a span.
     Thumbnail,
     /// A short MP4 of a span.
     Preview,
-    /// An MP4 of a whole video that browsers play.
+    /// An MP4 of a whole video, playable in browsers.
     Rendition,
 }
 
@@ -110,22 +110,22 @@ impl Derived {
         }
     }
 
-    /// The name of the file of this kind that was made from a video or span.
+    /// The file name of this kind for a video or span.
     fn name(self, id: Uuid) -> String {
         format!("{}/{id}.{}", self.folder(), self.extension())
     }
 }
 
-/// Which files a sweep leaves alone.
+/// The files that a sweep spares.
 struct Swept<'a> {
-    /// Younger ones.
+    /// Spares files written less than this long ago.
     age: Duration,
-    /// Those of these videos.
+    /// Spares the files of videos for which this returns true.
     is_known: &'a dyn Fn(Uuid) -> bool,
 }
 
 impl Storage {
-    /// Opens the folder at `root`, makes it if it is not there, and removes abandoned temporary files.
+    /// Opens or creates the folder at `root`, and removes abandoned temporary files.
     ///
     /// # Errors
     /// The folder can't be written.
@@ -142,7 +142,7 @@ impl Storage {
         folder
     }
 
-    /// Begins to receive a file.
+    /// Starts to receive a file.
     ///
     /// # Errors
     /// The disk can't be written.
@@ -150,7 +150,7 @@ impl Storage {
         IncomingFile::create(self.temporary("")).await
     }
 
-    /// A temporary path that no other file has.
+    /// A new, unique temporary path.
     fn temporary(&self, extension: &str) -> PathBuf {
         self.folder().path(INCOMING).join(format!("{}{extension}", Uuid::now_v7()))
     }
@@ -164,12 +164,12 @@ impl Storage {
         Ok(StoredFile(name.to_owned()))
     }
 
-    /// The name under which the file of a video is kept: by its id, with the plain extension of `file_name`.
+    /// The storage name of a video's file: its id, with the extension of `file_name` if that is plain.
     pub fn video_name(id: Uuid, file_name: &str) -> String {
         format!("{VIDEOS}/{id}{}", plain_extension(file_name))
     }
 
-    /// A file by its path on this machine.
+    /// The file as a path on this machine.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotFound`] if the file is gone.
@@ -179,43 +179,43 @@ impl Storage {
         Ok(LocalFile { path })
     }
 
-    /// Removes a file, or all files below a name. A missing file is no error, a user's own file is left alone.
+    /// Removes a file, or all files below a name. A missing file is no error. A user's own file stays.
     ///
     /// # Errors
-    /// The disk failed; removing again goes on.
+    /// The disk failed. Another call continues.
     pub async fn remove(&self, file: &StoredFile) -> io::Result<()> {
         if file.is_ours() { self.folder().remove(&file.0).await } else { Ok(()) }
     }
 
-    /// Removes all that was made from a video: its rendition, pictures and features.
+    /// Removes all files derived from a video: its rendition, pictures and features.
     ///
     /// # Errors
-    /// The disk failed; removing again goes on.
+    /// The disk failed. Another call continues.
     pub async fn remove_derived_of_video(&self, id: Uuid) -> io::Result<()> {
         self.folder().remove(&Derived::Rendition.name(id)).await?;
         self.folder().remove(&format!("{FEATURES}/{id}")).await?;
         self.remove_pictures(id).await
     }
 
-    /// Removes the pictures of a span.
+    /// Removes the thumbnail and the preview of a span.
     ///
     /// # Errors
-    /// The disk failed; removing again goes on.
+    /// The disk failed. Another call continues.
     pub async fn remove_pictures(&self, span: Uuid) -> io::Result<()> {
         self.folder().remove(&Derived::Thumbnail.name(span)).await?;
         self.folder().remove(&Derived::Preview.name(span)).await
     }
 
-    /// The folder of this machine with the features of a video's frames.
+    /// The local folder of a video's frame features.
     pub fn features(&self, video: Uuid) -> PathBuf {
         self.folder().path(FEATURES).join(video.to_string())
     }
 
-    /// The derived file of a video or span. `work` makes it at a temporary path if it is not there yet; one caller at
-    /// a time makes a file, the others wait for it.
+    /// The derived file of a video or span. If it is missing, `work` makes it at a temporary path. One caller at a time
+    /// makes a file; the others wait for it.
     ///
     /// # Errors
-    /// Of `work`, or of the disk; no file is left.
+    /// Errors of `work` or of the disk; no file is left.
     pub async fn derived<E: From<io::Error>>(
         &self,
         kind: Derived,
@@ -249,8 +249,8 @@ impl Storage {
         lock.lock_owned().await
     }
 
-    /// Removes stored files and features of videos that are not known: a crash between keeping a file and inserting
-    /// its row leaves them. Answers how many. Blocks.
+    /// Removes stored files and features of unknown videos, left by a crash between keeping a file and inserting its
+    /// row. Returns the number of removed entries. Blocks.
     ///
     /// # Errors
     /// The disk failed.
@@ -260,7 +260,7 @@ impl Storage {
     }
 }
 
-/// `.mp4` of `a.MP4`; nothing where the name has no plain extension.
+/// `.mp4` for `a.MP4`; empty without a plain extension (1 to 5 letters or digits).
 fn plain_extension(file_name: &str) -> String {
     let extension = Path::new(file_name).extension().and_then(|it| it.to_str()).unwrap_or_default();
     let plain = (1..=5).contains(&extension.len()) && extension.bytes().all(|it| it.is_ascii_alphanumeric());

@@ -1,4 +1,4 @@
-//! Whether the engine answers as it should: its keys compared with the catalog's, its graphs with exact search.
+//! Checks the engine: compares its keys with the catalog's, and its graphs with exact search.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
@@ -10,28 +10,28 @@ use super::{Ask, Difference, EngineError, Hits, Vectors};
 use crate::catalog::instant;
 use crate::terms::{Collection, SpanKey, UnitVector};
 
-/// Stored vectors that a running server searches for to measure a graph: each costs a scan.
+/// Queries (stored vectors) for the recall of a running server. Each costs a scan.
 const SAMPLE: usize = 200;
-/// How many of them are searched for at once.
+/// Queries per search.
 const QUERIES_AT_ONCE: usize = 20;
 
-/// How a running server checks its index.
+/// Settings of a running server's index checks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CheckSettings {
-    /// Time from one look to the next, and to the first. Nothing is measured where nothing changed.
+    /// Interval of the checks, also before the first one. A check without changes measures nothing.
     pub every: Duration,
-    /// Recall at 10, 0 to 1, under which there is a warning.
+    /// Recall at 10, 0 to 1, below which a warning is logged.
     pub recall_target: f64,
 }
 
-/// What the last check found of one collection.
+/// The result of the last check of one collection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Checked {
-    /// Recall at 10 of its graphs against exact search, 0 to 1; `None` where there is no graph: all searches are exact.
+    /// Recall at 10 of its graphs against exact search, 0 to 1. `None` without a graph or exact search.
     pub recall_at_10: Option<f64>,
     /// Whether the engine held the same keys as the catalog.
     pub keys_equal: bool,
-    /// When, in Unix milliseconds.
+    /// Time of the check, in Unix milliseconds.
     pub at_ms: i64,
     /// The engine's generation when recall was measured.
     generation: u64,
@@ -40,7 +40,7 @@ pub struct Checked {
 #[derive(Default)]
 pub(super) struct Checks {
     collections: BTreeMap<Collection, Checked>,
-    /// The state that was checked; `None`: it is to be checked again.
+    /// The checked state; `None` requests another check.
     of: Option<State>,
 }
 
@@ -52,19 +52,19 @@ struct State {
 }
 
 impl Vectors {
-    /// What the last check found; `None` before the first.
+    /// The result of the last check; `None` before the first.
     pub fn checked(&self, at: Collection) -> Option<Checked> {
         self.checks.read().unwrap_or_else(PoisonError::into_inner).collections.get(&at).copied()
     }
 
-    /// Checks now and then until `closing`.
+    /// Checks at intervals until `closing`.
     pub async fn check_until(self: Arc<Self>, settings: CheckSettings, closing: CancellationToken) {
         loop {
             tokio::select! {
                 () = closing.cancelled() => return,
                 () = tokio::time::sleep(settings.every) => {}
             }
-            // A measurement that runs is not waited for: it ends with the process.
+            // Does not wait for a running measurement: it ends with the process.
             tokio::select! {
                 () = closing.cancelled() => return,
                 done = self.check(settings.recall_target) => if let Err(error) = done {
@@ -74,7 +74,7 @@ impl Vectors {
         }
     }
 
-    /// Compares keys and makes them equal if they are not; measures the graphs of a generation that was not measured.
+    /// Compares the keys and repairs differences. Measures the recall of each generation once.
     async fn check(&self, recall_target: f64) -> Result<(), EngineError> {
         let now =
             State { seq: self.engine.applied().await?, generation: self.engine.status().await?.generation };
@@ -100,7 +100,7 @@ impl Vectors {
         Ok(())
     }
 
-    /// The collections whose keys differed; `None` while a space is being filled.
+    /// Repairs and returns the collections whose keys differ; `None` while a space is being filled.
     async fn compare_and_complete(&self) -> Result<Option<BTreeSet<Collection>>, EngineError> {
         let Ok(_nobody_fills) = self.filling.try_lock() else { return Ok(None) };
         let mut differing = BTreeSet::new();
@@ -123,7 +123,7 @@ impl Vectors {
         Ok(Some(differing))
     }
 
-    /// Recall at 10; the last measurement of the same generation counts.
+    /// Recall at 10; an earlier measurement of the same generation is reused.
     async fn recall_of(
         &self,
         at: Collection,
@@ -147,8 +147,8 @@ impl Vectors {
         Ok(recall)
     }
 
-    /// The mean share of the true 10 nearest that a search finds, with about `sample` stored vectors as queries; `None`
-    /// where nothing is stored.
+    /// Mean recall at 10 against exact search, 0 to 1, with about `sample` stored vectors as queries. `None` for an
+    /// empty collection.
     ///
     /// # Errors
     /// [`EngineError`] if the engine or the catalog can't be read.
@@ -176,7 +176,7 @@ impl Checked {
     }
 }
 
-/// How many hits score at least as well as the last right one. By score, not by key: any of several equal vectors is right.
+/// Hits that score at least as well as the last correct one. By score: any of several equal vectors is correct.
 fn as_good(right: &Hits, got: &Hits) -> usize {
     let worst = right.hits.last().map_or(-1.0, |hit| hit.score);
     got.hits.iter().filter(|hit| hit.score >= worst).count().min(right.hits.len())

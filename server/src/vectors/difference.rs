@@ -1,4 +1,4 @@
-//! How the keys of an index differ from those of the catalog.
+//! Compares the keys of an index with the catalog's.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use super::ROWS_PER_READ;
 use crate::catalog::{Catalog, CatalogError};
 use crate::terms::{Collection, KeySet, Level};
 
-/// The keys that only one of the two has; not both are empty.
+/// Keys that only the index or only the catalog has; at least one key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
-    /// Where.
+    /// The collection.
     pub at: Collection,
-    /// Those that the index lacks.
+    /// Keys that the index lacks.
     pub missing: KeySet,
-    /// Those that the catalog hasn't.
+    /// Keys that the catalog lacks.
     pub extra: KeySet,
 }
 
@@ -41,7 +41,7 @@ pub async fn differences(
     if found.is_empty() {
         return Ok(found);
     }
-    // Read after the keys: what was committed while they were read is among these.
+    // Read after the keys, so that it includes all changes committed meanwhile.
     let changed = changed_after(catalog, space, seq).await?;
     for difference in &mut found {
         difference.missing -= &changed;

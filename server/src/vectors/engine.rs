@@ -1,7 +1,7 @@
-//! The seam between the service and vector engines: an engine stores unit vectors by key and finds the nearest.
+//! The interface of vector engines: an engine stores unit vectors by key and finds the nearest ones.
 //!
-//! An engine answers keys and cosines, never vectors. It is a cache of the catalog: every vector can be read from there
-//! again, and engines need not be durable.
+//! An engine returns keys and cosines, never vectors. It is a cache of the catalog, which has every vector, so engines
+//! need not be durable.
 
 use std::error::Error;
 use std::ops::Range;
@@ -17,13 +17,13 @@ use crate::terms::{Collection, KeySet, SpaceInfo, SpanKey, UnitVector, VideoNumb
 /// A vector engine.
 #[async_trait]
 pub trait VectorIndex: Send + Sync {
-    /// What the engine can do; the same for as long as it is open.
+    /// The engine's limits and abilities; constant while it is open.
     fn limits(&self) -> Limits;
 
-    /// Makes room for a space's vectors. A second call changes nothing.
+    /// Declares a space. A second call changes nothing.
     ///
     /// # Errors
-    /// [`EngineError::Redeclared`] if the number stands for another space.
+    /// [`EngineError::Redeclared`] if the number belongs to another space.
     async fn create(&self, space: &SpaceInfo) -> Result<(), EngineError>;
 
     /// Drops a space with all its vectors. A second call changes nothing.
@@ -32,24 +32,24 @@ pub trait VectorIndex: Send + Sync {
     /// [`EngineError`] if the engine can't be reached.
     async fn forget(&self, space: u32) -> Result<(), EngineError>;
 
-    /// Puts, then removes, then remembers `batch.seq`. A key that is put again is replaced and never absent meanwhile. The
-    /// same batch again changes nothing, so a caller that died in between may start over.
+    /// Stores `batch.put`, removes `batch.remove`, then records `batch.seq`. A replaced key is never absent meanwhile.
+    /// Applying a batch twice changes nothing, so a caller may start over after a crash.
     ///
     /// # Errors
-    /// [`EngineError::StaleWriter`] if a writer with a higher fencing number has written: nothing is applied. Other
-    /// [`EngineError`]: some of the batch may be applied, and its seq is not remembered.
+    /// [`EngineError::StaleWriter`] if a writer with a higher fencing number has written: nothing is applied. After
+    /// another [`EngineError`], a part of the batch may be applied, and its seq is not recorded.
     async fn apply(&self, batch: Batch) -> Result<(), EngineError>;
 
-    /// The newest change of the catalog that a search beginning now sees; 0 before any.
+    /// The newest change of the catalog that a new search includes; 0 before any.
     ///
     /// # Errors
     /// [`EngineError`] if the engine can't be reached.
     async fn applied(&self) -> Result<i64, EngineError>;
 
-    /// Back-pressure: returns when more batches are welcome. Only the follower waits for it.
+    /// Back-pressure: returns when the engine can take more batches. Only the follower calls it.
     async fn ready(&self);
 
-    /// The nearest live keys, one [`Hits`] for each query. Nothing where the collection holds nothing.
+    /// The nearest live keys: one [`Hits`] per query, without hits for an empty collection.
     ///
     /// # Errors
     /// [`EngineError::Width`] for a query of another length.
@@ -77,43 +77,43 @@ pub trait VectorIndex: Send + Sync {
     /// [`EngineError`] if the engine can't be reached.
     async fn keys(&self, at: Collection, range: Range<SpanKey>) -> Result<KeySet, EngineError>;
 
-    /// What the engine holds.
+    /// The collections of the engine and their sizes.
     ///
     /// # Errors
     /// [`EngineError`] if the engine can't be reached.
     async fn status(&self) -> Result<EngineStatus, EngineError>;
 
-    /// Does the engine's own upkeep until `closing`: seals, snapshots, mending. Nothing for a remote engine.
+    /// Runs the engine's background work until `closing`: seals, snapshots, repairs. Nothing for a remote engine.
     async fn maintain(&self, closing: CancellationToken) {
         closing.cancelled().await;
     }
 
-    /// Stores what a later start should find. The engine is not used afterwards.
+    /// Stores the state for a later start. The engine is not used afterwards.
     async fn close(&self) {}
 }
 
-/// How a search is done.
+/// The parameters of a search.
 #[derive(Debug, Clone)]
 pub struct Ask {
-    /// At most this many hits for each query, and no more than [`Limits::most_hits`].
+    /// Most hits per query, at most [`Limits::most_hits`].
     pub k: usize,
-    /// The spans that may be answered, by filter and visibility; `None`: all.
+    /// The spans that may be returned, by filter and visibility; `None`: all.
     pub only: Option<Allowed>,
-    /// Compare every allowed vector. Needs [`Limits::exact`].
+    /// Whether to compare every allowed vector. Needs [`Limits::exact`].
     pub exact: bool,
 }
 
-/// Spans that may be answered.
+/// Spans that a search may return.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Allowed {
-    /// Their keys. Keys that the engine doesn't hold do no harm.
+    /// Their keys. Keys unknown to the engine are ignored.
     pub keys: KeySet,
-    /// The videos in which the keys lie, or more, for engines that push a filter down; `None` if nobody looked.
+    /// The videos of these keys, or more, for engines that filter by video; `None` if not computed.
     pub videos: Option<Arc<[VideoNumber]>>,
 }
 
 impl Allowed {
-    /// These keys alone.
+    /// Only these keys.
     pub fn keys(keys: KeySet) -> Allowed {
         Allowed { keys, videos: None }
     }
@@ -129,7 +129,7 @@ pub struct Hit {
 }
 
 impl Hit {
-    /// Sorts hits as every ranking is sorted: by score, descending; equal scores by key, ascending.
+    /// Sorts hits by score, descending; equal scores by key, ascending.
     pub fn sort(hits: &mut [Hit]) {
         hits.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.key.cmp(&other.key)));
     }
@@ -140,7 +140,7 @@ impl Hit {
 pub struct Hits {
     /// By score, descending; equal scores by key, ascending.
     pub hits: Vec<Hit>,
-    /// Whether no allowed live key is missing.
+    /// Whether the hits are all allowed live keys.
     pub complete: bool,
     /// Whether every allowed vector was compared.
     pub exact: bool,
@@ -155,23 +155,23 @@ pub struct Scored {
     pub cosines: Vec<f32>,
 }
 
-/// What an engine can do.
+/// The limits and abilities of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// The largest [`Ask::k`].
     pub most_hits: usize,
     /// The longest vectors.
     pub most_values: usize,
-    /// Whether it can compare every allowed vector.
+    /// Whether it can compare every allowed vector (exact search).
     pub exact: bool,
-    /// Whether several servers use the same one.
+    /// Whether several servers share its data.
     pub shared: bool,
 }
 
 /// A vector to store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Put {
-    /// Where.
+    /// Its collection.
     pub at: Collection,
     /// Its span.
     pub key: SpanKey,
@@ -181,36 +181,35 @@ pub struct Put {
     pub unit: UnitVector,
 }
 
-/// A key to remove.
+/// A key to remove from a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Removal {
-    /// Where.
+    /// Its collection.
     pub at: Collection,
     /// The span.
     pub key: SpanKey,
 }
 
-/// Changes that are applied together. No key is both put and removed.
+/// Changes to apply together. No key is both put and removed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Batch {
-    /// To store or replace.
+    /// The vectors to store or replace.
     pub put: Vec<Put>,
-    /// To remove; a key that isn't there does no harm.
+    /// The keys to remove; unknown keys are ignored.
     pub remove: Vec<Removal>,
-    /// The newest change of the catalog that the engine has seen with this batch; `None`: the batch completes an earlier
-    /// state.
+    /// The newest change of the catalog in the engine after this batch; `None`: the batch completes an earlier state.
     pub seq: Option<i64>,
-    /// The fencing number of the caller's writer lease: a later lease has a higher number. An engine refuses the batches of
-    /// an older lease than it has seen. 0 where one process alone writes.
+    /// The fencing number of the caller's writer lease; later leases have higher numbers. An engine refuses batches of
+    /// an older lease. 0 if only one process writes.
     pub fence: u64,
 }
 
-/// The highest fencing number that an engine of this process has seen.
+/// The highest fencing number of all applied batches.
 #[derive(Debug, Default)]
 pub(super) struct Fence(AtomicU64);
 
 impl Fence {
-    /// Lets a batch through, or refuses it as a stale writer's.
+    /// Refuses a batch of a stale writer.
     pub(super) fn check(&self, batch: &Batch) -> Result<(), EngineError> {
         let newest = self.0.fetch_max(batch.fence, Ordering::AcqRel);
         if batch.fence < newest {
@@ -220,43 +219,43 @@ impl Fence {
     }
 }
 
-/// What an engine holds.
+/// The collections of an engine and their sizes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EngineStatus {
-    /// Rises when the engine rebuilt what it searches; 0 where an engine does not count.
+    /// Rises when the engine has rebuilt a graph; 0 for engines that do not count.
     pub generation: u64,
     /// Every collection with a live vector, in order.
     pub collections: Vec<CollectionStatus>,
 }
 
 impl EngineStatus {
-    /// The live vectors of a collection.
+    /// Number of live vectors of a collection.
     pub fn live(&self, at: Collection) -> u64 {
         self.collections.iter().find(|held| held.at == at).map_or(0, |held| held.live)
     }
 
-    /// The live vectors of all levels of a space.
+    /// Number of live vectors of a space, at all levels.
     pub fn live_in(&self, space: u32) -> u64 {
         self.collections.iter().filter(|held| held.at.space == space).map(|held| held.live).sum()
     }
 }
 
-/// What an engine holds of one collection.
+/// The size of one collection of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CollectionStatus {
-    /// Which.
+    /// The collection.
     pub at: Collection,
-    /// Live vectors.
+    /// Number of live vectors.
     pub live: u64,
-    /// Bytes of memory, mapped files included.
+    /// Bytes of memory, including mapped files.
     pub bytes: u64,
     /// Whether searches walk a graph; otherwise every answer is exact.
     pub graph: bool,
-    /// Whether a part was lost, e.g. with a damaged file: its keys must be compared with the catalog.
+    /// Whether a part was lost, e.g. with a damaged file. Its keys must then be compared with the catalog.
     pub lost: bool,
 }
 
-/// Why an engine did not do it.
+/// Why an engine refused a call or failed.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// The vector belongs to another space: the caller's fault.
@@ -267,7 +266,7 @@ pub enum EngineError {
         /// Values of a vector of the space.
         expected: usize,
     },
-    /// The vectors are longer than the engine stores: the operator must choose another engine for this model.
+    /// The vectors are longer than the engine supports: the operator must choose another engine for this model.
     #[error("space {space} has vectors of {values} values, this engine stores at most {most}")]
     TooWide {
         /// The space's public id.
@@ -282,12 +281,12 @@ pub enum EngineError {
     Redeclared {
         /// The space's number.
         key: u32,
-        /// What it is.
+        /// The existing declaration.
         known: String,
-        /// What it was to become.
+        /// The refused declaration.
         declared: String,
     },
-    /// Another server holds the writer's lease since: nobody's fault. The caller must stop writing and ask for the lease.
+    /// Another server has taken the writer's lease. The caller must stop writing and request the lease again.
     #[error("lease {fence} to write to the vector engine has ended, lease {newest} writes now")]
     StaleWriter {
         /// The fencing number of the refused batch.
@@ -295,7 +294,7 @@ pub enum EngineError {
         /// The highest fencing number that the engine has seen.
         newest: u64,
     },
-    /// The catalog, from which the engine reads what it lost, failed.
+    /// The catalog failed when the engine read lost vectors from it.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
     /// The engine itself failed.

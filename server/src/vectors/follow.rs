@@ -1,4 +1,4 @@
-//! Following the catalog: its changes are applied in batches, and what the engine lacks is read and filled in.
+//! Follows the catalog: applies its changes in batches, and fills in vectors that the engine lacks.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use crate::catalog::{Change, StoredVector};
 use crate::terms::{Collection, KeySet, SpaceInfo, SpanKey};
 
 impl Vectors {
-    /// Applies all changes that the catalog has now.
+    /// Applies all current changes of the catalog.
     ///
-    /// Goes on if the caller stops waiting: a half applied batch must not race with the next one.
+    /// Continues even if the caller is dropped: a half-applied batch must not race with the next one.
     ///
     /// # Errors
     /// [`EngineError`] if the changes can't be read or applied.
@@ -22,8 +22,8 @@ impl Vectors {
         tokio::spawn(async move { vectors.apply_all().await }).await.map_err(panicked)?
     }
 
-    /// Catches up if the catalog is ahead, waiting no longer than `at_most`: a searcher sees what was
-    /// committed before it asked, unless a flood of changes is being applied.
+    /// Catches up if the catalog is ahead, for at most `at_most`. A search then includes all earlier commits, unless
+    /// too many changes are still being applied.
     ///
     /// # Errors
     /// [`EngineError`] if the catalog or the engine does not answer.
@@ -35,12 +35,12 @@ impl Vectors {
         tokio::time::timeout(at_most, self.catch_up()).await.unwrap_or_else(still_running)
     }
 
-    /// Follows the catalog until `closing`.
+    /// Applies changes as they come, until `closing`.
     pub async fn follow(self: Arc<Self>, closing: CancellationToken) {
         while !closing.is_cancelled() {
             self.engine.ready().await;
             let vectors = Arc::clone(&self);
-            // Goes on if the server closes, as in `catch_up`.
+            // A task of its own: a batch is completed even when the server closes, as in `catch_up`.
             let applied = tokio::spawn(async move { vectors.apply_some().await }).await;
             let is_more = applied.map_err(panicked).flatten().unwrap_or_else(|error| {
                 tracing::warn!(%error, "the index can't follow the catalog; trying again");
@@ -57,14 +57,14 @@ impl Vectors {
         }
     }
 
-    /// Applies all changes that the catalog has now.
+    /// Applies all current changes of the catalog.
     pub(super) async fn apply_all(&self) -> Result<(), EngineError> {
         let newest = self.catalog.last_seq().await?;
         while self.engine.applied().await? < newest && self.apply_some().await? {}
         Ok(())
     }
 
-    /// Applies the next changes; whether there were any.
+    /// Applies the next changes; returns whether there were any.
     async fn apply_some(&self) -> Result<bool, EngineError> {
         let _one = self.applying.lock().await;
         let after = self.engine.applied().await?;
@@ -76,7 +76,7 @@ impl Vectors {
         Ok(true)
     }
 
-    /// Makes the spaces hold what the catalog has where the engine lost a part or holds another number of vectors.
+    /// Makes spaces equal to the catalog if the engine lost a part or holds another number of vectors.
     pub(super) async fn complete(&self) -> Result<(), EngineError> {
         let rows = self.catalog.spaces().await?;
         let status = self.engine.status().await?;
@@ -90,8 +90,8 @@ impl Vectors {
         Ok(())
     }
 
-    /// Reads what a space lacks, and removes what the catalog hasn't. `report` hears how many vectors are read, of how
-    /// many.
+    /// Inserts the vectors that a space lacks, and removes those that the catalog lacks. `report` receives the number
+    /// of vectors read and their total.
     pub(super) async fn complete_space(
         &self,
         space: &SpaceInfo,
@@ -113,7 +113,7 @@ impl Vectors {
         Ok(())
     }
 
-    /// How a space differs from the catalog.
+    /// The differences of a space from the catalog.
     pub(super) async fn differences(&self, space: u32) -> Result<Vec<Difference>, EngineError> {
         let mut held = BTreeMap::new();
         let seq = {
@@ -127,8 +127,8 @@ impl Vectors {
         Ok(differences(&self.catalog, space, &held, seq).await?)
     }
 
-    /// Reads the vectors of some keys from the catalog; those that the catalog hasn't are removed. `report` hears how many
-    /// keys are done.
+    /// Inserts the vectors of some keys from the catalog, and removes keys without one. `report` receives the number of
+    /// finished keys.
     async fn renew(
         &self,
         at: Collection,
@@ -144,8 +144,8 @@ impl Vectors {
                 return Ok(());
             }
             done += some.len() as u64;
-            // Between reading and inserting no delete may be applied: it would come back. What is deleted before is not
-            // read, what is deleted after is applied after.
+            // The lock keeps deletes out between reading and inserting, because an insert would undo them. Vectors
+            // deleted before are not read; later deletes are applied afterwards.
             let _one = self.applying.lock().await;
             let stored = self.catalog.vectors_of(at.space, &some).await?;
             let stored = stored.into_iter().filter(|it| it.level == at.level);
@@ -161,8 +161,7 @@ impl Vectors {
     }
 }
 
-/// The changes of these spaces as one batch. All changes of a key were read with the same vector, if it has one now: the
-/// last of them says it all.
+/// The changes of these spaces as one batch. All changes of a key carry its current vector, so the last one suffices.
 fn batch(changes: Vec<Change>, spaces: &[SpaceInfo]) -> Batch {
     let seq = changes.last().map(|change| change.seq);
     let mut last: HashMap<(Collection, SpanKey), usize> = HashMap::new();
@@ -188,7 +187,7 @@ fn place(change: &Change) -> Collection {
     Collection { space: change.space, level: change.level }
 }
 
-/// `None`, and a line in the log, for a vector of another length than its space's: no later batch would be applied.
+/// `None`, with a log line, for a vector of the wrong length. An error would block all later batches.
 fn put(at: Collection, stored: StoredVector, dim: Option<usize>) -> Option<Put> {
     let got = stored.unit.values().len();
     if dim.is_some_and(|expected| expected != got) {
@@ -209,7 +208,7 @@ mod tests {
 
     const SPACE: u32 = 3;
 
-    /// Changes by span and whether there is a vector; the keys that are put and removed.
+    /// `changes` are (span, whether it has a vector). Checks the keys that the batch puts and removes.
     #[track_caller]
     fn check(changes: &[(u64, bool)], put: &[u64], removed: &[u64]) {
         let change = |(number, (span, is_there)): (i64, &(u64, bool))| {

@@ -1,8 +1,8 @@
-//! The crate hnsw_rs as an engine: a graph in memory that is linked anew at each start.
+//! The crate hnsw_rs as an engine: a graph in memory, built again at each start.
 //!
-//! The crate removes no point, and its own filter may panic or answer too few. So this engine keeps the vectors itself:
-//! it drops dead and forbidden points from what the graph answers, scores the rest again, and compares every allowed vector
-//! where that leaves too few. One thread links at a time: with more the crate may deadlock.
+//! The crate cannot remove points, and its filter may panic or return too few. So this engine keeps the vectors itself.
+//! It drops dead and excluded points from the graph's results and scores the rest again. If too few are left, it
+//! compares every allowed vector. Only one thread links at a time: with more the crate may deadlock.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -19,23 +19,23 @@ use super::{
 };
 use crate::terms::{Collection, KeySet, SpaceInfo, SpanKey, UnitVector, cosine};
 
-/// Links of a point in each layer, twice as many in the lowest one.
+/// Links of a point in each upper layer; the lowest has twice as many.
 const LINKS: usize = 16;
-/// Candidates while a point is linked.
+/// HNSW's efConstruction: candidates kept while a point is linked.
 const CANDIDATES_LINKING: usize = 200;
-/// Candidates of a search, at least.
+/// Fewest candidates of a search.
 const CANDIDATES: usize = 128;
 const LAYERS: usize = 16;
-/// Up to so many allowed vectors are compared one by one: that is as fast.
+/// Up to this many allowed vectors are compared one by one, which is as fast.
 const COMPARED: u64 = 2_000;
-/// A graph is linked anew when more than one of so many points is dead.
+/// A graph is rebuilt when more than one in this many points is dead.
 const DEAD_SHARE: usize = 3;
 
-/// The crate hnsw_rs as an engine of this process.
+/// The crate hnsw_rs as an engine in this process.
 #[derive(Default)]
 pub struct HnswRs {
     inner: Arc<Inner>,
-    /// Held while points are linked: by one thread at a time.
+    /// Held while points are linked: one thread at a time.
     linking: Mutex<()>,
 }
 
@@ -45,16 +45,16 @@ struct Inner {
     collections: RwLock<BTreeMap<Collection, Arc<RwLock<Points>>>>,
     applied: AtomicI64,
     fence: Fence,
-    /// How often a graph was linked anew.
+    /// Number of rebuilt graphs.
     rebuilds: AtomicU64,
 }
 
 /// The points of one collection.
 struct Points {
     graph: Hnsw<'static, f32, Cosine>,
-    /// By their number in the graph; dead ones stay until it is linked anew.
+    /// By number in the graph; dead points stay until the rebuild.
     all: Vec<Point>,
-    /// The number of the live point of each key.
+    /// The number of each key's live point.
     live: HashMap<SpanKey, usize>,
     keys: KeySet,
 }
@@ -65,7 +65,7 @@ struct Point {
     unit: Arc<UnitVector>,
 }
 
-/// One minus the cosine; never below 0, which the crate asserts.
+/// One minus the cosine, at least 0: the crate asserts that.
 struct Cosine;
 
 impl Distance<f32> for Cosine {
@@ -75,7 +75,7 @@ impl Distance<f32> for Cosine {
 }
 
 impl Points {
-    /// Links these points, in order.
+    /// Links these points in order.
     fn linked(points: Vec<Point>) -> Points {
         let graph = Hnsw::new(LINKS, points.len().max(COMPARED as usize), LAYERS, CANDIDATES_LINKING, Cosine);
         let mut linked = Points { graph, all: Vec::new(), live: HashMap::new(), keys: KeySet::new() };
@@ -83,7 +83,7 @@ impl Points {
         linked
     }
 
-    /// Makes a point the live one of its key.
+    /// Links a point and makes it the live one of its key.
     fn link(&mut self, point: Point) {
         let number = self.all.len();
         self.graph.insert_slice((point.unit.values(), number));
@@ -107,7 +107,7 @@ impl Points {
         (self.all.len() - self.live.len()) * DEAD_SHARE > self.all.len()
     }
 
-    /// The live points in the order in which they came.
+    /// The live points in order of insertion.
     fn live_points(&self) -> Vec<Point> {
         let is_live = |(number, point): &(usize, &Point)| self.live.get(&point.key) == Some(number);
         self.all.iter().enumerate().filter(is_live).map(|(_, point)| point.clone()).collect()
@@ -125,16 +125,16 @@ impl Points {
             true => None,
             false => self.walk(query, k, only, matching),
         };
-        // A walk that found too few: nobody gets fewer than there are.
+        // If the walk found too few, compare all.
         match walked.filter(|hits| hits.len() == k) {
             Some(hits) => Hits { hits, complete, exact: false },
             None => Hits { hits: self.compare(query, k, only), complete, exact: true },
         }
     }
 
-    /// The nearest that a walk of the graph finds; `None` where it would have to look at a quarter of all points.
+    /// The nearest allowed points by a graph walk. `None` if the walk would need more than a quarter of all points.
     fn walk(&self, query: &UnitVector, k: usize, only: Option<&KeySet>, matching: u64) -> Option<Vec<Hit>> {
-        // So many points are wanted that as many as are asked for are left when dead and forbidden ones are dropped.
+        // Asks for more than `k`, so that enough remain without the dead and excluded points.
         let points = self.all.len();
         let wanted = (k as u64).saturating_mul(points as u64) / matching.max(1);
         let wanted = usize::try_from(wanted).unwrap_or(usize::MAX).saturating_mul(2).max(CANDIDATES);
@@ -157,7 +157,7 @@ impl Points {
         Some(hits)
     }
 
-    /// The nearest of all allowed vectors.
+    /// The nearest of all allowed vectors, by exact search.
     fn compare(&self, query: &UnitVector, k: usize, only: Option<&KeySet>) -> Vec<Hit> {
         let hit =
             |(key, &number): (&SpanKey, &usize)| Hit { key: *key, score: query.dot(&self.all[number].unit) };
@@ -182,7 +182,7 @@ impl Points {
         scored.collect()
     }
 
-    /// Vectors twice, here and in the graph, and about as many links as the graph makes.
+    /// An estimate: each vector twice (here and in the graph), and the graph's links.
     fn bytes(&self) -> u64 {
         let values = self.all.first().map_or(0, |point| point.unit.values().len());
         (self.all.len() * (2 * values * 4 + 3 * LINKS * 8)) as u64
@@ -211,7 +211,7 @@ impl Inner {
     fn apply(&self, batch: &Batch) -> Result<(), EngineError> {
         self.fence.check(batch)?;
         batch.put.iter().try_for_each(|it| self.check_width(it.at.space, &it.unit))?;
-        // The lock is taken for each point: a search waits for one link, not for a batch.
+        // Locks once per point: a search then waits for one link, not for a whole batch.
         for it in &batch.put {
             let points = self.points_or_new(it.at);
             points.write().unwrap_or_else(PoisonError::into_inner).put(it.key, &it.unit);
@@ -230,7 +230,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Nothing changes the points meanwhile, so searches go on with the old graph until the new one is whole.
+    /// Searches use the old graph until the new one is complete. No point changes meanwhile.
     fn link_anew_if_stale(&self, points: &RwLock<Points>) {
         let live = {
             let points = points.read().unwrap_or_else(PoisonError::into_inner);
@@ -268,7 +268,7 @@ impl Inner {
 }
 
 impl HnswRs {
-    /// Runs `work` on a thread that may block.
+    /// Runs `work` on a blocking thread.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Inner) -> Result<T, EngineError> + Send + 'static,
@@ -314,7 +314,7 @@ impl VectorIndex for HnswRs {
     }
 
     async fn ready(&self) {
-        // A batch is linked when it is applied: nothing piles up.
+        // `apply` links its whole batch, so no work piles up.
     }
 
     async fn search(

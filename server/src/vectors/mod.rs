@@ -1,7 +1,7 @@
-//! The searched vectors: a vector engine that follows the catalog.
+//! The searchable vectors: a vector engine that follows the catalog.
 //!
-//! Engines answer keys and cosines ([`VectorIndex`]); [`Vectors`] keeps one of them equal to the catalog, repairs it and
-//! checks it. Nothing else searches an engine.
+//! Engines return keys and cosines ([`VectorIndex`]). [`Vectors`] keeps one engine equal to the catalog, repairs it and
+//! checks it. All searches go through it.
 
 pub mod builtin;
 mod check;
@@ -33,10 +33,10 @@ use engine::Fence;
 
 pub use self::hnsw_rs::HnswRs;
 
-/// Changes, and vectors, that are read from the catalog at once.
+/// Changes or vectors per read from the catalog.
 const ROWS_PER_READ: usize = 2_000;
 
-/// Which vector engine a server uses.
+/// The vector engine of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum EngineKind {
     /// The index crate.
@@ -47,24 +47,24 @@ pub enum EngineKind {
     HnswRs,
 }
 
-/// How an engine is opened.
+/// Settings to open an engine.
 #[derive(Debug, Clone)]
 pub struct EngineSettings {
-    /// Which.
+    /// The engine.
     pub kind: EngineKind,
-    /// Where the built-in engine keeps its snapshots.
+    /// Folder of the built-in engine's snapshots.
     pub folder: PathBuf,
-    /// How the built-in engine links and seals.
+    /// Settings of the built-in engine's graphs and seals.
     pub builtin: Settings,
 }
 
-/// A vector engine that is kept equal to the catalog.
+/// A vector engine, kept equal to the catalog.
 pub struct Vectors {
     engine: Arc<dyn VectorIndex>,
     catalog: Arc<Catalog>,
     /// The spaces whose vectors the engine holds.
     spaces: RwLock<Vec<SpaceInfo>>,
-    /// Batches are applied by one task at a time.
+    /// Held while a batch is applied: one task at a time.
     applying: Mutex<()>,
     /// Held while a space is filled, and while the engine is compared with the catalog.
     filling: Mutex<()>,
@@ -72,10 +72,10 @@ pub struct Vectors {
 }
 
 impl Vectors {
-    /// Opens an engine and makes it hold what the catalog has of `spaces`.
+    /// Opens an engine and makes it equal to the catalog for `spaces`.
     ///
     /// # Errors
-    /// [`EngineError`] if the catalog can't be read; a bad snapshot is logged and replaced.
+    /// [`EngineError`] if the catalog can't be read. A bad snapshot is only logged and replaced.
     pub async fn open(
         settings: EngineSettings,
         catalog: Arc<Catalog>,
@@ -91,8 +91,8 @@ impl Vectors {
         Vectors::over(engine, catalog, spaces).await
     }
 
-    /// Puts an open engine into service: applies what the catalog changed since, and fills in what the engine lacks. Waits
-    /// for no upkeep of the engine.
+    /// Starts to use an open engine: applies the catalog's later changes, and fills in vectors that the engine lacks.
+    /// Does not wait for the engine's background work.
     ///
     /// # Errors
     /// [`EngineError`] if the catalog or the engine can't be read.
@@ -106,8 +106,8 @@ impl Vectors {
             vectors.create(&space).await?;
         }
         if vectors.engine.applied().await? == 0 {
-            // Reading what is stored is quicker than every change since the first. The seq comes first, because a
-            // comparison leaves out the keys that changed after it.
+            // An empty engine reads the stored vectors, which is faster than all changes since the first. The seq is
+            // set before, because a comparison leaves out the keys that changed after it.
             vectors.remember(vectors.catalog.last_seq().await?).await?;
         } else {
             vectors.apply_all().await?;
@@ -118,7 +118,7 @@ impl Vectors {
         Ok(vectors)
     }
 
-    /// Ends a row of batches without a seq: the engine is at change `seq`, and may seal what came.
+    /// Ends a series of batches without a seq: the engine is now at change `seq`, and may seal the new vectors.
     async fn remember(&self, seq: i64) -> Result<(), EngineError> {
         self.engine.apply(Batch { seq: Some(seq), ..Batch::default() }).await
     }
@@ -134,12 +134,12 @@ impl Vectors {
         }
     }
 
-    /// What the engine can do.
+    /// The engine's limits and abilities.
     pub fn limits(&self) -> Limits {
         self.engine.limits()
     }
 
-    /// What the engine holds.
+    /// The engine's collections and their sizes.
     ///
     /// # Errors
     /// [`EngineError`] if the engine can't be reached.
@@ -147,7 +147,7 @@ impl Vectors {
         self.engine.status().await
     }
 
-    /// The newest change of the catalog that a search beginning now sees.
+    /// The newest change of the catalog that a new search includes.
     ///
     /// # Errors
     /// [`EngineError`] if the engine can't be reached.
@@ -155,8 +155,8 @@ impl Vectors {
         self.engine.applied().await
     }
 
-    /// The nearest live keys, one [`Hits`] for each query. The scores of engines that several servers share are computed
-    /// again from the catalog: pages agree to the last bit, whatever numbers the engine stores.
+    /// The nearest live keys: one [`Hits`] per query. Scores of shared engines are computed again from the catalog, so
+    /// that pages agree to the last bit with any stored number format.
     ///
     /// # Errors
     /// See [`VectorIndex::search`].
@@ -205,11 +205,11 @@ impl Vectors {
         self.engine.scores(at, keys, queries).await
     }
 
-    /// Holds the vectors of one more space from now on: those that the catalog has already, and what changes.
+    /// Adds a space: fills in its stored vectors, and follows its changes from now on.
     ///
     /// # Errors
-    /// [`EngineError`] if the catalog can't be read; the engine then holds what was read, and the next start reads the
-    /// rest.
+    /// [`EngineError`] if the catalog can't be read. The engine then holds the vectors read so far, and the next start
+    /// reads the rest.
     pub async fn add(&self, space: SpaceInfo) -> Result<(), EngineError> {
         let _filling = self.filling.lock().await;
         {
@@ -232,12 +232,12 @@ impl Vectors {
         self.engine.create(space).await
     }
 
-    /// Does the engine's own upkeep until `closing`.
+    /// Runs the engine's background work until `closing`.
     pub async fn maintain(self: Arc<Self>, closing: CancellationToken) {
         self.engine.maintain(closing).await;
     }
 
-    /// Applies what the catalog changed last and closes the engine. A failure is logged: the catalog holds everything.
+    /// Applies the last changes and closes the engine. Failures are only logged: the catalog has everything.
     pub async fn close(&self) {
         if let Err(error) = self.apply_all().await {
             tracing::warn!(%error, "the index can't follow the catalog to its end");

@@ -25,7 +25,7 @@ fn subtitle(min_clip_ms: i64, max_clip_ms: i64) -> Segmentation {
     Segmentation::Subtitle { pause_seconds: 0.7, min_clip_seconds, max_clip_seconds }
 }
 
-/// Frames at these times; those in `cuts` are cuts, those in `changes` show a new slide.
+/// One frame per time. `cuts` and `changes` are indices of frames: `cuts` are cuts, `changes` begin a new slide.
 fn scores(times: &[i64], cuts: &[usize], changes: &[usize]) -> Vec<FrameScores> {
     let mut waiting: Vec<i64> = changes.iter().filter_map(|at| times.get(*at).copied()).collect();
     waiting.reverse();

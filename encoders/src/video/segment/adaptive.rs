@@ -1,6 +1,6 @@
 //! Cuts where the content score stands out from its surroundings: PySceneDetect's AdaptiveDetector.
 //!
-//! Fast camera movement raises the scores of all frames, a cut that of one.
+//! Fast camera movement raises the scores of all frames; a cut raises the score of one.
 
 use std::collections::VecDeque;
 
@@ -12,15 +12,15 @@ use super::scores::{FrameScores, Weights};
 /// Settings of [`AdaptiveDetector`]; the defaults are PySceneDetect's.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct AdaptiveSettings {
-    /// A cut where the score is this many times the mean of its surroundings; 3.
+    /// A cut scores at least this many times the mean of its surroundings. Default 3.
     pub threshold: f64,
-    /// Frames on either side that make up the surroundings, at least 1; 2.
+    /// Frames on either side that count as surroundings, at least 1. Default 2.
     pub window_width: usize,
-    /// Scores below this are no cut; 15.
+    /// Smallest content score of a cut. Default 15.
     pub min_content_value: f64,
-    /// What the content score is made of; hue, saturation and value alike.
+    /// Weights of the content score. Default: hue, saturation and value equally.
     pub weights: Weights,
-    /// Cuts closer than this to the one before are dropped; 15 frames.
+    /// Cuts closer than this to the previous one are dropped. Default 15 frames.
     #[serde(flatten)]
     pub min_scene_len: MinSceneLen,
 }
@@ -37,30 +37,30 @@ impl Default for AdaptiveSettings {
     }
 }
 
-/// The detector: takes frames in order, says where scenes begin, `window_width` frames later.
+/// Takes frames in order; returns the first frame of each scene, `window_width` frames later.
 #[derive(Debug)]
 pub struct AdaptiveDetector {
     settings: AdaptiveSettings,
-    /// The frame under judgement in the middle, its surroundings around it.
+    /// The candidate frame in the middle, with its surroundings.
     window: VecDeque<(Cut, f64)>,
     frames: u64,
     last: Option<Cut>,
 }
 
-/// Ratios are not larger; what stands out from nothing at all gets it.
+/// Largest ratio; also the ratio of a score to a mean of zero.
 const LARGEST_RATIO: f64 = 255.0;
-/// Means below count as nothing.
+/// Means below count as zero.
 const NOTHING: f64 = 0.000_01;
 
 impl AdaptiveDetector {
-    /// A detector that has seen nothing.
+    /// A detector before the first frame.
     #[must_use]
     pub fn new(settings: AdaptiveSettings) -> Self {
         let settings = AdaptiveSettings { window_width: settings.window_width.max(1), ..settings };
         AdaptiveDetector { settings, window: VecDeque::new(), frames: 0, last: None }
     }
 
-    /// Takes the next frame; returns the cut that it makes certain.
+    /// Takes the next frame; returns a cut if this frame decides one.
     pub fn push(&mut self, scores: &FrameScores) -> Option<Cut> {
         let at = Cut { frame: self.frames, time_ms: scores.time_ms };
         self.frames += 1;
@@ -89,7 +89,7 @@ impl AdaptiveDetector {
     }
 }
 
-/// Of a score that is itself large enough for a cut.
+/// Ratio of a score to the mean of its surroundings. The score itself is large enough for a cut.
 fn ratio(score: f64, mean: f64) -> f64 {
     if mean.abs() < NOTHING { LARGEST_RATIO } else { (score / mean).min(LARGEST_RATIO) }
 }

@@ -1,5 +1,4 @@
-//! Cuts where hue, saturation, value and (if asked for) edges change at once: PySceneDetect's
-//! ContentDetector.
+//! Cuts where hue, saturation, value and (optionally) edges change at once: PySceneDetect's ContentDetector.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,14 +9,14 @@ use super::scores::{FrameScores, Weights};
 /// Settings of [`ContentDetector`]; the defaults are PySceneDetect's.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ContentSettings {
-    /// A cut where the score reaches this; 27.
+    /// Smallest score of a cut. Default 27.
     pub threshold: f64,
-    /// What the score is made of; hue, saturation and value alike.
+    /// Weights of the score. Default: hue, saturation and value equally.
     pub weights: Weights,
-    /// Cuts closer than this are filtered; 15 frames.
+    /// Cuts closer than this to the previous one are filtered. Default 15 frames.
     #[serde(flatten)]
     pub min_scene_len: MinSceneLen,
-    /// How they are filtered; merged.
+    /// Treatment of such cuts. Default: merged.
     pub filter: FilterMode,
 }
 
@@ -32,7 +31,7 @@ impl Default for ContentSettings {
     }
 }
 
-/// The detector: takes frames in order, says where scenes begin.
+/// Takes frames in order; returns the first frame of each scene.
 #[derive(Debug)]
 pub struct ContentDetector {
     threshold: f64,
@@ -42,7 +41,7 @@ pub struct ContentDetector {
 }
 
 impl ContentDetector {
-    /// A detector that has seen nothing.
+    /// A detector before the first frame.
     #[must_use]
     pub fn new(settings: ContentSettings) -> Self {
         ContentDetector {
@@ -53,8 +52,8 @@ impl ContentDetector {
         }
     }
 
-    /// Takes the next frame; returns the first frame of a new scene once it is certain, which may be
-    /// later: a burst of cuts is merged when it is over.
+    /// Takes the next frame; returns the first frame of a new scene once it is certain. A burst of cuts is merged only
+    /// when it is over.
     pub fn push(&mut self, scores: &FrameScores) -> Option<Cut> {
         let at = Cut { frame: self.frames, time_ms: scores.time_ms };
         self.frames += 1;
@@ -71,7 +70,7 @@ impl ContentDetector {
 mod tests {
     use super::*;
 
-    /// Frames whose hue changes by that much, the other two planes by a third of it.
+    /// `hue` is the hue difference of each frame; the other two planes change by a third of it.
     #[track_caller]
     fn check(settings: ContentSettings, hue: &[f32], expected: &[u64]) {
         let mut detector = ContentDetector::new(settings);

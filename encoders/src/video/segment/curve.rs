@@ -1,10 +1,10 @@
-//! The scores of a whole video in a file: about 20 bytes a frame, checked by a hash.
+//! The scores of a whole video in a file: about 20 bytes per frame, checked by a hash.
 //!
-//! Layout, little endian: `RPCURVE` and a zero byte, version (u16), 1 if there are edges (u16); for each
-//! frame the milliseconds since the one before (zigzag varint), hue, saturation, value, brightness
-//! and, if there are, edges (f32), moving (u16), began (varint), the settled area (varint) and if that is not 0 how many
-//! milliseconds ago it began to change (zigzag varint); then the number of frames (u64), the duration in
-//! milliseconds (i64), and the SHA-256 of all before.
+//! Layout, little endian: `RPCURVE` and a zero byte, version (u16), 1 if edges are present (u16). For each frame: the
+//! milliseconds since the previous one (zigzag varint); hue, saturation, value, brightness and, if present, edges
+//! (f32); moving (u16), began (varint), the settled area (varint) and, unless that is 0, how many milliseconds ago it
+//! began to change (zigzag varint). Then the number of frames (u64), the duration in milliseconds (i64), and the
+//! SHA-256 of all bytes before it.
 
 use sha2::{Digest, Sha256};
 
@@ -19,16 +19,16 @@ const HEADER: usize = MAGIC.len() + 4;
 const TRAILER: usize = 16;
 const HASH: usize = 32;
 
-/// Why bytes are no curve that can be used. Whoever keeps them measures the video again.
+/// Why bytes are not a readable curve. The remedy is to measure the video again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CurveError {
-    /// They are something else.
+    /// The bytes do not start as a curve.
     #[error("this is not a file of frame scores")]
     Foreign,
     /// Written by another version of this program.
     #[error("these frame scores are of version {0}, not {VERSION}: measure the video again")]
     Version(u16),
-    /// They end too soon, or are not what was written.
+    /// The bytes are truncated, or the hash differs.
     #[error("these frame scores are truncated or damaged: measure the video again")]
     Damaged,
 }
@@ -36,17 +36,17 @@ pub enum CurveError {
 /// All scores of a video.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Curve {
-    /// In order of time.
+    /// One entry per frame, in order of time.
     pub scores: Vec<FrameScores>,
-    /// End of the video.
+    /// End of the video, in milliseconds.
     pub duration_ms: i64,
     /// Whether the edges were measured.
     pub has_edges: bool,
 }
 
 impl Curve {
-    /// The clips of a segmentation, exactly as if the video were decoded again. One that needs edges
-    /// ([`Segmentation::needs_edges`]) needs [`Curve::has_edges`]: without, edges count as unchanged.
+    /// The clips of a segmentation, exactly as if the video were decoded again. Without [`Curve::has_edges`], edges
+    /// count as unchanged; see [`Segmentation::needs_edges`].
     #[must_use]
     pub fn clips(&self, segmentation: Segmentation, cues: &[ClipRange]) -> Vec<ClipRange> {
         let mut segmenter = Segmenter::with_cues(segmentation, cues);
@@ -55,10 +55,10 @@ impl Curve {
         clips
     }
 
-    /// Reads what a [`CurveWriter`] wrote.
+    /// Reads the file of a [`CurveWriter`].
     ///
     /// # Errors
-    /// [`CurveError`]: it was not, or not by this version, or something became of it since.
+    /// [`CurveError`] if the bytes are damaged, of another version, or not a curve.
     pub fn read(bytes: &[u8]) -> Result<Curve, CurveError> {
         let rest = bytes.strip_prefix(MAGIC).ok_or(CurveError::Foreign)?;
         let version = rest.first_chunk().map(|it| u16::from_le_bytes(*it)).ok_or(CurveError::Damaged)?;
@@ -72,7 +72,7 @@ impl Curve {
         Curve::parse(&content[HEADER - 2..]).ok_or(CurveError::Damaged)
     }
 
-    /// From the edges' flag to the trailer.
+    /// Parses the part from the edges flag to the trailer.
     fn parse(content: &[u8]) -> Option<Curve> {
         let (records, trailer) = content.split_last_chunk::<TRAILER>()?;
         let count = u64::from_le_bytes(*trailer.first_chunk()?);
@@ -88,7 +88,7 @@ impl Curve {
     }
 }
 
-/// Takes scores one by one and keeps them as they will be written.
+/// Encodes scores one by one.
 #[derive(Debug)]
 pub struct CurveWriter {
     bytes: Vec<u8>,
@@ -127,7 +127,7 @@ impl CurveWriter {
         self.count += 1;
     }
 
-    /// The file, of a video that ends at `duration_ms`.
+    /// The bytes of the file, for a video that ends at `duration_ms`.
     #[must_use]
     pub fn finish(mut self, duration_ms: i64) -> Vec<u8> {
         self.bytes.extend(self.count.to_le_bytes());

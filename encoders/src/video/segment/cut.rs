@@ -1,13 +1,13 @@
-//! Cuts, how long the scene between two of them must be, and clips.
+//! Cuts, clips, and the shortest scene.
 
 use serde::{Deserialize, Serialize};
 
 /// The first frame of a new scene.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
-    /// Its number, from 0.
+    /// Frame number, from 0.
     pub frame: u64,
-    /// Its time.
+    /// Time in milliseconds since the first frame.
     pub time_ms: i64,
 }
 
@@ -26,7 +26,7 @@ impl MinSceneLen {
     /// The default of PySceneDetect's detectors: 15 frames.
     pub const DEFAULT: MinSceneLen = MinSceneLen::Frames(15);
 
-    /// Whether the stretch from `a` to `b` is at least this long.
+    /// Whether the range from `a` to `b` is at least this long.
     pub(super) fn is_met(self, a: Cut, b: Cut) -> bool {
         match self {
             MinSceneLen::Frames(frames) => b.frame.saturating_sub(a.frame) >= frames,
@@ -42,16 +42,16 @@ impl MinSceneLen {
     }
 }
 
-/// A clip, or a cue, in milliseconds, end exclusive.
+/// A clip or a cue, in milliseconds since the first frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClipRange {
-    /// Start.
+    /// First millisecond, inclusive.
     pub start_ms: i64,
-    /// End.
+    /// End, exclusive.
     pub end_ms: i64,
 }
 
-/// Seconds in whole milliseconds.
+/// Converts seconds to milliseconds, rounded.
 pub(super) fn millis(seconds: f64) -> i64 {
     (seconds * 1000.0).round() as i64
 }

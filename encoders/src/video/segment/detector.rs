@@ -1,4 +1,4 @@
-//! The detectors behind one face.
+//! The detectors as one type.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use super::cut::{Cut, MinSceneLen};
 use super::scores::FrameScores;
 use super::threshold::{ThresholdDetector, ThresholdSettings};
 
-/// Which detector, and how it is set.
+/// A detector with its settings.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "detector", rename_all = "snake_case")]
 pub enum DetectorSettings {
@@ -27,7 +27,7 @@ impl Default for DetectorSettings {
 }
 
 impl DetectorSettings {
-    /// Whether the detector asks for [`FrameScores::edges`].
+    /// Whether the detector reads [`FrameScores::edges`].
     #[must_use]
     pub fn needs_edges(&self) -> bool {
         match self {
@@ -47,8 +47,8 @@ impl DetectorSettings {
         }
     }
 
-    /// The score that is a cut; of [`DetectorSettings::Adaptive`] the ratio, of
-    /// [`DetectorSettings::Threshold`] the brightness.
+    /// The limit for a cut: of the content score, for [`DetectorSettings::Adaptive`] of its ratio, for
+    /// [`DetectorSettings::Threshold`] of the brightness.
     #[must_use]
     pub fn threshold(&self) -> f64 {
         match self {
@@ -58,9 +58,8 @@ impl DetectorSettings {
         }
     }
 
-    /// The score of a frame and the score that is a cut, both as a person would plot them; for
-    /// [`DetectorSettings::Adaptive`] the content score and its minimum, for
-    /// [`DetectorSettings::Threshold`] the brightness.
+    /// A frame's score and the limit for a cut, for a plot. [`DetectorSettings::Adaptive`] gives the content score and
+    /// its minimum, [`DetectorSettings::Threshold`] the brightness.
     #[must_use]
     pub fn score(&self, scores: &FrameScores) -> (f64, f64) {
         match self {
@@ -71,7 +70,7 @@ impl DetectorSettings {
     }
 }
 
-/// A detector at work: takes frames in order, says where scenes begin.
+/// A running detector: takes frames in order; returns the first frame of each scene.
 #[derive(Debug)]
 pub enum Detector {
     /// Sudden changes.
@@ -83,7 +82,7 @@ pub enum Detector {
 }
 
 impl Detector {
-    /// A detector that has seen nothing.
+    /// A detector before the first frame.
     #[must_use]
     pub fn new(settings: DetectorSettings) -> Self {
         match settings {
@@ -93,7 +92,7 @@ impl Detector {
         }
     }
 
-    /// Takes the next frame; returns a cut that is certain now, at this frame or an earlier one.
+    /// Takes the next frame; returns a cut that is now certain, at this frame or an earlier one.
     pub fn push(&mut self, scores: &FrameScores) -> Option<Cut> {
         match self {
             Detector::Content(it) => it.push(scores),
@@ -102,7 +101,7 @@ impl Detector {
         }
     }
 
-    /// The video is over: a last cut.
+    /// Ends the video; may return a last cut.
     pub fn finish(&mut self) -> Option<Cut> {
         match self {
             Detector::Content(_) | Detector::Adaptive(_) => None,
@@ -110,7 +109,7 @@ impl Detector {
         }
     }
 
-    /// The earliest frame so far that may still become a cut; `None`: only frames to come may.
+    /// The earliest past frame that may still become a cut; `None` if none may.
     pub(super) fn undecided(&self) -> Option<Cut> {
         match self {
             Detector::Content(it) => it.undecided(),

@@ -1,19 +1,18 @@
-//! Keeps scenes from being too short: flashes, strobe lights, fast fades.
+//! Merges or drops cuts that are too close together: flashes, strobe lights, fast fades.
 //!
-//! The rules are the two modes of PySceneDetect's FlashFilter. In both a cut that comes at least the
-//! minimum length after the last one stands at once, where the video's start counts as one. They differ
-//! in what becomes of cuts that come sooner.
+//! The rules are the two modes of PySceneDetect's FlashFilter. Both accept a cut that comes at least the minimum length
+//! after the last one; the video's start counts as a cut. They differ in the treatment of cuts that come sooner.
 
 use serde::{Deserialize, Serialize};
 
 use super::cut::{Cut, MinSceneLen};
 
-/// What becomes of frames over the threshold that follow each other too closely.
+/// Treatment of frames over the threshold that are too close together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FilterMode {
-    /// They are merged: the last of them becomes the cut once it is followed by the minimum length of
-    /// calm, if the merged stretch is itself that long.
+    /// They are merged. The last of them becomes the cut once calm of the minimum length follows, if the merged range
+    /// is itself that long.
     #[default]
     Merge,
     /// They are dropped until the minimum length has passed since the last cut.
@@ -25,7 +24,7 @@ pub(super) struct FlashFilter {
     mode: FilterMode,
     min_scene_len: MinSceneLen,
     last_above: Option<Cut>,
-    /// Merging begins only after a first cut.
+    /// Merging begins only after the first cut.
     any_cut: bool,
     merging_since: Option<Cut>,
 }
@@ -35,7 +34,7 @@ impl FlashFilter {
         FlashFilter { mode, min_scene_len, last_above: None, any_cut: false, merging_since: None }
     }
 
-    /// Takes the next frame and whether it is over the threshold; returns a cut that is certain now.
+    /// Takes the next frame, and whether it is over the threshold; returns a cut that is now certain.
     pub(super) fn push(&mut self, at: Cut, above: bool) -> Option<Cut> {
         if self.min_scene_len.is_zero() {
             return above.then_some(at);
@@ -72,7 +71,7 @@ impl FlashFilter {
         None
     }
 
-    /// The earliest frame that may still become a cut; `None`: those to come.
+    /// The earliest past frame that may still become a cut; `None` if none may.
     pub(super) fn undecided(&self) -> Option<Cut> {
         self.merging_since.and(self.last_above)
     }

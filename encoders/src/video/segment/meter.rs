@@ -1,6 +1,6 @@
-//! Measures frames: from small pictures to frame scores.
+//! Measures frames: turns small pictures into frame scores.
 //!
-//! The only part of segmentation that reads pixels. Its scores can be stored and segmented again.
+//! Only this part of segmentation reads pixels. Its scores can be stored and segmented again.
 
 use crate::video::wide::Wide;
 
@@ -27,7 +27,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// A meter before the first frame. Edges take longer than everything else together.
+    /// A meter before the first frame. Measuring edges takes longer than all other measurements together.
     #[must_use]
     pub fn new(with_edges: bool) -> Meter {
         Meter {

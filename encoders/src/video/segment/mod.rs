@@ -1,7 +1,7 @@
-//! Where a video is cut into clips.
+//! Cuts a video into clips.
 //!
-//! Two layers: a [`Meter`] that turns frames into [`FrameScores`], and a [`Segmenter`] that turns scores
-//! into clips. What lies between them can be kept ([`curve`]): a video is cut again without decoding it.
+//! A [`Meter`] turns frames into [`FrameScores`]; a [`Segmenter`] turns scores into clips. Stored scores ([`curve`])
+//! let a video be cut again without decoding it.
 
 mod adaptive;
 mod content;

@@ -15,7 +15,7 @@ struct Pause {
 
 /// Beyond this length, a longer pause is no better.
 const LONG_MS: i64 = 1500;
-/// How much longer a pause must be to be preferred to one at the wanted time.
+/// Extra length that makes up for the whole range as distance from the wanted time.
 const WORTH_MS: i64 = 1000;
 
 impl Pauses {
@@ -63,7 +63,7 @@ impl Pauses {
             let worth = pause.length().min(LONG_MS) - (place - wanted).abs() * WORTH_MS / reach;
             (worth, place)
         });
-        // The earlier of two equally good ones.
+        // Of two equally good pauses, the earlier one.
         places.min_by_key(|(worth, _)| -worth).map(|(_, place)| place)
     }
 }

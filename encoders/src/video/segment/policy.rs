@@ -1,11 +1,9 @@
-//! From scores to clips: which boundaries a policy takes, how short and how long clips may be.
+//! Turns scores into clips: chooses boundaries by the policy, and bounds the length of clips.
 //!
-//! Whatever the policy, the clips cover the video without gap or overlap, and none is longer than the
-//! maximum. A clip is told as soon as it is certain: a scene's end needs the shortest scene after it, a
-//! slide change three seconds, and of a scene of which more than twice the maximum has been seen a piece
-//! is split off (a stream can't know how long a scene will be, and must not keep two hours of frames to
-//! find out). Everything follows from the scores and the cues alone, so scores that were kept give the
-//! same clips again.
+//! Under every policy, the clips cover the video without gap or overlap, and none is longer than the maximum. A clip is
+//! reported as soon as it is certain. A scene's end is certain after the shortest scene, a slide change after three
+//! seconds. When more than twice the maximum is open, a piece is split off, which bounds the memory of a stream. The
+//! clips depend only on the scores and the cues, so stored scores give the same clips again.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +15,7 @@ use super::segmentation::Segmentation;
 use super::slides::SlideChanges;
 use super::split::{Frames, Split, TooLong};
 
-/// Turns scores, as they come, into clips, as they become certain.
+/// Takes scores frame by frame; returns clips once they are certain.
 #[derive(Debug)]
 pub struct Segmenter {
     segmentation: Segmentation,
@@ -30,7 +28,7 @@ pub struct Segmenter {
     last: Option<Cut>,
     /// Start of the clip that is open.
     open: Cut,
-    /// Boundaries that may end it and later ones, by time.
+    /// Possible boundaries after the start of the open clip, by time.
     candidates: BTreeMap<i64, Candidate>,
     /// Frames after the start of the open clip.
     since_open: Frames,
@@ -43,13 +41,13 @@ struct Candidate {
 }
 
 impl Segmenter {
-    /// A segmenter that has seen nothing. A maximum below 1 ms counts as 1 ms.
+    /// A segmenter before the first frame. A maximum below 1 ms counts as 1 ms.
     #[must_use]
     pub fn new(segmentation: Segmentation) -> Self {
         Segmenter::with_cues(segmentation, &[])
     }
 
-    /// A segmenter that knows when people speak; cues in any order.
+    /// A segmenter with the cues of the speech, in any order.
     #[must_use]
     pub fn with_cues(segmentation: Segmentation, cues: &[ClipRange]) -> Self {
         let pauses = Pauses::between(cues);
@@ -78,7 +76,7 @@ impl Segmenter {
         }
     }
 
-    /// Takes the next frame's scores; returns clips that are certain now.
+    /// Takes the next frame's scores; returns clips that are now certain.
     pub fn push(&mut self, scores: &FrameScores) -> Vec<ClipRange> {
         let now = Cut { frame: self.frames, time_ms: scores.time_ms };
         self.frames += 1;
@@ -95,7 +93,7 @@ impl Segmenter {
         clips
     }
 
-    /// The video ends at `duration_ms`: the remaining clips.
+    /// Ends the video at `duration_ms`; returns the remaining clips.
     pub fn finish(&mut self, duration_ms: i64) -> Vec<ClipRange> {
         let cut = self.detector.as_mut().and_then(Detector::finish);
         self.add_cut(cut);
@@ -104,7 +102,7 @@ impl Segmenter {
         let mut clips = Vec::new();
         self.candidates.split_off(&duration_ms);
         let end = match self.segmentation {
-            // A scene of one frame less than the minimum is short, however long that frame is shown.
+            // Only frame starts count here: a long last frame does not lengthen its scene.
             Segmentation::Content { .. } => self.last.unwrap_or(self.open),
             _ => Cut { frame: self.frames, time_ms: duration_ms },
         };
@@ -140,22 +138,22 @@ impl Segmenter {
         }
     }
 
-    /// No boundary before this is still to come.
+    /// All boundaries before this are known.
     fn known_until(&self, now: Cut) -> Cut {
         if let (Segmentation::Content { .. }, Some(Detector::Content(_)) | None) =
             (&self.segmentation, &self.detector)
         {
-            // A burst of flashes is waited for by nobody: it may last.
+            // Do not wait for a burst of flashes to end: it may last.
             return now;
         }
         let of_detector = self.detector.as_ref().and_then(Detector::undecided).unwrap_or(now);
         let of_slides = self.slides.as_ref().map_or(now.time_ms, SlideChanges::undecided_ms);
-        // Nor is a fade to black: what it turns out to have been is of no use once the clip is over.
+        // Do not wait for a long fade to black either: once the clip has reached the maximum, the fade is of no use.
         let forced = now.time_ms - self.segmentation.max_clip_ms();
         Cut { frame: of_detector.frame, time_ms: of_detector.time_ms.min(of_slides).max(forced) }
     }
 
-    /// Ends clips at the candidates that are certain, given that all up to `known` have come.
+    /// Ends clips at the certain candidates. All boundaries up to `known` have been added.
     fn decide(&mut self, known: Cut, clips: &mut Vec<ClipRange>) {
         let min_clip = self.segmentation.min_clip();
         let keeps_distance = !matches!(self.segmentation, Segmentation::Content { .. });

@@ -1,13 +1,11 @@
-//! What is known of a frame once its pixels are gone: all that any rule of segmentation asks for.
-//!
-//! Knows neither how it is measured (`meter`) nor what follows from it.
+//! The scores of a frame: the only input of the segmentation rules.
 
 use serde::{Deserialize, Serialize};
 
 /// Parts of a whole in which [`FrameScores::moving`], [`FrameScores::began`] and [`Settled::area`] count.
 pub const WHOLE: u16 = 10_000;
 
-/// One frame, compared with the one before it. All zero for the first.
+/// One frame, compared with the previous one. All scores of the first frame are zero.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct FrameScores {
     /// Time of the frame, in milliseconds.
@@ -18,37 +16,37 @@ pub struct FrameScores {
     pub saturation: f32,
     /// Mean absolute difference of 8-bit value, 0 to 255.
     pub value: f32,
-    /// Mean absolute difference of the edge maps, 0 to 255, if it was asked for.
+    /// Mean absolute difference of the edge maps, 0 to 255; `None` if not measured.
     pub edges: Option<f32>,
     /// Mean of all red, green and blue of this frame, 0 to 255.
     pub brightness: f32,
-    /// Share of the picture, in parts of [`WHOLE`], that differs from what it last stood at.
+    /// Share of the picture, in parts of [`WHOLE`], that differs from its last rest state.
     pub moving: u16,
-    /// Share of the picture, in parts of [`WHOLE`], that stood still until now and moves.
+    /// Share of the picture, in parts of [`WHOLE`], that was at rest and now moves.
     pub began: u16,
-    /// What came to rest with this frame and shows something new.
+    /// Area that came to rest with this frame and shows something new.
     pub settled: Option<Settled>,
 }
 
-/// A part of the picture that stood still, changed within a moment, and stands still again.
+/// A part of the picture that was at rest, changed quickly, and is at rest again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settled {
-    /// How large it is, in parts of [`WHOLE`].
+    /// Size, in parts of [`WHOLE`].
     pub area: u16,
-    /// Time of the frame with which the change began.
+    /// Time of the first frame of the change, in milliseconds.
     pub began_ms: i64,
 }
 
-/// How much each difference counts in the content score; at least one is not 0.
+/// Weights of the differences in the content score; at least one is not 0.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Weights {
-    /// Of the hue.
+    /// Weight of the hue.
     pub hue: f64,
-    /// Of the saturation.
+    /// Weight of the saturation.
     pub saturation: f64,
-    /// Of the value.
+    /// Weight of the value.
     pub value: f64,
-    /// Of the edges.
+    /// Weight of the edges.
     pub edges: f64,
 }
 
@@ -59,8 +57,8 @@ impl Default for Weights {
 }
 
 impl Weights {
-    /// The content score of PySceneDetect: the weighted mean of the differences, 0 to 255. Edges that
-    /// were not measured count as unchanged.
+    /// PySceneDetect's content score: the weighted mean of the differences, 0 to 255. Unmeasured edges count as
+    /// unchanged.
     #[must_use]
     pub fn score(&self, scores: &FrameScores) -> f64 {
         let total = self.hue.abs() + self.saturation.abs() + self.value.abs() + self.edges.abs();

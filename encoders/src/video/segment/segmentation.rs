@@ -1,4 +1,4 @@
-//! How a video is cut: one type that is stored, sent over the API, set by flags and run by the [`Segmenter`].
+//! The segmentation policies and their parameters: stored, sent over the API, set by flags, run by the [`Segmenter`].
 //!
 //! [`Segmenter`]: super::Segmenter
 
@@ -13,47 +13,47 @@ use super::{ContentSettings, Weights};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "policy", content = "params", rename_all = "snake_case")]
 pub enum Segmentation {
-    /// At the detector's cuts and at slide changes. Longer clips are split at pauses between cues, or
-    /// without cues where the least moves.
+    /// Cuts at the detector's cuts and at slide changes. Longer clips are split at pauses between cues, or without cues
+    /// where the least moves.
     Hybrid {
         /// Finds the cuts.
         #[serde(flatten)]
         detector: DetectorSettings,
         /// Least area of a slide change, in per cent of the picture; 0 turns slide changes off.
         slide_area_percent: f64,
-        /// Shortest clip; at most a quarter of the longest. Of boundaries closer than this cuts stay
-        /// rather than slide changes, and earlier ones rather than later ones.
+        /// Shortest clip, in seconds; at most a quarter of the longest. Of closer boundaries, cuts win over slide
+        /// changes, and earlier boundaries over later ones.
         min_clip_seconds: f64,
-        /// Longest clip.
+        /// Longest clip, in seconds.
         max_clip_seconds: f64,
     },
-    /// At the detector's cuts. Longer scenes are split evenly; a last scene below the detector's minimum
-    /// belongs to the clip before it.
+    /// Cuts at the detector's cuts. Longer scenes are split evenly; a last scene below the detector's minimum joins the
+    /// clip before it.
     Content {
-        /// The named settings that the detector started from.
+        /// The named settings on which the detector is based.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         preset: Option<Preset>,
         /// Finds the cuts.
         #[serde(flatten)]
         detector: DetectorSettings,
-        /// Longest clip.
+        /// Longest clip, in seconds.
         max_clip_seconds: f64,
     },
-    /// Where speech begins after a pause; long stretches are split as for [`Segmentation::Hybrid`].
+    /// Cuts where speech begins after a pause. Longer clips are split as in [`Segmentation::Hybrid`].
     Subtitle {
-        /// Shortest pause.
+        /// Shortest pause, in seconds.
         pause_seconds: f64,
-        /// Shortest clip; at most a quarter of the longest.
+        /// Shortest clip, in seconds; at most a quarter of the longest.
         min_clip_seconds: f64,
-        /// Longest clip.
+        /// Longest clip, in seconds.
         max_clip_seconds: f64,
     },
-    /// At regular intervals.
+    /// Cuts at regular intervals.
     Fixed {
-        /// Length of a clip; the last may be shorter.
+        /// Length of a clip, in seconds; the last may be shorter.
         every_seconds: f64,
     },
-    /// Finds no clips: a user gives them.
+    /// Finds no clips: a user supplies them.
     Given {},
 }
 
@@ -113,8 +113,8 @@ impl Segmentation {
         Segmentation::Subtitle { pause_seconds: 0.7, min_clip_seconds, max_clip_seconds }
     }
 
-    /// The segmentation that bounds the parts of a video of [`Segmentation::Given`], whose clips may leave
-    /// stretches out; any other segmentation stays.
+    /// A segmentation that cuts the whole video. [`Segmentation::Given`], whose clips may leave gaps, becomes
+    /// [`Segmentation::Content`]; any other stays.
     #[must_use]
     pub fn of_parts(self, max_clip_seconds: f64) -> Segmentation {
         if self == (Segmentation::Given {}) { Segmentation::content(max_clip_seconds) } else { self }
@@ -174,7 +174,7 @@ impl Segmentation {
         }
     }
 
-    /// Shortest stretch between two boundaries.
+    /// Shortest distance between two boundaries.
     pub(super) fn min_clip(&self) -> MinSceneLen {
         match self {
             Segmentation::Content { detector, .. } => detector.min_scene_len(),

@@ -9,7 +9,7 @@ fn weights() -> Value {
     json!({"hue": 1.0, "saturation": 1.0, "value": 1.0, "edges": 0.0})
 }
 
-/// A segmentation has this JSON, and this JSON is read as it.
+/// Checks that the segmentation serialises to this JSON and back.
 #[track_caller]
 fn check(segmentation: Segmentation, expected: Value) {
     assert_eq!(serde_json::to_value(segmentation).unwrap(), expected);

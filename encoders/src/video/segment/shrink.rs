@@ -1,5 +1,5 @@
 //! Scales a picture down with OpenCV's linear interpolation, which reads only the four nearest source pixels. Smoother
-//! scaling would remove grain, and with it score.
+//! scaling would remove grain and so lower the scores.
 
 /// Scales pictures of one size to at most a width or height.
 #[derive(Debug, Default)]
@@ -54,7 +54,7 @@ impl Shrink {
             }
             self.above.load(row.first, width, rgb, &self.columns);
             self.below.load(row.second, width, rgb, &self.columns);
-            // OpenCV's steps, for its rounding.
+            // OpenCV's order of steps gives its rounding.
             let mixed = self.above.values.iter().zip(&self.below.values).map(|(above, below)| {
                 let part = |value: i32, of: i32| (value >> 4).wrapping_mul(of) >> 16;
                 (part(*above, row.of_first).wrapping_add(part(*below, row.of_second)).wrapping_add(2) >> 2)

@@ -1,28 +1,28 @@
 //! Slide changes: an area of a still picture that changes and is still again.
 //!
 //! A new line of text changes a few per cent of the pixels, far below the content score of a cut. Two properties
-//! distinguish it from movement: the area is at rest before and after (measured by [`super::still`]), and little else
-//! starts to move in the seconds around. In footage, areas come to rest all the time, but others start to move all the
-//! time too. A lecturer in a corner who never stands still does not start to move.
+//! distinguish it from movement. The area is at rest before and after (measured by [`super::still`]), and few other
+//! areas start to move within seconds of it. In footage, areas come to rest all the time, but others keep starting to
+//! move. A lecturer who never stands still does not count: those areas are already moving.
 
 use std::collections::VecDeque;
 
 use super::scores::{FrameScores, Settled};
 use super::still::{STILL_MS, TOGETHER_MS, TRANSITION_MS};
 
-/// How long before and after a change restlessness is measured.
+/// Time before and after a change in which restlessness is measured.
 const BEFORE_MS: i64 = 3000;
 const AFTER_MS: i64 = LATEST_MS + TOGETHER_MS;
-/// In steps of this length.
+/// Length of a step, the unit in which restlessness is measured.
 const STEP_MS: i64 = 200;
 /// A step is restless if at least this fraction (one in ten) of the changed area starts to move in it.
 const RESTLESS: u32 = 10;
 /// The largest share of restless steps around a slide change: two of five.
 const MOST_RESTLESS: (usize, usize) = (2, 5);
-/// The largest median of moving area around a slide change, in units of 1 / [`super::scores::WHOLE`]: a lecturer in a
-/// corner, but not a whole other picture.
+/// The largest median of moving area around a slide change, in units of 1 / [`super::scores::WHOLE`]. A lecturer in a
+/// corner stays below it, a change of the whole picture does not.
 const MOST_MOVING: u16 = 800;
-/// Changes reported later began at most this long ago.
+/// A change is reported at most this long after it began.
 const LATEST_MS: i64 = TRANSITION_MS + STILL_MS;
 
 /// Takes scores in order; returns slide changes.
@@ -31,12 +31,12 @@ pub(super) struct SlideChanges {
     least_area: u32,
     /// In order of time, at least [`TOGETHER_MS`] apart.
     open: VecDeque<Change>,
-    /// The last frames, as far back as a change needs them.
+    /// The latest frames, as far back as a change needs them.
     frames: VecDeque<FrameMotion>,
     now_ms: i64,
 }
 
-/// The parts of a frame's scores that later changes need.
+/// Motion of one frame, kept for later changes.
 #[derive(Debug, Clone, Copy)]
 struct FrameMotion {
     time_ms: i64,
@@ -63,7 +63,7 @@ impl SlideChanges {
         }
     }
 
-    /// Takes the next frame; returns the times of the changes that are now certain: the times of their first frames.
+    /// Takes the next frame; returns the changes that are now certain. Each time is the start of the largest area.
     pub(super) fn push(&mut self, scores: &FrameScores) -> Vec<i64> {
         self.now_ms = scores.time_ms;
         self.see(scores);
@@ -82,7 +82,7 @@ impl SlideChanges {
         self.large(over)
     }
 
-    /// Changes that are not yet reported begin at or after this time.
+    /// Every later report is of a change that began at or after this time.
     pub(super) fn undecided_ms(&self) -> i64 {
         self.now_ms - LATEST_MS - TOGETHER_MS
     }
@@ -131,7 +131,7 @@ impl SlideChanges {
         usually(first - BEFORE_MS, first) <= MOST_MOVING && usually(after, first + AFTER_MS) <= MOST_MOVING
     }
 
-    /// Whether areas start to move all the time around a change: then it is movement itself.
+    /// Whether areas keep starting to move around a change. Then the change is movement.
     fn is_restless(&self, change: &Change) -> bool {
         let of_change = change.first_ms - STEP_MS..change.first_ms + TOGETHER_MS + 1;
         let (from, until) = (of_change.start - BEFORE_MS, change.first_ms + AFTER_MS + TOGETHER_MS);

@@ -122,7 +122,7 @@ impl Stillness {
 }
 
 impl Block {
-    /// Settles the block; returns when its change began, if it changed as a slide does.
+    /// Settles the block. If it changed as a slide does, returns when the change began.
     fn settle(&mut self, area: &Area, anchor: &[u8], settled: &[u8]) -> Option<i64> {
         let began_ms = self.began_ms.take()?;
         let was_known = std::mem::replace(&mut self.known, true);

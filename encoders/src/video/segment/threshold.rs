@@ -8,14 +8,14 @@ use super::scores::FrameScores;
 /// Settings of [`ThresholdDetector`]; the defaults are PySceneDetect's.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ThresholdSettings {
-    /// Faded out while the mean of red, green and blue is below this, 0 to 255; 12. Its fraction is
-    /// dropped, as there.
+    /// The picture is faded out while its mean of red, green and blue is below this, 0 to 255. Rounded down, as in
+    /// PySceneDetect. Default 12.
     pub threshold: f64,
-    /// Where between fading out (-1) and fading in (1) the cut is; 0.
+    /// Position of the cut between fading out (-1) and fading in (1). Default 0.
     pub fade_bias: f64,
-    /// Whether a last fade-out that is never followed by a fade-in is a cut; no.
+    /// Whether a last fade-out without a fade-in is a cut. Default no.
     pub add_final_scene: bool,
-    /// Fades closer than this to the cut before are dropped; 15 frames.
+    /// Fades closer than this to the previous cut are dropped. Default 15 frames.
     #[serde(flatten)]
     pub min_scene_len: MinSceneLen,
 }
@@ -31,26 +31,26 @@ impl Default for ThresholdSettings {
     }
 }
 
-/// The detector: takes frames in order, says where scenes begin, once they have faded in.
+/// Takes frames in order; returns the start of a scene once it has faded in.
 #[derive(Debug)]
 pub struct ThresholdDetector {
     settings: ThresholdSettings,
     frames: u64,
     /// The fade-in that ended the last fade, or the first frame.
     last: Option<Cut>,
-    /// Faded out: since which frame, and the times of the frames from there on.
+    /// While faded out: the first dark frame, and the times of all frames since.
     out: Option<(Cut, Vec<i64>)>,
     newest: Option<Cut>,
 }
 
 impl ThresholdDetector {
-    /// A detector that has seen nothing.
+    /// A detector before the first frame.
     #[must_use]
     pub fn new(settings: ThresholdSettings) -> Self {
         ThresholdDetector { settings, frames: 0, last: None, out: None, newest: None }
     }
 
-    /// Takes the next frame; returns the cut that it makes certain.
+    /// Takes the next frame; returns a cut if this frame decides one.
     pub fn push(&mut self, scores: &FrameScores) -> Option<Cut> {
         let at = Cut { frame: self.frames, time_ms: scores.time_ms };
         self.frames += 1;
@@ -77,7 +77,7 @@ impl ThresholdDetector {
         Some(times.get(into).map_or(at, |time_ms| Cut { frame: out.frame + into as u64, time_ms: *time_ms }))
     }
 
-    /// The video is over: the fade-out that it ends with, if that is wanted.
+    /// Ends the video; returns a last fade-out if `add_final_scene` is set.
     pub fn finish(&mut self) -> Option<Cut> {
         let ((out, _), last, newest) = (self.out.take()?, self.last?, self.newest?);
         (self.settings.add_final_scene && self.settings.min_scene_len.is_met(last, newest)).then_some(out)

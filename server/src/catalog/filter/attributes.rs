@@ -1,32 +1,32 @@
-//! What a filter sees of a metadata object: its values, each at a path.
+//! The filterable values of a metadata object, each with its path.
 //!
-//! They are stored beside the object as rows, so that one SQL statement means the same on both databases
-//! and finds a value by an index; JSON functions differ in how they compare, convert and quote.
+//! They are stored as rows beside the object. One SQL statement then has the same meaning on both databases and can use
+//! an index; the databases' JSON functions compare, convert and quote differently.
 
 use serde_json::{Map, Value};
 
-/// Longest path that is stored. Postgres can't index much longer values.
+/// Longest stored path, in bytes. Postgres can't index much longer values.
 pub(super) const MAX_PATH_BYTES: usize = 512;
 
 /// One value inside a metadata object.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::catalog) struct Attribute {
-    /// As [`path`] makes it.
+    /// In the form of [`path`].
     pub(in crate::catalog) path: Vec<u8>,
     /// `null`, `boolean`, `number`, `string`, or `container` (an object or array).
     pub(in crate::catalog) kind: &'static str,
     /// The number, or 1 for true and 0 for false.
     pub(in crate::catalog) number: Option<f64>,
-    /// The string. As bytes: Postgres texts can't hold NUL, and its collations are not bytewise.
+    /// The string as bytes: Postgres texts can't hold NUL, and its collations do not compare bytes.
     pub(in crate::catalog) text: Option<Vec<u8>>,
 }
 
-/// The path of a value under these names: a JSON pointer.
+/// The path of nested field names: a JSON pointer.
 pub(super) fn path(names: &[String]) -> Vec<u8> {
     names.iter().flat_map(|name| format!("/{}", escape(name)).into_bytes()).collect()
 }
 
-/// All values of a metadata object that a filter can name. The elements of an array lie at the array's path.
+/// All filterable values of a metadata object. The elements of an array have the array's path.
 pub(in crate::catalog) fn attributes(metadata: &Value) -> Vec<Attribute> {
     let mut found = Vec::new();
     if let Value::Object(object) = metadata {
@@ -64,7 +64,7 @@ fn add(found: &mut Vec<Attribute>, path: &str, value: &Value) {
     found.push(Attribute { path: path.as_bytes().to_vec(), kind, number, text });
 }
 
-/// A key as a part of a JSON pointer.
+/// Escapes a key as a part of a JSON pointer.
 pub(super) fn escape(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }

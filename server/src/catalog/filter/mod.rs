@@ -1,24 +1,22 @@
-//! The metadata filter of the API: its syntax, its checks, and what it means.
+//! The metadata filter of the API: syntax, validation and meaning.
 //!
-//! A filter is a test, or `{"all": [..]}`, `{"any": [..]}`, `{"not": {..}}` of filters. A test names a
-//! field and exactly one operator: `{"field": F, "eq" | "in" | "lt" | "lte" | "gt" | "gte" | "exists": V}`.
-//! `not` is plain boolean negation; an empty `all` holds, an empty `any` does not.
+//! A filter is a test, or `{"all": [..]}`, `{"any": [..]}`, `{"not": {..}}` of filters. A test names a field and
+//! exactly one operator: `{"field": F, "eq" | "in" | "lt" | "lte" | "gt" | "gte" | "exists": V}`. `not` is boolean
+//! negation; an empty `all` is true, an empty `any` is false.
 //!
-//! What a test means is the same on both databases:
-//! - Numbers compare with numbers, as 64-bit floats; strings with strings, byte by byte in UTF-8; booleans
-//!   by `eq` and `in` only. Any other pair does not match: a missing or null field matches nothing but
-//!   `exists: false`.
-//! - An array matches when any of its elements that is a number, a string or a boolean does.
-//! - `in` is an `eq` with any of its values.
+//! A test has the same meaning on both databases:
+//! - Numbers compare with numbers, as 64-bit floats; strings with strings, byte by byte in UTF-8; booleans with
+//!   booleans, by `eq` and `in` only. Other pairs do not match: a missing or null field matches only `exists: false`.
+//! - An array matches if one of its numbers, strings or booleans matches.
+//! - `in` matches if `eq` with one of its values matches.
 //!
-//! Built-in fields: `duration` (of the video, seconds, to the nearest millisecond), `recorded_at` and
-//! `created_at` (RFC 3339 instants or dates, a date standing for its first moment in UTC; compared as
-//! instants), `title`, `video_id` and `level` (`eq`, `in`, `exists` only). Their values must be of the
-//! field's type.
+//! Built-in fields: `duration` (of the video, in seconds, rounded to milliseconds), `recorded_at` and `created_at` (RFC
+//! 3339 instants or dates, compared as instants; a date means its first moment in UTC), `title`, `video_id` and `level`
+//! (`eq`, `in`, `exists` only). Values must have the field's type.
 //!
-//! `metadata.x` is the user's field x, `metadata.x.y` the field y of the object in x; `\.` is a dot and `\\`
-//! a backslash within a name. A given clip's metadata overlays its video's: where the clip has the top-level
-//! field, the video's is not looked at. Names longer than 512 bytes together can't be filtered on.
+//! `metadata.x` is the user's field x, `metadata.x.y` the field y of the object in x. In a name, `\.` is a dot and
+//! `\\` a backslash. A given clip's metadata overlays its video's: if the clip has the top-level field, the video's
+//! is ignored. A filter cannot use names longer than 512 bytes together.
 
 pub(super) mod attributes;
 mod sql;
@@ -32,11 +30,11 @@ use uuid::Uuid;
 use super::instant;
 use crate::terms::Level;
 
-/// How deep filters nest at most.
+/// Deepest nesting of a filter.
 pub const MAX_DEPTH: usize = 8;
-/// How many tests and combinations one filter has at most.
+/// Most tests and combinations in a filter.
 pub const MAX_NODES: usize = 200;
-/// How many values one `in` has at most, and how many all of a filter's have.
+/// Most values in one `in`, and in all of a filter together.
 pub const MAX_VALUES: usize = 1000;
 
 /// A parsed and validated filter.
@@ -46,12 +44,12 @@ pub struct Filter {
     root: Node,
 }
 
-/// What is wrong with a filter; the caller's fault.
+/// An error in a filter; the caller's fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilterError {
-    /// Where, as a JSON pointer relative to the filter, e.g. `/all/0/gte`.
+    /// The position, as a JSON pointer relative to the filter, e.g. `/all/0/gte`.
     pub pointer: String,
-    /// What, lower case, no full stop.
+    /// The error, lower case, without a full stop.
     pub detail: String,
 }
 
@@ -64,17 +62,17 @@ impl fmt::Display for FilterError {
 impl std::error::Error for FilterError {}
 
 impl Filter {
-    /// Reads a filter.
+    /// Parses a filter.
     ///
     /// # Errors
-    /// Names the first part that is unknown, of the wrong type or over a limit.
+    /// [`FilterError`] with the first part that is unknown, of the wrong type or over a limit.
     pub fn parse(source: &Value) -> Result<Filter, FilterError> {
         let mut parser = Parser { nodes: 0, values: 0 };
         let root = parser.node(source, "", 1)?;
         Ok(Filter { source: source.clone(), root })
     }
 
-    /// The filter as it was given to [`Filter::parse`].
+    /// The JSON given to [`Filter::parse`].
     pub fn to_json(&self) -> &Value {
         &self.source
     }
@@ -103,7 +101,7 @@ enum Node {
 #[derive(Debug, Clone, PartialEq)]
 enum Field {
     BuiltIn(BuiltIn),
-    /// Where the value lies, and where its top-level field does.
+    /// The path of the value, and the path of its top-level field.
     Metadata {
         path: Vec<u8>,
         top: Vec<u8>,
@@ -141,7 +139,7 @@ enum Scalar {
     Number(f64),
     Text(String),
     Bool(bool),
-    /// Milliseconds: a length or an instant.
+    /// Milliseconds: a duration or an instant.
     Ms(i64),
     Id(Uuid),
     Level(Level),
@@ -282,7 +280,7 @@ impl Field {
         Ok(Field::Metadata { top: attributes::path(&names[..1]), path })
     }
 
-    /// `value` as one of this field.
+    /// Checks that `value` has the field's type, and converts it.
     fn scalar(&self, value: &Value) -> Result<Scalar, &'static str> {
         match self {
             Field::BuiltIn(field) => field.scalar(value),
@@ -296,7 +294,7 @@ impl Field {
 }
 
 impl BuiltIn {
-    /// `value` as one of this field.
+    /// Checks that `value` has the field's type, and converts it.
     fn scalar(self, value: &Value) -> Result<Scalar, &'static str> {
         let text = || value.as_str().filter(|text| !text.contains('\0'));
         match self {
@@ -325,7 +323,7 @@ impl BuiltIn {
     }
 }
 
-/// Seconds as milliseconds, to the nearest; what is too large for any video stays too large.
+/// Rounds seconds to milliseconds. Values too large for any video stay too large.
 fn to_ms(seconds: f64) -> i64 {
     (seconds * 1000.0).round() as i64
 }
@@ -334,7 +332,7 @@ fn number(value: &Value) -> Option<f64> {
     value.as_f64().filter(|number| number.is_finite())
 }
 
-/// Splits at dots that no backslash stands before.
+/// Splits at dots that are not escaped by a backslash.
 fn split_names(text: &str) -> Result<Vec<String>, String> {
     let mut names = vec![];
     let mut name = String::new();

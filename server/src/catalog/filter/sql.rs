@@ -1,4 +1,4 @@
-//! A filter as a condition on `spans s JOIN videos v`.
+//! Translates a filter to a condition on `spans s JOIN visible_videos v`.
 
 use super::{BuiltIn, Field, Filter, Node, Order, Scalar, Test};
 use crate::catalog::database::{Sql, Value};
@@ -16,7 +16,7 @@ impl Filter {
     }
 }
 
-/// Collects the values that the written condition refers to. Every condition is true or false, never null.
+/// Collects the bound values of the conditions. Every condition is true or false, never null.
 #[derive(Default)]
 struct Writer {
     values: Vec<Value>,
@@ -59,8 +59,8 @@ impl Writer {
         }
     }
 
-    /// The clip's own value where it has the top-level field, else the video's. The inner selects don't
-    /// depend on the row: each runs once.
+    /// A condition on a metadata value: the clip's if the clip has the top-level field, else the video's. The inner
+    /// selects do not depend on the row, so each runs once.
     fn metadata(&mut self, path: &[u8], top: &[u8], test: &Test) -> String {
         if let Test::Exists(false) = test {
             return format!("(NOT {})", self.metadata(path, top, &Test::Exists(true)));
@@ -75,7 +75,7 @@ impl Writer {
         )
     }
 
-    /// A condition on one attribute row `a`.
+    /// A condition on an attribute row `a`.
     fn attribute(&mut self, test: &Test) -> String {
         match test {
             Test::Exists(_) => "a.kind <> 'null'".to_owned(),
@@ -103,7 +103,7 @@ impl Writer {
         }
     }
 
-    /// The value as attribute rows hold it: texts as bytes.
+    /// Binds the value in the form of attribute rows: texts as bytes.
     fn stored(&mut self, scalar: &Scalar) -> String {
         match scalar {
             Scalar::Text(text) => self.placeholder(text.clone().into_bytes()),
@@ -134,7 +134,7 @@ fn column(field: BuiltIn) -> &'static str {
     }
 }
 
-/// Which kind of attribute row holds such a value, and in which column.
+/// The kind of attribute row for such a value, and its column.
 fn storage(scalar: &Scalar) -> (&'static str, &'static str) {
     match scalar {
         Scalar::Text(_) => ("string", "text"),

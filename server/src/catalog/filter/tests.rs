@@ -1,4 +1,4 @@
-//! What is accepted, and what is refused where.
+//! Tests of accepted and refused filters, with the position of the error.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Rows of `jobs`: read back, enqueued, locked, finished.
+//! Rows of `jobs`: reading, enqueueing, locking, finishing.
 
 use reprise_encoders::Cause;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::catalog::database::{Row, Sql, Tx, values};
 use crate::catalog::error::CatalogError;
 use crate::catalog::types::*;
 
-/// What [`from_row`] reads, of `jobs j`.
+/// The columns that [`from_row`] reads, of `jobs j`.
 macro_rules! job_columns {
     () => {
         "j.id, j.kind, j.video, j.params, j.state, j.stage, j.fraction, j.frames_done, j.frames_total, j.eta_s, \
@@ -39,27 +39,27 @@ pub(in crate::catalog) struct NewJob {
     pub(in crate::catalog) kind: JobName,
     pub(in crate::catalog) video: Option<Uuid>,
     pub(in crate::catalog) params: Option<Value>,
-    /// Whether it waits while its video is pending.
+    /// Whether the job waits while its video is pending.
     pub(in crate::catalog) needs_ready: bool,
 }
 
 impl NewJob {
-    /// Makes the spans of a video, cut by `segmentation` if it is to be cut anew.
+    /// A job that makes the spans of a video, with a new `segmentation` if given.
     pub(in crate::catalog) fn ingest(video: Uuid, segmentation: Option<&Segmentation>) -> NewJob {
         let params = segmentation.map(|segmentation| json!({ SEGMENTATION: segmentation }));
         NewJob { kind: JobName::Ingest, video: Some(video), params, needs_ready: false }
     }
 
-    /// Fills in the vectors of a video; waits for its ingest, which makes the spans.
+    /// A job that adds missing vectors of a video. It waits for the ingest, which makes the spans.
     pub(in crate::catalog) fn fill(video: Uuid) -> NewJob {
         NewJob { kind: JobName::Fill, video: Some(video), params: None, needs_ready: true }
     }
 }
 
-/// Where an ingest's params hold how the video is to be cut, if otherwise than it is.
+/// Key of the new segmentation in an ingest's params; absent if the segmentation stays.
 const SEGMENTATION: &str = "segmentation";
 
-/// How a job's video is to be cut, if otherwise than it is.
+/// The new segmentation that a job requests; `None` if the segmentation stays.
 pub(in crate::catalog) fn new_segmentation(job: &Job) -> Result<Option<Segmentation>, CatalogError> {
     let stored = job.params.as_ref().and_then(|params| params.get(SEGMENTATION));
     let parse = |stored: &Value| serde_json::from_value(stored.clone());
@@ -69,7 +69,7 @@ pub(in crate::catalog) fn new_segmentation(job: &Job) -> Result<Option<Segmentat
         .map_err(|error| CatalogError::Damaged(Cause::in_context(format!("job {}", job.id), error)))
 }
 
-/// Enqueues a job in the transaction of what it works on.
+/// Enqueues a job in the transaction that changes its video.
 pub(in crate::catalog) async fn enqueue(tx: &mut Tx, new: NewJob) -> Result<Job, CatalogError> {
     let id = Uuid::now_v7();
     let now = tx.now_ms().await?;
@@ -82,16 +82,16 @@ pub(in crate::catalog) async fn enqueue(tx: &mut Tx, new: NewJob) -> Result<Job,
     job.ok_or_else(|| CatalogError::Damaged(format!("job {id} was stored and is not there").into()))
 }
 
-/// One job, as this transaction sees it.
+/// One job as this transaction reads it.
 pub(in crate::catalog) async fn read(tx: &mut Tx, id: Uuid) -> Result<Option<Job>, CatalogError> {
     let row = tx.row(BY_ID, values![id]).await?;
     row.as_ref().map(from_row).transpose()
 }
 
-/// A job whose row and whose video's row are locked, the video's first.
+/// A job whose row is locked, after its video's row.
 pub(in crate::catalog) struct Locked {
     pub(in crate::catalog) job: Job,
-    /// Starts in a row whose process died without new progress, this one not counted.
+    /// Number of starts in a row whose process died without new progress, without this one.
     pub(in crate::catalog) deaths: i64,
     /// Whether this start has made progress.
     pub(in crate::catalog) progressed: bool,
@@ -100,22 +100,22 @@ pub(in crate::catalog) struct Locked {
 }
 
 impl Locked {
-    /// Whether this start of the job may still write.
+    /// Whether this lease may still write for the job.
     pub(in crate::catalog) fn is_held_by(&self, lease: &Lease) -> bool {
         self.job.state == JobState::Running && self.token == Some(lease.token)
     }
 
-    /// Whether this start of the job has finished it.
+    /// Whether this lease has finished the job.
     pub(in crate::catalog) fn was_finished_by(&self, lease: &Lease) -> bool {
         self.job.state == JobState::Succeeded && self.token == Some(lease.token)
     }
 
-    /// Whether the process that runs it has died, or has been silent for too long.
+    /// Whether the lease has run out: the process died, or sent no heartbeat for too long.
     pub(in crate::catalog) fn has_died(&self, now: i64) -> bool {
         self.job.state == JobState::Running && self.until_ms.is_none_or(|until| until <= now)
     }
 
-    /// The video of a job that is about one.
+    /// The video of the job.
     pub(in crate::catalog) fn video(&self) -> Result<Uuid, CatalogError> {
         self.job
             .video
@@ -123,7 +123,7 @@ impl Locked {
     }
 }
 
-/// Locks the job's video, then the job; `None` if it is gone.
+/// Locks the job's video, then the job; `None` if the job is gone.
 pub(in crate::catalog) async fn lock(tx: &mut Tx, id: Uuid) -> Result<Option<Locked>, CatalogError> {
     let Some(row) = tx.row("SELECT video FROM jobs WHERE id = $1", values![id]).await? else {
         return Ok(None);
@@ -143,7 +143,7 @@ pub(in crate::catalog) async fn lock(tx: &mut Tx, id: Uuid) -> Result<Option<Loc
     }))
 }
 
-/// Marks a job as done, keeping its token: so a repeated finish is known as such.
+/// Marks a job as succeeded. The token stays, so that a repeated finish is recognised.
 pub(in crate::catalog) async fn succeed(tx: &mut Tx, job: Uuid) -> Result<(), CatalogError> {
     let now = tx.now_ms().await?;
     let sql = "UPDATE jobs SET state = 'succeeded', stage = 'done', fraction = 1, eta_s = NULL, reason = NULL, \
@@ -177,7 +177,7 @@ pub(in crate::catalog) fn from_row(row: &Row) -> Result<Job, CatalogError> {
     })
 }
 
-/// Fails the video of an ingest that has ended without success. A video that was searchable before stays so.
+/// Fails the pending video of an ingest that ended without success. A searchable video stays searchable.
 pub(in crate::catalog) async fn fail_pending_video(tx: &mut Tx, job: &Job) -> Result<(), CatalogError> {
     if job.kind == JobName::Ingest {
         let sql = "UPDATE videos SET state = 'failed' WHERE id = $1 AND state = 'pending'";

@@ -1,6 +1,4 @@
-//! What several topics of the catalog do with a row: reading it back, locking it, the statements that they share.
-//!
-//! Lies below the topics and knows none of them.
+//! Access to rows that several topics share: reading, locking, common statements. Independent of the topics.
 
 pub(super) mod jobs;
 pub(super) mod spans;

@@ -1,4 +1,4 @@
-//! Rows of `spans`: read back, inserted.
+//! Rows of `spans`: reading and inserting.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::catalog::error::CatalogError;
 use crate::catalog::types::*;
 use crate::terms::SpanKey;
 
-/// What [`from_row`] reads, of `spans s`.
+/// The columns that [`from_row`] reads, of `spans s`.
 macro_rules! span_columns {
     () => {
         "s.key, s.id, s.video, s.level, s.given, s.start_ms, s.end_ms, s.metadata"
@@ -39,7 +39,7 @@ pub(in crate::catalog) async fn given(tx: &mut Tx, video: Uuid) -> Result<Vec<Sp
     tx.rows(sql, values![video]).await?.iter().map(from_row).collect()
 }
 
-/// Inserts rows of (id, video, level, given, start_ms, end_ms, metadata); answers each id's new key.
+/// Inserts rows of (id, video, level, given, start_ms, end_ms, metadata); returns the new key of each id.
 pub(in crate::catalog) async fn insert(
     tx: &mut Tx,
     rows: Vec<Vec<Value>>,

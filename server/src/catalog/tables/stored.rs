@@ -1,4 +1,4 @@
-//! Values as columns hold them: JSON, names of what has few values, lists of keys.
+//! Stored forms of values: JSON, names of enum values, lists of keys.
 
 use reprise_encoders::Cause;
 use serde::de::DeserializeOwned;
@@ -7,7 +7,7 @@ use crate::catalog::database::{Row, Value};
 use crate::catalog::error::CatalogError;
 use crate::terms::{Level, SpanKey};
 
-/// A stored JSON text.
+/// Parses a stored JSON text.
 pub(in crate::catalog) fn parse_json<T: DeserializeOwned>(text: &str) -> Result<T, CatalogError> {
     serde_json::from_str(text)
         .map_err(|error| CatalogError::Damaged(Cause::in_context(format!("{text:.80}"), error)))
@@ -39,7 +39,7 @@ pub(in crate::catalog) fn level(row: &Row) -> Result<Level, CatalogError> {
     named(&row.get::<String>("level")?, &names)
 }
 
-/// A key as the databases store it.
+/// Keys in the databases' form.
 pub(in crate::catalog) fn keys(keys: &[SpanKey]) -> Value {
     Value::Ints(keys.iter().map(|key| key.number().cast_signed()).collect())
 }

@@ -1,4 +1,4 @@
-//! Rows of `tracks` and `cues`, read back.
+//! Rows of `tracks` and `cues`: reading.
 
 use super::stored::named;
 use crate::catalog::database::Row;

@@ -1,4 +1,4 @@
-//! Rows of `embeddings` and `changes`: where vectors are, inserting them, the log that followers read.
+//! Rows of `embeddings` and `changes`: reading and inserting vectors, and the change log.
 
 use uuid::Uuid;
 
@@ -9,19 +9,19 @@ use crate::catalog::types::*;
 use crate::catalog::wake::News;
 use crate::terms::{Level, SpanKey, UnitVector};
 
-/// Held from the first appended change to the commit: a seq becomes visible only after all smaller ones.
+/// Held from the first appended change to the commit, so that changes become visible in order of seq.
 const CHANGES_LOCK: i64 = 0x7265_7072_6973_6501;
 
-/// What a change did.
+/// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::catalog) enum Op {
-    /// A vector is there now.
+    /// The vector was inserted or replaced.
     Insert,
-    /// It no longer is.
+    /// The vector was deleted.
     Delete,
 }
 
-/// Where a vector is.
+/// Position of a vector: its span, space and level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::catalog) struct At {
     pub(in crate::catalog) span: SpanKey,
@@ -33,21 +33,21 @@ pub(in crate::catalog) fn at(row: &Row) -> Result<At, CatalogError> {
     Ok(At { span: row.key("span")?, space: row.space("space")?, level: level(row)? })
 }
 
-/// Where a video's vectors are.
+/// Positions of a video's vectors.
 pub(in crate::catalog) async fn of_video(tx: &mut Tx, video: Uuid) -> Result<Vec<At>, CatalogError> {
     let sql = "SELECT e.span, e.space, s.level FROM embeddings e JOIN spans s ON s.key = e.span \
                WHERE s.video = $1 ORDER BY e.space, e.span";
     tx.rows(sql, values![video]).await?.iter().map(at).collect()
 }
 
-/// Where a span's vectors are.
+/// Positions of a span's vectors.
 pub(in crate::catalog) async fn of_span(tx: &mut Tx, span: SpanKey) -> Result<Vec<At>, CatalogError> {
     let sql = "SELECT e.span, e.space, s.level FROM embeddings e JOIN spans s ON s.key = e.span \
                WHERE s.key = $1 ORDER BY e.space";
     tx.rows(sql, values![span]).await?.iter().map(at).collect()
 }
 
-/// Inserts vectors; answers (space, span) of those that were not there.
+/// Inserts vectors; returns (space, span) of the new ones.
 pub(in crate::catalog) async fn insert(
     tx: &mut Tx,
     vectors: &[NewVector],
@@ -62,7 +62,7 @@ pub(in crate::catalog) async fn insert(
     rows.iter().map(|row| Ok((row.space("space")?, row.key("span")?))).collect()
 }
 
-/// A vector of the wrong length would only be noticed by the index, after the commit.
+/// Refuses vectors of a wrong length. Otherwise only the index would find the mistake, after the commit.
 async fn check_dimensions(tx: &mut Tx, vectors: &[NewVector]) -> Result<(), CatalogError> {
     if vectors.is_empty() {
         return Ok(());
@@ -88,8 +88,8 @@ fn values_of(unit: &UnitVector) -> i64 {
     i64::try_from(unit.values().len()).unwrap_or(i64::MAX)
 }
 
-/// Appends to the log: always the last thing a transaction does, because on Postgres it holds a lock that
-/// everyone who changes vectors waits for.
+/// Appends to the change log. Call last in a transaction: on Postgres it holds a lock for which all other writers of
+/// vectors wait.
 pub(in crate::catalog) async fn append_changes(
     tx: &mut Tx,
     changes: Vec<(Op, At)>,
@@ -112,12 +112,12 @@ pub(in crate::catalog) async fn append_changes(
     tx.announce(News::Changes).await
 }
 
-/// A unit vector as little-endian f32.
+/// Encodes a unit vector as little-endian f32.
 pub(in crate::catalog) fn unit_bytes(unit: &UnitVector) -> Vec<u8> {
     unit.values().iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// The unit vector that [`unit_bytes`] wrote for this span.
+/// Decodes the bytes of [`unit_bytes`] of a span.
 pub(in crate::catalog) fn unit(bytes: &[u8], span: SpanKey) -> Result<UnitVector, CatalogError> {
     let values = bytes.chunks_exact(4).map(|four| f32::from_le_bytes([four[0], four[1], four[2], four[3]]));
     let whole = bytes.len().is_multiple_of(4);

@@ -1,4 +1,4 @@
-//! Rows of `videos`: read back, locked.
+//! Rows of `videos`: reading and locking.
 
 use uuid::Uuid;
 
@@ -7,7 +7,7 @@ use crate::catalog::database::{Row, Sql, Tx, values};
 use crate::catalog::error::CatalogError;
 use crate::catalog::types::*;
 
-/// What [`from_row`] reads, of `videos v`.
+/// The columns that [`from_row`] reads, of `videos v`.
 macro_rules! video_columns {
     () => {
         "v.id, v.content_hash, v.file, v.file_name, v.bytes, v.title, v.metadata, v.recorded_at, \
@@ -20,18 +20,18 @@ macro_rules! video_columns {
 
 pub(in crate::catalog) use video_columns;
 
-/// One video that is not deleted, by $1.
+/// Selects one video that is not deleted; $1 is its id.
 pub(in crate::catalog) const BY_ID: &str =
     concat!("SELECT ", video_columns!(), " FROM videos v WHERE v.id = $1 AND v.deleted_at_ms IS NULL");
 
-/// One video, as this transaction sees it.
+/// One video as this transaction reads it.
 pub(in crate::catalog) async fn read(tx: &mut Tx, id: Uuid) -> Result<Option<Video>, CatalogError> {
     let row = tx.row(BY_ID, values![id]).await?;
     row.as_ref().map(from_row).transpose()
 }
 
-/// Keeps every other writer of this video's spans, vectors and jobs out until the transaction ends; false if
-/// there is no such video. Taken before any of them, so that no two transactions wait for each other.
+/// Locks the video: no other transaction changes its spans, vectors or jobs until this one ends. False if there is no
+/// such video. Locked before those rows, so that no two transactions deadlock.
 pub(in crate::catalog) async fn lock(tx: &mut Tx, id: Uuid) -> Result<bool, CatalogError> {
     let sql = Sql::Each {
         sqlite: "SELECT id FROM videos WHERE id = $1 AND deleted_at_ms IS NULL",
@@ -62,7 +62,7 @@ pub(in crate::catalog) fn from_row(row: &Row) -> Result<Video, CatalogError> {
     })
 }
 
-/// Those of its file, then those of its subtitles.
+/// The warnings of the file, then those of its subtitles.
 fn warnings(row: &Row) -> Result<Vec<String>, CatalogError> {
     let mut warnings: Vec<String> = parse_json(&row.get::<String>("warnings")?)?;
     let of_tracks: Option<String> = row.get("said_wrong")?;
@@ -70,7 +70,7 @@ fn warnings(row: &Row) -> Result<Vec<String>, CatalogError> {
     Ok(warnings)
 }
 
-/// Metadata is an object.
+/// Checks that metadata is a JSON object.
 pub(in crate::catalog) fn check_metadata(metadata: &serde_json::Value) -> Result<(), CatalogError> {
     if metadata.is_object() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Timed texts of a video, and the passages that are made of them.
+//! Cues of a video, and the passages made of them.
 
 use crate::terms::{KeySet, Level, SpanKey};
 use serde::{Deserialize, Serialize};
@@ -7,29 +7,29 @@ use uuid::Uuid;
 pub use crate::subtitles::Line;
 pub use crate::subtitles::ranking::CueQuery;
 
-/// Provenance of tracks that a video's file carries.
+/// Provenance of tracks extracted from the video file itself.
 pub const EMBEDDED: &str = "embedded";
 
-/// Where a cue's text comes from.
+/// Source of a cue's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CueKind {
-    /// Said.
+    /// Spoken words.
     Speech,
-    /// Written by someone who describes what is shown.
+    /// A written description of the picture.
     Caption,
-    /// Read from the picture.
+    /// Text recognised in the picture.
     Ocr,
 }
 
-/// The cues of one kind and language that belong together, e.g. one subtitle file.
+/// Cues of one kind and language that belong together, e.g. one subtitle file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Track {
     /// The kind.
     pub kind: CueKind,
     /// BCP 47 tag, e.g. `en`.
     pub language: String,
-    /// Where it came from, e.g. the subtitle file's name or the model that wrote it.
+    /// Origin, e.g. the subtitle file's name or the transcribing model.
     pub provenance: String,
 }
 
@@ -38,9 +38,9 @@ pub struct Track {
 pub struct Subtitles {
     /// The track.
     pub track: Track,
-    /// Its lines; times are on the container's clock, and so known before the video was decoded.
+    /// Its lines. Times are on the container's clock, which is known before decoding.
     pub lines: Vec<Line>,
-    /// What was wrong with the file.
+    /// Faults found in the file.
     pub warnings: Vec<String>,
 }
 
@@ -49,9 +49,9 @@ pub struct Subtitles {
 pub struct TrackRow {
     /// The track.
     pub track: Track,
-    /// How many cues it has.
+    /// Number of cues.
     pub cues: i64,
-    /// What was wrong with its file.
+    /// Faults found in its file.
     pub warnings: Vec<String>,
 }
 
@@ -66,27 +66,27 @@ pub struct Cue {
     pub line: Line,
 }
 
-/// A cue that answers a query, and the span that it counts for.
+/// A cue that matches a query, with the span returned for it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CueHit {
     /// The cue.
     pub cue: Uuid,
-    /// The span: of all spans of the asked level that hold the cue's start, a found one before a given one.
+    /// The returned span: it has the requested level and contains the cue's start. Found spans win over given ones.
     pub span: SpanKey,
     /// Its video.
     pub video: Uuid,
     /// Its track.
     pub track: Track,
-    /// Start of the cue, in the video's time (not the container's clock).
+    /// Start of the cue, in milliseconds of the video's time (not the container's clock).
     pub start_ms: i64,
-    /// End, exclusive; of the last cue that the sought words run into.
+    /// End, exclusive. If the matched words continue in later cues, the end of the last of them.
     pub end_ms: i64,
-    /// The cue's text, with that of the cues that the sought words run into.
+    /// The cue's text, and the text of the later cues in which the matched words continue.
     pub text: String,
-    /// How good the match is: BM25 of the cue, with parts of what its neighbours and its whole track say; over zero,
-    /// comparable within one answer.
+    /// BM25 score of the cue, plus shares of the scores of its neighbours and of its whole track. Above 0; comparable
+    /// within one answer.
     pub score: f64,
-    /// Whether the query's words stand here one after the other, in this cue or running on into the next.
+    /// Whether the query's words occur here in sequence, in this cue or continuing in the next ones.
     pub in_sequence: bool,
 }
 
@@ -95,36 +95,36 @@ pub struct CueHit {
 pub struct PassageText {
     /// The passage's key.
     pub span: SpanKey,
-    /// Its cues' texts, joined by line breaks.
+    /// The texts of its cues, joined by line breaks.
     pub text: String,
 }
 
-/// A passage, and the span that it counts for.
+/// A passage, with the span returned for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassageHit {
     /// The passage's key.
     pub passage: SpanKey,
-    /// The span: of all spans of the asked level that hold the passage's start, a found one before a given one.
+    /// The returned span: of the requested level, the one that overlaps the passage most. Found spans win ties.
     pub span: SpanKey,
     /// Its video.
     pub video: Uuid,
     /// Its track.
     pub track: Track,
-    /// Start, in the video's time.
+    /// First millisecond of the passage, in the video's time.
     pub start_ms: i64,
-    /// End, exclusive.
+    /// End, exclusive, in milliseconds.
     pub end_ms: i64,
-    /// Its cues' texts, joined by line breaks.
+    /// The texts of its cues, joined by line breaks.
     pub text: String,
 }
 
-/// Which cues are searched, and what they may be answered for.
+/// The cues to search, and the spans to return.
 #[derive(Debug, Clone, Copy)]
 pub struct CueScope<'a> {
     /// The kind of cue.
     pub kind: CueKind,
-    /// The level of the spans that are answered: clip or video.
+    /// Level of the returned spans: clip or video.
     pub level: Level,
-    /// Keys of the spans that may be answered; `None`: all.
+    /// Keys of the spans that may be returned; `None`: all.
     pub only: Option<&'a KeySet>,
 }

@@ -1,4 +1,4 @@
-//! Background jobs, and the counts of everything.
+//! Background jobs, and the counts of all rows.
 
 use std::time::Duration;
 
@@ -9,28 +9,28 @@ use uuid::Uuid;
 use super::span::Span;
 use super::video::Video;
 
-/// The name of a kind of job, as it is stored and sent. Kinds that no worker runs yet have their names reserved.
+/// The kind of a job, by its stored and public name. The names of kinds without a worker are reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobName {
-    /// Turns a file into searchable spans.
+    /// Cuts a video into spans and encodes them.
     Ingest,
-    /// Adds the vectors that a video's spans still lack (new given clips, a new space).
+    /// Adds missing vectors of a video's spans (new given clips, a new space).
     Fill,
-    /// Turns a video's sound into cues.
+    /// Transcribes a video's sound into cues.
     Transcribe,
-    /// Turns the writing in a video's pictures into cues.
+    /// Recognises text in a video's pictures (OCR) as cues.
     ReadText,
-    /// Describes a video's clips in cues.
+    /// Describes a video's clips as cues.
     Caption,
-    /// Writes spans into a file.
+    /// Exports spans to a file.
     Export,
-    /// Builds an index anew.
+    /// Rebuilds an index.
     Reindex,
 }
 
 impl JobName {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [JobName; 7] = [
         JobName::Ingest,
         JobName::Fill,
@@ -41,7 +41,7 @@ impl JobName {
         JobName::Reindex,
     ];
 
-    /// As it is stored and sent.
+    /// The stored and public name.
     pub fn name(self) -> &'static str {
         match self {
             JobName::Ingest => "ingest",
@@ -55,28 +55,28 @@ impl JobName {
     }
 }
 
-/// Where a job stands.
+/// State of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobState {
-    /// Waiting for a worker, or for its next attempt.
+    /// Waits for a worker, or for its next attempt.
     Queued,
     /// Leased by a worker.
     Running,
-    /// Done.
+    /// Finished with success.
     Succeeded,
-    /// Given up; `reason` says why.
+    /// Given up; see `reason`.
     Failed,
     /// Stopped by a user.
     Cancelled,
 }
 
 impl JobState {
-    /// All of them.
+    /// All states.
     pub const ALL: [JobState; 5] =
         [JobState::Queued, JobState::Running, JobState::Succeeded, JobState::Failed, JobState::Cancelled];
 
-    /// As it is stored and sent.
+    /// The stored and public name.
     pub fn name(self) -> &'static str {
         match self {
             JobState::Queued => "queued",
@@ -88,27 +88,27 @@ impl JobState {
     }
 }
 
-/// How far a job is.
+/// Progress of a job.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Progress {
-    /// What it does now, e.g. `decode`.
+    /// Current stage, e.g. `decode`.
     pub stage: String,
-    /// 0 to 1.
+    /// Finished share, 0 to 1.
     pub fraction: f64,
-    /// Frames decoded.
+    /// Number of decoded frames.
     pub frames_done: i64,
-    /// Frames expected; an estimate.
+    /// Expected number of frames; an estimate.
     pub frames_total: Option<i64>,
-    /// Seconds left; an estimate.
+    /// Remaining seconds; an estimate.
     pub eta_s: Option<f64>,
 }
 
-/// A sign of life of a running job.
+/// A heartbeat of a running job.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Heartbeat {
-    /// How far the job is.
+    /// Progress so far.
     pub progress: Progress,
-    /// Whether this start has stored work that the next one does not repeat: kept features, finished windows.
+    /// Whether this attempt has stored work that the next attempt can reuse: features, finished windows.
     pub has_kept: bool,
 }
 
@@ -119,50 +119,50 @@ pub struct Job {
     pub id: Uuid,
     /// Its kind.
     pub kind: JobName,
-    /// The video that it works on, if it is about one.
+    /// The video that it works on, if any.
     pub video: Option<Uuid>,
-    /// What its kind needs to know: an object.
+    /// Parameters of its kind: a JSON object.
     pub params: Option<Value>,
-    /// Where it stands.
+    /// Its state.
     pub state: JobState,
-    /// How far it is.
+    /// Its progress.
     pub progress: Progress,
-    /// How often it was started; again from 1 when a process died after new progress.
+    /// Number of starts. Back to 1 when the process died after new progress.
     pub attempts: i64,
-    /// How often it is started before it is given up.
+    /// Number of starts after which the job is given up.
     pub attempts_most: i64,
-    /// When it is tried again, if it failed and waits for that.
+    /// Time of the next attempt after a failure, in Unix milliseconds.
     pub retry_at_ms: Option<i64>,
-    /// Its last failure, or why it was cancelled.
+    /// Reason of the last failure or of the cancellation.
     pub reason: Option<String>,
-    /// When it was enqueued.
+    /// Time of enqueueing, in Unix milliseconds.
     pub created_at_ms: i64,
-    /// When it last changed.
+    /// Time of the last change, in Unix milliseconds.
     pub updated_at_ms: i64,
 }
 
-/// What `add_video` did.
+/// The result of adding a video.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Added {
     /// The video and its job.
     New(Box<Video>, Box<Job>),
-    /// The same bytes were there already: that video, and its newest job.
+    /// The catalog already has these bytes: the existing video, and its newest job.
     Duplicate(Box<Video>, Option<Box<Job>>),
 }
 
-/// What follows the failure of an attempt.
+/// The consequence of a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextAttempt {
-    /// Nothing: the job has failed.
+    /// No further attempt: the job has failed.
     Never,
     /// Another attempt after this wait, if the job has attempts left.
     After(Duration),
 }
 
-/// How often a job is started before it is given up, unless its row says otherwise.
+/// Default of [`Job::attempts_most`].
 pub const MAX_ATTEMPTS: i64 = 5;
 
-/// How many processes may die in a row over a job that makes no progress, before it is given up.
+/// A job is given up after this many deaths of its process in a row without progress.
 pub const MAX_DEATHS: i64 = 3;
 
 /// The right to work on a job until its deadline.
@@ -170,63 +170,63 @@ pub const MAX_DEATHS: i64 = 3;
 pub struct Lease {
     /// The job.
     pub job: Uuid,
-    /// Proof that it is this start of it and no later one.
+    /// Identifies this start of the job; a later start has another token.
     pub token: Uuid,
 }
 
-/// A leased job and what it works on.
+/// A leased job with its inputs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Leased {
     /// The lease.
     pub lease: Lease,
     /// The job.
     pub job: Job,
-    /// Its video, with the segmentation that the job asks for.
+    /// Its video, with the segmentation that the job requests.
     pub video: Option<Video>,
     /// The given spans of its video.
     pub given: Vec<Span>,
 }
 
-/// Whether a lease still holds: the answer to a heartbeat.
+/// Whether a lease is still valid: the answer to a heartbeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseStatus {
-    /// Go on.
+    /// Valid: continue.
     Held,
     /// A user cancelled the job; stop.
     Cancelled,
-    /// Another worker has it, or its video is gone; stop.
+    /// Another worker holds the job, or the video is gone; stop.
     Lost,
 }
 
-/// Which jobs are listed.
+/// Filter for lists of jobs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct JobFilter {
-    /// Only in this state.
+    /// Only jobs in this state.
     pub state: Option<JobState>,
-    /// Only of this kind.
+    /// Only jobs of this kind.
     pub kind: Option<JobName>,
-    /// Only of this video.
+    /// Only jobs of this video.
     pub video: Option<Uuid>,
 }
 
-/// Counts for /v1/stats.
+/// Counts for `/v1/stats`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Videos of any state.
+    /// Number of videos in any state.
     pub videos: i64,
-    /// Videos that are searchable.
+    /// Number of searchable videos.
     pub videos_ready: i64,
-    /// Spans at level clip.
+    /// Number of spans at level clip.
     pub clips: i64,
-    /// Passages of all tracks.
+    /// Number of passages of all tracks.
     pub passages: i64,
-    /// Vectors of all spaces.
+    /// Number of vectors of all spaces.
     pub vectors: i64,
-    /// Jobs queued.
+    /// Number of queued jobs.
     pub jobs_queued: i64,
-    /// Jobs running.
+    /// Number of running jobs.
     pub jobs_running: i64,
-    /// Jobs failed.
+    /// Number of failed jobs.
     pub jobs_failed: i64,
     /// Bytes of all stored media.
     pub media_bytes: i64,

@@ -1,4 +1,4 @@
-//! The rows of the catalog as the service sees them, a file a topic.
+//! The rows of the catalog as types of the service, one file per topic.
 
 mod cue;
 mod job;

@@ -7,10 +7,10 @@ use super::vector::NewVector;
 use super::video::MediaFacts;
 use crate::terms::{Level, SpanKey, UnitVector};
 
-/// A stretch of a video.
+/// A time range of a video.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Span {
-    /// Its number, used in the index and in bitmaps.
+    /// Its number in the index and in bitmaps.
     pub key: SpanKey,
     /// uuid v7.
     pub id: Uuid,
@@ -18,17 +18,17 @@ pub struct Span {
     pub video: Uuid,
     /// Its level.
     pub level: Level,
-    /// Whether the user gave it.
+    /// Whether a user supplied it.
     pub given: bool,
-    /// Start.
+    /// First millisecond, inclusive.
     pub start_ms: i64,
-    /// End, exclusive.
+    /// End, exclusive, in milliseconds.
     pub end_ms: i64,
-    /// Own metadata: a JSON object, empty for found spans.
+    /// Its own metadata: a JSON object, empty for found spans.
     pub metadata: Value,
 }
 
-/// A span and what a hit shows of its video.
+/// A span with the fields of its video that a hit shows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpanWithVideo {
     /// The span.
@@ -37,43 +37,43 @@ pub struct SpanWithVideo {
     pub title: String,
     /// The video's metadata.
     pub video_metadata: Value,
-    /// The first presented frame's time on the container's clock.
+    /// The first presented frame's time on the container's clock, in milliseconds.
     pub media_offset_ms: i64,
-    /// Length of the video.
+    /// Length of the video, in milliseconds.
     pub duration_ms: i64,
 }
 
-/// What one ingest found out.
+/// The result of an ingest.
 #[derive(Debug, Clone)]
 pub struct Ingested {
     /// Facts of the media.
     pub facts: MediaFacts,
-    /// What was wrong with the file but could be lived with.
+    /// Faults of the file that did not stop the ingest.
     pub warnings: Vec<String>,
-    /// Found spans of all levels, and given ones.
+    /// The found spans of all levels, and the given ones.
     pub spans: Vec<IngestedSpan>,
 }
 
-/// What one fill found out.
+/// The result of a fill.
 #[derive(Debug, Clone, Default)]
 pub struct Filled {
-    /// Vectors for spans that lacked them.
+    /// Vectors of spans that lacked them.
     pub vectors: Vec<NewVector>,
-    /// Moments that are not stored yet.
+    /// Moments that are not yet stored.
     pub moments: Vec<IngestedSpan>,
 }
 
 /// A span with its vectors.
 #[derive(Debug, Clone)]
 pub struct IngestedSpan {
-    /// The id of the given clip that these vectors are for; `None`: a found span to insert.
+    /// The id of the given clip to which the vectors belong; `None`: a found span to insert.
     pub given: Option<Uuid>,
-    /// Level.
+    /// Its level.
     pub level: Level,
-    /// Start.
+    /// First millisecond, inclusive.
     pub start_ms: i64,
-    /// End, exclusive (a given clip past the video's end is stored cut to it).
+    /// End, exclusive. The end of a given clip is cut to the video's end.
     pub end_ms: i64,
-    /// (space key, direction, norm), one a space.
+    /// (space key, direction, norm), one per space.
     pub vectors: Vec<(u32, UnitVector, f32)>,
 }

@@ -7,46 +7,46 @@ use crate::terms::{Level, QueryKind, SpaceInfo, SpanKey, UnitVector, VideoNumber
 pub struct NewSpace {
     /// 64 hex digits.
     pub id: String,
-    /// Readable name.
+    /// Display name.
     pub name: String,
-    /// The model as the user named it.
+    /// The model name from the user.
     pub model: String,
-    /// Values per vector.
+    /// Number of values of a vector.
     pub dim: usize,
 }
 
 /// A registered space.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpaceRow {
-    /// Dense number, used in the index.
+    /// Consecutive number, used in the index.
     pub key: u32,
-    /// The rest.
+    /// Its id, names and dimension.
     pub space: NewSpace,
-    /// Vectors stored in it.
+    /// Number of stored vectors.
     pub vectors: i64,
-    /// Whether its model was added to a running server: then it is loaded at each start.
+    /// Whether its model was added to a running server. Each start then loads the model.
     pub added: bool,
 }
 
 impl SpaceRow {
-    /// What the index must know of it.
+    /// The declaration for the index.
     pub fn expectation(&self) -> SpaceInfo {
         SpaceInfo { key: self.key, id: self.space.id.clone(), dim: self.space.dim }
     }
 }
 
-/// A kind of query that was moved to a space while a server ran.
+/// The space that answers a kind of query, chosen while a server ran.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Activation {
     /// The kind.
     pub kind: QueryKind,
-    /// The key of the space that answers it.
+    /// The key of the answering space.
     pub space: u32,
-    /// The id of the space that the command line named for the kind then: while it names the same, this holds.
+    /// The id of the space that the command line named for the kind at that time. Valid while it names the same.
     pub named: Option<String>,
 }
 
-/// A vector as stored.
+/// A stored vector.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredVector {
     /// Its span.
@@ -55,14 +55,14 @@ pub struct StoredVector {
     pub level: Level,
     /// The span's video.
     pub video: VideoNumber,
-    /// The direction.
+    /// The unit vector.
     pub unit: UnitVector,
 }
 
 /// One insert or delete of a vector.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// Its place in the order of changes.
+    /// Sequence number.
     pub seq: i64,
     /// The span.
     pub span: SpanKey,
@@ -70,8 +70,7 @@ pub struct Change {
     pub space: u32,
     /// The span's level.
     pub level: Level,
-    /// The vector if it was inserted and is still there; `None`: it is to be removed (deleted now, or by a
-    /// later change).
+    /// The vector to insert. `None`: remove the vector, which this or a later change deleted.
     pub vector: Option<StoredVector>,
 }
 
@@ -82,8 +81,8 @@ pub struct NewVector {
     pub span: SpanKey,
     /// Its space.
     pub space: u32,
-    /// The direction.
+    /// The unit vector.
     pub unit: UnitVector,
-    /// Length of the raw vector.
+    /// Norm of the raw vector.
     pub norm: f32,
 }

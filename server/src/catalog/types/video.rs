@@ -1,4 +1,4 @@
-//! Videos, and adding them.
+//! Videos, and requests to add them.
 
 use std::time::Duration;
 
@@ -9,40 +9,40 @@ use uuid::Uuid;
 
 use super::cue::Subtitles;
 
-/// Where a video stands.
+/// State of a video.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VideoState {
-    /// Stored, not searchable yet.
+    /// Stored, not yet searchable.
     Pending,
-    /// Searchable whole.
+    /// Completely searchable.
     Ready,
-    /// Its ingest failed; see its job.
+    /// The ingest failed; see its job.
     Failed,
 }
 
-/// Facts about the media, known once it was probed.
+/// Facts about the media, known after the ingest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MediaFacts {
-    /// Length of the video stream as decoded.
+    /// Decoded length of the video stream, in milliseconds.
     pub duration_ms: i64,
     /// Average frames per second.
     pub frame_rate: f64,
-    /// Frames decoded.
+    /// Number of decoded frames.
     pub frames: u64,
-    /// Width as shown.
+    /// Display width, in pixels.
     pub width: u32,
-    /// Height as shown.
+    /// Display height, in pixels.
     pub height: u32,
-    /// Codec as ffprobe names it.
+    /// Codec name from ffprobe.
     pub codec: String,
     /// Whether frames are unevenly spaced.
     pub variable_frame_rate: bool,
-    /// The first presented frame's time on the container's clock.
+    /// The first presented frame's time on the container's clock, in milliseconds.
     pub media_offset_ms: i64,
     /// Whether common browsers play the original.
     pub plays_in_browsers: bool,
-    /// Whether seeking in the file yields the right pictures.
+    /// Whether seeking in the file gives the right pictures.
     pub seek_is_safe: bool,
     /// The complete probe, as JSON.
     pub probe: Value,
@@ -55,29 +55,29 @@ pub struct Video {
     pub id: Uuid,
     /// SHA-256 of the file, 64 hex digits.
     pub content_hash: String,
-    /// Path of the file: relative to the data folder if it is ours, absolute if it is the user's own.
+    /// Path of the file: relative to the data folder for stored files, absolute for a user's own file.
     pub file: String,
-    /// File name as the user gave it; shown, never used as a path.
+    /// The user's file name; for display, never a path.
     pub file_name: String,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub bytes: i64,
-    /// Shown title.
+    /// Display title.
     pub title: String,
     /// The user's metadata: a JSON object.
     pub metadata: Value,
-    /// RFC 3339 date or instant given by the user, if any, as text.
+    /// Recording time from the user: an RFC 3339 date or instant.
     pub recorded_at: Option<String>,
-    /// When it was added.
+    /// Time of adding, in Unix milliseconds.
     pub created_at_ms: i64,
-    /// Where it stands.
+    /// Its state.
     pub state: VideoState,
-    /// How it is cut.
+    /// Its segmentation.
     pub segmentation: Segmentation,
-    /// Facts, once known.
+    /// Facts about the media, once known.
     pub facts: Option<MediaFacts>,
-    /// What was wrong with the file but could be lived with.
+    /// Faults of the file that did not stop the ingest.
     pub warnings: Vec<String>,
-    /// Found and given clips.
+    /// Number of clips, found and given.
     pub clips: i64,
     /// Its newest job.
     pub job_id: Option<Uuid>,
@@ -97,7 +97,7 @@ pub struct DeletedVideo {
 /// A video to add.
 #[derive(Debug, Clone)]
 pub struct NewVideo {
-    /// uuid v7, chosen by the caller (the stored file bears it).
+    /// uuid v7, chosen by the caller, because the stored file's name contains it.
     pub id: Uuid,
     /// As in [`Video`].
     pub content_hash: String,
@@ -115,55 +115,55 @@ pub struct NewVideo {
     pub recorded_at: Option<String>,
     /// As in [`Video`].
     pub segmentation: Segmentation,
-    /// Clips given by the user; stored at once, searchable when the job has finished.
+    /// Clips from the user. Stored at once, searchable after the job.
     pub given: Vec<GivenClip>,
-    /// Its subtitles. If the same bytes are there already, that video gets them.
+    /// Its subtitles. If the catalog already has these bytes, the existing video gets the subtitles.
     pub subtitles: Vec<Subtitles>,
 }
 
-/// A clip given by the user.
+/// A clip that a user supplies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GivenClip {
-    /// Start.
+    /// First millisecond, inclusive.
     pub start_ms: i64,
-    /// End, exclusive, over start.
+    /// End, exclusive; greater than the start.
     pub end_ms: i64,
     /// A JSON object that overlays the video's metadata.
     pub metadata: Value,
 }
 
-/// A change to a video by its owner; `None` leaves as is.
+/// A change to a video; `None` leaves a field unchanged.
 #[derive(Debug, Clone, Default)]
 pub struct VideoPatch {
     /// New title.
     pub title: Option<String>,
-    /// New metadata object (replaces the old one).
+    /// New metadata object; replaces the old one.
     pub metadata: Option<Value>,
     /// New recording time; `Some(None)` removes it.
     pub recorded_at: Option<Option<String>>,
 }
 
-/// The key under which a request may be repeated, and a hash of its body.
+/// A client's key for a repeatable request, with a hash of the request.
 #[derive(Debug, Clone)]
 pub struct IdempotencyKey {
-    /// As the client sent it.
+    /// The key from the client.
     pub key: String,
-    /// 64 hex digits over all that the request says.
+    /// Hash of the whole request, 64 hex digits.
     pub request_hash: String,
 }
 
-/// What a request with an idempotency key did.
+/// The stored result of a request with an idempotency key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IdempotencyRecord {
     /// Hash of the request.
     pub request_hash: String,
-    /// The video it answered with.
+    /// The video in the answer.
     pub video: Uuid,
-    /// The job it answered with.
+    /// The job in the answer.
     pub job: Option<Uuid>,
-    /// Whether it answered `duplicate: true`.
+    /// Whether the answer had `duplicate: true`.
     pub duplicate: bool,
 }
 
-/// How long an idempotency key is honoured.
+/// Lifetime of an idempotency key.
 pub const IDEMPOTENCY_WINDOW: Duration = Duration::from_secs(24 * 3600);

@@ -1,4 +1,4 @@
-//! The snapshot against the database, exact search and its own checksums. Changes nothing.
+//! Compares the snapshot with the database, with exact search and with its checksums. Changes nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,32 +10,32 @@ use super::super::{Difference, differences};
 use crate::catalog::{Catalog, CatalogError, SpaceRow};
 use crate::terms::{Collection, KeySet, SpaceInfo};
 
-/// A running server may replace the snapshot while it is read.
+/// Attempts to read: a running server may replace the snapshot meanwhile.
 const ATTEMPTS: usize = 3;
 
-/// What a snapshot holds, and what is wrong with it.
+/// The contents and faults of a snapshot.
 #[derive(Debug)]
 pub struct Inspection {
-    /// The change of the catalog that the snapshot is at.
+    /// The newest change in the snapshot.
     pub seq: i64,
     /// The newest change of the catalog.
     pub newest: i64,
     /// The index's generation.
     pub generation: u64,
-    /// What it holds and what it should hold.
+    /// Its collections, compared with the catalog.
     pub collections: Vec<Inspected>,
-    /// Parts that are damaged and were left out.
+    /// Damaged parts that were left out.
     pub left_out: Vec<SnapshotError>,
 }
 
 /// One collection of a snapshot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inspected {
-    /// Which.
+    /// The collection.
     pub at: Collection,
-    /// Live vectors.
+    /// Number of live vectors.
     pub vectors: u64,
-    /// Bytes of memory, mapped files included.
+    /// Bytes of memory, including mapped files.
     pub bytes: u64,
     /// Whether there is a graph.
     pub graph: bool,
@@ -43,9 +43,9 @@ pub struct Inspected {
     pub recall_at_10: Option<f64>,
     /// Keys that the snapshot lacks.
     pub missing: KeySet,
-    /// Keys that the catalog hasn't.
+    /// Keys that the catalog lacks.
     pub extra: KeySet,
-    /// Live vectors that can't be read.
+    /// Number of live vectors that can't be read.
     pub damaged: u64,
 }
 
@@ -55,7 +55,7 @@ pub enum InspectError {
     /// The catalog failed.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// There is none, or it is of another version.
+    /// There is no snapshot, or it has another version.
     #[error(
         "the snapshot can't be used; a server that starts builds another, as `reprise index rebuild` does"
     )]
@@ -63,17 +63,17 @@ pub enum InspectError {
     /// It belongs to another database: the operator named the wrong one.
     #[error("the snapshot is at change {seq}, the database at {newest}: it is of another database")]
     Foreign {
-        /// The snapshot's change.
+        /// The newest change in the snapshot.
         seq: u64,
         /// The newest change of the catalog.
         newest: i64,
     },
-    /// A part of it panicked; ours.
+    /// A task panicked; an internal fault.
     #[error("the snapshot could not be read")]
     Panicked(#[from] tokio::task::JoinError),
 }
 
-/// Inspects the snapshot in `folder`, with about `sample` stored vectors as queries for recall. A server may run beside it.
+/// Inspects the snapshot in `folder`. Recall uses about `sample` stored vectors as queries. A server may be running.
 ///
 /// # Errors
 /// See [`InspectError`].
@@ -91,7 +91,7 @@ pub async fn inspect(folder: PathBuf, catalog: &Catalog, sample: usize) -> Resul
     Ok(Inspection { seq, newest, generation, collections, left_out })
 }
 
-/// The newest snapshot, as whole as it is.
+/// Loads the newest snapshot. Retries if parts are damaged; the last attempt accepts them.
 fn load(folder: &Path, expected: &[SpaceInfo]) -> Result<Loaded, SnapshotError> {
     let mut attempts = 1;
     loop {
@@ -103,7 +103,7 @@ fn load(folder: &Path, expected: &[SpaceInfo]) -> Result<Loaded, SnapshotError> 
     }
 }
 
-/// Where the keys differ. A space of which the snapshot holds nothing beside others belongs to a server with other models.
+/// The differing keys. Skips spaces that only the catalog has if the snapshot has others: another server's models.
 async fn compare(
     catalog: &Catalog,
     spaces: &[SpaceRow],

@@ -1,4 +1,4 @@
-//! Vectors that can't be read from the index's files are found, read from the catalog, and inserted again.
+//! Repairs unreadable vectors of the index's files: finds them, reads them from the catalog, inserts them again.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Builtin, EngineError, ROWS_PER_READ, failed};
 use crate::terms::{Collection, KeySet, SpanKey};
 
-/// Keys whose vectors can't be read, until they are mended.
+/// Keys of unreadable vectors, until they are repaired.
 #[derive(Default)]
 pub(super) struct Damage {
     keys: Mutex<BTreeMap<Collection, KeySet>>,
@@ -18,7 +18,7 @@ pub(super) struct Damage {
 }
 
 impl Damage {
-    /// Asks for these to be mended; asking again before they are changes nothing.
+    /// Requests the repair of these keys. Repeated requests have no effect until then.
     pub(super) fn report(&self, at: Collection, keys: &[SpanKey]) {
         let is_news = {
             let mut known = self.keys();
@@ -38,8 +38,8 @@ impl Damage {
 }
 
 impl Builtin {
-    /// Reads all of the index's files that no search has touched yet, and asks for what is damaged to be mended. Nobody
-    /// waits for it at `closing`: it reads gigabytes and changes nothing.
+    /// Reads all parts of the index's files that no search has read yet, and requests the repair of damaged ones. Does
+    /// not delay `closing`: it may read gigabytes, and it changes nothing.
     pub(super) async fn verify_until(&self, closing: &CancellationToken) {
         let started = Instant::now();
         let index = Arc::clone(&self.index);
@@ -65,7 +65,7 @@ impl Builtin {
         }
     }
 
-    /// Mends what is found damaged until `closing`.
+    /// Repairs reported damage until `closing`.
     pub(super) async fn mend_until(&self, closing: &CancellationToken) {
         loop {
             tokio::select! {
@@ -74,14 +74,14 @@ impl Builtin {
             }
             if let Err(error) = self.mend().await {
                 tracing::warn!(%error, "what is damaged of the index can't be read from the catalog now");
-                // The next search that meets it asks again.
+                // The next search that finds the damage requests the repair again.
                 self.damage.keys().clear();
             }
         }
     }
 
     async fn mend(&self) -> Result<(), EngineError> {
-        // They stay known meanwhile: a search that meets them asks for nothing more.
+        // The keys stay known meanwhile, so that searches request nothing more.
         let damaged = self.damage.keys().clone();
         for (at, keys) in damaged {
             self.renew(at, &keys).await?;
@@ -107,11 +107,11 @@ impl Builtin {
         Ok(())
     }
 
-    /// Reads the vectors of some keys from the catalog; those that the catalog hasn't are removed.
+    /// Inserts the vectors of some keys from the catalog, and removes keys without one.
     async fn renew(&self, at: Collection, keys: &KeySet) -> Result<(), EngineError> {
         let keys: Vec<SpanKey> = keys.iter().collect();
         for some in keys.chunks(ROWS_PER_READ) {
-            // Between reading and inserting no delete may be applied: it would come back.
+            // The lock keeps deletes out between reading and inserting: the insert would undo them.
             let _one = self.changing.lock().await;
             let mut stored = self.catalog.vectors_of(at.space, some).await?;
             stored.retain(|it| it.level == at.level);
@@ -141,7 +141,7 @@ mod tests {
 
     const AT: Collection = Collection { space: 1, level: Level::Clip };
 
-    /// Reports `keys`; whether somebody is asked to mend.
+    /// Reports `keys`; checks whether that requests a repair.
     #[track_caller]
     fn check(damage: &Damage, keys: &[u64], expected: bool) {
         let keys: Vec<SpanKey> = keys.iter().copied().map(SpanKey::new).collect();

@@ -1,4 +1,4 @@
-//! The built-in engine: the index crate, with snapshots in a folder, and mended from the catalog where files are damaged.
+//! The built-in engine: the index crate with snapshots in a folder. Repairs damaged files from the catalog.
 
 mod inspect;
 mod mend;
@@ -31,32 +31,32 @@ pub use reprise_index::{Codes, Settings};
 use mend::Damage;
 use snapshots::{Mark, Snapshots};
 
-/// How often a seal that ended is noticed: it makes a snapshot due.
+/// Interval of the check for finished seals, which make a snapshot due.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// The index crate as an engine of this process.
+/// The index crate as an engine in this process.
 pub struct Builtin {
     index: Arc<Index>,
     catalog: Arc<Catalog>,
     folder: PathBuf,
-    /// The newest change that the index holds.
+    /// The newest change in the index.
     applied: AtomicI64,
     fence: Fence,
-    /// Whether the snapshot lacked a part of what it once held.
+    /// Whether the loaded snapshot lacked damaged parts.
     lost: AtomicBool,
     snapshots: Lock<Snapshots>,
-    /// Held while the index is changed: by one batch or one mend at a time.
+    /// Held during a change of the index: one batch or repair at a time.
     changing: Mutex<()>,
-    /// Held while a snapshot is written, and while a space is declared: a snapshot that is half written would not list it.
-    /// Batches are applied meanwhile: those that get into the snapshot are applied again by who loads it.
+    /// Held while a snapshot is written or a space is declared, because a half-written snapshot would not list the
+    /// space. Batches go on meanwhile: a server that loads the snapshot applies them again.
     saving: Mutex<()>,
-    /// Notified when a batch was applied.
+    /// Notified after each batch.
     changed: Notify,
     damage: Damage,
 }
 
 impl Builtin {
-    /// Loads the snapshot in `folder`, or begins empty where there is none that fits `spaces` and the catalog.
+    /// Loads the snapshot in `folder`. Starts empty if none fits `spaces` and the catalog.
     ///
     /// # Errors
     /// [`EngineError::Catalog`] if the catalog can't be read; [`EngineError::Redeclared`] for two spaces of one number.
@@ -114,7 +114,7 @@ impl Builtin {
         Mark { seq: self.applied.load(Ordering::Acquire), generation: self.index.generation() }
     }
 
-    /// Writes a snapshot whenever one is due until `closing`.
+    /// Writes each due snapshot until `closing`.
     async fn save_until(&self, closing: &CancellationToken) {
         loop {
             tokio::select! {
@@ -129,8 +129,7 @@ impl Builtin {
         }
     }
 
-    /// Writes a snapshot if something changed since the last one; a failure is logged, for the catalog
-    /// holds everything.
+    /// Writes a snapshot if the last one is outdated. Failures are only logged: the catalog has everything.
     async fn save(&self) {
         if let Err(error) = self.try_save().await {
             tracing::warn!(%error, "the index snapshot could not be written");
@@ -148,12 +147,12 @@ impl Builtin {
             .await
             .map_err(failed)??;
         self.snapshots().finish();
-        // It names what the index holds now.
+        // The snapshot names the index's present parts.
         self.lost.store(false, Ordering::Release);
         Ok(())
     }
 
-    /// The live vectors of keys that can't be read from the index's files; they will be mended.
+    /// The catalog's vectors for keys that can't be read from the index's files; requests their repair.
     async fn stored(&self, at: Collection, keys: &[SpanKey]) -> Result<Vec<StoredVector>, EngineError> {
         self.damage.report(at, keys);
         let mut found = Vec::with_capacity(keys.len());
@@ -175,7 +174,7 @@ impl VectorIndex for Builtin {
         let _nobody_saves = self.saving.lock().await;
         let _one = self.changing.lock().await;
         if self.index.declare(space)? {
-            // The snapshot does not know the space.
+            // The snapshot does not list the space.
             self.snapshots().are_outdated();
         }
         Ok(())
@@ -194,13 +193,13 @@ impl VectorIndex for Builtin {
         self.fence.check(&batch)?;
         let (index, seq) = (Arc::clone(&self.index), batch.seq);
         if seq.is_none() {
-            // The index will hold something else than the snapshot although its seq stays.
+            // The index will differ from the snapshot although its seq stays.
             self.snapshots().are_outdated();
         }
         tokio::task::spawn_blocking(move || fill(&index, &batch)).await.map_err(failed)??;
         if let Some(seq) = seq {
             self.applied.store(seq, Ordering::Release);
-            // Batches without a seq complete an earlier state: all of them are sealed as one.
+            // Batches without a seq complete an earlier state: they are sealed together, here.
             self.index.seal_what_is_due();
             self.changed.notify_one();
         }
@@ -306,23 +305,23 @@ impl VectorIndex for Builtin {
     }
 }
 
-/// Applies a batch; what it puts is sealed later.
+/// Applies a batch to the index; does not seal.
 fn fill(index: &Index, batch: &Batch) -> Result<(), IndexError> {
     batch.put.iter().try_for_each(|it| index.fill(it.at, it.key.number(), &it.unit))?;
     batch.remove.iter().for_each(|it| index.remove(it.at, it.key.number()));
     Ok(())
 }
 
-/// An index from a snapshot.
+/// A loaded snapshot.
 struct Snapshot {
     index: Index,
-    /// The change that it is at.
+    /// Its newest change.
     seq: i64,
-    /// Whether nothing of it was damaged.
+    /// Whether no part was damaged.
     is_whole: bool,
 }
 
-/// The snapshot; `None` if it can't be used.
+/// Loads the snapshot; `None` if it can't be used.
 async fn load(folder: PathBuf, spaces: Vec<SpaceInfo>, settings: Settings, newest: i64) -> Option<Snapshot> {
     if !folder.exists() {
         return None;

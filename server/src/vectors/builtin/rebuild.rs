@@ -1,4 +1,4 @@
-//! The snapshot made anew from the catalog alone.
+//! Builds a new snapshot from the catalog alone.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,39 +11,39 @@ use super::{Builtin, EngineError, EngineStatus, VectorIndex, failed};
 use crate::catalog::{Catalog, CatalogError};
 use crate::terms::{Collection, SpaceInfo};
 
-/// How far a rebuild is.
+/// Progress of a rebuild.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// Vectors of a space are read from the catalog.
+    /// Reads the vectors of a space from the catalog.
     Reading {
         /// The space's public id.
         space: String,
-        /// Vectors read.
+        /// Number of vectors read.
         done: u64,
-        /// Of how many.
+        /// Total number of vectors.
         of: u64,
     },
-    /// Vectors of one collection are linked.
+    /// Links the vectors of one collection.
     Linking {
-        /// Which.
+        /// The collection.
         at: Collection,
-        /// Vectors linked.
+        /// Number of linked vectors.
         done: usize,
-        /// Of how many.
+        /// Total number of vectors.
         of: usize,
     },
 }
 
-/// A new snapshot.
+/// The result of a rebuild.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rebuilt {
-    /// The newest change of the catalog that it holds.
+    /// The newest change of the catalog in the snapshot.
     pub seq: i64,
-    /// What it holds.
+    /// The collections of the snapshot.
     pub status: EngineStatus,
 }
 
-/// Why there is no new snapshot; the old one is as it was.
+/// Why no new snapshot was written; the old one is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum RebuildError {
     /// The catalog failed.
@@ -52,13 +52,13 @@ pub enum RebuildError {
     /// The index failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The disk is full or not writable: the operator's to mend.
+    /// The disk is full or not writable: the operator must fix it.
     #[error("the snapshot can't be written")]
     Unwritten(#[source] SnapshotError),
 }
 
-/// Reads every vector, seals every collection, and writes the snapshot in the place of what is in `folder`, which is used
-/// by nobody else; `report` hears how far it is. What was there stays until the new one is whole.
+/// Reads every vector, seals every collection, and replaces the snapshot in `folder`, which no server may be using.
+/// `report` receives the progress. The old snapshot stays until the new one is complete.
 ///
 /// # Errors
 /// See [`RebuildError`].
@@ -71,7 +71,7 @@ pub async fn rebuild(
 ) -> Result<Rebuilt, RebuildError> {
     let newest = catalog.last_seq().await?;
     let builtin = Arc::new(Builtin::empty(folder, Arc::clone(&catalog), &spaces, settings)?);
-    // Before the vectors are read: a comparison leaves out the keys that changed after the engine's seq.
+    // Set before vectors are read: a comparison leaves out the keys that changed after the engine's seq.
     builtin.applied.store(newest, Ordering::Release);
     let engine: Arc<dyn VectorIndex> = Arc::clone(&builtin) as Arc<dyn VectorIndex>;
     let vectors = Vectors::new(engine, catalog, spaces);

@@ -1,61 +1,61 @@
-//! When a snapshot is due, and which state the last one is of.
+//! Decides when a snapshot is due, and tracks the state of the last one.
 
-/// A snapshot is written after this many changes.
+/// A snapshot is due after this many changes.
 const CHANGES_PER_SNAPSHOT: i64 = 20_000;
 
 /// A state of the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mark {
-    /// The newest change that it holds.
+    /// Its newest change.
     pub(super) seq: i64,
-    /// Rises with each seal.
+    /// The index's generation: rises with each seal.
     pub(super) generation: u64,
 }
 
-/// What is known of the snapshots on disk.
+/// The state of the snapshots on disk.
 pub(super) struct Snapshots {
-    /// `None`: none is worth keeping.
+    /// The state on disk; `None`: no usable snapshot.
     saved: Option<Mark>,
-    /// The last state that was to be saved, whether or not that worked: a full disk is not written to every second.
+    /// The last state that was to be saved, even if that failed, so that a full disk is not written to every second.
     tried: Mark,
-    /// What is being saved, as long as it is worth keeping.
+    /// The state being saved; `None` if outdated meanwhile.
     saving: Option<Mark>,
 }
 
 impl Snapshots {
-    /// There is none; one is due some time after `now`.
+    /// No snapshot exists. The first becomes due by later changes or seals.
     pub(super) fn new(now: Mark) -> Snapshots {
         Snapshots { saved: None, tried: now, saving: None }
     }
 
-    /// Whether one should be written while the server runs: after many changes, and after a seal, for a crash would leave
-    /// a segment that no snapshot names.
+    /// Whether to write a snapshot while the server runs: after many changes, and after a seal. A crash after the seal
+    /// would otherwise leave a segment that no snapshot names.
     pub(super) fn is_due(&self, now: Mark) -> bool {
         now.generation != self.tried.generation || now.seq - self.tried.seq >= CHANGES_PER_SNAPSHOT
     }
 
-    /// Whether `now` must be written; then it counts as tried.
+    /// Begins to save `now`, which then counts as tried. Returns whether a save is needed.
     pub(super) fn begin(&mut self, now: Mark) -> bool {
         (self.tried, self.saving) = (now, Some(now));
         self.saved != Some(now)
     }
 
-    /// What was begun is written.
+    /// The save has succeeded.
     pub(super) fn finish(&mut self) {
         self.saved = self.saving.take();
     }
 
-    /// The one on disk is of this state.
+    /// The snapshot on disk has this state.
     pub(super) fn are_as(&mut self, mark: Mark) {
         (self.saved, self.tried) = (Some(mark), mark);
     }
 
-    /// The index holds something else than the snapshot although no change was applied.
+    /// The index differs from the snapshot although no change was applied.
     pub(super) fn are_outdated(&mut self) {
         (self.saved, self.saving) = (None, None);
     }
 
-    /// The snapshot on disk is damaged: one is due.
+    /// The snapshot on disk is damaged, so a new one is due.
     pub(super) fn are_damaged(&mut self) {
         self.are_outdated();
         // No index has this generation.
