@@ -151,7 +151,10 @@ async fn a_vector_that_cannot_be_read_is_named(opened: &Opened) {
         catalog.vectors_of(tiny.key, &[key]).await.unwrap_err(),
         catalog.changes(0, 10).await.unwrap_err(),
     ] {
-        assert!(matches!(&error, CatalogError::Damaged(text) if text.to_string().contains(&key.to_string())), "{error}");
+        assert!(
+            matches!(&error, CatalogError::Damaged(text) if text.to_string().contains(&key.to_string())),
+            "{error}"
+        );
     }
 }
 
