@@ -29,8 +29,6 @@ pub use encoder::{
     Abilities, Clip, EncodeError, Encoder, Frame, FrameSize, Input, Scaling, Source, Space, TrainedOn,
 };
 pub use hub::Repository;
-pub use loading::{
-    DEFAULT_MODEL, Embedder, Embedder as Loaded, LoadError, LoadOptions, ModelFiles, ModelName,
-};
+pub use loading::{DEFAULT_MODEL, Embedder, LoadError, LoadOptions, ModelFiles, ModelName};
 pub use pool::{Permit, Pool};
 pub use registry::{load, load_with};

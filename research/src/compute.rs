@@ -1,7 +1,7 @@
 //! The device and precision of a command that loads a model itself.
 
 use clap::Args;
-use reprise_encoders::{DeviceChoice, LoadError, LoadOptions, Loaded, ModelName, Precision, load_with};
+use reprise_encoders::{DeviceChoice, Embedder, LoadError, LoadOptions, ModelName, Precision, load_with};
 
 /// A device and the precision of its matrix products.
 #[derive(Debug, Clone, Copy, Args)]
@@ -20,7 +20,7 @@ impl ComputeArgs {
     ///
     /// # Errors
     /// The model does not load, or the device lacks the precision.
-    pub fn load(&self, model: &ModelName) -> Result<Loaded, LoadError> {
+    pub fn load(&self, model: &ModelName) -> Result<Embedder, LoadError> {
         let ComputeArgs { device, precision } = *self;
         load_with(model, &LoadOptions { devices: vec![device], precision, ..LoadOptions::default() })
     }

@@ -12,7 +12,7 @@ use reprise_encoders::corpus::{self, mean_direction};
 use reprise_encoders::sample::Sampler;
 use reprise_encoders::text::{Overflow, Window};
 use reprise_encoders::video::{self, Limits};
-use reprise_encoders::{Clip, Frame, Input, Loaded, Scaling};
+use reprise_encoders::{Clip, Embedder, Frame, Input, Scaling};
 use reprise_index::UnitVector;
 
 use crate::rows::{Rows, RowsError};
@@ -46,7 +46,7 @@ impl Stretch {
 ///
 /// # Errors
 /// A text that the tokenizer cannot encode, or a model that fails.
-pub fn text(model: &mut Loaded, text: &str) -> anyhow::Result<UnitVector> {
+pub fn text(model: &mut Embedder, text: &str) -> anyhow::Result<UnitVector> {
     let raw = corpus::text(model, text)?;
     let (unit, _) = UnitVector::from_raw(&raw).context("the text's vector is zero or not finite")?;
     Ok(unit)
@@ -60,7 +60,7 @@ pub fn text(model: &mut Loaded, text: &str) -> anyhow::Result<UnitVector> {
 /// # Errors
 /// A clip can't be decoded, or a model fails.
 pub fn clips(
-    models: &mut [Loaded],
+    models: &mut [Embedder],
     clips: &[PathBuf],
     done: &dyn Fn(u64),
 ) -> anyhow::Result<Vec<Vec<Vec<f32>>>> {
@@ -176,7 +176,7 @@ pub struct LongTexts {
 ///
 /// # Errors
 /// The model takes no text or fails, or can't read a text.
-pub fn long_texts(model: &mut Loaded, texts: &[String], done: &dyn Fn(u64)) -> anyhow::Result<LongTexts> {
+pub fn long_texts(model: &mut Embedder, texts: &[String], done: &dyn Fn(u64)) -> anyhow::Result<LongTexts> {
     let tokenizer = model.tokenizer.clone().context("the model takes no text")?;
     let (mut windows, mut counts, mut means, mut truncated) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use reprise_encoders::preprocess::Preprocessing;
 use reprise_encoders::text::{Overflow, Specials, Tokenizer, Tokens};
 use reprise_encoders::{
-    Clip, Encoder, Frame, FrameSize, Input, LoadError, Loaded, ModelName, TrainedOn, load,
+    Clip, Embedder, Encoder, Frame, FrameSize, Input, LoadError, ModelName, TrainedOn, load,
 };
 use serde_json::Value;
 
@@ -41,7 +41,7 @@ fn expected(variant: &str) -> Value {
     serde_json::from_slice(&std::fs::read(folder(variant).join("expected.json")).unwrap()).unwrap()
 }
 
-fn loaded(variant: &str) -> Loaded {
+fn loaded(variant: &str) -> Embedder {
     let name: ModelName = folder(variant).to_str().unwrap().parse().unwrap();
     load(&name, 1).unwrap()
 }
@@ -237,7 +237,7 @@ fn encoders_with_inputs() -> Vec<(Box<dyn Encoder>, Vec<Input>)> {
     let folders = VARIANTS.iter().map(|variant| folder(variant).to_str().unwrap().to_owned());
     let names = folders.chain(["builtin:tiny".to_owned(), "builtin:sports".to_owned()]);
     let model = |name: String| {
-        let Loaded { mut encoders, tokenizer, .. } = load(&name.parse().unwrap(), 1).unwrap();
+        let Embedder { mut encoders, tokenizer, .. } = load(&name.parse().unwrap(), 1).unwrap();
         let tokenizer = tokenizer.unwrap();
         let text = |text| tokenizer.windows(text, Overflow::Truncate, 1).unwrap().windows[0].tokens.clone();
         let inputs = vec![
@@ -295,7 +295,7 @@ fn clips_own_tokenizer_gives_its_golden_ids() {
 }
 
 /// Loads a changed copy of a model folder.
-pub(crate) fn load_changed(variant: &str, change: impl Fn(&Path)) -> Result<Loaded, LoadError> {
+pub(crate) fn load_changed(variant: &str, change: impl Fn(&Path)) -> Result<Embedder, LoadError> {
     let copy = tempfile::tempdir().unwrap();
     for entry in std::fs::read_dir(folder(variant)).unwrap() {
         let entry = entry.unwrap();

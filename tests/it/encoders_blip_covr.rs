@@ -6,7 +6,7 @@ use std::path::Path;
 use reprise_encoders::text::Tokens;
 use reprise_encoders::video::sample::Sampler;
 use reprise_encoders::video::{self, Limits};
-use reprise_encoders::{Clip, EncodeError, Frame, Input, Loaded, Source, load};
+use reprise_encoders::{Clip, Embedder, EncodeError, Frame, Input, Source, load};
 use reprise_tests::film::{Store, film};
 use reprise_tests::server::Server;
 use serde::Deserialize;
@@ -36,7 +36,7 @@ fn expected() -> Expected {
     serde_json::from_slice(&std::fs::read(folder(MODEL).join("composed.json")).unwrap()).unwrap()
 }
 
-fn loaded() -> Loaded {
+fn loaded() -> Embedder {
     load(&folder(MODEL).to_str().unwrap().parse().unwrap(), 1).unwrap()
 }
 
@@ -160,7 +160,7 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
 }
 
 /// The model's preprocessed frames of a range of a file, in milliseconds, chosen by `sampler`.
-fn frames(file: &Path, span: std::ops::Range<i64>, sampler: Sampler, model: &Loaded) -> Clip {
+fn frames(file: &Path, span: std::ops::Range<i64>, sampler: Sampler, model: &Embedder) -> Clip {
     let limits = Limits::default();
     let probe = video::probe(file, &limits).unwrap();
     let scaling = model.space.scaling;

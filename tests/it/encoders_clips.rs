@@ -5,7 +5,7 @@ use std::path::Path;
 
 use reprise_encoders::text::{Overflow, Tokens};
 use reprise_encoders::video::sample::Sampler;
-use reprise_encoders::{Clip, EncodeError, Frame, FrameSize, Input, Loaded, load};
+use reprise_encoders::{Clip, Embedder, EncodeError, Frame, FrameSize, Input, load};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ fn expected(model: &str) -> Expected {
     serde_json::from_slice(&std::fs::read(folder(model).join("expected.json")).unwrap()).unwrap()
 }
 
-fn loaded(model: &str) -> Loaded {
+fn loaded(model: &str) -> Embedder {
     load(&folder(model).to_str().unwrap().parse().unwrap(), 1).unwrap()
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use reprise_encoders::text::{Tokenizer, normalise};
 use reprise_encoders::video::sample::Sampler;
 use reprise_encoders::{
-    Clip, EncodeError, Encoder, Frame, FrameSize, Input, LoadError, Loaded, Source, TrainedOn, load,
+    Clip, Embedder, EncodeError, Encoder, Frame, FrameSize, Input, LoadError, Source, TrainedOn, load,
 };
 use serde::Deserialize;
 
@@ -16,7 +16,7 @@ fn folder(model: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("parity/data/covr").join(model)
 }
 
-fn loaded(model: &str) -> Loaded {
+fn loaded(model: &str) -> Embedder {
     load(&folder(model).to_str().unwrap().parse().unwrap(), 1).unwrap()
 }
 
@@ -181,7 +181,7 @@ fn the_space_tells_what_the_model_takes() {
 }
 
 /// Loads a changed copy of a model folder.
-fn changed(model: &str, change: impl Fn(&Path)) -> Result<Loaded, LoadError> {
+fn changed(model: &str, change: impl Fn(&Path)) -> Result<Embedder, LoadError> {
     let copy = tempfile::tempdir().unwrap();
     std::fs::create_dir(copy.path().join("text")).unwrap();
     for part in ["", "text"] {

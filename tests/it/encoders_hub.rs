@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use reprise_encoders::{LoadError, LoadOptions, Loaded, load_with};
+use reprise_encoders::{Embedder, LoadError, LoadOptions, load_with};
 use reprise_tests::hub::{COMMIT, Fault, Hub};
 
 use crate::encoders::folder;
@@ -44,7 +44,7 @@ fn options(hub: &Hub, cache: &Path) -> LoadOptions {
     }
 }
 
-fn load(hub: &Hub, model: &str, cache: &Path) -> Result<Loaded, LoadError> {
+fn load(hub: &Hub, model: &str, cache: &Path) -> Result<Embedder, LoadError> {
     load_with(&model.parse().unwrap(), &options(hub, cache))
 }
 

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use reprise_encoders::{FrameSize, LoadError, Loaded, load};
+use reprise_encoders::{Embedder, FrameSize, LoadError, load};
 
 use super::encoders::{folder, load_changed, refused};
 
 const MODEL: &str = "openai";
 const FILE: &str = "tiny-32.pt";
 
-fn loaded(path: &Path) -> Result<Loaded, LoadError> {
+fn loaded(path: &Path) -> Result<Embedder, LoadError> {
     load(&path.to_str().unwrap().parse()?, 1)
 }
 

@@ -1,17 +1,17 @@
 //! Models with int8 matrix products against the same models in f32.
 
 use reprise_encoders::text::Overflow;
-use reprise_encoders::{Input, LoadOptions, Loaded, ModelName, Precision, load_with};
+use reprise_encoders::{Embedder, Input, LoadOptions, ModelName, Precision, load_with};
 
 use crate::encoders::{VARIANTS, folder, picture};
 
-fn loaded(variant: &str, precision: Precision) -> Loaded {
+fn loaded(variant: &str, precision: Precision) -> Embedder {
     let name: ModelName = folder(variant).to_str().unwrap().parse().unwrap();
     load_with(&name, &LoadOptions { precision, ..LoadOptions::default() }).unwrap()
 }
 
 /// The vectors of a picture, if the model takes one, and of a text.
-fn vectors(model: &mut Loaded) -> Vec<Vec<f32>> {
+fn vectors(model: &mut Embedder) -> Vec<Vec<f32>> {
     let tokenizer = model.tokenizer.as_ref().unwrap();
     let windows = tokenizer.windows("a brown dog runs", Overflow::Truncate, 1).unwrap().windows;
     let mut inputs: Vec<Input> = windows.into_iter().map(|window| Input::Text(window.tokens)).collect();

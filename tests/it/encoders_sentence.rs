@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use reprise_encoders::text::{Overflow, Tokenizer, Windows};
-use reprise_encoders::{Clip, EncodeError, Frame, Input, LoadError, Loaded, load};
+use reprise_encoders::{Clip, Embedder, EncodeError, Frame, Input, LoadError, load};
 use reprise_tests::server::binary;
 use reprise_tests::skip;
 use serde::Deserialize;
@@ -16,7 +16,7 @@ fn folder(model: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("parity/data/sentence").join(model)
 }
 
-fn loaded(folder: &Path) -> Result<Loaded, LoadError> {
+fn loaded(folder: &Path) -> Result<Embedder, LoadError> {
     load(&folder.to_str().unwrap().parse().unwrap(), 1)
 }
 
@@ -60,7 +60,12 @@ fn near(got: &[f32], expected: &[f32], most: f32) {
 
 /// Checks texts of one kind: their ids, and their vectors encoded singly and in batches.
 #[track_caller]
-fn check(model: &mut Loaded, texts: &[String], windows: fn(&Tokenizer, &str) -> Windows, expected: &Vectors) {
+fn check(
+    model: &mut Embedder,
+    texts: &[String],
+    windows: fn(&Tokenizer, &str) -> Windows,
+    expected: &Vectors,
+) {
     let tokenizer = model.tokenizer.clone().unwrap();
     let inputs: Vec<Input> = texts.iter().map(|text| input(windows(&tokenizer, text))).collect();
     for (input, ids) in inputs.iter().zip(&expected.ids) {
@@ -164,7 +169,7 @@ fn changed(
     name: &str,
     file: &str,
     change: impl Fn(String) -> String,
-) -> Result<Loaded, LoadError> {
+) -> Result<Embedder, LoadError> {
     let folder_of_copy = tempfile::tempdir().unwrap();
     let path = folder_of_copy.path().join(name);
     copy(&folder(model), &path);

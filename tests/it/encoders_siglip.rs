@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use reprise_encoders::text::Tokens;
-use reprise_encoders::{Input, Loaded};
+use reprise_encoders::{Embedder, Input};
 use serde_json::{Value, json};
 
 use super::encoders::{edit, load_changed, refused};
@@ -57,9 +57,9 @@ fn the_padding_is_the_tokenizers_or_else_the_files() {
 
 #[test]
 fn padding_on_the_left_is_that_of_a_text_with_padding_before_it() {
-    let vector = |model: Loaded, ids: &[u32]| {
+    let vector = |model: Embedder, ids: &[u32]| {
         let text = Input::Text(Tokens { ids: ids.to_vec() });
-        let Loaded { mut encoders, .. } = model;
+        let Embedder { mut encoders, .. } = model;
         encoders[0].encode(&[text]).unwrap().remove(0)
     };
     let beside =

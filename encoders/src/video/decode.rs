@@ -69,7 +69,7 @@ pub struct Decoder {
     consumers: Vec<Consumer>,
     pass: Option<Pass>,
     restarts: u32,
-    seen: Seen,
+    seen: FrameTimes,
     ready: VecDeque<Result<Event, VideoError>>,
     warnings: Vec<String>,
 }
@@ -84,7 +84,7 @@ struct Consumer {
 
 /// Statistics of the frame times so far.
 #[derive(Default)]
-struct Seen {
+struct FrameTimes {
     frames: u64,
     last: Option<i64>,
     backwards: u64,
@@ -114,7 +114,7 @@ pub fn decode(path: &Path, probe: &Probe, request: Request, limits: &Limits) -> 
         consumers,
         pass: None,
         restarts: 0,
-        seen: Seen::default(),
+        seen: FrameTimes::default(),
         ready: VecDeque::new(),
         warnings: Vec::new(),
     };
@@ -352,7 +352,7 @@ impl Consumer {
     }
 }
 
-impl Seen {
+impl FrameTimes {
     fn frame(&mut self, pts: i64) {
         self.frames += 1;
         let Some(last) = self.last else {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use indicatif::ProgressBar;
-use reprise_encoders::{Cause, DEFAULT_MODEL, Loaded, ModelName};
+use reprise_encoders::{Cause, DEFAULT_MODEL, Embedder, ModelName};
 
 use crate::compute::ComputeArgs;
 use crate::covr::footage::{read_labels, write, write_test, write_train};
@@ -141,7 +141,7 @@ async fn modifications(
 }
 
 fn similar_pairs(
-    loaded: &mut Loaded,
+    loaded: &mut Embedder,
     labels: &[Label],
     limits: PairLimits,
 ) -> anyhow::Result<Vec<LabelPair>> {

@@ -12,7 +12,7 @@ use crate::rows::Rows;
 use anyhow::{Context, ensure};
 use clap::{ArgGroup, Args};
 use reprise_encoders::video::sample::Sampler;
-use reprise_encoders::{Clip, DEFAULT_MODEL, Input, Loaded, ModelName};
+use reprise_encoders::{Clip, DEFAULT_MODEL, Embedder, Input, ModelName};
 use reprise_index::eval::ReBias;
 use serde::{Deserialize, Serialize};
 
@@ -161,7 +161,7 @@ fn of_files(args: &CareArgs, data: &Path) -> anyhow::Result<Report> {
     Ok(Report { space: Some(model.space.name.clone()), videos: names.len(), rows })
 }
 
-fn videos(model: &mut Loaded, folder: &Path, names: &[String], done: &dyn Fn(u64)) -> anyhow::Result<Rows> {
+fn videos(model: &mut Embedder, folder: &Path, names: &[String], done: &dyn Fn(u64)) -> anyhow::Result<Rows> {
     let file = |name: &String| file_of(&folder.join("videos"), name).or_else(|_| file_of(folder, name));
     let files = names.iter().map(file).collect::<Result<Vec<PathBuf>, _>>()?;
     let mut vectors = Vec::new();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use reprise_encoders::{DEFAULT_MODEL, Loaded, ModelName};
+use reprise_encoders::{DEFAULT_MODEL, Embedder, ModelName};
 use reprise_index::eval::{CUTOFFS, Figures, Judged, Protocol, rank};
 use reprise_index::{Collection, Filter, Index, Level, Mode, Settings, UnitVector};
 use roaring::RoaringTreemap;
@@ -102,7 +102,7 @@ pub(super) fn run(args: &CovrArgs) -> anyhow::Result<()> {
 
 /// # Errors
 /// The model's space is not the expected one.
-fn check_space(model: &Loaded, space: Option<&str>) -> anyhow::Result<()> {
+fn check_space(model: &Embedder, space: Option<&str>) -> anyhow::Result<()> {
     match space {
         Some(wanted) if wanted != model.space.id && wanted != model.space.name => {
             bail!("the model {} has the space {}, not {wanted}", model.space.model, model.space.name)
@@ -119,7 +119,7 @@ struct Verdict {
 
 fn judge(
     method: Method,
-    model: &mut Loaded,
+    model: &mut Embedder,
     benchmark: &Benchmark,
     clips: &[Vec<f32>],
     gallery: &Gallery,
@@ -155,7 +155,7 @@ impl<'a> Kinds<'a> {
 }
 
 /// Ranks plain texts against all clips.
-fn texts(model: &mut Loaded, benchmark: &Benchmark, gallery: &Gallery) -> anyhow::Result<Option<Figures>> {
+fn texts(model: &mut Embedder, benchmark: &Benchmark, gallery: &Gallery) -> anyhow::Result<Option<Figures>> {
     let mut judged = Vec::new();
     for query in &benchmark.texts {
         let ranked = gallery.all(&encode::text(model, &query.text)?, None)?;

@@ -9,7 +9,7 @@ use clap::Args;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use reprise_encoders::text::Overflow;
-use reprise_encoders::{DEFAULT_MODEL, Input, Loaded, ModelName};
+use reprise_encoders::{DEFAULT_MODEL, Embedder, Input, ModelName};
 use reprise_index::{Aggregation, QueryVectors, UnitVector, late_interaction};
 use serde_json::{Map, Value, json};
 
@@ -104,7 +104,7 @@ pub(super) fn run(args: &LongArgs) -> anyhow::Result<()> {
 
 /// A model with a cache of encoded texts.
 struct Reader {
-    model: Loaded,
+    model: Embedder,
     known: HashMap<Vec<u32>, UnitVector>,
     random: ChaCha8Rng,
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use reprise_encoders::{Clip, Input, Loaded, ModelName, Source, Space};
+use reprise_encoders::{Clip, Embedder, Input, ModelName, Source, Space};
 use reprise_index::UnitVector;
 
 use super::benchmark::ComposedQuery;
@@ -37,7 +37,7 @@ pub(super) enum Fusion {
 /// The loaded models, the one under test first, and the methods that they allow.
 pub(super) struct Models {
     /// Loaded models; index 0 is under test.
-    pub(super) loaded: Vec<Loaded>,
+    pub(super) loaded: Vec<Embedder>,
     /// Methods in the order of the report.
     pub(super) methods: Vec<Method>,
 }
@@ -100,7 +100,7 @@ impl Models {
 }
 
 /// Whether the model supports the fusion.
-fn can(model: &Loaded, fusion: Fusion) -> bool {
+fn can(model: &Embedder, fusion: Fusion) -> bool {
     let can = model.space.can;
     can.frames
         && match fusion {
@@ -115,7 +115,7 @@ fn can(model: &Loaded, fusion: Fusion) -> bool {
 /// # Errors
 /// A model that fails, a zero vector, or a clip that cannot be decoded.
 pub(super) fn queries(
-    model: &mut Loaded,
+    model: &mut Embedder,
     fusion: Fusion,
     queries: &[&ComposedQuery],
     clips: &[Vec<f32>],
@@ -166,7 +166,7 @@ fn sources(
     Ok(frames.into_iter().map(|frames| Source::Frames(Clip { frames })).collect())
 }
 
-fn texts(model: &mut Loaded, queries: &[&ComposedQuery]) -> anyhow::Result<Vec<UnitVector>> {
+fn texts(model: &mut Embedder, queries: &[&ComposedQuery]) -> anyhow::Result<Vec<UnitVector>> {
     queries.iter().map(|query| encode::text(model, &query.modification)).collect()
 }
 

@@ -52,21 +52,21 @@ pub struct Query {
     pub targets: HashSet<usize>,
 }
 
-/// Place of a query's targets.
+/// TargetLocation of a query's targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum TargetLocation {
     /// At least one target between two cuts.
     CutRoutines,
     /// All targets in uncut routines.
     UncutRoutines,
 }
 
-impl Place {
+impl TargetLocation {
     /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
-            Place::CutRoutines => "cut_routines",
-            Place::UncutRoutines => "uncut_routines",
+            TargetLocation::CutRoutines => "cut_routines",
+            TargetLocation::UncutRoutines => "uncut_routines",
         }
     }
 }
@@ -157,8 +157,12 @@ fn lines<T: for<'a> Deserialize<'a>>(path: &Path) -> anyhow::Result<Vec<T>> {
 
 /// Up to `most` queries of each place, an even subsample. Every change whose labels both occur in the videos gives
 /// queries. The query clips are elements between cuts if there are any, in turn.
-pub fn queries(elements: &[Element], changes: &[Change], most: usize) -> BTreeMap<Place, Vec<Query>> {
-    let mut by_place: BTreeMap<Place, Vec<Query>> = BTreeMap::new();
+pub fn queries(
+    elements: &[Element],
+    changes: &[Change],
+    most: usize,
+) -> BTreeMap<TargetLocation, Vec<Query>> {
+    let mut by_place: BTreeMap<TargetLocation, Vec<Query>> = BTreeMap::new();
     for (turn, change) in changes.iter().enumerate() {
         let cut: Vec<_> = shown(elements, &change.from, false).collect();
         let from = if cut.is_empty() { shown(elements, &change.from, true).collect() } else { cut };
@@ -169,7 +173,7 @@ pub fn queries(elements: &[Element], changes: &[Change], most: usize) -> BTreeMa
             continue;
         }
         let from = from[turn % from.len()].1.range.clone();
-        let place = if between_cuts { Place::CutRoutines } else { Place::UncutRoutines };
+        let place = if between_cuts { TargetLocation::CutRoutines } else { TargetLocation::UncutRoutines };
         let modification = change.modification.clone();
         by_place.entry(place).or_default().push(Query { from, modification, targets });
     }
@@ -251,12 +255,12 @@ mod tests {
         ];
         let changes = [change("a", "b"), change("a", "c"), change("c", "a"), change("a", "unseen")];
         let queries = queries(&elements, &changes, 9);
-        let of = |place: Place| -> Vec<(&str, f64, usize)> {
+        let of = |place: TargetLocation| -> Vec<(&str, f64, usize)> {
             let it = |it: &Query| (it.from.start, it.targets.len());
             queries[&place].iter().map(|query| (&query.modification[..], it(query).0, it(query).1)).collect()
         };
-        assert_eq!(of(Place::CutRoutines), [("a to b", 0.0, 2), ("c to a", 12.0, 1)]);
-        assert_eq!(of(Place::UncutRoutines), [("a to c", 0.0, 1)]);
+        assert_eq!(of(TargetLocation::CutRoutines), [("a to b", 0.0, 2), ("c to a", 12.0, 1)]);
+        assert_eq!(of(TargetLocation::UncutRoutines), [("a to c", 0.0, 1)]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use reprise_encoders::large_product::{LargeProduct, SIDE};
-use reprise_encoders::{DEFAULT_MODEL, DeviceChoice, Encoder, Input, Loaded, ModelName, Precision};
+use reprise_encoders::{DEFAULT_MODEL, DeviceChoice, Embedder, Encoder, Input, ModelName, Precision};
 use serde::Serialize;
 
 use super::meter::{Cost, Meter};
@@ -144,7 +144,7 @@ fn measure(args: &EncodeArgs) -> anyhow::Result<Report> {
 }
 
 /// The requested batches, or the default ones that the model accepts.
-fn batches(loaded: &Loaded, args: &EncodeArgs) -> anyhow::Result<Vec<Batch>> {
+fn batches(loaded: &Embedder, args: &EncodeArgs) -> anyhow::Result<Vec<Batch>> {
     if args.batch.is_empty() && args.clips.is_empty() && args.tokens.is_empty() {
         return workload::usual(loaded);
     }

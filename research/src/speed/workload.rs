@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use anyhow::{Context, bail};
 use reprise_encoders::text::Overflow;
-use reprise_encoders::{Clip, Frame, FrameSize, Input, Loaded, Space};
+use reprise_encoders::{Clip, Embedder, Frame, FrameSize, Input, Space};
 use serde::Serialize;
 
 /// The default batches.
@@ -50,7 +50,7 @@ pub(super) struct Batch {
 ///
 /// # Errors
 /// The tokenizer fails.
-pub(super) fn usual(loaded: &Loaded) -> anyhow::Result<Vec<Batch>> {
+pub(super) fn usual(loaded: &Embedder) -> anyhow::Result<Vec<Batch>> {
     let space = &loaded.space;
     let mut batches = Vec::new();
     if takes_pictures(space) {
@@ -109,8 +109,8 @@ pub(super) fn clips(space: &Space, batch: usize) -> anyhow::Result<Batch> {
 ///
 /// # Errors
 /// The model takes no text, or none of that length.
-pub(super) fn text(loaded: &Loaded, tokens: usize) -> anyhow::Result<Batch> {
-    let Loaded { space, tokenizer, .. } = loaded;
+pub(super) fn text(loaded: &Embedder, tokens: usize) -> anyhow::Result<Batch> {
+    let Embedder { space, tokenizer, .. } = loaded;
     let tokenizer = tokenizer.as_ref().filter(|_| space.can.text);
     let tokenizer = tokenizer.with_context(|| format!("{} takes no text: leave --tokens out", space.name))?;
     if tokens > space.max_text_tokens {

@@ -266,7 +266,7 @@ impl View {
 
 /// The visible state of the body in one frame; the rows of `truth.jsonl` come from it.
 #[derive(Debug, Clone, Copy)]
-pub struct Seen {
+pub struct VisibleState {
     /// Facing of the chest: right, up, towards the camera.
     pub facing: Vector,
     /// Centre of mass in pixels.
@@ -294,9 +294,13 @@ fn in_world(state: &State, [left, up, front]: Vector) -> Vector {
 }
 
 /// The body in the camera's view.
-pub fn seen(state: &State, view: &View) -> Seen {
+pub fn seen(state: &State, view: &View) -> VisibleState {
     let [right, up, near] = view.direction(in_world(state, [0.0, 0.0, 1.0]));
-    Seen { facing: [view.mirror * right, up, near], centre: view.point(state.place), scale: view.scale }
+    VisibleState {
+        facing: [view.mirror * right, up, near],
+        centre: view.point(state.place),
+        scale: view.scale,
+    }
 }
 
 /// Adds noise; a frame number always gives the same noise.

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 use crate::client::{Client, ServerArgs};
 use crate::ingest;
-use reprise_research::eval::ranges::{self, Element, Place, Query, Range};
+use reprise_research::eval::ranges::{self, Element, Query, Range, TargetLocation};
 use reprise_research::eval::report::{self, Row};
 use reprise_research::terminal::say;
 use reprise_server::app::App;
@@ -86,7 +86,7 @@ async fn judge(
     client: &Client,
     args: &BroadcastArgs,
     elements: &[Element],
-    queries: &BTreeMap<Place, Vec<Query>>,
+    queries: &BTreeMap<TargetLocation, Vec<Query>>,
 ) -> anyhow::Result<(String, BTreeMap<String, Figures>)> {
     let mut videos = BTreeMap::new();
     for element in elements {

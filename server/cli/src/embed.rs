@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use clap::{ArgGroup, Args};
 use reprise_encoders::text::Overflow;
 use reprise_encoders::video::{self, Limits};
-use reprise_encoders::{Clip, DEFAULT_MODEL, Encoder, Input, Loaded, ModelName};
+use reprise_encoders::{Clip, DEFAULT_MODEL, Embedder, Encoder, Input, ModelName};
 use reprise_research::compute::ComputeArgs;
 use reprise_research::encode::LONGEST_MS;
 use reprise_research::terminal::say;
@@ -117,7 +117,7 @@ fn millis(seconds: Option<f64>, default: i64) -> anyhow::Result<i64> {
     }
 }
 
-fn embed_text(loaded: &mut Loaded, text: &str, is_passage: bool) -> anyhow::Result<Embedding> {
+fn embed_text(loaded: &mut Embedder, text: &str, is_passage: bool) -> anyhow::Result<Embedding> {
     if text.trim().is_empty() {
         bail!("the text is empty");
     }
@@ -142,7 +142,7 @@ fn embed_text(loaded: &mut Loaded, text: &str, is_passage: bool) -> anyhow::Resu
     })
 }
 
-fn embed_video(loaded: &mut Loaded, file: &Path, span: std::ops::Range<i64>) -> anyhow::Result<Embedding> {
+fn embed_video(loaded: &mut Embedder, file: &Path, span: std::ops::Range<i64>) -> anyhow::Result<Embedding> {
     let limits = Limits::default();
     let probe = video::probe(file, &limits)?;
     let (sampler, scaling) = (loaded.space.sampler, loaded.space.scaling);
@@ -161,6 +161,6 @@ fn embed_video(loaded: &mut Loaded, file: &Path, span: std::ops::Range<i64>) -> 
     Ok(Embedding { space: loaded.space.name.clone(), vectors, vector, norm, query_info })
 }
 
-fn encoder(loaded: &mut Loaded) -> anyhow::Result<&mut Box<dyn Encoder>> {
+fn encoder(loaded: &mut Embedder) -> anyhow::Result<&mut Box<dyn Encoder>> {
     loaded.encoders.first_mut().context("the model has no encoder")
 }

@@ -43,14 +43,14 @@ pub async fn open(url: &str) -> Result<Arc<Catalog>, CatalogError> {
 /// As [`open`].
 pub async fn open_with_clock(url: &str, clock: Clock) -> Result<Arc<Catalog>, CatalogError> {
     match place(url)? {
-        Place::Postgres => {
+        DatabaseUrl::Postgres => {
             let mut catalog = Catalog::on(postgres::open(url).await?, clock);
             upgrade::run(&catalog.database).await?;
             let wake = Arc::clone(&catalog.database.wake);
             catalog.listener = Some(postgres::listen(url.to_owned(), wake));
             Ok(Arc::new(catalog))
         }
-        Place::Sqlite(path) => {
+        DatabaseUrl::Sqlite(path) => {
             let catalog = Catalog::on(sqlite::open(path).await?, clock);
             upgrade::run(&catalog.database).await?;
             Ok(Arc::new(catalog))
@@ -65,24 +65,24 @@ pub async fn open_with_clock(url: &str, clock: Clock) -> Result<Arc<Catalog>, Ca
 /// another URL. A schema of another version fails at the first read.
 pub async fn open_to_read(url: &str) -> Result<Arc<Catalog>, CatalogError> {
     let pools = match place(url)? {
-        Place::Postgres => postgres::connect(url).await?,
-        Place::Sqlite(path) => sqlite::open_to_read(path).await?,
+        DatabaseUrl::Postgres => postgres::connect(url).await?,
+        DatabaseUrl::Sqlite(path) => sqlite::open_to_read(path).await?,
     };
     Ok(Arc::new(Catalog::on(pools, Clock::Real)))
 }
 
 /// The database that a URL names.
-enum Place<'a> {
+enum DatabaseUrl<'a> {
     Postgres,
     Sqlite(&'a Path),
 }
 
-fn place(url: &str) -> Result<Place<'_>, CatalogError> {
+fn place(url: &str) -> Result<DatabaseUrl<'_>, CatalogError> {
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-        return Ok(Place::Postgres);
+        return Ok(DatabaseUrl::Postgres);
     }
     match url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:")) {
-        Some(path) => Ok(Place::Sqlite(Path::new(path))),
+        Some(path) => Ok(DatabaseUrl::Sqlite(Path::new(path))),
         None => {
             let text = "the database's URL must start with sqlite: or postgres://";
             Err(CatalogError::Invalid(text.into()))

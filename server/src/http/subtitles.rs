@@ -82,12 +82,12 @@ async fn list(State(app): State<Arc<App>>, Id(id): Id) -> Result<axum::Json<Trac
 }
 
 /// The video and the language in the path.
-struct Place {
+struct TrackPath {
     video: Uuid,
     language: String,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Place {
+impl<S: Send + Sync> FromRequestParts<S> for TrackPath {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut axum::http::request::Parts, state: &S) -> Result<Self, ApiError> {
@@ -97,7 +97,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Place {
         let video = video.parse().map_err(|_| nothing())?;
         let wrong =
             || ApiError::invalid("lang", "this is no language tag; use one like `en` or `pt-BR`, or `und`");
-        Ok(Place { video, language: language::tag(&language).ok_or_else(wrong)? })
+        Ok(TrackPath { video, language: language::tag(&language).ok_or_else(wrong)? })
     }
 }
 
@@ -113,7 +113,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Place {
         (status = 415, body = Problem), (status = 422, body = Problem)))]
 async fn put(
     State(app): State<Arc<App>>,
-    place: Place,
+    place: TrackPath,
     request: Request,
 ) -> Result<axum::Json<TrackOut>, ApiError> {
     videos::found(app.catalog.view(&Visibility::All).video(place.video).await?, place.video)?;
@@ -150,7 +150,7 @@ struct Clock {
         (status = 422, body = Problem)))]
 async fn get(
     State(app): State<Arc<App>>,
-    place: Place,
+    place: TrackPath,
     Params(clock): Params<Clock>,
 ) -> Result<impl IntoResponse, ApiError> {
     let offset_ms = clock.offset.map(|it| extract::milliseconds(it, "offset")).transpose()?;
@@ -172,7 +172,7 @@ async fn get(
 #[utoipa::path(delete, path = "/v1/videos/{id}/subtitles/{lang}", tag = "subtitles",
     params(("id" = Uuid, Path), ("lang" = String, Path)),
     responses((status = 204), (status = 404, body = Problem)))]
-async fn delete(State(app): State<Arc<App>>, place: Place) -> Result<StatusCode, ApiError> {
+async fn delete(State(app): State<Arc<App>>, place: TrackPath) -> Result<StatusCode, ApiError> {
     Library::of(&app).delete_subtitles(place.video, &place.language).await?;
     Ok(StatusCode::NO_CONTENT)
 }

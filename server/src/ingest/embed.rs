@@ -13,7 +13,7 @@ use super::assemble::Feed;
 use super::error::IngestError;
 use super::feature_cache::{self, FeatureCache};
 use super::flow::{Flow, Inputs, PerTap, Taps, blocking, encode};
-use super::pass::{self, Cutting, Media, Pass, Seen, Tap, Target};
+use super::pass::{self, Cutting, Media, Pass, PassOutcome, Tap, Target};
 use super::progress::{JobProgress, Stop};
 use super::raw_vectors::Spans;
 use crate::catalog::MediaFacts;
@@ -70,7 +70,7 @@ pub(super) async fn ingest(
     let known = work.for_each_tap(&plan);
     let (seen, lacking) = work.pass(plan.segment, known).await?;
     work.progress.stage("finish");
-    let Seen { summary, references, curve } = seen;
+    let PassOutcome { summary, references, curve } = seen;
     work.keep_curve(curve).await?;
     let seek_is_safe = work.seek_agrees_with(references).await?;
     work.complete(lacking, seek_is_safe, summary.duration_ms).await?;
@@ -156,7 +156,11 @@ impl Work {
     }
 
     /// Runs one decode pass. Returns the spans without a frame.
-    async fn pass(&mut self, segment: Option<Cutting>, known: PerTap) -> Result<(Seen, PerTap), IngestError> {
+    async fn pass(
+        &mut self,
+        segment: Option<Cutting>,
+        known: PerTap,
+    ) -> Result<(PassOutcome, PerTap), IngestError> {
         let target = segment.as_ref().map(|cutting| cutting.target);
         let pass = Pass { segment, taps: self.taps.iter().map(|(tap, _)| *tap).collect() };
         let (sender, mut receiver) = mpsc::channel(STEPS_AHEAD);

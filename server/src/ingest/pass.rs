@@ -109,7 +109,7 @@ pub(super) enum Step {
 }
 
 /// Result of a pass.
-pub(super) struct Seen {
+pub(super) struct PassOutcome {
     pub(super) summary: Summary,
     /// A few small frames for the check of seeking. Empty if the video was not cut.
     pub(super) references: Vec<Frame>,
@@ -123,7 +123,7 @@ pub(super) fn run(
     pass: &Pass,
     progress: &JobProgress,
     steps: &mpsc::Sender<Step>,
-) -> Result<Seen, IngestError> {
+) -> Result<PassOutcome, IngestError> {
     let request = Request {
         detect_width: pass.segment.as_ref().map(|_| DETECT_WIDTH),
         outputs: pass.taps.iter().map(Tap::output).collect(),
@@ -157,11 +157,11 @@ pub(super) fn run(
         send_frames(tap, frames, steps)?;
     }
     let Some(cutter) = cutter else {
-        return Ok(Seen { summary, references: Vec::new(), curve: Vec::new() });
+        return Ok(PassOutcome { summary, references: Vec::new(), curve: Vec::new() });
     };
     let (clips, references, curve) = cutter.finish(summary.duration_ms);
     send_clips(clips, steps)?;
-    Ok(Seen { summary, references, curve })
+    Ok(PassOutcome { summary, references, curve })
 }
 
 fn send_frames(tap: usize, frames: Vec<Frame>, steps: &mpsc::Sender<Step>) -> Result<(), IngestError> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use reprise_encoders::text::Tokenizer;
-use reprise_encoders::{LoadError, LoadOptions, Loaded, ModelName, Pool, Space, batch, pool};
+use reprise_encoders::{Embedder, LoadError, LoadOptions, ModelName, Pool, Space, batch, pool};
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::catalog::{Activation, Catalog, CatalogError, NewSpace, SpaceRow};
@@ -364,7 +364,7 @@ fn activate(
 ///
 /// # Errors
 /// [`SpacesError`] if it does not load or run.
-pub(crate) async fn load_model(model: &ModelName, options: LoadOptions) -> Result<Loaded, SpacesError> {
+pub(crate) async fn load_model(model: &ModelName, options: LoadOptions) -> Result<Embedder, SpacesError> {
     let (name, model) = (model.to_string(), model.clone());
     let failed = {
         let model = name.clone();
@@ -408,12 +408,12 @@ async fn load_added(row: &SpaceRow, config: &Config, catalog: &Catalog) -> Resul
 /// # Errors
 /// The catalog failed, or has the space with another dimension.
 pub(crate) async fn start(
-    loaded: Loaded,
+    loaded: Embedder,
     config: &Config,
     catalog: &Catalog,
     added: bool,
 ) -> Result<LoadedSpace, SpacesError> {
-    let Loaded { space, tokenizer, encoders, devices, limits } = loaded;
+    let Embedder { space, tokenizer, encoders, devices, limits } = loaded;
     let row = catalog
         .register_space(&NewSpace {
             id: space.id.clone(),

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 use super::error::SearchError;
-use super::windows;
+use super::query_vectors;
 use crate::app::App;
 use crate::catalog::{Span, Visibility};
 use crate::terms::{Collection, KeySet, Level, QueryVectors, SpanKey, UnitVector, late_interaction};
@@ -66,7 +66,7 @@ async fn candidates(
     let of_videos = Ask { k: ask.k.max(CANDIDATES), ..ask.clone() };
     let mean = query.mean().and_then(|mean| QueryVectors::new(vec![mean], Default::default()));
     let pooled =
-        windows::search(vectors, at(Level::Video), mean.as_ref().unwrap_or(query), &of_videos).await?;
+        query_vectors::search(vectors, at(Level::Video), mean.as_ref().unwrap_or(query), &of_videos).await?;
     let of_clips = Ask { k: CLIPS_PER_VECTOR, only: None, exact: false };
     let clips = vectors.search(at(Level::Clip), query.vectors(), &of_clips).await?;
     Ok(Candidates { pooled, clips: clips.into_iter().flat_map(|found| found.hits).collect() })

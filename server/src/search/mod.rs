@@ -13,13 +13,13 @@ mod late;
 mod merge;
 mod paging;
 mod plan;
+mod query_vectors;
 mod rank;
 mod rounded;
 mod spoken;
 mod timeline;
 mod timings;
 mod types;
-mod windows;
 
 use std::time::Instant;
 

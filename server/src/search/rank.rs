@@ -13,10 +13,10 @@ use super::late::{self, OfVideo};
 use super::merge::merge;
 use super::paging::{Position, cut};
 use super::plan::SearchPlan;
+use super::query_vectors;
 use super::spoken::SpokenHit;
 use super::timings::{Timings, millis};
 use super::types::{Evidence, Group, IndexInfo, Levels, Match, Origin, Source};
-use super::windows;
 use crate::app::App;
 use crate::catalog::{Filter, SpanWithVideo, Visibility};
 use crate::models::LoadedSpace;
@@ -187,12 +187,12 @@ impl<'a> Ranking<'a> {
 
     async fn near(&self, query: &QueryVectors, ask: &Ask) -> Result<Hits, SearchError> {
         let vectors = &self.app.vectors;
-        let hits = windows::search(vectors, self.at, query, ask).await?;
+        let hits = query_vectors::search(vectors, self.at, query, ask).await?;
         if !self.moments {
             return Ok(hits);
         }
         let moments = Collection { level: Level::Moment, ..self.at };
-        Ok(best(hits, windows::search(vectors, moments, query, ask).await?, ask.k))
+        Ok(best(hits, query_vectors::search(vectors, moments, query, ask).await?, ask.k))
     }
 
     async fn late(&mut self, query: &QueryVectors, ask: &Ask) -> Result<Hits, SearchError> {

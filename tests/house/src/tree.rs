@@ -60,7 +60,7 @@ pub(crate) struct CrateSource<'a> {
 }
 
 /// A file that declares modules.
-struct Place {
+struct ModuleFile {
     /// Folder with the files of the declared modules.
     folder: String,
     /// Path of the file.
@@ -105,7 +105,7 @@ impl Tree {
             module: "crate".to_owned(),
             declared_in: source.root.clone(),
         })?;
-        let place = Place {
+        let place = ModuleFile {
             folder: folder.to_owned(),
             path: source.root.clone(),
             file: FileId(self.files.len()),
@@ -126,7 +126,12 @@ impl Tree {
         &self.modules[id.0]
     }
 
-    fn read_file(&mut self, source: &CrateSource<'_>, place: Place, text: &str) -> Result<(), HouseError> {
+    fn read_file(
+        &mut self,
+        source: &CrateSource<'_>,
+        place: ModuleFile,
+        text: &str,
+    ) -> Result<(), HouseError> {
         let parsed = syn::parse_file(text)
             .map_err(|error| HouseError::Syntax { path: place.path.clone(), source: error })?;
         let items: Vec<Item> = parsed.items;
@@ -139,7 +144,7 @@ impl Tree {
     fn read_items(
         &mut self,
         source: &CrateSource<'_>,
-        place: &Place,
+        place: &ModuleFile,
         items: &[Item],
     ) -> Result<(), HouseError> {
         for item in items {
@@ -159,14 +164,14 @@ impl Tree {
     fn read_mod(
         &mut self,
         source: &CrateSource<'_>,
-        place: &Place,
+        place: &ModuleFile,
         item: &ItemMod,
     ) -> Result<(), HouseError> {
         let name = item.ident.to_string();
         let inner = join(&place.folder, &name);
         if let Some((_, items)) = &item.content {
             let module = self.add_child(place, &name, place.file);
-            let place = Place { folder: inner, path: place.path.clone(), file: place.file, module };
+            let place = ModuleFile { folder: inner, path: place.path.clone(), file: place.file, module };
             return self.read_items(source, &place, items);
         }
         let candidates = match path_attribute(item) {
@@ -181,10 +186,10 @@ impl Tree {
             .ok_or_else(|| HouseError::Missing { module: name.clone(), declared_in: place.path.clone() })?;
         let file = FileId(self.files.len());
         let module = self.add_child(place, &name, file);
-        self.read_file(source, Place { folder: inner, path, file, module }, &text)
+        self.read_file(source, ModuleFile { folder: inner, path, file, module }, &text)
     }
 
-    fn add_child(&mut self, place: &Place, name: &str, file: FileId) -> ModuleId {
+    fn add_child(&mut self, place: &ModuleFile, name: &str, file: FileId) -> ModuleId {
         let child = self.add_module(Some(place.module), file);
         self.modules[place.module.0].children.insert(name.to_owned(), child);
         child

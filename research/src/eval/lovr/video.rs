@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::rows::Rows;
 use anyhow::{Context, anyhow, ensure};
 use reprise_encoders::video::{self, Limits};
-use reprise_encoders::{Clip as Frames, Frame, Input, Loaded};
+use reprise_encoders::{Clip as Frames, Embedder, Frame, Input};
 
 use super::dataset::{Clip, Dataset};
 use super::sampling;
@@ -37,7 +37,7 @@ pub(super) struct Encoded {
 /// # Errors
 /// A clip that cannot be decoded, or a model that fails.
 pub(super) fn encode(
-    model: &mut Loaded,
+    model: &mut Embedder,
     dataset: &Dataset,
     strides: &[usize],
     swapped: bool,
@@ -121,7 +121,7 @@ impl Decoded {
 }
 
 fn decode(
-    model: &Loaded,
+    model: &Embedder,
     clips: &[Clip],
     wanted: &(dyn Fn(usize, usize) -> Vec<[Vec<usize>; 2]> + Sync),
 ) -> anyhow::Result<Vec<Decoded>> {
@@ -159,7 +159,7 @@ impl Sums {
 
     fn add(
         &mut self,
-        model: &mut Loaded,
+        model: &mut Embedder,
         video: Option<usize>,
         decoded: &Decoded,
         of_clip: &[usize],

@@ -6,7 +6,7 @@ use reprise_encoders::sample::spread;
 
 /// One frame of an example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct ClipFrame {
     /// Index of the source clip.
     pub clip: usize,
     /// Index of the frame in that clip.
@@ -42,7 +42,7 @@ impl Augment {
         frames: &dyn Fn(usize) -> usize,
         wanted: usize,
         random: &mut Random,
-    ) -> Vec<Place> {
+    ) -> Vec<ClipFrame> {
         let (count, strange) = (frames(clip).max(1), frames(neighbour).max(1));
         let (mut start, mut end) = (0, count);
         if random.chance(self.cropped) {
@@ -59,15 +59,15 @@ impl Augment {
         let before = random.below(padding + 1);
         let (after, held) = (padding - before, random.chance(0.4));
         let early = (0..before).map(|at| match held {
-            true => Place { clip, frame: start },
-            false => Place { clip: neighbour, frame: strange - 1 - (before - 1 - at) % strange },
+            true => ClipFrame { clip, frame: start },
+            false => ClipFrame { clip: neighbour, frame: strange - 1 - (before - 1 - at) % strange },
         });
         let late = (0..after).map(|at| match held {
-            true => Place { clip, frame: end - 1 },
-            false => Place { clip: neighbour, frame: at % strange },
+            true => ClipFrame { clip, frame: end - 1 },
+            false => ClipFrame { clip: neighbour, frame: at % strange },
         });
-        let own = (start..end).map(|frame| Place { clip, frame });
-        let all: Vec<Place> = early.chain(own).chain(late).collect();
+        let own = (start..end).map(|frame| ClipFrame { clip, frame });
+        let all: Vec<ClipFrame> = early.chain(own).chain(late).collect();
         spread(all.len(), wanted).into_iter().map(|at| all[at]).collect()
     }
 }

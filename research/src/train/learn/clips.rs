@@ -6,7 +6,7 @@ use std::path::Path;
 
 use candle_core::{Device, Tensor};
 
-use super::augment::{Augment, Place};
+use super::augment::{Augment, ClipFrame};
 use super::examples::{TrainingClips, grouped};
 use super::features::Features;
 use super::folder::Stage;
@@ -104,7 +104,7 @@ pub(super) fn fix_scale(store: &mut Store, features: &Features) -> Result<(), Tr
 /// The features at `places`: `[examples, frames, width]`, f32.
 pub(super) fn gathered(
     features: &Features,
-    places: &[Vec<Place>],
+    places: &[Vec<ClipFrame>],
     frames: usize,
 ) -> Result<Tensor, TrainError> {
     let mut values = Vec::with_capacity(places.len() * frames * features.width);
@@ -139,7 +139,7 @@ impl<'a> Sampling<'a> {
         Sampling { clips, features, augment, frames: config.frames, shuffled, places }
     }
 
-    pub(super) fn places(&self, clip: usize, random: &mut Random) -> Vec<Place> {
+    pub(super) fn places(&self, clip: usize, random: &mut Random) -> Vec<ClipFrame> {
         let beside = &self.places[self.clips.place(clip)];
         let neighbour = random.choice(beside).copied().unwrap_or(clip);
         let count = |clip: usize| self.features.frames(clip);
@@ -203,7 +203,7 @@ impl<'a> Clips<'a> {
     fn angle_loss(
         &self,
         frames: &Tensor,
-        places: &[Vec<Place>],
+        places: &[Vec<ClipFrame>],
         own: &[usize],
     ) -> Result<Tensor, TrainError> {
         let (mut wanted, mut counts) = (Vec::new(), Vec::new());
@@ -228,7 +228,7 @@ impl Task for Clips<'_> {
     fn loss(&self, mut draw: Draw) -> Result<Loss, TrainError> {
         let clips = self.sampling.clips;
         let own: Vec<usize> = (0..draw.examples).map(|_| draw.random.below(clips.class.len())).collect();
-        let places: Vec<Vec<Place>> =
+        let places: Vec<Vec<ClipFrame>> =
             own.iter().map(|clip| self.sampling.places(*clip, &mut draw.random)).collect();
         let features = gathered(self.sampling.features, &places, self.sampling.frames)?;
         let encoded = self.encoder.forward(&(features + self.noise(own.len(), &mut draw.random)?)?)?;

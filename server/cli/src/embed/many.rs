@@ -10,7 +10,7 @@ use anyhow::{Context, ensure};
 use indicatif::ProgressBar;
 use reprise_encoders::text::Overflow;
 use reprise_encoders::video::{self, Limits};
-use reprise_encoders::{Input, Loaded};
+use reprise_encoders::{Embedder, Input};
 use reprise_research::rows::Rows;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -54,7 +54,7 @@ impl fmt::Display for Report {
 
 /// A model with the cache of its vectors.
 pub(crate) struct Many<'a> {
-    model: &'a mut Loaded,
+    model: &'a mut Embedder,
     cache: Cache,
     hidden: bool,
     encoded: usize,
@@ -66,7 +66,7 @@ impl<'a> Many<'a> {
     ///
     /// # Errors
     /// The cache can't be opened.
-    pub(crate) fn open(model: &'a mut Loaded, folder: &Path, hidden: bool) -> anyhow::Result<Self> {
+    pub(crate) fn open(model: &'a mut Embedder, folder: &Path, hidden: bool) -> anyhow::Result<Self> {
         let cache = Cache::open(folder, &model.space)?;
         Ok(Many { model, cache, hidden, encoded: 0, from_cache: 0 })
     }
