@@ -14,10 +14,10 @@ use reprise_server::catalog::{Catalog, Visibility};
 
 /// Seed of the library.
 const SEED: u64 = 2026;
-const CLIPS: usize = 300;
-const BROADCASTS: usize = 4;
+const CLIPS: usize = 180;
+const BROADCASTS: usize = 3;
 /// Number of labels. Several clips show each: a query for similar clips needs other clips of its label.
-const LABELS: usize = 50;
+const LABELS: usize = 30;
 /// Routines per broadcast; they last several minutes.
 const ROUTINES: usize = 30;
 
@@ -30,7 +30,7 @@ fn settings() -> Settings {
         labels: LABELS,
         broadcasts: BROADCASTS,
         routines: ROUTINES,
-        triplets: 60,
+        triplets: 40,
         ..Settings::new(SEED, Split::Test)
     }
 }
