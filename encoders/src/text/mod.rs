@@ -5,6 +5,9 @@ use tokenizers::Tokenizer as Inner;
 use tokenizers::normalizers::replace::ReplacePattern;
 use tokenizers::normalizers::{Lowercase, NFC, NormalizerWrapper, Replace, Sequence, Strip};
 
+// No family names its cleaning yet.
+#[cfg_attr(not(test), expect(dead_code))]
+pub(crate) mod clean;
 pub mod normalise;
 mod window;
 
