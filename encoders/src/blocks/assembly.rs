@@ -8,7 +8,9 @@ use super::pictures::Pictures;
 use super::text_transformer::{self, TextTransformer};
 use super::two_towers::{Texts, TwoTowers, TwoTowersEncoder};
 use super::vision_transformer::{self, VisionTransformer};
-use crate::loading::{Embedder, FamilyId, Identity, LoadError, LoadOptions, ModelName, SpaceName, Weights};
+use crate::loading::{
+    Embedder, FamilyId, Identity, LoadError, LoadOptions, ModelName, SpaceName, Weights, add_cleaning,
+};
 use crate::preprocess::{Preprocessing, Resampling};
 use crate::sample::Sampler;
 use crate::text::Tokenizer;
@@ -122,7 +124,7 @@ fn sampler(options: &LoadOptions, towers: &TwoTowers) -> Sampler {
 }
 
 fn space(name: &ModelName, parts: &Parts, sampler: Sampler) -> Space {
-    let Parts { family, identity, config, towers, preprocessing, .. } = parts;
+    let Parts { family, identity, config, towers, tokenizer, preprocessing, .. } = parts;
     let composed_frames = towers.composed_frames();
     let (dim, temporal) = (towers.vision.dim(), towers.vision.frames().is_some());
     // Spaces with another filter than bicubic have a new id: earlier versions always scaled bicubically.
@@ -138,6 +140,7 @@ fn space(name: &ModelName, parts: &Parts, sampler: Sampler) -> Space {
     if let (Some(scaled), Some(all)) = (scaled, rest.as_object_mut()) {
         all.insert("frames".to_owned(), scaled.into());
     }
+    add_cleaning(&mut rest, tokenizer.cleaning());
     let SpaceName { id, readable } = identity.space(name, &rest);
     Space {
         name: readable,

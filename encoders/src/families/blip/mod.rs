@@ -77,7 +77,8 @@ impl Family for Blip {
         let weights = config::renamed(files.weights)?;
         let text = config.texts(&weights)?;
         let tokenizer = Tokenizer::from_json(&files.tokenizer, Specials::default(), text.longest())?;
-        let tokenizer = if config.composed_queries.is_some() { tokenizer.cleaning() } else { tokenizer };
+        let tokenizer =
+            if config.composed_queries.is_some() { tokenizer.cleaning_modifications() } else { tokenizer };
         let vision = Pictures::Transformer(VisionTransformer::load(vision, &weights)?);
         let parts = Parts {
             family: ID,

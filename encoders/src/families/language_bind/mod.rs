@@ -25,6 +25,7 @@ use crate::hub::Repository;
 use crate::loading::{CONFIG, FamilyId, Identity, LoadError, LoadOptions, ModelFiles, folder};
 use crate::preprocess::Preprocessing;
 use crate::text::Tokenizer;
+use crate::text::clean::Cleaning;
 
 /// LanguageBind's video and text towers.
 pub(crate) const ID: FamilyId = FamilyId { name: "languagebind", version: 1 };
@@ -71,7 +72,8 @@ impl Family for LanguageBind {
             family: ID,
             identity,
             config: json!({"clip": clip, "video": video}),
-            tokenizer: Tokenizer::from_json(&json, clip.text_config.specials(), text.longest)?,
+            tokenizer: Tokenizer::from_json(&json, clip.text_config.specials(), text.longest)?
+                .cleaned(Cleaning::Ftfy),
             foreign_token: None,
             towers: towers(vision, text, &weights)?,
             preprocessing,

@@ -35,6 +35,7 @@ use crate::families::{clip, siglip};
 use crate::hub::Repository;
 use crate::loading::{FamilyId, Identity, LoadError, LoadOptions, ModelFiles, folder};
 use crate::preprocess::Preprocessing;
+use crate::text::clean::Cleaning;
 use crate::text::{Specials, Tokenizer};
 
 /// File name of OpenCLIP's configuration.
@@ -113,7 +114,8 @@ impl Family for OpenClip {
         };
         check_side(&preprocessing, &vision)?;
         let mut text = clip.text()?;
-        let mut tokenizer = Tokenizer::from_json(&json, Specials::default(), text.longest)?;
+        let mut tokenizer =
+            Tokenizer::from_json(&json, Specials::default(), text.longest)?.cleaned(Cleaning::FtfyHtml);
         let mut described = json!(config);
         if config.text_cfg.is_siglips() {
             let Padding { id: pad, side, .. } = Padding::of(model.folder(), &json, &tokenizer, None)?;

@@ -24,6 +24,7 @@ use crate::hub::Repository;
 use crate::loading::{CONFIG, FamilyId, Identity, LoadError, LoadOptions, ModelFiles, folder};
 use crate::preprocess::Preprocessing;
 use crate::text::Tokenizer;
+use crate::text::clean::Cleaning;
 use crate::{Cause, TrainedOn};
 
 /// VideoCLIP-XL's video and text towers.
@@ -61,7 +62,8 @@ impl Family for VideoClipXl {
         identity.add(&json);
         let clip = sizes::config(&weights)?;
         let (vision, text) = (config::vision(&clip, &weights)?, clip.text()?);
-        let tokenizer = Tokenizer::from_json(&json, clip.text_config.specials(), text.longest)?;
+        let tokenizer = Tokenizer::from_json(&json, clip.text_config.specials(), text.longest)?
+            .cleaned(Cleaning::FtfyHtml);
         let preprocessing = preprocessing(vision.sides.image).map_err(|why| model.bad(CONFIG, why))?;
         let parts = Parts {
             family: ID,
