@@ -29,6 +29,13 @@ pub(crate) struct Parts {
     pub(crate) foreign_token: Option<&'static str>,
     pub(crate) preprocessing: Preprocessing,
     pub(crate) trained_on: TrainedOn,
+    /// How a tower of several frames samples that many from a clip.
+    pub(crate) sampler: fn(usize) -> Sampler,
+}
+
+/// For families whose released code states no other sampler.
+pub(crate) fn spread(frames: usize) -> Sampler {
+    Sampler::Spread { frames }
 }
 
 /// Builds an embedder with `options.replicas` encoders, at least one.
@@ -38,7 +45,7 @@ pub(crate) struct Parts {
 pub(crate) fn assemble(name: &ModelName, parts: Parts, options: &LoadOptions) -> Result<Embedder, LoadError> {
     check_dimensions(&parts.towers)?;
     check_tokenizer(&parts)?;
-    let space = space(name, &parts, sampler(options, &parts.towers));
+    let space = space(name, &parts, sampler(options, &parts));
     let Parts { towers, tokenizer, preprocessing, .. } = parts;
     let towers = Arc::new(towers);
     let encoder = || TwoTowersEncoder::new(Arc::clone(&towers), space.clone(), preprocessing.clone());
@@ -116,9 +123,9 @@ fn check_tokenizer(parts: &Parts) -> Result<(), LoadError> {
 }
 
 /// A tower with a fixed number of frames gets that number. Others average frames, two a second by default.
-fn sampler(options: &LoadOptions, towers: &TwoTowers) -> Sampler {
-    if let Some(frames) = towers.vision.frames() {
-        return Sampler::Spread { frames };
+fn sampler(options: &LoadOptions, parts: &Parts) -> Sampler {
+    if let Some(frames) = parts.towers.vision.frames() {
+        return (parts.sampler)(frames);
     }
     Sampler::PerSecond { rate: options.frames_per_second.unwrap_or(2.0).clamp(0.01, 240.0), at_most: 64 }
 }

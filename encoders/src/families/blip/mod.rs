@@ -23,7 +23,7 @@ mod known;
 use config::Config;
 
 use crate::TrainedOn;
-use crate::blocks::assembly::{Parts, assemble, check_side};
+use crate::blocks::assembly::{Parts, assemble, check_side, spread};
 use crate::blocks::pictures::Pictures;
 use crate::blocks::two_towers::TwoTowers;
 use crate::blocks::vision_transformer::VisionTransformer;
@@ -89,6 +89,7 @@ impl Family for Blip {
             foreign_token: None,
             preprocessing,
             trained_on: TrainedOn::Unstated,
+            sampler: spread,
         };
         Ok(Model::Embedder(assemble(model.name(), parts, options)?))
     }

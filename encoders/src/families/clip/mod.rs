@@ -16,7 +16,7 @@ mod known;
 use config::Config;
 
 use crate::TrainedOn;
-use crate::blocks::assembly::{Parts, assemble, check_side, towers};
+use crate::blocks::assembly::{Parts, assemble, check_side, spread, towers};
 use crate::blocks::openai_names;
 use crate::device::Placement;
 use crate::families::family::{Family, KnownModel, Model};
@@ -88,6 +88,7 @@ pub(crate) fn load(
         foreign_token: None,
         preprocessing,
         trained_on,
+        sampler: spread,
     };
     Ok(Model::Embedder(assemble(name, parts, options)?))
 }

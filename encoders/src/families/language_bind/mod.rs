@@ -24,6 +24,7 @@ use crate::families::family::{Family, KnownModel, Model};
 use crate::hub::Repository;
 use crate::loading::{CONFIG, FamilyId, Identity, LoadError, LoadOptions, ModelFiles, folder};
 use crate::preprocess::Preprocessing;
+use crate::sample::Sampler;
 use crate::text::Tokenizer;
 use crate::text::clean::Cleaning;
 
@@ -78,6 +79,7 @@ impl Family for LanguageBind {
             towers: towers(vision, text, &weights)?,
             preprocessing,
             trained_on: TrainedOn::Unstated,
+            sampler: |frames| Sampler::Ends { frames },
         };
         Ok(Model::Embedder(assemble(model.name(), parts, options)?))
     }

@@ -24,7 +24,7 @@ use serde_json::json;
 use timm::Preset;
 
 use crate::TrainedOn;
-use crate::blocks::assembly::{Parts, assemble, check_side, towers};
+use crate::blocks::assembly::{Parts, assemble, check_side, spread, towers};
 use crate::blocks::openai_names;
 use crate::blocks::padding::{Padding, TOKENIZER_CONFIG};
 use crate::blocks::text_transformer::Reading;
@@ -134,6 +134,7 @@ impl Family for OpenClip {
             foreign_token: None,
             preprocessing,
             trained_on: TrainedOn::Unstated,
+            sampler: spread,
         };
         Ok(Model::Embedder(assemble(model.name(), parts, options)?))
     }

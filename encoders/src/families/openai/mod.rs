@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::blocks::assembly::{Parts, assemble, towers};
+use crate::blocks::assembly::{Parts, assemble, spread, towers};
 use crate::blocks::openai_names;
 use crate::device::Placement;
 use crate::families::clip;
@@ -85,6 +85,7 @@ impl Family for OpenAi {
             foreign_token: None,
             preprocessing,
             trained_on: TrainedOn::Unstated,
+            sampler: spread,
         };
         Ok(Model::Embedder(assemble(model.name(), parts, options)?))
     }

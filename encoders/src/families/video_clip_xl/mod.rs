@@ -23,6 +23,7 @@ use crate::families::openai::sizes;
 use crate::hub::Repository;
 use crate::loading::{CONFIG, FamilyId, Identity, LoadError, LoadOptions, ModelFiles, folder};
 use crate::preprocess::Preprocessing;
+use crate::sample::Sampler;
 use crate::text::Tokenizer;
 use crate::text::clean::Cleaning;
 use crate::{Cause, TrainedOn};
@@ -74,6 +75,7 @@ impl Family for VideoClipXl {
             foreign_token: None,
             preprocessing,
             trained_on: TrainedOn::Unstated,
+            sampler: |frames| Sampler::Steps { frames },
         };
         Ok(Model::Embedder(assemble(model.name(), parts, options)?))
     }
