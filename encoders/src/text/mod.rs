@@ -132,7 +132,10 @@ enum Normalising {
     /// All texts, by [`normalise::normalise`]; modification texts are also truncated.
     All,
     /// Modification texts, by [`normalise::clean_modification`].
-    Modifications,
+    Modifications {
+        /// The most tokens that are kept, special tokens included.
+        max_tokens: usize,
+    },
 }
 
 /// The prompt before all texts of one kind; empty for most models.
@@ -180,10 +183,11 @@ impl Tokenizer {
         })
     }
 
-    /// Applies [`normalise::clean_modification`] to every modification text, as models of CoVR require.
+    /// Applies [`normalise::clean_modification`] to every modification text, as models of CoVR require, and keeps
+    /// `max_tokens` of its tokens, special tokens included.
     #[must_use]
-    pub(crate) fn cleaning_modifications(self) -> Self {
-        Tokenizer { normalising: Normalising::Modifications, ..self }
+    pub(crate) fn cleaning_modifications(self, max_tokens: usize) -> Self {
+        Tokenizer { normalising: Normalising::Modifications { max_tokens }, ..self }
     }
 
     /// Applies [`normalise`] to every text, as models of TF-CoVR require.
@@ -352,11 +356,24 @@ impl Tokenizer {
     pub fn modification(&self, text: &str) -> Result<Windows, TextError> {
         match self.normalising {
             Normalising::All => self.windows(&normalise::normalise_modification(text), Overflow::Truncate, 1),
-            Normalising::Modifications => {
-                self.windows(&normalise::clean_modification(text), Overflow::Truncate, 1)
+            Normalising::Modifications { max_tokens } => {
+                let text = self.windows(&normalise::clean_modification(text), Overflow::Truncate, 1)?;
+                Ok(self.shortened(text, max_tokens))
             }
             Normalising::None => self.windows(text, Overflow::Truncate, 1),
         }
+    }
+
+    /// Cuts the only window of a text without a prompt at `limit` tokens, special tokens included.
+    fn shortened(&self, mut text: Windows, limit: usize) -> Windows {
+        let room = limit.saturating_sub(self.before.len() + self.after.len());
+        if let Some(window) = text.windows.first_mut().filter(|it| it.end_token - it.start_token > room) {
+            let content = &window.tokens.ids[self.before.len()..self.before.len() + room];
+            window.tokens = self.with_specials(&[], content);
+            window.end_token = window.start_token + room;
+            (text.tokens_used, text.truncated) = (room, true);
+        }
+        text
     }
 
     /// The ids of `text` after the prompt, and the number of ids up to the end of each sentence. The prompt is needed
@@ -381,7 +398,7 @@ impl Tokenizer {
         let text = &*self.cleaning.apply(text);
         let encoding = match self.normalising {
             Normalising::All => self.inner.encode_fast(normalise::normalise(text), false),
-            Normalising::Modifications | Normalising::None => self.inner.encode_fast(text, false),
+            Normalising::Modifications { .. } | Normalising::None => self.inner.encode_fast(text, false),
         };
         let encoding = encoding.map_err(|error| TextError::Unreadable(error.into()))?;
         Ok(encoding.get_ids().to_vec())
@@ -465,6 +482,16 @@ mod tests {
     #[test]
     fn truncation_keeps_the_first_window() {
         check("a b c a b", Overflow::Truncate, 1, Ok(&[&[1, 3, 4, 5, 3, 2]]));
+    }
+
+    #[test]
+    fn modification_texts_have_a_limit_of_their_own() {
+        let tokenizer = tokenizer(BERT).cleaning_modifications(4);
+        let cut = tokenizer.modification("a b c").unwrap();
+        assert_eq!(cut.windows[0].tokens.ids, [1, 3, 4, 2]);
+        assert_eq!((cut.tokens_used, cut.tokens_total, cut.truncated), (2, 3, true));
+        assert_eq!(tokenizer.modification("a b").unwrap().windows[0].tokens.ids, [1, 3, 4, 2]);
+        assert!(!tokenizer.modification("a b").unwrap().truncated);
     }
 
     #[test]

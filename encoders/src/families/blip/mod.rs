@@ -12,10 +12,11 @@
 //! config.json marks it:
 //!
 //! ```text
-//! "composed_queries": {"enc_token_id": 30523}
+//! "composed_queries": {"enc_token_id": 30523, "max_tokens": 64}
 //! ```
 //!
-//! Its composed queries use the middle frame of the clip, and modification texts are cleaned as in its code.
+//! Its composed queries use the middle frame of the clip. Modification texts are cleaned and cut at `max_tokens` tokens
+//! as in its code; 64 is its value and the default.
 
 pub(crate) mod config;
 mod known;
@@ -77,8 +78,10 @@ impl Family for Blip {
         let weights = config::renamed(files.weights)?;
         let text = config.texts(&weights)?;
         let tokenizer = Tokenizer::from_json(&files.tokenizer, Specials::default(), text.longest())?;
-        let tokenizer =
-            if config.composed_queries.is_some() { tokenizer.cleaning_modifications() } else { tokenizer };
+        let tokenizer = match config.composed_queries {
+            Some(composed) => tokenizer.cleaning_modifications(composed.max_tokens),
+            None => tokenizer,
+        };
         let vision = Pictures::Transformer(VisionTransformer::load(vision, &weights)?);
         let parts = Parts {
             family: ID,
