@@ -8,7 +8,9 @@ use super::pictures::Pictures;
 use super::text_transformer::{self, TextTransformer};
 use super::two_towers::{Texts, TwoTowers, TwoTowersEncoder};
 use super::vision_transformer::{self, VisionTransformer};
-use crate::loading::{Embedder, FamilyId, Identity, LoadError, LoadOptions, ModelName, SpaceName, Weights};
+use crate::loading::{
+    Embedder, FamilyId, Identity, LoadError, LoadOptions, ModelName, SpaceName, Weights, add_cleaning,
+};
 use crate::preprocess::{Preprocessing, Resampling};
 use crate::sample::Sampler;
 use crate::text::Tokenizer;
@@ -27,6 +29,13 @@ pub(crate) struct Parts {
     pub(crate) foreign_token: Option<&'static str>,
     pub(crate) preprocessing: Preprocessing,
     pub(crate) trained_on: TrainedOn,
+    /// How a tower of several frames samples that many from a clip.
+    pub(crate) sampler: fn(usize) -> Sampler,
+}
+
+/// For families whose released code states no other sampler.
+pub(crate) fn spread(frames: usize) -> Sampler {
+    Sampler::Spread { frames }
 }
 
 /// Builds an embedder with `options.replicas` encoders, at least one.
@@ -36,7 +45,7 @@ pub(crate) struct Parts {
 pub(crate) fn assemble(name: &ModelName, parts: Parts, options: &LoadOptions) -> Result<Embedder, LoadError> {
     check_dimensions(&parts.towers)?;
     check_tokenizer(&parts)?;
-    let space = space(name, &parts, sampler(options, &parts.towers));
+    let space = space(name, &parts, sampler(options, &parts));
     let Parts { towers, tokenizer, preprocessing, .. } = parts;
     let towers = Arc::new(towers);
     let encoder = || TwoTowersEncoder::new(Arc::clone(&towers), space.clone(), preprocessing.clone());
@@ -114,15 +123,15 @@ fn check_tokenizer(parts: &Parts) -> Result<(), LoadError> {
 }
 
 /// A tower with a fixed number of frames gets that number. Others average frames, two a second by default.
-fn sampler(options: &LoadOptions, towers: &TwoTowers) -> Sampler {
-    if let Some(frames) = towers.vision.frames() {
-        return Sampler::Spread { frames };
+fn sampler(options: &LoadOptions, parts: &Parts) -> Sampler {
+    if let Some(frames) = parts.towers.vision.frames() {
+        return (parts.sampler)(frames);
     }
     Sampler::PerSecond { rate: options.frames_per_second.unwrap_or(2.0).clamp(0.01, 240.0), at_most: 64 }
 }
 
 fn space(name: &ModelName, parts: &Parts, sampler: Sampler) -> Space {
-    let Parts { family, identity, config, towers, preprocessing, .. } = parts;
+    let Parts { family, identity, config, towers, tokenizer, preprocessing, .. } = parts;
     let composed_frames = towers.composed_frames();
     let (dim, temporal) = (towers.vision.dim(), towers.vision.frames().is_some());
     // Spaces with another filter than bicubic have a new id: earlier versions always scaled bicubically.
@@ -138,6 +147,7 @@ fn space(name: &ModelName, parts: &Parts, sampler: Sampler) -> Space {
     if let (Some(scaled), Some(all)) = (scaled, rest.as_object_mut()) {
         all.insert("frames".to_owned(), scaled.into());
     }
+    add_cleaning(&mut rest, tokenizer.cleaning());
     let SpaceName { id, readable } = identity.space(name, &rest);
     Space {
         name: readable,

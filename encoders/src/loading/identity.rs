@@ -11,6 +11,7 @@ use super::model_files::PretrainedFiles;
 use super::name::ModelName;
 use super::weights::Weights;
 use crate::device::{Placement, Precision};
+use crate::text::clean::Cleaning;
 
 /// A model family, as it enters the space's id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +29,13 @@ pub(crate) struct SpaceName {
     pub(crate) id: String,
     /// The model's short name and the first six digits of the id.
     pub(crate) readable: String,
+}
+
+/// Adds the cleaning of texts to the values outside the files. Spaces without one keep the ids of earlier versions.
+pub(crate) fn add_cleaning(rest: &mut Value, cleaning: Cleaning) {
+    if let (true, Some(all)) = (cleaning != Cleaning::None, rest.as_object_mut()) {
+        all.insert("cleaning".to_owned(), cleaning.name().into());
+    }
 }
 
 /// Digests of the files that a space depends on, in a fixed order.

@@ -11,7 +11,7 @@ mod weights;
 
 pub use embedder::Embedder;
 pub use error::LoadError;
-pub(crate) use identity::{FamilyId, Identity, SpaceName};
+pub(crate) use identity::{FamilyId, Identity, SpaceName, add_cleaning};
 pub use model_files::ModelFiles;
 pub(crate) use model_files::{CONFIG, PretrainedFiles};
 pub use name::{DEFAULT_MODEL, ModelName};

@@ -21,6 +21,18 @@ pub enum Sampler {
         /// How many.
         frames: usize,
     },
+    /// `frames` frames evenly from the span's first to its last, rounded down: `linspace(0, count - 1, frames)`, as
+    /// LanguageBind's released code (languagebind/video/processing_video.py).
+    Ends {
+        /// How many.
+        frames: usize,
+    },
+    /// The first `frames` of every (count / `frames`)-th frame, rounded down, as VideoCLIP-XL's released code (demo.py).
+    /// Spans of fewer frames are sampled as by [`Sampler::Ends`]; that code refuses them.
+    Steps {
+        /// How many.
+        frames: usize,
+    },
     /// Every `frames`-th frame, from the span's first.
     Stride {
         /// The stride.
@@ -44,6 +56,8 @@ impl Sampler {
         match *self {
             Sampler::Middles { frames } => middles(times_ms.len(), frames.max(1)),
             Sampler::Spread { frames } => spread(times_ms.len(), frames.max(1)),
+            Sampler::Ends { frames } => ends(times_ms.len(), frames.max(1)),
+            Sampler::Steps { frames } => steps(times_ms.len(), frames.max(1)),
             Sampler::Stride { frames } => (0..times_ms.len()).step_by(frames.max(1)).collect(),
             Sampler::PerSecond { rate, at_most } => {
                 thinned(per_second(times_ms, start_ms, rate), at_most.max(1))
@@ -66,6 +80,21 @@ fn middles(count: usize, wanted: usize) -> Vec<usize> {
 pub fn spread(count: usize, wanted: usize) -> Vec<usize> {
     let parts = if count == 0 { 0 } else { wanted };
     (0..parts).map(|part| (2 * part + 1) * count / (2 * wanted)).collect()
+}
+
+/// Computed in f64, as numpy does.
+fn ends(count: usize, wanted: usize) -> Vec<usize> {
+    let Some(last) = count.checked_sub(1) else { return Vec::new() };
+    let step = last as f64 / (wanted.max(2) - 1) as f64;
+    let mut picked: Vec<usize> = (0..wanted).map(|at| (at as f64 * step).floor() as usize).collect();
+    if let (Some(end), true) = (picked.last_mut(), wanted > 1) {
+        *end = last;
+    }
+    picked
+}
+
+fn steps(count: usize, wanted: usize) -> Vec<usize> {
+    if count < wanted { ends(count, wanted) } else { (0..wanted).map(|at| at * (count / wanted)).collect() }
 }
 
 fn per_second(times_ms: &[i64], start_ms: i64, rate: f64) -> Vec<usize> {
@@ -118,6 +147,26 @@ mod tests {
     }
 
     #[test]
+    fn both_ends_are_taken_as_released() {
+        let eight = Sampler::Ends { frames: 8 };
+        check(eight, 40, &[0, 5, 11, 16, 22, 27, 33, 39]);
+        check(eight, 4, &[0, 0, 0, 1, 1, 2, 2, 3]);
+        check(eight, 1, &[0; 8]);
+        check(eight, 0, &[]);
+        check(Sampler::Ends { frames: 1 }, 9, &[0]);
+    }
+
+    #[test]
+    fn steps_are_whole_as_released() {
+        let eight = Sampler::Steps { frames: 8 };
+        check(eight, 40, &[0, 5, 10, 15, 20, 25, 30, 35]);
+        check(eight, 47, &[0, 5, 10, 15, 20, 25, 30, 35]);
+        check(eight, 8, &[0, 1, 2, 3, 4, 5, 6, 7]);
+        check(eight, 4, &[0, 0, 0, 1, 1, 2, 2, 3]);
+        check(eight, 0, &[]);
+    }
+
+    #[test]
     fn a_stride_begins_at_the_first_frame() {
         check(Sampler::Stride { frames: 10 }, 25, &[0, 10, 20]);
         check(Sampler::Stride { frames: 10 }, 7, &[0]);
@@ -142,6 +191,8 @@ mod tests {
             (0_usize..70).prop_map(|frames| Sampler::Middles { frames }),
             (0_usize..70).prop_map(|frames| Sampler::Spread { frames }),
             (0_usize..70).prop_map(|frames| Sampler::Stride { frames }),
+            (0_usize..70).prop_map(|frames| Sampler::Ends { frames }),
+            (0_usize..70).prop_map(|frames| Sampler::Steps { frames }),
             (0.001_f64..300.0, 0_usize..70).prop_map(|(rate, at_most)| Sampler::PerSecond { rate, at_most }),
         ]
     }

@@ -1,10 +1,13 @@
 //! Text to token ids: the tokenizer, and overlapping windows (chunks) of long texts.
 
-use crate::Cause;
 use tokenizers::Tokenizer as Inner;
 use tokenizers::normalizers::replace::ReplacePattern;
 use tokenizers::normalizers::{Lowercase, NFC, NormalizerWrapper, Replace, Sequence, Strip};
 
+use crate::Cause;
+use clean::Cleaning;
+
+pub(crate) mod clean;
 pub mod normalise;
 mod window;
 
@@ -115,19 +118,24 @@ pub struct Tokenizer {
     before: Vec<u32>,
     after: Vec<u32>,
     max_tokens: usize,
+    /// Applied first, before the prompt.
     cleaning: Cleaning,
+    normalising: Normalising,
     query_prompt: Prompt,
     passage_prompt: Prompt,
 }
 
 /// Which texts are normalised before tokenization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cleaning {
+enum Normalising {
     None,
     /// All texts, by [`normalise::normalise`]; modification texts are also truncated.
     All,
     /// Modification texts, by [`normalise::clean_modification`].
-    Modifications,
+    Modifications {
+        /// The most tokens that are kept, special tokens included.
+        max_tokens: usize,
+    },
 }
 
 /// The prompt before all texts of one kind; empty for most models.
@@ -162,20 +170,41 @@ impl Tokenizer {
             return Err(TokenizerError::NoRoom { specials: count, limit: max_tokens });
         }
         let (query_prompt, passage_prompt) = (Prompt::default(), Prompt::default());
-        let cleaning = Cleaning::None;
-        Ok(Tokenizer { inner, before, after, max_tokens, cleaning, query_prompt, passage_prompt })
+        let (cleaning, normalising) = (Cleaning::None, Normalising::None);
+        Ok(Tokenizer {
+            inner,
+            before,
+            after,
+            max_tokens,
+            cleaning,
+            normalising,
+            query_prompt,
+            passage_prompt,
+        })
     }
 
-    /// Applies [`normalise::clean_modification`] to every modification text, as models of CoVR require.
+    /// Applies [`normalise::clean_modification`] to every modification text, as models of CoVR require, and keeps
+    /// `max_tokens` of its tokens, special tokens included.
     #[must_use]
-    pub(crate) fn cleaning(self) -> Self {
-        Tokenizer { cleaning: Cleaning::Modifications, ..self }
+    pub(crate) fn cleaning_modifications(self, max_tokens: usize) -> Self {
+        Tokenizer { normalising: Normalising::Modifications { max_tokens }, ..self }
     }
 
     /// Applies [`normalise`] to every text, as models of TF-CoVR require.
     #[must_use]
     pub fn normalising(self) -> Self {
-        Tokenizer { cleaning: Cleaning::All, ..self }
+        Tokenizer { normalising: Normalising::All, ..self }
+    }
+
+    /// Cleans every text first, as the released tokenizer of the weights does.
+    #[must_use]
+    pub(crate) fn cleaned(self, cleaning: Cleaning) -> Self {
+        Tokenizer { cleaning, ..self }
+    }
+
+    /// What [`Tokenizer::cleaned`] applies: it decides vectors, so it is part of a space's identity.
+    pub(crate) fn cleaning(&self) -> Cleaning {
+        self.cleaning
     }
 
     /// Lower-cases every text.
@@ -187,8 +216,7 @@ impl Tokenizer {
     }
 
     /// Canonicalises texts as OpenCLIP does for SigLIP: NFC, underscores become spaces, ASCII punctuation and curly
-    /// quotes are removed, lower case, single spaces, none at the ends. OpenCLIP's other ftfy repairs and HTML
-    /// unescaping are left out.
+    /// quotes are removed, lower case, single spaces, none at the ends.
     ///
     /// # Errors
     /// As [`Tokenizer::lower_case`].
@@ -326,20 +354,33 @@ impl Tokenizer {
     /// # Errors
     /// [`TextError::Unreadable`].
     pub fn modification(&self, text: &str) -> Result<Windows, TextError> {
-        match self.cleaning {
-            Cleaning::All => self.windows(&normalise::normalise_modification(text), Overflow::Truncate, 1),
-            Cleaning::Modifications => {
-                self.windows(&normalise::clean_modification(text), Overflow::Truncate, 1)
+        match self.normalising {
+            Normalising::All => self.windows(&normalise::normalise_modification(text), Overflow::Truncate, 1),
+            Normalising::Modifications { max_tokens } => {
+                let text = self.windows(&normalise::clean_modification(text), Overflow::Truncate, 1)?;
+                Ok(self.shortened(text, max_tokens))
             }
-            Cleaning::None => self.windows(text, Overflow::Truncate, 1),
+            Normalising::None => self.windows(text, Overflow::Truncate, 1),
         }
+    }
+
+    /// Cuts the only window of a text without a prompt at `limit` tokens, special tokens included.
+    fn shortened(&self, mut text: Windows, limit: usize) -> Windows {
+        let room = limit.saturating_sub(self.before.len() + self.after.len());
+        if let Some(window) = text.windows.first_mut().filter(|it| it.end_token - it.start_token > room) {
+            let content = &window.tokens.ids[self.before.len()..self.before.len() + room];
+            window.tokens = self.with_specials(&[], content);
+            window.end_token = window.start_token + room;
+            (text.tokens_used, text.truncated) = (room, true);
+        }
+        text
     }
 
     /// The ids of `text` after the prompt, and the number of ids up to the end of each sentence. The prompt is needed
     /// because tokenizers treat a space before the first token differently.
     fn content_after(&self, prompt: &Prompt, text: &str) -> Result<(Vec<u32>, Vec<usize>), TextError> {
-        let joined = format!("{}{text}", prompt.text);
-        let read = if self.cleaning == Cleaning::All { normalise::normalise(&joined) } else { joined };
+        let joined = format!("{}{}", prompt.text, self.cleaning.apply(text));
+        let read = if self.normalising == Normalising::All { normalise::normalise(&joined) } else { joined };
         let encoding = self.inner.encode(read.as_str(), false);
         let encoding = encoding.map_err(|error| TextError::Unreadable(error.into()))?;
         let Some(ids) = encoding.get_ids().strip_prefix(&prompt.ids[..]) else {
@@ -354,9 +395,10 @@ impl Tokenizer {
     }
 
     fn content(&self, text: &str) -> Result<Vec<u32>, TextError> {
-        let encoding = match self.cleaning {
-            Cleaning::All => self.inner.encode_fast(normalise::normalise(text), false),
-            Cleaning::Modifications | Cleaning::None => self.inner.encode_fast(text, false),
+        let text = &*self.cleaning.apply(text);
+        let encoding = match self.normalising {
+            Normalising::All => self.inner.encode_fast(normalise::normalise(text), false),
+            Normalising::Modifications { .. } | Normalising::None => self.inner.encode_fast(text, false),
         };
         let encoding = encoding.map_err(|error| TextError::Unreadable(error.into()))?;
         Ok(encoding.get_ids().to_vec())
@@ -440,6 +482,16 @@ mod tests {
     #[test]
     fn truncation_keeps_the_first_window() {
         check("a b c a b", Overflow::Truncate, 1, Ok(&[&[1, 3, 4, 5, 3, 2]]));
+    }
+
+    #[test]
+    fn modification_texts_have_a_limit_of_their_own() {
+        let tokenizer = tokenizer(BERT).cleaning_modifications(4);
+        let cut = tokenizer.modification("a b c").unwrap();
+        assert_eq!(cut.windows[0].tokens.ids, [1, 3, 4, 2]);
+        assert_eq!((cut.tokens_used, cut.tokens_total, cut.truncated), (2, 3, true));
+        assert_eq!(tokenizer.modification("a b").unwrap().windows[0].tokens.ids, [1, 3, 4, 2]);
+        assert!(!tokenizer.modification("a b").unwrap().truncated);
     }
 
     #[test]

@@ -86,25 +86,27 @@ fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
+/// The words of a count, if it has any. Counts are compared as numbers, as the paper's code does: "2.0" is "two".
 fn in_words(number: &str) -> Option<&'static str> {
-    // Compared as strings, as the paper's code does: "1.0" is not "1".
-    Some(match number {
-        "0.5" => "half",
-        "1" => "one",
-        "1.5" => "one and a half",
-        "2" => "two",
-        "2.5" => "two and a half",
-        "3" => "three",
-        "3.5" => "three and a half",
-        "4" => "four",
-        "4.5" => "four and a half",
-        "5" => "five",
-        "5.5" => "five and a half",
-        "6" => "six",
-        "6.5" => "six and a half",
-        "7" => "seven",
-        _ => return None,
-    })
+    const HALVES: [&str; 14] = [
+        "half",
+        "one",
+        "one and a half",
+        "two",
+        "two and a half",
+        "three",
+        "three and a half",
+        "four",
+        "four and a half",
+        "five",
+        "five and a half",
+        "six",
+        "six and a half",
+        "seven",
+    ];
+    let halves = number.parse::<f64>().ok()? * 2.0;
+    let known = halves.fract() == 0.0 && (1.0..=14.0).contains(&halves);
+    known.then(|| HALVES[halves as usize - 1])
 }
 
 #[cfg(test)]
@@ -125,6 +127,7 @@ mod tests {
         check("8 turns.", "8 turns.");
         check("(Show!) ~ 1 twist", "show one twist");
         check("0.5 turn-off, 3.25 x", "half turn-off, 3.25 x");
+        check("2.0 twists, 1.50 turns, 01 salto, 0.0", "two twists, one and a half turns, one salto, 0.0");
     }
 
     #[test]

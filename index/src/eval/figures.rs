@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use serde::Serialize;
 
-use super::{average_precision, passes};
+use super::{average_precision_as_listed, passes};
 
 /// The cutoffs K of TF-CoVR's mAP@K.
 pub const CUTOFFS: [usize; 4] = [5, 10, 25, 50];
@@ -17,6 +17,9 @@ pub struct Judged<Id: Eq + Hash> {
     pub ranked: Vec<Id>,
     /// Relevant ids.
     pub relevant: HashSet<Id>,
+    /// What average precision divides by, at most K: the number of relevant ids, or of entries in the released code's
+    /// list of them, where an id may repeat.
+    pub listed: usize,
 }
 
 /// Metrics over all queries, in percent, by cutoff K.
@@ -38,7 +41,7 @@ impl Figures {
             return None;
         }
         let percent = |sum: f64| 100.0 * sum / judged.len() as f64;
-        let precision = |k| judged.iter().map(|it| average_precision(&it.ranked, &it.relevant, k)).sum();
+        let precision = |k| judged.iter().map(|it| precision_of(it, k)).sum();
         let passing = |k| judged.iter().filter(|it| passes(&it.ranked, &it.relevant, k)).count();
         Some(Figures {
             map: map.iter().map(|&k| (k, percent(precision(k)))).collect(),
@@ -48,12 +51,17 @@ impl Figures {
     }
 }
 
+fn precision_of<Id: Eq + Hash>(judged: &Judged<Id>, k: usize) -> f64 {
+    average_precision_as_listed(&judged.ranked, &judged.relevant, judged.listed, k)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn judged(ranked: &[u32], relevant: &[u32]) -> Judged<u32> {
-        Judged { ranked: ranked.to_vec(), relevant: relevant.iter().copied().collect() }
+        let (ranked, listed) = (ranked.to_vec(), relevant.len());
+        Judged { ranked, relevant: relevant.iter().copied().collect(), listed }
     }
 
     #[track_caller]

@@ -13,6 +13,6 @@ mod recall;
 
 pub use figures::{CUTOFFS, Figures, Judged};
 pub use gallery::{Join, Vectors, VectorsError, ranks};
-pub use precision::{average_precision, passes, recall};
+pub use precision::{average_precision, average_precision_as_listed, passes, recall};
 pub use rank::{Protocol, rank};
 pub use recall::{ReBias, first_right, recall_at};

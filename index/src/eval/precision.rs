@@ -8,8 +8,21 @@ use std::hash::Hash;
 ///
 /// The range is 0 to 1 if no id repeats in `ranked`. With repeated ids it can exceed 1, as in the released code
 /// ([`Protocol::Compat`](super::Protocol::Compat)). 0 without relevant ids or with `k` 0.
+///
+/// Rows of equal scores: [`rank`](super::rank) decides their order, the lower row first, in `Protocol::Compat` the higher.
 pub fn average_precision<Id: Eq + Hash>(ranked: &[Id], relevant: &HashSet<Id>, k: usize) -> f64 {
-    let possible = relevant.len().min(k);
+    average_precision_as_listed(ranked, relevant, relevant.len(), k)
+}
+
+/// As [`average_precision`], divided by `min(listed, k)`: the released code divides by the length of the list of
+/// relevant ids, which counts an id as often as it stands there.
+pub fn average_precision_as_listed<Id: Eq + Hash>(
+    ranked: &[Id],
+    relevant: &HashSet<Id>,
+    listed: usize,
+    k: usize,
+) -> f64 {
+    let possible = listed.min(k);
     if possible == 0 {
         return 0.0;
     }
@@ -93,6 +106,14 @@ mod tests {
         let at_5 = |protocol| average_precision(&rank(&rows, None, protocol), &set(&[1, 3]), 5);
         assert!((at_5(Protocol::Compat) - 2.5).abs() < 1e-9);
         assert!((at_5(Protocol::Clean) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_list_with_repeats_divides_by_its_length_as_released() {
+        let at = |listed, k| average_precision_as_listed(&PREDICTION, &set(&[3, 1, 5]), listed, k);
+        assert!((at(3, 10) - 0.444_444).abs() < 1e-6);
+        assert!((at(6, 10) - 0.222_222).abs() < 1e-6);
+        assert!((at(6, 5) - 0.2).abs() < 1e-6, "no more than k places");
     }
 
     #[test]

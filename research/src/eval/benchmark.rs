@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
+use reprise_encoders::text::normalise::normalise_modification;
 use serde::Deserialize;
 
 use crate::encode::file_of;
@@ -33,6 +34,8 @@ pub(super) struct ComposedQuery {
     pub(super) target: usize,
     /// All relevant clips; never empty.
     pub(super) valid: HashSet<usize>,
+    /// Entries in the row's list of relevant clips, repeats included.
+    pub(super) listed: usize,
 }
 
 /// A text query.
@@ -96,6 +99,13 @@ impl Benchmark {
         let clips: Result<Vec<PathBuf>, _> = numbers.names.iter().map(|name| file_of(folder, name)).collect();
         Ok(Benchmark { clips: clips?, composed, texts: texts(folder, &by_label)? })
     }
+
+    /// Normalises the modification texts as TF-CoVR's data set does, for models of every family.
+    pub(super) fn normalise(&mut self) {
+        for query in &mut self.composed {
+            query.modification = normalise_modification(&query.modification);
+        }
+    }
 }
 
 /// Videos by name, numbered in order of appearance.
@@ -125,12 +135,13 @@ fn composed(folder: &Path, numbers: &mut Numbers) -> anyhow::Result<Vec<Composed
             Some(list) => python_list(list).with_context(|| format!("{}: {list}", path.display()))?,
             None => vec![row.target_video.clone()],
         };
+        let listed = valid.len();
         let valid: HashSet<usize> = valid.iter().map(|name| numbers.of(name)).collect();
         if valid.is_empty() {
             bail!("{}: the query {} has no valid target", path.display(), row.modification);
         }
         let (clip, target) = (numbers.of(&row.query_video), numbers.of(&row.target_video));
-        Ok(ComposedQuery { clip, modification: row.modification, kind, target, valid })
+        Ok(ComposedQuery { clip, modification: row.modification, kind, target, valid, listed })
     };
     triplets.into_iter().zip(kinds).map(query).collect()
 }

@@ -64,7 +64,10 @@ pub(super) fn run(args: &CovrArgs) -> anyhow::Result<()> {
         ModeArg::Clean => Protocol::Clean,
         ModeArg::Compat => Protocol::Compat,
     };
-    let benchmark = Benchmark::read(&args.data)?;
+    let mut benchmark = Benchmark::read(&args.data)?;
+    if protocol == Protocol::Compat {
+        benchmark.normalise();
+    }
     let mut models = Models::load(&args.model, args.baselines.as_deref(), args.compute)?;
     check_space(&models.loaded[0], args.space.as_deref())?;
     let progress = bar(args.json, benchmark.clips.len() * models.loaded.len(), "clips")?;
@@ -88,7 +91,7 @@ pub(super) fn run(args: &CovrArgs) -> anyhow::Result<()> {
     match args.json {
         true => say(json(&rows))?,
         false => {
-            say(format!("{} clips, protocol {}", benchmark.clips.len(), protocol.name()))?;
+            say(heading(&benchmark, protocol))?;
             for line in table(&rows).into_iter().chain(inversions(&rows)) {
                 say(line)?;
             }
@@ -98,6 +101,23 @@ pub(super) fn run(args: &CovrArgs) -> anyhow::Result<()> {
         Some(path) => figure::write(path, &benchmark, &shown),
         None => Ok(()),
     }
+}
+
+/// What the figures are of: the gallery, the texts, and what recall means here.
+fn heading(benchmark: &Benchmark, protocol: Protocol) -> String {
+    let (gallery, texts) = match protocol {
+        Protocol::Clean => (format!("{} distinct clips", benchmark.clips.len()), "as they are"),
+        Protocol::Compat => (
+            format!("{} rows, the target of each triplet", benchmark.composed.len()),
+            "normalised as TF-CoVR's",
+        ),
+    };
+    format!(
+        "{} clips, protocol {}; gallery: {gallery}; modifications: {texts}; R@K: queries with a valid target among the \
+         first K",
+        benchmark.clips.len(),
+        protocol.name()
+    )
 }
 
 /// # Errors
@@ -127,7 +147,7 @@ fn judge(
     let all: Vec<&ComposedQuery> = benchmark.composed.iter().collect();
     let vectors = queries(model, method.fusion, &all, clips, &benchmark.clips)?;
     let mut answers = Vec::new();
-    let (mut exact, mut walked) = (Kinds::default(), Kinds::default());
+    let (mut exact, mut walked) = (Kinds::new(gallery.protocol), Kinds::new(gallery.protocol));
     for (query, vector) in all.iter().zip(&vectors) {
         let ranked = gallery.all(vector, Some(query.clip))?;
         exact.add(query, ranked.clone());
@@ -140,17 +160,28 @@ fn judge(
 }
 
 /// Judged answers by kind of query.
-#[derive(Default)]
-struct Kinds<'a>(BTreeMap<&'a str, Vec<Judged<usize>>>);
+struct Kinds<'a> {
+    judged: BTreeMap<&'a str, Vec<Judged<usize>>>,
+    protocol: Protocol,
+}
 
 impl<'a> Kinds<'a> {
+    fn new(protocol: Protocol) -> Kinds<'a> {
+        Kinds { judged: BTreeMap::new(), protocol }
+    }
+
     fn add(&mut self, query: &'a ComposedQuery, ranked: Vec<usize>) {
-        self.0.entry(&query.kind).or_default().push(Judged { ranked, relevant: query.valid.clone() });
+        let listed = match self.protocol {
+            Protocol::Clean => query.valid.len(),
+            Protocol::Compat => query.listed,
+        };
+        let judged = Judged { ranked, relevant: query.valid.clone(), listed };
+        self.judged.entry(&query.kind).or_default().push(judged);
     }
 
     fn figures(&self) -> BTreeMap<String, Figures> {
         let figures = |judged: &Vec<_>| Figures::of(judged, &CUTOFFS, &RECALL_AT);
-        self.0.iter().filter_map(|(kind, judged)| Some(((*kind).to_owned(), figures(judged)?))).collect()
+        self.judged.iter().filter_map(|(kind, judged)| Some(((*kind).to_owned(), figures(judged)?))).collect()
     }
 }
 
@@ -159,7 +190,7 @@ fn texts(model: &mut Embedder, benchmark: &Benchmark, gallery: &Gallery) -> anyh
     let mut judged = Vec::new();
     for query in &benchmark.texts {
         let ranked = gallery.all(&encode::text(model, &query.text)?, None)?;
-        judged.push(Judged { ranked, relevant: query.valid.clone() });
+        judged.push(Judged { ranked, relevant: query.valid.clone(), listed: query.valid.len() });
     }
     Ok(Figures::of(&judged, &CUTOFFS, &RECALL_AT))
 }

@@ -130,9 +130,10 @@ enum ContrastiveLoss {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum LossMode {
-    /// Weights over the row's own negatives
+    /// As in the paper: weights over the row's own negatives, no gradient through them, no negatives of the same label
     Clean,
-    /// Weights divided by the sums of other rows
+    /// As in TF-CoVR's released code: weights divided by the sums of other rows, with gradients, all other targets
+    /// are negatives
     Compat,
 }
 

@@ -18,6 +18,8 @@ use reprise_server::config::MAX_WINDOWS;
 use reprise_server::search::{EmbeddedWindow, Embedding, QueryInfo, text_vectors};
 use reprise_server::terms::{QueryKind, UnitVector};
 
+use many::TextList;
+
 /// Arguments of `reprise embed`.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("what").args(["text", "video", "videos", "texts"]).required(true)))]
@@ -49,6 +51,10 @@ pub(crate) struct EmbedArgs {
     /// A file with one text per line; or a CSV with a column `text` or `modification`
     #[arg(long, value_name = "FILE", requires = "out")]
     texts: Option<PathBuf>,
+    /// Normalise the texts as TF-CoVR's data set does, for models of every family: counts in words, lower case, at most
+    /// 30 words. Its compat training and evaluation need it; without it texts stay as they are
+    #[arg(long, requires = "texts")]
+    normalise: bool,
     /// File for the raw vectors of --videos or --texts, one row each: .npy or .safetensors; the videos' names go to
     /// .names.csv beside it
     #[arg(long, value_name = "FILE", requires = "many")]
@@ -99,7 +105,10 @@ fn embed_many(args: &EmbedArgs, out: &Path) -> anyhow::Result<()> {
     let mut many = many::Many::open(&mut loaded, &folder, args.json)?;
     let report = match (&args.videos, &args.texts) {
         (Some(list), _) => many.videos(list, out)?,
-        (None, Some(file)) => many.texts(file, args.passages, out)?,
+        (None, Some(file)) => {
+            let list = TextList { file, are_passages: args.passages, normalise: args.normalise };
+            many.texts(&list, out)?
+        }
         (None, None) => bail!("give --videos or --texts"),
     };
     match args.json {

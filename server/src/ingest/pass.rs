@@ -67,7 +67,7 @@ impl Tap {
     pub(super) fn of(space: &reprise_encoders::Space) -> Tap {
         let feed = match space.sampler {
             Sampler::PerSecond { .. } => Feed::Sampled,
-            Sampler::Middles { .. } | Sampler::Spread { .. } | Sampler::Stride { .. } => Feed::Every,
+            _ => Feed::Every,
         };
         let (moments, features) = (space.temporal, space.frame_stage.is_some());
         Tap { sampler: space.sampler, scaling: space.scaling, feed, moments, features }

@@ -48,6 +48,7 @@ use crate::loading::{
 use crate::preprocess::{Middle, Preprocessing, Resampling};
 use crate::sample::Sampler;
 use crate::text::Tokenizer;
+use crate::text::clean::Cleaning;
 use crate::{Abilities, Encoder, FrameSize, Space, TrainedOn};
 
 /// AIM, with TF-CoVR's text towers and Combiner.
@@ -152,7 +153,10 @@ fn composition(
     let longest = config.text.max_tokens.unwrap_or(tower.longest()).min(tower.positions());
     let json = in_text(model, model.read(&format!("{TEXT}/{}", folder::TOKENIZER)))?;
     identity.add(&json);
-    let tokenizer = Tokenizer::from_json(&json, tower.specials(), longest)?;
+    let tokenizer = Tokenizer::from_json(&json, tower.specials(), longest)?.cleaned(tower.cleaning());
+    if tower.cleaning() != Cleaning::None {
+        identity.add(tower.cleaning().name().as_bytes());
+    }
     check_tokenizer(&tokenizer, &tower)?;
     let tokenizer = if config.text.normalise { tokenizer.normalising() } else { tokenizer };
     let combiner = Combiner::load(&combiner)?;

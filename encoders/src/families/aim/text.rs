@@ -12,6 +12,7 @@ use crate::blocks::transformer::Linear;
 use crate::families::clip::config::TextConfig;
 use crate::loading::Weights;
 use crate::text::Specials;
+use crate::text::clean::Cleaning;
 
 /// The text tower's config.json.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,6 +49,14 @@ enum Words {
 }
 
 impl TextTower {
+    /// The cleaning of the tower's released tokenizer.
+    pub(crate) fn cleaning(&self) -> Cleaning {
+        match self.words {
+            Words::Clip { .. } => Cleaning::FtfyHtml,
+            Words::Bert(_) => Cleaning::None,
+        }
+    }
+
     /// Reads the text tower of `weights`, and a projection to `dim` values from `weights` or `head`.
     ///
     /// # Errors

@@ -237,6 +237,8 @@ struct AdaptedBlock {
 
 #[derive(Debug)]
 struct Adapters {
+    /// Between the norm and attention over time, with a residual: `num_tadapter=2` of the released code.
+    before_time: Option<Adapter>,
     time: Adapter,
     space: Adapter,
     mlp: Adapter,
@@ -251,12 +253,16 @@ impl AdaptedBlock {
         layer: usize,
     ) -> std::result::Result<Self, LoadError> {
         let name = block(layer);
-        let adapter = |kind: &str| Adapter::load(weights, &format!("{name}.{kind}_Adapter"), sizes.width);
+        let adapter = |kind: &str| Adapter::load(weights, &format!("{name}.{kind}"), sizes.width);
         let adapters = match config.adapters {
             true => Some(Adapters {
-                time: adapter("T")?,
-                space: adapter("S")?,
-                mlp: adapter("MLP")?,
+                before_time: match weights.shape(&format!("{name}.T_Adapter_in.D_fc1.weight")) {
+                    Some(_) => Some(adapter("T_Adapter_in")?),
+                    None => None,
+                },
+                time: adapter("T_Adapter")?,
+                space: adapter("S_Adapter")?,
+                mlp: adapter("MLP_Adapter")?,
                 scale: config.adapter_scale,
             }),
             false => None,
@@ -274,8 +280,13 @@ impl AdaptedBlock {
             let x = (x + attend(x, tokens)?)?;
             return &x + self.clip.mlp(&self.clip.norm2.forward(&x)?)?;
         };
-        let along_time = swapped(x, clips, sizes.frames, tokens)?;
-        let along_time = adapters.time.forward(&attend(&along_time, sizes.frames)?)?;
+        let along_time = self.clip.norm1.forward(&swapped(x, clips, sizes.frames, tokens)?)?;
+        let along_time = match &adapters.before_time {
+            Some(adapter) => (&along_time + adapter.forward(&along_time)?)?,
+            None => along_time,
+        };
+        let attended = self.clip.attention.forward(&along_time, sizes.frames, AttentionMask::All)?;
+        let along_time = adapters.time.forward(&attended)?;
         let x = (x + swapped(&along_time, clips, tokens, sizes.frames)?)?;
         let along_space = attend(&x, tokens)?;
         let x = ((x + &along_space)? + adapters.space.forward(&along_space)?)?;
@@ -298,11 +309,11 @@ mod tests {
     use super::*;
     use crate::blocks::openai_names;
 
-    /// Written by tests/parity/covr.py: one block of width 32 with 4 heads, and PyTorch's output for two clips of 3
-    /// frames with 5 tokens.
-    fn reference() -> Weights {
+    /// Written by tests/parity/covr.py and aim_two.py: one block of width 32 with 4 heads, and its output for two clips
+    /// of 3 frames with 5 tokens.
+    fn reference(file: &str) -> Weights {
         let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/parity/data/covr");
-        let read = Weights::read(&[data.join("aim_block.safetensors")]).unwrap();
+        let read = Weights::read(&[data.join(file)]).unwrap();
         // Adds the tensor by which the renaming recognises a vision tower.
         let marked = read.changed(|name, tensor| match name {
             "x" => Ok(vec![(name.to_owned(), tensor.clone()), ("conv1.weight".to_owned(), tensor)]),
@@ -311,11 +322,12 @@ mod tests {
         openai_names::vision(marked.unwrap()).unwrap()
     }
 
+    const ONE: &str = "aim_block.safetensors";
     const SIZES: Sizes = Sizes { width: 32, patch: 1, grid: 2, frames: 3, heads: 4, layers: 1, inner: 40 };
 
     #[track_caller]
-    fn check(config: &Config, matches: bool) {
-        let weights = reference();
+    fn check(file: &str, config: &Config, matches: bool) {
+        let weights = reference(file);
         let block = AdaptedBlock::load(config, &SIZES, &weights, 0).unwrap();
         let x = weights.get("x", &[6, 5, 32]).unwrap().reshape((30, 32)).unwrap();
         let expected = weights.get("y", &[6, 5, 32]).unwrap().reshape((30, 32)).unwrap();
@@ -326,14 +338,19 @@ mod tests {
 
     #[test]
     fn a_block_gives_what_pytorch_gives() {
-        check(&Config::default(), true);
+        check(ONE, &Config::default(), true);
+    }
+
+    #[test]
+    fn a_block_with_an_adapter_before_attention_over_time_gives_what_the_released_code_gives() {
+        check("aim_block_two.safetensors", &Config::default(), true);
     }
 
     #[test]
     fn every_setting_of_a_block_matters() {
-        check(&Config { adapter_scale: 0.4, ..Config::default() }, false);
-        check(&Config { hidden_act: Activation::Gelu, ..Config::default() }, false);
-        check(&Config { layer_norm_eps: 1e-2, ..Config::default() }, false);
-        check(&Config { adapters: false, ..Config::default() }, false);
+        check(ONE, &Config { adapter_scale: 0.4, ..Config::default() }, false);
+        check(ONE, &Config { hidden_act: Activation::Gelu, ..Config::default() }, false);
+        check(ONE, &Config { layer_norm_eps: 1e-2, ..Config::default() }, false);
+        check(ONE, &Config { adapters: false, ..Config::default() }, false);
     }
 }

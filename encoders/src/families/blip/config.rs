@@ -35,6 +35,14 @@ pub(crate) struct Config {
 pub(crate) struct ComposedQueries {
     /// The id of `[ENC]`, which replaces the first token; the last of BLIP's vocabulary (30523).
     pub(crate) enc_token_id: u32,
+    /// The most tokens of a modification text, special tokens included.
+    #[serde(default = "released_max_tokens")]
+    pub(crate) max_tokens: usize,
+}
+
+/// The value of the released test.
+fn released_max_tokens() -> usize {
+    64
 }
 
 /// Text tower settings; its sizes come from the weights.

@@ -12,10 +12,11 @@
 //! config.json marks it:
 //!
 //! ```text
-//! "composed_queries": {"enc_token_id": 30523}
+//! "composed_queries": {"enc_token_id": 30523, "max_tokens": 64}
 //! ```
 //!
-//! Its composed queries use the middle frame of the clip, and modification texts are cleaned as in its code.
+//! Its composed queries use the middle frame of the clip. Modification texts are cleaned and cut at `max_tokens` tokens
+//! as in its code; 64 is its value and the default.
 
 pub(crate) mod config;
 mod known;
@@ -23,7 +24,7 @@ mod known;
 use config::Config;
 
 use crate::TrainedOn;
-use crate::blocks::assembly::{Parts, assemble, check_side};
+use crate::blocks::assembly::{Parts, assemble, check_side, spread};
 use crate::blocks::pictures::Pictures;
 use crate::blocks::two_towers::TwoTowers;
 use crate::blocks::vision_transformer::VisionTransformer;
@@ -77,7 +78,10 @@ impl Family for Blip {
         let weights = config::renamed(files.weights)?;
         let text = config.texts(&weights)?;
         let tokenizer = Tokenizer::from_json(&files.tokenizer, Specials::default(), text.longest())?;
-        let tokenizer = if config.composed_queries.is_some() { tokenizer.cleaning() } else { tokenizer };
+        let tokenizer = match config.composed_queries {
+            Some(composed) => tokenizer.cleaning_modifications(composed.max_tokens),
+            None => tokenizer,
+        };
         let vision = Pictures::Transformer(VisionTransformer::load(vision, &weights)?);
         let parts = Parts {
             family: ID,
@@ -88,6 +92,7 @@ impl Family for Blip {
             foreign_token: None,
             preprocessing,
             trained_on: TrainedOn::Unstated,
+            sampler: spread,
         };
         Ok(Model::Embedder(assemble(model.name(), parts, options)?))
     }

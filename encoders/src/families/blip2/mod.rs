@@ -16,7 +16,7 @@ mod known;
 use config::{Config, IMAGE_TOKEN};
 
 use crate::TrainedOn;
-use crate::blocks::assembly::{Parts, assemble, check_side};
+use crate::blocks::assembly::{Parts, assemble, check_side, spread};
 use crate::blocks::pictures::Pictures;
 use crate::blocks::two_towers::TwoTowers;
 use crate::device::Placement;
@@ -92,6 +92,7 @@ impl Family for Blip2 {
             foreign_token: Some(IMAGE_TOKEN),
             preprocessing,
             trained_on: TrainedOn::Unstated,
+            sampler: spread,
         };
         Ok(Model::Embedder(assemble(model.name(), parts, options)?))
     }

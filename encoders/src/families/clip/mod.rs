@@ -16,7 +16,7 @@ mod known;
 use config::Config;
 
 use crate::TrainedOn;
-use crate::blocks::assembly::{Parts, assemble, check_side, towers};
+use crate::blocks::assembly::{Parts, assemble, check_side, spread, towers};
 use crate::blocks::openai_names;
 use crate::device::Placement;
 use crate::families::family::{Family, KnownModel, Model};
@@ -24,6 +24,7 @@ use crate::hub::Repository;
 use crate::loading::{FamilyId, Identity, LoadError, LoadOptions, ModelFiles, ModelName, PretrainedFiles};
 use crate::preprocess::Preprocessing;
 use crate::text::Tokenizer;
+use crate::text::clean::Cleaning;
 
 /// Contrastive image and text towers.
 pub(crate) const ID: FamilyId = FamilyId { name: "clip", version: 1 };
@@ -72,7 +73,10 @@ pub(crate) fn load(
     let preprocessing = Preprocessing::from_json(&files.preprocessor)
         .map_err(|why| files.bad("preprocessor_config.json", why))?;
     check_side(&preprocessing, &vision)?;
+    // Released weights were trained on cleaned texts.
+    let cleaning = if trained_on == TrainedOn::Nothing { Cleaning::None } else { Cleaning::FtfyHtml };
     let tokenizer = Tokenizer::from_json(&files.tokenizer, config.text_config.specials(), text.longest)?;
+    let tokenizer = tokenizer.cleaned(cleaning);
     let identity = Identity::of(&files);
     let weights = openai_names::text(openai_names::vision(openai_names::long(files.weights)?)?)?;
     let parts = Parts {
@@ -84,6 +88,7 @@ pub(crate) fn load(
         foreign_token: None,
         preprocessing,
         trained_on,
+        sampler: spread,
     };
     Ok(Model::Embedder(assemble(name, parts, options)?))
 }

@@ -24,7 +24,9 @@ use crate::families::family::{Family, KnownModel, Model};
 use crate::hub::Repository;
 use crate::loading::{CONFIG, FamilyId, Identity, LoadError, LoadOptions, ModelFiles, folder};
 use crate::preprocess::Preprocessing;
+use crate::sample::Sampler;
 use crate::text::Tokenizer;
+use crate::text::clean::Cleaning;
 
 /// LanguageBind's video and text towers.
 pub(crate) const ID: FamilyId = FamilyId { name: "languagebind", version: 1 };
@@ -71,11 +73,13 @@ impl Family for LanguageBind {
             family: ID,
             identity,
             config: json!({"clip": clip, "video": video}),
-            tokenizer: Tokenizer::from_json(&json, clip.text_config.specials(), text.longest)?,
+            tokenizer: Tokenizer::from_json(&json, clip.text_config.specials(), text.longest)?
+                .cleaned(Cleaning::Ftfy),
             foreign_token: None,
             towers: towers(vision, text, &weights)?,
             preprocessing,
             trained_on: TrainedOn::Unstated,
+            sampler: |frames| Sampler::Ends { frames },
         };
         Ok(Model::Embedder(assemble(model.name(), parts, options)?))
     }

@@ -24,7 +24,7 @@ use serde_json::json;
 use timm::Preset;
 
 use crate::TrainedOn;
-use crate::blocks::assembly::{Parts, assemble, check_side, towers};
+use crate::blocks::assembly::{Parts, assemble, check_side, spread, towers};
 use crate::blocks::openai_names;
 use crate::blocks::padding::{Padding, TOKENIZER_CONFIG};
 use crate::blocks::text_transformer::Reading;
@@ -35,6 +35,7 @@ use crate::families::{clip, siglip};
 use crate::hub::Repository;
 use crate::loading::{FamilyId, Identity, LoadError, LoadOptions, ModelFiles, folder};
 use crate::preprocess::Preprocessing;
+use crate::text::clean::Cleaning;
 use crate::text::{Specials, Tokenizer};
 
 /// File name of OpenCLIP's configuration.
@@ -113,7 +114,8 @@ impl Family for OpenClip {
         };
         check_side(&preprocessing, &vision)?;
         let mut text = clip.text()?;
-        let mut tokenizer = Tokenizer::from_json(&json, Specials::default(), text.longest)?;
+        let mut tokenizer =
+            Tokenizer::from_json(&json, Specials::default(), text.longest)?.cleaned(Cleaning::FtfyHtml);
         let mut described = json!(config);
         if config.text_cfg.is_siglips() {
             let Padding { id: pad, side, .. } = Padding::of(model.folder(), &json, &tokenizer, None)?;
@@ -132,6 +134,7 @@ impl Family for OpenClip {
             foreign_token: None,
             preprocessing,
             trained_on: TrainedOn::Unstated,
+            sampler: spread,
         };
         Ok(Model::Embedder(assemble(model.name(), parts, options)?))
     }

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::blocks::assembly::{Parts, assemble, towers};
+use crate::blocks::assembly::{Parts, assemble, spread, towers};
 use crate::blocks::openai_names;
 use crate::device::Placement;
 use crate::families::clip;
@@ -29,6 +29,7 @@ use crate::loading::{
 };
 use crate::preprocess::Preprocessing;
 use crate::text::Tokenizer;
+use crate::text::clean::Cleaning;
 use crate::{Cause, TrainedOn};
 
 /// The reason for refusing a file that holds only tensors.
@@ -73,7 +74,8 @@ impl Family for OpenAi {
         let preprocessing = Preprocessing::from_open_clip(&json!({}), side as u32).map_err(bad)?;
         let json = tokenizer(model, &file)?;
         identity.add(&json);
-        let tokenizer = Tokenizer::from_json(&json, config.text_config.specials(), text.longest)?;
+        let tokenizer = Tokenizer::from_json(&json, config.text_config.specials(), text.longest)?
+            .cleaned(Cleaning::FtfyHtml);
         let parts = Parts {
             family: clip::ID,
             identity,
@@ -83,6 +85,7 @@ impl Family for OpenAi {
             foreign_token: None,
             preprocessing,
             trained_on: TrainedOn::Unstated,
+            sampler: spread,
         };
         Ok(Model::Embedder(assemble(model.name(), parts, options)?))
     }

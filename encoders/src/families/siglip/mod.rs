@@ -18,7 +18,7 @@ use config::Config;
 use serde_json::json;
 
 use crate::TrainedOn;
-use crate::blocks::assembly::{Parts, assemble, check_side, towers};
+use crate::blocks::assembly::{Parts, assemble, check_side, spread, towers};
 use crate::blocks::padding::{Padding, TOKENIZER_CONFIG};
 use crate::device::Placement;
 use crate::families::family::{Family, KnownModel, Model, Verdict};
@@ -89,6 +89,7 @@ impl Family for Siglip {
             foreign_token: None,
             preprocessing,
             trained_on: TrainedOn::Unstated,
+            sampler: spread,
         };
         Ok(Model::Embedder(assemble(model.name(), parts, options)?))
     }

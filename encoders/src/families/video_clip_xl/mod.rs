@@ -23,7 +23,9 @@ use crate::families::openai::sizes;
 use crate::hub::Repository;
 use crate::loading::{CONFIG, FamilyId, Identity, LoadError, LoadOptions, ModelFiles, folder};
 use crate::preprocess::Preprocessing;
+use crate::sample::Sampler;
 use crate::text::Tokenizer;
+use crate::text::clean::Cleaning;
 use crate::{Cause, TrainedOn};
 
 /// VideoCLIP-XL's video and text towers.
@@ -61,7 +63,8 @@ impl Family for VideoClipXl {
         identity.add(&json);
         let clip = sizes::config(&weights)?;
         let (vision, text) = (config::vision(&clip, &weights)?, clip.text()?);
-        let tokenizer = Tokenizer::from_json(&json, clip.text_config.specials(), text.longest)?;
+        let tokenizer = Tokenizer::from_json(&json, clip.text_config.specials(), text.longest)?
+            .cleaned(Cleaning::FtfyHtml);
         let preprocessing = preprocessing(vision.sides.image).map_err(|why| model.bad(CONFIG, why))?;
         let parts = Parts {
             family: ID,
@@ -72,6 +75,7 @@ impl Family for VideoClipXl {
             foreign_token: None,
             preprocessing,
             trained_on: TrainedOn::Unstated,
+            sampler: |frames| Sampler::Steps { frames },
         };
         Ok(Model::Embedder(assemble(model.name(), parts, options)?))
     }

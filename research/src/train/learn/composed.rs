@@ -396,7 +396,8 @@ impl<'a> Composed<'a> {
             }
             false => None,
         };
-        let loss = hn_nce(&scores, hardness.as_ref(), Some(&negatives), self.objective.hard)?;
+        let hard = self.objective.hard;
+        let loss = hn_nce(&scores, hardness.as_ref(), hard.masking(&negatives), hard)?;
         Ok(((loss.rows + loss.columns)?, right as f32 / to.len().max(1) as f32))
     }
 

@@ -156,7 +156,7 @@ impl Task for Embedded<'_> {
         let right = right.count() as f32 / drawn.len().max(1) as f32;
         let others = drawn.iter().flat_map(|a| drawn.iter().map(|b| f32::from(u8::from(a.label != b.label))));
         let others = Tensor::from_vec(others.collect(), (drawn.len(), drawn.len()), default_device())?;
-        let loss = hn_nce(&scores, None, Some(&others), self.hard)?;
+        let loss = hn_nce(&scores, None, self.hard.masking(&others), self.hard)?;
         let total = (loss.rows + loss.columns)?;
         Ok(Loss { total, parts: vec![("right", right)] })
     }

@@ -5,9 +5,10 @@ use candle_core::{D, Device, Result, Tensor};
 /// Weights of hard negatives (HN-NCE, arXiv 2301.02280, as in TF-CoVR: arXiv 2506.05274).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Mode {
-    /// As in the paper: weights over the row's own negatives.
+    /// As in the paper: weights over the row's own negatives. The weights are constants.
     Clean,
-    /// As in TF-CoVR's released code: a row's weights are divided by the sums of other rows.
+    /// As in TF-CoVR's released code: a row's weights are divided by the sums of other rows, gradients flow through the
+    /// weights, and a target of the same label is a negative.
     Compat,
 }
 
@@ -27,6 +28,11 @@ impl HardNegatives {
     pub const PAPER: HardNegatives = HardNegatives { alpha: 1.0, beta: 0.5, mode: Mode::Clean };
     /// InfoNCE: every negative weighs the same.
     pub const INFO_NCE: HardNegatives = HardNegatives { alpha: 1.0, beta: 0.0, mode: Mode::Clean };
+
+    /// The negatives that count: `negatives` leaves out targets of the same label, which the released code does not.
+    pub(super) fn masking(self, negatives: &Tensor) -> Option<&Tensor> {
+        (self.mode == Mode::Clean).then_some(negatives)
+    }
 }
 
 /// Both directions of a contrastive loss.
@@ -41,7 +47,7 @@ pub struct Contrast {
 ///
 /// `hardness` (`[batch, batch]`) replaces the scores in the weights, e.g. by similarities of the targets'
 /// labels. `negatives` (`[batch, batch]`) holds 1 for negatives and 0 elsewhere; by default all but the
-/// diagonal. No gradient flows through the weights.
+/// diagonal. In [`Mode::Clean`] no gradient flows through the weights.
 ///
 /// # Errors
 /// If the shapes differ.
@@ -57,9 +63,10 @@ pub fn hn_nce(
         Some(negatives) => negatives.clone(),
         None => (1.0 - &diagonal)?,
     };
-    let hardness = hardness.unwrap_or(scores).detach();
+    let hardness = hardness.unwrap_or(scores);
+    let hardness = if settings.mode == Mode::Clean { hardness.detach() } else { hardness.clone() };
     // A common factor does not change the weights; it keeps the exponentials finite.
-    let shifted = hardness.broadcast_sub(&hardness.max_all()?)?;
+    let shifted = hardness.broadcast_sub(&hardness.max_all()?.detach())?;
     let powers = ((shifted * settings.beta)?.exp()? * &negatives)?;
     let row_sums = powers.sum_keepdim(1)?;
     let divisors = match settings.mode {
@@ -161,6 +168,24 @@ mod tests {
     #[test]
     fn hard_negatives_weigh_as_released() {
         check(HardNegatives { mode: Mode::Compat, ..HardNegatives::PAPER }, 0.050_536, 0.016_365);
+    }
+
+    /// The gradient of both directions' sum with respect to the scores, by central differences in f64.
+    #[test]
+    fn as_released_gradients_flow_through_the_weights() {
+        let expected = [
+            [-0.000_118_45_f32, -0.000_637_46, -0.000_520_25],
+            [-0.006_257_74, -0.009_787_98, -0.005_236_48],
+            [-0.000_013_60, 0.075_965_46, -0.053_393_49],
+        ];
+        let scores = candle_core::Var::from_tensor(&scores()).unwrap();
+        let compat = HardNegatives { mode: Mode::Compat, ..HardNegatives::PAPER };
+        let loss = hn_nce(&scores, None, None, compat).unwrap();
+        let gradients = (loss.rows + loss.columns).unwrap().backward().unwrap();
+        let got: Vec<Vec<f32>> = gradients.get(&scores).unwrap().to_vec2().unwrap();
+        for (got, expected) in got.concat().iter().zip(expected.concat()) {
+            assert!((got - expected).abs() < 2e-6, "{got} instead of {expected}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use indicatif::ProgressBar;
 use reprise_encoders::text::Overflow;
+use reprise_encoders::text::normalise::normalise_modification;
 use reprise_encoders::video::{self, Limits};
 use reprise_encoders::{Embedder, Input};
 use reprise_research::rows::Rows;
@@ -24,6 +25,16 @@ use reprise_server::search::text_vectors;
 
 /// Text windows encoded per block, before they are cached.
 const TEXTS_AT_ONCE: usize = 64;
+
+/// A file of texts and how to read them.
+pub(crate) struct TextList<'a> {
+    /// One text per line, or a CSV with a column `text` or `modification`.
+    pub(crate) file: &'a Path,
+    /// Passages to be found instead of queries.
+    pub(crate) are_passages: bool,
+    /// Normalise each text as TF-CoVR's data set does.
+    pub(crate) normalise: bool,
+}
 
 /// Summary of a run.
 #[derive(Debug, Serialize)]
@@ -101,24 +112,28 @@ impl<'a> Many<'a> {
         Ok(self.report(&rows, out, Some(names)))
     }
 
-    /// Writes the raw vectors of a file's texts to `out`, one row each, as passages or as queries. A text of several
+    /// Writes the raw vectors of a list's texts to `out`, one row each, as passages or as queries. A text of several
     /// windows gives the vector that a search would use.
     ///
     /// # Errors
     /// The file can't be read, or the model takes no texts or fails. Vectors encoded before stay in the cache.
-    pub(crate) fn texts(&mut self, file: &Path, are_passages: bool, out: &Path) -> anyhow::Result<Report> {
+    pub(crate) fn texts(&mut self, list: &TextList<'_>, out: &Path) -> anyhow::Result<Report> {
         let takes_none = || format!("{} takes no texts", self.model.space.name);
         ensure!(self.model.space.can.text, takes_none());
         let tokenizer = self.model.tokenizer.clone().with_context(takes_none)?;
         let windows = |text: &String| -> anyhow::Result<Vec<Input>> {
-            let windows = match are_passages {
+            let windows = match list.are_passages {
                 true => tokenizer.passages(text, Overflow::Window, MAX_WINDOWS)?,
                 false => tokenizer.windows(text, Overflow::Window, MAX_WINDOWS)?,
             };
             let windows = windows.windows;
             Ok(windows.into_iter().map(|window| Input::Text(window.tokens)).collect())
         };
-        let texts = list::texts(file)?.iter().map(windows).collect::<anyhow::Result<Vec<_>>>()?;
+        let mut texts = list::texts(list.file)?;
+        if list.normalise {
+            texts.iter_mut().for_each(|text| *text = normalise_modification(text));
+        }
+        let texts = texts.iter().map(windows).collect::<anyhow::Result<Vec<_>>>()?;
         let inputs: Vec<&Input> = texts.iter().flatten().collect();
         let keys: Vec<Key> = inputs.iter().map(|input| text_key(input)).collect();
         let missing = self.missing(&keys);
