@@ -142,7 +142,7 @@ fn the_table_names_its_protocol_and_the_picture_is_a_png() {
     let model = model("covr/bert");
     let arguments = ["covr", "--data", data, "--model", &model, "--mode", "compat"];
     let table = prints(&[&arguments[..], &["--figure", picture.to_str().unwrap()]].concat());
-    assert!(table.starts_with("4 clips, protocol compat\n"), "{table}");
+    assert!(table.starts_with("4 clips, protocol compat; gallery: "), "{table}");
     let lines = |search: &str| table.lines().filter(|line| line.contains(search)).count();
     assert_eq!((lines(" exact "), lines(" index ")), (4, 4), "{table}");
     assert!(std::fs::read(picture).unwrap().starts_with(b"\x89PNG"));

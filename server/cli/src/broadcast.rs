@@ -102,7 +102,7 @@ async fn judge(
             let answer = ask(client, args, &videos, query).await?;
             let hits = hits(&answer, &videos);
             let ranked = ranges::found(elements, &query.targets, &hits);
-            judged.push(Judged { ranked, relevant: query.targets.clone() });
+            judged.push(Judged { ranked, relevant: query.targets.clone(), listed: query.targets.len() });
             answer["index"]["space"].as_str().unwrap_or_default().clone_into(&mut space);
         }
         let of = Figures::of(&judged, &CUTOFFS, &FOUND_AT);
