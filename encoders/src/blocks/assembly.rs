@@ -54,6 +54,11 @@ pub(crate) fn assemble(name: &ModelName, parts: Parts, options: &LoadOptions) ->
     Ok(Embedder::new(space, Some(Arc::new(tokenizer)), encoders))
 }
 
+/// The parts of a checkpoint that are read whole.
+const TOWERS: [&str; 4] = ["vision_model", "text_model", "visual_projection", "text_projection"];
+/// Numbers from 0 on, which some checkpoints hold.
+const POSITION_IDS: &str = "position_ids";
+
 /// A vision tower and a CLIP text tower, both with the tensor names of Hugging Face's CLIP.
 ///
 /// # Errors
@@ -63,10 +68,12 @@ pub(crate) fn towers(
     text: text_transformer::Config,
     weights: &Weights,
 ) -> Result<TwoTowers, LoadError> {
-    Ok(TwoTowers {
+    let towers = TwoTowers {
         vision: Pictures::Transformer(VisionTransformer::load(vision, weights)?),
         text: Texts::Transformer(TextTransformer::load(text, weights)?),
-    })
+    };
+    weights.check_taken(&TOWERS, &[POSITION_IDS])?;
+    Ok(towers)
 }
 
 /// # Errors

@@ -126,6 +126,12 @@ pub enum LoadError {
         /// The tensor's name.
         name: String,
     },
+    /// The weights have a tensor that the family does not read: vectors without it would be wrong.
+    #[error("nothing reads tensor {name}; this kind of model is not supported, its vectors would be wrong")]
+    UnreadTensor {
+        /// The tensor's name.
+        name: String,
+    },
     /// A tensor's shape differs from the configuration's.
     #[error("tensor {name} has shape {found:?}, config.json calls for {expected:?}")]
     WrongShape {

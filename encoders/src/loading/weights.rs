@@ -1,7 +1,8 @@
 //! A model's named tensors and their digest, read from safetensors or PyTorch files or made in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use candle_core::safetensors::{Load, SliceSafetensors};
 use candle_core::{DType, Device, Tensor};
@@ -22,9 +23,15 @@ pub(crate) struct Weights {
     tensors: BTreeMap<String, Tensor>,
     digest: [u8; 32],
     placement: Placement,
+    /// Names of the tensors that some layer took.
+    taken: Mutex<BTreeSet<String>>,
 }
 
 impl Weights {
+    fn of(tensors: BTreeMap<String, Tensor>, digest: [u8; 32], placement: Placement) -> Weights {
+        Weights { tensors, digest, placement, taken: Mutex::default() }
+    }
+
     /// Reads all floating-point tensors of `files`. Names in `.pth`, `.pt`, `.ckpt` or `.bin` are PyTorch files or
     /// TorchScript archives, others safetensors. The same tensors give the same digest in either format.
     ///
@@ -39,7 +46,7 @@ impl Weights {
                 tensors.insert(name, tensor);
             }
         }
-        Ok(Weights { tensors, digest: digest(&hashes), placement: Placement::default() })
+        Ok(Weights::of(tensors, digest(&hashes), Placement::default()))
     }
 
     /// Reads all floating-point tensors of a safetensors file in memory.
@@ -52,7 +59,7 @@ impl Weights {
             hashes.insert(name.clone(), hash);
             tensors.insert(name, tensor);
         }
-        Ok(Weights { tensors, digest: digest(&hashes), placement: Placement::default() })
+        Ok(Weights::of(tensors, digest(&hashes), Placement::default()))
     }
 
     /// Weights from values in memory: name, shape, values.
@@ -67,7 +74,7 @@ impl Weights {
             hashes.insert(name.clone(), hash("F32", &shape, &bytes));
             tensors.insert(name, Tensor::from_vec(values, shape, &Device::Cpu)?);
         }
-        Ok(Weights { tensors, digest: digest(&hashes), placement: Placement::default() })
+        Ok(Weights::of(tensors, digest(&hashes), Placement::default()))
     }
 
     /// Maps each tensor to renamed or new tensors; the digest stays the same.
@@ -78,12 +85,12 @@ impl Weights {
         self,
         mut change: impl FnMut(&str, Tensor) -> Result<Vec<(String, Tensor)>, LoadError>,
     ) -> Result<Self, LoadError> {
-        let Weights { tensors, digest, placement } = self;
+        let Weights { tensors, digest, placement, .. } = self;
         let mut changed = BTreeMap::new();
         for (name, tensor) in tensors {
             changed.extend(change(&name, tensor)?);
         }
-        Ok(Weights { tensors: changed, digest, placement })
+        Ok(Weights::of(changed, digest, placement))
     }
 
     /// The same weights for layers that run on `placement`.
@@ -138,7 +145,28 @@ impl Weights {
         if !sum.is_finite() {
             return Err(LoadError::NotFinite { name: name.to_owned() });
         }
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
         Ok(found.to_device(self.placement.device())?)
+    }
+
+    /// Refuses weights with a tensor under `roots` that no layer took: its model computes something that this one does
+    /// not. `left_out` are parts of names, between dots, that may stay. A root of "" is every tensor.
+    ///
+    /// # Errors
+    /// [`LoadError::UnreadTensor`].
+    pub(crate) fn check_taken(&self, roots: &[&str], left_out: &[&str]) -> Result<(), LoadError> {
+        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_under = |name: &str, root: &str| {
+            root.is_empty() || name.strip_prefix(root).is_some_and(|rest| rest.starts_with('.'))
+        };
+        let may_stay = |name: &str| name.split('.').any(|part| left_out.contains(&part));
+        let unread = |name: &&str| {
+            !taken.contains(*name) && roots.iter().any(|root| is_under(name, root)) && !may_stay(name)
+        };
+        match self.names().find(unread) {
+            Some(name) => Err(LoadError::UnreadTensor { name: name.to_owned() }),
+            None => Ok(()),
+        }
     }
 }
 
@@ -218,6 +246,16 @@ mod tests {
     fn check(name: &str, shape: &[usize], values: Vec<f32>, expected: &str) {
         let got = weights(values).get(name, shape).map(|tensor| tensor.dims().to_vec());
         assert!(format!("{got:?}").starts_with(expected), "{got:?}");
+    }
+
+    #[test]
+    fn a_tensor_that_nothing_took_is_an_error_where_it_may_not_stay() {
+        let weights = weights(vec![1.0, 2.0]);
+        let check = |roots: &[&str], left_out: &[&str]| weights.check_taken(roots, left_out).is_ok();
+        assert!(!check(&["layer"], &[]) && !check(&[""], &[]));
+        assert!(check(&["layer"], &["weight"]) && check(&["lay"], &[]) && check(&["other"], &[]));
+        weights.get("layer.weight", &[2, 1]).unwrap();
+        assert!(check(&[""], &[]));
     }
 
     #[test]

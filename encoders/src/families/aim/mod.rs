@@ -179,7 +179,8 @@ fn check_tokenizer(tokenizer: &Tokenizer, tower: &TextTower) -> Result<(), LoadE
     Ok(())
 }
 
-/// AIM's preprocessing: resizes to a square without keeping the aspect ratio, crops nothing.
+/// Frames as TF-CoVR prepares them: resized to a square, without the aspect ratio and without a crop. AIM's own code keeps
+/// the ratio: short side 224, then a centre crop.
 fn preprocessing(side: usize) -> Preprocessing {
     let side = side as u32;
     Preprocessing {

@@ -169,7 +169,7 @@ impl Aim {
             Some(_) => Some(get(times, &[1, sizes.frames, width])?.reshape((sizes.frames, 1, width))?),
             None => None,
         };
-        Ok(Aim {
+        let aim = Aim {
             patches: Patches::load(weights, PATCHES, width, false, sides)?,
             class: get("vision_model.embeddings.class_embedding", &[width])?.reshape((1, 1, width))?,
             positions: get("vision_model.embeddings.position_embedding.weight", &[sizes.tokens(), width])?,
@@ -178,7 +178,10 @@ impl Aim {
             blocks: blocks.collect::<std::result::Result<_, _>>()?,
             norm_after: norm("vision_model.post_layernorm")?,
             sizes,
-        })
+        };
+        // CLIP's own weights have a projection, which AIM leaves out.
+        weights.check_taken(&["vision_model"], &["position_ids"])?;
+        Ok(aim)
     }
 
     /// The model's sizes.

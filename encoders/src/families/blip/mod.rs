@@ -35,6 +35,11 @@ use crate::loading::{FamilyId, Identity, LoadError, LoadOptions, ModelFiles, Pre
 use crate::preprocess::Preprocessing;
 use crate::text::{Specials, Tokenizer};
 
+/// The parts of a checkpoint that are read whole.
+const READ_WHOLE: [&str; 4] = ["vision_model", "visual_projection", "text_encoder", "text_proj"];
+/// Parts of names that may stay: cross-attention serves composed queries and matching, `cls` and `pooler` other heads.
+const LEFT_OUT: [&str; 4] = ["position_ids", "crossattention", "cls", "pooler"];
+
 /// BLIP's vision transformer and BERT.
 pub(crate) const ID: FamilyId = FamilyId { name: "blip", version: 1 };
 
@@ -83,6 +88,7 @@ impl Family for Blip {
             None => tokenizer,
         };
         let vision = Pictures::Transformer(VisionTransformer::load(vision, &weights)?);
+        weights.check_taken(&READ_WHOLE, &LEFT_OUT)?;
         let parts = Parts {
             family: ID,
             identity,

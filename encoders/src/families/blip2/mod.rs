@@ -29,6 +29,12 @@ use crate::text::{Specials, Tokenizer};
 /// The class whose weights are read.
 const ARCHITECTURE: &str = "Blip2ForImageTextRetrieval";
 
+/// The parts of a checkpoint that are read whole; the language model and the matching head are not read.
+const READ_WHOLE: [&str; 5] =
+    ["vision_model", "vision_projection", "embeddings", "encoder", "text_projection"];
+/// Parts of names that may stay.
+const LEFT_OUT: [&str; 2] = ["position_ids", "cls"];
+
 /// BLIP-2's vision transformer and Q-Former.
 pub(crate) const ID: FamilyId = FamilyId { name: "blip-2", version: 1 };
 
@@ -81,7 +87,9 @@ impl Family for Blip2 {
             .map_err(|why| files.bad("preprocessor_config.json", why))?;
         check_side(&preprocessing, &config.vision()?)?;
         let identity = Identity::of(&files);
-        let (pictures, text) = config.towers(&config::renamed(files.weights)?)?;
+        let weights = config::renamed(files.weights)?;
+        let (pictures, text) = config.towers(&weights)?;
+        weights.check_taken(&READ_WHOLE, &LEFT_OUT)?;
         let tokenizer = Tokenizer::from_json(&files.tokenizer, Specials::default(), text.longest())?;
         let parts = Parts {
             family: ID,

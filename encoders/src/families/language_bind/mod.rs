@@ -7,8 +7,7 @@
 //! ```
 //!
 //! Preprocessing is the released code's: the short side is resized to the model's (bilinear), then the centre cropped.
-//! The released code takes the first and last frame of a video and equally spaced ones between. Here the sampler takes
-//! the middles of equal parts.
+//! Frames are the released code's too: the first and last of a clip, and equally spaced ones between.
 
 mod config;
 mod known;

@@ -83,6 +83,8 @@ impl Family for Sentences {
         let mut identity = Identity::new(on);
         let weights = identity.weights(model.folder(), folder::STEM, model.name())?;
         let tower = Bert::load(&config.tower, &weights)?;
+        // The pooler was trained for the next sentence; sentence encoders pool by themselves.
+        weights.check_taken(&["embeddings", "encoder"], &["position_ids", "pooler"])?;
         let head = Head::load(model, tower.width(), &mut identity)?;
         let limits: Limits = optional(model, LIMITS)?.unwrap_or_default();
         let longest = limits.max_seq_length.unwrap_or(tower.positions()).min(tower.positions());

@@ -84,6 +84,7 @@ fn load(name: &ModelName, files: &PretrainedFiles, options: &LoadOptions) -> Res
     let device = files.weights.placement().device();
     let mut parameters = Learnt { weights: &files.weights };
     let model = Arc::new(Parts::new(&mut parameters, &config)?);
+    files.weights.check_taken(&[""], &[])?;
     let encoder = || {
         let (config, space) = (config.clone(), space.clone());
         SportsEncoder::new(Arc::clone(&model), config, space, preprocessing.clone(), device.clone())

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The tensors' shapes give the sizes; heads have 64 values and the activation is quick_gelu. Frames are resized to
-//! the model's square (bilinear) as in the released code, but antialiased. The released code takes the first frame
-//! of each of equal parts; here the sampler takes the middles.
+//! the model's square (bilinear) as in the released code, but antialiased. Frames are the released code's: each
+//! (count / frames)-th from the first.
 
 mod config;
 mod known;
