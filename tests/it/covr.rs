@@ -104,13 +104,14 @@ fn divers_labels_are_split_and_a_grammar_of_ones_own_too() {
     check(folder.path(), &output, "train.csv", "query_video,target_video,label1,label2,modification");
     assert!(read(folder.path(), "train.csv").contains("with half a twist"));
     let grammar = folder.path().join("grammar.json");
-    let slow = r#"{"label": "slowly", "say": "slowly", "without": "without haste"}"#;
-    let part = format!(r#"{{"name": "pace", "phrases": [{slow}, {{"label": "fast", "say": "fast"}}]}}"#);
+    let cups = r##"{"label": "# cups", "say": "with {cup}"}"##;
+    let part = format!(r#"{{"name": "cups", "phrases": [{cups}]}}"#);
     fs::write(&grammar, format!(r#"{{"name": "kitchen", "element": "pour", "parts": [{part}]}}"#)).unwrap();
-    let output = triplets(folder.path(), &["slowly", "fast"], 5, &["--grammar", &grammar.to_string_lossy()]);
+    let output =
+        triplets(folder.path(), &["1 cups", "2 cups"], 5, &["--grammar", &grammar.to_string_lossy()]);
     check(folder.path(), &output, "train.csv", "query_video,target_video,label1,label2,modification");
     let train = read(folder.path(), "train.csv");
-    assert!(train.lines().skip(1).all(|it| it.ends_with(" slowly") || it.ends_with(" fast")), "{train}");
+    assert!(train.contains("with one cup") && train.contains("with two cups"), "{train}");
 }
 
 /// Answers every request with its `answer` as a chat completion; returns the base address and the received requests.
