@@ -84,12 +84,40 @@ fn changes_of_event_need_the_same_action() {
     assert!(read(folder.path(), "train.csv").contains("on balance beam"));
 }
 
-/// Answers every request with `answer` as a chat completion; returns the base address and the received requests.
-fn stand_in(answer: &str, requests: usize) -> (String, thread::JoinHandle<Vec<String>>) {
+#[test]
+fn every_clip_of_every_label_of_the_target_is_valid() {
+    let folder = tempfile::tempdir().unwrap();
+    let labels = ["(BB) cat leap", "(BB) switch leap", "(BB) switch leap (leap forward with leg change)"];
+    let output = triplets(folder.path(), &labels, 10, &["--neighbours", "1"]);
+    check(folder.path(), &output, "train.csv", "query_video,target_video,label1,label2,modification");
+    let answers = read(folder.path(), "test.csv");
+    let to_leap: Vec<&str> = answers.lines().filter(|it| it.contains("switch leap")).collect();
+    assert_eq!(to_leap.len(), 1, "{answers}");
+    assert_eq!(to_leap[0].matches("'v").count(), 4, "{answers}");
+}
+
+#[test]
+fn divers_labels_are_split_and_a_grammar_of_ones_own_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let labels = ["Back+15som+05Twis+FREE", "Back+15som+15Twis+FREE"];
+    let output = triplets(folder.path(), &labels, 5, &[]);
+    check(folder.path(), &output, "train.csv", "query_video,target_video,label1,label2,modification");
+    assert!(read(folder.path(), "train.csv").contains("with half a twist"));
+    let grammar = folder.path().join("grammar.json");
+    let cups = r##"{"label": "# cups", "say": "with {cup}"}"##;
+    let part = format!(r#"{{"name": "cups", "phrases": [{cups}]}}"#);
+    fs::write(&grammar, format!(r#"{{"name": "kitchen", "element": "pour", "parts": [{part}]}}"#)).unwrap();
+    let output =
+        triplets(folder.path(), &["1 cups", "2 cups"], 5, &["--grammar", &grammar.to_string_lossy()]);
+    check(folder.path(), &output, "train.csv", "query_video,target_video,label1,label2,modification");
+    let train = read(folder.path(), "train.csv");
+    assert!(train.contains("with one cup") && train.contains("with two cups"), "{train}");
+}
+
+/// Answers every request with its `answer` as a chat completion; returns the base address and the received requests.
+fn stand_in(answer: fn(&str) -> String, requests: usize) -> (String, thread::JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/v1", listener.local_addr().unwrap());
-    let body =
-        serde_json::json!({"choices": [{"message": {"role": "assistant", "content": answer}}]}).to_string();
     let serve = move || {
         let mut asked = Vec::new();
         for _ in 0..requests {
@@ -109,7 +137,10 @@ fn stand_in(answer: &str, requests: usize) -> (String, thread::JoinHandle<Vec<St
             }
             let mut content = vec![0; length];
             reader.read_exact(&mut content).unwrap();
-            asked.push(head + &String::from_utf8(content).unwrap());
+            let content = String::from_utf8(content).unwrap();
+            let message = serde_json::json!({"role": "assistant", "content": answer(&content)});
+            let body = serde_json::json!({"choices": [{"message": message}]}).to_string();
+            asked.push(head + &content);
             let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n";
             write!(stream, "{head}content-length: {}\r\n\r\n{body}", body.len()).unwrap();
         }
@@ -118,16 +149,24 @@ fn stand_in(answer: &str, requests: usize) -> (String, thread::JoinHandle<Vec<St
     (address, thread::spawn(serve))
 }
 
+/// What the prompt in a request's JSON says that changes; the last one, after the examples.
+fn changes(request: &str) -> &str {
+    let last = request.rsplit("What changes: ").next().unwrap_or_default();
+    last.split("\\nInstruction:").next().unwrap_or_default()
+}
+
 #[test]
 fn a_language_model_writes_the_modifications() {
     let folder = tempfile::tempdir().unwrap();
     // Two labels of one event: one pair, in both directions.
-    let (address, served) = stand_in("\"do it the other way\"\nbecause I was asked", 2);
+    let (address, served) =
+        stand_in(|asked| format!("\"have it {}\"\nbecause I was asked", changes(asked)), 2);
     let more = ["--endpoint", &address, "--endpoint-model", "writer", "--endpoint-key", "secret"];
     let output = triplets(folder.path(), &LABELS[..2], 5, &more);
     check(folder.path(), &output, "train.csv", "query_video,target_video,label1,label2,modification");
     let train = read(folder.path(), "train.csv");
-    assert!(train.lines().skip(1).all(|it| it.ends_with(",do it the other way")), "{train}");
+    let written = |it: &str| it.ends_with("tucked,have it tucked") || it.ends_with("piked,have it piked");
+    assert!(train.lines().skip(1).all(written), "{train}");
     for asked in served.join().unwrap() {
         assert!(asked.starts_with("POST /v1/chat/completions"), "{asked}");
         assert!(asked.to_lowercase().contains("authorization: bearer secret"), "{asked}");
@@ -136,6 +175,20 @@ fn a_language_model_writes_the_modifications() {
             "{asked}"
         );
     }
+}
+
+#[test]
+fn a_text_that_does_not_name_the_change_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    // Three attempts in each direction.
+    let (address, served) = stand_in(|_| "do it the other way".to_owned(), 6);
+    let more = ["--endpoint", &address, "--endpoint-model", "writer"];
+    let output = triplets(folder.path(), &LABELS[..2], 5, &more);
+    check(folder.path(), &output, "train.csv", "query_video,target_video,label1,label2,modification");
+    let train = read(folder.path(), "train.csv");
+    let ours = |it: &str| it.ends_with("tucked,show it tucked") || it.ends_with("piked,show it piked");
+    assert!(train.lines().skip(1).all(ours), "{train}");
+    assert_eq!(served.join().unwrap().len(), 6);
 }
 
 #[test]

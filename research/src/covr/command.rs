@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use indicatif::ProgressBar;
-use reprise_encoders::{Cause, DEFAULT_MODEL, Embedder, ModelName};
+use reprise_encoders::{Cause, ModelName};
 
 use crate::compute::ComputeArgs;
 use crate::covr::footage::{read_labels, write, write_test, write_train};
+use crate::covr::grammar::{Grammar, built_in, read};
 use crate::covr::label::Label;
-use crate::covr::modification::Writer;
-use crate::covr::pairs::{LabelPair, PairLimits, label_pairs};
+use crate::covr::pairs::{LabelPair, PairLimits, Similarity, label_pairs};
 use crate::covr::triplets::{OrderedPair, Part, PartClips, Shares, parts};
-use crate::covr::{embedded, labels, with_templates, with_writer};
+use crate::covr::writer::Writer;
+use crate::covr::{embedded, labels, with_sentences, with_writer};
 use crate::encode;
 use crate::terminal::say;
 
@@ -38,21 +39,25 @@ struct TripletsArgs {
     /// Folder for train.csv, val.csv, test.csv and pairs.csv
     #[arg(long)]
     out: PathBuf,
-    /// Text encoder that compares labels: builtin:sports (knows the rendered labels only), a folder or .pt file, or a
-    /// hub id
-    #[arg(long, env = "REPRISE_MODEL", default_value = DEFAULT_MODEL)]
-    model: ModelName,
+    /// Grammar that splits the labels into parts, a JSON file; those of FineGym, FineDiving and Diving48 are built in. A
+    /// label that no grammar knows is taken whole
+    #[arg(long)]
+    grammar: Option<PathBuf>,
+    /// Text encoder that compares labels: a folder or .pt file, a hub id, or builtin:sports (knows the rendered labels
+    /// only); without it, the share of their words does
+    #[arg(long, env = "REPRISE_MODEL")]
+    model: Option<ModelName>,
     #[command(flatten)]
     compute: ComputeArgs,
-    /// Most pairs per label and kind of change, the most similar first
-    #[arg(long, default_value_t = 8)]
-    neighbours: usize,
-    /// Lowest cosine of two labels of a pair
-    #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
-    min_similarity: f32,
-    /// Lowest cosine at which actions of two events count as the same
-    #[arg(long, default_value_t = 0.95)]
-    same_action: f32,
+    /// Most pairs per label and kind of change, the most similar first; all without it
+    #[arg(long)]
+    neighbours: Option<usize>,
+    /// Lowest similarity of two labels of a pair
+    #[arg(long, allow_negative_numbers = true)]
+    min_similarity: Option<f32>,
+    /// Lowest similarity at which other actions of two events make a pair too; without it they must be equal
+    #[arg(long)]
+    same_action: Option<f32>,
     /// Most training triplets per pair
     #[arg(long, default_value_t = 20)]
     per_pair: usize,
@@ -65,8 +70,8 @@ struct TripletsArgs {
     /// Seed of the split and the draws
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Base address of an OpenAI-compatible API (https://host/v1) that writes the modifications; without it, templates
-    /// write them
+    /// Base address of an OpenAI-compatible API (https://host/v1) that writes the modifications; without it, the grammar
+    /// does
     #[arg(long, requires = "endpoint_model")]
     endpoint: Option<String>,
     /// Model name for the endpoint
@@ -93,15 +98,8 @@ pub async fn run(args: CovrArgs) -> anyhow::Result<()> {
 
 async fn triplets(args: TripletsArgs) -> anyhow::Result<()> {
     let footage = read_labels(&args.labels)?;
-    let labels = labels(&footage);
-    let limits = PairLimits {
-        neighbours: args.neighbours,
-        similarity: args.min_similarity,
-        same_action: args.same_action,
-    };
-    let (compute, model, named) = (args.compute, args.model.clone(), labels.clone());
-    let loaded = move || compute.load(&model);
-    let pairs = tokio::task::spawn_blocking(move || similar_pairs(&mut loaded()?, &named, limits)).await??;
+    let labels = labels(&footage, &grammars(&args)?);
+    let (pairs, by) = (pairs_of(&args, &labels).await?, similarity_name(&args));
     let texts = modifications(&args, &labels, &pairs).await?;
     std::fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
     write_pairs(&args.out.join("pairs.csv"), &labels, &pairs)?;
@@ -115,7 +113,7 @@ async fn triplets(args: TripletsArgs) -> anyhow::Result<()> {
     write_test(&args.out.join("val.csv"), &validation)?;
     write_test(&args.out.join("test.csv"), &test)?;
     say(format!(
-        "{} labels, {} pairs: {} training triplets, {} validation and {} test queries",
+        "{} labels, {} pairs, compared by {by}: {} training triplets, {} validation and {} test queries",
         labels.len(),
         pairs.len(),
         train.len(),
@@ -131,22 +129,53 @@ async fn modifications(
     pairs: &[LabelPair],
 ) -> anyhow::Result<Vec<OrderedPair>> {
     let (Some(endpoint), Some(model)) = (&args.endpoint, &args.endpoint_model) else {
-        return Ok(with_templates(labels, pairs, args.seed));
+        return Ok(with_sentences(labels, pairs, args.seed));
     };
     let writer = Writer::new(endpoint, model, args.endpoint_key.clone())?;
     let bar = ProgressBar::new(2 * pairs.len() as u64);
-    let texts = with_writer(labels, pairs, &writer, &|| bar.inc(1)).await?;
+    let written = with_writer(labels, pairs, &writer, &|| bar.inc(1)).await?;
     bar.finish_and_clear();
-    Ok(texts)
+    if written.refused > 0 {
+        let all = written.pairs.len();
+        say(format!(
+            "{} of {all} texts are the grammar's: the model named too little or too much",
+            written.refused
+        ))?;
+    }
+    Ok(written.pairs)
 }
 
-fn similar_pairs(
-    loaded: &mut Embedder,
-    labels: &[Label],
-    limits: PairLimits,
-) -> anyhow::Result<Vec<LabelPair>> {
-    let embedded = embedded(labels, |text| encode::text(loaded, text).map_err(Cause::from))?;
-    Ok(label_pairs(&embedded, limits))
+/// The user's grammar before those of the build.
+fn grammars(args: &TripletsArgs) -> anyhow::Result<Vec<Grammar>> {
+    let own = args.grammar.as_deref().map(read).transpose()?;
+    Ok(own.into_iter().chain(built_in()?).collect())
+}
+
+async fn pairs_of(args: &TripletsArgs, labels: &[Label]) -> anyhow::Result<Vec<LabelPair>> {
+    let limits = PairLimits {
+        neighbours: args.neighbours,
+        similarity: args.min_similarity,
+        same_action: args.same_action,
+    };
+    let (compute, model, labels) = (args.compute, args.model.clone(), labels.to_vec());
+    let pairs = move || {
+        let similarity = match &model {
+            Some(model) => similarity(&compute, model, &labels)?,
+            None => Similarity::Words,
+        };
+        anyhow::Ok(label_pairs(&labels, &similarity, limits))
+    };
+    tokio::task::spawn_blocking(pairs).await?
+}
+
+fn similarity(compute: &ComputeArgs, model: &ModelName, labels: &[Label]) -> anyhow::Result<Similarity> {
+    let mut loaded = compute.load(model)?;
+    let vectors = embedded(labels, |text| encode::text(&mut loaded, text).map_err(Cause::from))?;
+    Ok(Similarity::Vectors(vectors))
+}
+
+fn similarity_name(args: &TripletsArgs) -> &'static str {
+    if args.model.is_some() { "sentence vectors" } else { "their words" }
 }
 
 fn write_pairs(path: &Path, labels: &[Label], pairs: &[LabelPair]) -> anyhow::Result<()> {

@@ -1,106 +1,145 @@
-//! Labels of annotated footage, such as `(VT) round-off, flic-flac on`: an event in brackets and an action.
+//! Labels of annotated footage, such as `(VT) round-off, flic-flac on`, and the parts they are made of.
 
-/// A label, split into event and action.
+use super::grammar::{Grammar, Part, Parts};
+
+/// A label with its parts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Label {
     /// The whole label.
     pub text: String,
-    /// The text of the first brackets; empty without brackets.
-    pub event: String,
-    /// The rest of the label.
-    pub action: String,
+    /// What it is made of.
+    pub parts: Parts,
 }
 
 impl Label {
-    /// Splits a label.
-    pub fn new(text: &str) -> Label {
+    /// The label in the parts of the first grammar that knows all its words. A label that none knows has an event (the
+    /// text of its first brackets) and the rest as its element.
+    pub fn new(text: &str, grammars: &[Grammar]) -> Label {
         let text = text.trim();
-        let parts = text.strip_prefix('(').and_then(|it| it.split_once(')'));
-        let (event, action) = parts.map_or(("", text), |(event, action)| (event.trim(), action.trim()));
-        Label { text: text.to_owned(), event: event.to_owned(), action: action.to_owned() }
+        let known = grammars.iter().find_map(|it| it.parts(text));
+        Label { text: text.to_owned(), parts: known.unwrap_or_else(|| whole(text, grammars)) }
     }
 
-    /// The event's name in words.
-    pub fn event_name(&self) -> &str {
-        match self.event.as_str() {
-            "VT" => "vault",
-            "FX" => "floor exercise",
-            "BB" => "balance beam",
-            "UB" => "uneven bars",
-            other => other,
+    /// The same action: equal elements and parts, whatever the event.
+    pub fn same_action(&self, other: &Label) -> bool {
+        self.parts.element.eq_ignore_ascii_case(&other.parts.element)
+            && self.parts.others == other.parts.others
+    }
+
+    /// The action as it is said, without the event: "a double salto backward tucked with one twist".
+    pub fn action(&self) -> String {
+        let Parts { element, article, others, .. } = &self.parts;
+        let counted = others.iter().find(|it| it.counts(element));
+        let (before, after): (Vec<&Part>, Vec<&Part>) =
+            others.iter().filter(|it| Some(*it) != counted).partition(|it| it.before);
+        let mut words: Vec<&str> = before.iter().map(|it| it.named.as_str()).collect();
+        let rest = counted.map(|it| (it.named.trim_start_matches("with "), without_first(element)));
+        match rest {
+            Some((number, rest)) => words.extend([number, rest]),
+            None => words.push(element),
+        }
+        for (at, part) in after.iter().enumerate() {
+            // "with two somersaults and one twist"
+            let again = at > 0 && after[at - 1].named.starts_with("with ");
+            match part.named.strip_prefix("with ").filter(|_| again) {
+                Some(rest) => words.extend(["and", rest]),
+                None => words.push(&part.named),
+            }
+        }
+        words.retain(|it| !it.is_empty());
+        let said = words.join(" ");
+        if *article && counted.is_none() { with_article(&said) } else { said }
+    }
+
+    /// The whole label as it is said.
+    pub fn said(&self) -> String {
+        match self.parts.event.as_str() {
+            "" => self.action(),
+            event => format!("{} on {event}", self.action()),
         }
     }
 }
 
-/// The word difference of two actions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WordDifference {
-    /// Words of the first action only.
-    pub removed: String,
-    /// Words of the second action only.
-    pub added: String,
+impl Part {
+    /// It counts what `element` begins with: two turns of "turn on one leg".
+    fn counts(&self, element: &str) -> bool {
+        let first = element.split(' ').next();
+        self.noun.is_some() && self.noun.as_deref() == first && self.named.starts_with("with ")
+    }
 }
 
-/// The words outside the longest common subsequence of both texts.
-pub fn word_difference(from: &str, to: &str) -> WordDifference {
-    let (from, to): (Vec<&str>, Vec<&str>) =
-        (from.split_whitespace().collect(), to.split_whitespace().collect());
-    // longest[i][j]: length of the subsequence for the words from i and from j on.
-    let mut longest = vec![vec![0usize; to.len() + 1]; from.len() + 1];
-    for i in (0..from.len()).rev() {
-        for j in (0..to.len()).rev() {
-            longest[i][j] = match from[i] == to[j] {
-                true => longest[i + 1][j + 1] + 1,
-                false => longest[i + 1][j].max(longest[i][j + 1]),
-            };
-        }
+fn without_first(element: &str) -> &str {
+    element.split_once(' ').map_or("", |(_, rest)| rest)
+}
+
+fn with_article(said: &str) -> String {
+    let article = if said.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    format!("{article} {said}")
+}
+
+/// Event and action of a label that no grammar knows.
+fn whole(text: &str, grammars: &[Grammar]) -> Parts {
+    let split = text.strip_prefix('(').and_then(|it| it.split_once(')'));
+    let (code, action) = split.map_or(("", text), |(event, action)| (event.trim(), action.trim()));
+    let named = grammars.iter().find_map(|it| it.events.get(code));
+    let element = if action.is_empty() { text } else { action };
+    Parts {
+        event: named.map_or(code, String::as_str).to_owned(),
+        element: element.to_owned(),
+        article: false,
+        others: Vec::new(),
     }
-    let (mut i, mut j) = (0, 0);
-    let (mut removed, mut added) = (Vec::new(), Vec::new());
-    while i < from.len() || j < to.len() {
-        if i < from.len() && j < to.len() && from[i] == to[j] {
-            (i, j) = (i + 1, j + 1);
-        } else if j == to.len() || (i < from.len() && longest[i + 1][j] >= longest[i][j + 1]) {
-            removed.push(from[i]);
-            i += 1;
-        } else {
-            added.push(to[j]);
-            j += 1;
-        }
-    }
-    let join = |words: Vec<&str>| words.join(" ").trim_matches([',', ' ']).to_owned();
-    WordDifference { removed: join(removed), added: join(added) }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::grammar::built_in;
     use super::*;
 
     #[track_caller]
-    fn check(from: &str, to: &str, removed: &str, added: &str) {
-        let expected = WordDifference { removed: removed.to_owned(), added: added.to_owned() };
-        assert_eq!(word_difference(from, to), expected);
+    fn check(label: &str, event: &str, action: &str) {
+        let label = Label::new(label, &built_in().unwrap());
+        assert_eq!((label.parts.event.as_str(), label.action().as_str()), (event, action));
     }
 
     #[test]
-    fn labels_fall_into_event_and_action() {
-        let label = Label::new(" (UB) giant circle backward");
-        assert_eq!((label.event_name(), label.action.as_str()), ("uneven bars", "giant circle backward"));
-        let label = Label::new("pouring (slowly)");
-        assert_eq!((label.event.as_str(), label.action.as_str()), ("", "pouring (slowly)"));
-    }
-
-    #[test]
-    fn differences_keep_the_order_of_words() {
+    fn labels_are_said_as_a_coach_says_them() {
+        check(" (UB) giant circle backward", "uneven bars", "a giant circle backward");
+        check("(FX) arabian double salto tucked", "floor exercise", "a double arabian salto tucked");
         check(
-            "salto forward tucked",
-            "salto forward stretched with 2 twist",
-            "tucked",
-            "stretched with 2 twist",
+            "(FX) 2 turn on one leg, free leg optional below horizontal",
+            "floor exercise",
+            "two turns on one leg",
         );
-        check("switch leap with 1 turn", "switch leap", "with 1 turn", "");
-        check("same", "same", "", "");
-        check("", "new words", "", "new words");
-        check("jump, tucked", "leap, tucked", "jump", "leap");
+        check(
+            "Back+2som+15Twis+FREE",
+            "diving",
+            "a back dive with two somersaults and one and a half twists in free position",
+        );
+        check("(BB) free aerial round-off", "balance beam", "an aerial round-off");
+        check(
+            "Inward, 3.5 Soms.Tuck, Entry",
+            "diving",
+            "an inward dive with three and a half somersaults in tuck position with the entry",
+        );
+    }
+
+    #[test]
+    fn unknown_labels_stay_whole() {
+        check("pouring (slowly)", "", "pouring (slowly)");
+        check("(BB) handstand, held", "balance beam", "handstand, held");
+        check("(kitchen) pouring", "kitchen", "pouring");
+        check("(FX)", "floor exercise", "(FX)");
+    }
+
+    #[test]
+    fn explanations_and_spellings_make_no_other_action() {
+        let grammars = built_in().unwrap();
+        let same =
+            |one: &str, other: &str| Label::new(one, &grammars).same_action(&Label::new(other, &grammars));
+        assert!(same("(FX) switch leap (leap forward with leg change to cross split)", "(BB) switch leap"));
+        assert!(same("(FX) aerial cartwheel", "(BB) free aerial cartwheel"));
+        assert!(!same("(FX) salto forward tucked", "(BB) salto forward piked"));
+        assert!(same("(a) Pouring", "(b) pouring"));
     }
 }

@@ -1,13 +1,19 @@
-//! TF-CoVR's data from annotated footage (arXiv 2506.05274, section 3). A text encoder pairs similar labels. A
-//! modification text leads from one label to the other, and the clips of both form triplets. Independent of models:
-//! callers pass a function from texts to vectors.
+//! TF-CoVR's data from annotated footage (arXiv 2506.05274, section 3). A grammar splits labels into parts. A
+//! modification text names the parts that lead from one label to the other, and the clips of both form triplets.
+//! Independent of models: callers pass a function from texts to vectors.
 
+pub mod check;
 mod command;
 pub mod footage;
+pub mod grammar;
 pub mod label;
 pub mod modification;
+mod number;
 pub mod pairs;
+#[cfg(test)]
+mod sets;
 pub mod triplets;
+pub mod writer;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -19,11 +25,12 @@ pub use command::{CovrArgs, run};
 
 use crate::synth::draw::{Draw, Purpose};
 use footage::Stretch;
+use grammar::Grammar;
 use label::Label;
-use modification::{Writer, from_template};
-use pairs::{EmbeddedLabel, LabelPair};
+use pairs::{LabelPair, LabelVectors};
 use reprise_encoders::Cause;
-use triplets::{OrderedPair, ordered};
+use triplets::{Asked, OrderedPair, ordered, with_shared_texts};
+use writer::Writer;
 
 /// Why no triplets were made.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +40,15 @@ pub enum CovrError {
     Labels {
         /// The file.
         path: PathBuf,
+        /// The fault and its position.
+        #[source]
+        reason: Cause,
+    },
+    /// A grammar cannot be used; the caller's fault.
+    #[error("the grammar {name}: {reason}")]
+    Grammar {
+        /// The file or set.
+        name: String,
         /// The fault and its position.
         #[source]
         reason: Cause,
@@ -54,69 +70,81 @@ pub enum CovrError {
         #[source]
         reason: Cause,
     },
-    /// The endpoint is unreachable, refuses the request, or writes no usable text; the endpoint's fault.
+    /// The endpoint is unreachable or refuses the request; the endpoint's fault.
     #[error("the language model wrote no modification: {0}")]
     Endpoint(#[source] Cause),
 }
 
-/// The distinct labels, in order.
-pub fn labels(footage: &[Stretch]) -> Vec<Label> {
+/// The distinct labels, in order, each in the parts of the first grammar that knows it.
+pub fn labels(footage: &[Stretch], grammars: &[Grammar]) -> Vec<Label> {
     let texts: BTreeSet<&str> = footage.iter().map(|it| it.label.trim()).collect();
-    texts.into_iter().map(Label::new).collect()
+    texts.into_iter().map(|it| Label::new(it, grammars)).collect()
 }
 
-/// The labels with the vectors of their texts and actions.
+/// The vectors of the labels and of their actions, as they are said; one entry a label.
 ///
 /// # Errors
 /// `embed` fails for a text.
 pub fn embedded(
     labels: &[Label],
     mut embed: impl FnMut(&str) -> Result<UnitVector, Cause>,
-) -> Result<Vec<EmbeddedLabel>, CovrError> {
+) -> Result<Vec<LabelVectors>, CovrError> {
     let mut of = |label: &Label, text: &str| {
         let failed = |reason| CovrError::Embedding { label: label.text.clone(), reason };
         embed(text).map_err(failed)
     };
-    let embedded = |label: &Label| {
-        // A label without an action is compared as a whole.
-        let action = if label.action.is_empty() { &label.text } else { &label.action };
-        let (text, action) = (of(label, &label.text)?, of(label, action)?);
-        Ok(EmbeddedLabel { label: label.clone(), text, action })
-    };
+    let embedded = |it: &Label| Ok(LabelVectors { text: of(it, &it.said())?, action: of(it, &it.action())? });
     labels.iter().map(embedded).collect()
 }
 
-/// Template texts per pair; several vary the wording.
-const TEMPLATES_OF_PAIR: usize = 4;
+/// Sentences per pair; several vary the wording.
+const SENTENCES_OF_PAIR: usize = 4;
 
-/// Both orders of all pairs, with texts from templates.
-pub fn with_templates(labels: &[Label], pairs: &[LabelPair], seed: u64) -> Vec<OrderedPair> {
+/// Both orders of all pairs, with sentences of the parts that differ.
+pub fn with_sentences(labels: &[Label], pairs: &[LabelPair], seed: u64) -> Vec<OrderedPair> {
     let mut draw = Draw::new(seed, 0, Purpose::Description, 0);
-    let pair = |(query, target, pair): (usize, usize, &LabelPair)| {
-        let text = |_| from_template(&labels[query], &labels[target], pair.change, &mut draw);
-        OrderedPair { query, target, texts: (0..TEMPLATES_OF_PAIR).map(text).collect() }
+    let pair = |Asked { query, targets, difference }| {
+        let texts = (0..SENTENCES_OF_PAIR).map(|_| difference.drawn_sentence(&mut draw)).collect();
+        OrderedPair { query, targets, texts }
     };
-    ordered(pairs).map(pair).collect()
+    ordered(labels, pairs).into_iter().map(pair).collect()
 }
 
 /// Concurrent requests to the endpoint.
 const REQUESTS: usize = 4;
 
+/// Pairs with texts of a language model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Written {
+    /// The pairs, with one text each.
+    pub pairs: Vec<OrderedPair>,
+    /// The number of texts that are sentences of ours, because the check refused the model's.
+    pub refused: usize,
+}
+
 /// Both orders of all pairs, with one text of a language model each. Calls `done` after each text.
 ///
 /// # Errors
-/// The first pair without a text.
+/// The endpoint fails.
 pub async fn with_writer(
     labels: &[Label],
     pairs: &[LabelPair],
     writer: &Writer,
     done: &(dyn Fn() + Sync),
-) -> Result<Vec<OrderedPair>, CovrError> {
-    let asked: Vec<(usize, usize)> = ordered(pairs).map(|(query, target, _)| (query, target)).collect();
-    let write = |(query, target): (usize, usize)| async move {
-        let text = writer.write(&labels[query], &labels[target]).await?;
+) -> Result<Written, CovrError> {
+    let write = |Asked { query, targets, difference }| async move {
+        let text = match targets.first() {
+            Some(target) => writer.write(&labels[query], &labels[*target]).await?,
+            None => None,
+        };
         done();
-        Ok(OrderedPair { query, target, texts: vec![text] })
+        let refused = text.is_none();
+        let texts = vec![text.unwrap_or_else(|| difference.sentence())];
+        Ok::<_, CovrError>((OrderedPair { query, targets, texts }, refused))
     };
-    stream::iter(asked).map(write).buffered(REQUESTS).try_collect().await
+    let asked = stream::iter(ordered(labels, pairs));
+    let written: Vec<(OrderedPair, bool)> = asked.map(write).buffered(REQUESTS).try_collect().await?;
+    let refused = written.iter().filter(|(_, refused)| *refused).count();
+    let pairs = written.into_iter().map(|(pair, _)| pair).collect();
+    Ok(Written { pairs: with_shared_texts(labels, pairs), refused })
 }

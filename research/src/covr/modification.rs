@@ -1,213 +1,212 @@
-//! Modification texts between two labels: from templates, or from a language model behind an OpenAI-compatible endpoint
-//! with a prompt like the paper's.
+//! What changes from one label to another, part by part, and sentences that say it.
 
-use std::time::Duration;
-
-use serde::Deserialize;
-use serde_json::json;
-
-use super::CovrError;
-use super::label::{Label, word_difference};
-use super::pairs::Change;
+use super::grammar::Part;
+use super::label::Label;
 use crate::synth::draw::Draw;
-use reprise_encoders::Cause;
 
-/// Most words of a text: TF-CoVR's text normaliser keeps no more.
-const LONGEST: usize = 30;
+/// What a target has that its query lacks, and the other way round.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The clause of another event: "on balance beam".
+    pub event: Option<String>,
+    /// The change of what is done.
+    pub action: ActionChange,
+}
 
-const CARRIERS: [&str; 8] = [
-    "show {}",
+/// The change of an action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ActionChange {
+    /// Another element, or too many other parts to tell one by one: the target's action with all its parts, "a split jump
+    /// with one turn".
+    Element(String),
+    /// The same element with other parts; empty if they are equal.
+    Parts(Vec<PartChange>),
+}
+
+/// A part that differs. Of both sides at least one is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartChange {
+    /// The query's part.
+    pub from: Option<Part>,
+    /// The target's part.
+    pub to: Option<Part>,
+}
+
+impl PartChange {
+    /// The change as a clause: "with two twists", "without the turn".
+    pub fn clause(&self) -> &str {
+        match (&self.to, &self.from) {
+            (Some(to), _) => &to.said,
+            (None, Some(from)) => &from.without,
+            (None, None) => "",
+        }
+    }
+}
+
+/// Of more changes than these nobody would speak one by one.
+const MOST_CLAUSES: usize = 3;
+
+/// Sentences of the same element with other parts.
+const OF_PARTS: [&str; 8] = [
     "show it {}",
     "the same but {}",
-    "change it to {}",
-    "find one {}",
+    "do it {}",
     "now {}",
+    "find it {}",
     "i want it {}",
-    "this again, {}",
+    "repeat it {}",
+    "this again, but {}",
 ];
 
-/// A text from a template, with the words of the target that the query lacks.
-pub fn from_template(query: &Label, target: &Label, change: Change, draw: &mut Draw) -> String {
-    let difference = word_difference(&query.action, &target.action);
-    let what = match change {
-        Change::Event => format!("on {}", target.event_name()),
-        Change::Temporal if difference.added.is_empty() => {
-            format!("without {}", difference.removed.trim_start_matches("with "))
-        }
-        Change::Temporal => match difference.added.split(' ').next() {
-            Some("with" | "without" | "on" | "in" | "off" | "to") => difference.added,
-            _ => format!("with {}", with_noun(&difference.added, &target.action)),
-        },
-    };
-    let text = draw.pick(&CARRIERS).replace("{}", &what);
-    text.split_whitespace().take(LONGEST).collect::<Vec<_>>().join(" ")
-}
+/// Sentences of another element.
+const OF_ELEMENT: [&str; 8] = [
+    "show {}",
+    "change it to {}",
+    "find {}",
+    "now {}",
+    "make it {}",
+    "i want {}",
+    "switch to {}",
+    "replace it with {}",
+];
 
-/// Adds the following noun to a bare number.
-fn with_noun(added: &str, action: &str) -> String {
-    let counted = added.parse::<f64>().ok().and_then(|_| {
-        let mut words = action.split_whitespace();
-        words.find(|it| *it == added).and_then(|_| words.next())
-    });
-    counted.map_or_else(|| added.to_owned(), |noun| format!("{added} {}", noun.trim_end_matches(',')))
-}
-
-/// A language model that writes modification texts.
-#[derive(Debug, Clone)]
-pub struct Writer {
-    http: reqwest::Client,
-    endpoint: String,
-    model: String,
-    api_key: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Answer {
-    choices: Vec<Choice>,
-}
-
-#[derive(Deserialize)]
-struct Choice {
-    message: Message,
-}
-
-#[derive(Deserialize)]
-struct Message {
-    content: String,
-}
-
-/// Attempts per pair at the endpoint.
-const ATTEMPTS: usize = 3;
-
-impl Writer {
-    /// `endpoint` is the base address, `https://host/v1`.
-    ///
-    /// # Errors
-    /// The HTTP client cannot be created.
-    #[expect(clippy::disallowed_methods, reason = "the provider is installed here")]
-    pub fn new(endpoint: &str, model: &str, api_key: Option<String>) -> Result<Writer, CovrError> {
-        // Fails only if a provider exists already.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder()
-            .timeout(Duration::from_secs(60))
-            .build()
-            .map_err(|error| CovrError::Endpoint(error.into()))?;
-        let endpoint = endpoint.trim_end_matches('/').to_owned();
-        Ok(Writer { http, endpoint, model: model.to_owned(), api_key })
+impl Difference {
+    /// What leads from `query` to `target`. For one query, targets with other parts have other differences.
+    pub fn between(query: &Label, target: &Label) -> Difference {
+        let (from, to) = (&query.parts, &target.parts);
+        let event = (from.event != to.event).then(|| match to.event.as_str() {
+            "" => format!("not on {}", from.event),
+            event => format!("on {event}"),
+        });
+        let changes = part_changes(&from.others, &to.others);
+        let same_element = from.element.eq_ignore_ascii_case(&to.element);
+        let few = changes.is_empty() || (event.is_none() && changes.len() <= MOST_CLAUSES);
+        let action = match same_element && few {
+            true => ActionChange::Parts(changes),
+            false => ActionChange::Element(target.action()),
+        };
+        Difference { event, action }
     }
 
-    /// Writes the text from `query` to `target`.
-    ///
-    /// # Errors
-    /// The endpoint is unreachable, refuses, or writes no usable text in three attempts.
-    pub async fn write(&self, query: &Label, target: &Label) -> Result<String, CovrError> {
-        let mut last = Cause::from("it was not asked");
-        for _ in 0..ATTEMPTS {
-            match self.ask(query, target).await {
-                Ok(text) => match usable(&text) {
-                    Some(text) => return Ok(text),
-                    None => last = format!("{text:?} is empty or longer than {LONGEST} words").into(),
-                },
-                Err(error) => last = error,
+    /// The difference in words: "with two twists and on balance beam", "a split jump".
+    pub fn said(&self) -> String {
+        match &self.action {
+            ActionChange::Element(action) => match &self.event {
+                Some(event) => format!("{action} {event}"),
+                None => action.clone(),
+            },
+            ActionChange::Parts(parts) => {
+                let clauses = parts.iter().map(PartChange::clause).chain(self.event.as_deref());
+                joined(&clauses.collect::<Vec<_>>())
             }
         }
-        let pair = format!("{:?} to {:?}", query.text, target.text);
-        Err(CovrError::Endpoint(Cause::in_context(pair, last)))
     }
 
-    async fn ask(&self, query: &Label, target: &Label) -> Result<String, Cause> {
-        let body = json!({
-            "model": self.model,
-            "messages": [
-                {"role": "system", "content": SYSTEM},
-                {"role": "user", "content": prompt(query, target)},
-            ],
-            "max_tokens": 60,
-        });
-        let mut request = self.http.post(format!("{}/chat/completions", self.endpoint)).json(&body);
-        if let Some(key) = &self.api_key {
-            request = request.bearer_auth(key);
+    /// The first of the sentences, "show it piked".
+    pub fn sentence(&self) -> String {
+        self.carriers()[0].replace("{}", &self.said())
+    }
+
+    /// Another sentence for each draw.
+    pub fn drawn_sentence(&self, draw: &mut Draw) -> String {
+        draw.pick(self.carriers()).replace("{}", &self.said())
+    }
+
+    fn carriers(&self) -> &'static [&'static str; 8] {
+        match self.action {
+            ActionChange::Element(_) => &OF_ELEMENT,
+            ActionChange::Parts(_) => &OF_PARTS,
         }
-        let answer = request.send().await.and_then(reqwest::Response::error_for_status);
-        // The address may contain a key, which the error's own text would repeat.
-        let answer = answer.map_err(reqwest::Error::without_url)?;
-        let answer: Answer = answer.json().await.map_err(reqwest::Error::without_url)?;
-        let first = answer.choices.into_iter().next();
-        first.map(|it| it.message.content).ok_or_else(|| "the answer holds no choice".into())
     }
 }
 
-const SYSTEM: &str = "You write short instructions for video search. Given what a query video shows and what \
-the wanted video shows, you write one instruction that turns the first into the second. Name only what \
-changes. At most 19 words, no quotation marks, no explanation.";
-
-/// Few-shot examples of both kinds of change, for length and tone.
-const EXAMPLES: [(&str, &str, &str); 4] = [
-    (
-        "(FX) salto forward stretched with 1 twist",
-        "(FX) salto forward stretched with 2 twist",
-        "show with 2 twists",
-    ),
-    ("(UB) giant circle backward", "(UB) giant circle backward with 0.5 turn", "add half a turn"),
-    ("(FX) salto backward tucked", "(BB) salto backward tucked", "show this on the balance beam"),
-    ("Forward, 1.5 Soms.Pike, Entry", "Inward, 1.5 Soms.Pike, Entry", "show as an inward dive"),
-];
-
-fn prompt(query: &Label, target: &Label) -> String {
-    let line =
-        |query: &str, target: &str| format!("Query video: {query}\nWanted video: {target}\nInstruction:");
-    let mut prompt = String::new();
-    for (query, target, text) in EXAMPLES {
-        prompt.push_str(&format!("{} {text}\n\n", line(query, target)));
-    }
-    prompt + &line(&query.text, &target.text)
+/// The parts that differ, in the order in which they are said.
+fn part_changes(from: &[Part], to: &[Part]) -> Vec<PartChange> {
+    let lost = from.iter().filter(|it| !to.iter().any(|other| other.kind == it.kind));
+    let lost = lost.map(|it| PartChange { from: Some(it.clone()), to: None });
+    let gained = to.iter().filter(|it| !from.contains(it)).map(|it| {
+        let before = from.iter().find(|other| other.kind == it.kind);
+        PartChange { from: before.cloned(), to: Some(it.clone()) }
+    });
+    let mut changes: Vec<PartChange> = lost.chain(gained).collect();
+    changes.sort_by(|a, b| a.to.as_ref().or(a.from.as_ref()).cmp(&b.to.as_ref().or(b.from.as_ref())));
+    changes
 }
 
-/// The first line without quotation marks, if it is usable.
-fn usable(text: &str) -> Option<String> {
-    let line = text.trim().lines().next()?.trim();
-    let line =
-        line.strip_prefix("Instruction:").unwrap_or(line).trim().trim_matches(['"', '\'', '“', '”']).trim();
-    (1..=LONGEST).contains(&line.split_whitespace().count()).then(|| line.to_owned())
+/// "a", "a and b", "a, b and c".
+fn joined(clauses: &[&str]) -> String {
+    match clauses {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [before @ .., last] => format!("{} and {last}", before.join(", ")),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::grammar::built_in;
     use super::*;
     use crate::synth::draw::Purpose;
 
     #[track_caller]
-    fn check(query: &str, target: &str, change: Change, expected: &str) {
-        let mut draw = Draw::new(1, 0, Purpose::Modification, 0);
-        let text = from_template(&Label::new(query), &Label::new(target), change, &mut draw);
-        assert!(text.ends_with(expected), "{text:?}");
+    fn check(query: &str, target: &str, expected: &str) {
+        let grammars = built_in().unwrap();
+        let difference = Difference::between(&Label::new(query, &grammars), &Label::new(target, &grammars));
+        assert_eq!(difference.sentence(), expected);
+        let drawn = difference.drawn_sentence(&mut Draw::new(1, 0, Purpose::Modification, 0));
+        assert!(drawn.contains(&difference.said()), "{drawn:?}");
     }
 
     #[test]
-    fn templates_name_what_changes() {
-        check("(FX) salto tucked", "(FX) salto piked", Change::Temporal, "with piked");
-        check("(FX) leap", "(FX) leap with 1 turn", Change::Temporal, "with 1 turn");
-        check("(FX) leap with 1 turn", "(FX) leap", Change::Temporal, "without 1 turn");
-        check("(BB) 1 turn on one leg", "(BB) 2 turn on one leg", Change::Temporal, "with 2 turn");
-        check("(FX) salto", "(BB) salto", Change::Event, "on balance beam");
+    fn sentences_name_the_parts_that_change() {
+        check("(FX) salto forward tucked", "(FX) salto forward piked", "show it piked");
+        check("(FX) switch leap", "(FX) switch leap with 1 turn", "show it with one turn");
+        check("(FX) switch leap with 1 turn", "(FX) switch leap", "show it without the turn");
+        check(
+            "(BB) 1 turn on one leg, free leg optional below horizontal",
+            "(BB) 2 turn on one leg, free leg optional below horizontal",
+            "show it with two turns",
+        );
+        check("(FX) salto backward tucked", "(BB) salto backward tucked", "show it on balance beam");
+        check(
+            "(BB) salto backward tucked",
+            "(BB) double salto backward piked",
+            "show it as a double salto and piked",
+        );
+        check(
+            "(FX) double salto backward tucked",
+            "(FX) salto backward stretched with 3 twist",
+            "show it as a single salto, stretched and with three twists",
+        );
+        check(
+            "Forward, 1.5 Soms.Pike, Entry",
+            "Inward, 1.5 Soms.Tuck, Entry",
+            "show it as an inward dive and in tuck position",
+        );
+        check(
+            "Back+15som+05Twis+FREE",
+            "Back+25som+NoTwis+FREE",
+            "show it with two and a half somersaults and without the twist",
+        );
     }
 
     #[test]
-    fn only_short_answers_are_used() {
-        let cases = [
-            ("\"show with 2 turns\"", Some("show with 2 turns")),
-            ("Instruction: add a turn\nBecause ...", Some("add a turn")),
-            ("  ", None),
-            (&"word ".repeat(31), None),
-        ];
-        for (text, expected) in cases {
-            assert_eq!(usable(text).as_deref(), expected);
-        }
-    }
-
-    #[test]
-    fn the_prompt_ends_where_the_model_goes_on() {
-        let prompt = prompt(&Label::new("(FX) a"), &Label::new("(FX) b"));
-        assert!(prompt.ends_with("Query video: (FX) a\nWanted video: (FX) b\nInstruction:"));
+    fn another_element_is_named_with_all_its_parts() {
+        check(
+            "(FX) split leap with 1 turn",
+            "(FX) split jump with 1 turn",
+            "show a split jump with one turn",
+        );
+        check(
+            "(FX) switch leap",
+            "(FX) salto backward stretched with 2.5 twist",
+            "show a salto backward stretched with two and a half twists",
+        );
+        check(
+            "(FX) split jump",
+            "(BB) wolf hop or jump (hip angle at 45, knees together)",
+            "show a wolf jump on balance beam",
+        );
+        check("pouring", "(kitchen) stirring", "show stirring on kitchen");
     }
 }

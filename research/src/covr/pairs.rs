@@ -1,9 +1,10 @@
-//! Pairs of labels that a text encoder finds similar and that differ in one respect.
+//! Pairs of labels that differ in the action within one event, or in the event of one action, with their similarity.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use reprise_index::UnitVector;
 
+use super::check::words;
 use super::label::Label;
 
 /// The difference within a pair.
@@ -32,104 +33,179 @@ pub struct LabelPair {
     pub one: usize,
     /// The higher index.
     pub other: usize,
-    /// Cosine of the two label texts (temporal), or of the two actions (event).
+    /// Similarity of the two labels (temporal), or of the two actions (event).
     pub similarity: f32,
     /// The difference.
     pub change: Change,
 }
 
-/// A label with the vectors of its text and of its action.
+/// The vectors of a label.
 #[derive(Debug, Clone)]
-pub struct EmbeddedLabel {
-    /// The label.
-    pub label: Label,
-    /// Vector of the whole text.
+pub struct LabelVectors {
+    /// Of the whole label as it is said.
     pub text: UnitVector,
-    /// Vector of the action alone.
+    /// Of the action alone.
     pub action: UnitVector,
 }
 
-/// Limits on pairs.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PairLimits {
-    /// The most pairs of each label and change, the most similar first.
-    pub neighbours: usize,
-    /// Lowest cosine of a pair.
-    pub similarity: f32,
-    /// Lowest cosine of equal actions in two events. Actions with equal words are always equal.
-    pub same_action: f32,
+/// How labels are compared.
+#[derive(Debug, Clone)]
+pub enum Similarity {
+    /// By the cosine of sentence vectors, one entry a label; -1 to 1.
+    Vectors(Vec<LabelVectors>),
+    /// By the share of their words that both have; 0 to 1.
+    Words,
 }
 
-/// All pairs, ordered by index.
-pub fn label_pairs(labels: &[EmbeddedLabel], limits: PairLimits) -> Vec<LabelPair> {
+impl Similarity {
+    fn of(&self, labels: &[Label], one: usize, other: usize, change: Change) -> f32 {
+        match (self, change) {
+            (Similarity::Vectors(of), Change::Temporal) => cosine(&of[one].text, &of[other].text),
+            (Similarity::Vectors(of), Change::Event) => cosine(&of[one].action, &of[other].action),
+            (Similarity::Words, _) => shared_words(&labels[one].action(), &labels[other].action()),
+        }
+    }
+}
+
+/// Limits on pairs; `None` sets no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct PairLimits {
+    /// The most pairs of each label and change, the most similar first.
+    pub neighbours: Option<usize>,
+    /// Lowest similarity of a pair.
+    pub similarity: Option<f32>,
+    /// Lowest similarity at which other actions of two events make a pair too. Without it they must be equal.
+    pub same_action: Option<f32>,
+}
+
+/// All pairs, ordered by index. Labels of equal parts make none: nothing leads from one to the other. `similarity` has an
+/// entry for each label.
+pub fn label_pairs(labels: &[Label], similarity: &Similarity, limits: PairLimits) -> Vec<LabelPair> {
+    let pairs = (0..labels.len()).flat_map(|one| (one + 1..labels.len()).map(move |other| [one, other]));
+    let pairs = pairs.filter_map(|[one, other]| pair(labels, [one, other], similarity, limits)).collect();
+    match limits.neighbours {
+        None => pairs,
+        Some(most) => nearest(&pairs, labels.len(), most),
+    }
+}
+
+/// The pairs that are among the `most` most similar of their change for at least one of their labels.
+fn nearest(pairs: &Vec<LabelPair>, labels: usize, most: usize) -> Vec<LabelPair> {
+    let mut of_label: Vec<Vec<&LabelPair>> = vec![Vec::new(); labels];
+    for pair in pairs {
+        of_label[pair.one].push(pair);
+        of_label[pair.other].push(pair);
+    }
     let mut taken = BTreeMap::new();
-    for at in 0..labels.len() {
+    for near in &mut of_label {
+        near.sort_by(|a, b| b.similarity.total_cmp(&a.similarity));
         for change in [Change::Temporal, Change::Event] {
-            let mut near: Vec<LabelPair> = (0..labels.len())
-                .filter(|other| *other != at)
-                .filter_map(|other| pair(labels, at.min(other), at.max(other), limits))
-                .filter(|it| it.change == change)
-                .collect();
-            near.sort_by(|a, b| b.similarity.total_cmp(&a.similarity));
-            near.truncate(limits.neighbours);
-            taken.extend(near.into_iter().map(|it| ((it.one, it.other), it)));
+            let near = near.iter().filter(|it| it.change == change).take(most);
+            taken.extend(near.map(|it| ((it.one, it.other), **it)));
         }
     }
     taken.into_values().collect()
 }
 
-fn pair(labels: &[EmbeddedLabel], one: usize, other: usize, limits: PairLimits) -> Option<LabelPair> {
+fn pair(labels: &[Label], at: [usize; 2], by: &Similarity, limits: PairLimits) -> Option<LabelPair> {
+    let [one, other] = at;
     let (first, second) = (&labels[one], &labels[other]);
-    let pair = if first.label.event == second.label.event {
-        let similarity = cosine(&first.text, &second.text);
-        LabelPair { one, other, similarity, change: Change::Temporal }
-    } else {
-        let equal = first.label.action.eq_ignore_ascii_case(&second.label.action);
-        let similarity = if equal { 1.0 } else { cosine(&first.action, &second.action) };
-        if similarity < limits.same_action {
-            return None;
-        }
-        LabelPair { one, other, similarity, change: Change::Event }
+    let same = first.same_action(second);
+    let change = if first.parts.event == second.parts.event { Change::Temporal } else { Change::Event };
+    let similarity = match (same, change) {
+        (true, Change::Temporal) => return None,
+        (true, Change::Event) => 1.0,
+        (false, _) => by.of(labels, one, other, change),
     };
-    (pair.similarity >= limits.similarity).then_some(pair)
+    let near = match change {
+        Change::Temporal => true,
+        Change::Event => same || limits.same_action.is_some_and(|least| similarity >= least),
+    };
+    let enough = limits.similarity.is_none_or(|least| similarity >= least);
+    (near && enough).then_some(LabelPair { one, other, similarity, change })
 }
 
 fn cosine(a: &UnitVector, b: &UnitVector) -> f32 {
     a.values().iter().zip(b.values()).map(|(a, b)| a * b).sum()
 }
 
+/// Words of both texts over words of either; 0 for texts without words.
+fn shared_words(one: &str, other: &str) -> f32 {
+    let (one, other): (BTreeSet<String>, BTreeSet<String>) = (words(one), words(other));
+    let either = one.union(&other).count();
+    if either == 0 { 0.0 } else { one.intersection(&other).count() as f32 / either as f32 }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::grammar::built_in;
     use super::*;
 
-    /// A label with vectors in the plane, at an angle in degrees.
-    fn embedded(text: &str, degrees: f32) -> EmbeddedLabel {
-        let raw = [degrees.to_radians().cos(), degrees.to_radians().sin()];
-        let unit = || UnitVector::from_raw(&raw).unwrap().0;
-        EmbeddedLabel { label: Label::new(text), text: unit(), action: unit() }
+    fn labels(texts: &[&str]) -> Vec<Label> {
+        let grammars = built_in().unwrap();
+        texts.iter().map(|it| Label::new(it, &grammars)).collect()
+    }
+
+    /// Vectors in the plane, at angles in degrees.
+    fn at_angles(degrees: &[f32]) -> Similarity {
+        let unit =
+            |it: &f32| UnitVector::from_raw(&[it.to_radians().cos(), it.to_radians().sin()]).unwrap().0;
+        Similarity::Vectors(
+            degrees.iter().map(|it| LabelVectors { text: unit(it), action: unit(it) }).collect(),
+        )
     }
 
     #[track_caller]
-    fn check(labels: &[(&str, f32)], limits: PairLimits, expected: &[(usize, usize, Change)]) {
-        let labels: Vec<_> = labels.iter().map(|(text, degrees)| embedded(text, *degrees)).collect();
-        let got: Vec<_> =
-            label_pairs(&labels, limits).iter().map(|it| (it.one, it.other, it.change)).collect();
+    fn check(texts: &[&str], by: &Similarity, limits: PairLimits, expected: &[(usize, usize, Change)]) {
+        let pairs = label_pairs(&labels(texts), by, limits);
+        let got: Vec<_> = pairs.iter().map(|it| (it.one, it.other, it.change)).collect();
         assert_eq!(got, expected);
     }
 
-    const LIMITS: PairLimits = PairLimits { neighbours: 1, similarity: 0.5, same_action: 0.99 };
+    const ALL: PairLimits = PairLimits { neighbours: None, similarity: None, same_action: None };
+    const JUMPS: [&str; 4] =
+        ["(FX) stag jump", "(FX) split jump", "(FX) cat leap", "(FX) salto forward tucked"];
 
     #[test]
-    fn only_near_labels_of_one_event_make_a_temporal_pair() {
-        let labels = [("(FX) a", 0.0), ("(FX) b", 10.0), ("(FX) c", 50.0), ("(FX) d", 170.0)];
-        check(&labels, LIMITS, &[(0, 1, Change::Temporal), (1, 2, Change::Temporal)]);
-        let two = PairLimits { neighbours: 2, ..LIMITS };
-        check(&labels, two, &[(0, 1, Change::Temporal), (0, 2, Change::Temporal), (1, 2, Change::Temporal)]);
+    fn all_labels_of_one_event_make_temporal_pairs_unless_capped() {
+        use Change::Temporal;
+        let by = at_angles(&[0.0, 10.0, 50.0, 170.0]);
+        let all = [
+            (0, 1, Temporal),
+            (0, 2, Temporal),
+            (0, 3, Temporal),
+            (1, 2, Temporal),
+            (1, 3, Temporal),
+            (2, 3, Temporal),
+        ];
+        check(&JUMPS, &by, ALL, &all);
+        let nearest = PairLimits { neighbours: Some(1), similarity: Some(0.5), ..ALL };
+        check(&JUMPS, &by, nearest, &[(0, 1, Temporal), (1, 2, Temporal)]);
+        let words = PairLimits { neighbours: Some(1), similarity: Some(0.1), ..ALL };
+        check(&JUMPS, &Similarity::Words, words, &[(0, 1, Temporal)]);
     }
 
     #[test]
     fn another_event_needs_the_same_action() {
-        let labels = [("(FX) salto", 0.0), ("(BB) Salto", 90.0), ("(BB) leap", 40.0)];
-        check(&labels, LIMITS, &[(0, 1, Change::Event), (1, 2, Change::Temporal)]);
+        let texts = ["(FX) salto forward tucked", "(BB) Salto forward tucked", "(BB) salto forward piked"];
+        let expected = [(0, 1, Change::Event), (1, 2, Change::Temporal)];
+        check(&texts, &at_angles(&[0.0, 90.0, 40.0]), ALL, &expected);
+        let near = PairLimits { same_action: Some(0.4), ..ALL };
+        check(
+            &texts,
+            &Similarity::Words,
+            near,
+            &[(0, 1, Change::Event), (0, 2, Change::Event), (1, 2, Change::Temporal)],
+        );
+    }
+
+    #[test]
+    fn labels_of_equal_parts_make_no_pair() {
+        check(
+            &["(BB) switch leap", "(BB) switch leap (leap forward with leg change)"],
+            &Similarity::Words,
+            ALL,
+            &[],
+        );
     }
 }

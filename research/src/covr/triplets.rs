@@ -1,9 +1,11 @@
 //! Turns pairs of labels into triplets of clips, split by source video.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::footage::{Stretch, TestRow, TrainRow};
+use super::grammar::Parts;
 use super::label::Label;
+use super::modification::Difference;
 use super::pairs::LabelPair;
 use crate::synth::draw::{Draw, Purpose};
 
@@ -29,20 +31,73 @@ pub struct Shares {
     pub test: f64,
 }
 
-/// An ordered pair of labels, with its modification texts.
+/// A query label and a change, with all that they lead to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OrderedPair {
     /// Index of the query's label.
     pub query: usize,
-    /// Index of the target's label.
-    pub target: usize,
+    /// Indices of all labels that the query and the change lead to, at least one, ascending.
+    pub targets: Vec<usize>,
     /// Modification texts, at least one; each triplet draws one.
     pub texts: Vec<String>,
 }
 
-/// Both orders of every pair, without texts.
-pub fn ordered(pairs: &[LabelPair]) -> impl Iterator<Item = (usize, usize, &LabelPair)> {
-    pairs.iter().flat_map(|it| [(it.one, it.other, it), (it.other, it.one, it)])
+/// A query label and a change, without texts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    /// Index of the query's label.
+    pub query: usize,
+    /// Indices of all labels of the target's parts, ascending.
+    pub targets: Vec<usize>,
+    /// What changes.
+    pub difference: Difference,
+}
+
+/// Both orders of every pair. Targets of equal parts are one change; their labels are its targets even if a limit left
+/// out the pair.
+pub fn ordered(labels: &[Label], pairs: &[LabelPair]) -> Vec<Asked> {
+    let mut alike: BTreeMap<&Parts, Vec<usize>> = BTreeMap::new();
+    for (at, label) in labels.iter().enumerate() {
+        alike.entry(&label.parts).or_default().push(at);
+    }
+    let mut seen = BTreeSet::new();
+    let both = pairs.iter().flat_map(|it| [[it.one, it.other], [it.other, it.one]]);
+    let new = both.filter(|[query, target]| seen.insert((*query, &labels[*target].parts)));
+    let asked = |[query, target]: [usize; 2]| Asked {
+        query,
+        targets: alike.get(&labels[target].parts).cloned().unwrap_or_default(),
+        difference: Difference::between(&labels[query], &labels[target]),
+    };
+    new.map(asked).collect()
+}
+
+/// Joins the targets of pairs whose query labels have equal parts and whose text is the same: a text cannot tell them
+/// apart. Pairs with several texts stay as they are.
+pub fn with_shared_texts(labels: &[Label], pairs: Vec<OrderedPair>) -> Vec<OrderedPair> {
+    let text = |it: &OrderedPair| match it.texts.as_slice() {
+        [one] => Some(one.trim_end_matches('.').to_lowercase()),
+        _ => None,
+    };
+    let mut reached: BTreeMap<(&Parts, String), BTreeSet<usize>> = BTreeMap::new();
+    for pair in &pairs {
+        if let Some(text) = text(pair) {
+            reached.entry((&labels[pair.query].parts, text)).or_default().extend(&pair.targets);
+        }
+    }
+    let mut seen = BTreeSet::new();
+    let mut joined = Vec::new();
+    for pair in pairs {
+        let Some(text) = text(&pair) else {
+            joined.push(pair);
+            continue;
+        };
+        if seen.insert((pair.query, text.clone())) {
+            let targets = reached.get(&(&labels[pair.query].parts, text));
+            let targets = targets.map_or_else(|| pair.targets.clone(), |it| it.iter().copied().collect());
+            joined.push(OrderedPair { targets, ..pair });
+        }
+    }
+    joined
 }
 
 /// The part of each video. Training gets at least one video. A share above 0 gets at least one, if there are enough.
@@ -95,20 +150,30 @@ impl<'a> PartClips<'a> {
         self.clips.get(&label).map_or(&[], Vec::as_slice)
     }
 
-    /// Up to `per_pair` distinct triplets of every pair with both labels in this part.
+    /// The clips of all targets, each with its label.
+    fn of_targets(&self, pair: &OrderedPair) -> Vec<Clip<'a>> {
+        let clips = pair
+            .targets
+            .iter()
+            .flat_map(|label| self.of(*label).iter().map(|it| Clip { label: *label, stretch: it }));
+        clips.collect()
+    }
+
+    /// Up to `per_pair` distinct triplets of every query and change with both sides in this part.
     pub fn train_rows(&mut self, pairs: &[OrderedPair], per_pair: usize) -> Vec<TrainRow> {
         let mut rows = Vec::new();
         for pair in pairs {
-            let (queries, targets) = (self.of(pair.query).len(), self.of(pair.target).len());
-            let mut all: Vec<usize> = (0..queries * targets).collect();
+            let (queries, targets) = (self.of(pair.query).to_vec(), self.of_targets(pair));
+            let mut all: Vec<usize> = (0..queries.len() * targets.len()).collect();
             self.draw.shuffle(&mut all);
             for at in all.into_iter().take(per_pair) {
                 let Some(text) = self.draw.one_of(&pair.texts) else { continue };
+                let target = &targets[at % targets.len()];
                 rows.push(TrainRow {
-                    query_video: self.of(pair.query)[at / targets].name(),
-                    target_video: self.of(pair.target)[at % targets].name(),
+                    query_video: queries[at / targets.len()].name(),
+                    target_video: target.stretch.name(),
                     label1: self.labels[pair.query].text.clone(),
-                    label2: self.labels[pair.target].text.clone(),
+                    label2: self.labels[target.label].text.clone(),
                     modification: text.clone(),
                 });
             }
@@ -116,11 +181,13 @@ impl<'a> PartClips<'a> {
         rows
     }
 
-    /// One query of every pair with both labels in this part, with all its relevant clips.
+    /// One query of every query label and change with both sides in this part, with all its relevant clips: those of
+    /// every label that they lead to.
     pub fn test_rows(&mut self, pairs: &[OrderedPair]) -> Vec<TestRow> {
         let mut rows = Vec::new();
         for pair in pairs {
-            let target_videos: Vec<String> = self.of(pair.target).iter().map(|it| it.name()).collect();
+            let target_videos: Vec<String> =
+                self.of_targets(pair).iter().map(|it| it.stretch.name()).collect();
             let queries = self.of(pair.query).to_vec();
             let drawn = (
                 self.draw.one_of(&queries).map(|it| it.name()),
@@ -135,8 +202,15 @@ impl<'a> PartClips<'a> {
     }
 }
 
+/// A clip of a target.
+struct Clip<'a> {
+    label: usize,
+    stretch: &'a Stretch,
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::pairs::Change;
     use super::*;
 
     fn footage(videos: usize) -> Vec<Stretch> {
@@ -172,10 +246,10 @@ mod tests {
     #[test]
     fn no_clip_is_in_two_parts_and_all_answers_are_listed() {
         let footage = footage(30);
-        let labels = ["(FX) a", "(FX) b"].map(Label::new);
+        let labels = ["(FX) a", "(FX) b"].map(|it| Label::new(it, &[]));
         let shares = shares(0.0, 0.3);
         let parts = parts(&footage, &shares);
-        let pairs = [OrderedPair { query: 0, target: 1, texts: vec!["with b".to_owned()] }];
+        let pairs = [OrderedPair { query: 0, targets: vec![1], texts: vec!["with b".to_owned()] }];
         let clips = |part| PartClips::new(&footage, &labels, &parts, part, shares.seed);
         let train = clips(Part::Train).train_rows(&pairs, 5);
         let test = clips(Part::Test).test_rows(&pairs);
@@ -191,12 +265,54 @@ mod tests {
     #[test]
     fn training_never_repeats_a_triplet() {
         let footage = footage(1);
-        let labels = ["(FX) a", "(FX) b"].map(Label::new);
+        let labels = ["(FX) a", "(FX) b"].map(|it| Label::new(it, &[]));
         let parts = parts(&footage, &shares(0.0, 0.0));
-        let pairs = [OrderedPair { query: 0, target: 1, texts: vec!["x".to_owned()] }];
+        let pairs = [OrderedPair { query: 0, targets: vec![1], texts: vec!["x".to_owned()] }];
         let mut rows = PartClips::new(&footage, &labels, &parts, Part::Train, 1).train_rows(&pairs, 100);
         assert_eq!(rows.len(), 4);
         rows.dedup();
         assert_eq!(rows.len(), 4);
+    }
+
+    #[test]
+    fn labels_of_equal_parts_are_targets_together() {
+        let grammars = super::super::grammar::built_in().unwrap();
+        let texts =
+            ["(BB) cat leap", "(BB) stag jump", "(BB) switch leap", "(BB) switch leap (leap forward)"];
+        let labels = texts.map(|it| Label::new(it, &grammars));
+        let pair = |one, other| LabelPair { one, other, similarity: 1.0, change: Change::Temporal };
+        // The pair of 0 and 3 was left out by a limit.
+        let asked = ordered(&labels, &[pair(0, 1), pair(0, 2), pair(1, 2), pair(1, 3)]);
+        let got: Vec<_> = asked.iter().map(|it| (it.query, it.targets.clone())).collect();
+        let both = vec![2, 3];
+        assert_eq!(
+            got,
+            [
+                (0, vec![1]),
+                (1, vec![0]),
+                (0, both.clone()),
+                (2, vec![0]),
+                (1, both),
+                (2, vec![1]),
+                (3, vec![1]),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_text_that_leads_to_two_labels_has_the_clips_of_both() {
+        let labels = ["a", "b", "c"].map(|it| Label::new(it, &[]));
+        let pair = |target, text: &str| OrderedPair {
+            query: 0,
+            targets: vec![target],
+            texts: vec![text.to_owned()],
+        };
+        let joined = with_shared_texts(&labels, vec![pair(1, "Faster."), pair(2, "faster")]);
+        assert_eq!(
+            joined,
+            [OrderedPair { query: 0, targets: vec![1, 2], texts: vec!["Faster.".to_owned()] }]
+        );
+        let apart = vec![pair(1, "faster"), pair(2, "slower")];
+        assert_eq!(with_shared_texts(&labels, apart.clone()), apart);
     }
 }
