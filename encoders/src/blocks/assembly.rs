@@ -56,8 +56,8 @@ pub(crate) fn assemble(name: &ModelName, parts: Parts, options: &LoadOptions) ->
 
 /// The parts of a checkpoint that are read whole.
 const TOWERS: [&str; 4] = ["vision_model", "text_model", "visual_projection", "text_projection"];
-/// Numbers from 0 on, which some checkpoints hold.
-const POSITION_IDS: &str = "position_ids";
+/// Parts of names that may stay: numbers from 0 on, and the temperature and bias of the training's loss.
+const LEFT_OUT: [&str; 4] = ["position_ids", "logit_scale", "logit_bias", "temp"];
 
 /// A vision tower and a CLIP text tower, both with the tensor names of Hugging Face's CLIP.
 ///
@@ -72,7 +72,7 @@ pub(crate) fn towers(
         vision: Pictures::Transformer(VisionTransformer::load(vision, weights)?),
         text: Texts::Transformer(TextTransformer::load(text, weights)?),
     };
-    weights.check_taken(&TOWERS, &[POSITION_IDS])?;
+    weights.check_taken(&TOWERS, &LEFT_OUT)?;
     Ok(towers)
 }
 
