@@ -172,7 +172,7 @@ fn read_header(file: &mut File) -> Result<Layout, SegmentError> {
     if crc32fast::hash(text) != number(12) || page[16 + text.len()..].iter().any(|&byte| byte != 0) {
         return Err(damaged("its header's checksum is another"));
     }
-    let header: Header = serde_json::from_slice(text).map_err(|error| damaged(error))?;
+    let header: Header = serde_json::from_slice(text).map_err(damaged)?;
     let Header { codes, dimension, rows, twin_pairs } = header;
     if rows == 0 || rows >= MOST_ROWS || twin_pairs > rows || dimension == 0 || dimension > 1 << 20 {
         return Err(damaged("its header makes no sense"));
