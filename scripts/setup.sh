@@ -2,7 +2,7 @@
 # Installs missing programs with the system's package manager if allowed. Otherwise prints what to install.
 #
 #   setup.sh demo   for building and serving: Rust, a C compiler, ffmpeg
-#   setup.sh test   also for tests: a PostgreSQL server, Chromium with its driver.
+#   setup.sh test   also for tests: a PostgreSQL server, Chromium with its driver, vector engines in a Python environment.
 #                   Tests that need a missing one are skipped.
 #   setup.sh all    like test, but fails if something is still missing
 #
@@ -26,13 +26,14 @@ has_postgres() {
   return 1
 }
 
-# Prints what is missing: cc, ffmpeg, postgres, chromium.
+# Prints what is missing: cc, ffmpeg, postgres, chromium, python.
 missing() {
   have cc || echo cc
   if ! have ffmpeg || ! have ffprobe; then echo ffmpeg; fi
   if [ "$purpose" != demo ]; then
     has_postgres || echo postgres
     if ! have chromium || ! have chromedriver; then echo chromium; fi
+    python3 -c 'import ensurepip, venv' 2>/dev/null || echo python
   fi
 }
 
@@ -43,6 +44,9 @@ packages() {
     'apt ffmpeg' | 'pacman ffmpeg' | 'apk ffmpeg' | 'brew ffmpeg') echo ffmpeg ;;
     'apt postgres' | 'pacman postgres' | 'apk postgres') echo postgresql ;;
     'apt chromium') echo chromium chromium-driver ;;
+    'apt python') echo python3 python3-venv ;;
+    'dnf python' | 'apk python' | 'brew python') echo python3 ;;
+    'pacman python') echo python ;;
     'dnf cc') echo gcc ;;
     'dnf ffmpeg') echo ffmpeg-free ;;
     'dnf postgres') echo postgresql-server ;;
@@ -118,8 +122,16 @@ if ! have cargo; then
   echo 'setup: Rust is missing; install it from https://rustup.rs and run this again' >&2
   exit 1
 fi
+# Without them their tests are skipped.
+install_engines() {
+  [ "$purpose" = demo ] || scripts/engines.sh >/dev/null || [ "$purpose" != all ]
+}
+
 wanted=$(missing)
-[ -n "$wanted" ] || exit 0
+if [ -z "$wanted" ]; then
+  install_engines
+  exit
+fi
 
 manager=$(manager)
 list=()
@@ -144,7 +156,11 @@ if [[ $(missing) == *ffmpeg* ]] && ! may_install && have cc; then
 fi
 
 still=$(missing)
-[ -n "$still" ] || exit 0
+if [ -z "$still" ]; then
+  install_engines
+  exit
+fi
+[[ $still == *python* ]] || install_engines || true
 fatal=
 for thing in $still; do
   case $thing in
@@ -152,6 +168,7 @@ for thing in $still; do
     ffmpeg) what='ffmpeg and ffprobe' fatal=1 ;;
     postgres) what='a PostgreSQL server (initdb and postgres), for tests only' ;;
     chromium) what='chromium and chromedriver, for tests of the page only' ;;
+    python) what='python3 with venv, for tests of pgvector and Milvus only' ;;
   esac
   names=$(packages "$manager" "$thing")
   [ "$manager $thing" != 'brew cc' ] || hint='xcode-select --install'

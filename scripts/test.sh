@@ -12,7 +12,8 @@ trap 'rm -f "$output"' EXIT
 # Same targets, features and profile as `cargo test`, so that nothing is built twice.
 cargo build --workspace --all-targets </dev/null
 REPRISE_BIN=$(scripts/target-dir.sh)/debug/reprise
-export REPRISE_BIN
+REPRISE_TEST_ENGINES=${REPRISE_TEST_ENGINES:-$(scripts/target-dir.sh)/engines}
+export REPRISE_BIN REPRISE_TEST_ENGINES
 
 status=0
 cargo test --workspace --no-fail-fast -- --show-output </dev/null 2>&1 | tee "$output" || status=$?

@@ -49,6 +49,13 @@ pub fn test_data(path: &str) -> Option<PathBuf> {
     None
 }
 
+/// The Python environment with vector engines: `REPRISE_TEST_ENGINES`, or where `scripts/engines.sh` puts it.
+pub fn engines() -> Option<PathBuf> {
+    let named = std::env::var_os("REPRISE_TEST_ENGINES").map(PathBuf::from);
+    let beside = || Some(std::env::current_exe().ok()?.ancestors().nth(3)?.join("engines"));
+    named.or_else(beside).filter(|folder| folder.join("installed.txt").is_file())
+}
+
 /// The first program of this name on the PATH; `None` after [`skip`].
 ///
 /// # Panics

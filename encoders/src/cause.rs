@@ -5,6 +5,20 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
+/// The messages of an error and its causes in one line. A message that contains its cause's is not followed by it.
+pub fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let message = error.to_string();
+        if !text.contains(&message) {
+            text = format!("{text}: {message}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
 /// The error behind a failure, or a sentence of ours. A clone is cheap: one failed batch answers all its callers.
 ///
 /// It is no [`Error`] itself, so that [`From`] takes every error; with `#[source]` it gives the error it holds.

@@ -23,7 +23,7 @@ pub mod sample;
 pub mod text;
 pub mod video;
 
-pub use cause::Cause;
+pub use cause::{Cause, with_causes};
 pub use device::{DeviceChoice, Placement, Precision, PrecisionError, UsableDevice, threads, usable_devices};
 pub use encoder::{
     Abilities, Clip, EncodeError, Encoder, Frame, FrameSize, Input, Scaling, Source, Space, TrainedOn,

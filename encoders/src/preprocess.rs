@@ -100,7 +100,7 @@ impl Preprocessing {
         Preprocessing::from_json_over(json, own)
     }
 
-    /// What the file says over `defaults`, and these over CLIP's.
+    /// Reads the file's values. Missing ones come from `defaults`, then from CLIP.
     fn from_json_over(json: &[u8], mut defaults: serde_json::Value) -> Result<Self, Cause> {
         let given: serde_json::Map<_, _> = serde_json::from_slice(json)?;
         defaults.as_object_mut().into_iter().for_each(|all| all.extend(given.clone()));
@@ -170,7 +170,7 @@ impl Preprocessing {
         Ok(self)
     }
 
-    /// The size of `frame` after the first step.
+    /// The size of `frame` after resizing, before cropping.
     fn resized(&self, frame: &Frame) -> Result<(u32, u32), EncodeError> {
         let (width, height) = (u64::from(frame.width), u64::from(frame.height));
         let size = match self.size {

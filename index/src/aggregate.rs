@@ -7,7 +7,7 @@ use crate::UnitVector;
 /// Weight of the mean over all query vectors in [`Aggregation::Coverage`].
 const MEAN_WEIGHT: f32 = 0.05;
 
-/// How the cosines of several query vectors make one score. BENCHMARKS.md compares the three on long texts.
+/// Aggregation of several query vectors' cosines into one score. BENCHMARKS.md compares the three on long texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Aggregation {
@@ -15,8 +15,8 @@ pub enum Aggregation {
     Mean,
     /// The best cosine alone.
     Max,
-    /// The best cosine, and a twentieth of the mean: the decisive chunk may stand anywhere in the text, and every chunk
-    /// counts.
+    /// 0.95 * the best cosine + 0.05 * the mean. The decisive chunk may stand anywhere in the text, and every chunk
+    /// still counts.
     #[default]
     Coverage,
 }

@@ -36,8 +36,8 @@ pub(crate) struct Linked {
     pub(crate) upper: Vec<Vec<u32>>,
     /// (node, twin), sorted: the twin's row shares the node of an equal vector.
     ///
-    /// Equal vectors (black frames, a still slide) share one node. As nodes of their own, they would fill each other's
-    /// links, and a walk that enters the group would find no way out.
+    /// Equal vectors (black frames, a still slide) share one node. With a node each, they would fill each other's
+    /// links, and a walk could not leave the group.
     pub(crate) twins: Vec<(u32, u32)>,
 }
 

@@ -23,8 +23,8 @@ const ABANDONED: Duration = Duration::from_secs(3_600);
 #[derive(Default)]
 pub(crate) struct Home {
     folder: Option<PathBuf>,
-    /// Read lock: a segment is being stored and put in place. Write lock: unused segments are being removed. A segment
-    /// that is stored but not yet in place would look unused.
+    /// Read lock: a segment is being stored and put in place. Write lock: unused segments are being removed. Without
+    /// the lock, the removal could delete a stored segment before it is in place.
     changing: RwLock<()>,
 }
 

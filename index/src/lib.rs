@@ -1,7 +1,7 @@
 //! reprise-index: nearest-neighbour search over span vectors, and retrieval metrics.
 //!
-//! One approximate index per (space, level) over unit vectors, with removals, filters and snapshots, and exact search
-//! beside it. Knows no async, no SQL and no candle.
+//! One approximate index per (space, level) over unit vectors, with exact search, removals, filters and snapshots. It
+//! uses no async, no SQL and no candle.
 
 mod aggregate;
 mod build;
@@ -43,17 +43,17 @@ use segment_set::SegmentSet;
 /// A span's number in the catalog. Segments number their rows with 32 bits.
 pub type SpanKey = u64;
 
-/// How much of a video a span covers.
+/// Size of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
     /// The whole video.
     Video,
-    /// One clip of the segmentation, or one that the user gave.
+    /// A clip from the segmentation or from a user.
     Clip,
     /// A short interval inside a clip.
     Moment,
-    /// About half a minute of speech, as text.
+    /// The text of about half a minute of speech.
     Passage,
 }
 
@@ -98,7 +98,7 @@ impl Filter {
 /// How a search runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Graphs where they pay, with as many candidates as good recall needs.
+    /// Graphs where they save time, with enough candidates for good recall.
     Auto,
     /// Graphs with `ef` candidates, at least eight more than `k`: to measure recall against speed.
     Walk {

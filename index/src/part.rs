@@ -135,7 +135,8 @@ impl Part {
         }
     }
 
-    /// Offers about the best `k`, by a walk if there is a graph and it pays. Returns whether every row was compared.
+    /// Offers approximately the best `k`, by a walk if there is a graph and it saves time. Returns whether every row
+    /// was compared.
     pub(crate) fn walk(
         &self,
         query: &[f32],
@@ -151,7 +152,7 @@ impl Part {
         !is_walked
     }
 
-    /// The same, but offers nothing without a graph; returns whether the graph was walked.
+    /// Like [`Part::walk`], but offers no hits without a graph. Returns whether it walked the graph.
     fn walk_graph(&self, query: &[f32], k: usize, width: usize, filter: &Filter, best: &mut Best) -> bool {
         let Body::Sealed(sealed) = &self.body else { return false };
         let most = (self.len() / COMPARED_SHARE).max(COMPARED_LEAST) as usize;

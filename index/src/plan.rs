@@ -38,8 +38,8 @@ pub(crate) fn choose(k: usize, matching: u64, rows: u64, is_filtered: bool) -> P
     }
 }
 
-/// Candidates that give good recall for `k` among `rows`: half as many again per doubling beyond `LARGE`. With more
-/// neighbours, their distances differ less.
+/// Number of candidates for good recall of `k` among `rows`. Each doubling of the rows beyond `LARGE` adds half of
+/// the base number, because distances of neighbours then differ less.
 pub(crate) fn wanted(k: usize, rows: u64) -> u64 {
     let least = EF_LEAST.max((k as u64).saturating_mul(2));
     let doublings = u64::from((rows / LARGE).max(1).ilog2());

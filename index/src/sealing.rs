@@ -322,7 +322,7 @@ impl Drop for Claim<'_> {
 /// The live rows of the picked parts.
 struct Picked {
     parts: Vec<Part>,
-    /// (part, row).
+    /// Live rows, each as (index in `parts`, row in that part).
     rows: Vec<(u32, u32)>,
 }
 

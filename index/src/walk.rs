@@ -197,17 +197,17 @@ pub(crate) fn descend(
     best
 }
 
-/// How far a walk goes.
+/// Limits of a walk.
 #[derive(Clone, Copy)]
 pub(crate) struct Reach {
-    /// Candidates that it keeps.
+    /// Number of candidates that the walk keeps.
     pub(crate) width: usize,
-    /// Nodes that it may compare.
+    /// Largest number of nodes that the walk compares.
     pub(crate) most: usize,
 }
 
 impl Scratch {
-    /// About the `width` nearest nodes of a layer, best first.
+    /// Finds approximately the `width` nearest nodes of a layer, best first.
     pub(crate) fn nearest(
         &mut self,
         links: &impl Links,
@@ -237,8 +237,8 @@ impl Scratch {
         &beam.found
     }
 
-    /// About the nearest nodes of the bottom layer for which `accept` returns true, best first; `None` if the walk would
-    /// compare too many nodes. Other nodes are expanded but not returned.
+    /// Finds approximately the nearest nodes of the bottom layer for which `accept` returns true, best first. Other
+    /// nodes are expanded but not returned. `None` if the walk would compare too many nodes.
     pub(crate) fn nearest_accepted(
         &mut self,
         links: &impl Links,

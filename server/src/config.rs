@@ -101,9 +101,9 @@ pub struct Config {
     /// Query decodes that run at once
     #[arg(long, env = "REPRISE_QUERY_DECODES", default_value_t = 2)]
     pub query_decodes: usize,
-    /// Vector engine: builtin, or hnsw_rs, which keeps its graph only in memory and builds it anew at each start
-    #[arg(long, env = "REPRISE_INDEX_ENGINE", value_enum, default_value_t, hide_possible_values = true)]
-    pub index_engine: EngineKind,
+    /// Where vectors are searched
+    #[command(flatten)]
+    pub engine: EngineArgs,
     /// Number format of vectors during the graph search: int8, f16 or f32; the best are always compared exactly. Larger
     /// formats find slightly more and take more memory; used for segments that are sealed from now on
     #[arg(long, env = "REPRISE_INDEX_CODES", default_value = "int8")]
@@ -128,6 +128,19 @@ pub struct Config {
     pub decode_memory: u64,
 }
 
+/// The vector engine and its address.
+#[derive(Debug, Clone, Args)]
+pub struct EngineArgs {
+    /// Vector engine: builtin; hnsw_rs, which keeps its graph only in memory and builds it anew at each start; pgvector or
+    /// milvus, which several servers share (docs/engines.md)
+    #[arg(long, env = "REPRISE_INDEX_ENGINE", value_enum, default_value_t, hide_possible_values = true)]
+    pub index_engine: EngineKind,
+    /// Address of a shared vector engine: postgres://… for pgvector (default: the catalog's Postgres), http://HOST:19530
+    /// for milvus
+    #[arg(long, env = "REPRISE_INDEX_URL", value_name = "URL", hide_env_values = true)]
+    pub index_url: Option<String>,
+}
+
 impl Config {
     /// How long a worker without a heartbeat keeps its job.
     pub fn lease(&self) -> Duration {
@@ -146,7 +159,9 @@ impl Config {
     /// The vector engine's settings.
     pub fn index_engine(&self) -> EngineSettings {
         EngineSettings {
-            kind: self.index_engine,
+            kind: self.engine.index_engine,
+            url: self.engine.index_url.clone(),
+            catalog_url: self.catalog_url(),
             folder: self.data_dir.join("index"),
             builtin: Settings { codes: self.index_codes, ..Settings::default() },
         }

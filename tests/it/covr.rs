@@ -149,7 +149,7 @@ fn stand_in(answer: fn(&str) -> String, requests: usize) -> (String, thread::Joi
     (address, thread::spawn(serve))
 }
 
-/// What the prompt in a request's JSON says that changes; the last one, after the examples.
+/// The change in the prompt of a request's JSON: the last one, after the examples.
 fn changes(request: &str) -> &str {
     let last = request.rsplit("What changes: ").next().unwrap_or_default();
     last.split("\\nInstruction:").next().unwrap_or_default()

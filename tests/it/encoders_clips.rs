@@ -1,5 +1,5 @@
-//! Families with attention between frames, against modules written from their released code (see
-//! parity/language_bind.py and parity/video_clip_xl.py).
+//! Families with attention between frames, against their released modules (see parity/released/language_bind.py and
+//! parity/released/video_clip_xl.py).
 
 use std::path::Path;
 

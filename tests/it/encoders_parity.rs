@@ -71,13 +71,9 @@ fn rows() -> [Row; 16] {
         row("BLIP-2", "the mean of the queries' unit vectors, texts by the Q-Former", || {
             farthest(&["blip-2"])
         }),
+        row("LanguageBind-Video", "texts, clips of 4 frames, short clips", encoders_clips::language_bind),
         row(
-            "LanguageBind-Video (unverified)",
-            "texts, clips of 4 frames, short clips",
-            encoders_clips::language_bind,
-        ),
-        row(
-            "VideoCLIP-XL (unverified)",
+            "VideoCLIP-XL",
             "texts of up to 248 tokens, clips of 4 frames, short clips",
             encoders_clips::video_clip_xl,
         ),

@@ -154,7 +154,7 @@ async fn an_answer_that_takes_too_long_is_given_up() {
 #[tokio::test]
 async fn health_metrics_and_counts_tell_how_it_is() {
     let (folder, server) = start(&[]);
-    for (path, text) in [("/livez", "ok"), ("/readyz", "ready")] {
+    for (path, text) in [("/livez", "ok"), ("/readyz", "ready\nengine builtin: 0 changes behind\n")] {
         let response = server.request("GET", path).send().await.unwrap();
         assert_eq!((response.status().as_u16(), response.text().await.unwrap().as_str()), (200, text));
     }

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 struct Library {
     server: Server,
     folder: TempDir,
-    /// Videos as the API returns them, by film: "vault", "beam", "floor", "bars".
+    /// The API's JSON of each video, in the order of [`films`].
     videos: Vec<Value>,
     files: Vec<PathBuf>,
 }

@@ -215,7 +215,7 @@ async fn what_cannot_be_read_is_scored_as_the_catalog_has_it() {
     let open = async || {
         let folder = bed.data().join("index");
         let (kind, builtin) = (EngineKind::Builtin, Settings::default());
-        let settings = EngineSettings { kind, folder, builtin };
+        let settings = EngineSettings { kind, url: None, catalog_url: String::new(), folder, builtin };
         Vectors::open(settings, catalog.clone(), vec![space.expectation()]).await.unwrap()
     };
     let vectors = open().await;

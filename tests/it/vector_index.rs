@@ -13,9 +13,10 @@ use reprise_server::catalog::{self, Catalog};
 use reprise_server::terms::{Collection, KeySet, Level, SpaceInfo, SpanKey, UnitVector, VideoNumber};
 use reprise_server::vectors::builtin::{Builtin, Codes, Settings};
 use reprise_server::vectors::{
-    Allowed, Ask, Batch, EngineError, EngineKind, EngineStatus, Hit, Hits, HnswRs, Limits, Put, Removal,
-    Scored, VectorIndex, Vectors,
+    Allowed, Ask, Batch, EngineError, EngineKind, EngineStatus, Hit, Hits, HnswRs, Limits, Pgvector, Put,
+    Removal, Scored, VectorIndex, Vectors,
 };
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::catalog::samples;
 use crate::faults::bed::until;
@@ -32,6 +33,7 @@ macro_rules! on_every_engine {
     ($($check:ident),+ $(,)?) => {
         on_every_engine!(@engine builtin, EngineKind::Builtin, $($check),+);
         on_every_engine!(@engine hnsw_rs, EngineKind::HnswRs, $($check),+);
+        on_every_engine!(@engine pgvector, EngineKind::Pgvector, $($check),+);
     };
     (@engine $name:ident, $kind:expr, $($check:ident),+) => {
         mod $name {
@@ -39,7 +41,8 @@ macro_rules! on_every_engine {
 
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $check() {
-                super::$check(&Bed::open($kind).await).await;
+                let Some(bed) = Bed::open($kind).await else { return };
+                super::$check(&bed).await;
             })+
         }
     };
@@ -64,19 +67,30 @@ struct Bed {
     engine: Arc<dyn VectorIndex>,
     _catalog: Arc<Catalog>,
     _folder: tempfile::TempDir,
+    _maintained: DropGuard,
 }
 
 impl Bed {
-    async fn open(kind: EngineKind) -> Bed {
+    /// An empty engine; `None`, after printing the reason, if its server is not installed.
+    async fn open(kind: EngineKind) -> Option<Bed> {
         let folder = tempfile::tempdir().unwrap();
         let catalog = catalog::open(&catalog::embedded_url(folder.path())).await.unwrap();
         let index = folder.path().join("index");
         let engine: Arc<dyn VectorIndex> = match kind {
             EngineKind::Builtin => Arc::new(Builtin::open(index, catalog.clone(), &[], EAGER).await.unwrap()),
             EngineKind::HnswRs => Arc::new(HnswRs::default()),
+            EngineKind::Pgvector => {
+                let url = reprise_tests::postgres::vector_database().await?;
+                Arc::new(Pgvector::open(&url, catalog.library_id().await.unwrap()).await.unwrap())
+            }
+            EngineKind::Milvus => todo!("comes with its feature"),
         };
         engine.create(&space(SPACE, DIM)).await.unwrap();
-        Bed { engine, _catalog: catalog, _folder: folder }
+        let closing = CancellationToken::new();
+        let (kept, until) = (Arc::clone(&engine), closing.clone());
+        tokio::spawn(async move { kept.maintain(until).await });
+        let _maintained = closing.drop_guard();
+        Some(Bed { engine, _catalog: catalog, _folder: folder, _maintained })
     }
 
     async fn apply(&self, put: Vec<Put>, remove: &[u64], seq: Option<i64>) {
@@ -483,6 +497,8 @@ async fn the_scores_of_a_shared_engine_are_those_of_the_catalog() {
     let at = Collection { space: row.key, level: Level::Clip };
     let spaces = vec![row.expectation()];
     let vectors = Vectors::over(Arc::new(Coarse(HnswRs::default())), catalog.clone(), spaces).await.unwrap();
+    let vectors = Arc::new(vectors);
+    vectors.catch_up().await.unwrap();
     assert_eq!(vectors.status().await.unwrap().live(at), 10);
     let keys: Vec<SpanKey> = catalog.vector_keys(row.key, Level::Clip).await.unwrap().iter().collect();
     let stored = catalog.vectors_of(row.key, &keys).await.unwrap();

@@ -2,7 +2,8 @@
 (taoyang1122/adapt-image-models, mmaction/models/backbones/vit_clip.py).
 
 Computed with numpy from the tensors of data/covr/aim_block.safetensors, which covr.py makes with PyTorch. Without the
-adapter the computation must give PyTorch's output; then it writes data/covr/aim_block_two.safetensors.
+adapter the computation must give PyTorch's output; then it writes data/covr/aim_block_two.safetensors. released/aim.py
+puts the released block's output in place of this one.
 
     pip install numpy safetensors
     python tests/parity/aim_two.py

@@ -1,7 +1,8 @@
-"""The reference of TF-CoVR's models: AIM, the text towers and the Combiner, written in PyTorch from the papers'
-formulas (arXiv 2302.03024, 2506.05274), with small seeded weights; text towers are transformers' own.
+"""Small seeded models of TF-CoVR: AIM, the text towers and the Combiner, written in PyTorch from the papers' formulas
+(arXiv 2302.03024, 2506.05274); text towers are transformers' own.
 
-Called by make.py; writes one folder a model in the layout of encoders/src/families/aim/mod.rs.
+Called by make.py; writes one folder a model in the layout of encoders/src/families/aim/mod.rs. released/aim.py then
+puts the released modules' vectors in place of these.
 """
 
 import json

@@ -1,7 +1,8 @@
-"""The reference of LanguageBind's video model: transformers' CLIP with attention along time before each block of the
-vision tower, written from the facts of the released code (arXiv 2310.01852), with small seeded weights.
+"""A small seeded model of LanguageBind's video model: transformers' CLIP with attention along time before each block of
+the vision tower, written from the facts of the released code (arXiv 2310.01852).
 
-Called by make.py; writes one folder.
+Called by make.py; writes one folder. released/language_bind.py then puts the released module's vectors in place of this
+one's.
 """
 
 import json

@@ -6,6 +6,9 @@ processor makes, and the ids of small tokenizers trained here on sentences of ou
 
 Without a part, all. Everything is seeded: running it again writes the same weights. Only the trainers of WordPiece and
 unigram vocabularies are not reproducible, so these tokenizers, their ids and vectors may come out as others.
+
+The parts languagebind, videoclip-xl and covr get their vectors from released modules: afterwards run language_bind.py,
+video_clip_xl.py and aim.py of released/ with --write (docs/encoders.md).
 """
 
 import pathlib

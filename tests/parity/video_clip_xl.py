@@ -1,8 +1,9 @@
-"""The reference of VideoCLIP-XL (arXiv 2410.00741): ViCLIP's vision tower (arXiv 2307.06942) written from the facts of the
-released code, and Long-CLIP's text tower as transformers' CLIP with 248 positions, with small seeded weights by the names
-of the released checkpoint.
+"""A small seeded model of VideoCLIP-XL (arXiv 2410.00741) by the names of the released checkpoint: ViCLIP's vision tower
+(arXiv 2307.06942) written from the facts of the released code, and Long-CLIP's text tower as transformers' CLIP with 248
+positions.
 
-Called by make.py; writes one folder.
+Called by make.py; writes one folder. released/video_clip_xl.py then puts the released modules' vectors in place of
+these.
 """
 
 import json

@@ -33,7 +33,7 @@ pub(crate) struct Parts {
     pub(crate) sampler: fn(usize) -> Sampler,
 }
 
-/// For families whose released code states no other sampler.
+/// Frames evenly over the clip: the default sampler of a family without one in its released code.
 pub(crate) fn spread(frames: usize) -> Sampler {
     Sampler::Spread { frames }
 }

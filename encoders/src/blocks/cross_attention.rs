@@ -53,7 +53,8 @@ impl CrossAttention {
         })
     }
 
-    /// `x`: (sequences * queries, width), as is the result; `seen`: (sequences, tokens, [`Sizes::seen`]).
+    /// `x`: (sequences * queries, width). `seen`, the input of keys and values: (sequences, tokens, [`Sizes::seen`]).
+    /// Returns the shape of `x`.
     pub(crate) fn forward(&self, x: &Tensor, seen: &Tensor) -> Result<Tensor> {
         let ((rows, width), (batch, tokens, across)) = (x.dims2()?, seen.dims3()?);
         let (heads, size) = (self.heads, width / self.heads);

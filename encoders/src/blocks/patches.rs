@@ -55,7 +55,7 @@ impl Patches {
         Ok(Patches { layer, device: weights.placement().device().clone(), image, patch })
     }
 
-    /// (pictures, patches, width) of (pictures, 3, image, image) pixels in one slice.
+    /// Maps pixels (pictures, 3, image, image), in one slice, to (pictures, patches, width).
     pub(crate) fn forward(&self, pixels: &[f32]) -> Result<Tensor> {
         let pictures = pixels.len() / (3 * self.image * self.image);
         let patches = cut(pixels, self.image, self.patch);

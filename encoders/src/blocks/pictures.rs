@@ -59,8 +59,8 @@ impl Pictures {
         }
     }
 
-    /// (pictures, dim) of (pictures, 3, side, side) pixels in one slice; a tower with [`Pictures::frames`] gives
-    /// (clips, dim) instead.
+    /// Encodes pixels (pictures, 3, side, side), in one slice, to (pictures, dim). A tower with [`Pictures::frames`]
+    /// returns (clips, dim) instead.
     pub(crate) fn forward(&self, pixels: &[f32]) -> Result<Tensor> {
         match self {
             Pictures::Transformer(tower) => tower.forward(pixels),

@@ -92,7 +92,8 @@ impl QFormer {
         self.dim
     }
 
-    /// (pictures, dim) of (pictures, 3, side, side) pixels in one slice: the mean of the queries' unit vectors.
+    /// Encodes pixels (pictures, 3, side, side), in one slice, to (pictures, dim): the mean of the queries' unit
+    /// vectors.
     pub(crate) fn forward(&self, pixels: &[f32]) -> Result<Tensor> {
         let seen = self.vision.hidden(pixels)?;
         let (pictures, (queries, width)) = (seen.dim(0)?, self.queries.dims2()?);
@@ -133,7 +134,8 @@ impl QueryLayer {
         })
     }
 
-    /// `x`: (pictures * queries, width), after self-attention; `seen`: (pictures, tokens, the vision tower's width).
+    /// `x`: (pictures * queries, width), after self-attention. `seen`, the pictures' tokens: (pictures, tokens, the
+    /// vision tower's width).
     fn forward(&self, x: &Tensor, seen: &Tensor) -> Result<Tensor> {
         let x = self.cross.as_ref().map_or(Ok(x.clone()), |cross| cross.forward(x, seen))?;
         let inner = self.up.forward_inner(&x, Some(self.activation))?;

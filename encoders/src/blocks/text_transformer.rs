@@ -151,7 +151,7 @@ impl TextTransformer {
         self.config.operations(self.cost(tokens))
     }
 
-    /// (texts, dim). All ids must be in the vocabulary; no text may be empty or too long.
+    /// Encodes texts to (texts, dim). All ids must be in the vocabulary. No text may be empty or too long.
     pub(crate) fn forward(&self, texts: &[&[u32]]) -> Result<Tensor> {
         let reading = self.config.reading;
         let (tokens, ends) = match reading {

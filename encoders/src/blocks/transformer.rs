@@ -399,8 +399,9 @@ impl AttentionPool {
     }
 }
 
-/// Rows per thread, roughly, that pass through a block together on a CPU. Intermediate results then stay in the cache
-/// and reuse memory pages. Products take as many rows at once, so weights are read no more often.
+/// Approximate number of rows per thread that pass through a block together on a CPU. Intermediate results then stay
+/// in the cache and reuse memory pages. Matrix products take the same number of rows at once anyway, so weights are
+/// read no more often.
 const ROWS_AT_ONCE: usize = 112;
 
 /// A stack of blocks.

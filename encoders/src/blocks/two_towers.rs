@@ -50,8 +50,8 @@ impl TwoTowers {
         Some(Sampler::Spread { frames: 1 })
     }
 
-    /// (queries, dim) of one picture and one text each; the ids must have passed [`check_ids`]. `None`: the model takes
-    /// no composed queries.
+    /// Encodes composed queries, one picture and one text each, to (queries, dim). The ids must have passed
+    /// [`check_ids`]. `None`: the model takes no composed queries.
     fn composed(&self, pixels: &[f32], texts: &[&[u32]]) -> Option<candle_core::Result<Tensor>> {
         let Pictures::Transformer(vision) = &self.vision else { return None };
         let Texts::Bert { tower, projection, composed_token: Some(first), .. } = &self.text else {
@@ -119,7 +119,7 @@ impl Texts {
         }
     }
 
-    /// (texts, dim); the ids must have passed [`check_ids`].
+    /// Encodes texts to (texts, dim). The ids must have passed [`check_ids`].
     fn forward(&self, texts: &[&[u32]]) -> candle_core::Result<Tensor> {
         match self {
             Texts::Transformer(tower) => tower.forward(texts),

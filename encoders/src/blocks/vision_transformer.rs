@@ -305,7 +305,7 @@ impl VisionTransformer {
         self.blocks.forward(x, AttentionMask::All)
     }
 
-    /// (clips, 1 + frames * patches, width) of (pictures, patches, width).
+    /// Joins (pictures, patches, width) to (clips, 1 + frames * patches, width).
     fn joint(&self, patches: &Tensor, times: &Tensor, class: &Tensor) -> Result<Tensor> {
         let ((pictures, count, width), frames) = (patches.dims3()?, times.dim(0)?);
         let clips = pictures / frames;

@@ -92,8 +92,7 @@ pub struct KnownModel {
     pub licence: &'static str,
     /// The paper, and published weights in this layout.
     pub source: &'static str,
-    /// The reference for its vectors; `unverified`: a module of ours, written from the released code. Only
-    /// all-MiniLM-L6-v2 was compared with its released weights.
+    /// The reference for its vectors. Only all-MiniLM-L6-v2 was compared with its released weights.
     pub verified: &'static str,
     /// Further remarks.
     pub note: &'static str,

@@ -116,7 +116,7 @@ impl Repository {
             // Only the whole file is acceptable instead of the requested range.
             if from != 0 {
                 return Err(Ended::Wrong(format!(
-                    "bytes from {from} on came, those from {at} were asked for"
+                    "it sent the bytes from {from} on; the request was for those from {at}"
                 )));
             }
             out.set_len(0).map_err(Ended::Disk)?;

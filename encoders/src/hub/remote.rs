@@ -10,7 +10,7 @@ use ureq::{Agent, Body, RequestBuilder};
 use super::settings::Settings;
 use crate::Cause;
 
-/// Most redirects within the hub for one file's facts.
+/// Largest number of redirects within the hub for one file's facts.
 const REDIRECTS: usize = 5;
 
 /// The hub.
@@ -127,7 +127,7 @@ impl Remote {
                 .ok_or_else(|| Refusal::Lasting("it sends a part of a file and does not say which".into()))?,
             status => {
                 return Err(Refusal::Lasting(
-                    format!("it answers {status} where bytes were asked for").into(),
+                    format!("it answers {status} instead of the requested bytes").into(),
                 ));
             }
         };
@@ -213,7 +213,7 @@ fn range(headers: &HeaderMap) -> Option<(u64, Option<u64>)> {
     Some((range.split_once('-')?.0.parse().ok()?, total.parse().ok()))
 }
 
-/// What went wrong on the way may go better soon; what was wrong from the start won't.
+/// Classifies an error. A retry may help after an error in transit, but not after an invalid request.
 fn failed(error: ureq::Error) -> Refusal {
     match error {
         ureq::Error::BadUri(_) | ureq::Error::Http(_) | ureq::Error::InvalidProxyUrl => {

@@ -16,7 +16,7 @@ pub(super) struct Finish<'a> {
     pub(super) residual: Option<Rows<'a>>,
 }
 
-/// Where a tile of sums goes, and which depth block it belongs to.
+/// Position of a tile of sums in the target, and its depth block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TilePosition {
     /// The first row, and the number of rows.

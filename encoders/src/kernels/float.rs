@@ -103,8 +103,8 @@ impl Work for PartOf<'_> {
         let depths = even(panels.depth, panels.depth.div_ceil(DEPTH));
         let mut moments = [Moments::default(); BLOCK];
         let mut sums = TileOfFloats([[0.0; PANEL]; TILE]);
-        // SAFETY: the processor has the instructions of `L`, as the caller promises. The block has `STRIDE` values for
-        // each row of a tile, of which as many as the panel has rows are copied. The caller of `multiply` holds the
+        // SAFETY: the processor has the instructions of `L`, as the caller promises. The block has `STRIDE` values
+        // for each row of a tile; one value per row of the panel is copied. The caller of `multiply` holds the
         // target, and no other part has these rows and panels.
         unsafe {
             input.measure::<L>(part.rows.0..part.rows.1, &mut moments);

@@ -166,8 +166,8 @@ impl Work for PartOf<'_> {
         let tiles = float::even(last - first, (last - first).div_ceil(TILE));
         let mut sums = [[0; PANEL]; TILE];
         // SAFETY: the processor has the instructions of `L`, as the caller promises, and VNNI, which `multiply`
-        // checked. The block has `across` bytes for each row of a tile, of which as many as the panel has rows are
-        // filled. The caller of `multiply` holds the target, and no other part has these rows and panels.
+        // checked. The block has `across` bytes for each row of a tile; one byte per row of the panel is filled. The
+        // caller of `multiply` holds the target, and no other part has these rows and panels.
         unsafe {
             let copies = (first..last).zip(block.bytes.values_mut().chunks_exact_mut(across));
             for ((row, bytes), reading) in copies.zip(&mut block.readings) {

@@ -37,8 +37,8 @@ impl PackedLinear {
         PackedLinear { processor, weight, bias: None }.biased(bias)
     }
 
-    /// The same, but with int8 products where the processor has them and the rows are not too long; otherwise with
-    /// floats.
+    /// Like [`PackedLinear::of_floats`], but with int8 products. Falls back to floats if the processor has no int8
+    /// products or the rows are too long.
     ///
     /// # Errors
     /// As [`PackedLinear::of_floats`].

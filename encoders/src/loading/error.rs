@@ -61,7 +61,7 @@ pub enum LoadError {
         model: String,
         /// The file.
         file: String,
-        /// What is wrong with it.
+        /// The fault, in plain words.
         #[source]
         why: Cause,
     },
@@ -85,7 +85,7 @@ pub enum LoadError {
     Network {
         /// The hub's address.
         endpoint: String,
-        /// What happened.
+        /// The error.
         #[source]
         why: Cause,
     },
@@ -102,7 +102,7 @@ pub enum LoadError {
     BadFile {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault, in plain words.
         #[source]
         why: Cause,
     },

@@ -77,7 +77,7 @@ impl ModelFiles {
         ModelFiles { name: name.clone(), path, config: None }
     }
 
-    /// The same folder without its config.json, for a config.json that no family knows.
+    /// The same folder without its config.json. Used if no family reads the config.json.
     pub(crate) fn without_config(&self) -> Self {
         ModelFiles { config: None, ..self.clone() }
     }

@@ -52,7 +52,7 @@ impl Weights {
     /// Reads all floating-point tensors of a safetensors file in memory.
     ///
     /// # Errors
-    /// In plain words, what is wrong with it.
+    /// The fault, in plain words.
     pub(crate) fn from_safetensors(bytes: &[u8]) -> Result<Self, Cause> {
         let (mut tensors, mut hashes) = (BTreeMap::new(), BTreeMap::new());
         for (name, tensor, hash) in parse_safetensors(bytes)? {

@@ -79,9 +79,9 @@ pub struct Permit {
 pub struct Settings {
     /// Limits of one forward pass.
     pub limits: Limits,
-    /// Most requests admitted at once.
+    /// Largest number of requests admitted at once.
     pub requests: usize,
-    /// Most bulk inputs in the queue; further callers wait.
+    /// Largest number of bulk inputs in the queue; further callers wait.
     pub bulk_waiting: usize,
     /// At least every n-th batch is bulk work while there is any; 0 counts as 1.
     pub bulk_every: usize,

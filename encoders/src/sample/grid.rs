@@ -53,14 +53,14 @@ pub(crate) struct Taken {
     pub(crate) end: i64,
 }
 
-/// Decides which frames of a video are taken, frame by frame.
+/// Selects the frames of a video to sample, one frame at a time.
 #[derive(Debug)]
 pub(crate) struct Grid {
     rate: Rate,
     next: i64,
     frames: usize,
     current: Option<i64>,
-    /// The last two spacings, the later one first.
+    /// Milliseconds between the last three frames, the latest interval first.
     spacings: [i64; 2],
     any: bool,
 }

@@ -1,4 +1,4 @@
-//! Samplers: which frames of a span are encoded.
+//! Samplers: rules that select the frames of a span to encode.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,25 +12,25 @@ pub(crate) mod grid;
 pub enum Sampler {
     /// `frames` frames at interval middles; short spans repeat the list cyclically (TF-CoVR's rule, arXiv 2506.05274).
     Middles {
-        /// How many.
+        /// Number of frames.
         frames: usize,
     },
     /// The frames at the middles of `frames` equal parts of the span, in order. Short spans repeat a frame in place, so
     /// that time never runs backwards.
     Spread {
-        /// How many.
+        /// Number of frames.
         frames: usize,
     },
     /// `frames` frames evenly from the span's first to its last, rounded down: `linspace(0, count - 1, frames)`, as
     /// LanguageBind's released code (languagebind/video/processing_video.py).
     Ends {
-        /// How many.
+        /// Number of frames.
         frames: usize,
     },
-    /// The first `frames` of every (count / `frames`)-th frame, rounded down, as VideoCLIP-XL's released code (demo.py).
-    /// Spans of fewer frames are sampled as by [`Sampler::Ends`]; that code refuses them.
+    /// Every (count / `frames`)-th frame, the step rounded down, up to `frames` frames. As VideoCLIP-XL's released
+    /// code (demo.py), which refuses spans of fewer frames. Here [`Sampler::Ends`] samples those.
     Steps {
-        /// How many.
+        /// Number of frames.
         frames: usize,
     },
     /// Every `frames`-th frame, from the span's first.
@@ -43,7 +43,7 @@ pub enum Sampler {
     PerSecond {
         /// Frames per second of video, 0.01 to 240.
         rate: f64,
-        /// The most frames.
+        /// Largest number of frames.
         at_most: usize,
     },
 }

@@ -141,9 +141,10 @@ enum Normalising {
 /// The prompt before all texts of one kind; empty for most models.
 #[derive(Default)]
 struct Prompt {
-    /// With its final space.
+    /// The prompt with its final space.
     text: String,
-    /// Without that space: some tokenizers attach it to the next token, others drop it.
+    /// Token ids of the prompt without its final space. Some tokenizers attach the space to the next token, others
+    /// drop it.
     ids: Vec<u32>,
 }
 
@@ -202,7 +203,7 @@ impl Tokenizer {
         Tokenizer { cleaning, ..self }
     }
 
-    /// What [`Tokenizer::cleaned`] applies: it decides vectors, so it is part of a space's identity.
+    /// The cleaning set by [`Tokenizer::cleaned`]. It affects vectors, so it is part of a space's identity.
     pub(crate) fn cleaning(&self) -> Cleaning {
         self.cleaning
     }

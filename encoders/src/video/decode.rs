@@ -152,13 +152,13 @@ fn plan(probe: &Probe, request: &Request) -> (Vec<Branch>, Vec<Consumer>) {
     plan.into_iter().unzip()
 }
 
-/// The scaling in pixels of this video.
+/// Converts a scaling to the pixel size of this video.
 pub(super) fn fine(scaling: Scaling, probe: &Probe) -> Scale {
     let (width, height) = pixels(scaling.size, probe);
     Scale::Fine(width, height, scaling.resampling)
 }
 
-/// The size in pixels of this video.
+/// Converts a frame size to the pixel size of this video.
 fn pixels(size: FrameSize, probe: &Probe) -> (u32, u32) {
     match size {
         FrameSize::Exact { width, height } => (width.max(1), height.max(1)),

@@ -24,7 +24,7 @@ pub struct Limits {
     pub wall_clock: Duration,
     /// Largest address space of the process, in bytes.
     pub memory_bytes: u64,
-    /// Most pixels of a picture; larger ones are refused.
+    /// Largest number of pixels of a picture; larger ones are refused.
     pub max_pixels: u64,
 }
 
@@ -64,9 +64,9 @@ const FORMATS: &str = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,mpe
 h261,h263,h264,hevc,vvc,av1,obu,ivf,m4v,mjpeg,mxf,mxg,nut,rm,dv,wtv,vc1,dirac,cavsvideo,yuv4mpegpipe,\
 mp3,wav,flac,aac,ac3,eac3,aiff,amr,w64,ape,wv";
 
-/// Most error lines kept of one run; later ones are only counted.
+/// Largest number of error lines kept of one run; later ones are only counted.
 const KEPT_LINES: usize = 20;
-/// Most bytes of the log that are parsed; the rest is discarded.
+/// Largest number of bytes of the log that are parsed; the rest is discarded.
 const PARSED_LOG_BYTES: u64 = 1 << 20;
 
 /// Arguments that open `path` and no other file.

@@ -38,7 +38,7 @@ pub(super) enum Scale {
     Fine(u32, u32, Resampling),
 }
 
-/// Which frames a branch passes on.
+/// Selection of the frames that a branch passes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Which {
     /// Every frame.
@@ -47,7 +47,7 @@ pub(super) enum Which {
     From(i64),
     /// The frames with these timestamps on the stream's own clock.
     These(Vec<i64>),
-    /// The picture on screen at each interval middle; repeated while it stays.
+    /// The picture on screen at the middle of each interval. A picture may repeat.
     Grid(Rate),
 }
 
@@ -194,8 +194,8 @@ impl Plan<'_> {
     }
 }
 
-/// One thread per core. By default ffmpeg takes one more, and as many again for each scaler, whose pictures are too
-/// small for threads to pay.
+/// One thread per core. By default ffmpeg takes one more, and the same number again for each scaler. The scalers'
+/// pictures are too small to gain from threads.
 fn decoding_threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).min(MAX_DECODING_THREADS)
 }

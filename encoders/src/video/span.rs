@@ -12,7 +12,7 @@ use super::{Limits, Probe, VideoError};
 use crate::sample::Sampler;
 use crate::{Frame, Scaling};
 
-/// Most timestamps in a select expression. A longer one costs more than scaling the other frames.
+/// Largest number of timestamps in a select expression. A longer one costs more than scaling the other frames.
 const MAX_SELECTED: usize = 256;
 /// Packets are read this far past the span, because frames come in decoding order.
 const REORDER_MS: i64 = 3000;

@@ -17,8 +17,8 @@ pub struct Judged<Id: Eq + Hash> {
     pub ranked: Vec<Id>,
     /// Relevant ids.
     pub relevant: HashSet<Id>,
-    /// What average precision divides by, at most K: the number of relevant ids, or of entries in the released code's
-    /// list of them, where an id may repeat.
+    /// Divisor of average precision, capped at K: the number of relevant ids. For the released code: the length of
+    /// its list of relevant ids, which may repeat an id.
     pub listed: usize,
 }
 

@@ -155,8 +155,7 @@ pub fn ranks<'r>(
 #[derive(Clone, Copy)]
 struct Sizes {
     threads: usize,
-    /// Vectors of a panel: as many as a tile of the product holds with AVX-512. With 96, the product took 1.3 times as
-    /// long.
+    /// Vectors in a panel: the size of the product's tile with AVX-512. With 96, the product took 1.3 times as long.
     panel: usize,
     /// Queries multiplied with a panel at once: their vectors and scores stay in the cache beside the panel.
     part: usize,

@@ -1,8 +1,8 @@
 //! Retrieval metrics on ids or scores alone: average precision, recall at K, and their means over queries.
 //!
-//! Knows no files and no models. A ranking comes as ids, best first, or as the scores of all rows. [`ranks`] takes
-//! vectors, for all queries of a benchmark against its whole gallery. [`Protocol::Compat`] is TF-CoVR's released code
-//! (arXiv 2506.05274) where it differs from the paper.
+//! The module reads no files and no models. A ranking is a list of ids, best first, or the scores of all rows.
+//! [`ranks`] takes the vectors of a benchmark's queries and of its whole gallery. [`Protocol::Compat`] follows
+//! TF-CoVR's released code (arXiv 2506.05274) where it differs from the paper.
 
 mod figures;
 mod gallery;

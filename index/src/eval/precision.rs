@@ -14,8 +14,8 @@ pub fn average_precision<Id: Eq + Hash>(ranked: &[Id], relevant: &HashSet<Id>, k
     average_precision_as_listed(ranked, relevant, relevant.len(), k)
 }
 
-/// As [`average_precision`], divided by `min(listed, k)`: the released code divides by the length of the list of
-/// relevant ids, which counts an id as often as it stands there.
+/// As [`average_precision`], but divided by `min(listed, k)`. The released code divides by the length of its list of
+/// relevant ids, which may repeat an id.
 pub fn average_precision_as_listed<Id: Eq + Hash>(
     ranked: &[Id],
     relevant: &HashSet<Id>,

@@ -7,12 +7,11 @@ use std::hash::Hash;
 /// The two readings of TF-CoVR's protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Protocol {
-    /// As the paper means it: each gallery id counts once, the query's own id is left out, and ties go to the lower
-    /// row.
+    /// The paper's protocol. Each gallery id counts once. The query's own id is left out. Ties go to the lower row.
     #[default]
     Clean,
-    /// As the released code computes it: rows count one by one, so an id may occur several times. Rows of the query's
-    /// own id come last, and ties go to the higher row.
+    /// The released code's protocol. Rows count one by one, so an id may occur several times. Rows of the query's own
+    /// id come last. Ties go to the higher row.
     Compat,
 }
 

@@ -62,8 +62,8 @@ pub fn recall_at(ranks: &[Option<usize>], cutoffs: &[usize]) -> Option<BTreeMap<
     Some(cutoffs.iter().map(|&k| (k, percent(k))).collect())
 }
 
-/// ReBias: how far a model's recall depends on whether captions describe what is visible or what moves, in percent. 0
-/// is no bias (CaReBench, arXiv 2501.00513, section 4).
+/// ReBias: the relative difference between a model's recall for spatial and for temporal captions, in percent. 0 is
+/// no bias (CaReBench, arXiv 2501.00513, section 4).
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct ReBias {
     /// `|1 - R_spatial / R_temporal|`: the values of the paper's Table 5.

@@ -59,7 +59,7 @@ pub enum SnapshotError {
     Foreign(#[source] Box<dyn Error + Send + Sync>),
     /// A space was not declared: the caller's fault. Nothing was written.
     #[error(
-        "space {0} has vectors but was never declared: its snapshot could not be told from a foreign one"
+        "space {0} has vectors but was never declared: its snapshot could not be distinguished from a foreign one"
     )]
     Undeclared(u32),
     /// The disk is full or not readable: the operator must fix it.

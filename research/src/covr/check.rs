@@ -1,4 +1,4 @@
-//! Whether a modification text names what changes and nothing else.
+//! Checks that a modification text names the changed parts and nothing else.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use super::label::Label;
 use super::modification::{ActionChange, Difference, PartChange};
 use super::number;
 
-/// Most words of a text: TF-CoVR's text normaliser keeps no more.
+/// Largest number of words in a text: TF-CoVR's text normaliser drops the rest.
 pub const LONGEST: usize = 30;
 
 /// Words of a sentence that name no part.
@@ -18,7 +18,7 @@ other perform performed performing please position put rather remove repeat repl
 skip so style switch take than that the them then there these they this time to use version want where while \
 with without you your";
 
-/// Words of which one must stand in a text about a part that goes.
+/// A text about a removed part must contain one of these words.
 const NEGATIONS: [&str; 14] = [
     "without", "no", "not", "drop", "remove", "skip", "omit", "lose", "leave", "single", "just", "only",
     "less", "rather",
@@ -30,7 +30,8 @@ const DANGLING: [&str; 24] = [
     "or", "over", "the", "through", "to", "until", "with", "without", "while",
 ];
 
-/// What is wrong with a text as such: brackets without a partner, or an end that is no end. `None` for a good text.
+/// The form fault of a text: an unbalanced bracket, or a last word that cannot end a sentence. `None` for a good
+/// text.
 pub fn torn(text: &str) -> Option<&'static str> {
     let mut open = 0i32;
     for letter in text.chars() {
@@ -49,7 +50,7 @@ pub fn torn(text: &str) -> Option<&'static str> {
     last.parse::<f64>().is_ok().then_some("it ends in a number")
 }
 
-/// Why `text` is no modification from `query` to `target`; `None` if it names each part that differs and no other.
+/// The fault of `text` as a modification from `query` to `target`. `None` if it names each changed part and no other.
 pub fn fault(text: &str, query: &Label, target: &Label) -> Option<String> {
     let number = text.split_whitespace().count();
     if number == 0 || number > LONGEST {
@@ -94,8 +95,8 @@ fn names(change: &PartChange, said: &BTreeSet<String>) -> bool {
     }
 }
 
-/// The words that a text of this change may have: those of the parts that differ on either side, of the element as an
-/// anchor, and of sentences.
+/// The words that a text of this change may contain: words of the changed parts of both labels, of the element, and
+/// of sentences.
 fn allowed(difference: &Difference, query: &Label, target: &Label) -> BTreeSet<String> {
     let mut allowed = words(&target.parts.element);
     allowed.extend(words(&difference.said()));

@@ -49,16 +49,16 @@ struct TripletsArgs {
     model: Option<ModelName>,
     #[command(flatten)]
     compute: ComputeArgs,
-    /// Most pairs per label and kind of change, the most similar first; all without it
+    /// Largest number of pairs per label and kind of change, the most similar first [default: all]
     #[arg(long)]
     neighbours: Option<usize>,
     /// Lowest similarity of two labels of a pair
     #[arg(long, allow_negative_numbers = true)]
     min_similarity: Option<f32>,
-    /// Lowest similarity at which other actions of two events make a pair too; without it they must be equal
+    /// Lowest similarity of the actions of a pair of two events [default: the actions must be equal]
     #[arg(long)]
     same_action: Option<f32>,
-    /// Most training triplets per pair
+    /// Largest number of training triplets per pair
     #[arg(long, default_value_t = 20)]
     per_pair: usize,
     /// Share of the source videos for validation

@@ -1,7 +1,8 @@
-//! Grammars of label sets, as data: which words of a label are which part, and how a coach says that part.
+//! Grammars of label sets, as data. A grammar assigns the words of a label to parts, and gives the wording of each
+//! part.
 //!
-//! A grammar knows every word of a label or leaves the label alone: [`super::label::Label`] then takes it whole. So no
-//! part is ever torn from the middle of a label.
+//! A grammar parses a label only if it covers every word. Otherwise [`super::label::Label`] takes the label whole. So
+//! no part is cut from the middle of a label.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +13,7 @@ use super::CovrError;
 use super::number;
 use reprise_encoders::Cause;
 
-/// How the labels of one set are built. Words are compared without case; `#` in a phrase is any number.
+/// Structure of the labels of one set. Comparison ignores case. `#` in a phrase stands for any number.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grammar {
@@ -24,19 +25,20 @@ pub struct Grammar {
     /// The event of labels without brackets.
     #[serde(default)]
     event: String,
-    /// The element of labels that name none, such as the dive of a list of dives.
+    /// The element of labels that name none, e.g. "dive" in a list of dives.
     #[serde(default)]
     element: String,
-    /// Elements take an article.
+    /// Whether elements take an article.
     #[serde(default)]
     article: bool,
-    /// Characters that separate words, besides white space. A stop between two digits never does.
+    /// Characters that separate words, besides white space. A full stop between two digits never separates.
     #[serde(default)]
     split: String,
-    /// Later brackets only explain; their text is no part.
+    /// Whether to ignore the text in later brackets, because it only explains.
     #[serde(default)]
     asides: bool,
-    /// Numbers stand before their noun without a space, two digits with the point left out: `15som` is 1.5 som.
+    /// Whether numbers stand before their noun without a space, and two digits without their decimal point: `15som`
+    /// is 1.5 som.
     #[serde(default)]
     tenths: bool,
     /// Texts to replace before anything else, in order.
@@ -45,7 +47,7 @@ pub struct Grammar {
     /// Every element.
     #[serde(default)]
     elements: Vec<Phrase>,
-    /// The other parts, in the order in which they are said.
+    /// The other parts, in the order of their wording.
     parts: Vec<Kind>,
     /// Phrases without a meaning of their own.
     #[serde(default)]
@@ -57,22 +59,23 @@ pub struct Grammar {
 #[serde(deny_unknown_fields)]
 struct Kind {
     name: String,
-    /// It is said before its element.
+    /// Whether the wording comes before the element.
     #[serde(default)]
     before: bool,
     phrases: Vec<Phrase>,
 }
 
-/// A phrase of labels and how it is said. `{twist}` becomes the number with that noun, `{element}` the element.
+/// A phrase in labels, and its wordings. In a wording, `{twist}` becomes the number with that noun, and `{element}`
+/// the element.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Phrase {
     label: String,
-    /// Said of something known: "show it ...".
+    /// Wording for a known element: "show it ...".
     say: String,
-    /// Said with the element; `say` where it lacks.
+    /// Wording next to the element. Default: `say`.
     named: Option<String>,
-    /// Said of a target without it; "not ..." where it lacks.
+    /// Wording for a target without the part. Default: "not ...".
     without: Option<String>,
 }
 
@@ -83,15 +86,15 @@ pub struct Part {
     at: usize,
     /// The kind: "direction", "turns".
     pub kind: String,
-    /// Said of something known: "with one turn".
+    /// Wording of the part for a known element: "with one turn".
     pub said: String,
-    /// Said with the element.
+    /// Wording of the part next to its element.
     pub(super) named: String,
-    /// Said of a target without the part: "without the turn".
+    /// Wording for a target without the part: "without the turn".
     pub without: String,
-    /// Said before its element.
+    /// Whether the wording comes before the element.
     pub(super) before: bool,
-    /// What is counted: "turn".
+    /// The counted noun: "turn". `None` for a part without a number.
     pub(super) noun: Option<String>,
 }
 
@@ -100,11 +103,11 @@ pub struct Part {
 pub struct Parts {
     /// The event in words; empty if the label names none.
     pub event: String,
-    /// What is done, without the other parts: "salto". The whole action if no grammar knows the label.
+    /// The element of the action, without the other parts: "salto". The whole action if no grammar covers the label.
     pub element: String,
-    /// The element takes an article.
+    /// Whether the element takes an article.
     pub(super) article: bool,
-    /// The other parts, in the order in which they are said; at most one of a kind.
+    /// The other parts in the order of their wording, at most one of a kind.
     pub others: Vec<Part>,
 }
 
@@ -117,13 +120,13 @@ const BUILT_IN: [&str; 3] = [
 /// The grammars of FineGym, FineDiving and Diving48.
 ///
 /// # Errors
-/// A grammar of the build is no JSON of this form; a test reads them.
+/// A built-in grammar is invalid. A test reads all of them.
 pub fn built_in() -> Result<Vec<Grammar>, CovrError> {
     let read = |text: &&str| serde_json::from_str(text).map_err(|error| wrong("built-in", error.into()));
     BUILT_IN.iter().map(read).collect()
 }
 
-/// A user's own grammar, a JSON file of the form of those in `research/src/covr/grammars`.
+/// Reads a user's grammar: a JSON file like the files in `research/src/covr/grammars`.
 ///
 /// # Errors
 /// The file cannot be read or has another form.
@@ -137,7 +140,7 @@ fn wrong(name: &str, reason: Cause) -> CovrError {
     CovrError::Grammar { name: name.to_owned(), reason }
 }
 
-/// What a phrase of a grammar stands for.
+/// Meaning of a phrase in a grammar.
 #[derive(Clone, Copy)]
 enum Meaning<'a> {
     Element(&'a Phrase),

@@ -1,4 +1,4 @@
-//! Labels of annotated footage, such as `(VT) round-off, flic-flac on`, and the parts they are made of.
+//! Labels of annotated footage, such as `(VT) round-off, flic-flac on`, and their parts.
 
 use super::grammar::{Grammar, Part, Parts};
 
@@ -7,26 +7,26 @@ use super::grammar::{Grammar, Part, Parts};
 pub struct Label {
     /// The whole label.
     pub text: String,
-    /// What it is made of.
+    /// The label's parts.
     pub parts: Parts,
 }
 
 impl Label {
-    /// The label in the parts of the first grammar that knows all its words. A label that none knows has an event (the
-    /// text of its first brackets) and the rest as its element.
+    /// Parses a label with the first grammar that covers all its words. Without such a grammar, the text in the first
+    /// brackets is the event, and the rest is the element.
     pub fn new(text: &str, grammars: &[Grammar]) -> Label {
         let text = text.trim();
         let known = grammars.iter().find_map(|it| it.parts(text));
         Label { text: text.to_owned(), parts: known.unwrap_or_else(|| whole(text, grammars)) }
     }
 
-    /// The same action: equal elements and parts, whatever the event.
+    /// Whether two labels have the same action: equal elements and parts. The events may differ.
     pub fn same_action(&self, other: &Label) -> bool {
         self.parts.element.eq_ignore_ascii_case(&other.parts.element)
             && self.parts.others == other.parts.others
     }
 
-    /// The action as it is said, without the event: "a double salto backward tucked with one twist".
+    /// The wording of the action, without the event: "a double salto backward tucked with one twist".
     pub fn action(&self) -> String {
         let Parts { element, article, others, .. } = &self.parts;
         let counted = others.iter().find(|it| it.counts(element));
@@ -51,7 +51,7 @@ impl Label {
         if *article && counted.is_none() { with_article(&said) } else { said }
     }
 
-    /// The whole label as it is said.
+    /// The wording of the whole label.
     pub fn said(&self) -> String {
         match self.parts.event.as_str() {
             "" => self.action(),
@@ -61,7 +61,7 @@ impl Label {
 }
 
 impl Part {
-    /// It counts what `element` begins with: two turns of "turn on one leg".
+    /// Whether the part counts the first word of `element`: two turns of "turn on one leg".
     fn counts(&self, element: &str) -> bool {
         let first = element.split(' ').next();
         self.noun.is_some() && self.noun.as_deref() == first && self.named.starts_with("with ")
@@ -77,7 +77,7 @@ fn with_article(said: &str) -> String {
     format!("{article} {said}")
 }
 
-/// Event and action of a label that no grammar knows.
+/// Event and action of a label that no grammar covers.
 fn whole(text: &str, grammars: &[Grammar]) -> Parts {
     let split = text.strip_prefix('(').and_then(|it| it.split_once(')'));
     let (code, action) = split.map_or(("", text), |(event, action)| (event.trim(), action.trim()));

@@ -1,6 +1,6 @@
-//! TF-CoVR's data from annotated footage (arXiv 2506.05274, section 3). A grammar splits labels into parts. A
-//! modification text names the parts that lead from one label to the other, and the clips of both form triplets.
-//! Independent of models: callers pass a function from texts to vectors.
+//! Makes data like TF-CoVR's from annotated footage (arXiv 2506.05274, section 3). A grammar splits labels into
+//! parts. A modification text names the changed parts of two labels. Clips of both labels form triplets with this
+//! text. Independent of models: callers pass a function from texts to vectors.
 
 pub mod check;
 mod command;
@@ -75,13 +75,13 @@ pub enum CovrError {
     Endpoint(#[source] Cause),
 }
 
-/// The distinct labels, in order, each in the parts of the first grammar that knows it.
+/// The distinct labels, in order. The first grammar that covers a label parses it.
 pub fn labels(footage: &[Stretch], grammars: &[Grammar]) -> Vec<Label> {
     let texts: BTreeSet<&str> = footage.iter().map(|it| it.label.trim()).collect();
     texts.into_iter().map(|it| Label::new(it, grammars)).collect()
 }
 
-/// The vectors of the labels and of their actions, as they are said; one entry a label.
+/// The vectors of the wordings of labels and of their actions. One entry per label.
 ///
 /// # Errors
 /// `embed` fails for a text.
@@ -100,7 +100,7 @@ pub fn embedded(
 /// Sentences per pair; several vary the wording.
 const SENTENCES_OF_PAIR: usize = 4;
 
-/// Both orders of all pairs, with sentences of the parts that differ.
+/// All pairs in both orders, with sentences about the changed parts.
 pub fn with_sentences(labels: &[Label], pairs: &[LabelPair], seed: u64) -> Vec<OrderedPair> {
     let mut draw = Draw::new(seed, 0, Purpose::Description, 0);
     let pair = |Asked { query, targets, difference }| {
@@ -118,11 +118,11 @@ const REQUESTS: usize = 4;
 pub struct Written {
     /// The pairs, with one text each.
     pub pairs: Vec<OrderedPair>,
-    /// The number of texts that are sentences of ours, because the check refused the model's.
+    /// Number of texts that the check refused. A built-in sentence replaces each.
     pub refused: usize,
 }
 
-/// Both orders of all pairs, with one text of a language model each. Calls `done` after each text.
+/// Asks a language model for one text for each pair, in both orders. Calls `done` after each text.
 ///
 /// # Errors
 /// The endpoint fails.

@@ -1,29 +1,29 @@
-//! What changes from one label to another, part by part, and sentences that say it.
+//! Differences between two labels, and sentences that describe them.
 
 use super::grammar::Part;
 use super::label::Label;
 use crate::synth::draw::Draw;
 
-/// What a target has that its query lacks, and the other way round.
+/// The difference between a query's label and its target's label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// The clause of another event: "on balance beam".
+    /// Clause for the target's event, if it differs: "on balance beam".
     pub event: Option<String>,
-    /// The change of what is done.
+    /// The change of the action.
     pub action: ActionChange,
 }
 
 /// The change of an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ActionChange {
-    /// Another element, or too many other parts to tell one by one: the target's action with all its parts, "a split jump
-    /// with one turn".
+    /// Another element, or too many changed parts to list. Holds the target's action with all its parts, "a split
+    /// jump with one turn".
     Element(String),
-    /// The same element with other parts; empty if they are equal.
+    /// The same element with other parts. Empty if the parts are equal.
     Parts(Vec<PartChange>),
 }
 
-/// A part that differs. Of both sides at least one is there.
+/// A changed part. At least one side is `Some`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartChange {
     /// The query's part.
@@ -43,7 +43,7 @@ impl PartChange {
     }
 }
 
-/// Of more changes than these nobody would speak one by one.
+/// Largest number of changes that a sentence lists. A person would not list more.
 const MOST_CLAUSES: usize = 3;
 
 /// Sentences of the same element with other parts.
@@ -71,7 +71,7 @@ const OF_ELEMENT: [&str; 8] = [
 ];
 
 impl Difference {
-    /// What leads from `query` to `target`. For one query, targets with other parts have other differences.
+    /// The change from `query` to `target`. For one query, targets with different parts have different differences.
     pub fn between(query: &Label, target: &Label) -> Difference {
         let (from, to) = (&query.parts, &target.parts);
         let event = (from.event != to.event).then(|| match to.event.as_str() {
@@ -88,7 +88,7 @@ impl Difference {
         Difference { event, action }
     }
 
-    /// The difference in words: "with two twists and on balance beam", "a split jump".
+    /// The wording of the difference: "with two twists and on balance beam", "a split jump".
     pub fn said(&self) -> String {
         match &self.action {
             ActionChange::Element(action) => match &self.event {

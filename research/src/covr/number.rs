@@ -3,7 +3,7 @@
 const WORDS: [&str; 11] =
     ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
 
-/// A number of `noun`, in words up to ten and a half; other numbers stay digits.
+/// A count of `noun`. Numbers up to ten and a half become words; other numbers stay digits.
 pub(super) fn counted(number: &str, noun: &str) -> String {
     let Ok(value) = number.parse::<f64>() else { return format!("{number} {noun}") };
     let word = |whole: f64| WORDS.get(whole as usize).copied().filter(|_| whole >= 0.0);
@@ -20,7 +20,7 @@ pub(super) fn counted(number: &str, noun: &str) -> String {
     }
 }
 
-/// The words of a count that a text may give in digits: "2.5" is "two and a half".
+/// A number in words: "2.5" becomes "two and a half".
 pub(super) fn in_words(number: &str) -> String {
     counted(number, "").split_whitespace().filter(|it| *it != "s").collect::<Vec<_>>().join(" ")
 }

@@ -26,7 +26,7 @@ impl Change {
     }
 }
 
-/// Two labels, by index; both orders give triplets.
+/// The indices of two labels. Each of the two becomes query and target in turn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LabelPair {
     /// The lower index.
@@ -42,18 +42,18 @@ pub struct LabelPair {
 /// The vectors of a label.
 #[derive(Debug, Clone)]
 pub struct LabelVectors {
-    /// Of the whole label as it is said.
+    /// Vector of the whole label as a sentence.
     pub text: UnitVector,
-    /// Of the action alone.
+    /// Vector of the action alone.
     pub action: UnitVector,
 }
 
-/// How labels are compared.
+/// Similarity measure of labels.
 #[derive(Debug, Clone)]
 pub enum Similarity {
-    /// By the cosine of sentence vectors, one entry a label; -1 to 1.
+    /// Cosine of sentence vectors, -1 to 1. One entry per label.
     Vectors(Vec<LabelVectors>),
-    /// By the share of their words that both have; 0 to 1.
+    /// Share of common words, 0 to 1.
     Words,
 }
 
@@ -70,15 +70,15 @@ impl Similarity {
 /// Limits on pairs; `None` sets no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct PairLimits {
-    /// The most pairs of each label and change, the most similar first.
+    /// Largest number of pairs per label and kind of change, the most similar first.
     pub neighbours: Option<usize>,
     /// Lowest similarity of a pair.
     pub similarity: Option<f32>,
-    /// Lowest similarity at which other actions of two events make a pair too. Without it they must be equal.
+    /// Lowest similarity of the actions of a pair of two events. `None`: the actions must be equal.
     pub same_action: Option<f32>,
 }
 
-/// All pairs, ordered by index. Labels of equal parts make none: nothing leads from one to the other. `similarity` has an
+/// All pairs, ordered by index. Labels with equal parts form no pair, because they do not differ. `similarity` has an
 /// entry for each label.
 pub fn label_pairs(labels: &[Label], similarity: &Similarity, limits: PairLimits) -> Vec<LabelPair> {
     let pairs = (0..labels.len()).flat_map(|one| (one + 1..labels.len()).map(move |other| [one, other]));
@@ -89,7 +89,8 @@ pub fn label_pairs(labels: &[Label], similarity: &Similarity, limits: PairLimits
     }
 }
 
-/// The pairs that are among the `most` most similar of their change for at least one of their labels.
+/// Keeps the `most` most similar pairs for each label and kind of change. One of a pair's two labels is enough to
+/// keep it.
 fn nearest(pairs: &Vec<LabelPair>, labels: usize, most: usize) -> Vec<LabelPair> {
     let mut of_label: Vec<Vec<&LabelPair>> = vec![Vec::new(); labels];
     for pair in pairs {

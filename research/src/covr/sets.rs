@@ -31,11 +31,12 @@ fn labels_of<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<Label> {
     texts.into_iter().map(|it| Label::new(it, &grammars)).collect()
 }
 
-/// Words of sentences that the grammars add to those of the labels: events, armstands, and how a part goes.
+/// Words that grammars add to the words of labels: events, armstands, and wordings of removed parts.
 const ADDED: &str = "after air armstand balance bar beam both dive first flight floor foot held high landing least one \
 position salto single somersault step-out straight taking touch twist uneven up usual vault";
 
-/// The words of a label as a text may have them: also apart at signs and at numbers, numbers in words.
+/// The words of a label in all forms that a text may contain. Words are also split at signs and numbers, and numbers
+/// become words.
 fn label_words(text: &str) -> BTreeSet<String> {
     let mut found = words(text);
     let apart = text.replace(['+', '.', ',', '/', '-'], " ");

@@ -31,12 +31,12 @@ pub struct Shares {
     pub test: f64,
 }
 
-/// A query label and a change, with all that they lead to.
+/// A query label and a change, with all target labels and texts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OrderedPair {
     /// Index of the query's label.
     pub query: usize,
-    /// Indices of all labels that the query and the change lead to, at least one, ascending.
+    /// Indices of all target labels, at least one, ascending.
     pub targets: Vec<usize>,
     /// Modification texts, at least one; each triplet draws one.
     pub texts: Vec<String>,
@@ -47,14 +47,14 @@ pub struct OrderedPair {
 pub struct Asked {
     /// Index of the query's label.
     pub query: usize,
-    /// Indices of all labels of the target's parts, ascending.
+    /// Indices of all labels whose parts equal the target's, ascending.
     pub targets: Vec<usize>,
-    /// What changes.
+    /// The change from query to target.
     pub difference: Difference,
 }
 
-/// Both orders of every pair. Targets of equal parts are one change; their labels are its targets even if a limit left
-/// out the pair.
+/// Every pair in both orders. Target labels with equal parts form one change. All of them are its targets, even if a
+/// limit left out their pair.
 pub fn ordered(labels: &[Label], pairs: &[LabelPair]) -> Vec<Asked> {
     let mut alike: BTreeMap<&Parts, Vec<usize>> = BTreeMap::new();
     for (at, label) in labels.iter().enumerate() {
@@ -71,8 +71,8 @@ pub fn ordered(labels: &[Label], pairs: &[LabelPair]) -> Vec<Asked> {
     new.map(asked).collect()
 }
 
-/// Joins the targets of pairs whose query labels have equal parts and whose text is the same: a text cannot tell them
-/// apart. Pairs with several texts stay as they are.
+/// Joins the targets of pairs with equal query parts and the same text, because the text cannot distinguish them.
+/// Pairs with several texts stay as they are.
 pub fn with_shared_texts(labels: &[Label], pairs: Vec<OrderedPair>) -> Vec<OrderedPair> {
     let text = |it: &OrderedPair| match it.texts.as_slice() {
         [one] => Some(one.trim_end_matches('.').to_lowercase()),
@@ -100,7 +100,8 @@ pub fn with_shared_texts(labels: &[Label], pairs: Vec<OrderedPair>) -> Vec<Order
     joined
 }
 
-/// The part of each video. Training gets at least one video. A share above 0 gets at least one, if there are enough.
+/// Assigns each video to a part. Training gets at least one video. A share above 0 gets at least one, if there are
+/// enough.
 pub fn parts(footage: &[Stretch], shares: &Shares) -> BTreeMap<String, Part> {
     let mut videos: Vec<String> = footage.iter().map(|it| it.video.clone()).collect();
     videos.sort();
@@ -159,7 +160,7 @@ impl<'a> PartClips<'a> {
         clips.collect()
     }
 
-    /// Up to `per_pair` distinct triplets of every query and change with both sides in this part.
+    /// Up to `per_pair` distinct triplets for every pair with query and target clips in this part.
     pub fn train_rows(&mut self, pairs: &[OrderedPair], per_pair: usize) -> Vec<TrainRow> {
         let mut rows = Vec::new();
         for pair in pairs {
@@ -181,8 +182,8 @@ impl<'a> PartClips<'a> {
         rows
     }
 
-    /// One query of every query label and change with both sides in this part, with all its relevant clips: those of
-    /// every label that they lead to.
+    /// One query for every pair with query and target clips in this part. Its relevant clips are the clips of all
+    /// target labels.
     pub fn test_rows(&mut self, pairs: &[OrderedPair]) -> Vec<TestRow> {
         let mut rows = Vec::new();
         for pair in pairs {
@@ -202,7 +203,7 @@ impl<'a> PartClips<'a> {
     }
 }
 
-/// A clip of a target.
+/// A clip with the label of a target.
 struct Clip<'a> {
     label: usize,
     stretch: &'a Stretch,

@@ -103,7 +103,7 @@ pub(super) fn run(args: &CovrArgs) -> anyhow::Result<()> {
     }
 }
 
-/// What the figures are of: the gallery, the texts, and what recall means here.
+/// Describes the figures: the gallery, the texts, and the definition of recall.
 fn heading(benchmark: &Benchmark, protocol: Protocol) -> String {
     let (gallery, texts) = match protocol {
         Protocol::Clean => (format!("{} distinct clips", benchmark.clips.len()), "as they are"),

@@ -163,7 +163,7 @@ impl Reader {
     }
 }
 
-/// Median number of ranks lost against the sentence alone, for each reading and position.
+/// Median loss of ranks against the sentence alone, for each reading and position.
 fn telling_sentences(
     reader: &mut Reader,
     benchmark: &Benchmark,

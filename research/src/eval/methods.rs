@@ -42,7 +42,7 @@ pub(super) struct Models {
     pub(super) methods: Vec<Method>,
 }
 
-/// Method, folder under the baselines, and fusion; the first existing folder counts.
+/// Method, folder under the baselines, and fusion. The first existing folder counts.
 const BASELINES: [(&str, &str, Fusion); 5] = [
     ("text_only", "text_only", Fusion::Trained),
     ("video_only", "video_only", Fusion::Trained),

@@ -33,7 +33,8 @@ impl Range {
 /// One element in a long video.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Element {
-    /// Range of the element: between two cuts if it is the only one there, otherwise its own start and end.
+    /// The element's range. If it is alone between two cuts, the range is from cut to cut. Otherwise it is the
+    /// element's own start and end.
     pub range: Range,
     /// The element's label.
     pub label: String,
@@ -155,8 +156,8 @@ fn lines<T: for<'a> Deserialize<'a>>(path: &Path) -> anyhow::Result<Vec<T>> {
     parsed.with_context(|| path.display().to_string())
 }
 
-/// Up to `most` queries of each place, an even subsample. Every change whose labels both occur in the videos gives
-/// queries. The query clips are elements between cuts if there are any, in turn.
+/// Up to `most` queries per location, an even subsample. Each change gives a query if both its labels occur in the
+/// videos. The query clip is an element between cuts if one exists. Changes use a label's elements in turn.
 pub fn queries(
     elements: &[Element],
     changes: &[Change],

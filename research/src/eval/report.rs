@@ -14,9 +14,9 @@ pub struct Row {
     pub method: String,
     /// The space of the vectors.
     pub space: String,
-    /// By kind of query, with exact search.
+    /// Figures by kind of query, with exact search.
     pub figures: BTreeMap<String, Figures>,
-    /// By kind of query, through the index's graph.
+    /// Figures by kind of query, through the index's graph.
     pub through_index: BTreeMap<String, Figures>,
 }
 

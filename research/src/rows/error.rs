@@ -10,7 +10,7 @@ use reprise_encoders::Cause;
 pub struct RowsError {
     /// Path of the file; empty for rows without a file.
     pub path: PathBuf,
-    /// What happened.
+    /// The error.
     #[source]
     pub why: Cause,
 }

@@ -21,7 +21,7 @@ pub struct Shot {
     pub content: Content,
 }
 
-/// What a shot shows.
+/// Content of a shot.
 #[derive(Debug, Clone)]
 pub enum Content {
     /// One element at a speed (1 is normal), after some frames of waiting.

@@ -83,7 +83,7 @@ struct ComposedArgs {
     /// Weights of HN-NCE: as in the paper, or as in TF-CoVR's released code
     #[arg(long, value_enum, default_value = "clean")]
     mode: LossMode,
-    /// What makes a negative hard: similar labels, or similar vectors in the batch
+    /// Hard negatives: clips with similar labels, or with similar vectors in the batch
     #[arg(long, value_enum, default_value = "labels")]
     hardness: Hardness,
     /// How strongly hard negatives weigh; by default 2 by labels, 0.5 by the batch

@@ -5,7 +5,11 @@ mod rebuild;
 
 use clap::{Args, Subcommand};
 
-use reprise_server::catalog::SpaceRow;
+use crate::migrate::MigrateArgs;
+use reprise_server::catalog::{self, SpaceRow};
+use reprise_server::config::EngineArgs;
+use reprise_server::vectors::EngineSettings;
+use reprise_server::vectors::builtin::Settings;
 
 /// Arguments of `reprise index`.
 #[derive(Debug, Args)]
@@ -16,9 +20,10 @@ pub(crate) struct IndexArgs {
 
 #[derive(Debug, Subcommand)]
 enum IndexCommand {
-    /// Compare the snapshot with the database and with brute force; a server may be running
+    /// Compare the index with the database and with exact search; a server may be running
     Check(check::CheckArgs),
-    /// Build the snapshot anew from the database; the server must be stopped
+    /// Build the index anew from the database, or fill another engine while a server goes on answering with its own;
+    /// the built-in index needs the server to be stopped
     Rebuild(rebuild::RebuildArgs),
     /// Measure recall and speed on vectors from .npy files; needs no server and no database
     Bench(reprise_research::speed::index::BenchArgs),
@@ -32,6 +37,17 @@ pub(crate) async fn run(args: IndexArgs) -> anyhow::Result<()> {
         IndexCommand::Bench(args) => {
             tokio::task::spawn_blocking(move || reprise_research::speed::index::run(&args)).await?
         }
+    }
+}
+
+/// The settings of an engine, without those of running servers.
+fn engine_settings(at: &MigrateArgs, engine: &EngineArgs) -> EngineSettings {
+    EngineSettings {
+        kind: engine.index_engine,
+        url: engine.index_url.clone(),
+        catalog_url: at.database_url.clone().unwrap_or_else(|| catalog::embedded_url(&at.data_dir)),
+        folder: at.data_dir.join("index"),
+        builtin: Settings::default(),
     }
 }
 

@@ -8,6 +8,7 @@ use clap::Args;
 use futures_util::{StreamExt, stream};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use reprise_encoders::video::{self, Limits};
+use reprise_encoders::with_causes;
 use serde_json::{Value, json};
 
 use crate::client::{Client, ServerArgs};
@@ -107,7 +108,7 @@ async fn take(client: &Client, bar_of: &impl Fn(&Path) -> ProgressBar, taken: Ta
     let bar = bar_of(&file);
     let outcome = one_with(client, &file, &subtitles, &bar).await;
     bar.finish_and_clear();
-    outcome.unwrap_or_else(|error| Outcome::without_video(file, "failed", crate::with_causes(&error)))
+    outcome.unwrap_or_else(|error| Outcome::without_video(file, "failed", with_causes(error.as_ref())))
 }
 
 /// Runs `look` on a blocking thread. Returns the reason to reject the file, if any.

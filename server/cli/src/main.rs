@@ -23,6 +23,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use reprise_encoders::with_causes;
 use reprise_research::{covr, speed, synth, train};
 
 /// Finds moments in video
@@ -109,19 +110,8 @@ fn failed(error: &anyhow::Error) -> ExitCode {
     if error.downcast_ref::<std::io::Error>().is_some_and(broken_pipe) {
         return ExitCode::SUCCESS;
     }
-    let _ = writeln!(std::io::stderr(), "reprise: {}", with_causes(error));
+    let _ = writeln!(std::io::stderr(), "reprise: {}", with_causes(error.as_ref()));
     ExitCode::FAILURE
-}
-
-/// The error and its causes in one line. Some errors repeat their cause in their own text; it is not printed twice.
-pub(crate) fn with_causes(error: &anyhow::Error) -> String {
-    let mut line = error.to_string();
-    for cause in error.chain().skip(1).map(ToString::to_string) {
-        if !line.contains(&cause) {
-            line = format!("{line}: {cause}");
-        }
-    }
-    line
 }
 
 async fn dispatch(command: Command) -> anyhow::Result<()> {

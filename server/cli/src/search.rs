@@ -12,7 +12,7 @@ use reprise_research::terminal::{clock, say};
 /// Arguments of `reprise search`.
 #[derive(Debug, Args)]
 pub(crate) struct SearchArgs {
-    /// What to find, in words
+    /// The query text
     #[arg(required_unless_present_any = ["clip", "upload"], conflicts_with_all = ["clip", "upload"])]
     text: Option<String>,
     /// A part of a stored video: VIDEO@START-END, in seconds

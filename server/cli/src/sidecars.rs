@@ -10,7 +10,7 @@ use reprise_server::subtitles::{self, language};
 /// State of a subtitle file that is attached to its video.
 pub(crate) const ATTACHED: &str = "attached";
 
-/// Which subtitle files belong to which videos.
+/// Matches subtitle files with videos.
 #[derive(Debug, Default)]
 pub(crate) struct Sidecars {
     beside: HashMap<PathBuf, Vec<PathBuf>>,

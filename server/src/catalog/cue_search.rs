@@ -11,12 +11,12 @@ use super::view::View;
 use crate::subtitles::ranking::{Fit, RankedCue, Terms, fits};
 use crate::terms::{KeySet, Level, SpanKey};
 
-/// Most cues that are ranked. If common words would match more, the search drops the most common ones; the ranking
-/// still uses them.
+/// Largest number of ranked cues. If a query matches more, the search drops its most common words. The ranking still
+/// uses them.
 const MAX_CANDIDATES: usize = 50_000;
 /// Candidates per read.
 const CANDIDATES_PER_READ: u32 = 10_000;
-/// Most cues whose neighbours are checked for the rest of a sequence.
+/// Largest number of cues whose neighbours are checked for the rest of a sequence.
 const MAX_CONTINUED: usize = 500;
 /// Cues in the first lookup of spans.
 const RESOLVED_AT_ONCE: usize = 256;

@@ -27,8 +27,8 @@ macro_rules! tracks_of {
 }
 
 impl Catalog {
-    /// Stores a track and replaces the one of its kind and language. It is searchable at once. Vectors of clips and
-    /// videos stay. False if there is no such video.
+    /// Stores a track, and replaces the video's track of the same kind and language. It is searchable at once.
+    /// Vectors of clips and videos stay. False if the video does not exist.
     pub async fn replace_cues(&self, video: Uuid, subtitles: &Subtitles) -> Result<bool, CatalogError> {
         check(subtitles)?;
         let mut tx = self.database.begin().await?;

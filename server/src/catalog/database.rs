@@ -229,7 +229,7 @@ fn failed(error: sqlx::Error) -> CatalogError {
 const NOW: &str = "SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS bigint) AS now";
 
 fn now_from(row: Option<Row>) -> Result<i64, CatalogError> {
-    row.ok_or_else(|| CatalogError::Database("the database told no time".into()))?.get("now")
+    row.ok_or_else(|| CatalogError::Database("the database returned no time".into()))?.get("now")
 }
 
 /// Connections to the database of either kind.

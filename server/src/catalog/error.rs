@@ -2,7 +2,7 @@
 
 use reprise_encoders::Cause;
 
-/// Why the catalog did not do it.
+/// Error of a catalog call.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     /// The row's state forbids the change; the caller's fault. The text gives the reason.

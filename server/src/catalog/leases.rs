@@ -190,7 +190,7 @@ impl Catalog {
     }
 }
 
-/// Why a job whose process died is not started again; `None` if it is.
+/// The reason not to restart a job after its process died. `None`: restart it.
 fn why_hopeless(found: &Locked) -> Option<String> {
     let deaths = found.deaths + 1;
     let job = &found.job;

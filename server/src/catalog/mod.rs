@@ -27,6 +27,7 @@ mod vectors;
 mod videos;
 mod view;
 mod wake;
+mod writers;
 
 pub use clock::Clock;
 pub use error::CatalogError;
@@ -34,3 +35,4 @@ pub use filter::Filter;
 pub use store::{Catalog, embedded_url, open, open_to_read, open_with_clock};
 pub use types::*;
 pub use view::{View, Visibility};
+pub use writers::WriterRequest;

@@ -37,7 +37,7 @@ pub(super) async fn open(path: &Path) -> Result<Pools, CatalogError> {
 pub(super) async fn open_to_read(path: &Path) -> Result<Pools, CatalogError> {
     let options = SqliteConnectOptions::new().filename(path).read_only(true).busy_timeout(BUSY_TIMEOUT);
     let readers = pool(READERS, options).await.map_err(|error| unopened(path, error))?;
-    // What would write is refused by the database.
+    // The database refuses writes.
     Ok(Pools::Sqlite { writer: readers.clone(), readers })
 }
 

@@ -258,7 +258,7 @@ async fn repeat(
         return Err(CatalogError::Conflict(format!("the key {:?} was used for another request", key.key)));
     }
     let damaged =
-        || CatalogError::Damaged(format!("the idempotency key {:?} names what is not there", key.key).into());
+        || CatalogError::Damaged(format!("the idempotency key {:?} names a missing video", key.key).into());
     let video = read(tx, record.video).await?.ok_or_else(damaged)?;
     let job = match record.job {
         Some(id) => jobs::read(tx, id).await?,

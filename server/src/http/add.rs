@@ -23,7 +23,7 @@ use crate::library::{self, AddedVideo, Library, NewUpload, SourceFile, VideoDeta
 use crate::storage;
 use crate::subtitles::language;
 
-/// Most subtitle files with one video.
+/// Largest number of subtitle files with one video.
 const MAX_TRACKS: usize = 64;
 
 /// Routes of `POST /v1/videos`.
@@ -31,25 +31,26 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(add))
 }
 
-/// A video that is on this server's disk or on the web.
+/// A video from this server's disk or from the web.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AddBody {
-    /// A file under a configured media root; it stays where it is.
+    /// Path of a file under a configured media root. The server reads the file in place and makes no copy.
     #[schema(value_type = Option<String>)]
     path: Option<PathBuf>,
-    /// An https address; off unless the server was started with --allow-url.
+    /// An https address. Refused unless the server was started with --allow-url.
     url: Option<String>,
     title: Option<String>,
     /// A JSON object.
     #[schema(value_type = Option<Object>)]
     metadata: Option<Value>,
-    /// RFC 3339 date or instant.
+    /// Time of recording: an RFC 3339 date or instant.
     recorded_at: Option<String>,
     segmentation: Option<SegmentationBody>,
 }
 
-/// A multipart body: `file`, as JSON `metadata` and `segmentation`, and any number of `subtitles`.
+/// A multipart body: the part `file`, and optional parts. `metadata` and `segmentation` are JSON. `subtitles` may
+/// repeat.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the multipart body in the OpenAPI file")]
 pub(super) struct AddForm {
@@ -60,25 +61,25 @@ pub(super) struct AddForm {
     metadata: Option<Value>,
     recorded_at: Option<String>,
     segmentation: Option<SegmentationBody>,
-    /// SubRip or WebVTT files; the language is told by the file's name, as in `lecture.pt-BR.srt`.
+    /// SubRip or WebVTT files. The file's name gives the language, e.g. `lecture.pt-BR.srt`.
     #[schema(value_type = Option<Vec<String>>, format = Binary)]
     subtitles: Option<Vec<Vec<u8>>>,
 }
 
-/// What adding a video did.
+/// The added video and its job.
 #[derive(Debug, Serialize, ToSchema)]
 struct AddAnswer {
     video: VideoOut,
-    /// The job that makes it searchable.
+    /// The job that makes the video searchable.
     job: Option<JobOut>,
-    /// Whether the same bytes were stored already: then `video` is that video.
+    /// Whether the server already stored these bytes. `video` is then the stored video.
     duplicate: bool,
 }
 
-/// Adds a video: multipart with the part `file`, or JSON with `path` or `url`.
+/// Adds a video. Send multipart with the part `file`, or JSON with `path` or `url`.
 ///
-/// The file is checked to be video before the answer; it is searchable when the job has succeeded. The header
-/// `Idempotency-Key` makes a repeated request answer as the first one did, for 24 hours.
+/// The server checks that the file is a video before it answers. The video is searchable when the job has succeeded.
+/// A repeated request with the same `Idempotency-Key` gets the first answer, for 24 hours.
 #[utoipa::path(
     post, path = "/v1/videos", tag = "library",
     request_body(content((AddBody = "application/json"), (AddForm = "multipart/form-data"))),

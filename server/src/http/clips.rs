@@ -1,4 +1,4 @@
-//! `/v1/videos/{id}/clips` and `/v1/clips/{id}`: found clips, and clips given by users.
+//! `/v1/videos/{id}/clips` and `/v1/clips/{id}`: clips from the segmentation, and clips from users.
 
 use std::sync::Arc;
 
@@ -27,18 +27,18 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(list, add)).routes(routes!(get, patch, delete))
 }
 
-/// A stretch of a video.
+/// A time range of a video. Times are in seconds, end exclusive.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ClipOut {
     id: Uuid,
     video_id: Uuid,
     #[schema(value_type = String)]
     level: Level,
-    /// Whether a user gave it.
+    /// Whether a user added the clip. Otherwise the segmentation made it.
     given: bool,
     start: f64,
     end: f64,
-    /// Its own metadata; in a hit it overlays the video's.
+    /// The clip's own metadata. In a hit, its fields replace the video's fields of the same name.
     #[schema(value_type = Object)]
     metadata: Value,
     thumbnail_url: String,
@@ -73,7 +73,7 @@ struct ClipPage {
 struct ClipParams {
     /// Items per page, 1 to 1000; default 50.
     limit: Option<u32>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
@@ -99,14 +99,14 @@ fn read_cursor(text: &str) -> Result<(i64, Uuid), ApiError> {
     parts.ok_or_else(|| ApiError::invalid("cursor", "this is not a cursor of this service"))
 }
 
-/// A given clip and the job that makes it searchable.
+/// A user's clip and the job that makes it searchable.
 #[derive(Debug, Serialize, ToSchema)]
 struct AddedClip {
     clip: ClipOut,
     job: JobOut,
 }
 
-/// Adds a clip of your own; it is searchable when the job has succeeded.
+/// Adds your own clip to a video. The clip is searchable when the job has succeeded.
 #[utoipa::path(post, path = "/v1/videos/{id}/clips", tag = "library", params(("id" = Uuid, Path)), request_body = GivenBody,
     responses((status = 202, body = AddedClip), (status = 404, body = Problem), (status = 422, body = Problem)))]
 async fn add(
@@ -125,24 +125,24 @@ async fn add(
     Ok((StatusCode::ACCEPTED, axum::Json(AddedClip { clip: clip.into(), job: job.into() })))
 }
 
-/// One clip.
+/// Returns one clip.
 #[utoipa::path(get, path = "/v1/clips/{id}", tag = "library", params(("id" = Uuid, Path)),
     responses((status = 200, body = ClipOut), (status = 404, body = Problem)))]
 async fn get(State(app): State<Arc<App>>, Id(id): Id) -> Result<axum::Json<ClipOut>, ApiError> {
     Ok(axum::Json(found(app.catalog.view(&Visibility::All).span(id).await?, id)?.into()))
 }
 
-/// What may be changed of a given clip.
+/// Changes to a user's clip.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct ClipPatch {
-    /// Replaces the old object; null empties it.
+    /// The new object. It replaces the old one; null empties it.
     #[serde(deserialize_with = "Option::deserialize")]
     #[schema(value_type = Option<Object>, required)]
     metadata: Option<Value>,
 }
 
-/// Changes a given clip's metadata.
+/// Changes the metadata of a user's clip.
 #[utoipa::path(patch, path = "/v1/clips/{id}", tag = "library", params(("id" = Uuid, Path)), request_body = ClipPatch,
     responses((status = 200, body = ClipOut), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn patch(
@@ -155,7 +155,7 @@ async fn patch(
     Ok(axum::Json(found(app.catalog.update_clip(id, metadata).await?, id)?.into()))
 }
 
-/// Deletes a given clip; it is in no answer from then on.
+/// Deletes a user's clip. Later answers do not contain it.
 #[utoipa::path(delete, path = "/v1/clips/{id}", tag = "library", params(("id" = Uuid, Path)),
     responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem)))]
 async fn delete(State(app): State<Arc<App>>, Id(id): Id) -> Result<StatusCode, ApiError> {

@@ -22,26 +22,26 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(embed))
 }
 
-/// What to embed.
+/// A request for vectors.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct EmbedBody {
     input: EmbedInput,
-    /// A space's id or readable name; default: the active one for the input's kind.
+    /// A space's id or readable name. Default: the active space for the input's kind.
     space: Option<String>,
-    /// What to do with a text over the model's limit; default `window`.
+    /// Treatment of a text over the model's token limit. Default `window`.
     on_overflow: Option<OverflowName>,
 }
 
-/// Exactly one of text, clip, upload.
+/// The input: exactly one of `text`, `clip` and `upload`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct EmbedInput {
     /// A text of 1 to some thousands of words.
     text: Option<String>,
-    /// A stretch of a stored video.
+    /// A time range of a stored video.
     clip: Option<ClipBody>,
-    /// The part `file` of a multipart request.
+    /// `true`: the input is the part `file` of this multipart request.
     upload: Option<bool>,
 }
 
@@ -49,25 +49,25 @@ struct EmbedInput {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the multipart body in the OpenAPI file")]
 struct EmbedForm {
-    /// At most 256 KiB.
+    /// JSON, at most 256 KiB.
     query: EmbedBody,
     #[schema(value_type = String, format = Binary)]
     file: Vec<u8>,
 }
 
-/// The vectors of one input, as answered.
+/// The vectors of one input.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Embedding)]
 struct EmbeddingOut {
     /// The space's readable name.
     space: String,
-    /// One per text window; one for a clip. Norm 1.
+    /// Unit vectors: one per window of a text, one for a clip.
     vectors: Vec<EmbeddedWindowOut>,
-    /// Their mean, norm 1.
+    /// The mean of `vectors`, scaled to norm 1.
     vector: Vec<f32>,
-    /// Length of the raw vector; of several windows: of the mean of their unit vectors.
+    /// Norm of the vector before scaling. With several windows: norm of the mean of their unit vectors.
     norm: f32,
-    /// What it was made of.
+    /// Facts about the encoded input.
     query_info: QueryInfoOut,
 }
 
@@ -83,15 +83,15 @@ impl From<Embedding> for EmbeddingOut {
     }
 }
 
-/// The vector of a stretch of a text, in tokens, end exclusive; 0 to 0 for a clip.
+/// The unit vector of one text window or of a clip.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = EmbeddedWindow)]
 struct EmbeddedWindowOut {
-    /// First token.
+    /// First token of the window, inclusive; 0 for a clip.
     start_token: usize,
-    /// Token after the last.
+    /// End of the window in tokens, exclusive; 0 for a clip.
     end_token: usize,
-    /// Norm 1.
+    /// The unit vector.
     values: Vec<f32>,
 }
 
@@ -102,7 +102,8 @@ impl From<EmbeddedWindow> for EmbeddedWindowOut {
     }
 }
 
-/// Embeds a text, a stored clip, or an upload (multipart: `query` with this JSON, then `file`).
+/// Embeds a text, a stored clip or an uploaded file. For an upload, send multipart with the part `query` (this JSON),
+/// then the part `file`.
 #[utoipa::path(post, path = "/v1/embeddings", tag = "models",
     request_body(content((EmbedBody = "application/json"), (EmbedForm = "multipart/form-data"))),
     responses(

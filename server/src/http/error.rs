@@ -5,7 +5,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use reprise_encoders::video::VideoError;
-use reprise_encoders::{EncodeError, LoadError};
+use reprise_encoders::{EncodeError, LoadError, with_causes};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -28,31 +28,31 @@ pub(super) struct ApiError {
     retry_after_s: Option<u64>,
 }
 
-/// One thing wrong with the request.
+/// One fault of the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(super) struct FieldError {
     /// JSON pointer into the request's JSON, or the name of a parameter or part.
     pub(super) pointer: String,
-    /// What is wrong with it.
+    /// Description of the fault.
     pub(super) detail: String,
 }
 
-/// An RFC 9457 problem.
+/// An error answer: an RFC 9457 problem.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Problem {
-    /// Kind of problem.
+    /// Kind of problem, as a URN.
     r#type: String,
-    /// The kind in words.
+    /// Short name of the kind of problem.
     title: String,
     /// HTTP status.
     status: u16,
-    /// What happened and what to do.
+    /// Description of the error, and advice.
     detail: String,
-    /// The path that was asked for.
+    /// Path of the request.
     instance: String,
-    /// Names this request in the server's log.
+    /// Id of this request in the server's log.
     request_id: String,
-    /// What is wrong with the request, part by part.
+    /// Faults of the request, each with its location. Empty if none is known.
     errors: Vec<FieldError>,
 }
 
@@ -151,6 +151,10 @@ impl From<EngineError> for ApiError {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::Catalog(error) => error.into(),
+            EngineError::Away(_) => {
+                tracing::warn!(error = with_causes(&error), "a request needs the vector engine");
+                ApiError::unavailable("the vector engine does not answer; try again later")
+            }
             other => ApiError::internal(other),
         }
     }

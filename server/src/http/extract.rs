@@ -81,7 +81,7 @@ fn in_plain_words(message: &str) -> String {
     }
 }
 
-/// The id in the path. Anything but a uuid is answered 404.
+/// The id in the path. 404 if it is not a uuid.
 pub(super) struct Id(pub(super) Uuid);
 
 impl<S: Send + Sync> FromRequestParts<S> for Id {

@@ -18,7 +18,7 @@ use super::extract::{self, Id, Params};
 use crate::app::App;
 use crate::catalog::{Job, JobFilter, JobName, JobState, Visibility};
 
-/// Interval between two looks at a watched job.
+/// Polling interval of a watched job.
 const LOOK: Duration = Duration::from_millis(400);
 
 /// Routes of `/v1/jobs`.
@@ -31,7 +31,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(retry))
 }
 
-/// One unit of background work.
+/// A background job.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub(super) struct JobOut {
     id: Uuid,
@@ -42,19 +42,20 @@ pub(super) struct JobOut {
     video_id: Option<Uuid>,
     #[schema(value_type = String)]
     state: JobState,
-    /// What it does now: probe, decode, finish.
+    /// Current stage: `probe`, `decode`, `features` (cached frames instead of decoding), `finish` or `done`. Empty if
+    /// no worker runs the job.
     stage: String,
-    /// 0 to 1.
+    /// Fraction of the work done, 0 to 1.
     progress: f64,
     frames_done: i64,
-    /// An estimate.
+    /// Estimated number of frames; null if unknown.
     frames_total: Option<i64>,
-    /// Seconds left, an estimate.
+    /// Estimated seconds left; null unless the job is running.
     eta_s: Option<f64>,
     attempts: i64,
-    /// When it is tried again, if it failed and waits for that.
+    /// Time of the next attempt (RFC 3339), if the last attempt failed and the job waits.
     retry_at: Option<String>,
-    /// Why it failed, is tried again or was cancelled.
+    /// Reason for the failure, the next attempt or the cancellation.
     reason: Option<String>,
     created_at: String,
     updated_at: String,
@@ -98,17 +99,17 @@ struct JobPage {
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct JobParams {
-    /// Only in this state.
+    /// Lists only jobs in this state.
     #[param(value_type = Option<String>)]
     state: Option<JobState>,
-    /// Only of this kind.
+    /// Lists only jobs of this kind.
     #[param(value_type = Option<String>)]
     kind: Option<JobName>,
-    /// Only of this video.
+    /// Lists only jobs of this video.
     video_id: Option<Uuid>,
     /// Items per page, 1 to 1000; default 50.
     limit: Option<u32>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     cursor: Option<Uuid>,
 }
 
@@ -125,14 +126,15 @@ async fn list(
     Ok(axum::Json(JobPage { items: jobs.into_iter().map(JobOut::from).collect(), next_cursor }))
 }
 
-/// One job.
+/// Returns one job.
 #[utoipa::path(get, path = "/v1/jobs/{id}", tag = "jobs", params(("id" = Uuid, Path)),
     responses((status = 200, body = JobOut), (status = 404, body = Problem)))]
 async fn get(State(app): State<Arc<App>>, Id(id): Id) -> Result<axum::Json<JobOut>, ApiError> {
     found(app.catalog.view(&Visibility::All).job(id).await?, id)
 }
 
-/// The job as server-sent events: `job` with the job as data at each change, until it has ended.
+/// Streams a job as server-sent events. Each change sends the event `job` with the job as data. The stream ends with
+/// the job.
 #[utoipa::path(get, path = "/v1/jobs/{id}/events", tag = "jobs", params(("id" = Uuid, Path)),
     responses((status = 200, content_type = "text/event-stream", body = String), (status = 404, body = Problem)))]
 async fn events(

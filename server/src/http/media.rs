@@ -27,7 +27,7 @@ use crate::storage::{Derived, LocalFile, StoredFile};
 const THUMBNAIL_WIDTH: u32 = 480;
 /// Width of previews, in pixels.
 const PREVIEW_WIDTH: u32 = 480;
-/// A preview of a long clip shows only this part, in milliseconds.
+/// Longest preview, in milliseconds. A longer clip's preview shows only its start.
 const PREVIEW_MS: i64 = 10_000;
 
 /// Routes of media, previews and thumbnails.
@@ -42,11 +42,11 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct MediaParams {
-    /// `web`: an MP4 that browsers play, whose clock starts at the first frame. Default: the original.
+    /// `web`: an MP4 for browsers. Its clock starts at the first frame. Default: the original.
     rendition: Option<String>,
 }
 
-/// A video's bytes, with byte ranges.
+/// Serves a video's file. Supports byte ranges.
 #[utoipa::path(get, path = "/v1/videos/{id}/media", tag = "media", params(("id" = Uuid, Path), MediaParams),
     responses((status = 200, content_type = "video/*"), (status = 206, content_type = "video/*"), (status = 404, body = Problem)))]
 async fn media(
@@ -70,7 +70,7 @@ async fn media(
     }
 }
 
-/// A picture of a video's middle.
+/// Serves a JPEG of the frame in the middle of a video.
 #[utoipa::path(get, path = "/v1/videos/{id}/thumbnail", tag = "media", params(("id" = Uuid, Path)),
     responses((status = 200, content_type = "image/jpeg"), (status = 404, body = Problem)))]
 async fn video_thumbnail(
@@ -85,7 +85,7 @@ async fn video_thumbnail(
     serve(made.path(), "image/jpeg", request).await
 }
 
-/// A picture of a clip's middle.
+/// Serves a JPEG of the frame in the middle of a clip.
 #[utoipa::path(get, path = "/v1/clips/{id}/thumbnail", tag = "media", params(("id" = Uuid, Path)),
     responses((status = 200, content_type = "image/jpeg"), (status = 404, body = Problem)))]
 async fn clip_thumbnail(
@@ -99,7 +99,7 @@ async fn clip_thumbnail(
     serve(made.path(), "image/jpeg", request).await
 }
 
-/// The first seconds of a clip as MP4, playable in any browser whatever the source.
+/// Serves the first 10 seconds of a clip as an MP4 for browsers.
 #[utoipa::path(get, path = "/v1/clips/{id}/preview", tag = "media", params(("id" = Uuid, Path)),
     responses((status = 200, content_type = "video/mp4"), (status = 404, body = Problem)))]
 async fn preview(State(app): State<Arc<App>>, Id(id): Id, request: Request) -> Result<Response, ApiError> {
@@ -116,7 +116,7 @@ async fn footage_of_clip(app: &App, id: Uuid) -> Result<(Span, Footage), ApiErro
 }
 
 async fn local(app: &App, video: &Video) -> Result<LocalFile, ApiError> {
-    let gone = |_| ApiError::not_found("the video's file is gone from where it was taken");
+    let gone = |_| ApiError::not_found("the video's file no longer exists under its path");
     app.storage.local(&StoredFile::of(&video.file)).await.map_err(gone)
 }
 

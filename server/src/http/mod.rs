@@ -50,9 +50,9 @@ use error::{ApiError, REQUEST_ID};
     tags(
         (name = "search", description = "Find clips and full videos"),
         (name = "library", description = "Videos and clips"),
-        (name = "subtitles", description = "What is said in a video"),
-        (name = "media", description = "Bytes for people"),
-        (name = "jobs", description = "Work in the background"),
+        (name = "subtitles", description = "Subtitles of a video"),
+        (name = "media", description = "Video files, previews and thumbnails"),
+        (name = "jobs", description = "Background jobs"),
         (name = "models", description = "Embedding spaces and vectors"),
         (name = "operation", description = "Health, metrics, counts"),
     )

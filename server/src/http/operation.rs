@@ -13,7 +13,7 @@ use super::instant;
 use crate::app::App;
 use crate::catalog::Counts;
 use crate::telemetry;
-use crate::vectors::CollectionStatus;
+use crate::vectors::{CollectionStatus, Following};
 
 /// Routes of health, metrics and counts.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
@@ -24,23 +24,31 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(stats))
 }
 
-/// Answers while the process lives.
+/// Answers 200 while the process lives.
 #[utoipa::path(get, path = "/livez", tag = "operation", responses((status = 200, body = String)))]
 async fn livez() -> &'static str {
     "ok"
 }
 
-/// Answers 200 while requests should be sent here.
+/// Answers 200 while the service takes requests, and 503 while it starts or stops. The first line is `ready`; the second one names the vector engine,
+/// the number of changes that it lacks, and why. A vector engine that is away makes searches fail with 503, and nothing
+/// else.
 #[utoipa::path(get, path = "/readyz", tag = "operation", responses((status = 200, body = String), (status = 503, body = Problem)))]
-async fn readyz(State(app): State<Arc<App>>) -> Result<&'static str, ApiError> {
-    if app.is_ready() {
-        Ok("ready")
-    } else {
-        Err(ApiError::unavailable("the service is starting or stopping"))
+async fn readyz(State(app): State<Arc<App>>) -> Result<String, ApiError> {
+    if !app.is_ready() {
+        return Err(ApiError::unavailable("the service is starting or stopping"));
     }
+    let state = app.vectors.state().await?;
+    let engine = state.kind.name();
+    let line = match (state.behind(), state.trouble) {
+        (Some(behind), None) => format!("engine {engine}: {behind} changes behind"),
+        (Some(behind), Some(why)) => format!("engine {engine}: {behind} changes behind: {why}"),
+        (None, why) => format!("engine {engine}: away: {}", why.unwrap_or_default()),
+    };
+    Ok(format!("ready\n{line}\n"))
 }
 
-/// Metrics for Prometheus.
+/// Returns metrics for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "operation", responses((status = 200, content_type = "text/plain", body = String)))]
 async fn metrics(State(app): State<Arc<App>>) -> Result<String, ApiError> {
     let handle = telemetry::metrics()
@@ -65,11 +73,17 @@ async fn metrics(State(app): State<Arc<App>>) -> Result<String, ApiError> {
             .into_iter()
             .for_each(|equal| gauge("reprise_index_keys_equal", f64::from(u8::from(equal))));
     }
-    ::metrics::gauge!("reprise_index_seq").set(app.vectors.applied().await? as f64);
+    let state = app.vectors.state().await?;
+    state.applied.into_iter().for_each(|seq| ::metrics::gauge!("reprise_index_seq").set(seq as f64));
+    state
+        .behind()
+        .into_iter()
+        .for_each(|behind| ::metrics::gauge!("reprise_index_behind").set(behind as f64));
+    ::metrics::gauge!("reprise_index_up").set(f64::from(u8::from(state.applied.is_some())));
     Ok(handle.render())
 }
 
-/// Counts of what is stored and searched.
+/// Counts of stored and searchable entries.
 #[derive(Debug, Serialize, ToSchema)]
 struct Stats {
     #[serde(flatten)]
@@ -77,29 +91,49 @@ struct Stats {
     counts: Counts,
     /// `sqlite` or `postgres`.
     database: &'static str,
-    /// The newest change in the catalog.
+    /// Sequence number of the newest change in the catalog.
     catalog_seq: i64,
-    /// The newest change that the index holds.
-    index_seq: i64,
+    /// Sequence number of the newest change in the index. Null while the vector engine does not answer.
+    index_seq: Option<i64>,
+    engine: EngineOut,
     index: Vec<SearchedLevel>,
 }
 
-/// What is searched of one space at one level.
+/// The vector engine.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Engine)]
+struct EngineOut {
+    /// `builtin`, `hnsw_rs`, `pgvector` or `milvus`.
+    kind: &'static str,
+    /// Number of committed changes that it lacks. Null while it does not answer.
+    behind: Option<u64>,
+    /// Why it does not follow the catalog. Null while it does.
+    trouble: Option<String>,
+}
+
+impl From<Following> for EngineOut {
+    fn from(state: Following) -> EngineOut {
+        EngineOut { kind: state.kind.name(), behind: state.behind(), trouble: state.trouble }
+    }
+}
+
+/// The index of one space at one level.
 #[derive(Debug, Serialize, ToSchema)]
 struct SearchedLevel {
     space: String,
     level: String,
     /// Searchable vectors.
     live: u64,
-    /// Bytes of memory of vectors and links, mapped files included.
+    /// Bytes of memory for vectors and graph links, mapped files included.
     bytes: u64,
-    /// Whether graphs are walked; otherwise every vector is compared, and every answer is exact.
+    /// Whether searches walk a graph. Otherwise a search compares every vector, and its answer is exact.
     graph: bool,
-    /// Share of the true 10 nearest that the graphs find, when it was last measured; null before, and without a graph.
+    /// Share of the true 10 nearest vectors that a graph search finds, 0 to 1, at the last check. Null before the
+    /// first check, and without a graph.
     recall_at_10: Option<f64>,
-    /// Whether the index held the same spans as the catalog at the last check; null before.
+    /// Whether the index held the same spans as the catalog at the last check. Null before the first check.
     keys_equal: Option<bool>,
-    /// When both were last looked at; null before.
+    /// Time of the last check (RFC 3339). Null before the first check.
     checked_at: Option<String>,
 }
 
@@ -123,14 +157,16 @@ async fn searched_levels(app: &App) -> Result<Vec<SearchedLevel>, ApiError> {
     Ok(status.collections.into_iter().filter_map(level).collect())
 }
 
-/// Counts of videos, clips, vectors and jobs, and how far the index is.
+/// Returns counts of videos, clips, vectors and jobs, and the progress of the index.
 #[utoipa::path(get, path = "/v1/stats", tag = "operation", responses((status = 200, body = Stats)))]
 async fn stats(State(app): State<Arc<App>>) -> Result<axum::Json<Stats>, ApiError> {
+    let state = app.vectors.state().await?;
     Ok(axum::Json(Stats {
         counts: app.catalog.counts().await?,
         database: app.catalog.kind(),
-        catalog_seq: app.catalog.last_seq().await?,
-        index_seq: app.vectors.applied().await?,
+        catalog_seq: state.newest,
+        index_seq: state.applied,
+        engine: state.into(),
         index: searched_levels(&app).await?,
     }))
 }

@@ -1,4 +1,4 @@
-//! `POST /v1/videos/{id}/resegment`: cuts a stored video again.
+//! `POST /v1/videos/{id}/resegment`: segments a stored video again.
 
 use std::sync::Arc;
 
@@ -24,15 +24,15 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(resegment))
 }
 
-/// The job that cuts the video.
+/// The job that segments the video.
 #[derive(Debug, Serialize, ToSchema)]
 struct Resegmenting {
     job: JobOut,
 }
 
-/// Cuts a stored video anew, without an upload, and without decoding it where features of its frames are kept.
+/// Segments a stored video again. The server does not decode the video if it stores features of its frames.
 ///
-/// Found clips get other ids; clips of your own stay. The old clips answer until the job has succeeded.
+/// The new clips have new ids. Your own clips stay. Searches find the old clips until the job has succeeded.
 #[utoipa::path(post, path = "/v1/videos/{id}/resegment", tag = "library", params(("id" = Uuid, Path)),
     request_body = SegmentationBody,
     responses((status = 202, body = Resegmenting), (status = 404, body = Problem), (status = 409, body = Problem),

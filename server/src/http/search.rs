@@ -29,10 +29,10 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(search))
 }
 
-/// Searches by text, by a stored clip, by an uploaded clip, or by a clip and a modification text.
+/// Searches by a text, a stored clip or an uploaded clip. A modification text may change the clip.
 ///
-/// Send JSON, or multipart with the part `query` (this JSON, first, at most 256 KiB) and the part `file`.
-/// Scores are comparable within one answer only.
+/// Send JSON, or multipart with the part `query` (this JSON, at most 256 KiB), then the part `file`. Scores are
+/// comparable within one answer only.
 #[utoipa::path(
     post, path = "/v1/search", tag = "search",
     request_body(content((SearchBody = "application/json"), (SearchForm = "multipart/form-data"))),

@@ -13,26 +13,28 @@ use super::extract::stretch;
 use super::videos::checked_metadata;
 use crate::catalog::GivenClip;
 
-/// Most clips given with one video.
+/// Largest number of the user's clips with one video.
 const MAX_GIVEN: usize = 100_000;
 
-/// How a video is cut.
+/// How a video is cut into clips.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SegmentationBody {
-    /// Where clips begin; default `hybrid`.
+    /// Rule for the boundaries of clips. Default `hybrid`, or `content` with a preset.
     policy: Option<Policy>,
-    /// Of the policy.
+    /// Parameters of the policy.
     #[serde(default)]
     params: Params,
-    /// Clips of your own, beside the found ones.
+    /// Your own clips, in addition to those of the policy.
     #[serde(default)]
     clips: Vec<GivenBody>,
 }
 
-/// A policy. `hybrid`: at cuts and slide changes, long clips split where nobody speaks or little moves. `content`:
-/// at cuts, long clips split evenly. `subtitle`: where people begin to speak. `fixed`: every so often. `given`: only
-/// the clips given here.
+/// Rule for the boundaries of clips.
+///
+/// `hybrid`: boundaries at cuts and slide changes; long clips are split at pauses in speech or at little movement.
+/// `content`: boundaries at cuts; long clips are split evenly. `subtitle`: boundaries where speech begins after a
+/// pause. `fixed`: clips of equal length. `given`: only your own clips.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum Policy {
@@ -43,64 +45,66 @@ enum Policy {
     Given,
 }
 
-/// Parameters; each belongs to some policies and detectors only.
+/// Parameters of a policy and its detector. A parameter of another policy or detector is an error.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// Settings by name, of the policy `content`; what else is said here overrides them.
+    /// Named settings of the policy `content`. Other parameters override them.
     #[serde(skip_serializing_if = "Option::is_none")]
     preset: Option<PresetName>,
-    /// What finds the cuts of `hybrid` and `content`; default `content`.
+    /// Detector of cuts for the policies `hybrid` and `content`. Default `content`.
     #[serde(skip_serializing_if = "Option::is_none")]
     detector: Option<DetectorName>,
-    /// A cut where the content score (0 to 255; default 27) or the adaptive ratio (default 3) reaches this, or the
-    /// brightness falls below it (0 to 255; default 12).
+    /// Threshold of the detector. `content`: smallest content score of a cut, 0 to 255; default 27. `adaptive`:
+    /// smallest ratio of the score to its surroundings; default 3. `threshold`: brightness below which the picture is
+    /// black, 0 to 255; default 12.
     #[serde(skip_serializing_if = "Option::is_none")]
     threshold: Option<f64>,
-    /// What the content score is made of.
+    /// Weights of the content score, for the detectors `content` and `adaptive`.
     #[serde(skip_serializing_if = "Option::is_none")]
     weights: Option<WeightsBody>,
-    /// What becomes of cuts that follow each other too closely, for the detector `content`; default `merge`.
+    /// Treatment of cuts closer than the shortest scene, for the detector `content`. Default `merge`.
     #[serde(skip_serializing_if = "Option::is_none")]
     filter: Option<FilterName>,
-    /// Frames on either side that the detector `adaptive` compares with, 1 to 100; default 2.
+    /// Number of frames on either side that the detector `adaptive` compares with a frame, 1 to 100. Default 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     window_width: Option<u32>,
-    /// Least content score of a cut of the detector `adaptive`, 0 to 255; default 15.
+    /// Smallest content score of a cut for the detector `adaptive`, 0 to 255. Default 15.
     #[serde(skip_serializing_if = "Option::is_none")]
     min_content_value: Option<f64>,
-    /// Where in a fade the detector `threshold` cuts: -1 at its start, 1 at its end; default 0.
+    /// Position of the cut in a fade, for the detector `threshold`: -1 is the start of the fade, 1 its end. Default
+    /// 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     fade_bias: Option<f64>,
-    /// Whether the detector `threshold` cuts at a last fade to black; default no.
+    /// Whether the detector `threshold` cuts at a last fade to black. Default false.
     #[serde(skip_serializing_if = "Option::is_none")]
     add_final_scene: Option<bool>,
-    /// Shortest scene between cuts in frames, 1 to 100000; default 15.
+    /// Shortest scene in frames, 1 to 100000. Default 15.
     #[serde(skip_serializing_if = "Option::is_none")]
     min_scene_frames: Option<u32>,
-    /// Shortest scene between cuts in seconds instead of frames.
+    /// Shortest scene in seconds. Give this or `min_scene_frames`, not both.
     #[serde(skip_serializing_if = "Option::is_none")]
     min_scene_seconds: Option<f64>,
-    /// Least part of the picture that a slide change of `hybrid` changes, in per cent, counted in blocks of about a
-    /// thirtieth of the width; 0: slides are not looked for; default 1.
+    /// Smallest area of a slide change for the policy `hybrid`, in per cent of the picture. Default 1; 0 turns slide
+    /// changes off. The area is counted in blocks of about a thirtieth of the picture's width.
     #[serde(skip_serializing_if = "Option::is_none")]
     slide_area_percent: Option<f64>,
-    /// Shortest pause in speech at which `subtitle` cuts, in seconds; default 0.7.
+    /// Shortest pause in speech at which the policy `subtitle` cuts, in seconds. Default 0.7.
     #[serde(skip_serializing_if = "Option::is_none")]
     pause_seconds: Option<f64>,
-    /// Length of a clip of `fixed`; default the longest that the server allows.
+    /// Length of the clips of the policy `fixed`, in seconds. Default: the longest that the server allows.
     #[serde(skip_serializing_if = "Option::is_none")]
     every_seconds: Option<f64>,
-    /// Shortest clip of `hybrid` (default 0.5) and `subtitle` (default 2), in seconds; at most a quarter of the
-    /// longest.
+    /// Shortest clip of the policies `hybrid` (default 0.5) and `subtitle` (default 2), in seconds. At most a quarter
+    /// of `max_clip_seconds`.
     #[serde(skip_serializing_if = "Option::is_none")]
     min_clip_seconds: Option<f64>,
-    /// Longest clip in seconds; default as the server is configured.
+    /// Longest clip in seconds. Default: the longest that the server allows.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_clip_seconds: Option<f64>,
 }
 
-/// `lovr`: as LoVR cut its videos, with threshold 34 and scenes of at least 5 s.
+/// Named settings. `lovr`: the settings of the LoVR benchmark, with threshold 34 and scenes of at least 5 s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = Preset)]
@@ -108,7 +112,8 @@ enum PresetName {
     Lovr,
 }
 
-/// `content`: sudden changes; `adaptive`: changes that stand out from their surroundings; `threshold`: fades to black.
+/// Detector of cuts. `content`: sudden changes. `adaptive`: changes that exceed the changes around them. `threshold`:
+/// fades to black.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum DetectorName {
@@ -118,7 +123,7 @@ enum DetectorName {
     Threshold,
 }
 
-/// `merge`: the last of them is the cut; `suppress`: the first.
+/// Treatment of cuts that follow each other closely. `merge` keeps the last one, `suppress` the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum FilterName {
@@ -126,20 +131,20 @@ enum FilterName {
     Suppress,
 }
 
-/// How much each change counts, 0 to 100.
+/// Weights of the content score's components, 0 to 100 each.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct WeightsBody {
-    /// Of the hue.
+    /// Weight of changes in hue. Default 1.
     #[serde(default = "one")]
     hue: f64,
-    /// Of the saturation.
+    /// Weight of changes in saturation. Default 1.
     #[serde(default = "one")]
     saturation: f64,
-    /// Of the value.
+    /// Weight of changes in value (brightness). Default 1.
     #[serde(default = "one")]
     value: f64,
-    /// Of the edges; they take longer than all the rest.
+    /// Weight of changes in edges. Default 0. Edges take longer to compute than all other components.
     #[serde(default)]
     edges: f64,
 }
@@ -154,13 +159,13 @@ impl From<WeightsBody> for Weights {
     }
 }
 
-/// A clip of the user's own, in seconds, end exclusive.
+/// A user's clip. Times are in seconds, end exclusive.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GivenBody {
     pub(super) start: f64,
     pub(super) end: f64,
-    /// A JSON object that overlays the video's metadata.
+    /// A JSON object. In a hit, its fields replace the video's fields of the same name.
     #[schema(value_type = Option<Object>)]
     pub(super) metadata: Option<Value>,
 }

@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::https;
 use crate::storage::Received;
 
-/// Most redirects to follow.
+/// Largest number of redirects to follow.
 const MAX_HOPS: usize = 5;
 
 /// The real path of a file under a media root. A link out of the root is refused.

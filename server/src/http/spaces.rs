@@ -32,40 +32,40 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 #[derive(Debug, Serialize, ToSchema)]
 struct SpaceOut {
     id: String,
-    /// Readable name, accepted wherever an id is.
+    /// Readable name. Requests may use it in place of the id.
     name: String,
     model: String,
     family: String,
     dim: usize,
     max_text_tokens: usize,
     temporal: bool,
-    /// Whether the features of single frames are kept, so that a video is cut again without being decoded.
+    /// Whether the server stores features of single frames. A video can then be segmented again without decoding.
     keeps_features: bool,
-    /// What the weights have learnt from: `nothing`, `rendered_clips`, or `unstated`.
+    /// Training data of the weights: `nothing`, `rendered_clips` or `unstated`.
     #[schema(value_type = String)]
     trained_on: TrainedOn,
-    /// Numbers that the model multiplies in: `f32`, `int8`, `bf16` or `f16`.
+    /// Number format of the model's matrix products: `f32`, `int8`, `bf16` or `f16`.
     #[schema(value_type = String)]
     precision: Precision,
-    /// Where it runs: `cpu`, `cuda:N`.
+    /// Devices that run the model: `cpu`, `cuda:N`.
     devices: Vec<String>,
     #[schema(value_type = Object)]
     can: Abilities,
-    /// How frames of a span are picked.
+    /// Rule by which the model samples the frames of a span.
     #[schema(value_type = Object)]
     sampler: Value,
-    /// Whether it was added to a running server: then it is loaded at each start.
+    /// Whether the model was added to a running server. The server loads an added model at each start.
     added: bool,
-    /// Query kinds that go to this space unless another is named.
+    /// Query kinds that use this space if the request names no space.
     active_for: Vec<QueryKindName>,
-    /// Searchable clips.
+    /// Number of searchable clips.
     clips: u64,
-    /// Searchable full videos.
+    /// Number of searchable full videos.
     videos: u64,
-    /// Searchable passages of what is said.
+    /// Number of searchable passages of subtitles.
     passages: u64,
-    /// Share of all ready videos that are searchable in this space, 0 to 1; of a space that takes no frames the share
-    /// of all passages.
+    /// Share of all ready videos that are searchable in this space, 0 to 1. For a space that takes no frames: the
+    /// share of all passages.
     coverage: f64,
 }
 
@@ -73,17 +73,17 @@ struct SpaceOut {
 #[derive(Debug, Serialize, ToSchema)]
 struct SpaceList {
     items: Vec<SpaceOut>,
-    /// Models that are being added, the first of them now.
+    /// Models to load, in order. The first one is loading now.
     loading: Vec<String>,
-    /// Models that were added and did not load at this start.
+    /// Added models that did not load at this start.
     unavailable: Vec<UnavailableOut>,
 }
 
-/// A model that was added and did not load at this start.
+/// An added model that did not load at this start.
 #[derive(Debug, Serialize, ToSchema)]
 struct UnavailableOut {
     model: String,
-    /// What to do something about.
+    /// Reason for the failure.
     reason: String,
 }
 
@@ -107,18 +107,17 @@ async fn list(State(app): State<Arc<App>>) -> Result<axum::Json<SpaceList>, ApiE
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct NewModel {
-    /// A hub id `org/name[@revision]`, `builtin:sports`, `builtin:tiny`, or a folder of the server's under one of its
-    /// model roots.
+    /// A hub id `org/name[@revision]`, `builtin:sports`, `builtin:tiny`, or a folder on the server under a configured
+    /// model root.
     model: String,
 }
 
 /// Loads a model into the running server, now and at each start.
 ///
-/// Answers when it is loaded, which takes as long as its download: asking again while it is loaded waits for the same.
-/// Then stored videos are filled into its space in the background, and `coverage` says how far that is. It answers
-/// searches that name it; others go on to the spaces that they went to until it is made active, but for kinds that
-/// nothing answered. A model that is loaded already is answered as it is. A model that can't be had because the hub
-/// does not answer is 424.
+/// The answer comes when the model is loaded, so it waits for the download. A repeated request waits for the same
+/// load. Background jobs then encode stored videos; `coverage` gives their progress. Searches may name the new space
+/// at once. It becomes active for query kinds that had no active space; other kinds keep theirs. If the model was
+/// loaded before, the answer is 200 with its space. If the hub does not respond, the answer is 424.
 #[utoipa::path(post, path = "/v1/spaces", tag = "models", request_body = NewModel,
     responses((status = 201, body = SpaceOut), (status = 200, body = SpaceOut, description = "It was loaded already"),
         (status = 403, body = Problem), (status = 422, body = Problem), (status = 424, body = Problem),
@@ -137,7 +136,7 @@ async fn add(
     Ok((if added.is_new { StatusCode::CREATED } else { StatusCode::OK }, axum::Json(out)))
 }
 
-/// The model with this name, if clients may load it. The error does not tell whether another folder exists.
+/// The model with this name, if clients may load it. The error does not reveal whether other folders exist.
 fn model_name(app: &App, name: &str) -> Result<ModelName, ApiError> {
     let invalid = |error: LoadError| ApiError::invalid("/model", error.to_string());
     let looks_like_path = name.starts_with(['/', '.', '~']);
@@ -152,18 +151,19 @@ fn model_name(app: &App, name: &str) -> Result<ModelName, ApiError> {
     }
 }
 
-/// Kinds of query.
+/// Query kinds to move to a space.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Activate {
-    /// At least one.
+    /// The query kinds, at least one.
     r#for: Vec<QueryKindName>,
 }
 
-/// Makes a space answer these kinds of query from now on, after restarts too.
+/// Makes a space active for the given query kinds, also after restarts.
 ///
-/// The space that answered them before does so until then, and still does where it is named. It holds until the command
-/// line names another model for the kind than it does now. A space that is not filled yet finds what it has.
+/// Requests may still name the space that was active before. If the command line later names another model for a
+/// kind, that model becomes active at the next start. A search finds only videos that the space already holds; see
+/// `coverage`.
 #[utoipa::path(post, path = "/v1/spaces/{id}/activate", tag = "models", request_body = Activate,
     params(("id" = String, Path, description = "The space's id or readable name")),
     responses((status = 200, body = SpaceOut), (status = 404, body = Problem), (status = 409, body = Problem),

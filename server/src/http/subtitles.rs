@@ -43,17 +43,18 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 /// One track of a video.
 #[derive(Debug, Serialize, ToSchema)]
 struct TrackOut {
-    /// BCP 47 tag; `und` if nobody told.
+    /// BCP 47 tag; `und` if the language is unknown.
     language: String,
     #[schema(value_type = String)]
     kind: CueKind,
-    /// `embedded`: the video's file carries it; `upload`, or the name of the subtitle file.
+    /// Source of the track. `embedded`: the video's file. `upload`: a request without a file name. Otherwise the name
+    /// of the subtitle file.
     provenance: String,
-    /// How many cues it has.
+    /// Number of cues.
     cues: i64,
-    /// What was wrong with the file, with the line's number.
+    /// Faults of the subtitle file, with line numbers.
     warnings: Vec<String>,
-    /// Its cues as WebVTT; null for what nobody says.
+    /// Address of the cues as WebVTT. Null for tracks other than speech.
     url: Option<String>,
 }
 
@@ -101,10 +102,10 @@ impl<S: Send + Sync> FromRequestParts<S> for TrackPath {
     }
 }
 
-/// Stores a subtitle file, in the place of the one of this language; searchable at once.
+/// Stores a subtitle file. It replaces the track of the same language. Its words are searchable at once.
 ///
-/// SubRip or WebVTT, told by the content. Times are those of the media file. What can't be read is left out and
-/// told in `warnings`; no vector of the video is touched.
+/// The server detects SubRip or WebVTT by the content. Times are on the media file's clock. Unreadable cues are left
+/// out and listed in `warnings`. Vectors of clips and videos do not change.
 #[utoipa::path(put, path = "/v1/videos/{id}/subtitles/{lang}", tag = "subtitles",
     params(("id" = Uuid, Path), ("lang" = String, Path, description = "BCP 47 tag, e.g. `en`; `und` if not known")),
     request_body(content((String = "text/vtt"), (String = "application/x-subrip"), (String = "text/plain"),
@@ -135,15 +136,15 @@ async fn body(request: Request) -> Result<bytes::Bytes, ApiError> {
     axum::body::to_bytes(request.into_body(), MAX_BYTES).await.map_err(too_large)
 }
 
-/// The clock of the answered cues.
+/// The clock of the returned cues.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct Clock {
-    /// Seconds at which the player shows the first frame; default: the file's own clock, on which the cues came.
+    /// Time of the first frame on the player's clock, in seconds. Default: its time on the media file's clock.
     offset: Option<f64>,
 }
 
-/// A track as WebVTT, for a player.
+/// Returns a track as WebVTT, for a player.
 #[utoipa::path(get, path = "/v1/videos/{id}/subtitles/{lang}", tag = "subtitles",
     params(("id" = Uuid, Path), ("lang" = String, Path), Clock),
     responses((status = 200, body = String, content_type = "text/vtt"), (status = 404, body = Problem),
@@ -168,7 +169,7 @@ async fn get(
     Ok((headers, Body::from(file)))
 }
 
-/// Deletes a track; it is in no answer from then on.
+/// Deletes a track. Later answers do not contain it.
 #[utoipa::path(delete, path = "/v1/videos/{id}/subtitles/{lang}", tag = "subtitles",
     params(("id" = Uuid, Path), ("lang" = String, Path)),
     responses((status = 204), (status = 404, body = Problem)))]

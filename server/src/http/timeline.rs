@@ -19,7 +19,7 @@ use crate::catalog::Visibility;
 use crate::search::{self, Exclude, Fusion, Grain, Levels, Query, Request, Sources, Timeline, Weights};
 use crate::terms::Aggregation;
 
-/// Most steps of a timeline.
+/// Largest number of steps of a timeline.
 const MAX_POINTS: usize = 5000;
 
 /// Routes of `/v1/videos/{id}/timeline`.
@@ -27,7 +27,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(timeline))
 }
 
-/// One of `text`, `clip_id`, or `clip_video_id` with `start` and `end`; clips with an optional `modification`.
+/// The query: `text`, `clip_id`, or `clip_video_id` with `start` and `end`. A clip may have a `modification`.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -36,21 +36,21 @@ struct TimelineQuery {
     text: Option<String>,
     /// A stored clip.
     clip_id: Option<Uuid>,
-    /// The video of a stretch.
+    /// The stored video of a time range.
     clip_video_id: Option<Uuid>,
-    /// Start of the stretch, in seconds.
+    /// Start of the time range, in seconds.
     start: Option<f64>,
-    /// End of the stretch, in seconds.
+    /// End of the time range, in seconds, exclusive.
     end: Option<f64>,
-    /// How the clip is to be changed.
+    /// Text that describes a change to the clip. It makes a composed query.
     modification: Option<String>,
-    /// A space's id or readable name; default: the active one for the query's kind.
+    /// A space's id or readable name. Default: the active space for the query's kind.
     space: Option<String>,
-    /// Steps at most, 1 to 5000; default 1000.
+    /// Largest number of steps, 1 to 5000. Default 1000.
     points: Option<usize>,
 }
 
-/// What the scores are of.
+/// The unit that a timeline scores.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = Grain)]
@@ -67,11 +67,11 @@ enum GrainName {
 struct TimelineOut {
     /// The space's readable name.
     space: String,
-    /// What the scores are of.
+    /// The unit that was scored.
     of: GrainName,
-    /// Seconds from one point to the next.
+    /// Length of a step, in seconds.
     step: f64,
-    /// The best raw cosine in each step; null where nothing is known.
+    /// The best raw cosine in each step. Null where no vector is stored.
     scores: Vec<Option<f32>>,
 }
 
@@ -86,7 +86,7 @@ impl From<Timeline> for TimelineOut {
     }
 }
 
-/// Scores a query over the time of one video, for a picture under the player.
+/// Scores a query over the time of one video.
 #[utoipa::path(
     get, path = "/v1/videos/{id}/timeline", tag = "search", params(("id" = Uuid, Path), TimelineQuery),
     responses(

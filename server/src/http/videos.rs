@@ -34,7 +34,7 @@ pub(super) struct VideoOut {
     bytes: i64,
     #[schema(value_type = String)]
     state: VideoState,
-    /// Length of the video stream in seconds; null until it was decoded.
+    /// Length of the video stream in seconds. Null until it has been decoded.
     duration: Option<f64>,
     frame_rate: Option<f64>,
     frames: Option<u64>,
@@ -42,26 +42,26 @@ pub(super) struct VideoOut {
     height: Option<u32>,
     codec: Option<String>,
     variable_frame_rate: Option<bool>,
-    /// The first frame's time on the container's clock, in seconds: add it to a time to seek in the original.
+    /// Time of the first frame on the container's clock, in seconds. Add it to a time to seek in the original.
     media_offset: Option<f64>,
     /// Whether common browsers play the original.
     plays_in_browsers: Option<bool>,
-    /// What was wrong with the file but could be lived with.
+    /// Faults of the file that did not stop the ingest.
     warnings: Vec<String>,
     #[schema(value_type = Object)]
     metadata: Value,
     recorded_at: Option<String>,
-    /// RFC 3339.
+    /// Time of adding the video (RFC 3339).
     created_at: String,
-    /// How it is cut.
+    /// How the video is cut into clips.
     #[schema(value_type = Object)]
     segmentation: Segmentation,
-    /// Clips found and given.
+    /// Number of clips, the user's own included.
     clips: i64,
-    /// Its newest job.
+    /// The video's newest job.
     job_id: Option<Uuid>,
     media_url: String,
-    /// A version that browsers play, made when first asked for; null if the original plays.
+    /// Address of a version for browsers. The first request makes it. Null if browsers play the original.
     rendition_url: Option<String>,
     thumbnail_url: String,
 }
@@ -115,7 +115,7 @@ struct VideoPage {
 pub(super) struct Paging {
     /// Items per page, 1 to 1000; default 50.
     pub(super) limit: Option<u32>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     pub(super) cursor: Option<Uuid>,
 }
 
@@ -175,26 +175,26 @@ pub(super) fn checked_instant(instant: Option<&str>, pointer: &str) -> Result<()
     }
 }
 
-/// One video.
+/// Returns one video.
 #[utoipa::path(get, path = "/v1/videos/{id}", tag = "library", params(("id" = Uuid, Path)),
     responses((status = 200, body = VideoOut), (status = 404, body = Problem)))]
 async fn get(State(app): State<Arc<App>>, Id(id): Id) -> Result<axum::Json<VideoOut>, ApiError> {
     Ok(axum::Json(found(app.catalog.view(&Visibility::All).video(id).await?, id)?.into()))
 }
 
-/// What may be changed; a field not sent stays.
+/// Changes to a video. A missing field changes nothing.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct PatchBody {
-    /// 1 to 500 characters.
+    /// The new title, 1 to 500 characters.
     #[serde(default, deserialize_with = "extract::present")]
     #[schema(value_type = Option<String>)]
     title: Option<Option<String>>,
-    /// Replaces the old object; null empties it.
+    /// The new object. It replaces the old one; null empties it.
     #[serde(default, deserialize_with = "extract::present")]
     #[schema(value_type = Option<Object>)]
     metadata: Option<Option<Value>>,
-    /// null removes it.
+    /// The new time of recording: an RFC 3339 date or instant. Null removes it.
     #[serde(default, deserialize_with = "extract::present")]
     #[schema(value_type = Option<String>)]
     recorded_at: Option<Option<String>>,
@@ -214,7 +214,7 @@ impl PatchBody {
     }
 }
 
-/// Changes title, metadata or recording time.
+/// Changes a video's title, metadata or time of recording.
 #[utoipa::path(patch, path = "/v1/videos/{id}", tag = "library", params(("id" = Uuid, Path)), request_body = PatchBody,
     responses((status = 200, body = VideoOut), (status = 404, body = Problem), (status = 422, body = Problem)))]
 async fn patch(
@@ -225,7 +225,7 @@ async fn patch(
     Ok(axum::Json(found(app.catalog.update_video(id, body.checked()?).await?, id)?.into()))
 }
 
-/// Deletes a video with its clips, vectors and files; none of it is in any answer from then on.
+/// Deletes a video with its clips, vectors and files. Later answers contain none of them.
 #[utoipa::path(delete, path = "/v1/videos/{id}", tag = "library", params(("id" = Uuid, Path)),
     responses((status = 204), (status = 404, body = Problem)))]
 async fn delete(State(app): State<Arc<App>>, Id(id): Id) -> Result<StatusCode, ApiError> {

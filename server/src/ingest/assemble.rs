@@ -33,7 +33,7 @@ pub(super) struct Assembler<T, P> {
     sampler: Sampler,
     feed: Feed,
     frames: VecDeque<P>,
-    /// By (end, number), so that the span with the earliest end comes first.
+    /// Waiting spans by (end, number). The span with the earliest end comes first.
     waiting: BTreeMap<(i64, usize), (T, ClipRange)>,
     /// (start, number) of the waiting spans.
     starts: BTreeSet<(i64, usize)>,

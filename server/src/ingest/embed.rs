@@ -34,7 +34,7 @@ pub(super) struct Plan {
     pub(super) segment: Option<Cutting>,
     /// Spans known before the pass.
     pub(super) known: Vec<(Target, ClipRange)>,
-    /// Windows inside the known spans, for the spaces that have moments.
+    /// Moments inside the known spans, for the spaces that encode moments.
     pub(super) windows: Vec<ClipRange>,
     /// The spaces to fill.
     pub(super) spaces: Vec<Arc<LoadedSpace>>,

@@ -10,7 +10,7 @@ use super::assemble::Feature;
 use super::progress::JobProgress;
 use crate::storage::features::{Features, FeaturesError, file_of};
 
-/// Most milliseconds of video between two checkpoints.
+/// Longest time range of video between two checkpoints, in milliseconds.
 const CHECKPOINT_MS: i64 = 20_000;
 
 /// The features of one video in one space.

@@ -20,7 +20,7 @@ use super::raw_vectors::{RawVector, Spans};
 use super::subsample::Timed;
 use crate::models::LoadedSpace;
 
-/// Most batches in the pools at once: one is encoded, one waits, one is prepared.
+/// Largest number of batches in the pools at once: one is encoded, one waits, one is prepared.
 const IN_FLIGHT: usize = 3;
 
 /// Spans of each tap, in the order of the taps.
@@ -73,7 +73,8 @@ pub(super) struct Flow<'a> {
 }
 
 impl<'a> Flow<'a> {
-    /// `kept`: one cache per space, for each tap with features. `known`: each tap's spans known before the pass.
+    /// `kept` holds the feature caches of each tap, one per space. `known` holds each tap's spans that were known
+    /// before the pass.
     pub(super) fn new(
         taps: &'a Taps,
         kept: Vec<Vec<FeatureCache>>,

@@ -16,15 +16,16 @@ use crate::terms::SpanKey;
 
 /// Width in pixels of the frames for shot boundary detection.
 const DETECT_WIDTH: u32 = 256;
-/// Where seeking is compared with decoding in order, in twentieths of the duration. Each check may decode a whole
-/// keyframe interval. A short video is checked only at the last place: if any seek fails, that one does.
+/// Positions at which seeking is compared with decoding in order, in twentieths of the duration. Each check may
+/// decode a whole keyframe interval. A short video is checked only at the last position: if any seek fails, that one
+/// fails.
 const LOOK_AT: [i64; 3] = [18, 5, 10];
 /// Videos shorter than this are short.
 const SHORT_MS: i64 = 60_000;
 
-/// Most sampled frames per step: one batch of a frame stage.
+/// Largest number of sampled frames per step: one batch of a frame stage.
 const FRAMES_PER_STEP: usize = 32;
-/// Most bytes of frames per step.
+/// Largest number of bytes of frames per step.
 const BYTES_PER_STEP: usize = 8 << 20;
 
 /// The span that a vector belongs to.

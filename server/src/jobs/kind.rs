@@ -83,7 +83,7 @@ impl Work {
         Ok(Source { app, video, given: &self.given, progress: Arc::clone(&self.progress) })
     }
 
-    /// Stores the progress. Otherwise a job that ends between two heartbeats would show less.
+    /// Stores the progress at once. Without this, the stored progress of a job would end at its last heartbeat.
     ///
     /// # Errors
     /// The catalog failed.

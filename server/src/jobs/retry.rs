@@ -1,4 +1,4 @@
-//! Waits before the next attempt of a failed job.
+//! Waiting times before the next attempt of a failed job.
 
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
 //! Leases jobs, runs them one at a time, and stores their outcome.
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use reprise_encoders::with_causes;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -97,9 +97,7 @@ impl Runner {
             Ok(()) => "succeeded",
             Err(error) => self.store_failure(kind, &job, &lease, error).await,
         };
-        if let Err(error) = self.app.vectors.catch_up().await {
-            tracing::warn!(%error, "the index can't follow the catalog");
-        }
+        self.app.vectors.nudge().await;
         let seconds = started.elapsed().as_secs_f64();
         metrics::counter!("reprise_jobs_total", "outcome" => outcome).increment(1);
         metrics::histogram!("reprise_job_seconds").record(seconds);
@@ -137,21 +135,6 @@ impl Runner {
 /// A number from 0 to 1, from the random last bits of the lease's token.
 fn random(lease: &Lease) -> f64 {
     f64::from(lease.token.as_u128() as u32) / f64::from(u32::MAX)
-}
-
-/// The messages of an error and its causes.
-fn with_causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let said = error.to_string();
-        // Some errors repeat their cause's message.
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
-        }
-        cause = error.source();
-    }
-    text
 }
 
 /// Runs `work` in its own task, so that a panic ends only this job.

@@ -45,7 +45,7 @@ pub enum LibraryError {
     #[error("the video that this Idempotency-Key made was deleted; use a new key")]
     KeyOutlived,
     /// The caller requested only given clips, but the video has none.
-    #[error("the video has no clips that were given; add some first")]
+    #[error("the video has no clips of your own; add some first")]
     NoGivenClips,
     /// The caller's file is not a video.
     #[error(transparent)]
@@ -80,7 +80,7 @@ impl<'a> Library<'a> {
     pub async fn delete(&self, video: Uuid) -> Result<(), LibraryError> {
         self.app.catalog.delete_video(video).await?.ok_or(LibraryError::NoVideo(video))?;
         self.app.deleted.notify_one();
-        self.app.vectors.catch_up().await?;
+        self.app.vectors.nudge().await;
         Ok(())
     }
 
@@ -90,7 +90,7 @@ impl<'a> Library<'a> {
     /// [`LibraryError::NoClip`]; [`LibraryError::Catalog`] with a conflict for a found clip.
     pub async fn delete_clip(&self, clip: Uuid) -> Result<(), LibraryError> {
         self.app.catalog.delete_clip(clip).await?.ok_or(LibraryError::NoClip(clip))?;
-        self.app.vectors.catch_up().await?;
+        self.app.vectors.nudge().await;
         if let Err(error) = self.app.storage.remove_pictures(clip).await {
             tracing::warn!(%error, %clip, "the pictures of a deleted clip could not be removed");
         }

@@ -42,13 +42,13 @@ impl Library<'_> {
         if !self.app.catalog.delete_track(video, CueKind::Speech, language).await? {
             return Err(LibraryError::NoTrack(language.to_owned()));
         }
-        self.app.vectors.catch_up().await?;
+        self.app.vectors.nudge().await;
         Ok(())
     }
 
     /// Removes replaced passages from the index, and enqueues the encoding of new ones.
     pub(super) async fn subtitles_changed(&self, video: Uuid) -> Result<(), LibraryError> {
-        self.app.vectors.catch_up().await?;
+        self.app.vectors.nudge().await;
         crate::ingest::enqueue_passages(self.app, video).await;
         Ok(())
     }

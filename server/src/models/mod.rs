@@ -47,9 +47,9 @@ fn can(space: &Space, kind: QueryKind) -> bool {
 /// The loaded spaces. They may change between calls. Use a [`Snapshot`] for consistent answers.
 pub struct Spaces {
     now: RwLock<Arc<Snapshot>>,
-    /// Serialises changes. Held for moments.
+    /// Lock: one change at a time. Held only briefly.
     changing: Mutex<()>,
-    /// Serialises loads, so that no two loads make the same space.
+    /// Lock: one load at a time. Two loads could make the same space.
     turn: Mutex<()>,
     /// Models that are loading or wait to load.
     loading: std::sync::Mutex<Vec<String>>,

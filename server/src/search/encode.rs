@@ -395,7 +395,7 @@ fn one(raw: Vec<Vec<f32>>) -> Result<Vec<f32>, SearchError> {
 }
 
 impl QueryInfo {
-    /// Of a text query or a modification text.
+    /// Facts about a text query or a modification text.
     pub fn of_text(kind: QueryKind, windows: &Windows) -> QueryInfo {
         QueryInfo {
             kind,
@@ -409,7 +409,7 @@ impl QueryInfo {
         }
     }
 
-    /// Of a clip. `frames` is 0 if a stored vector was used.
+    /// Facts about a clip query. `frames` is 0 if a stored vector was used.
     pub fn of_clip(frames: usize) -> QueryInfo {
         QueryInfo {
             kind: QueryKind::Clip,

@@ -22,6 +22,8 @@ pub struct RankInput {
     pub(super) spoken: Option<Vec<SpokenHit>>,
     /// Hits in subtitles for the full videos beside clips.
     pub(super) spoken_of_videos: Option<Vec<SpokenHit>>,
+    /// Number of committed changes that the index does not contain yet.
+    pub(super) behind: u64,
     /// Milliseconds spent on waiting for changes and on the filter.
     pub(super) catalog_ms: f64,
 }
@@ -36,9 +38,9 @@ impl RankInput {
         first: bool,
     ) -> Result<RankInput, SearchError> {
         let started = Instant::now();
-        app.vectors.catch_up_within(CATCH_UP).await?;
+        let behind = app.vectors.catch_up_within(CATCH_UP).await?;
         let keys = app.catalog.view(&Visibility::All).keys_allowed(filter).await?;
-        let mut input = RankInput { keys, catalog_ms: millis(started), ..RankInput::default() };
+        let mut input = RankInput { keys, behind, catalog_ms: millis(started), ..RankInput::default() };
         if let Some(query) = query {
             input.spoken = Some(spoken::hits(app, query, levels.of_results(), input.keys.clone()).await?);
             if first && levels == Levels::Both {

@@ -23,7 +23,7 @@ const CLIPS_PER_VECTOR: usize = 20;
 /// The best full videos with their scores.
 pub(super) struct Videos {
     pub(super) hits: Hits,
-    /// By the key of the full-video span.
+    /// Pooled score and peak of each hit, by the key of its full-video span.
     pub(super) more: HashMap<SpanKey, OfVideo>,
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::types::{Group, Match};
 
-/// Most entries that a position stores: 64 KiB of a cursor.
+/// Largest number of entries that a position stores: 64 KiB of a cursor.
 pub(super) const SHOWN_MOST: usize = 8192;
 
 /// The end of a page in its ranking.
@@ -57,7 +57,7 @@ impl Ranked for Group {
 /// Whether scores stay the same from page to page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scores {
-    /// An entry keeps its score. Score and key tell if it comes after a page.
+    /// An entry keeps its score. Score and key decide if it comes after a page.
     Fixed,
     /// A score depends on other entries. The next page shows entries that no page showed.
     Relative,

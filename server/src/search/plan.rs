@@ -44,7 +44,7 @@ pub struct SearchPlan {
 pub(super) struct PageShape {
     /// Hits or groups per page.
     pub(super) limit: usize,
-    /// Most hits per group, if hits are grouped by video.
+    /// Largest number of hits per group, if hits are grouped by video.
     pub(super) per_group: Option<usize>,
     pub(super) merge_adjacent: bool,
     pub(super) explain: bool,

@@ -66,7 +66,7 @@ pub(super) async fn page(
     after: Option<&Position>,
     input: RankInput,
 ) -> Result<RankedPage, SearchError> {
-    let RankInput { keys, spoken, spoken_of_videos, catalog_ms: _ } = input;
+    let RankInput { keys, spoken, spoken_of_videos, behind, catalog_ms: _ } = input;
     let videos = match (plan.levels, after) {
         (Levels::Both, None) => {
             let of_videos =
@@ -86,7 +86,7 @@ pub(super) async fn page(
     let mut timings = ranking.timings;
     timings.add(videos.as_ref().map(|(_, timings)| *timings).unwrap_or_default());
     Ok(RankedPage {
-        index: ranking.index_info(space).await?,
+        index: IndexInfo { behind, ..ranking.index_info(space).await? },
         explain: plan.shape.explain.then(|| ranking.explain()),
         results: page.results,
         groups: page.groups,
@@ -215,7 +215,12 @@ impl<'a> Ranking<'a> {
 
     /// Whether the index has no more hits, or the engine returns no more.
     fn is_all(&self) -> bool {
-        self.fetched.complete || self.wanted >= self.app.vectors.limits().most_hits
+        self.fetched.complete || self.is_depth_limited() || self.wanted >= self.app.vectors.limits().most_hits
+    }
+
+    /// Whether the engine returned fewer hits than were asked for, although it has more.
+    fn is_depth_limited(&self) -> bool {
+        !self.fetched.complete && self.fetched.hits.len() < self.wanted
     }
 
     async fn index_info(&self, space: &LoadedSpace) -> Result<IndexInfo, SearchError> {
@@ -226,6 +231,8 @@ impl<'a> Ranking<'a> {
             generation: status.generation,
             exact: self.fetched.exact,
             live: status.live(self.at) + if self.moments { status.live(moments) } else { 0 },
+            behind: 0,
+            depth_limited: self.is_depth_limited() || self.wanted > self.app.vectors.limits().most_hits,
         })
     }
 

@@ -45,7 +45,7 @@ pub struct Timeline {
 /// Scores a query over `video`, in at most `points` steps of at least half a second.
 ///
 /// # Errors
-/// As a search. [`SearchError::SpaceCannot`] if the query compares no frames.
+/// See [`SearchError`]. [`SearchError::SpaceCannot`] if no loaded model compares the query with frames.
 pub async fn timeline(
     app: &App,
     video: &Video,
@@ -54,7 +54,7 @@ pub async fn timeline(
 ) -> Result<Timeline, SearchError> {
     let admitted = admit(app, &request)?;
     let (space, Some(permit)) = (admitted.space, admitted.permit) else {
-        return Err(SearchError::SpaceCannot("no loaded model sees what this query is about".to_owned()));
+        return Err(SearchError::SpaceCannot("no loaded model compares this query with frames".to_owned()));
     };
     let query =
         QueryEncoder::new(app, &space, permit).request(&request).await?.into_vectors(request.aggregation)?;

@@ -12,7 +12,7 @@ use crate::catalog::{Filter, SpanWithVideo};
 use crate::subtitles::snippet::Snippet;
 use crate::terms::{Aggregation, Level, QueryKind};
 
-/// Most hits or groups per page.
+/// Largest number of hits or groups per page.
 pub const MAX_LIMIT: usize = 1000;
 
 /// A checked search request.
@@ -308,6 +308,10 @@ pub struct IndexInfo {
     pub exact: bool,
     /// Live vectors at the level of `results`. Moments count as clips.
     pub live: u64,
+    /// Number of committed changes that the index did not contain yet.
+    pub behind: u64,
+    /// Whether the engine stopped before it had found as many allowed vectors as were asked for.
+    pub depth_limited: bool,
 }
 
 /// The vectors of one input, as an answer.

@@ -19,11 +19,11 @@ pub mod words;
 
 pub use vtt::write as write_vtt;
 
-/// Most cues of one file.
+/// Largest number of cues of one file.
 const MAX_CUES: usize = 100_000;
-/// Most characters of one cue.
+/// Largest number of characters of one cue.
 const MAX_CHARACTERS: usize = 20_000;
-/// Most warnings per file.
+/// Largest number of warnings per file.
 const MAX_WARNINGS: usize = 50;
 
 /// A timed line of text.

@@ -6,9 +6,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::words::{is_stop_word, words};
 
-/// Most words of a query that are searched: the rarest.
+/// Largest number of a query's words to search. The rarest words are searched.
 const MAX_TERMS: usize = 64;
-/// Most distinct words of a query that are considered.
+/// Largest number of distinct words of a query that are considered.
 const MAX_WORDS: usize = 4096;
 /// Longer queries, in words, are not searched as a quotation.
 const MAX_SEQUENCE: usize = 100;

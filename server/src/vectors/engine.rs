@@ -77,7 +77,7 @@ pub trait VectorIndex: Send + Sync {
     /// [`EngineError`] if the engine can't be reached.
     async fn keys(&self, at: Collection, range: Range<SpanKey>) -> Result<KeySet, EngineError>;
 
-    /// The collections of the engine and their sizes.
+    /// The collections of the engine and their sizes. Cheap: each search asks for it.
     ///
     /// # Errors
     /// [`EngineError`] if the engine can't be reached.
@@ -140,7 +140,8 @@ impl Hit {
 pub struct Hits {
     /// By score, descending; equal scores by key, ascending.
     pub hits: Vec<Hit>,
-    /// Whether the hits are all allowed live keys.
+    /// Whether the hits are all allowed live keys. Fewer hits than asked for, and not complete: the engine stopped
+    /// early, at its own limits.
     pub complete: bool,
     /// Whether every allowed vector was compared.
     pub exact: bool,
@@ -297,6 +298,23 @@ pub enum EngineError {
     /// The catalog failed when the engine read lost vectors from it.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+    /// The engine does not answer. Temporary: the caller should try again later.
+    #[error("the vector engine does not answer")]
+    Away(#[source] Box<dyn Error + Send + Sync>),
+    /// The engine can't be used as it is: the operator must change it or its URL. The text says how.
+    #[error("{0}")]
+    Unusable(String),
+    /// The engine holds the vectors of another library: the operator named the wrong one.
+    #[error(
+        "the vector engine holds the vectors of library {found}, and this is library {library}: name another database \
+         with --index-url, or delete what it holds"
+    )]
+    Foreign {
+        /// The library whose vectors it holds.
+        found: String,
+        /// The library of the catalog.
+        library: String,
+    },
     /// The engine itself failed.
     #[error("the vector engine failed")]
     Failed(#[source] Box<dyn Error + Send + Sync>),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
@@ -10,8 +10,23 @@ use super::{Batch, Difference, EngineError, Put, ROWS_PER_READ, Removal, Vectors
 use crate::catalog::{Change, StoredVector};
 use crate::terms::{Collection, KeySet, SpaceInfo, SpanKey};
 
+/// Wait between looks at an engine to which another server writes.
+const LOOK_EVERY: Duration = Duration::from_millis(25);
+
+/// Wait after a failure, and while another server writes to the engine.
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(500);
+
+/// What a step of the follower did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    Applied,
+    NoChange,
+    /// Another server writes to the engine.
+    OtherWrites,
+}
+
 impl Vectors {
-    /// Applies all current changes of the catalog.
+    /// Applies all current changes of the catalog. Does nothing if another server writes to the engine.
     ///
     /// Continues even if the caller is dropped: a half-applied batch must not race with the next one.
     ///
@@ -22,34 +37,64 @@ impl Vectors {
         tokio::spawn(async move { vectors.apply_all().await }).await.map_err(panicked)?
     }
 
-    /// Catches up if the catalog is ahead, for at most `at_most`. A search then includes all earlier commits, unless
-    /// too many changes are still being applied.
+    /// Catches up after a commit, so that the next search need not. A failure is no fault of the commit: it is noted, and
+    /// the follower tries again.
+    pub async fn nudge(self: &Arc<Self>) {
+        let done = self.catch_up().await;
+        self.note(done.as_ref().err());
+    }
+
+    /// Catches up if the catalog is ahead, for at most `at_most`. A search then includes all earlier commits but the
+    /// returned number of changes, whose application takes longer.
     ///
     /// # Errors
-    /// [`EngineError`] if the catalog or the engine does not answer.
-    pub async fn catch_up_within(self: &Arc<Self>, at_most: Duration) -> Result<(), EngineError> {
-        if self.catalog.last_seq().await? <= self.engine.applied().await? {
-            return Ok(());
+    /// [`EngineError`] if the catalog can't be read or the engine does not answer.
+    pub async fn catch_up_within(self: &Arc<Self>, at_most: Duration) -> Result<u64, EngineError> {
+        let end = Instant::now() + at_most;
+        let newest = self.catalog.last_seq().await?;
+        loop {
+            let behind = newest - self.engine.applied().await?;
+            let left = end.saturating_duration_since(Instant::now());
+            if behind <= 0 || left.is_zero() {
+                return Ok(u64::try_from(behind).unwrap_or(0));
+            }
+            match tokio::time::timeout(left, self.catch_up()).await {
+                // A shared engine may refuse to write and still answer: the search then says that it is behind.
+                Ok(Err(error)) if self.writer.is_none() => return Err(error),
+                Ok(_) if self.writer.is_some() => tokio::time::sleep(LOOK_EVERY.min(left)).await,
+                _ => {}
+            }
         }
-        let still_running = |_| Ok(());
-        tokio::time::timeout(at_most, self.catch_up()).await.unwrap_or_else(still_running)
     }
 
     /// Applies changes as they come, until `closing`.
     pub async fn follow(self: Arc<Self>, closing: CancellationToken) {
+        let mut is_compared = self.writer.is_none();
         while !closing.is_cancelled() {
             self.engine.ready().await;
             let vectors = Arc::clone(&self);
             // A task of its own: a batch is completed even when the server closes, as in `catch_up`.
-            let applied = tokio::spawn(async move { vectors.apply_some().await }).await;
-            let is_more = applied.map_err(panicked).flatten().unwrap_or_else(|error| {
-                tracing::warn!(%error, "the index can't follow the catalog; trying again");
-                false
-            });
-            if is_more {
-                continue;
+            let stepped = tokio::spawn(async move { vectors.apply_some().await }).await;
+            let stepped = stepped.map_err(panicked).flatten();
+            self.note(stepped.as_ref().err());
+            match stepped {
+                Ok(Step::Applied) => continue,
+                Ok(Step::NoChange) if !is_compared => {
+                    let compared = self.complete().await;
+                    self.note(compared.as_ref().err());
+                    is_compared = compared.is_ok();
+                    continue;
+                }
+                Ok(Step::NoChange) => {}
+                Ok(Step::OtherWrites) | Err(_) => {
+                    tokio::select! {
+                        () = closing.cancelled() => {}
+                        () = tokio::time::sleep(TRY_AGAIN_AFTER) => {}
+                    }
+                    continue;
+                }
             }
-            let seq = self.engine.applied().await.unwrap_or_default();
+            let seq = self.engine.applied().await.unwrap_or(i64::MAX);
             tokio::select! {
                 () = closing.cancelled() => {}
                 () = self.catalog.wait_for_change(seq, Duration::from_secs(2)) => {}
@@ -60,20 +105,55 @@ impl Vectors {
     /// Applies all current changes of the catalog.
     pub(super) async fn apply_all(&self) -> Result<(), EngineError> {
         let newest = self.catalog.last_seq().await?;
-        while self.engine.applied().await? < newest && self.apply_some().await? {}
+        while self.engine.applied().await? < newest && self.apply_some().await? == Step::Applied {}
         Ok(())
     }
 
-    /// Applies the next changes; returns whether there were any.
-    async fn apply_some(&self) -> Result<bool, EngineError> {
+    /// Applies the next changes.
+    pub(super) async fn apply_some(&self) -> Result<Step, EngineError> {
         let _one = self.applying.lock().await;
         let after = self.engine.applied().await?;
         let changes = self.catalog.changes(after, ROWS_PER_READ as u32).await?;
         if changes.is_empty() {
-            return Ok(false);
+            return Ok(Step::NoChange);
         }
-        self.engine.apply(batch(changes, &self.spaces())).await?;
-        Ok(true)
+        if self.writer.is_some() {
+            self.know_spaces_of(&changes).await?;
+        }
+        let is_written = self.write(batch(changes, &self.spaces())).await?;
+        Ok(if is_written { Step::Applied } else { Step::OtherWrites })
+    }
+
+    /// Applies a batch with this server's fencing number. Returns whether this server may write.
+    pub(super) async fn write(&self, batch: Batch) -> Result<bool, EngineError> {
+        let Some(writer) = &self.writer else {
+            self.engine.apply(batch).await?;
+            return Ok(true);
+        };
+        let Some(fence) = writer.fence(&self.catalog).await? else { return Ok(false) };
+        match self.engine.apply(Batch { fence, ..batch }).await {
+            Err(EngineError::StaleWriter { newest, .. }) => {
+                writer.raise(&self.catalog, newest).await?;
+                Ok(false)
+            }
+            applied => applied.map(|()| true),
+        }
+    }
+
+    /// Declares the spaces of these changes. The writer to a shared engine also serves servers with other models.
+    async fn know_spaces_of(&self, changes: &[Change]) -> Result<(), EngineError> {
+        let known = self.spaces();
+        if changes.iter().all(|change| known.iter().any(|space| space.key == change.space)) {
+            return Ok(());
+        }
+        for row in self.catalog.spaces().await? {
+            let space = row.expectation();
+            if !known.contains(&space) && self.limits().most_values >= space.dim {
+                self.engine.create(&space).await?;
+                self.remember_space(space);
+            }
+        }
+        Ok(())
     }
 
     /// Makes spaces equal to the catalog if the engine lost a part or holds another number of vectors.
@@ -118,11 +198,13 @@ impl Vectors {
         let mut held = BTreeMap::new();
         let seq = {
             let _one = self.applying.lock().await;
+            // Read before the keys: another server may write to a shared engine meanwhile.
+            let seq = self.engine.applied().await?;
             let status = self.engine.status().await?;
             for at in status.collections.iter().map(|held| held.at).filter(|at| at.space == space) {
                 held.insert(at.level, self.engine.keys(at, SpanKey::ALL).await?);
             }
-            self.engine.applied().await?
+            seq
         };
         Ok(differences(&self.catalog, space, &held, seq).await?)
     }
@@ -155,7 +237,9 @@ impl Vectors {
                 gone.remove(it.key);
             });
             let remove = gone.iter().map(|key| Removal { at, key }).collect();
-            self.engine.apply(Batch { put, remove, ..Batch::default() }).await?;
+            if !self.write(Batch { put, remove, ..Batch::default() }).await? {
+                return Ok(());
+            }
             report(done);
         }
     }

@@ -9,11 +9,18 @@ mod difference;
 mod engine;
 mod follow;
 mod hnsw_rs;
+mod inspect;
+#[cfg(feature = "milvus")]
+mod milvus;
+mod open;
+mod pgvector;
+mod rebuild;
+mod state;
+mod writer;
 
-use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use clap::ValueEnum;
+use reprise_encoders::with_causes;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -27,41 +34,32 @@ pub use engine::{
     Scored, VectorIndex,
 };
 
-use builtin::{Builtin, Settings};
 use check::Checks;
 use engine::Fence;
+use writer::Writer;
 
 pub use self::hnsw_rs::HnswRs;
+#[cfg(feature = "milvus")]
+pub use milvus::Milvus;
+pub use open::{EngineKind, EngineSettings};
+pub use pgvector::Pgvector;
+pub use rebuild::Progress;
+pub use state::Following;
 
 /// Changes or vectors per read from the catalog.
 const ROWS_PER_READ: usize = 2_000;
 
-/// The vector engine of a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum EngineKind {
-    /// The index crate.
-    #[default]
-    Builtin,
-    /// The crate hnsw_rs.
-    #[value(name = "hnsw_rs")]
-    HnswRs,
-}
-
-/// Settings to open an engine.
-#[derive(Debug, Clone)]
-pub struct EngineSettings {
-    /// The engine.
-    pub kind: EngineKind,
-    /// Folder of the built-in engine's snapshots.
-    pub folder: PathBuf,
-    /// Settings of the built-in engine's graphs and seals.
-    pub builtin: Settings,
-}
-
 /// A vector engine, kept equal to the catalog.
 pub struct Vectors {
     engine: Arc<dyn VectorIndex>,
+    kind: EngineKind,
     catalog: Arc<Catalog>,
+    /// Present if other servers share the engine.
+    writer: Option<Writer>,
+    /// Why the engine can't follow the catalog; `None` while it can.
+    trouble: RwLock<Option<String>>,
+    /// The sizes in the engine's last answer.
+    last_status: RwLock<EngineStatus>,
     /// The spaces whose vectors the engine holds.
     spaces: RwLock<Vec<SpaceInfo>>,
     /// Held while a batch is applied: one task at a time.
@@ -72,27 +70,22 @@ pub struct Vectors {
 }
 
 impl Vectors {
-    /// Opens an engine and makes it equal to the catalog for `spaces`.
+    /// Opens an engine and makes it equal to the catalog for `spaces`. An engine that servers share follows the catalog in
+    /// the background instead, because another server may be its writer.
     ///
     /// # Errors
-    /// [`EngineError`] if the catalog can't be read. A bad snapshot is only logged and replaced.
+    /// [`EngineError`] if the catalog or the engine can't be used. A bad snapshot is only logged and replaced.
     pub async fn open(
         settings: EngineSettings,
         catalog: Arc<Catalog>,
         spaces: Vec<SpaceInfo>,
     ) -> Result<Vectors, EngineError> {
-        let EngineSettings { kind, folder, builtin } = settings;
-        let engine: Arc<dyn VectorIndex> = match kind {
-            EngineKind::Builtin => {
-                Arc::new(Builtin::open(folder, Arc::clone(&catalog), &spaces, builtin).await?)
-            }
-            EngineKind::HnswRs => Arc::new(HnswRs::default()),
-        };
-        Vectors::over(engine, catalog, spaces).await
+        let (kind, name) = (settings.kind, settings.name());
+        let engine = open::engine(settings, &catalog, &spaces).await?;
+        Vectors::following(Opened { engine, kind, name }, catalog, spaces).await
     }
 
-    /// Starts to use an open engine: applies the catalog's later changes, and fills in vectors that the engine lacks.
-    /// Does not wait for the engine's background work.
+    /// Starts to use an open engine, as [`Vectors::open`] does.
     ///
     /// # Errors
     /// [`EngineError`] if the catalog or the engine can't be read.
@@ -101,32 +94,54 @@ impl Vectors {
         catalog: Arc<Catalog>,
         spaces: Vec<SpaceInfo>,
     ) -> Result<Vectors, EngineError> {
-        let vectors = Vectors::new(engine, catalog, spaces);
+        let opened = Opened { engine, kind: EngineKind::default(), name: "engine".to_owned() };
+        Vectors::following(opened, catalog, spaces).await
+    }
+
+    async fn following(
+        opened: Opened,
+        catalog: Arc<Catalog>,
+        spaces: Vec<SpaceInfo>,
+    ) -> Result<Vectors, EngineError> {
+        let vectors = Vectors::new(opened, catalog, spaces);
         for space in vectors.spaces() {
             vectors.create(&space).await?;
         }
-        if vectors.engine.applied().await? == 0 {
+        if vectors.writer.is_none() {
+            vectors.fill().await?;
+        }
+        Ok(vectors)
+    }
+
+    /// Applies the catalog's later changes, and fills in vectors that the engine lacks. Does not wait for the engine's
+    /// background work.
+    async fn fill(&self) -> Result<(), EngineError> {
+        if self.engine.applied().await? == 0 {
             // An empty engine reads the stored vectors, which is faster than all changes since the first. The seq is
             // set before, because a comparison leaves out the keys that changed after it.
-            vectors.remember(vectors.catalog.last_seq().await?).await?;
+            self.remember(self.catalog.last_seq().await?).await?;
         } else {
-            vectors.apply_all().await?;
+            self.apply_all().await?;
         }
-        vectors.complete().await?;
-        vectors.remember(vectors.engine.applied().await?).await?;
-        vectors.apply_all().await?;
-        Ok(vectors)
+        self.complete().await?;
+        self.remember(self.engine.applied().await?).await?;
+        self.apply_all().await
     }
 
     /// Ends a series of batches without a seq: the engine is now at change `seq`, and may seal the new vectors.
     async fn remember(&self, seq: i64) -> Result<(), EngineError> {
-        self.engine.apply(Batch { seq: Some(seq), ..Batch::default() }).await
+        self.write(Batch { seq: Some(seq), ..Batch::default() }).await.map(drop)
     }
 
-    fn new(engine: Arc<dyn VectorIndex>, catalog: Arc<Catalog>, spaces: Vec<SpaceInfo>) -> Vectors {
+    fn new(opened: Opened, catalog: Arc<Catalog>, spaces: Vec<SpaceInfo>) -> Vectors {
+        let Opened { engine, kind, name } = opened;
         Vectors {
+            writer: engine.limits().shared.then(|| Writer::new(name)),
             engine,
+            kind,
             catalog,
+            trouble: RwLock::default(),
+            last_status: RwLock::default(),
             spaces: RwLock::new(spaces),
             applying: Mutex::default(),
             filling: Mutex::default(),
@@ -134,25 +149,33 @@ impl Vectors {
         }
     }
 
+    /// The kind of the engine.
+    pub fn kind(&self) -> EngineKind {
+        self.kind
+    }
+
+    /// Why the engine can't follow the catalog at the moment; `None` while it can.
+    fn trouble(&self) -> Option<String> {
+        self.trouble.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Stores the outcome of the follower's last step. Logs only changes of it.
+    fn note(&self, error: Option<&EngineError>) {
+        let text = error.map(|error| with_causes(error));
+        let mut trouble = self.trouble.write().unwrap_or_else(PoisonError::into_inner);
+        match &text {
+            Some(text) if trouble.as_ref() != Some(text) => {
+                tracing::warn!(error = text, "the index can't follow the catalog; trying again");
+            }
+            None if trouble.is_some() => tracing::info!("the index follows the catalog again"),
+            _ => {}
+        }
+        *trouble = text;
+    }
+
     /// The engine's limits and abilities.
     pub fn limits(&self) -> Limits {
         self.engine.limits()
-    }
-
-    /// The engine's collections and their sizes.
-    ///
-    /// # Errors
-    /// [`EngineError`] if the engine can't be reached.
-    pub async fn status(&self) -> Result<EngineStatus, EngineError> {
-        self.engine.status().await
-    }
-
-    /// The newest change of the catalog that a new search includes.
-    ///
-    /// # Errors
-    /// [`EngineError`] if the engine can't be reached.
-    pub async fn applied(&self) -> Result<i64, EngineError> {
-        self.engine.applied().await
     }
 
     /// The nearest live keys: one [`Hits`] per query. Scores of shared engines are computed again from the catalog, so
@@ -167,13 +190,43 @@ impl Vectors {
         ask: &Ask,
     ) -> Result<Vec<Hits>, EngineError> {
         let ask = Ask { k: ask.k.min(self.limits().most_hits), ..ask.clone() };
-        let mut found = self.engine.search(at, queries, &ask).await?;
-        if self.limits().shared {
-            for (hits, query) in found.iter_mut().zip(queries) {
-                self.score_again(at, query, &mut hits.hits).await?;
-            }
+        if !self.limits().shared {
+            return self.engine.search(at, queries, &ask).await;
+        }
+        let mut found = Vec::with_capacity(queries.len());
+        for hits in self.engine.search(at, queries, &ask).await? {
+            let query = &queries[found.len()];
+            found.push(self.checked_hits(at, query, &ask, hits).await?);
         }
         Ok(found)
+    }
+
+    /// Scores hits again, and leaves out keys that the catalog has no more. Asks for more in their place: the engine
+    /// removes them later.
+    async fn checked_hits(
+        &self,
+        at: Collection,
+        query: &UnitVector,
+        ask: &Ask,
+        mut hits: Hits,
+    ) -> Result<Hits, EngineError> {
+        let most = self.limits().most_hits;
+        let mut wanted = ask.k;
+        loop {
+            let before = hits.hits.len();
+            self.score_again(at, query, &mut hits.hits).await?;
+            let gone = before - hits.hits.len();
+            if gone == 0 || hits.complete || wanted == most || before < wanted {
+                hits.complete &= hits.hits.len() <= ask.k;
+                hits.hits.truncate(ask.k);
+                return Ok(hits);
+            }
+            wanted = wanted.saturating_add(gone.max(wanted)).min(most);
+            let more = Ask { k: wanted, ..ask.clone() };
+            let found = self.engine.search(at, std::slice::from_ref(query), &more).await?;
+            let Some(found) = found.into_iter().next() else { return Ok(hits) };
+            hits = found;
+        }
     }
 
     async fn score_again(
@@ -215,13 +268,17 @@ impl Vectors {
         {
             let _one = self.applying.lock().await;
             self.create(&space).await?;
-            let mut spaces = self.spaces.write().unwrap_or_else(PoisonError::into_inner);
-            spaces.retain(|known| known.key != space.key);
-            spaces.push(space.clone());
+            self.remember_space(space.clone());
         }
         self.complete_space(&space, &|_, _| ()).await?;
         let _one = self.applying.lock().await;
         self.remember(self.engine.applied().await?).await
+    }
+
+    fn remember_space(&self, space: SpaceInfo) {
+        let mut spaces = self.spaces.write().unwrap_or_else(PoisonError::into_inner);
+        spaces.retain(|known| known.key != space.key);
+        spaces.push(space);
     }
 
     async fn create(&self, space: &SpaceInfo) -> Result<(), EngineError> {
@@ -242,10 +299,23 @@ impl Vectors {
         if let Err(error) = self.apply_all().await {
             tracing::warn!(%error, "the index can't follow the catalog to its end");
         }
+        if let Some(writer) = &self.writer
+            && let Err(error) = writer.release(&self.catalog).await
+        {
+            tracing::warn!(%error, "the right to write to the vector engine was not given back; it runs out");
+        }
         self.engine.close().await;
     }
 
     fn spaces(&self) -> Vec<SpaceInfo> {
         self.spaces.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+/// An open engine.
+struct Opened {
+    engine: Arc<dyn VectorIndex>,
+    kind: EngineKind,
+    /// Its name in the catalog.
+    name: String,
 }

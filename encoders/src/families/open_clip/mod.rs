@@ -75,7 +75,7 @@ impl Family for OpenClip {
         Some(CONFIG)
     }
 
-    /// Reads models without a config.json; the registry hides one that no family knows.
+    /// Reads models without a config.json. The registry hides a config.json that no family reads.
     fn reads(&self, model: &ModelFiles) -> Verdict {
         let its = model.model_type().is_none() && model.has(CONFIG) && family_of(model) == self.family;
         if its { Verdict::Yes } else { Verdict::No }

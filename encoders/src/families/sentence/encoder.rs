@@ -92,7 +92,7 @@ pub(super) struct Sentence {
 }
 
 impl Sentence {
-    /// (texts, dim); the ids must have passed [`check_ids`].
+    /// Encodes texts to (texts, dim). The ids must have passed [`check_ids`].
     fn forward(&self, texts: &[&[u32]]) -> Result<Tensor> {
         let pooled = match self.pooling {
             Pooling::Mean => self.tower.mean(texts)?,

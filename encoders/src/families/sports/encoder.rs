@@ -74,7 +74,7 @@ impl SportsEncoder {
         self.ordered(&rows.map_err(failed)?, clips.len())
     }
 
-    /// (clips, dim) of (clips * frames, width).
+    /// Encodes frame features (clips * frames, width) to (clips, dim).
     fn ordered(&self, features: &Tensor, clips: usize) -> Result<Tensor, EncodeError> {
         let encoded = features
             .reshape((clips, self.config.frames, self.config.width))
@@ -82,7 +82,7 @@ impl SportsEncoder {
         Ok(encoded.map_err(failed)?.clips)
     }
 
-    /// (clips, dim) of stored frame features, one list per clip.
+    /// Encodes stored frame features, one list per clip, to (clips, dim).
     fn spans(&self, spans: &[&Vec<Arc<[f32]>>]) -> Result<Tensor, EncodeError> {
         let (frames, width) = (self.config.frames, self.config.width);
         let mut values = Vec::with_capacity(spans.len() * frames * width);

@@ -65,7 +65,7 @@ impl FrameEncoder {
         })
     }
 
-    /// (frames, width) of (frames, side * side, 3) pixels.
+    /// Encodes pixels (frames, side * side, 3) to (frames, width).
     ///
     /// # Errors
     /// Failures of the device.

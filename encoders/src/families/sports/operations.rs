@@ -262,7 +262,7 @@ struct Head {
     seen: usize,
     /// Stride from one token to the next.
     row: usize,
-    /// (tokens, seen): attention weights.
+    /// Attention weights, (tokens, attended tokens).
     shares: Vec<f32>,
 }
 

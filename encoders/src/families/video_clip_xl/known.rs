@@ -11,6 +11,6 @@ pub(super) const KNOWN: &[KnownModel] = &[KnownModel {
     text_tokens: "rows of positional_embedding (248)",
     licence: "the model's own",
     source: "arXiv 2410.00741; alibaba-pai/VideoCLIP-XL's or -v2's checkpoint as pytorch_model.bin, CLIP's tokenizer.json, and a config.json of {\"model_type\": \"videoclip-xl\"}",
-    verified: "unverified: a module written from the released code, on a small seeded model (docs/encoders.md)",
-    note: "8 frames of a clip are one sequence; taken at the middles of 8 parts, not at their first frames as its code does",
+    verified: "VideoCLIP-XL's released modules, on a small seeded model (docs/encoders.md)",
+    note: "8 frames of a clip are one sequence; each (count / 8)-th from the first, as its code does",
 }];

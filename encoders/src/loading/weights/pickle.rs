@@ -17,7 +17,7 @@ const KEYS: [Option<&str>; 4] = [None, Some("state_dict"), Some("model_state_dic
 /// The floating-point tensors of the file, by name, in their stored type.
 ///
 /// # Errors
-/// In plain words, what is wrong with the file.
+/// The file's fault, in plain words.
 pub(super) fn read(path: &Path) -> Result<Vec<(String, Tensor)>, Cause> {
     // The parser takes some malformed files for impossible and panics.
     let read = catch_unwind(AssertUnwindSafe(|| read_trusting(path)));

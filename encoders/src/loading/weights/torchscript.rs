@@ -22,7 +22,7 @@ pub(super) fn is_archive(path: &Path) -> bool {
 /// Names and locations of a model's tensors; `None` if the file is no TorchScript archive.
 ///
 /// # Errors
-/// In plain words, what is wrong with the file.
+/// The file's fault, in plain words.
 pub(super) fn infos(path: &Path) -> Result<Option<Vec<TensorInfo>>, Cause> {
     let Ok(mut archive) = open(path) else { return Ok(None) };
     let Some(data) = data(&archive) else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! The steps that replace single characters or drop them, whatever the text's language.
+//! The steps that replace or drop single characters.
 
 use std::sync::LazyLock;
 
@@ -7,11 +7,11 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::code_pages::without_c1;
 
-/// A terminal's colour and cursor sequences. Digits of any script, as Python's `\d`.
+/// A terminal's colour and cursor sequences. Matches digits of any script, as Python's `\d` does.
 static TERMINAL_ESCAPE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\x1b\[[\d;]*[a-zA-Z]").expect("a valid pattern"));
 
-/// One pass: C1 controls, ligatures, widths, quotes, line breaks, terminal escapes, control characters.
+/// Fixes C1 controls, ligatures, widths, quotes, line breaks, terminal escapes and control characters in one pass.
 pub(super) fn fix(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();
@@ -77,7 +77,7 @@ fn plain(letter: char) -> char {
     }
 }
 
-/// Controls without effect on what is displayed. Joiners, directions and tags stay, and so does whitespace.
+/// Control characters without visible effect. Joiners, directions, tags and whitespace stay.
 fn is_dropped(letter: char) -> bool {
     matches!(
         letter,

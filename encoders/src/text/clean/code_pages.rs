@@ -1,7 +1,7 @@
-//! The single-byte encodings that UTF-8 is mistaken for.
+//! The single-byte encodings in which programs wrongly decode UTF-8.
 //!
-//! Bytes 0x80 to 0xFF of each, from Unicode's mapping files (unicode.org/Public/MAPPINGS). Bytes that a Windows code
-//! page leaves open stand for the control characters of Latin-1 of the same number, as browsers have it.
+//! Bytes 0x80 to 0xFF of each encoding come from Unicode's mapping files (unicode.org/Public/MAPPINGS). A byte that a
+//! Windows code page leaves open becomes the Latin-1 control character of the same number, as in browsers.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -9,13 +9,13 @@ use std::sync::LazyLock;
 /// A single-byte encoding.
 pub(super) struct CodePage {
     bytes: HashMap<char, u8>,
-    /// Whether text may have lost bytes on its way: U+FFFD stands for byte 0x1A then, and U+001A for none.
+    /// Whether the decoding may have lost bytes. U+FFFD then stands for [`LOST`], and U+001A is invalid.
     pub(super) is_lossy: bool,
     /// Whether a space may have been byte 0xA0. In Mac Roman that byte is the dagger.
     pub(super) has_space_at_a0: bool,
 }
 
-/// The byte that stands for a lost one.
+/// Replacement for a lost byte.
 const LOST: u8 = 0x1a;
 
 const WINDOWS_1252: &str = concat!(
@@ -77,7 +77,7 @@ pub(super) static CODE_PAGES: LazyLock<Vec<CodePage>> = LazyLock::new(|| {
     pages
 });
 
-/// What the characters of Latin-1 and the Windows code pages may be bytes of.
+/// The positions in UTF-8 sequences that the characters of Latin-1 and the Windows code pages may stand for.
 pub(super) static ROLES: LazyLock<HashMap<char, Roles>> = LazyLock::new(|| {
     let mut roles: HashMap<char, Roles> = HashMap::new();
     let pages = WINDOWS.iter().map(|high| high.chars().collect::<Vec<_>>());
@@ -90,19 +90,19 @@ pub(super) static ROLES: LazyLock<HashMap<char, Roles>> = LazyLock::new(|| {
             role.continues |= matches!(byte, 0x80..=0xbf);
         }
     }
-    // A space that was a no-break space.
+    // A no-break space often becomes a plain space.
     roles.entry(' ').or_default().continues = true;
     roles
 });
 
-/// The places of UTF-8 sequences that a character's bytes may stand at.
+/// The positions in a UTF-8 sequence that a character's byte may have.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Roles {
     /// First of two bytes.
     pub(super) starts_2: bool,
     /// First of three bytes.
     pub(super) starts_3: bool,
-    /// First of four bytes. Only those of emoji and tags: the others lead to scripts that nobody writes.
+    /// First of four bytes, for emoji and tags only: the other bytes begin scripts out of use.
     pub(super) starts_4: bool,
     /// A byte after the first.
     pub(super) continues: bool,
@@ -114,7 +114,7 @@ impl CodePage {
         Self { bytes, is_lossy: false, has_space_at_a0: true }
     }
 
-    /// The bytes that this text was read from, if it can have been read in this encoding.
+    /// Encodes a text. `None` if the encoding lacks a character.
     pub(super) fn encode(&self, text: &str) -> Option<Vec<u8>> {
         let byte = |letter| match letter {
             '\u{1a}' if self.is_lossy => None,
@@ -126,7 +126,7 @@ impl CodePage {
     }
 }
 
-/// A C1 control character's byte in Windows-1252, where it has a meaning; any other character as it is.
+/// Replaces a C1 control character by the Windows-1252 character of the same byte. Other characters stay.
 pub(super) fn without_c1(letter: char) -> char {
     match letter {
         '\u{80}'..='\u{9f}' => WINDOWS_1252.chars().nth(letter as usize - 0x80).unwrap_or(letter),

@@ -1,5 +1,5 @@
-//! Character references of HTML: all of them as HTML 5 and Python's `html.unescape` read them, or only those that are
-//! surely meant, as ftfy does.
+//! Character references of HTML. [`unescape`] replaces all of them, as HTML 5 and Python's `html.unescape` do.
+//! [`unescape_complete`] replaces only complete ones, as ftfy does.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -17,9 +17,9 @@ static NAMES: LazyLock<HashMap<&str, String>> = LazyLock::new(|| {
     include_str!("entities.txt").lines().filter_map(entry).collect()
 });
 
-/// The most characters of a name, without its semicolon.
+/// Largest number of characters in a name, without its semicolon.
 const NAME: usize = 32;
-/// The most characters of a reference that is surely meant, without `&#` and semicolon.
+/// Largest number of characters in a complete reference, without `&#` and semicolon.
 const COMPLETE: usize = 24;
 
 /// Replaces all references, as `html.unescape` does.
@@ -27,12 +27,13 @@ pub(super) fn unescape(text: &str) -> String {
     replace(text, reference)
 }
 
-/// Replaces the references that end in a semicolon, also those of Latin letters in capitals (`&EACUTE;`).
+/// Replaces references that end in a semicolon, including Latin letters in capitals (`&EACUTE;`).
 pub(super) fn unescape_complete(text: &str) -> String {
     replace(text, complete_reference)
 }
 
-/// Replaces each `&` for whose following text `read` gives a replacement and the bytes that it stands for.
+/// Replaces references. `read` takes the text after an `&`, and returns the replacement and the number of replaced
+/// bytes.
 fn replace(text: &str, read: impl Fn(&str) -> Option<(String, usize)>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -53,7 +54,7 @@ fn replace(text: &str, read: impl Fn(&str) -> Option<(String, usize)>) -> String
     out + rest
 }
 
-/// The reference that `after` (what follows an `&`) begins with, and its length in bytes.
+/// The replacement and length in bytes of the reference at the start of `after`, the text after an `&`.
 fn reference(after: &str) -> Option<(String, usize)> {
     let Some(number) = after.strip_prefix('#') else { return named(after) };
     let (digits, radix) = match number.strip_prefix(['x', 'X']) {
@@ -71,7 +72,7 @@ fn reference(after: &str) -> Option<(String, usize)> {
     Some((numbered(point).map(String::from).unwrap_or_default(), taken))
 }
 
-/// The character of a number; none for controls and what Unicode calls no character.
+/// The character of a numeric reference. `None` for controls and Unicode noncharacters.
 fn numbered(point: u32) -> Option<char> {
     match point {
         0 => Some(char::REPLACEMENT_CHARACTER),

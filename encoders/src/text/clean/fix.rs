@@ -6,10 +6,10 @@ use super::characters;
 use super::entities;
 use super::mojibake::{Budget, fix_encoding};
 
-/// Lines are cut into pieces of so many characters at most.
+/// Largest number of characters in a piece of a line.
 const PIECE: usize = 1_000_000;
 
-/// Fixes each line for itself. From the first line with a `<` on, character references stay: the text is HTML.
+/// Fixes each line alone. From the first line with a `<`, character references stay, because the text is HTML.
 pub(super) fn fix_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut references = true;

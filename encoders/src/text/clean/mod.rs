@@ -1,7 +1,7 @@
-//! What the released tokenizers of CLIP's kind do to a text before they cut it into tokens.
+//! Cleans texts before tokenization, as the released tokenizers of CLIP and its variants do.
 //!
-//! `fix_text` is that of Python's ftfy 6.3.1 with its default settings, and `unescape` is `html.unescape` of Python's
-//! standard library. `docs/decisions/text-cleaning.md` has what was compared, and the few differences.
+//! `fix_text` ports Python's ftfy 6.3.1 with its default settings. `unescape` ports `html.unescape` of Python's
+//! standard library. `docs/decisions/text-cleaning.md` lists the comparisons and the few differences.
 
 mod characters;
 mod code_pages;
@@ -12,7 +12,7 @@ mod unusual;
 
 use std::borrow::Cow;
 
-/// The cleaning that a family's tokenizer begins with.
+/// The first step of a family's tokenizer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) enum Cleaning {
     /// The text stays as it is.
@@ -20,7 +20,7 @@ pub(crate) enum Cleaning {
     None,
     /// [`fix_text`] alone, as LanguageBind's tokenizer has it.
     Ftfy,
-    /// [`fix_text`], then [`unescape`] twice, then no whitespace at the ends: `basic_clean` of OpenAI's CLIP.
+    /// [`fix_text`], then [`unescape`] twice, then trimming: `basic_clean` of OpenAI's CLIP.
     FtfyHtml,
 }
 
@@ -40,7 +40,7 @@ impl Cleaning {
         }
     }
 
-    /// Its part of a space's identity. Another name means other vectors, so a change of the cleaning needs a new name.
+    /// The name in a space's identity. A change to the cleaning changes vectors, so it needs a new name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -50,9 +50,9 @@ impl Cleaning {
     }
 }
 
-/// Text without mojibake, curly quotes, ligatures, unusual widths and line breaks, terminal escapes and control
-/// characters, and with complete character references replaced unless a `<` stands in the text before them or in their
-/// line; in NFC.
+/// Removes mojibake, curly quotes, ligatures, unusual widths and line breaks, terminal escapes and control
+/// characters. Replaces complete character references, unless a `<` stands before them or in their line. The result
+/// is in NFC.
 pub(crate) fn fix_text(text: &str) -> Cow<'_, str> {
     if text.bytes().all(is_settled) {
         return Cow::Borrowed(text);
@@ -61,12 +61,12 @@ pub(crate) fn fix_text(text: &str) -> Cow<'_, str> {
     if fixed == text { Cow::Borrowed(text) } else { Cow::Owned(fixed) }
 }
 
-/// Text with its character references replaced, also those without a semicolon where HTML 5 knows such.
+/// Replaces the character references of a text. HTML 5 allows some without a semicolon; these are replaced too.
 pub(crate) fn unescape(text: &str) -> Cow<'_, str> {
     if text.contains('&') { Cow::Owned(entities::unescape(text)) } else { Cow::Borrowed(text) }
 }
 
-/// Whether no step of [`fix_text`] looks at a byte.
+/// Whether no step of [`fix_text`] changes this byte.
 fn is_settled(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | b'\x0c' | b' '..=b'~') && byte != b'&'
 }
@@ -123,7 +123,7 @@ mod tests {
         }
     }
 
-    /// Characters that some step looks at, and some that none does.
+    /// Texts with many characters that a step may change, and some that none does.
     fn eventful() -> impl Strategy<Value = String> {
         let letters = concat!(
             "[ -~\t\n\r\u{1b}\u{80}-\u{17f}\u{2b0}-\u{45f}",
@@ -147,7 +147,8 @@ mod tests {
         #[test]
         fn a_fixed_text_stays_in_the_next_pass(text in eventful()) {
             let fixed = fix_text(&text).into_owned();
-            // A line that was broken otherwise is two now, each looked at alone; and `<` changes the next pass.
+            // An unusual line break now splits a line in two, and each is fixed alone. `<` also changes the next
+            // pass.
             if !fixed.contains(['\n', '<']) {
                 prop_assert_eq!(fix_text(&fixed), &fixed[..]);
             }

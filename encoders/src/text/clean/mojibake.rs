@@ -1,4 +1,4 @@
-//! Text that was UTF-8 and was read in another encoding, once or more often, wholly or in parts.
+//! Repairs mojibake: UTF-8 that a program decoded in another encoding, once or several times, wholly or in parts.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,8 @@ use regex::bytes::Regex;
 use super::code_pages::{CODE_PAGES, ROLES, Roles, without_c1};
 use super::unusual::is_unusual;
 
-/// Bytes that would be UTF-8 if a space were byte 0xA0 again: programs take a no-break space for a space.
+/// Byte sequences that become UTF-8 if their space becomes byte 0xA0. Programs often replace the no-break space 0xA0
+/// by a space.
 static SPACE_FOR_A0: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"[\xc2\xc3\xc5\xce\xd0\xd9] |[\xe2\xe3] [\x80-\x84\x86-\x9f\xa1-\xbf]
@@ -16,10 +17,11 @@ static SPACE_FOR_A0: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// The word à, whose byte 0xA0 is lost and whose space is not, unless a longer word of Portuguese follows.
+/// The word "à" without its byte 0xA0 but with the space after it. Words that begin with à in Portuguese are
+/// excluded.
 static WORD_A: LazyLock<Regex> = LazyLock::new(|| pattern(r"\xc3 (?: |quele|quela|quilo|s )?"));
 
-/// UTF-8 and CESU-8 of which bytes are lost. At most one of a sequence may be a question mark.
+/// UTF-8 and CESU-8 sequences with lost bytes. At most one byte of a sequence may be a question mark.
 static WITH_LOST_BYTES: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"[\xc2-\xdf]\x1a|[\xc2-\xc3]\?
@@ -30,24 +32,24 @@ static WITH_LOST_BYTES: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Passes over a text before it is left as it is. ftfy knows no such bound, and takes quadratic time for some texts.
+/// Largest number of passes over a text. ftfy has no such bound, and takes quadratic time for some texts.
 const PASSES: usize = 64;
-/// Mojibake inside mojibake that is looked for.
+/// Largest depth of mojibake inside mojibake.
 const DEPTH: usize = 16;
 
-/// How much work may still be done for a text.
+/// The work that remains allowed for a text.
 pub(super) struct Budget {
     bytes: usize,
     depth: usize,
 }
 
 impl Budget {
-    /// Some passes over `text`.
+    /// The budget of a text: [`PASSES`] passes.
     pub(super) fn of(text: &str) -> Self {
         Self { bytes: PASSES * (text.len() + PASSES), depth: DEPTH }
     }
 
-    /// Pays for one pass over `text`; whether there was enough left.
+    /// Subtracts one pass over `text` from the budget. False if too little was left.
     pub(super) fn take(&mut self, text: &str) -> bool {
         let left = self.bytes.checked_sub(text.len() + 1);
         self.bytes = left.unwrap_or(0);
@@ -55,7 +57,7 @@ impl Budget {
     }
 }
 
-/// Undoes wrong decodings until the text looks as usual or no way is found.
+/// Undoes wrong decodings, until the text is free of mojibake or nothing changes.
 pub(super) fn fix_encoding(mut text: String, budget: &mut Budget) -> String {
     while is_unusual(&text) && budget.take(&text) {
         let fixed = undo_once(&text, budget);
@@ -67,7 +69,7 @@ pub(super) fn fix_encoding(mut text: String, budget: &mut Budget) -> String {
     text
 }
 
-/// The text before its last wrong decoding.
+/// Undoes the last wrong decoding.
 fn undo_once(text: &str, budget: &mut Budget) -> String {
     for page in CODE_PAGES.iter() {
         let Some(mut bytes) = page.encode(text) else { continue };
@@ -84,11 +86,11 @@ fn undo_once(text: &str, budget: &mut Budget) -> String {
     if let Some(fixed) = undo_in_parts(text, budget) {
         return fixed;
     }
-    // Latin-1 that was Windows-1252.
+    // Windows-1252 that a program decoded as Latin-1.
     text.chars().map(without_c1).collect()
 }
 
-/// Byte 0xA0 where a space stands for it.
+/// Restores byte 0xA0 where a space replaced it.
 fn with_a0(bytes: &[u8]) -> Vec<u8> {
     let words = WORD_A.replace_all(bytes, |found: &regex::bytes::Captures<'_>| match &found[0] {
         b"\xc3 " => b"\xc3\xa0 ".to_vec(),
@@ -100,7 +102,7 @@ fn with_a0(bytes: &[u8]) -> Vec<u8> {
     SPACE_FOR_A0.replace_all(&words, spaces).into_owned()
 }
 
-/// Text of UTF-8, CESU-8 (characters over U+FFFF as two surrogates), and Java's two bytes for U+0000.
+/// Decodes UTF-8, CESU-8 (characters over U+FFFF as two surrogates), and Java's two bytes for U+0000.
 fn decode(bytes: &[u8]) -> Option<String> {
     let mut out = String::with_capacity(bytes.len());
     let mut rest = bytes;
@@ -114,7 +116,8 @@ fn decode(bytes: &[u8]) -> Option<String> {
     Some(out)
 }
 
-/// The character at the start of `bytes` that UTF-8 writes otherwise, and its length.
+/// The character at the start of `bytes` in CESU-8 or Java's encoding, if UTF-8 encodes it differently. Also returns
+/// its length in bytes.
 fn other_utf8(bytes: &[u8]) -> Option<(char, usize)> {
     match *bytes {
         // ftfy's patterns take a line feed at the very end for the last byte.
@@ -130,7 +133,8 @@ fn other_utf8(bytes: &[u8]) -> Option<(char, usize)> {
     }
 }
 
-/// Undoes wrong decodings in those parts that look like UTF-8 throughout. Nothing if no part changes.
+/// Undoes wrong decodings in each part whose characters can all be bytes of UTF-8 sequences. `None` if no part
+/// changes.
 fn undo_in_parts(text: &str, budget: &mut Budget) -> Option<String> {
     if budget.depth == 0 {
         return None;
@@ -154,7 +158,7 @@ fn undo_in_parts(text: &str, budget: &mut Budget) -> Option<String> {
     (out != text).then_some(out)
 }
 
-/// The bytes at the start of `text` that sequences like UTF-8 cover.
+/// The number of bytes at the start of `text` that sequences like UTF-8 cover.
 fn run(text: &str) -> usize {
     let mut rest = text;
     while let Some(length) = sequence(rest) {
@@ -177,7 +181,7 @@ fn sequence(text: &str) -> Option<usize> {
     Some(first.len_utf8() + next[..count].iter().map(|letter| letter.len_utf8()).sum::<usize>())
 }
 
-/// Whether a character continues a sequence and seldom stands for itself there.
+/// Whether a character continues a sequence and is seldom correct text there.
 fn surely_continues(letter: char) -> bool {
     !matches!(letter, ' ' | '–' | '—' | '―' | '‘' | '’' | '‚' | '“' | '”' | '„' | '•' | '…')
         && roles(letter).continues
@@ -187,7 +191,7 @@ fn roles(letter: char) -> Roles {
     ROLES.get(&letter).copied().unwrap_or_default()
 }
 
-/// Of bytes, not of characters. Line breaks of the source are left out.
+/// A pattern of bytes, not characters. Drops the line breaks of the source.
 fn pattern(text: &str) -> Regex {
     let one_line: String = text.split('\n').map(str::trim_start).collect();
     Regex::new(&format!("(?-u){one_line}")).expect("a valid pattern")

@@ -1,7 +1,7 @@
-//! Neighbours that make mojibake likely: sequences of characters that UTF-8 gives when it is read in another encoding,
-//! and that nobody writes.
+//! Finds sequences of characters that make mojibake likely. UTF-8 read in another encoding gives them; ordinary texts
+//! do not contain them.
 //!
-//! The classes and rules are those of ftfy 6.3.1 (`ftfy/badness.py`, Apache-2.0), found there by trial on much text.
+//! The classes and rules come from ftfy 6.3.1 (`ftfy/badness.py`, Apache-2.0).
 
 use std::sync::LazyLock;
 
@@ -78,7 +78,7 @@ static UNUSUAL: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&rules.join("|")).expect("a valid pattern")
 });
 
-/// Whether a text looks as if it held mojibake.
+/// Whether a text probably contains mojibake.
 pub(super) fn is_unusual(text: &str) -> bool {
     !text.is_ascii() && UNUSUAL.is_match(text)
 }

@@ -47,7 +47,7 @@ pub struct AdaptiveDetector {
     last: Option<Cut>,
 }
 
-/// Largest ratio; also the ratio of a score to a mean of zero.
+/// Upper bound on the ratio. A score over a mean of zero has this ratio.
 const LARGEST_RATIO: f64 = 255.0;
 /// Means below count as zero.
 const NOTHING: f64 = 0.000_01;

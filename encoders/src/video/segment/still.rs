@@ -41,9 +41,9 @@ pub(super) struct Stillness {
 #[derive(Debug, Clone, Copy)]
 struct Block {
     changed_ms: i64,
-    /// When it began to change after it settled; `None` while it is settled.
+    /// Time of the first change since the block settled. `None` while it is settled.
     began_ms: Option<i64>,
-    /// Whether it ever settled.
+    /// Whether the block ever settled.
     known: bool,
 }
 

@@ -105,8 +105,7 @@ impl Decoded {
     /// A frame that was not decoded.
     fn pick(&self, wanted: &[usize]) -> anyhow::Result<Vec<Frame>> {
         let frame = |number: &usize| {
-            let at =
-                self.numbers.binary_search(number).ok().context("a frame is missing that was asked for")?;
+            let at = self.numbers.binary_search(number).ok().context("a requested frame is missing")?;
             Ok(self.frames[at].clone())
         };
         wanted.iter().map(frame).collect()

@@ -15,7 +15,7 @@ const LAYERS: usize = 16;
 pub(super) enum EngineKind {
     /// The index crate.
     Builtin,
-    /// The crate hnsw_rs, linked by one thread.
+    /// The crate hnsw_rs. One thread builds its graph.
     #[value(name = "hnsw_rs")]
     HnswRs,
 }
@@ -26,7 +26,7 @@ pub(super) enum Engine {
     HnswRs { graph: Box<Hnsw<'static, f32, Cosine>>, bytes: u64 },
 }
 
-/// One minus the cosine, at least 0: the crate asserts it.
+/// One minus the cosine, at least 0: the crate asserts that distances are not negative.
 pub(super) struct Cosine;
 
 impl Distance<f32> for Cosine {

@@ -28,14 +28,14 @@ pub struct Attribute {
     pub visible: Visible,
 }
 
-/// When a single frame can show an attribute.
+/// Visibility of an attribute in a single frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visible {
-    /// In every frame.
+    /// Visible in every frame.
     Always,
-    /// While the athlete is in the air.
+    /// Visible while the athlete is in the air.
     Airborne,
-    /// In no single frame.
+    /// Not visible in any single frame.
     Never,
 }
 

@@ -7,8 +7,8 @@ use candle_core::{D, Device, Result, Tensor};
 pub enum Mode {
     /// As in the paper: weights over the row's own negatives. The weights are constants.
     Clean,
-    /// As in TF-CoVR's released code: a row's weights are divided by the sums of other rows, gradients flow through the
-    /// weights, and a target of the same label is a negative.
+    /// As in TF-CoVR's released code. A row's weights are divided by the sums of other rows. Gradients flow through
+    /// the weights. A target of the same label is a negative.
     Compat,
 }
 
@@ -29,7 +29,7 @@ impl HardNegatives {
     /// InfoNCE: every negative weighs the same.
     pub const INFO_NCE: HardNegatives = HardNegatives { alpha: 1.0, beta: 0.0, mode: Mode::Clean };
 
-    /// The negatives that count: `negatives` leaves out targets of the same label, which the released code does not.
+    /// The mask of negatives. `negatives` leaves out targets of the same label. The released code has no such mask.
     pub(super) fn masking(self, negatives: &Tensor) -> Option<&Tensor> {
         (self.mode == Mode::Clean).then_some(negatives)
     }

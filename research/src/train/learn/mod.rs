@@ -47,7 +47,7 @@ pub enum TrainError {
     File {
         /// The file.
         path: PathBuf,
-        /// What happened.
+        /// The error.
         #[source]
         why: Cause,
     },

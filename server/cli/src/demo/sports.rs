@@ -21,7 +21,7 @@ const LABELS: usize = 30;
 /// Routines per broadcast; they last several minutes.
 const ROUTINES: usize = 30;
 
-/// Folders of videos in the library. Its tables lie beside them.
+/// Folders of videos in the rendered library. Its CSV tables lie beside these folders.
 pub(crate) const VIDEOS: [&str; 2] = ["clips", "broadcasts"];
 
 fn settings() -> Settings {

@@ -1,18 +1,21 @@
-//! `reprise index check`: compares the snapshot with the database, brute force and its own checksums. Changes
-//! nothing.
+//! `reprise index check`: compares the index with the database, with exact search and, if it is a snapshot, with its
+//! checksums. Changes nothing.
+
+use std::sync::Arc;
 
 use anyhow::bail;
 use clap::Args;
 use serde::Serialize;
 use serde_json::json;
 
-use super::name_of;
+use super::{engine_settings, name_of};
 use crate::migrate::MigrateArgs;
 use reprise_research::terminal::say;
 use reprise_server::catalog::{self, SpaceRow};
-use reprise_server::config::share;
+use reprise_server::config::{EngineArgs, share};
 use reprise_server::terms::{Level, SpanKey};
 use reprise_server::vectors::builtin::{self, Inspected, Inspection};
+use reprise_server::vectors::{EngineKind, Vectors};
 
 /// Number of differing keys to show.
 const SHOWN: usize = 10;
@@ -22,6 +25,8 @@ const SHOWN: usize = 10;
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     at: MigrateArgs,
+    #[command(flatten)]
+    engine: EngineArgs,
     /// Stored vectors to search for when measuring recall; each costs a scan
     #[arg(long, default_value_t = 1000)]
     sample: usize,
@@ -49,13 +54,19 @@ struct Found {
     damaged: u64,
 }
 
-/// Prints the result; fails if the snapshot has a fault.
+/// Prints the result; fails if the index has a fault.
 pub(crate) async fn run(args: CheckArgs) -> anyhow::Result<()> {
-    let CheckArgs { at, sample, min_recall } = args;
-    let url = at.database_url.unwrap_or_else(|| catalog::embedded_url(&at.data_dir));
-    let catalog = catalog::open_to_read(&url).await?;
+    let CheckArgs { at, engine, sample, min_recall } = args;
+    let settings = engine_settings(&at, &engine);
+    let catalog = catalog::open_to_read(&settings.catalog_url).await?;
     let spaces = catalog.spaces().await?;
-    let inspected = builtin::inspect(at.data_dir.join("index"), &catalog, sample).await?;
+    let inspected = match settings.kind {
+        EngineKind::Builtin => builtin::inspect(settings.folder, &catalog, sample).await?,
+        EngineKind::HnswRs => {
+            bail!("hnsw_rs keeps its index only in memory: a running server checks it by itself")
+        }
+        _ => Vectors::open_to_mend(settings, Arc::clone(&catalog)).await?.inspect(sample).await?,
+    };
     catalog.close().await;
     let Inspection { seq, newest, generation, collections, left_out } = inspected;
     let found: Vec<Found> = collections.iter().map(|it| Found::new(&spaces, it)).collect();

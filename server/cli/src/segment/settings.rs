@@ -29,7 +29,7 @@ pub(crate) struct SettingsArgs {
     /// Weight of edges in the score; hue, saturation and value weigh 1 each
     #[arg(long, default_value_t = 0.0)]
     edges: f64,
-    /// What to do with cuts that follow each other too closely
+    /// Treatment of cuts that follow each other too closely
     #[arg(long, value_enum, default_value = "merge")]
     filter: Filter,
     /// Position of the detector threshold's cut in a fade: -1 at its start, 1 at its end

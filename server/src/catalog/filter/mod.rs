@@ -32,9 +32,9 @@ use crate::terms::Level;
 
 /// Deepest nesting of a filter.
 pub const MAX_DEPTH: usize = 8;
-/// Most tests and combinations in a filter.
+/// Largest number of tests and combinations in a filter.
 pub const MAX_NODES: usize = 200;
-/// Most values in one `in`, and in all of a filter together.
+/// Largest number of values in one `in`, and in all of a filter together.
 pub const MAX_VALUES: usize = 1000;
 
 /// A parsed and validated filter.

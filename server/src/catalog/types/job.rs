@@ -65,7 +65,7 @@ pub enum JobState {
     Running,
     /// Finished with success.
     Succeeded,
-    /// Given up; see `reason`.
+    /// Failed for good; see `reason`.
     Failed,
     /// Stopped by a user.
     Cancelled,

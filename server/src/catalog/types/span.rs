@@ -74,6 +74,6 @@ pub struct IngestedSpan {
     pub start_ms: i64,
     /// End, exclusive. The end of a given clip is cut to the video's end.
     pub end_ms: i64,
-    /// (space key, direction, norm), one per space.
+    /// (space key, unit vector, norm), one per space.
     pub vectors: Vec<(u32, UnitVector, f32)>,
 }

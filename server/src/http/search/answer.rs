@@ -14,17 +14,17 @@ use crate::terms::Level;
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct SearchAnswer {
     results: Vec<Hit>,
-    /// Full videos beside clips: level `both`, first page.
+    /// Full videos. Only for the level `both`, on the first page.
     videos: Option<Vec<Hit>>,
     groups: Option<Vec<GroupOut>>,
-    /// For the next page; null if there is none.
+    /// Cursor for the next page; null if there is none.
     next_cursor: Option<String>,
-    /// Whether nothing matches beyond this page.
+    /// Whether no more results follow.
     exhausted: bool,
     query_info: QueryInfoOut,
     index: IndexInfoOut,
     timings_ms: TimingsOut,
-    /// How the answer was found, if `explain` was set.
+    /// Details of the ranking, if the request set `explain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     explain: Option<Value>,
@@ -51,7 +51,7 @@ impl From<Outcome> for SearchAnswer {
 #[derive(Debug, Serialize, ToSchema)]
 struct Hit {
     rank: usize,
-    /// Raw cosine, or fused ranks where several sources were searched: comparable within one answer only.
+    /// Raw cosine, or the fused score of several sources. Comparable within one answer only.
     score: f32,
     #[schema(value_type = String)]
     level: Level,
@@ -60,16 +60,16 @@ struct Hit {
     title: String,
     start: f64,
     end: f64,
-    /// Where inside the hit the best is; null where nothing finer than the hit is known.
+    /// Time of the best frame, moment or clip inside the hit, in seconds. Null if unknown.
     peak: Option<f64>,
     evidence: Vec<EvidenceOut>,
     thumbnail_url: String,
     media_url: String,
     page_url: String,
-    /// The video's metadata, overlaid by a given clip's own.
+    /// The video's metadata. The fields of a user's clip replace those of the same name.
     #[schema(value_type = Object)]
     metadata: Value,
-    /// The hits that were joined into this one.
+    /// The adjacent hits that were merged into this one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(no_recursion)]
     merged: Vec<Hit>,
@@ -102,17 +102,17 @@ impl From<Match> for Hit {
     }
 }
 
-/// What one source says about a hit.
+/// Evidence of one source for a hit.
 #[derive(Debug, Serialize, ToSchema)]
 struct EvidenceOut {
     source: EvidenceSource,
     /// Comparable within this source and answer only.
     score: f32,
     rank: usize,
-    /// What is said: HTML, escaped, the query's words in `<mark>`.
+    /// The matching subtitle text as escaped HTML, with the query's words in `<mark>`.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// When it is said, in seconds.
+    /// Start of the subtitle text, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     start: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -150,21 +150,21 @@ impl From<Group> for GroupOut {
     }
 }
 
-/// What the query was made of.
+/// Facts about the encoded query.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = QueryInfo)]
 pub(in crate::http) struct QueryInfoOut {
     /// Kind of query.
     kind: QueryKindName,
-    /// Tokens of the text.
+    /// Number of tokens of the text.
     tokens_total: usize,
-    /// Tokens that were encoded.
+    /// Number of encoded tokens.
     tokens_used: usize,
-    /// Windows that the text was cut into.
+    /// Number of windows of the text.
     windows: usize,
     /// Whether tokens were cut off.
     truncated: bool,
-    /// Frames that were encoded.
+    /// Number of encoded frames.
     frames: usize,
     /// `combiner` or `average` for a composed query.
     fusion: Option<FusionModeName>,
@@ -187,14 +187,14 @@ impl From<QueryInfo> for QueryInfoOut {
     }
 }
 
-/// Weight of each source; none where it was not looked at.
+/// Weight of each source. Absent if the source was not searched.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Weights)]
 struct WeightsOut {
-    /// Embeddings of what is seen. 0 by default where the model's vocabulary misses over half of the query's words.
+    /// Weight of the frames' embeddings. Default 0 if the model's vocabulary lacks over half of the query's words.
     #[serde(skip_serializing_if = "Option::is_none")]
     visual: Option<f32>,
-    /// Cues of what is said.
+    /// Weight of the subtitles.
     #[serde(skip_serializing_if = "Option::is_none")]
     spoken: Option<f32>,
 }
@@ -205,7 +205,7 @@ impl From<Weights> for WeightsOut {
     }
 }
 
-/// Which index answered.
+/// The index that was searched.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = IndexInfo)]
 struct IndexInfoOut {
@@ -215,30 +215,36 @@ struct IndexInfoOut {
     generation: u64,
     /// Whether every matching vector was compared.
     exact: bool,
-    /// Vectors at the level of `results`.
+    /// Number of searchable vectors at the level of `results`. Moments count as clips.
     live: u64,
+    /// Number of committed changes that the answer does not include: the vector engine has not applied them yet.
+    /// 0: the answer includes everything that was committed before the request.
+    behind: u64,
+    /// Whether the vector engine stopped at its own limits before it had found as many matching vectors as were asked
+    /// for, e.g. under a narrow filter. Then more may match than the pages show.
+    depth_limited: bool,
 }
 
 impl From<IndexInfo> for IndexInfoOut {
     fn from(info: IndexInfo) -> IndexInfoOut {
-        let IndexInfo { space, generation, exact, live } = info;
-        IndexInfoOut { space, generation, exact, live }
+        let IndexInfo { space, generation, exact, live, behind, depth_limited } = info;
+        IndexInfoOut { space, generation, exact, live, behind, depth_limited }
     }
 }
 
-/// How long the parts took, in milliseconds.
+/// Durations of the parts of a search, in milliseconds.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Timings)]
 struct TimingsOut {
-    /// Reading pictures.
+    /// Decoding frames of the query's video.
     decode: f64,
-    /// Waiting for and running the encoder.
+    /// Encoding the query, with the wait for a worker.
     encode: f64,
-    /// The index.
+    /// Searching the index.
     search: f64,
-    /// The database.
+    /// Reading the catalog.
     catalog: f64,
-    /// All of it.
+    /// The whole search.
     total: f64,
 }
 

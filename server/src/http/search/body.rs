@@ -13,46 +13,48 @@ use crate::catalog::Filter;
 use crate::search::{Exclude, Fusion, FusionMode, MAX_LIMIT, Query, Request, Sources, Weights};
 use crate::terms::Aggregation;
 
-/// A search, or its next page with `cursor` alone.
+/// A search. For its next page, send `cursor` alone.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SearchBody {
-    /// What to find.
+    /// The query. Required unless `cursor` is set.
     query: Option<QueryBody>,
-    /// A space's id or readable name; default: the active one for the query's kind.
+    /// A space's id or readable name. Default: the active space for the query's kind.
     space: Option<String>,
-    /// What is answered; default `clip`.
+    /// Level of the results. Default `clip`.
     level: Option<LevelsName>,
     /// Hits or groups per page, 1 to 1000; default 20.
     limit: Option<usize>,
-    /// `video`: answer groups instead of results.
+    /// `video`: the answer has `groups`, one per video, instead of `results`.
     group_by: Option<GroupBy>,
     /// Hits per group, 1 to 1000; default 3.
     per_group: Option<usize>,
-    /// `all | any | not` of `{field, eq | in | lt | lte | gt | gte | exists}`.
+    /// Filter: a test `{field, eq | in | lt | lte | gt | gte | exists}`, or `all`, `any` or `not` of filters.
+    /// `metadata.x` is the field x of the metadata.
     #[schema(value_type = Option<Object>)]
     filter: Option<Value>,
-    /// What is left out.
+    /// Hits to leave out.
     exclude: Option<ExcludeBody>,
-    /// How a composed query is fused.
+    /// Fusion of a composed query, and weights of the sources.
     fusion: Option<FusionBody>,
-    /// Where to look: `visual` (what is seen) and `spoken` (what is said, with a text or a modification). Default:
-    /// both for a text, `visual` for clips and composed queries.
+    /// Sources to search: `visual` (embeddings of frames) and `spoken` (subtitles). `spoken` needs a text or a
+    /// modification. Default: both for a text, `visual` for clips and composed queries.
     sources: Option<Vec<SourceName>>,
-    /// What to do with a text over the model's limit; default `window`.
+    /// Treatment of a text over the model's token limit. Default `window`.
     on_overflow: Option<OverflowName>,
-    /// How the windows of a long text make one score; default `coverage`.
+    /// Aggregation of a long text's windows into one score. Default `coverage`.
     aggregation: Option<AggregationName>,
-    /// Compare with every vector.
+    /// Whether to compare every vector instead of walking a graph.
     #[serde(default)]
     exact: bool,
-    /// Join neighbouring hits that score within 90 % of the best, up to the longest clip.
+    /// Whether to merge adjacent hits that score at least 90 % of the best hit. A merged hit is at most as long as
+    /// the longest clip.
     #[serde(default)]
     merge_adjacent: bool,
-    /// Tell how the answer was found.
+    /// Whether to add details of the ranking to the answer.
     #[serde(default)]
     explain: bool,
-    /// `next_cursor` of the page before; nothing else may stand beside it.
+    /// `next_cursor` of the previous page. All other fields must be absent.
     pub(super) cursor: Option<String>,
 }
 
@@ -60,33 +62,33 @@ pub(super) struct SearchBody {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the multipart body in the OpenAPI file")]
 pub(super) struct SearchForm {
-    /// At most 256 KiB.
+    /// JSON, at most 256 KiB.
     query: SearchBody,
     #[schema(value_type = String, format = Binary)]
     file: Vec<u8>,
 }
 
-/// One of text, clip, clip_id, upload; all but text with an optional modification.
+/// A query: exactly one of `text`, `clip`, `clip_id` and `upload`. A clip or upload may have a `modification`.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct QueryBody {
     /// A text of 1 to some thousands of words.
     text: Option<String>,
-    /// A stretch of a stored video.
+    /// A time range of a stored video.
     clip: Option<ClipBody>,
     /// A stored clip.
     clip_id: Option<Uuid>,
-    /// The part `file` of a multipart request.
+    /// `true`: the query is the part `file` of this multipart request.
     upload: Option<bool>,
-    /// Start of the stretch of an upload, in seconds.
+    /// Start of the query in an upload, in seconds. Default 0.
     start: Option<f64>,
-    /// End of the stretch of an upload, in seconds.
+    /// End of the query in an upload, in seconds, exclusive. Default: the file's end.
     end: Option<f64>,
-    /// How the clip is to be changed: makes it a composed query.
+    /// Text that describes a change to the clip. It makes a composed query.
     modification: Option<String>,
 }
 
-/// A stretch of a stored video, in seconds, end exclusive.
+/// A time range of a stored video, in seconds, end exclusive.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct ClipBody {
@@ -111,10 +113,10 @@ enum SourceName {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct ExcludeBody {
-    /// Hits that are the query's own stretch; default true for clip queries.
+    /// Hits that overlap the query's own time range by more than half of the shorter of the two. Default true.
     #[serde(rename = "self")]
     itself: Option<bool>,
-    /// All hits of the query's video; default false.
+    /// All hits of the query's video. Default false.
     #[serde(default)]
     same_video: bool,
 }
@@ -124,10 +126,10 @@ struct ExcludeBody {
 struct FusionBody {
     /// Default: `combiner` if the space has one, else `average`.
     mode: Option<FusionModeName>,
-    /// Share of the video in `average`, 0 to 1; default 0.5.
+    /// Weight of the clip in `average`, 0 to 1. Default 0.5.
     alpha: Option<f32>,
-    /// Weight of each source, 0 or more; default 1, and 0 for `visual` where the model's vocabulary misses over half
-    /// of the query's words and `spoken` is searched as well.
+    /// Weight of each source, 0 to 1000000. Default 1. The default of `visual` is 0 if the model's vocabulary lacks
+    /// over half of the query's words and `spoken` is also searched.
     weights: Option<WeightsBody>,
 }
 
@@ -269,7 +271,7 @@ fn bounded(value: Option<usize>, default: usize, pointer: &str) -> Result<usize,
 fn per_group(group_by: Option<GroupBy>, per_group: Option<usize>) -> Result<Option<usize>, ApiError> {
     match (group_by, per_group) {
         (None, None) => Ok(None),
-        (None, Some(_)) => Err(ApiError::invalid("/per_group", "set group_by to group")),
+        (None, Some(_)) => Err(ApiError::invalid("/per_group", "set group_by to get groups")),
         (Some(GroupBy::Video), per_group) => bounded(per_group, 3, "/per_group").map(Some),
     }
 }

@@ -7,18 +7,18 @@ use utoipa::ToSchema;
 use crate::search::{FusionMode, Levels, Source};
 use crate::terms::{Aggregation, QueryKind};
 
-/// What kind of question a space answers.
+/// A kind of query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = QueryKind)]
 pub(in crate::http) enum QueryKindName {
     /// A text.
     Text,
-    /// A stored range or an uploaded clip.
+    /// A stored clip or time range, or an uploaded clip.
     Clip,
     /// A clip changed by a modification text.
     Composed,
-    /// A text that is searched in subtitles by meaning.
+    /// A text, compared with subtitles by meaning.
     Spoken,
 }
 
@@ -44,7 +44,7 @@ impl From<QueryKindName> for QueryKind {
     }
 }
 
-/// Which levels are answered.
+/// Levels of the answer.
 #[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = Levels)]
@@ -54,7 +54,7 @@ pub(super) enum LevelsName {
     Clip,
     /// `results` are full videos.
     Video,
-    /// `results` are clips, and `videos` full videos, on the first page.
+    /// `results` are clips. On the first page, `videos` are full videos.
     Both,
 }
 
@@ -68,14 +68,14 @@ impl From<LevelsName> for Levels {
     }
 }
 
-/// A way to fuse.
+/// Method of fusing a clip and its modification text into one vector.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = FusionMode)]
 pub(in crate::http) enum FusionModeName {
     /// The space's trained head.
     Combiner,
-    /// alpha * video + (1 - alpha) * text, both of norm 1.
+    /// alpha * clip + (1 - alpha) * text, both of norm 1.
     Average,
 }
 
@@ -97,17 +97,17 @@ impl From<FusionModeName> for FusionMode {
     }
 }
 
-/// How the windows of a long text make one score. Measured in BENCHMARKS.md.
+/// Aggregation of a long text's windows into one score. BENCHMARKS.md compares the methods.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = Aggregation)]
 pub(super) enum AggregationName {
     /// The cosine with the mean of the windows' vectors.
     Mean,
-    /// The best window alone.
+    /// The best window's cosine.
     Max,
-    /// The best window, and a twentieth of the mean over all: what decides may stand anywhere in the text, and
-    /// every window counts.
+    /// 0.95 * the best window's cosine + 0.05 * the mean over all windows. The decisive sentence may stand anywhere
+    /// in the text, and every window still counts.
     Coverage,
 }
 
@@ -139,7 +139,7 @@ impl From<OverflowName> for Overflow {
     }
 }
 
-/// Where evidence comes from.
+/// Source of evidence.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = Source)]

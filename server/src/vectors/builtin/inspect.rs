@@ -49,6 +49,15 @@ pub struct Inspected {
     pub damaged: u64,
 }
 
+impl Inspected {
+    /// A collection that the engine lacks altogether.
+    pub(in crate::vectors) fn absent(difference: Difference) -> Inspected {
+        let Difference { at, missing, extra } = difference;
+        let (vectors, bytes, damaged) = (0, 0, 0);
+        Inspected { at, vectors, bytes, graph: false, recall_at_10: None, missing, extra, damaged }
+    }
+}
+
 /// Why a snapshot can't be inspected.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {

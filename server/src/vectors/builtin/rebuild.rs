@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use reprise_index::{Settings, SnapshotError};
 
-use super::super::Vectors;
+use super::super::{EngineKind, Opened, Vectors};
 use super::{Builtin, EngineError, EngineStatus, VectorIndex, failed};
 use crate::catalog::{Catalog, CatalogError};
 use crate::terms::{Collection, SpaceInfo};
@@ -74,7 +74,8 @@ pub async fn rebuild(
     // Set before vectors are read: a comparison leaves out the keys that changed after the engine's seq.
     builtin.applied.store(newest, Ordering::Release);
     let engine: Arc<dyn VectorIndex> = Arc::clone(&builtin) as Arc<dyn VectorIndex>;
-    let vectors = Vectors::new(engine, catalog, spaces);
+    let opened = Opened { engine, kind: EngineKind::Builtin, name: String::new() };
+    let vectors = Vectors::new(opened, catalog, spaces);
     for space in vectors.spaces() {
         let read = |done, of| report(Step::Reading { space: space.id.clone(), done, of });
         vectors.complete_space(&space, &read).await?;

@@ -1,0 +1,248 @@
+//! Postgres with the extension pgvector as an engine: a table for each space, a partial HNSW index for each level.
+//!
+//! The tables lie in the schema `reprise_vectors`, in the catalog's database or another one. Vectors of up to 2,000 values
+//! are stored in 32 bits a value, longer ones in 16. Small collections have no graph and are compared whole.
+
+mod apply;
+mod failure;
+mod graphs;
+mod search;
+mod tables;
+mod values;
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::str::FromStr;
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::{Connection, PgConnection, Postgres, Row};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{
+    Ask, Batch, CollectionStatus, EngineError, EngineStatus, Hit, Hits, Limits, Scored, VectorIndex,
+};
+use crate::terms::{Collection, KeySet, Level, SpaceInfo, SpanKey, UnitVector};
+use failure::failed;
+use search::State;
+use tables::{get, level_number};
+
+/// Values of the longest vector that pgvector can index.
+const LONGEST_VECTOR: usize = 4_000;
+/// Most hits of a search.
+const MOST_HITS: usize = 100_000;
+const CONNECTIONS: u32 = 8;
+/// Longest wait for a connection; then the engine counts as away.
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+/// Longest statement, except for one that builds a graph.
+const STATEMENT_WITHIN: &str = "60s";
+
+/// Postgres with the extension pgvector.
+pub struct Pgvector {
+    pool: PgPool,
+    /// Values of the vectors of each declared space.
+    dims: RwLock<HashMap<u32, usize>>,
+    /// Notified after each batch.
+    changed: Notify,
+}
+
+impl Pgvector {
+    /// Connects to the database at `url`, and makes the extension and the tables if necessary.
+    ///
+    /// # Errors
+    /// [`EngineError::Unusable`] for a wrong URL, user or password, and without a recent extension;
+    /// [`EngineError::Foreign`] if the tables are of another library; [`EngineError::Away`] if nothing answers.
+    pub async fn open(url: &str, library: Uuid) -> Result<Pgvector, EngineError> {
+        let options = PgConnectOptions::from_str(url).map_err(|error| {
+            EngineError::Unusable(format!("--index-url is no URL of a Postgres ({error})"))
+        })?;
+        let options = options
+            .application_name("reprise vectors")
+            .options([("statement_timeout", STATEMENT_WITHIN), ("client_min_messages", "warning")]);
+        // Connects once outside the pool, whose error would only be that time has run out.
+        let connected = tokio::time::timeout(CONNECT_WITHIN, PgConnection::connect_with(&options)).await;
+        let mut connection = connected.map_err(|late| EngineError::Away(Box::new(late)))?.map_err(failed)?;
+        tables::prepare(&mut connection, library).await?;
+        let dims = tables::dims(&mut connection).await?;
+        connection.close().await.map_err(failed)?;
+        let pool = PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(CONNECT_WITHIN);
+        let pool = pool.connect_lazy_with(options);
+        Ok(Pgvector { pool, dims: RwLock::new(dims), changed: Notify::new() })
+    }
+
+    async fn connection(&self) -> Result<PoolConnection<Postgres>, EngineError> {
+        self.pool.acquire().await.map_err(failed)
+    }
+
+    fn dim(&self, space: u32) -> Option<usize> {
+        self.dims.read().unwrap_or_else(PoisonError::into_inner).get(&space).copied()
+    }
+
+    fn set_dim(&self, space: u32, dim: Option<usize>) {
+        let mut dims = self.dims.write().unwrap_or_else(PoisonError::into_inner);
+        match dim {
+            Some(dim) => drop(dims.insert(space, dim)),
+            None => drop(dims.remove(&space)),
+        }
+    }
+
+    fn check_width(&self, space: u32, unit: &UnitVector) -> Result<(), EngineError> {
+        let got = unit.values().len();
+        match self.dim(space) {
+            Some(expected) if expected != got => Err(EngineError::Width { got, expected }),
+            _ => Ok(()),
+        }
+    }
+
+    /// A collection as it is now; `None` if it has no vectors.
+    async fn state(
+        &self,
+        connection: &mut PgConnection,
+        at: Collection,
+    ) -> Result<Option<State>, EngineError> {
+        let Some(dim) = self.dim(at.space) else { return Ok(None) };
+        let sql = "SELECT live, graph FROM reprise_vectors.collections WHERE space = $1 AND level = $2";
+        let found = sqlx::query(sql).bind(at.space.cast_signed()).bind(level_number(at.level));
+        let row = found.fetch_optional(connection).await.map_err(failed)?;
+        row.map(|row| Ok(State { at, dim, live: count(get(&row, "live")?), graph: get(&row, "graph")? }))
+            .transpose()
+    }
+}
+
+fn count(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+#[async_trait]
+impl VectorIndex for Pgvector {
+    fn limits(&self) -> Limits {
+        Limits { most_hits: MOST_HITS, most_values: LONGEST_VECTOR, exact: true, shared: true }
+    }
+
+    async fn create(&self, space: &SpaceInfo) -> Result<(), EngineError> {
+        tables::create(&mut *self.connection().await?, space).await?;
+        self.set_dim(space.key, Some(space.dim));
+        Ok(())
+    }
+
+    async fn forget(&self, space: u32) -> Result<(), EngineError> {
+        tables::forget(&mut *self.connection().await?, space).await?;
+        self.set_dim(space, None);
+        Ok(())
+    }
+
+    async fn apply(&self, batch: Batch) -> Result<(), EngineError> {
+        batch.put.iter().try_for_each(|it| self.check_width(it.at.space, &it.unit))?;
+        apply::apply(&mut *self.connection().await?, batch).await?;
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    async fn applied(&self) -> Result<i64, EngineError> {
+        let sql = "SELECT applied FROM reprise_vectors.engine";
+        get(&sqlx::query(sql).fetch_one(&self.pool).await.map_err(failed)?, "applied")
+    }
+
+    async fn ready(&self) {
+        // `apply` returns when the rows are committed, so no work piles up.
+    }
+
+    async fn search(
+        &self,
+        at: Collection,
+        queries: &[UnitVector],
+        ask: &Ask,
+    ) -> Result<Vec<Hits>, EngineError> {
+        queries.iter().try_for_each(|query| self.check_width(at.space, query))?;
+        let mut connection = self.connection().await?;
+        let state = self.state(&mut connection, at).await?;
+        let mut found = Vec::with_capacity(queries.len());
+        for query in queries {
+            found.push(match state {
+                Some(state) => search::nearest(&mut connection, state, query, ask).await?,
+                None => Hits { hits: Vec::new(), complete: true, exact: true },
+            });
+        }
+        Ok(found)
+    }
+
+    async fn scores(
+        &self,
+        at: Collection,
+        keys: &KeySet,
+        queries: &[UnitVector],
+    ) -> Result<Vec<Scored>, EngineError> {
+        queries.iter().try_for_each(|query| self.check_width(at.space, query))?;
+        let mut connection = self.connection().await?;
+        match self.state(&mut connection, at).await? {
+            Some(state) => search::scores(&mut connection, state, keys, queries).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    async fn keys(&self, at: Collection, range: Range<SpanKey>) -> Result<KeySet, EngineError> {
+        if self.dim(at.space).is_none() {
+            return Ok(KeySet::new());
+        }
+        tables::keys(&mut *self.connection().await?, at, range).await
+    }
+
+    async fn status(&self) -> Result<EngineStatus, EngineError> {
+        let sql = "SELECT space, level, live, graph, generation, \
+                   (pg_total_relation_size('reprise_vectors.space_' || space) \
+                   * (live / sum(live) OVER (PARTITION BY space)))::bigint AS bytes \
+                   FROM reprise_vectors.collections, reprise_vectors.engine WHERE live > 0 ORDER BY space, level";
+        let rows = sqlx::query(sql).fetch_all(&self.pool).await.map_err(failed)?;
+        let generation = rows.first().map_or(Ok(0), |row| get(row, "generation"))?;
+        let collections = rows.iter().filter_map(|row| collection(row).transpose());
+        Ok(EngineStatus {
+            generation: count(generation),
+            collections: collections.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Builds graphs that are due, at once and after each batch, until `closing`.
+    async fn maintain(&self, closing: CancellationToken) {
+        loop {
+            if let Err(error) = graphs::build(&self.pool).await {
+                tracing::warn!(%error, "a graph of the vector engine could not be built; trying again later");
+            }
+            if closing.is_cancelled() {
+                return;
+            }
+            tokio::select! {
+                () = closing.cancelled() => return,
+                () = self.changed.notified() => {}
+                () = tokio::time::sleep(graphs::LOOK_EVERY) => {}
+            }
+        }
+    }
+
+    async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+/// A collection's size. Its bytes are its share of the table's. `None` for a level of a newer version.
+fn collection(row: &sqlx::postgres::PgRow) -> Result<Option<CollectionStatus>, EngineError> {
+    let space: i32 = get(row, "space")?;
+    let number: i16 = get(row, "level")?;
+    let Some(level) = Level::ALL.into_iter().find(|level| level_number(*level) == number) else {
+        return Ok(None);
+    };
+    let live = count(get(row, "live")?);
+    let bytes: Option<i64> = row.try_get("bytes").map_err(failed)?;
+    let at = Collection { space: space.cast_unsigned(), level };
+    Ok(Some(CollectionStatus {
+        at,
+        live,
+        bytes: count(bytes.unwrap_or(0)),
+        graph: get(row, "graph")?,
+        lost: false,
+    }))
+}
