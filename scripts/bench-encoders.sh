@@ -22,5 +22,5 @@ if [ -z "$python" ]; then
   fi
 fi
 
-cargo build --release --locked --bin reprise
+cargo build --release --locked --package reprise
 exec "$python" tests/bench/encoder_peers.py "${REPRISE_BIN:-$target/release/reprise}" "$@"

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 log=$(mktemp)
 # Force cargo to draw its progress bar without a terminal: the step counts are read from it.
 CARGO_TERM_PROGRESS_WHEN=always CARGO_TERM_PROGRESS_WIDTH=80 CARGO_TERM_COLOR=never \
-  cargo build --release --locked --bin reprise >"$log" 2>&1 &
+  cargo build --release --locked --package reprise >"$log" 2>&1 &
 cargo=$!
 trap 'kill "$cargo" 2>/dev/null || true; rm -f "$log"' EXIT
 trap 'exit 130' INT TERM

@@ -3,6 +3,7 @@
 pub mod film;
 pub mod hub;
 pub mod lectures;
+pub mod milvus;
 pub mod postgres;
 pub mod server;
 pub mod slides;

@@ -73,6 +73,11 @@ impl Mortal {
         self.server().url("postgres")
     }
 
+    /// The id of its first process.
+    pub fn id(&self) -> u32 {
+        self.postgres.id()
+    }
+
     /// Kills the server (SIGKILL).
     ///
     /// # Panics

@@ -43,7 +43,7 @@ impl Meter {
 }
 
 /// User and system time of the process and its children.
-fn used(process: &str) -> f64 {
+pub(crate) fn used(process: &str) -> f64 {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
     // The process name may contain anything, but the last parenthesis ends it. User time is field 14.
     let fields = stat.rsplit_once(')').unwrap().1.split_whitespace().skip(11).take(4);

@@ -10,6 +10,7 @@
 )]
 
 mod cpu;
+mod engines;
 mod ingest;
 mod lectures;
 mod long;
@@ -43,6 +44,10 @@ async fn main() {
     if parts.iter().any(|it| it == "long") {
         long::measure(folder.path(), &mut report).await;
         report.publish_long();
+    }
+    if parts.iter().any(|it| it == "engines") {
+        engines::measure(&mut report).await;
+        report.publish_engines();
     }
     if parts.iter().any(|it| it == "lectures") {
         lectures::measure(folder.path(), &mut report).await;

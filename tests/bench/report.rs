@@ -6,12 +6,14 @@ use std::path::Path;
 use std::process::Command;
 
 use super::cpu::Cost;
+use super::engines::Row;
 use super::lectures::Found;
 
 /// Marks around the tables of one command.
 const SERVICE: [&str; 2] = ["<!-- service: made by `make bench` -->", "<!-- service: end -->"];
 const LONG: [&str; 2] = ["<!-- long: made by `make bench-long` -->", "<!-- long: end -->"];
 const LECTURES: [&str; 2] = ["<!-- lectures: made by `make bench-lectures` -->", "<!-- lectures: end -->"];
+const ENGINES: [&str; 2] = ["<!-- engines: made by `scripts/bench.sh engines` -->", "<!-- engines: end -->"];
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../BENCHMARKS.md");
 
 /// Rows of the tables so far.
@@ -23,6 +25,7 @@ pub(crate) struct Report {
     meter: String,
     long: String,
     lectures: String,
+    engines: String,
     notes: String,
 }
 
@@ -97,6 +100,38 @@ impl Report {
             "| queries | right at the first place | among the first five |\n|---|---|---|\n{rows}{notes}"
         );
         put(LECTURES, &table);
+    }
+
+    /// Adds a vector engine.
+    pub(crate) fn engine(&mut self, row: &Row) {
+        let (here, outside) = (row.query.cpu * 1000.0, row.query_outside * 1000.0);
+        let line = format!(
+            "| {} | {:.0} | {:.0} + {:.0} | {:.4} | {:.2} | {:.2} + {:.2} | {:.0} | {:.0} |",
+            row.engine,
+            row.build.wall,
+            row.build.cpu,
+            row.build_outside,
+            row.recall,
+            row.query.wall * 1000.0,
+            here,
+            outside,
+            1000.0 / (here + outside),
+            row.bytes_per_vector
+        );
+        println!("{line}");
+        writeln!(self.engines, "{line}").unwrap();
+    }
+
+    pub(crate) fn publish_engines(&self) {
+        let table = format!(
+            "Measured {}, {}.\n\n\
+             | engine | build, wall s | build, CPU s (server + engine) | recall@10 | query, p50 ms | query, CPU ms (server + \
+             engine) | queries per CPU s | bytes a vector |\n|---|---|---|---|---|---|---|---|\n{}",
+            today(),
+            machine(),
+            self.engines
+        );
+        put(ENGINES, &table);
     }
 
     pub(crate) fn publish(&self) {

@@ -22,6 +22,7 @@ mod encoders_parity;
 mod encoders_precision;
 mod encoders_sentence;
 mod encoders_siglip;
+mod engines;
 mod eval;
 mod eval_retrieval;
 mod faults;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::ValueEnum;
+use reprise_encoders::with_causes;
 
 use super::builtin::{Builtin, Settings};
 use super::{EngineError, HnswRs, Pgvector, VectorIndex};
@@ -101,9 +102,23 @@ impl EngineSettings {
 /// Opens the engine. The built-in one starts with its last snapshot, which must fit `spaces`.
 ///
 /// # Errors
-/// [`EngineError::Unusable`] and [`EngineError::Foreign`] say what the operator must change;
-/// [`EngineError::Away`] if a remote engine does not answer.
+/// [`EngineError::Unusable`] and [`EngineError::Foreign`] say what the operator must change, also if nothing answers.
 pub(super) async fn engine(
+    settings: EngineSettings,
+    catalog: &Arc<Catalog>,
+    spaces: &[SpaceInfo],
+) -> Result<Arc<dyn VectorIndex>, EngineError> {
+    let name = settings.name();
+    open(settings, catalog, spaces).await.map_err(|error| match error {
+        EngineError::Away(cause) => EngineError::Unusable(format!(
+            "the vector engine ({name}) does not answer: {}; start it, or mend --index-url",
+            with_causes(&*cause)
+        )),
+        other => other,
+    })
+}
+
+async fn open(
     settings: EngineSettings,
     catalog: &Arc<Catalog>,
     spaces: &[SpaceInfo],

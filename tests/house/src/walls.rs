@@ -57,11 +57,12 @@ const WALLS: [Wall; 11] = [
     Wall { rooms: &["server/src/subtitles/", "server/src/terms.rs"], never: &["server/src/catalog/"] },
 ];
 
-const KNOWN_IN: [KnownIn; 12] = [
+const KNOWN_IN: [KnownIn; 13] = [
     KnownIn { name: "axum", files: &["server/src/http/"] },
     KnownIn { name: "utoipa", files: &["server/src/http/"] },
     KnownIn { name: "utoipa_axum", files: &["server/src/http/"] },
     KnownIn { name: "sqlx", files: &["server/src/catalog/", "server/src/vectors/pgvector/"] },
+    KnownIn { name: "milvus", files: &["server/src/vectors/milvus/"] },
     KnownIn {
         name: "candle_core",
         files: &["encoders/src/", "research/src/train/", "research/src/synth/check/"],

@@ -38,7 +38,7 @@ const LONGEST_VECTOR: usize = 4_000;
 const MOST_HITS: usize = 100_000;
 const CONNECTIONS: u32 = 8;
 /// Longest wait for a connection; then the engine counts as away.
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+const CONNECT_WITHIN: Duration = Duration::from_secs(3);
 /// Longest statement, except for one that builds a graph.
 const STATEMENT_WITHIN: &str = "60s";
 
