@@ -292,6 +292,15 @@ fn refusal(error: &ServerError) -> Option<EngineError> {
     }
 }
 
+/// A column of numbers. Empty if there are no rows, as an answer without rows may lack columns.
+pub(super) fn numbers<'a>(found: &'a QueryResults, name: &str) -> Result<&'a [i64], EngineError> {
+    match found.get_output_field(name) {
+        Some(FieldData::Int64 { values, .. }) => Ok(values),
+        None if found.is_empty() => Ok(&[]),
+        _ => Err(odd("rows without a column")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,8 +4,7 @@ use std::ops::Range;
 
 use milvus::v2::prelude::{CollectionSchema, DataType, FieldData, FieldSchema};
 
-use super::client::{ANSWER_BYTES, Client, ROWS, UNIT, odd};
-use super::state::numbers;
+use super::client::{ANSWER_BYTES, Client, ROWS, UNIT, numbers, odd};
 use crate::terms::{Collection, KeySet, Level, SpanKey, UnitVector, VideoNumber, cosine};
 use crate::vectors::{EngineError, Put, Scored};
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use milvus::v2::prelude::{CollectionSchema, DataType, FieldData, FieldSchema, QueryResults};
 
-use super::client::{Client, ROWS, UNIT, odd};
+use super::client::{Client, ROWS, UNIT, numbers, odd};
 use super::rows::among;
 use crate::terms::SpaceInfo;
 use crate::vectors::EngineError;
@@ -164,15 +164,6 @@ async fn put(client: &Client, row: Row<'_>) -> Result<(), EngineError> {
         FieldData::float_vector(UNIT, vec![vec![1.0, 0.0]]),
     ];
     client.upsert(NAME, columns).await?.ok_or_else(lost)
-}
-
-/// A column of numbers. Empty if there are no rows, as an answer without rows may lack columns.
-pub(super) fn numbers<'a>(found: &'a QueryResults, name: &str) -> Result<&'a [i64], EngineError> {
-    match found.get_output_field(name) {
-        Some(FieldData::Int64 { values, .. }) => Ok(values),
-        None if found.is_empty() => Ok(&[]),
-        _ => Err(odd("rows without a column")),
-    }
 }
 
 fn texts<'a>(found: &'a QueryResults, name: &str) -> Result<&'a [String], EngineError> {
