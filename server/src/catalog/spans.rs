@@ -14,7 +14,7 @@ use super::tables::{jobs, videos};
 use super::types::*;
 use super::view::{View, Visibility};
 use super::wake::News;
-use crate::terms::{KeySet, SpanKey};
+use crate::terms::{KeySet, SpanKey, VideoNumber};
 
 macro_rules! beside {
     ($condition:literal) => {
@@ -168,6 +168,15 @@ impl View<'_> {
     pub async fn keys_matching(&self, filter: &Filter) -> Result<KeySet, CatalogError> {
         let (sql, values) = filter.to_sql();
         self.keys(sql, values).await
+    }
+
+    /// Numbers of the videos with a span that matches, in order. `filter` is already validated.
+    pub async fn videos_matching(&self, filter: &Filter) -> Result<Vec<VideoNumber>, CatalogError> {
+        let (sql, values) = filter.videos_to_sql();
+        let rows = self.rows(sql, values).await?;
+        let mut numbers = rows.iter().map(|row| row.video_number("number")).collect::<Result<Vec<_>, _>>()?;
+        numbers.sort_unstable();
+        Ok(numbers)
     }
 
     /// Keys of the spans that a search may return, by filter and visibility; `None`: all spans.

@@ -1,5 +1,6 @@
 //! Input for the ranking of one page, beside the plan: allowed keys, and hits in subtitles.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::error::SearchError;
@@ -8,16 +9,21 @@ use super::timings::millis;
 use super::types::Levels;
 use crate::app::App;
 use crate::catalog::{Filter, Visibility};
-use crate::terms::{KeySet, Level};
+use crate::terms::{KeySet, Level, VideoNumber};
 
 /// Longest wait of a page for changes committed before its request.
 const CATCH_UP: Duration = Duration::from_secs(2);
+
+/// Up to this many keys a shared engine takes in a filter.
+const FILTERED_BY_KEY: u64 = 10_000;
 
 /// Input for the ranking of one page, beside the plan.
 #[derive(Debug, Default)]
 pub struct RankInput {
     /// Keys that the filter and visibility allow. `None`: all.
     pub(super) keys: Option<KeySet>,
+    /// The videos of these keys, for shared engines, which filter by video where keys are many. `None` if not computed.
+    pub(super) videos: Option<Arc<[VideoNumber]>>,
     /// Hits in subtitles. `None`: subtitles are not part of the ranking.
     pub(super) spoken: Option<Vec<SpokenHit>>,
     /// Hits in subtitles for the full videos beside clips.
@@ -40,7 +46,14 @@ impl RankInput {
         let started = Instant::now();
         let behind = app.vectors.catch_up_within(CATCH_UP).await?;
         let keys = app.catalog.view(&Visibility::All).keys_allowed(filter).await?;
-        let mut input = RankInput { keys, behind, catalog_ms: millis(started), ..RankInput::default() };
+        let videos = match (filter, &keys) {
+            (Some(filter), Some(keys)) if app.vectors.limits().shared && keys.len() > FILTERED_BY_KEY => {
+                Some(app.catalog.view(&Visibility::All).videos_matching(filter).await?.into())
+            }
+            _ => None,
+        };
+        let mut input =
+            RankInput { keys, videos, behind, catalog_ms: millis(started), ..RankInput::default() };
         if let Some(query) = query {
             input.spoken = Some(spoken::hits(app, query, levels.of_results(), input.keys.clone()).await?);
             if first && levels == Levels::Both {

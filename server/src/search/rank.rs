@@ -1,6 +1,7 @@
 //! Ranks one page: joins rows, drops excluded hits, fuses, groups, cuts and merges.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::json;
@@ -20,7 +21,7 @@ use super::types::{Evidence, Group, IndexInfo, Levels, Match, Origin, Source};
 use crate::app::App;
 use crate::catalog::{Filter, SpanWithVideo, Visibility};
 use crate::models::LoadedSpace;
-use crate::terms::{Collection, KeySet, Level, QueryVectors, SpanKey};
+use crate::terms::{Collection, KeySet, Level, QueryVectors, SpanKey, VideoNumber};
 use crate::vectors::{Allowed, Ask, Hit, Hits};
 
 /// Hits fetched beyond a page, so that exclusions seldom force a second fetch.
@@ -35,6 +36,8 @@ struct Ranking<'a> {
     plan: &'a SearchPlan,
     after: Option<&'a Position>,
     keys: Option<KeySet>,
+    /// The videos of these keys, if computed.
+    of_videos: Option<Arc<[VideoNumber]>>,
     spoken: Option<Vec<SpokenHit>>,
     /// Pooled score and peak of full videos that are ranked by their clips.
     videos: HashMap<SpanKey, OfVideo>,
@@ -66,17 +69,21 @@ pub(super) async fn page(
     after: Option<&Position>,
     input: RankInput,
 ) -> Result<RankedPage, SearchError> {
-    let RankInput { keys, spoken, spoken_of_videos, behind, catalog_ms: _ } = input;
+    let RankInput { keys, videos: allowed, spoken, spoken_of_videos, behind, catalog_ms: _ } = input;
     let videos = match (plan.levels, after) {
         (Levels::Both, None) => {
-            let of_videos =
-                RankInput { keys: keys.clone(), spoken: spoken_of_videos, ..RankInput::default() };
+            let of_videos = RankInput {
+                keys: keys.clone(),
+                videos: allowed.clone(),
+                spoken: spoken_of_videos,
+                ..RankInput::default()
+            };
             let mut ranking = Ranking::new(app, space, Level::Video, plan, of_videos);
             Some((ranking.flat().await?.results, ranking.timings))
         }
         _ => None,
     };
-    let input = RankInput { keys, spoken, ..RankInput::default() };
+    let input = RankInput { keys, videos: allowed, spoken, ..RankInput::default() };
     let mut ranking = Ranking::new(app, space, plan.levels.of_results(), plan, input);
     ranking.after = after;
     let page = match plan.shape.per_group {
@@ -111,6 +118,7 @@ impl<'a> Ranking<'a> {
             plan,
             after: None,
             keys: input.keys,
+            of_videos: input.videos,
             spoken: input.spoken,
             videos: HashMap::new(),
             rows: HashMap::new(),
@@ -176,7 +184,8 @@ impl<'a> Ranking<'a> {
             return Ok(Hits { hits: Vec::new(), complete: true, exact: true });
         };
         let started = Instant::now();
-        let ask = Ask { k: wanted, only: only.map(Allowed::keys), exact: self.plan.exact };
+        let only = only.map(|keys| Allowed { keys, videos: self.of_videos.clone() });
+        let ask = Ask { k: wanted, only, exact: self.plan.exact };
         let hits = match self.at.level == Level::Video && self.plan.ranks_videos_by_clips() {
             true => self.late(&query, &ask).await?,
             false => self.near(&query, &ask).await?,

@@ -38,8 +38,11 @@ impl Vectors {
     }
 
     /// Catches up after a commit, so that the next search need not. A failure is no fault of the commit: it is noted, and
-    /// the follower tries again.
+    /// the follower tries again. A shared engine is left to the follower: it may be slow or away.
     pub async fn nudge(self: &Arc<Self>) {
+        if self.writer.is_some() {
+            return;
+        }
         let done = self.catch_up().await;
         self.note(done.as_ref().err());
     }

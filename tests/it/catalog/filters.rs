@@ -29,6 +29,9 @@ async fn check(opened: &Opened, ids: &[uuid::Uuid], filter: &Value, expected: &[
         .await
         .unwrap_or_else(|error| panic!("{filter}: {error}"));
     let spans = opened.catalog.view(ALL).spans_by_key(&keys.iter().collect::<Vec<_>>()).await.unwrap();
+    let videos = opened.catalog.view(ALL).videos_matching(&parsed).await.unwrap();
+    let distinct: std::collections::BTreeSet<_> = spans.iter().map(|shown| shown.span.video).collect();
+    assert_eq!(videos.len(), distinct.len(), "videos of {filter}");
     let mut found: Vec<usize> =
         spans.iter().map(|shown| ids.iter().position(|id| *id == shown.span.video).unwrap()).collect();
     found.sort_unstable();

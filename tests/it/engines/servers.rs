@@ -7,6 +7,7 @@ use reprise_tests::film::{Store, film};
 use reprise_tests::postgres::vector_database;
 use reprise_tests::server::Server;
 use serde_json::{Value, json};
+use sqlx::{Connection, Executor, PgConnection};
 use tempfile::TempDir;
 
 use crate::faults::bed::until;
@@ -97,4 +98,28 @@ async fn without_its_engine_a_server_ingests_and_later_finds() {
         (status == 200 && hits.iter().any(|hit| hit["video_id"] == id)).then_some(())
     };
     until("the server finds again", finds).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_search_that_lacks_commits_says_how_many() {
+    let Some(url) = vector_database().await else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--index-engine", "pgvector", "--index-url", url.as_str()];
+    let server = Server::start(folder.path(), &arguments);
+    let first = server.ingest(&shots(folder.path(), "one", "color=c=red")).await;
+    assert!(found(&server, first["id"].as_str().unwrap()).await.0);
+    // Another session holds the row that every batch locks.
+    let mut other = PgConnection::connect(&url).await.unwrap();
+    let mut held = other.begin().await.unwrap();
+    held.execute("SELECT applied FROM reprise_vectors.engine FOR UPDATE").await.unwrap();
+    let second = server.ingest(&shots(folder.path(), "two", "color=c=blue")).await;
+    let second = second["id"].as_str().unwrap();
+    let (is_found, index) = found(&server, second).await;
+    let (_, clips) = server.get(&format!("/v1/videos/{second}/clips")).await;
+    let changes = 1 + clips["items"].as_array().unwrap().len();
+    assert_eq!((is_found, &index["behind"]), (false, &json!(changes)));
+    held.rollback().await.unwrap();
+    let catches_up = async || found(&server, second).await.0.then_some(());
+    until("the engine has caught up", catches_up).await;
+    assert_eq!(found(&server, second).await.1["behind"], 0);
 }

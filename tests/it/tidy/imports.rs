@@ -14,6 +14,21 @@ fn tree() -> Tree {
 }
 
 #[test]
+fn every_engine_runs_the_conformance_suite() {
+    let read = |path: &str| std::fs::read_to_string(workspace().join(path)).expect("a source file");
+    let (open, suite) = (read("server/src/vectors/open.rs"), read("tests/it/vector_index.rs"));
+    let kinds = open.split("pub enum EngineKind {").nth(1).and_then(|rest| rest.split('}').next());
+    let is_name = |line: &&str| line.ends_with(',') && line.starts_with(char::is_uppercase);
+    let lines = kinds.expect("the kinds of engine").lines().map(str::trim);
+    let kinds: Vec<&str> = lines.filter(is_name).map(|line| line.trim_end_matches(',')).collect();
+    assert!(kinds.contains(&"Builtin"), "{kinds:?}");
+    for kind in kinds {
+        let runs = format!("EngineKind::{kind}, $($check)");
+        assert!(suite.contains(&runs), "tests/it/vector_index.rs does not run {kind}");
+    }
+}
+
+#[test]
 fn families_and_job_kinds_are_listed() {
     let tree = tree();
     let unlisted = unlisted(&tree, &Imports::of(&tree));

@@ -7,10 +7,19 @@ use crate::catalog::tables::stored::level_name;
 impl Filter {
     /// The statement that selects the keys of all matching spans, and its values.
     pub(in crate::catalog) fn to_sql(&self) -> (Sql, Vec<Value>) {
+        self.selecting("s.key AS key")
+    }
+
+    /// The statement that selects the numbers of all videos with a matching span, and its values.
+    pub(in crate::catalog) fn videos_to_sql(&self) -> (Sql, Vec<Value>) {
+        self.selecting("DISTINCT v.number AS number")
+    }
+
+    fn selecting(&self, columns: &str) -> (Sql, Vec<Value>) {
         let mut writer = Writer::default();
         let condition = writer.node(&self.root);
         let sql = format!(
-            "SELECT s.key AS key FROM spans s JOIN visible_videos v ON v.id = s.video WHERE {condition}"
+            "SELECT {columns} FROM spans s JOIN visible_videos v ON v.id = s.video WHERE {condition}"
         );
         (Sql::Built(sql), writer.values)
     }

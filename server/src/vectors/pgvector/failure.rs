@@ -18,6 +18,8 @@ pub(super) fn failed(error: sqlx::Error) -> EngineError {
         (_, "3D") => EngineError::Unusable(format!(
             "the database of the vector engine is not there ({error}): create it, or mend --index-url"
         )),
+        // A table that is not there: another process rebuilds the engine.
+        (_, "42") if code == "42P01" => EngineError::Away(Box::new(error)),
         _ => EngineError::Failed(Box::new(error)),
     }
 }

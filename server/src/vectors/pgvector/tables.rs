@@ -86,12 +86,11 @@ pub(super) fn operators(dim: usize) -> &'static str {
 /// # Errors
 /// [`EngineError::Unusable`] without a recent extension; [`EngineError::Foreign`].
 pub(super) async fn prepare(connection: &mut PgConnection, library: Uuid) -> Result<(), EngineError> {
-    check_extension(connection).await?;
     let mut tx = sqlx::Connection::begin(connection).await.map_err(failed)?;
-    // Two servers that start at once would both make the schema, and one would fail.
-    tx.execute("SELECT pg_advisory_xact_lock(hashtextextended('reprise_vectors', 0))")
-        .await
-        .map_err(failed)?;
+    // Two servers that start at once would both make extension and schema, and one would fail.
+    let lock = "SELECT pg_advisory_xact_lock(hashtextextended('reprise_vectors', 0))";
+    tx.execute(lock).await.map_err(failed)?;
+    check_extension(&mut tx).await?;
     tx.execute(TABLES).await.map_err(failed)?;
     let sql =
         "INSERT INTO reprise_vectors.engine (one, format, library) VALUES (1, $1, $2) ON CONFLICT DO NOTHING";
