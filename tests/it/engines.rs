@@ -2,6 +2,7 @@
 
 mod alike;
 mod deaths;
+mod large;
 mod moves;
 mod servers;
 mod wrong;
