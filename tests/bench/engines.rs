@@ -23,6 +23,8 @@ const SPACE: u32 = 1;
 const AT: Collection = Collection { space: SPACE, level: Level::Clip };
 const PER_BATCH: u64 = 2_000;
 const QUERIES: u64 = 500;
+/// A build has ended when hardly any CPU time was used for so long; this time counts as a part of the build.
+const QUIET: Duration = Duration::from_secs(2);
 /// Clusters of the vectors. Real embeddings are neither uniform nor centred.
 const CLUSTERS: u64 = 1_000;
 
@@ -60,7 +62,7 @@ async fn of_engine(name: &'static str, engine: Arc<dyn VectorIndex>, server: Opt
     let (meter, before) = (Meter::own(), outside());
     let (kept, until) = (Arc::clone(&engine), closing.clone());
     let keeper = tokio::spawn(async move { kept.maintain(until).await });
-    fill(&engine).await;
+    fill(&engine, &outside).await;
     let (build, build_outside) = (meter.read(), outside() - before);
     let ask = Ask { k: 10, only: None, exact: false };
     let (mut found, mut wall) = (0, Vec::new());
@@ -89,8 +91,8 @@ async fn of_engine(name: &'static str, engine: Arc<dyn VectorIndex>, server: Opt
     Row { engine: name, build, build_outside, recall, query, query_outside, bytes_per_vector }
 }
 
-/// Applies all vectors and waits for the graph.
-async fn fill(engine: &Arc<dyn VectorIndex>) {
+/// Applies all vectors, and waits for the graph and the end of all work in the background.
+async fn fill(engine: &Arc<dyn VectorIndex>, outside: &dyn Fn() -> f64) {
     for from in (0..VECTORS).step_by(PER_BATCH as usize) {
         let put = (from..from + PER_BATCH).map(|key| Put {
             at: AT,
@@ -108,6 +110,13 @@ async fn fill(engine: &Arc<dyn VectorIndex>) {
             break;
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    loop {
+        let before = used("self") + outside();
+        tokio::time::sleep(QUIET).await;
+        if used("self") + outside() - before < 0.05 {
+            return;
+        }
     }
 }
 

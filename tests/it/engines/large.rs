@@ -50,7 +50,8 @@ async fn run<F: Future<Output = ()>>(kind: EngineKind, check: impl FnOnce(Engine
 }
 
 async fn fill(engine: &Engine, vectors: impl Iterator<Item = (u64, UnitVector)>) {
-    let put = |(key, unit)| Put { at: AT, key: SpanKey::new(key), video: VideoNumber::new(1 + key / 10), unit };
+    let put =
+        |(key, unit)| Put { at: AT, key: SpanKey::new(key), video: VideoNumber::new(1 + key / 10), unit };
     let all: Vec<Put> = vectors.map(put).collect();
     for part in all.chunks(4_000) {
         engine.apply(Batch { put: part.to_vec(), ..Batch::default() }).await.unwrap();

@@ -86,3 +86,13 @@ async fn exact_search_is_refused_where_the_engine_has_none() {
     assert!(problem["detail"].as_str().unwrap().contains("exact"), "{problem}");
     assert_eq!(server.search_hits(serde_json::json!({"query": {"text": "x"}})).await.len(), 0);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_old_extension_is_refused() {
+    let Some(url) = vector_database().await else { return };
+    let mut connection = <sqlx::PgConnection as sqlx::Connection>::connect(&url).await.unwrap();
+    let sql =
+        "CREATE EXTENSION vector; UPDATE pg_extension SET extversion = '0.7.4' WHERE extname = 'vector'";
+    sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
+    check(&pgvector(&url), "0.8.0 is the oldest that can be used");
+}
