@@ -73,6 +73,19 @@ impl Mortal {
         self.server().url("postgres")
     }
 
+    /// Makes a user `guarded`, whose connections need a password that nobody knows.
+    ///
+    /// # Panics
+    /// If the server does not answer.
+    pub async fn add_guarded_user(&self) {
+        let rules = "local all guarded scram-sha-256\nlocal all all trust\n";
+        std::fs::write(self.folder.join("data/pg_hba.conf"), rules).expect("the file can be written");
+        let mut connection = self.server().connect().await.expect("the server answers");
+        let sql =
+            format!("CREATE ROLE guarded LOGIN PASSWORD '{}'; SELECT pg_reload_conf()", uuid::Uuid::new_v4());
+        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.expect("it is ours");
+    }
+
     /// The id of its first process.
     pub fn id(&self) -> u32 {
         self.postgres.id()

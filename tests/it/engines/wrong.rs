@@ -96,3 +96,11 @@ async fn an_old_extension_is_refused() {
     sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
     check(&pgvector(&url), "0.8.0 is the oldest that can be used");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrong_password_is_refused() {
+    let Some(server) = reprise_tests::postgres::Mortal::start().await else { return };
+    server.add_guarded_user().await;
+    let url = server.url().replace("reprise@", "guarded:s3cret@");
+    check(&pgvector(&url), "refuses the user or the password");
+}
