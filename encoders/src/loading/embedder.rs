@@ -15,7 +15,7 @@ pub struct Embedder {
     pub tokenizer: Option<Arc<Tokenizer>>,
     /// One encoder per replica and device, all of this space.
     pub encoders: Vec<Box<dyn Encoder>>,
-    /// The encoders' devices, as [`DeviceChoice`] names them.
+    /// The encoders' devices, as [`crate::DeviceChoice`] names them.
     pub devices: Vec<String>,
     /// The fastest batch size, measured; `None` on the CPU, where larger batches are hardly faster.
     pub limits: Option<Limits>,

@@ -25,7 +25,7 @@ use many::TextList;
 #[command(group(ArgGroup::new("what").args(["text", "video", "videos", "texts"]).required(true)))]
 #[command(group(ArgGroup::new("many").args(["videos", "texts"])))]
 pub(crate) struct EmbedArgs {
-    /// builtin:sports, builtin:tiny, a folder or .pt file, or a hub id org/name[@revision]
+    /// builtin:sports, builtin:tiny, a folder or .pt file, or a hub id org/name or org/name@revision
     #[arg(long, env = "REPRISE_MODEL", default_value = DEFAULT_MODEL)]
     model: ModelName,
     #[command(flatten)]
@@ -45,7 +45,7 @@ pub(crate) struct EmbedArgs {
     /// End of the stretch, in seconds
     #[arg(long, requires = "video")]
     end: Option<f64>,
-    /// A CSV with the columns video[,start,end], videos named from its folder; or a folder of videos
+    /// A CSV with the column video, and start and end if wanted, videos named from its folder; or a folder of videos
     #[arg(long, value_name = "LIST", requires = "out")]
     videos: Option<PathBuf>,
     /// A file with one text per line; or a CSV with a column `text` or `modification`

@@ -1,6 +1,6 @@
 //! Answers queries with ranked matches.
 //!
-//! [`plan()`] encodes the query and fixes the ranking. [`page()`] ranks and cuts one page of it. A [`Cursor`] carries
+//! [`plan()`] encodes the query and fixes the ranking. `page` ranks and cuts one page of it. A [`Cursor`] carries
 //! the plan and the position to the next page.
 
 mod admit;

@@ -27,7 +27,7 @@ pub(crate) struct Named {
     pub(crate) span_ms: (i64, i64),
 }
 
-/// The rows of a CSV with the columns video[,start,end], or the videos in a folder ordered by name.
+/// The rows of a CSV with the column video, and start and end if wanted, or the videos in a folder ordered by name.
 ///
 /// # Errors
 /// The list can't be read or is empty, a file is missing, or a part ends before it begins.
