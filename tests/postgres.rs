@@ -135,7 +135,9 @@ impl Drop for Mortal {
 fn postgres(programs: &Path, user: Option<(u32, u32)>, folder: &Path) -> Child {
     let mut postgres = command(&programs.join("postgres"), user);
     postgres.arg("-D").arg(folder.join("data")).arg("-k").arg(folder);
-    postgres.args(["-c", "listen_addresses=", "-c", "max_connections=100", "-c", "shared_buffers=32MB"]);
+    postgres.args(["-c", "listen_addresses=", "-c", "max_connections=100", "-c", "shared_buffers=256MB"]);
+    // Enough for the graph of a benchmark. One process builds: several would need as much shared memory.
+    postgres.args(["-c", "maintenance_work_mem=1GB", "-c", "max_parallel_maintenance_workers=0"]);
     postgres.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("postgres runs")
 }
 

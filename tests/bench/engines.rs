@@ -17,6 +17,8 @@ use tokio_util::sync::CancellationToken;
 use super::cpu::{Cost, Meter, used};
 use super::report::Report;
 
+/// Names of the engines on the command line.
+const ENGINES: [&str; 3] = ["builtin", "hnsw_rs", "pgvector"];
 const VECTORS: u64 = 100_000;
 const DIM: usize = 512;
 const SPACE: u32 = 1;
@@ -41,15 +43,23 @@ pub(crate) struct Row {
     pub(crate) bytes_per_vector: f64,
 }
 
-/// Measures each engine.
-pub(crate) async fn measure(report: &mut Report) {
+/// Measures each engine, or the named ones.
+pub(crate) async fn measure(names: &[String], report: &mut Report) {
+    let wanted = |name: &str| {
+        !names.iter().any(|it| ENGINES.contains(&it.as_str())) || names.iter().any(|it| it == name)
+    };
     let folder = tempfile::tempdir().unwrap();
     let catalog = catalog::open(&catalog::embedded_url(folder.path())).await.unwrap();
-    let index = folder.path().join("index");
-    let builtin = Builtin::open(index, catalog.clone(), &[], Settings::default()).await.unwrap();
-    report.engine(&of_engine("builtin, int8", Arc::new(builtin), None).await);
-    report.engine(&of_engine("hnsw_rs, f32", Arc::new(HnswRs::default()), None).await);
-    let Some(server) = Mortal::start().await else { return };
+    if wanted("builtin") {
+        let index = folder.path().join("index");
+        let builtin = Builtin::open(index, catalog.clone(), &[], Settings::default()).await.unwrap();
+        report.engine(&of_engine("builtin, int8", Arc::new(builtin), None).await);
+    }
+    if wanted("hnsw_rs") {
+        report.engine(&of_engine("hnsw_rs, f32", Arc::new(HnswRs::default()), None).await);
+    }
+    let server = if wanted("pgvector") { Mortal::start().await } else { None };
+    let Some(server) = server else { return };
     let library = catalog.library_id().await.unwrap();
     let pgvector = Pgvector::open(&server.url(), library).await.unwrap();
     report.engine(&of_engine("pgvector 0.8, f32", Arc::new(pgvector), Some(server.id())).await);

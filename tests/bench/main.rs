@@ -46,7 +46,7 @@ async fn main() {
         report.publish_long();
     }
     if parts.iter().any(|it| it == "engines") {
-        engines::measure(&mut report).await;
+        engines::measure(&parts, &mut report).await;
         report.publish_engines();
     }
     if parts.iter().any(|it| it == "lectures") {
