@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sqlx::postgres::PgRow;
-use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 
 use super::failure::failed;
 use super::tables::{get, level_number, table};
@@ -21,6 +21,8 @@ const VALUES_PER_STATEMENT: usize = 4 << 20;
 /// [`EngineError::StaleWriter`]: nothing is applied. After any other error, too.
 pub(super) async fn apply(connection: &mut PgConnection, batch: Batch) -> Result<(), EngineError> {
     let mut tx = connection.begin().await.map_err(failed)?;
+    // A batch that is cut off is tried again, and would be cut off again.
+    tx.execute("SET LOCAL statement_timeout = '10min'").await.map_err(failed)?;
     check_fence(&mut tx, batch.fence).await?;
     let mut grown: BTreeMap<Collection, i64> = BTreeMap::new();
     let mut put: BTreeMap<Collection, Vec<&Put>> = BTreeMap::new();
@@ -84,7 +86,7 @@ async fn store(tx: &mut PgConnection, at: Collection, vectors: &[&Put]) -> Resul
     Ok(fresh)
 }
 
-/// Removes keys. Returns the number of those that were there.
+/// Removes keys, and returns how many rows it removed.
 async fn remove_keys(tx: &mut PgConnection, at: Collection, keys: &[i64]) -> Result<i64, EngineError> {
     let (table, level) = (table(at.space), level_number(at.level));
     let sql = format!("DELETE FROM {table} WHERE level = {level} AND key = ANY($1)");

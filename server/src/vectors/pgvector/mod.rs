@@ -14,9 +14,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::str::FromStr;
 use std::sync::{PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use reprise_encoders::with_causes;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{Connection, PgConnection, Postgres, Row};
@@ -29,7 +30,7 @@ use super::{
 };
 use crate::terms::{Collection, KeySet, Level, SpaceInfo, SpanKey, UnitVector};
 use failure::failed;
-use search::State;
+use search::{Search, State};
 use tables::{get, level_number};
 
 /// Values of the longest vector that pgvector can index.
@@ -39,7 +40,11 @@ const MOST_HITS: usize = 100_000;
 const CONNECTIONS: u32 = 8;
 /// Longest wait for a connection; then the engine counts as away.
 const CONNECT_WITHIN: Duration = Duration::from_secs(3);
-/// Longest statement, except for one that builds a graph.
+/// Vectors of a batch that shows a fill. A follower that has caught up gets far fewer at once.
+const LARGE_BATCH: usize = 1_000;
+/// Pause after which a fill has ended.
+const FILL_PAUSE: Duration = Duration::from_secs(3);
+/// Longest statement, but for those that apply a batch or build a graph.
 const STATEMENT_WITHIN: &str = "60s";
 
 /// Postgres with the extension pgvector.
@@ -49,6 +54,8 @@ pub struct Pgvector {
     dims: RwLock<HashMap<u32, usize>>,
     /// Notified after each batch.
     changed: Notify,
+    /// When the last large batch came: more of them follow during a fill.
+    large_batch: RwLock<Option<Instant>>,
 }
 
 impl Pgvector {
@@ -72,7 +79,8 @@ impl Pgvector {
         connection.close().await.map_err(failed)?;
         let pool = PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(CONNECT_WITHIN);
         let pool = pool.connect_lazy_with(options);
-        Ok(Pgvector { pool, dims: RwLock::new(dims), changed: Notify::new() })
+        let dims = RwLock::new(dims);
+        Ok(Pgvector { pool, dims, changed: Notify::new(), large_batch: RwLock::default() })
     }
 
     async fn connection(&self) -> Result<PoolConnection<Postgres>, EngineError> {
@@ -91,12 +99,15 @@ impl Pgvector {
         }
     }
 
+    /// Whether large batches still come. Postgres builds a graph faster from all vectors at once than one by one, so the
+    /// graph waits for the end of a fill.
+    fn is_filling(&self) -> bool {
+        let last = *self.large_batch.read().unwrap_or_else(PoisonError::into_inner);
+        last.is_some_and(|last| last.elapsed() < FILL_PAUSE)
+    }
+
     fn check_width(&self, space: u32, unit: &UnitVector) -> Result<(), EngineError> {
-        let got = unit.values().len();
-        match self.dim(space) {
-            Some(expected) if expected != got => Err(EngineError::Width { got, expected }),
-            _ => Ok(()),
-        }
+        EngineError::check_width(self.dim(space), unit)
     }
 
     /// A collection as it is now; `None` if it has no vectors.
@@ -138,7 +149,11 @@ impl VectorIndex for Pgvector {
 
     async fn apply(&self, batch: Batch) -> Result<(), EngineError> {
         batch.put.iter().try_for_each(|it| self.check_width(it.at.space, &it.unit))?;
+        let is_large = LARGE_BATCH <= batch.put.len();
         apply::apply(&mut *self.connection().await?, batch).await?;
+        if is_large {
+            *self.large_batch.write().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        }
         self.changed.notify_one();
         Ok(())
     }
@@ -161,12 +176,14 @@ impl VectorIndex for Pgvector {
         queries.iter().try_for_each(|query| self.check_width(at.space, query))?;
         let mut connection = self.connection().await?;
         let state = self.state(&mut connection, at).await?;
+        let Some(state) = state else {
+            let nothing = Hits { hits: Vec::new(), complete: true, exact: true };
+            return Ok(vec![nothing; queries.len()]);
+        };
+        let search = Search::new(state, ask);
         let mut found = Vec::with_capacity(queries.len());
         for query in queries {
-            found.push(match state {
-                Some(state) => search::nearest(&mut connection, state, query, ask).await?,
-                None => Hits { hits: Vec::new(), complete: true, exact: true },
-            });
+            found.push(search.nearest(&mut connection, query).await?);
         }
         Ok(found)
     }
@@ -209,16 +226,21 @@ impl VectorIndex for Pgvector {
     /// Builds graphs that are due, at once and after each batch, until `closing`.
     async fn maintain(&self, closing: CancellationToken) {
         loop {
-            if let Err(error) = graphs::build(&self.pool).await {
-                tracing::warn!(%error, "a graph of the vector engine could not be built; trying again later");
+            let is_filling = self.is_filling() && !closing.is_cancelled();
+            if !is_filling && let Err(error) = graphs::build(&self.pool).await {
+                tracing::warn!(
+                    error = with_causes(&error),
+                    "a graph of the vector engine could not be built; trying again later"
+                );
             }
             if closing.is_cancelled() {
                 return;
             }
+            let pause = if is_filling { FILL_PAUSE } else { graphs::LOOK_EVERY };
             tokio::select! {
                 () = closing.cancelled() => return,
-                () = self.changed.notified() => {}
-                () = tokio::time::sleep(graphs::LOOK_EVERY) => {}
+                () = self.changed.notified(), if !is_filling => {}
+                () = tokio::time::sleep(pause) => {}
             }
         }
     }

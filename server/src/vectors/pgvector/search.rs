@@ -31,29 +31,130 @@ pub(super) struct State {
     pub(super) graph: bool,
 }
 
-/// The nearest allowed vectors.
-pub(super) async fn nearest(
-    connection: &mut PgConnection,
+/// A search of one collection, for any number of queries.
+pub(super) struct Search<'a> {
     state: State,
-    query: &UnitVector,
-    ask: &Ask,
-) -> Result<Hits, EngineError> {
-    let only = ask.only.as_ref().map(|only| &only.keys);
-    let allowed = only.map_or(state.live, |only| only.len().min(state.live));
-    if allowed == 0 {
-        return Ok(Hits { hits: Vec::new(), complete: true, exact: true });
+    ask: &'a Ask,
+    /// The allowed keys as ranges, if they are too many to be listed. They may take in other keys.
+    ranges: Option<String>,
+}
+
+impl Search<'_> {
+    pub(super) fn new(state: State, ask: &Ask) -> Search<'_> {
+        let many = ask.only.as_ref().map(|only| &only.keys).filter(|keys| keys.len() > LISTED);
+        Search { state, ask, ranges: many.map(|keys| multirange(keys, RANGES)) }
     }
-    if let Some(only) = only.filter(|only| only.len() <= LISTED) {
-        return listed(connection, state, query, only, ask.k).await;
+
+    fn only(&self) -> Option<&KeySet> {
+        self.ask.only.as_ref().map(|only| &only.keys)
     }
-    let is_few = state.live <= COMPARED || state.live / 4 <= ask.k as u64;
-    if !ask.exact && state.graph && !is_few {
-        let hits = walk(connection, state, query, ask).await?;
-        if hits.len() > ask.k || allowed > COMPARED_AFTER_A_WALK {
-            return Ok(first(hits, ask.k, false));
+
+    /// The allowed vectors nearest to a query.
+    pub(super) async fn nearest(
+        &self,
+        connection: &mut PgConnection,
+        query: &UnitVector,
+    ) -> Result<Hits, EngineError> {
+        let (live, k) = (self.state.live, self.ask.k);
+        let allowed = self.only().map_or(live, |only| only.len().min(live));
+        if allowed == 0 {
+            return Ok(Hits { hits: Vec::new(), complete: true, exact: true });
+        }
+        if let Some(only) = self.only().filter(|only| only.len() <= LISTED) {
+            return self.listed(connection, query, only).await;
+        }
+        let is_few = live <= COMPARED || live / 4 <= k as u64;
+        if !self.ask.exact && self.state.graph && !is_few {
+            let hits = self.walk(connection, query).await?;
+            if hits.len() > k || allowed > COMPARED_AFTER_A_WALK {
+                return Ok(first(hits, k, false));
+            }
+        }
+        self.compared(connection, query).await
+    }
+
+    async fn listed(
+        &self,
+        connection: &mut PgConnection,
+        query: &UnitVector,
+        only: &KeySet,
+    ) -> Result<Hits, EngineError> {
+        let sql = self.statement("key = ANY($2)", "score DESC, key");
+        let found = sqlx::query(AssertSqlSafe(sql)).bind(PgUnit(query)).bind(bigints(only));
+        let rows = found.bind(one_more(self.ask.k)).fetch_all(connection).await.map_err(failed)?;
+        Ok(first(rows.iter().map(hit).collect::<Result<_, _>>()?, self.ask.k, true))
+    }
+
+    /// Compares all allowed vectors. The score is no expression of the graph's index, so Postgres can't walk it.
+    async fn compared(&self, connection: &mut PgConnection, query: &UnitVector) -> Result<Hits, EngineError> {
+        let sql = self.statement(self.condition(), "score DESC, key");
+        let mut wanted = self.ask.k;
+        loop {
+            let found = sqlx::query(AssertSqlSafe(sql.clone())).bind(PgUnit(query)).bind(&self.ranges);
+            let rows = found.bind(one_more(wanted)).fetch_all(&mut *connection).await.map_err(failed)?;
+            let hits = self.allowed(rows.iter().map(hit).collect::<Result<_, _>>()?);
+            if hits.len() > self.ask.k || rows.len() <= wanted {
+                return Ok(first(hits, self.ask.k, true));
+            }
+            wanted = wanted.saturating_mul(4);
         }
     }
-    compared(connection, state, query, ask).await
+
+    /// Walks the graph. Returns one hit more than asked for, unless the walk ended at pgvector's limits.
+    async fn walk(&self, connection: &mut PgConnection, query: &UnitVector) -> Result<Vec<Hit>, EngineError> {
+        let order = format!("unit <#> {}", query_value(self.state));
+        let sql = self.statement(self.condition(), &order);
+        let mut wanted = self.ask.k;
+        loop {
+            let mut tx = sqlx::Connection::begin(&mut *connection).await.map_err(failed)?;
+            sqlx::raw_sql(AssertSqlSafe(walk_settings(wanted))).execute(&mut *tx).await.map_err(failed)?;
+            let found = sqlx::query(AssertSqlSafe(sql.clone())).bind(PgUnit(query)).bind(&self.ranges);
+            let rows = found.bind(one_more(wanted)).fetch_all(&mut *tx).await.map_err(failed)?;
+            tx.commit().await.map_err(failed)?;
+            let hits = self.allowed(rows.iter().map(hit).collect::<Result<_, _>>()?);
+            if hits.len() > self.ask.k || rows.len() <= wanted {
+                return Ok(hits);
+            }
+            wanted = wanted.saturating_mul(4);
+        }
+    }
+
+    /// The statement for the best vectors that meet a condition: $1 the query, $2 of the condition, $3 how many.
+    fn statement(&self, condition: &str, order: &str) -> String {
+        let State { at, .. } = self.state;
+        format!(
+            "SELECT key, -(unit <#> {}) AS score FROM {} WHERE level = {} AND {condition} ORDER BY {order} LIMIT $3",
+            query_value(self.state),
+            table(at.space),
+            level_number(at.level)
+        )
+    }
+
+    /// The condition of a filter. Without one its parameter is null.
+    fn condition(&self) -> &'static str {
+        match self.ranges {
+            None => "$2::text IS NULL",
+            Some(_) => "key <@ $2::text::int8multirange",
+        }
+    }
+
+    /// Drops keys that the ranges took in besides the allowed ones.
+    fn allowed(&self, mut hits: Vec<Hit>) -> Vec<Hit> {
+        hits.retain(|hit| self.only().is_none_or(|only| only.contains(hit.key)));
+        hits
+    }
+}
+
+/// Settings of a walk for `wanted` hits. Postgres does not know how many vectors a set of key ranges excludes, and would
+/// sort the table instead.
+fn walk_settings(wanted: usize) -> String {
+    let candidates = wanted.saturating_mul(2).clamp(CANDIDATES, MOST_CANDIDATES);
+    format!(
+        "SET LOCAL hnsw.ef_search = {candidates}; SET LOCAL hnsw.iterative_scan = 'strict_order'; \
+         SET LOCAL hnsw.max_scan_tuples = 100000; SET LOCAL enable_seqscan = off; \
+         SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off; \
+         SET LOCAL plan_cache_mode = 'force_custom_plan'"
+    )
 }
 
 /// The best `k` of more hits than that, if there are more.
@@ -62,105 +163,6 @@ fn first(mut hits: Vec<Hit>, k: usize, exact: bool) -> Hits {
     let complete = exact && hits.len() <= k;
     hits.truncate(k);
     Hits { hits, complete, exact }
-}
-
-async fn listed(
-    connection: &mut PgConnection,
-    state: State,
-    query: &UnitVector,
-    only: &KeySet,
-    k: usize,
-) -> Result<Hits, EngineError> {
-    let sql = format!(
-        "SELECT key, -(unit <#> {}) AS score FROM {} WHERE level = {} AND key = ANY($2) ORDER BY score DESC, key LIMIT $3",
-        query_value(state),
-        table(state.at.space),
-        level_number(state.at.level)
-    );
-    let found = sqlx::query(AssertSqlSafe(sql)).bind(PgUnit(query)).bind(bigints(only)).bind(one_more(k));
-    let rows = found.fetch_all(connection).await.map_err(failed)?;
-    Ok(first(rows.iter().map(hit).collect::<Result<_, _>>()?, k, true))
-}
-
-/// Compares all allowed vectors. The score is no expression of the graph's index, so Postgres can't walk it.
-async fn compared(
-    connection: &mut PgConnection,
-    state: State,
-    query: &UnitVector,
-    ask: &Ask,
-) -> Result<Hits, EngineError> {
-    let only = ask.only.as_ref().map(|only| &only.keys);
-    let mut wanted = ask.k;
-    loop {
-        let sql = format!(
-            "SELECT key, -(unit <#> {}) AS score FROM {} WHERE level = {}{} ORDER BY score DESC, key LIMIT $2",
-            query_value(state),
-            table(state.at.space),
-            level_number(state.at.level),
-            condition(only)
-        );
-        let found = sqlx::query(AssertSqlSafe(sql)).bind(PgUnit(query)).bind(one_more(wanted));
-        let found = found.bind(only.map(|only| multirange(only, RANGES)));
-        let rows = found.fetch_all(&mut *connection).await.map_err(failed)?;
-        let hits = allowed(rows.iter().map(hit).collect::<Result<_, _>>()?, only);
-        if hits.len() > ask.k || rows.len() <= wanted {
-            return Ok(first(hits, ask.k, true));
-        }
-        wanted = wanted.saturating_mul(4);
-    }
-}
-
-/// Walks the graph. Returns one hit more than asked for, unless the walk ended at pgvector's limits.
-async fn walk(
-    connection: &mut PgConnection,
-    state: State,
-    query: &UnitVector,
-    ask: &Ask,
-) -> Result<Vec<Hit>, EngineError> {
-    let only = ask.only.as_ref().map(|only| &only.keys);
-    let mut wanted = ask.k;
-    loop {
-        let candidates = wanted.saturating_mul(2).clamp(CANDIDATES, MOST_CANDIDATES);
-        let mut tx = sqlx::Connection::begin(&mut *connection).await.map_err(failed)?;
-        // Postgres knows nothing about how many vectors a range of keys excludes, and would rather sort the table.
-        let settings = format!(
-            "SET LOCAL hnsw.ef_search = {candidates}; SET LOCAL hnsw.iterative_scan = 'strict_order'; \
-             SET LOCAL hnsw.max_scan_tuples = 100000; SET LOCAL enable_seqscan = off; \
-             SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off; \
-             SET LOCAL plan_cache_mode = 'force_custom_plan'"
-        );
-        sqlx::raw_sql(AssertSqlSafe(settings)).execute(&mut *tx).await.map_err(failed)?;
-        let sql = format!(
-            "SELECT key, -(unit <#> {value}) AS score FROM {} WHERE level = {}{} ORDER BY unit <#> {value} LIMIT $2",
-            table(state.at.space),
-            level_number(state.at.level),
-            condition(only),
-            value = query_value(state),
-        );
-        let found = sqlx::query(AssertSqlSafe(sql)).bind(PgUnit(query)).bind(one_more(wanted));
-        let found = found.bind(only.map(|only| multirange(only, RANGES)));
-        let rows = found.fetch_all(&mut *tx).await.map_err(failed)?;
-        tx.commit().await.map_err(failed)?;
-        let hits = allowed(rows.iter().map(hit).collect::<Result<_, _>>()?, only);
-        if hits.len() > ask.k || rows.len() <= wanted {
-            return Ok(hits);
-        }
-        wanted = wanted.saturating_mul(4);
-    }
-}
-
-/// The condition of a filter. Without one the parameter is bound all the same, so that statements have the same values.
-fn condition(only: Option<&KeySet>) -> &'static str {
-    match only {
-        None => " AND $3::text IS NULL",
-        Some(_) => " AND key <@ $3::text::int8multirange",
-    }
-}
-
-/// Drops keys that the ranges of a filter took in besides.
-fn allowed(mut hits: Vec<Hit>, only: Option<&KeySet>) -> Vec<Hit> {
-    hits.retain(|hit| only.is_none_or(|only| only.contains(hit.key)));
-    hits
 }
 
 /// The cosines of exactly these keys with each query.

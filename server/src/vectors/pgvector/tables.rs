@@ -157,11 +157,8 @@ pub(super) async fn create(connection: &mut PgConnection, space: &SpaceInfo) -> 
         let row = sqlx::query(sql).bind(space.key.cast_signed());
         let row = row.fetch_one(&mut *tx).await.map_err(failed)?;
         let (id, known): (String, i32) = (get(&row, "id")?, get(&row, "dim")?);
-        if id == space.id && known == dim {
-            return Ok(());
-        }
-        let (known, declared) = (format!("{id} of {known} values"), format!("{} of {dim} values", space.id));
-        return Err(EngineError::Redeclared { key: space.key, known, declared });
+        let known = SpaceInfo { key: space.key, id, dim: usize::try_from(known).unwrap_or(0) };
+        return if known == *space { Ok(()) } else { Err(EngineError::redeclared(&known, space)) };
     }
     let (table, column) = (table(space.key), column(space.dim));
     let sql = format!(
