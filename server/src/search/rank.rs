@@ -227,9 +227,11 @@ impl<'a> Ranking<'a> {
         self.fetched.complete || self.is_depth_limited() || self.wanted >= self.app.vectors.limits().most_hits
     }
 
-    /// Whether the engine returned fewer hits than were asked for, although it has more.
+    /// Whether the engine returned fewer hits than were asked for, although it has more. Engines of this process never do:
+    /// there a deletion during the search took hits away.
     fn is_depth_limited(&self) -> bool {
-        !self.fetched.complete && self.fetched.hits.len() < self.wanted
+        let is_short = !self.fetched.complete && self.fetched.hits.len() < self.wanted;
+        is_short && self.app.vectors.limits().shared
     }
 
     async fn index_info(&self, space: &LoadedSpace) -> Result<IndexInfo, SearchError> {

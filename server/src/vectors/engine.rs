@@ -83,7 +83,8 @@ pub trait VectorIndex: Send + Sync {
     /// [`EngineError`] if the engine can't be reached.
     async fn status(&self) -> Result<EngineStatus, EngineError>;
 
-    /// Runs the engine's background work until `closing`: seals, snapshots, repairs. Nothing for a remote engine.
+    /// Does the background work that is due, then more as it comes, until `closing`: seals, snapshots, repairs, graphs. If
+    /// `closing` is cancelled already, it only does what is due.
     async fn maintain(&self, closing: CancellationToken) {
         closing.cancelled().await;
     }
@@ -318,4 +319,21 @@ pub enum EngineError {
     /// The engine itself failed.
     #[error("the vector engine failed")]
     Failed(#[source] Box<dyn Error + Send + Sync>),
+}
+
+impl EngineError {
+    /// The error for a number that belongs to the space `known`.
+    pub(super) fn redeclared(known: &SpaceInfo, declared: &SpaceInfo) -> EngineError {
+        let name = |space: &SpaceInfo| format!("{} of {} values", space.id, space.dim);
+        EngineError::Redeclared { key: known.key, known: name(known), declared: name(declared) }
+    }
+
+    /// Refuses a vector of another length than those of its space. `None`: the space is not declared.
+    pub(super) fn check_width(expected: Option<usize>, unit: &UnitVector) -> Result<(), EngineError> {
+        let got = unit.values().len();
+        match expected {
+            Some(expected) if expected != got => Err(EngineError::Width { got, expected }),
+            _ => Ok(()),
+        }
+    }
 }

@@ -10,8 +10,8 @@ use super::{Batch, Difference, EngineError, Put, ROWS_PER_READ, Removal, Vectors
 use crate::catalog::{Change, StoredVector};
 use crate::terms::{Collection, KeySet, SpaceInfo, SpanKey};
 
-/// Wait between looks at an engine to which another server writes.
-const LOOK_EVERY: Duration = Duration::from_millis(25);
+/// Shortest and longest wait between two looks at a shared engine that is behind; each wait is twice the last.
+const LOOK_AFTER: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(200)];
 
 /// Wait after a failure, and while another server writes to the engine.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(500);
@@ -47,25 +47,29 @@ impl Vectors {
         self.note(done.as_ref().err());
     }
 
-    /// Catches up if the catalog is ahead, for at most `at_most`. A search then includes all earlier commits but the
-    /// returned number of changes, whose application takes longer.
+    /// Waits until the engine has everything that is committed now, for at most `at_most`. Returns the number of changes
+    /// that it still lacks.
+    ///
+    /// In this process it applies the changes itself. A shared engine is left to the followers: searches would only compete
+    /// for the right to write.
     ///
     /// # Errors
     /// [`EngineError`] if the catalog can't be read or the engine does not answer.
     pub async fn catch_up_within(self: &Arc<Self>, at_most: Duration) -> Result<u64, EngineError> {
         let end = Instant::now() + at_most;
         let newest = self.catalog.last_seq().await?;
+        let [mut wait, longest] = LOOK_AFTER;
         loop {
             let behind = newest - self.engine.applied().await?;
             let left = end.saturating_duration_since(Instant::now());
             if behind <= 0 || left.is_zero() {
                 return Ok(u64::try_from(behind).unwrap_or(0));
             }
-            match tokio::time::timeout(left, self.catch_up()).await {
-                // A shared engine may refuse to write and still answer: the search then says that it is behind.
-                Ok(Err(error)) if self.writer.is_none() => return Err(error),
-                Ok(_) if self.writer.is_some() => tokio::time::sleep(LOOK_EVERY.min(left)).await,
-                _ => {}
+            if self.writer.is_some() {
+                tokio::time::sleep(wait.min(left)).await;
+                wait = longest.min(wait * 2);
+            } else if let Ok(done) = tokio::time::timeout(left, self.catch_up()).await {
+                done?;
             }
         }
     }
@@ -116,6 +120,15 @@ impl Vectors {
     pub(super) async fn apply_some(&self) -> Result<Step, EngineError> {
         let _one = self.applying.lock().await;
         let after = self.engine.applied().await?;
+        // Cheap questions first: a server that may not write need not read the vectors.
+        if let Some(writer) = &self.writer {
+            if self.catalog.last_seq().await? <= after {
+                return Ok(Step::NoChange);
+            }
+            if writer.fence(&self.catalog).await?.is_none() {
+                return Ok(Step::OtherWrites);
+            }
+        }
         let changes = self.catalog.changes(after, ROWS_PER_READ as u32).await?;
         if changes.is_empty() {
             return Ok(Step::NoChange);

@@ -200,12 +200,8 @@ impl Inner {
     }
 
     fn check_width(&self, space: u32, unit: &UnitVector) -> Result<(), EngineError> {
-        let got = unit.values().len();
         let spaces = self.spaces.read().unwrap_or_else(PoisonError::into_inner);
-        match spaces.get(&space).map(|space| space.dim) {
-            Some(expected) if expected != got => Err(EngineError::Width { got, expected }),
-            _ => Ok(()),
-        }
+        EngineError::check_width(spaces.get(&space).map(|space| space.dim), unit)
     }
 
     fn apply(&self, batch: &Batch) -> Result<(), EngineError> {
@@ -289,9 +285,7 @@ impl VectorIndex for HnswRs {
         let mut spaces = self.inner.spaces.write().unwrap_or_else(PoisonError::into_inner);
         let known = spaces.entry(space.key).or_insert_with(|| space.clone());
         if known != space {
-            let name = |space: &SpaceInfo| format!("{} of {} values", space.id, space.dim);
-            let (known, declared) = (name(known), name(space));
-            return Err(EngineError::Redeclared { key: space.key, known, declared });
+            return Err(EngineError::redeclared(known, space));
         }
         Ok(())
     }

@@ -82,7 +82,7 @@ impl Vectors {
     ) -> Result<Vectors, EngineError> {
         let (kind, name) = (settings.kind, settings.name());
         let engine = open::engine(settings, &catalog, &spaces).await?;
-        Vectors::following(Opened { engine, kind, name }, catalog, spaces).await
+        Vectors::start_on(Opened { engine, kind, name }, catalog, spaces).await
     }
 
     /// Starts to use an open engine, as [`Vectors::open`] does.
@@ -95,10 +95,10 @@ impl Vectors {
         spaces: Vec<SpaceInfo>,
     ) -> Result<Vectors, EngineError> {
         let opened = Opened { engine, kind: EngineKind::default(), name: "engine".to_owned() };
-        Vectors::following(opened, catalog, spaces).await
+        Vectors::start_on(opened, catalog, spaces).await
     }
 
-    async fn following(
+    async fn start_on(
         opened: Opened,
         catalog: Arc<Catalog>,
         spaces: Vec<SpaceInfo>,
@@ -258,7 +258,8 @@ impl Vectors {
         self.engine.scores(at, keys, queries).await
     }
 
-    /// Adds a space: fills in its stored vectors, and follows its changes from now on.
+    /// Adds a space: fills in its stored vectors, and follows its changes from now on. In a shared engine the writer follows
+    /// every space of the catalog already.
     ///
     /// # Errors
     /// [`EngineError`] if the catalog can't be read. The engine then holds the vectors read so far, and the next start
@@ -269,6 +270,9 @@ impl Vectors {
             let _one = self.applying.lock().await;
             self.create(&space).await?;
             self.remember_space(space.clone());
+        }
+        if self.writer.is_some() {
+            return Ok(());
         }
         self.complete_space(&space, &|_, _| ()).await?;
         let _one = self.applying.lock().await;
@@ -294,15 +298,15 @@ impl Vectors {
         self.engine.maintain(closing).await;
     }
 
-    /// Applies the last changes and closes the engine. Failures are only logged: the catalog has everything.
+    /// Applies the last changes and closes the engine. A shared engine goes on with another server or the next start, so
+    /// only the right to write is given back. Failures are only logged: the catalog has everything.
     pub async fn close(&self) {
-        if let Err(error) = self.apply_all().await {
-            tracing::warn!(%error, "the index can't follow the catalog to its end");
-        }
-        if let Some(writer) = &self.writer
-            && let Err(error) = writer.release(&self.catalog).await
-        {
-            tracing::warn!(%error, "the right to write to the vector engine was not given back; it runs out");
+        let done = match &self.writer {
+            None => self.apply_all().await,
+            Some(writer) => writer.release(&self.catalog).await.map_err(EngineError::from),
+        };
+        if let Err(error) = done {
+            tracing::warn!(error = with_causes(&error), "the vector engine was not closed in order");
         }
         self.engine.close().await;
     }

@@ -147,8 +147,8 @@ async fn milvus(url: &str, catalog: &Catalog) -> Result<Arc<dyn VectorIndex>, En
 
 #[cfg(not(feature = "milvus"))]
 async fn milvus(_: &str, _: &Catalog) -> Result<Arc<dyn VectorIndex>, EngineError> {
-    let text =
-        "this reprise was built without Milvus: build it with `cargo build --release --features milvus`";
+    let text = "this reprise was built without Milvus: build it with `cargo build --release --package \
+                reprise --features milvus`";
     Err(EngineError::Unusable(text.to_owned()))
 }
 

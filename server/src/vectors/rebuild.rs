@@ -52,10 +52,15 @@ impl Vectors {
             return Ok(());
         }
         writer.set_rebuilding(&self.catalog, true).await?;
+        // The number first: an engine that died while it was emptied must not seem to hold everything.
+        if !self.write(Batch { seq: Some(0), ..Batch::default() }).await? {
+            let text = "another server began to write to this engine: run the command again";
+            return Err(EngineError::Unusable(text.to_owned()));
+        }
         for space in self.spaces() {
             self.engine.forget(space.key).await?;
         }
-        self.write(Batch { seq: Some(0), ..Batch::default() }).await.map(drop)
+        Ok(())
     }
 
     /// Applies all changes that a shared engine lacks, builds its graphs, and gives the right to write back. After a death

@@ -67,7 +67,7 @@ impl Writer {
 
     /// Records that a rebuild begins or ends.
     pub(super) async fn set_rebuilding(&self, catalog: &Catalog, is: bool) -> Result<(), CatalogError> {
-        catalog.set_rebuilding(&self.request(), is).await
+        catalog.set_rebuilding(&self.engine, is).await
     }
 
     fn request(&self) -> WriterRequest<'_> {

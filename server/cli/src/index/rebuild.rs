@@ -72,7 +72,7 @@ async fn snapshot(
     Ok(Done { seq, status })
 }
 
-/// Fills an engine that servers share: `anew`, or as far as it is behind.
+/// Fills a shared engine. With `anew` it empties the engine first; otherwise it applies the changes that are missing.
 async fn shared(
     at: &MigrateArgs,
     settings: EngineSettings,

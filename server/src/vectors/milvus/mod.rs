@@ -99,12 +99,8 @@ impl Milvus {
     }
 
     fn check_width(&self, space: u32, unit: &UnitVector) -> Result<(), EngineError> {
-        let got = unit.values().len();
         let spaces = self.spaces.read().unwrap_or_else(PoisonError::into_inner);
-        match spaces.get(&space).map(|space| space.dim) {
-            Some(expected) if expected != got => Err(EngineError::Width { got, expected }),
-            _ => Ok(()),
-        }
+        EngineError::check_width(spaces.get(&space).map(|space| space.dim), unit)
     }
 
     /// Writes the vectors and removals of a batch.
@@ -160,11 +156,7 @@ impl VectorIndex for Milvus {
         let state = self.state().await?;
         match state.spaces.get(&space.key) {
             Some(known) if known == space => return Ok(()),
-            Some(known) => {
-                let name = |space: &SpaceInfo| format!("{} of {} values", space.id, space.dim);
-                let (known, declared) = (name(known), name(space));
-                return Err(EngineError::Redeclared { key: space.key, known, declared });
-            }
+            Some(known) => return Err(EngineError::redeclared(known, space)),
             None => state::declare(&self.client, space).await?,
         }
         self.spaces.write().unwrap_or_else(PoisonError::into_inner).insert(space.key, space.clone());
