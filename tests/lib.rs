@@ -31,6 +31,12 @@ pub fn skip(why: &str) {
     println!("skipped: {why}");
 }
 
+/// Skips a test of something that no setup can provide, such as rights on the machine. It never fails.
+#[expect(clippy::print_stdout, reason = "make test counts these lines")]
+pub fn skip_optional(why: &str) {
+    println!("skipped: {why}");
+}
+
 /// Path of a file or folder of the test data (`REPRISE_TEST_DATA`), for example
 /// `test_data("video/odd/psd_fades.mp4")`; `None` after [`skip`].
 ///

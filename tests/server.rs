@@ -107,6 +107,13 @@ impl Server {
         self.send(self.client.delete(format!("{}{path}", self.base))).await
     }
 
+    /// The value of the first metric whose line begins with `name`, labels included; `None` if there is none.
+    pub async fn metric(&self, name: &str) -> Option<f64> {
+        let answer = self.request("GET", "/metrics").send().await.expect("the server answers");
+        let text = answer.text().await.expect("the answer comes whole");
+        text.lines().find(|line| line.starts_with(name))?.rsplit(' ').next()?.parse().ok()
+    }
+
     /// Sends any request.
     pub async fn send(&self, request: RequestBuilder) -> (StatusCode, Value) {
         let response = request.timeout(PATIENCE).send().await.expect("the server answers");

@@ -6,10 +6,10 @@ use std::sync::{Arc, OnceLock};
 use serde::Serialize;
 use tokio::sync::{Notify, Semaphore};
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Secret};
 use crate::config::Config;
 use crate::models::Spaces;
-use crate::storage::Storage;
+use crate::storage::{Derived, Storage};
 use crate::vectors::Vectors;
 
 /// The parts of a running server.
@@ -26,14 +26,44 @@ pub struct App {
     pub storage: Storage,
     /// Wakes the purge after a video was deleted.
     pub deleted: Notify,
+    /// The key that signs cursors.
+    pub cursor_secret: Secret,
+    /// Limits uploads of videos that arrive at once.
+    pub uploads: Arc<Semaphore>,
+    /// Limits uploads of query clips that arrive at once.
+    pub query_uploads: Arc<Semaphore>,
     /// Limits concurrent decodes for queries.
     pub query_decodes: Arc<Semaphore>,
-    /// Limits concurrent renders of thumbnails, previews and renditions.
-    pub renders: Semaphore,
+    /// Limits concurrent renders.
+    pub renders: Renders,
     /// Example queries for the web page. A demo sets them once.
     pub examples: OnceLock<Vec<Example>>,
     /// Whether the server has started and is not closing.
     pub ready: AtomicBool,
+}
+
+/// Places for renders. Each kind of derived file has its own, so that long ones don't hold up short ones.
+pub struct Renders {
+    thumbnails: Semaphore,
+    previews: Semaphore,
+    renditions: Semaphore,
+}
+
+impl Default for Renders {
+    fn default() -> Renders {
+        Renders { thumbnails: Semaphore::new(2), previews: Semaphore::new(2), renditions: Semaphore::new(1) }
+    }
+}
+
+impl Renders {
+    /// The places of a kind.
+    pub fn lane(&self, kind: Derived) -> &Semaphore {
+        match kind {
+            Derived::Thumbnail => &self.thumbnails,
+            Derived::Preview => &self.previews,
+            Derived::Rendition => &self.renditions,
+        }
+    }
 }
 
 /// An example query, as a link on the web page.

@@ -58,6 +58,15 @@ pub struct Config {
     /// Largest upload, in bytes
     #[arg(long, env = "REPRISE_MAX_UPLOAD_BYTES", default_value_t = 64 << 30)]
     pub max_upload_bytes: u64,
+    /// Uploads that arrive at once: of videos, and as many again of query clips; more are answered 429
+    #[arg(long, env = "REPRISE_MAX_UPLOADS", default_value_t = 32)]
+    pub max_uploads: usize,
+    /// Least rate of an upload over all of its time, in bytes per second; slower ones are answered 408
+    #[arg(long, env = "REPRISE_MIN_UPLOAD_RATE", default_value_t = 4096)]
+    pub min_upload_rate: u64,
+    /// Connections at once; beyond them the one that was idle for longest is closed
+    #[arg(long, env = "REPRISE_MAX_CONNECTIONS", default_value_t = 1024)]
+    pub max_connections: usize,
     /// Most windows that a long query text is cut into
     #[arg(long, env = "REPRISE_MAX_WINDOWS", default_value_t = MAX_WINDOWS)]
     pub max_windows: usize,
@@ -123,6 +132,12 @@ pub struct Config {
     /// Wall-clock limit of one run of ffmpeg, in seconds
     #[arg(long, env = "REPRISE_DECODE_SECONDS", default_value_t = 14_400.0, value_parser = positive_seconds)]
     pub decode_seconds: f64,
+    /// Longest making of a rendition for browsers, in minutes
+    #[arg(long, env = "REPRISE_RENDER_MINUTES", default_value_t = 30.0, value_parser = minutes)]
+    pub render_minutes: f64,
+    /// Longest video, in hours; longer ones are refused
+    #[arg(long, env = "REPRISE_MAX_VIDEO_HOURS", default_value_t = 24.0, value_parser = hours)]
+    pub max_video_hours: f64,
     /// Memory limit of one run of ffmpeg, in bytes
     #[arg(long, env = "REPRISE_DECODE_MEMORY", default_value_t = 4 << 30)]
     pub decode_memory: u64,
@@ -151,9 +166,15 @@ impl Config {
     pub fn decode_limits(&self) -> reprise_encoders::video::Limits {
         reprise_encoders::video::Limits {
             wall_clock: Duration::from_secs_f64(self.decode_seconds),
+            longest: Duration::from_secs_f64(self.max_video_hours * 3600.0),
             memory_bytes: self.decode_memory,
             ..Default::default()
         }
+    }
+
+    /// Longest run of ffmpeg for a rendition.
+    pub fn render_limit(&self) -> Duration {
+        Duration::from_secs_f64(self.render_minutes * 60.0).min(Duration::from_secs_f64(self.decode_seconds))
     }
 
     /// The vector engine's settings.
@@ -248,6 +269,20 @@ fn positive_seconds(text: &str) -> Result<f64, String> {
         Ok(seconds)
     } else {
         Err("must be between 0.001 and 10000000 seconds".to_owned())
+    }
+}
+
+fn minutes(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(minutes) if (0.01..=10_000.0).contains(&minutes) => Ok(minutes),
+        _ => Err("must be between 0.01 and 10000 minutes".to_owned()),
+    }
+}
+
+fn hours(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(hours) if (0.001..=1000.0).contains(&hours) => Ok(hours),
+        _ => Err("must be between 0.001 and 1000 hours".to_owned()),
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::add_model::{enqueue_fills, expectation};
-use crate::app::App;
+use crate::app::{App, Renders};
 use crate::catalog::{self, CatalogError};
 use crate::config::Config;
 use crate::jobs;
@@ -63,9 +63,14 @@ pub async fn open(config: Config) -> Result<Arc<App>, StartError> {
     let spaces = Spaces::load(&config, &catalog).await?;
     let expected = spaces.all().iter().map(|it| expectation(it)).collect();
     let vectors = Vectors::open(config.index_engine(), Arc::clone(&catalog), expected).await?;
+    let cursor_secret = catalog.secret("cursors").await?;
+    let uploads = || Arc::new(Semaphore::new(config.max_uploads.max(1)));
     Ok(Arc::new(App {
+        cursor_secret,
+        uploads: uploads(),
+        query_uploads: uploads(),
         query_decodes: Arc::new(Semaphore::new(config.query_decodes.max(1))),
-        renders: Semaphore::new(2),
+        renders: Renders::default(),
         examples: OnceLock::new(),
         ready: AtomicBool::new(false),
         vectors: Arc::new(vectors),

@@ -72,5 +72,7 @@ fn install() -> Result<PrometheusHandle, BuildError> {
         "vectors that were damaged in the index's files and are read from the catalog again"
     );
     metrics::describe_gauge!("reprise_index_seq", "newest change that the index holds");
+    metrics::describe_gauge!("reprise_index_behind", "committed changes that the index lacks");
+    metrics::describe_gauge!("reprise_index_up", "1 while the vector engine answers, else 0");
     Ok(handle)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use reprise_encoders::text::{Overflow, Tokenizer, Windows};
 use reprise_encoders::{Clip, Embedder, EncodeError, Frame, Input, LoadError, load};
 use reprise_tests::server::binary;
-use reprise_tests::skip;
+use reprise_tests::skip_optional;
 use serde::Deserialize;
 
 /// Models with different parts: mean pooling and a norm; first token, dense layer and given prompts; prompts by name
@@ -263,10 +263,4 @@ fn a_real_model_puts_paraphrases_together() {
     let cosine = |a: &[f32], b: &[f32]| dot(a, b) / (dot(a, a) * dot(b, b)).sqrt();
     let (same, other) = (cosine(&vectors[0], &vectors[1]), cosine(&vectors[0], &vectors[2]));
     assert!(same > other + 0.1, "{same} against {other}");
-}
-
-/// Skips without failing: the test data do not include real weights.
-#[expect(clippy::print_stdout, reason = "make test counts these lines")]
-fn skip_optional(why: &str) {
-    if reprise_tests::everything_is_required() { println!("skipped: {why}") } else { skip(why) }
 }

@@ -95,12 +95,6 @@ async fn answers(server: &Server) -> Vec<Value> {
     found
 }
 
-async fn metric(server: &Server, name: &str) -> Option<f64> {
-    let text = server.request("GET", "/metrics").send().await.unwrap().text().await.unwrap();
-    let line = text.lines().find(|line| line.starts_with(name))?;
-    line.rsplit(' ').next()?.parse().ok()
-}
-
 fn check_index(data: &Path) -> Output {
     let mut command = Command::new(binary());
     command.args(["index", "check", "--json", "--sample", "100", "--data-dir"]).arg(data);
@@ -174,7 +168,7 @@ async fn flipped_bits_of_a_segment_never_change_an_answer_and_are_mended() {
         assert_eq!(answers(&server).await, before, "{place}");
         if is_vectors {
             let mended =
-                async || metric(&server, "reprise_index_mended_total").await.filter(|count| *count > 0.0);
+                async || server.metric("reprise_index_mended_total").await.filter(|count| *count > 0.0);
             let mended = until("it is mended", mended).await;
             assert_eq!(Some(mended as u64), clips(&found)["damaged"].as_u64());
             assert!(bed.log().contains("look after the disk"), "{}", bed.log());
@@ -326,9 +320,9 @@ async fn a_running_server_says_how_good_its_index_is_and_makes_it_hold_what_the_
     assert_eq!(bed.log().contains("the index finds less than it should"), recall < 1.0);
     let labels = "{space=\"tiny-";
     for (name, expected) in [("recall_at_10", recall), ("keys_equal", 1.0)] {
-        assert_eq!(metric(&server, &format!("reprise_index_{name}{labels}")).await, Some(expected), "{name}");
+        assert_eq!(server.metric(&format!("reprise_index_{name}{labels}")).await, Some(expected), "{name}");
     }
-    assert!(metric(&server, &format!("reprise_index_bytes{labels}")).await > Some(0.0));
+    assert!(server.metric(&format!("reprise_index_bytes{labels}")).await > Some(0.0));
 
     // The server notices a row deleted without a change when anything else changes.
     lose_one_vector(&bed).await;

@@ -33,6 +33,12 @@ impl Rate {
         ((2 * i128::from(ms) * num + 1000 * den).div_euclid(2000 * den)) as i64
     }
 
+    /// The middle of `interval` in milliseconds, rounded down.
+    pub(crate) fn middle_ms(self, interval: i64) -> i64 {
+        let middle = (2 * i128::from(interval) + 1) * 1000 * i128::from(self.den);
+        middle.div_euclid(2 * i128::from(self.num)) as i64
+    }
+
     /// Whether the middle of `interval` is at most `ms`.
     fn middle_is_within(self, interval: i64, ms: i64) -> bool {
         (2 * i128::from(interval) + 1) * 1000 * i128::from(self.den)
@@ -102,18 +108,44 @@ impl Grid {
     }
 }
 
+/// A picture, for [`Matcher`].
+pub(crate) trait Pixels {
+    /// Whether both pictures show the same.
+    fn shows_as(&self, other: &Self) -> bool;
+    /// The memory of one picture, in bytes.
+    fn bytes(&self) -> usize;
+}
+
+/// A picture that the `fps` filter repeated for each interval of a run.
+#[derive(Debug)]
+struct Run<T> {
+    first: i64,
+    last: i64,
+    picture: T,
+}
+
 /// Matches the pictures of ffmpeg's `fps` filter, one per interval, with the frames that they show.
+///
+/// Pictures may come long before the frame that decides about them: through a gap between two frames the filter repeats
+/// one picture. Repeated pictures are kept once.
 #[derive(Debug)]
 pub(crate) struct Matcher<T> {
     grid: Grid,
     taken: VecDeque<Taken>,
-    waiting: VecDeque<(i64, T)>,
+    waiting: VecDeque<Run<T>>,
+    waiting_bytes: usize,
     last_interval: i64,
 }
 
-impl<T> Matcher<T> {
+impl<T: Pixels + Clone> Matcher<T> {
     pub(crate) fn new(rate: Rate) -> Matcher<T> {
-        Matcher { grid: Grid::new(rate), taken: VecDeque::new(), waiting: VecDeque::new(), last_interval: -1 }
+        Matcher {
+            grid: Grid::new(rate),
+            taken: VecDeque::new(),
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            last_interval: -1,
+        }
     }
 
     /// Adds the next frame's time.
@@ -123,7 +155,18 @@ impl<T> Matcher<T> {
 
     /// Adds the picture of an interval; intervals ascend.
     pub(crate) fn picture(&mut self, interval: i64, picture: T) {
-        self.waiting.push_back((interval, picture));
+        match self.waiting.back_mut() {
+            Some(run) if run.picture.shows_as(&picture) => run.last = interval,
+            _ => {
+                self.waiting_bytes += picture.bytes();
+                self.waiting.push_back(Run { first: interval, last: interval, picture });
+            }
+        }
+    }
+
+    /// The memory of the pictures that wait for their frames, in bytes.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes
     }
 
     /// Ends frames and pictures.
@@ -134,25 +177,25 @@ impl<T> Matcher<T> {
     /// After the end: the time of a last taken frame without a picture. ffmpeg leaves it out if the file states an
     /// earlier end.
     pub(crate) fn unmet(&self) -> Option<i64> {
-        self.taken.back().filter(|taken| self.last_interval < taken.first).map(|taken| taken.time_ms)
+        self.taken.back().map(|taken| taken.time_ms)
     }
 
     /// The next taken frame whose picture has arrived, with its time.
     pub(crate) fn next(&mut self) -> Option<(i64, T)> {
-        while let (Some(taken), Some((interval, _))) = (self.taken.front().copied(), self.waiting.front()) {
-            if *interval >= taken.end {
+        loop {
+            let (taken, run) = (*self.taken.front()?, self.waiting.front()?);
+            if run.first >= taken.end {
                 // ffmpeg returned no picture of this frame.
                 self.taken.pop_front();
-                continue;
+            } else if run.last < taken.first || run.last <= self.last_interval {
+                self.waiting_bytes -= run.picture.bytes();
+                self.waiting.pop_front();
+            } else {
+                self.last_interval = run.first.max(taken.first);
+                self.taken.pop_front();
+                return Some((taken.time_ms, run.picture.clone()));
             }
-            let (interval, picture) = self.waiting.pop_front()?;
-            if interval < taken.first || self.last_interval >= taken.first {
-                continue;
-            }
-            self.last_interval = interval;
-            return Some((taken.time_ms, picture));
         }
-        None
     }
 }
 
@@ -194,6 +237,40 @@ mod tests {
                 "{rate}: {found:?}"
             );
         }
+    }
+
+    impl Pixels for char {
+        fn shows_as(&self, other: &char) -> bool {
+            self == other
+        }
+
+        fn bytes(&self) -> usize {
+            1
+        }
+    }
+
+    #[test]
+    fn a_picture_that_is_repeated_through_a_gap_is_kept_once() {
+        let mut matcher = Matcher::new(Rate::new(2.0));
+        matcher.frame(0);
+        (0..1_000_000).for_each(|interval| matcher.picture(interval, 'a'));
+        assert_eq!(matcher.waiting_bytes(), 1);
+        matcher.frame(500_000_000);
+        matcher.picture(1_000_000, 'b');
+        matcher.end();
+        assert_eq!(matcher.next(), Some((0, 'a')));
+        assert_eq!(matcher.next(), Some((500_000_000, 'b')));
+        assert_eq!((matcher.next(), matcher.unmet()), (None, None));
+    }
+
+    #[test]
+    fn equal_pictures_of_two_frames_meet_both() {
+        let mut matcher = Matcher::new(Rate::new(1.0));
+        (0..4).for_each(|interval| matcher.picture(interval, 'a'));
+        [0, 1400, 2600, 3800].into_iter().for_each(|time_ms| matcher.frame(time_ms));
+        matcher.end();
+        let met: Vec<_> = std::iter::from_fn(|| matcher.next()).collect();
+        assert_eq!(met, [(0, 'a'), (1400, 'a'), (2600, 'a')]);
     }
 
     #[test]

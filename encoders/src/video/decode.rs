@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::ffmpeg::Finished;
 use super::pass::{Branch, Pass, Picture, Plan, Scale, Which};
+use super::probe::{check_duration, check_gap};
 use super::{Limits, Probe, VideoError};
 use crate::sample::grid::{Matcher, Rate};
 use crate::{Frame, FrameSize, Scaling};
@@ -95,6 +96,9 @@ struct FrameTimes {
 /// Pictures up to this size reach the detector whole, which scales them as PySceneDetect does. Larger ones are
 /// subsampled by ffmpeg: converting them whole costs as much as decoding.
 const WHOLE_PIXELS: u64 = 640 * 480;
+/// Largest memory of sampled pictures that wait for the frame that decides about them, in bytes. ffmpeg sends the streams
+/// in order of time, so few do.
+const MOST_WAITING: usize = 512 << 20;
 /// The most distinct spacings counted; a video with more has no typical spacing.
 const MAX_SPACINGS: usize = 10_000;
 /// The most restarts after a wrong estimate of the first frame.
@@ -187,7 +191,12 @@ impl Iterator for Decoder {
                 return Some(event);
             }
             match self.pass.as_mut()?.next_picture() {
-                Some(picture) => self.take(picture),
+                Some(picture) => {
+                    if let Err(error) = self.take(picture) {
+                        self.pass = None;
+                        self.ready.push_back(Err(error));
+                    }
+                }
                 None => self.end(),
             }
         }
@@ -221,19 +230,26 @@ impl Decoder {
             .start(&self.limits)
     }
 
-    fn take(&mut self, picture: Picture) {
+    fn take(&mut self, picture: Picture) -> Result<(), VideoError> {
         if picture.branch == 0 {
             if self.seen.frames == 0 && picture.at != self.probe.clock.origin && self.restarts < MAX_RESTARTS
             {
-                return self.restart(picture.at);
+                self.restart(picture.at);
+                return Ok(());
             }
-            self.seen.frame(picture.at);
             let ms = self.probe.clock.ms(picture.at);
+            self.check_time(ms)?;
+            self.seen.frame(picture.at);
             for matcher in self.consumers.iter_mut().filter_map(|c| c.matcher.as_mut()) {
                 matcher.frame(ms);
             }
         }
-        let Some(consumer) = self.consumers.get_mut(picture.branch) else { return };
+        match self.branches.get(picture.branch).map(|branch| &branch.which) {
+            Some(Which::Grid(rate)) => self.check_time(rate.middle_ms(picture.at))?,
+            Some(_) => {}
+            None => return Ok(()),
+        }
+        let consumer = &mut self.consumers[picture.branch];
         match &mut consumer.matcher {
             Some(matcher) => matcher.picture(picture.at, picture),
             None => {
@@ -242,6 +258,23 @@ impl Decoder {
             }
         }
         self.drain();
+        self.check_waiting()
+    }
+
+    /// Refuses a time that lies implausibly far from the last frame, or beyond the longest video. A picture that ffmpeg
+    /// repeats through a gap comes before the frame that ends the gap.
+    fn check_time(&self, ms: i64) -> Result<(), VideoError> {
+        check_duration(ms, &self.limits)?;
+        self.seen.last.map_or(Ok(()), |last| check_gap(self.probe.clock.ms(last), ms))
+    }
+
+    fn check_waiting(&self) -> Result<(), VideoError> {
+        let matchers = self.consumers.iter().filter_map(|consumer| consumer.matcher.as_ref());
+        if matchers.map(Matcher::waiting_bytes).sum::<usize>() <= MOST_WAITING {
+            return Ok(());
+        }
+        let most = MOST_WAITING >> 20;
+        Err(VideoError::OverLimit(format!("more than {most} MiB of its pictures came before their frames")))
     }
 
     /// Starts the pass again with `first` as origin. ffmpeg counts its samples from the first frame, and the probe gave

@@ -6,22 +6,27 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ffmpeg_sidecar::child::FfmpegChild;
 use ffmpeg_sidecar::command::FfmpegCommand;
 use ffmpeg_sidecar::event::{FfmpegEvent, LogLevel};
 use ffmpeg_sidecar::log_parser::FfmpegLogParser;
 
+use super::watchdog::{Killed, Watch, Watchdog, Watched};
+
 /// Limits of one run of ffmpeg or ffprobe.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Longest run; then the process is killed.
     pub wall_clock: Duration,
+    /// Longest time in which the process may neither read nor write; then it is killed. Time in which its reader makes it
+    /// wait does not count.
+    pub stall: Duration,
+    /// Longest video; longer ones are refused.
+    pub longest: Duration,
     /// Largest address space of the process, in bytes.
     pub memory_bytes: u64,
     /// Largest number of pixels of a picture; larger ones are refused.
@@ -30,7 +35,13 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { wall_clock: Duration::from_secs(4 * 3600), memory_bytes: 4 << 30, max_pixels: 8192 * 8192 }
+        Limits {
+            wall_clock: Duration::from_secs(4 * 3600),
+            stall: Duration::from_secs(10),
+            longest: Duration::from_secs(24 * 3600),
+            memory_bytes: 4 << 30,
+            max_pixels: 8192 * 8192,
+        }
     }
 }
 
@@ -154,8 +165,20 @@ pub(super) struct Running {
     stdout: Option<ChildStdout>,
     log: Arc<Mutex<Log>>,
     log_reader: Option<JoinHandle<()>>,
-    watchdog: Option<(Sender<()>, JoinHandle<()>)>,
-    timed_out: Arc<AtomicBool>,
+    watch: Arc<Watch>,
+    watchdog: Option<Watchdog>,
+}
+
+/// Standard output of a child process.
+pub(super) struct Output {
+    stdout: ChildStdout,
+    watch: Arc<Watch>,
+}
+
+impl Read for Output {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.watch.awaiting(|| self.stdout.read(buffer))
+    }
 }
 
 enum Process {
@@ -163,7 +186,7 @@ enum Process {
     Ffprobe(Child),
 }
 
-impl Process {
+impl Watched for Process {
     fn child(&mut self) -> &mut Child {
         match self {
             Process::Ffmpeg(child) => child.as_inner_mut(),
@@ -176,7 +199,7 @@ impl Process {
 pub(super) struct Finished {
     pub(super) status: Option<ExitStatus>,
     pub(super) log: Log,
-    pub(super) timed_out: bool,
+    pub(super) killed: Option<Killed>,
 }
 
 /// Error lines of one run.
@@ -214,27 +237,28 @@ impl Running {
         }
         let process = Arc::new(Mutex::new(process));
         let log = Arc::new(Mutex::new(Log::default()));
-        let timed_out = Arc::new(AtomicBool::new(false));
+        let watch = Arc::new(Watch::default());
         let log_reader = stderr.map(|stderr| {
             let log = Arc::clone(&log);
             thread::spawn(move || read_log(stderr, &log))
         });
-        let watchdog = watchdog(Arc::clone(&process), Arc::clone(&timed_out), limits.wall_clock);
-        Running { process, stdout, log, log_reader, watchdog: Some(watchdog), timed_out }
+        let watchdog = Watchdog::start(Arc::clone(&process), Arc::clone(&watch), limits);
+        Running { process, stdout, log, log_reader, watch, watchdog: Some(watchdog) }
     }
 
     /// Takes the child's standard output; `None` after the first call.
-    pub(super) fn take_stdout(&mut self) -> Option<ChildStdout> {
-        self.stdout.take()
+    pub(super) fn take_stdout(&mut self) -> Option<Output> {
+        let watch = Arc::clone(&self.watch);
+        self.stdout.take().map(|stdout| Output { stdout, watch })
     }
 
     /// Closes standard output, unless taken, and waits for the child.
     pub(super) fn finish(mut self) -> Finished {
         drop(self.stdout.take());
-        let status = self.wait();
+        let status = self.watch.awaiting(|| self.wait());
         self.join();
         let log = std::mem::take(&mut *lock(&self.log));
-        Finished { status, log, timed_out: self.timed_out.load(Ordering::SeqCst) }
+        Finished { status, log, killed: self.watch.killed() }
     }
 
     /// Reads all of standard output, at most `max_bytes`, and waits.
@@ -261,10 +285,7 @@ impl Running {
     }
 
     fn join(&mut self) {
-        if let Some((stop, thread)) = self.watchdog.take() {
-            drop(stop);
-            let _ = thread.join();
-        }
+        drop(self.watchdog.take());
         if let Some(reader) = self.log_reader.take() {
             let _ = reader.join();
         }
@@ -294,9 +315,16 @@ impl Finished {
     /// The limit that ended the run, if any. ffmpeg reports a lack of memory in several ways.
     pub(super) fn over_limit(&self, limits: &Limits) -> Option<VideoError> {
         let mebibytes = limits.memory_bytes >> 20;
-        if self.timed_out {
-            let seconds = limits.wall_clock.as_secs();
-            return Some(VideoError::OverLimit(format!("reading it took longer than {seconds} s")));
+        match self.killed {
+            Some(Killed::TooLong) => {
+                let seconds = limits.wall_clock.as_secs();
+                return Some(VideoError::OverLimit(format!("reading it took longer than {seconds} s")));
+            }
+            Some(Killed::Stalled) => {
+                let seconds = limits.stall.as_secs();
+                return Some(VideoError::OverLimit(format!("reading it made no progress for {seconds} s")));
+            }
+            None => {}
         }
         match self.status.and_then(|status| status.code()) {
             Some(0) => None,
@@ -337,26 +365,6 @@ fn not_started(program: &str, error: io::Error) -> VideoError {
         .into(),
         _ => Cause::in_context(program, error),
     })
-}
-
-fn watchdog(
-    process: Arc<Mutex<Process>>,
-    timed_out: Arc<AtomicBool>,
-    after: Duration,
-) -> (Sender<()>, JoinHandle<()>) {
-    let (stop, stopped) = mpsc::channel();
-    let deadline = Instant::now() + after;
-    let thread = thread::spawn(move || {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if stopped.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
-            let mut process = lock(&process);
-            if matches!(process.child().try_wait(), Ok(None)) {
-                timed_out.store(true, Ordering::SeqCst);
-                let _ = process.child().kill();
-            }
-        }
-    });
-    (stop, thread)
 }
 
 fn read_log(mut stderr: ChildStderr, log: &Mutex<Log>) {
@@ -487,9 +495,22 @@ mod tests {
         command.args(["-f", "lavfi", "-i", "testsrc=size=320x240", "-f", "null", "-"]);
         let limits = Limits { wall_clock: Duration::from_millis(300), ..Limits::default() };
         let finished = Running::ffmpeg(command, &limits).unwrap().finish();
-        assert!(finished.timed_out);
+        assert_eq!(finished.killed, Some(Killed::TooLong));
         assert!(
             matches!(finished.over_limit(&limits), Some(VideoError::OverLimit(why)) if why.contains("longer than"))
+        );
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_child_that_stalls_is_killed_and_the_stall_named() {
+        let mut sleeper = Command::new("sleep");
+        sleeper.arg("1000").stdout(Stdio::piped()).stderr(Stdio::piped());
+        let limits = Limits { stall: Duration::from_secs(1), ..Limits::default() };
+        let (_, finished) = Running::ffprobe(sleeper, &limits).unwrap().output(100);
+        assert_eq!(finished.killed, Some(Killed::Stalled));
+        assert!(
+            matches!(finished.over_limit(&limits), Some(VideoError::OverLimit(why)) if why.contains("no progress"))
         );
     }
 

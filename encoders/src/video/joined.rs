@@ -1,9 +1,8 @@
 //! Many small files of one format, decoded by one ffmpeg.
 
 use std::ffi::OsString;
-use std::io::{self, Write as _};
+use std::io::{self, Read, Write as _};
 use std::path::Path;
-use std::process::ChildStdout;
 
 use super::ffmpeg::{Running, ffmpeg, file_url, frame_rate_mode, option};
 use super::pass::fine;
@@ -14,7 +13,7 @@ use super::{Limits, VideoError};
 ///
 /// # Errors
 /// [`VideoError`] if ffmpeg does not start or the list of files can't be written.
-pub fn decode_joined(paths: &[&Path], side: u32, read: impl FnOnce(ChildStdout)) -> Result<(), VideoError> {
+pub fn decode_joined(paths: &[&Path], side: u32, read: impl FnOnce(&mut dyn Read)) -> Result<(), VideoError> {
     let failed = |error: io::Error| VideoError::Ffmpeg(error.into());
     let mut list = tempfile::NamedTempFile::new().map_err(failed)?;
     for path in paths {
@@ -34,8 +33,8 @@ pub fn decode_joined(paths: &[&Path], side: u32, read: impl FnOnce(ChildStdout))
     let mut command = ffmpeg();
     command.args(args);
     let mut running = Running::ffmpeg(command, &limits)?;
-    if let Some(stdout) = running.take_stdout() {
-        read(stdout);
+    if let Some(mut stdout) = running.take_stdout() {
+        read(&mut stdout);
     }
     running.finish();
     Ok(())

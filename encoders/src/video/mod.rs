@@ -15,6 +15,7 @@ pub mod rendition;
 pub mod segment;
 pub mod span;
 mod subtitles;
+mod watchdog;
 mod wide;
 
 pub use crate::sample;

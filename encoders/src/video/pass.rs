@@ -4,16 +4,15 @@
 use std::ffi::OsString;
 use std::io::BufReader;
 use std::path::Path;
-use std::process::ChildStdout;
 use std::sync::Arc;
 
 use super::clock::Clock;
 use super::colour::{Matrix, ToRgb};
-use super::ffmpeg::{self, Finished, Running, option};
+use super::ffmpeg::{self, Finished, Output, Running, option};
 use super::nut::Demuxer;
 use super::{Limits, VideoError};
 use crate::preprocess::Resampling;
-use crate::sample::grid::Rate;
+use crate::sample::grid::{Pixels, Rate};
 
 /// Seconds added to all times, so that none is negative in the pipe: the first frame may lie before the one that the
 /// probe found.
@@ -83,10 +82,20 @@ pub(super) struct Picture {
     pub(super) rgb: Arc<[u8]>,
 }
 
+impl Pixels for Picture {
+    fn shows_as(&self, other: &Picture) -> bool {
+        (self.width, self.height) == (other.width, other.height) && self.rgb == other.rgb
+    }
+
+    fn bytes(&self) -> usize {
+        self.rgb.len()
+    }
+}
+
 /// A running pass.
 pub(super) struct Pass {
     running: Running,
-    demuxer: Option<Demuxer<BufReader<ChildStdout>>>,
+    demuxer: Option<Demuxer<BufReader<Output>>>,
     /// For each branch, the offset to add to a timestamp, and the time base.
     units: Vec<(i64, (i64, i64))>,
     /// For each branch, the conversion of its pictures to RGB, if they need one.

@@ -66,6 +66,9 @@ pub struct SubtitleStream {
 const PACKETS: usize = 2000;
 /// Packets decoded to find the first presented frame.
 const FIRST_PACKETS: usize = 20;
+/// Longest time between two frames. Cameras and screen recorders write a frame far more often; a damaged or hostile clock
+/// may jump by years, and everything that works by time would follow it.
+const LONGEST_GAP_MS: i64 = 3_600_000;
 /// Far more than ffprobe's answers need.
 const MAX_ANSWER_BYTES: u64 = 16 << 20;
 
@@ -91,10 +94,12 @@ pub fn probe(path: &Path, limits: &Limits) -> Result<Probe, VideoError> {
     };
     let clock = Clock { num, den, origin: first.or(stream.start_pts).unwrap_or(0) };
     let frame_rate = frame_rate(stream, &times, &clock);
+    check_times(&times, &clock, limits)?;
     let duration_ms = match known_duration_ms(stream, &answer.format, &clock) {
         Some(known) => known,
         None => scan_duration_ms(path, stream.index, &clock, frame_rate, limits)?,
     };
+    check_duration(duration_ms, limits)?;
     Ok(Probe {
         duration_ms,
         frame_rate,
@@ -127,6 +132,33 @@ impl Probe {
         let target = ms - self.seek_margin_ms();
         (target > 1000).then_some(target)
     }
+}
+
+/// Refuses a video that is longer than `limits` allow.
+pub(super) fn check_duration(duration_ms: i64, limits: &Limits) -> Result<(), VideoError> {
+    if u128::try_from(duration_ms).is_ok_and(|ms| ms > limits.longest.as_millis()) {
+        let (hours, most) = (duration_ms as f64 / 3.6e6, limits.longest.as_secs_f64() / 3600.0);
+        return Err(VideoError::OverLimit(format!("it lasts {hours:.1} hours, at most {most} are accepted")));
+    }
+    Ok(())
+}
+
+/// Refuses two frames, at these milliseconds, that lie implausibly far apart.
+pub(super) fn check_gap(from_ms: i64, to_ms: i64) -> Result<(), VideoError> {
+    let gap_ms = to_ms.saturating_sub(from_ms);
+    if gap_ms > LONGEST_GAP_MS {
+        let (hours, most) = (gap_ms as f64 / 3.6e6, LONGEST_GAP_MS / 3_600_000);
+        return Err(VideoError::OverLimit(format!(
+            "two of its frames lie {hours:.1} hours apart, at most {most} is accepted; its clock may be damaged"
+        )));
+    }
+    Ok(())
+}
+
+/// Checks ascending timestamps.
+fn check_times(times: &[i64], clock: &Clock, limits: &Limits) -> Result<(), VideoError> {
+    times.windows(2).try_for_each(|pair| check_gap(clock.ms(pair[0]), clock.ms(pair[1])))?;
+    times.last().map_or(Ok(()), |last| check_duration(clock.ms(*last), limits))
 }
 
 fn unusable(why: impl Into<String>) -> VideoError {

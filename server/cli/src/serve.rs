@@ -56,10 +56,10 @@ where
         stopping.ready.store(false, Ordering::Release);
         tracing::info!("stopping");
     };
-    let served = http::serve(Arc::clone(&app), listener, Box::pin(stop), drain).await;
+    http::serve(Arc::clone(&app), listener, Box::pin(stop), drain).await;
     beside.abort();
     start::close(&app, background).await;
-    served.context("the server failed")
+    Ok(())
 }
 
 /// Refuses to listen on a reachable address without a key.

@@ -222,10 +222,6 @@ fn span_key(value: i64) -> Option<SpanKey> {
     u64::try_from(value).ok().map(SpanKey::new)
 }
 
-fn failed(error: sqlx::Error) -> CatalogError {
-    CatalogError::Database(error.into())
-}
-
 const NOW: &str = "SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS bigint) AS now";
 
 fn now_from(row: Option<Row>) -> Result<i64, CatalogError> {
@@ -264,12 +260,12 @@ impl Database {
         match &self.pools {
             Pools::Sqlite { readers, .. } => {
                 let query = sqlx::query_with(sql.for_sqlite(), sqlite_arguments(values)?);
-                let rows = query.fetch_all(readers).await.map_err(failed)?;
+                let rows = query.fetch_all(readers).await?;
                 Ok(rows.into_iter().map(Row::Sqlite).collect())
             }
             Pools::Postgres(pool) => {
                 let query = sqlx::query_with(sql.for_postgres(), postgres_arguments(values)?);
-                let rows = query.fetch_all(pool).await.map_err(failed)?;
+                let rows = query.fetch_all(pool).await?;
                 Ok(rows.into_iter().map(Row::Postgres).collect())
             }
         }
@@ -298,15 +294,15 @@ impl Database {
             Pools::Sqlite { readers, .. } => {
                 let query = sqlx::query_with(sql.for_sqlite(), sqlite_arguments(values)?);
                 let mut rows = query.fetch(readers);
-                while let Some(row) = rows.try_next().await.map_err(failed)? {
-                    add(row.try_get(0).map_err(failed)?)?;
+                while let Some(row) = rows.try_next().await? {
+                    add(row.try_get(0)?)?;
                 }
             }
             Pools::Postgres(pool) => {
                 let query = sqlx::query_with(sql.for_postgres(), postgres_arguments(values)?);
                 let mut rows = query.fetch(pool);
-                while let Some(row) = rows.try_next().await.map_err(failed)? {
-                    add(row.try_get(0).map_err(failed)?)?;
+                while let Some(row) = rows.try_next().await? {
+                    add(row.try_get(0)?)?;
                 }
             }
         }
@@ -317,10 +313,8 @@ impl Database {
     pub(super) async fn begin(&self) -> Result<Tx, CatalogError> {
         let begun = match &self.pools {
             // IMMEDIATE takes the write lock at once. A transaction that reads first could fail at its first write.
-            Pools::Sqlite { writer, .. } => {
-                Begun::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?)
-            }
-            Pools::Postgres(pool) => Begun::Postgres(pool.begin().await.map_err(failed)?),
+            Pools::Sqlite { writer, .. } => Begun::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await?),
+            Pools::Postgres(pool) => Begun::Postgres(pool.begin().await?),
         };
         let (clock, wake) = (self.clock.clone(), Arc::clone(&self.wake));
         Ok(Tx { begun, clock, wake, news: Vec::new() })
@@ -386,11 +380,11 @@ impl Tx {
         match &mut self.begun {
             Begun::Sqlite(tx) => {
                 let query = sqlx::query_with(sql.for_sqlite(), sqlite_arguments(values)?);
-                Ok(query.execute(&mut **tx).await.map_err(failed)?.rows_affected())
+                Ok(query.execute(&mut **tx).await?.rows_affected())
             }
             Begun::Postgres(tx) => {
                 let query = sqlx::query_with(sql.for_postgres(), postgres_arguments(values)?);
-                Ok(query.execute(&mut **tx).await.map_err(failed)?.rows_affected())
+                Ok(query.execute(&mut **tx).await?.rows_affected())
             }
         }
     }
@@ -405,12 +399,12 @@ impl Tx {
         match &mut self.begun {
             Begun::Sqlite(tx) => {
                 let query = sqlx::query_with(sql.for_sqlite(), sqlite_arguments(values)?);
-                let rows = query.fetch_all(&mut **tx).await.map_err(failed)?;
+                let rows = query.fetch_all(&mut **tx).await?;
                 Ok(rows.into_iter().map(Row::Sqlite).collect())
             }
             Begun::Postgres(tx) => {
                 let query = sqlx::query_with(sql.for_postgres(), postgres_arguments(values)?);
-                let rows = query.fetch_all(&mut **tx).await.map_err(failed)?;
+                let rows = query.fetch_all(&mut **tx).await?;
                 Ok(rows.into_iter().map(Row::Postgres).collect())
             }
         }
@@ -466,11 +460,20 @@ impl Tx {
         Ok(())
     }
 
+    /// Undoes the transaction, and waits until it is undone.
+    pub(super) async fn rollback(self) -> Result<(), CatalogError> {
+        match self.begun {
+            Begun::Sqlite(tx) => tx.rollback().await?,
+            Begun::Postgres(tx) => tx.rollback().await?,
+        }
+        Ok(())
+    }
+
     /// Makes the transaction durable and visible.
     pub(super) async fn commit(self) -> Result<(), CatalogError> {
         match self.begun {
-            Begun::Sqlite(tx) => tx.commit().await.map_err(failed)?,
-            Begun::Postgres(tx) => tx.commit().await.map_err(failed)?,
+            Begun::Sqlite(tx) => tx.commit().await?,
+            Begun::Postgres(tx) => tx.commit().await?,
         }
         self.news.into_iter().for_each(|news| self.wake.tell(news));
         Ok(())

@@ -14,10 +14,115 @@ pub enum CatalogError {
     /// The worker no longer holds the job; it must drop its result.
     #[error("the job's lease was lost or the job was cancelled")]
     LeaseLost,
-    /// The database failed or can't be reached; the operator must act.
+    /// The database can't be reached or is busy. The same call may succeed later.
+    #[error("the database does not answer: {0}")]
+    Away(#[source] Cause),
+    /// The database's disk is full; the operator must free some of it. The same call then succeeds.
+    #[error("the database's disk is full: {0}")]
+    Full(#[source] Cause),
+    /// The database failed; the operator must act.
     #[error("the database failed: {0}")]
     Database(#[source] Cause),
     /// A stored row can't be read back; ours.
     #[error("stored data is damaged: {0}")]
     Damaged(#[source] Cause),
+}
+
+impl From<sqlx::Error> for CatalogError {
+    fn from(error: sqlx::Error) -> Self {
+        let trouble = match &error {
+            sqlx::Error::PoolTimedOut
+            | sqlx::Error::PoolClosed
+            | sqlx::Error::WorkerCrashed
+            | sqlx::Error::Io(_)
+            | sqlx::Error::Tls(_) => Trouble::Away,
+            sqlx::Error::Database(error) => Trouble::of_code(&error.code().unwrap_or_default()),
+            _ => Trouble::Other,
+        };
+        match trouble {
+            Trouble::Away => CatalogError::Away(error.into()),
+            Trouble::Full => CatalogError::Full(error.into()),
+            Trouble::Other => CatalogError::Database(error.into()),
+        }
+    }
+}
+
+/// A database's trouble, by what the operator must do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trouble {
+    Away,
+    Full,
+    Other,
+}
+
+impl Trouble {
+    /// The trouble of a code. SQLite's are numbers of up to four digits, Postgres' have five characters.
+    fn of_code(code: &str) -> Trouble {
+        match code.parse() {
+            Ok(number) if code.len() < 5 => Trouble::of_sqlite(number),
+            _ => Trouble::of_postgres(code),
+        }
+    }
+
+    /// The trouble of an extended result code (sqlite.org/rescode.html). Its low byte is the primary code.
+    fn of_sqlite(code: i32) -> Trouble {
+        /// The file that readers and the writer share can't grow, because the disk is full.
+        const IOERR_SHMSIZE: i32 = 4874;
+        const BUSY: i32 = 5;
+        const LOCKED: i32 = 6;
+        const IOERR: i32 = 10;
+        const FULL: i32 = 13;
+        const CANTOPEN: i32 = 14;
+        match code {
+            IOERR_SHMSIZE => Trouble::Full,
+            _ => match code & 0xff {
+                FULL => Trouble::Full,
+                BUSY | LOCKED | IOERR | CANTOPEN => Trouble::Away,
+                _ => Trouble::Other,
+            },
+        }
+    }
+
+    /// The trouble of an SQLSTATE (PostgreSQL documentation, appendix A).
+    fn of_postgres(state: &str) -> Trouble {
+        match state {
+            "53100" => Trouble::Full,
+            // Deadlocks, serialization failures, a wait for a lock that took too long, files that can't be read.
+            "40001" | "40P01" | "55P03" | "58030" => Trouble::Away,
+            // Connections; too few resources; a server that starts, stops or was killed.
+            _ if ["08", "53", "57P"].iter().any(|class| state.starts_with(class)) => Trouble::Away,
+            _ => Trouble::Other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(code: &str, expected: Trouble) {
+        assert_eq!(Trouble::of_code(code), expected, "{code}");
+    }
+
+    #[test]
+    fn codes_of_sqlite_tell_trouble_from_faults() {
+        for away in ["5", "517", "6", "10", "266", "14"] {
+            check(away, Trouble::Away);
+        }
+        check("13", Trouble::Full);
+        check("4874", Trouble::Full);
+        check("19", Trouble::Other);
+        check("2067", Trouble::Other);
+    }
+
+    #[test]
+    fn states_of_postgres_tell_trouble_from_faults() {
+        for away in ["08006", "53300", "57P01", "57P03", "40P01"] {
+            check(away, Trouble::Away);
+        }
+        check("53100", Trouble::Full);
+        check("23505", Trouble::Other);
+        check("57014", Trouble::Other);
+    }
 }

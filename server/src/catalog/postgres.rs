@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reprise_encoders::Cause;
-use sqlx::postgres::{PgListener, PgPool, PgPoolOptions};
+use sqlx::Connection;
+use sqlx::postgres::{PgConnection, PgListener, PgPool, PgPoolOptions};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use super::database::Pools;
 use super::error::CatalogError;
@@ -31,7 +33,19 @@ pub(super) async fn connect(url: &str) -> Result<Pools, CatalogError> {
 
 async fn pool(url: &str) -> Result<PgPool, CatalogError> {
     let options = PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(ACQUIRE_TIMEOUT);
-    options.connect(url).await.map_err(unopened)
+    match options.connect(url).await {
+        Ok(pool) => Ok(pool),
+        // The pool tries again and again, and then only says that it did. One more try gives the reason.
+        Err(sqlx::Error::PoolTimedOut) => Err(unopened(why_unreachable(url).await)),
+        Err(error) => Err(unopened(error)),
+    }
+}
+
+async fn why_unreachable(url: &str) -> Cause {
+    match timeout(ACQUIRE_TIMEOUT, PgConnection::connect(url)).await {
+        Ok(Err(error)) => error.into(),
+        Ok(Ok(_)) | Err(_) => sqlx::Error::PoolTimedOut.into(),
+    }
 }
 
 fn unopened(error: impl Into<Cause>) -> CatalogError {

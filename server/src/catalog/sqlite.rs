@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use reprise_encoders::Cause;
+use sqlx::Connection;
 use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
+    SqliteSynchronous,
 };
 
 use super::database::Pools;
@@ -63,10 +65,21 @@ async fn connect(path: &Path) -> Result<Pools, CatalogError> {
     Ok(Pools::Sqlite { writer, readers })
 }
 
-/// A pool whose connections stay open.
+/// A pool whose connections stay open while their transactions end as they should.
 async fn pool(connections: u32, options: SqliteConnectOptions) -> sqlx::Result<SqlitePool> {
-    let pool = SqlitePoolOptions::new().max_connections(connections).acquire_timeout(BUSY_TIMEOUT);
+    let pool = SqlitePoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(BUSY_TIMEOUT)
+        .after_release(|connection, _| Box::pin(has_no_transaction(connection)));
     pool.idle_timeout(None).max_lifetime(None).connect_with(options).await
+}
+
+/// Whether a connection may be used again. On a full disk SQLite ends a transaction by itself, and the driver's ROLLBACK
+/// then fails. The driver would go on counting that transaction, so each later BEGIN on this connection would fail.
+async fn has_no_transaction(connection: &mut SqliteConnection) -> sqlx::Result<bool> {
+    // The answer comes after a rollback that is still on its way.
+    connection.ping().await?;
+    Ok(!connection.is_in_transaction())
 }
 
 fn unopened(path: &Path, error: impl Into<Cause>) -> CatalogError {

@@ -5,8 +5,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use reprise_encoders::with_causes;
+use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::clock::Clock;
 use super::database::{Database, Pools, values};
@@ -17,6 +19,10 @@ use super::{postgres, sqlite, upgrade};
 
 /// Polling interval of waiters. SQLite notifies no other process, and no event marks the end of a lease.
 const POLL: Duration = Duration::from_secs(1);
+/// Interval of the checks of [`Catalog::write_trouble`].
+const CHECK_WRITES_EVERY: Duration = Duration::from_secs(1);
+/// Longest wait for a write of such a check. A long transaction may hold SQLite's one writer for seconds.
+const WRITE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The stored rows. All times are milliseconds; instants are Unix milliseconds.
 ///
@@ -25,6 +31,13 @@ pub struct Catalog {
     pub(super) database: Database,
     /// Forwards news of other processes; ends with the catalog.
     listener: Option<JoinHandle<()>>,
+    write_check: Mutex<Option<WriteCheck>>,
+}
+
+/// The outcome of the last write that was rolled back.
+struct WriteCheck {
+    at: Instant,
+    trouble: Option<String>,
 }
 
 /// Opens the catalog at `url` (`sqlite:PATH`, `postgres://…`). Creates and migrates it if necessary.
@@ -97,7 +110,8 @@ pub fn embedded_url(data_dir: &Path) -> String {
 
 impl Catalog {
     fn on(pools: Pools, clock: Clock) -> Catalog {
-        Catalog { database: Database { pools, clock, wake: Arc::new(Wake::default()) }, listener: None }
+        let database = Database { pools, clock, wake: Arc::new(Wake::default()) };
+        Catalog { database, listener: None, write_check: Mutex::default() }
     }
 
     /// Waits until a job of these kinds may be due, or `at_most` has passed. Uses NOTIFY on Postgres, in-process
@@ -162,6 +176,28 @@ impl Catalog {
     /// Succeeds if the database answers.
     pub async fn ping(&self) -> Result<(), CatalogError> {
         self.database.row("SELECT 1 AS one", values![]).await.map(|_| ())
+    }
+
+    /// Why the database takes no writes; `None` if it does. Writes a row and rolls back, at most once a second.
+    pub async fn write_trouble(&self) -> Option<String> {
+        let mut checked = self.write_check.lock().await;
+        if let Some(check) = &*checked
+            && check.at.elapsed() < CHECK_WRITES_EVERY
+        {
+            return check.trouble.clone();
+        }
+        let trouble = match timeout(WRITE_PATIENCE, self.try_write()).await {
+            Ok(written) => written.err().map(|error| with_causes(&error)),
+            Err(_) => Some(format!("a write waited for more than {} s", WRITE_PATIENCE.as_secs())),
+        };
+        *checked = Some(WriteCheck { at: Instant::now(), trouble: trouble.clone() });
+        trouble
+    }
+
+    async fn try_write(&self) -> Result<(), CatalogError> {
+        let mut tx = self.database.begin().await?;
+        tx.execute("UPDATE library SET id = id", values![]).await?;
+        tx.rollback().await
     }
 
     /// `sqlite` or `postgres`.

@@ -1,8 +1,10 @@
 //! Videos: adding them with their first job, reading, changing, deleting.
 
+use std::collections::HashSet;
+
 use uuid::Uuid;
 
-use super::database::{Row, Tx, Value, values};
+use super::database::{Row, Sql, Tx, Value, values};
 use super::error::CatalogError;
 use super::filter::attributes::attributes;
 use super::store::Catalog;
@@ -124,6 +126,20 @@ impl Catalog {
         let clips = self.database.rows(sql, values![id]).await?;
         let clips = clips.iter().map(|row| row.get("id")).collect::<Result<_, _>>()?;
         Ok(Some(DeletedVideo { id, file, clips }))
+    }
+
+    /// Those of these ids that belong to a video, or to a span of a video, that is not deleted.
+    pub async fn known_ids(&self, ids: &[Uuid]) -> Result<HashSet<Uuid>, CatalogError> {
+        let listed: Vec<String> = (1..=ids.len()).map(|number| format!("${number}")).collect();
+        let listed = listed.join(", ");
+        let sql = format!(
+            "SELECT id FROM videos WHERE deleted_at_ms IS NULL AND id IN ({listed}) UNION ALL \
+             SELECT s.id FROM spans s JOIN videos v ON v.id = s.video \
+             WHERE v.deleted_at_ms IS NULL AND s.id IN ({listed})"
+        );
+        let values = ids.iter().map(|id| Value::from(*id)).collect();
+        let rows = self.database.rows(Sql::Built(sql), values).await?;
+        rows.iter().map(|row| row.get("id")).collect()
     }
 
     /// Deletes all rows of a deleted video. A second call changes nothing.

@@ -94,6 +94,7 @@ async fn add(
     request: Request,
 ) -> Result<(StatusCode, axum::Json<AddAnswer>), ApiError> {
     let key = idempotency_key(request.headers())?;
+    let _receiving = extract::receiving(&app.uploads)?;
     let asked = if extract::has_type(request.headers(), "multipart/form-data") {
         Asked::from_form(&app, Form::from_request(request, &()).await?).await?
     } else {

@@ -128,16 +128,18 @@ async fn embed(
     Ok(axum::Json(encoded.into_embedding(&space).into()))
 }
 
-/// Checks the JSON and takes a permit from the pool before it reads the file.
+/// Checks the JSON, and whether the pool has room, before it reads the file. It takes its place only then.
 async fn embed_upload(app: &App, mut form: Form) -> Result<axum::Json<EmbeddingOut>, ApiError> {
+    let _receiving = extract::receiving(&app.query_uploads)?;
     let body: EmbedBody = form.query(app).await?;
     let EmbedInput { text: None, clip: None, upload: Some(true) } = body.input else {
         let detail = "a multipart request has the input {\"upload\": true}";
         return Err(ApiError::invalid("/input/upload", detail));
     };
     let space = search::space_for(app, QueryKind::Clip, body.space.as_deref())?;
-    let permit = space.pool.admit()?;
+    drop(space.pool.admit()?);
     let file = form.file(app).await?;
+    let permit = space.pool.admit()?;
     let (path, content_hash) = (file.path().to_owned(), file.content_hash().to_owned());
     let query = Query::Upload { path, content_hash, start_ms: None, end_ms: None };
     let work =

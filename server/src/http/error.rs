@@ -111,8 +111,13 @@ impl ApiError {
         self
     }
 
+    pub(super) fn busy(detail: impl Into<String>) -> ApiError {
+        let full = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too many requests", detail);
+        ApiError { retry_after_s: Some(1), ..full }
+    }
+
     pub(super) fn stalled() -> ApiError {
-        let detail = "the body stopped coming; send it again";
+        let detail = "the body stopped coming, or came too slowly; send it again";
         ApiError::new(StatusCode::REQUEST_TIMEOUT, "request timeout", detail)
     }
 
@@ -129,6 +134,12 @@ impl ApiError {
         ApiError { retry_after_s: Some(1), ..error }
     }
 
+    pub(super) fn disk_full() -> ApiError {
+        let detail =
+            "the server's disk is full; nothing was stored. Try again when its operator has freed space";
+        ApiError::new(StatusCode::INSUFFICIENT_STORAGE, "no space left", detail)
+    }
+
     /// Logs the cause. The client gets a general message.
     pub(super) fn internal(cause: impl std::fmt::Display) -> ApiError {
         tracing::error!(%cause, "a request failed");
@@ -139,10 +150,18 @@ impl ApiError {
 
 impl From<CatalogError> for ApiError {
     fn from(error: CatalogError) -> Self {
-        match error {
-            CatalogError::Conflict(detail) => ApiError::conflict(detail),
+        match &error {
+            CatalogError::Conflict(detail) => ApiError::conflict(detail.as_str()),
             CatalogError::Invalid(detail) => ApiError::invalid("", detail.to_string()),
-            other => ApiError::internal(other),
+            CatalogError::Away(_) => {
+                tracing::error!(error = with_causes(&error), "a request needs the database");
+                ApiError::unavailable("the database does not answer; try again later")
+            }
+            CatalogError::Full(_) => {
+                tracing::error!(error = with_causes(&error), "the database's disk is full");
+                ApiError::disk_full()
+            }
+            other => ApiError::internal(with_causes(other)),
         }
     }
 }
@@ -169,6 +188,7 @@ impl From<LibraryError> for ApiError {
             LibraryError::KeyReused | LibraryError::KeyOutlived => ApiError::conflict(error.to_string()),
             LibraryError::NoGivenClips => ApiError::invalid("/policy", error.to_string()),
             LibraryError::Subtitles(error) => ApiError::invalid("subtitles", error.to_string()),
+            LibraryError::Video(VideoError::OverLimit(_)) => ApiError::invalid("file", error.to_string()),
             LibraryError::Video(error) => error.into(),
             LibraryError::Catalog(error) => error.into(),
             LibraryError::Vectors(error) => error.into(),
@@ -181,11 +201,7 @@ impl From<LibraryError> for ApiError {
 impl From<EncodeError> for ApiError {
     fn from(error: EncodeError) -> Self {
         match &error {
-            EncodeError::Overloaded { .. } => {
-                let full =
-                    ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too many requests", error.to_string());
-                ApiError { retry_after_s: Some(1), ..full }
-            }
+            EncodeError::Overloaded { .. } => ApiError::busy(error.to_string()),
             EncodeError::Closed => ApiError::unavailable("the service is stopping"),
             EncodeError::Unsupported { .. } => ApiError::conflict(error.to_string()),
             EncodeError::BadInput(_) => ApiError::invalid("/query", error.to_string()),
@@ -265,11 +281,7 @@ impl From<std::io::Error> for ApiError {
     fn from(error: std::io::Error) -> Self {
         if error.kind() == std::io::ErrorKind::StorageFull {
             tracing::error!("the disk is full");
-            return ApiError::new(
-                StatusCode::INSUFFICIENT_STORAGE,
-                "no space left",
-                "the server's disk is full",
-            );
+            return ApiError::disk_full();
         }
         ApiError::internal(error)
     }

@@ -2,24 +2,59 @@
 //! multipart body.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::Body;
 use axum::extract::multipart::{Field, MultipartError};
 use axum::extract::{FromRequest, FromRequestParts, Multipart, Request};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
+use bytes::Bytes;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
 use super::error::ApiError;
 use crate::app::App;
+use crate::config::Config;
 use crate::storage::Received;
 
 /// Largest JSON body, in bytes.
 pub(super) const MAX_JSON: usize = 1 << 20;
 /// Largest JSON part of a multipart body, in bytes.
 pub(super) const MAX_PART: usize = 256 << 10;
+
+/// Longest time for a JSON body to arrive.
+const JSON_WITHIN: Duration = Duration::from_secs(20);
+/// Time before the rate of an upload counts.
+const UPLOAD_GRACE: Duration = Duration::from_secs(10);
+
+/// Takes a place for an upload, which its body holds until it is stored.
+///
+/// # Errors
+/// 429 if all are taken.
+pub(super) fn receiving(places: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, ApiError> {
+    Arc::clone(places).try_acquire_owned().map_err(|_| ApiError::busy("too many uploads at once; try again"))
+}
+
+/// Reads a body of at most `most` bytes.
+///
+/// # Errors
+/// 413, 408 if it takes longer than [`JSON_WITHIN`], 400 if it breaks off.
+pub(super) async fn read_body(body: Body, most: usize, what: &str) -> Result<Bytes, ApiError> {
+    let read = tokio::time::timeout(JSON_WITHIN, Limited::new(body, most).collect()).await;
+    match read.map_err(|_| ApiError::stalled())? {
+        Ok(read) => Ok(read.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => {
+            Err(ApiError::too_large(format!("{what} may have {most} bytes")))
+        }
+        Err(error) => Err(ApiError::unreadable(format!("the body is broken: {error}"))),
+    }
+}
 
 /// A JSON body.
 pub(super) struct Json<T>(pub(super) T);
@@ -31,9 +66,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
         if !has_type(request.headers(), "application/json") {
             return Err(ApiError::wrong_type("the body must be sent as application/json"));
         }
-        let bytes = axum::body::to_bytes(request.into_body(), MAX_JSON).await;
-        let too_large = |_| ApiError::too_large(format!("a JSON body may have {MAX_JSON} bytes"));
-        Ok(Json(parse(&bytes.map_err(too_large)?, "")?))
+        Ok(Json(parse(&read_body(request.into_body(), MAX_JSON, "a JSON body").await?, "")?))
     }
 }
 
@@ -118,22 +151,58 @@ fn wrong_parameter(text: &str) -> ApiError {
 }
 
 /// A multipart body.
-pub(super) struct Form(Multipart);
+pub(super) struct Form {
+    parts: Multipart,
+    pace: Pace,
+}
+
+/// The pace of a body that arrives.
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    started: Instant,
+    bytes: u64,
+}
+
+impl Pace {
+    /// The time at which the next piece must have arrived, so that the whole body keeps the least rate. A body that was
+    /// fast before may pause for the configured time.
+    fn deadline(&self, config: &Config) -> Instant {
+        let pause = Instant::now() + Duration::from_secs_f64(config.timeout_seconds);
+        let earned = Duration::from_secs_f64(self.bytes as f64 / config.min_upload_rate.max(1) as f64);
+        pause.min(self.started + UPLOAD_GRACE + earned)
+    }
+
+    /// Waits for a piece of the body.
+    ///
+    /// # Errors
+    /// 408 if it does not arrive in time, 400 or 413 if the body is broken or too large.
+    async fn keeps<T>(
+        &self,
+        config: &Config,
+        piece: impl Future<Output = Result<T, MultipartError>>,
+    ) -> Result<T, ApiError> {
+        let piece = timeout_at(self.deadline(config), piece).await.map_err(|_| ApiError::stalled())?;
+        piece.map_err(broken)
+    }
+}
 
 impl<S: Send + Sync> FromRequest<S> for Form {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let multipart = Multipart::from_request(request, state).await;
-        multipart.map(Form).map_err(|wrong| ApiError::unreadable(wrong.body_text()))
+        let pace = Pace { started: Instant::now(), bytes: 0 };
+        let form = |parts| Form { parts, pace };
+        multipart.map(form).map_err(|wrong| ApiError::unreadable(wrong.body_text()))
     }
 }
 
 impl Form {
     /// The next part, if there is one.
     pub(super) async fn next_part<'a>(&'a mut self, app: &'a App) -> Result<Option<Part<'a>>, ApiError> {
-        let field = unless_stalled(app, self.0.next_field()).await?;
-        Ok(field.map(|field| Part { field, app }))
+        let Form { parts, pace } = self;
+        let field = pace.keeps(&app.config, parts.next_field()).await?;
+        Ok(field.map(|field| Part { field, app, pace }))
     }
 
     /// The JSON of the part `query`, which must be the first.
@@ -157,6 +226,7 @@ impl Form {
 pub(super) struct Part<'a> {
     field: Field<'a>,
     app: &'a App,
+    pace: &'a mut Pace,
 }
 
 impl Part<'_> {
@@ -170,6 +240,12 @@ impl Part<'_> {
         self.field.file_name().unwrap_or_default()
     }
 
+    async fn chunk(&mut self) -> Result<Option<Bytes>, ApiError> {
+        let piece = self.pace.keeps(&self.app.config, self.field.chunk()).await?;
+        self.pace.bytes += piece.as_ref().map_or(0, |piece| piece.len() as u64);
+        Ok(piece)
+    }
+
     /// The part's bytes, at most [`MAX_PART`].
     pub(super) async fn text(mut self) -> Result<Vec<u8>, ApiError> {
         let too_large = |name: &str| ApiError::invalid(name, format!("this part may have {MAX_PART} bytes"));
@@ -179,7 +255,7 @@ impl Part<'_> {
     /// The part's bytes. `None` if it is longer than `most`.
     pub(super) async fn bytes(&mut self, most: usize) -> Result<Option<Vec<u8>>, ApiError> {
         let mut bytes = Vec::new();
-        while let Some(piece) = unless_stalled(self.app, self.field.chunk()).await? {
+        while let Some(piece) = self.chunk().await? {
             bytes.extend_from_slice(&piece);
             if bytes.len() > most {
                 return Ok(None);
@@ -192,7 +268,7 @@ impl Part<'_> {
     pub(super) async fn file(mut self) -> Result<Received, ApiError> {
         let max_bytes = self.app.config.max_upload_bytes;
         let mut incoming = self.app.storage.receive().await?;
-        while let Some(piece) = unless_stalled(self.app, self.field.chunk()).await? {
+        while let Some(piece) = self.chunk().await? {
             incoming.write(&piece).await?;
             if incoming.bytes() > max_bytes {
                 return Err(ApiError::too_large(format!("a file may have {max_bytes} bytes")));
@@ -200,16 +276,6 @@ impl Part<'_> {
         }
         Ok(incoming.finish().await?)
     }
-}
-
-/// Fails if a piece does not arrive in time. An upload may take long, but a stalled one must not hold its permit.
-async fn unless_stalled<T>(
-    app: &App,
-    piece: impl Future<Output = Result<T, MultipartError>>,
-) -> Result<T, ApiError> {
-    let limit = Duration::from_secs_f64(app.config.timeout_seconds);
-    let piece = tokio::time::timeout(limit, piece).await.map_err(|_| ApiError::stalled())?;
-    piece.map_err(broken)
 }
 
 fn broken(error: MultipartError) -> ApiError {

@@ -94,18 +94,22 @@ fn is_same_origin(app: &App, headers: &HeaderMap) -> bool {
     authority.as_deref() == text(header::HOST) || app.config.cors_origins.iter().any(|it| it == origin)
 }
 
-/// Answers 504 after the configured time. Uploads, model downloads, media and events have no limit. [`in_time`] limits
-/// the work on an uploaded query.
+/// Answers 504 after the configured time. Uploads, model downloads, media and events have no limit here: their bodies
+/// must keep a least rate, and [`in_time`] limits the work on an uploaded query.
 pub(super) async fn time_limit(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let path = request.uri().path();
-    let long = has_type(request.headers(), "multipart/form-data")
-        || (["/v1/videos", "/v1/spaces"].contains(&path) && request.method() == Method::POST)
-        || ["/media", "/preview", "/thumbnail", "/events"].iter().any(|end| path.ends_with(end));
-    if long {
+    if has_no_limit(&request) {
         return next.run(request).await;
     }
     let limited = in_time(&app, async { Ok(next.run(request).await) });
     limited.await.unwrap_or_else(IntoResponse::into_response)
+}
+
+fn has_no_limit(request: &Request) -> bool {
+    let (path, is_post) = (request.uri().path(), request.method() == Method::POST);
+    let takes_files = ["/v1/search", "/v1/embeddings"].contains(&path);
+    let is_upload = takes_files && has_type(request.headers(), "multipart/form-data");
+    is_post && (is_upload || ["/v1/videos", "/v1/spaces"].contains(&path))
+        || ["/media", "/preview", "/thumbnail", "/events"].iter().any(|end| path.ends_with(end))
 }
 
 /// Runs `work` with the configured time limit.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -27,6 +28,10 @@ use crate::storage::{Derived, LocalFile, StoredFile};
 const THUMBNAIL_WIDTH: u32 = 480;
 /// Width of previews, in pixels.
 const PREVIEW_WIDTH: u32 = 480;
+/// Longest wait for a place to make a picture.
+const LANE_PATIENCE: Duration = Duration::from_secs(60);
+/// Longest run of ffmpeg for a thumbnail or a preview.
+const PICTURE_WITHIN: Duration = Duration::from_secs(120);
 /// Longest preview, in milliseconds. A longer clip's preview shows only its start.
 const PREVIEW_MS: i64 = 10_000;
 
@@ -63,6 +68,7 @@ async fn media(
         }
         Some("web") => {
             let footage = Footage::of(&app, &video).await?;
+            let footage = footage.within(app.config.render_limit());
             let made = make(&app, Derived::Rendition, video.id, move |out| footage.web(out)).await?;
             serve(made.path(), "video/mp4", request).await
         }
@@ -132,6 +138,7 @@ impl Footage {
     /// The footage of a video. A video that is not ingested yet is probed.
     async fn of(app: &App, video: &Video) -> Result<Footage, ApiError> {
         let (file, limits) = (local(app, video).await?, app.config.decode_limits());
+        let limits = Limits { wall_clock: limits.wall_clock.min(PICTURE_WITHIN), ..limits };
         let facts = video.facts.as_ref();
         let stored = facts.and_then(|facts| serde_json::from_value::<Probe>(facts.probe.clone()).ok());
         let probe = match (stored, facts) {
@@ -144,6 +151,11 @@ impl Footage {
             }
         };
         Ok(Footage { file, probe, in_order: facts.is_some_and(|facts| !facts.seek_is_safe), limits })
+    }
+
+    /// The same footage with another limit on a run of ffmpeg.
+    fn within(self, wall_clock: Duration) -> Footage {
+        Footage { limits: Limits { wall_clock, ..self.limits }, ..self }
     }
 
     fn duration_ms(&self) -> i64 {
@@ -183,11 +195,21 @@ async fn make(
     let app = Arc::clone(app);
     let making = tokio::spawn(async move {
         let render = async |out: PathBuf| {
-            let _place = app.renders.acquire().await.map_err(ApiError::internal)?;
+            let _place = tokio::time::timeout(LANE_PATIENCE, app.renders.lane(kind).acquire())
+                .await
+                .map_err(|_| ApiError::unavailable("too many pictures are being made; try again later"))?
+                .map_err(ApiError::internal)?;
             let made = tokio::task::spawn_blocking(move || work(&out)).await.map_err(ApiError::internal)?;
             made.map_err(ApiError::from)
         };
-        app.storage.derived(kind, id, render).await
+        let made = app.storage.derived(kind, id, render).await;
+        // A purge may have removed the video's file under the decoder, or have run before the new file had its name.
+        let is_old = made.as_ref().is_ok_and(|made| !made.is_new);
+        if !is_old && app.catalog.known_ids(&[id]).await?.is_empty() {
+            app.storage.remove_derived(kind, id).await?;
+            return Err(ApiError::not_found("the video was deleted"));
+        }
+        Ok(made?.file)
     });
     making.await.map_err(ApiError::internal)?
 }

@@ -2,6 +2,7 @@
 
 mod add;
 mod clips;
+mod connections;
 mod embeddings;
 mod error;
 mod extract;
@@ -26,10 +27,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::DefaultBodyLimit;
-use axum::http::{HeaderName, HeaderValue, Request};
+use axum::http::{HeaderName, HeaderValue, Request, header};
 use axum::response::IntoResponse;
 use axum::{Router, middleware};
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowOrigin, Any, CorsLayer};
 use tower_http::request_id::{MakeRequestId, PropagateRequestIdLayer, RequestId, SetRequestIdLayer};
@@ -42,6 +45,7 @@ use utoipa_swagger_ui::SwaggerUi;
 use uuid::Uuid;
 
 use crate::app::App;
+use connections::Connections;
 use error::{ApiError, REQUEST_ID};
 
 #[derive(OpenApi)]
@@ -112,27 +116,23 @@ pub fn router(app: Arc<App>) -> Router {
 /// Serves until `stop`. Then running requests have `drain` to finish.
 ///
 /// `stop` is boxed: with a generic parameter the whole server would be compiled again in each caller's crate.
-///
-/// # Errors
-/// The listener failed.
 pub async fn serve(
     app: Arc<App>,
     listener: TcpListener,
     stop: Pin<Box<dyn Future<Output = ()> + Send>>,
     drain: Duration,
-) -> std::io::Result<()> {
-    let (stopping, stopped) = tokio::sync::oneshot::channel();
-    let stop = async move {
+) {
+    let (connections, tasks) = (Connections::new(app.config.max_connections), TaskTracker::new());
+    let stopping = CancellationToken::new();
+    let accepting = connections.serve(listener, router(app), stopping.clone(), &tasks);
+    let stopped = async {
         stop.await;
-        let _ = stopping.send(());
+        stopping.cancel();
     };
-    let serving = axum::serve(listener, router(app)).with_graceful_shutdown(stop);
-    tokio::select! {
-        served = async { serving.await } => served,
-        () = async { let _ = stopped.await; tokio::time::sleep(drain).await } => {
-            tracing::warn!("requests that did not finish in time are cut off");
-            Ok(())
-        }
+    tokio::join!(accepting, stopped);
+    tasks.close();
+    if tokio::time::timeout(drain, tasks.wait()).await.is_err() {
+        tracing::warn!("requests that did not finish in time are cut off");
     }
 }
 
@@ -141,7 +141,17 @@ fn cors(origins: &[String]) -> CorsLayer {
     if origins.is_empty() {
         return CorsLayer::new();
     }
-    CorsLayer::new().allow_origin(AllowOrigin::list(origins)).allow_methods(Any).allow_headers(Any)
+    // Browsers do not take `*` for Authorization, so every header is named.
+    let headers =
+        [header::AUTHORIZATION, header::CONTENT_TYPE, header::RANGE, header::IF_MATCH, header::IF_NONE_MATCH];
+    let ours = ["idempotency-key", REQUEST_ID].map(HeaderName::from_static);
+    let shown =
+        [header::RETRY_AFTER, header::CONTENT_RANGE, header::ETAG, HeaderName::from_static(REQUEST_ID)];
+    CorsLayer::new()
+        .allow_origin(AllowOrigin::list(origins))
+        .allow_methods(Any)
+        .allow_headers(headers.into_iter().chain(ours).collect::<Vec<_>>())
+        .expose_headers(shown)
 }
 
 /// Log span with the request's id, which the answer also carries.

@@ -30,13 +30,17 @@ async fn livez() -> &'static str {
     "ok"
 }
 
-/// Answers 200 while the service takes requests, and 503 while it starts or stops. The first line is `ready`; the second one names the vector engine,
-/// the number of changes that it lacks, and why. A vector engine that is away makes searches fail with 503, and nothing
-/// else.
+/// Answers 200 while the service takes requests, and 503 while it starts or stops or its database takes no writes. The
+/// first line is `ready`; the second one names the vector engine, the number of changes that it lacks, and why. A vector
+/// engine that is away makes searches fail with 503, and nothing else.
 #[utoipa::path(get, path = "/readyz", tag = "operation", responses((status = 200, body = String), (status = 503, body = Problem)))]
 async fn readyz(State(app): State<Arc<App>>) -> Result<String, ApiError> {
     if !app.is_ready() {
         return Err(ApiError::unavailable("the service is starting or stopping"));
+    }
+    if let Some(trouble) = app.catalog.write_trouble().await {
+        tracing::warn!(trouble, "not ready: the database takes no writes");
+        return Err(ApiError::unavailable("the database takes no writes; the server's log says why"));
     }
     let state = app.vectors.state().await?;
     let engine = state.kind.name();

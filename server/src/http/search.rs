@@ -15,7 +15,7 @@ use super::error::{ApiError, Problem};
 use super::extract::{self, Form, Json};
 use super::guard;
 use crate::app::App;
-use crate::search::{self, Cursor, Query, Request};
+use crate::search::{self, CursorSigner, Query, Request};
 use crate::storage::Received;
 use answer::SearchAnswer;
 use body::{Carrier, SearchBody, SearchForm};
@@ -51,19 +51,22 @@ async fn search(
     let Json(body) = Json::<SearchBody>::from_request(request, &()).await?;
     if let Some(cursor) = &body.cursor {
         body.stands_alone()?;
-        return Ok(axum::Json(search::next(&app, Cursor::decode(cursor)?).await?.into()));
+        return Ok(axum::Json(search::next(&app, CursorSigner::of(&app).decode(cursor)?).await?.into()));
     }
     let request = body.checked(Carrier::Json)?;
     let admitted = search::admit(&app, &request)?;
     Ok(axum::Json(search::run(&app, request, admitted).await?.into()))
 }
 
-/// Checks the JSON and takes a permit from the pool before it reads the file.
+/// Checks the JSON, and whether the pools have room, before it reads the file. It takes their places only then: a client
+/// that sends slowly must not hold them.
 async fn search_multipart(app: &App, mut form: Form) -> Result<axum::Json<SearchAnswer>, ApiError> {
+    let _receiving = extract::receiving(&app.query_uploads)?;
     let body: SearchBody = form.query(app).await?;
     let mut request = body.checked(Carrier::Multipart)?;
-    let admitted = search::admit(app, &request)?;
+    drop(search::admit(app, &request)?);
     let file = form.file(app).await?;
+    let admitted = search::admit(app, &request)?;
     point_at(&mut request, &file);
     let outcome = guard::in_time(app, async { Ok(search::run(app, request, admitted).await?) });
     Ok(axum::Json(outcome.await?.into()))

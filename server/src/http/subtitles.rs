@@ -132,8 +132,7 @@ async fn body(request: Request) -> Result<bytes::Bytes, ApiError> {
     if headers.contains_key(header::CONTENT_TYPE) && !is_known {
         return Err(ApiError::wrong_type("send subtitles as text/vtt, application/x-subrip or text/plain"));
     }
-    let too_large = |_| ApiError::too_large(format!("a subtitle file may have {MAX_BYTES} bytes"));
-    axum::body::to_bytes(request.into_body(), MAX_BYTES).await.map_err(too_large)
+    extract::read_body(request.into_body(), MAX_BYTES, "a subtitle file").await
 }
 
 /// The clock of the returned cues.

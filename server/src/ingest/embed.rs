@@ -10,11 +10,11 @@ use reprise_encoders::video::{self, Summary};
 use tokio::sync::mpsc;
 
 use super::assemble::Feed;
-use super::error::IngestError;
+use super::error::{IngestError, Stop};
 use super::feature_cache::{self, FeatureCache};
 use super::flow::{Flow, Inputs, PerTap, Taps, blocking, encode};
 use super::pass::{self, Cutting, Media, Pass, PassOutcome, Tap, Target};
-use super::progress::{JobProgress, Stop};
+use super::progress::JobProgress;
 use super::raw_vectors::Spans;
 use crate::catalog::MediaFacts;
 use crate::models::LoadedSpace;

@@ -3,9 +3,19 @@
 use reprise_encoders::EncodeError;
 use reprise_encoders::video::VideoError;
 
-use super::progress::Stop;
 use crate::catalog::CatalogError;
 use crate::storage::features::FeaturesError;
+
+/// Reason to stop a job before its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// A user cancelled it.
+    Cancelled,
+    /// Another worker holds the lease, or the video is gone.
+    Lost,
+    /// The service is stopping.
+    Closing,
+}
 
 /// Error of an ingest.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +32,12 @@ pub enum IngestError {
     /// The catalog could not be read.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+    /// The segmentation cuts the video into too many clips; the caller's fault.
+    #[error("the segmentation makes more than {most} clips of this video; ask for longer ones")]
+    TooManyClips {
+        /// The largest number of clips of one video.
+        most: usize,
+    },
     /// The job received a stop.
     #[error("stopped: {0:?}")]
     Stopped(Stop),

@@ -23,6 +23,9 @@ use crate::models::LoadedSpace;
 /// Largest number of batches in the pools at once: one is encoded, one waits, one is prepared.
 const IN_FLIGHT: usize = 3;
 
+/// Largest number of clips of one video. Each has a vector in every space, which stays in memory until the commit.
+const MOST_CLIPS: usize = 50_000;
+
 /// Spans of each tap, in the order of the taps.
 pub(super) type PerTap = Vec<Vec<(Target, ClipRange)>>;
 
@@ -69,6 +72,8 @@ pub(super) struct Flow<'a> {
     flying: FuturesOrdered<Flying>,
     /// Spans of each tap that have no frame.
     lacking: PerTap,
+    /// Number of clips so far.
+    clips: usize,
     spans: &'a mut Spans,
 }
 
@@ -87,7 +92,7 @@ impl<'a> Flow<'a> {
         let consumers = of_taps.map(|((tap, kept), known)| Consumer::new(tap, kept, known, clips_from_ms));
         let consumers = consumers.collect();
         let lacking = vec![Vec::new(); taps.len()];
-        Flow { taps, consumers, target, flying: FuturesOrdered::new(), lacking, spans }
+        Flow { taps, consumers, target, flying: FuturesOrdered::new(), lacking, clips: 0, spans }
     }
 
     /// Takes all steps of a pass.
@@ -96,7 +101,7 @@ impl<'a> Flow<'a> {
             tokio::select! {
                 Some(landed) = self.flying.next() => self.land(landed?).await?,
                 step = steps.recv(), if self.flying.len() < IN_FLIGHT => match step {
-                    Some(step) => self.step(step),
+                    Some(step) => self.step(step)?,
                     None => return Ok(()),
                 },
             }
@@ -109,7 +114,7 @@ impl<'a> Flow<'a> {
         clips: Vec<ClipRange>,
         progress: &JobProgress,
     ) -> Result<(), IngestError> {
-        clips.into_iter().for_each(|clip| self.clip(clip));
+        clips.into_iter().try_for_each(|clip| self.clip(clip))?;
         for tap in 0..self.consumers.len() {
             let mut from_ms = i64::MIN;
             while let Some(frames) = self.kept_from(tap, from_ms)? {
@@ -171,9 +176,9 @@ impl<'a> Flow<'a> {
         Ok(())
     }
 
-    fn step(&mut self, step: Step) {
+    fn step(&mut self, step: Step) -> Result<(), IngestError> {
         match step {
-            Step::Clips(clips) => clips.into_iter().for_each(|clip| self.clip(clip)),
+            Step::Clips(clips) => clips.into_iter().try_for_each(|clip| self.clip(clip))?,
             Step::Frames { tap, frames } => match &mut self.consumers[tap] {
                 Consumer::Pictures(assembler) => {
                     frames.into_iter().for_each(|frame| assembler.frame(frame));
@@ -186,11 +191,16 @@ impl<'a> Flow<'a> {
                 }
             },
         }
+        Ok(())
     }
 
     /// Adds a clip with final bounds, and its windows.
-    fn clip(&mut self, clip: ClipRange) {
-        let Some(target) = self.target else { return };
+    fn clip(&mut self, clip: ClipRange) -> Result<(), IngestError> {
+        let Some(target) = self.target else { return Ok(()) };
+        self.clips += 1;
+        if self.clips > MOST_CLIPS {
+            return Err(IngestError::TooManyClips { most: MOST_CLIPS });
+        }
         // A clip exists even if no model encodes it. Its subtitles can be found.
         self.spans.entry((target, (clip.start_ms, clip.end_ms))).or_default();
         for ((tap, _), consumer) in self.taps.iter().zip(&mut self.consumers) {
@@ -200,6 +210,7 @@ impl<'a> Flow<'a> {
                 Consumer::Features(assembler, _) => announce(assembler, target, clip, with_moments),
             }
         }
+        Ok(())
     }
 
     async fn land(&mut self, landed: Landed) -> Result<(), IngestError> {

@@ -24,6 +24,11 @@ use crate::terms::{Level, SpanKey};
 /// # Errors
 /// [`IngestError`]. The catalog then stores nothing.
 pub async fn missing(source: Source<'_>) -> Result<Filled, IngestError> {
+    let progress = Arc::clone(&source.progress);
+    progress.unless_stopped(encode_missing(source)).await
+}
+
+async fn encode_missing(source: Source<'_>) -> Result<Filled, IngestError> {
     let Source { app, video, .. } = source;
     let media = source.media().await?;
     let facts = SourceFacts {

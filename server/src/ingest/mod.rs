@@ -18,9 +18,9 @@ mod subsample;
 mod subtitles;
 mod whole;
 
-pub use error::IngestError;
+pub use error::{IngestError, Stop};
 pub use missing::{enqueue_new_spaces, missing};
 pub(crate) use passages::enqueue as enqueue_passages;
-pub use progress::{JobProgress, Stop};
+pub use progress::JobProgress;
 pub use source::Source;
 pub use whole::{found_clips, whole};

@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::assemble::Feed;
-use super::error::IngestError;
-use super::progress::{JobProgress, Stop};
+use super::error::{IngestError, Stop};
+use super::progress::JobProgress;
 use crate::terms::SpanKey;
 
 /// Width in pixels of the frames for shot boundary detection.

@@ -4,18 +4,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
 use std::time::Instant;
 
-use crate::catalog::{Heartbeat, Progress};
+use tokio_util::sync::CancellationToken;
 
-/// Reason to stop a job before its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
-    /// A user cancelled it.
-    Cancelled,
-    /// Another worker holds the lease, or the video is gone.
-    Lost,
-    /// The service is stopping.
-    Closing,
-}
+use super::error::{IngestError, Stop};
+use crate::catalog::{Heartbeat, Progress};
 
 /// The progress of one running job.
 pub struct JobProgress {
@@ -27,6 +19,7 @@ pub struct JobProgress {
     duration_ms: AtomicI64,
     has_kept: AtomicBool,
     stop: AtomicU8,
+    stopping: CancellationToken,
 }
 
 impl JobProgress {
@@ -40,6 +33,7 @@ impl JobProgress {
             duration_ms: AtomicI64::new(0),
             has_kept: AtomicBool::new(false),
             stop: AtomicU8::new(0),
+            stopping: CancellationToken::new(),
         }
     }
 
@@ -74,6 +68,25 @@ impl JobProgress {
             Stop::Closing => 3,
         };
         let _ = self.stop.compare_exchange(0, code, Ordering::AcqRel, Ordering::Acquire);
+        self.stopping.cancel();
+    }
+
+    /// Does `work` until its end or a stop signal, which drops it. Batches that wait in a pool are dropped with it.
+    ///
+    /// # Errors
+    /// Errors of `work`, or [`IngestError::Stopped`].
+    pub(super) async fn unless_stopped<T>(
+        &self,
+        work: impl Future<Output = Result<T, IngestError>>,
+    ) -> Result<T, IngestError> {
+        tokio::select! {
+            // First the work: a fault of its own also stops its decoder.
+            biased;
+            done = work => done,
+            () = self.stopping.cancelled() => {
+                Err(IngestError::Stopped(self.stopped().unwrap_or(Stop::Lost)))
+            }
+        }
     }
 
     pub(crate) fn stopped(&self) -> Option<Stop> {

@@ -37,6 +37,11 @@ pub async fn found_clips(app: &App, video: &Video) -> Result<Vec<Uuid>, IngestEr
 /// # Errors
 /// [`IngestError`]. The catalog then stores nothing.
 pub async fn whole(source: Source<'_>) -> Result<Ingested, IngestError> {
+    let progress = Arc::clone(&source.progress);
+    progress.unless_stopped(cut_and_encode(source)).await
+}
+
+async fn cut_and_encode(source: Source<'_>) -> Result<Ingested, IngestError> {
     let media = source.media().await?;
     let plan = plan(&source, &media.probe).await?;
     let (probe, video) = (media.probe.clone(), source.video);

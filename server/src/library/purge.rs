@@ -10,10 +10,12 @@ use tokio_util::sync::CancellationToken;
 use super::LibraryError;
 use crate::app::App;
 use crate::catalog::{DeletedVideo, Visibility};
-use crate::storage::StoredFile;
+use crate::storage::{Derived, StoredFile};
 
 /// Interval of the search for stray files, and for videos that another process has deleted.
 const SWEEP_EVERY: Duration = Duration::from_secs(3600);
+/// Ids of videos and spans per read.
+const IDS_PER_READ: usize = 100;
 /// Videos per read.
 const VIDEOS_PER_READ: u32 = 1000;
 
@@ -26,8 +28,10 @@ pub async fn tend(app: Arc<App>, closing: CancellationToken) {
         }
         if next_sweep <= Instant::now() {
             next_sweep = Instant::now() + SWEEP_EVERY;
-            if let Err(error) = sweep(&app).await {
-                tracing::warn!(%error, "the stored files can't be swept");
+            for swept in [sweep_incoming(&app).await, sweep(&app).await] {
+                if let Err(error) = swept {
+                    tracing::warn!(%error, "the stored files can't be swept");
+                }
             }
         }
         tokio::select! {
@@ -77,9 +81,35 @@ async fn sweep(app: &Arc<App>) -> Result<(), LibraryError> {
     }
     let sweeping = Arc::clone(app);
     let swept = tokio::task::spawn_blocking(move || sweeping.storage.sweep(&|id| known.contains(&id)));
-    match swept.await?? {
-        0 => {}
-        removed => tracing::info!(removed, "removed files that no video names"),
+    let removed = swept.await?? + sweep_pictures(app).await?;
+    if removed > 0 {
+        tracing::info!(removed, "removed files that no video names");
+    }
+    Ok(())
+}
+
+/// Removes thumbnails, previews and renditions of videos and spans that are gone: a render may end after a purge.
+async fn sweep_pictures(app: &Arc<App>) -> Result<u64, LibraryError> {
+    let mut removed = 0;
+    for kind in Derived::ALL {
+        let listing = Arc::clone(app);
+        let ids = tokio::task::spawn_blocking(move || listing.storage.derived_ids(kind)).await??;
+        for some in ids.chunks(IDS_PER_READ) {
+            let known = app.catalog.known_ids(some).await?;
+            for id in some.iter().filter(|id| !known.contains(id)) {
+                app.storage.remove_derived(kind, *id).await?;
+                removed += 1;
+            }
+        }
+    }
+    Ok(removed)
+}
+
+async fn sweep_incoming(app: &Arc<App>) -> Result<(), LibraryError> {
+    let sweeping = Arc::clone(app);
+    let removed = tokio::task::spawn_blocking(move || sweeping.storage.sweep_incoming()).await??;
+    if removed > 0 {
+        tracing::info!(removed, "removed temporary files that a crash left");
     }
     Ok(())
 }

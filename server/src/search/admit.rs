@@ -52,6 +52,18 @@ pub fn admit(app: &App, request: &Request) -> Result<Admitted, SearchError> {
     Ok(Admitted { space, permit, passages: passages(app, request)?, kind })
 }
 
+/// Takes a permit from the pool of each of these spaces, for a page after the first.
+///
+/// # Errors
+/// [`SearchError::CursorGone`] if one is not loaded; a full pool.
+pub(super) fn admit_next<'a>(
+    app: &App,
+    spaces: impl Iterator<Item = &'a str>,
+) -> Result<Vec<Permit>, SearchError> {
+    let permit = |name| Ok(app.spaces.named(name).ok_or(SearchError::CursorGone)?.pool.admit()?);
+    spaces.map(permit).collect()
+}
+
 fn passages(app: &App, request: &Request) -> Result<Option<Admission>, SearchError> {
     let space = app.spaces.active(QueryKind::Spoken).filter(|_| request.sources.spoken);
     let admitted = space.map(|space| space.pool.admit().map(|permit| Admission { space, permit }));

@@ -2,20 +2,32 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::digest::Key;
+use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
+use sha2::Sha256;
 
 use super::error::SearchError;
 use super::paging::Position;
 use super::plan::SearchPlan;
 use super::rounded::RoundedVectors;
 use super::spoken::Meaning;
+use crate::app::App;
+use crate::catalog::Secret;
 use crate::terms::Aggregation;
 
-/// A damaged cursor passes the check with probability 2^-64.
-const CHECKSUM_BYTES: usize = 8;
-/// Raised when the encoding changes. Cursors from before version 1 have `{` in this byte.
-const VERSION: u8 = 1;
+/// Length of the signature: HMAC-SHA256, cut to 128 bits (RFC 2104, section 5).
+const SIGNATURE_BYTES: usize = 16;
+/// Raised when the encoding changes.
+const VERSION: u8 = 2;
+
+/// Signs cursors and checks them. All servers of a library have the same secret, so each continues the others' searches.
+#[derive(Debug, Clone)]
+pub struct CursorSigner {
+    secret: Secret,
+    /// Largest number of query vectors of one kind in a cursor: those of the longest query text.
+    most_windows: usize,
+}
 
 /// Continues a search on its next page.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,12 +55,58 @@ struct Rows {
     bytes: usize,
 }
 
-impl Cursor {
-    /// Encodes as base64: a checksum, the version, the head's length, the head as JSON, then the bytes.
+impl CursorSigner {
+    /// The signer of a service.
+    pub fn of(app: &App) -> CursorSigner {
+        CursorSigner::new(app.cursor_secret.clone(), app.config.max_windows)
+    }
+
+    /// Signs with `secret`. A cursor may have `most_windows` vectors of one kind.
+    fn new(secret: Secret, most_windows: usize) -> CursorSigner {
+        CursorSigner { secret, most_windows: most_windows.max(1) }
+    }
+
+    /// Encodes as base64: a signature, the version, the head's length, the head as JSON, then the bytes.
     ///
     /// # Errors
     /// [`SearchError::Cursor`] if JSON can't hold the plan.
-    pub fn encode(&self) -> Result<String, SearchError> {
+    pub fn encode(&self, cursor: &Cursor) -> Result<String, SearchError> {
+        let body = cursor.body()?;
+        let signature = self.mac(&body).finalize().into_bytes();
+        Ok(URL_SAFE_NO_PAD.encode([&signature[..SIGNATURE_BYTES], &body].concat()))
+    }
+
+    /// Decodes a cursor of this library.
+    ///
+    /// # Errors
+    /// [`SearchError::Invalid`] at `/cursor`, or [`SearchError::CursorOutdated`].
+    pub fn decode(&self, text: &str) -> Result<Cursor, SearchError> {
+        let wrong = || SearchError::invalid("/cursor", "this is not a cursor of this service");
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| wrong())?;
+        let (signature, body) = bytes.split_at_checked(SIGNATURE_BYTES).ok_or_else(wrong)?;
+        self.mac(body).verify_truncated_left(signature).map_err(|_| wrong())?;
+        match body.split_first() {
+            Some((&VERSION, body)) => {
+                let cursor = Cursor::of_body(body).ok_or_else(wrong)?;
+                // The server may have been started with a lower limit since.
+                if cursor.plan.is_within_bounds(self.most_windows) { Ok(cursor) } else { Err(wrong()) }
+            }
+            Some(_) => Err(SearchError::CursorOutdated),
+            None => Err(wrong()),
+        }
+    }
+
+    fn mac(&self, body: &[u8]) -> Hmac<Sha256> {
+        // RFC 2104 fills a short key up with zeros.
+        let mut key = Key::<Hmac<Sha256>>::default();
+        key[..self.secret.bytes().len()].copy_from_slice(self.secret.bytes());
+        Hmac::new(&key).chain_update(body)
+    }
+}
+
+impl Cursor {
+    /// The version, the head's length, the head as JSON, then the bytes.
+    fn body(&self) -> Result<Vec<u8>, SearchError> {
         let meaning = self.plan.spoken.as_ref().and_then(|spoken| spoken.meaning.as_ref());
         let vectors = [self.plan.visual.as_ref(), meaning.map(|meaning| &meaning.vectors)];
         let head = Head {
@@ -64,26 +122,7 @@ impl Cursor {
         body.extend(head);
         body.extend(vectors.into_iter().flatten().flat_map(RoundedVectors::bytes));
         body.extend(self.after.shown().iter().flat_map(|id| id.to_le_bytes()));
-        Ok(URL_SAFE_NO_PAD.encode([&checksum(&body)[..], &body].concat()))
-    }
-
-    /// Decodes a cursor. The checksum finds accidental damage only. A client can forge it, so every value of a cursor
-    /// is checked.
-    ///
-    /// # Errors
-    /// [`SearchError::Invalid`] at `/cursor`, or [`SearchError::CursorOutdated`].
-    pub fn decode(text: &str) -> Result<Cursor, SearchError> {
-        let wrong = || SearchError::invalid("/cursor", "this is not a cursor of this service");
-        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| wrong())?;
-        let (sum, body) = bytes.split_first_chunk::<CHECKSUM_BYTES>().ok_or_else(wrong)?;
-        if *sum != checksum(body) {
-            return Err(wrong());
-        }
-        match body.split_first() {
-            Some((&VERSION, body)) => Cursor::of_body(body).ok_or_else(wrong),
-            Some(_) => Err(SearchError::CursorOutdated),
-            None => Err(wrong()),
-        }
+        Ok(body)
     }
 
     fn of_body(body: &[u8]) -> Option<Cursor> {
@@ -98,7 +137,7 @@ impl Cursor {
         }
         let (shown, rest) = bytes.as_chunks::<8>();
         let after = after.with_shown(shown.iter().map(|id| u64::from_le_bytes(*id)).collect())?;
-        (rest.is_empty() && plan.is_within_bounds()).then_some(Cursor { plan, after })
+        rest.is_empty().then_some(Cursor { plan, after })
     }
 }
 
@@ -116,13 +155,10 @@ impl Rows {
     }
 }
 
-fn checksum(body: &[u8]) -> [u8; CHECKSUM_BYTES] {
-    let digest = Sha256::digest(body);
-    std::array::from_fn(|index| digest[index])
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use serde_json::json;
 
     use super::super::paging::{Cut, Ranked, SHOWN_MOST, Scores, Standing, cut};
@@ -168,66 +204,81 @@ mod tests {
         Cursor { plan, after: end.unwrap() }
     }
 
+    fn signer() -> CursorSigner {
+        static SECRET: LazyLock<Secret> = LazyLock::new(Secret::random);
+        CursorSigner::new(SECRET.clone(), 128)
+    }
+
     /// Applies `change` to the bytes of a valid cursor, then decodes them.
     #[track_caller]
     fn check(change: impl Fn(&mut Vec<u8>), expected: bool) {
-        let mut bytes = URL_SAFE_NO_PAD.decode(cursor(2, 3, 20).encode().unwrap()).unwrap();
+        let signer = signer();
+        let mut bytes = URL_SAFE_NO_PAD.decode(signer.encode(&cursor(2, 3, 20)).unwrap()).unwrap();
         change(&mut bytes);
-        assert_eq!(Cursor::decode(&URL_SAFE_NO_PAD.encode(&bytes)).is_ok(), expected);
+        assert_eq!(signer.decode(&URL_SAFE_NO_PAD.encode(&bytes)).is_ok(), expected);
     }
 
-    /// Decodes a body with a correct checksum, as a client could forge it.
-    fn forged(body: &[u8]) -> Result<Cursor, SearchError> {
-        Cursor::decode(&URL_SAFE_NO_PAD.encode([&checksum(body)[..], body].concat()))
+    /// Decodes a body that this service signed.
+    fn signed(body: &[u8]) -> Result<Cursor, SearchError> {
+        let signature = signer().mac(body).finalize().into_bytes();
+        signer().decode(&URL_SAFE_NO_PAD.encode([&signature[..SIGNATURE_BYTES], body].concat()))
     }
 
     #[test]
     fn a_cursor_comes_back_as_it_went() {
         for sent in [cursor(2, 3, 40), cursor(1, 1, 1)] {
-            assert_eq!(Cursor::decode(&sent.encode().unwrap()).unwrap(), sent);
+            assert_eq!(signer().decode(&signer().encode(&sent).unwrap()).unwrap(), sent);
         }
     }
 
     #[test]
     fn a_changed_cursor_is_refused_wherever_it_was_changed() {
-        let length = URL_SAFE_NO_PAD.decode(cursor(2, 3, 20).encode().unwrap()).unwrap().len();
+        let length = URL_SAFE_NO_PAD.decode(signer().encode(&cursor(2, 3, 20)).unwrap()).unwrap().len();
         check(|_| (), true);
         for place in 0..length {
             check(|bytes| bytes[place] ^= 1, false);
             check(|bytes| bytes.truncate(place), false);
         }
-        assert!(Cursor::decode("").is_err());
-        assert!(Cursor::decode("%%%").is_err());
+        assert!(signer().decode("").is_err());
+        assert!(signer().decode("%%%").is_err());
     }
 
     #[test]
-    fn a_forged_checksum_does_not_lift_the_bounds() {
+    fn a_cursor_of_another_secret_is_refused() {
+        let other = CursorSigner::new(Secret::random(), 128).encode(&cursor(2, 3, 20)).unwrap();
+        assert!(matches!(signer().decode(&other), Err(SearchError::Invalid { .. })));
+    }
+
+    #[test]
+    fn a_signature_does_not_lift_the_bounds() {
         let shaped = |change: &dyn Fn(&mut SearchPlan)| {
             let mut cursor = cursor(2, 3, 20);
             change(&mut cursor.plan);
-            Cursor::decode(&cursor.encode().unwrap()).is_ok()
+            signer().decode(&signer().encode(&cursor).unwrap()).is_ok()
         };
         assert!(shaped(&|_| ()));
         assert!(!shaped(&|plan| plan.shape.limit = 0));
         assert!(!shaped(&|plan| plan.shape.limit = usize::MAX));
         assert!(!shaped(&|plan| plan.shape.per_group = Some(0)));
         assert!(!shaped(&|plan| (plan.visual, plan.spoken) = (None, None)));
+        assert!(shaped(&|plan| plan.visual = Some(vectors(128, 3))));
+        assert!(!shaped(&|plan| plan.visual = Some(vectors(129, 3))));
         for body in [&[VERSION][..], &[VERSION, 255, 255, 255, 255], &[VERSION, 2, 0, 0, 0, b'{', b'}']] {
-            assert!(matches!(forged(body), Err(SearchError::Invalid { .. })), "{body:?}");
+            assert!(matches!(signed(body), Err(SearchError::Invalid { .. })), "{body:?}");
         }
     }
 
     #[test]
     fn a_cursor_of_another_version_is_no_damaged_one() {
-        for body in [&br#"{"vectors":["AAA"],"said":null,"filter":null,"state":{}}"#[..], &[VERSION + 1, 0]] {
-            assert!(matches!(forged(body), Err(SearchError::CursorOutdated)), "{body:?}");
+        for body in [&[VERSION + 1, 0][..], &[1, 2, 3]] {
+            assert!(matches!(signed(body), Err(SearchError::CursorOutdated)), "{body:?}");
         }
     }
 
     #[test]
     fn the_longest_cursor_fits_into_a_request() {
         // 128 windows for two models of the widest known vectors, and the most shown entries.
-        let longest = cursor(128, 1280, SHOWN_MOST).encode().unwrap();
+        let longest = signer().encode(&cursor(128, 1280, SHOWN_MOST)).unwrap();
         assert!(longest.len() < 1 << 20, "{} bytes", longest.len());
     }
 }

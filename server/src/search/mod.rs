@@ -26,7 +26,7 @@ use std::time::Instant;
 use crate::app::App;
 
 pub use admit::{Admitted, admit, space_for};
-pub use cursor::Cursor;
+pub use cursor::{Cursor, CursorSigner};
 pub use encode::{Encoded, QueryEncoder, text_vectors};
 pub use error::SearchError;
 pub use input::RankInput;
@@ -49,12 +49,14 @@ pub async fn run(app: &App, request: Request, admitted: Admitted) -> Result<Outc
     Ok(outcome)
 }
 
-/// Answers the page after the one that gave `cursor`.
+/// Answers the page after the one that gave `cursor`. It holds places in the pools like a first page, although it encodes
+/// nothing: they bound the searches at work.
 ///
 /// # Errors
-/// [`SearchError::CursorGone`] if its space is no longer loaded. Else see [`SearchError`].
+/// [`SearchError::CursorGone`] if its space is no longer loaded; a full pool. Else see [`SearchError`].
 pub async fn next(app: &App, cursor: Cursor) -> Result<Outcome, SearchError> {
     let started = Instant::now();
+    let _permits = admit::admit_next(app, cursor.plan.spaces())?;
     let Cursor { plan, after } = cursor;
     let input =
         RankInput::gather(app, plan.filter.as_ref(), plan.spoken.as_ref(), plan.levels, false).await?;
@@ -87,7 +89,8 @@ async fn page(
     }
     let info = plan.info.clone();
     let exhausted = page.end.is_none();
-    let next_cursor = page.end.map(|after| Cursor { plan, after }.encode()).transpose()?;
+    let next_cursor =
+        page.end.map(|after| CursorSigner::of(app).encode(&Cursor { plan, after })).transpose()?;
     Ok(Outcome {
         results: page.results,
         videos: page.videos,

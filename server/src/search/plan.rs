@@ -141,6 +141,13 @@ impl SearchPlan {
         self.visual.as_ref().map(RoundedVectors::vectors)
     }
 
+    /// The spaces of its query vectors.
+    pub(super) fn spaces(&self) -> impl Iterator<Item = &str> {
+        let meaning = self.spoken.as_ref().and_then(|spoken| spoken.meaning.as_ref());
+        let visual = self.visual.as_ref().map(|_| self.space.as_str());
+        visual.into_iter().chain(meaning.map(|meaning| meaning.space.as_str()))
+    }
+
     /// Whether full videos are ranked by their clips (late interaction).
     pub(super) fn ranks_videos_by_clips(&self) -> bool {
         self.info.kind == QueryKind::Text
@@ -156,11 +163,14 @@ impl SearchPlan {
         }
     }
 
-    /// Whether the plan is valid. A cursor can be forged.
-    pub(super) fn is_within_bounds(&self) -> bool {
+    /// Whether the plan keeps the limits of a query. `most_windows`: vectors of one kind.
+    pub(super) fn is_within_bounds(&self, most_windows: usize) -> bool {
         let limits = 1..=super::types::MAX_LIMIT;
         let searches = self.visual.is_some() || self.spoken.is_some();
+        let meaning = self.spoken.as_ref().and_then(|spoken| spoken.meaning.as_ref());
+        let mut vectors = self.visual.iter().chain(meaning.map(|meaning| &meaning.vectors));
         searches
+            && vectors.all(|vectors| vectors.count() <= most_windows)
             && limits.contains(&self.shape.limit)
             && self.shape.per_group.is_none_or(|it| limits.contains(&it))
     }

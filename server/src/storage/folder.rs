@@ -1,5 +1,6 @@
 //! A storage in a folder of the local disk.
 
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -50,15 +51,33 @@ impl Folder {
         }
     }
 
-    /// Removes temporary files last written more than `age` ago.
-    pub(super) fn sweep_incoming(&self, age: Duration) -> io::Result<()> {
+    /// Removes temporary files that were last written more than `age` ago and that no process holds a lock on. Returns their
+    /// number.
+    pub(super) fn sweep_incoming(&self, age: Duration) -> io::Result<u64> {
+        let mut removed = 0;
         for entry in std::fs::read_dir(self.path(INCOMING))? {
             let entry = entry?;
-            if is_older(&entry.metadata()?, age) {
+            // Its owner may remove it at any time.
+            let Ok(file) = std::fs::File::open(entry.path()) else { continue };
+            if is_older(&file.metadata()?, age) && file.try_lock().is_ok() {
                 std::fs::remove_file(entry.path())?;
+                removed += 1;
             }
         }
-        Ok(())
+        Ok(removed)
+    }
+
+    /// The ids that name files of `folder` last written more than `age` ago.
+    pub(super) fn ids(&self, folder: &str, age: Duration) -> io::Result<Vec<Uuid>> {
+        let mut ids = Vec::new();
+        for entry in std::fs::read_dir(self.path(folder))? {
+            let entry = entry?;
+            let Some(id) = id_of(&entry.file_name()) else { continue };
+            if is_older(&entry.metadata()?, age) {
+                ids.push(id);
+            }
+        }
+        Ok(ids)
     }
 
     /// Removes entries of `folder` that are old enough and named by the id of an unknown video. Returns their number.
@@ -66,9 +85,7 @@ impl Folder {
         let mut removed = 0;
         for entry in std::fs::read_dir(self.path(folder))? {
             let entry = entry?;
-            let name = entry.file_name();
-            let stem = name.to_string_lossy();
-            let Ok(id) = stem.split('.').next().unwrap_or_default().parse::<Uuid>() else { continue };
+            let Some(id) = id_of(&entry.file_name()) else { continue };
             if !is_older(&entry.metadata()?, swept.age) || (swept.is_known)(id) {
                 continue;
             }
@@ -80,6 +97,11 @@ impl Folder {
         }
         Ok(removed)
     }
+}
+
+/// The id before the first dot of a file's name.
+fn id_of(name: &OsStr) -> Option<Uuid> {
+    name.to_string_lossy().split('.').next().unwrap_or_default().parse().ok()
 }
 
 fn is_older(file: &std::fs::Metadata, age: Duration) -> bool {

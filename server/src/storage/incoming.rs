@@ -1,11 +1,25 @@
 //! Files being received, and content hashes.
 
+use std::fs::TryLockError;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
+
+/// Creates an empty file and locks it. The lock tells a sweep that the file's process lives; it ends with the process.
+pub(super) fn create_locked(path: &Path) -> io::Result<std::fs::File> {
+    let file = std::fs::File::create_new(path)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        // Some network folders have no locks. The sweep's waiting time alone protects the file there.
+        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
+        Err(TryLockError::Error(error)) => return Err(error),
+        Err(TryLockError::WouldBlock) => return Err(io::Error::other("a new file is locked by somebody")),
+    }
+    Ok(file)
+}
 
 /// A file being received; removed on drop.
 pub struct IncomingFile {
@@ -18,7 +32,7 @@ pub struct IncomingFile {
 impl IncomingFile {
     /// Creates an empty file at `path`; fails if a file exists there.
     pub(super) async fn create(path: PathBuf) -> io::Result<IncomingFile> {
-        let file = File::create_new(&path).await?;
+        let file = File::from_std(create_locked(&path)?);
         Ok(IncomingFile { path, file, hash: Sha256::new(), bytes: 0 })
     }
 
@@ -46,7 +60,8 @@ impl IncomingFile {
         self.file.sync_all().await?;
         let content_hash = hex(&self.hash.finalize_reset());
         let path = std::mem::take(&mut self.path);
-        Ok(Received { path, content_hash, bytes: self.bytes })
+        let lock = self.file.try_clone().await?.into_std().await;
+        Ok(Received { path, content_hash, bytes: self.bytes, _lock: lock })
     }
 }
 
@@ -63,6 +78,7 @@ pub struct Received {
     path: PathBuf,
     content_hash: String,
     bytes: u64,
+    _lock: std::fs::File,
 }
 
 impl Received {

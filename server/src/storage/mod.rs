@@ -17,6 +17,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use folder::Folder;
+use incoming::create_locked;
 pub use incoming::{Fingerprint, IncomingFile, Received, fingerprint, hash_bytes};
 
 /// Folder of temporary files.
@@ -25,8 +26,8 @@ const INCOMING: &str = "incoming";
 const VIDEOS: &str = "videos";
 /// Folder of frame features, with one folder per video.
 const FEATURES: &str = "features";
-/// A temporary file that was not written to for this long is abandoned.
-const ABANDONED: Duration = Duration::from_secs(24 * 3600);
+/// Sweeps spare temporary files that were written to within this time: the lock of a new one may not be taken yet.
+const ABANDONED: Duration = Duration::from_secs(60);
 /// Sweeps spare younger files: another process may be about to insert the row of one.
 const UNNAMED: Duration = Duration::from_secs(3600);
 
@@ -81,8 +82,17 @@ impl LocalFile {
     }
 }
 
+/// A derived file, and whether this call made it.
+#[derive(Debug, Clone)]
+pub struct DerivedFile {
+    /// The file.
+    pub file: LocalFile,
+    /// Whether it was missing.
+    pub is_new: bool,
+}
+
 /// A file that is made from a video at the first request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Derived {
     /// A JPEG from the middle of a span.
     Thumbnail,
@@ -93,7 +103,8 @@ pub enum Derived {
 }
 
 impl Derived {
-    const ALL: [Derived; 3] = [Derived::Thumbnail, Derived::Preview, Derived::Rendition];
+    /// All kinds.
+    pub const ALL: [Derived; 3] = [Derived::Thumbnail, Derived::Preview, Derived::Rendition];
 
     fn folder(self) -> &'static str {
         match self {
@@ -125,7 +136,7 @@ struct Swept<'a> {
 }
 
 impl Storage {
-    /// Opens or creates the folder at `root`, and removes abandoned temporary files.
+    /// Opens or creates the folder at `root`.
     ///
     /// # Errors
     /// The folder can't be written.
@@ -133,7 +144,6 @@ impl Storage {
         let mut folders = vec![VIDEOS, INCOMING, FEATURES];
         folders.extend(Derived::ALL.map(Derived::folder));
         let folder = Folder::open(root, &folders)?;
-        folder.sweep_incoming(ABANDONED)?;
         Ok(Storage { backend: Backend::Folder(folder), making: Mutex::default() })
     }
 
@@ -221,23 +231,48 @@ impl Storage {
         kind: Derived,
         id: Uuid,
         work: impl AsyncFnOnce(PathBuf) -> Result<(), E>,
-    ) -> Result<LocalFile, E> {
+    ) -> Result<DerivedFile, E> {
         let name = kind.name(id);
-        let made = LocalFile { path: self.folder().path(&name) };
-        if made.path.exists() {
-            return Ok(made);
+        let file = LocalFile { path: self.folder().path(&name) };
+        if file.path.exists() {
+            return Ok(DerivedFile { file, is_new: false });
         }
         let _only_one = self.one_at_a_time(&name).await;
-        if made.path.exists() {
-            return Ok(made);
+        if file.path.exists() {
+            return Ok(DerivedFile { file, is_new: false });
         }
         let unfinished = self.temporary(&format!(".{}", kind.extension()));
+        let _lock = create_locked(&unfinished)?;
         if let Err(error) = work(unfinished.clone()).await {
             let _ = tokio::fs::remove_file(&unfinished).await;
             return Err(error);
         }
-        tokio::fs::rename(&unfinished, &made.path).await?;
-        Ok(made)
+        tokio::fs::rename(&unfinished, &file.path).await?;
+        Ok(DerivedFile { file, is_new: true })
+    }
+
+    /// Removes the derived file of a video or span. A missing one is no error.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub async fn remove_derived(&self, kind: Derived, id: Uuid) -> io::Result<()> {
+        self.folder().remove(&kind.name(id)).await
+    }
+
+    /// The ids of the videos and spans of all derived files but the youngest. Blocks.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn derived_ids(&self, kind: Derived) -> io::Result<Vec<Uuid>> {
+        self.folder().ids(kind.folder(), UNNAMED)
+    }
+
+    /// Removes temporary files that a crash left. Returns their number. Blocks.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn sweep_incoming(&self) -> io::Result<u64> {
+        self.folder().sweep_incoming(ABANDONED)
     }
 
     async fn one_at_a_time(&self, name: &str) -> tokio::sync::OwnedMutexGuard<()> {
@@ -347,10 +382,27 @@ mod tests {
         let makes = async |path: PathBuf| tokio::fs::write(path, "whole").await;
         let made = storage.derived(Derived::Thumbnail, id, makes).await.unwrap();
         let again = storage.derived(Derived::Thumbnail, id, async |_| Err(io::Error::other("again"))).await;
-        assert_eq!(std::fs::read(again.unwrap().path()).unwrap(), b"whole");
-        assert!(made.path().ends_with(format!("{id}.jpg")));
+        let again = again.unwrap();
+        assert_eq!(std::fs::read(again.file.path()).unwrap(), b"whole");
+        assert!(made.file.path().ends_with(format!("{id}.jpg")));
+        assert!(made.is_new && !again.is_new);
         storage.remove_pictures(id).await.unwrap();
         assert_eq!(count(folder.path(), "thumbnails"), 0);
+    }
+
+    #[tokio::test]
+    async fn a_sweep_removes_temporary_files_of_dead_processes_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let storage = Storage::open(folder.path()).unwrap();
+        let long_ago = std::time::SystemTime::now() - 2 * ABANDONED;
+        let left = folder.path().join(INCOMING).join("left");
+        std::fs::File::create(&left).unwrap().set_modified(long_ago).unwrap();
+        std::fs::File::create(folder.path().join(INCOMING).join("young")).unwrap();
+        let held = received(&storage, b"a dive").await;
+        std::fs::File::options().write(true).open(held.path()).unwrap().set_modified(long_ago).unwrap();
+        assert_eq!(storage.sweep_incoming().unwrap(), 1);
+        assert!(!left.exists() && held.path().exists());
+        assert_eq!(count(folder.path(), INCOMING), 2);
     }
 
     #[test]

@@ -52,7 +52,8 @@ impl From<IngestError> for JobError {
             // Every attempt would fail alike, because of the file.
             IngestError::Video(_)
             | IngestError::Encode(EncodeError::BadInput(_))
-            | IngestError::FileGone(_) => JobError::last(error),
+            | IngestError::FileGone(_)
+            | IngestError::TooManyClips { .. } => JobError::last(error),
             IngestError::Encode(_) | IngestError::Features(_) | IngestError::Panicked(_) => {
                 JobError::passing(error)
             }
@@ -82,6 +83,7 @@ mod tests {
         check(VideoError::NotVideo("text".into()), "final");
         check(VideoError::OverLimit("time".into()), "final");
         check(IngestError::FileGone("videos/a.mp4".into()), "final");
+        check(IngestError::TooManyClips { most: 9 }, "final");
         check(EncodeError::BadInput("no frames".into()), "final");
         check(CatalogError::Invalid("3 values".into()), "final");
     }

@@ -226,8 +226,12 @@ impl VectorIndex for Builtin {
         let filter = Filter { only: ask.only.as_ref().map(|only| Arc::clone(only.keys.bitmap())) };
         let mode = if ask.exact { Mode::Exact } else { Mode::Auto };
         let (index, queries, k) = (Arc::clone(&self.index), queries.to_vec(), ask.k);
+        // Cancelled when the caller is gone.
+        let abandoned = CancellationToken::new();
+        let _awaited = abandoned.clone().drop_guard();
         let search = move || -> Result<Vec<_>, IndexError> {
-            let found = queries.into_iter().map(|query| {
+            let awaited = queries.into_iter().take_while(|_| !abandoned.is_cancelled());
+            let found = awaited.map(|query| {
                 let found = index.search(at, &query, k, &filter, mode)?;
                 Ok((query, found))
             });

@@ -1,0 +1,112 @@
+//! A full disk, and a database that goes away.
+
+use std::path::Path;
+use std::process::Command;
+
+use reprise_tests::film::{Store, film};
+use reprise_tests::postgres::Mortal;
+use reprise_tests::server::Server;
+use reprise_tests::skip_optional;
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+/// A small disk in memory; `None`, after printing the reason, where this user may not mount one.
+struct SmallDisk {
+    folder: tempfile::TempDir,
+}
+
+impl SmallDisk {
+    fn mount() -> Option<SmallDisk> {
+        let folder = tempfile::tempdir().unwrap();
+        let mount = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=40m", "tmpfs"])
+            .arg(folder.path())
+            .output();
+        match mount {
+            Ok(done) if done.status.success() => Some(SmallDisk { folder }),
+            refused => {
+                skip_optional(&format!("no disk of 40 MB can be mounted: {refused:?}"));
+                None
+            }
+        }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Writes until no byte fits.
+    fn fill(&self) {
+        use std::io::Write;
+        let mut file = std::fs::File::create(self.path().join("filler")).unwrap();
+        while file.write_all(&[7; 4096]).is_ok() {}
+    }
+
+    fn free(&self) {
+        std::fs::remove_file(self.path().join("filler")).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.folder.path()).status();
+    }
+}
+
+async fn put_subtitles(server: &Server, video: &Value, lines: usize) -> (StatusCode, Value) {
+    let cue = |at: usize| {
+        format!("{at}\n00:00:{:02},000 --> 00:00:{:02},500\n{}\n\n", at % 60, at % 60, "word ".repeat(60))
+    };
+    let text: String = (0..lines).map(cue).collect();
+    let path = format!("/v1/videos/{}/subtitles/en", video["id"].as_str().unwrap());
+    server.send(server.request("PUT", &path).header("content-type", "application/x-subrip").body(text)).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_refuses_writes_until_it_has_room_again() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let films = tempfile::tempdir().unwrap();
+    let server = Server::start(disk.path(), &["--runners", "1"]);
+    let first = film(films.path(), "first", &["testsrc2"], Store::Web);
+    let video = server.ingest(&first).await;
+    disk.fill();
+    let (status, problem) = put_subtitles(&server, &video, 2000).await;
+    assert_eq!(status, 507, "{problem}");
+    let second = film(films.path(), "second", &["color=c=red", "testsrc2"], Store::Web);
+    assert_eq!(server.upload(&second, &[]).await.0, 507);
+    // What needs no room goes on.
+    assert_eq!(server.search_hits(json!({"query": {"text": "a"}})).await.len(), 1);
+    disk.free();
+    let (status, track) = put_subtitles(&server, &video, 20).await;
+    assert_eq!(status, 200, "{track}");
+    assert_eq!(server.get("/readyz").await.0, 200);
+    server.ingest(&second).await;
+}
+
+/// The end of the requests to a server whose Postgres stops and starts again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_goes_away_heals_by_itself() {
+    let Some(mut postgres) = Mortal::start().await else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &["--database-url", &postgres.url()]);
+    let video = server.ingest(&film(folder.path(), "film", &["testsrc2"], Store::Web)).await;
+    postgres.kill();
+    let request =
+        server.request("PUT", &format!("/v1/videos/{}/subtitles/en", video["id"].as_str().unwrap()));
+    let response = request.body("1\n00:00:01,000 --> 00:00:02,000\na word\n").send().await.unwrap();
+    assert_eq!(response.status(), 503);
+    assert!(response.headers().contains_key("retry-after"));
+    server.refused(server.request("GET", "/readyz"), 503).await;
+    postgres.start_again().await;
+    while server.get("/readyz").await.0 != 200 {}
+    assert_eq!(put_subtitles(&server, &video, 3).await.0, 200);
+    server.ingest(&film(folder.path(), "other", &["color=c=red"], Store::Web)).await;
+}
+
+#[test]
+fn a_database_that_is_not_there_is_named_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let nobody = ["--database-url", "postgres://reprise@127.0.0.1:1/reprise"];
+    let said = Server::try_start(folder.path(), &nobody).err().expect("there is no such database");
+    assert!(said.contains("Connection refused"), "{said}");
+}
