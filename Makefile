@@ -4,11 +4,12 @@
 export PATH := $(PATH):$(CURDIR)/.tools
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full check bench bench-long bench-lectures bench-encoders bench-index
+.PHONY: help setup demo build test test-full check bench bench-long bench-lectures bench-encoders bench-index
 
 help:
 	@echo 'make setup      install what is missing: C compiler, ffmpeg, PostgreSQL and Chromium for the tests'
 	@echo 'make demo       build, render or ingest a few videos, and serve the page'
+	@echo 'make build      the binary for real work: target/release/reprise'
 	@echo 'make test       all tests; the last line is "N passed, N failed, N skipped"'
 	@echo 'make test-full  the same with the long ones: 20 crashes, a two-hour video'
 	@echo 'make check      formatting, lints, documentation, licences, unused dependencies'
@@ -23,8 +24,12 @@ setup:
 
 demo:
 	@scripts/setup.sh demo
-	@scripts/build.sh
-	@"$$(scripts/target-dir.sh)/release/reprise" demo
+	@scripts/build.sh demo
+	@"$$(scripts/target-dir.sh)/demo/reprise" demo
+
+build:
+	@scripts/setup.sh demo
+	@scripts/build.sh release
 
 test:
 	@scripts/test.sh

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 scripts/setup.sh demo
 [ -r /proc/self/stat ] || { echo 'bench: needs /proc: run it on Linux' >&2; exit 1; }
 
-# One build with the binary of `make demo`, so that nothing is compiled twice.
+# One build for both, so that nothing is compiled twice.
 cargo build --release --locked --no-default-features --package reprise --package reprise-tests --bin reprise --bin bench-service
 built=$(scripts/target-dir.sh)/release
 REPRISE_BIN=${REPRISE_BIN:-$built/reprise} exec "$built/bench-service" "$@"

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# Builds the release binary. Shows a progress bar on a terminal, otherwise a line per minute, and a line at the end.
-# If the build fails, prints all of cargo's output except its bars.
+# Builds the binary with a profile of Cargo.toml: `build.sh release` or `build.sh demo`. Shows a progress bar on a
+# terminal, otherwise a line per minute, and a line at the end. If the build fails, prints all of cargo's output except
+# its bars.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+profile=${1:?'which profile: release or demo'}
 log=$(mktemp)
 # Force cargo to draw its progress bar without a terminal: the step counts are read from it.
 CARGO_TERM_PROGRESS_WHEN=always CARGO_TERM_PROGRESS_WIDTH=80 CARGO_TERM_COLOR=never \
-  cargo build --release --locked --package reprise >"$log" 2>&1 &
+  cargo build --profile "$profile" --locked --package reprise >"$log" 2>&1 &
 cargo=$!
 trap 'kill "$cargo" 2>/dev/null || true; rm -f "$log"' EXIT
 trap 'exit 130' INT TERM

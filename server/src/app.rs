@@ -1,12 +1,14 @@
 //! The parts of a running server as one struct. `start` opens and closes them.
 
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 use tokio::sync::{Notify, Semaphore};
 
-use crate::catalog::{Catalog, Secret};
+use crate::access::{Caller, Gate, LinkSigner};
+use crate::catalog::{Catalog, Secret, View};
 use crate::config::Config;
 use crate::models::Spaces;
 use crate::storage::{Derived, Storage};
@@ -28,6 +30,10 @@ pub struct App {
     pub deleted: Notify,
     /// The key that signs cursors.
     pub cursor_secret: Secret,
+    /// Signs links to media.
+    pub links: LinkSigner,
+    /// Finds the callers of requests.
+    pub gate: Gate,
     /// Limits uploads of videos that arrive at once.
     pub uploads: Arc<Semaphore>,
     /// Limits uploads of query clips that arrive at once.
@@ -79,5 +85,42 @@ impl App {
     /// Whether the server accepts requests: started, not closing, and every model has a running worker.
     pub fn is_ready(&self) -> bool {
         self.ready.load(Ordering::Acquire) && self.spaces.alive()
+    }
+}
+
+/// The service as one caller may use it. It reads and changes the caller's videos only.
+#[derive(Clone)]
+pub struct Authorized {
+    app: Arc<App>,
+    caller: Caller,
+}
+
+impl Authorized {
+    /// The service for this caller.
+    pub fn new(app: Arc<App>, caller: Caller) -> Authorized {
+        Authorized { app, caller }
+    }
+
+    /// The catalog as the caller sees it.
+    pub fn view(&self) -> View<'_> {
+        self.app.catalog.view(self.caller.visibility())
+    }
+
+    /// The service itself, for work that outlives the request.
+    pub fn shared(&self) -> &Arc<App> {
+        &self.app
+    }
+
+    /// The caller.
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+}
+
+impl Deref for Authorized {
+    type Target = App;
+
+    fn deref(&self) -> &App {
+        &self.app
     }
 }

@@ -36,6 +36,9 @@ pub struct Config {
     /// Key that clients must send as `Authorization: Bearer KEY`
     #[arg(long, env = "REPRISE_API_KEY", hide_env_values = true)]
     pub api_key: Option<String>,
+    /// Days for which the audit log keeps changes and downloads; 0: no audit log
+    #[arg(long, env = "REPRISE_AUDIT_DAYS", default_value_t = 90)]
+    pub audit_days: u32,
     /// Listen beyond loopback without an API key
     #[arg(long, env = "REPRISE_INSECURE")]
     pub insecure: bool,

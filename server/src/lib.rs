@@ -3,6 +3,7 @@
 //! Dependencies point one way: `http -> {search, ingest} -> {catalog, app}`. Only [`http`] uses axum, and only
 //! [`catalog`] uses SQL.
 
+pub mod access;
 pub mod add_model;
 pub mod app;
 pub mod catalog;

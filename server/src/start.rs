@@ -8,6 +8,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::access::{Gate, LinkSigner};
 use crate::add_model::{enqueue_fills, expectation};
 use crate::app::{App, Renders};
 use crate::catalog::{self, CatalogError};
@@ -64,9 +65,12 @@ pub async fn open(config: Config) -> Result<Arc<App>, StartError> {
     let expected = spaces.all().iter().map(|it| expectation(it)).collect();
     let vectors = Vectors::open(config.index_engine(), Arc::clone(&catalog), expected).await?;
     let cursor_secret = catalog.secret("cursors").await?;
+    let links = LinkSigner::new(catalog.secret("links").await?);
     let uploads = || Arc::new(Semaphore::new(config.max_uploads.max(1)));
     Ok(Arc::new(App {
         cursor_secret,
+        links,
+        gate: Gate::default(),
         uploads: uploads(),
         query_uploads: uploads(),
         query_decodes: Arc::new(Semaphore::new(config.query_decodes.max(1))),

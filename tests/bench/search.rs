@@ -7,6 +7,7 @@ use reprise_encoders::ModelName;
 use reprise_index::{Level, UnitVector};
 use reprise_server::catalog::{
     self, Added, Catalog, Ingested, IngestedSpan, JobName, MediaFacts, NewSpace, NewVideo, Segmentation,
+    Visibility,
 };
 use reprise_tests::server::Server;
 use serde_json::{Value, json};
@@ -115,8 +116,10 @@ async fn add(catalog: &Catalog, number: u32, spans: Vec<IngestedSpan>) {
         segmentation: Segmentation::content(30.0),
         given: Vec::new(),
         subtitles: vec![],
+        added_by: None,
+        probed_ms: 0,
     };
-    let added = catalog.add_video(video, None).await.unwrap();
+    let added = catalog.view(&Visibility::All).add_video(video, None).await.unwrap();
     assert!(matches!(added, Added::New(..)));
     let leased =
         catalog.lease_job(Uuid::now_v7(), &JobName::ALL, Duration::from_secs(60)).await.unwrap().unwrap();

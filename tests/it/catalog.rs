@@ -12,6 +12,7 @@ mod spans;
 mod upgrade;
 mod vectors;
 mod videos;
+mod visibility;
 mod waits;
 
 use std::sync::Arc;

@@ -16,7 +16,7 @@ fn build(cargo: &str) -> Output {
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/build.sh");
-    Command::new(script).env("PATH", path).output().unwrap()
+    Command::new(script).arg("demo").env("PATH", path).output().unwrap()
 }
 
 const BAR: &str = r"printf '   Compiling a v1\n    Building [==> ] 1/2: a   \r' >&2";

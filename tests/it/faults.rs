@@ -6,3 +6,4 @@ mod jobs;
 mod kills;
 mod snapshots;
 mod trash;
+mod walk;

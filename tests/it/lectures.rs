@@ -34,7 +34,7 @@ async fn store(catalog: &Catalog, number: usize, lines: Vec<Line>) -> Stored {
     catalog.finish_ingest(&leased.lease, ingested).await.unwrap();
     let track = Track { kind: CueKind::Speech, language: "en".to_owned(), provenance: "a.srt".to_owned() };
     let subtitles = Subtitles { track, lines: lines.clone(), warnings: vec![] };
-    assert!(catalog.replace_cues(stored.id, &subtitles).await.unwrap());
+    assert!(catalog.view(ALL).replace_cues(stored.id, &subtitles).await.unwrap());
     Stored { id: stored.id, lines }
 }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod acceptance;
+mod access;
 mod attacks;
 mod broadcast;
 mod catalog;

@@ -8,6 +8,7 @@ pub mod colour;
 pub mod decode;
 pub mod ffmpeg;
 pub mod joined;
+mod limits;
 mod nut;
 mod pass;
 pub mod probe;
@@ -20,7 +21,8 @@ mod wide;
 
 pub use crate::sample;
 pub use decode::{Decoder, Event, Output, Request, Summary, decode};
-pub use ffmpeg::{Limits, VideoError};
+pub use ffmpeg::VideoError;
+pub use limits::Limits;
 pub use probe::{Probe, SubtitleStream, probe};
 pub use span::{
     Pick, VideoFile, count_frames, frames_of_span, picked_frames_of_span, seek_agrees_with, seek_is_safe,

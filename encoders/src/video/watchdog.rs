@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::Limits;
+use super::limits::Limits;
 
 /// Interval of the looks at a process.
 const LOOK_EVERY: Duration = Duration::from_millis(250);

@@ -6,7 +6,7 @@ mod rebuild;
 use clap::{Args, Subcommand};
 
 use crate::migrate::MigrateArgs;
-use reprise_server::catalog::{self, SpaceRow};
+use reprise_server::catalog::SpaceRow;
 use reprise_server::config::EngineArgs;
 use reprise_server::vectors::EngineSettings;
 use reprise_server::vectors::builtin::Settings;
@@ -45,8 +45,8 @@ fn engine_settings(at: &MigrateArgs, engine: &EngineArgs) -> EngineSettings {
     EngineSettings {
         kind: engine.index_engine,
         url: engine.index_url.clone(),
-        catalog_url: at.database_url.clone().unwrap_or_else(|| catalog::embedded_url(&at.data_dir)),
-        folder: at.data_dir.join("index"),
+        catalog_url: at.database.url(),
+        folder: at.database.data_dir.join("index"),
         builtin: Settings::default(),
     }
 }

@@ -8,6 +8,7 @@ mod embed;
 mod eval;
 mod index;
 mod ingest;
+mod keys;
 mod migrate;
 mod models;
 mod openapi;
@@ -62,6 +63,8 @@ enum Command {
     Bench(speed::BenchArgs),
     /// Bring the database to the newest schema
     Migrate(migrate::MigrateArgs),
+    /// Make, list and revoke API keys
+    Keys(keys::KeysArgs),
     /// Check, rebuild or measure the index
     Index(index::IndexArgs),
     /// Print the OpenAPI file
@@ -129,6 +132,7 @@ async fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Eval(args) => eval::run(*args).await,
         Command::Bench(args) => speed::run(args).await,
         Command::Migrate(args) => migrate::run(args).await,
+        Command::Keys(args) => keys::run(args).await,
         Command::Index(args) => index::run(args).await,
         Command::Openapi => openapi::run(),
     }

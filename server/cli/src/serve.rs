@@ -36,7 +36,9 @@ pub(crate) async fn serve<F>(
 where
     F: Future<Output = anyhow::Result<()>> + Send + 'static,
 {
-    check_exposure(&config)?;
+    if config.api_key.as_deref().is_some_and(|key| key.trim().is_empty()) {
+        bail!("the API key is empty");
+    }
     telemetry::metrics();
     let listener = TcpListener::bind(config.listen)
         .await
@@ -44,6 +46,7 @@ where
     let address = listener.local_addr()?;
     let drain = Duration::from_secs_f64(config.drain_seconds);
     let app = start::open(config).await?;
+    check_exposure(&app).await?;
     // Before the first job starts, so that a signal hands it back.
     let stopped = stop_signal().context("signals can't be received")?;
     let background = start::start(&app).await?;
@@ -63,14 +66,16 @@ where
 }
 
 /// Refuses to listen on a reachable address without a key.
-fn check_exposure(config: &Config) -> anyhow::Result<()> {
-    if config.api_key.as_deref().is_some_and(|key| key.trim().is_empty()) {
-        bail!("the API key is empty");
-    }
-    if config.listen.ip().is_loopback() || config.api_key.is_some() || config.insecure {
+async fn check_exposure(app: &App) -> anyhow::Result<()> {
+    let config = &app.config;
+    let has_key = config.api_key.is_some() || app.gate.has_keys(&app.catalog).await?;
+    if config.listen.ip().is_loopback() || has_key || config.insecure {
         return Ok(());
     }
-    bail!("{} can be reached from elsewhere: set REPRISE_API_KEY, or pass --insecure", config.listen)
+    bail!(
+        "{} can be reached from elsewhere: set REPRISE_API_KEY, make a key with `reprise keys add`, or pass --insecure",
+        config.listen
+    )
 }
 
 /// Waits for SIGINT or SIGTERM. From this call on they no longer end the process by themselves.

@@ -22,6 +22,8 @@ const MAX_CONTINUED: usize = 500;
 const RESOLVED_AT_ONCE: usize = 256;
 /// Words per count query.
 const WORDS_PER_READ: usize = 1000;
+/// Words per query that counts visible cues, with a select a word. SQLite takes 500 selects in one statement.
+const WORDS_PER_COUNT: usize = 100;
 /// Weights of the whole track's score when the search returns clips and when it returns videos.
 const WHOLE_FOR_CLIPS: f64 = 0.3;
 const WHOLE_FOR_VIDEOS: f64 = 1.0;
@@ -104,7 +106,7 @@ impl View<'_> {
         limit: usize,
     ) -> Result<Vec<CueHit>, CatalogError> {
         let CueScope { level, only, .. } = *scope;
-        let (frequencies, all) = frequencies(self.database(), query).await?;
+        let (frequencies, all) = frequencies(self, scope, query).await?;
         let terms = Terms::new(query, &frequencies, all);
         let most = i64::try_from(MAX_CANDIDATES).unwrap_or(i64::MAX);
         let sought = terms.within(most);
@@ -130,24 +132,72 @@ impl View<'_> {
     }
 }
 
-/// The number of cues with each distinct word of the query, and the number of all cues.
+/// The number of cues with each distinct word of the query, and the number of all cues. A caller with a filter gets the
+/// numbers of visible cues: the others must not change scores, which would reveal their words.
 async fn frequencies(
-    database: &Database,
+    view: &View<'_>,
+    scope: &CueScope<'_>,
     query: &CueQuery,
 ) -> Result<(HashMap<String, i64>, i64), CatalogError> {
-    let distinct: HashSet<&str> = query.words().iter().map(String::as_str).chain([""]).collect();
+    let distinct: HashSet<&str> = query.words().iter().map(String::as_str).collect();
     let distinct: Vec<&str> = distinct.into_iter().collect();
     let mut counts = HashMap::new();
-    for some in distinct.chunks(WORDS_PER_READ) {
-        let list: Vec<String> = (1..=some.len()).map(|number| format!("${number}")).collect();
-        let sql = format!("SELECT term, cues FROM cue_terms WHERE term IN ({})", list.join(", "));
-        let words = some.iter().map(|word| Value::from(*word)).collect();
-        for row in database.rows(Sql::Built(sql), words).await? {
-            counts.insert(row.get::<String>("term")?, row.get::<i64>("cues")?);
+    if !view.visibility().is_limited() {
+        for some in distinct.chunks(WORDS_PER_READ) {
+            counts.extend(stored_frequencies(view, some).await?);
         }
+        let all = stored_frequencies(view, &[""]).await?;
+        return Ok((counts, all.get("").copied().unwrap_or(0)));
     }
-    let all = counts.remove("").unwrap_or(0);
-    Ok((counts, all))
+    for some in distinct.chunks(WORDS_PER_COUNT) {
+        counts.extend(visible_frequencies(view, scope, some).await?);
+    }
+    let sql = "SELECT count(*) AS cues FROM cues c JOIN tracks t ON t.key = c.track \
+               JOIN visible_videos v ON v.id = t.video";
+    let all = view.row(sql, values![]).await?.map(|row| row.get::<i64>("cues")).transpose()?;
+    Ok((counts, all.unwrap_or(0)))
+}
+
+/// Numbers of all cues with these words, as they are kept.
+async fn stored_frequencies(view: &View<'_>, words: &[&str]) -> Result<HashMap<String, i64>, CatalogError> {
+    let list: Vec<String> = (1..=words.len()).map(|number| format!("${number}")).collect();
+    let sql = format!("SELECT term, cues FROM cue_terms WHERE term IN ({})", list.join(", "));
+    let words = words.iter().map(|word| Value::from(*word)).collect();
+    let rows = view.database().rows(Sql::Built(sql), words).await?;
+    rows.iter().map(|row| Ok((row.get("term")?, row.get("cues")?))).collect()
+}
+
+/// Numbers of visible cues with these words; words without any are left out.
+async fn visible_frequencies(
+    view: &View<'_>,
+    scope: &CueScope<'_>,
+    words: &[&str],
+) -> Result<HashMap<String, i64>, CatalogError> {
+    let is_postgres = view.database().is_postgres();
+    let (from, quote) = match is_postgres {
+        true => ("cues c", '\''),
+        false => ("cue_words w JOIN cues c ON c.key = w.rowid", '"'),
+    };
+    let count = |number: usize| {
+        let matches = match is_postgres {
+            true => format!("c.lexemes @@ CAST(${number} AS tsquery)"),
+            false => format!("w.cue_words MATCH ${number}"),
+        };
+        format!(
+            "SELECT CAST({number} AS bigint) AS place, (SELECT count(*) FROM {from} JOIN tracks t ON t.key = c.track \
+             JOIN visible_videos v ON v.id = t.video WHERE v.state = 'ready' AND t.kind = $1 AND {matches}) AS cues"
+        )
+    };
+    let counts: Vec<String> = (2..words.len() + 2).map(count).collect();
+    let mut values = values![tracks::cue_kind_name(scope.kind)];
+    values.extend(words.iter().map(|word| Value::from(format!("{quote}{word}{quote}"))));
+    let mut found = HashMap::new();
+    for row in view.rows(Sql::Built(counts.join(" UNION ALL ")), values).await? {
+        let (place, cues): (i64, i64) = (row.get("place")?, row.get("cues")?);
+        let word = usize::try_from(place - 2).ok().and_then(|place| words.get(place));
+        found.extend(word.filter(|_| cues > 0).map(|word| ((*word).to_owned(), cues)));
+    }
+    Ok(found)
 }
 
 const EVERYWHERE: Sql = Sql::Each {

@@ -27,19 +27,6 @@ macro_rules! tracks_of {
 }
 
 impl Catalog {
-    /// Stores a track, and replaces the video's track of the same kind and language. It is searchable at once.
-    /// Vectors of clips and videos stay. False if the video does not exist.
-    pub async fn replace_cues(&self, video: Uuid, subtitles: &Subtitles) -> Result<bool, CatalogError> {
-        check(subtitles)?;
-        let mut tx = self.database.begin().await?;
-        if !videos::lock(&mut tx, video).await? {
-            return Ok(false);
-        }
-        store(&mut tx, video, std::slice::from_ref(subtitles)).await?;
-        tx.commit().await?;
-        Ok(true)
-    }
-
     /// Stores the tracks embedded in a video's file and replaces the earlier embedded ones; their provenance is
     /// [`EMBEDDED`]. A user's track of the same kind and language stays. False if there is no such video.
     pub async fn keep_embedded(&self, video: Uuid, subtitles: &[Subtitles]) -> Result<bool, CatalogError> {
@@ -66,6 +53,21 @@ impl Catalog {
         tx.commit().await?;
         Ok(true)
     }
+}
+
+impl View<'_> {
+    /// Stores a track, and replaces the video's track of the same kind and language. It is searchable at once.
+    /// Vectors of clips and videos stay. False if the video does not exist.
+    pub async fn replace_cues(&self, video: Uuid, subtitles: &Subtitles) -> Result<bool, CatalogError> {
+        check(subtitles)?;
+        let mut tx = self.begin().await?;
+        if !videos::lock(&mut tx, video).await? {
+            return Ok(false);
+        }
+        store(&mut tx, video, std::slice::from_ref(subtitles)).await?;
+        tx.commit().await?;
+        Ok(true)
+    }
 
     /// Deletes a track with its cues; false if there is none.
     pub async fn delete_track(
@@ -74,7 +76,7 @@ impl Catalog {
         kind: CueKind,
         language: &str,
     ) -> Result<bool, CatalogError> {
-        let mut tx = self.database.begin().await?;
+        let mut tx = self.begin().await?;
         let mut ledger = Ledger::default();
         if !videos::lock(&mut tx, video).await?
             || !forget(&mut tx, video, kind, language, &mut ledger).await?
@@ -85,9 +87,7 @@ impl Catalog {
         tx.commit().await?;
         Ok(true)
     }
-}
 
-impl View<'_> {
     /// Tracks of a video, by kind and language.
     pub async fn tracks(&self, video: Uuid) -> Result<Vec<TrackRow>, CatalogError> {
         let rows = self.rows(tracks_of!("visible_videos"), values![video]).await?;

@@ -15,6 +15,7 @@ use uuid::Uuid;
 use super::clock::Clock;
 use super::error::CatalogError;
 use super::instant;
+use super::visibility::Visibility;
 use super::wake::{News, Wake};
 use crate::terms::{KeySet, SpanKey, VideoNumber};
 
@@ -45,16 +46,11 @@ impl From<&'static str> for Sql {
 
 impl Sql {
     /// The text for this database.
-    pub(super) fn of(self, database: &Database) -> String {
+    pub(super) fn of(self, is_postgres: bool) -> String {
         match self {
             Sql::Same(text) => text.to_owned(),
-            Sql::Each { sqlite, postgres } => {
-                if database.is_postgres() {
-                    postgres.to_owned()
-                } else {
-                    sqlite.to_owned()
-                }
-            }
+            Sql::Each { postgres, .. } if is_postgres => postgres.to_owned(),
+            Sql::Each { sqlite, .. } => sqlite.to_owned(),
             Sql::Built(text) => text,
         }
     }
@@ -317,7 +313,7 @@ impl Database {
             Pools::Postgres(pool) => Begun::Postgres(pool.begin().await?),
         };
         let (clock, wake) = (self.clock.clone(), Arc::clone(&self.wake));
-        Ok(Tx { begun, clock, wake, news: Vec::new() })
+        Ok(Tx { begun, clock, wake, news: Vec::new(), visibility: Visibility::All })
     }
 
     /// `sqlite` or `postgres`.
@@ -362,6 +358,8 @@ pub(super) struct Tx {
     wake: Arc<Wake>,
     /// The events to announce at the commit.
     news: Vec<News>,
+    /// The videos that it may change.
+    visibility: Visibility,
 }
 
 enum Begun {
@@ -370,6 +368,16 @@ enum Begun {
 }
 
 impl Tx {
+    /// The same transaction, for changes to these videos only.
+    pub(super) fn within(self, visibility: Visibility) -> Tx {
+        Tx { visibility, ..self }
+    }
+
+    /// The videos that it may change.
+    pub(super) fn visibility(&self) -> &Visibility {
+        &self.visibility
+    }
+
     /// Runs a statement; returns the number of affected rows.
     pub(super) async fn execute(
         &mut self,
@@ -377,6 +385,7 @@ impl Tx {
         values: Vec<Value>,
     ) -> Result<u64, CatalogError> {
         let sql = sql.into();
+        fault("catalog: write")?;
         match &mut self.begun {
             Begun::Sqlite(tx) => {
                 let query = sqlx::query_with(sql.for_sqlite(), sqlite_arguments(values)?);
@@ -428,6 +437,7 @@ impl Tx {
         tail: &'static str,
     ) -> Result<Vec<Row>, CatalogError> {
         let mut returned = Vec::new();
+        fault("catalog: insert")?;
         let mut rows = rows.into_iter().peekable();
         while let Some(width) = rows.peek().map(Vec::len) {
             let chunk: Vec<Vec<Value>> = rows.by_ref().take(ROWS_PER_INSERT).collect();
@@ -471,13 +481,21 @@ impl Tx {
 
     /// Makes the transaction durable and visible.
     pub(super) async fn commit(self) -> Result<(), CatalogError> {
+        fault("catalog: commit")?;
         match self.begun {
             Begun::Sqlite(tx) => tx.commit().await?,
             Begun::Postgres(tx) => tx.commit().await?,
         }
+        // The change stands, but nobody learns of it.
+        fault("catalog: acknowledge a commit")?;
         self.news.into_iter().for_each(|news| self.wake.tell(news));
         Ok(())
     }
+}
+
+/// A step that a test may make fail.
+fn fault(place: &'static str) -> Result<(), CatalogError> {
+    reprise_faults::at(place).map_err(|error| CatalogError::Database(error.into()))
 }
 
 /// `($1, $2), ($3, $4)` for two rows of width two.

@@ -11,6 +11,12 @@ pub enum CatalogError {
     /// The given data is invalid; the caller's fault. The text gives the reason.
     #[error("{0}")]
     Invalid(#[source] Cause),
+    /// The caller may not see the video after the change; the caller's fault.
+    #[error("your key does not reach this video: its metadata must match the key's filter")]
+    Outside,
+    /// The caller's key has no room for the video. The text gives the quota.
+    #[error("{0}")]
+    OverQuota(String),
     /// The worker no longer holds the job; it must drop its result.
     #[error("the job's lease was lost or the job was cancelled")]
     LeaseLost,

@@ -4,14 +4,13 @@ use uuid::Uuid;
 
 use super::database::{Tx, values};
 use super::error::CatalogError;
-use super::store::Catalog;
 use super::tables::jobs::{self, NewJob};
 use super::tables::videos;
 use super::types::*;
 use super::view::View;
 use super::wake::News;
 
-impl Catalog {
+impl View<'_> {
     /// Enqueues a job that cuts a ready video again; the stored segmentation changes when the job succeeds. `None` if
     /// there is no such video, `Err(Conflict)` if it is not ready or already being cut.
     pub async fn resegment(
@@ -19,7 +18,7 @@ impl Catalog {
         video: Uuid,
         segmentation: &Segmentation,
     ) -> Result<Option<Job>, CatalogError> {
-        let mut tx = self.database.begin().await?;
+        let mut tx = self.begin().await?;
         if !videos::lock(&mut tx, video).await? {
             return Ok(None);
         }
@@ -39,7 +38,7 @@ impl Catalog {
 
     /// Cancels a queued or running job; `Err(Conflict)` if it has ended.
     pub async fn cancel_job(&self, id: Uuid) -> Result<Option<Job>, CatalogError> {
-        let mut tx = self.database.begin().await?;
+        let mut tx = self.begin().await?;
         let Some(found) = jobs::lock(&mut tx, id).await? else { return Ok(None) };
         if !matches!(found.job.state, JobState::Queued | JobState::Running) {
             return Err(CatalogError::Conflict(format!("the job has ended: {}", found.job.state.name())));
@@ -58,7 +57,7 @@ impl Catalog {
     /// Queues a failed or cancelled job with fresh attempts. A job that waits for its next attempt becomes due at once.
     /// `Err(Conflict)` otherwise.
     pub async fn retry_job(&self, id: Uuid) -> Result<Option<Job>, CatalogError> {
-        let mut tx = self.database.begin().await?;
+        let mut tx = self.begin().await?;
         let Some(found) = jobs::lock(&mut tx, id).await? else { return Ok(None) };
         match found.job.state {
             JobState::Failed | JobState::Cancelled => start_over(&mut tx, &found.job).await?,
@@ -78,9 +77,7 @@ impl Catalog {
         tx.commit().await?;
         Ok(job)
     }
-}
 
-impl View<'_> {
     /// One job.
     pub async fn job(&self, id: Uuid) -> Result<Option<Job>, CatalogError> {
         let sql = concat!(

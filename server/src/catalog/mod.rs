@@ -4,7 +4,9 @@
 //! file with its methods. `database` hides the difference between SQLite and Postgres; one test suite runs on both.
 
 mod activations;
+mod audit;
 mod clock;
+mod counts;
 mod cue_search;
 mod cues;
 mod database;
@@ -12,6 +14,7 @@ mod error;
 pub mod filter;
 pub mod instant;
 mod jobs;
+mod keys;
 mod leases;
 mod migrations;
 mod passages;
@@ -27,14 +30,18 @@ mod upgrade;
 mod vectors;
 mod videos;
 mod view;
+mod visibility;
 mod wake;
 mod writers;
 
 pub use clock::Clock;
+pub use counts::VectorCount;
 pub use error::CatalogError;
-pub use filter::Filter;
+pub use filter::{Filter, FilterError, VideoFilter};
+pub use keys::HashedKey;
 pub use secrets::Secret;
 pub use store::{Catalog, embedded_url, open, open_to_read, open_with_clock};
 pub use types::*;
-pub use view::{View, Visibility};
+pub use view::View;
+pub use visibility::Visibility;
 pub use writers::WriterRequest;

@@ -24,6 +24,12 @@ impl Secret {
     }
 }
 
+impl From<[u8; 32]> for Secret {
+    fn from(bytes: [u8; 32]) -> Secret {
+        Secret(bytes)
+    }
+}
+
 impl std::fmt::Debug for Secret {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Secret(..)")

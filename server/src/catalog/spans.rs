@@ -6,13 +6,13 @@ use super::database::{Row, Sql, Tx, Value, values};
 use super::error::CatalogError;
 use super::filter::Filter;
 use super::filter::attributes::attributes;
-use super::store::Catalog;
 use super::tables::spans::{from_row, insert, span_columns};
 use super::tables::stored::{self, parse_json, to_json};
 use super::tables::vectors::{self, Op};
 use super::tables::{jobs, videos};
 use super::types::*;
-use super::view::{View, Visibility};
+use super::view::View;
+use super::visibility::Visibility;
 use super::wake::News;
 use crate::terms::{KeySet, SpanKey, VideoNumber};
 
@@ -40,7 +40,7 @@ macro_rules! by_key {
     };
 }
 
-impl Catalog {
+impl View<'_> {
     /// Adds a given clip and a `fill` job for its vectors in one transaction; `None` if there is no such video.
     pub async fn add_given_clip(
         &self,
@@ -48,7 +48,7 @@ impl Catalog {
         mut clip: GivenClip,
     ) -> Result<Option<(Span, Job)>, CatalogError> {
         check_given(&clip)?;
-        let mut tx = self.database.begin().await?;
+        let mut tx = self.begin().await?;
         if !videos::lock(&mut tx, video).await? {
             return Ok(None);
         }
@@ -80,7 +80,7 @@ impl Catalog {
         metadata: serde_json::Value,
     ) -> Result<Option<Span>, CatalogError> {
         videos::check_metadata(&metadata)?;
-        let mut tx = self.database.begin().await?;
+        let mut tx = self.begin().await?;
         let Some(span) = lock_given(&mut tx, id).await? else { return Ok(None) };
         tx.execute("UPDATE spans SET metadata = $2 WHERE id = $1", values![id, to_json(&metadata)?]).await?;
         tx.execute("DELETE FROM span_attributes WHERE span = $1", values![span.key]).await?;
@@ -91,7 +91,7 @@ impl Catalog {
 
     /// Deletes a given clip with its vectors. `Err(Conflict)` for a found clip.
     pub async fn delete_clip(&self, id: Uuid) -> Result<Option<Span>, CatalogError> {
-        let mut tx = self.database.begin().await?;
+        let mut tx = self.begin().await?;
         let Some(span) = lock_given(&mut tx, id).await? else { return Ok(None) };
         let mut gone = Vec::new();
         for key in moments_of(&mut tx, &span).await?.into_iter().chain([span.key]) {
@@ -102,9 +102,7 @@ impl Catalog {
         tx.commit().await?;
         Ok(Some(span))
     }
-}
 
-impl View<'_> {
     /// Spans of a video at level clip, in order of (start, id), after `after`.
     pub async fn clips(
         &self,
@@ -170,9 +168,10 @@ impl View<'_> {
         self.keys(sql, values).await
     }
 
-    /// Numbers of the videos with a span that matches, in order. `filter` is already validated.
-    pub async fn videos_matching(&self, filter: &Filter) -> Result<Vec<VideoNumber>, CatalogError> {
-        let (sql, values) = filter.videos_to_sql();
+    /// Numbers of the visible videos, or of those with a span that matches, in order. `filter` is already validated.
+    pub async fn videos_matching(&self, filter: Option<&Filter>) -> Result<Vec<VideoNumber>, CatalogError> {
+        let all = || ("SELECT v.number FROM visible_videos v".into(), values![]);
+        let (sql, values) = filter.map_or_else(all, Filter::videos_to_sql);
         let rows = self.rows(sql, values).await?;
         let mut numbers = rows.iter().map(|row| row.video_number("number")).collect::<Result<Vec<_>, _>>()?;
         numbers.sort_unstable();
@@ -184,6 +183,10 @@ impl View<'_> {
         match (filter, self.visibility()) {
             (Some(filter), _) => self.keys_matching(filter).await.map(Some),
             (None, Visibility::All) => Ok(None),
+            (None, Visibility::Matching(_)) => self
+                .keys("SELECT s.key FROM spans s JOIN visible_videos v ON v.id = s.video", values![])
+                .await
+                .map(Some),
         }
     }
 }

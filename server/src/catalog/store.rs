@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::clock::Clock;
 use super::database::{Database, Pools, values};
 use super::error::CatalogError;
-use super::types::{Counts, JobName};
+use super::types::JobName;
 use super::wake::{News, Wake};
 use super::{postgres, sqlite, upgrade};
 
@@ -141,36 +141,6 @@ impl Catalog {
             }
             let _ = timeout_at(end.min(Instant::now() + POLL), woken).await;
         }
-    }
-
-    /// Counts for `/v1/stats`.
-    pub async fn counts(&self) -> Result<Counts, CatalogError> {
-        let sql = "WITH deleted AS (SELECT id FROM videos WHERE deleted_at_ms IS NOT NULL) \
-                   SELECT (SELECT count(*) FROM videos WHERE deleted_at_ms IS NULL) AS videos, \
-                   (SELECT count(*) FROM videos WHERE state = 'ready' AND deleted_at_ms IS NULL) AS videos_ready, \
-                   (SELECT count(*) FROM spans WHERE level = 'clip' \
-                   AND video NOT IN (SELECT id FROM deleted)) AS clips, \
-                   (SELECT count(*) FROM spans WHERE level = 'passage' \
-                   AND video NOT IN (SELECT id FROM deleted)) AS passages, \
-                   (SELECT count(*) FROM embeddings) - (SELECT count(*) FROM deleted d \
-                   JOIN spans s ON s.video = d.id JOIN embeddings e ON e.span = s.key) AS vectors, \
-                   (SELECT count(*) FROM jobs WHERE state = 'queued') AS jobs_queued, \
-                   (SELECT count(*) FROM jobs WHERE state = 'running') AS jobs_running, \
-                   (SELECT count(*) FROM jobs WHERE state = 'failed') AS jobs_failed, \
-                   (SELECT CAST(COALESCE(sum(bytes), 0) AS bigint) FROM videos \
-                   WHERE deleted_at_ms IS NULL) AS media_bytes";
-        let Some(row) = self.database.row(sql, values![]).await? else { return Ok(Counts::default()) };
-        Ok(Counts {
-            videos: row.get("videos")?,
-            videos_ready: row.get("videos_ready")?,
-            clips: row.get("clips")?,
-            passages: row.get("passages")?,
-            vectors: row.get("vectors")?,
-            jobs_queued: row.get("jobs_queued")?,
-            jobs_running: row.get("jobs_running")?,
-            jobs_failed: row.get("jobs_failed")?,
-            media_bytes: row.get("media_bytes")?,
-        })
     }
 
     /// Succeeds if the database answers.

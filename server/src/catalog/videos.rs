@@ -15,106 +15,12 @@ use super::tables::videos::{check_metadata, from_row, lock, read, video_columns}
 use super::types::*;
 use super::view::View;
 use super::wake::News;
-use super::{cues, instant, spans};
+use super::{cues, instant, keys, spans};
 
 /// Attempts to add a video. Another attempt follows if a video with the same bytes is deleted at that moment.
 const TRIES: usize = 3;
 
 impl Catalog {
-    /// Adds a video and its first job in one transaction, unless a video has its content hash.
-    ///
-    /// With `idempotency`, the key and the resulting ids are stored in the same transaction.
-    pub async fn add_video(
-        &self,
-        video: NewVideo,
-        idempotency: Option<IdempotencyKey>,
-    ) -> Result<Added, CatalogError> {
-        check_metadata(&video.metadata)?;
-        video.given.iter().try_for_each(spans::check_given)?;
-        video.subtitles.iter().try_for_each(cues::check)?;
-        let mut tx = self.database.begin().await?;
-        let now = tx.now_ms().await?;
-        if let Some(key) = &idempotency
-            && let Some(record) = claim(&mut tx, key, now).await?
-        {
-            return repeat(&mut tx, key, &record).await;
-        }
-        let mut added = None;
-        for _ in 0..TRIES {
-            added = add_once(&mut tx, &video, now).await?;
-            if added.is_some() {
-                break;
-            }
-        }
-        let Some(added) = added else {
-            return Err(CatalogError::Conflict(
-                "the same file is being added and deleted; try again".to_owned(),
-            ));
-        };
-        if let Some(key) = &idempotency {
-            record(&mut tx, key, &added, now).await?;
-        }
-        tx.announce(News::Jobs).await?;
-        tx.commit().await?;
-        Ok(added)
-    }
-
-    /// The result of an earlier request with this key within [`IDEMPOTENCY_WINDOW`].
-    pub async fn idempotent(&self, key: &str) -> Result<Option<IdempotencyRecord>, CatalogError> {
-        if key.contains('\0') {
-            return Ok(None);
-        }
-        let row = self.database.row(RECORD, values![key, oldest_key(self.database.now_ms().await?)]).await?;
-        row.as_ref().map(record_from).transpose()
-    }
-
-    /// Changes title, metadata or recording time; `None` if there is no such video.
-    pub async fn update_video(&self, id: Uuid, patch: VideoPatch) -> Result<Option<Video>, CatalogError> {
-        if let Some(metadata) = &patch.metadata {
-            check_metadata(metadata)?;
-        }
-        let mut tx = self.database.begin().await?;
-        if !lock(&mut tx, id).await? {
-            return Ok(None);
-        }
-        if let Some(title) = patch.title {
-            tx.execute("UPDATE videos SET title = $2 WHERE id = $1", values![id, title]).await?;
-        }
-        if let Some(metadata) = patch.metadata {
-            tx.execute("UPDATE videos SET metadata = $2 WHERE id = $1", values![id, to_json(&metadata)?])
-                .await?;
-            tx.execute("DELETE FROM video_attributes WHERE video = $1", values![id]).await?;
-            insert_attributes(&mut tx, id, &metadata).await?;
-        }
-        if let Some(recorded_at) = patch.recorded_at {
-            let ms = recorded_at_ms(recorded_at.as_deref())?;
-            let sql = "UPDATE videos SET recorded_at = $2, recorded_at_ms = $3 WHERE id = $1";
-            tx.execute(sql, values![id, recorded_at, ms]).await?;
-        }
-        let video = read(&mut tx, id).await?;
-        tx.commit().await?;
-        Ok(video)
-    }
-
-    /// Hides a video from all reads and indexes (appends to `changes`), and deletes its jobs and keys. Returns the
-    /// video. Its other rows stay until [`Catalog::purge_video`].
-    pub async fn delete_video(&self, id: Uuid) -> Result<Option<Video>, CatalogError> {
-        let mut tx = self.database.begin().await?;
-        if !lock(&mut tx, id).await? {
-            return Ok(None);
-        }
-        let video = read(&mut tx, id).await?;
-        let gone = vectors::of_video(&mut tx, id).await?;
-        cues::forget_video(&mut tx, id).await?;
-        tx.execute("DELETE FROM jobs WHERE video = $1", values![id]).await?;
-        tx.execute("DELETE FROM idempotency_keys WHERE video = $1", values![id]).await?;
-        let now = tx.now_ms().await?;
-        tx.execute("UPDATE videos SET deleted_at_ms = $2 WHERE id = $1", values![id, now]).await?;
-        vectors::append_changes(&mut tx, gone.into_iter().map(|at| (Op::Delete, at)).collect()).await?;
-        tx.commit().await?;
-        Ok(video)
-    }
-
     /// The next deleted video to purge, in order of id after `after`.
     pub async fn next_deleted(&self, after: Option<Uuid>) -> Result<Option<DeletedVideo>, CatalogError> {
         let sql =
@@ -152,6 +58,106 @@ impl Catalog {
 }
 
 impl View<'_> {
+    /// Adds a video and its first job in one transaction, unless a visible video has its content hash.
+    ///
+    /// With `idempotency`, the key and the resulting ids are stored in the same transaction. [`CatalogError::Outside`] if
+    /// the caller would not see the video, [`CatalogError::OverQuota`] if the caller's key has no room for it.
+    pub async fn add_video(
+        &self,
+        video: NewVideo,
+        idempotency: Option<IdempotencyKey>,
+    ) -> Result<Added, CatalogError> {
+        check_metadata(&video.metadata)?;
+        video.given.iter().try_for_each(spans::check_given)?;
+        video.subtitles.iter().try_for_each(cues::check)?;
+        let mut tx = self.begin().await?;
+        let now = tx.now_ms().await?;
+        if let Some(key) = &idempotency
+            && let Some(record) = claim(&mut tx, key, now).await?
+        {
+            return repeat(&mut tx, key, &record).await;
+        }
+        lock_content(&mut tx, &video.content_hash).await?;
+        let mut added = None;
+        for _ in 0..TRIES {
+            added = add_once(&mut tx, &video, now).await?;
+            if added.is_some() {
+                break;
+            }
+        }
+        let Some(added) = added else {
+            return Err(CatalogError::Conflict(
+                "the same file is being added and deleted; try again".to_owned(),
+            ));
+        };
+        if let Some(key) = &idempotency {
+            record(&mut tx, key, &added, now).await?;
+        }
+        tx.announce(News::Jobs).await?;
+        tx.commit().await?;
+        Ok(added)
+    }
+
+    /// The result of an earlier request with this key within [`IDEMPOTENCY_WINDOW`].
+    pub async fn idempotent(&self, key: &str) -> Result<Option<IdempotencyRecord>, CatalogError> {
+        if key.contains('\0') {
+            return Ok(None);
+        }
+        let now = self.database().now_ms().await?;
+        let row = self.database().row(RECORD, values![key, oldest_key(now)]).await?;
+        row.as_ref().map(record_from).transpose()
+    }
+
+    /// Changes title, metadata or recording time; `None` if there is no such video.
+    ///
+    /// [`CatalogError::Outside`] if the caller would not see the video any more.
+    pub async fn update_video(&self, id: Uuid, patch: VideoPatch) -> Result<Option<Video>, CatalogError> {
+        if let Some(metadata) = &patch.metadata {
+            check_metadata(metadata)?;
+        }
+        let mut tx = self.begin().await?;
+        if !lock(&mut tx, id).await? {
+            return Ok(None);
+        }
+        if let Some(title) = patch.title {
+            tx.execute("UPDATE videos SET title = $2 WHERE id = $1", values![id, title]).await?;
+        }
+        if let Some(metadata) = patch.metadata {
+            tx.execute("UPDATE videos SET metadata = $2 WHERE id = $1", values![id, to_json(&metadata)?])
+                .await?;
+            tx.execute("DELETE FROM video_attributes WHERE video = $1", values![id]).await?;
+            insert_attributes(&mut tx, id, &metadata).await?;
+        }
+        if let Some(recorded_at) = patch.recorded_at {
+            let ms = recorded_at_ms(recorded_at.as_deref())?;
+            let sql = "UPDATE videos SET recorded_at = $2, recorded_at_ms = $3 WHERE id = $1";
+            tx.execute(sql, values![id, recorded_at, ms]).await?;
+        }
+        tx.must_see(id).await?;
+        let video = read(&mut tx, id).await?;
+        tx.commit().await?;
+        Ok(video)
+    }
+
+    /// Hides a video from all reads and indexes (appends to `changes`), and deletes its jobs and keys. Returns the
+    /// video. Its other rows stay until [`Catalog::purge_video`].
+    pub async fn delete_video(&self, id: Uuid) -> Result<Option<Video>, CatalogError> {
+        let mut tx = self.begin().await?;
+        if !lock(&mut tx, id).await? {
+            return Ok(None);
+        }
+        let video = read(&mut tx, id).await?;
+        let gone = vectors::of_video(&mut tx, id).await?;
+        cues::forget_video(&mut tx, id).await?;
+        tx.execute("DELETE FROM jobs WHERE video = $1", values![id]).await?;
+        tx.execute("DELETE FROM idempotency_keys WHERE video = $1", values![id]).await?;
+        let now = tx.now_ms().await?;
+        tx.execute("UPDATE videos SET deleted_at_ms = $2 WHERE id = $1", values![id, now]).await?;
+        vectors::append_changes(&mut tx, gone.into_iter().map(|at| (Op::Delete, at)).collect()).await?;
+        tx.commit().await?;
+        Ok(video)
+    }
+
     /// One video.
     pub async fn video(&self, id: Uuid) -> Result<Option<Video>, CatalogError> {
         let sql = concat!("SELECT ", video_columns!(), " FROM visible_videos v WHERE v.id = $1");
@@ -159,9 +165,13 @@ impl View<'_> {
         row.as_ref().map(from_row).transpose()
     }
 
-    /// The video with this content hash (64 hex digits).
+    /// The first video with this content hash (64 hex digits). A caller who sees some videos only may have added a second.
     pub async fn video_by_hash(&self, content_hash: &str) -> Result<Option<Video>, CatalogError> {
-        let sql = concat!("SELECT ", video_columns!(), " FROM visible_videos v WHERE v.content_hash = $1");
+        let sql = concat!(
+            "SELECT ",
+            video_columns!(),
+            " FROM visible_videos v WHERE v.content_hash = $1 ORDER BY v.id LIMIT 1"
+        );
         let row = self.row(sql, values![content_hash]).await?;
         row.as_ref().map(from_row).transpose()
     }
@@ -180,23 +190,35 @@ impl View<'_> {
 
 /// `None` if the video with these bytes was deleted during the call.
 async fn add_once(tx: &mut Tx, video: &NewVideo, now: i64) -> Result<Option<Added>, CatalogError> {
-    if insert(tx, video, now).await? {
-        insert_attributes(tx, video.id, &video.metadata).await?;
-        spans::insert_given(tx, video.id, &video.given).await?;
-        cues::store(tx, video.id, &video.subtitles).await?;
-        let job = jobs::enqueue(tx, jobs::NewJob::ingest(video.id, None)).await?;
-        let stored = read(tx, video.id).await?;
-        return Ok(stored.map(|stored| Added::New(Box::new(stored), Box::new(job))));
-    }
     let sql = concat!(
         "SELECT ",
         video_columns!(),
-        " FROM videos v WHERE v.content_hash = $1 AND v.deleted_at_ms IS NULL"
+        " FROM visible_videos v WHERE v.content_hash = $1 ORDER BY v.id LIMIT 1"
     );
-    let Some(row) = tx.row(sql, values![video.content_hash.as_str()]).await? else {
-        return Ok(None);
-    };
-    let mut stored = from_row(&row)?;
+    let twin = tx.visible_row(sql, values![video.content_hash.as_str()]).await?;
+    match twin.as_ref().map(from_row).transpose()? {
+        Some(twin) => add_to_twin(tx, video, twin).await,
+        None => add_new(tx, video, now).await.map(Some),
+    }
+}
+
+async fn add_new(tx: &mut Tx, video: &NewVideo, now: i64) -> Result<Added, CatalogError> {
+    insert(tx, video, now).await?;
+    insert_attributes(tx, video.id, &video.metadata).await?;
+    tx.must_see(video.id).await?;
+    if let Some(key) = video.added_by {
+        keys::check_quota(tx, key).await?;
+    }
+    spans::insert_given(tx, video.id, &video.given).await?;
+    cues::store(tx, video.id, &video.subtitles).await?;
+    let job = jobs::enqueue(tx, jobs::NewJob::ingest(video.id, None)).await?;
+    let stored = read(tx, video.id).await?;
+    let missing = || CatalogError::Damaged(format!("video {} was stored and is not there", video.id).into());
+    Ok(Added::New(Box::new(stored.ok_or_else(missing)?), Box::new(job)))
+}
+
+async fn add_to_twin(tx: &mut Tx, video: &NewVideo, twin: Video) -> Result<Option<Added>, CatalogError> {
+    let mut stored = twin;
     if !video.subtitles.is_empty() {
         if !lock(tx, stored.id).await? {
             return Ok(None);
@@ -211,11 +233,19 @@ async fn add_once(tx: &mut Tx, video: &NewVideo, now: i64) -> Result<Option<Adde
     Ok(Some(Added::Duplicate(Box::new(stored), job.map(Box::new))))
 }
 
-async fn insert(tx: &mut Tx, video: &NewVideo, now: i64) -> Result<bool, CatalogError> {
+/// Makes other transactions that add these bytes wait. SQLite has one writer anyway.
+async fn lock_content(tx: &mut Tx, content_hash: &str) -> Result<(), CatalogError> {
+    if tx.is_postgres() {
+        let sql = "SELECT pg_advisory_xact_lock(hashtextextended($1, 7266))";
+        tx.execute(sql, values![content_hash]).await?;
+    }
+    Ok(())
+}
+
+async fn insert(tx: &mut Tx, video: &NewVideo, now: i64) -> Result<(), CatalogError> {
     let sql = "INSERT INTO videos (id, content_hash, file, file_name, bytes, title, metadata, recorded_at, \
-               recorded_at_ms, created_at_ms, state, segmentation, warnings) \
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending', $11, '[]') \
-               ON CONFLICT (content_hash) WHERE deleted_at_ms IS NULL DO NOTHING";
+               recorded_at_ms, created_at_ms, state, segmentation, warnings, added_by, probed_ms) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending', $11, '[]', $12, $13)";
     let values = values![
         video.id,
         video.content_hash.as_str(),
@@ -228,8 +258,11 @@ async fn insert(tx: &mut Tx, video: &NewVideo, now: i64) -> Result<bool, Catalog
         recorded_at_ms(video.recorded_at.as_deref())?,
         now,
         to_json(&video.segmentation)?,
+        video.added_by,
+        video.probed_ms,
     ];
-    Ok(tx.execute(sql, values).await? > 0)
+    tx.execute(sql, values).await?;
+    Ok(())
 }
 
 /// Reserves the key for this transaction, or returns the result of an earlier request with it.

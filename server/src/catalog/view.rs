@@ -1,20 +1,14 @@
-//! Reads for one caller: every read that can reveal a video uses a [`View`].
+//! Reads and changes for one caller: every call that can reveal or change a video uses a [`View`].
 
-use super::database::{Database, Row, Sql, Value};
+use uuid::Uuid;
+
+use super::database::{Database, Row, Sql, Tx, Value, values};
 use super::error::CatalogError;
 use super::store::Catalog;
+use super::visibility::Visibility;
 use crate::terms::KeySet;
 
-/// The videos that a caller may see. Every search and every read through a [`View`] takes one.
-///
-/// It has no default on purpose: each reader must choose.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Visibility {
-    /// All videos except deleted ones.
-    All,
-}
-
-/// The catalog for one caller. Hides invisible videos with their spans, cues and jobs.
+/// The catalog for one caller. Hides invisible videos with their spans, cues and jobs, and refuses to change them.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     database: &'a Database,
@@ -38,7 +32,8 @@ impl View<'_> {
         sql: impl Into<Sql>,
         values: Vec<Value>,
     ) -> Result<Vec<Row>, CatalogError> {
-        self.database.rows(self.restricted(sql.into()), values).await
+        let (sql, values) = restricted(self.visibility, &sql.into().of(self.database.is_postgres()), values);
+        self.database.rows(sql, values).await
     }
 
     /// The first row of a statement over `visible_videos`.
@@ -47,16 +42,22 @@ impl View<'_> {
         sql: impl Into<Sql>,
         values: Vec<Value>,
     ) -> Result<Option<Row>, CatalogError> {
-        self.database.row(self.restricted(sql.into()), values).await
+        Ok(self.rows(sql, values).await?.into_iter().next())
     }
 
     /// The keys in the first column of a statement over `visible_videos`.
     pub(super) async fn keys(&self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<KeySet, CatalogError> {
-        self.database.keys(self.restricted(sql.into()), values).await
+        let (sql, values) = restricted(self.visibility, &sql.into().of(self.database.is_postgres()), values);
+        self.database.keys(sql, values).await
+    }
+
+    /// A transaction that changes visible videos only.
+    pub(super) async fn begin(&self) -> Result<Tx, CatalogError> {
+        Ok(self.database.begin().await?.within(self.visibility.clone()))
     }
 
     /// The videos that the caller may see.
-    pub(super) fn visibility(&self) -> &Visibility {
+    pub fn visibility(&self) -> &Visibility {
         self.visibility
     }
 
@@ -64,14 +65,48 @@ impl View<'_> {
     pub(super) fn database(&self) -> &Database {
         self.database
     }
+}
 
-    /// Replaces [`VISIBLE_VIDEOS`] in the statement by a select of the visible videos.
-    fn restricted(&self, sql: Sql) -> Sql {
-        let text = sql.of(self.database);
-        debug_assert!(text.contains(VISIBLE_VIDEOS), "a view's statement reads every video: {text}");
-        let videos = match self.visibility {
-            Visibility::All => "(SELECT * FROM videos WHERE deleted_at_ms IS NULL)",
-        };
-        Sql::Built(text.replace(VISIBLE_VIDEOS, videos))
+/// Replaces [`VISIBLE_VIDEOS`] in a statement by a select of the visible videos, whose values follow the statement's
+/// own.
+fn restricted(visibility: &Visibility, text: &str, mut values: Vec<Value>) -> (Sql, Vec<Value>) {
+    debug_assert!(text.contains(VISIBLE_VIDEOS), "a view's statement reads every video: {text}");
+    let videos = match visibility {
+        Visibility::All => "(SELECT * FROM videos WHERE deleted_at_ms IS NULL)".to_owned(),
+        Visibility::Matching(filter) => {
+            let (condition, more) = filter.condition(values.len());
+            values.extend(more);
+            format!("(SELECT f.* FROM videos f WHERE f.deleted_at_ms IS NULL AND {condition})")
+        }
+    };
+    (Sql::Built(text.replace(VISIBLE_VIDEOS, &videos)), values)
+}
+
+impl Tx {
+    /// The first row of a statement over `visible_videos`.
+    pub(super) async fn visible_row(
+        &mut self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<Option<Row>, CatalogError> {
+        let (sql, values) = restricted(self.visibility(), &sql.into().of(self.is_postgres()), values);
+        self.row(sql, values).await
+    }
+
+    /// Whether this transaction may see and change the video.
+    pub(super) async fn sees(&mut self, video: Uuid) -> Result<bool, CatalogError> {
+        if !self.visibility().is_limited() {
+            return Ok(true);
+        }
+        let sql = "SELECT v.id FROM visible_videos v WHERE v.id = $1";
+        Ok(self.visible_row(sql, values![video]).await?.is_some())
+    }
+
+    /// Checks that the caller still sees a video after a change.
+    ///
+    /// # Errors
+    /// [`CatalogError::Outside`].
+    pub(super) async fn must_see(&mut self, video: Uuid) -> Result<(), CatalogError> {
+        if self.sees(video).await? { Ok(()) } else { Err(CatalogError::Outside) }
     }
 }

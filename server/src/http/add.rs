@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use axum::extract::{FromRequest, Request, State};
+use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use super::jobs::JobOut;
 use super::segmentation::SegmentationBody;
 use super::subtitles::MAX_BYTES;
 use super::videos::{VideoOut, checked_instant, checked_metadata, checked_title};
-use crate::app::App;
+use crate::app::{App, Authorized};
 use crate::catalog::{IdempotencyKey, Subtitles};
 use crate::library::{self, AddedVideo, Library, NewUpload, SourceFile, VideoDetails};
 use crate::storage;
@@ -89,10 +89,7 @@ struct AddAnswer {
         (status = 415, body = Problem), (status = 422, body = Problem),
     )
 )]
-async fn add(
-    State(app): State<Arc<App>>,
-    request: Request,
-) -> Result<(StatusCode, axum::Json<AddAnswer>), ApiError> {
+async fn add(app: Authorized, request: Request) -> Result<(StatusCode, axum::Json<AddAnswer>), ApiError> {
     let key = idempotency_key(request.headers())?;
     let _receiving = extract::receiving(&app.uploads)?;
     let asked = if extract::has_type(request.headers(), "multipart/form-data") {
@@ -100,7 +97,9 @@ async fn add(
     } else {
         Asked::from_json(&app, Json::from_request(request, &()).await?.0).await?
     };
-    let key = key.map(|key| IdempotencyKey { key, request_hash: asked.hash() });
+    // Two API keys may use the same text.
+    let owned = |key: String| app.caller().key_id().map_or(key.clone(), |id| format!("{id}/{key}"));
+    let key = key.map(|key| IdempotencyKey { key: owned(key), request_hash: asked.hash() });
     let added = Library::of(&app).add(asked.upload(&app)?, key).await?;
     Ok((StatusCode::ACCEPTED, axum::Json(added.into())))
 }
@@ -221,7 +220,7 @@ impl Asked {
         Ok(Asked { file: SourceFile::Received(received), file_name, details })
     }
 
-    async fn from_json(app: &App, body: AddBody) -> Result<Asked, ApiError> {
+    async fn from_json(app: &Authorized, body: AddBody) -> Result<Asked, ApiError> {
         let details = Details {
             title: body.title,
             metadata: body.metadata,
@@ -242,7 +241,12 @@ impl Asked {
         }
     }
 
-    async fn in_place(app: &App, path: &Path, details: Details) -> Result<Asked, ApiError> {
+    async fn in_place(app: &Authorized, path: &Path, details: Details) -> Result<Asked, ApiError> {
+        if app.caller().visibility().is_limited() {
+            let detail =
+                "your key reaches some videos only, so it can't read the server's folders; upload the file";
+            return Err(ApiError::forbidden(detail));
+        }
         let path = super::sources::under_media_root(app, path)?;
         let file_name = shown_name(&path.file_name().unwrap_or_default().to_string_lossy());
         let read = path.clone();

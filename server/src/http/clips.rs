@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -17,8 +16,8 @@ use super::jobs::JobOut;
 use super::search::seconds;
 use super::segmentation::GivenBody;
 use super::videos::{checked_metadata, found as found_video};
-use crate::app::App;
-use crate::catalog::{Span, Visibility};
+use crate::app::{App, Authorized};
+use crate::catalog::Span;
 use crate::library::Library;
 use crate::terms::Level;
 
@@ -81,14 +80,14 @@ struct ClipParams {
 #[utoipa::path(get, path = "/v1/videos/{id}/clips", tag = "library", params(("id" = Uuid, Path), ClipParams),
     responses((status = 200, body = ClipPage), (status = 404, body = Problem)))]
 async fn list(
-    State(app): State<Arc<App>>,
+    app: Authorized,
     Id(id): Id,
     Params(params): Params<ClipParams>,
 ) -> Result<axum::Json<ClipPage>, ApiError> {
-    found_video(app.catalog.view(&Visibility::All).video(id).await?, id)?;
+    found_video(app.view().video(id).await?, id)?;
     let limit = extract::page_size(params.limit)?;
     let after = params.cursor.as_deref().map(read_cursor).transpose()?;
-    let clips = app.catalog.view(&Visibility::All).clips(id, after, limit).await?;
+    let clips = app.view().clips(id, after, limit).await?;
     let next_cursor = super::next_cursor(&clips, limit, |clip| format!("{}.{}", clip.start_ms, clip.id));
     Ok(axum::Json(ClipPage { items: clips.into_iter().map(ClipOut::from).collect(), next_cursor }))
 }
@@ -110,17 +109,17 @@ struct AddedClip {
 #[utoipa::path(post, path = "/v1/videos/{id}/clips", tag = "library", params(("id" = Uuid, Path)), request_body = GivenBody,
     responses((status = 202, body = AddedClip), (status = 404, body = Problem), (status = 422, body = Problem)))]
 async fn add(
-    State(app): State<Arc<App>>,
+    app: Authorized,
     Id(id): Id,
     Json(body): Json<GivenBody>,
 ) -> Result<(StatusCode, axum::Json<AddedClip>), ApiError> {
     let clip = body.checked("")?;
-    let video = found_video(app.catalog.view(&Visibility::All).video(id).await?, id)?;
+    let video = found_video(app.view().video(id).await?, id)?;
     if let Some(facts) = video.facts.filter(|facts| facts.duration_ms <= clip.start_ms) {
         let detail = format!("the video ends at {} s", seconds(facts.duration_ms));
         return Err(ApiError::invalid("/start", detail));
     }
-    let added = app.catalog.add_given_clip(id, clip).await?;
+    let added = app.view().add_given_clip(id, clip).await?;
     let (clip, job) = added.ok_or_else(|| ApiError::not_found(format!("there is no video {id}")))?;
     Ok((StatusCode::ACCEPTED, axum::Json(AddedClip { clip: clip.into(), job: job.into() })))
 }
@@ -128,8 +127,8 @@ async fn add(
 /// Returns one clip.
 #[utoipa::path(get, path = "/v1/clips/{id}", tag = "library", params(("id" = Uuid, Path)),
     responses((status = 200, body = ClipOut), (status = 404, body = Problem)))]
-async fn get(State(app): State<Arc<App>>, Id(id): Id) -> Result<axum::Json<ClipOut>, ApiError> {
-    Ok(axum::Json(found(app.catalog.view(&Visibility::All).span(id).await?, id)?.into()))
+async fn get(app: Authorized, Id(id): Id) -> Result<axum::Json<ClipOut>, ApiError> {
+    Ok(axum::Json(found(app.view().span(id).await?, id)?.into()))
 }
 
 /// Changes to a user's clip.
@@ -146,19 +145,19 @@ struct ClipPatch {
 #[utoipa::path(patch, path = "/v1/clips/{id}", tag = "library", params(("id" = Uuid, Path)), request_body = ClipPatch,
     responses((status = 200, body = ClipOut), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn patch(
-    State(app): State<Arc<App>>,
+    app: Authorized,
     Id(id): Id,
     Json(body): Json<ClipPatch>,
 ) -> Result<axum::Json<ClipOut>, ApiError> {
     let metadata = body.metadata.unwrap_or_else(|| json!({}));
     checked_metadata(Some(&metadata), "/metadata")?;
-    Ok(axum::Json(found(app.catalog.update_clip(id, metadata).await?, id)?.into()))
+    Ok(axum::Json(found(app.view().update_clip(id, metadata).await?, id)?.into()))
 }
 
 /// Deletes a user's clip. Later answers do not contain it.
 #[utoipa::path(delete, path = "/v1/clips/{id}", tag = "library", params(("id" = Uuid, Path)),
     responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem)))]
-async fn delete(State(app): State<Arc<App>>, Id(id): Id) -> Result<StatusCode, ApiError> {
+async fn delete(app: Authorized, Id(id): Id) -> Result<StatusCode, ApiError> {
     Library::of(&app).delete_clip(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

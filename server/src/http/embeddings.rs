@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{FromRequest, Request as HttpRequest, State};
+use axum::extract::{FromRequest, Request as HttpRequest};
 use reprise_encoders::text::Overflow;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -13,7 +13,7 @@ use super::error::{ApiError, Problem};
 use super::extract::{self, Form, Json};
 use super::guard;
 use super::search::{ClipBody, OverflowName, QueryInfoOut, some_text};
-use crate::app::App;
+use crate::app::{App, Authorized};
 use crate::search::{self, EmbeddedWindow, Embedding, Query, QueryEncoder};
 use crate::terms::QueryKind;
 
@@ -111,10 +111,7 @@ impl From<EmbeddedWindow> for EmbeddedWindowOut {
         (status = 415, body = Problem), (status = 422, body = Problem), (status = 429, body = Problem),
     )
 )]
-async fn embed(
-    State(app): State<Arc<App>>,
-    request: HttpRequest,
-) -> Result<axum::Json<EmbeddingOut>, ApiError> {
+async fn embed(app: Authorized, request: HttpRequest) -> Result<axum::Json<EmbeddingOut>, ApiError> {
     if extract::has_type(request.headers(), "multipart/form-data") {
         return embed_upload(&app, Form::from_request(request, &()).await?).await;
     }
@@ -129,7 +126,7 @@ async fn embed(
 }
 
 /// Checks the JSON, and whether the pool has room, before it reads the file. It takes its place only then.
-async fn embed_upload(app: &App, mut form: Form) -> Result<axum::Json<EmbeddingOut>, ApiError> {
+async fn embed_upload(app: &Authorized, mut form: Form) -> Result<axum::Json<EmbeddingOut>, ApiError> {
     let _receiving = extract::receiving(&app.query_uploads)?;
     let body: EmbedBody = form.query(app).await?;
     let EmbedInput { text: None, clip: None, upload: Some(true) } = body.input else {

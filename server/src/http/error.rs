@@ -9,6 +9,7 @@ use reprise_encoders::{EncodeError, LoadError, with_causes};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::access::Refusal;
 use crate::catalog::CatalogError;
 use crate::library::LibraryError;
 use crate::models::SpacesError;
@@ -65,9 +66,21 @@ impl ApiError {
         ApiError::new(StatusCode::BAD_REQUEST, "unreadable request", detail)
     }
 
-    pub(super) fn unauthorized() -> ApiError {
-        let detail = "this server needs an API key: send `Authorization: Bearer KEY`";
+    pub(super) fn unauthorized(detail: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::UNAUTHORIZED, "no valid API key", detail)
+    }
+
+    fn over_quota(detail: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::FORBIDDEN, "over quota", detail)
+    }
+
+    /// The same error at this place of the request's JSON.
+    pub(super) fn at(mut self, pointer: String) -> ApiError {
+        match &mut self.errors[..] {
+            [] => self.errors.push(FieldError { pointer, detail: self.detail.clone() }),
+            fields => fields.iter_mut().for_each(|field| field.pointer.clone_from(&pointer)),
+        }
+        self
     }
 
     pub(super) fn forbidden(detail: impl Into<String>) -> ApiError {
@@ -153,6 +166,8 @@ impl From<CatalogError> for ApiError {
         match &error {
             CatalogError::Conflict(detail) => ApiError::conflict(detail.as_str()),
             CatalogError::Invalid(detail) => ApiError::invalid("", detail.to_string()),
+            CatalogError::Outside => ApiError::forbidden(error.to_string()),
+            CatalogError::OverQuota(detail) => ApiError::over_quota(detail.as_str()),
             CatalogError::Away(_) => {
                 tracing::error!(error = with_causes(&error), "a request needs the database");
                 ApiError::unavailable("the database does not answer; try again later")
@@ -162,6 +177,24 @@ impl From<CatalogError> for ApiError {
                 ApiError::disk_full()
             }
             other => ApiError::internal(with_causes(other)),
+        }
+    }
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::NoKey => {
+                ApiError::unauthorized("this server needs an API key: send `Authorization: Bearer KEY`")
+            }
+            Refusal::TooManyRequests(wait) => {
+                let seconds = wait.as_secs() + 1;
+                let busy =
+                    ApiError::busy(format!("your key's requests are used up; try again in {seconds} s"));
+                ApiError { retry_after_s: Some(seconds), ..busy }
+            }
+            Refusal::TooManySearches => ApiError::busy("your key's searches at once are used up; try again"),
+            Refusal::Catalog(error) => error.into(),
         }
     }
 }

@@ -1,38 +1,108 @@
-//! Middleware for every request: request id, API key, origin, time limit, metrics.
+//! Middleware for every request: request id, caller, origin, time limit, metrics.
 
 use std::future::Future;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Method, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use percent_encoding::percent_decode_str;
-use sha2::{Digest, Sha256};
 
 use super::error::{ApiError, REQUEST_ID};
 use super::extract::has_type;
-use crate::app::App;
+use super::{audit, links};
+use crate::access::Caller;
+use crate::app::{App, Authorized};
+use crate::catalog::Scope;
 use crate::config::Config;
 
 /// Cookie with the API key. The page needs it, because images and video can't send headers.
 const COOKIE: &str = "reprise_key";
 
-/// Refuses requests without the API key. Health and the page itself are open, because they show no data.
-pub(super) async fn api_key(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let Some(key) = &app.config.api_key else { return next.run(request).await };
-    if is_open(request.uri().path()) || sent_keys(request.headers()).any(|sent| same(&sent, key)) {
+/// Finds the caller by the key or the signed link, and refuses requests beyond its rights. Health and the page itself are
+/// open, because they show no data.
+pub(super) async fn caller(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+    if is_open(request.uri().path()) {
         return next.run(request).await;
     }
-    ApiError::unauthorized().into_response()
+    let caller = match admitted(&app, &mut request).await {
+        Ok(caller) => caller,
+        Err(error) => return error.into_response(),
+    };
+    let _place = match route(&request) {
+        Some(route) if searches(request.method(), route) => match app.gate.search_place(&caller) {
+            Ok(place) => place,
+            Err(refusal) => return ApiError::from(refusal).into_response(),
+        },
+        _ => None,
+    };
+    let record = audit::Record::of(&request, &caller);
+    request.extensions_mut().insert(caller);
+    let response = next.run(request).await;
+    if let Some(record) = record {
+        record.store(&app, response.status()).await;
+    }
+    response
+}
+
+/// The caller, who may use the request's route.
+async fn admitted(app: &App, request: &mut Request) -> Result<Caller, ApiError> {
+    let caller = match links::take(app, request).await? {
+        Some(caller) => caller,
+        None => {
+            let sent: Vec<String> = sent_keys(request.headers()).collect();
+            app.gate.caller(&app.catalog, app.config.api_key.as_deref(), &sent).await?
+        }
+    };
+    let scope = route(request).map(|route| scope_of(request.method(), route));
+    match scope {
+        Some(scope) if !caller.may(scope) => {
+            Err(ApiError::forbidden(format!("this needs a key with the scope `{scope}`")))
+        }
+        _ => Ok(caller),
+    }
+}
+
+fn route(request: &Request) -> Option<&str> {
+    request.extensions().get::<MatchedPath>().map(MatchedPath::as_str)
+}
+
+/// The scope that a route needs.
+pub(super) fn scope_of(method: &Method, route: &str) -> Scope {
+    let is_read = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+    match route {
+        "/v1/keys" | "/v1/keys/{id}" | "/v1/audit" => Scope::Admin,
+        _ if is_read => Scope::Read,
+        "/v1/search" | "/v1/embeddings" | "/v1/media-links" => Scope::Read,
+        "/v1/spaces" | "/v1/spaces/{id}/activate" => Scope::Admin,
+        _ => Scope::Write,
+    }
+}
+
+/// Whether the route counts as a search.
+fn searches(method: &Method, route: &str) -> bool {
+    let is_post = method == Method::POST && ["/v1/search", "/v1/embeddings"].contains(&route);
+    is_post || route == "/v1/videos/{id}/timeline"
 }
 
 fn is_open(path: &str) -> bool {
     matches!(path, "/" | "/livez" | "/readyz" | "/openapi.json")
         || ["/v/", "/static/", "/docs"].iter().any(|it| path.starts_with(it))
+}
+
+impl FromRequestParts<Arc<App>> for Authorized {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Authorized, Response> {
+        let missing = || ApiError::internal("a handler ran without a caller").into_response();
+        let caller = parts.extensions.get::<Caller>().cloned().ok_or_else(missing)?;
+        Ok(Authorized::new(Arc::clone(app), caller))
+    }
 }
 
 fn sent_keys(headers: &HeaderMap) -> impl Iterator<Item = String> {
@@ -51,16 +121,13 @@ fn percent_decoded(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
-/// Compares hashes, so that the duration reveals nothing about the key.
-fn same(sent: &str, key: &str) -> bool {
-    Sha256::digest(sent) == Sha256::digest(key)
-}
-
 /// Refuses changes from other sites' pages, because a browser sends their forms to any address, loopback too. A site
 /// may also point its own name to loopback. So a loopback server without a key answers only to loopback names and
 /// the configured origins.
 pub(super) async fn origin(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    if !is_own_name(&app.config, request.headers()) {
+    // A catalog that fails must not open the server.
+    let has_keys = app.gate.has_keys(&app.catalog).await.unwrap_or(false);
+    if !has_keys && !is_own_name(&app.config, request.headers()) {
         let detail =
             "without an API key this server answers to localhost only; start it with --cors-origin or a key";
         return ApiError::forbidden(detail).into_response();
@@ -180,6 +247,23 @@ mod tests {
         for name in ["evil.example:8080", "10.0.0.1", "localhost.evil.example", "0.0.0.0", "", "[::2]", "a b"]
         {
             assert!(!names_loopback(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn routes_that_change_need_more_than_read() {
+        for (method, route, expected) in [
+            (Method::GET, "/v1/videos", Scope::Read),
+            (Method::POST, "/v1/search", Scope::Read),
+            (Method::POST, "/v1/videos", Scope::Write),
+            (Method::DELETE, "/v1/clips/{id}", Scope::Write),
+            (Method::GET, "/v1/spaces", Scope::Read),
+            (Method::POST, "/v1/spaces", Scope::Admin),
+            (Method::GET, "/v1/keys", Scope::Admin),
+            (Method::DELETE, "/v1/keys/{id}", Scope::Admin),
+            (Method::GET, "/v1/audit", Scope::Admin),
+        ] {
+            assert_eq!(scope_of(&method, route), expected, "{method} {route}");
         }
     }
 

@@ -4,7 +4,6 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::State;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::{Stream, stream};
 use serde::{Deserialize, Serialize};
@@ -15,8 +14,8 @@ use uuid::Uuid;
 
 use super::error::{ApiError, Problem};
 use super::extract::{self, Id, Params};
-use crate::app::App;
-use crate::catalog::{Job, JobFilter, JobName, JobState, Visibility};
+use crate::app::{App, Authorized};
+use crate::catalog::{Job, JobFilter, JobName, JobState};
 
 /// Polling interval of a watched job.
 const LOOK: Duration = Duration::from_millis(400);
@@ -115,13 +114,10 @@ struct JobParams {
 
 /// Lists jobs, newest first.
 #[utoipa::path(get, path = "/v1/jobs", tag = "jobs", params(JobParams), responses((status = 200, body = JobPage)))]
-async fn list(
-    State(app): State<Arc<App>>,
-    Params(params): Params<JobParams>,
-) -> Result<axum::Json<JobPage>, ApiError> {
+async fn list(app: Authorized, Params(params): Params<JobParams>) -> Result<axum::Json<JobPage>, ApiError> {
     let limit = extract::page_size(params.limit)?;
     let only = JobFilter { state: params.state, kind: params.kind, video: params.video_id };
-    let jobs = app.catalog.view(&Visibility::All).jobs(&only, params.cursor, limit).await?;
+    let jobs = app.view().jobs(&only, params.cursor, limit).await?;
     let next_cursor = super::next_cursor(&jobs, limit, |job| job.id);
     Ok(axum::Json(JobPage { items: jobs.into_iter().map(JobOut::from).collect(), next_cursor }))
 }
@@ -129,8 +125,8 @@ async fn list(
 /// Returns one job.
 #[utoipa::path(get, path = "/v1/jobs/{id}", tag = "jobs", params(("id" = Uuid, Path)),
     responses((status = 200, body = JobOut), (status = 404, body = Problem)))]
-async fn get(State(app): State<Arc<App>>, Id(id): Id) -> Result<axum::Json<JobOut>, ApiError> {
-    found(app.catalog.view(&Visibility::All).job(id).await?, id)
+async fn get(app: Authorized, Id(id): Id) -> Result<axum::Json<JobOut>, ApiError> {
+    found(app.view().job(id).await?, id)
 }
 
 /// Streams a job as server-sent events. Each change sends the event `job` with the job as data. The stream ends with
@@ -138,10 +134,10 @@ async fn get(State(app): State<Arc<App>>, Id(id): Id) -> Result<axum::Json<JobOu
 #[utoipa::path(get, path = "/v1/jobs/{id}/events", tag = "jobs", params(("id" = Uuid, Path)),
     responses((status = 200, content_type = "text/event-stream", body = String), (status = 404, body = Problem)))]
 async fn events(
-    State(app): State<Arc<App>>,
+    app: Authorized,
     Id(id): Id,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
-    let _exists = found(app.catalog.view(&Visibility::All).job(id).await?, id)?;
+    let _exists = found(app.view().job(id).await?, id)?;
     let watched = stream::unfold((app, None::<JobOut>), move |(app, shown)| async move {
         let next = next_change(&app, id, shown).await?;
         let event = Event::default().event("job").json_data(&next).ok()?;
@@ -151,12 +147,12 @@ async fn events(
 }
 
 /// Waits for a change of the job. `None` once it has ended, is gone, or the service stops.
-async fn next_change(app: &App, id: Uuid, shown: Option<JobOut>) -> Option<JobOut> {
+async fn next_change(app: &Authorized, id: Uuid, shown: Option<JobOut>) -> Option<JobOut> {
     if shown.as_ref().is_some_and(JobOut::has_ended) {
         return None;
     }
     loop {
-        let job = JobOut::from(app.catalog.view(&Visibility::All).job(id).await.ok()??);
+        let job = JobOut::from(app.view().job(id).await.ok()??);
         if shown.as_ref() != Some(&job) {
             return Some(job);
         }
@@ -170,15 +166,15 @@ async fn next_change(app: &App, id: Uuid, shown: Option<JobOut>) -> Option<JobOu
 /// Cancels a queued or running job.
 #[utoipa::path(post, path = "/v1/jobs/{id}/cancel", tag = "jobs", params(("id" = Uuid, Path)),
     responses((status = 200, body = JobOut), (status = 404, body = Problem), (status = 409, body = Problem)))]
-async fn cancel(State(app): State<Arc<App>>, Id(id): Id) -> Result<axum::Json<JobOut>, ApiError> {
-    found(app.catalog.cancel_job(id).await?, id)
+async fn cancel(app: Authorized, Id(id): Id) -> Result<axum::Json<JobOut>, ApiError> {
+    found(app.view().cancel_job(id).await?, id)
 }
 
 /// Queues a failed or cancelled job again. A job that waits for its next attempt is tried at once.
 #[utoipa::path(post, path = "/v1/jobs/{id}/retry", tag = "jobs", params(("id" = Uuid, Path)),
     responses((status = 200, body = JobOut), (status = 404, body = Problem), (status = 409, body = Problem)))]
-async fn retry(State(app): State<Arc<App>>, Id(id): Id) -> Result<axum::Json<JobOut>, ApiError> {
-    found(app.catalog.retry_job(id).await?, id)
+async fn retry(app: Authorized, Id(id): Id) -> Result<axum::Json<JobOut>, ApiError> {
+    found(app.view().retry_job(id).await?, id)
 }
 
 fn found(job: Option<Job>, id: Uuid) -> Result<axum::Json<JobOut>, ApiError> {

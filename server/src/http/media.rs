@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use reprise_encoders::video::{self, Limits, Probe, VideoError, rendition};
@@ -20,8 +20,8 @@ use uuid::Uuid;
 use super::error::{ApiError, Problem};
 use super::extract::{Id, Params};
 use super::{clips, videos};
-use crate::app::App;
-use crate::catalog::{Span, Video, Visibility};
+use crate::app::{App, Authorized};
+use crate::catalog::{Span, Video};
 use crate::storage::{Derived, LocalFile, StoredFile};
 
 /// Width of thumbnails, in pixels.
@@ -55,12 +55,12 @@ struct MediaParams {
 #[utoipa::path(get, path = "/v1/videos/{id}/media", tag = "media", params(("id" = Uuid, Path), MediaParams),
     responses((status = 200, content_type = "video/*"), (status = 206, content_type = "video/*"), (status = 404, body = Problem)))]
 async fn media(
-    State(app): State<Arc<App>>,
+    app: Authorized,
     Id(id): Id,
     Params(params): Params<MediaParams>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let video = videos::found(app.catalog.view(&Visibility::All).video(id).await?, id)?;
+    let video = videos::found(app.view().video(id).await?, id)?;
     match params.rendition.as_deref() {
         None => {
             let file = local(&app, &video).await?;
@@ -79,12 +79,8 @@ async fn media(
 /// Serves a JPEG of the frame in the middle of a video.
 #[utoipa::path(get, path = "/v1/videos/{id}/thumbnail", tag = "media", params(("id" = Uuid, Path)),
     responses((status = 200, content_type = "image/jpeg"), (status = 404, body = Problem)))]
-async fn video_thumbnail(
-    State(app): State<Arc<App>>,
-    Id(id): Id,
-    request: Request,
-) -> Result<Response, ApiError> {
-    let video = videos::found(app.catalog.view(&Visibility::All).video(id).await?, id)?;
+async fn video_thumbnail(app: Authorized, Id(id): Id, request: Request) -> Result<Response, ApiError> {
+    let video = videos::found(app.view().video(id).await?, id)?;
     let footage = Footage::of(&app, &video).await?;
     let at_ms = footage.duration_ms() / 2;
     let made = make(&app, Derived::Thumbnail, id, move |out| footage.thumbnail(at_ms, out)).await?;
@@ -94,11 +90,7 @@ async fn video_thumbnail(
 /// Serves a JPEG of the frame in the middle of a clip.
 #[utoipa::path(get, path = "/v1/clips/{id}/thumbnail", tag = "media", params(("id" = Uuid, Path)),
     responses((status = 200, content_type = "image/jpeg"), (status = 404, body = Problem)))]
-async fn clip_thumbnail(
-    State(app): State<Arc<App>>,
-    Id(id): Id,
-    request: Request,
-) -> Result<Response, ApiError> {
+async fn clip_thumbnail(app: Authorized, Id(id): Id, request: Request) -> Result<Response, ApiError> {
     let (span, footage) = footage_of_clip(&app, id).await?;
     let at_ms = (span.start_ms + span.end_ms.min(footage.duration_ms())) / 2;
     let made = make(&app, Derived::Thumbnail, id, move |out| footage.thumbnail(at_ms, out)).await?;
@@ -108,16 +100,16 @@ async fn clip_thumbnail(
 /// Serves the first 10 seconds of a clip as an MP4 for browsers.
 #[utoipa::path(get, path = "/v1/clips/{id}/preview", tag = "media", params(("id" = Uuid, Path)),
     responses((status = 200, content_type = "video/mp4"), (status = 404, body = Problem)))]
-async fn preview(State(app): State<Arc<App>>, Id(id): Id, request: Request) -> Result<Response, ApiError> {
+async fn preview(app: Authorized, Id(id): Id, request: Request) -> Result<Response, ApiError> {
     let (span, footage) = footage_of_clip(&app, id).await?;
     let shown = span.start_ms..span.end_ms.min(span.start_ms + PREVIEW_MS);
     let made = make(&app, Derived::Preview, id, move |out| footage.preview(shown, out)).await?;
     serve(made.path(), "video/mp4", request).await
 }
 
-async fn footage_of_clip(app: &App, id: Uuid) -> Result<(Span, Footage), ApiError> {
-    let span = clips::found(app.catalog.view(&Visibility::All).span(id).await?, id)?;
-    let video = videos::found(app.catalog.view(&Visibility::All).video(span.video).await?, span.video)?;
+async fn footage_of_clip(app: &Authorized, id: Uuid) -> Result<(Span, Footage), ApiError> {
+    let span = clips::found(app.view().span(id).await?, id)?;
+    let video = videos::found(app.view().video(span.video).await?, span.video)?;
     Ok((span, Footage::of(app, &video).await?))
 }
 
@@ -187,12 +179,12 @@ impl Footage {
 
 /// Makes the derived file of a video or span, or finds it. Continues if the client leaves, because it will ask again.
 async fn make(
-    app: &Arc<App>,
+    app: &Authorized,
     kind: Derived,
     id: Uuid,
     work: impl FnOnce(&Path) -> Result<(), VideoError> + Send + 'static,
 ) -> Result<LocalFile, ApiError> {
-    let app = Arc::clone(app);
+    let app = app.clone();
     let making = tokio::spawn(async move {
         let render = async |out: PathBuf| {
             let _place = tokio::time::timeout(LANE_PATIENCE, app.renders.lane(kind).acquire())

@@ -1,6 +1,7 @@
 //! The HTTP API: routes, middleware layers and serving. No other folder uses axum.
 
 mod add;
+mod audit;
 mod clips;
 mod connections;
 mod embeddings;
@@ -8,7 +9,9 @@ mod error;
 mod extract;
 mod guard;
 mod jobs;
+mod keys;
 mod linger;
+mod links;
 mod media;
 mod operation;
 mod page;
@@ -58,6 +61,7 @@ use error::{ApiError, REQUEST_ID};
         (name = "media", description = "Video files, previews and thumbnails"),
         (name = "jobs", description = "Background jobs"),
         (name = "models", description = "Embedding spaces and vectors"),
+        (name = "access", description = "API keys, signed links and the audit log"),
         (name = "operation", description = "Health, metrics, counts"),
     )
 )]
@@ -76,6 +80,9 @@ fn documented() -> OpenApiRouter<Arc<App>> {
         .merge(jobs::routes())
         .merge(spaces::routes())
         .merge(embeddings::routes())
+        .merge(keys::routes())
+        .merge(links::routes())
+        .merge(audit::routes())
         .merge(operation::routes())
 }
 
@@ -94,7 +101,7 @@ pub fn router(app: Arc<App>) -> Router {
         .layer(DefaultBodyLimit::disable())
         .layer(middleware::from_fn(guard::measure))
         .layer(middleware::from_fn_with_state(Arc::clone(&app), guard::time_limit))
-        .layer(middleware::from_fn_with_state(Arc::clone(&app), guard::api_key))
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), guard::caller))
         .layer(middleware::from_fn_with_state(Arc::clone(&app), guard::origin))
         .layer(CatchPanicLayer::custom(|_panic| {
             ApiError::internal("a handler panicked").into_response().map(axum::body::Body::new)

@@ -10,7 +10,7 @@ use utoipa_axum::routes;
 
 use super::error::{ApiError, Problem};
 use super::instant;
-use crate::app::App;
+use crate::app::{App, Authorized};
 use crate::catalog::Counts;
 use crate::telemetry;
 use crate::vectors::{CollectionStatus, Following};
@@ -53,8 +53,13 @@ async fn readyz(State(app): State<Arc<App>>) -> Result<String, ApiError> {
 }
 
 /// Returns metrics for Prometheus.
-#[utoipa::path(get, path = "/metrics", tag = "operation", responses((status = 200, content_type = "text/plain", body = String)))]
-async fn metrics(State(app): State<Arc<App>>) -> Result<String, ApiError> {
+#[utoipa::path(get, path = "/metrics", tag = "operation", responses((status = 200, content_type = "text/plain", body = String), (status = 403, body = Problem)))]
+async fn metrics(app: Authorized) -> Result<String, ApiError> {
+    if app.caller().visibility().is_limited() {
+        return Err(ApiError::forbidden(
+            "metrics count the whole library, and your key reaches some videos only",
+        ));
+    }
     let handle = telemetry::metrics()
         .ok_or_else(|| ApiError::unavailable("metrics are recorded elsewhere in this process"))?;
     for space in app.spaces.all() {
@@ -95,11 +100,13 @@ struct Stats {
     counts: Counts,
     /// `sqlite` or `postgres`.
     database: &'static str,
-    /// Sequence number of the newest change in the catalog.
-    catalog_seq: i64,
-    /// Sequence number of the newest change in the index. Null while the vector engine does not answer.
+    /// Sequence number of the newest change in the catalog. Null for a key that reaches some videos only.
+    catalog_seq: Option<i64>,
+    /// Sequence number of the newest change in the index. Null while the vector engine does not answer, and for a key that
+    /// reaches some videos only.
     index_seq: Option<i64>,
     engine: EngineOut,
+    /// The index by space and level. Empty for a key that reaches some videos only.
     index: Vec<SearchedLevel>,
 }
 
@@ -163,12 +170,24 @@ async fn searched_levels(app: &App) -> Result<Vec<SearchedLevel>, ApiError> {
 
 /// Returns counts of videos, clips, vectors and jobs, and the progress of the index.
 #[utoipa::path(get, path = "/v1/stats", tag = "operation", responses((status = 200, body = Stats)))]
-async fn stats(State(app): State<Arc<App>>) -> Result<axum::Json<Stats>, ApiError> {
-    let state = app.vectors.state().await?;
+async fn stats(app: Authorized) -> Result<axum::Json<Stats>, ApiError> {
+    let (counts, state) = (app.view().counts().await?, app.vectors.state().await?);
+    if app.caller().visibility().is_limited() {
+        let engine = EngineOut { kind: state.kind.name(), behind: None, trouble: None };
+        let database = app.catalog.kind();
+        return Ok(axum::Json(Stats {
+            counts,
+            database,
+            catalog_seq: None,
+            index_seq: None,
+            engine,
+            index: Vec::new(),
+        }));
+    }
     Ok(axum::Json(Stats {
-        counts: app.catalog.counts().await?,
+        counts,
         database: app.catalog.kind(),
-        catalog_seq: state.newest,
+        catalog_seq: Some(state.newest),
         index_seq: state.applied,
         engine: state.into(),
         index: searched_levels(&app).await?,

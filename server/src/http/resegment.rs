@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -15,8 +14,8 @@ use super::extract::{Id, Json};
 use super::jobs::JobOut;
 use super::segmentation::SegmentationBody;
 use super::videos::found;
-use crate::app::App;
-use crate::catalog::{Segmentation, Visibility};
+use crate::app::{App, Authorized};
+use crate::catalog::Segmentation;
 use crate::library::Library;
 
 /// Routes of `/v1/videos/{id}/resegment`.
@@ -38,7 +37,7 @@ struct Resegmenting {
     responses((status = 202, body = Resegmenting), (status = 404, body = Problem), (status = 409, body = Problem),
         (status = 422, body = Problem)))]
 async fn resegment(
-    State(app): State<Arc<App>>,
+    app: Authorized,
     Id(id): Id,
     Json(body): Json<SegmentationBody>,
 ) -> Result<(StatusCode, axum::Json<Resegmenting>), ApiError> {
@@ -48,12 +47,12 @@ async fn resegment(
 }
 
 /// The requested segmentation.
-async fn asked(app: &App, body: &SegmentationBody, id: Uuid) -> Result<Segmentation, ApiError> {
+async fn asked(app: &Authorized, body: &SegmentationBody, id: Uuid) -> Result<Segmentation, ApiError> {
     if body.has_clips() {
         let detail = "clips of your own are added with POST /v1/videos/{id}/clips";
         return Err(ApiError::invalid("/clips", detail));
     }
-    found(app.catalog.view(&Visibility::All).video(id).await?, id)?;
+    found(app.view().video(id).await?, id)?;
     if body.is_given_only() {
         return Ok(Segmentation::Given {});
     }

@@ -7,14 +7,14 @@ mod names;
 
 use std::sync::Arc;
 
-use axum::extract::{FromRequest, Request as HttpRequest, State};
+use axum::extract::{FromRequest, Request as HttpRequest};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::{ApiError, Problem};
 use super::extract::{self, Form, Json};
 use super::guard;
-use crate::app::App;
+use crate::app::{App, Authorized};
 use crate::search::{self, CursorSigner, Query, Request};
 use crate::storage::Received;
 use answer::SearchAnswer;
@@ -41,10 +41,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
         (status = 415, body = Problem), (status = 422, body = Problem), (status = 429, body = Problem),
     )
 )]
-async fn search(
-    State(app): State<Arc<App>>,
-    request: HttpRequest,
-) -> Result<axum::Json<SearchAnswer>, ApiError> {
+async fn search(app: Authorized, request: HttpRequest) -> Result<axum::Json<SearchAnswer>, ApiError> {
     if extract::has_type(request.headers(), "multipart/form-data") {
         return search_multipart(&app, Form::from_request(request, &()).await?).await;
     }
@@ -60,7 +57,7 @@ async fn search(
 
 /// Checks the JSON, and whether the pools have room, before it reads the file. It takes their places only then: a client
 /// that sends slowly must not hold them.
-async fn search_multipart(app: &App, mut form: Form) -> Result<axum::Json<SearchAnswer>, ApiError> {
+async fn search_multipart(app: &Authorized, mut form: Form) -> Result<axum::Json<SearchAnswer>, ApiError> {
     let _receiving = extract::receiving(&app.query_uploads)?;
     let body: SearchBody = form.query(app).await?;
     let mut request = body.checked(Carrier::Multipart)?;

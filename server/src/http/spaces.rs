@@ -1,9 +1,9 @@
 //! `/v1/spaces`: the loaded embedding spaces, models to add, and the active space of each kind of query.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::http::StatusCode;
 use reprise_encoders::{Abilities, LoadError, ModelName, Precision, TrainedOn};
 use serde::{Deserialize, Serialize};
@@ -17,11 +17,10 @@ use super::extract::Json;
 use super::search::QueryKindName;
 use super::sources;
 use crate::add_model::{Added, add_model};
-use crate::app::App;
+use crate::app::{App, Authorized};
 use crate::catalog::Counts;
 use crate::models::{LoadedSpace, Snapshot, Unavailable};
 use crate::terms::{Collection, Level, QueryKind};
-use crate::vectors::EngineStatus;
 
 /// Routes of `/v1/spaces`.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
@@ -89,8 +88,8 @@ struct UnavailableOut {
 
 /// Lists the loaded embedding spaces.
 #[utoipa::path(get, path = "/v1/spaces", tag = "models", responses((status = 200, body = SpaceList)))]
-async fn list(State(app): State<Arc<App>>) -> Result<axum::Json<SpaceList>, ApiError> {
-    let held = Held { counts: app.catalog.counts().await?, status: app.vectors.status().await? };
+async fn list(app: Authorized) -> Result<axum::Json<SpaceList>, ApiError> {
+    let held = Held::of(&app).await?;
     let now = app.spaces.now();
     let unavailable = app.spaces.unavailable().iter();
     // A model that was added again since the start is available.
@@ -123,15 +122,15 @@ struct NewModel {
         (status = 403, body = Problem), (status = 422, body = Problem), (status = 424, body = Problem),
         (status = 507, body = Problem)))]
 async fn add(
-    State(app): State<Arc<App>>,
+    app: Authorized,
     Json(body): Json<NewModel>,
 ) -> Result<(StatusCode, axum::Json<SpaceOut>), ApiError> {
     let known = app.spaces.all().into_iter().find(|it| it.space.model == body.model);
     let added = match known {
         Some(space) => Added { space, is_new: false },
-        None => add_model(&app, model_name(&app, &body.model)?).await?,
+        None => add_model(app.shared(), model_name(&app, &body.model)?).await?,
     };
-    let held = Held { counts: app.catalog.counts().await?, status: app.vectors.status().await? };
+    let held = Held::of(&app).await?;
     let out = describe(&app.spaces.now(), &added.space, &held);
     Ok((if added.is_new { StatusCode::CREATED } else { StatusCode::OK }, axum::Json(out)))
 }
@@ -169,7 +168,7 @@ struct Activate {
     responses((status = 200, body = SpaceOut), (status = 404, body = Problem), (status = 409, body = Problem),
         (status = 422, body = Problem)))]
 async fn activate(
-    State(app): State<Arc<App>>,
+    app: Authorized,
     axum::extract::Path(id): axum::extract::Path<String>,
     Json(body): Json<Activate>,
 ) -> Result<axum::Json<SpaceOut>, ApiError> {
@@ -183,19 +182,32 @@ async fn activate(
     }
     let kinds: Vec<QueryKind> = body.r#for.into_iter().map(QueryKind::from).collect();
     app.spaces.activate(&space, &kinds, &app.catalog).await?;
-    let held = Held { counts: app.catalog.counts().await?, status: app.vectors.status().await? };
+    let held = Held::of(&app).await?;
     Ok(axum::Json(describe(&app.spaces.now(), &space, &held)))
 }
 
-/// Counts of stored and of searchable entries.
+/// Counts of stored and of searchable entries that the caller sees.
 struct Held {
     counts: Counts,
-    status: EngineStatus,
+    live: HashMap<Collection, u64>,
+}
+
+impl Held {
+    async fn of(app: &Authorized) -> Result<Held, ApiError> {
+        let counts = app.view().counts().await?;
+        if app.caller().visibility().is_limited() {
+            let seen = app.view().vector_counts().await?.into_iter();
+            let live = seen.map(|it| (it.collection(), it.vectors)).collect();
+            return Ok(Held { counts, live });
+        }
+        let held = app.vectors.status().await?.collections.into_iter();
+        Ok(Held { counts, live: held.map(|it| (it.at, it.live)).collect() })
+    }
 }
 
 fn describe(now: &Snapshot, loaded: &LoadedSpace, held: &Held) -> SpaceOut {
-    let Held { counts, status } = held;
-    let live = |level| status.live(Collection { space: loaded.key, level });
+    let Held { counts, live } = held;
+    let live = |level| live.get(&Collection { space: loaded.key, level }).copied().unwrap_or_default();
     let (space, videos, passages) = (&loaded.space, live(Level::Video), live(Level::Passage));
     let (held, all) =
         if space.can.frames { (videos, counts.videos_ready) } else { (passages, counts.passages) };

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::extract::{FromRequestParts, Request};
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
@@ -16,8 +15,8 @@ use uuid::Uuid;
 use super::error::{ApiError, Problem};
 use super::extract::{self, Id, Params};
 use super::videos;
-use crate::app::App;
-use crate::catalog::{CueKind, Track, TrackRow, Visibility};
+use crate::app::{App, Authorized};
+use crate::catalog::{CueKind, Track, TrackRow};
 use crate::library::{self, Library, LibraryError};
 use crate::subtitles::{self, language};
 
@@ -76,9 +75,9 @@ struct TrackList {
 /// Lists a video's tracks.
 #[utoipa::path(get, path = "/v1/videos/{id}/subtitles", tag = "subtitles", params(("id" = Uuid, Path)),
     responses((status = 200, body = TrackList), (status = 404, body = Problem)))]
-async fn list(State(app): State<Arc<App>>, Id(id): Id) -> Result<axum::Json<TrackList>, ApiError> {
-    videos::found(app.catalog.view(&Visibility::All).video(id).await?, id)?;
-    let tracks = app.catalog.view(&Visibility::All).tracks(id).await?;
+async fn list(app: Authorized, Id(id): Id) -> Result<axum::Json<TrackList>, ApiError> {
+    videos::found(app.view().video(id).await?, id)?;
+    let tracks = app.view().tracks(id).await?;
     Ok(axum::Json(TrackList { items: tracks.into_iter().map(|row| TrackOut::new(id, row)).collect() }))
 }
 
@@ -112,12 +111,8 @@ impl<S: Send + Sync> FromRequestParts<S> for TrackPath {
         (Vec<u8> = "application/octet-stream"))),
     responses((status = 200, body = TrackOut), (status = 404, body = Problem), (status = 413, body = Problem),
         (status = 415, body = Problem), (status = 422, body = Problem)))]
-async fn put(
-    State(app): State<Arc<App>>,
-    place: TrackPath,
-    request: Request,
-) -> Result<axum::Json<TrackOut>, ApiError> {
-    videos::found(app.catalog.view(&Visibility::All).video(place.video).await?, place.video)?;
+async fn put(app: Authorized, place: TrackPath, request: Request) -> Result<axum::Json<TrackOut>, ApiError> {
+    videos::found(app.view().video(place.video).await?, place.video)?;
     let bytes = body(request).await?;
     let stored = library::read_subtitles(bytes.to_vec(), place.language, UPLOADED).await?;
     Library::of(&app).replace_subtitles(place.video, &stored).await?;
@@ -149,14 +144,13 @@ struct Clock {
     responses((status = 200, body = String, content_type = "text/vtt"), (status = 404, body = Problem),
         (status = 422, body = Problem)))]
 async fn get(
-    State(app): State<Arc<App>>,
+    app: Authorized,
     place: TrackPath,
     Params(clock): Params<Clock>,
 ) -> Result<impl IntoResponse, ApiError> {
     let offset_ms = clock.offset.map(|it| extract::milliseconds(it, "offset")).transpose()?;
-    let video = videos::found(app.catalog.view(&Visibility::All).video(place.video).await?, place.video)?;
-    let lines =
-        app.catalog.view(&Visibility::All).track_lines(place.video, CueKind::Speech, &place.language).await?;
+    let video = videos::found(app.view().video(place.video).await?, place.video)?;
+    let lines = app.view().track_lines(place.video, CueKind::Speech, &place.language).await?;
     if lines.is_empty() {
         return Err(LibraryError::NoTrack(place.language).into());
     }
@@ -172,7 +166,7 @@ async fn get(
 #[utoipa::path(delete, path = "/v1/videos/{id}/subtitles/{lang}", tag = "subtitles",
     params(("id" = Uuid, Path), ("lang" = String, Path)),
     responses((status = 204), (status = 404, body = Problem)))]
-async fn delete(State(app): State<Arc<App>>, place: TrackPath) -> Result<StatusCode, ApiError> {
+async fn delete(app: Authorized, place: TrackPath) -> Result<StatusCode, ApiError> {
     Library::of(&app).delete_subtitles(place.video, &place.language).await?;
     Ok(StatusCode::NO_CONTENT)
 }

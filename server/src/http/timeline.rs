@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use reprise_encoders::text::Overflow;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -14,8 +13,7 @@ use super::error::{ApiError, Problem};
 use super::extract::{self, Id, Params};
 use super::search::some_text;
 use super::videos::found;
-use crate::app::App;
-use crate::catalog::Visibility;
+use crate::app::{App, Authorized};
 use crate::search::{self, Exclude, Fusion, Grain, Levels, Query, Request, Sources, Timeline, Weights};
 use crate::terms::Aggregation;
 
@@ -95,7 +93,7 @@ impl From<Timeline> for TimelineOut {
     )
 )]
 async fn timeline(
-    State(app): State<Arc<App>>,
+    app: Authorized,
     Id(id): Id,
     Params(asked): Params<TimelineQuery>,
 ) -> Result<axum::Json<TimelineOut>, ApiError> {
@@ -104,7 +102,7 @@ async fn timeline(
         return Err(ApiError::invalid("/points", format!("must be from 1 to {MAX_POINTS}")));
     }
     let request = asked.checked()?;
-    let video = found(app.catalog.view(&Visibility::All).video(id).await?, id)?;
+    let video = found(app.view().video(id).await?, id)?;
     Ok(axum::Json(search::timeline(&app, &video, request, points).await?.into()))
 }
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -14,8 +13,8 @@ use uuid::Uuid;
 use super::error::{ApiError, Problem};
 use super::extract::{self, Id, Json, Params};
 use super::search::seconds;
-use crate::app::App;
-use crate::catalog::{Segmentation, Video, VideoPatch, VideoState, Visibility};
+use crate::app::{App, Authorized};
+use crate::catalog::{Segmentation, Video, VideoPatch, VideoState};
 use crate::library::Library;
 
 /// Routes of `/v1/videos` and `/v1/videos/{id}`.
@@ -121,12 +120,9 @@ pub(super) struct Paging {
 
 /// Lists videos, oldest first.
 #[utoipa::path(get, path = "/v1/videos", tag = "library", params(Paging), responses((status = 200, body = VideoPage)))]
-async fn list(
-    State(app): State<Arc<App>>,
-    Params(paging): Params<Paging>,
-) -> Result<axum::Json<VideoPage>, ApiError> {
+async fn list(app: Authorized, Params(paging): Params<Paging>) -> Result<axum::Json<VideoPage>, ApiError> {
     let limit = extract::page_size(paging.limit)?;
-    let videos = app.catalog.view(&Visibility::All).videos(paging.cursor, limit).await?;
+    let videos = app.view().videos(paging.cursor, limit).await?;
     let next_cursor = super::next_cursor(&videos, limit, |video| video.id);
     Ok(axum::Json(VideoPage { items: videos.into_iter().map(VideoOut::from).collect(), next_cursor }))
 }
@@ -178,8 +174,8 @@ pub(super) fn checked_instant(instant: Option<&str>, pointer: &str) -> Result<()
 /// Returns one video.
 #[utoipa::path(get, path = "/v1/videos/{id}", tag = "library", params(("id" = Uuid, Path)),
     responses((status = 200, body = VideoOut), (status = 404, body = Problem)))]
-async fn get(State(app): State<Arc<App>>, Id(id): Id) -> Result<axum::Json<VideoOut>, ApiError> {
-    Ok(axum::Json(found(app.catalog.view(&Visibility::All).video(id).await?, id)?.into()))
+async fn get(app: Authorized, Id(id): Id) -> Result<axum::Json<VideoOut>, ApiError> {
+    Ok(axum::Json(found(app.view().video(id).await?, id)?.into()))
 }
 
 /// Changes to a video. A missing field changes nothing.
@@ -218,17 +214,17 @@ impl PatchBody {
 #[utoipa::path(patch, path = "/v1/videos/{id}", tag = "library", params(("id" = Uuid, Path)), request_body = PatchBody,
     responses((status = 200, body = VideoOut), (status = 404, body = Problem), (status = 422, body = Problem)))]
 async fn patch(
-    State(app): State<Arc<App>>,
+    app: Authorized,
     Id(id): Id,
     Json(body): Json<PatchBody>,
 ) -> Result<axum::Json<VideoOut>, ApiError> {
-    Ok(axum::Json(found(app.catalog.update_video(id, body.checked()?).await?, id)?.into()))
+    Ok(axum::Json(found(app.view().update_video(id, body.checked()?).await?, id)?.into()))
 }
 
 /// Deletes a video with its clips, vectors and files. Later answers contain none of them.
 #[utoipa::path(delete, path = "/v1/videos/{id}", tag = "library", params(("id" = Uuid, Path)),
     responses((status = 204), (status = 404, body = Problem)))]
-async fn delete(State(app): State<Arc<App>>, Id(id): Id) -> Result<StatusCode, ApiError> {
+async fn delete(app: Authorized, Id(id): Id) -> Result<StatusCode, ApiError> {
     Library::of(&app).delete(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

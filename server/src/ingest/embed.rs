@@ -220,7 +220,9 @@ impl Work {
         blocking(move || {
             std::fs::create_dir_all(&folder)?;
             let begun = folder.join("curve.part");
+            reprise_faults::at("curve: write")?;
             std::fs::write(&begun, curve)?;
+            reprise_faults::at("curve: rename")?;
             std::fs::rename(begun, folder.join(CURVE))?;
             Ok::<_, FeaturesError>(())
         })

@@ -2,14 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use reprise_encoders::video;
+use reprise_encoders::video::{self, Probe};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{Library, LibraryError};
-use crate::catalog::{
-    Added, GivenClip, IdempotencyKey, Job, NewVideo, Segmentation, Subtitles, Video, Visibility,
-};
+use crate::catalog::{Added, GivenClip, IdempotencyKey, Job, NewVideo, Segmentation, Subtitles, Video};
 use crate::storage::{Fingerprint, Received, Storage, StoredFile};
 
 /// A file to add.
@@ -109,13 +107,13 @@ impl Library<'_> {
         if let Some(earlier) = self.earlier(key.as_ref()).await? {
             return Ok(earlier);
         }
-        let catalog = &self.app.catalog;
-        if catalog.view(&Visibility::All).video_by_hash(new.file.content_hash()).await?.is_none() {
-            self.probe(new.file.path()).await?;
-        }
-        let row = self.keep(new).await?;
+        let probed_ms = match self.app.view().video_by_hash(new.file.content_hash()).await? {
+            Some(_) => 0,
+            None => self.probe(new.file.path()).await?.duration_ms,
+        };
+        let row = NewVideo { probed_ms, ..self.keep(new).await? };
         let (id, file) = (row.id, StoredFile::of(&row.file));
-        let added = catalog.add_video(row, key).await;
+        let added = self.app.view().add_video(row, key).await;
         // No row names the file: the bytes or the key existed already, or adding failed.
         if !matches!(&added, Ok(Added::New(video, _)) if video.id == id)
             && let Err(error) = self.app.storage.remove(&file).await
@@ -132,24 +130,21 @@ impl Library<'_> {
     /// The result of an earlier request with this key.
     async fn earlier(&self, key: Option<&IdempotencyKey>) -> Result<Option<AddedVideo>, LibraryError> {
         let Some(key) = key else { return Ok(None) };
-        let catalog = &self.app.catalog;
-        let Some(record) = catalog.idempotent(&key.key).await? else { return Ok(None) };
+        let Some(record) = self.app.view().idempotent(&key.key).await? else { return Ok(None) };
         if record.request_hash != key.request_hash {
             return Err(LibraryError::KeyReused);
         }
-        let video =
-            catalog.view(&Visibility::All).video(record.video).await?.ok_or(LibraryError::KeyOutlived)?;
+        let video = self.app.view().video(record.video).await?.ok_or(LibraryError::KeyOutlived)?;
         let job = match record.job {
-            Some(id) => catalog.view(&Visibility::All).job(id).await?,
+            Some(id) => self.app.view().job(id).await?,
             None => None,
         };
         Ok(Some(AddedVideo { video, job, duplicate: record.duplicate }))
     }
 
-    async fn probe(&self, path: &Path) -> Result<(), LibraryError> {
+    async fn probe(&self, path: &Path) -> Result<Probe, LibraryError> {
         let (path, limits) = (path.to_owned(), self.app.config.decode_limits());
-        tokio::task::spawn_blocking(move || video::probe(&path, &limits)).await??;
-        Ok(())
+        Ok(tokio::task::spawn_blocking(move || video::probe(&path, &limits)).await??)
     }
 
     /// Moves the file into the storage, unless it stays in its place. Returns the row to insert.
@@ -175,6 +170,8 @@ impl Library<'_> {
             segmentation: new.segmentation,
             given: new.clips,
             subtitles: new.subtitles,
+            added_by: self.app.caller().key_id(),
+            probed_ms: 0,
         })
     }
 }

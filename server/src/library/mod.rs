@@ -12,8 +12,8 @@ use std::io;
 use reprise_encoders::video::VideoError;
 use uuid::Uuid;
 
-use crate::app::App;
-use crate::catalog::{CatalogError, Job, Segmentation, Visibility};
+use crate::app::Authorized;
+use crate::catalog::{CatalogError, Job, Segmentation};
 use crate::subtitles::Unreadable;
 use crate::vectors::EngineError;
 
@@ -23,7 +23,7 @@ pub use subtitles::read_subtitles;
 
 /// Changes the videos of a service.
 pub struct Library<'a> {
-    app: &'a App,
+    app: &'a Authorized,
 }
 
 /// Why the library refused a call or failed; nothing has changed.
@@ -69,7 +69,7 @@ pub enum LibraryError {
 
 impl<'a> Library<'a> {
     /// The library of a service.
-    pub fn of(app: &'a App) -> Library<'a> {
+    pub fn of(app: &'a Authorized) -> Library<'a> {
         Library { app }
     }
 
@@ -78,7 +78,7 @@ impl<'a> Library<'a> {
     /// # Errors
     /// [`LibraryError::NoVideo`].
     pub async fn delete(&self, video: Uuid) -> Result<(), LibraryError> {
-        self.app.catalog.delete_video(video).await?.ok_or(LibraryError::NoVideo(video))?;
+        self.app.view().delete_video(video).await?.ok_or(LibraryError::NoVideo(video))?;
         self.app.deleted.notify_one();
         self.app.vectors.nudge().await;
         Ok(())
@@ -89,7 +89,7 @@ impl<'a> Library<'a> {
     /// # Errors
     /// [`LibraryError::NoClip`]; [`LibraryError::Catalog`] with a conflict for a found clip.
     pub async fn delete_clip(&self, clip: Uuid) -> Result<(), LibraryError> {
-        self.app.catalog.delete_clip(clip).await?.ok_or(LibraryError::NoClip(clip))?;
+        self.app.view().delete_clip(clip).await?.ok_or(LibraryError::NoClip(clip))?;
         self.app.vectors.nudge().await;
         if let Err(error) = self.app.storage.remove_pictures(clip).await {
             tracing::warn!(%error, %clip, "the pictures of a deleted clip could not be removed");
@@ -103,14 +103,13 @@ impl<'a> Library<'a> {
     /// [`LibraryError::NoVideo`], [`LibraryError::NoGivenClips`]; [`LibraryError::Catalog`] with a conflict if the
     /// video is not ready.
     pub async fn recut(&self, video: Uuid, segmentation: Segmentation) -> Result<Job, LibraryError> {
-        let catalog = &self.app.catalog;
-        let found = catalog.view(&Visibility::All).video(video).await?.ok_or(LibraryError::NoVideo(video))?;
+        let found = self.app.view().video(video).await?.ok_or(LibraryError::NoVideo(video))?;
         if segmentation == (Segmentation::Given {}) {
-            let clips = catalog.view(&Visibility::All).clips(found.id, None, u32::MAX).await?;
+            let clips = self.app.view().clips(found.id, None, u32::MAX).await?;
             if !clips.iter().any(|clip| clip.given) {
                 return Err(LibraryError::NoGivenClips);
             }
         }
-        catalog.resegment(video, &segmentation).await?.ok_or(LibraryError::NoVideo(video))
+        self.app.view().resegment(video, &segmentation).await?.ok_or(LibraryError::NoVideo(video))
     }
 }

@@ -19,7 +19,8 @@ const IDS_PER_READ: usize = 100;
 /// Videos per read.
 const VIDEOS_PER_READ: u32 = 1000;
 
-/// Purges deleted videos at the start and after each deletion, and sweeps stray files every hour, until `closing`.
+/// Purges deleted videos at the start and after each deletion, and sweeps stray files and
+/// old entries of the audit log every hour, until `closing`.
 pub async fn tend(app: Arc<App>, closing: CancellationToken) {
     let mut next_sweep = Instant::now();
     while !closing.is_cancelled() {
@@ -28,7 +29,7 @@ pub async fn tend(app: Arc<App>, closing: CancellationToken) {
         }
         if next_sweep <= Instant::now() {
             next_sweep = Instant::now() + SWEEP_EVERY;
-            for swept in [sweep_incoming(&app).await, sweep(&app).await] {
+            for swept in [sweep_incoming(&app).await, sweep(&app).await, forget_audit(&app).await] {
                 if let Err(error) = swept {
                     tracing::warn!(%error, "the stored files can't be swept");
                 }
@@ -40,6 +41,13 @@ pub async fn tend(app: Arc<App>, closing: CancellationToken) {
             () = sleep_until(next_sweep) => {}
         }
     }
+}
+
+/// Deletes old entries of the audit log.
+async fn forget_audit(app: &App) -> Result<(), LibraryError> {
+    let days = i64::from(app.config.audit_days);
+    app.catalog.forget_audit(days * 24 * 3600 * 1000).await?;
+    Ok(())
 }
 
 /// Frees files and rows of all deleted videos. A second call changes nothing. A video that fails is left for later.

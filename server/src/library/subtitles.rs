@@ -28,7 +28,7 @@ impl Library<'_> {
     /// # Errors
     /// [`LibraryError::NoVideo`].
     pub async fn replace_subtitles(&self, video: Uuid, new: &Subtitles) -> Result<(), LibraryError> {
-        if !self.app.catalog.replace_cues(video, new).await? {
+        if !self.app.view().replace_cues(video, new).await? {
             return Err(LibraryError::NoVideo(video));
         }
         self.subtitles_changed(video).await
@@ -39,7 +39,7 @@ impl Library<'_> {
     /// # Errors
     /// [`LibraryError::NoTrack`].
     pub async fn delete_subtitles(&self, video: Uuid, language: &str) -> Result<(), LibraryError> {
-        if !self.app.catalog.delete_track(video, CueKind::Speech, language).await? {
+        if !self.app.view().delete_track(video, CueKind::Speech, language).await? {
             return Err(LibraryError::NoTrack(language.to_owned()));
         }
         self.app.vectors.nudge().await;

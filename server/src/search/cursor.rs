@@ -6,13 +6,14 @@ use hmac::digest::Key;
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
+use uuid::Uuid;
 
 use super::error::SearchError;
 use super::paging::Position;
 use super::plan::SearchPlan;
 use super::rounded::RoundedVectors;
 use super::spoken::Meaning;
-use crate::app::App;
+use crate::app::Authorized;
 use crate::catalog::Secret;
 use crate::terms::Aggregation;
 
@@ -21,10 +22,13 @@ const SIGNATURE_BYTES: usize = 16;
 /// Raised when the encoding changes.
 const VERSION: u8 = 2;
 
-/// Signs cursors and checks them. All servers of a library have the same secret, so each continues the others' searches.
+/// Signs the cursors of one caller and checks them. All servers of a library have the same secret, so each continues the
+/// others' searches.
 #[derive(Debug, Clone)]
 pub struct CursorSigner {
     secret: Secret,
+    /// The caller's API key. Another key must not continue its searches.
+    owner: Option<Uuid>,
     /// Largest number of query vectors of one kind in a cursor: those of the longest query text.
     most_windows: usize,
 }
@@ -56,14 +60,15 @@ struct Rows {
 }
 
 impl CursorSigner {
-    /// The signer of a service.
-    pub fn of(app: &App) -> CursorSigner {
-        CursorSigner::new(app.cursor_secret.clone(), app.config.max_windows)
+    /// The signer of a caller.
+    pub fn of(app: &Authorized) -> CursorSigner {
+        let signer = CursorSigner::new(app.cursor_secret.clone(), app.config.max_windows);
+        CursorSigner { owner: app.caller().key_id(), ..signer }
     }
 
     /// Signs with `secret`. A cursor may have `most_windows` vectors of one kind.
     fn new(secret: Secret, most_windows: usize) -> CursorSigner {
-        CursorSigner { secret, most_windows: most_windows.max(1) }
+        CursorSigner { secret, owner: None, most_windows: most_windows.max(1) }
     }
 
     /// Encodes as base64: a signature, the version, the head's length, the head as JSON, then the bytes.
@@ -100,7 +105,7 @@ impl CursorSigner {
         // RFC 2104 fills a short key up with zeros.
         let mut key = Key::<Hmac<Sha256>>::default();
         key[..self.secret.bytes().len()].copy_from_slice(self.secret.bytes());
-        Hmac::new(&key).chain_update(body)
+        Hmac::new(&key).chain_update(self.owner.unwrap_or(Uuid::nil()).as_bytes()).chain_update(body)
     }
 }
 
@@ -247,6 +252,16 @@ mod tests {
     fn a_cursor_of_another_secret_is_refused() {
         let other = CursorSigner::new(Secret::random(), 128).encode(&cursor(2, 3, 20)).unwrap();
         assert!(matches!(signer().decode(&other), Err(SearchError::Invalid { .. })));
+    }
+
+    #[test]
+    fn a_cursor_of_another_key_is_refused() {
+        let of = |owner| CursorSigner { owner, ..signer() };
+        let (mine, other) = (of(Some(Uuid::now_v7())), of(Some(Uuid::now_v7())));
+        let sent = mine.encode(&cursor(2, 3, 20)).unwrap();
+        assert!(
+            mine.decode(&sent).is_ok() && other.decode(&sent).is_err() && of(None).decode(&sent).is_err()
+        );
     }
 
     #[test]

@@ -15,8 +15,8 @@ use super::timings::millis;
 use super::types::{
     EmbeddedWindow, Embedding, Fusion, FusionMode, Origin, Query, QueryInfo, Request, Weights,
 };
-use crate::app::App;
-use crate::catalog::{Video, Visibility};
+use crate::app::Authorized;
+use crate::catalog::Video;
 use crate::models::LoadedSpace;
 use crate::storage::StoredFile;
 use crate::terms::{Aggregation, QueryKind, QueryVectors, UnitVector};
@@ -61,14 +61,14 @@ struct Footage {
 
 /// Encodes one query in one space.
 pub struct QueryEncoder<'a> {
-    app: &'a App,
+    app: &'a Authorized,
     space: &'a LoadedSpace,
     permit: Permit,
 }
 
 impl<'a> QueryEncoder<'a> {
     /// An encoder that uses the space's pool with this permit.
-    pub fn new(app: &'a App, space: &'a LoadedSpace, permit: Permit) -> QueryEncoder<'a> {
+    pub fn new(app: &'a Authorized, space: &'a LoadedSpace, permit: Permit) -> QueryEncoder<'a> {
         QueryEncoder { app, space, permit }
     }
 
@@ -206,8 +206,7 @@ impl<'a> QueryEncoder<'a> {
             Query::Clip(id) => {
                 let span = self
                     .app
-                    .catalog
-                    .view(&Visibility::All)
+                    .view()
                     .span(*id)
                     .await?
                     .ok_or(SearchError::NotFound { what: "clip", id: *id })?;
@@ -232,17 +231,12 @@ impl<'a> QueryEncoder<'a> {
     }
 
     async fn stored(&self, origin: Origin, wanted: Wanted) -> Result<Footage, SearchError> {
-        let video = self.app.catalog.view(&Visibility::All).video(origin.video).await?;
+        let video = self.app.view().video(origin.video).await?;
         let video = video.ok_or(SearchError::NotFound { what: "video", id: origin.video })?;
         if let Wanted::Vector = wanted
-            && let Some(span) = self
-                .app
-                .catalog
-                .view(&Visibility::All)
-                .span_at(video.id, origin.start_ms, origin.end_ms, self.space.key)
-                .await?
-            && let Some(raw) =
-                self.app.catalog.view(&Visibility::All).raw_vector(span.key, self.space.key).await?
+            && let Some(span) =
+                self.app.view().span_at(video.id, origin.start_ms, origin.end_ms, self.space.key).await?
+            && let Some(raw) = self.app.view().raw_vector(span.key, self.space.key).await?
         {
             return Ok(Footage { source: Source::Raw(raw), frames: 0, origin: Some(origin), decode_ms: 0.0 });
         }
@@ -268,7 +262,7 @@ impl<'a> QueryEncoder<'a> {
         range: Range<i64>,
         wanted: Wanted,
     ) -> Result<Footage, SearchError> {
-        let twin = self.app.catalog.view(&Visibility::All).video_by_hash(content_hash).await?;
+        let twin = self.app.view().video_by_hash(content_hash).await?;
         // An unknown file's index is not trusted: only decoding from the start is sure to give the right frames.
         let footage = FootageFile { path, probe: None, range: range.clone(), in_order: true };
         let (frames, decode_ms) = self.decode(footage, wanted).await?;

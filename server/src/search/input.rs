@@ -7,8 +7,8 @@ use super::error::SearchError;
 use super::spoken::{self, SpokenHit, SpokenQuery};
 use super::timings::millis;
 use super::types::Levels;
-use crate::app::App;
-use crate::catalog::{Filter, Visibility};
+use crate::app::Authorized;
+use crate::catalog::Filter;
 use crate::terms::{KeySet, Level, VideoNumber};
 
 /// Longest wait of a page for changes committed before its request.
@@ -37,7 +37,7 @@ pub struct RankInput {
 impl RankInput {
     /// Waits for committed changes, then queries the catalog. Only the `first` page has full videos beside clips.
     pub(super) async fn gather(
-        app: &App,
+        app: &Authorized,
         filter: Option<&Filter>,
         query: Option<&SpokenQuery>,
         levels: Levels,
@@ -45,13 +45,15 @@ impl RankInput {
     ) -> Result<RankInput, SearchError> {
         let started = Instant::now();
         let behind = app.vectors.catch_up_within(CATCH_UP).await?;
-        let keys = app.catalog.view(&Visibility::All).keys_allowed(filter).await?;
-        let videos = match (filter, &keys) {
-            (Some(filter), Some(keys)) if app.vectors.limits().shared && keys.len() > FILTERED_BY_KEY => {
-                Some(app.catalog.view(&Visibility::All).videos_matching(filter).await?.into())
+        let keys = app.view().keys_allowed(filter).await?;
+        let videos = match &keys {
+            Some(keys) if app.vectors.limits().shared && keys.len() > FILTERED_BY_KEY => {
+                Some(app.view().videos_matching(filter).await?.into())
             }
             _ => None,
         };
+        // A caller with a filter does not learn how much others have changed.
+        let behind = if app.caller().visibility().is_limited() { behind.min(1) } else { behind };
         let mut input =
             RankInput { keys, videos, behind, catalog_ms: millis(started), ..RankInput::default() };
         if let Some(query) = query {

@@ -10,10 +10,10 @@ use uuid::Uuid;
 
 use super::error::SearchError;
 use super::query_vectors;
-use crate::app::App;
-use crate::catalog::{Span, Visibility};
+use crate::app::Authorized;
+use crate::catalog::Span;
 use crate::terms::{Collection, KeySet, Level, QueryVectors, SpanKey, UnitVector, late_interaction};
-use crate::vectors::{Ask, EngineError, Hit, Hits, Scored, Vectors};
+use crate::vectors::{Allowed, Ask, EngineError, Hit, Hits, Scored, Vectors};
 
 /// Least number of pooled candidates.
 const CANDIDATES: usize = 200;
@@ -38,16 +38,24 @@ pub(super) struct OfVideo {
 
 /// Returns the best full videos of a space.
 pub(super) async fn search(
-    app: &App,
+    app: &Authorized,
     space: u32,
     query: &QueryVectors,
     ask: &Ask,
 ) -> Result<Videos, SearchError> {
-    let first = candidates(&app.vectors, space, query, ask).await?;
+    let visible = app.view().keys_allowed(None).await?.map(Allowed::keys);
+    let first = candidates(&app.vectors, Collections { space, visible }, query, ask).await?;
     let keys: Vec<SpanKey> = first.pooled.hits.iter().chain(&first.clips).map(|hit| hit.key).collect();
-    let spans = app.catalog.view(&Visibility::All).spans_beside(&keys, false).await?;
+    let spans = app.view().spans_beside(&keys, false).await?;
     let met = meetings(&app.vectors, space, query, allowed(&spans, ask)).await?;
     Ok(ranked(met, first.pooled, ask.k))
+}
+
+/// The collections of a space, as the caller sees them.
+struct Collections {
+    space: u32,
+    /// `None`: the caller sees every clip.
+    visible: Option<Allowed>,
 }
 
 /// Candidates by pooled vectors, and clips near single query vectors.
@@ -58,7 +66,7 @@ struct Candidates {
 
 async fn candidates(
     vectors: &Vectors,
-    space: u32,
+    Collections { space, visible }: Collections,
     query: &QueryVectors,
     ask: &Ask,
 ) -> Result<Candidates, EngineError> {
@@ -67,7 +75,7 @@ async fn candidates(
     let mean = query.mean().and_then(|mean| QueryVectors::new(vec![mean], Default::default()));
     let pooled =
         query_vectors::search(vectors, at(Level::Video), mean.as_ref().unwrap_or(query), &of_videos).await?;
-    let of_clips = Ask { k: CLIPS_PER_VECTOR, only: None, exact: false };
+    let of_clips = Ask { k: CLIPS_PER_VECTOR, only: visible, exact: false };
     let clips = vectors.search(at(Level::Clip), query.vectors(), &of_clips).await?;
     Ok(Candidates { pooled, clips: clips.into_iter().flat_map(|found| found.hits).collect() })
 }

@@ -23,7 +23,7 @@ mod types;
 
 use std::time::Instant;
 
-use crate::app::App;
+use crate::app::Authorized;
 
 pub use admit::{Admitted, admit, space_for};
 pub use cursor::{Cursor, CursorSigner};
@@ -41,7 +41,7 @@ pub use types::*;
 ///
 /// # Errors
 /// See [`SearchError`]. A search changes no stored data.
-pub async fn run(app: &App, request: Request, admitted: Admitted) -> Result<Outcome, SearchError> {
+pub async fn run(app: &Authorized, request: Request, admitted: Admitted) -> Result<Outcome, SearchError> {
     let Planned { plan, input, timings } = plan(app, &request, admitted).await?;
     let mut outcome = page(app, plan, None, input).await?;
     outcome.timings.add(timings);
@@ -54,7 +54,7 @@ pub async fn run(app: &App, request: Request, admitted: Admitted) -> Result<Outc
 ///
 /// # Errors
 /// [`SearchError::CursorGone`] if its space is no longer loaded; a full pool. Else see [`SearchError`].
-pub async fn next(app: &App, cursor: Cursor) -> Result<Outcome, SearchError> {
+pub async fn next(app: &Authorized, cursor: Cursor) -> Result<Outcome, SearchError> {
     let started = Instant::now();
     let _permits = admit::admit_next(app, cursor.plan.spaces())?;
     let Cursor { plan, after } = cursor;
@@ -72,7 +72,7 @@ pub async fn next(app: &App, cursor: Cursor) -> Result<Outcome, SearchError> {
 /// # Errors
 /// See [`SearchError`].
 async fn page(
-    app: &App,
+    app: &Authorized,
     plan: SearchPlan,
     after: Option<Position>,
     input: RankInput,

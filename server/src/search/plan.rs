@@ -13,7 +13,7 @@ use super::rounded::RoundedVectors;
 use super::spoken::{self, SpokenQuery};
 use super::timings::{Timings, millis};
 use super::types::{Exclude, Levels, Origin, QueryInfo, Request};
-use crate::app::App;
+use crate::app::Authorized;
 use crate::catalog::Filter;
 use crate::models::LoadedSpace;
 use crate::terms::{Aggregation, QueryKind, QueryVectors};
@@ -65,7 +65,7 @@ pub struct Planned {
 ///
 /// # Errors
 /// See [`SearchError`].
-pub async fn plan(app: &App, request: &Request, admitted: Admitted) -> Result<Planned, SearchError> {
+pub async fn plan(app: &Authorized, request: &Request, admitted: Admitted) -> Result<Planned, SearchError> {
     let started = Instant::now();
     let Admitted { space, permit, passages, kind } = admitted;
     let encoded = match permit {

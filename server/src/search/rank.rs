@@ -18,8 +18,8 @@ use super::query_vectors;
 use super::spoken::SpokenHit;
 use super::timings::{Timings, millis};
 use super::types::{Evidence, Group, IndexInfo, Levels, Match, Origin, Source};
-use crate::app::App;
-use crate::catalog::{Filter, SpanWithVideo, Visibility};
+use crate::app::Authorized;
+use crate::catalog::{Filter, SpanWithVideo};
 use crate::models::LoadedSpace;
 use crate::terms::{Collection, KeySet, Level, QueryVectors, SpanKey, VideoNumber};
 use crate::vectors::{Allowed, Ask, Hit, Hits};
@@ -29,7 +29,7 @@ const SLACK: usize = 32;
 
 /// A ranking, best first, as far as it was fetched.
 struct Ranking<'a> {
-    app: &'a App,
+    app: &'a Authorized,
     at: Collection,
     /// Whether moments rank among the clips.
     moments: bool,
@@ -63,7 +63,7 @@ pub(super) struct RankedPage {
 
 /// Ranks the page after `after`, or the first page.
 pub(super) async fn page(
-    app: &App,
+    app: &Authorized,
     space: &LoadedSpace,
     plan: &SearchPlan,
     after: Option<&Position>,
@@ -110,7 +110,13 @@ struct Page {
 }
 
 impl<'a> Ranking<'a> {
-    fn new(app: &'a App, space: &LoadedSpace, level: Level, plan: &'a SearchPlan, input: RankInput) -> Self {
+    fn new(
+        app: &'a Authorized,
+        space: &LoadedSpace,
+        level: Level,
+        plan: &'a SearchPlan,
+        input: RankInput,
+    ) -> Self {
         Ranking {
             app,
             at: Collection { space: space.key, level },
@@ -215,7 +221,7 @@ impl<'a> Ranking<'a> {
         let missing: Vec<SpanKey> = keys.iter().filter(|key| !self.rows.contains_key(key)).copied().collect();
         // A key that stays `None` was deleted after the index returned it.
         self.rows.extend(missing.iter().map(|key| (*key, None)));
-        for row in self.app.catalog.view(&Visibility::All).spans_by_key(&missing).await? {
+        for row in self.app.view().spans_by_key(&missing).await? {
             self.rows.insert(row.span.key, Some(row));
         }
         self.timings.catalog_ms += millis(started);
@@ -237,11 +243,21 @@ impl<'a> Ranking<'a> {
     async fn index_info(&self, space: &LoadedSpace) -> Result<IndexInfo, SearchError> {
         let status = self.app.vectors.status().await?;
         let moments = Collection { level: Level::Moment, ..self.at };
+        let searched = |at: Collection| at == self.at || (self.moments && at == moments);
+        // A caller with a filter does not learn how many vectors others have.
+        let is_limited = self.app.caller().visibility().is_limited();
+        let live = match is_limited {
+            true => {
+                let seen = self.app.view().vector_counts().await?.into_iter();
+                seen.filter(|it| searched(it.collection())).map(|it| it.vectors).sum()
+            }
+            false => status.collections.iter().filter(|it| searched(it.at)).map(|it| it.live).sum(),
+        };
         Ok(IndexInfo {
             space: space.space.name.clone(),
-            generation: status.generation,
+            generation: if is_limited { 0 } else { status.generation },
             exact: self.fetched.exact,
-            live: status.live(self.at) + if self.moments { status.live(moments) } else { 0 },
+            live,
             behind: 0,
             depth_limited: self.is_depth_limited() || self.wanted > self.app.vectors.limits().most_hits,
         })
@@ -302,7 +318,7 @@ impl<'a> Ranking<'a> {
         if !lacking.is_empty() && !self.is_all() && self.spoken.is_none() {
             let filter = Filter::parse(&json!({"field": "video_id", "in": lacking}))
                 .map_err(|_| SearchError::Internal("a page has more groups than a filter has values"))?;
-            let mut keys = self.app.catalog.view(&Visibility::All).keys_matching(&filter).await?;
+            let mut keys = self.app.view().keys_matching(&filter).await?;
             if let Some(only) = &self.keys {
                 keys &= only;
             }

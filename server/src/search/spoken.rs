@@ -12,8 +12,8 @@ use super::fuse::FUSED_DEPTH;
 use super::query_vectors;
 use super::rounded::RoundedVectors;
 use super::types::{Evidence, Excerpt, Query, Request, Source, Weights};
-use crate::app::App;
-use crate::catalog::{CueHit, CueKind, CueQuery, CueScope, PassageHit, Visibility};
+use crate::app::Authorized;
+use crate::catalog::{CueHit, CueKind, CueQuery, CueScope, PassageHit};
 use crate::models::LoadedSpace;
 use crate::subtitles::snippet::Snippet;
 use crate::terms::{Aggregation, Collection, KeySet, Level, SpanKey};
@@ -44,7 +44,7 @@ pub(super) struct Meaning {
 
 /// Makes the query for subtitles. `None` if the request does not search them.
 pub(super) async fn query(
-    app: &App,
+    app: &Authorized,
     request: &Request,
     passages: Option<Admission>,
 ) -> Result<Option<SpokenQuery>, SearchError> {
@@ -60,7 +60,7 @@ pub(super) async fn query(
 }
 
 async fn meaning(
-    app: &App,
+    app: &Authorized,
     admission: Admission,
     text: &str,
     overflow: Overflow,
@@ -100,7 +100,7 @@ pub(super) struct SpokenHit {
 /// The best [`FUSED_DEPTH`] spans of `level`: by the words of their cues, and by the meaning of their passages if a
 /// passage model is loaded.
 pub(super) async fn hits(
-    app: &App,
+    app: &Authorized,
     query: &SpokenQuery,
     level: Level,
     only: Option<KeySet>,
@@ -110,7 +110,7 @@ pub(super) async fn hits(
         true => Vec::new(),
         false => {
             let scope = CueScope { kind: CUES, level, only: only.as_ref() };
-            app.catalog.view(&Visibility::All).cue_hits(&words, &scope, FUSED_DEPTH).await?
+            app.view().cue_hits(&words, &scope, FUSED_DEPTH).await?
         }
     };
     let weights: Vec<f32> = lexical.iter().map(|hit| weight(hit, &words)).collect();
@@ -123,7 +123,7 @@ pub(super) async fn hits(
 
 /// The nearest passages with their cosines, one per span.
 async fn passages(
-    app: &App,
+    app: &Authorized,
     meaning: &Meaning,
     level: Level,
     only: Option<KeySet>,
@@ -132,7 +132,7 @@ async fn passages(
     let space = space.ok_or(SearchError::CursorGone)?;
     let filter = match &only {
         Some(only) => {
-            let view = app.catalog.view(&Visibility::All);
+            let view = app.view();
             Some(view.passages_within(CUES, only).await?)
         }
         None => None,
@@ -143,7 +143,7 @@ async fn passages(
     let keys: Vec<SpanKey> = found.hits.iter().map(|hit| hit.key).collect();
     let scores: HashMap<SpanKey, f32> = found.hits.iter().map(|hit| (hit.key, hit.score)).collect();
     let scope = CueScope { kind: CUES, level, only: only.as_ref() };
-    let hits = app.catalog.view(&Visibility::All).passage_hits(&keys, &scope).await?;
+    let hits = app.view().passage_hits(&keys, &scope).await?;
     let scored = |hit: PassageHit| (scores.get(&hit.passage).copied().unwrap_or_default(), hit);
     Ok(hits.into_iter().map(scored).map(|(score, hit)| (hit, score)).collect())
 }

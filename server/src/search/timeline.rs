@@ -11,8 +11,8 @@ use super::admit::admit;
 use super::encode::QueryEncoder;
 use super::error::SearchError;
 use super::types::{Match, Request};
-use crate::app::App;
-use crate::catalog::{Video, Visibility};
+use crate::app::Authorized;
+use crate::catalog::Video;
 use crate::models::LoadedSpace;
 use crate::storage::features::{Features, file_of};
 use crate::terms::{Collection, KeySet, Level, QueryVectors, SpanKey, UnitVector};
@@ -47,7 +47,7 @@ pub struct Timeline {
 /// # Errors
 /// See [`SearchError`]. [`SearchError::SpaceCannot`] if no loaded model compares the query with frames.
 pub async fn timeline(
-    app: &App,
+    app: &Authorized,
     video: &Video,
     request: Request,
     points: usize,
@@ -75,7 +75,7 @@ pub async fn timeline(
 
 /// Sets the peak of each match to its best frame, if the stored features of frames are vectors of the space.
 pub(super) async fn find_peaks(
-    app: &App,
+    app: &Authorized,
     space: &LoadedSpace,
     query: &QueryVectors,
     matches: impl Iterator<Item = &mut Match>,
@@ -100,7 +100,7 @@ struct FramesFile {
 }
 
 /// The stored features of a video, if a frame's feature is a vector of the space.
-fn frames_file(app: &App, space: &LoadedSpace, video: Uuid) -> Option<FramesFile> {
+fn frames_file(app: &Authorized, space: &LoadedSpace, video: Uuid) -> Option<FramesFile> {
     let width = space.space.frame_stage.filter(|_| !space.space.temporal)?;
     let path = file_of(&app.storage.features(video), &space.space.id);
     path.exists().then_some(FramesFile { path, width })
@@ -129,14 +129,14 @@ async fn frame_scores(
 
 /// Scores the clips and moments of a video.
 async fn span_scores(
-    app: &App,
+    app: &Authorized,
     space: &LoadedSpace,
     video: Uuid,
     query: &QueryVectors,
 ) -> Result<Vec<Scored>, SearchError> {
-    let first = app.catalog.view(&Visibility::All).clips(video, None, 1).await?;
+    let first = app.view().clips(video, None, 1).await?;
     let keys: Vec<SpanKey> = first.iter().map(|clip| clip.key).collect();
-    let spans = app.catalog.view(&Visibility::All).spans_beside(&keys, space.space.temporal).await?;
+    let spans = app.view().spans_beside(&keys, space.space.temporal).await?;
     let mut scored = Vec::new();
     for level in [Level::Clip, Level::Moment] {
         let of_level = spans.iter().filter(|span| span.level == level);

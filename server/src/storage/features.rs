@@ -172,6 +172,7 @@ impl Features {
         body.extend(rows.iter().flat_map(|(time_ms, _)| time_ms.to_le_bytes()));
         let halves = rows.iter().flat_map(|(_, feature)| feature.iter().map(|value| f16::from_f32(*value)));
         body.extend(halves.flat_map(f16::to_le_bytes));
+        reprise_faults::at("features: write")?;
         self.file.seek(SeekFrom::Start(self.end))?;
         self.file.write_all(&(rows.len() as u32).to_le_bytes())?;
         self.file.write_all(&crc32fast::hash(&body).to_le_bytes())?;
@@ -187,6 +188,7 @@ impl Features {
     /// # Errors
     /// The disk failed.
     pub fn sync(&self) -> Result<(), FeaturesError> {
+        reprise_faults::at("features: sync")?;
         Ok(self.file.sync_data()?)
     }
 
@@ -196,6 +198,7 @@ impl Features {
     /// The disk failed. The file may keep its old name.
     pub fn rename(&mut self, path: &Path) -> Result<(), FeaturesError> {
         self.sync()?;
+        reprise_faults::at("features: rename")?;
         std::fs::rename(&self.path, path)?;
         path.to_owned().clone_into(&mut self.path);
         if let Some(folder) = path.parent() {

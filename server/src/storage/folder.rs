@@ -32,7 +32,9 @@ impl Folder {
     /// Moves a file on the same disk to its name; the move is durable when this returns.
     pub(super) async fn keep(&self, from: &Path, name: &str) -> io::Result<()> {
         let target = self.path(name);
+        reprise_faults::at("storage: rename")?;
         tokio::fs::rename(from, &target).await?;
+        reprise_faults::at("storage: sync a folder")?;
         let folder = target.parent().unwrap_or(&self.root);
         File::open(folder).await?.sync_all().await
     }
@@ -40,6 +42,7 @@ impl Folder {
     /// Removes a file, or a folder with its contents. A missing one is no error.
     pub(super) async fn remove(&self, name: &str) -> io::Result<()> {
         let path = self.path(name);
+        reprise_faults::at("storage: remove")?;
         let removed = match tokio::fs::symlink_metadata(&path).await {
             Ok(found) if found.is_dir() => tokio::fs::remove_dir_all(&path).await,
             Ok(_) => tokio::fs::remove_file(&path).await,

@@ -10,6 +10,7 @@ use tokio::io::AsyncWriteExt;
 
 /// Creates an empty file and locks it. The lock tells a sweep that the file's process lives; it ends with the process.
 pub(super) fn create_locked(path: &Path) -> io::Result<std::fs::File> {
+    reprise_faults::at("storage: create")?;
     let file = std::fs::File::create_new(path)?;
     match file.try_lock() {
         Ok(()) => {}
@@ -48,6 +49,7 @@ impl IncomingFile {
     pub async fn write(&mut self, piece: &[u8]) -> io::Result<()> {
         self.hash.update(piece);
         self.bytes += piece.len() as u64;
+        reprise_faults::at("storage: write")?;
         self.file.write_all(piece).await
     }
 
@@ -57,6 +59,7 @@ impl IncomingFile {
     /// The disk failed.
     pub async fn finish(mut self) -> io::Result<Received> {
         self.file.flush().await?;
+        reprise_faults::at("storage: sync")?;
         self.file.sync_all().await?;
         let content_hash = hex(&self.hash.finalize_reset());
         let path = std::mem::take(&mut self.path);

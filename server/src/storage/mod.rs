@@ -247,6 +247,7 @@ impl Storage {
             let _ = tokio::fs::remove_file(&unfinished).await;
             return Err(error);
         }
+        reprise_faults::at("storage: rename a derived file")?;
         tokio::fs::rename(&unfinished, &file.path).await?;
         Ok(DerivedFile { file, is_new: true })
     }

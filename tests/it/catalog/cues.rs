@@ -51,9 +51,9 @@ async fn cues_are_replaced_track_by_track(opened: &Opened) {
         ..numbered(&english, 5, "said again, é\"'")
     };
     for subtitles in [&numbered(&english, 300, "said"), &numbered(&captions, 2, "seen"), &latest] {
-        assert!(catalog.replace_cues(stored.id, subtitles).await.unwrap());
+        assert!(catalog.view(ALL).replace_cues(stored.id, subtitles).await.unwrap());
     }
-    assert!(!catalog.replace_cues(Uuid::now_v7(), &latest).await.unwrap());
+    assert!(!catalog.view(ALL).replace_cues(Uuid::now_v7(), &latest).await.unwrap());
 
     let all = catalog.view(ALL).cues(stored.id, None, 100).await.unwrap();
     assert!(all.is_sorted_by_key(|cue| (cue.line.start_ms, cue.id)));
@@ -79,10 +79,10 @@ async fn cues_are_replaced_track_by_track(opened: &Opened) {
     assert_eq!(catalog.view(ALL).track_lines(stored.id, CueKind::Speech, "en").await.unwrap(), latest.lines);
     assert_eq!(catalog.view(ALL).track_lines(stored.id, CueKind::Speech, "de").await.unwrap(), []);
 
-    assert!(catalog.delete_track(stored.id, CueKind::Speech, "en").await.unwrap());
-    assert!(!catalog.delete_track(stored.id, CueKind::Speech, "en").await.unwrap());
+    assert!(catalog.view(ALL).delete_track(stored.id, CueKind::Speech, "en").await.unwrap());
+    assert!(!catalog.view(ALL).delete_track(stored.id, CueKind::Speech, "en").await.unwrap());
     assert_eq!(catalog.view(ALL).cues(stored.id, None, 100).await.unwrap().len(), 2);
-    catalog.delete_video(stored.id).await.unwrap().unwrap();
+    catalog.view(ALL).delete_video(stored.id).await.unwrap().unwrap();
     assert_eq!(catalog.view(ALL).cues(stored.id, None, 100).await.unwrap(), []);
     assert_eq!(catalog.view(ALL).tracks(stored.id).await.unwrap(), []);
 }
@@ -92,7 +92,7 @@ async fn a_line_without_length_is_refused(opened: &Opened) {
     let (stored, _) = add(catalog, video("a")).await;
     let mut bad = numbered(&track(CueKind::Ocr, ""), 3, "x");
     bad.lines[1].end_ms = bad.lines[1].start_ms;
-    let refused = catalog.replace_cues(stored.id, &bad).await;
+    let refused = catalog.view(ALL).replace_cues(stored.id, &bad).await;
     assert!(matches!(refused, Err(CatalogError::Invalid(_))), "{refused:?}");
     assert_eq!(catalog.view(ALL).cues(stored.id, None, 10).await.unwrap(), []);
 }
@@ -106,7 +106,7 @@ async fn a_video_comes_with_its_subtitles_and_a_duplicate_gets_them(opened: &Ope
     let (stored, _) = add(catalog, with(&["first"])).await;
     assert_eq!(stored.warnings, ["line 7: odd"]);
     assert_eq!(catalog.view(ALL).cues(stored.id, None, 10).await.unwrap()[0].line.text, "first");
-    let again = catalog.add_video(with(&["second", "third"]), None).await.unwrap();
+    let again = catalog.view(ALL).add_video(with(&["second", "third"]), None).await.unwrap();
     assert!(
         matches!(again, reprise_server::catalog::Added::Duplicate(ref it, _) if it.id == stored.id),
         "{again:?}"
@@ -130,7 +130,11 @@ async fn embedded_tracks_make_room_for_those_of_users(opened: &Opened) {
     };
     let pair = |language: &str, text: &str| (language.to_owned(), format!("{text} 0"));
     assert!(catalog.keep_embedded(stored.id, &[embedded("de", "a"), embedded("en", "b")]).await.unwrap());
-    catalog.replace_cues(stored.id, &numbered(&track(CueKind::Speech, "en"), 1, "own")).await.unwrap();
+    catalog
+        .view(ALL)
+        .replace_cues(stored.id, &numbered(&track(CueKind::Speech, "en"), 1, "own"))
+        .await
+        .unwrap();
     assert_eq!(texts().await, [pair("de", "a"), pair("en", "own")]);
     assert!(catalog.keep_embedded(stored.id, &[embedded("en", "c"), embedded("fr", "d")]).await.unwrap());
     assert_eq!(texts().await, [pair("en", "own"), pair("fr", "d")]);
@@ -149,7 +153,7 @@ async fn add_said(opened: &Opened, name: &str, lines: &[&str]) -> Uuid {
     let catalog = &*opened.catalog;
     let tiny = space(catalog, "tiny", 4).await;
     let stored = add_ready(catalog, video(name), u32::try_from(lines.len()).unwrap(), &[&tiny]).await;
-    assert!(catalog.replace_cues(stored.id, &said(lines)).await.unwrap());
+    assert!(catalog.view(ALL).replace_cues(stored.id, &said(lines)).await.unwrap());
     stored.id
 }
 
@@ -222,7 +226,7 @@ async fn a_hit_counts_for_the_clip_that_holds_its_start(opened: &Opened) {
         line(9000, "after the video"),
     ];
     let subtitles = Subtitles { track: track(CueKind::Speech, "en"), lines, warnings: vec![] };
-    catalog.replace_cues(stored.id, &subtitles).await.unwrap();
+    catalog.view(ALL).replace_cues(stored.id, &subtitles).await.unwrap();
     let span = async |query: &str, only: Option<&[SpanKey]>| {
         let hits = search(opened, query, Level::Clip, only).await;
         hits.first().map(|hit| (hit.span, hit.start_ms))
@@ -267,13 +271,13 @@ async fn what_is_deleted_or_replaced_is_not_found_any_more(opened: &Opened) {
         search(opened, "needle", Level::Video, None).await.iter().map(|hit| hit.video).collect()
     };
     assert_eq!(videos().await, [one, two]);
-    catalog.replace_cues(one, &said(&["thread"])).await.unwrap();
+    catalog.view(ALL).replace_cues(one, &said(&["thread"])).await.unwrap();
     assert_eq!(videos().await, [two]);
     assert_eq!(catalog.last_seq().await.unwrap(), seq, "no vector was touched");
-    catalog.replace_cues(one, &said(&["needle"])).await.unwrap();
-    catalog.delete_video(two).await.unwrap();
+    catalog.view(ALL).replace_cues(one, &said(&["needle"])).await.unwrap();
+    catalog.view(ALL).delete_video(two).await.unwrap();
     assert_eq!(videos().await, [one]);
-    catalog.delete_track(one, CueKind::Speech, "en").await.unwrap();
+    catalog.view(ALL).delete_track(one, CueKind::Speech, "en").await.unwrap();
     assert!(videos().await.is_empty());
     // A video that isn't searchable yet has no hits.
     let new = reprise_server::catalog::NewVideo { subtitles: vec![said(&["needle"])], ..video("c") };

@@ -63,7 +63,7 @@ async fn two_processes_open_at_once(opened: &Opened) {
         add(catalog, video(&format!("video {number}"))).await;
     }
     for catalog in catalogs {
-        assert_eq!(catalog.counts().await.unwrap().videos, 4);
+        assert_eq!(catalog.view(ALL).counts().await.unwrap().videos, 4);
         catalog.close().await;
     }
 }
@@ -88,16 +88,16 @@ async fn a_dropped_call_leaves_all_or_nothing(opened: &Opened) {
         let mut new = video(&format!("video {polls}"));
         new.given = vec![clip(0, 10, json!({"x": polls}))];
         let id = new.id;
-        let added = dropped_after(polls, catalog.add_video(new.clone(), None)).await;
+        let added = dropped_after(polls, catalog.view(ALL).add_video(new.clone(), None)).await;
         // The dropped call may still be running; this call waits for its end.
-        let again = catalog.add_video(new, None).await.unwrap();
+        let again = catalog.view(ALL).add_video(new, None).await.unwrap();
         assert!(added.is_none() || matches!(again, Added::Duplicate(..)));
         let leased = lease(catalog).await;
         assert_eq!((leased.job.video.unwrap(), leased.given.len()), (id, 1));
         let seq = catalog.last_seq().await.unwrap();
         let done = dropped_after(polls, catalog.finish_ingest(&leased.lease, ingested(200, &[&tiny]))).await;
         // A change of the same video waits for the end of the dropped call.
-        let after = catalog.update_video(id, VideoPatch::default()).await.unwrap().unwrap();
+        let after = catalog.view(ALL).update_video(id, VideoPatch::default()).await.unwrap().unwrap();
         let changes = catalog.changes(seq, 1000).await.unwrap().len();
         match after.state {
             VideoState::Ready => assert_eq!((after.clips, changes), (201, 201)),
@@ -194,9 +194,9 @@ async fn a_catalog_of_an_earlier_version_keeps_all_that_it_holds() {
     );
     let new =
         reprise_server::catalog::GivenClip { start_ms: 0, end_ms: 500, metadata: serde_json::json!({}) };
-    let (span, _) = opened.add_given_clip(videos[0].id, new).await.unwrap().unwrap();
+    let (span, _) = opened.view(ALL).add_given_clip(videos[0].id, new).await.unwrap().unwrap();
     assert_eq!(span.key, SpanKey::new(10), "a key is never used again");
-    opened.delete_video(videos[0].id).await.unwrap().unwrap();
+    opened.view(ALL).delete_video(videos[0].id).await.unwrap().unwrap();
     assert_eq!(
         opened.view(ALL).raw_vector(SpanKey::new(7), 1).await.unwrap(),
         None,

@@ -29,7 +29,7 @@ async fn check(opened: &Opened, ids: &[uuid::Uuid], filter: &Value, expected: &[
         .await
         .unwrap_or_else(|error| panic!("{filter}: {error}"));
     let spans = opened.catalog.view(ALL).spans_by_key(&keys.iter().collect::<Vec<_>>()).await.unwrap();
-    let videos = opened.catalog.view(ALL).videos_matching(&parsed).await.unwrap();
+    let videos = opened.catalog.view(ALL).videos_matching(Some(&parsed)).await.unwrap();
     let distinct: std::collections::BTreeSet<_> = spans.iter().map(|shown| shown.span.video).collect();
     assert_eq!(videos.len(), distinct.len(), "videos of {filter}");
     let mut found: Vec<usize> =
@@ -145,7 +145,7 @@ async fn built_in_fields_are_those_of_the_video(opened: &Opened) {
         });
     }
     // The last video has no known length yet, but already a given clip.
-    catalog.add_given_clip(ids[3], clip(0, 10, json!({}))).await.unwrap().unwrap();
+    catalog.view(ALL).add_given_clip(ids[3], clip(0, 10, json!({}))).await.unwrap().unwrap();
     let created = instant::format(catalog.view(ALL).video(ids[0]).await.unwrap().unwrap().created_at_ms);
     let at_video = |filter: Value| json!({"all": [{"any": [{"field": "level", "eq": "video"}, {"field": "title", "eq": ""}]}, filter]});
     let test = |field: &str, operator: &str, value: Value| at_video(json!({"field": field, operator: value}));
@@ -183,20 +183,21 @@ async fn built_in_fields_are_those_of_the_video(opened: &Opened) {
 async fn changed_metadata_is_seen_at_once(opened: &Opened) {
     let catalog = &*opened.catalog;
     let stored = add_ready(catalog, video("a"), 1, &[]).await;
-    let (given, _) = catalog.add_given_clip(stored.id, clip(0, 10, json!({"x": 1}))).await.unwrap().unwrap();
+    let (given, _) =
+        catalog.view(ALL).add_given_clip(stored.id, clip(0, 10, json!({"x": 1}))).await.unwrap().unwrap();
     let count = async |value: i64| {
         let filter = Filter::parse(&json!({"field": "metadata.x", "eq": value})).unwrap();
         catalog.view(ALL).keys_matching(&filter).await.unwrap().len()
     };
     assert_eq!((count(1).await, count(2).await), (1, 0));
     let patch = VideoPatch { metadata: Some(json!({"x": 2})), ..VideoPatch::default() };
-    catalog.update_video(stored.id, patch).await.unwrap();
+    catalog.view(ALL).update_video(stored.id, patch).await.unwrap();
     assert_eq!((count(1).await, count(2).await), (1, 2));
-    catalog.update_clip(given.id, json!({"x": null})).await.unwrap();
+    catalog.view(ALL).update_clip(given.id, json!({"x": null})).await.unwrap();
     assert_eq!((count(1).await, count(2).await), (0, 2));
-    catalog.update_clip(given.id, json!({})).await.unwrap();
+    catalog.view(ALL).update_clip(given.id, json!({})).await.unwrap();
     assert_eq!((count(1).await, count(2).await), (0, 3));
-    catalog.delete_video(stored.id).await.unwrap();
+    catalog.view(ALL).delete_video(stored.id).await.unwrap();
     assert_eq!((count(1).await, count(2).await), (0, 0));
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use reprise_server::catalog::{Catalog, CatalogError, JobName};
+use reprise_server::catalog::{Catalog, CatalogError, JobName, Visibility};
 use uuid::Uuid;
 
 use super::samples::{LEASE, add, ingested, space, video};
@@ -19,7 +19,7 @@ async fn work(catalog: Arc<Catalog>, spaces: Vec<reprise_server::catalog::SpaceR
         let clips = 1 + u32::from(leased.video.as_ref().unwrap().content_hash.as_bytes()[63]) % 7;
         catalog.finish_ingest(&leased.lease, ingested(clips, &spaces)).await.unwrap();
         if clips % 2 == 0 {
-            catalog.delete_video(leased.job.video.unwrap()).await.unwrap().unwrap();
+            catalog.view(&Visibility::All).delete_video(leased.job.video.unwrap()).await.unwrap().unwrap();
         }
     }
 }
@@ -61,15 +61,16 @@ async fn a_video_can_be_deleted_while_its_ingest_runs(opened: &Opened) {
     for number in 0..10 {
         let (stored, job) = add(catalog, video(&format!("video {number}"))).await;
         let leased = super::samples::lease(catalog).await;
+        let view = catalog.view(&Visibility::All);
         let (finished, deleted, cancelled) = tokio::join!(
             catalog.finish_ingest(&leased.lease, ingested(20, &[&tiny])),
-            catalog.delete_video(stored.id),
-            catalog.cancel_job(job.id),
+            view.delete_video(stored.id),
+            view.cancel_job(job.id),
         );
         assert!(matches!(finished, Ok(()) | Err(CatalogError::LeaseLost)), "{finished:?}");
         assert!(deleted.unwrap().is_some());
         assert!(matches!(cancelled, Ok(_) | Err(CatalogError::Conflict(_))), "{cancelled:?}");
     }
-    assert_eq!(catalog.counts().await.unwrap(), Default::default());
+    assert_eq!(catalog.view(&Visibility::All).counts().await.unwrap(), Default::default());
     assert_eq!(followed(catalog, 100).await, BTreeMap::new());
 }

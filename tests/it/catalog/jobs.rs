@@ -41,7 +41,7 @@ async fn jobs_are_leased_oldest_first(opened: &Opened) {
     assert_eq!((leased.job.state, leased.job.attempts), (JobState::Running, 1));
     assert_eq!(lease(catalog).await.job.video.unwrap(), second.id);
     assert_eq!(catalog.lease_job(Uuid::now_v7(), &JobName::ALL, LEASE).await.unwrap(), None);
-    let counts = catalog.counts().await.unwrap();
+    let counts = catalog.view(ALL).counts().await.unwrap();
     assert_eq!((counts.jobs_queued, counts.jobs_running, counts.media_bytes), (0, 2, 2000));
 }
 
@@ -103,7 +103,7 @@ async fn a_job_whose_workers_die_is_given_up(opened: &Opened) {
     assert_eq!((job.state, job.attempts), (JobState::Failed, MAX_DEATHS));
     assert!(job.reason.unwrap().contains("given up"));
     assert_eq!(catalog.view(ALL).video(poison.id).await.unwrap().unwrap().state, VideoState::Failed);
-    assert_eq!(catalog.counts().await.unwrap().jobs_failed, 1);
+    assert_eq!(catalog.view(ALL).counts().await.unwrap().jobs_failed, 1);
 }
 
 async fn a_released_job_does_not_count_the_attempt(opened: &Opened) {
@@ -133,7 +133,7 @@ async fn a_failed_job_may_be_tried_again(opened: &Opened) {
     assert_eq!(catalog.view(ALL).video(stored.id).await.unwrap().unwrap().state, VideoState::Failed);
     assert_eq!(catalog.lease_job(Uuid::now_v7(), &JobName::ALL, LEASE).await.unwrap(), None);
 
-    let retried = catalog.retry_job(job.id).await.unwrap().unwrap();
+    let retried = catalog.view(ALL).retry_job(job.id).await.unwrap().unwrap();
     assert_eq!((retried.state, retried.attempts, retried.reason), (JobState::Queued, 0, None));
     assert_eq!(catalog.view(ALL).video(stored.id).await.unwrap().unwrap().state, VideoState::Pending);
     for attempt in 1..=MAX_ATTEMPTS {
@@ -148,7 +148,7 @@ async fn a_cancelled_job_stops_its_worker(opened: &Opened) {
     let catalog = &*opened.catalog;
     let (stored, job) = add(catalog, video("a")).await;
     let leased = lease(catalog).await;
-    let cancelled = catalog.cancel_job(job.id).await.unwrap().unwrap();
+    let cancelled = catalog.view(ALL).cancel_job(job.id).await.unwrap().unwrap();
     assert_eq!(cancelled.state, JobState::Cancelled);
     assert_eq!(
         catalog.heartbeat(&leased.lease, LEASE, &Heartbeat::default()).await.unwrap(),
@@ -158,7 +158,7 @@ async fn a_cancelled_job_stops_its_worker(opened: &Opened) {
     assert!(matches!(finished, Err(CatalogError::LeaseLost)));
     assert_eq!(catalog.view(ALL).clips(stored.id, None, 10).await.unwrap(), []);
     assert_eq!(catalog.lease_job(Uuid::now_v7(), &JobName::ALL, LEASE).await.unwrap(), None);
-    catalog.retry_job(job.id).await.unwrap().unwrap();
+    catalog.view(ALL).retry_job(job.id).await.unwrap().unwrap();
     assert_eq!(
         catalog.heartbeat(&leased.lease, LEASE, &Heartbeat::default()).await.unwrap(),
         LeaseStatus::Lost
@@ -170,12 +170,12 @@ async fn a_cancelled_job_stops_its_worker(opened: &Opened) {
 async fn an_ended_job_cannot_be_cancelled_nor_a_good_one_retried(opened: &Opened) {
     let catalog = &*opened.catalog;
     let (_, job) = add(catalog, video("a")).await;
-    assert!(matches!(catalog.retry_job(job.id).await, Err(CatalogError::Conflict(_))));
+    assert!(matches!(catalog.view(ALL).retry_job(job.id).await, Err(CatalogError::Conflict(_))));
     catalog.finish_ingest(&lease(catalog).await.lease, ingested(1, &[])).await.unwrap();
-    assert!(matches!(catalog.retry_job(job.id).await, Err(CatalogError::Conflict(_))));
-    assert!(matches!(catalog.cancel_job(job.id).await, Err(CatalogError::Conflict(_))));
-    assert_eq!(catalog.cancel_job(Uuid::now_v7()).await.unwrap(), None);
-    assert_eq!(catalog.retry_job(Uuid::now_v7()).await.unwrap(), None);
+    assert!(matches!(catalog.view(ALL).retry_job(job.id).await, Err(CatalogError::Conflict(_))));
+    assert!(matches!(catalog.view(ALL).cancel_job(job.id).await, Err(CatalogError::Conflict(_))));
+    assert_eq!(catalog.view(ALL).cancel_job(Uuid::now_v7()).await.unwrap(), None);
+    assert_eq!(catalog.view(ALL).retry_job(Uuid::now_v7()).await.unwrap(), None);
     assert_eq!(catalog.view(ALL).job(Uuid::now_v7()).await.unwrap(), None);
 }
 
@@ -200,7 +200,8 @@ async fn jobs_are_listed_newest_first(opened: &Opened) {
     for number in 0..5 {
         add(catalog, video(&format!("video {number}"))).await;
     }
-    let (_, fill) = catalog.add_given_clip(ready.id, clip(0, 10, json!({}))).await.unwrap().unwrap();
+    let (_, fill) =
+        catalog.view(ALL).add_given_clip(ready.id, clip(0, 10, json!({}))).await.unwrap().unwrap();
     let all = catalog.view(ALL).jobs(&JobFilter::default(), None, 100).await.unwrap();
     assert!(all.len() == 7 && all.is_sorted_by(|a, b| a.id > b.id), "{all:?}");
     let mut paged = vec![];

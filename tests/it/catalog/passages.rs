@@ -52,7 +52,7 @@ async fn passages_are_made_where_the_clock_is_known_and_filled_in_their_space_al
     assert_eq!(catalog.passages_without_vector(stored.id, read.key).await.unwrap(), []);
     let leased = lease(catalog).await;
     catalog.finish_ingest(&leased.lease, ingested(60, &[&seen])).await.unwrap();
-    assert_eq!(catalog.counts().await.unwrap().passages, 2);
+    assert_eq!(catalog.view(ALL).counts().await.unwrap().passages, 2);
     assert_eq!(catalog.enqueue_fills(&[seen.key]).await.unwrap(), 0, "no clip lacks anything");
     assert_eq!(catalog.spans_without_vector(stored.id, seen.key).await.unwrap(), []);
     assert_eq!(catalog.videos_lacking_passages(read.key).await.unwrap(), [stored.id]);
@@ -71,7 +71,7 @@ async fn passages_go_with_their_track_and_stay_when_clips_are_cut_anew(opened: &
     let (seen, read) = (space(catalog, "seen", 4).await, space(catalog, "read", 3).await);
     let stored = add_ready(catalog, video("a"), 60, &[&seen]).await;
     for language in ["en", "de"] {
-        assert!(catalog.replace_cues(stored.id, &speech(8, language)).await.unwrap());
+        assert!(catalog.view(ALL).replace_cues(stored.id, &speech(8, language)).await.unwrap());
     }
     assert_eq!(fill(opened, &stored, read.key, 3).await.len(), 4);
     let held = async || {
@@ -84,13 +84,13 @@ async fn passages_go_with_their_track_and_stay_when_clips_are_cut_anew(opened: &
     };
     let before = held().await;
     assert_eq!(before.len(), 4);
-    assert!(catalog.replace_cues(stored.id, &speech(4, "de")).await.unwrap());
+    assert!(catalog.view(ALL).replace_cues(stored.id, &speech(4, "de")).await.unwrap());
     let english = held().await;
     assert_eq!(english, before[..2]);
     assert_eq!(catalog.passages_without_vector(stored.id, read.key).await.unwrap().len(), 1);
-    assert!(catalog.delete_track(stored.id, CueKind::Speech, "de").await.unwrap());
-    assert_eq!((held().await, catalog.counts().await.unwrap().passages), (english, 2));
-    catalog.delete_video(stored.id).await.unwrap().unwrap();
+    assert!(catalog.view(ALL).delete_track(stored.id, CueKind::Speech, "de").await.unwrap());
+    assert_eq!((held().await, catalog.view(ALL).counts().await.unwrap().passages), (english, 2));
+    catalog.view(ALL).delete_video(stored.id).await.unwrap().unwrap();
     assert_eq!(held().await, []);
 }
 
@@ -99,7 +99,7 @@ async fn a_passage_counts_for_the_clip_that_holds_its_start(opened: &Opened) {
     let seen = space(catalog, "seen", 4).await;
     for name in ["a", "b"] {
         let stored = add_ready(catalog, video(name), 60, &[&seen]).await;
-        catalog.replace_cues(stored.id, &speech(8, "en")).await.unwrap();
+        catalog.view(ALL).replace_cues(stored.id, &speech(8, "en")).await.unwrap();
     }
     let first = &catalog.view(ALL).videos(None, 1).await.unwrap()[0];
     let clips = catalog.view(ALL).clips(first.id, None, 100).await.unwrap();

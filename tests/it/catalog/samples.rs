@@ -28,6 +28,8 @@ pub(crate) fn video(name: &str) -> NewVideo {
         segmentation: Segmentation::content(30.0),
         given: vec![],
         subtitles: vec![],
+        added_by: None,
+        probed_ms: 0,
     }
 }
 
@@ -36,7 +38,7 @@ pub(crate) fn clip(start_ms: i64, end_ms: i64, metadata: Value) -> GivenClip {
 }
 
 pub(crate) async fn add(catalog: &Catalog, video: NewVideo) -> (Video, Job) {
-    match catalog.add_video(video, None).await.unwrap() {
+    match catalog.view(ALL).add_video(video, None).await.unwrap() {
         Added::New(video, job) => (*video, *job),
         Added::Duplicate(..) => panic!("a new video was called a duplicate"),
     }

@@ -79,13 +79,13 @@ async fn a_given_clip_gets_a_job_of_its_own(opened: &Opened) {
     let catalog = &*opened.catalog;
     let stored = add_ready(catalog, video("a"), 3, &[]).await;
     let (span, job) =
-        catalog.add_given_clip(stored.id, clip(500, 9000, json!({"x": 1}))).await.unwrap().unwrap();
+        catalog.view(ALL).add_given_clip(stored.id, clip(500, 9000, json!({"x": 1}))).await.unwrap().unwrap();
     assert_eq!((span.start_ms, span.end_ms, span.given, &span.metadata), (500, 3000, true, &json!({"x": 1})));
     assert_eq!((job.kind, job.state, job.video), (JobName::Fill, JobState::Queued, Some(stored.id)));
     assert_eq!(catalog.view(ALL).video(stored.id).await.unwrap().unwrap().job_id, Some(job.id));
-    assert_eq!(catalog.add_given_clip(Uuid::now_v7(), clip(0, 1, json!({}))).await.unwrap(), None);
+    assert_eq!(catalog.view(ALL).add_given_clip(Uuid::now_v7(), clip(0, 1, json!({}))).await.unwrap(), None);
     for bad in [clip(3000, 4000, json!({})), clip(2, 2, json!({})), clip(0, 1, json!(null))] {
-        let refused = catalog.add_given_clip(stored.id, bad).await;
+        let refused = catalog.view(ALL).add_given_clip(stored.id, bad).await;
         assert!(matches!(refused, Err(CatalogError::Invalid(_))), "{refused:?}");
     }
 }
@@ -95,18 +95,22 @@ async fn only_given_clips_can_be_changed(opened: &Opened) {
     let tiny = space(catalog, "tiny", 4).await;
     let stored = add_ready(catalog, video("a"), 2, &[&tiny]).await;
     let found = catalog.view(ALL).clips(stored.id, None, 1).await.unwrap().remove(0);
-    assert!(matches!(catalog.update_clip(found.id, json!({})).await, Err(CatalogError::Conflict(_))));
-    assert!(matches!(catalog.delete_clip(found.id).await, Err(CatalogError::Conflict(_))));
+    assert!(matches!(
+        catalog.view(ALL).update_clip(found.id, json!({})).await,
+        Err(CatalogError::Conflict(_))
+    ));
+    assert!(matches!(catalog.view(ALL).delete_clip(found.id).await, Err(CatalogError::Conflict(_))));
 
-    let (given, _) = catalog.add_given_clip(stored.id, clip(0, 100, json!({"x": 1}))).await.unwrap().unwrap();
-    let changed = catalog.update_clip(given.id, json!({"y": [2]})).await.unwrap().unwrap();
+    let (given, _) =
+        catalog.view(ALL).add_given_clip(stored.id, clip(0, 100, json!({"x": 1}))).await.unwrap().unwrap();
+    let changed = catalog.view(ALL).update_clip(given.id, json!({"y": [2]})).await.unwrap().unwrap();
     assert_eq!(changed.metadata, json!({"y": [2]}));
     assert_eq!(catalog.view(ALL).span(given.id).await.unwrap(), Some(changed.clone()));
-    assert!(matches!(catalog.update_clip(given.id, json!(3)).await, Err(CatalogError::Invalid(_))));
-    assert_eq!(catalog.delete_clip(given.id).await.unwrap(), Some(changed));
+    assert!(matches!(catalog.view(ALL).update_clip(given.id, json!(3)).await, Err(CatalogError::Invalid(_))));
+    assert_eq!(catalog.view(ALL).delete_clip(given.id).await.unwrap(), Some(changed));
     assert_eq!(catalog.view(ALL).span(given.id).await.unwrap(), None);
-    assert_eq!(catalog.delete_clip(given.id).await.unwrap(), None);
-    assert_eq!(catalog.update_clip(given.id, json!({})).await.unwrap(), None);
+    assert_eq!(catalog.view(ALL).delete_clip(given.id).await.unwrap(), None);
+    assert_eq!(catalog.view(ALL).update_clip(given.id, json!({})).await.unwrap(), None);
 }
 
 async fn a_given_clip_keeps_its_key_through_an_ingest(opened: &Opened) {
@@ -150,7 +154,8 @@ async fn a_clip_given_while_the_ingest_runs_is_kept(opened: &Opened) {
     let tiny = space(catalog, "tiny", 4).await;
     let (stored, _) = add(catalog, video("a")).await;
     let leased = lease(catalog).await;
-    let (given, fill) = catalog.add_given_clip(stored.id, clip(0, 1500, json!({}))).await.unwrap().unwrap();
+    let (given, fill) =
+        catalog.view(ALL).add_given_clip(stored.id, clip(0, 1500, json!({}))).await.unwrap().unwrap();
     // Its fill job waits for the ingest, which creates the other spans.
     assert_eq!(catalog.lease_job(Uuid::now_v7(), &JobName::ALL, super::samples::LEASE).await.unwrap(), None);
     catalog.finish_ingest(&leased.lease, ingested(2, &[&tiny])).await.unwrap();
@@ -189,7 +194,7 @@ async fn keys_are_never_used_again(opened: &Opened) {
             catalog.view(ALL).clips(stored.id, None, 10).await.unwrap().iter().map(|span| span.key).collect();
         assert!(keys.iter().all(|key| *key > largest), "{keys:?} after {largest}");
         largest = keys.into_iter().max().unwrap();
-        catalog.delete_video(stored.id).await.unwrap();
+        catalog.view(ALL).delete_video(stored.id).await.unwrap();
     }
 }
 

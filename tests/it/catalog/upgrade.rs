@@ -109,9 +109,9 @@ async fn assert_jobs_go_on(url: &str) {
     let video = ingest.video.unwrap();
     let fixed = Segmentation::Fixed { every_seconds: 1.5 };
     assert_eq!((ingest.job.id, video.segmentation), (id(13), fixed));
-    let retried = opened.retry_job(id(11)).await.unwrap().unwrap();
+    let retried = opened.view(ALL).retry_job(id(11)).await.unwrap().unwrap();
     assert_eq!((retried.state, retried.attempts), (JobState::Queued, 0));
-    opened.delete_video(id(1)).await.unwrap().unwrap();
+    opened.view(ALL).delete_video(id(1)).await.unwrap().unwrap();
     assert_eq!(opened.view(ALL).jobs(&JobFilter::default(), None, 10).await.unwrap().len(), 1);
     opened.close().await;
 }

@@ -213,7 +213,8 @@ async fn a_fill_stores_only_what_is_missing(opened: &Opened) {
     let stranger = add_ready(catalog, video("b"), 1, &[]).await;
     let there = catalog.view(ALL).clips(ready.id, None, 1).await.unwrap().remove(0);
     let foreign = catalog.view(ALL).clips(stranger.id, None, 1).await.unwrap().remove(0);
-    let (given, _) = catalog.add_given_clip(ready.id, clip(0, 10, json!({}))).await.unwrap().unwrap();
+    let (given, _) =
+        catalog.view(ALL).add_given_clip(ready.id, clip(0, 10, json!({}))).await.unwrap().unwrap();
     let before = catalog.last_seq().await.unwrap();
     let leased = lease(catalog).await;
     let new = |span: SpanKey| {
@@ -235,13 +236,14 @@ async fn deleting_a_clip_is_a_change(opened: &Opened) {
     let catalog = &*opened.catalog;
     let tiny = space(catalog, "tiny", 4).await;
     let ready = add_ready(catalog, video("a"), 1, &[&tiny]).await;
-    let (given, _) = catalog.add_given_clip(ready.id, clip(0, 10, json!({}))).await.unwrap().unwrap();
+    let (given, _) =
+        catalog.view(ALL).add_given_clip(ready.id, clip(0, 10, json!({}))).await.unwrap().unwrap();
     let leased = catalog.lease_job(Uuid::now_v7(), &JobName::ALL, LEASE).await.unwrap().unwrap();
     let (unit, norm) = vector(7, 4);
     let vectors = vec![NewVector { span: given.key, space: tiny.key, unit, norm }];
     catalog.finish_fill(&leased.lease, filled(vectors)).await.unwrap();
     let seq = catalog.last_seq().await.unwrap();
-    catalog.delete_clip(given.id).await.unwrap().unwrap();
+    catalog.view(ALL).delete_clip(given.id).await.unwrap().unwrap();
     let changes = catalog.changes(seq, 10).await.unwrap();
     assert_eq!(changes.len(), 1);
     assert_eq!((changes[0].span, changes[0].space, changes[0].level), (given.key, tiny.key, Level::Clip));
@@ -273,7 +275,7 @@ async fn what_an_index_lacks_is_told_but_for_what_changed_later(opened: &Opened)
     check(&held, seq, &nothing, &nothing).await;
     // The follower has not applied later changes yet.
     add_ready(catalog, video("b"), 2, &[&tiny]).await;
-    catalog.delete_video(first.id).await.unwrap().unwrap();
+    catalog.view(ALL).delete_video(first.id).await.unwrap().unwrap();
     check(&held, seq, &nothing, &nothing).await;
     // At the newest change, they are applied.
     let seq = catalog.last_seq().await.unwrap();

@@ -51,10 +51,10 @@ async fn the_same_bytes_are_the_same_video(opened: &Opened) {
     let (first, job) = add(catalog, video("a")).await;
     let mut again = video("a");
     again.title = "another title".to_owned();
-    let added = catalog.add_video(again, None).await.unwrap();
+    let added = catalog.view(ALL).add_video(again, None).await.unwrap();
     assert_eq!(added, Added::Duplicate(Box::new(first.clone()), Some(Box::new(job))));
     assert_eq!(catalog.view(ALL).videos(None, 10).await.unwrap(), [first]);
-    assert_eq!(catalog.counts().await.unwrap().jobs_queued, 1);
+    assert_eq!(catalog.view(ALL).counts().await.unwrap().jobs_queued, 1);
 }
 
 fn key(key: &str, body: &str) -> Option<IdempotencyKey> {
@@ -63,39 +63,40 @@ fn key(key: &str, body: &str) -> Option<IdempotencyKey> {
 
 async fn a_repeated_request_gets_the_first_answer(opened: &Opened) {
     let catalog = &*opened.catalog;
-    let first = catalog.add_video(video("a"), key("k", "1")).await.unwrap();
-    assert_eq!(catalog.add_video(video("a"), key("k", "1")).await.unwrap(), first);
-    let record = catalog.idempotent("k").await.unwrap().unwrap();
+    let first = catalog.view(ALL).add_video(video("a"), key("k", "1")).await.unwrap();
+    assert_eq!(catalog.view(ALL).add_video(video("a"), key("k", "1")).await.unwrap(), first);
+    let record = catalog.view(ALL).idempotent("k").await.unwrap().unwrap();
     let Added::New(stored, job) = first else { panic!("{first:?}") };
     assert_eq!((record.video, record.job, record.duplicate), (stored.id, Some(job.id), false));
 
-    let duplicate = catalog.add_video(video("a"), key("k2", "1")).await.unwrap();
+    let duplicate = catalog.view(ALL).add_video(video("a"), key("k2", "1")).await.unwrap();
     assert!(matches!(duplicate, Added::Duplicate(..)));
-    assert_eq!(catalog.add_video(video("a"), key("k2", "1")).await.unwrap(), duplicate);
-    assert!(catalog.idempotent("k2").await.unwrap().unwrap().duplicate);
-    assert_eq!(catalog.idempotent("unknown").await.unwrap(), None);
-    assert_eq!(catalog.idempotent("nul\0").await.unwrap(), None);
+    assert_eq!(catalog.view(ALL).add_video(video("a"), key("k2", "1")).await.unwrap(), duplicate);
+    assert!(catalog.view(ALL).idempotent("k2").await.unwrap().unwrap().duplicate);
+    assert_eq!(catalog.view(ALL).idempotent("unknown").await.unwrap(), None);
+    assert_eq!(catalog.view(ALL).idempotent("nul\0").await.unwrap(), None);
 }
 
 async fn a_key_used_for_another_request_is_a_conflict(opened: &Opened) {
     let catalog = &*opened.catalog;
-    catalog.add_video(video("a"), key("k", "1")).await.unwrap();
-    let error = catalog.add_video(video("b"), key("k", "2")).await.unwrap_err();
+    catalog.view(ALL).add_video(video("a"), key("k", "1")).await.unwrap();
+    let error = catalog.view(ALL).add_video(video("b"), key("k", "2")).await.unwrap_err();
     assert!(matches!(error, CatalogError::Conflict(_)), "{error}");
-    assert_eq!(catalog.counts().await.unwrap().videos, 1);
+    assert_eq!(catalog.view(ALL).counts().await.unwrap().videos, 1);
 }
 
 async fn the_same_key_at_the_same_time_adds_one_video(opened: &Opened) {
     let catalog = &*opened.catalog;
     for round in 0..5 {
         let name = format!("video {round}");
-        let one = |_| catalog.add_video(video(&name), key(&name, "1"));
+        let view = catalog.view(ALL);
+        let one = |_| view.add_video(video(&name), key(&name, "1"));
         let (a, b, c) = tokio::join!(one(0), one(1), one(2));
         let (a, b, c) = (a.unwrap(), b.unwrap(), c.unwrap());
         assert_eq!((&a, &a), (&b, &c));
         assert!(matches!(a, Added::New(..)));
     }
-    assert_eq!(catalog.counts().await.unwrap().videos, 5);
+    assert_eq!(catalog.view(ALL).counts().await.unwrap().videos, 5);
 }
 
 async fn what_cannot_be_stored_is_refused(opened: &Opened) {
@@ -111,10 +112,10 @@ async fn what_cannot_be_stored_is_refused(opened: &Opened) {
     for spoil in bad {
         let mut new = video("a");
         spoil(&mut new);
-        let error = catalog.add_video(new.clone(), None).await.unwrap_err();
+        let error = catalog.view(ALL).add_video(new.clone(), None).await.unwrap_err();
         assert!(matches!(error, CatalogError::Invalid(_)), "{error} for {new:?}");
     }
-    assert_eq!(catalog.counts().await.unwrap().videos, 0);
+    assert_eq!(catalog.view(ALL).counts().await.unwrap().videos, 0);
 }
 
 async fn a_patch_changes_what_it_names(opened: &Opened) {
@@ -122,7 +123,8 @@ async fn a_patch_changes_what_it_names(opened: &Opened) {
     let mut new = video("a");
     new.recorded_at = Some("2024-07-01".to_owned());
     let (before, _) = add(catalog, new).await;
-    let update = |patch| catalog.update_video(before.id, patch);
+    let view = catalog.view(ALL);
+    let update = |patch| view.update_video(before.id, patch);
     let unchanged = update(VideoPatch::default()).await.unwrap().unwrap();
     assert_eq!(unchanged, before);
     let patch = VideoPatch { title: Some("b".to_owned()), ..VideoPatch::default() };
@@ -137,7 +139,7 @@ async fn a_patch_changes_what_it_names(opened: &Opened) {
     assert_eq!(catalog.view(ALL).video(before.id).await.unwrap(), Some(after));
     let patch = VideoPatch { recorded_at: Some(Some("soon".to_owned())), ..VideoPatch::default() };
     assert!(matches!(update(patch).await, Err(CatalogError::Invalid(_))));
-    assert_eq!(catalog.update_video(Uuid::now_v7(), VideoPatch::default()).await.unwrap(), None);
+    assert_eq!(catalog.view(ALL).update_video(Uuid::now_v7(), VideoPatch::default()).await.unwrap(), None);
 }
 
 async fn paging_neither_repeats_nor_skips_while_videos_are_added(opened: &Opened) {
@@ -167,23 +169,23 @@ async fn deleting_takes_everything_with_it(opened: &Opened) {
     let mut new = video("gone");
     new.metadata = json!({"event": "vault"});
     new.given = vec![clip(0, 500, json!({"event": "beam"}))];
-    let added = catalog.add_video(new, key("k", "1")).await.unwrap();
+    let added = catalog.view(ALL).add_video(new, key("k", "1")).await.unwrap();
     let Added::New(gone, job) = added else { panic!("{added:?}") };
     let leased = lease(catalog).await;
     catalog.finish_ingest(&leased.lease, super::samples::ingested(3, &[&space])).await.unwrap();
     let seq = catalog.last_seq().await.unwrap();
 
-    let deleted = catalog.delete_video(gone.id).await.unwrap().unwrap();
+    let deleted = catalog.view(ALL).delete_video(gone.id).await.unwrap().unwrap();
     assert_eq!((deleted.id, deleted.clips, deleted.file), (gone.id, 4, gone.file));
-    assert_eq!(catalog.delete_video(gone.id).await.unwrap(), None);
+    assert_eq!(catalog.view(ALL).delete_video(gone.id).await.unwrap(), None);
     assert_eq!(catalog.view(ALL).video(gone.id).await.unwrap(), None);
     assert_eq!(catalog.view(ALL).clips(gone.id, None, 10).await.unwrap(), []);
     assert_eq!(catalog.view(ALL).job(job.id).await.unwrap(), None);
-    assert_eq!(catalog.idempotent("k").await.unwrap(), None);
+    assert_eq!(catalog.view(ALL).idempotent("k").await.unwrap(), None);
     let changes = catalog.changes(seq, 100).await.unwrap();
     assert_eq!(changes.len(), 4);
     assert!(changes.iter().all(|change| change.vector.is_none()));
-    let counts = catalog.counts().await.unwrap();
+    let counts = catalog.view(ALL).counts().await.unwrap();
     assert_eq!((counts.videos, counts.videos_ready, counts.clips, counts.vectors), (1, 1, 2, 3));
     assert_eq!(catalog.view(ALL).clips(kept.id, None, 10).await.unwrap().len(), 2);
 }
@@ -193,7 +195,7 @@ async fn an_ingest_notices_that_its_video_was_deleted(opened: &Opened) {
     let space = space(catalog, "tiny", 4).await;
     let (stored, _) = add(catalog, video("a")).await;
     let leased = lease(catalog).await;
-    catalog.delete_video(stored.id).await.unwrap().unwrap();
+    catalog.view(ALL).delete_video(stored.id).await.unwrap().unwrap();
     let beat = catalog.heartbeat(&leased.lease, super::samples::LEASE, &Default::default()).await.unwrap();
     assert_eq!(beat, reprise_server::catalog::LeaseStatus::Lost);
     let finished = catalog.finish_ingest(&leased.lease, super::samples::ingested(3, &[&space])).await;
@@ -203,7 +205,7 @@ async fn an_ingest_notices_that_its_video_was_deleted(opened: &Opened) {
         Err(CatalogError::LeaseLost)
     ));
     assert!(matches!(catalog.release_job(&leased.lease).await, Err(CatalogError::LeaseLost)));
-    assert_eq!(catalog.counts().await.unwrap(), Default::default());
+    assert_eq!(catalog.view(ALL).counts().await.unwrap(), Default::default());
     // The same file may be added again.
     add(catalog, video("a")).await;
 }
@@ -225,5 +227,5 @@ async fn texts_come_back_as_they_were(opened: &Opened) {
 async fn a_database_answers_and_says_what_it_is(opened: &Opened) {
     opened.catalog.ping().await.unwrap();
     assert!(opened.url.starts_with(opened.catalog.kind()), "{}", opened.catalog.kind());
-    assert_eq!(opened.catalog.counts().await.unwrap(), Default::default());
+    assert_eq!(opened.catalog.view(ALL).counts().await.unwrap(), Default::default());
 }

@@ -90,11 +90,11 @@ async fn a_waiting_job_can_be_tried_at_once_or_cancelled(opened: &Opened) {
         catalog.fail_job(&leased.lease, "busy", NextAttempt::After(900 * SECOND)).await.unwrap();
     };
     fail().await;
-    let due = catalog.retry_job(job.id).await.unwrap().unwrap();
+    let due = catalog.view(ALL).retry_job(job.id).await.unwrap().unwrap();
     assert_eq!((due.state, due.attempts, due.retry_at_ms), (JobState::Queued, 1, None));
-    assert!(matches!(catalog.retry_job(job.id).await, Err(CatalogError::Conflict(_))));
+    assert!(matches!(catalog.view(ALL).retry_job(job.id).await, Err(CatalogError::Conflict(_))));
     fail().await;
-    let cancelled = catalog.cancel_job(job.id).await.unwrap().unwrap();
+    let cancelled = catalog.view(ALL).cancel_job(job.id).await.unwrap().unwrap();
     assert_eq!((cancelled.state, cancelled.retry_at_ms), (JobState::Cancelled, None));
     opened.clock.advance(900 * SECOND);
     assert_eq!(try_lease(catalog).await, None);
@@ -113,7 +113,7 @@ async fn a_job_over_which_three_processes_die_is_given_up(opened: &Opened) {
     let reason = failed.reason.unwrap();
     assert!(reason.contains("died 3 times in a row without new progress"), "{reason}");
     // A user may retry it, with a new count of deaths.
-    catalog.retry_job(job.id).await.unwrap().unwrap();
+    catalog.view(ALL).retry_job(job.id).await.unwrap().unwrap();
     die(opened).await;
     die(opened).await;
     catalog.finish_ingest(&lease(catalog).await.lease, ingested(1, &[])).await.unwrap();

@@ -1,5 +1,6 @@
 //! An engine's server is killed and started again, in the middle of batches, searches and rebuilds.
 
+use reprise_server::catalog::Visibility;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,7 +53,7 @@ async fn write(library: Arc<Library>, closing: CancellationToken) {
         let clips: Vec<_> = (0..CLIPS).map(|clip| clustered(number * CLIPS + clip, DIM)).collect();
         let video = library.add(&format!("video {number}"), &clips).await;
         if number % 3 == 0 {
-            library.catalog.delete_video(video).await.unwrap();
+            library.catalog.view(&Visibility::All).delete_video(video).await.unwrap();
         }
         number += 1;
         tokio::time::sleep(Duration::from_millis(20)).await;

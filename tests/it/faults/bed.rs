@@ -71,13 +71,26 @@ impl Bed {
         self.folder().join("data")
     }
 
+    /// An empty bed on the same kind of database.
+    pub(crate) async fn fresh(&self) -> Bed {
+        match self.database {
+            Some(_) => Bed::postgres().await.expect("PostgreSQL was there"),
+            None => Bed::sqlite(),
+        }
+    }
+
     /// Starts a server on this folder and database.
     pub(crate) fn start(&self, more: &[&str]) -> Server {
+        self.try_start(more, &[]).unwrap_or_else(|said| panic!("the server did not start:\n{said}"))
+    }
+
+    /// Like [`Bed::start`], with environment variables; returns the server's output if it fails to start.
+    pub(crate) fn try_start(&self, more: &[&str], environment: &[(&str, &Path)]) -> Result<Server, String> {
         let database = self.database.iter().flat_map(|url| ["--database-url", url]);
         let arguments: Vec<&str> = more.iter().copied().chain(database).collect();
         let ffmpeg = self.folder().join("ffmpeg");
-        Server::try_start_with(&self.data(), &arguments, &[("REPRISE_FFMPEG", &ffmpeg)])
-            .unwrap_or_else(|said| panic!("the server did not start:\n{said}"))
+        let environment = [environment, &[("REPRISE_FFMPEG", &ffmpeg)]].concat();
+        Server::try_start_with(&self.data(), &arguments, &environment)
     }
 
     /// Switches ffmpeg between the film's own speed and full speed.

@@ -44,6 +44,10 @@ pub struct Filter {
     root: Node,
 }
 
+/// A filter on the metadata of videos: each test names a field `metadata.…`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VideoFilter(Filter);
+
 /// An error in a filter; the caller's fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilterError {
@@ -75,6 +79,39 @@ impl Filter {
     /// The JSON given to [`Filter::parse`].
     pub fn to_json(&self) -> &Value {
         &self.source
+    }
+}
+
+impl VideoFilter {
+    /// Parses a filter on metadata.
+    ///
+    /// # Errors
+    /// As [`Filter::parse`], and for a test of another field.
+    pub fn parse(source: &Value) -> Result<VideoFilter, FilterError> {
+        let filter = Filter::parse(source)?;
+        match filter.root.built_in() {
+            None => Ok(VideoFilter(filter)),
+            Some(field) => {
+                wrong("", format!("only fields `metadata.…` may be tested here, not `{}`", field.name()))
+            }
+        }
+    }
+
+    /// The JSON given to [`VideoFilter::parse`].
+    pub fn to_json(&self) -> &Value {
+        self.0.to_json()
+    }
+}
+
+impl Node {
+    /// The first built-in field that it tests.
+    fn built_in(&self) -> Option<BuiltIn> {
+        match self {
+            Node::All(nodes) | Node::Any(nodes) => nodes.iter().find_map(Node::built_in),
+            Node::Not(node) => node.built_in(),
+            Node::Test(Field::BuiltIn(field), _) => Some(*field),
+            Node::Test(Field::Metadata { .. }, _) => None,
+        }
     }
 }
 
@@ -252,19 +289,16 @@ impl Parser {
 
 impl Field {
     fn parse(name: &str) -> Result<Field, String> {
-        match name {
-            "duration" => Ok(Field::BuiltIn(BuiltIn::Duration)),
-            "recorded_at" => Ok(Field::BuiltIn(BuiltIn::RecordedAt)),
-            "created_at" => Ok(Field::BuiltIn(BuiltIn::CreatedAt)),
-            "title" => Ok(Field::BuiltIn(BuiltIn::Title)),
-            "video_id" => Ok(Field::BuiltIn(BuiltIn::VideoId)),
-            "level" => Ok(Field::BuiltIn(BuiltIn::Level)),
-            _ => match name.strip_prefix("metadata.") {
-                Some(rest) => Field::metadata(rest),
-                None => Err("unknown field; expected `duration`, `recorded_at`, `created_at`, `title`, \
-                             `video_id`, `level` or `metadata.…`"
-                    .to_owned()),
-            },
+        if let Some(field) = BuiltIn::ALL.into_iter().find(|field| field.name() == name) {
+            return Ok(Field::BuiltIn(field));
+        }
+        match name.strip_prefix("metadata.") {
+            Some(rest) => Field::metadata(rest),
+            None => {
+                Err("unknown field; expected `duration`, `recorded_at`, `created_at`, `title`, `video_id`, \
+                         `level` or `metadata.…`"
+                    .to_owned())
+            }
         }
     }
 
@@ -294,6 +328,28 @@ impl Field {
 }
 
 impl BuiltIn {
+    /// All built-in fields.
+    const ALL: [BuiltIn; 6] = [
+        BuiltIn::Duration,
+        BuiltIn::RecordedAt,
+        BuiltIn::CreatedAt,
+        BuiltIn::Title,
+        BuiltIn::VideoId,
+        BuiltIn::Level,
+    ];
+
+    /// Its name in a filter.
+    fn name(self) -> &'static str {
+        match self {
+            BuiltIn::Duration => "duration",
+            BuiltIn::RecordedAt => "recorded_at",
+            BuiltIn::CreatedAt => "created_at",
+            BuiltIn::Title => "title",
+            BuiltIn::VideoId => "video_id",
+            BuiltIn::Level => "level",
+        }
+    }
+
     /// Checks that `value` has the field's type, and converts it.
     fn scalar(self, value: &Value) -> Result<Scalar, &'static str> {
         let text = || value.as_str().filter(|text| !text.contains('\0'));

@@ -1,6 +1,6 @@
-//! Translates a filter to a condition on `spans s JOIN visible_videos v`.
+//! Translates a filter to a condition on `spans s JOIN visible_videos v`, and one on metadata to a condition on `videos f`.
 
-use super::{BuiltIn, Field, Filter, Node, Order, Scalar, Test};
+use super::{BuiltIn, Field, Filter, Node, Order, Scalar, Test, VideoFilter};
 use crate::catalog::database::{Sql, Value};
 use crate::catalog::tables::stored::level_name;
 
@@ -25,16 +25,29 @@ impl Filter {
     }
 }
 
+impl VideoFilter {
+    /// A condition on `videos f`, and its values. Their placeholders follow `before` others.
+    pub(in crate::catalog) fn condition(&self, before: usize) -> (String, Vec<Value>) {
+        let mut writer = Writer { before, on_videos: true, ..Writer::default() };
+        let condition = writer.node(&self.0.root);
+        (condition, writer.values)
+    }
+}
+
 /// Collects the bound values of the conditions. Every condition is true or false, never null.
 #[derive(Default)]
 struct Writer {
     values: Vec<Value>,
+    /// Number of placeholders that the statement has beside these values.
+    before: usize,
+    /// Whether the condition is on `videos f`.
+    on_videos: bool,
 }
 
 impl Writer {
     fn placeholder(&mut self, value: impl Into<Value>) -> String {
         self.values.push(value.into());
-        format!("${}", self.values.len())
+        format!("${}", self.before + self.values.len())
     }
 
     fn node(&mut self, node: &Node) -> String {
@@ -73,6 +86,12 @@ impl Writer {
     fn metadata(&mut self, path: &[u8], top: &[u8], test: &Test) -> String {
         if let Test::Exists(false) = test {
             return format!("(NOT {})", self.metadata(path, top, &Test::Exists(true)));
+        }
+        if self.on_videos {
+            let (path, matches) = (self.placeholder(path.to_vec()), self.attribute(test));
+            return format!(
+                "(f.id IN (SELECT a.video FROM video_attributes a WHERE a.path = {path} AND {matches}))"
+            );
         }
         let top = self.placeholder(top.to_vec());
         let path = self.placeholder(path.to_vec());

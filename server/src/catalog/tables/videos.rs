@@ -31,13 +31,13 @@ pub(in crate::catalog) async fn read(tx: &mut Tx, id: Uuid) -> Result<Option<Vid
 }
 
 /// Locks the video: no other transaction changes its spans, vectors or jobs until this one ends. False if there is no
-/// such video. Locked before those rows, so that no two transactions deadlock.
+/// such video, or the caller may not see it. Locked before those rows, so that no two transactions deadlock.
 pub(in crate::catalog) async fn lock(tx: &mut Tx, id: Uuid) -> Result<bool, CatalogError> {
     let sql = Sql::Each {
         sqlite: "SELECT id FROM videos WHERE id = $1 AND deleted_at_ms IS NULL",
         postgres: "SELECT id FROM videos WHERE id = $1 AND deleted_at_ms IS NULL FOR UPDATE",
     };
-    Ok(tx.row(sql, values![id]).await?.is_some())
+    Ok(tx.row(sql, values![id]).await?.is_some() && tx.sees(id).await?)
 }
 
 pub(in crate::catalog) fn from_row(row: &Row) -> Result<Video, CatalogError> {

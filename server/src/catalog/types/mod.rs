@@ -2,12 +2,14 @@
 
 mod cue;
 mod job;
+mod key;
 mod span;
 mod vector;
 mod video;
 
 pub use cue::*;
 pub use job::*;
+pub use key::*;
 pub use span::*;
 pub use vector::*;
 pub use video::*;

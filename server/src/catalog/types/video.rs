@@ -119,6 +119,10 @@ pub struct NewVideo {
     pub given: Vec<GivenClip>,
     /// Its subtitles. If the catalog already has these bytes, the existing video gets the subtitles.
     pub subtitles: Vec<Subtitles>,
+    /// The API key that adds it, whose quota it uses; `None` for callers without one.
+    pub added_by: Option<Uuid>,
+    /// Duration by the file's header, in milliseconds, for quotas.
+    pub probed_ms: i64,
 }
 
 /// A clip that a user supplies.

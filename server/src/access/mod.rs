@@ -1,0 +1,11 @@
+//! Who may do what: API keys, callers, rates, and signed links to media.
+
+mod caller;
+mod gate;
+mod links;
+mod token;
+
+pub use caller::Caller;
+pub use gate::{Gate, Refusal};
+pub use links::{Link, LinkSigner};
+pub use token::KeyToken;

@@ -1,0 +1,123 @@
+//! `GET /v1/audit`, and the entries that requests leave in the audit log.
+
+use std::sync::Arc;
+
+use axum::extract::{MatchedPath, Request};
+use axum::http::{Method, StatusCode, header};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use uuid::Uuid;
+
+use super::error::{ApiError, REQUEST_ID};
+use super::extract::{self, Params};
+use super::instant;
+use crate::access::Caller;
+use crate::app::{App, Authorized};
+use crate::catalog::{AuditEntry, NewAuditEntry};
+
+/// Routes of `/v1/audit`.
+pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(list))
+}
+
+/// A request that will be logged if it succeeds.
+pub(super) struct Record(NewAuditEntry);
+
+impl Record {
+    /// The entry of a change, or of a download of media; `None` for other requests.
+    pub(super) fn of(request: &Request, caller: &Caller) -> Option<Record> {
+        let route = request.extensions().get::<MatchedPath>()?.as_str();
+        if !is_change(request.method(), route) && !is_download(request, route) {
+            return None;
+        }
+        let id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
+        Some(Record(NewAuditEntry {
+            key: caller.key_id(),
+            key_name: caller.key().map(|key| key.name.clone()),
+            method: request.method().to_string(),
+            path: request.uri().path().to_owned(),
+            status: 0,
+            request_id: id.to_owned(),
+        }))
+    }
+
+    /// Stores the entry, unless the request failed. What the request changed stays even if the log can't be written.
+    pub(super) async fn store(self, app: &App, status: StatusCode) {
+        let failed = status.is_client_error() || status.is_server_error();
+        if failed || app.config.audit_days == 0 {
+            return;
+        }
+        let entry = NewAuditEntry { status: status.as_u16(), ..self.0 };
+        if let Err(error) = app.catalog.log_request(entry).await {
+            tracing::error!(%error, "the audit log lacks an entry");
+        }
+    }
+}
+
+/// Searches and links change nothing.
+fn is_change(method: &Method, route: &str) -> bool {
+    let reads = ["/v1/search", "/v1/embeddings", "/v1/media-links"];
+    !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) && !reads.contains(&route)
+}
+
+/// A player asks for many ranges of one file; only the first one counts.
+fn is_download(request: &Request, route: &str) -> bool {
+    let range = request.headers().get(header::RANGE).and_then(|range| range.to_str().ok());
+    route.ends_with("/media")
+        && request.method() == Method::GET
+        && range.is_none_or(|it| it.starts_with("bytes=0-"))
+}
+
+/// A change, or a download of media.
+#[derive(Debug, Serialize, ToSchema)]
+struct AuditOut {
+    /// Time of the answer (RFC 3339).
+    at: String,
+    /// Id of the caller's API key. Null for the server's own key, and on a server without keys.
+    key_id: Option<Uuid>,
+    /// The key's name at that time.
+    key_name: Option<String>,
+    method: String,
+    path: String,
+    /// HTTP status of the answer.
+    status: u16,
+    /// The request's id, as in the server's log.
+    request_id: String,
+}
+
+impl From<AuditEntry> for AuditOut {
+    fn from(entry: AuditEntry) -> AuditOut {
+        let NewAuditEntry { key, key_name, method, path, status, request_id } = entry.request;
+        AuditOut { at: instant(entry.at_ms), key_id: key, key_name, method, path, status, request_id }
+    }
+}
+
+/// One page of the audit log.
+#[derive(Debug, Serialize, ToSchema)]
+struct AuditPage {
+    items: Vec<AuditOut>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+struct AuditParams {
+    /// Items per page, 1 to 1000; default 50.
+    limit: Option<u32>,
+    /// `next_cursor` of the previous page.
+    cursor: Option<i64>,
+}
+
+/// Lists changes and downloads of media, newest first. Needs the scope `admin`.
+#[utoipa::path(get, path = "/v1/audit", tag = "access", params(AuditParams), responses((status = 200, body = AuditPage)))]
+async fn list(
+    app: Authorized,
+    Params(params): Params<AuditParams>,
+) -> Result<axum::Json<AuditPage>, ApiError> {
+    let limit = extract::page_size(params.limit)?;
+    let entries = app.catalog.audit_log(params.cursor, limit).await?;
+    let next_cursor = super::next_cursor(&entries, limit, |entry| entry.seq);
+    Ok(axum::Json(AuditPage { items: entries.into_iter().map(AuditOut::from).collect(), next_cursor }))
+}

@@ -1,0 +1,206 @@
+//! `POST /v1/media-links`: signed links to media, for players that can't send a key.
+
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::http::{Method, Uri};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use uuid::Uuid;
+
+use super::error::{ApiError, Problem};
+use super::extract::Json;
+use super::{clips, instant as rfc3339, videos};
+use crate::access::{Caller, Link};
+use crate::app::{App, Authorized};
+use crate::catalog::instant;
+
+/// Most links of one request.
+const MOST_LINKS: usize = 1000;
+/// Validity of a link if the request names none, in seconds.
+const USUAL_SECONDS: i64 = 3600;
+/// Longest validity of a link, in seconds: a week.
+const LONGEST_SECONDS: i64 = 7 * 24 * 3600;
+
+/// Routes of `/v1/media-links`.
+pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(sign))
+}
+
+/// Paths of media to sign.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct LinksBody {
+    /// 1 to 1000 paths of media, previews and thumbnails, such as `/v1/clips/{id}/preview`. A query string stays.
+    paths: Vec<String>,
+    /// Validity in seconds, 1 to 604800; default 3600.
+    seconds: Option<i64>,
+}
+
+/// A signed link.
+#[derive(Debug, Serialize, ToSchema)]
+struct LinkOut {
+    /// The path as it was sent.
+    path: String,
+    /// The path with its signature. It needs no key.
+    url: String,
+}
+
+/// Signed links, in the order of the paths.
+#[derive(Debug, Serialize, ToSchema)]
+struct LinksOut {
+    items: Vec<LinkOut>,
+    /// End of their validity (RFC 3339).
+    expires_at: String,
+}
+
+/// Signs links to media, so that a player needs no key. They end with the key that made them.
+#[utoipa::path(post, path = "/v1/media-links", tag = "access", request_body = LinksBody,
+    responses((status = 200, body = LinksOut), (status = 404, body = Problem), (status = 422, body = Problem)))]
+async fn sign(app: Authorized, Json(body): Json<LinksBody>) -> Result<axum::Json<LinksOut>, ApiError> {
+    let seconds = body.seconds.unwrap_or(USUAL_SECONDS);
+    if !(1..=LONGEST_SECONDS).contains(&seconds) {
+        return Err(ApiError::invalid("/seconds", format!("must be from 1 to {LONGEST_SECONDS}")));
+    }
+    if !(1..=MOST_LINKS).contains(&body.paths.len()) {
+        return Err(ApiError::invalid("/paths", format!("name 1 to {MOST_LINKS} paths")));
+    }
+    let expires = instant::now_ms() / 1000 + seconds;
+    let mut items = Vec::new();
+    for (place, path) in body.paths.into_iter().enumerate() {
+        items.push(link(&app, path, expires).await.map_err(|error| error.at(format!("/paths/{place}")))?);
+    }
+    Ok(axum::Json(LinksOut { items, expires_at: rfc3339(expires * 1000) }))
+}
+
+async fn link(app: &Authorized, sent: String, expires: i64) -> Result<LinkOut, ApiError> {
+    let uri: Uri = sent.parse().map_err(|_| ApiError::invalid("", "this is no path"))?;
+    match Target::of(uri.path()) {
+        Some(Target::Video(id)) => drop(videos::found(app.view().video(id).await?, id)?),
+        Some(Target::Clip(id)) => drop(clips::found(app.view().span(id).await?, id)?),
+        None => {
+            let detail = "only media, previews and thumbnails of videos and clips have links";
+            return Err(ApiError::invalid("", detail));
+        }
+    }
+    let key = app.caller().key_id();
+    let signature = app.links.sign(Link { path: uri.path(), key, expires });
+    let own = uri.query().map(|query| format!("{query}&")).unwrap_or_default();
+    let key = key.map(|id| format!("key={id}&")).unwrap_or_default();
+    let url = format!("{}?{own}{key}expires={expires}&signature={signature}", uri.path());
+    Ok(LinkOut { path: sent, url })
+}
+
+/// What a link shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Target {
+    Video(Uuid),
+    Clip(Uuid),
+}
+
+impl Target {
+    fn of(path: &str) -> Option<Target> {
+        let mut parts = path.strip_prefix("/v1/")?.split('/');
+        let (kind, id, what, None) = (parts.next()?, parts.next()?, parts.next()?, parts.next()) else {
+            return None;
+        };
+        let id = id.parse().ok()?;
+        match (kind, what) {
+            ("videos", "media" | "thumbnail") => Some(Target::Video(id)),
+            ("clips", "preview" | "thumbnail") => Some(Target::Clip(id)),
+            _ => None,
+        }
+    }
+}
+
+/// The caller of a signed link, who may only read; `None` if the request is no signed link. Removes the signature, so that
+/// handlers don't see it.
+///
+/// # Errors
+/// 401 if the signature is wrong or has expired, or its key has ended.
+pub(super) async fn take(app: &App, request: &mut Request) -> Result<Option<Caller>, ApiError> {
+    let uri = request.uri().clone();
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    if !is_read || Target::of(uri.path()).is_none() {
+        return Ok(None);
+    }
+    let Some(signed) = Signed::of(uri.query().unwrap_or_default()) else { return Ok(None) };
+    let link = Link { path: uri.path(), key: signed.key, expires: signed.expires };
+    if !app.links.has_signed(link, &signed.signature) || instant::now_ms() / 1000 >= signed.expires {
+        return Err(ApiError::unauthorized("this link is not valid, or has expired"));
+    }
+    let plain = if signed.rest.is_empty() {
+        uri.path().to_owned()
+    } else {
+        format!("{}?{}", uri.path(), signed.rest)
+    };
+    *request.uri_mut() = plain.parse().map_err(ApiError::internal)?;
+    Ok(Some(app.gate.link_owner(&app.catalog, signed.key).await?.reading()))
+}
+
+/// The parts of a signed link's query string.
+#[derive(Debug, PartialEq, Eq)]
+struct Signed {
+    key: Option<Uuid>,
+    expires: i64,
+    signature: String,
+    /// The other parameters.
+    rest: String,
+}
+
+impl Signed {
+    /// `None` without a signature. A part that can't be read leaves the signature wrong.
+    fn of(query: &str) -> Option<Signed> {
+        let (mut key, mut expires, mut signature, mut rest) = (None, 0, None, Vec::new());
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            match pair.split_once('=') {
+                Some(("key", id)) => key = id.parse().ok(),
+                Some(("expires", seconds)) => expires = seconds.parse().unwrap_or_default(),
+                Some(("signature", text)) => signature = Some(text.to_owned()),
+                _ => rest.push(pair),
+            }
+        }
+        Some(Signed { key, expires, signature: signature?, rest: rest.join("&") })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(query: &str, expected: Option<(i64, &str, &str)>) {
+        let read = Signed::of(query).map(|it| (it.expires, it.signature, it.rest));
+        assert_eq!(
+            read.as_ref().map(|(at, it, rest)| (*at, it.as_str(), rest.as_str())),
+            expected,
+            "{query}"
+        );
+    }
+
+    #[test]
+    fn a_signature_is_taken_out_of_the_query() {
+        check("", None);
+        check("rendition=web", None);
+        check("expires=5&signature=ab", Some((5, "ab", "")));
+        check("rendition=web&key=x&expires=5&signature=ab", Some((5, "ab", "rendition=web")));
+        check("signature=&expires=x", Some((0, "", "")));
+    }
+
+    #[test]
+    fn only_media_has_links() {
+        let id = Uuid::now_v7();
+        assert_eq!(Target::of(&format!("/v1/videos/{id}/media")), Some(Target::Video(id)));
+        assert_eq!(Target::of(&format!("/v1/clips/{id}/preview")), Some(Target::Clip(id)));
+        for path in [
+            format!("/v1/videos/{id}"),
+            format!("/v1/clips/{id}/media"),
+            "/v1/videos/x/media".to_owned(),
+            format!("/v1/videos/{id}/media/x"),
+        ] {
+            assert_eq!(Target::of(&path), None, "{path}");
+        }
+    }
+}

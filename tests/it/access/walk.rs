@@ -1,0 +1,270 @@
+//! Two keys of two teams walk over every operation of the contract: neither sees or changes what the other has.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{Guarded, Holder};
+
+/// Words that occur in what the other team has, and nowhere else.
+const SECRETS: [&str; 3] = ["alpha-secret", "xylophone", "hidden title"];
+
+/// The expected answer to a key about the other team's entries.
+enum Expected {
+    /// Open to everybody: it shows no data.
+    Open,
+    /// Refused for any limited key.
+    Forbidden(Option<Value>),
+    /// 404, with this body.
+    Missing(Option<Value>),
+    /// The same answer as before the other team had anything.
+    Unchanged(Vec<(String, Option<Value>)>),
+    /// Tried in a test of its own.
+    Elsewhere,
+}
+
+use Expected::{Elsewhere, Forbidden, Missing, Open, Unchanged};
+
+/// What each operation must answer. `None`: the walk does not know the operation.
+fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
+    let search = |body: Value| ("/v1/search".to_owned(), Some(body));
+    let clip = json!({"video_id": theirs.video, "start": 0.0, "end": 1.0});
+    let only = |path: &str| Unchanged(vec![(path.to_owned(), None)]);
+    Some(match operation {
+        "get /livez" | "get /readyz" => Open,
+        "get /metrics" | "get /v1/keys" | "delete /v1/keys/{id}" | "get /v1/audit" => Forbidden(None),
+        "post /v1/keys" => Forbidden(Some(json!({"name": "x", "scopes": ["read"]}))),
+        "post /v1/spaces" => Forbidden(Some(json!({"model": "builtin:tiny"}))),
+        "post /v1/spaces/{id}/activate" => Forbidden(Some(json!({"for": ["text"]}))),
+        "get /v1/videos" | "get /v1/jobs" | "get /v1/stats" | "get /v1/spaces" => {
+            only(operation.split_once(' ')?.1)
+        }
+        "post /v1/search" => Unchanged(vec![
+            search(json!({"query": {"text": "harmonica"}, "level": "both", "explain": true})),
+            search(json!({"query": {"text": "xylophone"}, "level": "both"})),
+            search(json!({"query": {"text": "harmonica"}, "level": "video"})),
+            search(json!({"query": {"text": "harmonica"}, "sources": ["spoken"]})),
+            search(json!({"query": {"text": "red"}, "exact": true, "limit": 100})),
+            search(json!({"query": {"text": "red"}, "filter": {"field": "metadata.marker", "exists": true}})),
+        ]),
+        "post /v1/embeddings" => Missing(Some(json!({"input": {"clip": clip}}))),
+        "post /v1/media-links" => {
+            Missing(Some(json!({"paths": [format!("/v1/videos/{}/media", theirs.video)]})))
+        }
+        "post /v1/videos" => Elsewhere,
+        "post /v1/videos/{id}/clips" => Missing(Some(json!({"start": 0.0, "end": 1.0}))),
+        "patch /v1/clips/{id}" => Missing(Some(json!({"metadata": {}}))),
+        "patch /v1/videos/{id}" => Missing(Some(json!({"title": "mine now"}))),
+        "post /v1/videos/{id}/resegment" => {
+            Missing(Some(json!({"policy": "fixed", "params": {"every_seconds": 1}})))
+        }
+        "post /v1/jobs/{id}/cancel" | "post /v1/jobs/{id}/retry" => Missing(None),
+        "put /v1/videos/{id}/subtitles/{lang}" => Missing(Some(json!("subtitles"))),
+        "delete /v1/videos/{id}" | "delete /v1/clips/{id}" | "delete /v1/videos/{id}/subtitles/{lang}" => {
+            Missing(None)
+        }
+        "get /v1/videos/{id}"
+        | "get /v1/videos/{id}/clips"
+        | "get /v1/videos/{id}/media"
+        | "get /v1/videos/{id}/thumbnail"
+        | "get /v1/videos/{id}/timeline"
+        | "get /v1/videos/{id}/subtitles"
+        | "get /v1/videos/{id}/subtitles/{lang}"
+        | "get /v1/clips/{id}"
+        | "get /v1/clips/{id}/preview"
+        | "get /v1/clips/{id}/thumbnail"
+        | "get /v1/jobs/{id}"
+        | "get /v1/jobs/{id}/events" => Missing(None),
+        _ => return None,
+    })
+}
+
+/// What the other team has.
+struct Theirs {
+    video: String,
+    clip: String,
+    job: String,
+    key: String,
+}
+
+impl Theirs {
+    /// The path of an operation, about their entries.
+    fn path(&self, template: &str) -> String {
+        let id = match template {
+            it if it.starts_with("/v1/videos") => &self.video,
+            it if it.starts_with("/v1/clips") => &self.clip,
+            it if it.starts_with("/v1/jobs") => &self.job,
+            it if it.starts_with("/v1/keys") => &self.key,
+            _ => "tiny",
+        };
+        let path = template.replace("{id}", id).replace("{lang}", "en");
+        if path.ends_with("/timeline") { format!("{path}?text=x") } else { path }
+    }
+}
+
+/// A request of a walk.
+struct Step<'a> {
+    method: &'a str,
+    path: String,
+    body: Option<Value>,
+}
+
+impl Step<'_> {
+    /// Sends it. Subtitles are the only body that is no JSON.
+    async fn send(&self, holder: Holder<'_>) -> (u16, String) {
+        let request = holder.request(self.method, &self.path);
+        let request = match &self.body {
+            Some(Value::String(_)) => request.header("content-type", "text/vtt").body(SUBTITLES),
+            Some(body) => request.json(body),
+            None => request,
+        };
+        let answer = request.send().await.unwrap();
+        (answer.status().as_u16(), String::from_utf8_lossy(&answer.bytes().await.unwrap()).into_owned())
+    }
+
+    /// The answer as JSON, without what differs from one request to the next.
+    async fn answer(&self, holder: Holder<'_>) -> Value {
+        let (status, text) = self.send(holder).await;
+        assert_eq!(status, 200, "{} {}: {text}", self.method, self.path);
+        let mut answer: Value = serde_json::from_str(&text).unwrap();
+        forget_times(&mut answer);
+        answer
+    }
+}
+
+/// Removes durations and cursors, which differ from one answer to the next.
+fn forget_times(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, _| {
+                !["timings", "timings_ms", "took_ms", "next_cursor"].contains(&name.as_str())
+            });
+            fields.values_mut().for_each(forget_times);
+        }
+        Value::Array(items) => items.iter_mut().for_each(forget_times),
+        _ => {}
+    }
+}
+
+const SUBTITLES: &str = "WEBVTT\n\n00:00.000 --> 00:01.000\na harmonica plays\n";
+
+/// Every operation of the contract, as `get /path`.
+async fn operations(holder: Holder<'_>) -> Vec<String> {
+    let contract = holder.good("GET", "/openapi.json", None).await;
+    let paths = contract["paths"].as_object().unwrap().clone().into_iter();
+    let named = |(path, item): (String, Value)| {
+        let methods: Vec<String> = item.as_object().unwrap().keys().cloned().collect();
+        methods.into_iter().map(move |method| format!("{method} {path}"))
+    };
+    paths.flat_map(named).collect()
+}
+
+async fn put_subtitles(holder: Holder<'_>, video: &str, text: &str) {
+    let request = holder.request("PUT", &format!("/v1/videos/{video}/subtitles/en"));
+    let sent = request.header("content-type", "text/vtt").body(text.to_owned()).send().await.unwrap();
+    assert!(sent.status().is_success(), "{}", sent.text().await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_operation_hides_what_another_team_has() {
+    let guarded = Guarded::start(&[]);
+    let (a, b) = (guarded.team_key("a").await, guarded.team_key("b").await);
+    let (a, b) = (guarded.as_holder(&a), guarded.as_holder(&b));
+    let file = guarded.film("same", &["color=c=red", "testsrc2"]);
+    let mine = b.ingest(&file, json!({"team": "b", "marker": "beta"})).await;
+    put_subtitles(b, mine["video"]["id"].as_str().unwrap(), SUBTITLES).await;
+    let nothing =
+        Theirs { video: String::new(), clip: String::new(), job: String::new(), key: String::new() };
+    let operations = operations(b).await;
+    let mut before = BTreeMap::new();
+    for operation in &operations {
+        let what =
+            expected(operation, &nothing).unwrap_or_else(|| panic!("the walk does not know {operation}"));
+        let Unchanged(requests) = what else { continue };
+        let method = operation.split(' ').next().unwrap();
+        for (path, body) in requests {
+            let said = format!("{path} {body:?}");
+            before.insert(said, Step { method: &method.to_uppercase(), path, body }.answer(b).await);
+        }
+    }
+
+    // The same bytes under another key are another video.
+    let theirs = a.ingest(&file, json!({"team": "a", "marker": "alpha-secret"})).await;
+    assert_eq!(theirs["duplicate"], false, "{theirs}");
+    let video = theirs["video"]["id"].as_str().unwrap().to_owned();
+    a.good("PATCH", &format!("/v1/videos/{video}"), Some(&json!({"title": "hidden title"}))).await;
+    put_subtitles(a, &video, "WEBVTT\n\n00:00.000 --> 00:01.000\na xylophone and a harmonica\n").await;
+    let clips = a.good("GET", &format!("/v1/videos/{video}/clips"), None).await;
+    let clip = clips["items"][0]["id"].as_str().unwrap().to_owned();
+    let job = theirs["job"]["id"].as_str().unwrap().to_owned();
+    let theirs = Theirs { video, clip, job, key: "01890000-0000-7000-8000-000000000000".to_owned() };
+
+    for operation in &operations {
+        let (method, template) = operation.split_once(' ').unwrap();
+        let method = method.to_uppercase();
+        let step = |path: String, body| Step { method: &method, path, body };
+        match expected(operation, &theirs).unwrap() {
+            Open | Elsewhere => {}
+            Forbidden(body) => {
+                let (status, text) = step(theirs.path(template), body).send(b).await;
+                assert_eq!(status, 403, "{operation}: {text}");
+            }
+            Missing(body) => {
+                let (status, text) = step(theirs.path(template), body).send(b).await;
+                assert_eq!(status, 404, "{operation}: {text}");
+                assert!(SECRETS.iter().all(|secret| !text.contains(secret)), "{operation}: {text}");
+            }
+            Unchanged(requests) => {
+                for (path, body) in requests {
+                    let said = format!("{path} {body:?}");
+                    let answer = step(path, body).answer(b).await;
+                    assert_eq!(Some(&answer), before.get(&said), "{said}");
+                }
+            }
+        }
+    }
+    let unharmed = a.good("GET", &format!("/v1/videos/{}", theirs.video), None).await;
+    assert_eq!(unharmed["title"], "hidden title");
+    let found = a.good("POST", "/v1/search", Some(&json!({"query": {"text": "xylophone"}}))).await;
+    assert!(found.to_string().contains(&theirs.video), "{found}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_moves_nothing_out_of_its_reach() {
+    let guarded = Guarded::start(&["--media-root", "/"]);
+    let (a, b) = (guarded.team_key("a").await, guarded.team_key("b").await);
+    let (a, b) = (guarded.as_holder(&a), guarded.as_holder(&b));
+    let file = guarded.film("one", &["testsrc2"]);
+    for metadata in [json!({}), json!({"team": "a"}), json!({"team": ["a", "c"]})] {
+        assert_eq!(b.upload(&file, metadata.clone()).await.0, 403, "{metadata}");
+    }
+    assert_eq!(b.good("GET", "/v1/videos", None).await["items"], json!([]), "nothing was stored");
+    let in_place = json!({"path": file, "metadata": {"team": "b"}});
+    assert_eq!(
+        b.send("POST", "/v1/videos", Some(&in_place)).await.0,
+        403,
+        "the server's folders are not a team's"
+    );
+    let added = b.ingest(&file, json!({"team": "b"})).await;
+    let video = format!("/v1/videos/{}", added["video"]["id"].as_str().unwrap());
+    for metadata in [json!({}), json!({"team": "a"}), json!(null)] {
+        let (status, answer) = b.send("PATCH", &video, Some(&json!({"metadata": metadata}))).await;
+        assert_eq!(status, 403, "{answer}");
+    }
+    assert_eq!(b.good("GET", &video, None).await["metadata"], json!({"team": "b"}));
+    let (_, again) = b.upload(&file, json!({"team": "b"})).await;
+    assert_eq!(again["duplicate"], true, "{again}");
+
+    // Cursors and idempotency keys belong to their key.
+    let first = b.good("POST", "/v1/search", Some(&json!({"query": {"text": "x"}, "limit": 1}))).await;
+    let next = json!({"cursor": first["next_cursor"].as_str().unwrap_or("none")});
+    assert_eq!(a.send("POST", "/v1/search", Some(&next)).await.0, 422);
+    let other = guarded.film("two", &["smptebars"]);
+    for (holder, team) in [(a, "a"), (b, "b")] {
+        let part = reqwest::multipart::Part::bytes(std::fs::read(&other).unwrap()).file_name("two.mp4");
+        let form = reqwest::multipart::Form::new().text("metadata", json!({"team": team}).to_string());
+        let request = holder.request("POST", "/v1/videos").header("idempotency-key", "same");
+        let (status, added) = guarded.server.send(request.multipart(form.part("file", part))).await;
+        assert_eq!((status.as_u16(), &added["duplicate"]), (202, &json!(false)), "{added}");
+    }
+}

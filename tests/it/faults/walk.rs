@@ -1,0 +1,171 @@
+//! A fault at each write of a scripted day: an error, or the end of the process. Afterwards everything acknowledged is there,
+//! and catalog, files and index agree.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use reprise_tests::is_full;
+use reprise_tests::server::{PATIENCE, Server};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use super::bed::{Bed, assert_consistent, assert_whole, on_both, see_through, text, until, videos};
+
+/// Faults of each kind in a short run; a full run tries every write.
+const TRIED: u64 = 4;
+/// Failed jobs are tried again at once, and a dead server's jobs return soon.
+const QUICK: [&str; 4] = ["--lease-seconds", "2", "--retry-waits", "0s"];
+
+on_both!(an_error_at_any_write_loses_nothing, a_death_at_any_write_loses_nothing);
+
+async fn an_error_at_any_write_loses_nothing(bed: &Bed) {
+    walk(bed, "error").await;
+}
+
+async fn a_death_at_any_write_loses_nothing(bed: &Bed) {
+    walk(bed, "kill").await;
+}
+
+/// Everything that a server has acknowledged.
+#[derive(Debug, Default)]
+struct Acknowledged {
+    video: Option<String>,
+    subtitles: bool,
+    metadata: bool,
+    clip: Option<String>,
+    recut: bool,
+    /// A second video, and whether its deletion was acknowledged.
+    other: Option<String>,
+    deleted: bool,
+}
+
+/// The films of a day.
+struct Films {
+    kept: PathBuf,
+    deleted: PathBuf,
+}
+
+async fn walk(bed: &Bed, kind: &str) {
+    let films = Films { kept: bed.film(0, 2), deleted: bed.film(1, 1) };
+    let writes = count_writes(bed, &films).await;
+    assert!(writes > 50, "only {writes} writes were counted");
+    let step = if is_full() { 1 } else { (writes / TRIED).max(1) };
+    // The first write of a short run is not always the same.
+    let first = if is_full() { 1 } else { 1 + writes % step };
+    for number in (first..=writes).step_by(step as usize) {
+        let fault = format!("{kind}:{number}");
+        let fresh = bed.fresh().await;
+        let mut acknowledged = Acknowledged::default();
+        if let Ok(server) = fresh.try_start(&QUICK, &[("REPRISE_FAULT", Path::new(&fault))]) {
+            let _ = day(&films, &server, &mut acknowledged).await;
+            server.stop();
+        }
+        let server = fresh.start(&QUICK);
+        check(&fresh, &server, &acknowledged, &fault).await;
+    }
+}
+
+/// Number of writes of a day without faults.
+async fn count_writes(bed: &Bed, films: &Films) -> u64 {
+    let fresh = bed.fresh().await;
+    let list = fresh.folder().join("writes");
+    let named = format!("list:{}", list.display());
+    let server = fresh.try_start(&QUICK, &[("REPRISE_FAULT", Path::new(&named))]).expect("nothing fails");
+    let mut acknowledged = Acknowledged::default();
+    day(films, &server, &mut acknowledged).await.expect("nothing fails");
+    assert!(acknowledged.deleted && acknowledged.recut, "{acknowledged:?}");
+    assert!(server.stop());
+    std::fs::read_to_string(list).expect("the server writes").lines().count() as u64
+}
+
+/// A day of the server: every kind of write. Ends at the first request without an answer. `None`: the server has died.
+async fn day(films: &Films, server: &Server, done: &mut Acknowledged) -> Option<()> {
+    done.video = upload(server, &films.kept).await?;
+    let Some(video) = done.video.clone() else { return Some(()) };
+    let path = format!("/v1/videos/{video}");
+    finish_jobs(server).await?;
+    let subtitles = "WEBVTT\n\n00:00.000 --> 00:01.000\na harmonica plays\n";
+    let put = server.request("PUT", &format!("{path}/subtitles/en")).header("content-type", "text/vtt");
+    done.subtitles = try_send(put.body(subtitles)).await?.0.is_success();
+    let patch = server.request("PATCH", &path).json(&json!({"metadata": {"day": 1}}));
+    done.metadata = try_send(patch).await?.0.is_success();
+    let add = server.request("POST", &format!("{path}/clips")).json(&json!({"start": 0.5, "end": 1.5}));
+    let (status, added) = try_send(add).await?;
+    done.clip = status.is_success().then(|| text(&added, "/clip/id").to_owned());
+    finish_jobs(server).await?;
+    let cut = json!({"policy": "fixed", "params": {"every_seconds": 1}});
+    let recut = server.request("POST", &format!("{path}/resegment")).json(&cut);
+    done.recut = try_send(recut).await?.0.is_success();
+    finish_jobs(server).await?;
+    done.other = upload(server, &films.deleted).await?;
+    if let Some(other) = &done.other {
+        finish_jobs(server).await?;
+        let delete = server.request("DELETE", &format!("/v1/videos/{other}"));
+        done.deleted = try_send(delete).await?.0.is_success();
+    }
+    Some(())
+}
+
+/// Sends a request. `None`: no answer came.
+async fn try_send(request: reqwest::RequestBuilder) -> Option<(StatusCode, Value)> {
+    let answer = request.send().await.ok()?;
+    let status = answer.status();
+    let body = answer.bytes().await.ok()?;
+    Some((status, serde_json::from_slice(&body).unwrap_or_default()))
+}
+
+/// Uploads a film. Inner `None`: it was refused.
+async fn upload(server: &Server, film: &Path) -> Option<Option<String>> {
+    let bytes = std::fs::read(film).expect("the film was made");
+    let part = reqwest::multipart::Part::bytes(bytes).file_name("film.mp4");
+    let form = reqwest::multipart::Form::new().part("file", part);
+    let (status, answer) = try_send(server.request("POST", "/v1/videos").multipart(form)).await?;
+    Some((status == StatusCode::ACCEPTED).then(|| text(&answer, "/video/id").to_owned()))
+}
+
+/// Waits until no job is queued or running.
+async fn finish_jobs(server: &Server) -> Option<()> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        assert!(Instant::now() < deadline, "the jobs do not end");
+        let (_, stats) = try_send(server.request("GET", "/v1/stats")).await?;
+        if stats["jobs_queued"] == 0 && stats["jobs_running"] == 0 {
+            return Some(());
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn check(bed: &Bed, server: &Server, done: &Acknowledged, fault: &str) {
+    finish_jobs(server).await.expect("the second server has no faults");
+    let (_, jobs) = server.get("/v1/jobs?state=failed").await;
+    for job in jobs["items"].as_array().expect("a list") {
+        see_through(server, text(job, "/id")).await;
+    }
+    if let Some(video) = &done.video {
+        assert_whole(server, video).await;
+        let (_, stored) = server.get(&format!("/v1/videos/{video}")).await;
+        assert!(!done.metadata || stored["metadata"] == json!({"day": 1}), "{fault}: {stored}");
+        let (_, tracks) = server.get(&format!("/v1/videos/{video}/subtitles")).await;
+        assert!(!done.subtitles || tracks.to_string().contains("\"en\""), "{fault}: {tracks}");
+    }
+    if let Some(clip) = &done.clip {
+        assert_eq!(server.get(&format!("/v1/clips/{clip}")).await.0, 200, "{fault}: {done:?}");
+    }
+    let stored = videos(server).await;
+    if let Some(other) = done.other.as_ref().filter(|_| done.deleted) {
+        assert!(stored.iter().all(|video| video["id"] != other.as_str()), "{fault}: a deleted video is back");
+    }
+    assert_consistent(server).await;
+    // The purge of what was deleted runs in the background. A file that no row names is swept after some minutes only.
+    let files = async || {
+        let names: Vec<String> = names(&bed.data().join("videos"));
+        stored.iter().all(|video| names.iter().any(|name| name.starts_with(text(video, "/id")))).then_some(())
+    };
+    until("every video has its file", files).await;
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("the folder of videos");
+    entries.filter_map(Result::ok).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
