@@ -14,10 +14,12 @@ mod engines;
 mod ingest;
 mod lectures;
 mod long;
+mod overload;
 mod report;
 mod search;
 mod seeded;
 mod segment;
+mod soak;
 
 use report::Report;
 
@@ -49,8 +51,21 @@ async fn main() {
         engines::measure(&parts, &mut report).await;
         report.publish_engines();
     }
+    if parts.iter().any(|it| it == "overload") {
+        overload::measure(folder.path(), minutes(&parts, 5.0), &mut report).await;
+        report.publish_overload();
+    }
+    if parts.iter().any(|it| it == "soak") {
+        soak::measure(folder.path(), minutes(&parts, 30.0), &mut report).await;
+        report.publish_soak();
+    }
     if parts.iter().any(|it| it == "lectures") {
         lectures::measure(folder.path(), &mut report).await;
         report.publish_lectures();
     }
+}
+
+/// The first argument that is a number, as minutes.
+fn minutes(parts: &[String], default: f64) -> f64 {
+    parts.iter().find_map(|part| part.parse().ok()).unwrap_or(default)
 }

@@ -1,4 +1,4 @@
-//! The result tables, printed and written to BENCHMARKS.md, each between two marks.
+//! The result tables, printed and written to BENCHMARKS.md or RELIABILITY.md, each between two marks.
 
 use std::fmt::Write;
 use std::fs;
@@ -8,13 +8,18 @@ use std::process::Command;
 use super::cpu::Cost;
 use super::engines::Row;
 use super::lectures::Found;
+use super::overload::Trial;
 
 /// Marks around the tables of one command.
 const SERVICE: [&str; 2] = ["<!-- service: made by `make bench` -->", "<!-- service: end -->"];
 const LONG: [&str; 2] = ["<!-- long: made by `make bench-long` -->", "<!-- long: end -->"];
 const LECTURES: [&str; 2] = ["<!-- lectures: made by `make bench-lectures` -->", "<!-- lectures: end -->"];
 const ENGINES: [&str; 2] = ["<!-- engines: made by `scripts/bench.sh engines` -->", "<!-- engines: end -->"];
-const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../BENCHMARKS.md");
+const OVERLOAD: [&str; 2] =
+    ["<!-- overload: made by `scripts/bench.sh overload` -->", "<!-- overload: end -->"];
+const SOAK: [&str; 2] = ["<!-- soak: made by `scripts/bench.sh soak` -->", "<!-- soak: end -->"];
+const BENCHMARKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../BENCHMARKS.md");
+const RELIABILITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../RELIABILITY.md");
 
 /// Rows of the tables so far.
 #[derive(Default)]
@@ -26,6 +31,8 @@ pub(crate) struct Report {
     long: String,
     lectures: String,
     engines: String,
+    overload: String,
+    soak: String,
     notes: String,
 }
 
@@ -85,7 +92,7 @@ impl Report {
             today(),
             machine()
         );
-        put(LONG, &table);
+        put(BENCHMARKS, LONG, &table);
     }
 
     /// Adds a sentence below the table.
@@ -99,7 +106,7 @@ impl Report {
         let table = format!(
             "| queries | right at the first place | among the first five |\n|---|---|---|\n{rows}{notes}"
         );
-        put(LECTURES, &table);
+        put(BENCHMARKS, LECTURES, &table);
     }
 
     /// Adds a vector engine.
@@ -131,7 +138,49 @@ impl Report {
             machine(),
             self.engines
         );
-        put(ENGINES, &table);
+        put(BENCHMARKS, ENGINES, &table);
+    }
+
+    /// Adds a trial of many clients.
+    pub(crate) fn overload(&mut self, what: &str, trial: &Trial) {
+        let row = format!(
+            "| {what} | {} | {:.1} | {:.0} | {:.0} | {} | {:.1} | {} | {:.0} | {:.0} |",
+            trial.clients,
+            trial.goodput,
+            trial.p50,
+            trial.p95,
+            trial.refused,
+            trial.refused_p99,
+            trial.uploads,
+            trial.memory,
+            trial.memory_peak
+        );
+        println!("{row}");
+        writeln!(self.overload, "{row}").unwrap();
+    }
+
+    pub(crate) fn publish_overload(&self) {
+        let (rows, notes) = (&self.overload, &self.notes);
+        let table = format!(
+            "Measured {}, {}.\n\n\
+             | load | clients | searches a second | p50 ms | p95 ms | refused | p99 of a 429, ms | films ingested | memory at the end, \
+             MiB | highest, MiB |\n|---|---|---|---|---|---|---|---|---|---|\n{rows}{notes}",
+            today(),
+            machine()
+        );
+        put(RELIABILITY, OVERLOAD, &table);
+    }
+
+    /// Adds a count of the soak.
+    pub(crate) fn soak(&mut self, what: &str, count: &str) {
+        let row = format!("| {what} | {count} |");
+        println!("{row}");
+        writeln!(self.soak, "{row}").unwrap();
+    }
+
+    pub(crate) fn publish_soak(&self) {
+        let table = format!("Measured {}, {}.\n\n| | |\n|---|---|\n{}", today(), machine(), self.soak);
+        put(RELIABILITY, SOAK, &table);
     }
 
     pub(crate) fn publish(&self) {
@@ -149,15 +198,15 @@ impl Report {
             self.segment,
             self.meter
         );
-        put(SERVICE, &table);
+        put(BENCHMARKS, SERVICE, &table);
     }
 }
 
-/// Prints a table and writes it between its marks in BENCHMARKS.md.
-fn put([begin, end]: [&str; 2], table: &str) {
+/// Prints a table and writes it between its marks in a file.
+fn put(file: &str, [begin, end]: [&str; 2], table: &str) {
     let table = format!("{begin}\n\n{}\n\n{end}", table.trim_end());
     println!("\n{table}");
-    let path = Path::new(FILE);
+    let path = Path::new(file);
     let old = fs::read_to_string(path).unwrap_or_default();
     let new = match (old.find(begin), old.find(end)) {
         (Some(from), Some(to)) if from < to => format!("{}{table}{}", &old[..from], &old[to + end.len()..]),

@@ -29,7 +29,7 @@ const WORDS: [&str; 12] =
 pub(crate) async fn measure(folder: &Path, report: &mut Report) {
     let data = folder.join("search");
     std::fs::create_dir_all(&data).unwrap();
-    fill(&data).await;
+    fill(&data, "builtin:tiny").await;
     let server = Server::start(&data, &[]);
     let clips = all_clips(&server).await;
     wait_for_graph(&server).await;
@@ -74,9 +74,9 @@ async fn one(
     report.search(kind, way, percentile(&mut times, 50), percentile(&mut times, 95), cpu);
 }
 
-/// Fills the catalog with the rows of an ingest, without films.
-async fn fill(data: &Path) {
-    let space = reprise_encoders::load(&"builtin:tiny".parse::<ModelName>().unwrap(), 1).unwrap().space;
+/// Fills the catalog with the rows of an ingest by `model`, without films.
+pub(crate) async fn fill(data: &Path, model: &str) {
+    let space = reprise_encoders::load(&model.parse::<ModelName>().unwrap(), 1).unwrap().space;
     let catalog = catalog::open(&catalog::embedded_url(data)).await.unwrap();
     let new = NewSpace { id: space.id, name: space.name, model: space.model, dim: space.dim };
     let key = catalog.register_space(&new).await.unwrap().key;
@@ -164,17 +164,17 @@ async fn wait_for_graph(server: &Server) {
     }
 }
 
-fn words(random: &mut Random) -> String {
+pub(crate) fn words(random: &mut Random) -> String {
     let count = 3 + random.next() as usize % 6;
     let word = |_| WORDS[random.next() as usize % WORDS.len()];
     (0..count).map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// A splitmix64 generator: the same numbers in every run.
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
-use super::ffmpeg::Finished;
 use super::pass::{Branch, Pass, Picture, Plan, Scale, Which};
 use super::probe::{check_duration, check_gap};
+use super::running::Finished;
 use super::{Limits, Probe, VideoError};
 use crate::sample::grid::{Matcher, Rate};
 use crate::{Frame, FrameSize, Scaling};

@@ -1,11 +1,12 @@
 //! Many small files of one format, decoded by one ffmpeg.
 
-use std::ffi::OsString;
 use std::io::{self, Read, Write as _};
 use std::path::Path;
 
-use super::ffmpeg::{Running, ffmpeg, file_url, frame_rate_mode, option};
+use super::ffmpeg::frame_rate_mode;
 use super::pass::fine;
+use super::run::{Run, file_url};
+use super::running::Running;
 use super::{Limits, VideoError};
 
 /// Decodes files of one format in order and passes their frames to `read`: 8-bit RGB, `side` by `side` pixels, for
@@ -16,23 +17,21 @@ use super::{Limits, VideoError};
 pub fn decode_joined(paths: &[&Path], side: u32, read: impl FnOnce(&mut dyn Read)) -> Result<(), VideoError> {
     let failed = |error: io::Error| VideoError::Ffmpeg(error.into());
     let mut list = tempfile::NamedTempFile::new().map_err(failed)?;
+    let mut run = Run::ffmpeg();
     for path in paths {
         let path = std::path::absolute(path).map_err(failed)?;
         let quoted = path.to_string_lossy().replace('\'', r"'\''");
         writeln!(list, "file 'file:{quoted}'").map_err(failed)?;
+        run.may_read(&path);
     }
     let limits = Limits::default();
-    let mut args: Vec<OsString> =
-        ["-threads", "1", "-protocol_whitelist", "file,pipe", "-f", "concat", "-safe", "0", "-i"]
-            .map(Into::into)
-            .to_vec();
-    args.push(file_url(list.path()));
-    option(&mut args, "-vf", fine(side));
-    option(&mut args, frame_rate_mode(), "passthrough");
-    args.extend(["-an", "-f", "rawvideo", "-pix_fmt", "rgb24", "pipe:1"].map(Into::into));
-    let mut command = ffmpeg();
-    command.args(args);
-    let mut running = Running::ffmpeg(command, &limits)?;
+    run.args(["-threads", "1", "-protocol_whitelist", "file,pipe", "-f", "concat", "-safe", "0"]);
+    run.option("-i", file_url(list.path()));
+    run.may_read(list.path());
+    run.option("-vf", fine(side));
+    run.option(frame_rate_mode(), "passthrough");
+    run.args(["-an", "-f", "rawvideo", "-pix_fmt", "rgb24", "pipe:1"]);
+    let mut running = Running::start(run, &limits)?;
     if let Some(mut stdout) = running.take_stdout() {
         read(&mut stdout);
     }

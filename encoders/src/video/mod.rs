@@ -6,6 +6,7 @@
 pub mod clock;
 pub mod colour;
 pub mod decode;
+mod error;
 pub mod ffmpeg;
 pub mod joined;
 mod limits;
@@ -13,6 +14,9 @@ mod nut;
 mod pass;
 pub mod probe;
 pub mod rendition;
+mod run;
+mod running;
+mod sandbox;
 pub mod segment;
 pub mod span;
 mod subtitles;
@@ -21,9 +25,10 @@ mod wide;
 
 pub use crate::sample;
 pub use decode::{Decoder, Event, Output, Request, Summary, decode};
-pub use ffmpeg::VideoError;
+pub use error::VideoError;
 pub use limits::Limits;
 pub use probe::{Probe, SubtitleStream, probe};
+pub use sandbox::use_sandbox;
 pub use span::{
     Pick, VideoFile, count_frames, frames_of_span, picked_frames_of_span, seek_agrees_with, seek_is_safe,
 };

@@ -1,15 +1,16 @@
 //! One run of ffmpeg over a video: a filter graph with one decoder and several branches. Their pictures come through
 //! one pipe with exact times.
 
-use std::ffi::OsString;
 use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::clock::Clock;
 use super::colour::{Matrix, ToRgb};
-use super::ffmpeg::{self, Finished, Output, Running, option};
+use super::ffmpeg;
 use super::nut::Demuxer;
+use super::run::Run;
+use super::running::{Finished, Output, Running};
 use super::{Limits, VideoError};
 use crate::preprocess::Resampling;
 use crate::sample::grid::{Pixels, Rate};
@@ -104,9 +105,7 @@ pub(super) struct Pass {
 
 impl Plan<'_> {
     pub(super) fn start(&self, limits: &Limits) -> Result<Pass, VideoError> {
-        let mut command = ffmpeg::ffmpeg();
-        command.args(self.arguments(limits));
-        let mut running = Running::ffmpeg(command, limits)?;
+        let mut running = Running::start(self.run(limits), limits)?;
         let stdout = running.take_stdout().ok_or_else(|| VideoError::Ffmpeg("its output is gone".into()))?;
         let most = limits.max_pixels.saturating_mul(3);
         let demuxer = Demuxer::open(BufReader::with_capacity(1 << 16, stdout), most).unwrap_or(None);
@@ -115,29 +114,28 @@ impl Plan<'_> {
         Ok(Pass { running, demuxer, units, colours })
     }
 
-    fn arguments(&self, limits: &Limits) -> Vec<OsString> {
-        let mut args: Vec<OsString> =
-            ["-filter_complex_threads", "1", "-copyts", "-an", "-sn", "-dn"].map(Into::into).to_vec();
-        option(&mut args, "-threads", decoding_threads().to_string());
+    fn run(&self, limits: &Limits) -> Run {
+        let mut run = Run::ffmpeg();
+        run.args(["-filter_complex_threads", "1", "-copyts", "-an", "-sn", "-dn"]);
+        run.option("-threads", decoding_threads().to_string());
         if let Some(ms) = self.seek_ms {
-            args.extend(["-seek_timestamp", "1", "-noaccurate_seek"].map(Into::into));
-            option(&mut args, "-ss", format!("{:.6}", self.clock.container_seconds(ms)));
+            run.args(["-seek_timestamp", "1", "-noaccurate_seek"]);
+            run.option("-ss", format!("{:.6}", self.clock.container_seconds(ms)));
         }
-        args.extend(ffmpeg::input(self.path, limits));
-        option(&mut args, "-filter_complex", self.graph());
+        run.input(self.path, limits);
+        run.option("-filter_complex", self.graph());
         for index in 0..self.branches.len() {
-            option(&mut args, "-map", format!("[out{index}]"));
+            run.option("-map", format!("[out{index}]"));
         }
-        option(&mut args, ffmpeg::frame_rate_mode(), "passthrough");
+        run.option(ffmpeg::frame_rate_mode(), "passthrough");
         for (index, branch) in self.branches.iter().enumerate() {
             let (num, den) = self.time_base(branch);
-            option(&mut args, format!("-enc_time_base:v:{index}"), format!("{num}:{den}"));
-            option(&mut args, format!("-pix_fmt:v:{index}"), branch.scale.pixel_format());
+            run.option(format!("-enc_time_base:v:{index}"), format!("{num}:{den}"));
+            run.option(format!("-pix_fmt:v:{index}"), branch.scale.pixel_format());
         }
-        let rest = ["-c:v", "rawvideo", "-map_metadata", "-1", "-map_chapters", "-1"];
-        args.extend(rest.map(Into::into));
-        args.extend(["-write_index", "0", "-f", "nut", "pipe:1"].map(Into::into));
-        args
+        run.args(["-c:v", "rawvideo", "-map_metadata", "-1", "-map_chapters", "-1"]);
+        run.args(["-write_index", "0", "-f", "nut", "pipe:1"]);
+        run
     }
 
     fn graph(&self) -> String {

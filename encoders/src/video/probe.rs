@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::clock::Clock;
 use super::colour::Matrix;
-use super::ffmpeg::{self, Finished, Running};
+use super::run::Run;
+use super::running::{Finished, Running};
 use super::{Limits, VideoError};
 
 /// Facts of the default video stream.
@@ -279,10 +280,10 @@ stream=index,codec_name,codec_type,pix_fmt,color_space,color_range,width,height,
 stream_disposition=default,attached_pic:stream_tags=DURATION,duration,language:stream_side_data=rotation";
 
 fn ask(path: &Path, limits: &Limits, start: &[u8]) -> Result<Answer, VideoError> {
-    let mut command = ffmpeg::ffprobe();
-    command.args(["-show_entries", ENTRIES, "-read_intervals", &format!("%+#{PACKETS}"), "-of", "json"]);
-    command.args(ffmpeg::input(path, limits));
-    let (bytes, finished) = Running::ffprobe(command, limits)?.output(MAX_ANSWER_BYTES);
+    let mut run = Run::ffprobe();
+    run.args(["-show_entries", ENTRIES, "-read_intervals", &format!("%+#{PACKETS}"), "-of", "json"]);
+    run.input(path, limits);
+    let (bytes, finished) = Running::start(run, limits)?.output(MAX_ANSWER_BYTES);
     let answer = serde_json::from_slice::<Answer>(&bytes).ok().filter(|a| !a.format.format_name.is_empty());
     answer.ok_or_else(|| {
         finished.over_limit(limits).unwrap_or_else(|| unusable(why_unreadable(&finished, start)))
@@ -434,17 +435,17 @@ fn clock_time_ms(text: &str) -> Option<i64> {
 
 /// The timestamp of the first decoded frame, if the first few packets give one.
 fn first_pts(path: &Path, stream: u32, limits: &Limits) -> Result<Option<i64>, VideoError> {
-    let mut command = ffmpeg::ffprobe();
-    command.args([
+    let mut run = Run::ffprobe();
+    run.args([
         "-select_streams",
         &stream.to_string(),
         "-show_frames",
         "-show_entries",
         "frame=best_effort_timestamp",
     ]);
-    command.args(["-read_intervals", &format!("%+#{FIRST_PACKETS}"), "-of", "csv=p=0"]);
-    command.args(ffmpeg::input(path, limits));
-    let (bytes, finished) = Running::ffprobe(command, limits)?.output(MAX_ANSWER_BYTES);
+    run.args(["-read_intervals", &format!("%+#{FIRST_PACKETS}"), "-of", "csv=p=0"]);
+    run.input(path, limits);
+    let (bytes, finished) = Running::start(run, limits)?.output(MAX_ANSWER_BYTES);
     if let Some(error) = finished.over_limit(limits) {
         return Err(error);
     }
@@ -460,10 +461,10 @@ fn scan_duration_ms(
     frame_rate: f64,
     limits: &Limits,
 ) -> Result<i64, VideoError> {
-    let mut command = ffmpeg::ffprobe();
-    command.args(["-select_streams", &stream.to_string(), "-show_entries", "packet=pts", "-of", "csv=p=0"]);
-    command.args(ffmpeg::input(path, limits));
-    let mut running = Running::ffprobe(command, limits)?;
+    let mut run = Run::ffprobe();
+    run.args(["-select_streams", &stream.to_string(), "-show_entries", "packet=pts", "-of", "csv=p=0"]);
+    run.input(path, limits);
+    let mut running = Running::start(run, limits)?;
     let (mut packets, mut last) = (0_i64, None);
     if let Some(stdout) = running.take_stdout() {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {

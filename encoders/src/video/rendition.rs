@@ -1,12 +1,13 @@
 //! Pictures and video for people: thumbnails, previews, and files that browsers can play.
 
-use std::ffi::OsString;
 use std::io::BufReader;
 use std::ops::Range;
 use std::path::Path;
 
-use super::ffmpeg::{self, Finished, Running, option};
+use super::ffmpeg;
 use super::nut::Demuxer;
+use super::run::Run;
+use super::running::{Finished, Running};
 use super::{Limits, Probe, VideoError, VideoFile};
 
 /// Frames per second of previews.
@@ -54,20 +55,15 @@ fn last_jpeg(file: VideoFile<'_>, attempt: Attempt, width: u32) -> Result<Option
     let from = from_ms.map(|ms| format!("start_pts={}:", probe.clock.pts_at(ms))).unwrap_or_default();
     let until = probe.clock.pts_at(at_ms + 1);
     let origin = probe.clock.origin;
-    let mut args = opened(path, probe, seek_ms, limits);
+    let mut run = opened(path, probe, seek_ms, limits);
     let graph = format!(
         "[0:{}]trim={from}end_pts={until},setpts=PTS-({origin})+1/TB,scale=w={width}:h={height},setsar=1,format=yuvj420p[out]",
         probe.stream
     );
-    option(&mut args, "-filter_complex", graph);
-    args.extend(
-        ["-map", "[out]", "-c:v", "mjpeg", "-q:v", "4", ffmpeg::frame_rate_mode(), "passthrough"]
-            .map(Into::into),
-    );
-    args.extend(["-enc_time_base", "1:90000", "-write_index", "0", "-f", "nut", "pipe:1"].map(Into::into));
-    let mut command = ffmpeg::ffmpeg();
-    command.args(args);
-    let mut running = Running::ffmpeg(command, limits)?;
+    run.option("-filter_complex", graph);
+    run.args(["-map", "[out]", "-c:v", "mjpeg", "-q:v", "4", ffmpeg::frame_rate_mode(), "passthrough"]);
+    run.args(["-enc_time_base", "1:90000", "-write_index", "0", "-f", "nut", "pipe:1"]);
+    let mut running = Running::start(run, limits)?;
     let mut last = None;
     let demuxer = running
         .take_stdout()
@@ -110,10 +106,10 @@ pub fn preview(file: VideoFile<'_>, span: Range<i64>, width: u32, out: &Path) ->
          scale=w={width}:h={height},setsar=1,format=yuv420p[out]",
         probe.stream
     );
-    let mut args = opened(path, probe, seek_ms, limits);
-    option(&mut args, "-filter_complex", graph);
-    args.extend(["-map", "[out]", "-crf", "28", "-threads", "2"].map(Into::into));
-    write_mp4(args, out, limits)
+    let mut run = opened(path, probe, seek_ms, limits);
+    run.option("-filter_complex", graph);
+    run.args(["-map", "[out]", "-crf", "28", "-threads", "2"]);
+    write_mp4(run, out, limits)
 }
 
 /// Writes an MP4 (H.264 yuv420p + AAC, faststart) of the whole file. Its clock starts at the first video frame, so its
@@ -143,45 +139,41 @@ fn web_with(path: &Path, probe: &Probe, sound: bool, out: &Path, limits: &Limits
         "[0:{}]setpts=PTS-({}),scale=w={width}:h={height},setsar=1,format=yuv420p[picture]",
         probe.stream, clock.origin
     );
-    let mut args = opened(path, probe, None, limits);
+    let mut run = opened(path, probe, None, limits);
     if sound {
         let origin = clock.container_seconds(0);
         graph += &format!(
             ";[0:a:0]asetpts=PTS-({origin:.6})/TB,atrim=start=0,aresample=async=1000:first_pts=0[sound]"
         );
     }
-    option(&mut args, "-filter_complex", graph);
-    args.extend(["-map", "[picture]"].map(Into::into));
+    run.option("-filter_complex", graph);
+    run.args(["-map", "[picture]"]);
     if sound {
-        args.extend(["-map", "[sound]", "-c:a", "aac", "-b:a", "128k", "-ac", "2"].map(Into::into));
+        run.args(["-map", "[sound]", "-c:a", "aac", "-b:a", "128k", "-ac", "2"]);
     }
     // Frames keep their own times; reordered frames would need an edit list to start at zero.
-    args.extend([ffmpeg::frame_rate_mode(), "vfr", "-crf", "23", "-bf", "0"].map(Into::into));
-    option(&mut args, "-enc_time_base:v", format!("{}:{}", clock.num, clock.den));
-    write_mp4(args, out, limits)
+    run.args([ffmpeg::frame_rate_mode(), "vfr", "-crf", "23", "-bf", "0"]);
+    run.option("-enc_time_base:v", format!("{}:{}", clock.num, clock.den));
+    write_mp4(run, out, limits)
 }
 
-/// Arguments that open the file at a key frame before `seek_ms` on the container's own clock.
-fn opened(path: &Path, probe: &Probe, seek_ms: Option<i64>, limits: &Limits) -> Vec<OsString> {
-    let mut args: Vec<OsString> = ["-copyts", "-sn", "-dn"].map(Into::into).to_vec();
+/// An ffmpeg that opens the file at a key frame before `seek_ms` on the container's own clock.
+fn opened(path: &Path, probe: &Probe, seek_ms: Option<i64>, limits: &Limits) -> Run {
+    let mut run = Run::ffmpeg();
+    run.args(["-copyts", "-sn", "-dn"]);
     if let Some(ms) = seek_ms {
-        args.extend(["-seek_timestamp", "1", "-noaccurate_seek"].map(Into::into));
-        option(&mut args, "-ss", format!("{:.6}", probe.clock.container_seconds(ms)));
+        run.args(["-seek_timestamp", "1", "-noaccurate_seek"]);
+        run.option("-ss", format!("{:.6}", probe.clock.container_seconds(ms)));
     }
-    args.extend(ffmpeg::input(path, limits));
-    args
+    run.input(path, limits);
+    run
 }
 
-fn write_mp4(mut args: Vec<OsString>, out: &Path, limits: &Limits) -> Result<(), VideoError> {
-    args.extend(
-        ["-c:v", "libx264", "-preset", "veryfast", "-map_metadata", "-1", "-map_chapters", "-1"]
-            .map(Into::into),
-    );
-    args.extend(["-movflags", "+faststart", "-y", "-f", "mp4"].map(Into::into));
-    args.push(ffmpeg::file_url(out));
-    let mut command = ffmpeg::ffmpeg();
-    command.args(args);
-    let finished = Running::ffmpeg(command, limits)?.finish();
+fn write_mp4(mut run: Run, out: &Path, limits: &Limits) -> Result<(), VideoError> {
+    run.args(["-c:v", "libx264", "-preset", "veryfast", "-map_metadata", "-1", "-map_chapters", "-1"]);
+    run.args(["-movflags", "+faststart", "-f", "mp4"]);
+    run.output(out);
+    let finished = Running::start(run, limits)?.finish();
     let complete = finished.status.is_some_and(|s| s.success())
         && std::fs::metadata(out).is_ok_and(|facts| facts.len() > 1000);
     if complete {

@@ -6,8 +6,9 @@ use std::ops::Range;
 use std::path::Path;
 
 use super::decode::{Event, Request, decode, fine};
-use super::ffmpeg::{self, Running};
 use super::pass::{Branch, Picture, Plan, Scale, Which};
+use super::run::Run;
+use super::running::Running;
 use super::{Limits, Probe, VideoError};
 use crate::sample::Sampler;
 use crate::{Frame, Scaling};
@@ -203,11 +204,11 @@ pub fn count_frames(path: &Path, probe: &Probe, limits: &Limits) -> Result<usize
 /// Presentation times of the packets in an interval of ffprobe's syntax, ascending, without packets that an edit list
 /// discards.
 fn packets(path: &Path, probe: &Probe, interval: &str, limits: &Limits) -> Result<Vec<i64>, VideoError> {
-    let mut command = ffmpeg::ffprobe();
-    command.args(["-select_streams", &probe.stream.to_string(), "-show_entries", "packet=pts,flags"]);
-    command.args(["-read_intervals", interval, "-of", "csv=p=0"]);
-    command.args(ffmpeg::input(path, limits));
-    let mut running = Running::ffprobe(command, limits)?;
+    let mut run = Run::ffprobe();
+    run.args(["-select_streams", &probe.stream.to_string(), "-show_entries", "packet=pts,flags"]);
+    run.args(["-read_intervals", interval, "-of", "csv=p=0"]);
+    run.input(path, limits);
+    let mut running = Running::start(run, limits)?;
     let mut times = Vec::new();
     if let Some(stdout) = running.take_stdout() {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {

@@ -1,11 +1,11 @@
 //! Extracts text subtitles of a container as WebVTT.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use super::ffmpeg::{self, Running, file_url, option};
+use super::run::Run;
+use super::running::Running;
 use super::{Limits, SubtitleStream, VideoError};
 
 /// The most bytes of one stream; far more than speech needs.
@@ -36,18 +36,17 @@ pub fn subtitles_as_vtt(
     let folder = tempfile::tempdir().map_err(failed)?;
     let file_of = |stream: &SubtitleStream| folder.path().join(format!("{}.vtt", stream.index));
     // Without it, ffmpeg counts from the first packet of the file, of any stream.
-    let mut args: Vec<OsString> = vec!["-copyts".into()];
-    args.extend(ffmpeg::input(path, limits));
+    let mut run = Run::ffmpeg();
+    run.args(["-copyts"]);
+    run.input(path, limits);
     for stream in streams {
-        option(&mut args, "-map", format!("0:{}", stream.index));
-        option(&mut args, "-c:s", "webvtt");
-        option(&mut args, "-f", "webvtt");
-        option(&mut args, "-fs", MAX_BYTES.to_string());
-        args.push(file_url(&file_of(stream)));
+        run.option("-map", format!("0:{}", stream.index));
+        run.option("-c:s", "webvtt");
+        run.option("-f", "webvtt");
+        run.option("-fs", MAX_BYTES.to_string());
+        run.output(&file_of(stream));
     }
-    let mut command = ffmpeg::ffmpeg();
-    command.args(args);
-    let finished = Running::ffmpeg(command, limits)?.finish();
+    let finished = Running::start(run, limits)?.finish();
     if let Some(error) = finished.over_limit(limits) {
         return Err(error);
     }

@@ -24,12 +24,6 @@ pub(super) enum Killed {
     Stalled,
 }
 
-/// A process that can be looked at and killed.
-pub(super) trait Watched: Send + 'static {
-    /// The process.
-    fn child(&mut self) -> &mut Child;
-}
-
 /// What the watchdog and the owner of a process share.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
@@ -73,7 +67,7 @@ pub(super) struct Watchdog {
 
 impl Watchdog {
     /// Watches `process` until it ends.
-    pub(super) fn start<P: Watched>(process: Arc<Mutex<P>>, watch: Arc<Watch>, limits: &Limits) -> Watchdog {
+    pub(super) fn start(process: Arc<Mutex<Child>>, watch: Arc<Watch>, limits: &Limits) -> Watchdog {
         let (stop, stopped) = mpsc::channel();
         let (deadline, mut stall) = (Instant::now() + limits.wall_clock, Stall::new(limits.stall));
         let thread = thread::spawn(move || {
@@ -82,8 +76,7 @@ impl Watchdog {
                 if stopped.recv_timeout(left.min(LOOK_EVERY)) != Err(RecvTimeoutError::Timeout) {
                     return;
                 }
-                let mut process = process.lock().unwrap_or_else(PoisonError::into_inner);
-                let child = process.child();
+                let mut child = process.lock().unwrap_or_else(PoisonError::into_inner);
                 if !matches!(child.try_wait(), Ok(None)) {
                     return;
                 }

@@ -13,6 +13,7 @@ mod migrate;
 mod models;
 mod openapi;
 mod outcome;
+mod sandbox;
 mod search;
 mod segment;
 mod serve;
@@ -33,6 +34,8 @@ use reprise_research::{covr, speed, synth, train};
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    #[command(flatten)]
+    sandbox: sandbox::SandboxArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -72,11 +75,20 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    sandbox::enter_if_asked();
     let cli = command_line();
     // A demo prints its own lines.
     let logs = if matches!(cli.command, Command::Demo(_)) { "warn" } else { "info,sqlx=warn" };
     reprise_server::telemetry::start_logs(logs);
-    run(cli)
+    match cli.sandbox.start() {
+        Ok(()) => {
+            if matches!(cli.command, Command::Serve(_)) {
+                cli.sandbox.log();
+            }
+            run(cli)
+        }
+        Err(error) => failed(&error),
+    }
 }
 
 /// Parses command line and environment. Prints help or an error if needed, and then exits.

@@ -23,7 +23,8 @@ impl SlowRenders {
         std::fs::write(&ffmpeg, script).unwrap();
         std::fs::set_permissions(&ffmpeg, std::fs::Permissions::from_mode(0o755)).unwrap();
         let data = folder.path().join("data");
-        let server = Server::try_start_with(&data, &[], &[("REPRISE_FFMPEG", &ffmpeg)]).unwrap();
+        let environment = [("REPRISE_FFMPEG", ffmpeg.as_path()), ("REPRISE_NO_SANDBOX", Path::new("true"))];
+        let server = Server::try_start_with(&data, &[], &environment).unwrap();
         SlowRenders { folder, server }
     }
 

@@ -89,7 +89,10 @@ impl Bed {
         let database = self.database.iter().flat_map(|url| ["--database-url", url]);
         let arguments: Vec<&str> = more.iter().copied().chain(database).collect();
         let ffmpeg = self.folder().join("ffmpeg");
-        let environment = [environment, &[("REPRISE_FFMPEG", &ffmpeg)]].concat();
+        // Its ffmpeg is a script, which no sandbox starts.
+        let script: [(&str, &Path); 2] =
+            [("REPRISE_FFMPEG", &ffmpeg), ("REPRISE_NO_SANDBOX", Path::new("true"))];
+        let environment = [environment, &script].concat();
         Server::try_start_with(&self.data(), &arguments, &environment)
     }
 

@@ -1,22 +1,26 @@
-//! A fault at each write of a scripted day: an error, or the end of the process. Afterwards everything acknowledged is there,
-//! and catalog, files and index agree.
+//! Faults in a scripted day: an error or the end of the process at each write, and `kill -9` at random moments. Afterwards
+//! everything acknowledged is there, and catalog, files and index agree.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use reprise_tests::is_full;
 use reprise_tests::server::{PATIENCE, Server};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use super::bed::{Bed, assert_consistent, assert_whole, on_both, see_through, text, until, videos};
+use super::bed::{Bed, Random, assert_consistent, assert_whole, on_both, see_through, text, until, videos};
 
 /// Faults of each kind in a short run; a full run tries every write.
 const TRIED: u64 = 4;
 /// Failed jobs are tried again at once, and a dead server's jobs return soon.
 const QUICK: [&str; 4] = ["--lease-seconds", "2", "--retry-waits", "0s"];
 
-on_both!(an_error_at_any_write_loses_nothing, a_death_at_any_write_loses_nothing);
+on_both!(
+    an_error_at_any_write_loses_nothing,
+    a_death_at_any_write_loses_nothing,
+    a_death_at_any_moment_loses_nothing,
+);
 
 async fn an_error_at_any_write_loses_nothing(bed: &Bed) {
     walk(bed, "error").await;
@@ -24,6 +28,28 @@ async fn an_error_at_any_write_loses_nothing(bed: &Bed) {
 
 async fn a_death_at_any_write_loses_nothing(bed: &Bed) {
     walk(bed, "kill").await;
+}
+
+async fn a_death_at_any_moment_loses_nothing(bed: &Bed) {
+    let rounds = if is_full() { 100 } else { 2 };
+    let films = Films { kept: bed.film(0, 2), deleted: bed.film(1, 1) };
+    let started = Instant::now();
+    count_writes(bed, &films).await;
+    let day_ms = started.elapsed().as_millis() as u64;
+    let mut random = Random(18);
+    for round in 1..=rounds {
+        let fresh = bed.fresh().await;
+        let mut acknowledged = Acknowledged::default();
+        let server = fresh.start(&QUICK);
+        let moment = Duration::from_millis(random.below(day_ms));
+        tokio::select! {
+            _ = day(&films, &server, &mut acknowledged) => {}
+            () = tokio::time::sleep(moment) => {}
+        }
+        server.kill();
+        let server = fresh.start(&QUICK);
+        check(&fresh, &server, &acknowledged, &format!("kill {round} after {moment:?}")).await;
+    }
 }
 
 /// Everything that a server has acknowledged.
