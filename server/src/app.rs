@@ -8,7 +8,7 @@ use serde::Serialize;
 use tokio::sync::{Notify, Semaphore};
 
 use crate::access::{Caller, Gate, LinkSigner};
-use crate::catalog::{Catalog, Secret, View};
+use crate::catalog::{Catalog, Hold, Secret, View};
 use crate::config::Config;
 use crate::models::Spaces;
 use crate::storage::{Derived, Storage};
@@ -46,6 +46,8 @@ pub struct App {
     pub examples: OnceLock<Vec<Example>>,
     /// Whether the server has started and is not closing.
     pub ready: AtomicBool,
+    /// Keeps other servers from the embedded database.
+    pub hold: Hold,
 }
 
 /// Places for renders. Each kind of derived file has its own, so that long ones don't hold up short ones.

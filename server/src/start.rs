@@ -60,6 +60,7 @@ pub async fn open(config: Config) -> Result<Arc<App>, StartError> {
     let data_folder = |error| StartError::DataFolder { folder: config.data_dir.display().to_string(), error };
     std::fs::create_dir_all(&config.data_dir).map_err(data_folder)?;
     let storage = Storage::open(&config.data_dir).map_err(data_folder)?;
+    let hold = catalog::hold(&config.catalog_url(), "a server")?;
     let catalog = catalog::open(&config.catalog_url()).await?;
     let spaces = Spaces::load(&config, &catalog).await?;
     let expected = spaces.all().iter().map(|it| expectation(it)).collect();
@@ -83,6 +84,7 @@ pub async fn open(config: Config) -> Result<Arc<App>, StartError> {
         spaces,
         storage,
         deleted: Notify::new(),
+        hold,
     }))
 }
 

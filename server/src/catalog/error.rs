@@ -20,6 +20,13 @@ pub enum CatalogError {
     /// The worker no longer holds the job; it must drop its result.
     #[error("the job's lease was lost or the job was cancelled")]
     LeaseLost,
+    /// Another process serves the embedded database; the operator must stop it. The text names it.
+    #[error("{0}")]
+    InUse(String),
+    /// The database's schema is of another version; the operator must run another reprise, or migrate. The text says
+    /// which.
+    #[error("{0}")]
+    Schema(String),
     /// The database can't be reached or is busy. The same call may succeed later.
     #[error("the database does not answer: {0}")]
     Away(#[source] Cause),

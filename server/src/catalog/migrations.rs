@@ -4,8 +4,11 @@
 //! time, for the compiler.
 
 use include_dir::{Dir, include_dir};
+use reprise_encoders::Cause;
 use sqlx::SqlStr;
-use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+
+use super::error::CatalogError;
 
 static SQLITE: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../migrations/sqlite");
 static POSTGRES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../migrations/postgres");
@@ -18,6 +21,28 @@ pub(super) fn sqlite() -> Migrator {
 /// The migrations of Postgres.
 pub(super) fn postgres() -> Migrator {
     Migrator::with_migrations(POSTGRES.files().filter_map(migration).collect())
+}
+
+/// The version of the newest migration: the schema's version.
+pub(super) fn newest() -> i64 {
+    SQLITE.files().filter_map(migration).map(|migration| migration.version).max().unwrap_or_default()
+}
+
+/// The error of a database that could not be migrated; `opening` names the attempt.
+pub(super) fn failed(opening: String, error: MigrateError) -> CatalogError {
+    match error {
+        MigrateError::VersionMissing(found) => unknown(found),
+        error => CatalogError::Database(Cause::in_context(opening, error)),
+    }
+}
+
+/// Refuses a migration that this binary does not have.
+pub(super) fn unknown(found: i64) -> CatalogError {
+    CatalogError::Schema(format!(
+        "the database has migration {found}, and this reprise knows migrations up to {}: a newer reprise has used the \
+         database; run that one, or restore a backup from before",
+        newest()
+    ))
 }
 
 /// The migration in a file with a name like `0001_catalog.sql`.

@@ -17,12 +17,15 @@ use super::wake::{News, Wake};
 const CONNECTIONS: u32 = 10;
 /// Longest wait for a connection. An unreachable database becomes an error, not a hang.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
+/// What an error of the connection is about.
+const UNOPENED: &str = "can't open postgres";
 const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Connects to `url` and migrates. Several processes may do this at once: the migrator holds a lock.
 pub(super) async fn open(url: &str) -> Result<Pools, CatalogError> {
     let pool = pool(url).await?;
-    migrations::postgres().run(&pool).await.map_err(unopened)?;
+    let migrated = migrations::postgres().run(&pool).await;
+    migrated.map_err(|error| migrations::failed(UNOPENED.to_owned(), error))?;
     Ok(Pools::Postgres(pool))
 }
 
@@ -49,7 +52,7 @@ async fn why_unreachable(url: &str) -> Cause {
 }
 
 fn unopened(error: impl Into<Cause>) -> CatalogError {
-    CatalogError::Database(Cause::in_context("can't open postgres", error))
+    CatalogError::Database(Cause::in_context(UNOPENED, error))
 }
 
 /// Wakes waiters of this process when any process announces news. Runs until aborted.

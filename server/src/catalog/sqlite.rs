@@ -58,7 +58,8 @@ async fn connect(path: &Path) -> Result<Pools, CatalogError> {
         .connect_with(options.clone().foreign_keys(false))
         .await
         .map_err(|error| unopened(path, error))?;
-    migrations::sqlite().run(&migrating).await.map_err(|error| unopened(path, error))?;
+    let migrated = migrations::sqlite().run(&migrating).await;
+    migrated.map_err(|error| migrations::failed(opening(path), error))?;
     migrating.close().await;
     let writer = pool(1, options.clone()).await.map_err(|error| unopened(path, error))?;
     let readers = pool(READERS, options.read_only(true)).await.map_err(|error| unopened(path, error))?;
@@ -83,7 +84,11 @@ async fn has_no_transaction(connection: &mut SqliteConnection) -> sqlx::Result<b
 }
 
 fn unopened(path: &Path, error: impl Into<Cause>) -> CatalogError {
-    CatalogError::Database(Cause::in_context(format!("can't open {}", path.display()), error))
+    CatalogError::Database(Cause::in_context(opening(path), error))
+}
+
+fn opening(path: &Path) -> String {
+    format!("can't open {}", path.display())
 }
 
 /// Waits for the exclusive right to open the database. Dropping the file releases it.

@@ -15,7 +15,7 @@ use super::database::{Database, Pools, values};
 use super::error::CatalogError;
 use super::types::JobName;
 use super::wake::{News, Wake};
-use super::{postgres, sqlite, upgrade};
+use super::{migrations, postgres, sqlite, upgrade};
 
 /// Polling interval of waiters. SQLite notifies no other process, and no event marks the end of a lease.
 const POLL: Duration = Duration::from_secs(1);
@@ -84,13 +84,37 @@ pub async fn open_to_read(url: &str) -> Result<Arc<Catalog>, CatalogError> {
     Ok(Arc::new(Catalog::on(pools, Clock::Real)))
 }
 
+/// Opens the catalog at `url`, as [`open`], if it exists and has this binary's schema. Creates and migrates nothing.
+///
+/// # Errors
+/// [`CatalogError::Schema`] if the schema is of another version; else as [`open_to_read`].
+pub async fn open_existing(url: &str) -> Result<Arc<Catalog>, CatalogError> {
+    let found = open_to_read(url).await?;
+    let version = found.schema_version().await;
+    found.close().await;
+    let (version, newest) = (version?, migrations::newest());
+    if newest < version {
+        return Err(migrations::unknown(version));
+    }
+    if version < newest {
+        return Err(CatalogError::Schema(format!(
+            "the database's newest migration is {version}, that of this reprise is {newest}: run the reprise that has \
+             used it until now, or bring it to the newest schema with `reprise migrate`"
+        )));
+    }
+    open(url).await
+}
+
 /// The database that a URL names.
-enum DatabaseUrl<'a> {
+pub(super) enum DatabaseUrl<'a> {
+    /// A server that several processes share.
     Postgres,
+    /// An embedded database in this file.
     Sqlite(&'a Path),
 }
 
-fn place(url: &str) -> Result<DatabaseUrl<'_>, CatalogError> {
+/// The database of a URL.
+pub(super) fn place(url: &str) -> Result<DatabaseUrl<'_>, CatalogError> {
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
         return Ok(DatabaseUrl::Postgres);
     }
@@ -168,6 +192,13 @@ impl Catalog {
         let mut tx = self.database.begin().await?;
         tx.execute("UPDATE library SET id = id", values![]).await?;
         tx.rollback().await
+    }
+
+    /// The number of the newest migration.
+    pub async fn schema_version(&self) -> Result<i64, CatalogError> {
+        let sql = "SELECT COALESCE(max(version), 0) AS version FROM _sqlx_migrations";
+        let row = self.database.row(sql, values![]).await?;
+        row.map_or(Ok(0), |row| row.get("version"))
     }
 
     /// `sqlite` or `postgres`.

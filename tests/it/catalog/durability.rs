@@ -129,7 +129,9 @@ async fn a_schema_from_the_future_is_refused(opened: &Opened) {
                SELECT 9999, 'from the future', success, checksum, 0 FROM _sqlx_migrations WHERE version = 1";
     execute(opened, sql).await;
     match catalog::open(&opened.url).await {
-        Err(CatalogError::Database(text)) => assert!(text.to_string().contains("9999"), "{text}"),
+        Err(CatalogError::Schema(text)) => {
+            assert!(text.contains("migration 9999") && text.contains("a newer reprise"), "{text}");
+        }
         Err(error) => panic!("{error}"),
         Ok(_) => panic!("opened"),
     }

@@ -38,6 +38,11 @@ pub(crate) async fn run(args: RebuildArgs) -> anyhow::Result<()> {
     let RebuildArgs { at, mut engine, to, index_codes } = args;
     engine.index_engine = to.unwrap_or(engine.index_engine);
     let settings = engine_settings(&at, &engine);
+    // A server would go on with its own index, and write it over the new one.
+    let _hold = match settings.kind {
+        EngineKind::Builtin => Some(catalog::hold(&settings.catalog_url, "`reprise index rebuild`")?),
+        _ => None,
+    };
     let catalog = catalog::open(&settings.catalog_url).await?;
     let spaces = catalog.spaces().await?;
     match settings.kind {
