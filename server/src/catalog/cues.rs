@@ -213,7 +213,7 @@ async fn insert(
 
 /// Consequences of stored and deleted tracks, applied at the end of the transaction.
 #[derive(Default)]
-struct Ledger {
+pub(super) struct Ledger {
     /// Change of the cue count of each word.
     terms: BTreeMap<String, i64>,
     /// Positions of the deleted passages' vectors.
@@ -222,7 +222,7 @@ struct Ledger {
 
 impl Ledger {
     /// Adds `by` to the count of each distinct word of a cue. The empty word counts all cues.
-    fn count(&mut self, words: &str, by: i64) {
+    pub(super) fn count(&mut self, words: &str, by: i64) {
         let distinct: BTreeSet<&str> = words.split(' ').filter(|word| !word.is_empty()).chain([""]).collect();
         for word in distinct {
             *self.terms.entry(word.to_owned()).or_default() += by;
@@ -230,7 +230,7 @@ impl Ledger {
     }
 
     /// Writes the counts in order of word, so that two transactions with common words do not deadlock.
-    async fn count_words(&mut self, tx: &mut Tx) -> Result<(), CatalogError> {
+    pub(super) async fn count_words(&mut self, tx: &mut Tx) -> Result<(), CatalogError> {
         let changed = std::mem::take(&mut self.terms).into_iter().filter(|(_, by)| *by != 0);
         let changed: Vec<Vec<Value>> = changed.map(|(term, by)| values![term, by]).collect();
         let tail = "ON CONFLICT (term) DO UPDATE SET cues = cue_terms.cues + excluded.cues";

@@ -316,6 +316,18 @@ impl Database {
         Ok(Tx { begun, clock, wake, news: Vec::new(), visibility: Visibility::All })
     }
 
+    /// A transaction that sees the rows as they are at its first statement, and changes nothing.
+    pub(super) async fn snapshot(&self) -> Result<Tx, CatalogError> {
+        let begun = match &self.pools {
+            Pools::Sqlite { readers, .. } => Begun::Sqlite(readers.begin().await?),
+            Pools::Postgres(pool) => {
+                Begun::Postgres(pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?)
+            }
+        };
+        let (clock, wake) = (self.clock.clone(), Arc::clone(&self.wake));
+        Ok(Tx { begun, clock, wake, news: Vec::new(), visibility: Visibility::All })
+    }
+
     /// `sqlite` or `postgres`.
     pub(super) fn kind(&self) -> &'static str {
         match self.pools {
@@ -419,6 +431,33 @@ impl Tx {
         }
     }
 
+    /// Calls `each` with one row of a statement after the other, instead of collecting them.
+    pub(super) async fn each<E: From<CatalogError>>(
+        &mut self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+        mut each: impl FnMut(Row) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let sql = sql.into();
+        match &mut self.begun {
+            Begun::Sqlite(tx) => {
+                let query = sqlx::query_with(sql.for_sqlite(), sqlite_arguments(values)?);
+                let mut rows = query.fetch(&mut **tx);
+                while let Some(row) = rows.try_next().await.map_err(CatalogError::from)? {
+                    each(Row::Sqlite(row))?;
+                }
+            }
+            Begun::Postgres(tx) => {
+                let query = sqlx::query_with(sql.for_postgres(), postgres_arguments(values)?);
+                let mut rows = query.fetch(&mut **tx);
+                while let Some(row) = rows.try_next().await.map_err(CatalogError::from)? {
+                    each(Row::Postgres(row))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The first row of a statement.
     pub(super) async fn row(
         &mut self,
@@ -432,9 +471,9 @@ impl Tx {
     /// `ON CONFLICT …`). Returns the returned rows in any order.
     pub(super) async fn insert(
         &mut self,
-        head: &'static str,
+        head: &str,
         rows: Vec<Vec<Value>>,
-        tail: &'static str,
+        tail: &str,
     ) -> Result<Vec<Row>, CatalogError> {
         let mut returned = Vec::new();
         fault("catalog: insert")?;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::LibraryError;
@@ -14,19 +14,23 @@ use crate::storage::{Derived, StoredFile};
 
 /// Interval of the search for stray files, and for videos that another process has deleted.
 const SWEEP_EVERY: Duration = Duration::from_secs(3600);
+/// Interval of the checks whether a backup has ended, while deleted videos wait for it.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Ids of videos and spans per read.
 const IDS_PER_READ: usize = 100;
 /// Videos per read.
 const VIDEOS_PER_READ: u32 = 1000;
 
 /// Purges deleted videos at the start and after each deletion, and sweeps stray files and
-/// old entries of the audit log every hour, until `closing`.
+/// old entries of the audit log every hour, until `closing`. While a backup is being made, no stored file is removed.
 pub async fn tend(app: Arc<App>, closing: CancellationToken) {
     let mut next_sweep = Instant::now();
     while !closing.is_cancelled() {
-        if let Err(error) = purge(&app, &closing).await {
+        let purged = purge(&app, &closing).await;
+        if let Err(error) = &purged {
             tracing::warn!(%error, "deleted videos can't be listed to purge them");
         }
+        let waits = matches!(purged, Ok(Purged::Waits));
         if next_sweep <= Instant::now() {
             next_sweep = Instant::now() + SWEEP_EVERY;
             for swept in [sweep_incoming(&app).await, sweep(&app).await, forget_audit(&app).await] {
@@ -39,6 +43,7 @@ pub async fn tend(app: Arc<App>, closing: CancellationToken) {
             () = closing.cancelled() => {}
             () = app.deleted.notified() => {}
             () = sleep_until(next_sweep) => {}
+            () = sleep(LOOK_EVERY), if waits => {}
         }
     }
 }
@@ -50,12 +55,24 @@ async fn forget_audit(app: &App) -> Result<(), LibraryError> {
     Ok(())
 }
 
+/// How a purge ended.
+enum Purged {
+    /// Every deleted video was tried.
+    All,
+    /// A backup needs the files of deleted videos.
+    Waits,
+}
+
 /// Frees files and rows of all deleted videos. A second call changes nothing. A video that fails is left for later.
-async fn purge(app: &App, closing: &CancellationToken) -> Result<(), LibraryError> {
+async fn purge(app: &App, closing: &CancellationToken) -> Result<Purged, LibraryError> {
     let mut after = None;
     while let Some(deleted) = app.catalog.next_deleted(after).await? {
         if closing.is_cancelled() {
-            return Ok(());
+            return Ok(Purged::All);
+        }
+        // Asked after the video was found to be deleted: a backup that begins later leaves it out.
+        if app.catalog.is_backed_up().await? {
+            return Ok(Purged::Waits);
         }
         after = Some(deleted.id);
         match purge_one(app, &deleted).await {
@@ -63,7 +80,7 @@ async fn purge(app: &App, closing: &CancellationToken) -> Result<(), LibraryErro
             Err(error) => tracing::warn!(%error, video = %deleted.id, "a deleted video can't be purged yet"),
         }
     }
-    Ok(())
+    Ok(Purged::All)
 }
 
 /// Removes the files first: while the row exists, an interrupted purge is repeated.
@@ -86,6 +103,10 @@ async fn sweep(app: &Arc<App>) -> Result<(), LibraryError> {
         let Some(last) = videos.last().map(|video| video.id) else { break };
         after = Some(last);
         known.extend(videos.into_iter().map(|video| video.id));
+    }
+    // Asked after the videos were listed: a backup that begins later names no others but young ones.
+    if app.catalog.is_backed_up().await? {
+        return Ok(());
     }
     let sweeping = Arc::clone(app);
     let swept = tokio::task::spawn_blocking(move || sweeping.storage.sweep(&|id| known.contains(&id)));

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use folder::Folder;
 use incoming::create_locked;
-pub use incoming::{Fingerprint, IncomingFile, Received, fingerprint, hash_bytes};
+pub use incoming::{Fingerprint, IncomingFile, Received, fingerprint, hash_bytes, hex};
 
 /// Folder of temporary files.
 const INCOMING: &str = "incoming";
@@ -64,7 +64,7 @@ impl StoredFile {
     }
 
     /// Whether the file lies in the storage, which may then remove it.
-    fn is_ours(&self) -> bool {
+    pub fn is_ours(&self) -> bool {
         !Path::new(&self.0).is_absolute()
     }
 }
@@ -266,6 +266,22 @@ impl Storage {
     /// The disk failed.
     pub fn derived_ids(&self, kind: Derived) -> io::Result<Vec<Uuid>> {
         self.folder().ids(kind.folder(), UNNAMED)
+    }
+
+    /// The ids of the videos of all frame features but the youngest. Blocks.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn feature_ids(&self) -> io::Result<Vec<Uuid>> {
+        self.folder().ids(FEATURES, UNNAMED)
+    }
+
+    /// The storage names of everything in the folder of videos but the youngest files. Blocks.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn old_files(&self) -> io::Result<Vec<String>> {
+        self.folder().old_files(VIDEOS, UNNAMED)
     }
 
     /// Removes temporary files that a crash left. Returns their number. Blocks.

@@ -1,0 +1,8 @@
+-- The same as migrations/sqlite/0012_backups.sql.
+
+-- Backups that are being made. Until until_ms no file of a deleted video is removed; the backup renews it while it
+-- lives.
+CREATE TABLE backups (
+    id       UUID PRIMARY KEY,
+    until_ms BIGINT NOT NULL
+);
