@@ -6,6 +6,7 @@
 pub mod access;
 pub mod add_model;
 pub mod app;
+pub mod backup;
 pub mod catalog;
 pub mod config;
 pub mod http;
@@ -21,3 +22,4 @@ pub mod subtitles;
 pub mod telemetry;
 pub mod terms;
 pub mod vectors;
+pub mod verify;

@@ -5,6 +5,8 @@ mod rebuild;
 
 use clap::{Args, Subcommand};
 
+pub(crate) use check::faults_of_index;
+
 use crate::migrate::MigrateArgs;
 use reprise_server::catalog::SpaceRow;
 use reprise_server::config::EngineArgs;
@@ -41,7 +43,7 @@ pub(crate) async fn run(args: IndexArgs) -> anyhow::Result<()> {
 }
 
 /// The settings of an engine, without those of running servers.
-fn engine_settings(at: &MigrateArgs, engine: &EngineArgs) -> EngineSettings {
+pub(crate) fn engine_settings(at: &MigrateArgs, engine: &EngineArgs) -> EngineSettings {
     EngineSettings {
         kind: engine.index_engine,
         url: engine.index_url.clone(),

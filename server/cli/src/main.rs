@@ -1,6 +1,7 @@
 //! The `reprise` binary: parses the command line, starts the logs and runs one command. Each command has its own
 //! file.
 
+mod backup;
 mod broadcast;
 mod client;
 mod demo;
@@ -13,12 +14,14 @@ mod migrate;
 mod models;
 mod openapi;
 mod outcome;
+mod restore;
 mod sandbox;
 mod search;
 mod segment;
 mod serve;
 mod sidecars;
 mod step;
+mod verify;
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -68,6 +71,12 @@ enum Command {
     Migrate(migrate::MigrateArgs),
     /// Make, list and revoke API keys
     Keys(keys::KeysArgs),
+    /// Write all rows and files into a folder; servers may be running
+    Backup(backup::BackupArgs),
+    /// Fill an empty database and data folder with a backup
+    Restore(restore::RestoreArgs),
+    /// Compare files, rows, vectors and index; servers may be running
+    Verify(verify::VerifyArgs),
     /// Check, rebuild or measure the index
     Index(index::IndexArgs),
     /// Print the OpenAPI file
@@ -145,6 +154,9 @@ async fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Bench(args) => speed::run(args).await,
         Command::Migrate(args) => migrate::run(args).await,
         Command::Keys(args) => keys::run(args).await,
+        Command::Backup(args) => backup::run(args).await,
+        Command::Restore(args) => restore::run(args).await,
+        Command::Verify(args) => verify::run(args).await,
         Command::Index(args) => index::run(args).await,
         Command::Openapi => openapi::run(),
     }

@@ -4,7 +4,9 @@
 //! file with its methods. `database` hides the difference between SQLite and Postgres; one test suite runs on both.
 
 mod activations;
+pub mod archive;
 mod audit;
+mod backups;
 mod clock;
 mod counts;
 mod cue_search;
@@ -29,6 +31,7 @@ mod tables;
 mod types;
 mod upgrade;
 mod vectors;
+mod verify;
 mod videos;
 mod view;
 mod visibility;
@@ -44,6 +47,7 @@ pub use keys::HashedKey;
 pub use secrets::Secret;
 pub use store::{Catalog, embedded_url, open, open_existing, open_to_read, open_with_clock};
 pub use types::*;
+pub use verify::{BadVector, LackingVectors};
 pub use view::View;
 pub use visibility::Visibility;
 pub use writers::WriterRequest;

@@ -83,6 +83,19 @@ impl Folder {
         Ok(ids)
     }
 
+    /// The names of everything in `folder` that was last written more than `age` ago.
+    pub(super) fn old_files(&self, folder: &str, age: Duration) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(self.path(folder))? {
+            let entry = entry?;
+            // It may be removed at any time.
+            if entry.metadata().is_ok_and(|found| is_older(&found, age)) {
+                names.push(format!("{folder}/{}", entry.file_name().to_string_lossy()));
+            }
+        }
+        Ok(names)
+    }
+
     /// Removes entries of `folder` that are old enough and named by the id of an unknown video. Returns their number.
     pub(super) fn sweep(&self, folder: &str, swept: &Swept<'_>) -> io::Result<u64> {
         let mut removed = 0;

@@ -11,12 +11,16 @@ use serde_json::json;
 use super::{engine_settings, name_of};
 use crate::migrate::MigrateArgs;
 use reprise_research::terminal::say;
-use reprise_server::catalog::{self, SpaceRow};
+use reprise_server::catalog::{self, Catalog, SpaceRow};
 use reprise_server::config::{EngineArgs, share};
 use reprise_server::terms::{Level, SpanKey};
 use reprise_server::vectors::builtin::{self, Inspected, Inspection};
-use reprise_server::vectors::{EngineKind, Vectors};
+use reprise_server::vectors::{EngineKind, EngineSettings, Vectors};
 
+/// Stored vectors that a check of everything searches for.
+const SAMPLE: usize = 200;
+/// Smallest recall at 10 that such a check accepts.
+const MIN_RECALL: f64 = 0.95;
 /// Number of differing keys to show.
 const SHOWN: usize = 10;
 
@@ -85,6 +89,24 @@ pub(crate) async fn run(args: CheckArgs) -> anyhow::Result<()> {
         "the index is not as it should be:\n  {}\nA server mends keys and damage by itself; `reprise index rebuild` makes all of it anew",
         wrong.join("\n  ")
     )
+}
+
+/// The faults of the index, one sentence each; none if no server has written one yet, or if it is only in memory.
+pub(crate) async fn faults_of_index(
+    settings: EngineSettings,
+    catalog: &Arc<Catalog>,
+) -> anyhow::Result<Vec<String>> {
+    let inspected = match settings.kind {
+        EngineKind::Builtin => match builtin::inspect(settings.folder, catalog, SAMPLE).await {
+            Err(error) if error.is_missing() => return Ok(Vec::new()),
+            inspected => inspected?,
+        },
+        EngineKind::HnswRs => return Ok(Vec::new()),
+        _ => Vectors::open_to_mend(settings, Arc::clone(catalog)).await?.inspect(SAMPLE).await?,
+    };
+    let spaces = catalog.spaces().await?;
+    let of_levels = inspected.collections.iter().flat_map(|it| Found::new(&spaces, it).wrong(MIN_RECALL));
+    Ok(inspected.left_out.iter().map(ToString::to_string).chain(of_levels).collect())
 }
 
 impl Found {

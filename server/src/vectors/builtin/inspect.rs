@@ -82,6 +82,13 @@ pub enum InspectError {
     Panicked(#[from] tokio::task::JoinError),
 }
 
+impl InspectError {
+    /// Whether there is no snapshot yet, as before the first server has stopped.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, InspectError::Unusable(SnapshotError::Missing(_)))
+    }
+}
+
 /// Inspects the snapshot in `folder`. Recall uses about `sample` stored vectors as queries. A server may be running.
 ///
 /// # Errors
