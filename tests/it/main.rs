@@ -4,6 +4,7 @@
 mod acceptance;
 mod access;
 mod attacks;
+mod backup;
 mod broadcast;
 mod catalog;
 mod command_line;

@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use reprise_tests::film::{Store, film};
-use reprise_tests::server::{PATIENCE, Server};
+use reprise_tests::server::{PATIENCE, Server, binary};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
+use sqlx::{Connection, PgConnection, SqliteConnection};
 use tempfile::TempDir;
 
 /// A data folder, a database, and an ffmpeg that can be slowed down to the film's own speed.
@@ -94,6 +96,40 @@ impl Bed {
             [("REPRISE_FFMPEG", &ffmpeg), ("REPRISE_NO_SANDBOX", Path::new("true"))];
         let environment = [environment, &script].concat();
         Server::try_start_with(&self.data(), &arguments, &environment)
+    }
+
+    /// Whether the database is the embedded SQLite.
+    pub(crate) fn is_embedded(&self) -> bool {
+        self.database.is_none()
+    }
+
+    /// An empty bed on the other kind of database; `None` without PostgreSQL.
+    pub(crate) async fn other(&self) -> Option<Bed> {
+        if self.is_embedded() { Bed::postgres().await } else { Some(Bed::sqlite()) }
+    }
+
+    /// Runs a command of the binary on this folder and database.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        let database = self.database.iter().flat_map(|url| ["--database-url", url]);
+        let mut command = Command::new(binary());
+        command.args(arguments).arg("--data-dir").arg(self.data()).args(database);
+        command.env_remove("DATABASE_URL").output().expect("the binary starts")
+    }
+
+    /// Runs statements on the database, without the server.
+    pub(crate) async fn execute(&self, sql: &str) {
+        let sql = sqlx::raw_sql(sqlx::AssertSqlSafe(sql.to_owned()));
+        match &self.database {
+            Some(url) => {
+                let mut connection = PgConnection::connect(url).await.expect("it runs");
+                sql.execute(&mut connection).await.expect("a statement");
+            }
+            None => {
+                let url = reprise_server::catalog::embedded_url(&self.data());
+                let mut connection = SqliteConnection::connect(&url).await.expect("it is there");
+                sql.execute(&mut connection).await.expect("a statement");
+            }
+        }
     }
 
     /// Switches ffmpeg between the film's own speed and full speed.

@@ -1,0 +1,209 @@
+//! A library moves from one kind of database to the other, and answers as before.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use reprise_tests::server::Server;
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use super::{complains, prints, prints_json, shown};
+use crate::faults::bed::{Bed, assert_whole, clips, on_both, see_through, text, until, upload, videos};
+
+on_both!(
+    a_library_in_use_is_saved_and_moves_to_the_other_database,
+    purges_wait_for_a_backup_and_go_on_after_a_dead_one,
+    one_server_at_a_time_has_an_embedded_database,
+);
+
+/// Videos that stay as they are during the backup.
+const KEPT: usize = 5;
+const QUERIES: usize = 50;
+const SUBTITLES: &str = "1\n00:00:00,200 --> 00:00:01,400\nA clean entry into the water.\n\n\
+                         2\n00:00:01,500 --> 00:00:03,400\nThe judges are quiet.\n";
+
+async fn a_library_in_use_is_saved_and_moves_to_the_other_database(bed: &Bed) {
+    let Some(other) = bed.other().await else { return };
+    let server = bed.start(&[]);
+    let kept = fill(&server, bed).await;
+    let before = answers(&server, &kept).await;
+    let first_page =
+        server.search(&json!({"query": {"text": "red"}, "filter": only_kept(), "limit": 2})).await;
+    let backup = bed.folder().join("backup");
+    save_under_load(&server, bed, &backup).await;
+    assert!(server.stop(), "it did not stop well");
+
+    let restored = prints_json(&other, &["restore", "--json", shown(&backup)]);
+    assert_eq!((&restored["skipped"], &restored["without_file"]), (&json!([]), &json!([])), "{restored}");
+    assert_same_rows(bed, &other).await;
+    let server = other.start(&[]);
+    assert_eq!(answers(&server, &kept).await, before);
+    let next = json!({"cursor": first_page["next_cursor"]});
+    assert_eq!(
+        server.search(&next).await["results"].as_array().map(Vec::len),
+        Some(2),
+        "a cursor stays valid"
+    );
+    finish_jobs(&server).await;
+    let left = videos(&server).await;
+    assert!(left.len() >= KEPT, "{left:?}");
+    for video in &left {
+        assert_whole(&server, text(video, "/id")).await;
+        let (status, _) = server.get(&format!("/v1/videos/{}/media", text(video, "/id"))).await;
+        assert_eq!(status, StatusCode::OK, "{video}");
+    }
+    assert_numbers_go_on(&server, &other).await;
+    assert!(server.stop(), "it did not stop well");
+    assert!(complains(&other, &["restore", shown(&backup)]).contains("restore into an empty one"));
+    assert!(complains(bed, &["backup", shown(&backup)]).contains("is there already"));
+    prints(&other, &["verify"]);
+}
+
+/// Adds videos with metadata, a given clip and subtitles. Returns ids of clips.
+async fn fill(server: &Server, bed: &Bed) -> Vec<String> {
+    let mut kept = Vec::new();
+    for number in 0..KEPT {
+        let parts = [
+            ("metadata", json!({"kept": true, "number": number, "note": "é\"'\\"})),
+            ("title", json!(format!("Film {number}"))),
+            ("clips", json!([{"start": 0.5, "end": 1.5, "metadata": {"take": number}}])),
+        ];
+        let video = server.ingest_with(&bed.film(number, 3), &parts).await;
+        let id = text(&video, "/id").to_owned();
+        if number == 0 {
+            let request = server.request("PUT", &format!("/v1/videos/{id}/subtitles/en"));
+            let request = request.header("content-type", "application/x-subrip").body(SUBTITLES);
+            assert_eq!(server.send(request).await.0, StatusCode::OK);
+        }
+        kept.extend(clips(server, &id).await.iter().map(|clip| text(clip, "/id").to_owned()));
+    }
+    kept
+}
+
+fn only_kept() -> Value {
+    json!({"field": "metadata.kept", "eq": true})
+}
+
+/// The ten best answers to fifty queries, by text, by words that are said, and by clip.
+async fn answers(server: &Server, kept: &[String]) -> Vec<Value> {
+    let mut all = Vec::new();
+    for number in 0..QUERIES {
+        let query = match number % 3 {
+            0 => json!({"text": format!("scene {number}")}),
+            1 => json!({"text": ["a clean entry", "the judges", "water"][number / 3 % 3]}),
+            _ => json!({"clip_id": kept[number % kept.len()]}),
+        };
+        let level = ["clip", "video"][number % 2];
+        let body = json!({"query": query, "filter": only_kept(), "level": level, "limit": 10});
+        let hits = server.search_hits(body).await;
+        let hit = |it: &Value| json!([it["video_id"], it["clip_id"], it["start"], it["end"], it["score"]]);
+        all.push(hits.iter().map(hit).collect());
+    }
+    assert!(
+        all.iter().filter(|hits| hits.as_array().is_some_and(|hits| !hits.is_empty())).count() > QUERIES / 2
+    );
+    all
+}
+
+/// Makes the backup while the server takes uploads and deletes.
+async fn save_under_load(server: &Server, bed: &Bed, to: &Path) {
+    let films: Vec<PathBuf> = (0..8).map(|number| bed.film(100 + number, 2)).collect();
+    let is_saved = AtomicBool::new(false);
+    let load = async {
+        let mut added = Vec::new();
+        let mut films = films.iter();
+        while !is_saved.load(Ordering::Acquire) {
+            match films.next() {
+                Some(film) => added.push(upload(server, film).await.0),
+                None => tokio::task::yield_now().await,
+            }
+            if added.len() > 2 {
+                let doomed = added.remove(0);
+                assert_eq!(server.delete(&format!("/v1/videos/{doomed}")).await.0, StatusCode::NO_CONTENT);
+            }
+        }
+    };
+    let save = async {
+        let said = tokio::task::block_in_place(|| prints(bed, &["backup", shown(to)]));
+        is_saved.store(true, Ordering::Release);
+        said
+    };
+    // The load runs on this task's turn as well, so the command gets a thread of its own.
+    let (_, said) = tokio::join!(load, save);
+    assert!(said.contains("saved "), "{said}");
+}
+
+/// A backup of what was restored, restored into the first kind of database and saved once more, holds the same rows.
+async fn assert_same_rows(bed: &Bed, other: &Bed) {
+    let (second, third) = (other.folder().join("second"), other.folder().join("third"));
+    prints(other, &["backup", "--link", shown(&second)]);
+    let again = bed.fresh().await;
+    prints(&again, &["restore", shown(&second)]);
+    prints(&again, &["backup", shown(&third)]);
+    let mut compared = 0;
+    for entry in std::fs::read_dir(second.join("tables")).unwrap() {
+        let path = entry.unwrap().path();
+        let copy = third.join("tables").join(path.file_name().unwrap());
+        let (rows, copied) =
+            (std::fs::read_to_string(&path).unwrap(), std::fs::read_to_string(copy).unwrap());
+        assert_eq!(rows, copied, "{}", path.display());
+        compared += rows.lines().count();
+    }
+    assert!(compared > 10 * KEPT, "{compared} rows");
+}
+
+async fn finish_jobs(server: &Server) {
+    let (_, jobs) = server.get("/v1/jobs?limit=1000").await;
+    for job in jobs["items"].as_array().unwrap() {
+        see_through(server, text(job, "/id")).await;
+    }
+}
+
+/// What is added after a restore does not meet what was there before.
+async fn assert_numbers_go_on(server: &Server, bed: &Bed) {
+    let video = server.ingest(&bed.film(200, 2)).await;
+    assert_whole(server, text(&video, "/id")).await;
+}
+
+async fn purges_wait_for_a_backup_and_go_on_after_a_dead_one(bed: &Bed) {
+    let server = bed.start(&[]);
+    let video = server.ingest(&bed.film(0, 2)).await;
+    let id = text(&video, "/id");
+    let file = bed.data().join("videos").join(format!("{id}.mp4"));
+    let until_ms = reprise_server::catalog::instant::now_ms() + 5000;
+    // What a backup leaves behind that was killed.
+    let row = if bed.is_embedded() { "x'01'" } else { "'00000000-0000-0000-0000-000000000001'" };
+    bed.execute(&format!("INSERT INTO backups (id, until_ms) VALUES ({row}, {until_ms})")).await;
+    assert_eq!(server.delete(&format!("/v1/videos/{id}")).await.0, StatusCode::NO_CONTENT);
+    let lease_ends = async || (reprise_server::catalog::instant::now_ms() >= until_ms - 500).then_some(());
+    until("the lease ends soon", async || {
+        assert!(file.exists() || reprise_server::catalog::instant::now_ms() >= until_ms, "purged too early");
+        lease_ends().await
+    })
+    .await;
+    until("the file is gone", async || (!file.exists()).then_some(())).await;
+}
+
+async fn one_server_at_a_time_has_an_embedded_database(bed: &Bed) {
+    let server = bed.start(&[]);
+    let rebuild = bed.run(&["index", "rebuild"]);
+    let backup = bed.folder().join("backup");
+    prints(bed, &["backup", shown(&backup)]);
+    let second = bed.try_start(&[], &[]);
+    if bed.is_embedded() {
+        let holder = format!("in use by a server (process {}", server.pid());
+        let refused = [
+            second.err().expect("a second server started"),
+            super::said(&rebuild),
+            complains(bed, &["restore", shown(&backup)]),
+        ];
+        for said in refused {
+            assert!(said.contains(&holder) && said.contains("--database-url"), "{said}");
+        }
+        server.kill();
+        // The lock dies with the process.
+        drop(bed.start(&[]));
+    } else {
+        assert!(second.is_ok(), "several servers share Postgres");
+    }
+}
