@@ -34,7 +34,11 @@ pub(crate) async fn run(args: BackupArgs) -> anyhow::Result<()> {
     let catalog = catalog::open_existing(&args.database.url()).await?;
     let storage = Storage::open(&args.database.data_dir)?;
     let step = Step::begin("saving", "videos")?;
-    let report = |done, all| step.set(done, all);
+    let report = |done, all| {
+        if !args.json {
+            step.set(done, all);
+        }
+    };
     let request = Request {
         catalog: catalog.clone(),
         storage: &storage,

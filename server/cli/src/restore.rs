@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::migrate::DatabaseArgs;
+use crate::step::Step;
 use reprise_research::terminal::say;
 use reprise_server::backup::{self, Backup, Damage, Restored, Target};
 use reprise_server::catalog;
@@ -32,7 +33,12 @@ pub(crate) async fn run(args: RestoreArgs) -> anyhow::Result<()> {
     let catalog = args.database.open().await?;
     let storage = Storage::open(&args.database.data_dir)?;
     let backup = Backup::open(&args.folder, catalog.schema_version().await?)?;
-    let report = |what, done: u64, all: u64| tracing::debug!(done, all, what, "restoring");
+    let step = Step::begin("restoring", "steps")?;
+    let report = |done, all| {
+        if !args.json {
+            step.set(done, all);
+        }
+    };
     let target = Target {
         catalog: catalog.clone(),
         storage: &storage,
@@ -50,6 +56,6 @@ pub(crate) async fn run(args: RestoreArgs) -> anyhow::Result<()> {
     }
     skipped.iter().try_for_each(|damage| say(format!("left out: {damage}")))?;
     without_file.iter().try_for_each(|damage| say(format!("without its file: {damage}")))?;
-    say(format!("restored {videos} videos; the first start of a server fills the index"))?;
+    step.end(&format!("restored {videos} videos; the first start of a server fills the index"))?;
     Ok(())
 }

@@ -32,8 +32,8 @@ pub struct Target<'a> {
     pub index: &'a Path,
     /// Leave out what is damaged, instead of restoring nothing.
     pub skip_damaged: bool,
-    /// Receives what is done, such as "checked" or "restored", and the numbers of videos done and of all.
-    pub report: &'a (dyn Fn(&'static str, u64, u64) + Sync),
+    /// Receives the numbers of steps done and of all: each video is checked, copied, and stored.
+    pub report: &'a (dyn Fn(u64, u64) + Sync),
 }
 
 /// A finished restore.
@@ -55,7 +55,7 @@ pub struct Restored {
 pub async fn restore(backup: Backup, target: &Target<'_>) -> Result<Restored, BackupError> {
     target.catalog.must_be_empty().await?;
     let all = backup.manifest.videos.len() as u64;
-    let skipped = backup.check(&|done| (target.report)("checked", done, all));
+    let skipped = backup.check(&|done| (target.report)(done, 3 * all));
     if !skipped.is_empty() && !target.skip_damaged {
         return Err(BackupError::Damaged(skipped));
     }
@@ -67,7 +67,7 @@ pub async fn restore(backup: Backup, target: &Target<'_>) -> Result<Restored, Ba
         backup.manifest.videos.iter().filter(|video| !left_out.contains(&video.id)).collect();
     let mut without_file = Vec::new();
     for (number, video) in videos.iter().enumerate() {
-        (target.report)("copied", number as u64, all);
+        (target.report)(all + number as u64, 3 * all);
         if let Some(why) = restore_media(&backup, target.storage, video).await? {
             without_file.push(Damage { video: Some(video.id), name: video.title.clone(), why });
         }
@@ -86,7 +86,7 @@ pub async fn restore(backup: Backup, target: &Target<'_>) -> Result<Restored, Ba
         .await?;
     }
     for (number, video) in videos.iter().enumerate() {
-        (target.report)("restored", number as u64, all);
+        (target.report)(2 * all + number as u64, 3 * all);
         insert_all(&mut restoring, &backup, &Rows { file: VIDEOS, stretch: &video.rows, table: None })
             .await?;
     }
