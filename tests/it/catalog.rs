@@ -1,6 +1,7 @@
 //! The conformance suite of the catalog: every case runs on SQLite and on Postgres.
 
 mod activations;
+mod backups;
 mod cues;
 mod durability;
 mod filters;

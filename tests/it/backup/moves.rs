@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use reprise_tests::server::Server;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use super::{complains, prints, prints_json, shown};
+use super::{complains, prints, prints_json, said, shown};
 use crate::faults::bed::{Bed, assert_whole, clips, on_both, see_through, text, until, upload, videos};
 
 on_both!(
@@ -19,6 +20,8 @@ on_both!(
 /// Videos that stay as they are during the backup.
 const KEPT: usize = 5;
 const QUERIES: usize = 50;
+/// Queries that subtitles answer.
+const SAID: [&str; 3] = ["a clean entry", "the judges", "water"];
 const SUBTITLES: &str = "1\n00:00:00,200 --> 00:00:01,400\nA clean entry into the water.\n\n\
                          2\n00:00:01,500 --> 00:00:03,400\nThe judges are quiet.\n";
 
@@ -86,11 +89,11 @@ fn only_kept() -> Value {
 
 /// The ten best answers to fifty queries, by text, by words that are said, and by clip.
 async fn answers(server: &Server, kept: &[String]) -> Vec<Value> {
-    let mut all = Vec::new();
+    let mut all: Vec<Value> = Vec::new();
     for number in 0..QUERIES {
         let query = match number % 3 {
             0 => json!({"text": format!("scene {number}")}),
-            1 => json!({"text": ["a clean entry", "the judges", "water"][number / 3 % 3]}),
+            1 => json!({"text": SAID[number / 3 % SAID.len()]}),
             _ => json!({"clip_id": kept[number % kept.len()]}),
         };
         let level = ["clip", "video"][number % 2];
@@ -115,7 +118,7 @@ async fn save_under_load(server: &Server, bed: &Bed, to: &Path) {
         while !is_saved.load(Ordering::Acquire) {
             match films.next() {
                 Some(film) => added.push(upload(server, film).await.0),
-                None => tokio::task::yield_now().await,
+                None => tokio::time::sleep(Duration::from_millis(5)).await,
             }
             if added.len() > 2 {
                 let doomed = added.remove(0);
@@ -123,14 +126,14 @@ async fn save_under_load(server: &Server, bed: &Bed, to: &Path) {
             }
         }
     };
+    let mut command = bed.command(&["backup", shown(to)]);
     let save = async {
-        let said = tokio::task::block_in_place(|| prints(bed, &["backup", shown(to)]));
+        let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
         is_saved.store(true, Ordering::Release);
-        said
+        output
     };
-    // The load runs on this task's turn as well, so the command gets a thread of its own.
-    let (_, said) = tokio::join!(load, save);
-    assert!(said.contains("saved "), "{said}");
+    let (_, output) = tokio::join!(load, save);
+    assert!(output.status.success(), "{}", said(&output));
 }
 
 /// A backup of what was restored, restored into the first kind of database and saved once more, holds the same rows.
@@ -194,7 +197,7 @@ async fn one_server_at_a_time_has_an_embedded_database(bed: &Bed) {
         let holder = format!("in use by a server (process {}", server.pid());
         let refused = [
             second.err().expect("a second server started"),
-            super::said(&rebuild),
+            said(&rebuild),
             complains(bed, &["restore", shown(&backup)]),
         ];
         for said in refused {

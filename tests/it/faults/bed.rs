@@ -110,10 +110,16 @@ impl Bed {
 
     /// Runs a command of the binary on this folder and database.
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("the binary starts")
+    }
+
+    /// A command of the binary on this folder and database.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let database = self.database.iter().flat_map(|url| ["--database-url", url]);
         let mut command = Command::new(binary());
         command.args(arguments).arg("--data-dir").arg(self.data()).args(database);
-        command.env_remove("DATABASE_URL").output().expect("the binary starts")
+        command.env_remove("DATABASE_URL");
+        command
     }
 
     /// Runs statements on the database, without the server.
