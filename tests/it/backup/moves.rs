@@ -69,7 +69,6 @@ async fn fill(server: &Server, bed: &Bed) -> Vec<String> {
         let parts = [
             ("metadata", json!({"kept": true, "number": number, "note": "é\"'\\"})),
             ("title", json!(format!("Film {number}"))),
-            ("clips", json!([{"start": 0.5, "end": 1.5, "metadata": {"take": number}}])),
         ];
         let video = server.ingest_with(&bed.film(number, 3), &parts).await;
         let id = text(&video, "/id").to_owned();
@@ -78,8 +77,12 @@ async fn fill(server: &Server, bed: &Bed) -> Vec<String> {
             let request = request.header("content-type", "application/x-subrip").body(SUBTITLES);
             assert_eq!(server.send(request).await.0, StatusCode::OK);
         }
+        let given = json!({"start": 0.5, "end": 1.5, "metadata": {"take": number}});
+        let (status, answer) = server.post(&format!("/v1/videos/{id}/clips"), &given).await;
+        assert!(status.is_success(), "{answer}");
         kept.extend(clips(server, &id).await.iter().map(|clip| text(clip, "/id").to_owned()));
     }
+    finish_jobs(server).await;
     kept
 }
 
