@@ -171,6 +171,9 @@ pub trait Encoder: Send {
         let _ = cost;
     }
 
+    /// Another encoder on the same weights, with the same pass size. Loads nothing; both give the same vectors.
+    fn share(&self) -> Box<dyn Encoder>;
+
     /// One raw (not normalised) vector of `space().dim` values per input, in order; for [`Input::Frame`] its feature.
     ///
     /// The caller normalises. For CLIP-like families a clip's raw vector is the mean of its frames' unit vectors. Means
@@ -205,6 +208,12 @@ pub enum EncodeError {
     /// The input can't be encoded (no frames, too many tokens, a vector of norm 0); the caller's fault.
     #[error("the input can't be encoded: {0}")]
     BadInput(#[source] Cause),
+    /// The model did not finish in time, and another worker took its place; ours. Another attempt may succeed.
+    #[error("the model did not finish a batch within {seconds} s; another worker took its place")]
+    Stuck {
+        /// The limit, in seconds.
+        seconds: u64,
+    },
     /// The model or its device failed; ours.
     #[error("the encoder failed: {0}")]
     Failed(#[source] Cause),

@@ -110,6 +110,10 @@ pub struct Config {
     /// Requests that one model's pool admits at once; more are answered 429
     #[arg(long, env = "REPRISE_MAX_REQUESTS", default_value_t = 64)]
     pub max_requests: usize,
+    /// Seconds after which a model's worker that does not finish its batch is given up and replaced; a tenth of a second
+    /// is added for each token of the batch
+    #[arg(long, env = "REPRISE_STUCK_SECONDS", default_value_t = 120.0, value_parser = positive_seconds)]
+    pub stuck_seconds: f64,
     /// Query decodes that run at once
     #[arg(long, env = "REPRISE_QUERY_DECODES", default_value_t = 2)]
     pub query_decodes: usize,

@@ -52,6 +52,9 @@ pub struct Background {
 /// Longest wait for a job to stop.
 const RUNNER_PATIENCE: Duration = Duration::from_secs(20);
 
+/// Longest wait for the models' workers to finish their queues.
+const POOL_PATIENCE: Duration = Duration::from_secs(20);
+
 /// Opens folder, catalog, models and index, in this order. The app is not ready yet, and has no background tasks.
 ///
 /// # Errors
@@ -120,8 +123,11 @@ pub async fn close(app: &Arc<App>, background: Background) {
         }
     }
     let spaces = Arc::clone(app);
-    if let Err(panic) = tokio::task::spawn_blocking(move || spaces.spaces.close()).await {
-        tracing::warn!(%panic, "a pool did not close cleanly");
+    let closed = tokio::task::spawn_blocking(move || spaces.spaces.close());
+    match tokio::time::timeout(POOL_PATIENCE, closed).await {
+        Ok(Ok(())) => {}
+        Ok(Err(panic)) => tracing::warn!(%panic, "a pool did not close cleanly"),
+        Err(_) => tracing::warn!("a model's worker did not finish in time; its batch is dropped"),
     }
     for caretaker in background.caretakers {
         if let Err(panic) = caretaker.await {

@@ -129,6 +129,7 @@ impl Texts {
 }
 
 /// An [`Encoder`] over two towers.
+#[derive(Clone)]
 pub(crate) struct TwoTowersEncoder {
     towers: Arc<TwoTowers>,
     space: Space,
@@ -283,6 +284,10 @@ impl Encoder for TwoTowersEncoder {
 
     fn bound_pass(&mut self, cost: usize) {
         self.frames_per_pass = (cost / self.towers.vision.tokens()).max(1);
+    }
+
+    fn share(&self) -> Box<dyn Encoder> {
+        Box::new(self.clone())
     }
 
     fn encode(&mut self, batch: &[Input]) -> Result<Vec<Vec<f32>>, EncodeError> {

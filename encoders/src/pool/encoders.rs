@@ -1,5 +1,8 @@
 //! A pool of encoders of one space.
 
+use tracing::field::Empty;
+use tracing::{Instrument, Span};
+
 use super::{Permit, Pool, PoolError, Settings, Worker};
 use crate::{EncodeError, Encoder, Input, Space};
 
@@ -8,6 +11,7 @@ impl From<PoolError> for EncodeError {
         match error {
             PoolError::Overloaded { capacity } => EncodeError::Overloaded { capacity },
             PoolError::Closed => EncodeError::Closed,
+            PoolError::Stuck { seconds } => EncodeError::Stuck { seconds },
             PoolError::Failed(why) => EncodeError::Failed(why),
         }
     }
@@ -16,13 +20,19 @@ impl From<PoolError> for EncodeError {
 /// An encoder on its thread.
 pub struct EncoderWorker(Box<dyn Encoder>);
 
+impl Clone for EncoderWorker {
+    fn clone(&self) -> Self {
+        EncoderWorker(self.0.share())
+    }
+}
+
 impl Worker for EncoderWorker {
     type Input = Input;
     type Output = Vec<f32>;
     type Error = EncodeError;
 
     fn name(&self) -> String {
-        format!("encode-{}", self.0.space().name)
+        self.0.space().name.clone()
     }
 
     fn cost(&self, input: &Input) -> usize {
@@ -69,12 +79,19 @@ impl Pool {
         Pool::start(encoders.into_iter().map(EncoderWorker).collect(), settings)
     }
 
+    /// The span of one call. `batch_size` is that of the last batch with an input of the call.
+    fn span(&self, inputs: usize) -> Span {
+        let model = self.name();
+        tracing::debug_span!("encode", model, inputs, batch_size = Empty)
+    }
+
     /// Encodes the inputs of one admitted request ahead of bulk work. Returns raw vectors in order.
     ///
     /// # Errors
     /// As [`Pool::run`].
     pub async fn encode(&self, permit: Permit, inputs: Vec<Input>) -> Result<Vec<Vec<f32>>, EncodeError> {
-        self.run(permit, inputs).await
+        let span = self.span(inputs.len());
+        self.run(permit, inputs).instrument(span).await
     }
 
     /// Encodes bulk inputs (ingest), in general while no request waits. Returns raw vectors in order.
@@ -82,6 +99,7 @@ impl Pool {
     /// # Errors
     /// As [`Pool::run_bulk`].
     pub async fn encode_bulk(&self, inputs: Vec<Input>) -> Result<Vec<Vec<f32>>, EncodeError> {
-        self.run_bulk(inputs).await
+        let span = self.span(inputs.len());
+        self.run_bulk(inputs).instrument(span).await
     }
 }

@@ -2,28 +2,33 @@
 //!
 //! Two lanes: interactive inputs precede bulk inputs (ingest), but at least every n-th batch is bulk. A free worker
 //! takes the waiting inputs as one batch; there is no timer. Bulk batches are limited in time, because a query that
-//! arrives meanwhile waits for their end. The pool is generic over its workers; `encoders` runs encoders on it.
+//! arrives meanwhile waits for their end. `watch` replaces workers that don't finish. The pool is generic over its
+//! workers; `encoders` runs encoders on it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tracing::Span;
 
 use crate::Cause;
 use crate::batch::Limits;
 
 mod encoders;
 mod pace;
+mod watch;
 mod worker;
 
 pub use encoders::EncoderWorker;
 use pace::Pace;
+pub use watch::MOST_REPLACED;
+use watch::Post;
 
-/// Processes batches of inputs; each worker of a pool has its own thread.
-pub trait Worker: Send + 'static {
+/// Processes batches of inputs; each worker of a pool has its own thread. A clone shares the weights: it takes the place
+/// of a worker that got stuck.
+pub trait Worker: Clone + Send + 'static {
     /// One input.
     type Input: Send + 'static;
     /// The result for one input.
@@ -31,7 +36,7 @@ pub trait Worker: Send + 'static {
     /// The error for one input.
     type Error: From<PoolError> + Clone + Send + 'static;
 
-    /// Name of the worker's thread, without a number.
+    /// Name of what it runs. Its thread has this name and a number.
     fn name(&self) -> String;
 
     /// The cost of `input`, as [`Limits`] counts it.
@@ -63,6 +68,11 @@ pub enum PoolError {
     },
     /// The pool takes no new work.
     Closed,
+    /// A worker did not finish its batch in time.
+    Stuck {
+        /// The limit, in seconds.
+        seconds: u64,
+    },
     /// A worker panicked, or gave another number of outputs than it got inputs.
     Failed(Cause),
 }
@@ -88,15 +98,19 @@ pub struct Settings {
     /// Longest duration of a bulk batch, estimated from earlier ones: a query that arrives meanwhile waits for its end.
     /// A single input may take longer.
     pub bulk_time: Duration,
+    /// Longest run of a batch, beside a tenth of a second for each unit of its cost. Its callers then get
+    /// [`PoolError::Stuck`], and another worker takes the place of the stuck one.
+    pub stuck_after: Duration,
 }
 
 impl Default for Settings {
     /// Batches of up to 32 inputs and 16,384 tokens, 64 requests, 64 waiting bulk inputs. Every fourth batch is bulk
-    /// and takes at most half a second.
+    /// and takes at most half a second. A worker is stuck after two minutes.
     fn default() -> Self {
         let limits = Limits { inputs: 32, cost: 16_384 };
         let bulk_time = Duration::from_millis(500);
-        Settings { limits, requests: 64, bulk_waiting: 64, bulk_every: 4, bulk_time }
+        let stuck_after = Duration::from_secs(120);
+        Settings { limits, requests: 64, bulk_waiting: 64, bulk_every: 4, bulk_time, stuck_after }
     }
 }
 
@@ -156,7 +170,7 @@ struct Handle<W: Worker> {
     requests: Arc<Semaphore>,
     bulk_room: Arc<Semaphore>,
     settings: Settings,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    name: String,
 }
 
 /// State that the pool and its threads share.
@@ -168,7 +182,12 @@ struct Shared<W: Worker> {
     /// Pace of bulk batches.
     pace: Mutex<Pace>,
     observer: OnceLock<Observer>,
+    /// The running threads; lowered with the queue locked.
     alive: AtomicUsize,
+    /// A thread ended.
+    ended: Condvar,
+    posts: Mutex<Vec<Post<W>>>,
+    abandoned: AtomicUsize,
 }
 
 type Observer = Box<dyn Fn(&BatchReport) + Send + Sync>;
@@ -195,6 +214,8 @@ struct Job<W: Worker> {
     permit: Option<Arc<Permit>>,
     /// Bulk only: the place in the queue, released when the job leaves it.
     room: Option<OwnedSemaphorePermit>,
+    /// The span of the call, which learns the size of the batch.
+    span: Span,
 }
 
 impl<W: Worker> Pool<W> {
@@ -209,13 +230,19 @@ impl<W: Worker> Pool<W> {
             stats: Mutex::default(),
             pace: Mutex::default(),
             observer: OnceLock::new(),
-            alive: AtomicUsize::new(workers.len()),
+            alive: AtomicUsize::new(0),
+            ended: Condvar::new(),
+            posts: Mutex::default(),
+            abandoned: AtomicUsize::new(0),
         });
+        let name = workers.first().map(Worker::name).unwrap_or_default();
+        worker::start(workers, &shared);
+        watch::start(&shared);
         let handle = Handle {
             requests: Arc::new(Semaphore::new(settings.requests.min(Semaphore::MAX_PERMITS))),
             bulk_room: Arc::new(Semaphore::new(settings.bulk_waiting.clamp(1, Semaphore::MAX_PERMITS))),
             settings,
-            threads: Mutex::new(worker::start(workers, &shared)),
+            name,
             shared,
         };
         if handle.shared.alive.load(Ordering::SeqCst) == 0 {
@@ -272,14 +299,10 @@ impl<W: Worker> Pool<W> {
         collect::<W>(replies).await
     }
 
-    /// Refuses new work, finishes the queue and joins the threads. Blocks.
+    /// Refuses new work, finishes the queue and ends the threads, but for abandoned ones. Blocks.
     pub fn close(&self) {
         self.handle.stop_taking();
-        let threads = std::mem::take(&mut *lock(&self.handle.threads));
-        for thread in threads {
-            // A thread that panicked has already failed its callers.
-            drop(thread.join());
-        }
+        watch::wait_for_end(&self.handle.shared);
     }
 
     /// Waiting inputs: (interactive, bulk).
@@ -293,12 +316,23 @@ impl<W: Worker> Pool<W> {
         self.handle.shared.alive.load(Ordering::SeqCst) > 0
     }
 
+    /// Name of what the workers run.
+    fn name(&self) -> &str {
+        &self.handle.name
+    }
+
+    /// Threads that did not finish a batch in time and were abandoned, so far. A thread that is abandoned never comes
+    /// back; it keeps its memory, and perhaps a core, until the process ends.
+    pub fn abandoned(&self) -> usize {
+        self.handle.shared.abandoned.load(Ordering::SeqCst)
+    }
+
     /// Sums over all batches so far.
     pub fn stats(&self) -> Stats {
         *lock(&self.handle.shared.stats)
     }
 
-    /// Calls `observer` on the worker's thread after each batch, before callers get their answers. Only the first
+    /// Calls `observer` on the worker's thread after each finished batch, before callers get their answers. Only the first
     /// observer counts; returns whether this was the first.
     pub fn observe(&self, observer: impl Fn(&BatchReport) + Send + Sync + 'static) -> bool {
         self.handle.shared.observer.set(Box::new(observer)).is_ok()
@@ -344,7 +378,7 @@ fn job<W: Worker>(
     room: Option<OwnedSemaphorePermit>,
 ) -> (Job<W>, Reply<W>) {
     let (sender, reply) = oneshot::channel();
-    (Job { input, reply: sender, since: Instant::now(), permit, room }, reply)
+    (Job { input, reply: sender, since: Instant::now(), permit, room, span: Span::current() }, reply)
 }
 
 /// A job dropped without an answer means that the pool's last thread ended.

@@ -8,10 +8,13 @@ use crate::{Abilities, EncodeError, Encoder, FrameSize, Input, Space};
 /// An encoder that waits for a signal before each batch and reports the batch's ids.
 ///
 /// A text's first id decides its vector, `[id]`; the constants name the exceptions.
+#[derive(Clone)]
 struct Gated {
     space: Space,
     seen: mpsc::Sender<Vec<u32>>,
-    go: mpsc::Receiver<()>,
+    go: Arc<Mutex<mpsc::Receiver<()>>>,
+    /// Opens what stays shut for [`IS_STUCK`]. Nothing is ever sent; it breaks when the test drops its end.
+    never: Arc<Mutex<mpsc::Receiver<()>>>,
 }
 
 const PANICS: u32 = 100;
@@ -20,6 +23,7 @@ const IS_ZERO: u32 = 102;
 const IS_NAN: u32 = 103;
 const IS_SHORT: u32 = 104;
 const FAILS: u32 = 105;
+const IS_STUCK: u32 = 106;
 
 impl Encoder for Gated {
     fn space(&self) -> &Space {
@@ -30,10 +34,18 @@ impl Encoder for Gated {
         1
     }
 
+    fn share(&self) -> Box<dyn Encoder> {
+        Box::new(self.clone())
+    }
+
     fn encode(&mut self, batch: &[Input]) -> Result<Vec<Vec<f32>>, EncodeError> {
         let ids: Vec<u32> = batch.iter().map(first_id).collect();
         self.seen.send(ids.clone()).unwrap();
-        self.go.recv().unwrap();
+        if ids.contains(&IS_STUCK) {
+            let _ = self.never.lock().unwrap().recv();
+        } else {
+            self.go.lock().unwrap().recv().unwrap();
+        }
         assert!(!ids.contains(&PANICS), "told to panic");
         if ids.contains(&IS_BAD) {
             return Err(EncodeError::BadInput("bad".into()));
@@ -63,6 +75,7 @@ struct Bench {
     pool: Pool,
     seen: mpsc::Receiver<Vec<u32>>,
     go: mpsc::Sender<()>,
+    never: mpsc::Sender<()>,
 }
 
 fn space() -> Space {
@@ -87,14 +100,17 @@ fn space() -> Space {
 fn settings() -> Settings {
     // The gate makes batches slow, so the time limit must not apply.
     let bulk_time = Duration::MAX;
-    Settings { limits: Limits { inputs: 4, cost: 4 }, requests: 8, bulk_waiting: 3, bulk_every: 3, bulk_time }
+    let limits = Limits { inputs: 4, cost: 4 };
+    Settings { limits, requests: 8, bulk_waiting: 3, bulk_every: 3, bulk_time, ..Settings::default() }
 }
 
 fn bench(settings: Settings) -> Bench {
     let (tell, seen) = mpsc::channel();
     let (go, wait) = mpsc::channel();
-    let encoder = Gated { space: space(), seen: tell, go: wait };
-    Bench { pool: Pool::of_encoders(vec![Box::new(encoder)], settings), seen, go }
+    let (never, shut) = mpsc::channel();
+    let shared = |it| Arc::new(Mutex::new(it));
+    let encoder = Gated { space: space(), seen: tell, go: shared(wait), never: shared(shut) };
+    Bench { pool: Pool::of_encoders(vec![Box::new(encoder)], settings), seen, go, never }
 }
 
 fn texts(ids: &[u32]) -> Vec<Input> {
@@ -124,6 +140,11 @@ impl Bench {
 
     fn next_batch(&self) -> Vec<u32> {
         self.seen.recv().unwrap()
+    }
+
+    /// Abandons the running batch, as if its limit were long over.
+    fn abandon(&self) {
+        watch::replace_stuck(&self.pool.handle.shared, Instant::now() + Duration::from_secs(3600));
     }
 
     fn open(&self, batches: usize) {
@@ -333,7 +354,7 @@ async fn close_finishes_the_queue_and_takes_nothing_new() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pool_dropped_without_close_ends_its_threads() {
-    let Bench { pool, seen, go } = bench(settings());
+    let Bench { pool, seen, go, .. } = bench(settings());
     drop(pool);
     // The channel breaks when the thread drops its encoder.
     assert!(tokio::task::spawn_blocking(move || seen.recv()).await.unwrap().is_err());
@@ -357,4 +378,51 @@ async fn the_observer_sees_every_batch_before_its_callers_do() {
     bench.bulk(&[1]).await.unwrap().unwrap();
     let report = reports.try_recv().unwrap();
     assert_eq!((report.lane, report.waited.len(), report.failed), (Lane::Bulk, 1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_callers_of_a_stuck_batch_get_an_error_and_another_worker_goes_on() {
+    let bench = bench(settings());
+    let stuck = bench.query(&[IS_STUCK]);
+    assert_eq!(bench.next_batch(), [IS_STUCK]);
+    let next = bench.query(&[2]);
+    bench.until_waiting(1, 0).await;
+    bench.open(1);
+    watch::replace_stuck(&bench.pool.handle.shared, Instant::now());
+    assert_eq!(bench.pool.abandoned(), 0, "it still has time");
+    bench.abandon();
+    let error = stuck.await.unwrap().unwrap_err();
+    assert!(matches!(error, EncodeError::Stuck { seconds: 120 }), "{error}");
+    assert_eq!(next.await.unwrap().unwrap(), [[2.0]]);
+    assert_eq!((bench.pool.abandoned(), bench.pool.alive()), (1, true));
+    // The abandoned thread comes back: nobody hears of it, and nothing is counted twice.
+    drop(bench.never);
+    bench.go.send(()).unwrap();
+    let permit = bench.pool.admit().unwrap();
+    assert_eq!(bench.pool.encode(permit, texts(&[3])).await.unwrap(), [[3.0]]);
+    assert_eq!(bench.pool.stats().batches, 3);
+    let closing = bench.pool.clone();
+    tokio::task::spawn_blocking(move || closing.close()).await.unwrap();
+    assert!(!bench.pool.alive());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pool_whose_workers_all_stay_stuck_closes() {
+    let bench = bench(settings());
+    for abandoned in 0..=MOST_REPLACED {
+        assert_eq!((bench.pool.abandoned(), bench.pool.alive()), (abandoned, true));
+        let stuck = bench.query(&[IS_STUCK]);
+        assert_eq!(bench.next_batch(), [IS_STUCK]);
+        bench.abandon();
+        assert!(matches!(stuck.await.unwrap(), Err(EncodeError::Stuck { .. })));
+    }
+    assert!(!bench.pool.alive());
+    assert!(matches!(bench.pool.admit(), Err(EncodeError::Closed)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_watch_notices_by_itself() {
+    let bench = bench(Settings { stuck_after: Duration::from_millis(1), ..settings() });
+    let error = bench.bulk(&[IS_STUCK]).await.unwrap().unwrap_err();
+    assert!(matches!(error, EncodeError::Stuck { .. }), "{error}");
 }

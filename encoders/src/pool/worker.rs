@@ -1,46 +1,90 @@
 //! One thread with one worker: takes batches, runs them, answers their callers.
 
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
-use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::{BatchReport, Job, Lane, PoolError, Queue, Settings, Shared, Worker, lock};
+use tokio::sync::oneshot;
+
+use super::watch::{Desk, Post};
+use super::{BatchReport, Job, Lane, Permit, PoolError, Queue, Settings, Shared, Worker, lock};
 use crate::batch::{self, Limits};
 
-/// Starts one thread per worker; a worker without a thread counts as dead.
-pub(super) fn start<W: Worker>(workers: Vec<W>, shared: &Arc<Shared<W>>) -> Vec<JoinHandle<()>> {
-    let mut threads = Vec::with_capacity(workers.len());
+/// Field of the callers' spans.
+const BATCH_SIZE: &str = "batch_size";
+
+/// The callers of a batch.
+pub(super) struct Batch<W: Worker> {
+    start: Instant,
+    pub(super) callers: Vec<BatchCaller<W>>,
+}
+
+/// Who waits for the output of one input.
+pub(super) struct BatchCaller<W: Worker> {
+    reply: oneshot::Sender<Result<W::Output, W::Error>>,
+    since: Instant,
+    permit: Option<Arc<Permit>>,
+}
+
+/// Starts one thread per worker.
+pub(super) fn start<W: Worker>(workers: Vec<W>, shared: &Arc<Shared<W>>) {
     for (number, worker) in workers.into_iter().enumerate() {
-        let name = format!("{}-{number}", worker.name());
-        let alive = Alive(Arc::clone(shared));
-        // The closure owns `alive`, so the count also falls if the thread never starts.
-        match std::thread::Builder::new().name(name).spawn(move || work(&alive.0, worker)) {
-            Ok(thread) => threads.push(thread),
+        let name = format!("encode-{}-{number}", worker.name());
+        match spawn(shared, name, worker) {
+            Ok(post) => lock(&shared.posts).push(post),
             Err(error) => tracing::error!(%error, "a worker thread did not start"),
         }
     }
-    threads
 }
 
-/// Counts a living thread; when the last one ends, all waiting calls fail.
-struct Alive<W: Worker>(Arc<Shared<W>>);
+/// Starts a thread with this name.
+///
+/// # Errors
+/// The system has no thread to give.
+pub(super) fn spawn<W: Worker>(shared: &Arc<Shared<W>>, name: String, worker: W) -> io::Result<Post<W>> {
+    let (spare, desk) = (worker.clone(), Arc::new(Desk::default()));
+    shared.alive.fetch_add(1, Ordering::SeqCst);
+    let alive = Alive { shared: Arc::clone(shared), desk: Arc::clone(&desk) };
+    // The closure owns `alive`, so the count also falls if the thread never starts.
+    let work = move || work(&alive, worker);
+    let thread = std::thread::Builder::new().name(name).spawn(work)?;
+    Ok(Post { spare, desk, thread: Some(thread) })
+}
+
+/// Counts a running thread. An abandoned one was counted when it was abandoned.
+struct Alive<W: Worker> {
+    shared: Arc<Shared<W>>,
+    desk: Arc<Desk<W>>,
+}
 
 impl<W: Worker> Drop for Alive<W> {
     fn drop(&mut self) {
-        if self.0.alive.fetch_sub(1, Ordering::SeqCst) == 1 {
-            let mut queue = lock(&self.0.queue);
-            queue.closed = true;
-            queue.interactive.clear();
-            queue.bulk.clear();
+        // Callers are left here only by a panic outside the worker.
+        drop(self.desk.take());
+        if !self.desk.is_abandoned() {
+            leave(&self.shared);
         }
     }
 }
 
-fn work<W: Worker>(shared: &Shared<W>, mut worker: W) {
-    while let Some((lane, jobs)) = next_batch(shared, &worker) {
-        run(shared, &mut worker, lane, jobs);
+/// Counts a thread that has ended or was abandoned; when the last one leaves, all waiting calls fail.
+pub(super) fn leave<W: Worker>(shared: &Shared<W>) {
+    let mut queue = lock(&shared.queue);
+    if shared.alive.fetch_sub(1, Ordering::SeqCst) == 1 {
+        queue.closed = true;
+        queue.interactive.clear();
+        queue.bulk.clear();
+    }
+    shared.ended.notify_all();
+}
+
+fn work<W: Worker>(alive: &Alive<W>, mut worker: W) {
+    let Alive { shared, desk } = alive;
+    while !desk.is_abandoned() {
+        let Some((lane, jobs)) = next_batch(shared, &worker) else { return };
+        run(alive, &mut worker, lane, jobs);
     }
 }
 
@@ -96,42 +140,57 @@ impl<W: Worker> Queue<W> {
     }
 }
 
-fn run<W: Worker>(shared: &Shared<W>, worker: &mut W, lane: Lane, jobs: Vec<Job<W>>) {
+fn run<W: Worker>(alive: &Alive<W>, worker: &mut W, lane: Lane, jobs: Vec<Job<W>>) {
+    let Alive { shared, desk } = alive;
     let start = Instant::now();
     let mut inputs = Vec::with_capacity(jobs.len());
     let mut callers = Vec::with_capacity(jobs.len());
-    for Job { input, reply, since, permit, room } in jobs {
+    let size = jobs.len();
+    for Job { input, reply, since, permit, room, span } in jobs {
         drop(room);
+        span.record(BATCH_SIZE, size);
         inputs.push(input);
-        callers.push((reply, since, permit));
+        callers.push(BatchCaller { reply, since, permit });
     }
-    let answers = answers(worker, &inputs);
+    desk.put(Batch { start, callers });
+    let answers = answers(alive, worker, &inputs);
+    // Without a batch this thread is abandoned.
+    let Some(batch) = desk.take() else { return };
     if lane == Lane::Bulk {
-        let dearest = inputs.iter().map(|input| worker.cost(input)).max().unwrap_or_default();
-        lock(&shared.pace).learn(dearest.saturating_mul(inputs.len()), start.elapsed());
+        lock(&shared.pace).learn(padded_cost(worker, &inputs), start.elapsed());
     }
     let report = BatchReport {
         lane,
-        waited: callers.iter().map(|(_, since, _)| start.saturating_duration_since(*since)).collect(),
+        waited: batch.waited().collect(),
         encoding: start.elapsed(),
         failed: answers.iter().filter(|answer| answer.is_err()).count(),
     };
-    record(shared, &report);
-    for ((reply, _, permit), answer) in callers.into_iter().zip(answers) {
-        drop(permit);
-        // Fails only if the caller disconnected meanwhile.
-        drop(reply.send(answer));
+    if let Some(observe) = shared.observer.get() {
+        // A panicking observer must not kill the worker.
+        drop(catch_unwind(AssertUnwindSafe(|| observe(&report))));
     }
+    answer(shared, batch, answers);
+}
+
+/// The cost of a batch whose inputs are padded to the longest.
+fn padded_cost<W: Worker>(worker: &W, inputs: &[W::Input]) -> usize {
+    let dearest = inputs.iter().map(|input| worker.cost(input)).max().unwrap_or_default();
+    dearest.saturating_mul(inputs.len())
 }
 
 /// One answer per input. If an input caused the failure, each input runs again alone, so that its neighbours succeed.
-fn answers<W: Worker>(worker: &mut W, inputs: &[W::Input]) -> Vec<Result<W::Output, W::Error>> {
+fn answers<W: Worker>(
+    alive: &Alive<W>,
+    worker: &mut W,
+    inputs: &[W::Input],
+) -> Vec<Result<W::Output, W::Error>> {
+    alive.desk.run_for(alive.shared.settings.longest_run(padded_cost(worker, inputs)));
     match guarded(worker, inputs) {
         Ok(outputs) => {
             inputs.iter().zip(outputs).map(|(input, output)| worker.check(input, output)).collect()
         }
         Err(error) if W::is_inputs_fault(&error) && inputs.len() > 1 => {
-            inputs.iter().flat_map(|input| answers(worker, std::slice::from_ref(input))).collect()
+            inputs.iter().flat_map(|input| answers(alive, worker, std::slice::from_ref(input))).collect()
         }
         Err(error) => inputs.iter().map(|_| Err(error.clone())).collect(),
     }
@@ -154,16 +213,29 @@ fn message(panic: &(dyn std::any::Any + Send)) -> String {
     format!("it panicked: {text}")
 }
 
-fn record<W: Worker>(shared: &Shared<W>, report: &BatchReport) {
+impl<W: Worker> Batch<W> {
+    /// Waiting time of each input until the batch started.
+    fn waited(&self) -> impl Iterator<Item = Duration> {
+        self.callers.iter().map(|caller| self.start.saturating_duration_since(caller.since))
+    }
+}
+
+/// Counts the batch and sends its answers, one a caller.
+pub(super) fn answer<W: Worker>(
+    shared: &Shared<W>,
+    batch: Batch<W>,
+    answers: Vec<Result<W::Output, W::Error>>,
+) {
     let mut stats = lock(&shared.stats);
     stats.batches += 1;
-    stats.inputs += report.waited.len() as u64;
-    stats.failed += report.failed as u64;
-    stats.waited += report.waited.iter().sum();
-    stats.encoding += report.encoding;
+    stats.inputs += batch.callers.len() as u64;
+    stats.failed += answers.iter().filter(|answer| answer.is_err()).count() as u64;
+    stats.waited += batch.waited().sum();
+    stats.encoding += batch.start.elapsed();
     drop(stats);
-    if let Some(observe) = shared.observer.get() {
-        // A panicking observer must not kill the worker.
-        drop(catch_unwind(AssertUnwindSafe(|| observe(report))));
+    for (BatchCaller { reply, permit, .. }, answer) in batch.callers.into_iter().zip(answers) {
+        drop(permit);
+        // Fails only if the caller disconnected meanwhile.
+        drop(reply.send(answer));
     }
 }

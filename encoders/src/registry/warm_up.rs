@@ -110,6 +110,7 @@ mod tests {
     use crate::{EncodeError, Encoder, Input, Space};
 
     /// An encoder that fails on passes above `room`; [`Encoder::bound_pass`] must set its pass size.
+    #[derive(Clone)]
     struct Small {
         space: Space,
         room: usize,
@@ -127,6 +128,10 @@ mod tests {
 
         fn bound_pass(&mut self, cost: usize) {
             self.pass = cost;
+        }
+
+        fn share(&self) -> Box<dyn Encoder> {
+            Box::new(self.clone())
         }
 
         fn encode(&mut self, batch: &[Input]) -> Result<Vec<Vec<f32>>, EncodeError> {

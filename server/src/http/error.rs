@@ -147,6 +147,10 @@ impl ApiError {
         ApiError { retry_after_s: Some(1), ..error }
     }
 
+    fn encoder_failed(detail: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::FAILED_DEPENDENCY, "the encoder failed", detail)
+    }
+
     pub(super) fn disk_full() -> ApiError {
         let detail =
             "the server's disk is full; nothing was stored. Try again when its operator has freed space";
@@ -238,13 +242,10 @@ impl From<EncodeError> for ApiError {
             EncodeError::Closed => ApiError::unavailable("the service is stopping"),
             EncodeError::Unsupported { .. } => ApiError::conflict(error.to_string()),
             EncodeError::BadInput(_) => ApiError::invalid("/query", error.to_string()),
+            EncodeError::Stuck { .. } => ApiError::encoder_failed(format!("{error}; try again")),
             EncodeError::Failed(_) => {
                 tracing::error!(%error, "an encoder failed");
-                ApiError::new(
-                    StatusCode::FAILED_DEPENDENCY,
-                    "the encoder failed",
-                    "the model could not encode the query",
-                )
+                ApiError::encoder_failed("the model could not encode the query")
             }
         }
     }
@@ -399,5 +400,23 @@ fn of_status(status: StatusCode) -> ApiError {
         other => {
             ApiError::new(other, "bad request", other.canonical_reason().unwrap_or("the request is wrong"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(error: EncodeError, status: u16, detail: &str) {
+        let got = ApiError::from(error);
+        assert_eq!((got.status.as_u16(), got.detail.as_str()), (status, detail));
+    }
+
+    #[test]
+    fn a_model_that_fails_or_is_stuck_is_not_the_callers_fault() {
+        check(EncodeError::Failed("device lost".into()), 424, "the model could not encode the query");
+        let stuck = "the model did not finish a batch within 121 s; another worker took its place; try again";
+        check(EncodeError::Stuck { seconds: 121 }, 424, stuck);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use reprise_encoders::text::Tokenizer;
 use reprise_encoders::{Embedder, LoadError, LoadOptions, ModelName, Pool, Space, batch, pool};
@@ -426,7 +427,9 @@ pub(crate) async fn start(
         (limits.unwrap_or(batch::Limits { inputs: 32, cost: 8192 }), pool::Settings::default());
     // The next batch gathers while one is encoded.
     let bulk_waiting = usual.bulk_waiting.max(2 * limits.inputs);
-    let settings = pool::Settings { limits, requests: config.max_requests, bulk_waiting, ..usual };
+    let stuck_after = Duration::from_secs_f64(config.stuck_seconds);
+    let settings =
+        pool::Settings { limits, requests: config.max_requests, bulk_waiting, stuck_after, ..usual };
     let pool = Pool::of_encoders(encoders, settings);
     let name = space.name.clone();
     pool.observe(move |batch| measure(&name, batch));

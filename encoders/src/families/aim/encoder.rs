@@ -72,6 +72,7 @@ impl Composition {
 }
 
 /// One TF-CoVR model as an [`Encoder`].
+#[derive(Clone)]
 pub(super) struct CovrEncoder {
     model: Arc<Covr>,
     space: Space,
@@ -161,6 +162,10 @@ impl Encoder for CovrEncoder {
     fn bound_pass(&mut self, cost: usize) {
         let sizes = self.model.aim.sizes();
         self.clips_per_pass = (cost / (sizes.frames * sizes.tokens())).max(1);
+    }
+
+    fn share(&self) -> Box<dyn Encoder> {
+        Box::new(self.clone())
     }
 
     fn encode(&mut self, batch: &[Input]) -> Result<Vec<Vec<f32>>, EncodeError> {

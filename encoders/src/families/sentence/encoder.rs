@@ -128,6 +128,7 @@ impl Sentence {
 }
 
 /// One sentence encoder as an [`Encoder`].
+#[derive(Clone)]
 pub(super) struct SentenceEncoder {
     model: Arc<Sentence>,
     space: Space,
@@ -159,6 +160,10 @@ impl Encoder for SentenceEncoder {
 
     fn bound_pass(&mut self, cost: usize) {
         self.texts_per_pass = (cost / self.model.longest.max(1)).max(1);
+    }
+
+    fn share(&self) -> Box<dyn Encoder> {
+        Box::new(self.clone())
     }
 
     fn encode(&mut self, batch: &[Input]) -> std::result::Result<Vec<Vec<f32>>, EncodeError> {

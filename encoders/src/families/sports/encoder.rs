@@ -18,6 +18,7 @@ use crate::{Clip, EncodeError, Encoder, Frame, Input, Source, Space};
 pub const FRAMES_PER_PASS: usize = 32;
 
 /// A sports model as an [`Encoder`].
+#[derive(Clone)]
 pub(crate) struct SportsEncoder {
     model: Arc<Parts>,
     config: Config,
@@ -217,6 +218,10 @@ impl Encoder for SportsEncoder {
             Input::Composed { query: Source::Frames(_), modification } => clip + modification.ids.len(),
             Input::Composed { query: Source::Raw(_), modification } => modification.ids.len(),
         }
+    }
+
+    fn share(&self) -> Box<dyn Encoder> {
+        Box::new(self.clone())
     }
 
     fn encode(&mut self, batch: &[Input]) -> Result<Vec<Vec<f32>>, EncodeError> {

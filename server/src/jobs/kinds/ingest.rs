@@ -92,6 +92,7 @@ mod tests {
     fn what_may_go_better_next_time_is_tried_again() {
         check(VideoError::Ffmpeg("no memory".into()), "passing");
         check(EncodeError::Failed("device lost".into()), "passing");
+        check(EncodeError::Stuck { seconds: 121 }, "passing");
         check(CatalogError::Damaged("no space on disk".into()), "passing");
     }
 
