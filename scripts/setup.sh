@@ -2,7 +2,8 @@
 # Installs missing programs with the system's package manager if allowed. Otherwise prints what to install.
 #
 #   setup.sh demo   for building and serving: Rust, a C compiler, ffmpeg
-#   setup.sh test   also for tests: a PostgreSQL server, Chromium with its driver, vector engines in a Python environment.
+#   setup.sh test   also for tests: a PostgreSQL server, Chromium with its driver, promtool, vector engines in a Python
+#                   environment.
 #                   Tests that need a missing one are skipped.
 #   setup.sh all    like test, but fails if something is still missing
 #
@@ -26,13 +27,14 @@ has_postgres() {
   return 1
 }
 
-# Prints what is missing: cc, ffmpeg, postgres, chromium, python.
+# Prints what is missing: cc, ffmpeg, postgres, chromium, promtool, python.
 missing() {
   have cc || echo cc
   if ! have ffmpeg || ! have ffprobe; then echo ffmpeg; fi
   if [ "$purpose" != demo ]; then
     has_postgres || echo postgres
     if ! have chromium || ! have chromedriver; then echo chromium; fi
+    have promtool || echo promtool
     python3 -c 'import ensurepip, venv' 2>/dev/null || echo python
   fi
 }
@@ -44,6 +46,8 @@ packages() {
     'apt ffmpeg' | 'pacman ffmpeg' | 'apk ffmpeg' | 'brew ffmpeg') echo ffmpeg ;;
     'apt postgres' | 'pacman postgres' | 'apk postgres') echo postgresql ;;
     'apt chromium') echo chromium chromium-driver ;;
+    'apt promtool' | 'pacman promtool' | 'apk promtool' | 'brew promtool') echo prometheus ;;
+    'dnf promtool') echo golang-github-prometheus ;;
     'apt python') echo python3 python3-venv ;;
     'dnf python' | 'apk python' | 'brew python') echo python3 ;;
     'pacman python') echo python ;;
@@ -168,6 +172,7 @@ for thing in $still; do
     ffmpeg) what='ffmpeg and ffprobe' fatal=1 ;;
     postgres) what='a PostgreSQL server (initdb and postgres), for tests only' ;;
     chromium) what='chromium and chromedriver, for tests of the page only' ;;
+    promtool) what='promtool (comes with Prometheus), for tests of the metrics only' ;;
     python) what='python3 with venv, for tests of pgvector and Milvus only' ;;
   esac
   names=$(packages "$manager" "$thing")

@@ -153,10 +153,18 @@ async fn an_answer_that_takes_too_long_is_given_up() {
 #[tokio::test]
 async fn health_metrics_and_counts_tell_how_it_is() {
     let (folder, server) = start(&[]);
-    for (path, text) in [("/livez", "ok"), ("/readyz", "ready\nengine builtin: 0 changes behind\n")] {
+    let said = async |path: &str| {
         let response = server.request("GET", path).send().await.unwrap();
-        assert_eq!((response.status().as_u16(), response.text().await.unwrap().as_str()), (200, text));
-    }
+        (response.status().as_u16(), response.text().await.unwrap())
+    };
+    assert_eq!(said("/livez").await, (200, "ok".to_owned()));
+    let (status, ready) = said("/readyz").await;
+    assert_eq!(status, 200, "{ready}");
+    let lines: Vec<&str> = ready.lines().collect();
+    assert_eq!(lines[..3], ["ready", "engine builtin: 0 changes behind", "catalog sqlite: takes writes"]);
+    assert!(lines[3].starts_with("model tiny-") && lines[3].ends_with(": works"), "{ready}");
+    assert!(lines[4].starts_with("disk: ") && lines[4].ends_with(" GB free"), "{ready}");
+    assert_eq!(lines.len(), 5, "{ready}");
     server.ingest(&film(folder.path(), "one", &["testsrc2", "color=c=red"], Store::Web)).await;
     server.search(&json!({"query": {"text": "x"}})).await;
     for path in ["/v1/videos/7", "/nowhere/1", "/nowhere/2"] {

@@ -40,6 +40,7 @@ mod ingest;
 mod lecture_questions;
 mod lectures;
 mod long_text;
+mod metrics;
 mod moments;
 mod openapi;
 mod resegment;

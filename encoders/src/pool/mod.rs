@@ -16,15 +16,16 @@ use tracing::Span;
 use crate::Cause;
 use crate::batch::Limits;
 
+mod desk;
 mod encoders;
 mod pace;
 mod watch;
 mod worker;
 
+use desk::Post;
 pub use encoders::EncoderWorker;
 use pace::Pace;
 pub use watch::MOST_REPLACED;
-use watch::Post;
 
 /// Processes batches of inputs; each worker of a pool has its own thread. A clone shares the weights: it takes the place
 /// of a worker that got stuck.

@@ -4,29 +4,14 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use tokio::sync::oneshot;
-
-use super::watch::{Desk, Post};
-use super::{BatchReport, Job, Lane, Permit, PoolError, Queue, Settings, Shared, Worker, lock};
+use super::desk::{Batch, BatchCaller, Desk, Post};
+use super::{BatchReport, Job, Lane, PoolError, Queue, Settings, Shared, Worker, lock};
 use crate::batch::{self, Limits};
 
 /// Field of the callers' spans.
 const BATCH_SIZE: &str = "batch_size";
-
-/// The callers of a batch.
-pub(super) struct Batch<W: Worker> {
-    start: Instant,
-    pub(super) callers: Vec<BatchCaller<W>>,
-}
-
-/// Who waits for the output of one input.
-pub(super) struct BatchCaller<W: Worker> {
-    reply: oneshot::Sender<Result<W::Output, W::Error>>,
-    since: Instant,
-    permit: Option<Arc<Permit>>,
-}
 
 /// Starts one thread per worker.
 pub(super) fn start<W: Worker>(workers: Vec<W>, shared: &Arc<Shared<W>>) {
@@ -211,13 +196,6 @@ fn message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
     format!("it panicked: {text}")
-}
-
-impl<W: Worker> Batch<W> {
-    /// Waiting time of each input until the batch started.
-    fn waited(&self) -> impl Iterator<Item = Duration> {
-        self.callers.iter().map(|caller| self.start.saturating_duration_since(caller.since))
-    }
 }
 
 /// Counts the batch and sends its answers, one a caller.

@@ -20,6 +20,7 @@ use crate::access::Caller;
 use crate::app::{App, Authorized};
 use crate::catalog::Scope;
 use crate::config::Config;
+use crate::telemetry::names;
 
 /// Cookie with the API key. The page needs it, because images and video can't send headers.
 const COOKIE: &str = "reprise_key";
@@ -209,8 +210,10 @@ pub(super) async fn measure(request: Request, next: Next) -> Response {
     let started = Instant::now();
     let response = next.run(request).await;
     let status = response.status().as_u16().to_string();
-    metrics::counter!("reprise_requests_total", "route" => route.clone(), "method" => method, "status" => status).increment(1);
-    metrics::histogram!("reprise_request_seconds", "route" => route).record(started.elapsed().as_secs_f64());
+    metrics::counter!(names::REQUESTS.name, "route" => route.clone(), "method" => method, "status" => status)
+        .increment(1);
+    metrics::histogram!(names::REQUEST_SECONDS.name, "route" => route)
+        .record(started.elapsed().as_secs_f64());
     response
 }
 

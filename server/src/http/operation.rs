@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ::metrics::{counter, gauge};
 use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -12,7 +13,9 @@ use super::error::{ApiError, Problem};
 use super::instant;
 use crate::app::{App, Authorized};
 use crate::catalog::Counts;
+use crate::health;
 use crate::telemetry;
+use crate::telemetry::names::{self, Metric};
 use crate::vectors::{CollectionStatus, Following};
 
 /// Routes of health, metrics and counts.
@@ -30,26 +33,21 @@ async fn livez() -> &'static str {
     "ok"
 }
 
-/// Answers 200 while the service takes requests, and 503 while it starts or stops or its database takes no writes. The
-/// first line is `ready`; the second one names the vector engine, the number of changes that it lacks, and why. A vector
-/// engine that is away makes searches fail with 503, and nothing else.
+/// Answers 200 while the service takes requests. Answers 503 while it starts or stops, while its database takes no writes,
+/// and while a model has no worker or lost two of them; the problem's detail names what is wrong. The first line is `ready`.
+/// The second one names the vector engine, the number of changes that it lacks, and why. A line each follows for the
+/// catalog, every model and the disk. A vector engine that is away makes searches fail with 503, and nothing else.
 #[utoipa::path(get, path = "/readyz", tag = "operation", responses((status = 200, body = String), (status = 503, body = Problem)))]
 async fn readyz(State(app): State<Arc<App>>) -> Result<String, ApiError> {
-    if !app.is_ready() {
-        return Err(ApiError::unavailable("the service is starting or stopping"));
+    let states = health::states(&app).await?;
+    let faults: Vec<&str> = states.iter().filter_map(|state| state.fault.as_deref()).collect();
+    if !faults.is_empty() {
+        let faults = faults.join("; ");
+        tracing::warn!(faults, "not ready");
+        return Err(ApiError::unavailable(faults));
     }
-    if let Some(trouble) = app.catalog.write_trouble().await {
-        tracing::warn!(trouble, "not ready: the database takes no writes");
-        return Err(ApiError::unavailable("the database takes no writes; the server's log says why"));
-    }
-    let state = app.vectors.state().await?;
-    let engine = state.kind.name();
-    let line = match (state.behind(), state.trouble) {
-        (Some(behind), None) => format!("engine {engine}: {behind} changes behind"),
-        (Some(behind), Some(why)) => format!("engine {engine}: {behind} changes behind: {why}"),
-        (None, why) => format!("engine {engine}: away: {}", why.unwrap_or_default()),
-    };
-    Ok(format!("ready\n{line}\n"))
+    let lines = states.into_iter().map(|state| state.line + "\n");
+    Ok(std::iter::once("ready\n".to_owned()).chain(lines).collect())
 }
 
 /// Returns metrics for Prometheus.
@@ -60,36 +58,45 @@ async fn metrics(app: Authorized) -> Result<String, ApiError> {
             "metrics count the whole library, and your key reaches some videos only",
         ));
     }
-    let handle = telemetry::metrics()
-        .ok_or_else(|| ApiError::unavailable("metrics are recorded elsewhere in this process"))?;
+    measure_pools(&app);
+    measure_index(&app).await?;
+    if let Ok(free) = app.storage.free_bytes() {
+        gauge!(names::DISK_FREE_BYTES.name).set(free as f64);
+    }
+    telemetry::render_metrics()
+        .ok_or_else(|| ApiError::unavailable("metrics are recorded elsewhere in this process"))
+}
+
+fn measure_pools(app: &App) {
     for space in app.spaces.all() {
         let (queries, bulk) = space.pool.waiting();
-        let name = space.space.name.clone();
-        ::metrics::gauge!("reprise_pool_waiting", "space" => name.clone(), "lane" => "queries")
-            .set(queries as f64);
-        ::metrics::gauge!("reprise_pool_waiting", "space" => name, "lane" => "bulk").set(bulk as f64);
+        for (lane, inputs) in [("queries", queries), ("bulk", bulk)] {
+            let name = space.space.name.clone();
+            gauge!(names::POOL_WAITING.name, "space" => name, "lane" => lane).set(inputs as f64);
+        }
+        counter!(names::POOL_ABANDONED.name, "space" => space.space.name.clone())
+            .absolute(space.pool.abandoned() as u64);
     }
-    for level in searched_levels(&app).await? {
-        let gauge = |name: &'static str, value: f64| {
-            ::metrics::gauge!(name, "space" => level.space.clone(), "level" => level.level.clone())
-                .set(value);
+}
+
+async fn measure_index(app: &App) -> Result<(), ApiError> {
+    for level in searched_levels(app).await? {
+        let set = |metric: Metric, value: f64| {
+            gauge!(metric.name, "space" => level.space.clone(), "level" => level.level.clone()).set(value);
         };
-        gauge("reprise_index_live", level.live as f64);
-        gauge("reprise_index_bytes", level.bytes as f64);
-        level.recall_at_10.into_iter().for_each(|recall| gauge("reprise_index_recall_at_10", recall));
+        set(names::INDEX_LIVE, level.live as f64);
+        set(names::INDEX_BYTES, level.bytes as f64);
+        level.recall_at_10.into_iter().for_each(|recall| set(names::INDEX_RECALL, recall));
         level
             .keys_equal
             .into_iter()
-            .for_each(|equal| gauge("reprise_index_keys_equal", f64::from(u8::from(equal))));
+            .for_each(|equal| set(names::INDEX_KEYS_EQUAL, f64::from(u8::from(equal))));
     }
     let state = app.vectors.state().await?;
-    state.applied.into_iter().for_each(|seq| ::metrics::gauge!("reprise_index_seq").set(seq as f64));
-    state
-        .behind()
-        .into_iter()
-        .for_each(|behind| ::metrics::gauge!("reprise_index_behind").set(behind as f64));
-    ::metrics::gauge!("reprise_index_up").set(f64::from(u8::from(state.applied.is_some())));
-    Ok(handle.render())
+    state.applied.into_iter().for_each(|seq| gauge!(names::INDEX_SEQ.name).set(seq as f64));
+    state.behind().into_iter().for_each(|behind| gauge!(names::INDEX_BEHIND.name).set(behind as f64));
+    gauge!(names::INDEX_UP.name).set(f64::from(u8::from(state.applied.is_some())));
+    Ok(())
 }
 
 /// Counts of stored and searchable entries.

@@ -19,6 +19,7 @@ use super::progress::JobProgress;
 use super::raw_vectors::{RawVector, Spans};
 use super::subsample::Timed;
 use crate::models::LoadedSpace;
+use crate::telemetry::names;
 
 /// Largest number of batches in the pools at once: one is encoded, one waits, one is prepared.
 const IN_FLIGHT: usize = 3;
@@ -326,7 +327,7 @@ fn features(
 fn count(space: &LoadedSpace, encoded: usize, kept: usize) {
     for (source, frames) in [("encoder", encoded), ("kept", kept)] {
         let labels = [("space", space.space.name.clone()), ("source", source.to_owned())];
-        metrics::counter!("reprise_frames_total", &labels).increment(frames as u64);
+        metrics::counter!(names::FRAMES.name, &labels).increment(frames as u64);
     }
 }
 

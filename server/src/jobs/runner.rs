@@ -14,6 +14,7 @@ use super::retry::wait_after;
 use crate::app::App;
 use crate::catalog::{Job, JobName, Lease, LeaseStatus, Leased, NextAttempt};
 use crate::ingest::{JobProgress, Stop};
+use crate::telemetry::names;
 
 /// Interval of heartbeats, which renew the lease and store progress. Shorter for a short lease.
 const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -99,8 +100,8 @@ impl Runner {
         };
         self.app.vectors.nudge().await;
         let seconds = started.elapsed().as_secs_f64();
-        metrics::counter!("reprise_jobs_total", "outcome" => outcome).increment(1);
-        metrics::histogram!("reprise_job_seconds").record(seconds);
+        metrics::counter!(names::JOBS.name, "outcome" => outcome).increment(1);
+        metrics::histogram!(names::JOB_SECONDS.name).record(seconds);
         let video = job.video.map(tracing::field::display);
         tracing::info!(job = %job.id, video, outcome, seconds, "job ended");
     }

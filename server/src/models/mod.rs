@@ -10,6 +10,7 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use crate::catalog::{Activation, Catalog, CatalogError, NewSpace, SpaceRow};
 use crate::config::Config;
+use crate::telemetry::names::{self, Metric};
 use crate::terms::QueryKind;
 use crate::vectors::EngineError;
 
@@ -449,11 +450,11 @@ fn measure(space: &str, batch: &pool::BatchReport) {
         pool::Lane::Interactive => "queries",
         pool::Lane::Bulk => "bulk",
     };
-    let of = |name: &'static str| metrics::histogram!(name, "space" => space.to_owned(), "lane" => lane);
-    let queued = of("reprise_queue_seconds");
+    let of = |metric: Metric| metrics::histogram!(metric.name, "space" => space.to_owned(), "lane" => lane);
+    let queued = of(names::QUEUE_SECONDS);
     batch.waited.iter().for_each(|waited| queued.record(waited.as_secs_f64()));
-    of("reprise_batch_inputs").record(batch.waited.len() as f64);
-    of("reprise_encode_seconds").record(batch.encoding.as_secs_f64());
+    of(names::BATCH_INPUTS).record(batch.waited.len() as f64);
+    of(names::ENCODE_SECONDS).record(batch.encoding.as_secs_f64());
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use crate::telemetry::names;
+
 /// Durations of the parts of a search, in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Timings {
@@ -37,7 +39,7 @@ impl Timings {
             ("total", self.total_ms),
         ];
         for (part, ms) in parts {
-            metrics::histogram!("reprise_search_seconds", "part" => part).record(ms / 1000.0);
+            metrics::histogram!(names::SEARCH_SECONDS.name, "part" => part).record(ms / 1000.0);
         }
     }
 }

@@ -29,6 +29,12 @@ impl Folder {
         self.root.join(name)
     }
 
+    /// Bytes that this process may still write.
+    pub(super) fn free_bytes(&self) -> io::Result<u64> {
+        let system = rustix::fs::statvfs(&self.root)?;
+        Ok(system.f_bavail.saturating_mul(system.f_frsize))
+    }
+
     /// Moves a file on the same disk to its name; the move is durable when this returns.
     pub(super) async fn keep(&self, from: &Path, name: &str) -> io::Result<()> {
         let target = self.path(name);

@@ -147,6 +147,14 @@ impl Storage {
         Ok(Storage { backend: Backend::Folder(folder), making: Mutex::default() })
     }
 
+    /// Bytes that this process may still write to the folder's file system.
+    ///
+    /// # Errors
+    /// The folder is gone.
+    pub fn free_bytes(&self) -> io::Result<u64> {
+        self.folder().free_bytes()
+    }
+
     fn folder(&self) -> &Folder {
         let Backend::Folder(folder) = &self.backend;
         folder

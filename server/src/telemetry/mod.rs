@@ -1,4 +1,8 @@
-//! Logs and metrics: the tracing subscriber, the Prometheus recorder, and the metrics' descriptions.
+//! Logs and metrics: the tracing subscriber and the Prometheus recorder. `names` lists the metrics, `process` reads those
+//! of the process.
+
+pub mod names;
+mod process;
 
 use std::sync::OnceLock;
 
@@ -30,49 +34,15 @@ pub fn metrics() -> Option<&'static PrometheusHandle> {
 
 fn install() -> Result<PrometheusHandle, BuildError> {
     let handle = PrometheusBuilder::new()
-        .set_buckets_for_metric(Matcher::Full("reprise_job_seconds".to_owned()), &JOB_SECONDS)?
+        .set_buckets_for_metric(Matcher::Full(names::JOB_SECONDS.name.to_owned()), &JOB_SECONDS)?
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
-        .set_buckets_for_metric(Matcher::Full("reprise_batch_inputs".to_owned()), &INPUTS)?
+        .set_buckets_for_metric(Matcher::Full(names::BATCH_INPUTS.name.to_owned()), &INPUTS)?
         .install_recorder()?;
-    metrics::describe_counter!("reprise_requests_total", "answered requests by route and status");
-    metrics::describe_histogram!("reprise_request_seconds", "time to answer by route");
-    metrics::describe_histogram!(
-        "reprise_search_seconds",
-        "parts of a search: decode, encode, index, catalog, total"
-    );
-    metrics::describe_histogram!(
-        "reprise_queue_seconds",
-        "time that inputs wait for a batch, by space and lane"
-    );
-    metrics::describe_histogram!("reprise_batch_inputs", "inputs of one batch, by space and lane");
-    metrics::describe_histogram!("reprise_encode_seconds", "time of one batch, by space and lane");
-    metrics::describe_counter!(
-        "reprise_frames_total",
-        "frames of ingests whose features the encoder made or an earlier attempt had kept, by space and source"
-    );
-    metrics::describe_counter!("reprise_jobs_total", "ended jobs by outcome");
-    metrics::describe_histogram!("reprise_job_seconds", "time that a job took");
-    metrics::describe_gauge!("reprise_pool_waiting", "inputs waiting by space and lane");
-    metrics::describe_gauge!("reprise_index_live", "searchable vectors by space and level");
-    metrics::describe_gauge!("reprise_index_bytes", "bytes of vectors and links, by space and level");
-    metrics::describe_gauge!(
-        "reprise_index_recall_at_10",
-        "share of the true 10 nearest that the graphs find, when last measured, by space and level"
-    );
-    metrics::describe_gauge!(
-        "reprise_index_keys_equal",
-        "1 if the index held the same spans as the catalog at the last check, else 0, by space and level"
-    );
-    metrics::describe_gauge!(
-        "reprise_index_verify_seconds",
-        "time to verify the index's files after the start"
-    );
-    metrics::describe_counter!(
-        "reprise_index_mended_total",
-        "vectors that were damaged in the index's files and are read from the catalog again"
-    );
-    metrics::describe_gauge!("reprise_index_seq", "newest change that the index holds");
-    metrics::describe_gauge!("reprise_index_behind", "committed changes that the index lacks");
-    metrics::describe_gauge!("reprise_index_up", "1 while the vector engine answers, else 0");
+    names::describe();
     Ok(handle)
+}
+
+/// All metrics as Prometheus' text format. `None` if the process has another recorder.
+pub fn render_metrics() -> Option<String> {
+    metrics().map(|recorder| recorder.render() + &process::render())
 }

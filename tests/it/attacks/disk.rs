@@ -96,7 +96,8 @@ async fn a_database_that_goes_away_heals_by_itself() {
     let response = request.body("1\n00:00:01,000 --> 00:00:02,000\na word\n").send().await.unwrap();
     assert_eq!(response.status(), 503);
     assert!(response.headers().contains_key("retry-after"));
-    server.refused(server.request("GET", "/readyz"), 503).await;
+    let refused = server.refused(server.request("GET", "/readyz"), 503).await;
+    assert_eq!(refused["detail"], "the database takes no writes; the server's log says why");
     postgres.start_again().await;
     while server.get("/readyz").await.0 != 200 {}
     assert_eq!(put_subtitles(&server, &video, 3).await.0, 200);

@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::{Builtin, EngineError, ROWS_PER_READ, failed};
+use crate::telemetry::names;
 use crate::terms::{Collection, KeySet, SpanKey};
 
 /// Keys of unreadable vectors, until they are repaired.
@@ -53,7 +54,7 @@ impl Builtin {
             Err(panic) => return tracing::warn!(%panic, "the index's files could not be verified"),
         };
         let seconds = started.elapsed().as_secs_f64();
-        metrics::gauge!("reprise_index_verify_seconds").set(seconds);
+        metrics::gauge!(names::INDEX_VERIFY_SECONDS.name).set(seconds);
         tracing::info!(
             seconds,
             damaged = damaged.len(),
@@ -93,7 +94,7 @@ impl Builtin {
                 folder = %self.folder.display(),
                 "vectors of the index were damaged on disk and are read from the catalog again; look after the disk"
             );
-            metrics::counter!("reprise_index_mended_total").increment(vectors);
+            metrics::counter!(names::INDEX_MENDED.name).increment(vectors);
             self.snapshots().are_damaged();
             // The snapshot is due at once.
             self.changed.notify_one();
