@@ -11,6 +11,7 @@ mod command_line;
 mod covr;
 mod demo;
 mod devices;
+mod doctor;
 mod embed_many;
 mod encoders;
 mod encoders_blip_covr;

@@ -51,7 +51,7 @@ pub fn ffmpeg_path() -> PathBuf {
     env::var_os("REPRISE_FFMPEG").map_or_else(ffmpeg_sidecar::paths::ffmpeg_path, PathBuf::from)
 }
 
-fn ffprobe_path() -> PathBuf {
+pub(super) fn ffprobe_path() -> PathBuf {
     env::var_os("REPRISE_FFPROBE").map_or_else(ffmpeg_sidecar::ffprobe::ffprobe_path, PathBuf::from)
 }
 

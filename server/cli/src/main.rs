@@ -5,6 +5,7 @@ mod backup;
 mod broadcast;
 mod client;
 mod demo;
+mod doctor;
 mod embed;
 mod eval;
 mod index;
@@ -67,6 +68,8 @@ enum Command {
     Eval(Box<eval::EvalArgs>),
     /// Measure the speed of a model on this machine
     Bench(speed::BenchArgs),
+    /// Say what is missing or wrong on this machine, and what to do
+    Doctor(doctor::DoctorArgs),
     /// Bring the database to the newest schema
     Migrate(migrate::MigrateArgs),
     /// Make, list and revoke API keys
@@ -152,6 +155,7 @@ async fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Train(args) => train::run(args).await,
         Command::Eval(args) => eval::run(*args).await,
         Command::Bench(args) => speed::run(args).await,
+        Command::Doctor(args) => doctor::run(args).await,
         Command::Migrate(args) => migrate::run(args).await,
         Command::Keys(args) => keys::run(args).await,
         Command::Backup(args) => backup::run(args).await,

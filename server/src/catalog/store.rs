@@ -127,6 +127,14 @@ pub(super) fn place(url: &str) -> Result<DatabaseUrl<'_>, CatalogError> {
     }
 }
 
+/// The file of an SQLite database's URL; `None` for Postgres.
+pub(super) fn sqlite_path(url: &str) -> Result<Option<&Path>, CatalogError> {
+    Ok(match place(url)? {
+        DatabaseUrl::Postgres => None,
+        DatabaseUrl::Sqlite(path) => Some(path),
+    })
+}
+
 /// The URL of the embedded database in `data_dir`.
 pub fn embedded_url(data_dir: &Path) -> String {
     format!("sqlite:{}", data_dir.join("catalog.sqlite").display())

@@ -41,8 +41,8 @@ use writer::Writer;
 pub use self::hnsw_rs::HnswRs;
 #[cfg(feature = "milvus")]
 pub use milvus::Milvus;
-pub use open::{EngineKind, EngineSettings};
-pub use pgvector::Pgvector;
+pub use open::{EngineKind, EngineSettings, HAS_MILVUS};
+pub use pgvector::{Pgvector, is_recent as is_recent_pgvector};
 pub use rebuild::Progress;
 pub use state::Following;
 

@@ -140,6 +140,9 @@ async fn open(
     })
 }
 
+/// Whether this build has the engine `milvus`.
+pub const HAS_MILVUS: bool = cfg!(feature = "milvus");
+
 #[cfg(feature = "milvus")]
 async fn milvus(url: &str, catalog: &Catalog) -> Result<Arc<dyn VectorIndex>, EngineError> {
     Ok(Arc::new(super::Milvus::open(url, catalog.library_id().await?).await?))

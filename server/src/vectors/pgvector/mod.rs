@@ -47,6 +47,11 @@ const FILL_PAUSE: Duration = Duration::from_secs(3);
 /// Longest statement, but for those that apply a batch or build a graph.
 const STATEMENT_WITHIN: &str = "60s";
 
+/// Whether this version of the extension can be used.
+pub fn is_recent(version: &str) -> bool {
+    tables::is_recent(version)
+}
+
 /// Postgres with the extension pgvector.
 pub struct Pgvector {
     pool: PgPool,

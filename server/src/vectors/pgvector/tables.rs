@@ -134,7 +134,8 @@ async fn check_extension(connection: &mut PgConnection) -> Result<(), EngineErro
     )))
 }
 
-fn is_recent(version: &str) -> bool {
+/// Whether this version of the extension can be used.
+pub(super) fn is_recent(version: &str) -> bool {
     let mut numbers = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     [numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)] >= OLDEST
 }

@@ -1,0 +1,72 @@
+//! Checks of ffmpeg and ffprobe.
+
+use std::io;
+
+use reprise_encoders::video::{
+    InstalledProgram, LackingPart, installed_ffmpeg, installed_ffprobe, lacking_parts,
+};
+
+use super::check::Check;
+
+pub(super) fn checks() -> Vec<Check> {
+    let ffmpeg = installed_ffmpeg();
+    let mut checks = Vec::new();
+    if ffmpeg.is_ok() {
+        checks.push(parts(lacking_parts()));
+    }
+    checks.insert(0, program("ffmpeg", "REPRISE_FFMPEG", ffmpeg));
+    checks.insert(1, program("ffprobe", "REPRISE_FFPROBE", installed_ffprobe()));
+    checks
+}
+
+fn program(name: &'static str, variable: &str, found: io::Result<InstalledProgram>) -> Check {
+    match found {
+        Ok(InstalledProgram { path, version }) => Check::ok(name, format!("{version} at {}", path.display())),
+        Err(error) => {
+            let advice = format!("install ffmpeg, or name it with {variable}");
+            Check::problem(name, format!("can't be run: {error}"), advice)
+        }
+    }
+}
+
+fn parts(lacking: io::Result<Vec<LackingPart>>) -> Check {
+    const NAME: &str = "formats";
+    let lacking = match lacking {
+        Ok(lacking) if lacking.is_empty() => return Check::ok(NAME, "ffmpeg has every part that is used"),
+        Ok(lacking) => lacking,
+        Err(error) => {
+            let found = format!("ffmpeg does not list its parts: {error}");
+            return Check::warning(NAME, found, "install another build of ffmpeg");
+        }
+    };
+    let listed: Vec<String> =
+        lacking.iter().map(|part| format!("{} ({})", part.name, part.without)).collect();
+    let (found, advice) = (format!("ffmpeg lacks {}", listed.join(", ")), "install a full build of ffmpeg");
+    match lacking.iter().any(|part| part.is_essential) {
+        true => Check::problem(NAME, found, advice),
+        false => Check::warning(NAME, found, advice),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::State;
+    use super::*;
+
+    #[track_caller]
+    fn check(lacking: &[(&str, bool)], expected: State) {
+        let part = |(name, is_essential): &(&str, bool)| LackingPart {
+            name: (*name).to_owned(),
+            without: "no test",
+            is_essential: *is_essential,
+        };
+        assert_eq!(parts(Ok(lacking.iter().map(part).collect())).state, expected, "{lacking:?}");
+    }
+
+    #[test]
+    fn only_essential_parts_are_a_problem() {
+        check(&[], State::Ok);
+        check(&[("encoder libx264", false)], State::Warning);
+        check(&[("encoder libx264", false), ("muxer nut", true)], State::Problem);
+    }
+}
