@@ -20,6 +20,7 @@
 //! command line of the process itself, and what the program writes to its standard output and error.
 
 mod arguments;
+mod detected;
 mod error;
 mod launcher;
 mod policy;
@@ -38,11 +39,12 @@ use elsewhere as system;
 
 use std::ffi::OsString;
 
+pub use detected::support;
 pub use error::SandboxError;
 pub use launcher::{CommandLine, Launcher, Mode, UnknownMode};
 pub use policy::{Limits, Policy};
 pub use spawner::Spawner;
-pub use support::{Support, support};
+pub use support::Support;
 
 /// The hidden subcommand of the service's executable: its first argument when it is to enter the sandbox.
 pub const SUBCOMMAND: &str = "sandboxed";

@@ -1,9 +1,6 @@
 //! What this system offers for a sandbox.
 
 use std::fmt;
-use std::sync::OnceLock;
-
-use crate::system;
 
 /// What this system offers for a sandbox. It prints as a sentence for the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,12 +37,6 @@ impl fmt::Display for Support {
             None => write!(f, "Landlock ABI {}, seccomp", self.landlock.unwrap_or_default()),
         }
     }
-}
-
-/// What this system offers for a sandbox. The kernel is asked once.
-pub fn support() -> Support {
-    static SUPPORT: OnceLock<Support> = OnceLock::new();
-    *SUPPORT.get_or_init(system::support)
 }
 
 #[cfg(test)]

@@ -52,6 +52,7 @@ mod stored;
 mod subtitles;
 mod synth;
 mod tidy;
+mod traces;
 mod vector_index;
 mod video;
 mod video_files;

@@ -31,6 +31,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use reprise_encoders::with_causes;
 use reprise_research::{covr, speed, synth, train};
+use reprise_server::telemetry;
 
 /// Finds moments in video
 #[derive(Debug, Parser)]
@@ -91,16 +92,7 @@ fn main() -> ExitCode {
     let cli = command_line();
     // A demo prints its own lines.
     let logs = if matches!(cli.command, Command::Demo(_)) { "warn" } else { "info,sqlx=warn" };
-    reprise_server::telemetry::start_logs(logs);
-    match cli.sandbox.start() {
-        Ok(()) => {
-            if matches!(cli.command, Command::Serve(_)) {
-                cli.sandbox.log();
-            }
-            run(cli)
-        }
-        Err(error) => failed(&error),
-    }
+    run(cli, logs)
 }
 
 /// Parses command line and environment. Prints help or an error if needed, and then exits.
@@ -117,13 +109,26 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
     command.mut_subcommands(without_empty_variables)
 }
 
-/// Runs a command. Prints errors with their causes to stderr.
-fn run(cli: Cli) -> ExitCode {
+/// Runs a command with this filter of its logs. Prints errors with their causes to stderr.
+fn run(cli: Cli, logs: &str) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&error.into()),
     };
-    let done = runtime.block_on(dispatch(cli.command));
+    let otlp_endpoint = match &cli.command {
+        Command::Serve(args) => args.traces.otlp_endpoint.clone(),
+        Command::Demo(args) => args.traces.otlp_endpoint.clone(),
+        _ => None,
+    };
+    let done = runtime.block_on(async {
+        telemetry::start(logs, otlp_endpoint.as_deref())?;
+        cli.sandbox.start()?;
+        if matches!(cli.command, Command::Serve(_)) {
+            cli.sandbox.log();
+        }
+        dispatch(cli.command).await
+    });
+    telemetry::traces::flush();
     // An abandoned decode must not delay the exit.
     runtime.shutdown_timeout(std::time::Duration::from_secs(2));
     match done {

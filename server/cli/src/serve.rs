@@ -21,6 +21,16 @@ use reprise_server::{http, start, telemetry};
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     config: Config,
+    #[command(flatten)]
+    pub(crate) traces: TraceArgs,
+}
+
+/// Where traces go.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct TraceArgs {
+    /// Address of an OpenTelemetry collector that gets traces over OTLP/HTTP, such as http://localhost:4318
+    #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_name = "URL")]
+    pub(crate) otlp_endpoint: Option<String>,
 }
 
 /// Runs until SIGINT or SIGTERM.

@@ -10,6 +10,7 @@ use roaring::RoaringTreemap;
 use sqlx::postgres::{PgArguments, PgPool, PgRow};
 use sqlx::sqlite::{SqliteArguments, SqlitePool, SqliteRow};
 use sqlx::{Arguments, AssertSqlSafe, Decode, Postgres, Row as _, SqlSafeStr, Sqlite, Transaction, Type};
+use tracing::{Instrument, Span};
 use uuid::Uuid;
 
 use super::clock::Clock;
@@ -53,6 +54,15 @@ impl Sql {
             Sql::Each { sqlite, .. } => sqlite.to_owned(),
             Sql::Built(text) => text,
         }
+    }
+
+    /// The span of one run of the statement. It names the kind of statement, `SELECT` for example, and no values.
+    fn span(&self) -> Span {
+        let text = match self {
+            Sql::Same(text) | Sql::Each { sqlite: text, .. } => *text,
+            Sql::Built(text) => text.as_str(),
+        };
+        tracing::debug_span!("sql", statement = text.split_whitespace().next())
     }
 
     fn for_sqlite(self) -> sqlx::SqlStr {
@@ -253,15 +263,16 @@ impl Database {
         values: Vec<Value>,
     ) -> Result<Vec<Row>, CatalogError> {
         let sql = sql.into();
+        let span = sql.span();
         match &self.pools {
             Pools::Sqlite { readers, .. } => {
                 let query = sqlx::query_with(sql.for_sqlite(), sqlite_arguments(values)?);
-                let rows = query.fetch_all(readers).await?;
+                let rows = query.fetch_all(readers).instrument(span).await?;
                 Ok(rows.into_iter().map(Row::Sqlite).collect())
             }
             Pools::Postgres(pool) => {
                 let query = sqlx::query_with(sql.for_postgres(), postgres_arguments(values)?);
-                let rows = query.fetch_all(pool).await?;
+                let rows = query.fetch_all(pool).instrument(span).await?;
                 Ok(rows.into_iter().map(Row::Postgres).collect())
             }
         }
@@ -279,6 +290,7 @@ impl Database {
     /// The keys in the first column of a reading statement. Streams the rows instead of collecting them.
     pub(super) async fn keys(&self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<KeySet, CatalogError> {
         let sql = sql.into();
+        let span = sql.span();
         let mut keys = RoaringTreemap::new();
         let mut add = |key: i64| {
             let found =
@@ -286,22 +298,26 @@ impl Database {
             keys.insert(found.number());
             Ok::<(), CatalogError>(())
         };
-        match &self.pools {
-            Pools::Sqlite { readers, .. } => {
-                let query = sqlx::query_with(sql.for_sqlite(), sqlite_arguments(values)?);
-                let mut rows = query.fetch(readers);
-                while let Some(row) = rows.try_next().await? {
-                    add(row.try_get(0)?)?;
+        let read = async {
+            match &self.pools {
+                Pools::Sqlite { readers, .. } => {
+                    let query = sqlx::query_with(sql.for_sqlite(), sqlite_arguments(values)?);
+                    let mut rows = query.fetch(readers);
+                    while let Some(row) = rows.try_next().await? {
+                        add(row.try_get(0)?)?;
+                    }
+                }
+                Pools::Postgres(pool) => {
+                    let query = sqlx::query_with(sql.for_postgres(), postgres_arguments(values)?);
+                    let mut rows = query.fetch(pool);
+                    while let Some(row) = rows.try_next().await? {
+                        add(row.try_get(0)?)?;
+                    }
                 }
             }
-            Pools::Postgres(pool) => {
-                let query = sqlx::query_with(sql.for_postgres(), postgres_arguments(values)?);
-                let mut rows = query.fetch(pool);
-                while let Some(row) = rows.try_next().await? {
-                    add(row.try_get(0)?)?;
-                }
-            }
-        }
+            Ok::<(), CatalogError>(())
+        };
+        read.instrument(span).await?;
         Ok(keys.into())
     }
 
@@ -397,15 +413,16 @@ impl Tx {
         values: Vec<Value>,
     ) -> Result<u64, CatalogError> {
         let sql = sql.into();
+        let span = sql.span();
         fault("catalog: write")?;
         match &mut self.begun {
             Begun::Sqlite(tx) => {
                 let query = sqlx::query_with(sql.for_sqlite(), sqlite_arguments(values)?);
-                Ok(query.execute(&mut **tx).await?.rows_affected())
+                Ok(query.execute(&mut **tx).instrument(span).await?.rows_affected())
             }
             Begun::Postgres(tx) => {
                 let query = sqlx::query_with(sql.for_postgres(), postgres_arguments(values)?);
-                Ok(query.execute(&mut **tx).await?.rows_affected())
+                Ok(query.execute(&mut **tx).instrument(span).await?.rows_affected())
             }
         }
     }
@@ -417,15 +434,16 @@ impl Tx {
         values: Vec<Value>,
     ) -> Result<Vec<Row>, CatalogError> {
         let sql = sql.into();
+        let span = sql.span();
         match &mut self.begun {
             Begun::Sqlite(tx) => {
                 let query = sqlx::query_with(sql.for_sqlite(), sqlite_arguments(values)?);
-                let rows = query.fetch_all(&mut **tx).await?;
+                let rows = query.fetch_all(&mut **tx).instrument(span).await?;
                 Ok(rows.into_iter().map(Row::Sqlite).collect())
             }
             Begun::Postgres(tx) => {
                 let query = sqlx::query_with(sql.for_postgres(), postgres_arguments(values)?);
-                let rows = query.fetch_all(&mut **tx).await?;
+                let rows = query.fetch_all(&mut **tx).instrument(span).await?;
                 Ok(rows.into_iter().map(Row::Postgres).collect())
             }
         }

@@ -29,8 +29,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::DefaultBodyLimit;
-use axum::http::{HeaderName, HeaderValue, Request, header};
+use axum::extract::{DefaultBodyLimit, MatchedPath};
+use axum::http::{HeaderName, HeaderValue, Request, Response, header};
 use axum::response::IntoResponse;
 use axum::{Router, middleware};
 use tokio::net::TcpListener;
@@ -40,7 +40,8 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowOrigin, Any, CorsLayer};
 use tower_http::request_id::{MakeRequestId, PropagateRequestIdLayer, RequestId, SetRequestIdLayer};
 use tower_http::set_header::SetResponseHeaderLayer;
-use tower_http::trace::TraceLayer;
+use tower_http::trace::{DefaultOnResponse, OnResponse, TraceLayer};
+use tracing::Span;
 use utoipa::OpenApi;
 use utoipa::openapi::OpenApi as OpenApiFile;
 use utoipa_axum::router::OpenApiRouter;
@@ -48,6 +49,7 @@ use utoipa_swagger_ui::SwaggerUi;
 use uuid::Uuid;
 
 use crate::app::App;
+use crate::telemetry::traces;
 use connections::Connections;
 use error::{ApiError, REQUEST_ID};
 
@@ -108,7 +110,7 @@ pub fn router(app: Arc<App>) -> Router {
         }))
         .layer(middleware::from_fn(linger::linger))
         .layer(cors(&app.config.cors_origins))
-        .layer(TraceLayer::new_for_http().make_span_with(span).on_failure(()))
+        .layer(TraceLayer::new_for_http().make_span_with(span).on_response(record_status).on_failure(()))
         .layer(PropagateRequestIdLayer::new(HeaderName::from_static(REQUEST_ID)))
         .layer(middleware::from_fn(error::render))
         .layer(SetRequestIdLayer::new(HeaderName::from_static(REQUEST_ID), NewRequestId))
@@ -163,8 +165,18 @@ fn cors(origins: &[String]) -> CorsLayer {
 
 /// Log span with the request's id, which the answer also carries.
 fn span<B>(request: &Request<B>) -> tracing::Span {
-    let id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
-    tracing::info_span!("request", id, method = %request.method(), path = request.uri().path())
+    let header = |name| request.headers().get(name).and_then(|it| it.to_str().ok());
+    let id = header(REQUEST_ID).unwrap_or_default();
+    let span = tracing::info_span!("request", id, method = %request.method(), path = request.uri().path());
+    let route = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str);
+    traces::request_began(&span, route, header("traceparent"));
+    span
+}
+
+/// Records the status in the request's span, and logs the answer as tower-http does by default.
+fn record_status<B>(response: &Response<B>, latency: Duration, span: &Span) {
+    traces::request_ended(span, response.status().as_u16());
+    DefaultOnResponse::new().on_response(response, latency, span);
 }
 
 /// Generates uuid v7 ids for requests without an id.

@@ -166,7 +166,9 @@ impl Work {
         let (sender, mut receiver) = mpsc::channel(STEPS_AHEAD);
         let (media, progress) = (self.media.clone(), Arc::clone(&self.progress));
         let kept = self.kept().await?;
-        let decoding = tokio::task::spawn_blocking(move || pass::run(&media, &pass, &progress, &sender));
+        let span = tracing::debug_span!("decode");
+        let decode = move || span.in_scope(|| pass::run(&media, &pass, &progress, &sender));
+        let decoding = tokio::task::spawn_blocking(decode);
         let mut flow = Flow::new(&self.taps, kept, known, target, &mut self.spans);
         if let Err(error) = flow.take(&mut receiver).await {
             // Otherwise the decoder would go on until its next step.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use reprise_encoders::with_causes;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 use uuid::Uuid;
 
 use super::error::JobError;
@@ -91,7 +92,9 @@ impl Runner {
                 progress.stop(Stop::Closing);
             }
         });
-        let ended = caught(kind.run(Work::new(Arc::clone(&self.app), leased, progress))).await;
+        let span = tracing::info_span!("job", kind = kind.name().name());
+        let work = kind.run(Work::new(Arc::clone(&self.app), leased, progress));
+        let ended = caught(work.instrument(span)).await;
         beating.abort();
         stopping.abort();
         let outcome = match ended {

@@ -299,7 +299,8 @@ impl<'a> QueryEncoder<'a> {
                 scaling,
             )
         };
-        let frames = tokio::task::spawn_blocking(work).await??;
+        let span = tracing::debug_span!("decode");
+        let frames = tokio::task::spawn_blocking(move || span.in_scope(work)).await??;
         Ok((frames, millis(started)))
     }
 }

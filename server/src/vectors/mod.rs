@@ -23,6 +23,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use reprise_encoders::with_causes;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::catalog::{Catalog, CatalogError};
 use crate::terms::{Collection, KeySet, SpaceInfo, UnitVector};
@@ -190,6 +191,16 @@ impl Vectors {
         ask: &Ask,
     ) -> Result<Vec<Hits>, EngineError> {
         let ask = Ask { k: ask.k.min(self.limits().most_hits), ..ask.clone() };
+        let span = tracing::debug_span!("index", engine = self.kind.name(), level = ?at.level, k = ask.k);
+        self.found(at, queries, ask).instrument(span).await
+    }
+
+    async fn found(
+        &self,
+        at: Collection,
+        queries: &[UnitVector],
+        ask: Ask,
+    ) -> Result<Vec<Hits>, EngineError> {
         if !self.limits().shared {
             return self.engine.search(at, queries, &ask).await;
         }

@@ -16,7 +16,7 @@ use reprise_encoders::TrainedOn;
 use crate::client::ServerArgs;
 use crate::ingest::{self, Source};
 use crate::outcome::Outcome;
-use crate::serve;
+use crate::serve::{self, TraceArgs};
 use crate::step::Step;
 use reprise_research::terminal::say;
 use reprise_server::app::App;
@@ -28,6 +28,8 @@ use reprise_server::terms::QueryKind;
 pub(crate) struct DemoArgs {
     #[command(flatten)]
     config: Config,
+    #[command(flatten)]
+    pub(crate) traces: TraceArgs,
     /// Videos to ingest instead of rendered ones: files and folders, separated by `:`
     #[arg(long = "videos", env = "REPRISE_DEMO", value_delimiter = ':')]
     videos: Vec<PathBuf>,

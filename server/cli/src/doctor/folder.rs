@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use rustix::fs::Access;
+
 use super::check::Check;
 
 const NAME: &str = "data folder";
@@ -30,9 +32,10 @@ fn of_folder(folder: &Path) -> Check {
     let shown = folder.display();
     let advice = "let the server's user own it, or name another one with --data-dir";
     match folder.metadata() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Check::ok(NAME, format!("{shown} is not there yet; the first start makes it"))
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match can_be_made(folder) {
+            true => Check::ok(NAME, format!("{shown} is not there yet; the first start makes it")),
+            false => Check::problem(NAME, format!("{shown} can't be made: no right to do so"), advice),
+        },
         Err(error) => Check::problem(NAME, format!("{shown} can't be read: {error}"), advice),
         Ok(found) if !found.is_dir() => Check::problem(NAME, format!("{shown} is no folder"), advice),
         Ok(found) => match write_and_lock(folder) {
@@ -44,6 +47,12 @@ fn of_folder(folder: &Path) -> Check {
             Ok(()) => Check::ok(NAME, format!("{shown} can be written")),
         },
     }
+}
+
+/// Whether this user may write to the nearest folder that is there.
+fn can_be_made(folder: &Path) -> bool {
+    let there = folder.ancestors().find(|it| it.is_dir()).unwrap_or(Path::new("."));
+    rustix::fs::access(there, Access::WRITE_OK).is_ok()
 }
 
 /// Makes a file, locks it and removes it.

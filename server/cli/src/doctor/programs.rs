@@ -1,10 +1,11 @@
-//! Checks of ffmpeg and ffprobe.
+//! Checks of ffmpeg and ffprobe, and of their sandbox.
 
 use std::io;
 
 use reprise_encoders::video::{
     InstalledProgram, LackingPart, installed_ffmpeg, installed_ffprobe, lacking_parts,
 };
+use reprise_sandbox::{Support, support};
 
 use super::check::Check;
 
@@ -16,7 +17,19 @@ pub(super) fn checks() -> Vec<Check> {
     }
     checks.insert(0, program("ffmpeg", "REPRISE_FFMPEG", ffmpeg));
     checks.insert(1, program("ffprobe", "REPRISE_FFPROBE", installed_ffprobe()));
+    checks.push(sandbox(support()));
     checks
+}
+
+fn sandbox(support: Support) -> Check {
+    match support.is_complete() {
+        true => Check::ok("sandbox", support.to_string()),
+        false => Check::warning(
+            "sandbox",
+            support.to_string(),
+            "do not let strangers upload, or use Linux 5.13 or newer with Landlock and a container that does not hide it",
+        ),
+    }
 }
 
 fn program(name: &'static str, variable: &str, found: io::Result<InstalledProgram>) -> Check {
