@@ -1,11 +1,13 @@
 //! A library moves from one kind of database to the other, and answers as before.
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use reprise_tests::server::Server;
 use reqwest::StatusCode;
+use reqwest::multipart::Form;
 use serde_json::{Value, json};
 
 use super::{complains, prints, prints_json, said, shown};
@@ -15,6 +17,7 @@ on_both!(
     a_library_in_use_is_saved_and_moves_to_the_other_database,
     purges_wait_for_a_backup_and_go_on_after_a_dead_one,
     one_server_at_a_time_has_an_embedded_database,
+    what_was_cut_off_can_be_started_again,
 );
 
 /// Videos that stay as they are during the backup.
@@ -82,6 +85,9 @@ async fn fill(server: &Server, bed: &Bed) -> Vec<String> {
         assert!(status.is_success(), "{answer}");
         kept.extend(clips(server, &id).await.iter().map(|clip| text(clip, "/id").to_owned()));
     }
+    let form = Form::new().file("file", bed.film(0, 3)).await.unwrap();
+    let again = server.request("POST", "/v1/videos").header("idempotency-key", "again").multipart(form);
+    assert_eq!(server.send(again).await.1["duplicate"], true);
     finish_jobs(server).await;
     kept
 }
@@ -156,6 +162,18 @@ async fn assert_same_rows(bed: &Bed, other: &Bed) {
         compared += rows.lines().count();
     }
     assert!(compared > 10 * KEPT, "{compared} rows");
+    assert_same_keys(&again, other).await;
+}
+
+/// API keys are the same after a restore. The servers of this test know no key, so only this copy gets one.
+async fn assert_same_keys(with_rows: &Bed, other: &Bed) {
+    let (backup, target) = (with_rows.folder().join("with-key"), other.fresh().await);
+    prints(with_rows, &["keys", "add", "--name", "team", "--scope", "read,write", "--searches-at-once", "3"]);
+    prints(with_rows, &["backup", shown(&backup)]);
+    prints(&target, &["restore", shown(&backup)]);
+    let keys = prints(with_rows, &["keys", "list", "--json"]);
+    assert!(keys.contains("team"), "{keys}");
+    assert_eq!(prints(&target, &["keys", "list", "--json"]), keys);
 }
 
 async fn finish_jobs(server: &Server) {
@@ -188,6 +206,45 @@ async fn purges_wait_for_a_backup_and_go_on_after_a_dead_one(bed: &Bed) {
     })
     .await;
     until("the file is gone", async || (!file.exists()).then_some(())).await;
+}
+
+/// Kills a command after a while; false if it had ended.
+fn kill_after(mut command: Command, wait: Duration) -> bool {
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(wait);
+    let is_running = child.try_wait().unwrap().is_none();
+    let _ = child.kill();
+    child.wait().unwrap();
+    is_running
+}
+
+async fn what_was_cut_off_can_be_started_again(bed: &Bed) {
+    let server = bed.start(&[]);
+    for number in 0..3 {
+        server.ingest(&bed.film(number, 2)).await;
+    }
+    let mut killed = [0, 0];
+    // At many moments: before, between and after the files and the rows.
+    for number in 0..12 {
+        let (wait, backup) =
+            (Duration::from_millis(15 * number), bed.folder().join(format!("backup{number}")));
+        let partial = bed.folder().join(format!("backup{number}.partial"));
+        killed[0] += usize::from(kill_after(bed.command(&["backup", shown(&backup)]), wait));
+        if partial.exists() {
+            assert!(!backup.exists() && complains(bed, &["backup", shown(&backup)]).contains("already"));
+            std::fs::remove_dir_all(&partial).unwrap();
+        }
+        if !backup.exists() {
+            prints(bed, &["backup", shown(&backup)]);
+        }
+        let target = bed.fresh().await;
+        let restore = ["restore", shown(&backup)];
+        killed[1] += usize::from(kill_after(target.command(&restore), wait));
+        let again = target.run(&restore);
+        assert!(again.status.success() || said(&again).contains("holds 3 videos"), "{}", said(&again));
+        prints(&target, &["verify"]);
+    }
+    assert!(killed.iter().all(|times| *times > 3), "{killed:?} of 12 were cut off");
 }
 
 async fn one_server_at_a_time_has_an_embedded_database(bed: &Bed) {
