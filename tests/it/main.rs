@@ -30,6 +30,7 @@ mod engines;
 mod eval;
 mod eval_retrieval;
 mod faults;
+mod hostile_files;
 mod http_library;
 mod http_malformed;
 mod http_media;

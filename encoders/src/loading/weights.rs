@@ -12,6 +12,7 @@ use super::error::LoadError;
 use crate::Cause;
 use crate::device::Placement;
 
+mod load_cost;
 mod pickle;
 mod torchscript;
 

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
+use super::answer::{check_duration, check_gap};
 use super::pass::{Branch, Pass, Picture, Plan, Scale, Which};
-use super::probe::{check_duration, check_gap};
 use super::running::Finished;
 use super::{Limits, Probe, VideoError};
 use crate::sample::grid::{Matcher, Rate};

@@ -3,6 +3,7 @@
 //! Times are milliseconds since the first presented frame of the video, rounded down. A frame belongs to a span if and
 //! only if `start_ms <= time_ms < end_ms`.
 
+mod answer;
 pub mod clock;
 pub mod colour;
 pub mod decode;
@@ -25,11 +26,12 @@ mod watchdog;
 mod wide;
 
 pub use crate::sample;
+pub use answer::SubtitleStream;
 pub use decode::{Decoder, Event, Output, Request, Summary, decode};
 pub use error::VideoError;
 pub use installed::{InstalledProgram, LackingPart, installed_ffmpeg, installed_ffprobe, lacking_parts};
 pub use limits::Limits;
-pub use probe::{Probe, SubtitleStream, probe};
+pub use probe::{Probe, probe};
 pub use sandbox::use_sandbox;
 pub use span::{
     Pick, VideoFile, count_frames, frames_of_span, picked_frames_of_span, seek_agrees_with, seek_is_safe,

@@ -198,9 +198,11 @@ impl<R: Read> Demuxer<R> {
         let (ticks, from) = (coded / count, self.time_bases[(coded % count) as usize]);
         for stream in &mut self.streams {
             let (num, den) = self.time_bases.get(stream.time_base_id).copied().unwrap_or(from);
-            let scaled = u128::from(ticks) * u128::from(from.0) * u128::from(den)
-                / (u128::from(from.1) * u128::from(num)).max(1);
-            stream.last_pts = i64::try_from(scaled).map_err(|_| NutError::Format("time out of range"))?;
+            let scaled = (u128::from(ticks) * u128::from(from.0))
+                .checked_mul(u128::from(den))
+                .map(|product| product / (u128::from(from.1) * u128::from(num)).max(1))
+                .and_then(|scaled| i64::try_from(scaled).ok());
+            stream.last_pts = scaled.ok_or(NutError::Format("time out of range"))?;
         }
         Ok(())
     }
@@ -286,7 +288,7 @@ fn read_codes(body: &mut &[u8]) -> Result<Vec<Code>, NutError> {
         for _ in 8..fields.min(64) {
             unsigned(body)?;
         }
-        for size_lsb in (size..).take(count.min(256) as usize) {
+        for size_lsb in (0..count.min(256)).map(|more| size.saturating_add(more)) {
             if codes.len() == usize::from(b'N') {
                 codes.push(Code { flags: flag::INVALID, ..Code::default() });
             }
@@ -408,6 +410,31 @@ mod tests {
         for (bytes, expected) in [(&[0x00][..], -0), (&[0x01], 1), (&[0x02], -1), (&[0x03], 2)] {
             assert_eq!(signed(&mut &*bytes).unwrap(), expected);
         }
+    }
+
+    /// A stream of one main header, in which `time_bases` precede the rest.
+    fn main_header(time_bases: &[&[u8]], codes: &[u8]) -> Vec<u8> {
+        let mut body = [&[3, 1, 0, time_bases.len() as u8][..], &time_bases.concat(), codes].concat();
+        // 255 further codes, and no elided headers.
+        body.extend([&[0, 6, 0, 1, 0, 0, 0, 0x81, 0x7f], &[0; 1][..]].concat());
+        let mut file = [&FILE_ID[..], &MAIN.to_be_bytes(), &[body.len() as u8]].concat();
+        file.extend(body);
+        file
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_refused_and_overflow_nothing() {
+        let largest = [0x81, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
+        // One code whose sizes begin at the largest number.
+        let codes = [&[0, 6, 0, 1, 0][..], &largest, &[0, 2]].concat();
+        let syncpoint = [&SYNCPOINT.to_be_bytes()[..], &[10], &largest].concat();
+        let one = [1, 1];
+        let file = [main_header(&[&one], &codes), syncpoint.clone(), b"x".to_vec()].concat();
+        let next = |bytes: &[u8]| Demuxer::open(bytes, 1 << 20).unwrap().unwrap().next_packet();
+        assert!(matches!(next(&file), Err(NutError::Format("time out of range"))), "{:?}", next(&file));
+        let base = [&largest[..], &largest].concat();
+        let file = [main_header(&[&base], &codes), syncpoint].concat();
+        assert!(matches!(next(&file), Err(NutError::Format("time out of range"))), "{:?}", next(&file));
     }
 
     proptest! {

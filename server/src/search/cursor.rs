@@ -67,7 +67,7 @@ impl CursorSigner {
     }
 
     /// Signs with `secret`. A cursor may have `most_windows` vectors of one kind.
-    fn new(secret: Secret, most_windows: usize) -> CursorSigner {
+    pub fn new(secret: Secret, most_windows: usize) -> CursorSigner {
         CursorSigner { secret, owner: None, most_windows: most_windows.max(1) }
     }
 

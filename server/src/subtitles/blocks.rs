@@ -1,22 +1,33 @@
 //! Shared by both formats: the cues of a file, and warnings about unreadable ones.
 
 use super::text::Row;
-use super::{Line, MAX_CHARACTERS, Unreadable, time};
+use super::{Line, MAX_CHARACTERS, MAX_CUES, MAX_WARNINGS, Unreadable, time};
 
 /// The cues and warnings so far.
 #[derive(Debug, Default)]
 pub(super) struct Read {
     pub(super) lines: Vec<Line>,
+    /// The first problems.
     pub(super) warnings: Vec<String>,
+    /// Number of further problems. Each line of a large file may have one.
+    pub(super) more_warnings: usize,
 }
 
 impl Read {
     pub(super) fn warn(&mut self, row: &Row<'_>, what: &str) {
-        self.warnings.push(format!("line {}: {what}", row.number));
+        if self.warnings.len() < MAX_WARNINGS {
+            self.warnings.push(format!("line {}: {what}", row.number));
+        } else {
+            self.more_warnings += 1;
+        }
     }
 
-    /// Adds a cue from its timing row and text rows, or a warning if it is unreadable.
+    /// Adds a cue from its timing row and text rows, or a warning if it is unreadable. Keeps one cue beyond the limit,
+    /// which shows that the file has too many.
     pub(super) fn cue(&mut self, timing: &Row<'_>, payload: &[Row<'_>], plain: impl Fn(&str) -> String) {
+        if self.lines.len() > MAX_CUES {
+            return;
+        }
         let Some((start_ms, end_ms)) = time::range(timing.text) else {
             return self.warn(
                 timing,

@@ -1,5 +1,8 @@
 //! Removes markup from cues and keeps the words.
 
+/// Longest tag, in bytes. Without a limit, a line of many `<` would be searched to its end for each of them.
+const MAX_TAG_BYTES: usize = 256;
+
 /// SubRip tags. Other tags stay, because lectures show `<s>` and `<unk>` as words.
 const SUBRIP_TAGS: [&str; 4] = ["b", "i", "u", "font"];
 
@@ -21,22 +24,24 @@ pub(super) fn of_vtt(row: &str) -> String {
     entities(&without(row, '<', '>', is_tag))
 }
 
-/// Removes each part between `open` and `close`, delimiters included, for which `goes` returns true.
+/// Removes each part between `open` and `close`, delimiters included, for which `goes` returns true. Both are ASCII.
 fn without(text: &str, open: char, close: char, goes: impl Fn(&str) -> bool) -> String {
     let mut kept = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find(open) {
-        kept.push_str(&rest[..at]);
-        let inside = &rest[at + open.len_utf8()..];
-        match inside.find(close) {
-            Some(end) if goes(&inside[..end]) => rest = &inside[end + close.len_utf8()..],
-            _ => {
-                kept.push(open);
-                rest = inside;
-            }
+    let (mut kept_to, mut from, mut end) = (0, 0, 0);
+    while let Some(at) = text[from..].find(open).map(|at| from + at) {
+        from = at + 1;
+        if end < from {
+            // Found once for all that open before it.
+            let Some(next) = text[from..].find(close) else { break };
+            end = from + next;
+        }
+        if end - from <= MAX_TAG_BYTES && goes(&text[from..end]) {
+            kept.push_str(&text[kept_to..at]);
+            from = end + 1;
+            kept_to = from;
         }
     }
-    kept.push_str(rest);
+    kept.push_str(&text[kept_to..]);
     kept
 }
 
@@ -107,6 +112,20 @@ mod tests {
         check("&nbsp;&#233;&#xe9;&bogus;&", " éé&bogus;&", " éé&bogus;&");
         check("1 < 2 and 3 > 2", "1 < 2 and 3 > 2", "1 < 2 and 3 > 2");
         check("I <3 it", "I <3 it", "I <3 it");
+        check("<<<b>x", "<<x", "<<x");
+        check("<b<i>x", "<bx", "x");
+        check("é<b>é</b>é", "ééé", "ééé");
         check("&lrm;x&#0;&#55296;", "x&#0;&#55296;", "x&#0;&#55296;");
+    }
+
+    #[test]
+    fn a_long_line_that_opens_tags_takes_no_time_for_each() {
+        let opened = "<".repeat(1 << 20);
+        for line in [opened.clone(), format!("{opened}>"), "<b".repeat(1 << 19), "{\\".repeat(1 << 19)] {
+            assert_eq!(of_subrip(&line), line);
+        }
+        assert_eq!(of_vtt(&opened), opened);
+        let long = format!("<v {}>", "x".repeat(MAX_TAG_BYTES));
+        assert_eq!(of_vtt(&long), long);
     }
 }

@@ -21,6 +21,8 @@ pub use vtt::write as write_vtt;
 
 /// Largest number of cues of one file.
 const MAX_CUES: usize = 100_000;
+/// Largest number of lines of one file: ten for each cue.
+const MAX_ROWS: usize = 1_000_000;
 /// Largest number of characters of one cue.
 const MAX_CHARACTERS: usize = 20_000;
 /// Largest number of warnings per file.
@@ -70,10 +72,13 @@ pub struct Unreadable {
 /// Reads a subtitle file of either format, in UTF-8, UTF-16 with a byte order mark, or Windows-1252.
 ///
 /// # Errors
-/// [`Unreadable`] without a readable cue, or with more than 100,000.
+/// [`Unreadable`] without a readable cue, or with more than 100,000 cues or 1,000,000 lines.
 pub fn parse(bytes: &[u8]) -> Result<Parsed, Unreadable> {
     let (text, decoding_warning) = text::decode(bytes);
     let rows = text::rows(&text);
+    if rows.len() > MAX_ROWS {
+        return Err(Unreadable { line: MAX_ROWS, why: format!("the file has more than {MAX_ROWS} lines") });
+    }
     let format = if vtt::is_header(&rows) { Format::WebVtt } else { Format::SubRip };
     let mut read = match format {
         Format::SubRip => srt::read(&rows),
@@ -87,12 +92,12 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, Unreadable> {
     }
     read.lines.sort_by_key(|line| line.start_ms);
     let warnings = decoding_warning.into_iter().chain(read.warnings).collect();
-    Ok(Parsed { format, lines: read.lines, warnings: shortened(warnings) })
+    Ok(Parsed { format, lines: read.lines, warnings: shortened(warnings, read.more_warnings) })
 }
 
-/// Keeps the first warnings and counts the others.
-fn shortened(mut warnings: Vec<String>) -> Vec<String> {
-    let more = warnings.len().saturating_sub(MAX_WARNINGS);
+/// Keeps the first warnings and counts the others, of which `more` are not in the list.
+fn shortened(mut warnings: Vec<String>, more: usize) -> Vec<String> {
+    let more = more + warnings.len().saturating_sub(MAX_WARNINGS);
     warnings.truncate(MAX_WARNINGS);
     if more > 0 {
         warnings.push(format!("and {more} more like these"));

@@ -118,6 +118,16 @@ fn written_times_are_moved_and_cut_at_zero() {
     assert_eq!(write_vtt(&lines, -1000), expected);
 }
 
+#[test]
+fn a_large_file_is_refused_and_its_warnings_are_counted() {
+    let refusal = |text: String| parse(text.as_bytes()).unwrap_err().why;
+    assert_eq!(refusal("\n".repeat(8 << 20)), "the file has more than 1000000 lines");
+    assert_eq!(refusal("0:1-->0:2\nx\n".repeat(200_000)), "the file has more than 100000 cues");
+    let parsed = parse(format!("{}0:1-->0:2\nx", "-->\n".repeat(10_000)).as_bytes()).unwrap();
+    assert_eq!(parsed.warnings.len(), MAX_WARNINGS + 1);
+    assert_eq!(parsed.warnings.last().unwrap(), "and 9950 more like these");
+}
+
 /// Rows as the parser leaves them: not empty and without surrounding white space.
 fn row() -> impl Strategy<Value = String> {
     "[^\\r\\n\\x00]{1,30}"

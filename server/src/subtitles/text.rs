@@ -2,6 +2,8 @@
 
 use encoding_rs::WINDOWS_1252;
 
+use super::MAX_ROWS;
+
 /// Decodes a file. Returns its text, and a warning if the encoding was guessed.
 pub(super) fn decode(bytes: &[u8]) -> (String, Option<String>) {
     if let Some(rest) = bytes.strip_prefix(&[0xEF, 0xBB, 0xBF]) {
@@ -53,12 +55,12 @@ impl Row<'_> {
     }
 }
 
-/// Splits at CRLF, CR and LF.
+/// Splits at CRLF, CR and LF. Stops one row beyond the limit of a file.
 pub(super) fn rows(text: &str) -> Vec<Row<'_>> {
     let mut rows = Vec::new();
     let mut rest = text;
     let mut number = 0;
-    while !rest.is_empty() {
+    while !rest.is_empty() && number <= MAX_ROWS {
         number += 1;
         let end = rest.find(['\r', '\n']).unwrap_or(rest.len());
         rows.push(Row { number, text: rest[..end].trim() });

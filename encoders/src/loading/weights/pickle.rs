@@ -2,13 +2,16 @@
 //!
 //! The reader runs no code of the pickle. It refuses files from before PyTorch 1.6, which have another format.
 
+use std::fs::File;
+use std::io::{BufReader, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use candle_core::pickle::{PthTensors, TensorInfo, read_pth_tensor_info};
 use candle_core::{DType, Tensor};
+use zip::ZipArchive;
 
-use super::torchscript;
+use super::{load_cost, torchscript};
 use crate::Cause;
 
 /// Keys under which checkpoints keep their weights; `None`: the checkpoint is the dictionary of weights itself.
@@ -24,7 +27,12 @@ pub(super) fn read(path: &Path) -> Result<Vec<(String, Tensor)>, Cause> {
     read.unwrap_or_else(|_| Err("it is no checkpoint that makes sense".into()))
 }
 
+/// The most bytes of tensors for each byte of the file: models share a few of their storages, a bomb shares one storage
+/// among thousands of tensors.
+const BYTES_A_BYTE: u64 = 4;
+
 fn read_trusting(path: &Path) -> Result<Vec<(String, Tensor)>, Cause> {
+    check_pickles(path)?;
     if let Some(mut infos) = torchscript::infos(path)? {
         infos.retain(|info| is_float(info.dtype));
         check_sizes(path, &infos)?;
@@ -41,14 +49,34 @@ fn read_trusting(path: &Path) -> Result<Vec<(String, Tensor)>, Cause> {
     infos.into_iter().map(tensor).collect()
 }
 
+/// Refuses an archive whose pickle would cost too much to read, or that has several.
+fn check_pickles(path: &Path) -> Result<(), Cause> {
+    // The readers refuse what is no archive.
+    let Ok(mut archive) = ZipArchive::new(BufReader::new(File::open(path)?)) else { return Ok(()) };
+    let names: Vec<String> = archive.file_names().flatten().map(|name| name.into_owned()).collect();
+    let mut pickles = names.iter().filter(|name| name.ends_with("data.pkl"));
+    let Some(name) = pickles.next() else { return Ok(()) };
+    if pickles.next().is_some() {
+        return Err("it holds several pickles data.pkl".into());
+    }
+    let (mut pickle, length) = (Vec::new(), std::fs::metadata(path)?.len());
+    // Stored, not compressed: none is longer than the file.
+    archive.by_name(name)?.take(length).read_to_end(&mut pickle)?;
+    load_cost::check(&pickle)
+}
+
 /// # Errors
-/// A tensor that would need more memory than the file has bytes.
+/// A tensor that would need more memory than the file has bytes, or tensors that together need several times as much.
 fn check_sizes(path: &Path, infos: &[TensorInfo]) -> Result<(), Cause> {
     let bytes = std::fs::metadata(path)?.len();
-    match infos.iter().find(|info| size(info) > bytes) {
-        Some(info) => Err(format!("{} is said to be larger than the file", info.name).into()),
-        None => Ok(()),
+    if let Some(info) = infos.iter().find(|info| size(info) > bytes) {
+        return Err(format!("{} is said to be larger than the file", info.name).into());
     }
+    let all = infos.iter().fold(0_u64, |all, info| all.saturating_add(size(info)));
+    if all > bytes.saturating_mul(BYTES_A_BYTE) {
+        return Err("its tensors share so much that together they are far larger than the file".into());
+    }
+    Ok(())
 }
 
 /// The first key under which there are weights, and what they are.
@@ -99,5 +127,46 @@ mod tests {
         // An empty zip archive.
         check(&[&b"PK\x05\x06"[..], &[0; 18]].concat(), "state_dict()");
         assert!(read(Path::new("/no/such/file")).is_err());
+    }
+
+    /// A zip archive of stored files.
+    fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
+        let options = zip::write::SimpleFileOptions::default();
+        let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+        for (name, content) in files {
+            archive.start_file(*name, options).unwrap();
+            std::io::Write::write_all(&mut archive, content).unwrap();
+        }
+        archive.finish().unwrap().into_inner()
+    }
+
+    #[test]
+    fn a_pickle_that_costs_far_more_than_its_size_is_refused() {
+        let deep = [&b"N"[..], &[0x85; 1_000_000], b"."].concat();
+        check(&archive(&[("m/data.pkl", &deep)]), "deep in each other");
+        check(&archive(&[("m/data.pkl", &deep), ("m/constants.pkl", b"")]), "deep in each other");
+        check(&archive(&[("m/data.pkl", b"N."), ("n/data.pkl", b"N.")]), "several pickles");
+        let shared = shared_storage(100);
+        check(&archive(&[("m/data.pkl", &shared), ("m/data/0", &[0; 40_000])]), "far larger than the file");
+        let twice = archive(&[("m/data.pkl", &shared_storage(2)), ("m/data/0", &[0; 40_000])]);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), twice).unwrap();
+        assert_eq!(read(file.path()).unwrap().len(), 2);
+    }
+
+    /// A pickle of `count` tensors of 100 x 100 values, all in one storage.
+    fn shared_storage(count: u8) -> Vec<u8> {
+        let mut pickle = b"\x80\x02}(".to_vec();
+        for name in 0..count {
+            let text = |text: &str| [&b"X"[..], &(text.len() as u32).to_le_bytes(), text.as_bytes()].concat();
+            pickle.extend(text(&format!("t{name}")));
+            pickle.extend(b"ctorch._utils\n_rebuild_tensor_v2\n((");
+            pickle.extend(
+                [text("storage"), b"ctorch\nFloatStorage\n".to_vec(), text("0"), text("cpu")].concat(),
+            );
+            pickle.extend(b"M\x10\x27tQK\x00KdKd\x86KdK\x01\x86\x89)tR");
+        }
+        pickle.extend(b"u.");
+        pickle
     }
 }

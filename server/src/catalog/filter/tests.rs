@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::catalog::database::{Sql, Value as Bound};
 
 #[track_caller]
 fn check(source: Value, expected: Option<&str>) {
@@ -103,4 +104,29 @@ fn a_filter_survives_being_written_and_read() {
     let text = serde_json::to_string(&filter).unwrap();
     assert_eq!(serde_json::from_str::<Filter>(&text).unwrap(), filter);
     assert!(serde_json::from_str::<Filter>(r#"{"field":"nonsense","eq":1}"#).is_err());
+}
+
+/// Values go to the database as bound parameters: filters that differ in values and names alone are one statement.
+#[test]
+fn a_statement_holds_no_value_of_its_filter() {
+    let hostile = "'; DROP TABLE spans; -- $1 ? \" \u{0} \\";
+    let filter = |name: &str, text: &str, number: f64| {
+        let tests = json!([
+            {"field": format!("metadata.{name}"), "in": [text, number, true]},
+            {"field": format!("metadata.{name}"), "gte": text},
+            {"not": {"field": format!("metadata.{name}"), "exists": false}},
+            {"field": "title", "lt": text.replace('\u{0}', "")},
+            {"field": "duration", "eq": number},
+        ]);
+        Filter::parse(&json!({"any": tests})).unwrap()
+    };
+    let (plain, other) = (filter("x", "y", 1.0), filter("it's $2", hostile, -1e300));
+    let text = |statement: fn(&Filter) -> (Sql, Vec<Bound>), filter: &Filter| match statement(filter).0 {
+        Sql::Built(text) => text,
+        _ => panic!("a filter's statement is built"),
+    };
+    for statement in [Filter::to_sql, Filter::videos_to_sql] {
+        assert_eq!(text(statement, &plain), text(statement, &other));
+        assert!(!text(statement, &other).contains("DROP"));
+    }
 }
