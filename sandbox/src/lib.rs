@@ -23,9 +23,9 @@ mod arguments;
 mod detected;
 mod error;
 mod launcher;
+mod offered;
 mod policy;
 mod spawner;
-mod support;
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod linux;
@@ -42,9 +42,9 @@ use std::ffi::OsString;
 pub use detected::support;
 pub use error::SandboxError;
 pub use launcher::{CommandLine, Launcher, Mode, UnknownMode};
+pub use offered::Support;
 pub use policy::{Limits, Policy};
 pub use spawner::Spawner;
-pub use support::Support;
 
 /// The hidden subcommand of the service's executable: its first argument when it is to enter the sandbox.
 pub const SUBCOMMAND: &str = "sandboxed";
