@@ -63,7 +63,7 @@ fn varint(message: &mut &[u8]) -> u64 {
 }
 
 /// The values of the field `number`.
-fn all<'a>(message: &'a [u8], number: u64) -> impl Iterator<Item = &'a [u8]> {
+fn all(message: &[u8], number: u64) -> impl Iterator<Item = &[u8]> {
     fields(message).into_iter().filter(move |it| it.0 == number).map(|it| it.1)
 }
 
