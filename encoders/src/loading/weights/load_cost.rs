@@ -72,7 +72,10 @@ impl Follower<'_> {
             b'X' => return self.text(4),
             0x8a => return self.text(1),
             0x88 | 0x89 | b'N' | b')' | b']' | b'}' => self.plain(0),
-            b'(' => Some(self.push(Known::MARK)),
+            b'(' => {
+                self.push(Known::MARK);
+                Some(())
+            }
             b'Q' | 0x85 => self.wrap(1),
             0x86 | b'R' | 0x81 | b'b' => self.wrap(2),
             0x87 => self.wrap(3),
