@@ -44,7 +44,7 @@ impl Dice {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -54,7 +54,7 @@ impl Dice {
 
     /// A number below `end`; 0 if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
+        (self.roll() % end.max(1) as u64) as usize
     }
 
     /// A range within `length`, often short.
@@ -82,7 +82,7 @@ fn change(bytes: &mut Vec<u8>, seeds: &[Vec<u8>], dice: &mut Dice) {
     let length = bytes.len();
     match dice.below(12) {
         0 | 1 if length > 0 => bytes[dice.below(length)] ^= 1 << dice.below(8),
-        2 if length > 0 => bytes[dice.below(length)] = dice.next() as u8,
+        2 if length > 0 => bytes[dice.below(length)] = dice.roll() as u8,
         3 => bytes.truncate(dice.below(length + 1)),
         4 => drop(bytes.drain(dice.range(length))),
         5 => {

@@ -53,7 +53,7 @@ pub(super) fn damaged(good: &Files) -> Files {
             for _ in 0..changes {
                 // The first bytes stay, so that the format is still tried.
                 let at = 12 + dice.below(places.min(bytes.len()) - 12);
-                changed[at] = dice.next() as u8;
+                changed[at] = dice.roll() as u8;
             }
             files.insert(format!("{what}-{name}"), changed);
         }

@@ -47,7 +47,7 @@ pub(super) fn files(film: &[u8]) -> Files {
     let texts = TEXTS.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec()));
     let binary = BINARY.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec()));
     let mut dice = Dice::new(7);
-    let noise: Vec<u8> = (0..200_000).map(|_| dice.next() as u8).collect();
+    let noise: Vec<u8> = (0..200_000).map(|_| dice.roll() as u8).collect();
     let made = [
         ("zeros.mp4", vec![0; 1 << 20]),
         ("noise.mp4", noise.clone()),
