@@ -1,6 +1,6 @@
 //! Backups: a folder with all rows and stored files of a library, the same for both databases (docs/backup.md).
 //!
-//! [`write`] makes one while servers run, [`Backup::open`] and [`Backup::check`] read one, and [`restore`] fills an empty
+//! [`write()`] makes one while servers run, [`Backup::open`] and [`Backup::check`] read one, and [`restore`] fills an empty
 //! database and data folder. Knows neither HTTP nor engines: the first start after a restore fills the engine.
 
 mod check;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::filter::VideoFilter;
 
-/// The videos that a caller may see and change. Every search, and every call on a [`View`], takes one.
+/// The videos that a caller may see and change. Every search, and every call on a [`View`](super::View), takes one.
 ///
 /// It has no default on purpose: each caller must choose.
 #[derive(Debug, Clone, PartialEq)]
