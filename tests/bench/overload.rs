@@ -22,8 +22,8 @@ use super::seeded::{self, VIT_B_32};
 
 /// Searches that the server admits at once, its default.
 const CAPACITY: usize = 64;
-/// A client that was refused waits so long. It is shorter than the answer's Retry-After asks: the load stays.
-const PAUSE: Duration = Duration::from_millis(100);
+/// A client that was refused waits as long as the answer's Retry-After asks.
+const PAUSE: Duration = Duration::from_secs(1);
 const WARM_UP: Duration = Duration::from_secs(20);
 const UPLOADERS: usize = 2;
 
