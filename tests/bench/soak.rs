@@ -151,7 +151,7 @@ impl Client {
         }
     }
 
-    /// Deletes the oldest videos beyond those that are kept.
+    /// Deletes the oldest videos until [`KEPT`] are left.
     async fn thin_out(&self) {
         let (_, videos) = self.server.get("/v1/videos?limit=1000").await;
         let ids = videos["items"].as_array().into_iter().flatten().filter_map(|video| video["id"].as_str());

@@ -1,6 +1,7 @@
 //! Backups of a running server, restored into the other kind of database; damage; `reprise verify`.
 
 mod damage;
+mod engines;
 mod moves;
 mod verify;
 

@@ -26,7 +26,7 @@ fn docker(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The metrics' names in rules and queries: words with our prefix, and those that Prometheus makes.
+/// The names of metrics in rules and queries: ours by their prefix, and the names that Prometheus makes.
 fn names_in(text: &str) -> BTreeSet<String> {
     let words = text.split(|it: char| !it.is_ascii_alphanumeric() && it != '_');
     let is_metric = |word: &&str| {

@@ -91,8 +91,8 @@ fn ruleset() -> Result<RulesetCreated, RulesetError> {
         .create()
 }
 
-/// The folders of the system, those that the operator names in `LD_LIBRARY_PATH`, and `lib` beside the program's `bin`,
-/// as in a program that was unpacked somewhere with its libraries.
+/// Folders of libraries: the system's, the operator's (`LD_LIBRARY_PATH`), and the program's own. Its own is `lib` beside
+/// its `bin`.
 fn library_folders(program: &Path) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = LIBRARIES.iter().map(PathBuf::from).collect();
     folders.extend(["/lib", "/lib32", "/lib64"].map(PathBuf::from));

@@ -21,7 +21,7 @@ pub(super) fn landlock_version() -> Option<u32> {
 
 /// Marks every file descriptor above 2 to be closed when the program starts. The sandbox's own stay usable until then.
 pub(super) fn close_on_exec() -> io::Result<()> {
-    // SAFETY: no descriptor is closed here, so those that Rust owns stay valid.
+    // SAFETY: the call marks descriptors and closes none. Every descriptor that Rust owns stays valid.
     let result =
         unsafe { libc::syscall(libc::SYS_close_range, 3_u32, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }

@@ -54,7 +54,7 @@ pub(crate) async fn run(args: BackupArgs) -> anyhow::Result<()> {
             json!({"folder": args.folder, "videos": videos, "media_bytes": media_bytes, "without_file": lost}),
         )?;
     } else {
-        step.end(&format!("saved {videos} videos with {media_bytes} bytes of media"))?;
+        step.end(&format!("saved videos: {videos}, with {media_bytes} bytes of media"))?;
     }
     if lost.is_empty() {
         return Ok(());

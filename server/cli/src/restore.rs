@@ -56,6 +56,7 @@ pub(crate) async fn run(args: RestoreArgs) -> anyhow::Result<()> {
     }
     skipped.iter().try_for_each(|damage| say(format!("left out: {damage}")))?;
     without_file.iter().try_for_each(|damage| say(format!("without its file: {damage}")))?;
-    step.end(&format!("restored {videos} videos; the first start of a server fills the index"))?;
+    step.end(&format!("restored videos: {videos}"))?;
+    say("the first start of a server fills the index")?;
     Ok(())
 }

@@ -108,7 +108,7 @@ impl Catalog {
     }
 }
 
-/// Checks that the videos of a key, with those that this transaction adds, fit into its quotas.
+/// Checks that a key's videos fit into its quotas. Videos that this transaction adds count.
 ///
 /// # Errors
 /// [`CatalogError::OverQuota`].

@@ -39,7 +39,7 @@ macro_rules! columns {
     ($($name:ident $kind:ident),+ $(,)?) => { &[$(Column { name: stringify!($name), kind: Kind::$kind }),+] };
 }
 
-/// Tables of the library as a whole, each after those that it refers to.
+/// Tables of the library as a whole. A table comes after the tables that it refers to.
 pub static LIBRARY: [Table; 7] = [
     Table { name: "library", columns: columns![one Int, id Uuid], rows: "library t" },
     Table { name: "secrets", columns: columns![name Text, value Bytes], rows: "secrets t ORDER BY t.name" },
@@ -72,7 +72,7 @@ pub static LIBRARY: [Table; 7] = [
     Table { name: "jobs", columns: JOBS, rows: "jobs t WHERE t.video IS NULL ORDER BY t.id" },
 ];
 
-/// Tables of one video, each after those that it refers to.
+/// Tables of one video. A table comes after the tables that it refers to.
 pub static OF_VIDEO: [Table; 8] = [
     Table {
         name: "videos",
