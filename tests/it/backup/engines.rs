@@ -8,8 +8,7 @@ use crate::faults::bed::{Bed, assert_whole, text, until, videos};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_engine_that_outlived_the_library_follows_the_restored_one() {
     let Some(url) = vector_database().await else { return };
-    let engine =
-        ["--index-engine", "pgvector", "--index-url", url.as_str(), "--index-check-seconds", "0.5"];
+    let engine = ["--index-engine", "pgvector", "--index-url", url.as_str(), "--index-check-seconds", "0.5"];
     let (bed, restored) = (Bed::sqlite(), Bed::sqlite());
     let server = bed.start(&engine);
     server.ingest(&bed.film(0, 2)).await;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use reprise_tests::server::Server;
 use reqwest::StatusCode;
@@ -218,17 +218,27 @@ fn kill_after(mut command: Command, wait: Duration) -> bool {
     is_running
 }
 
+/// How long a command takes that must succeed.
+fn time_of(bed: &Bed, arguments: &[&str]) -> Duration {
+    let started = Instant::now();
+    prints(bed, arguments);
+    started.elapsed()
+}
+
 async fn what_was_cut_off_can_be_started_again(bed: &Bed) {
     let server = bed.start(&[]);
     for number in 0..3 {
         server.ingest(&bed.film(number, 2)).await;
     }
+    let whole = bed.folder().join("whole");
+    let backup_takes = time_of(bed, &["backup", shown(&whole)]);
+    let restore_takes = time_of(&bed.fresh().await, &["restore", shown(&whole)]);
     let mut killed = [0, 0];
     // At many moments: before, between and after the files and the rows.
     for number in 0..12 {
-        let (wait, backup) =
-            (Duration::from_millis(15 * number), bed.folder().join(format!("backup{number}")));
+        let backup = bed.folder().join(format!("backup{number}"));
         let partial = bed.folder().join(format!("backup{number}.partial"));
+        let wait = backup_takes * number / 12;
         killed[0] += usize::from(kill_after(bed.command(&["backup", shown(&backup)]), wait));
         if partial.exists() {
             assert!(!backup.exists() && complains(bed, &["backup", shown(&backup)]).contains("already"));
@@ -239,7 +249,7 @@ async fn what_was_cut_off_can_be_started_again(bed: &Bed) {
         }
         let target = bed.fresh().await;
         let restore = ["restore", shown(&backup)];
-        killed[1] += usize::from(kill_after(target.command(&restore), wait));
+        killed[1] += usize::from(kill_after(target.command(&restore), restore_takes * number / 12));
         let again = target.run(&restore);
         assert!(again.status.success() || said(&again).contains("holds 3 videos"), "{}", said(&again));
         prints(&target, &["verify"]);
