@@ -16,7 +16,7 @@ use reprise_server::vectors::{
     Allowed, Ask, Batch, EngineError, EngineKind, EngineStatus, Hit, Hits, HnswRs, Limits, Milvus, Pgvector,
     Put, Removal, Scored, VectorIndex, Vectors,
 };
-use reprise_tests::milvus::Lite;
+use reprise_tests::milvus::Empty;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::catalog::samples;
@@ -70,7 +70,7 @@ struct Bed {
     _catalog: Arc<Catalog>,
     _folder: tempfile::TempDir,
     _maintained: DropGuard,
-    _lite: Option<Lite>,
+    _milvus: Option<Empty>,
 }
 
 impl Bed {
@@ -79,7 +79,7 @@ impl Bed {
         let folder = tempfile::tempdir().unwrap();
         let catalog = catalog::open(&catalog::embedded_url(folder.path())).await.unwrap();
         let index = folder.path().join("index");
-        let mut lite = None;
+        let mut milvus = None;
         let engine: Arc<dyn VectorIndex> = match kind {
             EngineKind::Builtin => Arc::new(Builtin::open(index, catalog.clone(), &[], EAGER).await.unwrap()),
             EngineKind::HnswRs => Arc::new(HnswRs::default()),
@@ -88,7 +88,7 @@ impl Bed {
                 Arc::new(Pgvector::open(&url, catalog.library_id().await.unwrap()).await.unwrap())
             }
             EngineKind::Milvus => {
-                let url = lite.insert(Lite::start().await?).url();
+                let url = milvus.insert(Empty::start().await?).url();
                 Arc::new(Milvus::open(&url, catalog.library_id().await.unwrap()).await.unwrap())
             }
         };
@@ -97,7 +97,7 @@ impl Bed {
         let (kept, until) = (Arc::clone(&engine), closing.clone());
         tokio::spawn(async move { kept.maintain(until).await });
         let _maintained = closing.drop_guard();
-        Some(Bed { engine, _catalog: catalog, _folder: folder, _maintained, _lite: lite })
+        Some(Bed { engine, _catalog: catalog, _folder: folder, _maintained, _milvus: milvus })
     }
 
     async fn apply(&self, put: Vec<Put>, remove: &[u64], seq: Option<i64>) {

@@ -60,7 +60,7 @@ impl Vectors {
         let newest = self.catalog.last_seq().await?;
         let [mut wait, longest] = LOOK_AFTER;
         loop {
-            let behind = newest - self.engine.applied().await?;
+            let behind = newest - self.reach.ask(self.engine.applied()).await?;
             let left = end.saturating_duration_since(Instant::now());
             if behind <= 0 || left.is_zero() {
                 return Ok(u64::try_from(behind).unwrap_or(0));

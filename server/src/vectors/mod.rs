@@ -14,6 +14,7 @@ mod inspect;
 mod milvus;
 mod open;
 mod pgvector;
+mod reach;
 mod rebuild;
 mod state;
 mod writer;
@@ -37,6 +38,7 @@ pub use engine::{
 
 use check::Checks;
 use engine::Fence;
+use reach::Reach;
 use writer::Writer;
 
 pub use self::hnsw_rs::HnswRs;
@@ -59,6 +61,7 @@ pub struct Vectors {
     writer: Option<Writer>,
     /// Why the engine can't follow the catalog; `None` while it can.
     trouble: RwLock<Option<String>>,
+    reach: Reach,
     /// The sizes in the engine's last answer.
     last_status: RwLock<EngineStatus>,
     /// The spaces whose vectors the engine holds.
@@ -142,6 +145,7 @@ impl Vectors {
             kind,
             catalog,
             trouble: RwLock::default(),
+            reach: Reach::default(),
             last_status: RwLock::default(),
             spaces: RwLock::new(spaces),
             applying: Mutex::default(),
@@ -162,6 +166,7 @@ impl Vectors {
 
     /// Stores the outcome of the follower's last step. Logs only changes of it.
     fn note(&self, error: Option<&EngineError>) {
+        self.reach.note(error);
         let text = error.map(|error| with_causes(error));
         let mut trouble = self.trouble.write().unwrap_or_else(PoisonError::into_inner);
         match &text {
@@ -205,7 +210,7 @@ impl Vectors {
             return self.engine.search(at, queries, &ask).await;
         }
         let mut found = Vec::with_capacity(queries.len());
-        for hits in self.engine.search(at, queries, &ask).await? {
+        for hits in self.reach.ask(self.engine.search(at, queries, &ask)).await? {
             let query = &queries[found.len()];
             found.push(self.checked_hits(at, query, &ask, hits).await?);
         }
@@ -234,7 +239,7 @@ impl Vectors {
             }
             wanted = wanted.saturating_add(gone.max(wanted)).min(most);
             let more = Ask { k: wanted, ..ask.clone() };
-            let found = self.engine.search(at, std::slice::from_ref(query), &more).await?;
+            let found = self.reach.ask(self.engine.search(at, std::slice::from_ref(query), &more)).await?;
             let Some(found) = found.into_iter().next() else { return Ok(hits) };
             hits = found;
         }
@@ -266,7 +271,7 @@ impl Vectors {
         keys: &KeySet,
         queries: &[UnitVector],
     ) -> Result<Vec<Scored>, EngineError> {
-        self.engine.scores(at, keys, queries).await
+        self.reach.ask(self.engine.scores(at, keys, queries)).await
     }
 
     /// Adds a space: fills in its stored vectors, and follows its changes from now on. In a shared engine the writer follows

@@ -33,7 +33,7 @@ impl Vectors {
     /// # Errors
     /// [`CatalogError`] if the catalog can't be read. An engine that does not answer is no error here.
     pub async fn state(&self) -> Result<Following, CatalogError> {
-        let (applied, away) = match self.engine.applied().await {
+        let (applied, away) = match self.reach.ask(self.engine.applied()).await {
             Ok(applied) => (Some(applied), None),
             Err(error) => (None, Some(with_causes(&error))),
         };
@@ -46,7 +46,7 @@ impl Vectors {
     /// # Errors
     /// [`EngineError`] if the engine answers with an error.
     pub async fn status(&self) -> Result<EngineStatus, EngineError> {
-        match self.engine.status().await {
+        match self.reach.ask(self.engine.status()).await {
             Ok(status) => {
                 *self.last_status.write().unwrap_or_else(PoisonError::into_inner) = status.clone();
                 Ok(status)

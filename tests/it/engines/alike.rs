@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use reprise_server::terms::{Collection, KeySet, Level, SpanKey, UnitVector};
 use reprise_server::vectors::{Allowed, Ask, EngineKind, Hits, Vectors};
+use reprise_tests::milvus::Empty;
 use reprise_tests::postgres::vector_database;
 use tokio_util::sync::CancellationToken;
 
-use super::{Library, Outside, clustered};
+use super::{Library, clustered};
 use crate::faults::bed::until;
 
 const DIM: usize = 32;
@@ -27,7 +28,7 @@ type Stored = BTreeMap<SpanKey, UnitVector>;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_engine_finds_the_same_ten() {
     let Some(url) = vector_database().await else { return };
-    let Some(milvus) = Outside::start(EngineKind::Milvus).await else { return };
+    let Some(milvus) = Empty::start().await else { return };
     let library = Library::new(DIM).await;
     for video in 0..VIDEOS {
         let clips = (0..CLIPS_PER_VIDEO).map(|clip| clustered(video * CLIPS_PER_VIDEO + clip, DIM));

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use reprise_server::terms::{Collection, KeySet, Level, SpaceInfo, SpanKey, UnitVector, VideoNumber};
 use reprise_server::vectors::{Allowed, Ask, Batch, EngineKind, Milvus, Pgvector, Put, VectorIndex};
+use reprise_tests::milvus::Empty;
+use reprise_tests::postgres::vector_database;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Outside, clustered};
+use super::clustered;
 use crate::faults::bed::until;
 
 const AT: Collection = Collection { space: 1, level: Level::Clip };
@@ -35,11 +37,17 @@ on_outside_engines!(many_allowed_keys_are_no_strangers, long_vectors_pass_every_
 type Engine = Arc<dyn VectorIndex>;
 
 async fn run<F: Future<Output = ()>>(kind: EngineKind, check: impl FnOnce(Engine) -> F) {
-    let Some(outside) = Outside::start(kind).await else { return };
     let library = Uuid::new_v4();
+    let mut milvus = None;
     let engine: Engine = match kind {
-        EngineKind::Milvus => Arc::new(Milvus::open(&outside.url(), library).await.unwrap()),
-        _ => Arc::new(Pgvector::open(&outside.url(), library).await.unwrap()),
+        EngineKind::Milvus => {
+            let Some(empty) = Empty::start().await else { return };
+            Arc::new(Milvus::open(&milvus.insert(empty).url(), library).await.unwrap())
+        }
+        _ => {
+            let Some(url) = vector_database().await else { return };
+            Arc::new(Pgvector::open(&url, library).await.unwrap())
+        }
     };
     let closing = CancellationToken::new();
     let (kept, until) = (Arc::clone(&engine), closing.clone());

@@ -2,6 +2,7 @@
 
 use reprise_server::terms::SpaceInfo;
 use reprise_server::vectors::{EngineError, Pgvector, VectorIndex};
+use reprise_tests::milvus::{Doorkeeper, Empty};
 use reprise_tests::postgres::{database, vector_database};
 use reprise_tests::server::Server;
 use uuid::Uuid;
@@ -77,9 +78,9 @@ async fn vectors_over_the_engines_limit_are_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn exact_search_is_refused_where_the_engine_has_none() {
-    let Some(lite) = reprise_tests::milvus::Lite::start().await else { return };
+    let Some(milvus) = Empty::start().await else { return };
     let folder = tempfile::tempdir().unwrap();
-    let url = lite.url();
+    let url = milvus.url();
     let server = Server::start(folder.path(), &["--index-engine", "milvus", "--index-url", url.as_str()]);
     let body = serde_json::json!({"query": {"text": "x"}, "exact": true});
     let problem = server.refused(server.request("POST", "/v1/search").json(&body), 422).await;
@@ -103,4 +104,13 @@ async fn a_wrong_password_is_refused() {
     server.add_guarded_user().await;
     let url = server.url().replace("reprise@", "guarded:s3cret@");
     check(&pgvector(&url), "refuses the user or the password");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_old_milvus_and_a_wrong_password_are_refused() {
+    let Some(old) = Doorkeeper::start("v2.3.5").await else { return };
+    let milvus = |password| old.url(password);
+    let (right, wrong) = (milvus("right"), milvus("s3cret"));
+    check(&["--index-engine", "milvus", "--index-url", &right], "Milvus v2.3.5 is too old; use 2.4 or later");
+    check(&["--index-engine", "milvus", "--index-url", &wrong], "Milvus refuses the name or password");
 }
