@@ -10,7 +10,8 @@ pub enum Clock {
     /// The clock of this machine (SQLite) or of the database's machine (Postgres). All workers then agree on deadlines.
     #[default]
     Real,
-    /// A clock for tests, in Unix milliseconds; it moves only by [`Clock::advance`].
+    /// A clock for tests, in Unix milliseconds; it moves only by [`Clock::advance`] and
+    /// [`Clock::set_back`].
     Set(Arc<AtomicI64>),
 }
 
@@ -24,6 +25,13 @@ impl Clock {
     pub fn advance(&self, by: Duration) {
         if let Clock::Set(now_ms) = self {
             now_ms.fetch_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX), Ordering::SeqCst);
+        }
+    }
+
+    /// Sets a test clock back; has no effect on the real one.
+    pub fn set_back(&self, by: Duration) {
+        if let Clock::Set(now_ms) = self {
+            now_ms.fetch_sub(i64::try_from(by.as_millis()).unwrap_or(i64::MAX), Ordering::SeqCst);
         }
     }
 

@@ -16,11 +16,14 @@ use super::wake::News;
 const MAX_REASON: usize = 4000;
 
 /// Jobs that a worker may take: $1 now, $2 the kinds that it runs.
+///
+/// A row changed over five minutes after now was changed before the clock was set back: its deadline is as far off. A
+/// worker that lives changes the row at its next heartbeat.
 macro_rules! due {
     ($kinds:literal) => {
         concat!(
-            "((j.state = 'queued' AND (j.not_before_ms IS NULL OR j.not_before_ms <= $1)) \
-             OR (j.state = 'running' AND j.lease_until_ms <= $1)) AND j.kind ",
+            "((j.state = 'queued' AND (j.not_before_ms IS NULL OR j.not_before_ms <= $1 OR j.updated_at_ms > $1 + 300000)) \
+             OR (j.state = 'running' AND (j.lease_until_ms <= $1 OR j.updated_at_ms > $1 + 300000))) AND j.kind ",
             $kinds,
             " AND NOT (j.needs_ready AND EXISTS \
              (SELECT 1 FROM videos v WHERE v.id = j.video AND v.state = 'pending'))"

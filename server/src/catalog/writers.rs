@@ -35,7 +35,8 @@ impl Catalog {
     }
 
     /// Takes or renews the lease to write to an engine. Returns its fencing number, which rises with each new holder;
-    /// `None` while another process holds the lease.
+    /// `None` while another process holds the lease. A lease that ends in more than ten times `lease` is of a time before
+    /// the clock was set back, and counts as ended.
     pub async fn lease_writer(&self, request: &WriterRequest<'_>) -> Result<Option<u64>, CatalogError> {
         let mut tx = self.database.begin().await?;
         let now = tx.now_ms().await?;
@@ -45,8 +46,9 @@ impl Catalog {
                    fence = engine_writers.fence + CASE WHEN engine_writers.holder = excluded.holder THEN 0 ELSE 1 END, \
                    holder = excluded.holder, until_ms = excluded.until_ms \
                    WHERE engine_writers.holder = excluded.holder OR engine_writers.until_ms <= $4 \
-                   RETURNING fence";
-        let values = values![request.engine, request.holder, now.saturating_add(lease_ms), now];
+                   OR engine_writers.until_ms > $5 RETURNING fence";
+        let until = |leases: i64| now.saturating_add(lease_ms.saturating_mul(leases));
+        let values = values![request.engine, request.holder, until(1), now, until(10)];
         let row = tx.row(sql, values).await?;
         let fence = row.map(|row| row.get::<i64>("fence")).transpose()?;
         tx.commit().await?;

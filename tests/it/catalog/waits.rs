@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use reprise_server::catalog::{
-    Catalog, CatalogError, Heartbeat, Job, JobName, JobState, Leased, MAX_ATTEMPTS, MAX_DEATHS, NextAttempt,
+    Catalog, CatalogError, Heartbeat, Job, JobName, JobState, LeaseStatus, Leased, MAX_ATTEMPTS, MAX_DEATHS,
+    NextAttempt, WriterRequest,
 };
 use uuid::Uuid;
 
@@ -19,6 +20,8 @@ on_both!(
     a_planned_stop_is_no_death,
     an_attempt_that_failed_ends_the_row_of_deaths,
     kinds_that_a_worker_does_not_run_are_left_to_others,
+    a_clock_that_is_set_back_blocks_no_job,
+    a_clock_that_is_set_back_blocks_no_writer,
 );
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -167,4 +170,31 @@ async fn kinds_that_a_worker_does_not_run_are_left_to_others(opened: &Opened) {
     assert_eq!(catalog.lease_job(Uuid::now_v7(), &[], LEASE).await.unwrap(), None);
     catalog.wait_for_job(&other, Duration::ZERO).await;
     assert!(catalog.lease_job(Uuid::now_v7(), &[JobName::Ingest], LEASE).await.unwrap().is_some());
+}
+
+async fn a_clock_that_is_set_back_blocks_no_job(opened: &Opened) {
+    let catalog = &*opened.catalog;
+    let ids = [add(catalog, video("a")).await.1.id, add(catalog, video("b")).await.1.id];
+    let waits = lease(catalog).await;
+    catalog.fail_job(&waits.lease, "busy", NextAttempt::After(900 * SECOND)).await.unwrap();
+    let of_dead = lease(catalog).await;
+    add(catalog, video("c")).await;
+    let of_living = lease(catalog).await;
+    opened.clock.set_back(3600 * SECOND);
+    let beat = catalog.heartbeat(&of_living.lease, LEASE, &Heartbeat::default()).await.unwrap();
+    assert_eq!(beat, LeaseStatus::Held);
+    assert_eq!([lease(catalog).await.job.id, lease(catalog).await.job.id], ids);
+    assert_eq!(try_lease(catalog).await, None, "a worker that lives lost its job");
+    let late = catalog.finish_ingest(&of_dead.lease, ingested(1, &[])).await;
+    assert!(matches!(late, Err(CatalogError::LeaseLost)), "{late:?}");
+}
+
+async fn a_clock_that_is_set_back_blocks_no_writer(opened: &Opened) {
+    let by = |holder| WriterRequest { engine: "far", holder, lease: 4 * SECOND };
+    let [dead, next] = [Uuid::new_v4(), Uuid::new_v4()];
+    assert_eq!(opened.catalog.lease_writer(&by(dead)).await.unwrap(), Some(1));
+    assert_eq!(opened.catalog.lease_writer(&by(next)).await.unwrap(), None);
+    opened.clock.set_back(3600 * SECOND);
+    assert_eq!(opened.catalog.lease_writer(&by(next)).await.unwrap(), Some(2));
+    assert_eq!(opened.catalog.lease_writer(&by(dead)).await.unwrap(), None);
 }
