@@ -22,5 +22,5 @@ if [ -z "$python" ]; then
   fi
 fi
 
-cargo build --release --locked --package reprise
+cargo build --release --locked --package reprise --features milvus,otlp
 exec "$python" tests/bench/encoder_peers.py "${REPRISE_BIN:-$target/release/reprise}" "$@"

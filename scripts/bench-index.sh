@@ -26,7 +26,7 @@ if [ -z "$python" ]; then
   fi
 fi
 
-cargo build --release --locked --package reprise
+cargo build --release --locked --package reprise --features milvus,otlp
 reprise=${REPRISE_BIN:-$target/release/reprise}
 data=${REPRISE_INDEX_DATA:-$target/index-data}
 sets=clips

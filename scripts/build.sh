@@ -6,10 +6,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 profile=${1:?'which profile: release or demo'}
+# What a first look does not need: the engine milvus and traces over OTLP.
+features=()
+[ "$profile" != release ] || features=(--features milvus,otlp)
 log=$(mktemp)
 # Force cargo to draw its progress bar without a terminal: the step counts are read from it.
 CARGO_TERM_PROGRESS_WHEN=always CARGO_TERM_PROGRESS_WIDTH=80 CARGO_TERM_COLOR=never \
-  cargo build --profile "$profile" --locked --package reprise >"$log" 2>&1 &
+  cargo build --profile "$profile" --locked --package reprise "${features[@]}" >"$log" 2>&1 &
 cargo=$!
 trap 'kill "$cargo" 2>/dev/null || true; rm -f "$log"' EXIT
 trap 'exit 130' INT TERM

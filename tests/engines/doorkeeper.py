@@ -5,7 +5,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
-from pymilvus.grpc_gen import milvus_pb2, milvus_pb2_grpc
+from pymilvus.grpc_gen import common_pb2, milvus_pb2, milvus_pb2_grpc
 
 ALLOWED = base64.b64encode(b"root:right").decode()
 
@@ -16,11 +16,12 @@ class Doorkeeper(milvus_pb2_grpc.MilvusServiceServicer):
 
     def Connect(self, request, context):
         self.check(context)
-        return milvus_pb2.ConnectResponse(server_info={"build_tags": self.version}, identifier=1)
+        about = {"build_tags": self.version}
+        return milvus_pb2.ConnectResponse(status=common_pb2.Status(), server_info=about, identifier=1)
 
     def GetVersion(self, request, context):
         self.check(context)
-        return milvus_pb2.GetVersionResponse(version=self.version)
+        return milvus_pb2.GetVersionResponse(status=common_pb2.Status(), version=self.version)
 
     def check(self, context):
         if dict(context.invocation_metadata()).get("authorization") != ALLOWED:
