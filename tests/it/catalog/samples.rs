@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::ALL;
+use crate::faults::bed::until;
 use reprise_server::catalog::{
     Added, Catalog, Filled, GivenClip, Ingested, IngestedSpan, Job, JobName, Leased, MediaFacts, NewSpace,
     NewVector, NewVideo, Segmentation, SpaceRow, Video,
@@ -108,9 +109,11 @@ pub(crate) fn filled(vectors: Vec<NewVector>) -> Filled {
     Filled { vectors, ..Filled::default() }
 }
 
-/// Leases the next job; there must be one.
+/// Leases the next job; there must be one. On Postgres a refused change may hold the job's row for a moment after its
+/// answer, and a lease passes over rows that are held.
 pub(crate) async fn lease(catalog: &Catalog) -> Leased {
-    catalog.lease_job(Uuid::now_v7(), &JobName::ALL, LEASE).await.unwrap().expect("a job is waiting")
+    let next = async || catalog.lease_job(Uuid::now_v7(), &JobName::ALL, LEASE).await.unwrap();
+    until("a job is waiting", next).await
 }
 
 /// Adds a video and ingests it with [`ingested`].
