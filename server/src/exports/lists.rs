@@ -33,13 +33,12 @@ struct Document<'a> {
     ranges: Vec<Line<'a>>,
 }
 
-fn lines(timeline: &Timeline) -> Vec<Line<'_>> {
+fn lines<'a>(timeline: &'a Timeline) -> Vec<Line<'a>> {
     let numbering = timeline.numbering();
     let code = |frame: i64| numbering.timecode(frame).to_string();
     let seconds = |ms: i64| ms as f64 / 1000.0;
-    let line = |(place, placed): (usize, &Placed<'_>)| {
-        // The clip outlives its place.
-        let clip = &timeline.clips[place];
+    let line = |(place, placed): (usize, Placed<'a>)| {
+        let clip = placed.clip;
         Line {
             number: place + 1,
             video_id: clip.media.video,
@@ -56,7 +55,7 @@ fn lines(timeline: &Timeline) -> Vec<Line<'_>> {
             note: &clip.note,
         }
     };
-    timeline.placed().iter().enumerate().map(line).collect()
+    timeline.placed().into_iter().enumerate().map(line).collect()
 }
 
 /// A table with a head, separated by commas (RFC 4180).
