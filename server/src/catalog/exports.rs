@@ -185,10 +185,11 @@ impl Catalog {
         tx.commit().await
     }
 
-    /// The ids of all exports, expired ones too.
-    pub async fn export_ids(&self) -> Result<HashSet<Uuid>, CatalogError> {
-        let rows = self.database.rows("SELECT id FROM exports", values![]).await?;
-        rows.iter().map(|row| row.get("id")).collect()
+    /// The files of all exports, expired ones too.
+    pub async fn export_files(&self) -> Result<HashSet<String>, CatalogError> {
+        let sql = "SELECT file FROM exports WHERE file IS NOT NULL";
+        let rows = self.database.rows(sql, values![]).await?;
+        rows.iter().map(|row| row.get("file")).collect()
     }
 }
 

@@ -12,7 +12,9 @@ use super::timeline::{Media, Placed, Timeline, one_line};
 /// The document: one sequence with a spine of clips. Times are ratios on frames of the sequence; where a clip begins in its
 /// file is on a frame of the file.
 pub(super) fn write(timeline: &Timeline) -> String {
-    let mut text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE fcpxml>\n<fcpxml version=\"1.8\">\n".to_owned();
+    let mut text =
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE fcpxml>\n<fcpxml version=\"1.8\">\n"
+            .to_owned();
     let resources = Resources::of(timeline);
     resources.write(&mut text);
     let title = escaped(&one_line(&timeline.title));
@@ -64,8 +66,12 @@ impl Format {
 
 impl<'a> Resources<'a> {
     fn of(timeline: &'a Timeline) -> Resources<'a> {
-        let mut resources =
-            Resources { timeline, formats: BTreeMap::new(), sequence: "r0".to_owned(), media: BTreeMap::new() };
+        let mut resources = Resources {
+            timeline,
+            formats: BTreeMap::new(),
+            sequence: "r0".to_owned(),
+            media: BTreeMap::new(),
+        };
         if let Some(first) = timeline.clips.first() {
             resources.sequence = resources.format(Format::of(&first.media, timeline.rate));
         }

@@ -125,7 +125,12 @@ mod tests {
         let text = String::from_utf8(csv(&timeline("25", &[(1000, 3000)])).unwrap()).unwrap();
         let (head, row) = text.split_once("\r\n").unwrap();
         assert!(head.starts_with("number,video_id,title,file_name,start,end,"), "{head}");
-        assert!(row.contains(",\"A dive <1> & \"\"two\"\"\",dive one.mp4,1.0,3.0,00:00:01:00,00:00:03:00,0.0,2.0,"), "{row}");
+        assert!(
+            row.contains(
+                ",\"A dive <1> & \"\"two\"\"\",dive one.mp4,1.0,3.0,00:00:01:00,00:00:03:00,0.0,2.0,"
+            ),
+            "{row}"
+        );
     }
 
     #[test]

@@ -138,7 +138,8 @@ pub(super) mod samples {
 
     /// A timeline of clips of one rate.
     pub(crate) fn timeline(rate: &str, spans: &[(i64, i64)]) -> Timeline {
-        let clips = spans.iter().enumerate().map(|(range, span)| Clip { range, ..clip(rate, span.0, span.1) });
+        let clips =
+            spans.iter().enumerate().map(|(range, span)| Clip { range, ..clip(rate, span.0, span.1) });
         let rate = FrameRate::named(rate).unwrap();
         Timeline { title: "A reel\r\nof dives".to_owned(), rate, drop_frame: true, clips: clips.collect() }
     }
