@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::error::{ApiError, Problem};
 use super::extract::Json;
-use super::{clips, exports, instant as rfc3339, videos};
+use super::{clips, instant as rfc3339, videos};
 use crate::access::{Caller, Link};
 use crate::app::{App, Authorized};
 use crate::catalog::instant;
@@ -81,13 +81,20 @@ async fn link(app: &Authorized, sent: String, expires: i64) -> Result<LinkOut, A
     match Target::of(uri.path()) {
         Some(Target::Video(id)) => drop(videos::found(app.view().video(id).await?, id)?),
         Some(Target::Clip(id)) => drop(clips::found(app.view().span(id).await?, id)?),
-        Some(Target::Export(id)) => drop(exports::found(app.view().export(id).await?, id)?),
+        Some(Target::Export(id)) => export_exists(app, id).await?,
         None => {
             let detail = "only media, previews and thumbnails, and downloads of exports, have links";
             return Err(ApiError::invalid("", detail));
         }
     }
     Ok(LinkOut { url: signed(app, &uri, expires), path: sent })
+}
+
+async fn export_exists(app: &Authorized, id: Uuid) -> Result<(), ApiError> {
+    match app.view().export(id).await? {
+        Some(_) => Ok(()),
+        None => Err(ApiError::not_found(format!("there is no export {id}, or it has expired"))),
+    }
 }
 
 /// An address with its signature, valid until `expires`, in Unix seconds.

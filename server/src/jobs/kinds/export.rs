@@ -32,9 +32,8 @@ impl JobKind for Export {
 
     async fn run(&self, work: Work) -> Result<(), JobError> {
         let app = &work.app;
-        // Who deleted the export meanwhile, or its only video, wants no file.
-        let export =
-            app.catalog.view(&Visibility::All).export(work.job.id).await?.ok_or(JobError::NotHeld)?;
+        let export = app.catalog.view(&Visibility::All).export(work.job.id).await?;
+        let export = export.ok_or_else(|| JobError::last("the export was deleted"))?;
         let request: ExportRequest = serde_json::from_value(export.request).map_err(JobError::last)?;
         let (name, file_name) = (file_of(&work, &request), request.file_name());
         let media_type = request.media_type().to_owned();
