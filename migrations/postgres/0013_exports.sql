@@ -1,7 +1,8 @@
 -- The same as migrations/sqlite/0013_exports.sql.
 
 -- Reels: ordered lists of ranges of videos. version grows with each change. A range names its video without a reference:
--- a reel outlives its videos, and reads leave out the ranges of deleted ones.
+-- a reel outlives its videos, and reads leave out the ranges of deleted ones. It names its reel without one too: a restore
+-- may leave out a damaged table.
 CREATE TABLE reels (
     id            UUID PRIMARY KEY,
     name          TEXT NOT NULL,
@@ -11,7 +12,7 @@ CREATE TABLE reels (
 );
 
 CREATE TABLE reel_ranges (
-    reel     UUID NOT NULL REFERENCES reels (id) ON DELETE CASCADE,
+    reel     UUID NOT NULL,
     place    BIGINT NOT NULL,
     video    UUID NOT NULL,
     start_ms BIGINT NOT NULL CHECK (start_ms >= 0),

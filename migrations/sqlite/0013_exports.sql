@@ -1,7 +1,8 @@
 -- The same as migrations/postgres/0013_exports.sql.
 
 -- Reels: ordered lists of ranges of videos. version grows with each change. A range names its video without a reference:
--- a reel outlives its videos, and reads leave out the ranges of deleted ones.
+-- a reel outlives its videos, and reads leave out the ranges of deleted ones. It names its reel without one too: a restore
+-- may leave out a damaged table.
 CREATE TABLE reels (
     id            BLOB PRIMARY KEY,
     name          TEXT NOT NULL,
@@ -11,7 +12,7 @@ CREATE TABLE reels (
 ) STRICT;
 
 CREATE TABLE reel_ranges (
-    reel     BLOB NOT NULL REFERENCES reels (id) ON DELETE CASCADE,
+    reel     BLOB NOT NULL,
     place    INTEGER NOT NULL,
     video    BLOB NOT NULL,
     start_ms INTEGER NOT NULL CHECK (start_ms >= 0),

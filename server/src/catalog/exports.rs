@@ -228,7 +228,7 @@ fn from_row(row: &Row) -> Result<Export, CatalogError> {
 
 fn made(row: &Row) -> Result<Option<MadeExport>, CatalogError> {
     let Some(file) = row.get::<Option<String>>("file")? else { return Ok(None) };
-    let text = |column: &str| Ok(row.get::<Option<String>>(column)?.unwrap_or_default());
+    let text = |column: &str| Ok::<_, CatalogError>(row.get::<Option<String>>(column)?.unwrap_or_default());
     let report: Option<String> = row.get("report")?;
     Ok(Some(MadeExport {
         file,

@@ -87,6 +87,7 @@ impl View<'_> {
         let mut tx = self.begin().await?;
         let Some(found) = lock(&mut tx, id).await? else { return Ok(None) };
         check_version(&found, expected)?;
+        tx.execute("DELETE FROM reel_ranges WHERE reel = $1", values![id]).await?;
         tx.execute("DELETE FROM reels WHERE id = $1", values![id]).await?;
         tx.commit().await.map(Some)
     }

@@ -56,6 +56,7 @@ struct Shape {
 /// # Errors
 /// [`ExportError`]; nothing is left.
 pub(super) fn film(film: &Film<'_>, pace: &mut Pace) -> Result<Filmed, ExportError> {
+    pace.stage("film");
     match film.files {
         Files::Each => zipped(film, pace),
         Files::One => joined(film, pace),

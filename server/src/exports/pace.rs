@@ -66,6 +66,11 @@ impl Pace {
         self.progress.reached(self.done_ms);
     }
 
+    /// Names what is being done.
+    pub(super) fn stage(&self, stage: &'static str) {
+        self.progress.stage(stage);
+    }
+
     /// Begins the last step, whose file replaces the parts.
     pub(super) fn last_step(&mut self, stage: &'static str) {
         self.progress.stage(stage);

@@ -124,6 +124,9 @@ impl ApiError {
 
     /// Puts `place` before the errors' pointers, for a part of a request.
     pub(super) fn within(mut self, place: &str) -> ApiError {
+        if self.errors.is_empty() && self.status == StatusCode::NOT_FOUND {
+            return self.at(place.to_owned());
+        }
         for field in &mut self.errors {
             field.pointer.insert_str(0, place);
         }

@@ -103,7 +103,7 @@ async fn wrong_requests_are_refused_with_the_place() {
         ),
         (
             json!({"format": "csv", "ranges": null, "search": {"query": {"clip_id": missing}}}),
-            (404, "/search/query"),
+            (404, "/search"),
         ),
         (
             json!({"format": "csv", "ranges": null, "search": {"query": {"text": "x"}, "group_by": "video"}}),
