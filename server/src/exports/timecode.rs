@@ -9,7 +9,7 @@ use reprise_encoders::video::FrameRate;
 
 /// How frames are numbered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Numbering {
+pub(super) struct Numbering {
     /// Frames counted in a second.
     nominal: i64,
     /// Numbers skipped in a minute; 0 without drop-frame.
@@ -18,7 +18,7 @@ pub struct Numbering {
 
 /// The number of a frame. After 24 hours it begins anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timecode {
+pub(super) struct Timecode {
     hours: i64,
     minutes: i64,
     seconds: i64,
@@ -28,19 +28,19 @@ pub struct Timecode {
 
 impl Numbering {
     /// The numbering of a rate. `drop` counts only where [`FrameRate::may_drop`].
-    pub fn new(rate: FrameRate, drop: bool) -> Numbering {
+    pub(super) fn new(rate: FrameRate, drop: bool) -> Numbering {
         let nominal = rate.nominal();
         let skipped = if drop && rate.may_drop() { nominal / 15 } else { 0 };
         Numbering { nominal, skipped }
     }
 
     /// Whether it skips numbers.
-    pub fn is_drop(self) -> bool {
+    pub(super) fn is_drop(self) -> bool {
         self.skipped > 0
     }
 
     /// Frames in 24 hours.
-    pub fn frames_a_day(self) -> i64 {
+    pub(super) fn frames_a_day(self) -> i64 {
         self.in_ten_minutes() * 6 * 24
     }
 
@@ -49,7 +49,7 @@ impl Numbering {
     }
 
     /// The number of a frame, counted from 0.
-    pub fn timecode(self, frame: i64) -> Timecode {
+    pub(super) fn timecode(self, frame: i64) -> Timecode {
         let frame = frame.rem_euclid(self.frames_a_day());
         let (tens, rest) = (frame / self.in_ten_minutes(), frame % self.in_ten_minutes());
         let in_minute = 60 * self.nominal - self.skipped;

@@ -9,82 +9,82 @@ use super::timecode::Numbering;
 
 /// Clips in order, without gaps.
 #[derive(Debug, Clone)]
-pub struct Timeline {
+pub(super) struct Timeline {
     /// Its name.
-    pub title: String,
+    pub(super) title: String,
     /// Its frames per second.
-    pub rate: FrameRate,
+    pub(super) rate: FrameRate,
     /// Whether its timecode drops numbers.
-    pub drop_frame: bool,
+    pub(super) drop_frame: bool,
     /// The clips, in order.
-    pub clips: Vec<Clip>,
+    pub(super) clips: Vec<Clip>,
 }
 
 /// A time range of a video.
 #[derive(Debug, Clone)]
-pub struct Clip {
+pub(super) struct Clip {
     /// The range's place in the request, from 0.
-    pub range: usize,
+    pub(super) range: usize,
     /// The media that it is cut from.
-    pub media: Media,
+    pub(super) media: Media,
     /// First millisecond in the video, inclusive.
-    pub start_ms: i64,
+    pub(super) start_ms: i64,
     /// End in the video, exclusive, in milliseconds.
-    pub end_ms: i64,
+    pub(super) end_ms: i64,
     /// The user's note; may be empty.
-    pub note: String,
+    pub(super) note: String,
 }
 
 /// The media of a clip.
 #[derive(Debug, Clone)]
-pub struct Media {
+pub(super) struct Media {
     /// The video.
-    pub video: Uuid,
+    pub(super) video: Uuid,
     /// Its title.
-    pub title: String,
+    pub(super) title: String,
     /// The user's file name.
-    pub file_name: String,
+    pub(super) file_name: String,
     /// Its frames per second.
-    pub rate: FrameRate,
+    pub(super) rate: FrameRate,
     /// Whether its frames are unevenly spaced, so that numbers of frames mean nothing.
-    pub is_variable: bool,
+    pub(super) is_variable: bool,
     /// Its length in milliseconds.
-    pub duration_ms: i64,
+    pub(super) duration_ms: i64,
     /// Shown width in pixels.
-    pub width: u32,
+    pub(super) width: u32,
     /// Shown height in pixels.
-    pub height: u32,
+    pub(super) height: u32,
     /// Whether it has sound.
-    pub has_audio: bool,
+    pub(super) has_audio: bool,
 }
 
 /// A clip with its place on the timeline. The source and the record range have equal lengths.
 #[derive(Debug, Clone)]
-pub struct Placed<'a> {
+pub(super) struct Placed<'a> {
     /// The clip.
-    pub clip: &'a Clip,
+    pub(super) clip: &'a Clip,
     /// Its frames in the video, counted at the timeline's rate.
-    pub source: Range<i64>,
+    pub(super) source: Range<i64>,
     /// Its frames on the timeline.
-    pub record: Range<i64>,
+    pub(super) record: Range<i64>,
 }
 
 impl Media {
     /// The rate in which its frames are counted; `timeline` for a variable rate.
-    pub fn counted_at(&self, timeline: FrameRate) -> FrameRate {
+    pub(super) fn counted_at(&self, timeline: FrameRate) -> FrameRate {
         if self.is_variable { timeline } else { self.rate }
     }
 }
 
 impl Timeline {
     /// The rate for clips, if the user names none: that of the first one.
-    pub fn usual_rate(clips: &[Clip]) -> FrameRate {
+    pub(super) fn usual_rate(clips: &[Clip]) -> FrameRate {
         let rate = |clip: &Clip| clip.media.rate.for_editing();
         clips.first().map_or(FrameRate::measured(25.0), rate)
     }
 
     /// The clips with their places.
-    pub fn placed(&self) -> Vec<Placed<'_>> {
+    pub(super) fn placed(&self) -> Vec<Placed<'_>> {
         let mut at = 0;
         let mut place = |clip| {
             let source = self.frames_of(clip);
@@ -96,17 +96,17 @@ impl Timeline {
     }
 
     /// The frames of a clip in its video, counted at the timeline's rate.
-    pub fn frames_of(&self, clip: &Clip) -> Range<i64> {
+    pub(super) fn frames_of(&self, clip: &Clip) -> Range<i64> {
         self.rate.frames_of(&(clip.start_ms..clip.end_ms))
     }
 
     /// Its length in frames.
-    pub fn frames(&self) -> i64 {
+    pub(super) fn frames(&self) -> i64 {
         self.placed().last().map_or(0, |last| last.record.end)
     }
 
     /// How its frames are numbered.
-    pub fn numbering(&self) -> Numbering {
+    pub(super) fn numbering(&self) -> Numbering {
         Numbering::new(self.rate, self.drop_frame)
     }
 }

@@ -128,7 +128,8 @@ fn write(
     }
     run.args(["-map_metadata", "-1", "-map_chapters", "-1"]);
     match cut.form {
-        Form::Part => run.args(["-c:a", "pcm_s16le", "-f", "mov"]),
+        // Without reordered frames, parts of any length follow each other in decoding order.
+        Form::Part => run.args(["-bf", "0", "-c:a", "pcm_s16le", "-f", "mov"]),
         Form::Whole => run.args(["-c:a", "aac", "-b:a", "160k", "-movflags", "+faststart", "-f", "mp4"]),
     }
     run_to_file(run, out, limits, watch)

@@ -87,6 +87,10 @@ impl Search {
 
     /// Takes a line `pts,flags`. True once both are found.
     fn take(&mut self, line: &str) -> bool {
+        // ffprobe prints empty lines after packets with side data.
+        if line.trim().is_empty() {
+            return false;
+        }
         let mut fields = line.split(',');
         let (pts, flags) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
         let Ok(pts) = pts.parse::<i64>() else {
@@ -138,6 +142,6 @@ mod tests {
         check(&lines, 120..241, Some((120, 400, 5)));
         check(&lines, 300..320, Some((240, 400, 2)));
         check(&["40,__"], 0..10, None);
-        check(&["N/A,__", "100,K_", "N/A,__"], 0..10, Some((100, 400, 2)));
+        check(&["N/A,__", "100,K_,", "", "N/A,__"], 0..10, Some((100, 400, 2)));
     }
 }
