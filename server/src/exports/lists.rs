@@ -135,10 +135,10 @@ mod tests {
 
     #[test]
     fn chapters_stand_on_the_timelines_clock() {
-        let text = chapters(&timeline("25", &[(1000, 3000), (3_600_000, 7_201_500)]));
+        let text = chapters(&timeline("25", &[(1000, 3000), (3_600_000, 7_201_480)]));
         let note = "a note --&gt; with &lt;marks&gt; &amp; more";
         let expected = format!(
-            "WEBVTT\n\n1\n00:00:00.000 --> 00:00:02.000\n{note}\n\n2\n00:00:02.000 --> 01:00:03.500\n{note}\n"
+            "WEBVTT\n\n1\n00:00:00.000 --> 00:00:02.000\n{note}\n\n2\n00:00:02.000 --> 01:00:03.480\n{note}\n"
         );
         assert_eq!(text, expected);
     }

@@ -138,7 +138,8 @@ mod tests {
             let rate = FrameRate::named("29.97").unwrap();
             let code = Numbering::new(rate, true).timecode(at);
             let shown_ms = (code.hours * 3600 + code.minutes * 60 + code.seconds) * 1000 + code.frames * 1000 / 30;
-            prop_assert!((shown_ms - rate.ms(at)).abs() <= 100, "{} at {} ms", code, rate.ms(at));
+            // Two numbers until the next drop, and 86 ms in a day.
+            prop_assert!((shown_ms - rate.ms(at)).abs() <= 200, "{} at {} ms", code, rate.ms(at));
         }
     }
 }
