@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the vector engines that tests use into a Python environment in the target folder, and prints its folder.
+# Installs the vector engines that tests use, and OpenTimelineIO, into a Python environment in the target folder, and prints its folder.
 # Quick if it is there. REPRISE_TEST_ENGINES names another folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -5,6 +5,7 @@ pub mod hub;
 pub mod lectures;
 pub mod milvus;
 pub mod mutations;
+pub mod numbered;
 pub mod postgres;
 pub mod server;
 pub mod slides;

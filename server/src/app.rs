@@ -42,6 +42,8 @@ pub struct App {
     pub query_decodes: Arc<Semaphore>,
     /// Limits concurrent renders.
     pub renders: Renders,
+    /// Limits exports that are made at once.
+    pub exports: Arc<Semaphore>,
     /// Example queries for the web page. A demo sets them once.
     pub examples: OnceLock<Vec<Example>>,
     /// Whether the server has started and is not closing.

@@ -142,6 +142,18 @@ pub struct Config {
     /// Longest making of a rendition for browsers, in minutes
     #[arg(long, env = "REPRISE_RENDER_MINUTES", default_value_t = 30.0, value_parser = minutes)]
     pub render_minutes: f64,
+    /// Hours for which a made export can be fetched
+    #[arg(long, env = "REPRISE_EXPORT_HOURS", default_value_t = 24.0, value_parser = hours)]
+    pub export_hours: f64,
+    /// Longest making of an export, in minutes
+    #[arg(long, env = "REPRISE_EXPORT_MINUTES", default_value_t = 120.0, value_parser = minutes)]
+    pub export_minutes: f64,
+    /// Largest export, in bytes
+    #[arg(long, env = "REPRISE_MAX_EXPORT_BYTES", default_value_t = 16 << 30)]
+    pub max_export_bytes: u64,
+    /// Exports that this process makes at once; each takes one of the runners; 0: it makes none
+    #[arg(long, env = "REPRISE_EXPORTS_AT_ONCE", default_value_t = 1)]
+    pub exports_at_once: usize,
     /// Longest video, in hours; longer ones are refused
     #[arg(long, env = "REPRISE_MAX_VIDEO_HOURS", default_value_t = 24.0, value_parser = hours)]
     pub max_video_hours: f64,
@@ -182,6 +194,11 @@ impl Config {
     /// Longest run of ffmpeg for a rendition.
     pub fn render_limit(&self) -> Duration {
         Duration::from_secs_f64(self.render_minutes * 60.0).min(Duration::from_secs_f64(self.decode_seconds))
+    }
+
+    /// For how long a made export can be fetched.
+    pub fn export_lasts(&self) -> Duration {
+        Duration::from_secs_f64(self.export_hours * 3600.0)
     }
 
     /// The vector engine's settings.

@@ -9,6 +9,7 @@ pub mod app;
 pub mod backup;
 pub mod catalog;
 pub mod config;
+pub mod exports;
 pub mod health;
 pub mod http;
 pub mod https;

@@ -79,6 +79,7 @@ pub async fn open(config: Config) -> Result<Arc<App>, StartError> {
         query_uploads: uploads(),
         query_decodes: Arc::new(Semaphore::new(config.query_decodes.max(1))),
         renders: Renders::default(),
+        exports: Arc::new(Semaphore::new(config.exports_at_once)),
         examples: OnceLock::new(),
         ready: AtomicBool::new(false),
         vectors: Arc::new(vectors),

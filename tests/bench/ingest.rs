@@ -37,7 +37,7 @@ pub(crate) async fn measure(folder: &Path, report: &mut Report) {
 }
 
 /// Shots of moving test pictures with grain, about as costly to decode as camera footage.
-fn rendered(folder: &Path, width: u32, height: u32, shots: usize) -> PathBuf {
+pub(crate) fn rendered(folder: &Path, width: u32, height: u32, shots: usize) -> PathBuf {
     let file = folder.join(format!("{width}x{height}.mp4"));
     let mut ffmpeg = ffmpeg();
     for shot in 0..shots {

@@ -11,6 +11,7 @@
 
 mod cpu;
 mod engines;
+mod exports;
 mod ingest;
 mod lectures;
 mod long;
@@ -38,6 +39,9 @@ async fn main() {
     }
     if wanted("segment") {
         segment::measure(folder.path(), &mut report).await;
+    }
+    if wanted("exports") {
+        exports::measure(folder.path(), &mut report).await;
     }
     if parts.is_empty() {
         report.publish();

@@ -4,6 +4,7 @@ mod activations;
 mod backups;
 mod cues;
 mod durability;
+mod exports;
 mod filters;
 mod following;
 mod jobs;

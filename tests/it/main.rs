@@ -29,6 +29,7 @@ mod encoders_siglip;
 mod engines;
 mod eval;
 mod eval_retrieval;
+mod exports;
 mod faults;
 mod hostile_files;
 mod http_library;

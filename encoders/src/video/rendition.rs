@@ -158,7 +158,7 @@ fn web_with(path: &Path, probe: &Probe, sound: bool, out: &Path, limits: &Limits
 }
 
 /// An ffmpeg that opens the file at a key frame before `seek_ms` on the container's own clock.
-fn opened(path: &Path, probe: &Probe, seek_ms: Option<i64>, limits: &Limits) -> Run {
+pub(super) fn opened(path: &Path, probe: &Probe, seek_ms: Option<i64>, limits: &Limits) -> Run {
     let mut run = Run::ffmpeg();
     run.args(["-copyts", "-sn", "-dn"]);
     if let Some(ms) = seek_ms {
@@ -184,7 +184,8 @@ fn write_mp4(mut run: Run, out: &Path, limits: &Limits) -> Result<(), VideoError
     Err(finished.over_limit(limits).unwrap_or_else(|| failed(&finished)))
 }
 
-fn failed(finished: &Finished) -> VideoError {
+/// The error of a run that wrote nothing usable.
+pub(super) fn failed(finished: &Finished) -> VideoError {
     let says = |text: &str| finished.log.errors.iter().find(|line| line.contains(text));
     if let Some(line) = says("Unknown encoder").or_else(|| says("No space left")) {
         return VideoError::Ffmpeg(line.clone().into());

@@ -1,6 +1,7 @@
 //! Errors of the catalog.
 
 use reprise_encoders::Cause;
+use uuid::Uuid;
 
 /// Error of a catalog call.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +18,17 @@ pub enum CatalogError {
     /// The caller's key has no room for the video. The text gives the quota.
     #[error("{0}")]
     OverQuota(String),
+    /// The caller named a range that it can't name; the caller's fault.
+    #[error("range {place}: {fault}")]
+    Range {
+        /// Its place in the list, from 0.
+        place: usize,
+        /// What is wrong with it.
+        fault: RangeFault,
+    },
+    /// The caller wanted to change another state than the present one; the caller's fault.
+    #[error("it was changed meanwhile: read it again, and send If-Match with its new ETag")]
+    Stale,
     /// The worker no longer holds the job; it must drop its result.
     #[error("the job's lease was lost or the job was cancelled")]
     LeaseLost,
@@ -39,6 +51,17 @@ pub enum CatalogError {
     /// A stored row can't be read back; ours.
     #[error("stored data is damaged: {0}")]
     Damaged(#[source] Cause),
+}
+
+/// What is wrong with a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RangeFault {
+    /// There is no such video, or the caller may not see it.
+    #[error("there is no video {0}")]
+    NoVideo(Uuid),
+    /// It begins when its video has ended.
+    #[error("it begins after the video's end")]
+    AfterEnd,
 }
 
 impl From<sqlx::Error> for CatalogError {

@@ -2,8 +2,9 @@
 
 use uuid::Uuid;
 
-use super::database::{Tx, values};
+use super::database::{Sql, Tx, values};
 use super::error::CatalogError;
+use super::tables::exports::is_seen;
 use super::tables::jobs::{self, NewJob};
 use super::tables::videos;
 use super::types::*;
@@ -43,11 +44,7 @@ impl View<'_> {
         if !matches!(found.job.state, JobState::Queued | JobState::Running) {
             return Err(CatalogError::Conflict(format!("the job has ended: {}", found.job.state.name())));
         }
-        let now = tx.now_ms().await?;
-        // The token stays, so that the worker's next heartbeat reports the cancellation.
-        let sql = "UPDATE jobs SET state = 'cancelled', reason = 'cancelled by a user', lease_until_ms = NULL, \
-                   not_before_ms = NULL, eta_s = NULL, updated_at_ms = $2 WHERE id = $1";
-        tx.execute(sql, values![id, now]).await?;
+        jobs::cancel(&mut tx, id).await?;
         jobs::fail_pending_video(&mut tx, &found.job).await?;
         let job = jobs::read(&mut tx, id).await?;
         tx.commit().await?;
@@ -80,13 +77,7 @@ impl View<'_> {
 
     /// One job.
     pub async fn job(&self, id: Uuid) -> Result<Option<Job>, CatalogError> {
-        let sql = concat!(
-            "SELECT ",
-            jobs::job_columns!(),
-            " FROM jobs j WHERE j.id = $1 \
-             AND (j.video IS NULL OR EXISTS (SELECT 1 FROM visible_videos v WHERE v.id = j.video))"
-        );
-        let row = self.row(sql, values![id]).await?;
+        let row = self.row(Sql::Built(self.seen("WHERE j.id = $1")), values![id]).await?;
         row.as_ref().map(jobs::from_row).transpose()
     }
 
@@ -97,13 +88,10 @@ impl View<'_> {
         before: Option<Uuid>,
         limit: u32,
     ) -> Result<Vec<Job>, CatalogError> {
-        let sql = concat!(
-            "SELECT ",
-            jobs::job_columns!(),
-            " FROM jobs j WHERE ($1 IS NULL OR j.state = $1) AND ($2 IS NULL OR j.kind = $2) \
-             AND ($3 IS NULL OR j.video = $3) AND j.id < $4 \
-             AND (j.video IS NULL OR EXISTS (SELECT 1 FROM visible_videos v WHERE v.id = j.video)) ORDER BY j.id DESC LIMIT $5"
-        );
+        let listed = "WHERE ($1 IS NULL OR j.state = $1) AND ($2 IS NULL OR j.kind = $2) \
+                      AND ($3 IS NULL OR j.video = $3) AND j.id < $4";
+        let mut sql = self.seen(listed);
+        sql.push_str(" ORDER BY j.id DESC LIMIT $5");
         let values = values![
             only.state.map(|state| state.name().to_owned()),
             only.kind.map(|kind| kind.name().to_owned()),
@@ -111,7 +99,18 @@ impl View<'_> {
             before.unwrap_or(Uuid::max()),
             limit,
         ];
-        self.rows(sql, values).await?.iter().map(jobs::from_row).collect()
+        self.rows(Sql::Built(sql), values).await?.iter().map(jobs::from_row).collect()
+    }
+
+    /// A select over the jobs that the caller sees: those of its videos and its exports.
+    fn seen(&self, condition: &str) -> String {
+        let exports = is_seen(self.visibility());
+        format!(
+            "SELECT {} FROM jobs j {condition} \
+             AND (EXISTS (SELECT 1 FROM visible_videos v WHERE v.id = j.video) OR (j.video IS NULL AND \
+             EXISTS (SELECT 1 FROM exports e WHERE e.id = j.id AND {exports})))",
+            jobs::job_columns!(),
+        )
     }
 }
 

@@ -15,7 +15,7 @@ use super::tables::videos::{check_metadata, from_row, lock, read, video_columns}
 use super::types::*;
 use super::view::View;
 use super::wake::News;
-use super::{cues, instant, keys, spans};
+use super::{cues, exports, instant, keys, spans};
 
 /// Attempts to add a video. Another attempt follows if a video with the same bytes is deleted at that moment.
 const TRIES: usize = 3;
@@ -51,6 +51,7 @@ impl Catalog {
     /// Deletes all rows of a deleted video. A second call changes nothing.
     pub async fn purge_video(&self, id: Uuid) -> Result<(), CatalogError> {
         let mut tx = self.database.begin().await?;
+        tx.execute("DELETE FROM reel_ranges WHERE video = $1", values![id]).await?;
         // Spans, vectors, attributes and cues are deleted with it (cascade).
         tx.execute("DELETE FROM videos WHERE id = $1 AND deleted_at_ms IS NOT NULL", values![id]).await?;
         tx.commit().await
@@ -153,6 +154,7 @@ impl View<'_> {
         tx.execute("DELETE FROM idempotency_keys WHERE video = $1", values![id]).await?;
         let now = tx.now_ms().await?;
         tx.execute("UPDATE videos SET deleted_at_ms = $2 WHERE id = $1", values![id, now]).await?;
+        exports::end_those_of(&mut tx, id).await?;
         vectors::append_changes(&mut tx, gone.into_iter().map(|at| (Op::Delete, at)).collect()).await?;
         tx.commit().await?;
         Ok(video)

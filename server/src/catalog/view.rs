@@ -93,6 +93,16 @@ impl Tx {
         self.row(sql, values).await
     }
 
+    /// All rows of a statement over `visible_videos`.
+    pub(super) async fn visible_rows(
+        &mut self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<Vec<Row>, CatalogError> {
+        let (sql, values) = restricted(self.visibility(), &sql.into().of(self.is_postgres()), values);
+        self.rows(sql, values).await
+    }
+
     /// Whether this transaction may see and change the video.
     pub(super) async fn sees(&mut self, video: Uuid) -> Result<bool, CatalogError> {
         if !self.visibility().is_limited() {

@@ -65,7 +65,7 @@ fn is_change(method: &Method, route: &str) -> bool {
 /// A player asks for many ranges of one file; only the first one counts.
 fn is_download(request: &Request, route: &str) -> bool {
     let range = request.headers().get(header::RANGE).and_then(|range| range.to_str().ok());
-    route.ends_with("/media")
+    (route.ends_with("/media") || route.ends_with("/download"))
         && request.method() == Method::GET
         && range.is_none_or(|it| it.starts_with("bytes=0-"))
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::access::Refusal;
-use crate::catalog::CatalogError;
+use crate::catalog::{CatalogError, RangeFault};
 use crate::library::LibraryError;
 use crate::models::SpacesError;
 use crate::search::SearchError;
@@ -95,6 +95,14 @@ impl ApiError {
         ApiError::new(StatusCode::CONFLICT, "conflict", detail)
     }
 
+    fn stale(detail: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::PRECONDITION_FAILED, "changed meanwhile", detail)
+    }
+
+    pub(super) fn unconditional(detail: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::PRECONDITION_REQUIRED, "condition required", detail)
+    }
+
     pub(super) fn too_large(detail: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too large", detail)
     }
@@ -112,6 +120,17 @@ impl ApiError {
         let mut error = ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid request", detail.clone());
         error.errors.push(FieldError { pointer, detail });
         error
+    }
+
+    /// Puts `place` before the errors' pointers, for a part of a request.
+    pub(super) fn within(mut self, place: &str) -> ApiError {
+        if self.errors.is_empty() && self.status == StatusCode::NOT_FOUND {
+            return self.at(place.to_owned());
+        }
+        for field in &mut self.errors {
+            field.pointer.insert_str(0, place);
+        }
+        self
     }
 
     /// Strips the prefix `place` from the errors' pointers, for a request whose body is only that part.
@@ -171,6 +190,14 @@ impl From<CatalogError> for ApiError {
             CatalogError::Conflict(detail) => ApiError::conflict(detail.as_str()),
             CatalogError::Invalid(detail) => ApiError::invalid("", detail.to_string()),
             CatalogError::Outside => ApiError::forbidden(error.to_string()),
+            CatalogError::Range { place, fault: RangeFault::NoVideo(video) } => {
+                let detail = format!("there is no video {video}");
+                ApiError::not_found(detail).at(format!("/ranges/{place}/video_id"))
+            }
+            CatalogError::Range { place, fault } => {
+                ApiError::invalid(format!("/ranges/{place}/start"), fault.to_string())
+            }
+            CatalogError::Stale => ApiError::stale(error.to_string()),
             CatalogError::OverQuota(detail) => ApiError::over_quota(detail.as_str()),
             CatalogError::Away(_) => {
                 tracing::error!(error = with_causes(&error), "a request needs the database");

@@ -177,7 +177,7 @@ fn has_no_limit(request: &Request) -> bool {
     let takes_files = ["/v1/search", "/v1/embeddings"].contains(&path);
     let is_upload = takes_files && has_type(request.headers(), "multipart/form-data");
     is_post && (is_upload || ["/v1/videos", "/v1/spaces"].contains(&path))
-        || ["/media", "/preview", "/thumbnail", "/events"].iter().any(|end| path.ends_with(end))
+        || ["/media", "/preview", "/thumbnail", "/events", "/download"].iter().any(|end| path.ends_with(end))
 }
 
 /// Runs `work` with the configured time limit.

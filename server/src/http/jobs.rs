@@ -36,13 +36,12 @@ pub(super) struct JobOut {
     id: Uuid,
     #[schema(value_type = String)]
     kind: JobName,
-    // All kinds of job have a video at present, so the schema requires it.
-    #[schema(value_type = Uuid)]
+    /// The video that it works on. Null for an export.
     video_id: Option<Uuid>,
     #[schema(value_type = String)]
     state: JobState,
-    /// Current stage: `probe`, `decode`, `features` (cached frames instead of decoding), `finish` or `done`. Empty if
-    /// no worker runs the job.
+    /// Current stage: `probe`, `decode`, `features` (cached frames instead of decoding), `finish` or `done`; of an export
+    /// `probe`, `film`, `join`, `write` or `done`. Empty if no worker runs the job.
     stage: String,
     /// Fraction of the work done, 0 to 1.
     progress: f64,

@@ -22,7 +22,7 @@ const MOST_LINKS: usize = 1000;
 /// Validity of a link if the request names none, in seconds.
 const USUAL_SECONDS: i64 = 3600;
 /// Longest validity of a link, in seconds: a week.
-const LONGEST_SECONDS: i64 = 7 * 24 * 3600;
+pub(super) const LONGEST_SECONDS: i64 = 7 * 24 * 3600;
 
 /// Routes of `/v1/media-links`.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
@@ -33,7 +33,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct LinksBody {
-    /// 1 to 1000 paths of media, previews and thumbnails, such as `/v1/clips/{id}/preview`. A query string stays.
+    /// 1 to 1000 paths of media, previews, thumbnails and downloads of exports, such as `/v1/clips/{id}/preview`. A query
+    /// string stays.
     paths: Vec<String>,
     /// Validity in seconds, 1 to 604800; default 3600.
     seconds: Option<i64>,
@@ -80,17 +81,29 @@ async fn link(app: &Authorized, sent: String, expires: i64) -> Result<LinkOut, A
     match Target::of(uri.path()) {
         Some(Target::Video(id)) => drop(videos::found(app.view().video(id).await?, id)?),
         Some(Target::Clip(id)) => drop(clips::found(app.view().span(id).await?, id)?),
+        Some(Target::Export(id)) => export_exists(app, id).await?,
         None => {
-            let detail = "only media, previews and thumbnails of videos and clips have links";
+            let detail = "only media, previews and thumbnails, and downloads of exports, have links";
             return Err(ApiError::invalid("", detail));
         }
     }
+    Ok(LinkOut { url: signed(app, &uri, expires), path: sent })
+}
+
+async fn export_exists(app: &Authorized, id: Uuid) -> Result<(), ApiError> {
+    match app.view().export(id).await? {
+        Some(_) => Ok(()),
+        None => Err(ApiError::not_found(format!("there is no export {id}, or it has expired"))),
+    }
+}
+
+/// An address with its signature, valid until `expires`, in Unix seconds.
+pub(super) fn signed(app: &Authorized, uri: &Uri, expires: i64) -> String {
     let key = app.caller().key_id();
     let signature = app.links.sign(Link { path: uri.path(), key, expires });
     let own = uri.query().map(|query| format!("{query}&")).unwrap_or_default();
     let key = key.map(|id| format!("key={id}&")).unwrap_or_default();
-    let url = format!("{}?{own}{key}expires={expires}&signature={signature}", uri.path());
-    Ok(LinkOut { path: sent, url })
+    format!("{}?{own}{key}expires={expires}&signature={signature}", uri.path())
 }
 
 /// What a link shows.
@@ -98,6 +111,7 @@ async fn link(app: &Authorized, sent: String, expires: i64) -> Result<LinkOut, A
 enum Target {
     Video(Uuid),
     Clip(Uuid),
+    Export(Uuid),
 }
 
 impl Target {
@@ -110,6 +124,7 @@ impl Target {
         match (kind, what) {
             ("videos", "media" | "thumbnail") => Some(Target::Video(id)),
             ("clips", "preview" | "thumbnail") => Some(Target::Clip(id)),
+            ("exports", "download") => Some(Target::Export(id)),
             _ => None,
         }
     }

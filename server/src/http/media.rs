@@ -206,12 +206,14 @@ async fn make(
     making.await.map_err(ApiError::internal)?
 }
 
-async fn serve(path: &Path, media_type: &'static str, request: Request) -> Result<Response, ApiError> {
+/// Serves a file, or a range of it.
+pub(super) async fn serve(path: &Path, media_type: &str, request: Request) -> Result<Response, ApiError> {
+    let media_type = HeaderValue::from_str(media_type).map_err(ApiError::internal)?;
     let Ok(served) = ServeFile::new(path).oneshot(request).await;
     let mut response = served.map(Body::new).into_response();
     let headers = response.headers_mut();
     // The uploaded file must not decide how browsers interpret it.
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    headers.insert(header::CONTENT_TYPE, media_type);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=3600"));
     Ok(response)
 }

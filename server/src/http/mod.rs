@@ -6,6 +6,7 @@ mod clips;
 mod connections;
 mod embeddings;
 mod error;
+mod exports;
 mod extract;
 mod guard;
 mod jobs;
@@ -15,6 +16,8 @@ mod links;
 mod media;
 mod operation;
 mod page;
+mod ranges;
+mod reels;
 mod resegment;
 mod search;
 mod segmentation;
@@ -61,6 +64,7 @@ use error::{ApiError, REQUEST_ID};
         (name = "library", description = "Videos and clips"),
         (name = "subtitles", description = "Subtitles of a video"),
         (name = "media", description = "Video files, previews and thumbnails"),
+        (name = "exports", description = "Reels, and files of their ranges"),
         (name = "jobs", description = "Background jobs"),
         (name = "models", description = "Embedding spaces and vectors"),
         (name = "access", description = "API keys, signed links and the audit log"),
@@ -79,6 +83,8 @@ fn documented() -> OpenApiRouter<Arc<App>> {
         .merge(subtitles::routes())
         .merge(timeline::routes())
         .merge(media::routes())
+        .merge(reels::routes())
+        .merge(exports::routes())
         .merge(jobs::routes())
         .merge(spaces::routes())
         .merge(embeddings::routes())

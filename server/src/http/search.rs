@@ -18,10 +18,10 @@ use crate::app::{App, Authorized};
 use crate::search::{self, CursorSigner, Query, Request};
 use crate::storage::Received;
 use answer::SearchAnswer;
-use body::{Carrier, SearchBody, SearchForm};
+use body::{Carrier, SearchForm};
 
 pub(super) use answer::{QueryInfoOut, seconds};
-pub(super) use body::{ClipBody, some_text};
+pub(super) use body::{ClipBody, SearchBody, some_text};
 pub(super) use names::{OverflowName, QueryKindName};
 
 /// Routes of `/v1/search`.
@@ -53,6 +53,17 @@ async fn search(app: Authorized, request: HttpRequest) -> Result<axum::Json<Sear
     let request = body.checked(Carrier::Json)?;
     let admitted = search::admit(&app, &request)?;
     Ok(axum::Json(search::run(&app, request, admitted).await?.into()))
+}
+
+/// The results of a search's first page, for an export.
+pub(super) async fn matches(app: &Authorized, body: SearchBody) -> Result<Vec<search::Match>, ApiError> {
+    let request = body.checked(Carrier::Json)?;
+    if request.per_group.is_some() {
+        return Err(ApiError::invalid("/group_by", "an export takes hits one by one"));
+    }
+    let _place = app.gate.search_place(app.caller())?;
+    let admitted = search::admit(app, &request)?;
+    Ok(search::run(app, request, admitted).await?.results)
 }
 
 /// Checks the JSON, and whether the pools have room, before it reads the file. It takes their places only then: a client

@@ -37,7 +37,9 @@ impl From<CatalogError> for JobError {
     fn from(error: CatalogError) -> Self {
         match error {
             CatalogError::LeaseLost => JobError::NotHeld,
-            CatalogError::Conflict(_) | CatalogError::Invalid(_) => JobError::last(error),
+            CatalogError::Conflict(_) | CatalogError::Invalid(_) | CatalogError::OverQuota(_) => {
+                JobError::last(error)
+            }
             _ => JobError::passing(error),
         }
     }

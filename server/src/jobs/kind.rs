@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use tokio::sync::Semaphore;
 
 use super::error::JobError;
 use crate::app::App;
@@ -17,6 +18,10 @@ pub trait JobKind: Send + Sync {
     fn name(&self) -> JobName;
     /// Requirements on a worker.
     fn needs(&self) -> &'static [Need];
+    /// Places that limit the jobs of this kind at once, in this process. Default: none.
+    fn places(&self, _app: &App) -> Option<Arc<Semaphore>> {
+        None
+    }
     /// The waits before further attempts. Default: the configured waits.
     fn retry(&self, configured: &RetryWaits) -> RetryWaits {
         configured.clone()

@@ -1,9 +1,11 @@
 //! Leases jobs, runs them one at a time, and stores their outcome.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use reprise_encoders::with_causes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use uuid::Uuid;
@@ -39,17 +41,34 @@ pub async fn run_forever(app: Arc<App>, closing: CancellationToken) {
         Ok(kinds) => kinds,
         Err(panic) => return tracing::error!(%panic, "this process runs no jobs"),
     };
-    let names: Vec<JobName> = kinds.iter().map(|kind| kind.name()).collect();
     let runner = Runner { app, id: Uuid::now_v7(), kinds, closing };
     while !runner.closing.is_cancelled() {
-        match runner.app.catalog.lease_job(runner.id, &names, runner.app.config.lease()).await {
-            Ok(Some(leased)) => runner.run(leased).await,
-            Ok(None) => runner.idle(&names).await,
+        let mut open = runner.open_kinds();
+        match runner.app.catalog.lease_job(runner.id, &open.names, runner.app.config.lease()).await {
+            Ok(Some(leased)) => {
+                open.keep_place_of(leased.job.kind);
+                runner.run(leased).await;
+            }
+            Ok(None) => runner.idle(open).await,
             Err(error) => {
                 tracing::warn!(%error, "no job can be leased; trying again");
-                runner.idle(&names).await;
+                runner.idle(open).await;
             }
         }
+    }
+}
+
+/// The kinds of job that a runner may start now.
+struct OpenKinds {
+    names: Vec<JobName>,
+    /// Places of the kinds that have few.
+    held: HashMap<JobName, OwnedSemaphorePermit>,
+}
+
+impl OpenKinds {
+    /// Frees the places of the other kinds.
+    fn keep_place_of(&mut self, kind: JobName) {
+        self.held.retain(|held, _| *held == kind);
     }
 }
 
@@ -70,10 +89,27 @@ fn runnable() -> Vec<&'static dyn JobKind> {
 }
 
 impl Runner {
-    async fn idle(&self, names: &[JobName]) {
+    fn open_kinds(&self) -> OpenKinds {
+        let mut open = OpenKinds { names: Vec::new(), held: HashMap::new() };
+        for kind in &self.kinds {
+            let place = kind.places(&self.app).map(Semaphore::try_acquire_owned);
+            match place {
+                Some(Err(_)) => continue,
+                Some(Ok(place)) => drop(open.held.insert(kind.name(), place)),
+                None => {}
+            }
+            open.names.push(kind.name());
+        }
+        open
+    }
+
+    async fn idle(&self, open: OpenKinds) {
+        let OpenKinds { names, held } = open;
+        // Another runner may need the places meanwhile.
+        drop(held);
         tokio::select! {
             () = self.closing.cancelled() => {}
-            () = self.app.catalog.wait_for_job(names, IDLE) => {}
+            () = self.app.catalog.wait_for_job(&names, IDLE) => {}
         }
     }
 

@@ -21,7 +21,7 @@ const IDS_PER_READ: usize = 100;
 /// Videos per read.
 const VIDEOS_PER_READ: u32 = 1000;
 
-/// Purges deleted videos at the start and after each deletion, and sweeps stray files and
+/// Purges deleted videos and expired exports at the start and after each deletion, and sweeps stray files and
 /// old entries of the audit log every hour, until `closing`. While a backup is being made, no stored file is removed.
 pub async fn tend(app: Arc<App>, closing: CancellationToken) {
     let mut next_sweep = Instant::now();
@@ -31,9 +31,18 @@ pub async fn tend(app: Arc<App>, closing: CancellationToken) {
             tracing::warn!(%error, "deleted videos can't be listed to purge them");
         }
         let waits = matches!(purged, Ok(Purged::Waits));
+        if let Err(error) = purge_exports(&app).await {
+            tracing::warn!(%error, "expired exports can't be removed yet");
+        }
         if next_sweep <= Instant::now() {
             next_sweep = Instant::now() + SWEEP_EVERY;
-            for swept in [sweep_incoming(&app).await, sweep(&app).await, forget_audit(&app).await] {
+            let swept = [
+                sweep_incoming(&app).await,
+                sweep(&app).await,
+                sweep_exports(&app).await,
+                forget_audit(&app).await,
+            ];
+            for swept in swept {
                 if let Err(error) = swept {
                     tracing::warn!(%error, "the stored files can't be swept");
                 }
@@ -91,6 +100,29 @@ async fn purge_one(app: &App, deleted: &DeletedVideo) -> Result<(), LibraryError
         app.storage.remove_pictures(*clip).await?;
     }
     app.catalog.purge_video(deleted.id).await?;
+    Ok(())
+}
+
+/// Removes the files and rows of exports that nobody can read any more. Backups do not need them.
+async fn purge_exports(app: &App) -> Result<(), LibraryError> {
+    for expired in app.catalog.expired_exports(app.config.export_lasts()).await? {
+        if let Some(file) = &expired.file {
+            app.storage.remove(&StoredFile::of(file)).await?;
+        }
+        app.catalog.purge_export(expired.id).await?;
+    }
+    Ok(())
+}
+
+/// Removes files of exports that no row names: a crash between keeping a file and storing its row leaves such files.
+async fn sweep_exports(app: &Arc<App>) -> Result<(), LibraryError> {
+    let listing = Arc::clone(app);
+    // Files first: whatever has a row by then is named below.
+    let stored = tokio::task::spawn_blocking(move || listing.storage.old_exports()).await??;
+    let named = app.catalog.export_files().await?;
+    for file in stored.iter().filter(|file| !named.contains(*file)) {
+        app.storage.remove(&StoredFile::of(file)).await?;
+    }
     Ok(())
 }
 

@@ -108,6 +108,49 @@ impl Drop for Received {
     }
 }
 
+/// A temporary file that another program writes; removed on drop.
+pub struct Scratch {
+    path: PathBuf,
+    lock: std::fs::File,
+}
+
+impl Scratch {
+    /// Creates an empty file at `path`; fails if a file exists there.
+    pub(super) fn create(path: PathBuf) -> io::Result<Scratch> {
+        let lock = create_locked(&path)?;
+        Ok(Scratch { path, lock })
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Completes the file: its bytes are durable when this returns.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub async fn finish(mut self) -> io::Result<Received> {
+        let path = self.path.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            reprise_faults::at("storage: sync")?;
+            std::fs::File::open(&path)?.sync_all()?;
+            fingerprint(&path)
+        });
+        let Fingerprint { content_hash, bytes } = read.await.map_err(io::Error::other)??;
+        let lock = self.lock.try_clone()?;
+        Ok(Received { path: std::mem::take(&mut self.path), content_hash, bytes, _lock: lock })
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if !self.path.as_os_str().is_empty() {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
 /// The content hash and the size in bytes of a file.
 pub struct Fingerprint {
     /// SHA-256, 64 hex digits.

@@ -18,12 +18,14 @@ use uuid::Uuid;
 
 use folder::Folder;
 use incoming::create_locked;
-pub use incoming::{Fingerprint, IncomingFile, Received, fingerprint, hash_bytes, hex};
+pub use incoming::{Fingerprint, IncomingFile, Received, Scratch, fingerprint, hash_bytes, hex};
 
 /// Folder of temporary files.
 const INCOMING: &str = "incoming";
 /// Folder of stored videos.
 const VIDEOS: &str = "videos";
+/// Folder of made exports.
+const EXPORTS: &str = "exports";
 /// Folder of frame features, with one folder per video.
 const FEATURES: &str = "features";
 /// Sweeps spare temporary files that were written to within this time: the lock of a new one may not be taken yet.
@@ -141,7 +143,7 @@ impl Storage {
     /// # Errors
     /// The folder can't be written.
     pub fn open(root: &Path) -> io::Result<Storage> {
-        let mut folders = vec![VIDEOS, INCOMING, FEATURES];
+        let mut folders = vec![VIDEOS, INCOMING, FEATURES, EXPORTS];
         folders.extend(Derived::ALL.map(Derived::folder));
         let folder = Folder::open(root, &folders)?;
         Ok(Storage { backend: Backend::Folder(folder), making: Mutex::default() })
@@ -168,6 +170,14 @@ impl Storage {
         IncomingFile::create(self.temporary("")).await
     }
 
+    /// Creates a temporary file for another program to write. `extension` begins with a dot. Blocks for a moment.
+    ///
+    /// # Errors
+    /// The disk can't be written.
+    pub fn scratch(&self, extension: &str) -> io::Result<Scratch> {
+        Scratch::create(self.temporary(extension))
+    }
+
     /// A new, unique temporary path.
     fn temporary(&self, extension: &str) -> PathBuf {
         self.folder().path(INCOMING).join(format!("{}{extension}", Uuid::now_v7()))
@@ -185,6 +195,12 @@ impl Storage {
     /// The storage name of a video's file: its id, with the extension of `file_name` if that is plain.
     pub fn video_name(id: Uuid, file_name: &str) -> String {
         format!("{VIDEOS}/{id}{}", plain_extension(file_name))
+    }
+
+    /// The storage name of an export's file. Each attempt to make it has its own `token`, so that none removes the file of
+    /// another.
+    pub fn export_name(id: Uuid, token: Uuid, extension: &str) -> String {
+        format!("{EXPORTS}/{id}.{}.{extension}", token.simple())
     }
 
     /// The file as a path on this machine.
@@ -290,6 +306,14 @@ impl Storage {
     /// The disk failed.
     pub fn old_files(&self) -> io::Result<Vec<String>> {
         self.folder().old_files(VIDEOS, UNNAMED)
+    }
+
+    /// The storage names of everything in the folder of exports but the youngest files. Blocks.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn old_exports(&self) -> io::Result<Vec<String>> {
+        self.folder().old_files(EXPORTS, UNNAMED)
     }
 
     /// Removes temporary files that a crash left. Returns their number. Blocks.

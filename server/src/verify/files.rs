@@ -49,10 +49,36 @@ async fn of_video(library: &Library<'_>, video: &Video) -> Result<Option<Fault>,
     }
 }
 
+/// Compares the file of each made export with its hash.
+pub(super) async fn of_exports(library: &Library<'_>) -> Result<Vec<Fault>, VerifyError> {
+    let (mut faults, mut before) = (Vec::new(), None);
+    let view = library.catalog.view(&Visibility::All);
+    loop {
+        let exports = view.exports(before, ROWS_PER_READ).await?;
+        let Some(last) = exports.last() else { return Ok(faults) };
+        before = Some(last.job.id);
+        for export in &exports {
+            let Some(made) = &export.made else { continue };
+            let is_whole = match library.storage.local(&StoredFile::of(&made.file)).await {
+                Ok(found) => {
+                    let read = tokio::task::spawn_blocking(move || fingerprint(found.path())).await?;
+                    read.is_ok_and(|found| found.content_hash == made.content_hash)
+                }
+                Err(_) => false,
+            };
+            // An export that has ended meanwhile may have lost its file.
+            if !is_whole && view.export(export.job.id).await?.is_some() {
+                faults.push(Fault::ExportLost { export: export.job.id, file: made.file.clone() });
+            }
+        }
+    }
+}
+
 /// Files that belong to nothing. Young files are left out: their rows may be about to be stored.
 pub(super) async fn foreign(library: &Library<'_>) -> Result<Vec<Fault>, VerifyError> {
     // Files first: whatever has a row by then is named below.
-    let stored = library.storage.old_files()?;
+    let mut stored = library.storage.old_files()?;
+    stored.extend(library.storage.old_exports()?);
     let mut derived: Vec<(&'static str, Uuid)> = Vec::new();
     for kind in Derived::ALL {
         derived.extend(library.storage.derived_ids(kind)?.into_iter().map(|id| (name_of(kind), id)));
@@ -83,7 +109,7 @@ struct Named {
 
 impl Named {
     async fn read(library: &Library<'_>) -> Result<Named, VerifyError> {
-        let (mut files, mut deleted) = (HashSet::new(), HashSet::new());
+        let (mut files, mut deleted) = (library.catalog.export_files().await?, HashSet::new());
         let mut after = None;
         while let Some(video) = library.catalog.next_deleted(after).await? {
             after = Some(video.id);

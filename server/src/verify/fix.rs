@@ -40,6 +40,10 @@ async fn fix_one(library: &Library<'_>, fault: &Fault) -> Result<Option<String>,
             library.catalog.mark_file_lost(*video, &fault.to_string()).await?;
             Ok(Some(format!("video {video}: a failed job says that its file is lost")))
         }
+        Fault::ExportLost { export, .. } => {
+            library.catalog.expire_export(*export).await?;
+            Ok(Some(format!("export {export}: it has expired, and can be made again")))
+        }
         Fault::VectorsMissing { video, .. } | Fault::VectorBad { video: Some(video), .. } => {
             let is_new = library.catalog.enqueue_fill(*video).await?;
             Ok(is_new.then(|| format!("video {video}: queued a job that makes its missing vectors")))

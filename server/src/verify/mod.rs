@@ -47,7 +47,14 @@ pub enum Fault {
         /// Its file, as the catalog names it.
         file: String,
     },
-    /// A file beside the stored ones that no video names.
+    /// The file of an export is gone, or has other bytes than when it was made.
+    ExportLost {
+        /// The export.
+        export: Uuid,
+        /// Its file, as the catalog names it.
+        file: String,
+    },
+    /// A file beside the stored ones that no video or export names.
     FileForeign {
         /// Its name in the data folder.
         file: String,
@@ -88,7 +95,10 @@ impl fmt::Display for Fault {
             Fault::FileDamaged { video, file } => {
                 write!(formatter, "video {video}: its file {file} has other bytes than when it was added")
             }
-            Fault::FileForeign { file } => write!(formatter, "{file}: no video names this file"),
+            Fault::ExportLost { export, file } => {
+                write!(formatter, "export {export}: its file {file} is gone or damaged")
+            }
+            Fault::FileForeign { file } => write!(formatter, "{file}: no video or export names this file"),
             Fault::DerivedForeign { of, id } => write!(formatter, "{of} {id}: its video or clip is gone"),
             Fault::VectorsMissing { video, space: Some(space), spans } => {
                 write!(formatter, "video {video}: {spans} spans lack a vector in space {space}")
@@ -129,6 +139,7 @@ pub enum VerifyError {
 /// [`VerifyError`] if something can't be read at all.
 pub async fn verify(library: &Library<'_>) -> Result<Vec<Fault>, VerifyError> {
     let mut faults = files::of_videos(library).await?;
+    faults.extend(files::of_exports(library).await?);
     faults.extend(files::foreign(library).await?);
     faults.extend(vectors::bad(library).await?);
     faults.extend(vectors::missing(library).await?);

@@ -17,7 +17,7 @@ struct KnownIn {
     files: &'static [&'static str],
 }
 
-const WALLS: [Wall; 11] = [
+const WALLS: [Wall; 12] = [
     Wall { rooms: &["encoders/"], never: &["index/", "server/", "research/"] },
     Wall { rooms: &["index/"], never: &["encoders/", "server/", "research/"] },
     Wall { rooms: &["research/"], never: &["server/"] },
@@ -53,6 +53,10 @@ const WALLS: [Wall; 11] = [
     },
     Wall { rooms: &["server/src/search/"], never: &["server/src/ingest/"] },
     Wall { rooms: &["server/src/ingest/"], never: &["server/src/search/"] },
+    Wall {
+        rooms: &["server/src/exports/"],
+        never: &["server/src/jobs/", "server/src/http/", "server/src/search/"],
+    },
     Wall { rooms: &["server/src/jobs/"], never: &["server/src/http/", "server/src/search/"] },
     Wall { rooms: &["server/src/subtitles/", "server/src/terms.rs"], never: &["server/src/catalog/"] },
 ];

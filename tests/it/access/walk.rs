@@ -36,9 +36,13 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
         "post /v1/keys" => Forbidden(Some(json!({"name": "x", "scopes": ["read"]}))),
         "post /v1/spaces" => Forbidden(Some(json!({"model": "builtin:tiny"}))),
         "post /v1/spaces/{id}/activate" => Forbidden(Some(json!({"for": ["text"]}))),
-        "get /v1/videos" | "get /v1/jobs" | "get /v1/stats" | "get /v1/spaces" => {
-            only(operation.split_once(' ')?.1)
+        "get /v1/videos" | "get /v1/jobs" | "get /v1/stats" | "get /v1/spaces" | "get /v1/reels"
+        | "get /v1/exports" => only(operation.split_once(' ')?.1),
+        "post /v1/reels" | "put /v1/reels/{id}" => {
+            Missing(Some(json!({"name": "mine now", "ranges": [clip]})))
         }
+        "post /v1/exports" => Missing(Some(json!({"format": "csv", "ranges": [clip]}))),
+        "delete /v1/reels/{id}" | "delete /v1/exports/{id}" => Missing(None),
         "post /v1/search" => Unchanged(vec![
             search(json!({"query": {"text": "harmonica"}, "level": "both", "explain": true})),
             search(json!({"query": {"text": "xylophone"}, "level": "both"})),
@@ -73,6 +77,9 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
         | "get /v1/clips/{id}"
         | "get /v1/clips/{id}/preview"
         | "get /v1/clips/{id}/thumbnail"
+        | "get /v1/reels/{id}"
+        | "get /v1/exports/{id}"
+        | "get /v1/exports/{id}/download"
         | "get /v1/jobs/{id}"
         | "get /v1/jobs/{id}/events" => Missing(None),
         _ => return None,
@@ -80,11 +87,14 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
 }
 
 /// What the other team has.
+#[derive(Default)]
 struct Theirs {
     video: String,
     clip: String,
     job: String,
     key: String,
+    reel: String,
+    export: String,
 }
 
 impl Theirs {
@@ -95,6 +105,8 @@ impl Theirs {
             it if it.starts_with("/v1/clips") => &self.clip,
             it if it.starts_with("/v1/jobs") => &self.job,
             it if it.starts_with("/v1/keys") => &self.key,
+            it if it.starts_with("/v1/reels") => &self.reel,
+            it if it.starts_with("/v1/exports") => &self.export,
             _ => "tiny",
         };
         let path = template.replace("{id}", id).replace("{lang}", "en");
@@ -112,7 +124,7 @@ struct Step<'a> {
 impl Step<'_> {
     /// Sends it. Subtitles are the only body that is no JSON.
     async fn send(&self, holder: Holder<'_>) -> (u16, String) {
-        let request = holder.request(self.method, &self.path);
+        let request = holder.request(self.method, &self.path).header("if-match", "*");
         let request = match &self.body {
             Some(Value::String(_)) => request.header("content-type", "text/vtt").body(SUBTITLES),
             Some(body) => request.json(body),
@@ -173,8 +185,7 @@ async fn every_operation_hides_what_another_team_has() {
     let file = guarded.film("same", &["color=c=red", "testsrc2"]);
     let mine = b.ingest(&file, json!({"team": "b", "marker": "beta"})).await;
     put_subtitles(b, mine["video"]["id"].as_str().unwrap(), SUBTITLES).await;
-    let nothing =
-        Theirs { video: String::new(), clip: String::new(), job: String::new(), key: String::new() };
+    let nothing = Theirs::default();
     let operations = operations(b).await;
     let mut before = BTreeMap::new();
     for operation in &operations {
@@ -197,7 +208,16 @@ async fn every_operation_hides_what_another_team_has() {
     let clips = a.good("GET", &format!("/v1/videos/{video}/clips"), None).await;
     let clip = clips["items"][0]["id"].as_str().unwrap().to_owned();
     let job = theirs["job"]["id"].as_str().unwrap().to_owned();
-    let theirs = Theirs { video, clip, job, key: "01890000-0000-7000-8000-000000000000".to_owned() };
+    let range = json!([{"video_id": video, "start": 0.0, "end": 1.0, "note": "hidden title"}]);
+    let id = |made: Value| made["id"].as_str().unwrap().to_owned();
+    let body = json!({"name": "hidden title", "ranges": range});
+    let reel = id(a.good("POST", "/v1/reels", Some(&body)).await);
+    let body = json!({"format": "csv", "reel_id": reel});
+    let export = id(a.good("POST", "/v1/exports", Some(&body)).await);
+    let ended = a.request("GET", &format!("/v1/jobs/{export}/events")).send().await.unwrap();
+    assert!(ended.text().await.unwrap().contains("\"succeeded\""));
+    let key = "01890000-0000-7000-8000-000000000000".to_owned();
+    let theirs = Theirs { video, clip, job, key, reel, export };
 
     for operation in &operations {
         let (method, template) = operation.split_once(' ').unwrap();
@@ -223,6 +243,17 @@ async fn every_operation_hides_what_another_team_has() {
             }
         }
     }
+    for path in ["/v1/jobs/{id}", "/v1/jobs/{id}/events"] {
+        assert_eq!(b.send("GET", &path.replace("{id}", &theirs.export), None).await.0, 404, "{path}");
+    }
+    let cancel = format!("/v1/jobs/{}/cancel", theirs.export);
+    assert_eq!(b.send("POST", &cancel, None).await.0, 404);
+    let links = json!({"paths": [format!("/v1/exports/{}/download", theirs.export)]});
+    assert_eq!(b.send("POST", "/v1/media-links", Some(&links)).await.0, 404);
+    let exported = json!({"format": "csv", "reel_id": theirs.reel});
+    assert_eq!(b.send("POST", "/v1/exports", Some(&exported)).await.0, 404);
+    let unharmed = a.good("GET", &format!("/v1/reels/{}", theirs.reel), None).await;
+    assert_eq!((&unharmed["name"], &unharmed["version"]), (&json!("hidden title"), &json!(1)));
     let unharmed = a.good("GET", &format!("/v1/videos/{}", theirs.video), None).await;
     assert_eq!(unharmed["title"], "hidden title");
     let found = a.good("POST", "/v1/search", Some(&json!({"query": {"text": "xylophone"}}))).await;

@@ -33,6 +33,7 @@ async fn a_library_in_use_is_saved_and_moves_to_the_other_database(bed: &Bed) {
     let server = bed.start(&[]);
     let kept = fill(&server, bed).await;
     let before = answers(&server, &kept).await;
+    let reels = server.get("/v1/reels").await.1;
     let first_page =
         server.search(&json!({"query": {"text": "red"}, "filter": only_kept(), "limit": 2})).await;
     let backup = bed.folder().join("backup");
@@ -44,6 +45,11 @@ async fn a_library_in_use_is_saved_and_moves_to_the_other_database(bed: &Bed) {
     assert_same_rows(bed, &other).await;
     let server = other.start(&[]);
     assert_eq!(answers(&server, &kept).await, before);
+    assert_eq!(
+        (reels["items"].as_array().map(Vec::len), &server.get("/v1/reels").await.1),
+        (Some(1), &reels)
+    );
+    assert_eq!(server.get("/v1/exports").await.1["items"], json!([]), "a backup leaves exports out");
     let next = json!({"cursor": first_page["next_cursor"]});
     assert_eq!(
         server.search(&next).await["results"].as_array().map(Vec::len),
@@ -79,6 +85,11 @@ async fn fill(server: &Server, bed: &Bed) -> Vec<String> {
             let request = server.request("PUT", &format!("/v1/videos/{id}/subtitles/en"));
             let request = request.header("content-type", "application/x-subrip").body(SUBTITLES);
             assert_eq!(server.send(request).await.0, StatusCode::OK);
+            let range = json!({"video_id": id, "start": 0.5, "end": 1.5, "note": "é\"'\\"});
+            let (status, reel) = server.post("/v1/reels", &json!({"name": "é", "ranges": [range]})).await;
+            assert_eq!(status, StatusCode::CREATED, "{reel}");
+            let export = json!({"format": "csv", "reel_id": reel["id"]});
+            assert_eq!(server.post("/v1/exports", &export).await.0, StatusCode::ACCEPTED);
         }
         let given = json!({"start": 0.5, "end": 1.5, "metadata": {"take": number}});
         let (status, answer) = server.post(&format!("/v1/videos/{id}/clips"), &given).await;

@@ -9,11 +9,12 @@ use reprise_tests::server::Server;
 use serde_json::{Value, json};
 
 use super::{complains, prints, prints_json};
-use crate::faults::bed::{Bed, assert_whole, on_both, see_through, text, upload};
+use crate::faults::bed::{Bed, assert_whole, on_both, see_through, text, until, upload};
 
 on_both!(
     each_kind_of_damage_is_found_and_mended,
     a_lost_file_is_found_and_marked,
+    a_lost_export_is_found_and_ended,
     what_a_server_is_doing_is_no_fault,
 );
 
@@ -110,6 +111,28 @@ async fn each_kind_of_damage_is_found_and_mended(bed: &Bed) {
 
     let server = bed.start(&[]);
     assert_whole(&server, text(&video, "/id")).await;
+}
+
+async fn a_lost_export_is_found_and_ended(bed: &Bed) {
+    let server = bed.start(&[]);
+    let video = server.ingest(&bed.film(0, 2)).await;
+    let range = json!({"video_id": video["id"], "start": 0, "end": 1});
+    let (_, export) = server.post("/v1/exports", &json!({"format": "csv", "ranges": [range]})).await;
+    see_through(&server, text(&export, "/id")).await;
+    assert!(server.stop(), "it did not stop well");
+    prints(bed, &["verify"]);
+    let folder = bed.data().join("exports");
+    let files = || fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+    fs::write(&files()[0], "other bytes").unwrap();
+    assert_eq!(kinds(&found(bed, &["--fix"])), BTreeSet::from(["export_lost"]));
+    prints(bed, &["verify"]);
+    let stray = folder.join(format!("{UNKNOWN}.x.mp4"));
+    fs::write(&stray, "old").unwrap();
+    make_old(&stray);
+    assert_eq!(kinds(&found(bed, &[])), BTreeSet::from(["file_foreign"]));
+    let server = bed.start(&[]);
+    assert_eq!(server.get(&format!("/v1/exports/{}", text(&export, "/id"))).await.0, 404);
+    until("both files are gone", async || files().is_empty().then_some(())).await;
 }
 
 async fn a_lost_file_is_found_and_marked(bed: &Bed) {

@@ -60,6 +60,8 @@ struct Acknowledged {
     metadata: bool,
     clip: Option<String>,
     recut: bool,
+    reel: Option<String>,
+    export: Option<String>,
     /// A second video, and whether its deletion was acknowledged.
     other: Option<String>,
     deleted: bool,
@@ -123,6 +125,24 @@ async fn day(films: &Films, server: &Server, done: &mut Acknowledged) -> Option<
     let recut = server.request("POST", &format!("{path}/resegment")).json(&cut);
     done.recut = try_send(recut).await?.0.is_success();
     finish_jobs(server).await?;
+    let range = json!([{"video_id": video, "start": 0.5, "end": 1.5}]);
+    let add = server.request("POST", "/v1/reels").json(&json!({"name": "a reel", "ranges": range}));
+    let (status, added) = try_send(add).await?;
+    done.reel = status.is_success().then(|| text(&added, "/id").to_owned());
+    if let Some(reel) = &done.reel {
+        let put = server.request("PUT", &format!("/v1/reels/{reel}")).header("if-match", "*");
+        try_send(put.json(&json!({"name": "a reel", "ranges": range}))).await?;
+    }
+    let export = server.request("POST", "/v1/exports").json(&json!({"format": "mp4", "ranges": range}));
+    let (status, added) = try_send(export).await?;
+    done.export = status.is_success().then(|| text(&added, "/id").to_owned());
+    finish_jobs(server).await?;
+    let short = server.request("POST", "/v1/exports").json(&json!({"format": "vtt", "ranges": range}));
+    let (status, added) = try_send(short).await?;
+    if status.is_success() {
+        finish_jobs(server).await?;
+        try_send(server.request("DELETE", &format!("/v1/exports/{}", text(&added, "/id")))).await?;
+    }
     done.other = upload(server, &films.deleted).await?;
     if let Some(other) = &done.other {
         finish_jobs(server).await?;
@@ -177,6 +197,17 @@ async fn check(bed: &Bed, server: &Server, done: &Acknowledged, fault: &str) {
     }
     if let Some(clip) = &done.clip {
         assert_eq!(server.get(&format!("/v1/clips/{clip}")).await.0, 200, "{fault}: {done:?}");
+    }
+    if let Some(reel) = &done.reel {
+        let (status, stored) = server.get(&format!("/v1/reels/{reel}")).await;
+        assert_eq!((status, &stored["ranges"][0]["end"]), (StatusCode::OK, &json!(1.5)), "{fault}: {stored}");
+    }
+    if let Some(export) = &done.export {
+        let (_, stored) = server.get(&format!("/v1/exports/{export}")).await;
+        let url = stored["file"]["url"].as_str().unwrap_or_else(|| panic!("{fault}: {stored}"));
+        let file =
+            server.request("GET", url).send().await.expect("it answers").bytes().await.expect("it is whole");
+        assert_eq!(file.len(), stored["file"]["bytes"], "{fault}: {stored}");
     }
     let stored = videos(server).await;
     if let Some(other) = done.other.as_ref().filter(|_| done.deleted) {

@@ -40,7 +40,7 @@ macro_rules! columns {
 }
 
 /// Tables of the library as a whole. A table comes after the tables that it refers to.
-pub static LIBRARY: [Table; 7] = [
+pub static LIBRARY: [Table; 9] = [
     Table { name: "library", columns: columns![one Int, id Uuid], rows: "library t" },
     Table { name: "secrets", columns: columns![name Text, value Bytes], rows: "secrets t ORDER BY t.name" },
     Table {
@@ -69,7 +69,22 @@ pub static LIBRARY: [Table; 7] = [
         ],
         rows: "audit t ORDER BY t.seq",
     },
-    Table { name: "jobs", columns: JOBS, rows: "jobs t WHERE t.video IS NULL ORDER BY t.id" },
+    // Exports are left out: they expire, and can be made again.
+    Table {
+        name: "jobs",
+        columns: JOBS,
+        rows: "jobs t WHERE t.video IS NULL AND t.kind <> 'export' ORDER BY t.id",
+    },
+    Table {
+        name: "reels",
+        columns: columns![id Uuid, name Text, version Int, created_at_ms Int, updated_at_ms Int],
+        rows: "reels t ORDER BY t.id",
+    },
+    Table {
+        name: "reel_ranges",
+        columns: columns![reel Uuid, place Int, video Uuid, start_ms Int, end_ms Int, note Text],
+        rows: "reel_ranges t ORDER BY t.reel, t.place",
+    },
 ];
 
 /// Tables of one video. A table comes after the tables that it refers to.

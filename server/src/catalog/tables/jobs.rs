@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::stored::{named, parse_json, to_json};
-use super::videos;
+use super::{exports, videos};
 use crate::catalog::database::{Row, Sql, Tx, values};
 use crate::catalog::error::CatalogError;
 use crate::catalog::types::*;
@@ -53,6 +53,11 @@ impl NewJob {
     /// A job that adds missing vectors of a video. It waits for the ingest, which makes the spans.
     pub(in crate::catalog) fn fill(video: Uuid) -> NewJob {
         NewJob { kind: JobName::Fill, video: Some(video), params: None, needs_ready: true }
+    }
+
+    /// A job that makes an export. The export's row has its request.
+    pub(in crate::catalog) fn export() -> NewJob {
+        NewJob { kind: JobName::Export, video: None, params: None, needs_ready: false }
     }
 }
 
@@ -123,14 +128,16 @@ impl Locked {
     }
 }
 
-/// Locks the job's video, then the job; `None` if the job is gone.
+/// Locks the job's video, then the job; `None` if the job is gone, or the caller may not see it.
 pub(in crate::catalog) async fn lock(tx: &mut Tx, id: Uuid) -> Result<Option<Locked>, CatalogError> {
     let Some(row) = tx.row("SELECT video FROM jobs WHERE id = $1", values![id]).await? else {
         return Ok(None);
     };
-    if let Some(video) = row.get("video")?
-        && !videos::lock(tx, video).await?
-    {
+    let is_seen = match row.get("video")? {
+        Some(video) => videos::lock(tx, video).await?,
+        None => !tx.visibility().is_limited() || exports::sees(tx, id).await?,
+    };
+    if !is_seen {
         return Ok(None);
     }
     let Some(row) = tx.row(LOCK, values![id]).await? else { return Ok(None) };
@@ -141,6 +148,15 @@ pub(in crate::catalog) async fn lock(tx: &mut Tx, id: Uuid) -> Result<Option<Loc
         token: row.get("lease_token")?,
         until_ms: row.get("lease_until_ms")?,
     }))
+}
+
+/// Marks a queued or running job as cancelled. The token stays, so that the worker's next heartbeat reports it.
+pub(in crate::catalog) async fn cancel(tx: &mut Tx, job: Uuid) -> Result<(), CatalogError> {
+    let now = tx.now_ms().await?;
+    let sql = "UPDATE jobs SET state = 'cancelled', reason = 'cancelled by a user', lease_until_ms = NULL, \
+               not_before_ms = NULL, eta_s = NULL, updated_at_ms = $2 WHERE id = $1";
+    tx.execute(sql, values![job, now]).await?;
+    Ok(())
 }
 
 /// Marks a job as succeeded. The token stays, so that a repeated finish is recognised.

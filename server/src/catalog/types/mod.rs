@@ -3,6 +3,7 @@
 mod cue;
 mod job;
 mod key;
+mod reel;
 mod span;
 mod vector;
 mod video;
@@ -10,6 +11,7 @@ mod video;
 pub use cue::*;
 pub use job::*;
 pub use key::*;
+pub use reel::*;
 pub use span::*;
 pub use vector::*;
 pub use video::*;

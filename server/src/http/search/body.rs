@@ -16,7 +16,7 @@ use crate::terms::Aggregation;
 /// A search. For its next page, send `cursor` alone.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct SearchBody {
+pub(in crate::http) struct SearchBody {
     /// The query. Required unless `cursor` is set.
     query: Option<QueryBody>,
     /// A space's id or readable name. Default: the active space for the query's kind.

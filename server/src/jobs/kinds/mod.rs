@@ -1,9 +1,10 @@
 //! The kinds of job that this version runs. A new kind takes a file here and an entry in the list.
 
+mod export;
 mod fill;
 mod ingest;
 
 use super::kind::JobKind;
 
 /// All kinds of job.
-pub static KINDS: &[&dyn JobKind] = &[&ingest::Ingest, &fill::Fill];
+pub static KINDS: &[&dyn JobKind] = &[&ingest::Ingest, &fill::Fill, &export::Export];

@@ -1,0 +1,236 @@
+//! `/v1/reels`: ordered lists of ranges.
+
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, StatusCode, header};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use uuid::Uuid;
+
+use super::error::{ApiError, Problem};
+use super::extract::{self, Id, Json, Params};
+use super::ranges::{self, RangeBody};
+use super::search::seconds;
+use crate::app::{App, Authorized};
+use crate::catalog::{NewReel, Reel, ReelVersion};
+
+/// Routes of `/v1/reels`.
+pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(create, list)).routes(routes!(get, update, delete))
+}
+
+/// A reel to store.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct ReelBody {
+    /// 1 to 200 characters.
+    name: String,
+    /// 1 to 1000 ranges, in order.
+    ranges: Vec<RangeBody>,
+}
+
+impl ReelBody {
+    fn checked(self) -> Result<NewReel, ApiError> {
+        let name = ranges::checked_name(self.name, "/name")?;
+        Ok(NewReel { name, ranges: ranges::checked(self.ranges)? })
+    }
+}
+
+/// An ordered list of ranges.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Reel)]
+struct ReelOut {
+    id: Uuid,
+    name: String,
+    /// Number of the last change, from 1.
+    version: i64,
+    /// Sum of the ranges' lengths, in seconds.
+    duration: f64,
+    /// The ranges in order, without those of deleted videos.
+    ranges: Vec<RangeBody>,
+    created_at: String,
+    updated_at: String,
+}
+
+impl From<Reel> for ReelOut {
+    fn from(reel: Reel) -> ReelOut {
+        ReelOut {
+            id: reel.id,
+            name: reel.name,
+            version: reel.version.version,
+            duration: seconds(reel.duration_ms),
+            ranges: reel.ranges.into_iter().map(RangeBody::from).collect(),
+            created_at: super::instant(reel.created_at_ms),
+            updated_at: super::instant(reel.updated_at_ms),
+        }
+    }
+}
+
+/// A reel without its ranges.
+#[derive(Debug, Serialize, ToSchema)]
+struct ReelSummary {
+    id: Uuid,
+    name: String,
+    version: i64,
+    /// Sum of the ranges' lengths, in seconds.
+    duration: f64,
+    /// Number of ranges.
+    ranges: i64,
+    /// Its ETag, for a change.
+    etag: String,
+    created_at: String,
+    updated_at: String,
+}
+
+impl From<Reel> for ReelSummary {
+    fn from(reel: Reel) -> ReelSummary {
+        ReelSummary {
+            id: reel.id,
+            name: reel.name,
+            version: reel.version.version,
+            duration: seconds(reel.duration_ms),
+            ranges: reel.version.ranges,
+            etag: etag(reel.version),
+            created_at: super::instant(reel.created_at_ms),
+            updated_at: super::instant(reel.updated_at_ms),
+        }
+    }
+}
+
+/// One page of reels.
+#[derive(Debug, Serialize, ToSchema)]
+struct ReelPage {
+    items: Vec<ReelSummary>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+struct ReelParams {
+    /// Items per page, 1 to 1000; default 50.
+    limit: Option<u32>,
+    /// `next_cursor` of the previous page.
+    cursor: Option<Uuid>,
+}
+
+/// A reel with its ETag.
+type Answer = ([(header::HeaderName, String); 1], axum::Json<ReelOut>);
+
+/// Stores a reel: an ordered list of ranges of videos.
+#[utoipa::path(post, path = "/v1/reels", operation_id = "createReel", tag = "exports", request_body = ReelBody,
+    responses((status = 201, body = ReelOut, headers(("etag" = String, description = "Its state, for If-Match"))),
+        (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
+async fn create(app: Authorized, Json(body): Json<ReelBody>) -> Result<(StatusCode, Answer), ApiError> {
+    let reel = app.view().add_reel(&body.checked()?).await?;
+    Ok((StatusCode::CREATED, answer(reel)))
+}
+
+/// Lists reels, newest first, without their ranges. A key that reaches some videos only sees the reels whose videos it
+/// reaches, all of them.
+#[utoipa::path(get, path = "/v1/reels", operation_id = "listReels", tag = "exports", params(ReelParams),
+    responses((status = 200, body = ReelPage)))]
+async fn list(app: Authorized, Params(params): Params<ReelParams>) -> Result<axum::Json<ReelPage>, ApiError> {
+    let limit = extract::page_size(params.limit)?;
+    let reels = app.view().reels(params.cursor, limit).await?;
+    let next_cursor = super::next_cursor(&reels, limit, |reel| reel.id);
+    Ok(axum::Json(ReelPage { items: reels.into_iter().map(ReelSummary::from).collect(), next_cursor }))
+}
+
+/// Returns one reel. Its ETag names its state: a change or the deletion of one of its videos makes a new one.
+#[utoipa::path(get, path = "/v1/reels/{id}", operation_id = "getReel", tag = "exports", params(("id" = Uuid, Path)),
+    responses((status = 200, body = ReelOut, headers(("etag" = String, description = "Its state, for If-Match"))),
+        (status = 404, body = Problem)))]
+async fn get(app: Authorized, Id(id): Id) -> Result<Answer, ApiError> {
+    Ok(answer(found(app.view().reel(id).await?, id)?))
+}
+
+/// Replaces name and ranges of a reel in the state that If-Match names.
+#[utoipa::path(put, path = "/v1/reels/{id}", operation_id = "updateReel", tag = "exports", request_body = ReelBody,
+    params(("id" = Uuid, Path), ("if-match" = String, Header, description = "ETags of the reel, or `*`")),
+    responses((status = 200, body = ReelOut, headers(("etag" = String, description = "Its state, for If-Match"))),
+        (status = 404, body = Problem), (status = 412, body = Problem), (status = 422, body = Problem),
+        (status = 428, body = Problem)))]
+async fn update(
+    app: Authorized,
+    Id(id): Id,
+    headers: HeaderMap,
+    Json(body): Json<ReelBody>,
+) -> Result<Answer, ApiError> {
+    let (expected, new) = (if_match(&headers)?, body.checked()?);
+    let changed = app.view().update_reel(id, expected.as_deref(), &new).await?;
+    Ok(answer(found(changed, id)?))
+}
+
+/// Deletes a reel in the state that If-Match names. Its videos and exports stay.
+#[utoipa::path(delete, path = "/v1/reels/{id}", operation_id = "deleteReel", tag = "exports",
+    params(("id" = Uuid, Path), ("if-match" = String, Header, description = "ETags of the reel, or `*`")),
+    responses((status = 204), (status = 404, body = Problem), (status = 412, body = Problem),
+        (status = 428, body = Problem)))]
+async fn delete(app: Authorized, Id(id): Id, headers: HeaderMap) -> Result<StatusCode, ApiError> {
+    let deleted = app.view().delete_reel(id, if_match(&headers)?.as_deref()).await?;
+    found(deleted, id)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The reel, or 404.
+pub(super) fn found<T>(reel: Option<T>, id: Uuid) -> Result<T, ApiError> {
+    reel.ok_or_else(|| ApiError::not_found(format!("there is no reel {id}")))
+}
+
+fn answer(reel: Reel) -> Answer {
+    ([(header::ETAG, etag(reel.version))], axum::Json(reel.into()))
+}
+
+fn etag(version: ReelVersion) -> String {
+    format!("\"{}-{}\"", version.version, version.ranges)
+}
+
+/// The states that a change is for; `None`: any.
+///
+/// # Errors
+/// 428 without the header.
+fn if_match(headers: &HeaderMap) -> Result<Option<Vec<ReelVersion>>, ApiError> {
+    let mut tags = headers.get_all(header::IF_MATCH).iter().filter_map(|it| it.to_str().ok()).peekable();
+    if tags.peek().is_none() {
+        return Err(ApiError::unconditional("send If-Match with the reel's ETag, or with `*`"));
+    }
+    let tags: Vec<&str> = tags.flat_map(|it| it.split(',')).map(str::trim).collect();
+    if tags.contains(&"*") {
+        return Ok(None);
+    }
+    // Another tag, or a weak one, matches no state.
+    Ok(Some(tags.into_iter().filter_map(version).collect()))
+}
+
+fn version(tag: &str) -> Option<ReelVersion> {
+    let (version, ranges) = tag.strip_prefix('"')?.strip_suffix('"')?.split_once('-')?;
+    Some(ReelVersion { version: version.parse().ok()?, ranges: ranges.parse().ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(sent: &str, expected: Option<&[(i64, i64)]>) {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::IF_MATCH, sent.parse().unwrap());
+        let states = |them: &[(i64, i64)]| {
+            them.iter().map(|&(version, ranges)| ReelVersion { version, ranges }).collect::<Vec<_>>()
+        };
+        assert_eq!(if_match(&headers).unwrap(), expected.map(states), "{sent}");
+    }
+
+    #[test]
+    fn states_are_read_from_tags() {
+        check("\"3-2\"", Some(&[(3, 2)]));
+        check("\"3-2\", \"4-2\"", Some(&[(3, 2), (4, 2)]));
+        check("*", None);
+        check("W/\"3-2\"", Some(&[]));
+        check("3-2", Some(&[]));
+        check("\"x\"", Some(&[]));
+        assert!(if_match(&HeaderMap::new()).is_err());
+    }
+}
