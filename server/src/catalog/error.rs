@@ -8,6 +8,9 @@ pub enum CatalogError {
     /// The row's state forbids the change; the caller's fault. The text gives the reason.
     #[error("{0}")]
     Conflict(String),
+    /// The row is not the one that the change expects; the caller must read it again.
+    #[error("it was changed in the meantime")]
+    Stale,
     /// The given data is invalid; the caller's fault. The text gives the reason.
     #[error("{0}")]
     Invalid(#[source] Cause),

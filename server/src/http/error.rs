@@ -95,6 +95,11 @@ impl ApiError {
         ApiError::new(StatusCode::CONFLICT, "conflict", detail)
     }
 
+    pub(super) fn changed() -> ApiError {
+        let detail = "it was changed since the version that If-Match names; read it again";
+        ApiError::new(StatusCode::PRECONDITION_FAILED, "changed in the meantime", detail)
+    }
+
     pub(super) fn too_large(detail: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too large", detail)
     }
@@ -170,6 +175,7 @@ impl From<CatalogError> for ApiError {
         match &error {
             CatalogError::Conflict(detail) => ApiError::conflict(detail.as_str()),
             CatalogError::Invalid(detail) => ApiError::invalid("", detail.to_string()),
+            CatalogError::Stale => ApiError::changed(),
             CatalogError::Outside => ApiError::forbidden(error.to_string()),
             CatalogError::OverQuota(detail) => ApiError::over_quota(detail.as_str()),
             CatalogError::Away(_) => {
@@ -392,6 +398,7 @@ fn of_status(status: StatusCode) -> ApiError {
             "method not allowed",
             "this path has no such method; the header Allow names those it has",
         ),
+        StatusCode::PRECONDITION_FAILED => ApiError::changed(),
         StatusCode::RANGE_NOT_SATISFIABLE => {
             ApiError::new(status, "range not satisfiable", "the file has no such bytes")
         }
