@@ -1,6 +1,5 @@
 //! `POST /v1/videos`: adds a video by upload, path or URL, once per content and once per Idempotency-Key.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -90,12 +89,20 @@ pub(super) struct AddForm {
 struct RepeatKey {
     /// Names this request for 24 hours: 1 to 255 printable ASCII characters. The same request with the same key gets the
     /// first answer; another request with it gets 409.
-    #[param(rename = "Idempotency-Key", nullable = false, min_length = 1, max_length = 255, pattern = "^[!-~]+$")]
+    #[param(
+        rename = "Idempotency-Key",
+        nullable = false,
+        min_length = 1,
+        max_length = 255,
+        pattern = "^[!-~]+$"
+    )]
     idempotency_key: Option<String>,
 }
 
 fn subtitle_files() -> Array {
-    let file = ObjectBuilder::new().schema_type(Type::String).format(Some(SchemaFormat::KnownFormat(KnownFormat::Binary)));
+    let file = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Binary)));
     let text = "SubRip or WebVTT files of at most 8 MiB. The file's name gives the language, e.g. `lecture.pt-BR.srt`";
     ArrayBuilder::new().items(file).max_items(Some(MAX_TRACKS)).description(Some(text)).build()
 }

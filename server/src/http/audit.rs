@@ -56,8 +56,8 @@ impl Record {
     }
 }
 
-/// Searches and links change nothing.
-fn is_change(method: &Method, route: &str) -> bool {
+/// Whether such a request changes anything. Searches and links change nothing.
+pub(super) fn is_change(method: &Method, route: &str) -> bool {
     let reads = ["/v1/search", "/v1/embeddings", "/v1/media-links"];
     !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) && !reads.contains(&route)
 }

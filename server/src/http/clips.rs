@@ -1,6 +1,5 @@
 //! `/v1/videos/{id}/clips` and `/v1/clips/{id}`: clips from the segmentation, and clips from users.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, StatusCode};

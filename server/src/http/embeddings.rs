@@ -45,7 +45,7 @@ struct EmbedInput {
     upload: Option<bool>,
 }
 
-/// A multipart request: `query` first, then `file`.
+/// A multipart request. Send `query` before `file`: the server then checks it before the file arrives.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the multipart body in the OpenAPI file")]
 #[schema(as = EmbeddingUpload)]

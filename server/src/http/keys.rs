@@ -11,7 +11,7 @@ use utoipa_axum::routes;
 use uuid::Uuid;
 
 use super::error::ApiError;
-use super::extract::{Id, Json};
+use super::extract::{self, Id, Json};
 use super::instant as rfc3339;
 use super::names::ScopeName;
 use super::search::FilterForms;
@@ -59,7 +59,7 @@ struct NewKey {
     /// End of its validity: an RFC 3339 date or instant; null: it does not expire.
     expires_at: Option<String>,
     /// Limits of the key.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "extract::object")]
     limits: Limits,
 }
 

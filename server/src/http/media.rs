@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use super::error::ApiError;
 use super::extract::{Id, Params};
+use super::names::FileBytes;
 use super::{clips, videos};
 use crate::app::{App, Authorized};
 use crate::catalog::{Span, Video};
@@ -49,7 +50,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 #[into_params(parameter_in = Query)]
 struct MediaParams {
     /// `web`: an MP4 for browsers. Its clock starts at the first frame. Default: the original.
-    #[param(value_type = Option<RenditionName>, nullable = false)]
+    #[param(value_type = Option<RenditionName>, inline, nullable = false)]
     rendition: Option<String>,
 }
 
@@ -64,7 +65,7 @@ enum RenditionName {
 /// Serves a video's file. Supports byte ranges.
 #[utoipa::path(get, path = "/v1/videos/{id}/media", operation_id = "getMedia", tag = "media",
     params(("id" = Uuid, Path, description = "The video's id"), MediaParams),
-    responses((status = 200, content_type = "video/*", body = Vec<u8>, description = "The file"),
+    responses((status = 200, content_type = "video/*", body = inline(FileBytes), description = "The file"),
         (status = 415), (status = 422)))]
 async fn media(
     app: Authorized,
@@ -91,7 +92,7 @@ async fn media(
 /// Serves a JPEG of the frame in the middle of a video.
 #[utoipa::path(get, path = "/v1/videos/{id}/thumbnail", operation_id = "getVideoThumbnail", tag = "media",
     params(("id" = Uuid, Path, description = "The video's id")),
-    responses((status = 200, content_type = "image/jpeg", body = Vec<u8>, description = "The picture, 480 pixels wide"),
+    responses((status = 200, content_type = "image/jpeg", body = inline(FileBytes), description = "The picture, 480 pixels wide"),
         (status = 415), (status = 422)))]
 async fn video_thumbnail(app: Authorized, Id(id): Id, request: Request) -> Result<Response, ApiError> {
     let video = videos::found(app.view().video(id).await?, id)?;
@@ -104,7 +105,7 @@ async fn video_thumbnail(app: Authorized, Id(id): Id, request: Request) -> Resul
 /// Serves a JPEG of the frame in the middle of a clip.
 #[utoipa::path(get, path = "/v1/clips/{id}/thumbnail", operation_id = "getClipThumbnail", tag = "media",
     params(("id" = Uuid, Path, description = "The clip's id")),
-    responses((status = 200, content_type = "image/jpeg", body = Vec<u8>, description = "The picture, 480 pixels wide"),
+    responses((status = 200, content_type = "image/jpeg", body = inline(FileBytes), description = "The picture, 480 pixels wide"),
         (status = 415), (status = 422)))]
 async fn clip_thumbnail(app: Authorized, Id(id): Id, request: Request) -> Result<Response, ApiError> {
     let (span, footage) = footage_of_clip(&app, id).await?;
@@ -116,7 +117,7 @@ async fn clip_thumbnail(app: Authorized, Id(id): Id, request: Request) -> Result
 /// Serves the first 10 seconds of a clip as an MP4 for browsers.
 #[utoipa::path(get, path = "/v1/clips/{id}/preview", operation_id = "getClipPreview", tag = "media",
     params(("id" = Uuid, Path, description = "The clip's id")),
-    responses((status = 200, content_type = "video/mp4", body = Vec<u8>, description = "The preview, 480 pixels wide"),
+    responses((status = 200, content_type = "video/mp4", body = inline(FileBytes), description = "The preview, 480 pixels wide"),
         (status = 415), (status = 422)))]
 async fn preview(app: Authorized, Id(id): Id, request: Request) -> Result<Response, ApiError> {
     let (span, footage) = footage_of_clip(&app, id).await?;

@@ -117,6 +117,12 @@ pub(super) enum DatabaseName {
     Postgres,
 }
 
+/// The bytes of a file.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes a body in the OpenAPI file")]
+#[schema(value_type = String, format = Binary)]
+pub(super) struct FileBytes(Vec<u8>);
+
 #[cfg(test)]
 mod tests {
     use reprise_encoders::{Precision, TrainedOn};

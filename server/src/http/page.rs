@@ -24,7 +24,10 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/", get(|headers: HeaderMap| async move { file("index.html", &headers) }))
         .route("/v/{id}", get(|headers: HeaderMap| async move { file("index.html", &headers) }))
         .route("/examples.json", get(examples))
-        .route("/static/{*path}", get(async |Path(path): Path<String>, headers: HeaderMap| file(&path, &headers)))
+        .route(
+            "/static/{*path}",
+            get(async |Path(path): Path<String>, headers: HeaderMap| file(&path, &headers)),
+        )
 }
 
 /// Example queries. Empty unless this is a demo.

@@ -1,7 +1,5 @@
 //! Segmentation in a request: a policy, and the parameters that differ from the defaults.
 
-use std::collections::HashMap;
-
 use reprise_encoders::video::segment::{
     AdaptiveSettings, ContentSettings, DetectorSettings, FieldError, FilterMode, MinSceneLen, Preset,
     Segmentation, ThresholdSettings, Weights,

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::error::ApiError;
 use super::extract::{self, Id, Params};
-use super::names::TrackKindName;
+use super::names::{FileBytes, TrackKindName};
 use super::videos;
 use crate::app::{App, Authorized};
 use crate::catalog::{CueKind, Track, TrackRow};
@@ -112,8 +112,8 @@ impl<S: Send + Sync> FromRequestParts<S> for TrackPath {
 /// out and listed in `warnings`. Vectors of clips and videos do not change.
 #[utoipa::path(put, path = "/v1/videos/{id}/subtitles/{lang}", operation_id = "putSubtitles", tag = "subtitles",
     params(("id" = Uuid, Path, description = "The video's id"), LanguagePath),
-    request_body(content((String = "text/vtt"), (String = "application/x-subrip"), (String = "text/plain"),
-        (Vec<u8> = "application/octet-stream"))),
+    request_body(content((inline(FileBytes) = "text/vtt"), (inline(FileBytes) = "application/x-subrip"), (inline(FileBytes) = "text/plain"),
+        (inline(FileBytes) = "application/octet-stream"))),
     responses((status = 200, body = TrackOut)))]
 async fn put(app: Authorized, place: TrackPath, request: Request) -> Result<axum::Json<TrackOut>, ApiError> {
     videos::found(app.view().video(place.video).await?, place.video)?;

@@ -1,6 +1,5 @@
 //! `/v1/videos` and `/v1/videos/{id}`: lists, changes and deletes videos.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, StatusCode};

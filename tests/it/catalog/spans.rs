@@ -106,7 +106,10 @@ async fn only_given_clips_can_be_changed(opened: &Opened) {
     let changed = catalog.view(ALL).update_clip(given.id, json!({"y": [2]}), None).await.unwrap().unwrap();
     assert_eq!(changed.metadata, json!({"y": [2]}));
     assert_eq!(catalog.view(ALL).span(given.id).await.unwrap(), Some(changed.clone()));
-    assert!(matches!(catalog.view(ALL).update_clip(given.id, json!(3), None).await, Err(CatalogError::Invalid(_))));
+    assert!(matches!(
+        catalog.view(ALL).update_clip(given.id, json!(3), None).await,
+        Err(CatalogError::Invalid(_))
+    ));
     assert_eq!(catalog.view(ALL).delete_clip(given.id).await.unwrap(), Some(changed));
     assert_eq!(catalog.view(ALL).span(given.id).await.unwrap(), None);
     assert_eq!(catalog.view(ALL).delete_clip(given.id).await.unwrap(), None);

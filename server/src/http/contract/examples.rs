@@ -11,7 +11,7 @@ static EXAMPLES: LazyLock<Value> =
 /// Adds the examples of an operation to it.
 pub(super) fn add(operation: &mut Value) {
     let examples = &EXAMPLES[operation["operationId"].as_str().unwrap_or_default()];
-    for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
+    for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
         let value = &examples["parameters"][parameter["name"].as_str().unwrap_or_default()];
         if !value.is_null() {
             parameter["example"] = value.clone();

@@ -48,6 +48,7 @@ pub(super) fn complete(routes: OpenApiFile) -> Value {
     }
     file["components"]["responses"] = statuses::problems();
     file["components"]["headers"] = headers();
+    file["components"]["parameters"] = json!({"RequestId": request_id()});
     file["components"]["securitySchemes"] = security_schemes();
     file
 }
@@ -58,6 +59,7 @@ fn complete_operation(method: &Method, path: &str, operation: &mut Value, schema
         method,
         path,
         takes_body: !operation["requestBody"].is_null(),
+        takes_files: !operation["requestBody"]["content"]["multipart/form-data"].is_null(),
         takes_query: parameters.into_iter().flatten().any(|it| it["in"] == "query"),
     };
     let responses = operation["responses"].as_object().cloned().unwrap_or_default();
@@ -74,6 +76,10 @@ fn complete_operation(method: &Method, path: &str, operation: &mut Value, schema
         operation["requestBody"]["required"] = true.into();
     }
     examples::add(operation);
+    let parameters = operation.as_object_mut().map(|it| it.entry("parameters").or_insert_with(|| json!([])));
+    if let Some(Value::Array(parameters)) = parameters {
+        parameters.push(json!({"$ref": "#/components/parameters/RequestId"}));
+    }
 }
 
 fn security(path: &str, scope: Scope) -> Value {
@@ -96,6 +102,18 @@ fn security_schemes() -> Value {
             "description": "A link of `POST /v1/media-links`: its query string has `signature`, `expires` and perhaps \
                 `key`. It needs no other key until it expires.",
         },
+    })
+}
+
+/// The header that every request may have.
+fn request_id() -> Value {
+    json!({
+        "name": "X-Request-Id",
+        "in": "header",
+        "required": false,
+        "description": "Names the request in the server's log: 1 to 128 printable ASCII characters. The server replaces \
+            another value by a new uuid.",
+        "schema": {"type": "string"},
     })
 }
 

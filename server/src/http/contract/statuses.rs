@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use axum::http::Method;
 use serde_json::{Map, Value, json};
 
-use super::super::{guard, links};
+use super::super::{audit, guard, links};
 use super::header_references;
 
 /// One operation as the layers see it.
@@ -13,6 +13,7 @@ pub(super) struct Route<'a> {
     pub(super) method: &'a Method,
     pub(super) path: &'a str,
     pub(super) takes_body: bool,
+    pub(super) takes_files: bool,
     pub(super) takes_query: bool,
 }
 
@@ -20,7 +21,11 @@ pub(super) struct Route<'a> {
 const PROBLEMS: [(u16, &str, &str); 18] = [
     (400, "Unreadable", "The body is not what its content type says, or broke off"),
     (401, "Unauthorized", "No valid API key, or a signed link that is wrong or has expired"),
-    (403, "Forbidden", "The key lacks the scope or does not reach the video, a quota is used up, or the origin, host or folder is not allowed"),
+    (
+        403,
+        "Forbidden",
+        "The key lacks the scope or does not reach the video, a quota is used up, or the origin, host or folder is not allowed",
+    ),
     (404, "NotFound", "There is no such thing, or the key does not reach it"),
     (408, "BodyTimeout", "The body stopped coming, or came too slowly"),
     (409, "Conflict", "The state of what is asked for forbids it; the detail has the reason"),
@@ -33,7 +38,11 @@ const PROBLEMS: [(u16, &str, &str); 18] = [
     (424, "ModelFailed", "The model failed or can't be had; not the caller's fault"),
     (429, "Busy", "Too many requests at once, or in a minute; try again after `Retry-After`"),
     (500, "Failed", "Something went wrong; the server's log has the cause under the request's id"),
-    (503, "Unavailable", "The server starts or stops, or its database or vector engine does not answer; try again later"),
+    (
+        503,
+        "Unavailable",
+        "The server starts or stops, or its database or vector engine does not answer; try again later",
+    ),
     (504, "Timeout", "The answer took too long; try a smaller request"),
     (507, "DiskFull", "The server's disk is full; nothing was stored"),
 ];
@@ -42,7 +51,6 @@ impl Route<'_> {
     /// The statuses that do not depend on the handler.
     fn around(&self) -> BTreeSet<u16> {
         let mut statuses = BTreeSet::from([403, 500]);
-        let changes = !matches!(*self.method, Method::GET | Method::HEAD | Method::OPTIONS);
         let mut add = |holds: bool, all: &[u16]| statuses.extend(all.iter().filter(|_| holds));
         // A key is looked up in the database, and has a rate.
         add(!guard::is_open(self.path), &[401, 429, 503]);
@@ -50,7 +58,8 @@ impl Route<'_> {
         add(self.path.contains("{id}"), &[404]);
         add(self.path.contains("{lang}") || self.takes_query, &[422]);
         add(self.takes_body, &[400, 408, 413, 415, 422]);
-        add(changes || links::is_signable(self.path), &[507]);
+        let stores = audit::is_change(self.method, self.path) || self.takes_files;
+        add(stores || links::is_signable(self.path), &[507]);
         add(links::is_signable(self.path), &[206, 304, 412, 416]);
         statuses
     }
@@ -88,7 +97,8 @@ fn described(mut response: Value, schemas: &Value) -> Value {
     if response["description"].as_str().is_some_and(|it| !it.is_empty()) {
         return response;
     }
-    let content = response["content"].as_object().and_then(|all| all.values().next()).cloned().unwrap_or_default();
+    let content =
+        response["content"].as_object().and_then(|all| all.values().next()).cloned().unwrap_or_default();
     let name = content["schema"]["$ref"].as_str().and_then(|it| it.rsplit('/').next()).unwrap_or_default();
     response["description"] = match &schemas[name]["description"] {
         Value::String(text) => text.as_str().into(),
@@ -98,7 +108,7 @@ fn described(mut response: Value, schemas: &Value) -> Value {
 }
 
 fn reference(status: &str) -> Option<Value> {
-    let status = status.parse().ok()?;
+    let status: u16 = status.parse().ok()?;
     let problem = PROBLEMS.iter().find(|problem| problem.0 == status)?;
     Some(json!({"$ref": format!("#/components/responses/{}", problem.1)}))
 }

@@ -1,7 +1,5 @@
 //! Wire format of a search's answer.
 
-use std::collections::HashMap;
-
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;

@@ -63,7 +63,7 @@ pub(super) struct SearchBody {
     pub(super) cursor: Option<String>,
 }
 
-/// A multipart search: `query` first, then `file`.
+/// A multipart search. Send `query` before `file`: the server then checks it before the file arrives.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the multipart body in the OpenAPI file")]
 #[schema(as = SearchUpload)]

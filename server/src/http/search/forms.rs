@@ -44,8 +44,8 @@ pub(super) enum QueryForms {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the request in the OpenAPI file")]
 #[serde(deny_unknown_fields)]
-#[schema(title = "Text")]
-struct TextQuery {
+#[schema(title = "Text query")]
+pub(in crate::http) struct TextQuery {
     /// A text of 1 to some thousands of words, not only white space.
     #[schema(min_length = 1, pattern = r"\S")]
     text: String,
@@ -55,8 +55,8 @@ struct TextQuery {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the request in the OpenAPI file")]
 #[serde(deny_unknown_fields)]
-#[schema(title = "Time range")]
-struct RangeQuery {
+#[schema(title = "Range query")]
+pub(in crate::http) struct RangeQuery {
     /// The time range.
     clip: ClipBody,
     /// Text that describes a change to the clip, not only white space. It makes a composed query.
@@ -68,8 +68,8 @@ struct RangeQuery {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the request in the OpenAPI file")]
 #[serde(deny_unknown_fields)]
-#[schema(title = "Stored clip")]
-struct ClipQuery {
+#[schema(title = "Clip query")]
+pub(in crate::http) struct ClipQuery {
     /// Id of the clip.
     clip_id: Uuid,
     /// Text that describes a change to the clip, not only white space. It makes a composed query.
@@ -81,8 +81,8 @@ struct ClipQuery {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the request in the OpenAPI file")]
 #[serde(deny_unknown_fields)]
-#[schema(title = "Upload")]
-struct UploadQuery {
+#[schema(title = "Upload query")]
+pub(in crate::http) struct UploadQuery {
     /// Always `true`.
     #[schema(schema_with = only_true)]
     upload: bool,
@@ -112,7 +112,7 @@ pub(in crate::http) enum InputForms {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the request in the OpenAPI file")]
 #[serde(deny_unknown_fields)]
-#[schema(title = "Time range")]
+#[schema(title = "Range input")]
 pub(in crate::http) struct RangeInput {
     /// The time range.
     clip: ClipBody,
@@ -122,7 +122,7 @@ pub(in crate::http) struct RangeInput {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the request in the OpenAPI file")]
 #[serde(deny_unknown_fields)]
-#[schema(title = "Upload")]
+#[schema(title = "Upload input")]
 pub(in crate::http) struct UploadInput {
     /// Always `true`.
     #[schema(schema_with = only_true)]
@@ -146,7 +146,7 @@ pub(in crate::http) enum FilterForms {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the request in the OpenAPI file")]
 #[serde(deny_unknown_fields)]
-#[schema(title = "Test")]
+#[schema(title = "Filter test")]
 pub(in crate::http) struct FilterTest {
     /// `duration` (of the video, in seconds), `recorded_at`, `created_at` (RFC 3339), `title`, `video_id`, `level`, or
     /// `metadata.x` for the field x of the metadata. Dots go into nested objects; a backslash escapes one.
@@ -178,7 +178,7 @@ pub(in crate::http) struct FilterTest {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the request in the OpenAPI file")]
 #[serde(deny_unknown_fields)]
-#[schema(title = "All")]
+#[schema(title = "All filters")]
 pub(in crate::http) struct AllFilters {
     /// The filters. An empty list matches everything.
     #[schema(no_recursion)]
@@ -189,7 +189,7 @@ pub(in crate::http) struct AllFilters {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the request in the OpenAPI file")]
 #[serde(deny_unknown_fields)]
-#[schema(title = "Any")]
+#[schema(title = "Any filter")]
 pub(in crate::http) struct AnyFilter {
     /// The filters. An empty list matches nothing.
     #[schema(no_recursion)]
@@ -200,13 +200,12 @@ pub(in crate::http) struct AnyFilter {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the request in the OpenAPI file")]
 #[serde(deny_unknown_fields)]
-#[schema(title = "Not")]
+#[schema(title = "Not filter")]
 pub(in crate::http) struct NotFilter {
     /// The filter.
     #[schema(no_recursion, value_type = FilterForms)]
     not: Box<FilterForms>,
 }
-
 
 fn only_true() -> Object {
     ObjectBuilder::new()
