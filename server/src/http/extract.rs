@@ -69,7 +69,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
         if !has_type(request.headers(), "application/json") {
             return Err(ApiError::wrong_type("the body must be sent as application/json"));
         }
-        Ok(Json(parse(&read_body(request.into_body(), MAX_JSON, "a JSON body").await?, "")?))
+        let bytes = read_body(request.into_body(), MAX_JSON, "a JSON body").await?;
+        Ok(Json(parse::<Object<T>>(&bytes, "")?.0))
     }
 }
 
@@ -220,7 +221,7 @@ impl Form {
             part = self.next_part(app).await?;
         }
         match part {
-            Some(part) if part.name() == "query" => parse(&part.text().await?, ""),
+            Some(part) if part.name() == "query" => Ok(parse::<Object<T>>(&part.text().await?, "")?.0),
             _ => Err(ApiError::invalid("query", "the first part must be `query`, the JSON of the request")),
         }
     }
@@ -304,11 +305,20 @@ fn broken(error: MultipartError) -> ApiError {
     }
 }
 
+/// A struct that is an object in JSON.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        object(reader).map(Object)
+    }
+}
+
 /// Reads an object. Structs alone would also take an array of their fields' values.
 pub(super) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(reader: D) -> Result<T, D::Error> {
-    struct Object<T>(PhantomData<T>);
+    struct Fields<T>(PhantomData<T>);
 
-    impl<'de, T: Deserialize<'de>> Visitor<'de> for Object<T> {
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
         type Value = T;
 
         fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -320,7 +330,7 @@ pub(super) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(reader: D) 
         }
     }
 
-    reader.deserialize_map(Object(PhantomData))
+    reader.deserialize_map(Fields(PhantomData))
 }
 
 /// Distinguishes `null` from a missing field.

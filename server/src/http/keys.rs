@@ -169,6 +169,12 @@ impl NewKey {
             instant::parse(text)
                 .ok_or_else(|| ApiError::invalid("/expires_at", "must be an RFC 3339 date or instant"))
         });
+        let (bytes, seconds) = (self.limits.stored_bytes, self.limits.stored_seconds);
+        for (limit, pointer) in [(bytes, "/limits/stored_bytes"), (seconds, "/limits/stored_seconds")] {
+            if limit.is_some_and(|limit| i64::try_from(limit).is_err()) {
+                return Err(ApiError::invalid(pointer, format!("must be at most {}", i64::MAX)));
+            }
+        }
         let key = NewApiKey {
             name: self.name,
             scopes: self.scopes,

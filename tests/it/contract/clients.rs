@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use reprise_tests::film::{Store, film};
+
 use super::library::{KEY, Library};
 use super::{contract, run, source, tools};
 
@@ -60,10 +62,8 @@ fn with(folder: &Path) -> std::ffi::OsString {
 
 /// Runs a client against the library. It uploads a film of its own content.
 fn uses(client: &mut Command, library: &Library) {
-    let film = library.file().with_file_name("client.mp4");
-    let shots = ["smptebars", "color=c=blue"];
-    let made =
-        reprise_tests::film::film(film.parent().unwrap(), "client", &shots, reprise_tests::film::Store::Web);
-    let said = run(client.args([library.server.base(), KEY]).arg(made));
+    let folder = tempfile::tempdir().unwrap();
+    let film = film(folder.path(), "client", &["smptebars", "color=c=blue"], Store::Web);
+    let said = run(client.args([library.server.base(), KEY]).arg(film));
     assert!(said.contains("done"), "{said}");
 }

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use reprise_tests::film::{Store, film};
+
 use super::library::{KEY, Library};
 use super::run;
 
@@ -17,10 +19,12 @@ async fn the_commands_of_the_guide_work() {
         guide.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     assert!(blocks.len() >= 6, "{}", blocks.len());
     let library = Library::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    film(folder.path(), "vault", &["smptebars", "color=c=blue"], Store::Web);
     let script = format!("set -euo pipefail\n{}", blocks.concat());
     run(Command::new("bash")
         .args(["-c", &script])
         .env("REPRISE", library.server.base())
         .env("KEY", KEY)
-        .current_dir(library.file().parent().unwrap()));
+        .current_dir(folder.path()));
 }

@@ -4,7 +4,8 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
-/// By operation id: `parameters`, the value of each by its name; `bodies`, by content type and title.
+/// By operation id: `parameters`, the value of each by its name; `bodies`, by content type and title; `answers`, by content
+/// type.
 static EXAMPLES: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("examples.json")).unwrap_or_default());
 
@@ -16,6 +17,9 @@ pub(super) fn add(operation: &mut Value) {
         if !value.is_null() {
             parameter["example"] = value.clone();
         }
+    }
+    for (kind, answer) in examples["answers"].as_object().into_iter().flatten() {
+        operation["responses"]["200"]["content"][kind]["example"] = answer.clone();
     }
     for (kind, bodies) in examples["bodies"].as_object().into_iter().flatten() {
         let all = bodies.as_object().into_iter().flatten();
