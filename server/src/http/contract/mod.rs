@@ -39,6 +39,7 @@ pub(super) struct Contract;
 /// The complete file.
 pub(super) fn complete(routes: OpenApiFile) -> Value {
     let mut file = serde_json::to_value(routes).unwrap_or_default();
+    drop_signed_formats(&mut file);
     let schemas = file["components"]["schemas"].clone();
     for (path, item) in file["paths"].as_object_mut().into_iter().flatten() {
         for (method, operation) in item.as_object_mut().into_iter().flatten() {
@@ -51,6 +52,20 @@ pub(super) fn complete(routes: OpenApiFile) -> Value {
     file["components"]["parameters"] = json!({"RequestId": request_id()});
     file["components"]["securitySchemes"] = security_schemes();
     file
+}
+
+/// Removes `int32`, which utoipa writes for numbers up to 4294967295 too.
+fn drop_signed_formats(value: &mut Value) {
+    if value.get("format").is_some_and(|it| it == "int32")
+        && let Some(schema) = value.as_object_mut()
+    {
+        schema.remove("format");
+    }
+    match value {
+        Value::Object(fields) => fields.values_mut().for_each(drop_signed_formats),
+        Value::Array(items) => items.iter_mut().for_each(drop_signed_formats),
+        _ => {}
+    }
 }
 
 fn complete_operation(method: &Method, path: &str, operation: &mut Value, schemas: &Value) {
