@@ -3,7 +3,7 @@
 #
 #   setup.sh demo   for building and serving: Rust, a C compiler, ffmpeg
 #   setup.sh test   also for tests: a PostgreSQL server, Chromium with its driver, promtool, vector engines in a Python
-#                   environment.
+#                   environment, and Node.js with npm and Python packages that check the OpenAPI file.
 #                   Tests that need a missing one are skipped.
 #   setup.sh all    like test, but fails if something is still missing
 #
@@ -27,7 +27,7 @@ has_postgres() {
   return 1
 }
 
-# Prints what is missing: cc, ffmpeg, postgres, chromium, promtool, python.
+# Prints what is missing: cc, ffmpeg, postgres, chromium, promtool, python, node, curl.
 missing() {
   have cc || echo cc
   if ! have ffmpeg || ! have ffprobe; then echo ffmpeg; fi
@@ -36,6 +36,8 @@ missing() {
     if ! have chromium || ! have chromedriver; then echo chromium; fi
     have promtool || echo promtool
     python3 -c 'import ensurepip, venv' 2>/dev/null || echo python
+    if ! have node || ! have npm; then echo node; fi
+    have curl || echo curl
   fi
 }
 
@@ -51,6 +53,9 @@ packages() {
     'apt python') echo python3 python3-venv ;;
     'dnf python' | 'apk python' | 'brew python') echo python3 ;;
     'pacman python') echo python ;;
+    'apt node' | 'dnf node' | 'pacman node' | 'apk node') echo nodejs npm ;;
+    'brew node') echo node ;;
+    'apt curl' | 'dnf curl' | 'pacman curl' | 'apk curl' | 'brew curl') echo curl ;;
     'dnf cc') echo gcc ;;
     'dnf ffmpeg') echo ffmpeg-free ;;
     'dnf postgres') echo postgresql-server ;;
@@ -127,13 +132,17 @@ if ! have cargo; then
   exit 1
 fi
 # Without them their tests are skipped.
-install_engines() {
-  [ "$purpose" = demo ] || scripts/engines.sh >/dev/null || [ "$purpose" != all ]
+install_tools() {
+  [ "$purpose" = demo ] && return
+  local status=0
+  scripts/engines.sh >/dev/null || status=1
+  scripts/contract.sh >/dev/null || status=1
+  [ $status = 0 ] || [ "$purpose" != all ]
 }
 
 wanted=$(missing)
 if [ -z "$wanted" ]; then
-  install_engines
+  install_tools
   exit
 fi
 
@@ -161,10 +170,10 @@ fi
 
 still=$(missing)
 if [ -z "$still" ]; then
-  install_engines
+  install_tools
   exit
 fi
-[[ $still == *python* ]] || install_engines || true
+[[ $still == *python* || $still == *node* ]] || install_tools || true
 fatal=
 for thing in $still; do
   case $thing in
@@ -173,7 +182,9 @@ for thing in $still; do
     postgres) what='a PostgreSQL server (initdb and postgres), for tests only' ;;
     chromium) what='chromium and chromedriver, for tests of the page only' ;;
     promtool) what='promtool (comes with Prometheus), for tests of the metrics only' ;;
-    python) what='python3 with venv, for tests of pgvector and Milvus only' ;;
+    python) what='python3 with venv, for tests of pgvector, Milvus and the contract only' ;;
+    node) what='node and npm, for tests of the contract only' ;;
+    curl) what='curl, for tests of the contract only' ;;
   esac
   names=$(packages "$manager" "$thing")
   [ "$manager $thing" != 'brew cc' ] || hint='xcode-select --install'

@@ -13,7 +13,8 @@ trap 'rm -f "$output"' EXIT
 cargo build --workspace --all-targets </dev/null
 REPRISE_BIN=$(scripts/target-dir.sh)/debug/reprise
 REPRISE_TEST_ENGINES=${REPRISE_TEST_ENGINES:-$(scripts/target-dir.sh)/engines}
-export REPRISE_BIN REPRISE_TEST_ENGINES
+REPRISE_TEST_CONTRACT=${REPRISE_TEST_CONTRACT:-$(scripts/target-dir.sh)/contract}
+export REPRISE_BIN REPRISE_TEST_ENGINES REPRISE_TEST_CONTRACT
 
 status=0
 cargo test --workspace --no-fail-fast -- --show-output </dev/null 2>&1 | tee "$output" || status=$?

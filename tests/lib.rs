@@ -63,8 +63,18 @@ pub fn test_data(path: &str) -> Option<PathBuf> {
 
 /// The Python environment with vector engines: `REPRISE_TEST_ENGINES`, or where `scripts/engines.sh` puts it.
 pub fn engines() -> Option<PathBuf> {
-    let named = std::env::var_os("REPRISE_TEST_ENGINES").map(PathBuf::from);
-    let beside = || Some(std::env::current_exe().ok()?.ancestors().nth(3)?.join("engines"));
+    installed("REPRISE_TEST_ENGINES", "engines")
+}
+
+/// The validator and generators of the contract: `REPRISE_TEST_CONTRACT`, or where `scripts/contract.sh` puts them.
+pub fn contract_tools() -> Option<PathBuf> {
+    installed("REPRISE_TEST_CONTRACT", "contract").filter(|folder| folder.join("installed.json").is_file())
+}
+
+/// The folder of a complete installation: named by the variable, or with this name in the target folder.
+fn installed(variable: &str, name: &str) -> Option<PathBuf> {
+    let named = std::env::var_os(variable).map(PathBuf::from);
+    let beside = || Some(std::env::current_exe().ok()?.ancestors().nth(3)?.join(name));
     named.or_else(beside).filter(|folder| folder.join("installed.txt").is_file())
 }
 

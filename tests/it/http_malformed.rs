@@ -319,8 +319,8 @@ const MALFORMED: [(&str, Make); 50] = [
         let body = it.form(&[("file", &it.film)]);
         it.multipart("/v1/search", &body)
     }),
-    ("a multipart search with the file first", |it| {
-        let body = it.form(&[("file", &it.film), ("query", br#"{"query": {"upload": true}}"#)]);
+    ("a multipart search with two files", |it| {
+        let body = it.form(&[("file", &it.film), ("file", &it.film)]);
         it.multipart("/v1/search", &body)
     }),
     ("a multipart search that uploads nothing", |it| {

@@ -8,6 +8,7 @@ mod backup;
 mod broadcast;
 mod catalog;
 mod command_line;
+mod contract;
 mod covr;
 mod demo;
 mod devices;

@@ -5,6 +5,6 @@ use reprise_server::http;
 
 /// Prints the OpenAPI file of the server's routes.
 pub(crate) fn run() -> anyhow::Result<()> {
-    say(http::openapi().to_pretty_json()?)?;
+    say(format!("{:#}", http::openapi()))?;
     Ok(())
 }

@@ -73,15 +73,20 @@ impl View<'_> {
         Ok(added.map(|span| (span, job)))
     }
 
-    /// Replaces a given clip's metadata. `Err(Conflict)` for a found clip.
+    /// Replaces a given clip's metadata. `Err(Conflict)` for a found clip, `Err(Stale)` if the clip is not the one that the
+    /// change expects.
     pub async fn update_clip(
         &self,
         id: Uuid,
         metadata: serde_json::Value,
+        expected: Option<&Span>,
     ) -> Result<Option<Span>, CatalogError> {
         videos::check_metadata(&metadata)?;
         let mut tx = self.begin().await?;
         let Some(span) = lock_given(&mut tx, id).await? else { return Ok(None) };
+        if expected.is_some_and(|expected| *expected != span) {
+            return Err(CatalogError::Stale);
+        }
         tx.execute("UPDATE spans SET metadata = $2 WHERE id = $1", values![id, to_json(&metadata)?]).await?;
         tx.execute("DELETE FROM span_attributes WHERE span = $1", values![span.key]).await?;
         tx.insert(INSERT_ATTRIBUTES, attribute_rows(span.key, &metadata), "").await?;

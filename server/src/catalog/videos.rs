@@ -120,6 +120,11 @@ impl View<'_> {
         if !lock(&mut tx, id).await? {
             return Ok(None);
         }
+        if let Some(expected) = patch.expected
+            && read(&mut tx, id).await? != Some(*expected)
+        {
+            return Err(CatalogError::Stale);
+        }
         if let Some(title) = patch.title {
             tx.execute("UPDATE videos SET title = $2 WHERE id = $1", values![id, title]).await?;
         }

@@ -7,11 +7,12 @@ use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use utoipa::ToSchema;
+use utoipa::openapi::schema::{Array, ArrayBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::error::{ApiError, Problem};
+use super::error::ApiError;
 use super::extract::{self, Form, Json, Part};
 use super::jobs::JobOut;
 use super::segmentation::SegmentationBody;
@@ -34,18 +35,22 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 /// A video from this server's disk or from the web.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = NewVideo)]
 pub(super) struct AddBody {
     /// Path of a file under a configured media root. The server reads the file in place and makes no copy.
     #[schema(value_type = Option<String>)]
     path: Option<PathBuf>,
-    /// An https address. Refused unless the server was started with --allow-url.
+    /// An https address. Give this or `path`. Refused unless the server was started with --allow-url.
     url: Option<String>,
+    /// Title, 1 to 500 characters, not only white space. Default: the file's name without its extension.
+    #[schema(min_length = 1, max_length = 500, pattern = r"^[^\x00]*[^\s\x00][^\x00]*$")]
     title: Option<String>,
-    /// A JSON object.
-    #[schema(value_type = Option<Object>)]
+    /// Your metadata, a JSON object of at most 65536 bytes.
+    #[schema(value_type = Option<HashMap<String, Value>>)]
     metadata: Option<Value>,
     /// Time of recording: an RFC 3339 date or instant.
     recorded_at: Option<String>,
+    /// How the video is cut into clips. Default: the policy `hybrid`.
     segmentation: Option<SegmentationBody>,
 }
 
@@ -53,24 +58,62 @@ pub(super) struct AddBody {
 /// repeat.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the multipart body in the OpenAPI file")]
+#[serde(deny_unknown_fields)]
+#[schema(as = VideoUpload)]
 pub(super) struct AddForm {
+    /// The video, at most as large as the server allows.
     #[schema(value_type = String, format = Binary)]
     file: Vec<u8>,
+    /// Title, 1 to 500 characters, not only white space. Default: the file's name without its extension.
+    #[schema(nullable = false, min_length = 1, max_length = 500, pattern = r"^[^\x00]*[^\s\x00][^\x00]*$")]
     title: Option<String>,
-    #[schema(value_type = Option<Object>)]
+    /// Your metadata, a JSON object of at most 65536 bytes.
+    #[schema(value_type = Option<HashMap<String, Value>>, nullable = false)]
     metadata: Option<Value>,
+    /// Time of recording: an RFC 3339 date or instant.
+    #[schema(nullable = false)]
     recorded_at: Option<String>,
+    /// How the video is cut into clips, as JSON. Default: the policy `hybrid`.
+    #[schema(nullable = false)]
     segmentation: Option<SegmentationBody>,
-    /// SubRip or WebVTT files. The file's name gives the language, e.g. `lecture.pt-BR.srt`.
-    #[schema(value_type = Option<Vec<String>>, format = Binary)]
+    /// SubRip or WebVTT files of at most 8 MiB, at most 64. The file's name gives the language, e.g.
+    /// `lecture.pt-BR.srt`.
+    #[schema(schema_with = subtitle_files)]
     subtitles: Option<Vec<Vec<u8>>>,
+}
+
+/// A header for requests that may be repeated.
+#[derive(IntoParams)]
+#[expect(dead_code, reason = "describes the header in the OpenAPI file")]
+#[into_params(parameter_in = Header)]
+struct RepeatKey {
+    /// Names this request for 24 hours: 1 to 255 printable ASCII characters. The same request with the same key gets the
+    /// first answer; another request with it gets 409.
+    #[param(
+        rename = "Idempotency-Key",
+        nullable = false,
+        min_length = 1,
+        max_length = 255,
+        pattern = "^[!-~]+$"
+    )]
+    idempotency_key: Option<String>,
+}
+
+fn subtitle_files() -> Array {
+    let file = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Binary)));
+    let text = "SubRip or WebVTT files of at most 8 MiB. The file's name gives the language, e.g. `lecture.pt-BR.srt`";
+    ArrayBuilder::new().items(file).max_items(Some(MAX_TRACKS)).description(Some(text)).build()
 }
 
 /// The added video and its job.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AddedVideo)]
 struct AddAnswer {
+    /// The video.
     video: VideoOut,
-    /// The job that makes the video searchable.
+    /// The job that makes the video searchable. Null if the server stored these bytes already and has no job for them.
     job: Option<JobOut>,
     /// Whether the server already stored these bytes. `video` is then the stored video.
     duplicate: bool,
@@ -81,13 +124,9 @@ struct AddAnswer {
 /// The server checks that the file is a video before it answers. The video is searchable when the job has succeeded.
 /// A repeated request with the same `Idempotency-Key` gets the first answer, for 24 hours.
 #[utoipa::path(
-    post, path = "/v1/videos", tag = "library",
+    post, path = "/v1/videos", operation_id = "addVideo", tag = "library",
     request_body(content((AddBody = "application/json"), (AddForm = "multipart/form-data"))),
-    params(("Idempotency-Key" = Option<String>, Header, description = "names this request for 24 hours")),
-    responses(
-        (status = 202, body = AddAnswer), (status = 409, body = Problem), (status = 413, body = Problem),
-        (status = 415, body = Problem), (status = 422, body = Problem),
-    )
+    params(RepeatKey), responses((status = 202, body = AddAnswer), (status = 409))
 )]
 async fn add(app: Authorized, request: Request) -> Result<(StatusCode, axum::Json<AddAnswer>), ApiError> {
     let key = idempotency_key(request.headers())?;

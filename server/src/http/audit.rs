@@ -56,8 +56,8 @@ impl Record {
     }
 }
 
-/// Searches and links change nothing.
-fn is_change(method: &Method, route: &str) -> bool {
+/// Whether such a request changes anything. Searches and links change nothing.
+pub(super) fn is_change(method: &Method, route: &str) -> bool {
     let reads = ["/v1/search", "/v1/embeddings", "/v1/media-links"];
     !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) && !reads.contains(&route)
 }
@@ -72,16 +72,19 @@ fn is_download(request: &Request, route: &str) -> bool {
 
 /// A change, or a download of media.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AuditEntry)]
 struct AuditOut {
     /// Time of the answer (RFC 3339).
     at: String,
     /// Id of the caller's API key. Null for the server's own key, and on a server without keys.
     key_id: Option<Uuid>,
-    /// The key's name at that time.
+    /// The key's name at that time. Null without a key.
     key_name: Option<String>,
+    /// HTTP method of the request.
     method: String,
+    /// Path of the request, without its query string.
     path: String,
-    /// HTTP status of the answer.
+    /// HTTP status of the answer, 200 to 399.
     status: u16,
     /// The request's id, as in the server's log.
     request_id: String,
@@ -97,21 +100,27 @@ impl From<AuditEntry> for AuditOut {
 /// One page of the audit log.
 #[derive(Debug, Serialize, ToSchema)]
 struct AuditPage {
+    /// The entries, at most `limit`.
     items: Vec<AuditOut>,
+    /// Cursor of the next page. Null on the last page.
     next_cursor: Option<String>,
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct AuditParams {
     /// Items per page, 1 to 1000; default 50.
+    #[param(minimum = 1, maximum = 1000, nullable = false)]
     limit: Option<u32>,
     /// `next_cursor` of the previous page.
+    #[param(nullable = false)]
     cursor: Option<i64>,
 }
 
-/// Lists changes and downloads of media, newest first. Needs the scope `admin`.
-#[utoipa::path(get, path = "/v1/audit", tag = "access", params(AuditParams), responses((status = 200, body = AuditPage)))]
+/// Lists changes and downloads of media, newest first.
+#[utoipa::path(get, path = "/v1/audit", operation_id = "listAuditEntries", tag = "access", params(AuditParams),
+    responses((status = 200, body = AuditPage)))]
 async fn list(
     app: Authorized,
     Params(params): Params<AuditParams>,

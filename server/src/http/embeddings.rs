@@ -9,10 +9,10 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::error::{ApiError, Problem};
+use super::error::ApiError;
 use super::extract::{self, Form, Json};
 use super::guard;
-use super::search::{ClipBody, OverflowName, QueryInfoOut, some_text};
+use super::search::{ClipBody, InputForms, OverflowName, QueryInfoOut, some_text};
 use crate::app::{App, Authorized};
 use crate::search::{self, EmbeddedWindow, Embedding, Query, QueryEncoder};
 use crate::terms::QueryKind;
@@ -25,7 +25,10 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 /// A request for vectors.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = EmbeddingRequest)]
 struct EmbedBody {
+    /// The input.
+    #[schema(value_type = InputForms)]
     input: EmbedInput,
     /// A space's id or readable name. Default: the active space for the input's kind.
     space: Option<String>,
@@ -33,24 +36,23 @@ struct EmbedBody {
     on_overflow: Option<OverflowName>,
 }
 
-/// The input: exactly one of `text`, `clip` and `upload`.
-#[derive(Debug, Deserialize, ToSchema)]
+/// The input: exactly one of `text`, `clip` and `upload`. [`InputForms`] describes it.
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EmbedInput {
-    /// A text of 1 to some thousands of words.
     text: Option<String>,
-    /// A time range of a stored video.
     clip: Option<ClipBody>,
-    /// `true`: the input is the part `file` of this multipart request.
     upload: Option<bool>,
 }
 
-/// A multipart request: `query` first, then `file`.
+/// A multipart request. Send `query` before `file`: the server then checks it before the file arrives.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the multipart body in the OpenAPI file")]
+#[schema(as = EmbeddingUpload)]
 struct EmbedForm {
     /// JSON, at most 256 KiB.
     query: EmbedBody,
+    /// The video, at most as large as the server allows.
     #[schema(value_type = String, format = Binary)]
     file: Vec<u8>,
 }
@@ -63,9 +65,9 @@ struct EmbeddingOut {
     space: String,
     /// Unit vectors: one per window of a text, one for a clip.
     vectors: Vec<EmbeddedWindowOut>,
-    /// The mean of `vectors`, scaled to norm 1.
+    /// `dim` values of the space. The mean of `vectors`, scaled to norm 1.
     vector: Vec<f32>,
-    /// Norm of the vector before scaling. With several windows: norm of the mean of their unit vectors.
+    /// Norm of the vector, over 0, before scaling. With several windows: norm of the mean of their unit vectors.
     norm: f32,
     /// Facts about the encoded input.
     query_info: QueryInfoOut,
@@ -91,7 +93,7 @@ struct EmbeddedWindowOut {
     start_token: usize,
     /// End of the window in tokens, exclusive; 0 for a clip.
     end_token: usize,
-    /// The unit vector.
+    /// The unit vector: `dim` values, -1 to 1.
     values: Vec<f32>,
 }
 
@@ -104,12 +106,9 @@ impl From<EmbeddedWindow> for EmbeddedWindowOut {
 
 /// Embeds a text, a stored clip or an uploaded file. For an upload, send multipart with the part `query` (this JSON),
 /// then the part `file`.
-#[utoipa::path(post, path = "/v1/embeddings", tag = "models",
+#[utoipa::path(post, path = "/v1/embeddings", operation_id = "embed", tag = "models",
     request_body(content((EmbedBody = "application/json"), (EmbedForm = "multipart/form-data"))),
-    responses(
-        (status = 200, body = EmbeddingOut), (status = 404, body = Problem), (status = 409, body = Problem),
-        (status = 415, body = Problem), (status = 422, body = Problem), (status = 429, body = Problem),
-    )
+    responses((status = 200, body = EmbeddingOut), (status = 404), (status = 409), (status = 424))
 )]
 async fn embed(app: Authorized, request: HttpRequest) -> Result<axum::Json<EmbeddingOut>, ApiError> {
     if extract::has_type(request.headers(), "multipart/form-data") {

@@ -95,8 +95,9 @@ impl ApiError {
         ApiError::new(StatusCode::CONFLICT, "conflict", detail)
     }
 
-    fn stale(detail: impl Into<String>) -> ApiError {
-        ApiError::new(StatusCode::PRECONDITION_FAILED, "changed meanwhile", detail)
+    pub(super) fn changed() -> ApiError {
+        let detail = "it was changed since the version that If-Match names; read it again";
+        ApiError::new(StatusCode::PRECONDITION_FAILED, "changed in the meantime", detail)
     }
 
     pub(super) fn unconditional(detail: impl Into<String>) -> ApiError {
@@ -189,6 +190,7 @@ impl From<CatalogError> for ApiError {
         match &error {
             CatalogError::Conflict(detail) => ApiError::conflict(detail.as_str()),
             CatalogError::Invalid(detail) => ApiError::invalid("", detail.to_string()),
+            CatalogError::Stale => ApiError::changed(),
             CatalogError::Outside => ApiError::forbidden(error.to_string()),
             CatalogError::Range { place, fault: RangeFault::NoVideo(video) } => {
                 let detail = format!("there is no video {video}");
@@ -197,7 +199,6 @@ impl From<CatalogError> for ApiError {
             CatalogError::Range { place, fault } => {
                 ApiError::invalid(format!("/ranges/{place}/start"), fault.to_string())
             }
-            CatalogError::Stale => ApiError::stale(error.to_string()),
             CatalogError::OverQuota(detail) => ApiError::over_quota(detail.as_str()),
             CatalogError::Away(_) => {
                 tracing::error!(error = with_causes(&error), "a request needs the database");
@@ -419,6 +420,7 @@ fn of_status(status: StatusCode) -> ApiError {
             "method not allowed",
             "this path has no such method; the header Allow names those it has",
         ),
+        StatusCode::PRECONDITION_FAILED => ApiError::changed(),
         StatusCode::RANGE_NOT_SATISFIABLE => {
             ApiError::new(status, "range not satisfiable", "the file has no such bytes")
         }

@@ -15,7 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use super::error::{ApiError, Problem};
+use super::error::ApiError;
 use super::extract::{self, Id, Json, Params};
 use super::media;
 use crate::app::{App, Authorized};
@@ -30,6 +30,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 struct ExportParams {
     /// Items per page, 1 to 1000; default 50.
@@ -42,8 +43,8 @@ struct ExportParams {
 ///
 /// The export is a job of the same id, which `/v1/jobs/{id}` shows, cancels and retries.
 #[utoipa::path(post, path = "/v1/exports", operation_id = "createExport", tag = "exports", request_body = ExportBody,
-    responses((status = 202, body = ExportOut), (status = 404, body = Problem), (status = 409, body = Problem),
-        (status = 422, body = Problem), (status = 429, body = Problem)))]
+    responses((status = 202, body = ExportOut), (status = 404), (status = 409),
+        (status = 422), (status = 429)))]
 async fn create(
     app: Authorized,
     Json(body): Json<ExportBody>,
@@ -71,8 +72,8 @@ async fn list(
 }
 
 /// Returns one export: its progress, then its file with a signed address.
-#[utoipa::path(get, path = "/v1/exports/{id}", operation_id = "getExport", tag = "exports", params(("id" = Uuid, Path)),
-    responses((status = 200, body = ExportOut), (status = 404, body = Problem)))]
+#[utoipa::path(get, path = "/v1/exports/{id}", operation_id = "getExport", tag = "exports", params(("id" = Uuid, Path, description = "Id of the export and its job")),
+    responses((status = 200, body = ExportOut), (status = 404)))]
 async fn get(app: Authorized, Id(id): Id) -> Result<axum::Json<ExportOut>, ApiError> {
     let export = found(app.view().export(id).await?, id)?;
     Ok(axum::Json(ExportOut::of(&app, export)?))
@@ -80,7 +81,7 @@ async fn get(app: Authorized, Id(id): Id) -> Result<axum::Json<ExportOut>, ApiEr
 
 /// Deletes an export with its file. A running one stops.
 #[utoipa::path(delete, path = "/v1/exports/{id}", operation_id = "deleteExport", tag = "exports",
-    params(("id" = Uuid, Path)), responses((status = 204), (status = 404, body = Problem)))]
+    params(("id" = Uuid, Path, description = "Id of the export and its job")), responses((status = 204), (status = 404)))]
 async fn delete(app: Authorized, Id(id): Id) -> Result<StatusCode, ApiError> {
     found(app.view().end_export(id).await?, id)?;
     app.deleted.notify_one();
@@ -89,10 +90,10 @@ async fn delete(app: Authorized, Id(id): Id) -> Result<StatusCode, ApiError> {
 
 /// Serves the file of an export. Supports byte ranges.
 #[utoipa::path(get, path = "/v1/exports/{id}/download", operation_id = "downloadExport", tag = "exports",
-    params(("id" = Uuid, Path)),
+    params(("id" = Uuid, Path, description = "Id of the export and its job")),
     responses((status = 200, content_type = "application/octet-stream"),
-        (status = 206, content_type = "application/octet-stream"), (status = 404, body = Problem),
-        (status = 409, body = Problem)))]
+        (status = 206, content_type = "application/octet-stream"), (status = 404),
+        (status = 409)))]
 async fn download(app: Authorized, Id(id): Id, request: Request) -> Result<Response, ApiError> {
     let export = found(app.view().export(id).await?, id)?;
     let made =

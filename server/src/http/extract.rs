@@ -1,7 +1,9 @@
 //! Extractors with the API's errors: JSON with a pointer to the invalid part, ids, query strings, and parts of a
 //! multipart body.
 
+use std::fmt;
 use std::future::Future;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +14,8 @@ use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use serde::de::DeserializeOwned;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
@@ -66,7 +69,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
         if !has_type(request.headers(), "application/json") {
             return Err(ApiError::wrong_type("the body must be sent as application/json"));
         }
-        Ok(Json(parse(&read_body(request.into_body(), MAX_JSON, "a JSON body").await?, "")?))
+        let bytes = read_body(request.into_body(), MAX_JSON, "a JSON body").await?;
+        Ok(Json(parse::<Object<T>>(&bytes, "")?.0))
     }
 }
 
@@ -154,6 +158,8 @@ fn wrong_parameter(text: &str) -> ApiError {
 pub(super) struct Form {
     parts: Multipart,
     pace: Pace,
+    /// The file, if it came before the query.
+    early: Option<Received>,
 }
 
 /// The pace of a body that arrives.
@@ -192,7 +198,7 @@ impl<S: Send + Sync> FromRequest<S> for Form {
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let multipart = Multipart::from_request(request, state).await;
         let pace = Pace { started: Instant::now(), bytes: 0 };
-        let form = |parts| Form { parts, pace };
+        let form = |parts| Form { parts, pace, early: None };
         multipart.map(form).map_err(|wrong| ApiError::unreadable(wrong.body_text()))
     }
 }
@@ -200,22 +206,36 @@ impl<S: Send + Sync> FromRequest<S> for Form {
 impl Form {
     /// The next part, if there is one.
     pub(super) async fn next_part<'a>(&'a mut self, app: &'a App) -> Result<Option<Part<'a>>, ApiError> {
-        let Form { parts, pace } = self;
+        let Form { parts, pace, .. } = self;
         let field = pace.keeps(&app.config, parts.next_field()).await?;
         Ok(field.map(|field| Part { field, app, pace }))
     }
 
-    /// The JSON of the part `query`, which must be the first.
+    /// The JSON of the part `query`. It should be the first: many generated clients send parts in the order of their names,
+    /// so a file may precede it, but then the request is checked only after the file has arrived.
     pub(super) async fn query<T: DeserializeOwned>(&mut self, app: &App) -> Result<T, ApiError> {
-        match self.next_part(app).await? {
-            Some(part) if part.name() == "query" => parse(&part.text().await?, ""),
+        let mut part = self.next_part(app).await?;
+        if part.as_ref().is_some_and(|part| part.name() == "file") {
+            let file = Form::received(part).await?;
+            self.early = Some(file);
+            part = self.next_part(app).await?;
+        }
+        match part {
+            Some(part) if part.name() == "query" => Ok(parse::<Object<T>>(&part.text().await?, "")?.0),
             _ => Err(ApiError::invalid("query", "the first part must be `query`, the JSON of the request")),
         }
     }
 
-    /// The file of the part `file`, which must be the next one.
+    /// The file of the part `file`, which must be the next one if it has not come.
     pub(super) async fn file(&mut self, app: &App) -> Result<Received, ApiError> {
-        match self.next_part(app).await? {
+        if let Some(file) = self.early.take() {
+            return Ok(file);
+        }
+        Form::received(self.next_part(app).await?).await
+    }
+
+    async fn received(part: Option<Part<'_>>) -> Result<Received, ApiError> {
+        match part {
             Some(part) if part.name() == "file" => part.file().await,
             _ => Err(ApiError::invalid("file", "the part `file` must follow the part `query`")),
         }
@@ -283,6 +303,34 @@ fn broken(error: MultipartError) -> ApiError {
         StatusCode::PAYLOAD_TOO_LARGE => ApiError::too_large("the body is too large"),
         _ => ApiError::unreadable(format!("the multipart body is broken: {}", error.body_text())),
     }
+}
+
+/// A struct that is an object in JSON.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        object(reader).map(Object)
+    }
+}
+
+/// Reads an object. Structs alone would also take an array of their fields' values.
+pub(super) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(reader: D) -> Result<T, D::Error> {
+    struct Fields<T>(PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+        type Value = T;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<T, A::Error> {
+            T::deserialize(MapAccessDeserializer::new(fields))
+        }
+    }
+
+    reader.deserialize_map(Fields(PhantomData))
 }
 
 /// Distinguishes `null` from a missing field.

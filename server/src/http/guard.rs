@@ -91,7 +91,7 @@ fn searches(method: &Method, route: &str) -> bool {
     is_post || route == "/v1/videos/{id}/timeline"
 }
 
-fn is_open(path: &str) -> bool {
+pub(super) fn is_open(path: &str) -> bool {
     matches!(path, "/" | "/livez" | "/readyz" | "/openapi.json")
         || ["/v/", "/static/", "/docs"].iter().any(|it| path.starts_with(it))
 }
@@ -165,18 +165,18 @@ fn is_same_origin(app: &App, headers: &HeaderMap) -> bool {
 /// Answers 504 after the configured time. Uploads, model downloads, media and events have no limit here: their bodies
 /// must keep a least rate, and [`in_time`] limits the work on an uploaded query.
 pub(super) async fn time_limit(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    if has_no_limit(&request) {
+    let is_upload = has_type(request.headers(), "multipart/form-data");
+    if has_no_limit(request.method(), request.uri().path(), !is_upload) {
         return next.run(request).await;
     }
     let limited = in_time(&app, async { Ok(next.run(request).await) });
     limited.await.unwrap_or_else(IntoResponse::into_response)
 }
 
-fn has_no_limit(request: &Request) -> bool {
-    let (path, is_post) = (request.uri().path(), request.method() == Method::POST);
-    let takes_files = ["/v1/search", "/v1/embeddings"].contains(&path);
-    let is_upload = takes_files && has_type(request.headers(), "multipart/form-data");
-    is_post && (is_upload || ["/v1/videos", "/v1/spaces"].contains(&path))
+/// Whether [`time_limit`] leaves such a request alone.
+pub(super) fn has_no_limit(method: &Method, path: &str, is_json: bool) -> bool {
+    let is_upload = !is_json && ["/v1/search", "/v1/embeddings"].contains(&path);
+    *method == Method::POST && (is_upload || ["/v1/videos", "/v1/spaces"].contains(&path))
         || ["/media", "/preview", "/thumbnail", "/events", "/download"].iter().any(|end| path.ends_with(end))
 }
 

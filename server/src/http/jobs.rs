@@ -12,8 +12,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use super::error::{ApiError, Problem};
+use super::error::ApiError;
 use super::extract::{self, Id, Params};
+use super::names::{JobKindName, JobStateName};
 use crate::app::{App, Authorized};
 use crate::catalog::{Job, JobFilter, JobName, JobState};
 
@@ -32,30 +33,43 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 
 /// A background job.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = Job)]
 pub(super) struct JobOut {
+    /// The job's id, a uuid v7.
     id: Uuid,
-    #[schema(value_type = String)]
+    /// Kind of the job.
+    #[schema(value_type = JobKindName)]
     kind: JobName,
-    /// The video that it works on. Null for an export.
+    /// Id of the video that it works on; null for an export.
     video_id: Option<Uuid>,
-    #[schema(value_type = String)]
+    /// State of the job.
+    #[schema(value_type = JobStateName)]
     state: JobState,
     /// Current stage: `probe`, `decode`, `features` (cached frames instead of decoding), `finish` or `done`; of an export
     /// `probe`, `film`, `join`, `write` or `done`. Empty if no worker runs the job.
     stage: String,
     /// Fraction of the work done, 0 to 1.
+    #[schema(minimum = 0, maximum = 1)]
     progress: f64,
+    /// Number of frames done.
+    #[schema(minimum = 0)]
     frames_done: i64,
     /// Estimated number of frames; null if unknown.
+    #[schema(minimum = 0)]
     frames_total: Option<i64>,
     /// Estimated seconds left; null unless the job is running.
+    #[schema(minimum = 0)]
     eta_s: Option<f64>,
+    /// Number of starts so far.
+    #[schema(minimum = 0)]
     attempts: i64,
-    /// Time of the next attempt (RFC 3339), if the last attempt failed and the job waits.
+    /// Time of the next attempt (RFC 3339), if the last attempt failed and the job waits; else null.
     retry_at: Option<String>,
-    /// Reason for the failure, the next attempt or the cancellation.
+    /// Reason for the failure, the next attempt or the cancellation; null if there is none.
     reason: Option<String>,
+    /// Time of its making (RFC 3339).
     created_at: String,
+    /// Time of its last change (RFC 3339).
     updated_at: String,
 }
 
@@ -90,29 +104,36 @@ impl JobOut {
 /// One page of jobs.
 #[derive(Debug, Serialize, ToSchema)]
 struct JobPage {
+    /// The jobs, at most `limit`.
     items: Vec<JobOut>,
+    /// Cursor of the next page. Null on the last page.
     next_cursor: Option<String>,
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct JobParams {
     /// Lists only jobs in this state.
-    #[param(value_type = Option<String>)]
+    #[param(value_type = Option<JobStateName>, nullable = false)]
     state: Option<JobState>,
     /// Lists only jobs of this kind.
-    #[param(value_type = Option<String>)]
+    #[param(value_type = Option<JobKindName>, nullable = false)]
     kind: Option<JobName>,
     /// Lists only jobs of this video.
+    #[param(nullable = false)]
     video_id: Option<Uuid>,
     /// Items per page, 1 to 1000; default 50.
+    #[param(minimum = 1, maximum = 1000, nullable = false)]
     limit: Option<u32>,
     /// `next_cursor` of the previous page.
+    #[param(nullable = false)]
     cursor: Option<Uuid>,
 }
 
 /// Lists jobs, newest first.
-#[utoipa::path(get, path = "/v1/jobs", tag = "jobs", params(JobParams), responses((status = 200, body = JobPage)))]
+#[utoipa::path(get, path = "/v1/jobs", operation_id = "listJobs", tag = "jobs", params(JobParams),
+    responses((status = 200, body = JobPage)))]
 async fn list(app: Authorized, Params(params): Params<JobParams>) -> Result<axum::Json<JobPage>, ApiError> {
     let limit = extract::page_size(params.limit)?;
     let only = JobFilter { state: params.state, kind: params.kind, video: params.video_id };
@@ -122,16 +143,28 @@ async fn list(app: Authorized, Params(params): Params<JobParams>) -> Result<axum
 }
 
 /// Returns one job.
-#[utoipa::path(get, path = "/v1/jobs/{id}", tag = "jobs", params(("id" = Uuid, Path)),
-    responses((status = 200, body = JobOut), (status = 404, body = Problem)))]
+#[utoipa::path(get, path = "/v1/jobs/{id}", operation_id = "getJob", tag = "jobs",
+    params(("id" = Uuid, Path, description = "The job's id")), responses((status = 200, body = JobOut)))]
 async fn get(app: Authorized, Id(id): Id) -> Result<axum::Json<JobOut>, ApiError> {
     found(app.view().job(id).await?, id)
 }
 
-/// Streams a job as server-sent events. Each change sends the event `job` with the job as data. The stream ends with
-/// the job.
-#[utoipa::path(get, path = "/v1/jobs/{id}/events", tag = "jobs", params(("id" = Uuid, Path)),
-    responses((status = 200, content_type = "text/event-stream", body = String), (status = 404, body = Problem)))]
+/// Server-sent events. Each has the type `job`, and as its data a `Job` as JSON.
+// Without a type: some readers of the file check each event against it, others the whole text.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the answer in the OpenAPI file")]
+#[schema(value_type = Value)]
+struct JobEvents(String);
+
+/// Streams a job as server-sent events.
+///
+/// The first event comes at once, and one more with each change. Its type is `job`, its data is the job as JSON on one
+/// line, in the form of the schema `Job`. A comment comes every 15 s when nothing changes. The stream ends after the event
+/// whose `state` is `succeeded`, `failed` or `cancelled`, or when the server stops; then connect again.
+#[utoipa::path(get, path = "/v1/jobs/{id}/events", operation_id = "watchJob", tag = "jobs",
+    params(("id" = Uuid, Path, description = "The job's id")),
+    responses((status = 200, content_type = "text/event-stream", body = inline(JobEvents),
+        description = "Events of the type `job`; the data of each is a `Job` as JSON")))]
 async fn events(
     app: Authorized,
     Id(id): Id,
@@ -163,15 +196,17 @@ async fn next_change(app: &Authorized, id: Uuid, shown: Option<JobOut>) -> Optio
 }
 
 /// Cancels a queued or running job.
-#[utoipa::path(post, path = "/v1/jobs/{id}/cancel", tag = "jobs", params(("id" = Uuid, Path)),
-    responses((status = 200, body = JobOut), (status = 404, body = Problem), (status = 409, body = Problem)))]
+#[utoipa::path(post, path = "/v1/jobs/{id}/cancel", operation_id = "cancelJob", tag = "jobs",
+    params(("id" = Uuid, Path, description = "The job's id")),
+    responses((status = 200, body = JobOut), (status = 409)))]
 async fn cancel(app: Authorized, Id(id): Id) -> Result<axum::Json<JobOut>, ApiError> {
     found(app.view().cancel_job(id).await?, id)
 }
 
 /// Queues a failed or cancelled job again. A job that waits for its next attempt is tried at once.
-#[utoipa::path(post, path = "/v1/jobs/{id}/retry", tag = "jobs", params(("id" = Uuid, Path)),
-    responses((status = 200, body = JobOut), (status = 404, body = Problem), (status = 409, body = Problem)))]
+#[utoipa::path(post, path = "/v1/jobs/{id}/retry", operation_id = "retryJob", tag = "jobs",
+    params(("id" = Uuid, Path, description = "The job's id")),
+    responses((status = 200, body = JobOut), (status = 409)))]
 async fn retry(app: Authorized, Id(id): Id) -> Result<axum::Json<JobOut>, ApiError> {
     found(app.view().retry_job(id).await?, id)
 }

@@ -10,9 +10,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use super::error::{ApiError, Problem};
-use super::extract::{Id, Json};
+use super::error::ApiError;
+use super::extract::{self, Id, Json};
 use super::instant as rfc3339;
+use super::names::ScopeName;
+use super::search::FilterForms;
 use crate::access::KeyToken;
 use crate::app::{App, Authorized};
 use crate::catalog::{ApiKey, KeyLimits, NewApiKey, Scope, VideoFilter, instant};
@@ -25,33 +27,39 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 /// Limits of a key. A missing limit is none.
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schema(as = ApiKeyLimits)]
 struct Limits {
-    /// Requests per minute, in each server process; at least 1.
+    /// Requests per minute, in each server process; at least 1. Null: no limit.
+    #[schema(minimum = 1)]
     requests_per_minute: Option<u32>,
-    /// Searches at once, in each server process; at least 1.
+    /// Searches at once, in each server process; at least 1. Null: no limit.
+    #[schema(minimum = 1)]
     searches_at_once: Option<u32>,
-    /// Bytes of all videos that the key added.
+    /// Bytes of all videos that the key added. Null: no limit.
     stored_bytes: Option<u64>,
-    /// Seconds of all videos that the key added.
+    /// Seconds of all videos that the key added. Null: no limit.
     stored_seconds: Option<u64>,
 }
 
 /// A key to make.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = NewApiKey)]
 struct NewKey {
-    /// A name for people, 1 to 200 characters.
+    /// A name for people, 1 to 200 characters, not only white space.
+    #[schema(min_length = 1, max_length = 200, pattern = r"^[^\x00]*[^\s\x00][^\x00]*$")]
     name: String,
-    /// `read`, `write`, `admin`; at least one. `admin` includes the others.
-    #[schema(value_type = Vec<String>)]
+    /// Rights, at least one. `admin` includes the others.
+    #[schema(value_type = Vec<ScopeName>, min_items = 1)]
     scopes: Vec<Scope>,
     /// A filter on metadata. The key reaches only the videos that match, such as
-    /// `{"field": "metadata.team", "eq": "a"}`; null: all.
-    #[schema(value_type = Option<Object>)]
+    /// `{"field": "metadata.team", "eq": "a"}`; null: all. Not with the scope `admin`.
+    #[schema(value_type = Option<FilterForms>)]
     only: Option<Value>,
     /// End of its validity: an RFC 3339 date or instant; null: it does not expire.
     expires_at: Option<String>,
-    #[serde(default)]
+    /// Limits of the key.
+    #[serde(default, deserialize_with = "extract::object")]
     limits: Limits,
 }
 
@@ -59,19 +67,25 @@ struct NewKey {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ApiKey)]
 struct KeyOut {
+    /// The key's id, a uuid v7. It is the public half of the key.
     id: Uuid,
+    /// The name for people.
     name: String,
-    /// `read`, `write`, `admin`.
-    #[schema(value_type = Vec<String>)]
+    /// Its rights.
+    #[schema(value_type = Vec<ScopeName>)]
     scopes: Vec<Scope>,
     /// The filter of the videos that the key reaches; null: all.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<FilterForms>)]
     only: Option<Value>,
+    /// Limits of the key.
     limits: Limits,
+    /// Time of its making (RFC 3339).
     created_at: String,
+    /// End of its validity (RFC 3339). Null: it does not expire.
     expires_at: Option<String>,
-    /// Time of the last use, to a minute.
+    /// Time of the last use (RFC 3339), to a minute. Null: never used.
     last_used_at: Option<String>,
+    /// Time of its revocation (RFC 3339). Null: not revoked.
     revoked_at: Option<String>,
 }
 
@@ -99,6 +113,7 @@ impl From<ApiKey> for KeyOut {
 
 /// A new key.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AddedApiKey)]
 struct AddedKey {
     /// The key itself. It is shown only this once.
     key: String,
@@ -108,20 +123,23 @@ struct AddedKey {
 
 /// All keys, oldest first.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ApiKeyList)]
 struct KeyList {
+    /// The keys.
     items: Vec<KeyOut>,
 }
 
-/// Lists the API keys, revoked ones too. Needs the scope `admin`.
-#[utoipa::path(get, path = "/v1/keys", tag = "access", responses((status = 200, body = KeyList)))]
+/// Lists the API keys, revoked ones too.
+#[utoipa::path(get, path = "/v1/keys", operation_id = "listApiKeys", tag = "access",
+    responses((status = 200, body = KeyList)))]
 async fn list(app: Authorized) -> Result<axum::Json<KeyList>, ApiError> {
     let keys = app.catalog.keys().await?;
     Ok(axum::Json(KeyList { items: keys.into_iter().map(KeyOut::from).collect() }))
 }
 
-/// Makes an API key. From then on every request needs a key. Needs the scope `admin`.
-#[utoipa::path(post, path = "/v1/keys", tag = "access", request_body = NewKey,
-    responses((status = 201, body = AddedKey), (status = 422, body = Problem)))]
+/// Makes an API key. From then on every request needs a key.
+#[utoipa::path(post, path = "/v1/keys", operation_id = "addApiKey", tag = "access", request_body = NewKey,
+    responses((status = 201, body = AddedKey)))]
 async fn add(
     app: Authorized,
     Json(body): Json<NewKey>,
@@ -133,9 +151,9 @@ async fn add(
     Ok((StatusCode::CREATED, axum::Json(added)))
 }
 
-/// Revokes an API key, within a second on every server. Needs the scope `admin`.
-#[utoipa::path(delete, path = "/v1/keys/{id}", tag = "access", params(("id" = Uuid, Path)),
-    responses((status = 200, body = KeyOut), (status = 404, body = Problem)))]
+/// Revokes an API key, within a second on every server.
+#[utoipa::path(delete, path = "/v1/keys/{id}", operation_id = "revokeApiKey", tag = "access",
+    params(("id" = Uuid, Path, description = "The key's id")), responses((status = 200, body = KeyOut)))]
 async fn revoke(app: Authorized, Id(id): Id) -> Result<axum::Json<KeyOut>, ApiError> {
     let key = app.catalog.revoke_key(id).await?;
     app.gate.forget();
@@ -151,6 +169,12 @@ impl NewKey {
             instant::parse(text)
                 .ok_or_else(|| ApiError::invalid("/expires_at", "must be an RFC 3339 date or instant"))
         });
+        let (bytes, seconds) = (self.limits.stored_bytes, self.limits.stored_seconds);
+        for (limit, pointer) in [(bytes, "/limits/stored_bytes"), (seconds, "/limits/stored_seconds")] {
+            if limit.is_some_and(|limit| i64::try_from(limit).is_err()) {
+                return Err(ApiError::invalid(pointer, format!("must be at most {}", i64::MAX)));
+            }
+        }
         let key = NewApiKey {
             name: self.name,
             scopes: self.scopes,

@@ -10,7 +10,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use super::error::{ApiError, Problem};
+use super::error::ApiError;
 use super::extract::Json;
 use super::{clips, instant as rfc3339, videos};
 use crate::access::{Caller, Link};
@@ -32,16 +32,20 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 /// Paths of media to sign.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = MediaPaths)]
 struct LinksBody {
     /// 1 to 1000 paths of media, previews, thumbnails and downloads of exports, such as `/v1/clips/{id}/preview`. A query
     /// string stays.
+    #[schema(min_items = 1, max_items = 1000)]
     paths: Vec<String>,
     /// Validity in seconds, 1 to 604800; default 3600.
+    #[schema(minimum = 1, maximum = 604_800)]
     seconds: Option<i64>,
 }
 
 /// A signed link.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = MediaLink)]
 struct LinkOut {
     /// The path as it was sent.
     path: String,
@@ -51,15 +55,17 @@ struct LinkOut {
 
 /// Signed links, in the order of the paths.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = MediaLinks)]
 struct LinksOut {
+    /// The links.
     items: Vec<LinkOut>,
     /// End of their validity (RFC 3339).
     expires_at: String,
 }
 
 /// Signs links to media, so that a player needs no key. They end with the key that made them.
-#[utoipa::path(post, path = "/v1/media-links", tag = "access", request_body = LinksBody,
-    responses((status = 200, body = LinksOut), (status = 404, body = Problem), (status = 422, body = Problem)))]
+#[utoipa::path(post, path = "/v1/media-links", operation_id = "signMediaLinks", tag = "access", request_body = LinksBody,
+    responses((status = 200, body = LinksOut), (status = 404)))]
 async fn sign(app: Authorized, Json(body): Json<LinksBody>) -> Result<axum::Json<LinksOut>, ApiError> {
     let seconds = body.seconds.unwrap_or(USUAL_SECONDS);
     if !(1..=LONGEST_SECONDS).contains(&seconds) {
@@ -128,6 +134,11 @@ impl Target {
             _ => None,
         }
     }
+}
+
+/// Whether links to this route can be signed.
+pub(super) fn is_signable(route: &str) -> bool {
+    Target::of(&route.replace("{id}", &Uuid::nil().to_string())).is_some()
 }
 
 /// The caller of a signed link, who may only read; `None` if the request is no signed link. Removes the signature, so that

@@ -12,13 +12,14 @@ use reprise_encoders::video::{self, Limits, Probe, VideoError, rendition};
 use serde::Deserialize;
 use tower::ServiceExt;
 use tower_http::services::ServeFile;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use super::error::{ApiError, Problem};
+use super::error::ApiError;
 use super::extract::{Id, Params};
+use super::names::FileBytes;
 use super::{clips, videos};
 use crate::app::{App, Authorized};
 use crate::catalog::{Span, Video};
@@ -46,14 +47,26 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct MediaParams {
     /// `web`: an MP4 for browsers. Its clock starts at the first frame. Default: the original.
+    #[param(value_type = Option<RenditionName>, inline, nullable = false)]
     rendition: Option<String>,
 }
 
+/// A version of a video's file.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the parameter in the OpenAPI file")]
+#[schema(as = Rendition, rename_all = "snake_case")]
+enum RenditionName {
+    Web,
+}
+
 /// Serves a video's file. Supports byte ranges.
-#[utoipa::path(get, path = "/v1/videos/{id}/media", tag = "media", params(("id" = Uuid, Path), MediaParams),
-    responses((status = 200, content_type = "video/*"), (status = 206, content_type = "video/*"), (status = 404, body = Problem)))]
+#[utoipa::path(get, path = "/v1/videos/{id}/media", operation_id = "getMedia", tag = "media",
+    params(("id" = Uuid, Path, description = "The video's id"), MediaParams),
+    responses((status = 200, content_type = "video/*", body = inline(FileBytes), description = "The file"),
+        (status = 415), (status = 422)))]
 async fn media(
     app: Authorized,
     Id(id): Id,
@@ -77,8 +90,10 @@ async fn media(
 }
 
 /// Serves a JPEG of the frame in the middle of a video.
-#[utoipa::path(get, path = "/v1/videos/{id}/thumbnail", tag = "media", params(("id" = Uuid, Path)),
-    responses((status = 200, content_type = "image/jpeg"), (status = 404, body = Problem)))]
+#[utoipa::path(get, path = "/v1/videos/{id}/thumbnail", operation_id = "getVideoThumbnail", tag = "media",
+    params(("id" = Uuid, Path, description = "The video's id")),
+    responses((status = 200, content_type = "image/jpeg", body = inline(FileBytes), description = "The picture, 480 pixels wide"),
+        (status = 415), (status = 422)))]
 async fn video_thumbnail(app: Authorized, Id(id): Id, request: Request) -> Result<Response, ApiError> {
     let video = videos::found(app.view().video(id).await?, id)?;
     let footage = Footage::of(&app, &video).await?;
@@ -88,8 +103,10 @@ async fn video_thumbnail(app: Authorized, Id(id): Id, request: Request) -> Resul
 }
 
 /// Serves a JPEG of the frame in the middle of a clip.
-#[utoipa::path(get, path = "/v1/clips/{id}/thumbnail", tag = "media", params(("id" = Uuid, Path)),
-    responses((status = 200, content_type = "image/jpeg"), (status = 404, body = Problem)))]
+#[utoipa::path(get, path = "/v1/clips/{id}/thumbnail", operation_id = "getClipThumbnail", tag = "media",
+    params(("id" = Uuid, Path, description = "The clip's id")),
+    responses((status = 200, content_type = "image/jpeg", body = inline(FileBytes), description = "The picture, 480 pixels wide"),
+        (status = 415), (status = 422)))]
 async fn clip_thumbnail(app: Authorized, Id(id): Id, request: Request) -> Result<Response, ApiError> {
     let (span, footage) = footage_of_clip(&app, id).await?;
     let at_ms = (span.start_ms + span.end_ms.min(footage.duration_ms())) / 2;
@@ -98,8 +115,10 @@ async fn clip_thumbnail(app: Authorized, Id(id): Id, request: Request) -> Result
 }
 
 /// Serves the first 10 seconds of a clip as an MP4 for browsers.
-#[utoipa::path(get, path = "/v1/clips/{id}/preview", tag = "media", params(("id" = Uuid, Path)),
-    responses((status = 200, content_type = "video/mp4"), (status = 404, body = Problem)))]
+#[utoipa::path(get, path = "/v1/clips/{id}/preview", operation_id = "getClipPreview", tag = "media",
+    params(("id" = Uuid, Path, description = "The clip's id")),
+    responses((status = 200, content_type = "video/mp4", body = inline(FileBytes), description = "The preview, 480 pixels wide"),
+        (status = 415), (status = 422)))]
 async fn preview(app: Authorized, Id(id): Id, request: Request) -> Result<Response, ApiError> {
     let (span, footage) = footage_of_clip(&app, id).await?;
     let shown = span.start_ms..span.end_ms.min(span.start_ms + PREVIEW_MS);

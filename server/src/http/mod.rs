@@ -3,7 +3,9 @@
 mod add;
 mod audit;
 mod clips;
+mod conditional;
 mod connections;
+mod contract;
 mod embeddings;
 mod error;
 mod exports;
@@ -14,6 +16,7 @@ mod keys;
 mod linger;
 mod links;
 mod media;
+mod names;
 mod operation;
 mod page;
 mod ranges;
@@ -36,17 +39,19 @@ use axum::extract::{DefaultBodyLimit, MatchedPath};
 use axum::http::{HeaderName, HeaderValue, Request, Response, header};
 use axum::response::IntoResponse;
 use axum::{Router, middleware};
+use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{DefaultPredicate, NotForContentType, Predicate};
 use tower_http::cors::{AllowOrigin, Any, CorsLayer};
 use tower_http::request_id::{MakeRequestId, PropagateRequestIdLayer, RequestId, SetRequestIdLayer};
 use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::trace::{DefaultOnResponse, OnResponse, TraceLayer};
 use tracing::Span;
 use utoipa::OpenApi;
-use utoipa::openapi::OpenApi as OpenApiFile;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_swagger_ui::SwaggerUi;
 use uuid::Uuid;
@@ -54,57 +59,48 @@ use uuid::Uuid;
 use crate::app::App;
 use crate::telemetry::traces;
 use connections::Connections;
+use contract::Contract;
 use error::{ApiError, REQUEST_ID};
 
-#[derive(OpenApi)]
-#[openapi(
-    info(title = "reprise", description = "Finds moments in video. Times are seconds, end exclusive; ids are uuid v7; errors are RFC 9457 problem+json. Scores are comparable within one answer only."),
-    tags(
-        (name = "search", description = "Find clips and full videos"),
-        (name = "library", description = "Videos and clips"),
-        (name = "subtitles", description = "Subtitles of a video"),
-        (name = "media", description = "Video files, previews and thumbnails"),
-        (name = "exports", description = "Reels, and files of their ranges"),
-        (name = "jobs", description = "Background jobs"),
-        (name = "models", description = "Embedding spaces and vectors"),
-        (name = "access", description = "API keys, signed links and the audit log"),
-        (name = "operation", description = "Health, metrics, counts"),
-    )
-)]
-struct Contract;
+/// The documented routes of every room.
+fn rooms() -> [OpenApiRouter<Arc<App>>; 17] {
+    [
+        search::routes(),
+        add::routes(),
+        videos::routes(),
+        clips::routes(),
+        resegment::routes(),
+        subtitles::routes(),
+        timeline::routes(),
+        media::routes(),
+        reels::routes(),
+        exports::routes(),
+        jobs::routes(),
+        spaces::routes(),
+        embeddings::routes(),
+        keys::routes(),
+        links::routes(),
+        audit::routes(),
+        operation::routes(),
+    ]
+}
 
 fn documented() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::with_openapi(Contract::openapi())
-        .merge(search::routes())
-        .merge(add::routes())
-        .merge(videos::routes())
-        .merge(clips::routes())
-        .merge(resegment::routes())
-        .merge(subtitles::routes())
-        .merge(timeline::routes())
-        .merge(media::routes())
-        .merge(reels::routes())
-        .merge(exports::routes())
-        .merge(jobs::routes())
-        .merge(spaces::routes())
-        .merge(embeddings::routes())
-        .merge(keys::routes())
-        .merge(links::routes())
-        .merge(audit::routes())
-        .merge(operation::routes())
+    let none = OpenApiRouter::with_openapi(Contract::openapi());
+    rooms().into_iter().fold(none, OpenApiRouter::merge)
 }
 
 /// The OpenAPI file, generated from the routes.
-pub fn openapi() -> OpenApiFile {
-    documented().split_for_parts().1
+pub fn openapi() -> Value {
+    contract::complete(documented().split_for_parts().1)
 }
 
 /// All routes, with every layer. The first layer listed is the innermost.
 pub fn router(app: Arc<App>) -> Router {
-    let (routes, contract) = documented().split_for_parts();
+    let (routes, file) = documented().split_for_parts();
     routes
         .merge(page::routes())
-        .merge(SwaggerUi::new("/docs").url("/openapi.json", contract))
+        .merge(SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", contract::complete(file)))
         .fallback(|| async { ApiError::not_found("there is nothing at this path") })
         .layer(DefaultBodyLimit::disable())
         .layer(middleware::from_fn(guard::measure))
@@ -125,6 +121,7 @@ pub fn router(app: Arc<App>) -> Router {
             HeaderName::from_static("x-content-type-options"),
             HeaderValue::from_static("nosniff"),
         ))
+        .layer(CompressionLayer::new().compress_when(compressible()))
         .with_state(app)
 }
 
@@ -149,6 +146,13 @@ pub async fn serve(
     if tokio::time::timeout(drain, tasks.wait()).await.is_err() {
         tracing::warn!("requests that did not finish in time are cut off");
     }
+}
+
+/// Media are compressed already, and players need their lengths and ranges.
+fn compressible() -> impl Predicate {
+    DefaultPredicate::new()
+        .and(NotForContentType::new("video/"))
+        .and(NotForContentType::new("application/octet-stream"))
 }
 
 fn cors(origins: &[String]) -> CorsLayer {

@@ -9,8 +9,9 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::error::{ApiError, Problem};
+use super::error::ApiError;
 use super::instant;
+use super::names::{DatabaseName, EngineKindName, LevelName};
 use crate::app::{App, Authorized};
 use crate::catalog::Counts;
 use crate::health;
@@ -28,16 +29,20 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 }
 
 /// Answers 200 while the process lives.
-#[utoipa::path(get, path = "/livez", tag = "operation", responses((status = 200, body = String)))]
+#[utoipa::path(get, path = "/livez", operation_id = "getLiveness", tag = "operation",
+    responses((status = 200, body = String, description = "The word `ok`")))]
 async fn livez() -> &'static str {
     "ok"
 }
 
-/// Answers 200 while the service takes requests. Answers 503 while it starts or stops, while its database takes no writes,
+/// Answers 200 while the service takes requests.
+///
+/// Answers 503 while it starts or stops, while its database takes no writes,
 /// and while a model has no worker or lost two of them; the problem's detail names what is wrong. The first line is `ready`.
 /// The second one names the vector engine, the number of changes that it lacks, and why. A line each follows for the
 /// catalog, every model and the disk. A vector engine that is away makes searches fail with 503, and nothing else.
-#[utoipa::path(get, path = "/readyz", tag = "operation", responses((status = 200, body = String), (status = 503, body = Problem)))]
+#[utoipa::path(get, path = "/readyz", operation_id = "getReadiness", tag = "operation",
+    responses((status = 200, body = String, description = "The state of each part, a line each"), (status = 503)))]
 async fn readyz(State(app): State<Arc<App>>) -> Result<String, ApiError> {
     let states = health::states(&app).await?;
     let faults: Vec<&str> = states.iter().filter_map(|state| state.fault.as_deref()).collect();
@@ -51,7 +56,8 @@ async fn readyz(State(app): State<Arc<App>>) -> Result<String, ApiError> {
 }
 
 /// Returns metrics for Prometheus.
-#[utoipa::path(get, path = "/metrics", tag = "operation", responses((status = 200, content_type = "text/plain", body = String), (status = 403, body = Problem)))]
+#[utoipa::path(get, path = "/metrics", operation_id = "getMetrics", tag = "operation",
+    responses((status = 200, content_type = "text/plain", body = String, description = "Metrics in Prometheus' text format")))]
 async fn metrics(app: Authorized) -> Result<String, ApiError> {
     if app.caller().visibility().is_limited() {
         return Err(ApiError::forbidden(
@@ -99,19 +105,71 @@ async fn measure_index(app: &App) -> Result<(), ApiError> {
     Ok(())
 }
 
+/// Counts of videos, clips, vectors and jobs.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Counts)]
+struct CountsOut {
+    /// Number of videos in any state.
+    #[schema(minimum = 0)]
+    videos: i64,
+    /// Number of searchable videos.
+    #[schema(minimum = 0)]
+    videos_ready: i64,
+    /// Number of clips.
+    #[schema(minimum = 0)]
+    clips: i64,
+    /// Number of passages of all tracks.
+    #[schema(minimum = 0)]
+    passages: i64,
+    /// Number of vectors of all spaces.
+    #[schema(minimum = 0)]
+    vectors: i64,
+    /// Number of queued jobs.
+    #[schema(minimum = 0)]
+    jobs_queued: i64,
+    /// Number of running jobs.
+    #[schema(minimum = 0)]
+    jobs_running: i64,
+    /// Number of failed jobs.
+    #[schema(minimum = 0)]
+    jobs_failed: i64,
+    /// Size of all stored media, in bytes.
+    #[schema(minimum = 0)]
+    media_bytes: i64,
+}
+
+impl From<Counts> for CountsOut {
+    fn from(counts: Counts) -> CountsOut {
+        let Counts { videos, videos_ready, clips, passages, vectors, .. } = counts;
+        let Counts { jobs_queued, jobs_running, jobs_failed, media_bytes, .. } = counts;
+        CountsOut {
+            videos,
+            videos_ready,
+            clips,
+            passages,
+            vectors,
+            jobs_queued,
+            jobs_running,
+            jobs_failed,
+            media_bytes,
+        }
+    }
+}
+
 /// Counts of stored and searchable entries.
 #[derive(Debug, Serialize, ToSchema)]
 struct Stats {
     #[serde(flatten)]
-    #[schema(value_type = Object)]
-    counts: Counts,
-    /// `sqlite` or `postgres`.
+    counts: CountsOut,
+    /// Kind of the database.
+    #[schema(value_type = DatabaseName)]
     database: &'static str,
     /// Sequence number of the newest change in the catalog. Null for a key that reaches some videos only.
     catalog_seq: Option<i64>,
     /// Sequence number of the newest change in the index. Null while the vector engine does not answer, and for a key that
     /// reaches some videos only.
     index_seq: Option<i64>,
+    /// State of the vector engine.
     engine: EngineOut,
     /// The index by space and level. Empty for a key that reaches some videos only.
     index: Vec<SearchedLevel>,
@@ -121,7 +179,8 @@ struct Stats {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Engine)]
 struct EngineOut {
-    /// `builtin`, `hnsw_rs`, `pgvector` or `milvus`.
+    /// Kind of the engine.
+    #[schema(value_type = EngineKindName)]
     kind: &'static str,
     /// Number of committed changes that it lacks. Null while it does not answer.
     behind: Option<u64>,
@@ -138,7 +197,10 @@ impl From<Following> for EngineOut {
 /// The index of one space at one level.
 #[derive(Debug, Serialize, ToSchema)]
 struct SearchedLevel {
+    /// Readable name of the space.
     space: String,
+    /// The level.
+    #[schema(value_type = LevelName)]
     level: String,
     /// Searchable vectors.
     live: u64,
@@ -176,14 +238,15 @@ async fn searched_levels(app: &App) -> Result<Vec<SearchedLevel>, ApiError> {
 }
 
 /// Returns counts of videos, clips, vectors and jobs, and the progress of the index.
-#[utoipa::path(get, path = "/v1/stats", tag = "operation", responses((status = 200, body = Stats)))]
+#[utoipa::path(get, path = "/v1/stats", operation_id = "getStats", tag = "operation",
+    responses((status = 200, body = Stats)))]
 async fn stats(app: Authorized) -> Result<axum::Json<Stats>, ApiError> {
     let (counts, state) = (app.view().counts().await?, app.vectors.state().await?);
     if app.caller().visibility().is_limited() {
         let engine = EngineOut { kind: state.kind.name(), behind: None, trouble: None };
         let database = app.catalog.kind();
         return Ok(axum::Json(Stats {
-            counts,
+            counts: counts.into(),
             database,
             catalog_seq: None,
             index_seq: None,
@@ -192,7 +255,7 @@ async fn stats(app: Authorized) -> Result<axum::Json<Stats>, ApiError> {
         }));
     }
     Ok(axum::Json(Stats {
-        counts,
+        counts: counts.into(),
         database: app.catalog.kind(),
         catalog_seq: Some(state.newest),
         index_seq: state.applied,

@@ -14,9 +14,13 @@ use crate::catalog::{LONGEST_NAME, LONGEST_NOTE, MOST_RANGES, ReelRange};
 #[serde(deny_unknown_fields)]
 #[schema(as = Range)]
 pub(super) struct RangeBody {
+    /// Id of the video.
     video_id: Uuid,
+    /// Start, in seconds.
+    #[schema(minimum = 0)]
     start: f64,
-    /// May lie after the video's end.
+    /// End, in seconds, exclusive. May lie after the video's end.
+    #[schema(minimum = 0)]
     end: f64,
     /// At most 1000 characters; default none.
     #[serde(default)]

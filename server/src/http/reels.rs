@@ -9,7 +9,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use super::error::{ApiError, Problem};
+use super::error::ApiError;
 use super::extract::{self, Id, Json, Params};
 use super::ranges::{self, RangeBody};
 use super::search::seconds;
@@ -24,10 +24,13 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 /// A reel to store.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = NewReel)]
 struct ReelBody {
-    /// 1 to 200 characters.
+    /// Its name: 1 to 200 characters.
+    #[schema(min_length = 1, max_length = 200)]
     name: String,
     /// 1 to 1000 ranges, in order.
+    #[schema(min_items = 1, max_items = 1000)]
     ranges: Vec<RangeBody>,
 }
 
@@ -42,7 +45,9 @@ impl ReelBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Reel)]
 struct ReelOut {
+    /// Its id, a uuid v7.
     id: Uuid,
+    /// Its name.
     name: String,
     /// Number of the last change, from 1.
     version: i64,
@@ -50,7 +55,9 @@ struct ReelOut {
     duration: f64,
     /// The ranges in order, without those of deleted videos.
     ranges: Vec<RangeBody>,
+    /// Time of its making (RFC 3339).
     created_at: String,
+    /// Time of its last change (RFC 3339).
     updated_at: String,
 }
 
@@ -71,8 +78,11 @@ impl From<Reel> for ReelOut {
 /// A reel without its ranges.
 #[derive(Debug, Serialize, ToSchema)]
 struct ReelSummary {
+    /// Its id, a uuid v7.
     id: Uuid,
+    /// Its name.
     name: String,
+    /// Number of the last change, from 1.
     version: i64,
     /// Sum of the ranges' lengths, in seconds.
     duration: f64,
@@ -80,7 +90,9 @@ struct ReelSummary {
     ranges: i64,
     /// Its ETag, for a change.
     etag: String,
+    /// Time of its making (RFC 3339).
     created_at: String,
+    /// Time of its last change (RFC 3339).
     updated_at: String,
 }
 
@@ -102,11 +114,14 @@ impl From<Reel> for ReelSummary {
 /// One page of reels.
 #[derive(Debug, Serialize, ToSchema)]
 struct ReelPage {
+    /// The reels of this page.
     items: Vec<ReelSummary>,
+    /// Cursor of the next page; null on the last one.
     next_cursor: Option<String>,
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 struct ReelParams {
     /// Items per page, 1 to 1000; default 50.
@@ -121,7 +136,7 @@ type Answer = ([(header::HeaderName, String); 1], axum::Json<ReelOut>);
 /// Stores a reel: an ordered list of ranges of videos.
 #[utoipa::path(post, path = "/v1/reels", operation_id = "createReel", tag = "exports", request_body = ReelBody,
     responses((status = 201, body = ReelOut, headers(("etag" = String, description = "Its state, for If-Match"))),
-        (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
+        (status = 404), (status = 409), (status = 422)))]
 async fn create(app: Authorized, Json(body): Json<ReelBody>) -> Result<(StatusCode, Answer), ApiError> {
     let reel = app.view().add_reel(&body.checked()?).await?;
     Ok((StatusCode::CREATED, answer(reel)))
@@ -139,19 +154,19 @@ async fn list(app: Authorized, Params(params): Params<ReelParams>) -> Result<axu
 }
 
 /// Returns one reel. Its ETag names its state: a change or the deletion of one of its videos makes a new one.
-#[utoipa::path(get, path = "/v1/reels/{id}", operation_id = "getReel", tag = "exports", params(("id" = Uuid, Path)),
+#[utoipa::path(get, path = "/v1/reels/{id}", operation_id = "getReel", tag = "exports", params(("id" = Uuid, Path, description = "Id of the reel")),
     responses((status = 200, body = ReelOut, headers(("etag" = String, description = "Its state, for If-Match"))),
-        (status = 404, body = Problem)))]
+        (status = 404)))]
 async fn get(app: Authorized, Id(id): Id) -> Result<Answer, ApiError> {
     Ok(answer(found(app.view().reel(id).await?, id)?))
 }
 
 /// Replaces name and ranges of a reel in the state that If-Match names.
 #[utoipa::path(put, path = "/v1/reels/{id}", operation_id = "updateReel", tag = "exports", request_body = ReelBody,
-    params(("id" = Uuid, Path), ("if-match" = String, Header, description = "ETags of the reel, or `*`")),
+    params(("id" = Uuid, Path, description = "Id of the reel"), ("if-match" = String, Header, description = "ETags of the reel, or `*`")),
     responses((status = 200, body = ReelOut, headers(("etag" = String, description = "Its state, for If-Match"))),
-        (status = 404, body = Problem), (status = 412, body = Problem), (status = 422, body = Problem),
-        (status = 428, body = Problem)))]
+        (status = 404), (status = 412), (status = 422),
+        (status = 428)))]
 async fn update(
     app: Authorized,
     Id(id): Id,
@@ -165,9 +180,9 @@ async fn update(
 
 /// Deletes a reel in the state that If-Match names. Its videos and exports stay.
 #[utoipa::path(delete, path = "/v1/reels/{id}", operation_id = "deleteReel", tag = "exports",
-    params(("id" = Uuid, Path), ("if-match" = String, Header, description = "ETags of the reel, or `*`")),
-    responses((status = 204), (status = 404, body = Problem), (status = 412, body = Problem),
-        (status = 428, body = Problem)))]
+    params(("id" = Uuid, Path, description = "Id of the reel"), ("if-match" = String, Header, description = "ETags of the reel, or `*`")),
+    responses((status = 204), (status = 404), (status = 412),
+        (status = 428)))]
 async fn delete(app: Authorized, Id(id): Id, headers: HeaderMap) -> Result<StatusCode, ApiError> {
     let deleted = app.view().delete_reel(id, if_match(&headers)?.as_deref()).await?;
     found(deleted, id)?;

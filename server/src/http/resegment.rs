@@ -9,7 +9,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use super::error::{ApiError, Problem};
+use super::error::ApiError;
 use super::extract::{Id, Json};
 use super::jobs::JobOut;
 use super::segmentation::SegmentationBody;
@@ -26,16 +26,16 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 /// The job that segments the video.
 #[derive(Debug, Serialize, ToSchema)]
 struct Resegmenting {
+    /// The job that segments the video.
     job: JobOut,
 }
 
 /// Segments a stored video again. The server does not decode the video if it stores features of its frames.
 ///
 /// The new clips have new ids. Your own clips stay. Searches find the old clips until the job has succeeded.
-#[utoipa::path(post, path = "/v1/videos/{id}/resegment", tag = "library", params(("id" = Uuid, Path)),
-    request_body = SegmentationBody,
-    responses((status = 202, body = Resegmenting), (status = 404, body = Problem), (status = 409, body = Problem),
-        (status = 422, body = Problem)))]
+#[utoipa::path(post, path = "/v1/videos/{id}/resegment", operation_id = "resegmentVideo", tag = "library",
+    params(("id" = Uuid, Path, description = "The video's id")), request_body = SegmentationBody,
+    responses((status = 202, body = Resegmenting), (status = 409)))]
 async fn resegment(
     app: Authorized,
     Id(id): Id,

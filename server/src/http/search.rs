@@ -2,6 +2,7 @@
 
 mod answer;
 mod body;
+mod forms;
 mod html;
 mod names;
 
@@ -11,7 +12,7 @@ use axum::extract::{FromRequest, Request as HttpRequest};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::error::{ApiError, Problem};
+use super::error::ApiError;
 use super::extract::{self, Form, Json};
 use super::guard;
 use crate::app::{App, Authorized};
@@ -22,6 +23,7 @@ use body::{Carrier, SearchForm};
 
 pub(super) use answer::{QueryInfoOut, seconds};
 pub(super) use body::{ClipBody, SearchBody, some_text};
+pub(super) use forms::{FilterForms, InputForms, SearchForms};
 pub(super) use names::{OverflowName, QueryKindName};
 
 /// Routes of `/v1/search`.
@@ -34,12 +36,9 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 /// Send JSON, or multipart with the part `query` (this JSON, at most 256 KiB), then the part `file`. Scores are
 /// comparable within one answer only.
 #[utoipa::path(
-    post, path = "/v1/search", tag = "search",
-    request_body(content((SearchBody = "application/json"), (SearchForm = "multipart/form-data"))),
-    responses(
-        (status = 200, body = SearchAnswer), (status = 409, body = Problem), (status = 410, body = Problem),
-        (status = 415, body = Problem), (status = 422, body = Problem), (status = 429, body = Problem),
-    )
+    post, path = "/v1/search", operation_id = "searchVideos", tag = "search",
+    request_body(content((SearchForms = "application/json"), (SearchForm = "multipart/form-data"))),
+    responses((status = 200, body = SearchAnswer), (status = 404), (status = 409), (status = 410), (status = 424))
 )]
 async fn search(app: Authorized, request: HttpRequest) -> Result<axum::Json<SearchAnswer>, ApiError> {
     if extract::has_type(request.headers(), "multipart/form-data") {

@@ -19,14 +19,16 @@ const MAX_GIVEN: usize = 100_000;
 /// How a video is cut into clips.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Segmentation)]
 pub(super) struct SegmentationBody {
     /// Rule for the boundaries of clips. Default `hybrid`, or `content` with a preset.
     policy: Option<Policy>,
     /// Parameters of the policy.
     #[serde(default)]
     params: Params,
-    /// Your own clips, in addition to those of the policy.
+    /// Your own clips, in addition to those of the policy; at most 100000. The policy `given` needs one.
     #[serde(default)]
+    #[schema(max_items = 100_000)]
     clips: Vec<GivenBody>,
 }
 
@@ -37,6 +39,7 @@ pub(super) struct SegmentationBody {
 /// pause. `fixed`: clips of equal length. `given`: only your own clips.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = SegmentationPolicy)]
 enum Policy {
     Hybrid,
     Content,
@@ -48,6 +51,7 @@ enum Policy {
 /// Parameters of a policy and its detector. A parameter of another policy or detector is an error.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = SegmentationParams)]
 struct Params {
     /// Named settings of the policy `content`. Other parameters override them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,26 +72,31 @@ struct Params {
     filter: Option<FilterName>,
     /// Number of frames on either side that the detector `adaptive` compares with a frame, 1 to 100. Default 2.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 100)]
     window_width: Option<u32>,
     /// Smallest content score of a cut for the detector `adaptive`, 0 to 255. Default 15.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 255)]
     min_content_value: Option<f64>,
     /// Position of the cut in a fade, for the detector `threshold`: -1 is the start of the fade, 1 its end. Default
     /// 0.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = -1, maximum = 1)]
     fade_bias: Option<f64>,
     /// Whether the detector `threshold` cuts at a last fade to black. Default false.
     #[serde(skip_serializing_if = "Option::is_none")]
     add_final_scene: Option<bool>,
     /// Shortest scene in frames, 1 to 100000. Default 15.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 100_000)]
     min_scene_frames: Option<u32>,
-    /// Shortest scene in seconds. Give this or `min_scene_frames`, not both.
+    /// Shortest scene in seconds, 0 to the longest clip. Give this or `min_scene_frames`, not both.
     #[serde(skip_serializing_if = "Option::is_none")]
     min_scene_seconds: Option<f64>,
     /// Smallest area of a slide change for the policy `hybrid`, in per cent of the picture. Default 1; 0 turns slide
     /// changes off. The area is counted in blocks of about a thirtieth of the picture's width.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 100)]
     slide_area_percent: Option<f64>,
     /// Shortest pause in speech at which the policy `subtitle` cuts, in seconds. Default 0.7.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -107,7 +116,7 @@ struct Params {
 /// Named settings. `lovr`: the settings of the LoVR benchmark, with threshold 34 and scenes of at least 5 s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[schema(as = Preset)]
+#[schema(as = SegmentationPreset)]
 enum PresetName {
     Lovr,
 }
@@ -116,6 +125,7 @@ enum PresetName {
 /// fades to black.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = CutDetector)]
 enum DetectorName {
     #[default]
     Content,
@@ -126,6 +136,7 @@ enum DetectorName {
 /// Treatment of cuts that follow each other closely. `merge` keeps the last one, `suppress` the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = CloseCuts)]
 enum FilterName {
     Merge,
     Suppress,
@@ -134,18 +145,23 @@ enum FilterName {
 /// Weights of the content score's components, 0 to 100 each.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ContentWeights)]
 struct WeightsBody {
-    /// Weight of changes in hue. Default 1.
+    /// Weight of changes in hue, 0 to 100. Default 1.
     #[serde(default = "one")]
+    #[schema(minimum = 0, maximum = 100)]
     hue: f64,
-    /// Weight of changes in saturation. Default 1.
+    /// Weight of changes in saturation, 0 to 100. Default 1.
     #[serde(default = "one")]
+    #[schema(minimum = 0, maximum = 100)]
     saturation: f64,
-    /// Weight of changes in value (brightness). Default 1.
+    /// Weight of changes in value (brightness), 0 to 100. Default 1.
     #[serde(default = "one")]
+    #[schema(minimum = 0, maximum = 100)]
     value: f64,
-    /// Weight of changes in edges. Default 0. Edges take longer to compute than all other components.
+    /// Weight of changes in edges, 0 to 100. Default 0. Edges take longer to compute than all other components.
     #[serde(default)]
+    #[schema(minimum = 0, maximum = 100)]
     edges: f64,
 }
 
@@ -162,11 +178,16 @@ impl From<WeightsBody> for Weights {
 /// A user's clip. Times are in seconds, end exclusive.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = NewClip)]
 pub(super) struct GivenBody {
+    /// Start, in seconds of the video, 0 to 10000000.
+    #[schema(minimum = 0, maximum = 10_000_000)]
     pub(super) start: f64,
+    /// End, in seconds of the video, exclusive, 0 to 10000000; at least a millisecond after the start.
+    #[schema(minimum = 0, maximum = 10_000_000)]
     pub(super) end: f64,
-    /// A JSON object. In a hit, its fields replace the video's fields of the same name.
-    #[schema(value_type = Option<Object>)]
+    /// A JSON object of at most 65536 bytes. In a hit, its fields replace the video's fields of the same name.
+    #[schema(value_type = Option<HashMap<String, Value>>)]
     pub(super) metadata: Option<Value>,
 }
 

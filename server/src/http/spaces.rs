@@ -12,8 +12,9 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::error::{ApiError, Problem};
+use super::error::ApiError;
 use super::extract::Json;
+use super::names::{PrecisionName, TrainedOnName};
 use super::search::QueryKindName;
 use super::sources;
 use crate::add_model::{Added, add_model};
@@ -29,29 +30,37 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 
 /// A loaded embedding space.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Space)]
 struct SpaceOut {
+    /// The space's id, 64 hex digits: a hash of weights, preprocessing, sampler and pooling.
     id: String,
     /// Readable name. Requests may use it in place of the id.
     name: String,
+    /// The model as it was named when it was added.
     model: String,
+    /// The family of models, such as `clip`.
     family: String,
+    /// Values per vector.
     dim: usize,
+    /// Longest text that the model reads at once, in tokens. 0 if it takes no text.
     max_text_tokens: usize,
+    /// Whether the model sees the order of frames.
     temporal: bool,
     /// Whether the server stores features of single frames. A video can then be segmented again without decoding.
     keeps_features: bool,
-    /// Training data of the weights: `nothing`, `rendered_clips` or `unstated`.
-    #[schema(value_type = String)]
+    /// Training data of the weights.
+    #[schema(value_type = TrainedOnName)]
     trained_on: TrainedOn,
-    /// Number format of the model's matrix products: `f32`, `int8`, `bf16` or `f16`.
-    #[schema(value_type = String)]
+    /// Number format of the model's matrix products.
+    #[schema(value_type = PrecisionName)]
     precision: Precision,
     /// Devices that run the model: `cpu`, `cuda:N`.
     devices: Vec<String>,
-    #[schema(value_type = Object)]
+    /// The inputs that the model takes.
+    #[schema(value_type = AbilitiesOut)]
     can: Abilities,
     /// Rule by which the model samples the frames of a span.
-    #[schema(value_type = Object)]
+    #[schema(value_type = HashMap<String, Value>)]
     sampler: Value,
     /// Whether the model was added to a running server. The server loads an added model at each start.
     added: bool,
@@ -65,12 +74,27 @@ struct SpaceOut {
     passages: u64,
     /// Share of all ready videos that are searchable in this space, 0 to 1. For a space that takes no frames: the
     /// share of all passages.
+    #[schema(minimum = 0, maximum = 1)]
     coverage: f64,
+}
+
+/// The inputs that a model takes.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the answer in the OpenAPI file")]
+#[schema(as = Abilities)]
+struct AbilitiesOut {
+    /// Texts.
+    text: bool,
+    /// Frames of video.
+    frames: bool,
+    /// Clips with a modification text, by a trained fusion head.
+    composed: bool,
 }
 
 /// All loaded spaces.
 #[derive(Debug, Serialize, ToSchema)]
 struct SpaceList {
+    /// The spaces.
     items: Vec<SpaceOut>,
     /// Models to load, in order. The first one is loading now.
     loading: Vec<String>,
@@ -80,14 +104,17 @@ struct SpaceList {
 
 /// An added model that did not load at this start.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = UnavailableModel)]
 struct UnavailableOut {
+    /// The model as it was named when it was added.
     model: String,
     /// Reason for the failure.
     reason: String,
 }
 
 /// Lists the loaded embedding spaces.
-#[utoipa::path(get, path = "/v1/spaces", tag = "models", responses((status = 200, body = SpaceList)))]
+#[utoipa::path(get, path = "/v1/spaces", operation_id = "listSpaces", tag = "models",
+    responses((status = 200, body = SpaceList)))]
 async fn list(app: Authorized) -> Result<axum::Json<SpaceList>, ApiError> {
     let held = Held::of(&app).await?;
     let now = app.spaces.now();
@@ -117,10 +144,9 @@ struct NewModel {
 /// load. Background jobs then encode stored videos; `coverage` gives their progress. Searches may name the new space
 /// at once. It becomes active for query kinds that had no active space; other kinds keep theirs. If the model was
 /// loaded before, the answer is 200 with its space. If the hub does not respond, the answer is 424.
-#[utoipa::path(post, path = "/v1/spaces", tag = "models", request_body = NewModel,
-    responses((status = 201, body = SpaceOut), (status = 200, body = SpaceOut, description = "It was loaded already"),
-        (status = 403, body = Problem), (status = 422, body = Problem), (status = 424, body = Problem),
-        (status = 507, body = Problem)))]
+#[utoipa::path(post, path = "/v1/spaces", operation_id = "addSpace", tag = "models", request_body = NewModel,
+    responses((status = 201, body = SpaceOut, description = "It is loaded now"),
+        (status = 200, body = SpaceOut, description = "It was loaded already"), (status = 409), (status = 424)))]
 async fn add(
     app: Authorized,
     Json(body): Json<NewModel>,
@@ -153,8 +179,10 @@ fn model_name(app: &App, name: &str) -> Result<ModelName, ApiError> {
 /// Query kinds to move to a space.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Activation)]
 struct Activate {
     /// The query kinds, at least one.
+    #[schema(min_items = 1)]
     r#for: Vec<QueryKindName>,
 }
 
@@ -163,10 +191,9 @@ struct Activate {
 /// Requests may still name the space that was active before. If the command line later names another model for a
 /// kind, that model becomes active at the next start. A search finds only videos that the space already holds; see
 /// `coverage`.
-#[utoipa::path(post, path = "/v1/spaces/{id}/activate", tag = "models", request_body = Activate,
-    params(("id" = String, Path, description = "The space's id or readable name")),
-    responses((status = 200, body = SpaceOut), (status = 404, body = Problem), (status = 409, body = Problem),
-        (status = 422, body = Problem)))]
+#[utoipa::path(post, path = "/v1/spaces/{id}/activate", operation_id = "activateSpace", tag = "models",
+    request_body = Activate, params(("id" = String, Path, description = "The space's id or readable name")),
+    responses((status = 200, body = SpaceOut), (status = 409)))]
 async fn activate(
     app: Authorized,
     axum::extract::Path(id): axum::extract::Path<String>,

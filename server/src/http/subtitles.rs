@@ -12,8 +12,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use super::error::{ApiError, Problem};
+use super::error::ApiError;
 use super::extract::{self, Id, Params};
+use super::names::{FileBytes, TrackKindName};
 use super::videos;
 use crate::app::{App, Authorized};
 use crate::catalog::{CueKind, Track, TrackRow};
@@ -41,15 +42,18 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 
 /// One track of a video.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Track)]
 struct TrackOut {
     /// BCP 47 tag; `und` if the language is unknown.
     language: String,
-    #[schema(value_type = String)]
+    /// Kind of the track.
+    #[schema(value_type = TrackKindName)]
     kind: CueKind,
     /// Source of the track. `embedded`: the video's file. `upload`: a request without a file name. Otherwise the name
     /// of the subtitle file.
     provenance: String,
     /// Number of cues.
+    #[schema(minimum = 0)]
     cues: i64,
     /// Faults of the subtitle file, with line numbers.
     warnings: Vec<String>,
@@ -69,12 +73,13 @@ impl TrackOut {
 /// All tracks of a video.
 #[derive(Debug, Serialize, ToSchema)]
 struct TrackList {
+    /// The tracks.
     items: Vec<TrackOut>,
 }
 
 /// Lists a video's tracks.
-#[utoipa::path(get, path = "/v1/videos/{id}/subtitles", tag = "subtitles", params(("id" = Uuid, Path)),
-    responses((status = 200, body = TrackList), (status = 404, body = Problem)))]
+#[utoipa::path(get, path = "/v1/videos/{id}/subtitles", operation_id = "listSubtitles", tag = "subtitles",
+    params(("id" = Uuid, Path, description = "The video's id")), responses((status = 200, body = TrackList)))]
 async fn list(app: Authorized, Id(id): Id) -> Result<axum::Json<TrackList>, ApiError> {
     videos::found(app.view().video(id).await?, id)?;
     let tracks = app.view().tracks(id).await?;
@@ -105,12 +110,11 @@ impl<S: Send + Sync> FromRequestParts<S> for TrackPath {
 ///
 /// The server detects SubRip or WebVTT by the content. Times are on the media file's clock. Unreadable cues are left
 /// out and listed in `warnings`. Vectors of clips and videos do not change.
-#[utoipa::path(put, path = "/v1/videos/{id}/subtitles/{lang}", tag = "subtitles",
-    params(("id" = Uuid, Path), ("lang" = String, Path, description = "BCP 47 tag, e.g. `en`; `und` if not known")),
-    request_body(content((String = "text/vtt"), (String = "application/x-subrip"), (String = "text/plain"),
-        (Vec<u8> = "application/octet-stream"))),
-    responses((status = 200, body = TrackOut), (status = 404, body = Problem), (status = 413, body = Problem),
-        (status = 415, body = Problem), (status = 422, body = Problem)))]
+#[utoipa::path(put, path = "/v1/videos/{id}/subtitles/{lang}", operation_id = "putSubtitles", tag = "subtitles",
+    params(("id" = Uuid, Path, description = "The video's id"), LanguagePath),
+    request_body(content((inline(FileBytes) = "text/vtt"), (inline(FileBytes) = "application/x-subrip"), (inline(FileBytes) = "text/plain"),
+        (inline(FileBytes) = "application/octet-stream"))),
+    responses((status = 200, body = TrackOut)))]
 async fn put(app: Authorized, place: TrackPath, request: Request) -> Result<axum::Json<TrackOut>, ApiError> {
     videos::found(app.view().video(place.video).await?, place.video)?;
     let bytes = body(request).await?;
@@ -130,19 +134,31 @@ async fn body(request: Request) -> Result<bytes::Bytes, ApiError> {
     extract::read_body(request.into_body(), MAX_BYTES, "a subtitle file").await
 }
 
+/// The language in the path.
+#[derive(IntoParams)]
+#[expect(dead_code, reason = "describes the parameter in the OpenAPI file")]
+#[into_params(parameter_in = Path)]
+struct LanguagePath {
+    /// BCP 47 tag of the language, e.g. `en` or `pt-BR`; `und` if not known.
+    #[param(pattern = "^[A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8}){0,3}$", max_length = 35)]
+    lang: String,
+}
+
 /// The clock of the returned cues.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct Clock {
-    /// Time of the first frame on the player's clock, in seconds. Default: its time on the media file's clock.
+    /// Time of the first frame on the player's clock, in seconds, 0 to 10000000. Default: its time on the media file's
+    /// clock.
+    #[param(minimum = 0, maximum = 10_000_000, nullable = false)]
     offset: Option<f64>,
 }
 
 /// Returns a track as WebVTT, for a player.
-#[utoipa::path(get, path = "/v1/videos/{id}/subtitles/{lang}", tag = "subtitles",
-    params(("id" = Uuid, Path), ("lang" = String, Path), Clock),
-    responses((status = 200, body = String, content_type = "text/vtt"), (status = 404, body = Problem),
-        (status = 422, body = Problem)))]
+#[utoipa::path(get, path = "/v1/videos/{id}/subtitles/{lang}", operation_id = "getSubtitles", tag = "subtitles",
+    params(("id" = Uuid, Path, description = "The video's id"), LanguagePath, Clock),
+    responses((status = 200, body = String, content_type = "text/vtt", description = "The cues as WebVTT")))]
 async fn get(
     app: Authorized,
     place: TrackPath,
@@ -163,9 +179,9 @@ async fn get(
 }
 
 /// Deletes a track. Later answers do not contain it.
-#[utoipa::path(delete, path = "/v1/videos/{id}/subtitles/{lang}", tag = "subtitles",
-    params(("id" = Uuid, Path), ("lang" = String, Path)),
-    responses((status = 204), (status = 404, body = Problem)))]
+#[utoipa::path(delete, path = "/v1/videos/{id}/subtitles/{lang}", operation_id = "deleteSubtitles",
+    tag = "subtitles", params(("id" = Uuid, Path, description = "The video's id"), LanguagePath),
+    responses((status = 204), (status = 422)))]
 async fn delete(app: Authorized, place: TrackPath) -> Result<StatusCode, ApiError> {
     Library::of(&app).delete_subtitles(place.video, &place.language).await?;
     Ok(StatusCode::NO_CONTENT)

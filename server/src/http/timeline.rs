@@ -9,7 +9,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use super::error::{ApiError, Problem};
+use super::error::ApiError;
 use super::extract::{self, Id, Params};
 use super::search::some_text;
 use super::videos::found;
@@ -30,21 +30,29 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct TimelineQuery {
-    /// A text.
+    /// A text, not only white space.
+    #[param(nullable = false, min_length = 1, pattern = r"\S")]
     text: Option<String>,
     /// A stored clip.
+    #[param(nullable = false)]
     clip_id: Option<Uuid>,
     /// The stored video of a time range.
+    #[param(nullable = false)]
     clip_video_id: Option<Uuid>,
-    /// Start of the time range, in seconds.
+    /// Start of the time range, in seconds, 0 to 10000000.
+    #[param(nullable = false, minimum = 0, maximum = 10_000_000)]
     start: Option<f64>,
-    /// End of the time range, in seconds, exclusive.
+    /// End of the time range, in seconds, exclusive, 0 to 10000000.
+    #[param(nullable = false, minimum = 0, maximum = 10_000_000)]
     end: Option<f64>,
-    /// Text that describes a change to the clip. It makes a composed query.
+    /// Text that describes a change to the clip, not only white space. It makes a composed query.
+    #[param(nullable = false, min_length = 1, pattern = r"\S")]
     modification: Option<String>,
     /// A space's id or readable name. Default: the active space for the query's kind.
+    #[param(nullable = false)]
     space: Option<String>,
     /// Largest number of steps, 1 to 5000. Default 1000.
+    #[param(nullable = false, minimum = 1, maximum = 5000)]
     points: Option<usize>,
 }
 
@@ -67,7 +75,7 @@ struct TimelineOut {
     space: String,
     /// The unit that was scored.
     of: GrainName,
-    /// Length of a step, in seconds.
+    /// Length of a step, in seconds, over 0.
     step: f64,
     /// The best raw cosine in each step. Null where no vector is stored.
     scores: Vec<Option<f32>>,
@@ -85,13 +93,12 @@ impl From<Timeline> for TimelineOut {
 }
 
 /// Scores a query over the time of one video.
-#[utoipa::path(
-    get, path = "/v1/videos/{id}/timeline", tag = "search", params(("id" = Uuid, Path), TimelineQuery),
-    responses(
-        (status = 200, body = TimelineOut), (status = 404, body = Problem), (status = 409, body = Problem),
-        (status = 422, body = Problem), (status = 429, body = Problem),
-    )
-)]
+///
+/// The query is exactly one of `text`, `clip_id`, and `clip_video_id` with `start` and `end`. A clip may have a
+/// `modification`.
+#[utoipa::path(get, path = "/v1/videos/{id}/timeline", operation_id = "getTimeline", tag = "search",
+    params(("id" = Uuid, Path, description = "The video's id"), TimelineQuery),
+    responses((status = 200, body = TimelineOut), (status = 409), (status = 424)))]
 async fn timeline(
     app: Authorized,
     Id(id): Id,

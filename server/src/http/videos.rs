@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
@@ -10,8 +11,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use super::error::{ApiError, Problem};
+use super::conditional;
+use super::error::ApiError;
 use super::extract::{self, Id, Json, Params};
+use super::names::VideoStateName;
 use super::search::seconds;
 use crate::app::{App, Authorized};
 use crate::catalog::{Segmentation, Video, VideoPatch, VideoState};
@@ -24,44 +27,65 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 
 /// A stored video.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Video)]
 pub(super) struct VideoOut {
+    /// The video's id, a uuid v7.
     id: Uuid,
+    /// Title, 1 to 500 characters. Default: the file's name without its extension.
     title: String,
+    /// Name of the file as the client sent it, without folders, 1 to 255 characters.
     file_name: String,
-    /// SHA-256 of the file.
+    /// SHA-256 of the file, 64 hex digits.
     content_hash: String,
+    /// Size of the file, in bytes.
+    #[schema(minimum = 0)]
     bytes: i64,
-    #[schema(value_type = String)]
+    /// State of the video.
+    #[schema(value_type = VideoStateName)]
     state: VideoState,
     /// Length of the video stream in seconds. Null until it has been decoded.
+    #[schema(minimum = 0)]
     duration: Option<f64>,
+    /// Average frames per second, over 0. Null until the video has been decoded.
+    #[schema(minimum = 0)]
     frame_rate: Option<f64>,
+    /// Number of frames. Null until the video has been decoded.
     frames: Option<u64>,
+    /// Width of the picture in pixels. Null until the video has been decoded.
     width: Option<u32>,
+    /// Height of the picture in pixels. Null until the video has been decoded.
     height: Option<u32>,
+    /// Name of the video codec, such as `h264`. Null until the video has been decoded.
     codec: Option<String>,
+    /// Whether the time between frames varies. Null until the video has been decoded.
     variable_frame_rate: Option<bool>,
-    /// Time of the first frame on the container's clock, in seconds. Add it to a time to seek in the original.
+    /// Time of the first frame on the container's clock, in seconds. Add it to a time to seek in the original. Null until
+    /// the video has been decoded.
     media_offset: Option<f64>,
-    /// Whether common browsers play the original.
+    /// Whether common browsers play the original. Null until the video has been decoded.
     plays_in_browsers: Option<bool>,
     /// Faults of the file that did not stop the ingest.
     warnings: Vec<String>,
-    #[schema(value_type = Object)]
+    /// Your metadata, a JSON object of at most 65536 bytes.
+    #[schema(value_type = HashMap<String, Value>)]
     metadata: Value,
+    /// Time of recording, an RFC 3339 date or instant. Null if unknown.
     recorded_at: Option<String>,
     /// Time of adding the video (RFC 3339).
     created_at: String,
-    /// How the video is cut into clips.
-    #[schema(value_type = Object)]
+    /// How the video is cut into clips: `policy`, and `params` with all parameters of the policy.
+    #[schema(value_type = HashMap<String, Value>)]
     segmentation: Segmentation,
     /// Number of clips, the user's own included.
+    #[schema(minimum = 0)]
     clips: i64,
-    /// The video's newest job.
+    /// Id of the video's newest job. Null if it has none.
     job_id: Option<Uuid>,
+    /// Path of the original file.
     media_url: String,
-    /// Address of a version for browsers. The first request makes it. Null if browsers play the original.
+    /// Path of a version for browsers. The first request makes it. Null if browsers play the original.
     rendition_url: Option<String>,
+    /// Path of a JPEG of the frame in the middle.
     thumbnail_url: String,
 }
 
@@ -104,22 +128,28 @@ impl From<Video> for VideoOut {
 /// One page of videos.
 #[derive(Debug, Serialize, ToSchema)]
 struct VideoPage {
+    /// The videos, at most `limit`.
     items: Vec<VideoOut>,
+    /// Cursor of the next page. Null on the last page.
     next_cursor: Option<String>,
 }
 
 /// The start and size of a page.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(super) struct Paging {
     /// Items per page, 1 to 1000; default 50.
+    #[param(minimum = 1, maximum = 1000, nullable = false)]
     pub(super) limit: Option<u32>,
     /// `next_cursor` of the previous page.
+    #[param(nullable = false)]
     pub(super) cursor: Option<Uuid>,
 }
 
 /// Lists videos, oldest first.
-#[utoipa::path(get, path = "/v1/videos", tag = "library", params(Paging), responses((status = 200, body = VideoPage)))]
+#[utoipa::path(get, path = "/v1/videos", operation_id = "listVideos", tag = "library", params(Paging),
+    responses((status = 200, body = VideoPage)))]
 async fn list(app: Authorized, Params(paging): Params<Paging>) -> Result<axum::Json<VideoPage>, ApiError> {
     let limit = extract::page_size(paging.limit)?;
     let videos = app.view().videos(paging.cursor, limit).await?;
@@ -172,23 +202,24 @@ pub(super) fn checked_instant(instant: Option<&str>, pointer: &str) -> Result<()
 }
 
 /// Returns one video.
-#[utoipa::path(get, path = "/v1/videos/{id}", tag = "library", params(("id" = Uuid, Path)),
-    responses((status = 200, body = VideoOut), (status = 404, body = Problem)))]
-async fn get(app: Authorized, Id(id): Id) -> Result<axum::Json<VideoOut>, ApiError> {
-    Ok(axum::Json(found(app.view().video(id).await?, id)?.into()))
+#[utoipa::path(get, path = "/v1/videos/{id}", operation_id = "getVideo", tag = "library",
+    params(("id" = Uuid, Path, description = "The video's id")), responses((status = 200, body = VideoOut), (status = 304)))]
+async fn get(app: Authorized, Id(id): Id, headers: HeaderMap) -> Result<Response, ApiError> {
+    conditional::answer(&headers, &VideoOut::from(found(app.view().video(id).await?, id)?))
 }
 
 /// Changes to a video. A missing field changes nothing.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = VideoChanges)]
 struct PatchBody {
-    /// The new title, 1 to 500 characters.
+    /// The new title, 1 to 500 characters, not only white space.
     #[serde(default, deserialize_with = "extract::present")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, nullable = false, min_length = 1, max_length = 500, pattern = r"^[^\x00]*[^\s\x00][^\x00]*$")]
     title: Option<Option<String>>,
-    /// The new object. It replaces the old one; null empties it.
+    /// The new object, at most 65536 bytes of JSON. It replaces the old one; null empties it.
     #[serde(default, deserialize_with = "extract::present")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<HashMap<String, Value>>)]
     metadata: Option<Option<Value>>,
     /// The new time of recording: an RFC 3339 date or instant. Null removes it.
     #[serde(default, deserialize_with = "extract::present")]
@@ -206,24 +237,33 @@ impl PatchBody {
         checked_title(title.as_deref(), "/title")?;
         checked_metadata(metadata.as_ref(), "/metadata")?;
         checked_instant(self.recorded_at.as_ref().and_then(Option::as_deref), "/recorded_at")?;
-        Ok(VideoPatch { title, metadata, recorded_at: self.recorded_at })
+        Ok(VideoPatch { title, metadata, recorded_at: self.recorded_at, expected: None })
     }
 }
 
 /// Changes a video's title, metadata or time of recording.
-#[utoipa::path(patch, path = "/v1/videos/{id}", tag = "library", params(("id" = Uuid, Path)), request_body = PatchBody,
-    responses((status = 200, body = VideoOut), (status = 404, body = Problem), (status = 422, body = Problem)))]
+#[utoipa::path(patch, path = "/v1/videos/{id}", operation_id = "updateVideo", tag = "library",
+    params(("id" = Uuid, Path, description = "The video's id"), conditional::IfMatch), request_body = PatchBody,
+    responses((status = 200, body = VideoOut), (status = 412)))]
 async fn patch(
     app: Authorized,
     Id(id): Id,
+    headers: HeaderMap,
     Json(body): Json<PatchBody>,
-) -> Result<axum::Json<VideoOut>, ApiError> {
-    Ok(axum::Json(found(app.view().update_video(id, body.checked()?).await?, id)?.into()))
+) -> Result<Response, ApiError> {
+    let mut patch = body.checked()?;
+    if conditional::has_condition(&headers) {
+        let video = found(app.view().video(id).await?, id)?;
+        conditional::check(&headers, &VideoOut::from(video.clone()))?;
+        patch.expected = Some(Box::new(video));
+    }
+    let changed = found(app.view().update_video(id, patch).await?, id)?;
+    conditional::answer(&HeaderMap::new(), &VideoOut::from(changed))
 }
 
 /// Deletes a video with its clips, vectors and files. Later answers contain none of them.
-#[utoipa::path(delete, path = "/v1/videos/{id}", tag = "library", params(("id" = Uuid, Path)),
-    responses((status = 204), (status = 404, body = Problem)))]
+#[utoipa::path(delete, path = "/v1/videos/{id}", operation_id = "deleteVideo", tag = "library",
+    params(("id" = Uuid, Path, description = "The video's id")), responses((status = 204)))]
 async fn delete(app: Authorized, Id(id): Id) -> Result<StatusCode, ApiError> {
     Library::of(&app).delete(id).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -193,9 +193,9 @@ async fn changed_metadata_is_seen_at_once(opened: &Opened) {
     let patch = VideoPatch { metadata: Some(json!({"x": 2})), ..VideoPatch::default() };
     catalog.view(ALL).update_video(stored.id, patch).await.unwrap();
     assert_eq!((count(1).await, count(2).await), (1, 2));
-    catalog.view(ALL).update_clip(given.id, json!({"x": null})).await.unwrap();
+    catalog.view(ALL).update_clip(given.id, json!({"x": null}), None).await.unwrap();
     assert_eq!((count(1).await, count(2).await), (0, 2));
-    catalog.view(ALL).update_clip(given.id, json!({})).await.unwrap();
+    catalog.view(ALL).update_clip(given.id, json!({}), None).await.unwrap();
     assert_eq!((count(1).await, count(2).await), (0, 3));
     catalog.view(ALL).delete_video(stored.id).await.unwrap();
     assert_eq!((count(1).await, count(2).await), (0, 0));

@@ -96,21 +96,24 @@ async fn only_given_clips_can_be_changed(opened: &Opened) {
     let stored = add_ready(catalog, video("a"), 2, &[&tiny]).await;
     let found = catalog.view(ALL).clips(stored.id, None, 1).await.unwrap().remove(0);
     assert!(matches!(
-        catalog.view(ALL).update_clip(found.id, json!({})).await,
+        catalog.view(ALL).update_clip(found.id, json!({}), None).await,
         Err(CatalogError::Conflict(_))
     ));
     assert!(matches!(catalog.view(ALL).delete_clip(found.id).await, Err(CatalogError::Conflict(_))));
 
     let (given, _) =
         catalog.view(ALL).add_given_clip(stored.id, clip(0, 100, json!({"x": 1}))).await.unwrap().unwrap();
-    let changed = catalog.view(ALL).update_clip(given.id, json!({"y": [2]})).await.unwrap().unwrap();
+    let changed = catalog.view(ALL).update_clip(given.id, json!({"y": [2]}), None).await.unwrap().unwrap();
     assert_eq!(changed.metadata, json!({"y": [2]}));
     assert_eq!(catalog.view(ALL).span(given.id).await.unwrap(), Some(changed.clone()));
-    assert!(matches!(catalog.view(ALL).update_clip(given.id, json!(3)).await, Err(CatalogError::Invalid(_))));
+    assert!(matches!(
+        catalog.view(ALL).update_clip(given.id, json!(3), None).await,
+        Err(CatalogError::Invalid(_))
+    ));
     assert_eq!(catalog.view(ALL).delete_clip(given.id).await.unwrap(), Some(changed));
     assert_eq!(catalog.view(ALL).span(given.id).await.unwrap(), None);
     assert_eq!(catalog.view(ALL).delete_clip(given.id).await.unwrap(), None);
-    assert_eq!(catalog.view(ALL).update_clip(given.id, json!({})).await.unwrap(), None);
+    assert_eq!(catalog.view(ALL).update_clip(given.id, json!({}), None).await.unwrap(), None);
 }
 
 async fn a_given_clip_keeps_its_key_through_an_ingest(opened: &Opened) {

@@ -136,7 +136,7 @@ pub struct GivenClip {
     pub metadata: Value,
 }
 
-/// A change to a video; `None` leaves a field unchanged.
+/// A change to a video; `None` leaves a field unchanged, but for `expected`.
 #[derive(Debug, Clone, Default)]
 pub struct VideoPatch {
     /// New title.
@@ -145,6 +145,11 @@ pub struct VideoPatch {
     pub metadata: Option<Value>,
     /// New recording time; `Some(None)` removes it.
     pub recorded_at: Option<Option<String>>,
+    /// The video as the change expects it. If it is another one, nothing changes ([`CatalogError::Stale`]). `None`: the
+    /// change always happens.
+    ///
+    /// [`CatalogError::Stale`]: crate::catalog::CatalogError::Stale
+    pub expected: Option<Box<Video>>,
 }
 
 /// A client's key for a repeatable request, with a hash of the request.

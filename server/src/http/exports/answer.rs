@@ -16,20 +16,24 @@ use crate::exports::{ExportRequest, LeftOut, MadeRange, Report};
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Export)]
 pub(super) struct ExportOut {
+    /// Its id, a uuid v7: that of its job.
     id: Uuid,
+    /// Its title.
     title: String,
-    /// `mp4`, `edl`, `otio`, `fcpxml`, `csv`, `json` or `vtt`.
-    #[schema(value_type = String)]
+    /// Its format.
+    #[schema(value_type = super::body::FormatName)]
     format: crate::exports::Format,
-    /// `queued`, `running`, `succeeded`, `failed` or `cancelled`.
-    #[schema(value_type = String)]
+    /// State of its job.
+    #[schema(value_type = super::super::names::JobStateName)]
     state: JobState,
     /// Fraction of the work done, 0 to 1.
+    #[schema(minimum = 0, maximum = 1)]
     progress: f64,
     /// Estimated seconds left; null unless it is running.
     eta_s: Option<f64>,
     /// Reason for the failure, the next attempt or the cancellation.
     reason: Option<String>,
+    /// Time of its making (RFC 3339).
     created_at: String,
     /// The end of the file (RFC 3339). Null until it is made.
     expires_at: Option<String>,
@@ -47,8 +51,12 @@ pub(super) struct ExportOut {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ExportFile)]
 pub(super) struct FileOut {
+    /// Its name.
     name: String,
+    /// Its media type.
     media_type: String,
+    /// Its length, in bytes.
+    #[schema(minimum = 0)]
     bytes: i64,
     /// SHA-256 of its bytes.
     content_hash: String,
@@ -62,8 +70,11 @@ pub(super) struct FileOut {
 struct MadeRangeOut {
     /// Its place in the request, from 0.
     range: usize,
+    /// Id of the video.
     video_id: Uuid,
+    /// Start in the video, in seconds.
     start: f64,
+    /// End in the video, in seconds, exclusive.
     end: f64,
 }
 
@@ -73,6 +84,7 @@ struct MadeRangeOut {
 struct LeftOutOut {
     /// Its place in the request, from 0.
     range: usize,
+    /// Id of the video.
     video_id: Uuid,
     /// Why, for example because its video's file is gone.
     reason: String,
@@ -81,7 +93,9 @@ struct LeftOutOut {
 /// One page of exports.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ExportPage {
+    /// The exports of this page.
     pub(super) items: Vec<ExportOut>,
+    /// Cursor of the next page; null on the last one.
     pub(super) next_cursor: Option<String>,
 }
 

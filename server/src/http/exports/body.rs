@@ -16,11 +16,14 @@ use crate::exports::{Cut, ExportRequest, Files, Format, MOST_EVENTS};
 /// A request for an export: of exactly one of `reel_id`, `search` and `ranges`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = NewExport)]
 pub(super) struct ExportBody {
+    /// Its format.
     format: FormatName,
     /// Exports the ranges of a reel, as they are now.
     reel_id: Option<Uuid>,
     /// Exports the results of a search, as they are now, best first: its first page of at most `limit`.
+    #[schema(value_type = Option<super::super::search::SearchForms>)]
     search: Option<SearchBody>,
     /// Exports 1 to 1000 ranges, in order.
     ranges: Option<Vec<RangeBody>>,
@@ -41,7 +44,7 @@ pub(super) struct ExportBody {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = ExportFormat)]
-enum FormatName {
+pub(super) enum FormatName {
     /// A film with its sound. All ranges get the size and the rate of the first.
     Mp4,
     /// An edit decision list, CMX 3600: at most 999 ranges, and one rate.

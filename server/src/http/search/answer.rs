@@ -5,6 +5,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::super::names::LevelName;
 use super::html;
 use super::names::{EvidenceSource, FusionModeName, QueryKindName};
 use crate::search::{Evidence, Group, IndexInfo, Match, Outcome, QueryInfo, Timings, Weights};
@@ -13,20 +14,25 @@ use crate::terms::Level;
 /// One page of an answer.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct SearchAnswer {
+    /// The hits, best first. Empty if the request set `group_by`.
     results: Vec<Hit>,
     /// Full videos. Only for the level `both`, on the first page.
     videos: Option<Vec<Hit>>,
+    /// The hits by video, best group first. Only if the request set `group_by`.
     groups: Option<Vec<GroupOut>>,
     /// Cursor for the next page; null if there is none.
     next_cursor: Option<String>,
     /// Whether no more results follow.
     exhausted: bool,
+    /// Facts about the encoded query.
     query_info: QueryInfoOut,
+    /// The index that was searched.
     index: IndexInfoOut,
+    /// Durations of the parts of the search, in milliseconds.
     timings_ms: TimingsOut,
     /// Details of the ranking, if the request set `explain`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = HashMap<String, Value>)]
     explain: Option<Value>,
 }
 
@@ -50,24 +56,39 @@ impl From<Outcome> for SearchAnswer {
 /// One match.
 #[derive(Debug, Serialize, ToSchema)]
 struct Hit {
+    /// Place in the ranking, from 1.
+    #[schema(minimum = 1)]
     rank: usize,
     /// Raw cosine, or the fused score of several sources. Comparable within one answer only.
     score: f32,
-    #[schema(value_type = String)]
+    /// Level of the span.
+    #[schema(value_type = LevelName)]
     level: Level,
+    /// Id of the span: of a clip, a moment or the full video.
     clip_id: Uuid,
+    /// Id of its video.
     video_id: Uuid,
+    /// The video's title.
     title: String,
+    /// Start, in seconds of the video.
+    #[schema(minimum = 0)]
     start: f64,
+    /// End, in seconds of the video, exclusive.
+    #[schema(minimum = 0)]
     end: f64,
     /// Time of the best frame, moment or clip inside the hit, in seconds. Null if unknown.
+    #[schema(minimum = 0)]
     peak: Option<f64>,
+    /// What each source found.
     evidence: Vec<EvidenceOut>,
+    /// Path of a JPEG of the frame in the middle.
     thumbnail_url: String,
+    /// Path of the video's file, with the hit's times on the file's clock as a media fragment.
     media_url: String,
+    /// Path of the page that plays the hit.
     page_url: String,
     /// The video's metadata. The fields of a user's clip replace those of the same name.
-    #[schema(value_type = Object)]
+    #[schema(value_type = HashMap<String, Value>)]
     metadata: Value,
     /// The adjacent hits that were merged into this one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -104,10 +125,13 @@ impl From<Match> for Hit {
 
 /// Evidence of one source for a hit.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Evidence)]
 struct EvidenceOut {
+    /// The source.
     source: EvidenceSource,
     /// Comparable within this source and answer only.
     score: f32,
+    /// Place in the source's own ranking, from 1.
     rank: usize,
     /// The matching subtitle text as escaped HTML, with the query's words in `<mark>`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,6 +139,7 @@ struct EvidenceOut {
     /// Start of the subtitle text, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     start: Option<f64>,
+    /// End of the subtitle text, in seconds, exclusive.
     #[serde(skip_serializing_if = "Option::is_none")]
     end: Option<f64>,
 }
@@ -137,9 +162,13 @@ impl From<Evidence> for EvidenceOut {
 
 /// The best hits of one video.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Group)]
 struct GroupOut {
+    /// Id of the video.
     video_id: Uuid,
+    /// Score of its best hit. Comparable within one answer only.
     score: f32,
+    /// Its best hits, at most `per_group`.
     results: Vec<Hit>,
 }
 
@@ -189,7 +218,7 @@ impl From<QueryInfo> for QueryInfoOut {
 
 /// Weight of each source. Absent if the source was not searched.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Weights)]
+#[schema(as = SourceWeights)]
 struct WeightsOut {
     /// Weight of the frames' embeddings. Default 0 if the model's vocabulary lacks over half of the query's words.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -8,30 +8,34 @@ use uuid::Uuid;
 
 use super::super::error::ApiError;
 use super::super::extract;
+use super::forms::{FilterForms, QueryForms};
 use super::names::{AggregationName, FusionModeName, LevelsName, OverflowName};
 use crate::catalog::Filter;
 use crate::search::{Exclude, Fusion, FusionMode, MAX_LIMIT, Query, Request, Sources, Weights};
 use crate::terms::Aggregation;
 
-/// A search. For its next page, send `cursor` alone.
+/// A search.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Search, title = "Search")]
 pub(in crate::http) struct SearchBody {
-    /// The query. Required unless `cursor` is set.
+    /// The query.
+    #[schema(value_type = QueryForms, required = true)]
     query: Option<QueryBody>,
     /// A space's id or readable name. Default: the active space for the query's kind.
     space: Option<String>,
     /// Level of the results. Default `clip`.
     level: Option<LevelsName>,
     /// Hits or groups per page, 1 to 1000; default 20.
+    #[schema(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
     /// `video`: the answer has `groups`, one per video, instead of `results`.
     group_by: Option<GroupBy>,
-    /// Hits per group, 1 to 1000; default 3.
+    /// Hits per group, 1 to 1000; default 3. Needs `group_by`.
+    #[schema(minimum = 1, maximum = 1000)]
     per_group: Option<usize>,
-    /// Filter: a test `{field, eq | in | lt | lte | gt | gte | exists}`, or `all`, `any` or `not` of filters.
-    /// `metadata.x` is the field x of the metadata.
-    #[schema(value_type = Option<Object>)]
+    /// Finds only videos and clips that match.
+    #[schema(value_type = Option<FilterForms>)]
     filter: Option<Value>,
     /// Hits to leave out.
     exclude: Option<ExcludeBody>,
@@ -39,6 +43,7 @@ pub(in crate::http) struct SearchBody {
     fusion: Option<FusionBody>,
     /// Sources to search: `visual` (embeddings of frames) and `spoken` (subtitles). `spoken` needs a text or a
     /// modification. Default: both for a text, `visual` for clips and composed queries.
+    #[schema(min_items = 1)]
     sources: Option<Vec<SourceName>>,
     /// Treatment of a text over the model's token limit. Default `window`.
     on_overflow: Option<OverflowName>,
@@ -54,64 +59,71 @@ pub(in crate::http) struct SearchBody {
     /// Whether to add details of the ranking to the answer.
     #[serde(default)]
     explain: bool,
-    /// `next_cursor` of the previous page. All other fields must be absent.
+    #[schema(ignore)]
     pub(super) cursor: Option<String>,
 }
 
-/// A multipart search: `query` first, then `file`.
+/// A multipart search. Send `query` before `file`: the server then checks it before the file arrives.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the multipart body in the OpenAPI file")]
+#[schema(as = SearchUpload)]
 pub(super) struct SearchForm {
     /// JSON, at most 256 KiB.
     query: SearchBody,
+    /// The query's video, at most as large as the server allows.
     #[schema(value_type = String, format = Binary)]
     file: Vec<u8>,
 }
 
 /// A query: exactly one of `text`, `clip`, `clip_id` and `upload`. A clip or upload may have a `modification`.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+/// [`QueryForms`] describes it.
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct QueryBody {
-    /// A text of 1 to some thousands of words.
     text: Option<String>,
-    /// A time range of a stored video.
     clip: Option<ClipBody>,
-    /// A stored clip.
     clip_id: Option<Uuid>,
-    /// `true`: the query is the part `file` of this multipart request.
     upload: Option<bool>,
-    /// Start of the query in an upload, in seconds. Default 0.
     start: Option<f64>,
-    /// End of the query in an upload, in seconds, exclusive. Default: the file's end.
     end: Option<f64>,
-    /// Text that describes a change to the clip. It makes a composed query.
     modification: Option<String>,
 }
 
 /// A time range of a stored video, in seconds, end exclusive.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = TimeRange)]
 pub(in crate::http) struct ClipBody {
+    /// Id of the video.
     pub(in crate::http) video_id: Uuid,
+    /// Start, in seconds, 0 to 10000000.
+    #[schema(minimum = 0, maximum = 10_000_000)]
     pub(in crate::http) start: f64,
+    /// End, in seconds, exclusive, 0 to 10000000; at least a millisecond after the start.
+    #[schema(minimum = 0, maximum = 10_000_000)]
     pub(in crate::http) end: f64,
 }
 
+/// How hits are grouped. `video`: by their video.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum GroupBy {
     Video,
 }
 
+/// A source to search. `visual`: embeddings of frames. `spoken`: subtitles.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = SearchedSource)]
 enum SourceName {
     Visual,
     Spoken,
 }
 
+/// Hits to leave out.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Exclude)]
 struct ExcludeBody {
     /// Hits that overlap the query's own time range by more than half of the shorter of the two. Default true.
     #[serde(rename = "self")]
@@ -121,22 +133,31 @@ struct ExcludeBody {
     same_video: bool,
 }
 
+/// Fusion of a clip with its modification, and of the sources.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Fusion)]
 struct FusionBody {
     /// Default: `combiner` if the space has one, else `average`.
     mode: Option<FusionModeName>,
     /// Weight of the clip in `average`, 0 to 1. Default 0.5.
+    #[schema(minimum = 0, maximum = 1)]
     alpha: Option<f32>,
     /// Weight of each source, 0 to 1000000. Default 1. The default of `visual` is 0 if the model's vocabulary lacks
     /// over half of the query's words and `spoken` is also searched.
     weights: Option<WeightsBody>,
 }
 
+/// Weight of each source in the ranking. A source that is not searched has none.
 #[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = SearchWeights)]
 struct WeightsBody {
+    /// Weight of the frames' embeddings, 0 to 1000000.
+    #[schema(minimum = 0, maximum = 1_000_000)]
     visual: Option<f32>,
+    /// Weight of the subtitles, 0 to 1000000.
+    #[schema(minimum = 0, maximum = 1_000_000)]
     spoken: Option<f32>,
 }
 

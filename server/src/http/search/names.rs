@@ -7,18 +7,15 @@ use utoipa::ToSchema;
 use crate::search::{FusionMode, Levels, Source};
 use crate::terms::{Aggregation, QueryKind};
 
-/// A kind of query.
+/// A kind of query. `text`: a text. `clip`: a stored clip or time range, or an uploaded clip. `composed`: a clip changed by
+/// a modification text. `spoken`: a text, compared with subtitles by meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = QueryKind)]
 pub(in crate::http) enum QueryKindName {
-    /// A text.
     Text,
-    /// A stored clip or time range, or an uploaded clip.
     Clip,
-    /// A clip changed by a modification text.
     Composed,
-    /// A text, compared with subtitles by meaning.
     Spoken,
 }
 
@@ -44,17 +41,15 @@ impl From<QueryKindName> for QueryKind {
     }
 }
 
-/// Levels of the answer.
+/// Levels of the answer. `clip`: `results` are clips. `video`: `results` are full videos. `both`: `results` are clips, and
+/// on the first page `videos` are full videos.
 #[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = Levels)]
 pub(super) enum LevelsName {
-    /// `results` are clips.
     #[default]
     Clip,
-    /// `results` are full videos.
     Video,
-    /// `results` are clips. On the first page, `videos` are full videos.
     Both,
 }
 
@@ -68,14 +63,13 @@ impl From<LevelsName> for Levels {
     }
 }
 
-/// Method of fusing a clip and its modification text into one vector.
+/// Method of fusing a clip and its modification text into one vector. `combiner`: the space's trained head. `average`:
+/// alpha * clip + (1 - alpha) * text, both of norm 1.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = FusionMode)]
 pub(in crate::http) enum FusionModeName {
-    /// The space's trained head.
     Combiner,
-    /// alpha * clip + (1 - alpha) * text, both of norm 1.
     Average,
 }
 
@@ -97,17 +91,15 @@ impl From<FusionModeName> for FusionMode {
     }
 }
 
-/// Aggregation of a long text's windows into one score. BENCHMARKS.md compares the methods.
+/// Aggregation of a long text's windows into one score. `mean`: the cosine with the mean of their vectors. `max`: the best
+/// window's cosine. `coverage`: 0.95 * the best window's cosine + 0.05 * the mean over all windows.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = Aggregation)]
 pub(super) enum AggregationName {
-    /// The cosine with the mean of the windows' vectors.
     Mean,
-    /// The best window's cosine.
     Max,
-    /// 0.95 * the best window's cosine + 0.05 * the mean over all windows. The decisive sentence may stand anywhere
-    /// in the text, and every window still counts.
+    // The decisive sentence may stand anywhere in the text, and every window still counts.
     Coverage,
 }
 
@@ -121,8 +113,11 @@ impl From<AggregationName> for Aggregation {
     }
 }
 
+/// Treatment of a text over the model's token limit. `window`: all of it, in overlapping windows. `truncate`: its start.
+/// `error`: 422.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = Overflow)]
 pub(in crate::http) enum OverflowName {
     Window,
     Truncate,
@@ -139,16 +134,14 @@ impl From<OverflowName> for Overflow {
     }
 }
 
-/// Source of evidence.
+/// Source of evidence. `visual`: embeddings of frames. `spoken`: subtitles. `full_video`: the cosine with the full video's
+/// own vector, before late interaction.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = Source)]
 pub(super) enum EvidenceSource {
-    /// Embeddings of frames.
     Visual,
-    /// Subtitles.
     Spoken,
-    /// Cosine with the full video's own vector, before late interaction.
     FullVideo,
 }
 

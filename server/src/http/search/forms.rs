@@ -1,0 +1,216 @@
+//! The forms of a search request in the OpenAPI file: one schema with a title for each. Requests are read by `body`,
+//! whose errors point at the wrong field.
+
+use serde_json::Value;
+use utoipa::ToSchema;
+use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
+use uuid::Uuid;
+
+use super::body::{ClipBody, SearchBody};
+
+/// A new search, or the next page of one.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the request in the OpenAPI file")]
+#[serde(untagged)]
+#[schema(as = SearchRequest)]
+pub(in crate::http) enum SearchForms {
+    Search(SearchBody),
+    NextPage(NextPage),
+}
+
+/// Asks for the next page of a search.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the request in the OpenAPI file")]
+#[serde(deny_unknown_fields)]
+#[schema(title = "Next page")]
+pub(in crate::http) struct NextPage {
+    /// `next_cursor` of the previous page. It carries the whole search.
+    cursor: String,
+}
+
+/// What to search for, in one of four forms.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the request in the OpenAPI file")]
+#[serde(untagged)]
+#[schema(as = Query)]
+pub(super) enum QueryForms {
+    Text(TextQuery),
+    Range(RangeQuery),
+    Clip(ClipQuery),
+    Upload(UploadQuery),
+}
+
+/// Searches by a text.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the request in the OpenAPI file")]
+#[serde(deny_unknown_fields)]
+#[schema(title = "Text query")]
+pub(in crate::http) struct TextQuery {
+    /// A text of 1 to some thousands of words, not only white space.
+    #[schema(min_length = 1, pattern = r"\S")]
+    text: String,
+}
+
+/// Searches by a time range of a stored video.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the request in the OpenAPI file")]
+#[serde(deny_unknown_fields)]
+#[schema(title = "Range query")]
+pub(in crate::http) struct RangeQuery {
+    /// The time range.
+    clip: ClipBody,
+    /// Text that describes a change to the clip, not only white space. It makes a composed query.
+    #[schema(min_length = 1, pattern = r"\S")]
+    modification: Option<String>,
+}
+
+/// Searches by a stored clip.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the request in the OpenAPI file")]
+#[serde(deny_unknown_fields)]
+#[schema(title = "Clip query")]
+pub(in crate::http) struct ClipQuery {
+    /// Id of the clip.
+    clip_id: Uuid,
+    /// Text that describes a change to the clip, not only white space. It makes a composed query.
+    #[schema(min_length = 1, pattern = r"\S")]
+    modification: Option<String>,
+}
+
+/// Searches by the part `file` of a multipart request.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the request in the OpenAPI file")]
+#[serde(deny_unknown_fields)]
+#[schema(title = "Upload query")]
+pub(in crate::http) struct UploadQuery {
+    /// Always `true`.
+    #[schema(schema_with = only_true)]
+    upload: bool,
+    /// Start of the query in the file, in seconds, 0 to 10000000. Default 0.
+    #[schema(minimum = 0, maximum = 10_000_000)]
+    start: Option<f64>,
+    /// End of the query in the file, in seconds, exclusive, 0 to 10000000. Default: the file's end.
+    #[schema(minimum = 0, maximum = 10_000_000)]
+    end: Option<f64>,
+    /// Text that describes a change to the clip, not only white space. It makes a composed query.
+    #[schema(min_length = 1, pattern = r"\S")]
+    modification: Option<String>,
+}
+
+/// What to embed, in one of three forms.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the request in the OpenAPI file")]
+#[serde(untagged)]
+#[schema(as = EmbeddingInput)]
+pub(in crate::http) enum InputForms {
+    Text(TextQuery),
+    Range(RangeInput),
+    Upload(UploadInput),
+}
+
+/// Embeds a time range of a stored video.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the request in the OpenAPI file")]
+#[serde(deny_unknown_fields)]
+#[schema(title = "Range input")]
+pub(in crate::http) struct RangeInput {
+    /// The time range.
+    clip: ClipBody,
+}
+
+/// Embeds the part `file` of a multipart request.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the request in the OpenAPI file")]
+#[serde(deny_unknown_fields)]
+#[schema(title = "Upload input")]
+pub(in crate::http) struct UploadInput {
+    /// Always `true`.
+    #[schema(schema_with = only_true)]
+    upload: bool,
+}
+
+/// A filter: a test of one field, or a combination of filters. At most 8 levels deep, with at most 200 tests and
+/// combinations and 1000 values.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the request in the OpenAPI file")]
+#[serde(untagged)]
+#[schema(as = Filter)]
+pub(in crate::http) enum FilterForms {
+    Test(FilterTest),
+    All(AllFilters),
+    Any(AnyFilter),
+    Not(NotFilter),
+}
+
+/// A test of one field. It has exactly one operator beside `field`.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the request in the OpenAPI file")]
+#[serde(deny_unknown_fields)]
+#[schema(title = "Filter test")]
+pub(in crate::http) struct FilterTest {
+    /// `duration` (of the video, in seconds), `recorded_at`, `created_at` (RFC 3339), `title`, `video_id`, `level`, or
+    /// `metadata.x` for the field x of the metadata. Dots go into nested objects; a backslash escapes one.
+    field: String,
+    /// The field equals this number, string or boolean.
+    #[schema(nullable = false)]
+    eq: Option<Value>,
+    /// The field equals one of these, at most 1000.
+    #[schema(nullable = false, max_items = 1000)]
+    r#in: Option<Vec<Value>>,
+    /// The field is less than this number or string.
+    #[schema(nullable = false)]
+    lt: Option<Value>,
+    /// The field is at most this number or string.
+    #[schema(nullable = false)]
+    lte: Option<Value>,
+    /// The field is greater than this number or string.
+    #[schema(nullable = false)]
+    gt: Option<Value>,
+    /// The field is at least this number or string.
+    #[schema(nullable = false)]
+    gte: Option<Value>,
+    /// Whether the field is there and not null.
+    #[schema(nullable = false)]
+    exists: Option<bool>,
+}
+
+/// Matches if every filter does.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the request in the OpenAPI file")]
+#[serde(deny_unknown_fields)]
+#[schema(title = "All filters")]
+pub(in crate::http) struct AllFilters {
+    /// The filters. An empty list matches everything.
+    #[schema(no_recursion)]
+    all: Vec<FilterForms>,
+}
+
+/// Matches if one of the filters does.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the request in the OpenAPI file")]
+#[serde(deny_unknown_fields)]
+#[schema(title = "Any filter")]
+pub(in crate::http) struct AnyFilter {
+    /// The filters. An empty list matches nothing.
+    #[schema(no_recursion)]
+    any: Vec<FilterForms>,
+}
+
+/// Matches if the filter does not.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the request in the OpenAPI file")]
+#[serde(deny_unknown_fields)]
+#[schema(title = "Not filter")]
+pub(in crate::http) struct NotFilter {
+    /// The filter.
+    #[schema(no_recursion, value_type = FilterForms)]
+    not: Box<FilterForms>,
+}
+
+fn only_true() -> Object {
+    ObjectBuilder::new()
+        .schema_type(Type::Boolean)
+        .enum_values(Some([true]))
+        .description(Some("Always `true`"))
+        .build()
+}

@@ -1,0 +1,30 @@
+//! The commands of docs/api.md, run as they stand there.
+
+use std::path::Path;
+use std::process::Command;
+
+use reprise_tests::film::{Store, film};
+
+use super::library::{KEY, Library};
+use super::run;
+
+#[tokio::test]
+async fn the_commands_of_the_guide_work() {
+    if reprise_tests::program("curl").is_none() {
+        return;
+    }
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/api.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let blocks: Vec<&str> =
+        guide.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert!(blocks.len() >= 6, "{}", blocks.len());
+    let library = Library::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    film(folder.path(), "vault", &["smptebars", "color=c=blue"], Store::Web);
+    let script = format!("set -euo pipefail\n{}", blocks.concat());
+    run(Command::new("bash")
+        .args(["-c", &script])
+        .env("REPRISE", library.server.base())
+        .env("KEY", KEY)
+        .current_dir(folder.path()));
+}
