@@ -28,7 +28,8 @@ pub fn hold(url: &str, holder: &str) -> Result<Hold, CatalogError> {
     let DatabaseUrl::Sqlite(path) = place(url)? else { return Ok(Hold { _file: None }) };
     let file_path = beside(path);
     let failed = |error: io::Error| {
-        let what = format!("can't write {}; let its folder be writable, or name another one", file_path.display());
+        let what =
+            format!("can't write {}; let its folder be writable, or name another one", file_path.display());
         CatalogError::Database(Cause::in_context(what, error))
     };
     if let Some(folder) = path.parent() {

@@ -4,7 +4,7 @@ use reprise_encoders::text::Overflow;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::search::{FusionMode, Levels, Source};
+use crate::search::{FusionMode, Levels, Overlaps, Source};
 use crate::terms::{Aggregation, QueryKind};
 
 /// A kind of query.
@@ -117,6 +117,22 @@ impl From<AggregationName> for Aggregation {
             AggregationName::Mean => Aggregation::Mean,
             AggregationName::Max => Aggregation::Max,
             AggregationName::Coverage => Aggregation::Coverage,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum OverlapsName {
+    Fold,
+    Keep,
+}
+
+impl From<OverlapsName> for Overlaps {
+    fn from(name: OverlapsName) -> Overlaps {
+        match name {
+            OverlapsName::Fold => Overlaps::Fold,
+            OverlapsName::Keep => Overlaps::Keep,
         }
     }
 }
