@@ -9,6 +9,9 @@ use super::types::{Match, Source};
 use crate::catalog::Span;
 use crate::terms::Level;
 
+/// Largest intersection over union of two entries.
+const MOST_SHARED: f64 = 0.5;
+
 /// Treatment of hits of one video that overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
@@ -33,8 +36,8 @@ pub(super) fn fold(ranking: Vec<Match>) -> Vec<Match> {
     let mut of_video: HashMap<Uuid, Vec<usize>> = HashMap::new();
     for found in ranking {
         let places = of_video.entry(found.span.span.video).or_default();
-        match places.iter().find(|at| entries[**at].has(&found.span.span)) {
-            Some(at) => entries[*at].add(found),
+        match closest(&entries, places, &found.span.span) {
+            Some(at) => entries[at].add(found),
             None => {
                 places.push(entries.len());
                 entries.push(Entry::new(found));
@@ -42,6 +45,16 @@ pub(super) fn fold(ranking: Vec<Match>) -> Vec<Match> {
         }
     }
     entries.into_iter().map(|entry| entry.best).collect()
+}
+
+/// Of the entries that show what a hit shows, the one that it overlaps most.
+fn closest(entries: &[Entry], places: &[usize], found: &Span) -> Option<usize> {
+    let shows = places.iter().copied().filter(|at| entries[*at].has(found));
+    shows.max_by(|one, other| {
+        let shared = |at: usize| entries[at].spans().map(|it| iou(it, found)).fold(0.0, f64::max);
+        // Of equal ones the best: the first.
+        shared(*one).total_cmp(&shared(*other)).then(other.cmp(one))
+    })
 }
 
 /// Lets the moment lead its entry: it shows the event, and the clip around it much else. A clip that subtitles speak for
@@ -74,19 +87,28 @@ impl Entry {
         Entry { best, moment }
     }
 
-    /// Whether a hit of the same video shows what this entry shows.
-    fn has(&self, found: &Span) -> bool {
+    fn moment(&self) -> Option<&Span> {
         let best = &self.best.span.span;
-        let moment = match self.moment {
+        match self.moment {
             _ if best.level == Level::Moment => Some(best),
             Some(at) => self.best.folded.get(at).map(|it| &it.span.span),
             None => None,
-        };
-        let around = |moment: &Span| found.level == Level::Clip && is_inside(moment, found);
+        }
+    }
+
+    /// The spans that hits are compared with: the best hit's and the moment's.
+    fn spans(&self) -> impl Iterator<Item = &Span> {
+        std::iter::once(&self.best.span.span).chain(self.moment())
+    }
+
+    /// Whether a hit of the same video shows what this entry shows.
+    fn has(&self, found: &Span) -> bool {
+        let (best, moment) = (&self.best.span.span, self.moment());
+        let is_around = |moment: &Span| found.level == Level::Clip && is_inside(moment, found);
         let is_first_inside = moment.is_none() && found.level == Level::Moment && is_inside(found, best);
-        overlap(best, found)
-            || is_first_inside
-            || moment.is_some_and(|moment| overlap(moment, found) || around(moment))
+        is_first_inside
+            || moment.is_some_and(is_around)
+            || self.spans().any(|it| iou(it, found) > MOST_SHARED)
     }
 
     fn add(&mut self, mut found: Match) {
@@ -116,11 +138,11 @@ fn is_moment(found: &Match) -> bool {
     found.span.span.level == Level::Moment
 }
 
-/// Whether two spans share more than half of their union.
-fn overlap(one: &Span, other: &Span) -> bool {
-    let shared = one.end_ms.min(other.end_ms).saturating_sub(one.start_ms.max(other.start_ms));
-    let union = one.end_ms.max(other.end_ms).saturating_sub(one.start_ms.min(other.start_ms));
-    union < shared.saturating_mul(2)
+/// Intersection over union of two spans of one video, 0 to 1.
+fn iou(one: &Span, other: &Span) -> f64 {
+    let shared = one.end_ms.min(other.end_ms).saturating_sub(one.start_ms.max(other.start_ms)).max(0);
+    let union = one.end_ms.max(other.end_ms).saturating_sub(one.start_ms.min(other.start_ms)).max(1);
+    shared as f64 / union as f64
 }
 
 /// Whether the middle of a moment lies inside a clip.
@@ -253,6 +275,11 @@ mod tests {
             let all = fold(ranking(&hits));
             prop_assert_eq!(all.iter().map(|entry| 1 + entry.folded.len()).sum::<usize>(), hits.len());
             prop_assert!(all.is_sorted_by(|one, other| one.score >= other.score));
+            let leading: Vec<Match> = all.iter().cloned().map(lead).collect();
+            for (at, one) in leading.iter().enumerate() {
+                let apart = |other: &Match| iou(&one.span.span, &other.span.span) <= MOST_SHARED;
+                prop_assert!(leading[at + 1..].iter().all(apart), "{:?}", leading.iter().map(times).collect::<Vec<_>>());
+            }
             let some = fold(ranking(&hits[..fetched.index(hits.len() + 1)]));
             let places = |entries: &[Match]| entries.iter().map(|it| (times(it), it.score.to_bits())).collect::<Vec<_>>();
             prop_assert_eq!(&places(&all)[..some.len()], &places(&some)[..]);
