@@ -88,3 +88,45 @@ async fn a_model_that_comes_later_fills_in_the_moments() {
     assert_eq!(live(&server, &video).await, json!(1 + 18));
     assert_eq!(hits(&server, &video, (3.0, 5.0)).await[0], ("moment".to_owned(), 3.0, 5.0));
 }
+
+#[tokio::test]
+async fn hits_that_show_one_moment_are_one_entry_on_whatever_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &["--model", TEMPORAL]);
+    let (video, clip) = given(&server, folder.path()).await;
+    let query = json!({"clip": {"video_id": video, "start": 3.0, "end": 5.0}});
+    let body = |overlaps: &str, limit: usize| json!({"query": query, "exclude": {"self": false}, "overlaps": overlaps, "limit": limit});
+    let folded = server.search_hits(body("fold", 100)).await;
+    let inside = |hit: &Value| hit["folded"].as_array().cloned().unwrap_or_default();
+    assert_eq!(folded.iter().map(|hit| 1 + inside(hit).len()).sum::<usize>(), 1 + 18, "clip and moments");
+    assert_eq!((&folded[0]["level"], &folded[0]["start"]), (&json!("moment"), &json!(3.0)));
+    let holds_clip = |hit: &&Value| inside(hit).iter().any(|it| it["clip_id"] == json!(clip));
+    assert_eq!(folded.iter().filter(holds_clip).count(), 1);
+    assert_apart_strictly(&folded);
+    let mut paged = Vec::new();
+    let mut page = server.search(&body("fold", 2)).await;
+    loop {
+        paged.extend(page["results"].as_array().expect("hits").clone());
+        if page["next_cursor"].is_null() {
+            break;
+        }
+        page = server.search(&json!({"cursor": page["next_cursor"]})).await;
+    }
+    assert_eq!(paged, folded);
+    let kept = server.search_hits(body("keep", 100)).await;
+    assert!(!kept.is_empty() && kept.iter().all(|hit| hit.get("folded").is_none()));
+}
+
+/// Checks that no two hits overlap by more than half of their union.
+fn assert_apart_strictly(hits: &[Value]) {
+    let time = |hit: &Value, name: &str| hit[name].as_f64().expect("a time");
+    for (at, one) in hits.iter().enumerate() {
+        for other in &hits[at + 1..] {
+            let shared =
+                time(one, "end").min(time(other, "end")) - time(one, "start").max(time(other, "start"));
+            let union =
+                time(one, "end").max(time(other, "end")) - time(one, "start").min(time(other, "start"));
+            assert!(2.0 * shared <= union + 1e-9, "{one} and {other}");
+        }
+    }
+}

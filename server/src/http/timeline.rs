@@ -14,7 +14,9 @@ use super::extract::{self, Id, Params};
 use super::search::some_text;
 use super::videos::found;
 use crate::app::{App, Authorized};
-use crate::search::{self, Exclude, Fusion, Grain, Levels, Query, Request, Sources, Timeline, Weights};
+use crate::search::{
+    self, Exclude, Fusion, Grain, Levels, Overlaps, Query, Request, Sources, Timeline, Weights,
+};
 use crate::terms::Aggregation;
 
 /// Largest number of steps of a timeline.
@@ -146,6 +148,7 @@ impl TimelineQuery {
             overflow: Overflow::Window,
             aggregation: Aggregation::default(),
             exact: false,
+            overlaps: Overlaps::Keep,
             merge_adjacent: false,
             explain: false,
         })

@@ -20,7 +20,7 @@ use crate::terms::Aggregation;
 /// Length of the signature: HMAC-SHA256, cut to 128 bits (RFC 2104, section 5).
 const SIGNATURE_BYTES: usize = 16;
 /// Raised when the encoding changes.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// Signs the cursors of one caller and checks them. All servers of a library have the same secret, so each continues the
 /// others' searches.
@@ -166,6 +166,7 @@ mod tests {
 
     use serde_json::json;
 
+    use super::super::fold::Overlaps;
     use super::super::paging::{Cut, Ranked, SHOWN_MOST, Scores, Standing, cut};
     use super::super::plan::PageShape;
     use super::super::spoken::SpokenQuery;
@@ -203,7 +204,13 @@ mod tests {
             exclude: Exclude { itself: true, same_video: false },
             origin: None,
             exact: false,
-            shape: PageShape { limit: 20, per_group: None, merge_adjacent: false, explain: false },
+            shape: PageShape {
+                limit: 20,
+                per_group: None,
+                overlaps: Overlaps::Fold,
+                merge_adjacent: false,
+                explain: false,
+            },
             info: QueryInfo { weights: Weights { visual: Some(1.0), spoken: Some(0.1) }, ..info },
         };
         Cursor { plan, after: end.unwrap() }

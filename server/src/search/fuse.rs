@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use uuid::Uuid;
 
+use super::fold;
 use super::types::{Evidence, Match, Source, Weights};
 use crate::catalog::Span;
 use crate::terms::{Level, SpanKey};
@@ -18,11 +19,12 @@ pub(super) fn reciprocal_rank(index: usize) -> f32 {
     1.0 / (RANK_OFFSET + (index + 1) as f32)
 }
 
-/// Adds visual evidence to each match, with its rank among these matches.
+/// Adds visual evidence to each match, with its rank among these matches. Folded matches have the rank of their entry.
 pub(super) fn add_visual_evidence(matches: &mut [Match]) {
     for (index, found) in matches.iter_mut().enumerate() {
-        let (rank, score) = (index + 1, found.score);
-        found.evidence.insert(0, Evidence { source: Source::Visual, score, rank, excerpt: None });
+        let evidence = |score| Evidence { source: Source::Visual, score, rank: index + 1, excerpt: None };
+        found.evidence.insert(0, evidence(found.score));
+        found.folded.iter_mut().for_each(|it| it.evidence.insert(0, evidence(it.score)));
     }
 }
 
@@ -50,10 +52,7 @@ pub(super) fn fuse(mut visual: Vec<Match>, mut spoken: Vec<Match>, weights: Weig
                 }
             }
             Some(place) if index < FUSED_DEPTH => {
-                let it = &mut fused[place];
-                it.score += found.score;
-                it.peak_ms = it.peak_ms.or(found.peak_ms);
-                it.evidence.splice(0..0, found.evidence);
+                take_in(&mut fused[place], found);
             }
             Some(_) => {}
             None => fused.push(found),
@@ -64,6 +63,17 @@ pub(super) fn fuse(mut visual: Vec<Match>, mut spoken: Vec<Match>, weights: Weig
         other.score.total_cmp(&one.score).then(one.span.span.key.cmp(&other.span.span.key))
     });
     fused
+}
+
+/// Adds visual evidence to a clip that subtitles speak for: its own, or that of its best moment.
+fn take_in(spoken: &mut Match, mut visual: Match) {
+    spoken.score += visual.score;
+    spoken.peak_ms = spoken.peak_ms.or(visual.peak_ms);
+    spoken.evidence.splice(0..0, visual.evidence.clone());
+    let inside = std::mem::take(&mut visual.folded);
+    for it in std::iter::once(visual).chain(inside) {
+        fold::put_inside(spoken, it);
+    }
 }
 
 /// Index of spoken matches by span. A moment has no subtitles, so the clip around it is looked up.

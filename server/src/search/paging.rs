@@ -36,12 +36,21 @@ pub(super) struct Standing {
 pub(super) trait Ranked {
     /// `None` for a group without a hit, which is left out.
     fn standing(&self) -> Option<Standing>;
+
+    /// Ids of further entries that this one stands for. No later page shows them.
+    fn folded(&self) -> Vec<u64> {
+        Vec::new()
+    }
 }
 
 impl Ranked for Match {
     fn standing(&self) -> Option<Standing> {
         let key = self.span.span.key.number();
         Some(Standing { score: self.score, key, id: key })
+    }
+
+    fn folded(&self) -> Vec<u64> {
+        self.folded.iter().map(|it| it.span.span.key.number()).collect()
     }
 }
 
@@ -88,7 +97,11 @@ pub(super) fn cut<T: Ranked>(
     let more = entries.len() > limit;
     entries.truncate(limit);
     let page: Vec<Standing> = entries.iter().map(|(standing, _)| *standing).collect();
-    let end = Position::after(after, &page, scores);
+    let shown = match scores {
+        Scores::Fixed => Vec::new(),
+        Scores::Relative => entries.iter().flat_map(|(at, it)| [vec![at.id], it.folded()].concat()).collect(),
+    };
+    let end = Position::after(after, &page, shown);
     Cut { entries: entries.into_iter().map(|(_, it)| it).collect(), more, end }
 }
 
@@ -113,19 +126,16 @@ impl<'a> Next<'a> {
 }
 
 impl Position {
-    /// The position after the last entry of `page`. `before` is the end of the page before.
-    fn after(before: Option<&Position>, page: &[Standing], scores: Scores) -> Option<Position> {
+    /// The position after the last entry of `page`, which showed `shown`. `before` is the end of the page before.
+    fn after(before: Option<&Position>, page: &[Standing], shown: Vec<u64>) -> Option<Position> {
         let last = page.last()?;
-        let shown = before.into_iter().flat_map(|before| before.shown.iter().copied());
-        let shown = shown.chain(page.iter().map(|it| it.id));
+        let before_shown = before.into_iter().flat_map(|before| before.shown.iter().copied());
+        let shown = before_shown.chain(shown);
         Some(Position {
             score_bits: last.score.to_bits(),
             key: last.key,
             seen: Position::seen(before) as u64 + page.len() as u64,
-            shown: match scores {
-                Scores::Fixed => Vec::new(),
-                Scores::Relative => shown.take(SHOWN_MOST).collect(),
-            },
+            shown: shown.take(SHOWN_MOST).collect(),
         })
     }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::admit::Admitted;
 use super::encode::{Encoded, QueryEncoder};
 use super::error::SearchError;
+use super::fold::Overlaps;
 use super::input::RankInput;
 use super::paging::Scores;
 use super::rounded::RoundedVectors;
@@ -46,6 +47,7 @@ pub(super) struct PageShape {
     pub(super) limit: usize,
     /// Largest number of hits per group, if hits are grouped by video.
     pub(super) per_group: Option<usize>,
+    pub(super) overlaps: Overlaps,
     pub(super) merge_adjacent: bool,
     pub(super) explain: bool,
 }
@@ -112,6 +114,7 @@ impl SearchPlan {
             shape: PageShape {
                 limit: request.limit,
                 per_group: request.per_group,
+                overlaps: request.overlaps,
                 merge_adjacent: request.merge_adjacent,
                 explain: request.explain,
             },

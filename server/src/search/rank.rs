@@ -8,6 +8,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::error::SearchError;
+use super::fold::{self, Overlaps};
 use super::fuse::{self, FUSED_DEPTH};
 use super::input::RankInput;
 use super::late::{self, OfVideo};
@@ -143,7 +144,7 @@ impl<'a> Ranking<'a> {
             let mut page = cut(self.matches(), self.after, limit, self.plan.scores());
             if page.more || self.is_all() {
                 number(&mut page.entries, seen);
-                let results = self.merged(page.entries);
+                let results = self.merged(page.entries.into_iter().map(fold::lead).collect());
                 return Ok(Page { results, groups: None, end: page.end.filter(|_| page.more) });
             }
             wanted = wanted.saturating_mul(2);
@@ -161,7 +162,8 @@ impl<'a> Ranking<'a> {
                 self.fill(&mut page.entries, per_group).await?;
                 for group in &mut page.entries {
                     number(&mut group.matches, 0);
-                    group.matches = self.merged(std::mem::take(&mut group.matches));
+                    let entries = std::mem::take(&mut group.matches);
+                    group.matches = self.merged(entries.into_iter().map(fold::lead).collect());
                 }
                 let end = page.end.filter(|_| page.more);
                 return Ok(Page { results: Vec::new(), groups: Some(page.entries), end });
@@ -263,7 +265,7 @@ impl<'a> Ranking<'a> {
         })
     }
 
-    /// All fetched hits that are not excluded, best first.
+    /// All fetched hits that are not excluded, best first. Overlapping ones are folded if the request says so.
     fn matches(&self) -> Vec<Match> {
         let visual = self.one_per_event(&self.fetched.hits);
         let Some(spoken) = &self.spoken else { return visual };
@@ -271,15 +273,24 @@ impl<'a> Ranking<'a> {
             let found = self.to_match(&Hit { key: it.key, score: it.evidence.score })?;
             Some(Match { evidence: vec![it.evidence.clone()], ..found })
         });
-        fuse::fuse(visual, spoken.collect(), self.plan.info.weights)
+        let mut fused = fuse::fuse(visual, spoken.collect(), self.plan.info.weights);
+        match self.plan.shape.overlaps {
+            Overlaps::Fold => fold::fold(fused),
+            Overlaps::Keep => {
+                fused.iter_mut().for_each(|it| it.folded.clear());
+                fused
+            }
+        }
     }
 
-    /// Turns hits into visual matches with evidence. Overlapping moments are suppressed (NMS).
+    /// Turns hits into visual matches with evidence. Overlapping ones are folded. Where they are kept, overlapping moments
+    /// are suppressed (NMS).
     fn one_per_event(&self, hits: &[Hit]) -> Vec<Match> {
         let matches: Vec<Match> = hits.iter().filter_map(|hit| self.to_match(hit)).collect();
-        let mut kept = match self.moments {
-            true => fuse::suppress(&matches),
-            false => matches.clone(),
+        let mut kept = match self.plan.shape.overlaps {
+            Overlaps::Fold => fold::fold(matches.clone()),
+            Overlaps::Keep if self.moments => fuse::suppress(&matches),
+            Overlaps::Keep => matches.clone(),
         };
         if self.moments {
             fuse::point_at_moments(&mut kept, &matches);

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::fold::Overlaps;
 use super::timings::Timings;
 use crate::catalog::{Filter, SpanWithVideo};
 use crate::subtitles::snippet::Snippet;
@@ -46,6 +47,8 @@ pub struct Request {
     pub aggregation: Aggregation,
     /// Compare every vector instead of searching the graph.
     pub exact: bool,
+    /// Treatment of overlapping hits.
+    pub overlaps: Overlaps,
     /// Merge adjacent hits.
     pub merge_adjacent: bool,
     /// Add details on the search to the answer.
@@ -244,7 +247,8 @@ pub struct Excerpt {
 pub struct Match {
     /// Rank, from 1.
     pub rank: usize,
-    /// Raw cosine or fused score. Comparable within one answer only.
+    /// Raw cosine or fused score, of the best hit among this one and those folded into it. Comparable within one answer
+    /// only.
     pub score: f32,
     /// The matching span. A merged hit has a longer range.
     pub span: SpanWithVideo,
@@ -254,12 +258,22 @@ pub struct Match {
     pub peak_ms: Option<i64>,
     /// The hits that were merged into this one. Empty if none were.
     pub merged: Vec<Match>,
+    /// Overlapping hits that this one stands for, best first.
+    pub folded: Vec<Match>,
 }
 
 impl Match {
     /// A span with its score, without rank and evidence.
     pub fn new(score: f32, span: SpanWithVideo) -> Match {
-        Match { rank: 0, score, span, evidence: Vec::new(), peak_ms: None, merged: Vec::new() }
+        Match {
+            rank: 0,
+            score,
+            span,
+            evidence: Vec::new(),
+            peak_ms: None,
+            merged: Vec::new(),
+            folded: Vec::new(),
+        }
     }
 }
 

@@ -94,6 +94,10 @@ struct Hit {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(no_recursion)]
     merged: Vec<Hit>,
+    /// The overlapping hits of the same video that this one stands for, best first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(no_recursion)]
+    folded: Vec<Hit>,
 }
 
 impl From<Match> for Hit {
@@ -119,6 +123,7 @@ impl From<Match> for Hit {
             metadata: overlaid(&found.span.video_metadata, &span.metadata),
             title: found.span.title,
             merged: found.merged.into_iter().map(Hit::from).collect(),
+            folded: found.folded.into_iter().map(Hit::from).collect(),
         }
     }
 }

@@ -9,9 +9,9 @@ use uuid::Uuid;
 use super::super::error::ApiError;
 use super::super::extract;
 use super::forms::{FilterForms, QueryForms};
-use super::names::{AggregationName, FusionModeName, LevelsName, OverflowName};
+use super::names::{AggregationName, FusionModeName, LevelsName, OverflowName, OverlapsName};
 use crate::catalog::Filter;
-use crate::search::{Exclude, Fusion, FusionMode, MAX_LIMIT, Query, Request, Sources, Weights};
+use crate::search::{Exclude, Fusion, FusionMode, MAX_LIMIT, Overlaps, Query, Request, Sources, Weights};
 use crate::terms::Aggregation;
 
 /// A search.
@@ -52,6 +52,9 @@ pub(in crate::http) struct SearchBody {
     /// Whether to compare every vector instead of walking a graph.
     #[serde(default)]
     exact: bool,
+    /// Hits of one video that overlap. `fold` (default): one hit stands for all that show the same moment, and has the others
+    /// as `folded`. `keep`: each is a hit.
+    overlaps: Option<OverlapsName>,
     /// Whether to merge adjacent hits that score at least 90 % of the best hit. A merged hit is at most as long as
     /// the longest clip.
     #[serde(default)]
@@ -185,6 +188,7 @@ impl SearchBody {
             || self.on_overflow.is_some()
             || self.aggregation.is_some()
             || self.exact
+            || self.overlaps.is_some()
             || self.merge_adjacent
             || self.explain;
         if beside {
@@ -216,6 +220,7 @@ impl SearchBody {
             overflow: self.on_overflow.map_or(Overflow::Window, Overflow::from),
             aggregation: self.aggregation.map(Aggregation::from).unwrap_or_default(),
             exact: self.exact,
+            overlaps: self.overlaps.map(Overlaps::from).unwrap_or_default(),
             merge_adjacent: self.merge_adjacent,
             explain: self.explain,
             query,

@@ -4,7 +4,7 @@ use reprise_encoders::text::Overflow;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::search::{FusionMode, Levels, Source};
+use crate::search::{FusionMode, Levels, Overlaps, Source};
 use crate::terms::{Aggregation, QueryKind};
 
 /// A kind of query. `text`: a text. `clip`: a stored clip or time range, or an uploaded clip. `composed`: a clip changed by
@@ -109,6 +109,25 @@ impl From<AggregationName> for Aggregation {
             AggregationName::Mean => Aggregation::Mean,
             AggregationName::Max => Aggregation::Max,
             AggregationName::Coverage => Aggregation::Coverage,
+        }
+    }
+}
+
+/// Treatment of hits of one video that overlap. `fold`: one hit stands for all that show the same moment. `keep`: each is a
+/// hit.
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = Overlaps)]
+pub(super) enum OverlapsName {
+    Fold,
+    Keep,
+}
+
+impl From<OverlapsName> for Overlaps {
+    fn from(name: OverlapsName) -> Overlaps {
+        match name {
+            OverlapsName::Fold => Overlaps::Fold,
+            OverlapsName::Keep => Overlaps::Keep,
         }
     }
 }
