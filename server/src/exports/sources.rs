@@ -1,6 +1,7 @@
 //! Finds the videos of an export's ranges.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use reprise_encoders::video::{self, FrameRate, Limits, Probe, VideoError, VideoFile};
 use uuid::Uuid;
@@ -60,11 +61,10 @@ pub(super) async fn find(app: &App, request: &ExportRequest) -> Result<Sources, 
     let mut sources = Sources::default();
     let mut known: HashMap<Uuid, Footage> = HashMap::new();
     for (place, range) in request.ranges.iter().enumerate() {
-        if !known.contains_key(&range.video) {
-            let footage = footage(app, place, range.video).await?;
-            known.insert(range.video, footage);
-        }
-        let Some(footage) = known.get(&range.video) else { continue };
+        let footage = match known.entry(range.video) {
+            Entry::Occupied(found) => found.into_mut(),
+            Entry::Vacant(missing) => missing.insert(footage(app, place, range.video).await?),
+        };
         match footage.as_ref().map_err(Clone::clone).and_then(|found| source(place, range, found)) {
             Ok(source) => sources.found.push(source),
             Err(why) => sources.left_out.push(LeftOut { range: place, video: range.video, why }),
