@@ -83,11 +83,12 @@ async fn fill(data: &Path, file: &Path) -> Vec<(String, &'static str)> {
     let cue = "WEBVTT\n\n00:00.500 --> 00:01.500\nShe runs up to the vault.\n";
     let subtitles = server.request("PUT", &format!("{path}/subtitles/en")).body(cue);
     assert_eq!(server.send(subtitles.header("content-type", "text/vtt")).await.0, 200);
-    let (_, key) = server.post("/v1/keys", &json!({"name": "Team B", "scopes": ["read"]})).await;
     let ranges = json!([{"video_id": video, "start": 0.5, "end": 1.5}]);
     let (_, reel) = server.post("/v1/reels", &json!({"name": "Vaults", "ranges": ranges})).await;
     let (_, export) = server.post("/v1/exports", &json!({"format": "csv", "reel_id": id(&reel)})).await;
     assert_eq!(server.job_end(&id(&export)).await["state"], "succeeded");
+    // Last: from then on the server wants a key.
+    let (_, key) = server.post("/v1/keys", &json!({"name": "Team B", "scopes": ["read"]})).await;
     let mut made = vec![(video, VIDEO), (id(&clip["clip"]), CLIP), (job, JOB), (id(&key), API_KEY)];
     made.extend([(id(&reel), REEL), (id(&export), EXPORT)]);
     assert!(server.stop(), "a server that was asked to stop leaves with 0");
