@@ -18,6 +18,7 @@ use uuid::Uuid;
 use super::error::ApiError;
 use super::extract::{self, Id, Json, Params};
 use super::media;
+use super::names::FileBytes;
 use crate::app::{App, Authorized};
 use crate::catalog::NewExport;
 use crate::storage::StoredFile;
@@ -91,9 +92,9 @@ async fn delete(app: Authorized, Id(id): Id) -> Result<StatusCode, ApiError> {
 /// Serves the file of an export. Supports byte ranges.
 #[utoipa::path(get, path = "/v1/exports/{id}/download", operation_id = "downloadExport", tag = "exports",
     params(("id" = Uuid, Path, description = "Id of the export and its job")),
-    responses((status = 200, content_type = "application/octet-stream"),
-        (status = 206, content_type = "application/octet-stream"), (status = 404),
-        (status = 409)))]
+    responses((status = 200, description = "The file", content((inline(FileBytes) = "video/mp4"),
+        (inline(FileBytes) = "application/zip"), (String = "text/plain"), (String = "text/csv"), (String = "text/vtt"),
+        (String = "application/xml"), (serde_json::Value = "application/json"))), (status = 404), (status = 409)))]
 async fn download(app: Authorized, Id(id): Id, request: Request) -> Result<Response, ApiError> {
     let export = found(app.view().export(id).await?, id)?;
     let made =

@@ -22,8 +22,8 @@ use answer::SearchAnswer;
 use body::{Carrier, SearchForm};
 
 pub(super) use answer::{QueryInfoOut, seconds};
-pub(super) use body::{ClipBody, SearchBody, some_text};
-pub(super) use forms::{FilterForms, InputForms, SearchForms};
+pub(super) use body::{SearchBody, SearchForms, some_text};
+pub(super) use forms::{ClipBody, FilterForms, InputForms};
 pub(super) use names::{OverflowName, QueryKindName};
 
 /// Routes of `/v1/search`.

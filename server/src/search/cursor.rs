@@ -166,11 +166,10 @@ mod tests {
 
     use serde_json::json;
 
-    use super::super::fold::Overlaps;
     use super::super::paging::{Cut, Ranked, SHOWN_MOST, Scores, Standing, cut};
     use super::super::plan::PageShape;
     use super::super::spoken::SpokenQuery;
-    use super::super::types::{Exclude, Levels, QueryInfo, Weights};
+    use super::super::types::{Exclude, Levels, Overlaps, QueryInfo, Weights};
     use super::*;
     use crate::catalog::Filter;
     use crate::terms::{QueryKind, UnitVector};

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::types::{Match, Source};
@@ -11,17 +10,6 @@ use crate::terms::Level;
 
 /// Largest intersection over union of two entries.
 const MOST_SHARED: f64 = 0.5;
-
-/// Treatment of hits of one video that overlap.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(rename_all = "snake_case")]
-pub enum Overlaps {
-    /// One entry for all hits that show the same moment.
-    #[default]
-    Fold,
-    /// An entry for each hit. Of moments that overlap, only the best is a hit.
-    Keep,
-}
 
 /// Folds a ranking, best first. An entry has the place and score of its best hit, and the others inside it.
 ///

@@ -30,7 +30,6 @@ pub use admit::{Admitted, admit, space_for};
 pub use cursor::{Cursor, CursorSigner};
 pub use encode::{Encoded, QueryEncoder, text_vectors};
 pub use error::SearchError;
-pub use fold::Overlaps;
 pub use input::RankInput;
 pub use paging::Position;
 pub use plan::{Planned, SearchPlan, plan};

@@ -8,7 +8,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::error::SearchError;
-use super::fold::{self, Overlaps};
+use super::fold;
 use super::fuse::{self, FUSED_DEPTH};
 use super::input::RankInput;
 use super::late::{self, OfVideo};
@@ -18,7 +18,7 @@ use super::plan::SearchPlan;
 use super::query_vectors;
 use super::spoken::SpokenHit;
 use super::timings::{Timings, millis};
-use super::types::{Evidence, Group, IndexInfo, Levels, Match, Origin, Source};
+use super::types::{Evidence, Group, IndexInfo, Levels, Match, Origin, Overlaps, Source};
 use crate::app::Authorized;
 use crate::catalog::{Filter, SpanWithVideo};
 use crate::models::LoadedSpace;
@@ -383,6 +383,7 @@ fn best(mut hits: Hits, others: Hits, wanted: usize) -> Hits {
 fn number(matches: &mut [Match], before: usize) {
     for (index, found) in matches.iter_mut().enumerate() {
         found.rank = before + index + 1;
+        found.folded.iter_mut().for_each(|it| it.rank = found.rank);
     }
 }
 

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::fold::Overlaps;
 use super::timings::Timings;
 use crate::catalog::{Filter, SpanWithVideo};
 use crate::subtitles::snippet::Snippet;
@@ -143,6 +142,17 @@ pub struct Exclude {
     pub same_video: bool,
 }
 
+/// Treatment of hits of one video that overlap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum Overlaps {
+    /// One entry for all hits that show the same moment.
+    #[default]
+    Fold,
+    /// An entry for each hit. Of moments that overlap, only the best is a hit.
+    Keep,
+}
+
 /// Fusion of clip and text of a composed query into one vector.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fusion {
@@ -245,7 +255,7 @@ pub struct Excerpt {
 /// One match.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Match {
-    /// Rank, from 1.
+    /// Rank, from 1. Folded matches have that of the one that stands for them.
     pub rank: usize,
     /// Raw cosine or fused score, of the best hit among this one and those folded into it. Comparable within one answer
     /// only.

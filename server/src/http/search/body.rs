@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::super::error::ApiError;
 use super::super::extract;
-use super::forms::{FilterForms, QueryForms};
+use super::forms::{ClipBody, FilterForms, NextPage, QueryForms};
 use super::names::{AggregationName, FusionModeName, LevelsName, OverflowName, OverlapsName};
 use crate::catalog::Filter;
 use crate::search::{Exclude, Fusion, FusionMode, MAX_LIMIT, Overlaps, Query, Request, Sources, Weights};
@@ -66,6 +66,16 @@ pub(in crate::http) struct SearchBody {
     pub(super) cursor: Option<String>,
 }
 
+/// A new search, or the next page of one.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the request in the OpenAPI file")]
+#[serde(untagged)]
+#[schema(as = SearchRequest)]
+pub(in crate::http) enum SearchForms {
+    Search(SearchBody),
+    NextPage(NextPage),
+}
+
 /// A multipart search. Send `query` before `file`: the server then checks it before the file arrives.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the multipart body in the OpenAPI file")]
@@ -90,21 +100,6 @@ struct QueryBody {
     start: Option<f64>,
     end: Option<f64>,
     modification: Option<String>,
-}
-
-/// A time range of a stored video, in seconds, end exclusive.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = TimeRange)]
-pub(in crate::http) struct ClipBody {
-    /// Id of the video.
-    pub(in crate::http) video_id: Uuid,
-    /// Start, in seconds, 0 to 10000000.
-    #[schema(minimum = 0, maximum = 10_000_000)]
-    pub(in crate::http) start: f64,
-    /// End, in seconds, exclusive, 0 to 10000000; at least a millisecond after the start.
-    #[schema(minimum = 0, maximum = 10_000_000)]
-    pub(in crate::http) end: f64,
 }
 
 /// How hits are grouped. `video`: by their video.

@@ -1,22 +1,11 @@
 //! The forms of a search request in the OpenAPI file: one schema with a title for each. Requests are read by `body`,
 //! whose errors point at the wrong field.
 
+use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 use uuid::Uuid;
-
-use super::body::{ClipBody, SearchBody};
-
-/// A new search, or the next page of one.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the request in the OpenAPI file")]
-#[serde(untagged)]
-#[schema(as = SearchRequest)]
-pub(in crate::http) enum SearchForms {
-    Search(SearchBody),
-    NextPage(NextPage),
-}
 
 /// Asks for the next page of a search.
 #[derive(ToSchema)]
@@ -213,4 +202,19 @@ fn only_true() -> Object {
         .enum_values(Some([true]))
         .description(Some("Always `true`"))
         .build()
+}
+
+/// A time range of a stored video, in seconds, end exclusive.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = TimeRange)]
+pub(in crate::http) struct ClipBody {
+    /// Id of the video.
+    pub(in crate::http) video_id: Uuid,
+    /// Start, in seconds, 0 to 10000000.
+    #[schema(minimum = 0, maximum = 10_000_000)]
+    pub(in crate::http) start: f64,
+    /// End, in seconds, exclusive, 0 to 10000000; at least a millisecond after the start.
+    #[schema(minimum = 0, maximum = 10_000_000)]
+    pub(in crate::http) end: f64,
 }
