@@ -24,11 +24,14 @@ pub(super) fn fold(ranking: Vec<Match>) -> Vec<Match> {
     let mut of_video: HashMap<Uuid, Vec<usize>> = HashMap::new();
     for found in ranking {
         let places = of_video.entry(found.span.span.video).or_default();
-        match closest(&entries, places, &found.span.span) {
-            Some(at) => entries[at].add(found),
+        let span = &found.span.span;
+        let overlapped = places.iter().filter(|at| entries[**at].overlaps(span)).count();
+        match closest(&entries, places, span) {
+            // A moment that overlaps two entries can't lead one of them: the two would show the same.
+            Some(at) => entries[at].add(found, overlapped < 2),
             None => {
                 places.push(entries.len());
-                entries.push(Entry::new(found));
+                entries.push(Entry { best: found });
             }
         }
     }
@@ -49,39 +52,37 @@ fn closest(entries: &[Entry], places: &[usize], found: &Span) -> Option<usize> {
 /// leads its moments, because the words belong to the whole clip. Place, score and rank stay.
 pub(super) fn lead(entry: Match) -> Match {
     let is_spoken = entry.evidence.iter().any(|it| it.source == Source::Spoken);
-    let Some(at) = entry.folded.iter().position(is_moment).filter(|_| !is_moment(&entry) && !is_spoken)
-    else {
-        return entry;
-    };
+    let Some(at) = place_of_moment(&entry).filter(|_| !is_spoken) else { return entry };
     let (rank, score) = (entry.rank, entry.score);
     let mut clip = entry;
     let mut folded = std::mem::take(&mut clip.folded);
     let moment = std::mem::replace(&mut folded[at], clip);
     // The clip scores highest, so it comes first among the others.
     folded[..=at].rotate_right(1);
-    Match { rank, score, folded, ..moment }
+    Match { rank, score, folded, moment: None, ..moment }
+}
+
+/// The place of an entry's moment among the hits inside it.
+fn place_of_moment(entry: &Match) -> Option<usize> {
+    let moment = entry.moment?;
+    entry.folded.iter().position(|it| it.span.span.key == moment)
 }
 
 /// An entry while the ranking is folded.
 struct Entry {
     best: Match,
-    /// The place of the entry's moment in `best.folded`, if its best hit is a clip.
-    moment: Option<usize>,
 }
 
 impl Entry {
-    fn new(best: Match) -> Entry {
-        let moment = best.folded.iter().position(is_moment);
-        Entry { best, moment }
+    fn moment(&self) -> Option<&Span> {
+        if is_moment(&self.best) {
+            return Some(&self.best.span.span);
+        }
+        place_of_moment(&self.best).map(|at| &self.best.folded[at].span.span)
     }
 
-    fn moment(&self) -> Option<&Span> {
-        let best = &self.best.span.span;
-        match self.moment {
-            _ if best.level == Level::Moment => Some(best),
-            Some(at) => self.best.folded.get(at).map(|it| &it.span.span),
-            None => None,
-        }
+    fn overlaps(&self, found: &Span) -> bool {
+        self.spans().any(|it| iou(it, found) > MOST_SHARED)
     }
 
     /// The spans that hits are compared with: the best hit's and the moment's.
@@ -94,18 +95,16 @@ impl Entry {
         let (best, moment) = (&self.best.span.span, self.moment());
         let is_around = |moment: &Span| found.level == Level::Clip && is_inside(moment, found);
         let is_first_inside = moment.is_none() && found.level == Level::Moment && is_inside(found, best);
-        is_first_inside
-            || moment.is_some_and(is_around)
-            || self.spans().any(|it| iou(it, found) > MOST_SHARED)
+        is_first_inside || moment.is_some_and(is_around) || self.overlaps(found)
     }
 
-    fn add(&mut self, mut found: Match) {
+    fn add(&mut self, mut found: Match, may_lead: bool) {
+        if may_lead && is_moment(&found) && self.moment().is_none() {
+            self.best.moment = Some(found.span.span.key);
+        }
         let inside = std::mem::take(&mut found.folded);
         for it in std::iter::once(found).chain(inside) {
             put_inside(&mut self.best, it);
-        }
-        if self.moment.is_none() {
-            self.moment = self.best.folded.iter().position(is_moment);
         }
     }
 }

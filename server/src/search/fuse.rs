@@ -70,6 +70,9 @@ fn take_in(spoken: &mut Match, mut visual: Match) {
     spoken.score += visual.score;
     spoken.peak_ms = spoken.peak_ms.or(visual.peak_ms);
     spoken.evidence.splice(0..0, visual.evidence.clone());
+    let moment =
+        if visual.span.span.level == Level::Moment { Some(visual.span.span.key) } else { visual.moment };
+    spoken.moment = spoken.moment.or(moment);
     let inside = std::mem::take(&mut visual.folded);
     for it in std::iter::once(visual).chain(inside) {
         fold::put_inside(spoken, it);

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::timings::Timings;
 use crate::catalog::{Filter, SpanWithVideo};
 use crate::subtitles::snippet::Snippet;
-use crate::terms::{Aggregation, Level, QueryKind};
+use crate::terms::{Aggregation, Level, QueryKind, SpanKey};
 
 /// Largest number of hits or groups per page.
 pub const MAX_LIMIT: usize = 1000;
@@ -270,6 +270,8 @@ pub struct Match {
     pub merged: Vec<Match>,
     /// Overlapping hits that this one stands for, best first.
     pub folded: Vec<Match>,
+    /// The moment among `folded` that shows best what this clip was found for.
+    pub moment: Option<SpanKey>,
 }
 
 impl Match {
@@ -283,6 +285,7 @@ impl Match {
             peak_ms: None,
             merged: Vec::new(),
             folded: Vec::new(),
+            moment: None,
         }
     }
 }
