@@ -1,4 +1,4 @@
-//! The statuses of every operation: those that its handler names, and those of the layers and extractors around it.
+//! The statuses of every operation. A handler names its own; the layers and extractors around it add theirs.
 
 use std::collections::BTreeSet;
 
