@@ -71,10 +71,14 @@ fn tag_of(bytes: &[u8]) -> String {
 
 /// Whether the header names this version, or `*`.
 fn names(request: &HeaderMap, name: &HeaderName, tag: &str) -> bool {
+    tags(request, name).any(|it| it == "*" || it == tag)
+}
+
+/// The tags that a conditional header lists, with their quotes, or `*`.
+pub(super) fn tags<'a>(request: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
     let lists = request.get_all(name).iter().filter_map(|list| list.to_str().ok());
     // A proxy that compresses answers makes the tags weak.
-    let bare = |it: &str| it.trim().trim_start_matches("W/").to_owned();
-    lists.flat_map(|list| list.split(',')).map(bare).any(|it| it == "*" || it == tag)
+    lists.flat_map(|list| list.split(',')).map(|it| it.trim().trim_start_matches("W/"))
 }
 
 #[cfg(test)]

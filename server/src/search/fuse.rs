@@ -66,17 +66,11 @@ pub(super) fn fuse(mut visual: Vec<Match>, mut spoken: Vec<Match>, weights: Weig
 }
 
 /// Adds visual evidence to a clip that subtitles speak for: its own, or that of its best moment.
-fn take_in(spoken: &mut Match, mut visual: Match) {
+fn take_in(spoken: &mut Match, visual: Match) {
     spoken.score += visual.score;
     spoken.peak_ms = spoken.peak_ms.or(visual.peak_ms);
     spoken.evidence.splice(0..0, visual.evidence.clone());
-    let moment =
-        if visual.span.span.level == Level::Moment { Some(visual.span.span.key) } else { visual.moment };
-    spoken.moment = spoken.moment.or(moment);
-    let inside = std::mem::take(&mut visual.folded);
-    for it in std::iter::once(visual).chain(inside) {
-        fold::put_inside(spoken, it);
-    }
+    fold::take_inside(spoken, visual);
 }
 
 /// Index of spoken matches by span. A moment has no subtitles, so the clip around it is looked up.

@@ -144,7 +144,7 @@ impl<'a> Ranking<'a> {
             let mut page = cut(self.matches(), self.after, limit, self.plan.scores());
             if page.more || self.is_all() {
                 number(&mut page.entries, seen);
-                let results = self.merged(page.entries.into_iter().map(fold::lead).collect());
+                let results = self.merged(page.entries.into_iter().map(fold::shown).collect());
                 return Ok(Page { results, groups: None, end: page.end.filter(|_| page.more) });
             }
             wanted = wanted.saturating_mul(2);
@@ -163,7 +163,7 @@ impl<'a> Ranking<'a> {
                 for group in &mut page.entries {
                     number(&mut group.matches, 0);
                     let entries = std::mem::take(&mut group.matches);
-                    group.matches = self.merged(entries.into_iter().map(fold::lead).collect());
+                    group.matches = self.merged(entries.into_iter().map(fold::shown).collect());
                 }
                 let end = page.end.filter(|_| page.more);
                 return Ok(Page { results: Vec::new(), groups: Some(page.entries), end });

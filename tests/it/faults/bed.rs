@@ -314,8 +314,9 @@ pub(crate) async fn assert_consistent(server: &Server) -> Value {
 
 /// Retries the job if it has failed; waits until it succeeds.
 pub(crate) async fn see_through(server: &Server, id: &str) {
+    let mut ended = json!(null);
     for _ in 0..3 {
-        let ended = server.job_end(id).await;
+        ended = server.job_end(id).await;
         if ended["state"] == "succeeded" {
             return;
         }
@@ -323,5 +324,5 @@ pub(crate) async fn see_through(server: &Server, id: &str) {
         let (status, answer) = server.post(&format!("/v1/jobs/{id}/retry"), &json!({})).await;
         assert_eq!(status, StatusCode::OK, "{answer}");
     }
-    panic!("job {id} never succeeds");
+    panic!("the job never succeeds: {ended}");
 }

@@ -94,9 +94,9 @@ struct Hit {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(no_recursion)]
     merged: Vec<Hit>,
-    /// The overlapping hits of the same video that this one stands for, best first.
+    /// The overlapping hits of the same video that this one stands for, best first: at most 20.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(no_recursion)]
+    #[schema(no_recursion, max_items = 20)]
     folded: Vec<Hit>,
 }
 
