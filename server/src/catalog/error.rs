@@ -53,6 +53,13 @@ pub enum CatalogError {
     Damaged(#[source] Cause),
 }
 
+impl CatalogError {
+    /// Whether the change may stand all the same: the database failed, perhaps while it answered the commit.
+    pub fn outcome_is_unknown(&self) -> bool {
+        matches!(self, CatalogError::Away(_) | CatalogError::Database(_) | CatalogError::Damaged(_))
+    }
+}
+
 /// What is wrong with a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RangeFault {

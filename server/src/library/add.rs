@@ -114,10 +114,14 @@ impl Library<'_> {
         let row = NewVideo { probed_ms, ..self.keep(new).await? };
         let (id, file) = (row.id, StoredFile::of(&row.file));
         let added = self.app.view().add_video(row, key).await;
-        // No row names the file: the bytes or the key existed already, or adding failed.
-        if !matches!(&added, Ok(Added::New(video, _)) if video.id == id)
-            && let Err(error) = self.app.storage.remove(&file).await
-        {
+        let may_be_named = match &added {
+            Ok(Added::New(video, _)) => video.id == id,
+            // The bytes or the key existed already.
+            Ok(Added::Duplicate(..)) => false,
+            // A file without a row is swept.
+            Err(error) => error.outcome_is_unknown(),
+        };
+        if !may_be_named && let Err(error) = self.app.storage.remove(&file).await {
             tracing::warn!(%error, file = file.name(), "a file that no video names waits for the next sweep");
         }
         let added = AddedVideo::from(added?);

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tokio::sync::Semaphore;
 
 use crate::app::App;
-use crate::catalog::{CatalogError, Finished, JobName, MadeExport, Visibility};
+use crate::catalog::{Finished, JobName, MadeExport, Visibility};
 use crate::exports::{self, ExportError, ExportRequest};
 use crate::ingest::Stop;
 use crate::jobs::error::JobError;
@@ -57,8 +57,8 @@ impl JobKind for Export {
                 Err(JobError::passing("a video was deleted while it was exported"))
             }
             Err(error) => {
-                // After another error the row may name the file. A file without a row is swept.
-                if matches!(error, CatalogError::LeaseLost | CatalogError::OverQuota(_)) {
+                // Otherwise the row may name the file. A file without a row is swept.
+                if !error.outcome_is_unknown() {
                     forget(app, &file).await;
                 }
                 Err(error.into())
