@@ -4,6 +4,7 @@
 //! uses no async, no SQL and no candle.
 
 mod aggregate;
+mod background;
 mod build;
 mod codes;
 mod disk;
@@ -25,6 +26,7 @@ mod walk;
 mod work;
 
 pub use aggregate::{Aggregation, QueryVectors, late_interaction};
+pub use background::Background;
 pub use codes::Codes;
 pub use snapshot::SnapshotError;
 pub use vector::{UnitVector, cosine};

@@ -8,7 +8,7 @@ use roaring::RoaringTreemap;
 use serde::{Deserialize, Serialize};
 
 pub use reprise_index::{
-    Aggregation, Collection, Level, QueryVectors, SpaceInfo, UnitVector, cosine, late_interaction,
+    Aggregation, Background, Collection, Level, QueryVectors, SpaceInfo, UnitVector, cosine, late_interaction,
 };
 
 /// A span's number in the catalog. A deleted span's key is never reused.

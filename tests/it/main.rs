@@ -51,6 +51,7 @@ mod resegment;
 mod search;
 mod segment;
 mod served_index;
+mod standing;
 mod stored;
 mod subtitles;
 mod synth;

@@ -119,7 +119,7 @@ async fn texts_find_clips_in_order_of_score(library: &Library) {
         let peak = hit["peak"].as_f64().unwrap();
         assert!(start <= peak && peak < end, "the best frame lies inside: {hit}");
         assert_eq!(hit["page_url"], format!("/v/{video}?t={:.3}", (peak - 1.0).max(0.0)));
-        let evidence = json!([{"source": "visual", "score": hit["score"], "rank": index + 1}]);
+        let evidence = json!([{"source": "visual", "score": hit["score"], "z": null, "rank": index + 1}]);
         assert_eq!(hit["evidence"], evidence);
         let stored = library.videos.iter().find(|it| it["id"] == hit["video_id"]).unwrap();
         assert_eq!((&hit["title"], &hit["metadata"]), (&stored["title"], &stored["metadata"]));

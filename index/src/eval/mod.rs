@@ -4,6 +4,7 @@
 //! [`ranks`] takes the vectors of a benchmark's queries and of its whole gallery. [`Protocol::Compat`] follows
 //! TF-CoVR's released code (arXiv 2506.05274) where it differs from the paper.
 
+mod auroc;
 mod figures;
 mod gallery;
 mod precision;
@@ -11,6 +12,7 @@ mod product;
 mod rank;
 mod recall;
 
+pub use auroc::auroc;
 pub use figures::{CUTOFFS, Figures, Judged};
 pub use gallery::{Join, Vectors, VectorsError, ranks};
 pub use precision::{average_precision, average_precision_as_listed, passes, recall};

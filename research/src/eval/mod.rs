@@ -1,6 +1,7 @@
 //! `reprise eval`: measures retrieval quality of a model, on a folder of `reprise synth` or in the layouts of TF-CoVR,
 //! LoVR and CaReBench. Needs no server.
 
+mod absent;
 mod benchmark;
 mod care;
 mod covr;
@@ -26,6 +27,8 @@ pub enum Benchmark {
     Long(long::LongArgs),
     /// Long texts to and from clips and full videos (LoVR)
     Lovr(lovr::LovrArgs),
+    /// Queries whose answers are in the gallery, and the same queries without them: how well `z` tells them apart
+    Absent(absent::AbsentArgs),
     /// Captions of appearance and of motion, to and from clips (CaReBench)
     Care(care::CareArgs),
 }
@@ -39,6 +42,7 @@ pub fn run(benchmark: &Benchmark) -> anyhow::Result<()> {
         Benchmark::Covr(args) => covr::run(args),
         Benchmark::Long(args) => long::run(args),
         Benchmark::Lovr(args) => lovr::run(args),
+        Benchmark::Absent(args) => absent::run(args),
         Benchmark::Care(args) => care::run(args),
     }
 }

@@ -149,6 +149,7 @@ impl TimelineQuery {
             aggregation: Aggregation::default(),
             exact: false,
             overlaps: Overlaps::Keep,
+            min_z: None,
             merge_adjacent: false,
             explain: false,
         })

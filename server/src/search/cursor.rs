@@ -20,7 +20,7 @@ use crate::terms::Aggregation;
 /// Length of the signature: HMAC-SHA256, cut to 128 bits (RFC 2104, section 5).
 const SIGNATURE_BYTES: usize = 16;
 /// Raised when the encoding changes.
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 
 /// Signs the cursors of one caller and checks them. All servers of a library have the same secret, so each continues the
 /// others' searches.
@@ -169,6 +169,7 @@ mod tests {
     use super::super::paging::{Cut, Ranked, SHOWN_MOST, Scores, Standing, cut};
     use super::super::plan::PageShape;
     use super::super::spoken::SpokenQuery;
+    use super::super::standing::Backgrounds;
     use super::super::types::{Exclude, Levels, Overlaps, QueryInfo, Weights};
     use super::*;
     use crate::catalog::Filter;
@@ -203,6 +204,8 @@ mod tests {
             exclude: Exclude { itself: true, same_video: false },
             origin: None,
             exact: false,
+            min_z: Some(3.5),
+            backgrounds: Some(Backgrounds::default()),
             shape: PageShape {
                 limit: 20,
                 per_group: None,

@@ -136,17 +136,17 @@ pub(super) fn shown(entry: Match) -> Match {
 }
 
 /// Lets the moment lead its entry: it shows the event, and the clip around it much else. A clip that subtitles speak for
-/// leads its moments, because the words belong to the whole clip. Place, score and rank stay.
+/// leads its moments, because the words belong to the whole clip. Place, rank, score and strength stay.
 fn lead(entry: Match) -> Match {
     let is_spoken = entry.evidence.iter().any(|it| it.source == Source::Spoken);
     let Some(at) = place_of_moment(&entry).filter(|_| !is_spoken) else { return entry };
-    let (rank, score) = (entry.rank, entry.score);
+    let (rank, score, weak) = (entry.rank, entry.score, entry.weak);
     let mut clip = entry;
     let mut folded = std::mem::take(&mut clip.folded);
     let moment = std::mem::replace(&mut folded[at], clip);
     // The clip scores highest, so it comes first among the others.
     folded[..=at].rotate_right(1);
-    Match { rank, score, folded, moment: None, ..moment }
+    Match { rank, score, weak, folded, moment: None, ..moment }
 }
 
 /// The place of an entry's moment among the hits inside it.
@@ -306,7 +306,8 @@ mod tests {
     #[test]
     fn a_clip_with_spoken_evidence_leads_its_moments() {
         let mut hits = ranking(&[(Clip, 0, 10_000), (Moment, 1000, 3000)]);
-        hits[0].evidence = vec![Evidence { source: Source::Spoken, score: 7.0, rank: 1, excerpt: None }];
+        hits[0].evidence =
+            vec![Evidence { source: Source::Spoken, score: 7.0, z: None, rank: 1, excerpt: None }];
         let entries: Vec<Match> = fold(hits).into_iter().map(lead).collect();
         assert_eq!((times(&entries[0]), times(&entries[0].folded[0])), ((0, 10_000), (1000, 3000)));
     }
@@ -322,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_span_that_two_sources_found_is_inside_once() {
-        let evidence = |source| Evidence { source, score: 0.5, rank: 1, excerpt: None };
+        let evidence = |source| Evidence { source, score: 0.5, z: None, rank: 1, excerpt: None };
         let both = [evidence(Source::Visual), evidence(Source::Spoken)].to_vec();
         let mut hits = ranking(&[(Clip, 0, 3000), (Clip, 0, 2900), (Clip, 100, 3000)]);
         let mut again = Match { evidence: both, ..hits[1].clone() };

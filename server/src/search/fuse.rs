@@ -22,7 +22,8 @@ pub(super) fn reciprocal_rank(index: usize) -> f32 {
 /// Adds visual evidence to each match, with its rank among these matches. Folded matches have the rank of their entry.
 pub(super) fn add_visual_evidence(matches: &mut [Match]) {
     for (index, found) in matches.iter_mut().enumerate() {
-        let evidence = |score| Evidence { source: Source::Visual, score, rank: index + 1, excerpt: None };
+        let evidence =
+            |score| Evidence { source: Source::Visual, score, z: None, rank: index + 1, excerpt: None };
         found.evidence.insert(0, evidence(found.score));
         found.folded.iter_mut().for_each(|it| it.evidence.insert(0, evidence(it.score)));
     }
@@ -103,7 +104,7 @@ fn is_visual(found: &Match) -> bool {
     found.evidence.iter().any(|it| it.source == Source::Visual)
 }
 
-fn is_quoted(found: &Match) -> bool {
+pub(super) fn is_quoted(found: &Match) -> bool {
     found.evidence.iter().any(|it| it.excerpt.as_ref().is_some_and(|excerpt| excerpt.quoted))
 }
 
@@ -228,7 +229,13 @@ pub(super) mod tests {
             // A start of 100 or more marks a quotation.
             let quoted = cue.span.span.start_ms >= 100;
             let excerpt = Some(Excerpt { snippet: Snippet::default(), start_ms: 0, end_ms: 1, quoted });
-            cue.evidence.push(Evidence { source: Source::Spoken, score: 7.0, rank: index + 1, excerpt });
+            cue.evidence.push(Evidence {
+                source: Source::Spoken,
+                score: 7.0,
+                z: None,
+                rank: index + 1,
+                excerpt,
+            });
         }
         let weights = Weights { visual: Some(weights[0]), spoken: Some(weights[1]) };
         let fused = fuse(matches, cues, weights);
@@ -281,7 +288,7 @@ pub(super) mod tests {
         let mut visual = vec![moment(11_000, 13_000, 0.9), moment(13_500, 15_500, 0.8), clip.clone()];
         visual.push(moment(15_000, 17_000, 0.6));
         add_visual_evidence(&mut visual);
-        let evidence = vec![Evidence { source: Source::Spoken, score: 7.0, rank: 1, excerpt: None }];
+        let evidence = vec![Evidence { source: Source::Spoken, score: 7.0, z: None, rank: 1, excerpt: None }];
         let spoken = vec![Match { evidence, ..clip }];
         let fused = fuse(visual, spoken, Weights { visual: Some(1.0), spoken: Some(1.0) });
         let got: Vec<(i64, usize, Option<i64>)> =

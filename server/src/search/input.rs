@@ -10,6 +10,7 @@ use super::types::Levels;
 use crate::app::Authorized;
 use crate::catalog::Filter;
 use crate::terms::{KeySet, Level, VideoNumber};
+use crate::vectors::CaughtUp;
 
 /// Longest wait of a page for changes committed before its request.
 const CATCH_UP: Duration = Duration::from_secs(2);
@@ -28,6 +29,8 @@ pub struct RankInput {
     pub(super) spoken: Option<Vec<SpokenHit>>,
     /// Hits in subtitles for the full videos beside clips.
     pub(super) spoken_of_videos: Option<Vec<SpokenHit>>,
+    /// The catalog's newest change.
+    pub(super) newest: i64,
     /// Number of committed changes that the index does not contain yet.
     pub(super) behind: u64,
     /// Milliseconds spent on waiting for changes and on the filter.
@@ -44,7 +47,7 @@ impl RankInput {
         first: bool,
     ) -> Result<RankInput, SearchError> {
         let started = Instant::now();
-        let behind = app.vectors.catch_up_within(CATCH_UP).await?;
+        let CaughtUp { newest, behind } = app.vectors.catch_up_within(CATCH_UP).await?;
         let keys = app.view().keys_allowed(filter).await?;
         let videos = match &keys {
             Some(keys) if app.vectors.limits().shared && keys.len() > FILTERED_BY_KEY => {
@@ -55,7 +58,7 @@ impl RankInput {
         // A caller with a filter does not learn how much others have changed.
         let behind = if app.caller().visibility().is_limited() { behind.min(1) } else { behind };
         let mut input =
-            RankInput { keys, videos, behind, catalog_ms: millis(started), ..RankInput::default() };
+            RankInput { keys, videos, newest, behind, catalog_ms: millis(started), ..RankInput::default() };
         if let Some(query) = query {
             input.spoken = Some(spoken::hits(app, query, levels.of_results(), input.keys.clone()).await?);
             if first && levels == Levels::Both {

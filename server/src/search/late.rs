@@ -32,6 +32,8 @@ pub(super) struct Videos {
 pub(super) struct OfVideo {
     /// Cosine of the mean query vector and the video's own vector.
     pub(super) pooled: f32,
+    /// Score of a clip as near to each query vector as the nearest one.
+    pub(super) nearest: f32,
     /// Middle of the clip with the best cosine for any query vector.
     pub(super) peak_ms: Option<i64>,
 }
@@ -135,7 +137,8 @@ async fn meetings(
                 }
             }
         }
-        Some(Met { video: it.video, best, more: OfVideo { pooled, peak_ms: peak.map(|(_, middle)| middle) } })
+        let (nearest, peak_ms) = (query.score_of(&best), peak.map(|(_, middle)| middle));
+        Some(Met { video: it.video, best, more: OfVideo { pooled, nearest, peak_ms } })
     });
     Ok(met.collect())
 }

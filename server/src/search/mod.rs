@@ -18,6 +18,7 @@ mod query_vectors;
 mod rank;
 mod rounded;
 mod spoken;
+mod standing;
 mod timeline;
 mod timings;
 mod types;
@@ -25,6 +26,7 @@ mod types;
 use std::time::Instant;
 
 use crate::app::Authorized;
+use standing::Backgrounds;
 
 pub use admit::{Admitted, admit, space_for};
 pub use cursor::{Cursor, CursorSigner};
@@ -74,7 +76,7 @@ pub async fn next(app: &Authorized, cursor: Cursor) -> Result<Outcome, SearchErr
 /// See [`SearchError`].
 async fn page(
     app: &Authorized,
-    plan: SearchPlan,
+    mut plan: SearchPlan,
     after: Option<Position>,
     input: RankInput,
 ) -> Result<Outcome, SearchError> {
@@ -82,6 +84,9 @@ async fn page(
     let space = app.spaces.named(&plan.space).ok_or(SearchError::CursorGone)?;
     if plan.visual.as_ref().is_some_and(|vectors| !vectors.have(space.space.dim)) {
         return Err(SearchError::CursorGone);
+    }
+    if plan.backgrounds.is_none() {
+        plan.backgrounds = Some(Backgrounds::measure(app, &space, &plan, input.newest).await?);
     }
     let mut page = rank::page(app, &space, &plan, after.as_ref(), input).await?;
     if let Some(query) = plan.query_vectors() {

@@ -11,6 +11,7 @@ use super::input::RankInput;
 use super::paging::Scores;
 use super::rounded::RoundedVectors;
 use super::spoken::{self, SpokenQuery};
+use super::standing::Backgrounds;
 use super::timings::{Timings, millis};
 use super::types::{Exclude, Levels, Origin, Overlaps, QueryInfo, Request};
 use crate::app::Authorized;
@@ -34,6 +35,10 @@ pub struct SearchPlan {
     pub(super) origin: Option<Origin>,
     /// Compare every vector instead of searching the graph.
     pub(super) exact: bool,
+    /// Leave out hits with a lower z in every source.
+    pub(super) min_z: Option<f32>,
+    /// The query's backgrounds. `None` until the first page measures them.
+    pub(super) backgrounds: Option<Backgrounds>,
     pub(super) shape: PageShape,
     /// Includes the weights of the sources.
     pub(super) info: QueryInfo,
@@ -110,6 +115,8 @@ impl SearchPlan {
             exclude: request.exclude,
             origin,
             exact: request.exact,
+            min_z: request.min_z,
+            backgrounds: None,
             shape: PageShape {
                 limit: request.limit,
                 per_group: request.per_group,

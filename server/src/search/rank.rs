@@ -17,6 +17,7 @@ use super::paging::{Position, cut};
 use super::plan::SearchPlan;
 use super::query_vectors;
 use super::spoken::SpokenHit;
+use super::standing;
 use super::timings::{Timings, millis};
 use super::types::{Evidence, Group, IndexInfo, Levels, Match, Origin, Overlaps, Source};
 use crate::app::Authorized;
@@ -70,7 +71,7 @@ pub(super) async fn page(
     after: Option<&Position>,
     input: RankInput,
 ) -> Result<RankedPage, SearchError> {
-    let RankInput { keys, videos: allowed, spoken, spoken_of_videos, behind, catalog_ms: _ } = input;
+    let RankInput { keys, videos: allowed, spoken, spoken_of_videos, behind, .. } = input;
     let videos = match (plan.levels, after) {
         (Levels::Both, None) => {
             let of_videos = RankInput {
@@ -232,7 +233,18 @@ impl<'a> Ranking<'a> {
 
     /// Whether the index has no more hits, or the engine returns no more.
     fn is_all(&self) -> bool {
-        self.fetched.complete || self.is_depth_limited() || self.wanted >= self.app.vectors.limits().most_hits
+        self.fetched.complete
+            || self.is_depth_limited()
+            || self.wanted >= self.app.vectors.limits().most_hits
+            || self.all_others_are_weaker()
+    }
+
+    /// Whether the last fetched hit has a lower z than the request wants, and therefore all that follow.
+    fn all_others_are_weaker(&self) -> bool {
+        let backgrounds = self.plan.backgrounds.unwrap_or_default();
+        let last = self.fetched.hits.last().filter(|_| self.videos.is_empty());
+        let z = last.and_then(|last| backgrounds.visual_z(self.at.level, last.score));
+        self.plan.min_z.zip(z).is_some_and(|(min_z, z)| z < min_z)
     }
 
     /// Whether the engine returned fewer hits than were asked for, although it has more. Engines of this process never do:
@@ -267,6 +279,24 @@ impl<'a> Ranking<'a> {
 
     /// All fetched hits that are not excluded, best first. Overlapping ones are folded if the request says so.
     fn matches(&self) -> Vec<Match> {
+        let mut ranking = self.ranking();
+        self.judge(&mut ranking);
+        ranking
+    }
+
+    /// Compares hits with the query's backgrounds, and leaves out those that are too weak.
+    fn judge(&self, ranking: &mut Vec<Match>) {
+        let backgrounds = self.plan.backgrounds.unwrap_or_default();
+        for found in ranking.iter_mut() {
+            let nearest = self.videos.get(&found.span.span.key).map(|it| it.nearest);
+            backgrounds.judge(found, nearest);
+        }
+        if let Some(min_z) = self.plan.min_z {
+            ranking.retain(|found| standing::reaches(found, min_z));
+        }
+    }
+
+    fn ranking(&self) -> Vec<Match> {
         let visual = self.one_per_event(&self.fetched.hits);
         let Some(spoken) = &self.spoken else { return visual };
         let spoken = spoken.iter().filter_map(|it| {
@@ -301,9 +331,9 @@ impl<'a> Ranking<'a> {
     }
 
     fn add_pooled(&self, found: &mut Match) {
-        if let Some(&OfVideo { pooled: score, peak_ms }) = self.videos.get(&found.span.span.key) {
+        if let Some(&OfVideo { pooled: score, peak_ms, .. }) = self.videos.get(&found.span.span.key) {
             let rank = 1 + self.videos.values().filter(|it| it.pooled > score).count();
-            found.evidence.push(Evidence { source: Source::FullVideo, score, rank, excerpt: None });
+            found.evidence.push(Evidence { source: Source::FullVideo, score, z: None, rank, excerpt: None });
             found.peak_ms = peak_ms;
         }
     }
@@ -335,7 +365,9 @@ impl<'a> Ranking<'a> {
             }
             let hits = self.search(keys.len() as usize, Some(keys)).await?;
             self.fetch_rows(&hits.hits.iter().map(|hit| hit.key).collect::<Vec<_>>()).await?;
-            for full in group(self.one_per_event(&hits.hits)) {
+            let mut ranking = self.one_per_event(&hits.hits);
+            self.judge(&mut ranking);
+            for full in group(ranking) {
                 if let Some(group) = groups.iter_mut().find(|group| group.video == full.video)
                     && group.matches.len() < full.matches.len()
                 {

@@ -223,7 +223,7 @@ fn ranked(mut hits: Vec<SpokenHit>) -> Vec<SpokenHit> {
 impl SpokenHit {
     fn new(key: SpanKey, score: f32, excerpt: Excerpt) -> SpokenHit {
         let excerpt = Some(excerpt);
-        SpokenHit { key, evidence: Evidence { source: Source::Spoken, score, rank: 0, excerpt } }
+        SpokenHit { key, evidence: Evidence { source: Source::Spoken, score, z: None, rank: 0, excerpt } }
     }
 
     fn is_quotation(&self) -> bool {

@@ -48,6 +48,8 @@ pub struct Request {
     pub exact: bool,
     /// Treatment of overlapping hits.
     pub overlaps: Overlaps,
+    /// Leave out hits with a lower z in every source.
+    pub min_z: Option<f32>,
     /// Merge adjacent hits.
     pub merge_adjacent: bool,
     /// Add details on the search to the answer.
@@ -233,6 +235,9 @@ pub struct Evidence {
     pub source: Source,
     /// Score. Comparable within this source and answer only.
     pub score: f32,
+    /// How far the score stands above the query's background in this source, in standard deviations. `None` without a
+    /// background.
+    pub z: Option<f32>,
     /// Rank within the source, from 1.
     pub rank: usize,
     /// The matching text, if it comes from subtitles.
@@ -264,6 +269,8 @@ pub struct Match {
     pub span: SpanWithVideo,
     /// Evidence of each source, the visual one first.
     pub evidence: Vec<Evidence>,
+    /// Whether the best span of an unrelated gallery would often score as high.
+    pub weak: bool,
     /// Millisecond of the best frame, moment or clip inside the span. `None` if unknown.
     pub peak_ms: Option<i64>,
     /// The hits that were merged into this one. Empty if none were.
@@ -282,6 +289,7 @@ impl Match {
             score,
             span,
             evidence: Vec::new(),
+            weak: false,
             peak_ms: None,
             merged: Vec::new(),
             folded: Vec::new(),

@@ -16,6 +16,15 @@ const LOOK_AFTER: [Duration; 2] = [Duration::from_millis(20), Duration::from_mil
 /// Wait after a failure, and while another server writes to the engine.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
+/// How far the engine follows the catalog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CaughtUp {
+    /// The catalog's newest change.
+    pub newest: i64,
+    /// Number of changes that the engine still lacks.
+    pub behind: u64,
+}
+
 /// What a step of the follower did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
@@ -47,15 +56,14 @@ impl Vectors {
         self.note(done.as_ref().err());
     }
 
-    /// Waits until the engine has everything that is committed now, for at most `at_most`. Returns the number of changes
-    /// that it still lacks.
+    /// Waits until the engine has everything that is committed now, for at most `at_most`.
     ///
     /// In this process it applies the changes itself. A shared engine is left to the followers: searches would only compete
     /// for the right to write.
     ///
     /// # Errors
     /// [`EngineError`] if the catalog can't be read or the engine does not answer.
-    pub async fn catch_up_within(self: &Arc<Self>, at_most: Duration) -> Result<u64, EngineError> {
+    pub async fn catch_up_within(self: &Arc<Self>, at_most: Duration) -> Result<CaughtUp, EngineError> {
         let end = Instant::now() + at_most;
         let newest = self.catalog.last_seq().await?;
         let [mut wait, longest] = LOOK_AFTER;
@@ -63,7 +71,7 @@ impl Vectors {
             let behind = newest - self.reach.ask(self.engine.applied()).await?;
             let left = end.saturating_duration_since(Instant::now());
             if behind <= 0 || left.is_zero() {
-                return Ok(u64::try_from(behind).unwrap_or(0));
+                return Ok(CaughtUp { newest, behind: u64::try_from(behind).unwrap_or(0) });
             }
             if self.writer.is_some() {
                 tokio::time::sleep(wait.min(left)).await;

@@ -16,6 +16,7 @@ mod open;
 mod pgvector;
 mod reach;
 mod rebuild;
+mod samples;
 mod state;
 mod writer;
 
@@ -35,10 +36,12 @@ pub use engine::{
     Allowed, Ask, Batch, CollectionStatus, EngineError, EngineStatus, Hit, Hits, Limits, Put, Removal,
     Scored, VectorIndex,
 };
+pub use follow::CaughtUp;
 
 use check::Checks;
 use engine::Fence;
 use reach::Reach;
+use samples::Samples;
 use writer::Writer;
 
 pub use self::hnsw_rs::HnswRs;
@@ -47,6 +50,7 @@ pub use milvus::Milvus;
 pub use open::{EngineKind, EngineSettings, HAS_MILVUS};
 pub use pgvector::{Pgvector, is_recent as is_recent_pgvector};
 pub use rebuild::Progress;
+pub use samples::{Gallery, Sample};
 pub use state::Following;
 
 /// Changes or vectors per read from the catalog.
@@ -71,6 +75,7 @@ pub struct Vectors {
     /// Held while a space is filled, and while the engine is compared with the catalog.
     filling: Mutex<()>,
     checks: RwLock<Checks>,
+    samples: Samples,
 }
 
 impl Vectors {
@@ -151,6 +156,7 @@ impl Vectors {
             applying: Mutex::default(),
             filling: Mutex::default(),
             checks: RwLock::default(),
+            samples: Samples::default(),
         }
     }
 

@@ -20,9 +20,10 @@ async fn a_change_needs_the_state_that_it_is_for() {
     let put = |etag: &str| server.request("PUT", &path).header("if-match", etag).json(&body);
     server.refused(server.request("PUT", &path).json(&body), 428).await;
     server.refused(server.request("DELETE", &path), 428).await;
-    let (second, changed) = sent(put(&format!("\"0-0\", {first}")), 200).await;
+    // A proxy that compresses answers makes tags weak.
+    let (second, changed) = sent(put(&format!("\"0-0\", W/{first}")), 200).await;
     assert_eq!(changed["version"], 2);
-    for stale in [first.as_str(), "\"x\"", "W/\"2-2\""] {
+    for stale in [first.as_str(), "\"x\"", "2-2"] {
         server.refused(put(stale), 412).await;
         server.refused(server.request("DELETE", &path).header("if-match", stale), 412).await;
     }

@@ -61,6 +61,8 @@ struct Hit {
     rank: usize,
     /// Raw cosine, or the fused score of several sources. Comparable within one answer only.
     score: f32,
+    /// Whether the best span of an unrelated gallery would often score as high. False if no source has a `z`.
+    weak: bool,
     /// Level of the span.
     #[schema(value_type = LevelName)]
     level: Level,
@@ -110,6 +112,7 @@ impl From<Match> for Hit {
         Hit {
             rank: found.rank,
             score: found.score,
+            weak: found.weak,
             level: span.level,
             clip_id: span.id,
             video_id: span.video,
@@ -136,6 +139,10 @@ struct EvidenceOut {
     source: EvidenceSource,
     /// Comparable within this source and answer only.
     score: f32,
+    /// How far the score stands above the background of this query in this source, in standard deviations of the logarithm of
+    /// the distance, 1 - score. The background is the query's scores over up to 1,000 stored spans that the caller may see,
+    /// without the best ones. Null if the caller sees fewer than 50 spans, and for subtitles that match by their words alone.
+    z: Option<f32>,
     /// Place in the source's own ranking, from 1.
     rank: usize,
     /// The matching subtitle text as escaped HTML, with the query's words in `<mark>`.
@@ -151,12 +158,13 @@ struct EvidenceOut {
 
 impl From<Evidence> for EvidenceOut {
     fn from(evidence: Evidence) -> EvidenceOut {
-        let Evidence { source, score, rank, excerpt } = evidence;
+        let Evidence { source, score, z, rank, excerpt } = evidence;
         let times = excerpt.as_ref().map(|it| (seconds(it.start_ms), seconds(it.end_ms)));
         let (start, end) = (times.map(|it| it.0), times.map(|it| it.1));
         EvidenceOut {
             source: source.into(),
             score,
+            z,
             rank,
             text: excerpt.map(|it| html::marked(&it.snippet)),
             start,

@@ -55,6 +55,10 @@ pub(in crate::http) struct SearchBody {
     /// Hits of one video that overlap. `fold` (default): one hit stands for all that show the same moment, and has the others
     /// as `folded`. `keep`: each is a hit.
     overlaps: Option<OverlapsName>,
+    /// Leaves out hits whose `z` is lower in every source. Hits without a `z` are left out too, except quotations of subtitles.
+    /// -100 to 100.
+    #[schema(minimum = -100, maximum = 100)]
+    min_z: Option<f32>,
     /// Whether to merge adjacent hits that score at least 90 % of the best hit. A merged hit is at most as long as
     /// the longest clip.
     #[serde(default)]
@@ -188,6 +192,7 @@ impl SearchBody {
             || self.aggregation.is_some()
             || self.exact
             || self.overlaps.is_some()
+            || self.min_z.is_some()
             || self.merge_adjacent
             || self.explain;
         if beside {
@@ -220,6 +225,7 @@ impl SearchBody {
             aggregation: self.aggregation.map(Aggregation::from).unwrap_or_default(),
             exact: self.exact,
             overlaps: self.overlaps.map(Overlaps::from).unwrap_or_default(),
+            min_z: self.min_z.map(min_z).transpose()?,
             merge_adjacent: self.merge_adjacent,
             explain: self.explain,
             query,
@@ -299,6 +305,13 @@ fn per_group(group_by: Option<GroupBy>, per_group: Option<usize>) -> Result<Opti
         (None, Some(_)) => Err(ApiError::invalid("/per_group", "set group_by to get groups")),
         (Some(GroupBy::Video), per_group) => bounded(per_group, 3, "/per_group").map(Some),
     }
+}
+
+fn min_z(value: f32) -> Result<f32, ApiError> {
+    if (-100.0..=100.0).contains(&value) {
+        return Ok(value);
+    }
+    Err(ApiError::invalid("/min_z", "must be from -100 to 100"))
 }
 
 fn filter(value: &Value) -> Result<Filter, ApiError> {
