@@ -8,6 +8,7 @@ use serde::Serialize;
 use tokio::sync::{Notify, Semaphore};
 
 use crate::access::{Caller, Gate, LinkSigner};
+use crate::activity::QueryLog;
 use crate::catalog::{Catalog, Hold, Secret, View};
 use crate::config::Config;
 use crate::models::Spaces;
@@ -32,6 +33,8 @@ pub struct App {
     pub cursor_secret: Secret,
     /// Signs links to media.
     pub links: LinkSigner,
+    /// The log of searches.
+    pub query_log: QueryLog,
     /// Finds the callers of requests.
     pub gate: Gate,
     /// Limits uploads of videos that arrive at once.

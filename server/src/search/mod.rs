@@ -11,6 +11,7 @@ mod fold;
 mod fuse;
 mod input;
 mod late;
+mod log;
 mod merge;
 mod paging;
 mod plan;
@@ -44,9 +45,11 @@ pub use types::*;
 /// See [`SearchError`]. A search changes no stored data.
 pub async fn run(app: &Authorized, request: Request, admitted: Admitted) -> Result<Outcome, SearchError> {
     let Planned { plan, input, timings } = plan(app, &request, admitted).await?;
+    let origin = plan.origin;
     let mut outcome = page(app, plan, None, input).await?;
     outcome.timings.add(timings);
     outcome.timings.record();
+    log::first_page(app, &request, origin, &outcome);
     Ok(outcome)
 }
 
@@ -62,9 +65,11 @@ pub async fn next(app: &Authorized, cursor: Cursor) -> Result<Outcome, SearchErr
     let input =
         RankInput::gather(app, plan.filter.as_ref(), plan.spoken.as_ref(), plan.levels, false).await?;
     let gathered = Timings { catalog_ms: input.catalog_ms, total_ms: millis(started), ..Timings::default() };
+    let before = Position::seen(Some(&after));
     let mut outcome = page(app, plan, Some(after), input).await?;
     outcome.timings.add(gathered);
     outcome.timings.record();
+    log::later_page(app, before, &outcome);
     Ok(outcome)
 }
 
@@ -88,11 +93,12 @@ async fn page(
         let grouped = page.groups.iter_mut().flatten().flat_map(|group| &mut group.matches);
         timeline::find_peaks(app, &space, query, page.results.iter_mut().chain(grouped)).await;
     }
-    let info = plan.info.clone();
+    let (search_id, info) = (plan.id, plan.info.clone());
     let exhausted = page.end.is_none();
     let next_cursor =
         page.end.map(|after| CursorSigner::of(app).encode(&Cursor { plan, after })).transpose()?;
     Ok(Outcome {
+        search_id,
         results: page.results,
         videos: page.videos,
         groups: page.groups,

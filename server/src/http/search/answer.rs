@@ -14,6 +14,8 @@ use crate::terms::Level;
 /// One page of an answer.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct SearchAnswer {
+    /// Id of the search in the query log, the same on all pages. Null if the server keeps no log.
+    search_id: Option<Uuid>,
     /// The hits, best first. Empty if the request set `group_by`.
     results: Vec<Hit>,
     /// Full videos. Only for the level `both`, on the first page.
@@ -40,6 +42,7 @@ impl From<Outcome> for SearchAnswer {
     fn from(outcome: Outcome) -> SearchAnswer {
         let hits = |matches: Vec<Match>| matches.into_iter().map(Hit::from).collect();
         SearchAnswer {
+            search_id: outcome.search_id,
             results: hits(outcome.results),
             videos: outcome.videos.map(hits),
             groups: outcome.groups.map(|groups| groups.into_iter().map(GroupOut::from).collect()),
