@@ -21,10 +21,10 @@ use crate::storage::Received;
 use answer::SearchAnswer;
 use body::{Carrier, SearchForm};
 
-pub(super) use answer::{QueryInfoOut, seconds};
+pub(super) use answer::{QueryInfoOut, TimingsOut, seconds};
 pub(super) use body::{SearchBody, SearchForms, some_text};
 pub(super) use forms::{ClipBody, FilterForms, InputForms};
-pub(super) use names::{OverflowName, QueryKindName};
+pub(super) use names::{EvidenceSource, OverflowName, QueryKindName};
 
 /// Routes of `/v1/search`.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {

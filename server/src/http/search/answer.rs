@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::super::names::LevelName;
 use super::html;
 use super::names::{EvidenceSource, FusionModeName, QueryKindName};
+use crate::catalog::SearchTimes;
 use crate::search::{Evidence, Group, IndexInfo, Match, Outcome, QueryInfo, Timings, Weights};
 use crate::terms::Level;
 
@@ -272,7 +273,7 @@ impl From<IndexInfo> for IndexInfoOut {
 /// Durations of the parts of a search, in milliseconds.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Timings)]
-struct TimingsOut {
+pub(in crate::http) struct TimingsOut {
     /// Decoding frames of the query's video.
     decode: f64,
     /// Encoding the query, with the wait for a worker.
@@ -294,6 +295,13 @@ impl From<Timings> for TimingsOut {
             catalog: timings.catalog_ms,
             total: timings.total_ms,
         }
+    }
+}
+
+impl From<SearchTimes> for TimingsOut {
+    fn from(times: SearchTimes) -> TimingsOut {
+        let SearchTimes { decode, encode, search, catalog, total } = times;
+        TimingsOut { decode, encode, search, catalog, total }
     }
 }
 
