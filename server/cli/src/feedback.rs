@@ -58,6 +58,7 @@ struct Query {
     hash: String,
     clip_id: Option<Uuid>,
     video_id: Option<Uuid>,
+    file: Option<PathBuf>,
     file_name: Option<String>,
     start: Option<f64>,
     end: Option<f64>,
@@ -72,15 +73,19 @@ struct Hit {
     level: Level,
     clip_id: Uuid,
     video_id: Uuid,
+    file: PathBuf,
     file_name: String,
     title: String,
     start: f64,
     end: f64,
 }
 
-impl From<JudgedSearch> for Line {
-    fn from(judged: JudgedSearch) -> Line {
+impl Line {
+    /// `folder`: the data folder.
+    fn new(judged: JudgedSearch, folder: &Path) -> Line {
         let (query, hit) = (judged.query, judged.hit);
+        let (query_path, query_file_name) =
+            judged.query_file.map(|it| (folder.join(it.file), it.file_name)).unzip();
         Line {
             search_id: judged.search,
             at: instant::format(judged.at_ms),
@@ -93,7 +98,8 @@ impl From<JudgedSearch> for Line {
                 hash: query.hash,
                 clip_id: query.clip,
                 video_id: query.video,
-                file_name: judged.query_file_name,
+                file: query_path,
+                file_name: query_file_name,
                 start: query.start_ms.map(seconds),
                 end: query.end_ms.map(seconds),
                 uploaded: query.uploaded,
@@ -105,7 +111,8 @@ impl From<JudgedSearch> for Line {
                 level: hit.level,
                 clip_id: hit.span,
                 video_id: hit.video,
-                file_name: judged.hit_file_name,
+                file: folder.join(judged.hit_file.file),
+                file_name: judged.hit_file.file_name,
                 title: judged.hit_title,
                 start: seconds(hit.start_ms),
                 end: seconds(hit.end_ms),
@@ -145,6 +152,7 @@ fn partial(file: &Path) -> PathBuf {
 async fn write(args: &ExportArgs, path: &Path) -> anyhow::Result<u64> {
     let catalog = catalog::open_existing(&args.database.url()).await?;
     let unwritten = || path.display().to_string();
+    let folder = std::path::absolute(&args.database.data_dir)?;
     let mut file = BufWriter::new(File::create(path).with_context(unwritten)?);
     let (mut lines, mut after) = (0, None);
     loop {
@@ -153,7 +161,7 @@ async fn write(args: &ExportArgs, path: &Path) -> anyhow::Result<u64> {
         after = Some(FeedbackPosition { search: last.search, span: last.hit.span, verdict: last.verdict });
         lines += page.len() as u64;
         for judged in page {
-            let line = serde_json::to_string(&Line::from(judged))?;
+            let line = serde_json::to_string(&Line::new(judged, &folder))?;
             writeln!(file, "{line}").with_context(unwritten)?;
         }
     }

@@ -72,7 +72,8 @@ impl View<'_> {
         // A span may be shown at several ranks; the best one counts, as for the feedback itself.
         let sql = format!(
             "SELECT f.verdict, f.at_ms, f.key_name, s.kind, s.space, s.text, s.query_hash, s.clip, s.video, s.start_ms, \
-             s.end_ms, s.uploaded, s.filter, s.filtered, v.file_name, v.title, q.file_name AS query_file_name, \
+             s.end_ms, s.uploaded, s.filter, s.filtered, v.file, v.file_name, v.title, q.file AS query_file, \
+             q.file_name AS query_file_name, \
              {HIT_COLUMNS} \
              FROM search_feedback f JOIN searches s ON s.id = f.search \
              JOIN search_hits h ON h.search = f.search AND h.rank = f.rank AND h.span = f.span \
@@ -110,6 +111,8 @@ fn verdict(row: &Row) -> Result<Verdict, CatalogError> {
 }
 
 fn from_row(row: &Row) -> Result<JudgedSearch, CatalogError> {
+    let query_file: Option<String> = row.get("query_file")?;
+    let query_file_name: Option<String> = row.get("query_file_name")?;
     Ok(JudgedSearch {
         search: row.get("search")?,
         at_ms: row.get("at_ms")?,
@@ -118,9 +121,9 @@ fn from_row(row: &Row) -> Result<JudgedSearch, CatalogError> {
         kind: kind(row)?,
         space: row.get("space")?,
         query: query(row)?,
-        query_file_name: row.get("query_file_name")?,
+        query_file: query_file.zip(query_file_name).map(|(file, file_name)| VideoFile { file, file_name }),
         hit: hit(row)?,
-        hit_file_name: row.get("file_name")?,
+        hit_file: VideoFile { file: row.get("file")?, file_name: row.get("file_name")? },
         hit_title: row.get("title")?,
     })
 }

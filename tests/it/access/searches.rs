@@ -16,8 +16,7 @@ async fn a_key_sees_its_own_searches_and_an_admin_sees_all() {
     let admin = guarded.add_key(&json!({"name": "admin", "scopes": ["admin"]})).await;
     let text = |key: &Value| key["key"].as_str().unwrap().to_owned();
     let (a, reader_key, admin_key) = (guarded.team_key("a").await, text(&reader), text(&admin));
-    let [a, reader, admin, root] =
-        [&a, &reader_key, &admin_key, &ROOT.to_owned()].map(|key| guarded.as_holder(key));
+    let [a, reader, admin, root] = [&a[..], &reader_key, &admin_key, ROOT].map(|key| guarded.as_holder(key));
     let added = a.ingest(&guarded.film("one", &["testsrc2"]), json!({"team": "a"})).await;
     let body = json!({"query": {"text": "x"}});
     let mut ids = Vec::new();

@@ -242,6 +242,7 @@ async fn feedback_is_kept_once_and_can_change_its_mind(opened: &Opened) {
         after = Some(FeedbackPosition { search, span, verdict });
         assert_eq!((&judged.query, &judged.hit), (&facts("x").query, &hit(1, &video, clip)));
         assert_eq!((&judged.hit_title[..], &judged.key_name), ("one", &Some("é".to_owned())));
+        assert_eq!((&judged.hit_file.file[..], &judged.query_file), ("media/one.mp4", &None));
         read.push(verdict);
     }
     assert_eq!(read, [Exported, NotRelevant, Looked]);

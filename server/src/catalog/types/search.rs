@@ -284,12 +284,21 @@ pub struct JudgedSearch {
     pub space: String,
     /// The query.
     pub query: LoggedQuery,
-    /// File name of the query's video.
-    pub query_file_name: Option<String>,
+    /// The query's video, unless it was deleted.
+    pub query_file: Option<VideoFile>,
     /// The hit.
     pub hit: SearchHit,
-    /// File name of the hit's video.
-    pub hit_file_name: String,
+    /// The hit's video.
+    pub hit_file: VideoFile,
     /// Title of the hit's video.
     pub hit_title: String,
+}
+
+/// The file of a video.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VideoFile {
+    /// Name in the data folder, or absolute path.
+    pub file: String,
+    /// The name that it had when it was added.
+    pub file_name: String,
 }
