@@ -8,10 +8,10 @@ use serde::Serialize;
 use tokio::sync::{Notify, Semaphore};
 
 use crate::access::{Caller, Gate, LinkSigner};
-use crate::activity::QueryLog;
 use crate::catalog::{Catalog, Hold, Secret, View};
 use crate::config::Config;
 use crate::models::Spaces;
+use crate::query_log::QueryLog;
 use crate::storage::{Derived, Storage};
 use crate::vectors::Vectors;
 

@@ -11,7 +11,7 @@ use clap::Args;
 pub use reprise_encoders::text::MAX_WINDOWS;
 use reprise_encoders::{DEFAULT_MODEL, DeviceChoice, ModelName, Precision};
 
-use crate::activity::QueryLogMode;
+use crate::query_log::QueryLogMode;
 use crate::terms::QueryKind;
 use crate::vectors::builtin::{Codes, Settings};
 use crate::vectors::{CheckSettings, EngineKind, EngineSettings};

@@ -4,7 +4,6 @@
 //! [`catalog`] uses SQL.
 
 pub mod access;
-pub mod activity;
 pub mod add_model;
 pub mod app;
 pub mod backup;
@@ -18,6 +17,7 @@ pub mod ingest;
 pub mod jobs;
 pub mod library;
 pub mod models;
+pub mod query_log;
 pub mod search;
 pub mod start;
 pub mod storage;

@@ -9,7 +9,6 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{Gate, LinkSigner};
-use crate::activity::QueryLog;
 use crate::add_model::{enqueue_fills, expectation};
 use crate::app::{App, Renders};
 use crate::catalog::{self, CatalogError};
@@ -17,6 +16,7 @@ use crate::config::Config;
 use crate::jobs;
 use crate::library;
 use crate::models::{Spaces, SpacesError};
+use crate::query_log::QueryLog;
 use crate::storage::Storage;
 use crate::vectors::{EngineError, Vectors};
 

@@ -6,9 +6,9 @@ use std::time::Instant;
 use uuid::Uuid;
 
 use super::types::{Match, Origin, Outcome, Query, Request, Source};
-use crate::activity::AskedQuery;
 use crate::app::Authorized;
 use crate::catalog::{Filter, NewSearch, NewSearchPage, SearchFacts, SearchHit, SearchTimes, SourceScore};
+use crate::query_log::AskedQuery;
 
 /// The log holds hits up to this rank.
 const MOST_RANK: usize = 1000;

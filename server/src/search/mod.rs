@@ -44,12 +44,28 @@ pub use types::*;
 /// # Errors
 /// See [`SearchError`]. A search changes no stored data.
 pub async fn run(app: &Authorized, request: Request, admitted: Admitted) -> Result<Outcome, SearchError> {
-    let Planned { plan, input, timings } = plan(app, &request, admitted).await?;
-    let origin = plan.origin;
+    let planned = plan(app, &request, admitted).await?;
+    first_page(app, planned).await
+}
+
+/// Answers the first page of a query that a caller has sent, as [`run`], and hands it to the query log.
+///
+/// # Errors
+/// See [`SearchError`].
+pub async fn ask(app: &Authorized, request: Request, admitted: Admitted) -> Result<Outcome, SearchError> {
+    let mut planned = plan(app, &request, admitted).await?;
+    planned.plan.id = app.query_log.next_id();
+    let origin = planned.plan.origin;
+    let outcome = first_page(app, planned).await?;
+    log::first_page(app, &request, origin, &outcome);
+    Ok(outcome)
+}
+
+async fn first_page(app: &Authorized, planned: Planned) -> Result<Outcome, SearchError> {
+    let Planned { plan, input, timings } = planned;
     let mut outcome = page(app, plan, None, input).await?;
     outcome.timings.add(timings);
     outcome.timings.record();
-    log::first_page(app, &request, origin, &outcome);
     Ok(outcome)
 }
 

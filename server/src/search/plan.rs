@@ -90,7 +90,7 @@ pub async fn plan(app: &Authorized, request: &Request, admitted: Admitted) -> Re
         ..Timings::default()
     };
     let (plan, input) = draft.settle(input);
-    Ok(Planned { plan: SearchPlan { id: app.query_log.next_id(), ..plan }, input, timings })
+    Ok(Planned { plan, input, timings })
 }
 
 impl SearchPlan {

@@ -1,10 +1,10 @@
-//! What callers do with the library: the log of their searches.
+//! The log of searches: what was asked, and what it showed.
 //!
 //! A search hands its pages to [`QueryLog::add`], which never waits. One task writes them in batches.
 
 mod privacy;
-mod query_log;
+mod queue;
 mod writer;
 
 pub use privacy::{AskedQuery, QueryLogMode};
-pub use query_log::QueryLog;
+pub use queue::QueryLog;

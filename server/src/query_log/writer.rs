@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::query_log::{QueryLog, Waiting};
+use super::queue::{QueryLog, Waiting};
 use crate::catalog::{Catalog, NewSearchPage};
 use crate::telemetry::names;
 
