@@ -11,6 +11,7 @@ use crate::access::{Caller, Gate, LinkSigner};
 use crate::catalog::{Catalog, Hold, Secret, View};
 use crate::config::Config;
 use crate::models::Spaces;
+use crate::query_log::QueryLog;
 use crate::storage::{Derived, Storage};
 use crate::vectors::Vectors;
 
@@ -32,6 +33,8 @@ pub struct App {
     pub cursor_secret: Secret,
     /// Signs links to media.
     pub links: LinkSigner,
+    /// The log of searches.
+    pub query_log: QueryLog,
     /// Finds the callers of requests.
     pub gate: Gate,
     /// Limits uploads of videos that arrive at once.

@@ -11,6 +11,7 @@ use clap::Args;
 pub use reprise_encoders::text::MAX_WINDOWS;
 use reprise_encoders::{DEFAULT_MODEL, DeviceChoice, ModelName, Precision};
 
+use crate::query_log::QueryLogMode;
 use crate::terms::QueryKind;
 use crate::vectors::builtin::{Codes, Settings};
 use crate::vectors::{CheckSettings, EngineKind, EngineSettings};
@@ -39,6 +40,12 @@ pub struct Config {
     /// Days for which the audit log keeps changes and downloads; 0: no audit log
     #[arg(long, env = "REPRISE_AUDIT_DAYS", default_value_t = 90)]
     pub audit_days: u32,
+    /// What the query log keeps of searches: full (texts, clips, filters), hashed (a keyed hash of each), off (no log)
+    #[arg(long, env = "REPRISE_QUERY_LOG", value_enum, default_value_t, hide_possible_values = true)]
+    pub query_log: QueryLogMode,
+    /// Days for which the query log keeps searches and feedback
+    #[arg(long, env = "REPRISE_QUERY_LOG_DAYS", default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    pub query_log_days: u32,
     /// Listen beyond loopback without an API key
     #[arg(long, env = "REPRISE_INSECURE")]
     pub insecure: bool,

@@ -17,6 +17,7 @@ pub mod ingest;
 pub mod jobs;
 pub mod library;
 pub mod models;
+pub mod query_log;
 pub mod search;
 pub mod start;
 pub mod storage;

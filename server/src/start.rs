@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::jobs;
 use crate::library;
 use crate::models::{Spaces, SpacesError};
+use crate::query_log::QueryLog;
 use crate::storage::Storage;
 use crate::vectors::{EngineError, Vectors};
 
@@ -45,7 +46,7 @@ pub enum StartError {
 pub struct Background {
     closing: CancellationToken,
     runners: Vec<JoinHandle<()>>,
-    /// Tasks that follow the catalog, purge and sweep files, and repair and check the index.
+    /// Tasks that follow the catalog, purge and sweep files, repair and check the index, and write the query log.
     caretakers: Vec<JoinHandle<()>>,
 }
 
@@ -70,10 +71,12 @@ pub async fn open(config: Config) -> Result<Arc<App>, StartError> {
     let vectors = Vectors::open(config.index_engine(), Arc::clone(&catalog), expected).await?;
     let cursor_secret = catalog.secret("cursors").await?;
     let links = LinkSigner::new(catalog.secret("links").await?);
+    let query_log = QueryLog::new(config.query_log, catalog.secret("queries").await?);
     let uploads = || Arc::new(Semaphore::new(config.max_uploads.max(1)));
     Ok(Arc::new(App {
         cursor_secret,
         links,
+        query_log,
         gate: Gate::default(),
         uploads: uploads(),
         query_uploads: uploads(),
@@ -109,8 +112,13 @@ pub async fn start(app: &Arc<App>) -> Result<Background, StartError> {
     let keeper = tokio::spawn(Arc::clone(&app.vectors).maintain(closing.clone()));
     let checks = app.config.index_checks();
     let checker = tokio::spawn(Arc::clone(&app.vectors).check_until(checks, closing.clone()));
+    let scribe = tokio::spawn(write_query_log(Arc::clone(app), closing.clone()));
     app.ready.store(true, Ordering::Release);
-    Ok(Background { closing, runners, caretakers: vec![follower, librarian, keeper, checker] })
+    Ok(Background { closing, runners, caretakers: vec![follower, librarian, keeper, checker, scribe] })
+}
+
+async fn write_query_log(app: Arc<App>, closing: CancellationToken) {
+    app.query_log.write(&app.catalog, app.config.query_log_days, closing).await;
 }
 
 /// Closes the server in order, after the last request. Runners return their jobs, pools finish, the index writes a

@@ -1,6 +1,7 @@
 //! Who may do what: keys, the videos that a key reaches, quotas, links, the audit log.
 
 mod keys;
+mod searches;
 mod walk;
 
 use std::path::Path;

@@ -10,6 +10,7 @@ mod following;
 mod jobs;
 mod passages;
 pub(crate) mod samples;
+pub(crate) mod searches;
 mod spans;
 mod upgrade;
 mod vectors;

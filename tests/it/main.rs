@@ -3,6 +3,7 @@
 
 mod acceptance;
 mod access;
+mod activity;
 mod attacks;
 mod backup;
 mod broadcast;

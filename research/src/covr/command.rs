@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
 use indicatif::ProgressBar;
 use reprise_encoders::{Cause, ModelName};
 
 use crate::compute::ComputeArgs;
-use crate::covr::footage::{read_labels, write, write_test, write_train};
+use crate::covr::feedback;
+use crate::covr::footage::{Stretch, read_labels, write, write_test, write_train};
 use crate::covr::grammar::{Grammar, built_in, read};
 use crate::covr::label::Label;
 use crate::covr::pairs::{LabelPair, PairLimits, Similarity, label_pairs};
@@ -27,15 +28,26 @@ pub struct CovrArgs {
 
 #[derive(Debug, Subcommand)]
 enum CovrCommand {
-    /// Make triplets (query clip, modification, target clips) from labelled segments of videos
+    /// Make triplets (query clip, modification, target clips) from labelled segments of videos, or from feedback on
+    /// composed searches
     Triplets(Box<TripletsArgs>),
 }
 
 #[derive(Debug, Args)]
 struct TripletsArgs {
     /// CSV with the columns video, start, end (seconds) and label
-    #[arg(long)]
-    labels: PathBuf,
+    #[arg(long, required_unless_present = "feedback")]
+    labels: Option<PathBuf>,
+    /// JSON lines of `reprise feedback export`, instead of labels: OUT gets triplets.csv for `reprise train stage2`, and
+    /// clips.csv for `reprise embed --videos`
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "labels", "grammar", "neighbours", "min_similarity", "same_action", "per_pair", "validation", "test",
+            "seed", "endpoint",
+        ]
+    )]
+    feedback: Option<PathBuf>,
     /// Folder for train.csv, val.csv, test.csv and pairs.csv
     #[arg(long)]
     out: PathBuf,
@@ -97,10 +109,40 @@ pub async fn run(args: CovrArgs) -> anyhow::Result<()> {
 }
 
 async fn triplets(args: TripletsArgs) -> anyhow::Result<()> {
-    let footage = read_labels(&args.labels)?;
-    let labels = labels(&footage, &grammars(&args)?);
-    let (pairs, by) = (pairs_of(&args, &labels).await?, similarity_name(&args));
-    let texts = modifications(&args, &labels, &pairs).await?;
+    match (&args.feedback, &args.labels) {
+        (Some(file), _) => of_feedback(file, &args.out),
+        (None, Some(file)) => of_labels(&args, file).await,
+        (None, None) => bail!("name --labels or --feedback"),
+    }
+}
+
+fn of_feedback(file: &Path, out: &Path) -> anyhow::Result<()> {
+    let judged = feedback::read(file)?;
+    let made = feedback::triplets(&judged);
+    let lines = judged.len();
+    ensure!(
+        !made.rows.is_empty(),
+        "{} has {lines} lines, and no relevant hit of a composed search of a stored clip",
+        file.display()
+    );
+    std::fs::create_dir_all(out).with_context(|| out.display().to_string())?;
+    write_train(&out.join("triplets.csv"), &made.rows)?;
+    let row = |it: &Stretch| [it.video.clone(), it.start.to_string(), it.end.to_string()];
+    write(&out.join("clips.csv"), ["video", "start", "end"], made.clips.iter().map(row))?;
+    say(format!(
+        "{} triplets of {} clips from {lines} lines; {} left out, because verdicts contradict each other",
+        made.rows.len(),
+        made.clips.len(),
+        made.contradictory
+    ))?;
+    Ok(())
+}
+
+async fn of_labels(args: &TripletsArgs, file: &Path) -> anyhow::Result<()> {
+    let footage = read_labels(file)?;
+    let labels = labels(&footage, &grammars(args)?);
+    let (pairs, by) = (pairs_of(args, &labels).await?, similarity_name(args));
+    let texts = modifications(args, &labels, &pairs).await?;
     std::fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
     write_pairs(&args.out.join("pairs.csv"), &labels, &pairs)?;
 

@@ -4,6 +4,7 @@
 
 pub mod check;
 mod command;
+pub mod feedback;
 pub mod footage;
 pub mod grammar;
 pub mod label;

@@ -8,6 +8,7 @@ mod demo;
 mod doctor;
 mod embed;
 mod eval;
+mod feedback;
 mod index;
 mod ingest;
 mod keys;
@@ -75,6 +76,8 @@ enum Command {
     Migrate(migrate::MigrateArgs),
     /// Make, list and revoke API keys
     Keys(keys::KeysArgs),
+    /// Export what was done with the hits of searches
+    Feedback(feedback::FeedbackArgs),
     /// Write all rows and files into a folder; servers may be running
     Backup(backup::BackupArgs),
     /// Fill an empty database and data folder with a backup
@@ -163,6 +166,7 @@ async fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Doctor(args) => doctor::run(args).await,
         Command::Migrate(args) => migrate::run(args).await,
         Command::Keys(args) => keys::run(args).await,
+        Command::Feedback(args) => feedback::run(args).await,
         Command::Backup(args) => backup::run(args).await,
         Command::Restore(args) => restore::run(args).await,
         Command::Verify(args) => verify::run(args).await,

@@ -79,7 +79,7 @@ pub(super) fn scope_of(method: &Method, route: &str) -> Scope {
     match route {
         "/v1/keys" | "/v1/keys/{id}" | "/v1/audit" => Scope::Admin,
         _ if is_read => Scope::Read,
-        "/v1/search" | "/v1/embeddings" | "/v1/media-links" => Scope::Read,
+        "/v1/search" | "/v1/embeddings" | "/v1/media-links" | "/v1/searches/{id}/feedback" => Scope::Read,
         "/v1/spaces" | "/v1/spaces/{id}/activate" => Scope::Admin,
         _ => Scope::Write,
     }
@@ -258,6 +258,7 @@ mod tests {
         for (method, route, expected) in [
             (Method::GET, "/v1/videos", Scope::Read),
             (Method::POST, "/v1/search", Scope::Read),
+            (Method::POST, "/v1/searches/{id}/feedback", Scope::Read),
             (Method::POST, "/v1/videos", Scope::Write),
             (Method::DELETE, "/v1/clips/{id}", Scope::Write),
             (Method::GET, "/v1/spaces", Scope::Read),

@@ -23,6 +23,7 @@ mod ranges;
 mod reels;
 mod resegment;
 mod search;
+mod searches;
 mod segmentation;
 mod sources;
 mod spaces;
@@ -63,9 +64,10 @@ use contract::Contract;
 use error::{ApiError, REQUEST_ID};
 
 /// The documented routes of every room.
-fn rooms() -> [OpenApiRouter<Arc<App>>; 17] {
+fn rooms() -> [OpenApiRouter<Arc<App>>; 18] {
     [
         search::routes(),
+        searches::routes(),
         add::routes(),
         videos::routes(),
         clips::routes(),

@@ -153,3 +153,15 @@ mod tests {
         check::<EngineKindName>(json!(engines.map(EngineKind::name)));
     }
 }
+
+/// What was done with a hit. `opened`: it was looked at. `relevant`, `not_relevant`: it is what was sought, or it is not; the
+/// later one holds. `exported`: it was taken out of the library.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes values in the OpenAPI file")]
+#[schema(as = Verdict, rename_all = "snake_case")]
+pub(super) enum VerdictName {
+    Opened,
+    Relevant,
+    NotRelevant,
+    Exported,
+}

@@ -21,10 +21,10 @@ use crate::storage::Received;
 use answer::SearchAnswer;
 use body::{Carrier, SearchForm};
 
-pub(super) use answer::{QueryInfoOut, seconds};
+pub(super) use answer::{QueryInfoOut, TimingsOut, seconds};
 pub(super) use body::{SearchBody, SearchForms, some_text};
 pub(super) use forms::{ClipBody, FilterForms, InputForms};
-pub(super) use names::{OverflowName, QueryKindName};
+pub(super) use names::{EvidenceSource, OverflowName, QueryKindName};
 
 /// Routes of `/v1/search`.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
@@ -51,7 +51,7 @@ async fn search(app: Authorized, request: HttpRequest) -> Result<axum::Json<Sear
     }
     let request = body.checked(Carrier::Json)?;
     let admitted = search::admit(&app, &request)?;
-    Ok(axum::Json(search::run(&app, request, admitted).await?.into()))
+    Ok(axum::Json(search::ask(&app, request, admitted).await?.into()))
 }
 
 /// The results of a search's first page, for an export.
@@ -75,7 +75,7 @@ async fn search_multipart(app: &Authorized, mut form: Form) -> Result<axum::Json
     let file = form.file(app).await?;
     let admitted = search::admit(app, &request)?;
     point_at(&mut request, &file);
-    let outcome = guard::in_time(app, async { Ok(search::run(app, request, admitted).await?) });
+    let outcome = guard::in_time(app, async { Ok(search::ask(app, request, admitted).await?) });
     Ok(axum::Json(outcome.await?.into()))
 }
 

@@ -196,6 +196,7 @@ mod tests {
         let info = QueryInfo { kind: QueryKind::Text, windows, ..QueryInfo::of_clip(0) };
         let meaning = Some(Meaning { space: "reader".to_owned(), vectors: vectors(windows, dim) });
         let plan = SearchPlan {
+            id: Some(Uuid::from_u128(1)),
             space: "tiny".to_owned(),
             visual: Some(vectors(windows, dim)),
             spoken: Some(SpokenQuery { text: "bias".to_owned(), meaning }),

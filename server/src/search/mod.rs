@@ -11,6 +11,7 @@ mod fold;
 mod fuse;
 mod input;
 mod late;
+mod log;
 mod merge;
 mod paging;
 mod plan;
@@ -45,7 +46,25 @@ pub use types::*;
 /// # Errors
 /// See [`SearchError`]. A search changes no stored data.
 pub async fn run(app: &Authorized, request: Request, admitted: Admitted) -> Result<Outcome, SearchError> {
-    let Planned { plan, input, timings } = plan(app, &request, admitted).await?;
+    let planned = plan(app, &request, admitted).await?;
+    first_page(app, planned).await
+}
+
+/// Answers the first page of a query that a caller has sent, as [`run`], and hands it to the query log.
+///
+/// # Errors
+/// See [`SearchError`].
+pub async fn ask(app: &Authorized, request: Request, admitted: Admitted) -> Result<Outcome, SearchError> {
+    let mut planned = plan(app, &request, admitted).await?;
+    planned.plan.id = app.query_log.next_id();
+    let origin = planned.plan.origin;
+    let outcome = first_page(app, planned).await?;
+    log::first_page(app, &request, origin, &outcome);
+    Ok(outcome)
+}
+
+async fn first_page(app: &Authorized, planned: Planned) -> Result<Outcome, SearchError> {
+    let Planned { plan, input, timings } = planned;
     let mut outcome = page(app, plan, None, input).await?;
     outcome.timings.add(timings);
     outcome.timings.record();
@@ -64,9 +83,11 @@ pub async fn next(app: &Authorized, cursor: Cursor) -> Result<Outcome, SearchErr
     let input =
         RankInput::gather(app, plan.filter.as_ref(), plan.spoken.as_ref(), plan.levels, false).await?;
     let gathered = Timings { catalog_ms: input.catalog_ms, total_ms: millis(started), ..Timings::default() };
+    let before = Position::seen(Some(&after));
     let mut outcome = page(app, plan, Some(after), input).await?;
     outcome.timings.add(gathered);
     outcome.timings.record();
+    log::later_page(app, before, &outcome);
     Ok(outcome)
 }
 
@@ -93,11 +114,12 @@ async fn page(
         let grouped = page.groups.iter_mut().flatten().flat_map(|group| &mut group.matches);
         timeline::find_peaks(app, &space, query, page.results.iter_mut().chain(grouped)).await;
     }
-    let info = plan.info.clone();
+    let (search_id, info) = (plan.id, plan.info.clone());
     let exhausted = page.end.is_none();
     let next_cursor =
         page.end.map(|after| CursorSigner::of(app).encode(&Cursor { plan, after })).transpose()?;
     Ok(Outcome {
+        search_id,
         results: page.results,
         videos: page.videos,
         groups: page.groups,

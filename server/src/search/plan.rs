@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use super::admit::Admitted;
 use super::encode::{Encoded, QueryEncoder};
@@ -22,6 +23,9 @@ use crate::terms::{Aggregation, QueryKind, QueryVectors};
 /// Everything that decides a ranking. All pages of a search have an equal plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SearchPlan {
+    /// Id of the search in the query log. `None`: it is not logged.
+    #[serde(default)]
+    pub(super) id: Option<Uuid>,
     /// Id of the embedding space.
     pub(super) space: String,
     /// Query vectors. `None`: the search compares no frames. The cursor stores them as bytes.
@@ -107,6 +111,7 @@ impl SearchPlan {
         let origin = encoded.as_ref().and_then(|encoded| encoded.origin);
         let info = encoded.map_or_else(|| QueryInfo::of_clip(0), |encoded| encoded.info);
         Ok(SearchPlan {
+            id: None,
             space: space.space.id.clone(),
             visual: visual.filter(|_| request.weights.visual != Some(0.0)),
             spoken,

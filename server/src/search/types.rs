@@ -312,6 +312,8 @@ pub struct Group {
 /// One page of an answer.
 #[derive(Debug, Clone)]
 pub struct Outcome {
+    /// Id of the search in the query log, the same on all pages. `None`: it is not logged.
+    pub search_id: Option<Uuid>,
     /// Matches. Empty if they are grouped.
     pub results: Vec<Match>,
     /// Full videos beside clips, on the first page only.

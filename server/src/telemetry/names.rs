@@ -94,8 +94,13 @@ pub const INDEX_UP: Metric = gauge("reprise_index_up", "1 while the vector engin
 /// No label.
 pub const DISK_FREE_BYTES: Metric =
     gauge("reprise_disk_free_bytes", "bytes that may still be written to the data folder's file system");
+/// Label: reason.
+pub const QUERY_LOG_DROPPED: Metric = counter(
+    "reprise_query_log_dropped_total",
+    "pages of searches that the query log lacks, by reason: overload, or the database failed",
+);
 
-const ALL: [Metric; 21] = [
+const ALL: [Metric; 22] = [
     REQUESTS,
     REQUEST_SECONDS,
     SEARCH_SECONDS,
@@ -117,6 +122,7 @@ const ALL: [Metric; 21] = [
     INDEX_BEHIND,
     INDEX_UP,
     DISK_FREE_BYTES,
+    QUERY_LOG_DROPPED,
 ];
 
 /// Gives the recorder the help texts.

@@ -43,6 +43,12 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
         }
         "post /v1/exports" => Missing(Some(json!({"format": "csv", "ranges": [clip]}))),
         "delete /v1/reels/{id}" | "delete /v1/exports/{id}" => Missing(None),
+        // The walk itself searches by text.
+        "get /v1/searches" => Unchanged(vec![("/v1/searches?kind=clip".to_owned(), None)]),
+        "get /v1/searches/{id}" => Missing(None),
+        "post /v1/searches/{id}/feedback" => {
+            Missing(Some(json!({"clip_id": theirs.clip, "verdict": "relevant"})))
+        }
         "post /v1/search" => Unchanged(vec![
             search(json!({"query": {"text": "harmonica"}, "level": "both", "explain": true})),
             search(json!({"query": {"text": "xylophone"}, "level": "both"})),
@@ -95,6 +101,7 @@ struct Theirs {
     key: String,
     reel: String,
     export: String,
+    search: String,
 }
 
 impl Theirs {
@@ -107,6 +114,7 @@ impl Theirs {
             it if it.starts_with("/v1/keys") => &self.key,
             it if it.starts_with("/v1/reels") => &self.reel,
             it if it.starts_with("/v1/exports") => &self.export,
+            it if it.starts_with("/v1/searches") => &self.search,
             _ => "tiny",
         };
         let path = template.replace("{id}", id).replace("{lang}", "en");
@@ -144,12 +152,12 @@ impl Step<'_> {
     }
 }
 
-/// Removes durations and cursors, which differ from one answer to the next.
+/// Removes durations, cursors and ids of searches, which differ from one answer to the next.
 fn forget_times(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.retain(|name, _| {
-                !["timings", "timings_ms", "took_ms", "next_cursor"].contains(&name.as_str())
+                !["timings", "timings_ms", "took_ms", "next_cursor", "search_id"].contains(&name.as_str())
             });
             fields.values_mut().for_each(forget_times);
         }
@@ -216,8 +224,10 @@ async fn every_operation_hides_what_another_team_has() {
     let export = id(a.good("POST", "/v1/exports", Some(&body)).await);
     let ended = a.request("GET", &format!("/v1/jobs/{export}/events")).send().await.unwrap();
     assert!(ended.text().await.unwrap().contains("\"succeeded\""));
+    let searched = a.good("POST", "/v1/search", Some(&json!({"query": {"clip_id": clip}}))).await;
+    let search = searched["search_id"].as_str().unwrap().to_owned();
     let key = "01890000-0000-7000-8000-000000000000".to_owned();
-    let theirs = Theirs { video, clip, job, key, reel, export };
+    let theirs = Theirs { video, clip, job, key, reel, export, search };
 
     for operation in &operations {
         let (method, template) = operation.split_once(' ').unwrap();
@@ -252,6 +262,8 @@ async fn every_operation_hides_what_another_team_has() {
     assert_eq!(b.send("POST", "/v1/media-links", Some(&links)).await.0, 404);
     let exported = json!({"format": "csv", "reel_id": theirs.reel});
     assert_eq!(b.send("POST", "/v1/exports", Some(&exported)).await.0, 404);
+    let own = a.good("GET", &format!("/v1/searches/{}", theirs.search), None).await;
+    assert_eq!(own["hits"][0]["feedback"], json!([]), "nobody else gives feedback on it: {own}");
     let unharmed = a.good("GET", &format!("/v1/reels/{}", theirs.reel), None).await;
     assert_eq!((&unharmed["name"], &unharmed["version"]), (&json!("hidden title"), &json!(1)));
     let unharmed = a.good("GET", &format!("/v1/videos/{}", theirs.video), None).await;

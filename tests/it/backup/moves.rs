@@ -34,6 +34,7 @@ async fn a_library_in_use_is_saved_and_moves_to_the_other_database(bed: &Bed) {
     let kept = fill(&server, bed).await;
     let before = answers(&server, &kept).await;
     let reels = server.get("/v1/reels").await.1;
+    let searched = judged(&server).await;
     let first_page =
         server.search(&json!({"query": {"text": "red"}, "filter": only_kept(), "limit": 2})).await;
     let backup = bed.folder().join("backup");
@@ -49,6 +50,8 @@ async fn a_library_in_use_is_saved_and_moves_to_the_other_database(bed: &Bed) {
         (reels["items"].as_array().map(Vec::len), &server.get("/v1/reels").await.1),
         (Some(1), &reels)
     );
+    let path = format!("/v1/searches/{}", text(&searched, "/id"));
+    assert_eq!(server.get(&path).await.1, searched, "searches and feedback are kept");
     assert_eq!(server.get("/v1/exports").await.1["items"], json!([]), "a backup leaves exports out");
     let next = json!({"cursor": first_page["next_cursor"]});
     assert_eq!(
@@ -101,6 +104,18 @@ async fn fill(server: &Server, bed: &Bed) -> Vec<String> {
     assert_eq!(server.send(again).await.1["duplicate"], true);
     finish_jobs(server).await;
     kept
+}
+
+/// A search of the log whose first hit has feedback.
+async fn judged(server: &Server) -> Value {
+    let body = json!({"query": {"text": "a clean entry é"}, "filter": only_kept()});
+    let found = server.search(&body).await;
+    let path = format!("/v1/searches/{}", text(&found, "/search_id"));
+    let feedback = json!({"clip_id": found["results"][0]["clip_id"], "verdict": "relevant"});
+    assert_eq!(server.post(&format!("{path}/feedback"), &feedback).await.0, StatusCode::NO_CONTENT);
+    let (_, logged) = server.get(&path).await;
+    assert_eq!(logged["hits"][0]["feedback"], json!(["relevant"]), "{logged}");
+    logged
 }
 
 fn only_kept() -> Value {

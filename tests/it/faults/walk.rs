@@ -62,6 +62,8 @@ struct Acknowledged {
     recut: bool,
     reel: Option<String>,
     export: Option<String>,
+    /// The search whose hit was judged.
+    judged: Option<String>,
     /// A second video, and whether its deletion was acknowledged.
     other: Option<String>,
     deleted: bool,
@@ -125,6 +127,7 @@ async fn day(films: &Films, server: &Server, done: &mut Acknowledged) -> Option<
     let recut = server.request("POST", &format!("{path}/resegment")).json(&cut);
     done.recut = try_send(recut).await?.0.is_success();
     finish_jobs(server).await?;
+    done.judged = search_and_judge(server).await?;
     let range = json!([{"video_id": video, "start": 0.5, "end": 1.5}]);
     let add = server.request("POST", "/v1/reels").json(&json!({"name": "a reel", "ranges": range}));
     let (status, added) = try_send(add).await?;
@@ -150,6 +153,17 @@ async fn day(films: &Films, server: &Server, done: &mut Acknowledged) -> Option<
         done.deleted = try_send(delete).await?.0.is_success();
     }
     Some(())
+}
+
+/// Searches, and gives feedback on the first hit. Returns the search's id; inner `None`: it was refused.
+async fn search_and_judge(server: &Server) -> Option<Option<String>> {
+    let search = server.request("POST", "/v1/search").json(&json!({"query": {"text": "a harmonica"}}));
+    let (_, found) = try_send(search).await?;
+    let Some(id) = found["search_id"].as_str() else { return Some(None) };
+    let feedback = json!({"clip_id": found["results"][0]["clip_id"], "verdict": "relevant"});
+    let give = server.request("POST", &format!("/v1/searches/{id}/feedback")).json(&feedback);
+    let (status, _) = try_send(give).await?;
+    Some(status.is_success().then(|| id.to_owned()))
 }
 
 /// Sends a request. `None`: no answer came.
@@ -197,6 +211,10 @@ async fn check(bed: &Bed, server: &Server, done: &Acknowledged, fault: &str) {
     }
     if let Some(clip) = &done.clip {
         assert_eq!(server.get(&format!("/v1/clips/{clip}")).await.0, 200, "{fault}: {done:?}");
+    }
+    if let Some(search) = &done.judged {
+        let (_, stored) = server.get(&format!("/v1/searches/{search}")).await;
+        assert_eq!(stored["hits"][0]["feedback"], json!(["relevant"]), "{fault}: {stored}");
     }
     if let Some(reel) = &done.reel {
         let (status, stored) = server.get(&format!("/v1/reels/{reel}")).await;

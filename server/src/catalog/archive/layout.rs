@@ -40,7 +40,7 @@ macro_rules! columns {
 }
 
 /// Tables of the library as a whole. A table comes after the tables that it refers to.
-pub static LIBRARY: [Table; 9] = [
+pub static LIBRARY: [Table; 12] = [
     Table { name: "library", columns: columns![one Int, id Uuid], rows: "library t" },
     Table { name: "secrets", columns: columns![name Text, value Bytes], rows: "secrets t ORDER BY t.name" },
     Table {
@@ -84,6 +84,33 @@ pub static LIBRARY: [Table; 9] = [
         name: "reel_ranges",
         columns: columns![reel Uuid, place Int, video Uuid, start_ms Int, end_ms Int, note Text],
         rows: "reel_ranges t ORDER BY t.reel, t.place",
+    },
+    Table {
+        name: "searches",
+        columns: columns![
+            id Uuid, at_ms Int, key Uuid, key_name Text, kind Text, space Text, text Text, query_hash Text, clip Uuid,
+            video Uuid, start_ms Int, end_ms Int, uploaded Bool, filter Text, filtered Bool, hits Int, exhausted Bool,
+            live Int, decode_ms Real, encode_ms Real, search_ms Real, catalog_ms Real, total_ms Real,
+        ],
+        rows: "searches t ORDER BY t.id",
+    },
+    Table {
+        name: "search_hits",
+        columns: columns![
+            search Uuid, rank Int, span Uuid, video Uuid, level Text, start_ms Int, end_ms Int, inside Bool, score Real,
+            visual_score Real, visual_rank Int, visual_z Real, spoken_score Real, spoken_rank Int, spoken_z Real,
+            full_video_score Real, full_video_rank Int, full_video_z Real,
+        ],
+        rows: "search_hits t JOIN videos v ON v.id = t.video WHERE v.deleted_at_ms IS NULL \
+               ORDER BY t.search, t.rank, t.span",
+    },
+    Table {
+        name: "search_feedback",
+        columns: columns![
+            search Uuid, span Uuid, verdict Text, video Uuid, rank Int, at_ms Int, key Uuid, key_name Text,
+        ],
+        rows: "search_feedback t JOIN videos v ON v.id = t.video WHERE v.deleted_at_ms IS NULL \
+               ORDER BY t.search, t.span, t.verdict",
     },
 ];
 

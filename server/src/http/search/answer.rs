@@ -8,12 +8,15 @@ use uuid::Uuid;
 use super::super::names::LevelName;
 use super::html;
 use super::names::{EvidenceSource, FusionModeName, QueryKindName};
+use crate::catalog::SearchTimes;
 use crate::search::{Evidence, Group, IndexInfo, Match, Outcome, QueryInfo, Timings, Weights};
 use crate::terms::Level;
 
 /// One page of an answer.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct SearchAnswer {
+    /// Id of the search in the query log, the same on all pages. Null if the server keeps no log.
+    search_id: Option<Uuid>,
     /// The hits, best first. Empty if the request set `group_by`.
     results: Vec<Hit>,
     /// Full videos. Only for the level `both`, on the first page.
@@ -40,6 +43,7 @@ impl From<Outcome> for SearchAnswer {
     fn from(outcome: Outcome) -> SearchAnswer {
         let hits = |matches: Vec<Match>| matches.into_iter().map(Hit::from).collect();
         SearchAnswer {
+            search_id: outcome.search_id,
             results: hits(outcome.results),
             videos: outcome.videos.map(hits),
             groups: outcome.groups.map(|groups| groups.into_iter().map(GroupOut::from).collect()),
@@ -277,7 +281,7 @@ impl From<IndexInfo> for IndexInfoOut {
 /// Durations of the parts of a search, in milliseconds.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Timings)]
-struct TimingsOut {
+pub(in crate::http) struct TimingsOut {
     /// Decoding frames of the query's video.
     decode: f64,
     /// Encoding the query, with the wait for a worker.
@@ -299,6 +303,13 @@ impl From<Timings> for TimingsOut {
             catalog: timings.catalog_ms,
             total: timings.total_ms,
         }
+    }
+}
+
+impl From<SearchTimes> for TimingsOut {
+    fn from(times: SearchTimes) -> TimingsOut {
+        let SearchTimes { decode, encode, search, catalog, total } = times;
+        TimingsOut { decode, encode, search, catalog, total }
     }
 }
 

@@ -158,7 +158,7 @@ impl From<OverflowName> for Overflow {
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = Source)]
-pub(super) enum EvidenceSource {
+pub(in crate::http) enum EvidenceSource {
     Visual,
     Spoken,
     FullVideo,
