@@ -90,7 +90,11 @@ fn hit(found: &Match, inside: bool) -> SearchHit {
     let span = &found.span.span;
     let source = |source: Source| {
         let evidence = found.evidence.iter().find(|it| it.source == source)?;
-        Some(SourceScore { score: evidence.score.into(), rank: number(evidence.rank), z: None })
+        Some(SourceScore {
+            score: evidence.score.into(),
+            rank: number(evidence.rank),
+            z: evidence.z.map(f64::from),
+        })
     };
     SearchHit {
         rank: number(found.rank),
