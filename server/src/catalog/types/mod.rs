@@ -1,5 +1,6 @@
 //! The rows of the catalog as types of the service, one file per topic.
 
+mod alert;
 mod cue;
 mod job;
 mod key;
@@ -7,7 +8,9 @@ mod reel;
 mod span;
 mod vector;
 mod video;
+mod webhook;
 
+pub use alert::*;
 pub use cue::*;
 pub use job::*;
 pub use key::*;
@@ -15,3 +18,4 @@ pub use reel::*;
 pub use span::*;
 pub use vector::*;
 pub use video::*;
+pub use webhook::*;
