@@ -9,10 +9,13 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{Gate, LinkSigner};
+use crate::activity::alerts;
+use crate::activity::webhooks::Sender;
 use crate::add_model::{enqueue_fills, expectation};
 use crate::app::{App, Renders};
 use crate::catalog::{self, CatalogError};
 use crate::config::Config;
+use crate::http;
 use crate::jobs;
 use crate::library;
 use crate::models::{Spaces, SpacesError};
@@ -45,7 +48,7 @@ pub enum StartError {
 pub struct Background {
     closing: CancellationToken,
     runners: Vec<JoinHandle<()>>,
-    /// Tasks that follow the catalog, purge and sweep files, and repair and check the index.
+    /// Tasks that follow the catalog, purge and sweep files, repair and check the index, send webhooks and run alerts.
     caretakers: Vec<JoinHandle<()>>,
 }
 
@@ -109,8 +112,14 @@ pub async fn start(app: &Arc<App>) -> Result<Background, StartError> {
     let keeper = tokio::spawn(Arc::clone(&app.vectors).maintain(closing.clone()));
     let checks = app.config.index_checks();
     let checker = tokio::spawn(Arc::clone(&app.vectors).check_until(checks, closing.clone()));
+    let mut caretakers = vec![follower, librarian, keeper, checker];
+    if app.config.runners > 0 {
+        let sender = Sender::new(Arc::clone(&app.catalog), app.config.webhooks_reach(), app.config.lease());
+        caretakers.push(tokio::spawn(sender.run(closing.clone())));
+        caretakers.push(tokio::spawn(alerts::run(Arc::clone(app), http::stored_search, closing.clone())));
+    }
     app.ready.store(true, Ordering::Release);
-    Ok(Background { closing, runners, caretakers: vec![follower, librarian, keeper, checker] })
+    Ok(Background { closing, runners, caretakers })
 }
 
 /// Closes the server in order, after the last request. Runners return their jobs, pools finish, the index writes a

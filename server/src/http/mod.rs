@@ -1,6 +1,7 @@
 //! The HTTP API: routes, middleware layers and serving. No other folder uses axum.
 
 mod add;
+mod alerts;
 mod audit;
 mod clips;
 mod conditional;
@@ -29,6 +30,7 @@ mod spaces;
 mod subtitles;
 mod timeline;
 mod videos;
+mod webhooks;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -62,8 +64,10 @@ use connections::Connections;
 use contract::Contract;
 use error::{ApiError, REQUEST_ID};
 
+pub use search::stored_search;
+
 /// The documented routes of every room.
-fn rooms() -> [OpenApiRouter<Arc<App>>; 17] {
+fn rooms() -> [OpenApiRouter<Arc<App>>; 19] {
     [
         search::routes(),
         add::routes(),
@@ -76,6 +80,8 @@ fn rooms() -> [OpenApiRouter<Arc<App>>; 17] {
         reels::routes(),
         exports::routes(),
         jobs::routes(),
+        alerts::routes(),
+        webhooks::routes(),
         spaces::routes(),
         embeddings::routes(),
         keys::routes(),

@@ -55,6 +55,11 @@ pub const FRAMES: Metric = counter(
 pub const JOBS: Metric = counter("reprise_jobs_total", "ended jobs by outcome");
 /// No label.
 pub const JOB_SECONDS: Metric = histogram("reprise_job_seconds", "time that a job took");
+/// Label: outcome.
+pub const WEBHOOK_ATTEMPTS: Metric = counter(
+    "reprise_webhook_attempts_total",
+    "attempts to deliver an event to a webhook, by outcome: delivered, failed, gone",
+);
 /// Labels: space, lane.
 pub const POOL_WAITING: Metric = gauge("reprise_pool_waiting", "inputs waiting by space and lane");
 /// Label: space.
@@ -95,7 +100,7 @@ pub const INDEX_UP: Metric = gauge("reprise_index_up", "1 while the vector engin
 pub const DISK_FREE_BYTES: Metric =
     gauge("reprise_disk_free_bytes", "bytes that may still be written to the data folder's file system");
 
-const ALL: [Metric; 21] = [
+const ALL: [Metric; 22] = [
     REQUESTS,
     REQUEST_SECONDS,
     SEARCH_SECONDS,
@@ -105,6 +110,7 @@ const ALL: [Metric; 21] = [
     FRAMES,
     JOBS,
     JOB_SECONDS,
+    WEBHOOK_ATTEMPTS,
     POOL_WAITING,
     POOL_ABANDONED,
     INDEX_LIVE,
