@@ -1,6 +1,7 @@
 //! The conformance suite of the catalog: every case runs on SQLite and on Postgres.
 
 mod activations;
+mod alerts;
 mod backups;
 mod cues;
 mod durability;
@@ -16,6 +17,7 @@ mod vectors;
 mod videos;
 mod visibility;
 mod waits;
+mod webhooks;
 
 use std::sync::Arc;
 

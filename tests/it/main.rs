@@ -3,6 +3,7 @@
 
 mod acceptance;
 mod access;
+mod alerts;
 mod attacks;
 mod backup;
 mod broadcast;
@@ -61,3 +62,4 @@ mod video;
 mod video_files;
 mod video_scaling;
 mod video_spans;
+mod webhooks;

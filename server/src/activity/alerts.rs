@@ -24,8 +24,6 @@ pub type ReadSearch = fn(&Value) -> Result<Request, String>;
 const FIRST_WAIT: Duration = Duration::from_secs(2);
 /// The longest wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
-/// For how long a check waits for the vectors of its video's passages.
-const PASSAGES_WITHIN: Duration = Duration::from_secs(600);
 /// Longest sleep of the idle task.
 const IDLE: Duration = Duration::from_secs(60);
 /// Interval of the sweeps of what refers to deleted alerts.
@@ -92,11 +90,12 @@ async fn check(app: &Arc<App>, read: ReadSearch, leased: LeasedCheck, closing: &
         found = tokio::time::timeout(within, find(app, read, &leased)) => found.unwrap_or(Err(Trouble::Late)),
         () = closing.cancelled() => Err(Trouble::TooEarly),
     };
+    let wait = wait_after(leased.attempt);
     let stored = match found {
         Ok(found) => app.catalog.finish_check(&lease, &found).await,
-        Err(Trouble::TooEarly) => app.catalog.postpone_check(&lease, FIRST_WAIT, None).await,
+        Err(Trouble::TooEarly) => app.catalog.postpone_check(&lease, wait, None).await,
         Err(trouble) => {
-            let (wait, said) = (wait_after(leased.attempt), trouble.to_string());
+            let said = trouble.to_string();
             tracing::warn!(alert = %lease.alert, video = %lease.video, trouble = said, "an alert can't be checked yet");
             app.catalog.postpone_check(&lease, wait, Some(&said)).await
         }
@@ -111,7 +110,7 @@ async fn check(app: &Arc<App>, read: ReadSearch, leased: LeasedCheck, closing: &
 async fn find(app: &Arc<App>, read: ReadSearch, leased: &LeasedCheck) -> Result<Found, Trouble> {
     let owner = Authorized::new(Arc::clone(app), caller(app, leased.owner).await?);
     let mut request = read(&leased.search).map_err(Trouble::Unreadable)?;
-    if lacks_passages(app, &request, leased).await? {
+    if is_incomplete(app, &request, leased.lease.video).await? {
         return Err(Trouble::TooEarly);
     }
     request.filter = Some(Filter::within_video(request.filter, leased.lease.video));
@@ -132,15 +131,18 @@ async fn caller(app: &App, owner: Option<Uuid>) -> Result<Caller, Trouble> {
     if key.is_valid_at(instant::now_ms()) { Ok(Caller::of_key(Arc::new(key))) } else { Err(Trouble::NoOwner) }
 }
 
-/// Whether the search compares passages, and a job still encodes those of the video.
-async fn lacks_passages(app: &App, request: &Request, leased: &LeasedCheck) -> Result<bool, CatalogError> {
-    let Some(space) = app.spaces.active(QueryKind::Spoken).filter(|_| request.sources.spoken) else {
-        return Ok(false);
-    };
-    if leased.age > PASSAGES_WITHIN {
-        return Ok(false);
+/// Whether the video lacks vectors that the search compares. A job makes them.
+async fn is_incomplete(app: &App, request: &Request, video: Uuid) -> Result<bool, CatalogError> {
+    let visual = search::space_for(app, request.kind(), request.space.as_deref()).ok();
+    if let Some(space) = visual.filter(|space| request.sources.visual && space.space.can.frames)
+        && !app.catalog.spans_without_vector(video, space.key).await?.is_empty()
+    {
+        return Ok(true);
     }
-    Ok(!app.catalog.passages_without_vector(leased.lease.video, space.key).await?.is_empty())
+    match app.spaces.active(QueryKind::Spoken).filter(|_| request.sources.spoken) {
+        Some(space) => Ok(!app.catalog.passages_without_vector(video, space.key).await?.is_empty()),
+        None => Ok(false),
+    }
 }
 
 fn hit(found: &Match) -> AlertHit {

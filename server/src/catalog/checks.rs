@@ -63,20 +63,18 @@ impl Catalog {
         let lease_until = now.saturating_add(milliseconds(lease));
         let lease = CheckLease { alert: row.get("alert")?, video: row.get("video")?, token: Uuid::now_v7() };
         let sql = "UPDATE alert_checks SET attempts = attempts + 1, lease_token = $3, lease_until_ms = $4, \
-                   updated_at_ms = $5 WHERE alert = $1 AND video = $2 RETURNING attempts, created_at_ms";
+                   updated_at_ms = $5 WHERE alert = $1 AND video = $2 RETURNING attempts";
         let taken = tx.row(sql, values![lease.alert, lease.video, lease.token, lease_until, now]).await?;
         let sql = "SELECT owner, search, min_score FROM alerts WHERE id = $1";
         let alert = tx.row(sql, values![lease.alert]).await?;
         tx.commit().await?;
         let (Some(taken), Some(alert)) = (taken, alert) else { return Ok(None) };
-        let age = now.saturating_sub(taken.get("created_at_ms")?);
         Ok(Some(LeasedCheck {
             lease,
             owner: alert.get("owner")?,
             search: parse_json(&alert.get::<String>("search")?)?,
             min_score: alert.get("min_score")?,
             attempt: taken.get("attempts")?,
-            age: Duration::from_millis(u64::try_from(age).unwrap_or_default()),
         }))
     }
 

@@ -85,8 +85,6 @@ pub struct LeasedCheck {
     pub min_score: Option<f64>,
     /// The number of this try, from 1.
     pub attempt: i64,
-    /// The time since the video became ready.
-    pub age: Duration,
 }
 
 /// What an alert found in a video.
