@@ -37,8 +37,7 @@ CREATE TABLE webhook_deliveries (
 );
 
 CREATE INDEX webhook_deliveries_by_webhook ON webhook_deliveries (webhook, id);
-CREATE INDEX webhook_deliveries_waiting ON webhook_deliveries (webhook) WHERE state = 'waiting';
-CREATE INDEX webhook_deliveries_due ON webhook_deliveries (not_before_ms, id) WHERE state = 'waiting';
+CREATE INDEX webhook_deliveries_waiting ON webhook_deliveries (webhook, not_before_ms, id) WHERE state = 'waiting';
 CREATE INDEX webhook_deliveries_leased ON webhook_deliveries (webhook) WHERE lease_until_ms IS NOT NULL;
 
 -- Alerts: searches that every newly ready video is asked. owner as above. search: the JSON of the search. trouble: why the

@@ -84,11 +84,7 @@ async fn a_delivery_that_fails_is_tried_again_when_its_wait_is_over(opened: &Ope
     assert_eq!((ended.status, ended.attempts, &ended.reason), (Some(204), 2, &None));
     let received = receiver.received("/once").await;
     assert_eq!(received.len(), 2);
-    assert!(received.iter().all(|it| it["id"] == hook_id(ended.id) && it["event"]["type"] == "webhook.test"));
-}
-
-fn hook_id(id: impl ToString) -> String {
-    id.to_string()
+    assert!(received.iter().all(|it| it["id"] == json!(ended.id) && it["event"]["type"] == "webhook.test"));
 }
 
 async fn redirects_are_not_followed(opened: &Opened) {
@@ -99,4 +95,25 @@ async fn redirects_are_not_followed(opened: &Opened) {
     assert_eq!(listed[0].reason.as_deref(), Some("the receiver answered 307; redirects are not followed"));
     assert_eq!(receiver.received("/moved").await.len(), 1);
     assert_eq!(receiver.received("/ok").await, Vec::<Value>::new());
+}
+
+#[test]
+fn openssl_makes_the_signature_as_the_guide_says() {
+    if reprise_tests::program("openssl").is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (secret, body) = (signature::new_secret(), r#"{"type": "webhook.test", "data": "é"}"#);
+    std::fs::write(folder.path().join("body.json"), body).unwrap();
+    let message = signature::Message { id: uuid::Uuid::now_v7(), timestamp: 1_700_000_000, body };
+    let guide = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/webhooks.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let script = guide.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a script");
+    let mut bash = std::process::Command::new("bash");
+    bash.args(["-euo", "pipefail", "-c", script]).current_dir(folder.path());
+    bash.env("SECRET", signature::text(&secret)).env("ID", message.id.to_string());
+    let output = bash.env("TIMESTAMP", message.timestamp.to_string()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(format!("v1,{}", said.trim()), signature::header(message, &[secret]));
 }

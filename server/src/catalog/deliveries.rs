@@ -17,16 +17,22 @@ const LISTED_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Longest stored reason, in characters.
 const LONGEST_REASON: usize = 500;
 
-/// Deliveries that may be sent: `$1` now, `$2` a day before. A webhook gets one at a time, so that a slow one does not hold
-/// up the others.
+/// Deliveries that may be sent: `$1` now, `$2` a day before. Of each webhook the first, and none while another one is under
+/// way, so that a slow receiver does not hold up the others.
 ///
 /// A row changed over five minutes after now was changed before the clock was set back.
 macro_rules! due {
-    () => {
-        "d.state = 'waiting' AND d.created_at_ms > $2 \
-         AND (d.not_before_ms <= $1 OR d.updated_at_ms > $1 + 300000) \
-         AND NOT EXISTS (SELECT 1 FROM webhook_deliveries o WHERE o.webhook = d.webhook \
-         AND o.lease_until_ms > $1 AND o.updated_at_ms <= $1 + 300000)"
+    ($tail:literal) => {
+        concat!(
+            "SELECT d.id FROM webhooks w JOIN webhook_deliveries d ON d.id = \
+             (SELECT x.id FROM webhook_deliveries x WHERE x.webhook = w.id AND x.state = 'waiting' \
+             AND x.created_at_ms > $2 ORDER BY x.not_before_ms, x.id LIMIT 1) \
+             WHERE (d.not_before_ms <= $1 OR d.updated_at_ms > $1 + 300000) \
+             AND NOT EXISTS (SELECT 1 FROM webhook_deliveries o WHERE o.webhook = w.id \
+             AND o.lease_until_ms > $1 AND o.updated_at_ms <= $1 + 300000) \
+             ORDER BY d.not_before_ms, d.id LIMIT 1",
+            $tail
+        )
     };
 }
 
@@ -34,10 +40,8 @@ macro_rules! lease_next {
     ($tail:literal) => {
         concat!(
             "UPDATE webhook_deliveries SET attempts = attempts + 1, lease_token = $3, lease_until_ms = $4, \
-             updated_at_ms = $1 WHERE id = (SELECT d.id FROM webhook_deliveries d WHERE ",
-            due!(),
-            " ORDER BY d.not_before_ms, d.id LIMIT 1",
-            $tail,
+             updated_at_ms = $1 WHERE id = (",
+            due!($tail),
             ") RETURNING id, webhook, payload, attempts"
         )
     };
@@ -45,7 +49,7 @@ macro_rules! lease_next {
 
 const LEASE_NEXT: Sql =
     Sql::Each { sqlite: lease_next!(""), postgres: lease_next!(" FOR UPDATE OF d SKIP LOCKED") };
-const IS_DUE: &str = concat!("SELECT d.id FROM webhook_deliveries d WHERE ", due!(), " LIMIT 1");
+const IS_DUE: &str = due!("");
 
 impl Catalog {
     /// Takes the delivery that is due first, for one attempt; counts it. A delivery whose webhook is disabled, or whose

@@ -109,8 +109,8 @@ struct AlertOut {
     id: Uuid,
     /// Its name.
     name: String,
-    /// The search.
-    #[schema(value_type = SearchBody)]
+    /// The search, as it was stored.
+    #[schema(value_type = HashMap<String, Value>)]
     search: Value,
     /// The least score of a hit. Null: any score.
     min_score: Option<f64>,

@@ -133,7 +133,7 @@ async fn a_dead_process_neither_loses_nor_doubles_a_match(opened: &Opened) {
     assert_eq!((second.lease.video, second.attempt), (film.id, 2));
     // The first one was only slow.
     opened.catalog.finish_check(&dead.lease, &found(0.1)).await.unwrap();
-    assert_eq!(matched(opened, &alert).await, []);
+    assert_eq!(matched(opened, &alert).await, Vec::<Uuid>::new());
     opened.catalog.finish_check(&second.lease, &found(0.2)).await.unwrap();
     opened.catalog.finish_check(&dead.lease, &found(0.3)).await.unwrap();
     assert_eq!(matched(opened, &alert).await, [film.id]);
@@ -182,7 +182,7 @@ async fn deleted_videos_and_alerts_are_not_asked(opened: &Opened) {
     opened.catalog.finish_check(&check.lease, &found(0.5)).await.unwrap();
     opened.clock.advance(LEASE);
     assert!(nothing_is_due(opened).await);
-    assert_eq!(matched(opened, &kept).await, [], "matches in deleted videos are hidden");
+    assert_eq!(matched(opened, &kept).await, Vec::<Uuid>::new(), "matches in deleted videos are hidden");
     let now = seen(opened, &kept).await;
     assert_eq!((now.matches, now.waiting), (0, 0));
     opened.catalog.purge_video(film.id).await.unwrap();

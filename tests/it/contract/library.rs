@@ -22,6 +22,8 @@ const QUEUED_JOB: &str = "01980f60-11d2-7e6b-a8c4-0f1e2d3c4b04";
 const API_KEY: &str = "01980f5d-30b8-7d44-8e12-c0ffee12ab05";
 const REEL: &str = "01980f62-44aa-7c10-8b2d-9d8e7f605107";
 const EXPORT: &str = "01980f63-55bb-7d21-9c3e-0e9f8a716208";
+const WEBHOOK: &str = "01980f64-66cc-7e32-8d4f-1f0a9b827309";
+const ALERT: &str = "01980f65-77dd-7f43-9e50-2a1b0c938410";
 const CANCELLED_JOB: &str = "01980f60-2a77-7f19-9c5d-7b6a59483706";
 
 /// A server with one video, its clips, subtitles, jobs and an API key.
@@ -87,10 +89,14 @@ async fn fill(data: &Path, file: &Path) -> Vec<(String, &'static str)> {
     let (_, reel) = server.post("/v1/reels", &json!({"name": "Vaults", "ranges": ranges})).await;
     let (_, export) = server.post("/v1/exports", &json!({"format": "csv", "reel_id": id(&reel)})).await;
     assert_eq!(server.job_end(&id(&export)).await["state"], "succeeded");
+    let hook = json!({"url": "https://example.com/hooks", "events": ["alert.matched"]});
+    let (_, hook) = server.post("/v1/webhooks", &hook).await;
+    let alert = json!({"name": "Vaults", "search": {"query": {"text": "a vault"}}, "webhooks": [hook["id"]]});
+    let (_, alert) = server.post("/v1/alerts", &alert).await;
     // Last: from then on the server wants a key.
     let (_, key) = server.post("/v1/keys", &json!({"name": "Team B", "scopes": ["read"]})).await;
     let mut made = vec![(video, VIDEO), (id(&clip["clip"]), CLIP), (job, JOB), (id(&key), API_KEY)];
-    made.extend([(id(&reel), REEL), (id(&export), EXPORT)]);
+    made.extend([(id(&reel), REEL), (id(&export), EXPORT), (id(&hook), WEBHOOK), (id(&alert), ALERT)]);
     assert!(server.stop(), "a server that was asked to stop leaves with 0");
     made
 }
@@ -115,6 +121,10 @@ async fn rename(data: &Path, made: &[(String, &str)]) {
         "exports.id",
         "export_videos.export",
         "export_videos.video",
+        "webhooks.id",
+        "alerts.id",
+        "alert_webhooks.alert",
+        "alert_webhooks.webhook",
     ];
     for (old, new) in made {
         for (table, column) in columns.iter().filter_map(|it| it.split_once('.')) {
