@@ -76,7 +76,7 @@ CREATE TABLE alert_checks (
 ) STRICT;
 
 CREATE INDEX alert_checks_by_video ON alert_checks (video);
-CREATE INDEX alert_checks_due ON alert_checks (not_before_ms);
+CREATE INDEX alert_checks_due ON alert_checks (not_before_ms, video, alert);
 
 -- What alerts found: one row for each alert and video. hits: JSON. space: the space's name.
 CREATE TABLE alert_matches (

@@ -20,14 +20,16 @@ const LONGEST_REASON: usize = 500;
 /// Deliveries that may be sent: `$1` now, `$2` a day before. Of each webhook the first, and none while another one is under
 /// way, so that a slow receiver does not hold up the others.
 ///
-/// A row changed over five minutes after now was changed before the clock was set back.
+/// A row changed over five minutes after now was changed before the clock was set back. The conditions on `d` are there for
+/// Postgres, which tests them again on a row that another server has just leased.
 macro_rules! due {
     ($tail:literal) => {
         concat!(
             "SELECT d.id FROM webhooks w JOIN webhook_deliveries d ON d.id = \
              (SELECT x.id FROM webhook_deliveries x WHERE x.webhook = w.id AND x.state = 'waiting' \
              AND x.created_at_ms > $2 ORDER BY x.not_before_ms, x.id LIMIT 1) \
-             WHERE (d.not_before_ms <= $1 OR d.updated_at_ms > $1 + 300000) \
+             WHERE d.state = 'waiting' AND (d.not_before_ms <= $1 OR d.updated_at_ms > $1 + 300000) \
+             AND (d.lease_until_ms IS NULL OR d.lease_until_ms <= $1 OR d.updated_at_ms > $1 + 300000) \
              AND NOT EXISTS (SELECT 1 FROM webhook_deliveries o WHERE o.webhook = w.id \
              AND o.lease_until_ms > $1 AND o.updated_at_ms <= $1 + 300000) \
              ORDER BY d.not_before_ms, d.id LIMIT 1",
