@@ -6,7 +6,7 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use crate::faults::bed::{Bed, on_both, see_through, text, until};
-use crate::webhooks::{PRIVATE, hook};
+use crate::webhooks::{PRIVATE, ended, hook};
 
 on_both!(
     a_video_matches_once_across_restarts,
@@ -53,6 +53,7 @@ async fn a_video_matches_once_across_restarts(bed: &Bed) {
     let first = ingest(bed, &server, 1).await;
     asked(&server, &alert).await;
     assert_eq!(matched(&server, &alert).await, [first.clone()], "older videos are not asked");
+    ended(&server, &hook, "delivered").await;
     assert!(server.stop());
     let server = bed.start(&[PRIVATE]);
     let second = ingest(bed, &server, 2).await;

@@ -39,23 +39,23 @@ impl View<'_> {
                    VALUES ($1, $2, $3, $4, $5, $6)";
         let values = values![id, new.owner, new.name.as_str(), to_json(&new.search)?, new.min_score, now];
         tx.execute(sql, values).await?;
-        let rows: Vec<Vec<Value>> = new.webhooks.iter().map(|webhook| values![id, *webhook]).collect();
+        let mut webhooks = new.webhooks.clone();
+        webhooks.sort_unstable();
+        webhooks.dedup();
+        let rows: Vec<Vec<Value>> = webhooks.iter().map(|webhook| values![id, *webhook]).collect();
         tx.insert("INSERT INTO alert_webhooks (alert, webhook)", rows, "").await?;
         tx.commit().await?;
-        let NewAlert { owner, name, search, min_score, webhooks } = new.clone();
-        let trouble = None;
-        let (matches, waiting, missed) = (0, 0, 0);
         Ok(Alert {
             id,
-            owner,
-            name,
-            search,
-            min_score,
+            owner: new.owner,
+            name: new.name.clone(),
+            search: new.search.clone(),
+            min_score: new.min_score,
             webhooks,
-            matches,
-            waiting,
-            missed,
-            trouble,
+            matches: 0,
+            waiting: 0,
+            missed: 0,
+            trouble: None,
             created_at_ms: now,
         })
     }

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::error::ApiError;
 use super::extract::{self, Id, Json, Params};
 use super::names::LevelName;
-use super::search::{SearchBody, check_stored, seconds};
+use super::search::{SearchBody, check_stored, read_stored, seconds};
 use super::{instant, ranges};
 use crate::app::{App, Authorized};
 use crate::catalog::{
@@ -52,25 +52,25 @@ struct AlertBody {
 impl AlertBody {
     async fn checked(self, app: &Authorized) -> Result<NewAlert, ApiError> {
         let name = ranges::checked_name(self.name, "/name")?;
-        let mut webhooks = self.webhooks;
-        if webhooks.len() > MOST_ALERT_WEBHOOKS {
-            return Err(ApiError::invalid(
-                "/webhooks",
-                format!("name at most {MOST_ALERT_WEBHOOKS} webhooks"),
-            ));
+        if self.webhooks.len() > MOST_ALERT_WEBHOOKS {
+            let detail = format!("name at most {MOST_ALERT_WEBHOOKS} webhooks");
+            return Err(ApiError::invalid("/webhooks", detail));
         }
-        let request = check_stored(app, &self.search).await.map_err(|error| error.within("/search"))?;
-        check_fit(&request, &self.search)?;
+        if self.search.to_string().len() > LARGEST_SEARCH {
+            let detail = format!("must have at most {LARGEST_SEARCH} bytes of JSON");
+            return Err(ApiError::invalid("/search", detail));
+        }
+        let request = read_stored(&self.search).map_err(|error| error.within("/search"))?;
+        check_fit(&request)?;
         check_score(&request, self.min_score)?;
-        webhooks.sort_unstable();
-        webhooks.dedup();
-        let owner = app.caller().key_id();
-        Ok(NewAlert { owner, name, search: self.search, min_score: self.min_score, webhooks })
+        check_stored(app, &request).await.map_err(|error| error.within("/search"))?;
+        let AlertBody { search, min_score, webhooks, .. } = self;
+        Ok(NewAlert { owner: app.caller().key_id(), name, search, min_score, webhooks })
     }
 }
 
 /// Refuses searches that ask for more than a match holds.
-fn check_fit(request: &Request, search: &Value) -> Result<(), ApiError> {
+fn check_fit(request: &Request) -> Result<(), ApiError> {
     if request.per_group.is_some() {
         return Err(ApiError::invalid("/search/group_by", "an alert takes hits one by one"));
     }
@@ -78,12 +78,6 @@ fn check_fit(request: &Request, search: &Value) -> Result<(), ApiError> {
         return Err(ApiError::invalid(
             "/search/limit",
             format!("must be at most {MOST_ALERT_HITS} in an alert"),
-        ));
-    }
-    if search.to_string().len() > LARGEST_SEARCH {
-        return Err(ApiError::invalid(
-            "/search",
-            format!("must have at most {LARGEST_SEARCH} bytes of JSON"),
         ));
     }
     Ok(())
