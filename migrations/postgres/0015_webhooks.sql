@@ -1,6 +1,6 @@
 -- The same as migrations/sqlite/0015_webhooks.sql.
 
--- Webhooks: addresses that are told of events. owner: the API key that made it, null for a caller without one. events: names,
+-- Webhooks: addresses that events are sent to. owner: the API key that made it, null for a caller without one. events: names,
 -- parted by a space. secret: the bytes of the key that signs; old_secret signs too, until old_until_ms. A webhook with
 -- disabled_at_ms gets nothing. dropped: events that were not stored because too many waited.
 CREATE TABLE webhooks (
@@ -18,7 +18,7 @@ CREATE TABLE webhooks (
     created_at_ms  BIGINT NOT NULL
 );
 
--- Deliveries, stored with what they tell about. payload: the JSON that is sent. status: of the last answer. Backups leave
+-- Deliveries: an event for a webhook, stored by the transaction that causes it. payload: the JSON that is sent. status: of the last answer. Backups leave
 -- them out: a restored library must not repeat old news.
 CREATE TABLE webhook_deliveries (
     id             UUID PRIMARY KEY,

@@ -1,4 +1,4 @@
-//! What follows from work in the library: webhooks that are told of it, and alerts that ask every new video.
+//! Work that follows from changes of the library: sending events to webhooks, and asking new videos stored searches.
 
 pub mod alerts;
 pub mod signature;

@@ -142,7 +142,7 @@ impl Catalog {
     }
 }
 
-/// Refuses webhooks that the owner does not have, and those that are not told of matches.
+/// Refuses webhooks that the owner does not have, and those without the event of matches.
 async fn check_webhooks(tx: &mut Tx, owner: Owner, webhooks: &[Uuid]) -> Result<(), CatalogError> {
     for (place, webhook) in webhooks.iter().enumerate() {
         let lock = if tx.is_postgres() { " FOR KEY SHARE" } else { "" };
@@ -150,10 +150,10 @@ async fn check_webhooks(tx: &mut Tx, owner: Owner, webhooks: &[Uuid]) -> Result<
             format!("SELECT w.events FROM webhooks w WHERE w.id = $1 AND ($2 IS NULL OR w.owner = $2){lock}");
         let row = tx.row(Sql::Built(sql), values![*webhook, owner.key()]).await?;
         let events: Option<String> = row.map(|row| row.get("events")).transpose()?;
-        let is_told = |events: &String| events.split(' ').any(|it| it == WebhookEvent::AlertMatched.name());
+        let has_event = |events: &String| events.split(' ').any(|it| it == WebhookEvent::AlertMatched.name());
         let fault = match &events {
             None => WebhookFault::Missing(*webhook),
-            Some(events) if !is_told(events) => WebhookFault::NotTold,
+            Some(events) if !has_event(events) => WebhookFault::OtherEvents,
             Some(_) => continue,
         };
         return Err(CatalogError::Webhook { place, fault });

@@ -78,7 +78,7 @@ impl Catalog {
         }))
     }
 
-    /// Stores what an alert found in a video, tells its webhooks, and ends the check. Does nothing if the lease was lost.
+    /// Stores what an alert found in a video with deliveries to its webhooks, and ends the check. Does nothing if the lease was lost.
     pub async fn finish_check(&self, lease: &CheckLease, found: &Found) -> Result<(), CatalogError> {
         let mut tx = self.database.begin().await?;
         if !lock(&mut tx, lease).await? {

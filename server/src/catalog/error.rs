@@ -85,9 +85,9 @@ pub enum WebhookFault {
     /// The caller has no such webhook.
     #[error("there is no webhook {0}")]
     Missing(Uuid),
-    /// It is not told of matches.
+    /// It does not get matches.
     #[error("it has no event `alert.matched`")]
-    NotTold,
+    OtherEvents,
 }
 
 impl From<sqlx::Error> for CatalogError {

@@ -1,6 +1,6 @@
-//! Events for webhooks: stored as deliveries in the transaction that makes what they tell of.
+//! Events for webhooks, stored as deliveries by the transaction that causes them.
 //!
-//! A webhook whose key reaches some videos only is told of those. Payloads hold ids and paths, so they are small.
+//! A webhook whose key reaches some videos only gets events of those. Payloads hold ids and paths, so they are small.
 
 use std::sync::Arc;
 
@@ -20,20 +20,20 @@ use super::wake::News;
 /// Longest reason in a payload, in characters.
 const LONGEST_REASON: usize = 500;
 
-/// What an event is about. Decides which keys may learn of it.
+/// The subject of an event. It decides which keys may get the event.
 #[derive(Debug, Clone, Copy)]
 enum About {
     Video(Uuid),
     Export(Uuid),
 }
 
-/// Tells of a video that became searchable.
+/// Stores the event that a video became searchable.
 pub(super) async fn video_ready(tx: &mut Tx, video: Uuid) -> Result<(), CatalogError> {
     let data = json!({"video_id": video, "url": video_url(video)});
-    tell(tx, WebhookEvent::VideoReady, About::Video(video), &data).await
+    publish(tx, WebhookEvent::VideoReady, About::Video(video), &data).await
 }
 
-/// Tells of a video whose ingest failed or was cancelled.
+/// Stores the event that the ingest of a video failed or was cancelled.
 pub(super) async fn video_failed(tx: &mut Tx, job: &Job, reason: &str) -> Result<(), CatalogError> {
     let Some(video) = job.video else { return Ok(()) };
     let reason: String = reason.chars().take(LONGEST_REASON).collect();
@@ -44,10 +44,10 @@ pub(super) async fn video_failed(tx: &mut Tx, job: &Job, reason: &str) -> Result
         "job_url": format!("/v1/jobs/{}", job.id),
         "reason": reason,
     });
-    tell(tx, WebhookEvent::VideoFailed, About::Video(video), &data).await
+    publish(tx, WebhookEvent::VideoFailed, About::Video(video), &data).await
 }
 
-/// Tells of an export whose file was made.
+/// Stores the event that the file of an export was made.
 pub(super) async fn export_ready(tx: &mut Tx, export: Uuid, expires_at_ms: i64) -> Result<(), CatalogError> {
     let data = json!({
         "export_id": export,
@@ -55,10 +55,10 @@ pub(super) async fn export_ready(tx: &mut Tx, export: Uuid, expires_at_ms: i64) 
         "download_url": format!("/v1/exports/{export}/download"),
         "expires_at": instant::format(expires_at_ms),
     });
-    tell(tx, WebhookEvent::ExportReady, About::Export(export), &data).await
+    publish(tx, WebhookEvent::ExportReady, About::Export(export), &data).await
 }
 
-/// Tells the webhooks of an alert what it found.
+/// Stores the event that an alert found something, for the webhooks that the alert names.
 pub(super) async fn alert_matched(tx: &mut Tx, alert: Uuid, found: &AlertMatch) -> Result<(), CatalogError> {
     let row = tx.row("SELECT name FROM alerts WHERE id = $1", values![alert]).await?;
     let Some(row) = row else { return Ok(()) };
@@ -82,11 +82,11 @@ pub(super) async fn alert_matched(tx: &mut Tx, alert: Uuid, found: &AlertMatch) 
         "space": found.found.space,
         "hits": found.found.hits.iter().map(hit).collect::<Vec<_>>(),
     });
-    let told = listening(tx, WebhookEvent::AlertMatched, Some(alert)).await?;
-    send(tx, told, WebhookEvent::AlertMatched, About::Video(found.video), &data).await
+    let listeners = listening(tx, WebhookEvent::AlertMatched, Some(alert)).await?;
+    send(tx, listeners, WebhookEvent::AlertMatched, About::Video(found.video), &data).await
 }
 
-/// Stores a delivery that tells of nothing, for a test. Returns its id.
+/// Stores a test delivery. Returns its id.
 pub(super) async fn test(tx: &mut Tx, webhook: Uuid) -> Result<Uuid, CatalogError> {
     let data = json!({"webhook_id": webhook, "url": format!("/v1/webhooks/{webhook}")});
     let now = tx.now_ms().await?;
@@ -105,9 +105,9 @@ struct Listener {
     waiting: i64,
 }
 
-async fn tell(tx: &mut Tx, event: WebhookEvent, about: About, data: &Json) -> Result<(), CatalogError> {
-    let told = listening(tx, event, None).await?;
-    send(tx, told, event, about, data).await
+async fn publish(tx: &mut Tx, event: WebhookEvent, about: About, data: &Json) -> Result<(), CatalogError> {
+    let listeners = listening(tx, event, None).await?;
+    send(tx, listeners, event, about, data).await
 }
 
 /// The webhooks that listen to an event, whose key is valid; of an alert, those that it names. They are not deleted until
@@ -167,7 +167,7 @@ async fn send(
     let payload = payload(event.name(), now, data)?;
     let mut is_stored = false;
     for Listener { webhook, visibility, waiting } in to {
-        if !may_learn(tx, &visibility, about).await? {
+        if !may_get(tx, &visibility, about).await? {
             continue;
         }
         if waiting >= MOST_WAITING {
@@ -181,7 +181,7 @@ async fn send(
     if is_stored { tx.announce(News::Deliveries).await } else { Ok(()) }
 }
 
-async fn may_learn(tx: &mut Tx, visibility: &Visibility, about: About) -> Result<bool, CatalogError> {
+async fn may_get(tx: &mut Tx, visibility: &Visibility, about: About) -> Result<bool, CatalogError> {
     if !visibility.is_limited() {
         return Ok(true);
     }

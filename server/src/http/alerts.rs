@@ -233,7 +233,7 @@ struct AlertPageParams {
 /// Makes an alert: from now on every newly ready video is asked its search, once.
 ///
 /// It belongs to the key that makes it, and finds what this key reaches. Hits that pass its thresholds make a match, which
-/// `/v1/alerts/{id}/matches` lists and its webhooks are told of. Without a threshold almost every video matches.
+/// `/v1/alerts/{id}/matches` lists and its webhooks get. Without a threshold almost every video matches.
 #[utoipa::path(post, path = "/v1/alerts", operation_id = "createAlert", tag = "activity", request_body = AlertBody,
     responses((status = 201, body = AlertOut), (status = 404), (status = 409), (status = 422), (status = 424)))]
 async fn create(

@@ -208,7 +208,7 @@ impl From<CatalogError> for ApiError {
                 let pointer = format!("/webhooks/{place}");
                 match fault {
                     WebhookFault::Missing(_) => ApiError::not_found(fault.to_string()).at(pointer),
-                    WebhookFault::NotTold => ApiError::invalid(pointer, fault.to_string()),
+                    WebhookFault::OtherEvents => ApiError::invalid(pointer, fault.to_string()),
                 }
             }
             CatalogError::OverQuota(detail) => ApiError::over_quota(detail.as_str()),

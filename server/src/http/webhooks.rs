@@ -1,4 +1,4 @@
-//! `/v1/webhooks`: addresses that are told of events, and their deliveries.
+//! `/v1/webhooks`: addresses that get events, and the deliveries to them.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(deliveries))
 }
 
-/// What a webhook is told of. `video.ready`: a video became searchable. `video.failed`: its ingest failed or was
+/// An event. `video.ready`: a video became searchable. `video.failed`: its ingest failed or was
 /// cancelled. `export.ready`: the file of an export was made. `alert.matched`: an alert found something in a new video.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = WebhookEvent)]
@@ -64,7 +64,7 @@ struct WebhookBody {
     /// password and fragment.
     #[schema(max_length = 2000)]
     url: String,
-    /// What it is told of; at least one.
+    /// The events that it gets; at least one.
     #[schema(min_items = 1)]
     events: Vec<EventName>,
     /// A note for people, at most 500 characters; default none.
@@ -107,7 +107,7 @@ struct WebhookOut {
     id: Uuid,
     /// Where events are sent.
     url: String,
-    /// What it is told of.
+    /// The events that it gets.
     events: Vec<EventName>,
     /// A note for people.
     description: String,
@@ -229,7 +229,7 @@ struct WebhookPageParams {
 
 /// Makes a webhook. The answer has its secret, which is shown only once.
 ///
-/// It belongs to the key that makes it, and is told of the videos that this key reaches, for as long as the key is valid.
+/// It belongs to the key that makes it, and gets events of the videos that this key reaches, for as long as the key is valid.
 /// A library has at most 100 webhooks.
 #[utoipa::path(post, path = "/v1/webhooks", operation_id = "createWebhook", tag = "activity", request_body = WebhookBody,
     responses((status = 201, body = WebhookWithSecret), (status = 409)))]

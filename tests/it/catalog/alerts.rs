@@ -14,7 +14,7 @@ use super::samples::{LEASE, add_ready, space, video};
 use super::{ALL, Opened, on_both};
 
 on_both!(
-    a_new_video_is_asked_once_and_told_once,
+    a_new_video_is_asked_once_and_its_match_is_sent_once,
     a_dead_process_neither_loses_nor_doubles_a_match,
     a_check_that_fails_says_why_and_is_given_up_after_a_day,
     deleted_videos_and_alerts_are_not_asked,
@@ -64,7 +64,7 @@ fn nothing() -> Found {
 }
 
 /// The payloads of all deliveries that are due.
-async fn told(opened: &Opened) -> Vec<Value> {
+async fn sent(opened: &Opened) -> Vec<Value> {
     let mut payloads = Vec::new();
     while let Some(leased) = opened.catalog.lease_delivery(LEASE).await.unwrap() {
         payloads.push(serde_json::from_str(&leased.payload).unwrap());
@@ -79,7 +79,7 @@ async fn matched(opened: &Opened, alert: &Alert) -> Vec<Uuid> {
     matches.into_iter().map(|it| it.video).collect()
 }
 
-async fn a_new_video_is_asked_once_and_told_once(opened: &Opened) {
+async fn a_new_video_is_asked_once_and_its_match_is_sent_once(opened: &Opened) {
     let before = ready(opened, "before").await;
     let hook = webhook(opened, None, &[WebhookEvent::AlertMatched]).await;
     webhook(opened, None, &[WebhookEvent::AlertMatched]).await;
@@ -103,8 +103,8 @@ async fn a_new_video_is_asked_once_and_told_once(opened: &Opened) {
     let [only] = &matches[..] else { panic!("{matches:?}") };
     assert_eq!((only.video, &only.found), (first.id, &found(0.5)));
     assert_eq!(view.alert_matches(Owner::Anybody, alert.id, Some(only.id), 99).await.unwrap().unwrap(), []);
-    let payloads = told(opened).await;
-    let [payload] = &payloads[..] else { panic!("only the named webhook is told: {payloads:?}") };
+    let payloads = sent(opened).await;
+    let [payload] = &payloads[..] else { panic!("only the named webhook gets it: {payloads:?}") };
     assert_eq!(payload["type"], "alert.matched");
     let data = &payload["data"];
     assert_eq!((&data["alert_id"], &data["alert_name"]), (&json!(alert.id), &json!("é")));
@@ -243,9 +243,10 @@ async fn an_alert_names_webhooks_of_its_owner(opened: &Opened) {
     let add = async |webhooks: Vec<Uuid>| {
         view.add_alert(Owner::Key(a), &NewAlert { owner: Some(a), webhooks, ..new("x") }, 100).await
     };
-    for (webhooks, expected) in
-        [(vec![mine, theirs], (1, WebhookFault::Missing(theirs))), (vec![other], (0, WebhookFault::NotTold))]
-    {
+    for (webhooks, expected) in [
+        (vec![mine, theirs], (1, WebhookFault::Missing(theirs))),
+        (vec![other], (0, WebhookFault::OtherEvents)),
+    ] {
         match add(webhooks).await {
             Err(CatalogError::Webhook { place, fault }) => assert_eq!((place, fault), expected),
             other => panic!("{other:?}"),
@@ -255,7 +256,7 @@ async fn an_alert_names_webhooks_of_its_owner(opened: &Opened) {
     opened.catalog.delete_webhook(Owner::Key(a), mine).await.unwrap().unwrap();
     assert_eq!(seen(opened, &alert).await.webhooks, Vec::<Uuid>::new());
 
-    // An alert of everything tells a limited webhook of what its key reaches.
+    // A limited webhook gets the matches in videos that its key reaches.
     let alert = alert_of_all(opened, theirs).await;
     ready(opened, "of nobody").await;
     let tiny = space(&opened.catalog, "tiny", 4).await;
@@ -265,7 +266,7 @@ async fn an_alert_names_webhooks_of_its_owner(opened: &Opened) {
         opened.catalog.finish_check(&check.lease, &found(0.5)).await.unwrap();
     }
     assert_eq!(matched(opened, &alert).await.len(), 2);
-    let payloads = told(opened).await;
+    let payloads = sent(opened).await;
     assert!(payloads.len() == 1 && payloads[0]["data"]["video_id"] == json!(film.id), "{payloads:?}");
 }
 

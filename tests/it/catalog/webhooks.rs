@@ -1,4 +1,4 @@
-//! Webhooks: what they are told of, and who sends a delivery when.
+//! Webhooks: the events that they get, and who sends a delivery when.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use super::samples::{LEASE, add, add_ready, ingested, lease, space, video};
 use super::{ALL, Opened, on_both};
 
 on_both!(
-    events_are_stored_with_what_they_tell_of,
-    a_webhook_is_told_of_what_its_key_reaches,
+    an_event_is_stored_by_what_causes_it,
+    a_webhook_gets_events_of_what_its_key_reaches,
     an_owner_sees_and_changes_its_own_webhooks,
     one_process_at_a_time_sends_a_delivery,
     a_failing_delivery_is_tried_for_a_day,
@@ -66,7 +66,7 @@ async fn deliveries(opened: &Opened, webhook: &Webhook) -> Vec<Delivery> {
     listed
 }
 
-async fn told(opened: &Opened, webhook: &Webhook) -> Vec<String> {
+async fn events(opened: &Opened, webhook: &Webhook) -> Vec<String> {
     deliveries(opened, webhook).await.into_iter().map(|delivery| delivery.event).collect()
 }
 
@@ -85,7 +85,7 @@ async fn nothing_is_due(opened: &Opened) -> bool {
     opened.catalog.lease_delivery(LEASE).await.unwrap().is_none()
 }
 
-async fn events_are_stored_with_what_they_tell_of(opened: &Opened) {
+async fn an_event_is_stored_by_what_causes_it(opened: &Opened) {
     let (catalog, hook) = (&opened.catalog, webhook(opened, None, &EVENTS).await);
     let only_failures = webhook(opened, None, &[WebhookEvent::VideoFailed]).await;
     let tiny = space(catalog, "tiny", 4).await;
@@ -101,7 +101,7 @@ async fn events_are_stored_with_what_they_tell_of(opened: &Opened) {
     let recut = lease(catalog).await;
     assert_eq!(recut.job.id, again.id);
     catalog.finish_ingest(&recut.lease, ingested(1, &[&tiny])).await.unwrap();
-    assert_eq!(told(opened, &hook).await, ["video.ready"]);
+    assert_eq!(events(opened, &hook).await, ["video.ready"]);
 
     let (failed, job) = add(catalog, video("failed")).await;
     let ingest = lease(catalog).await;
@@ -113,7 +113,7 @@ async fn events_are_stored_with_what_they_tell_of(opened: &Opened) {
     delivered(opened).await;
     let (_, cancelled) = add(catalog, video("cancelled")).await;
     catalog.view(ALL).cancel_job(cancelled.id).await.unwrap().unwrap();
-    assert_eq!(told(opened, &only_failures).await, ["video.failed", "video.failed"]);
+    assert_eq!(events(opened, &only_failures).await, ["video.failed", "video.failed"]);
     assert_eq!(delivered(opened).await["data"]["reason"], "cancelled by a user");
     delivered(opened).await;
 
@@ -135,10 +135,10 @@ async fn events_are_stored_with_what_they_tell_of(opened: &Opened) {
     let payload = delivered(opened).await;
     assert_eq!((&payload["type"], &payload["data"]["export_id"]), (&json!("export.ready"), &json!(export)));
     assert_eq!(payload["data"]["download_url"], format!("/v1/exports/{export}/download"));
-    assert!(nothing_is_due(opened).await, "a repeated finish tells nothing");
+    assert!(nothing_is_due(opened).await, "a repeated finish is no event");
 }
 
-async fn a_webhook_is_told_of_what_its_key_reaches(opened: &Opened) {
+async fn a_webhook_gets_events_of_what_its_key_reaches(opened: &Opened) {
     let catalog = &opened.catalog;
     let (a, b) = (key(catalog, "a").await, key(catalog, "b").await);
     let of_a = webhook(opened, Some(a.id), &EVENTS).await;
@@ -148,7 +148,7 @@ async fn a_webhook_is_told_of_what_its_key_reaches(opened: &Opened) {
     let mine = add_ready(catalog, of_team("a"), 1, &[&tiny]).await;
     let theirs = add_ready(catalog, of_team("b"), 1, &[&tiny]).await;
     for (hook, expected) in [(&of_a, 1), (&of_b, 1), (&of_all, 2)] {
-        assert_eq!(told(opened, hook).await.len(), expected);
+        assert_eq!(events(opened, hook).await.len(), expected);
     }
     let range = |video: Uuid| ReelRange { video, start_ms: 0, end_ms: 500, note: String::new() };
     for ranges in [vec![range(mine.id)], vec![range(mine.id), range(theirs.id)]] {
@@ -166,12 +166,12 @@ async fn a_webhook_is_told_of_what_its_key_reaches(opened: &Opened) {
         catalog.finish_export(&lease(catalog).await.lease, &made, &shown, LEASE).await.unwrap();
     }
     for (hook, expected) in [(&of_a, 2), (&of_b, 1), (&of_all, 4)] {
-        assert_eq!(told(opened, hook).await.len(), expected);
+        assert_eq!(events(opened, hook).await.len(), expected);
     }
-    // A revoked key learns nothing more, not even what waits.
+    // The webhook of a revoked key gets nothing more, not even what waits.
     catalog.revoke_key(a.id).await.unwrap();
     add_ready(catalog, of_team("a"), 1, &[&tiny]).await;
-    assert_eq!(told(opened, &of_a).await.len(), 2);
+    assert_eq!(events(opened, &of_a).await.len(), 2);
     for _ in 0..6 {
         delivered(opened).await;
     }
@@ -285,7 +285,7 @@ async fn a_receiver_that_is_gone_ends_its_webhook(opened: &Opened) {
     assert!(matches!(refused, Err(CatalogError::Conflict(_))), "{refused:?}");
     let tiny = space(catalog, "tiny", 4).await;
     add_ready(catalog, video("a"), 1, &[&tiny]).await;
-    assert_eq!(told(opened, &hook).await.len(), 2);
+    assert_eq!(events(opened, &hook).await.len(), 2);
 }
 
 async fn a_rotated_secret_signs_for_a_day(opened: &Opened) {

@@ -11,13 +11,13 @@ use super::{PRIVATE, ended, hook, path_of, test};
 use crate::faults::bed::{Bed, on_both, text, until};
 
 on_both!(
-    a_receiver_is_told_of_videos_and_exports,
+    a_receiver_gets_events_of_videos_and_exports,
     secrets_are_rotated_without_a_gap,
     a_receiver_that_answers_gone_gets_nothing_more,
     a_killed_server_loses_no_delivery,
 );
 
-async fn a_receiver_is_told_of_videos_and_exports(bed: &Bed) {
+async fn a_receiver_gets_events_of_videos_and_exports(bed: &Bed) {
     let Some(receiver) = Receiver::start() else { return };
     let server = bed.start(&[PRIVATE]);
     let all = hook(&server, &receiver, "/ok", json!(["video.ready", "video.failed", "export.ready"])).await;

@@ -1,4 +1,4 @@
-//! Where deliveries go, and who is told of what.
+//! Where deliveries go, and which events a limited key gets.
 
 use reprise_tests::film::{Store, film};
 use reprise_tests::receiver::Receiver;
@@ -29,7 +29,7 @@ async fn a_name_that_leads_to_a_private_address_is_not_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_limited_key_is_told_of_its_videos_only() {
+async fn a_limited_key_gets_events_of_its_videos_only() {
     let Some(receiver) = Receiver::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
@@ -66,19 +66,19 @@ async fn a_limited_key_is_told_of_its_videos_only() {
         assert_eq!(status, 202, "{added}");
         videos.push(text(&added, "/video/id").to_owned());
     }
-    let told = async |path: &str, count: usize| {
+    let videos_of = async |path: &str, count: usize| {
         let all = async || Some(receiver.received(path).await).filter(|all| all.len() == count);
-        let all = until("the receiver is told", all).await;
-        let mut told: Vec<String> =
+        let all = until("the events arrive", all).await;
+        let mut named: Vec<String> =
             all.iter().map(|it| text(it, "/event/data/video_id").to_owned()).collect();
-        told.sort();
-        told
+        named.sort();
+        named
     };
     let mut sorted = videos.clone();
     sorted.sort();
-    assert_eq!(told("/root", 2).await, sorted);
-    assert_eq!(told("/a", 1).await, [videos[0].clone()]);
-    assert_eq!(told("/b", 1).await, [videos[1].clone()]);
+    assert_eq!(videos_of("/root", 2).await, sorted);
+    assert_eq!(videos_of("/a", 1).await, [videos[0].clone()]);
+    assert_eq!(videos_of("/b", 1).await, [videos[1].clone()]);
     // The webhooks are their keys'; the scope admin sees all.
     for (key, count) in [(keys[0].as_str(), 1), (keys[1].as_str(), 1), ("root", 3)] {
         let listed = send(key, "GET", "/v1/webhooks", json!({})).await;
@@ -90,7 +90,7 @@ async fn a_limited_key_is_told_of_its_videos_only() {
         let request = server.request(method, &path_of(&hooks[0], below)).bearer_auth(&keys[1]);
         server.refused(request, 404).await;
     }
-    // Nobody is told in the name of a revoked key.
+    // The webhook of a revoked key gets nothing.
     let listed = send("root", "GET", "/v1/keys", json!({})).await;
     let id = text(&listed["items"][0], "/id").to_owned();
     send("root", "DELETE", &format!("/v1/keys/{id}"), json!({})).await;

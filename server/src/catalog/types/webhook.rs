@@ -43,7 +43,7 @@ impl Owner {
     }
 }
 
-/// What a webhook is told of.
+/// An event that a webhook may get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WebhookEvent {
     /// A video became searchable.
@@ -114,7 +114,7 @@ pub struct NewWebhook {
     pub url: String,
     /// A note for people; may be empty.
     pub description: String,
-    /// What it is told of; at least one.
+    /// The events that it gets; at least one.
     pub events: Vec<WebhookEvent>,
     /// Signs its deliveries.
     pub secret: WebhookSecret,
@@ -131,7 +131,7 @@ pub struct Webhook {
     pub url: String,
     /// A note for people; may be empty.
     pub description: String,
-    /// What it is told of.
+    /// The events that it gets.
     pub events: Vec<WebhookEvent>,
     /// When and why it was disabled; `None`: it works.
     pub disabled: Option<Disabled>,
