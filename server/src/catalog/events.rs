@@ -75,7 +75,7 @@ pub(super) async fn alert_matched(tx: &mut Tx, alert: Uuid, found: &AlertMatch) 
     let data = json!({
         "alert_id": alert,
         "alert_name": row.get::<String>("name")?,
-        "alert_url": format!("/v1/alerts/{}", alert),
+        "alert_url": format!("/v1/alerts/{alert}"),
         "match_id": found.id,
         "video_id": found.video,
         "url": video_url(found.video),
@@ -133,12 +133,14 @@ async fn listening(
     let rows = tx.rows(Sql::Built(sql), values).await?;
     let mut listeners = Vec::new();
     for row in rows {
-        if row.get::<String>("events")?.split(' ').any(|name| name == event.name()) {
-            listeners.push(Listener {
-                webhook: row.get("id")?,
-                visibility: visibility(&row)?,
-                waiting: row.get("waiting")?,
-            });
+        if !row.get::<String>("events")?.split(' ').any(|name| name == event.name()) {
+            continue;
+        }
+        let (webhook, waiting): (Uuid, i64) = (row.get("id")?, row.get("waiting")?);
+        match visibility(&row) {
+            Ok(visibility) => listeners.push(Listener { webhook, visibility, waiting }),
+            // It must neither get every event nor fail the transaction.
+            Err(error) => tracing::error!(%error, %webhook, "a webhook gets nothing: its key can't be read"),
         }
     }
     Ok(listeners)
@@ -148,7 +150,7 @@ async fn listening(
 pub(super) const KEY_IS_VALID: &str = "(w.owner IS NULL OR (k.id IS NOT NULL AND k.revoked_at_ms IS NULL \
                                        AND (k.expires_at_ms IS NULL OR k.expires_at_ms > $1)))";
 
-/// A damaged filter must fail the read: without it the key would reach every video.
+/// The videos that the key of a webhook reaches.
 fn visibility(row: &Row) -> Result<Visibility, CatalogError> {
     let Some(reach) = row.get::<Option<String>>("reach")? else { return Ok(Visibility::All) };
     let filter = VideoFilter::parse(&parse_json(&reach)?);
