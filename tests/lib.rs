@@ -7,6 +7,7 @@ pub mod milvus;
 pub mod mutations;
 pub mod numbered;
 pub mod postgres;
+pub mod receiver;
 pub mod server;
 pub mod slides;
 // Two targets compile a parser's source again; the tests in that source belong to the parser's crate.

@@ -11,6 +11,7 @@ use clap::Args;
 pub use reprise_encoders::text::MAX_WINDOWS;
 use reprise_encoders::{DEFAULT_MODEL, DeviceChoice, ModelName, Precision};
 
+use crate::https::Reach;
 use crate::query_log::QueryLogMode;
 use crate::terms::QueryKind;
 use crate::vectors::builtin::{Codes, Settings};
@@ -65,6 +66,12 @@ pub struct Config {
     /// Allow `{"url": …}`: the server fetches videos over https from public addresses
     #[arg(long, env = "REPRISE_ALLOW_URL")]
     pub allow_url: bool,
+    /// Let webhooks lead to any address over http or https; else only to public ones over https
+    #[arg(long, env = "REPRISE_ALLOW_PRIVATE_WEBHOOKS")]
+    pub allow_private_webhooks: bool,
+    /// Alerts (saved searches) that the library may have
+    #[arg(long, env = "REPRISE_MAX_ALERTS", default_value_t = 100)]
+    pub max_alerts: u32,
     /// Largest upload, in bytes
     #[arg(long, env = "REPRISE_MAX_UPLOAD_BYTES", default_value_t = 64 << 30)]
     pub max_upload_bytes: u64,
@@ -83,7 +90,7 @@ pub struct Config {
     /// Longest clip of a segmentation, in seconds
     #[arg(long, env = "REPRISE_MAX_CLIP_SECONDS", default_value_t = 30.0, value_parser = positive_seconds)]
     pub max_clip_seconds: f64,
-    /// Ingest jobs that run at once in this process; 0: this process only answers
+    /// Ingest jobs that run at once in this process; 0: this process only answers, and sends no webhooks
     #[arg(long, env = "REPRISE_RUNNERS", default_value_t = 2)]
     pub runners: usize,
     /// Seconds without a heartbeat after which another runner takes over a job
@@ -196,6 +203,11 @@ impl Config {
             memory_bytes: self.decode_memory,
             ..Default::default()
         }
+    }
+
+    /// The addresses that webhooks may have.
+    pub fn webhooks_reach(&self) -> Reach {
+        if self.allow_private_webhooks { Reach::All } else { Reach::Public }
     }
 
     /// Longest run of ffmpeg for a rendition.

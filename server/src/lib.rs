@@ -4,6 +4,7 @@
 //! [`catalog`] uses SQL.
 
 pub mod access;
+pub mod activity;
 pub mod add_model;
 pub mod app;
 pub mod backup;

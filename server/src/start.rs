@@ -9,10 +9,13 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{Gate, LinkSigner};
+use crate::activity::alerts;
+use crate::activity::webhooks::Sender;
 use crate::add_model::{enqueue_fills, expectation};
 use crate::app::{App, Renders};
 use crate::catalog::{self, CatalogError};
 use crate::config::Config;
+use crate::http;
 use crate::jobs;
 use crate::library;
 use crate::models::{Spaces, SpacesError};
@@ -46,7 +49,8 @@ pub enum StartError {
 pub struct Background {
     closing: CancellationToken,
     runners: Vec<JoinHandle<()>>,
-    /// Tasks that follow the catalog, purge and sweep files, repair and check the index, and write the query log.
+    /// Tasks that follow the catalog, purge and sweep files, repair and check the index, write the query log, send webhooks
+    /// and run alerts.
     caretakers: Vec<JoinHandle<()>>,
 }
 
@@ -113,8 +117,14 @@ pub async fn start(app: &Arc<App>) -> Result<Background, StartError> {
     let checks = app.config.index_checks();
     let checker = tokio::spawn(Arc::clone(&app.vectors).check_until(checks, closing.clone()));
     let scribe = tokio::spawn(write_query_log(Arc::clone(app), closing.clone()));
+    let mut caretakers = vec![follower, librarian, keeper, checker, scribe];
+    if app.config.runners > 0 {
+        let sender = Sender::new(Arc::clone(&app.catalog), app.config.webhooks_reach(), app.config.lease());
+        caretakers.push(tokio::spawn(sender.run(closing.clone())));
+        caretakers.push(tokio::spawn(alerts::run(Arc::clone(app), http::stored_search, closing.clone())));
+    }
     app.ready.store(true, Ordering::Release);
-    Ok(Background { closing, runners, caretakers: vec![follower, librarian, keeper, checker, scribe] })
+    Ok(Background { closing, runners, caretakers })
 }
 
 async fn write_query_log(app: Arc<App>, closing: CancellationToken) {

@@ -1,6 +1,7 @@
 //! The conformance suite of the catalog: every case runs on SQLite and on Postgres.
 
 mod activations;
+mod alerts;
 mod backups;
 mod cues;
 mod durability;
@@ -17,6 +18,7 @@ mod vectors;
 mod videos;
 mod visibility;
 mod waits;
+mod webhooks;
 
 use std::sync::Arc;
 

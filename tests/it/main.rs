@@ -4,6 +4,7 @@
 mod acceptance;
 mod access;
 mod activity;
+mod alerts;
 mod attacks;
 mod backup;
 mod broadcast;
@@ -63,3 +64,4 @@ mod video;
 mod video_files;
 mod video_scaling;
 mod video_spans;
+mod webhooks;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use crate::catalog::{ApiKey, Scope, Visibility};
+use crate::catalog::{ApiKey, Owner, Scope, Visibility};
 
 /// The sender of a request. Every handler that reads or changes the library takes one.
 #[derive(Debug, Clone)]
@@ -40,6 +40,14 @@ impl Caller {
     /// The videos that the caller may see and change.
     pub fn visibility(&self) -> &Visibility {
         &self.visibility
+    }
+
+    /// The webhooks and alerts that the caller sees and changes: its own, or all with the scope `admin`.
+    pub fn owner(&self) -> Owner {
+        match self.key_id() {
+            Some(key) if !self.may(Scope::Admin) => Owner::Key(key),
+            _ => Owner::Anybody,
+        }
     }
 
     /// The API key; `None` for the server's own key, and on a server without keys.

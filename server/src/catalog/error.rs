@@ -26,6 +26,14 @@ pub enum CatalogError {
         /// What is wrong with it.
         fault: RangeFault,
     },
+    /// The caller named a webhook that an alert can't name; the caller's fault.
+    #[error("webhook {place}: {fault}")]
+    Webhook {
+        /// Its place in the list, from 0.
+        place: usize,
+        /// What is wrong with it.
+        fault: WebhookFault,
+    },
     /// The caller wanted to change another state than the present one; the caller's fault.
     #[error("it was changed meanwhile: read it again, and send If-Match with its new ETag")]
     Stale,
@@ -69,6 +77,17 @@ pub enum RangeFault {
     /// It begins when its video has ended.
     #[error("it begins after the video's end")]
     AfterEnd,
+}
+
+/// What is wrong with a webhook that an alert names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WebhookFault {
+    /// The caller has no such webhook.
+    #[error("there is no webhook {0}")]
+    Missing(Uuid),
+    /// It does not get matches.
+    #[error("it has no event `alert.matched`")]
+    OtherEvents,
 }
 
 impl From<sqlx::Error> for CatalogError {

@@ -18,7 +18,7 @@ use super::types::*;
 use super::view::View;
 use super::visibility::Visibility;
 use super::wake::News;
-use super::{keys, ranges};
+use super::{events, keys, ranges};
 
 /// How a job stored the file of its export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,6 +155,7 @@ impl Catalog {
             keys::check_quota(&mut tx, key).await?;
         }
         jobs::succeed(&mut tx, lease.job).await?;
+        events::export_ready(&mut tx, lease.job, until).await?;
         tx.commit().await?;
         Ok(Finished::Stored)
     }

@@ -4,6 +4,7 @@ use uuid::Uuid;
 
 use super::database::{Sql, Tx, values};
 use super::error::CatalogError;
+use super::events;
 use super::tables::exports::is_seen;
 use super::tables::jobs::{self, NewJob};
 use super::tables::videos;
@@ -45,7 +46,9 @@ impl View<'_> {
             return Err(CatalogError::Conflict(format!("the job has ended: {}", found.job.state.name())));
         }
         jobs::cancel(&mut tx, id).await?;
-        jobs::fail_pending_video(&mut tx, &found.job).await?;
+        if jobs::fail_pending_video(&mut tx, &found.job).await? {
+            events::video_failed(&mut tx, &found.job, "cancelled by a user").await?;
+        }
         let job = jobs::read(&mut tx, id).await?;
         tx.commit().await?;
         Ok(job)

@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::database::{Sql, Tx, Value, values};
 use super::error::CatalogError;
+use super::events;
 use super::store::Catalog;
 use super::tables::jobs::{self, Locked};
 use super::tables::{spans, videos};
@@ -222,7 +223,10 @@ async fn end_as_failed(tx: &mut Tx, job: &Job, reason: &str) -> Result<(), Catal
     let sql = "UPDATE jobs SET state = 'failed', reason = $2, lease_token = NULL, lease_until_ms = NULL, \
                eta_s = NULL, updated_at_ms = $3 WHERE id = $1";
     tx.execute(sql, values![job.id, storable(reason), now]).await?;
-    jobs::fail_pending_video(tx, job).await
+    if jobs::fail_pending_video(tx, job).await? {
+        events::video_failed(tx, job, reason).await?;
+    }
+    Ok(())
 }
 
 /// Shortens a reason and removes NUL: reasons contain messages of other programs.

@@ -4,15 +4,19 @@
 //! file with its methods. `database` hides the difference between SQLite and Postgres; one test suite runs on both.
 
 mod activations;
+mod alerts;
 pub mod archive;
 mod audit;
 mod backups;
+mod checks;
 mod clock;
 mod counts;
 mod cue_search;
 mod cues;
 mod database;
+mod deliveries;
 mod error;
+mod events;
 mod exports;
 mod facts;
 mod feedback;
@@ -42,11 +46,12 @@ mod videos;
 mod view;
 mod visibility;
 mod wake;
+mod webhooks;
 mod writers;
 
 pub use clock::Clock;
 pub use counts::VectorCount;
-pub use error::{CatalogError, RangeFault};
+pub use error::{CatalogError, RangeFault, WebhookFault};
 pub use exports::Finished;
 pub use facts::{DatabaseFacts, ExtensionFacts, facts};
 pub use feedback::FeedbackPosition;

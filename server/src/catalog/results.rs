@@ -6,7 +6,6 @@ use uuid::Uuid;
 
 use super::database::{Sql, Tx, Value, values};
 use super::error::CatalogError;
-use super::passages;
 use super::store::Catalog;
 use super::tables::jobs::{self, Locked};
 use super::tables::spans;
@@ -14,6 +13,7 @@ use super::tables::stored::{self, level_name, to_json};
 use super::tables::vectors::{self, At, Op};
 use super::types::*;
 use super::wake::News;
+use super::{checks, events, passages};
 use crate::terms::{Level, SpanKey};
 
 impl Catalog {
@@ -35,6 +35,7 @@ impl Catalog {
             .await?;
         let new = insert_spans(&mut tx, video, ingested.spans, &given).await?;
         vectors::insert(&mut tx, &new.vectors).await?;
+        let is_new = !is_ready(&mut tx, video).await?;
         store_facts(&mut tx, video, &ingested.facts, &ingested.warnings).await?;
         if let Some(segmentation) = jobs::new_segmentation(&found.job)? {
             let sql = "UPDATE videos SET segmentation = $2 WHERE id = $1";
@@ -42,6 +43,10 @@ impl Catalog {
         }
         passages::make(&mut tx, video).await?;
         jobs::succeed(&mut tx, lease.job).await?;
+        if is_new {
+            checks::enqueue(&mut tx, video).await?;
+            events::video_ready(&mut tx, video).await?;
+        }
         // Waiting fills of this video may be due now.
         tx.announce(News::Jobs).await?;
         let kept: HashSet<SpanKey> =
@@ -180,6 +185,12 @@ fn changes(
     let deletes = old.into_iter().filter(|at| !there.contains(at) && !untouched(at));
     let deletes: Vec<(Op, At)> = deletes.map(|at| (Op::Delete, at)).collect();
     deletes.into_iter().chain(inserts.into_iter().map(|at| (Op::Insert, at))).collect()
+}
+
+/// Whether a video was searchable before: then it is cut again, which is no news.
+async fn is_ready(tx: &mut Tx, video: Uuid) -> Result<bool, CatalogError> {
+    let row = tx.row("SELECT id FROM videos WHERE id = $1 AND state = 'ready'", values![video]).await?;
+    Ok(row.is_some())
 }
 
 async fn store_facts(

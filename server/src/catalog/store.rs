@@ -175,6 +175,32 @@ impl Catalog {
         }
     }
 
+    /// Waits until a delivery may be due, or `at_most` has passed, as [`Catalog::wait_for_job`].
+    pub async fn wait_for_delivery(&self, at_most: Duration) {
+        self.wait_for(News::Deliveries, at_most).await;
+    }
+
+    /// Waits until an alert's check may be due, or `at_most` has passed, as [`Catalog::wait_for_job`].
+    pub async fn wait_for_check(&self, at_most: Duration) {
+        self.wait_for(News::Checks, at_most).await;
+    }
+
+    async fn wait_for(&self, news: News, at_most: Duration) {
+        let end = Instant::now() + at_most;
+        loop {
+            let mut woken = pin!(self.database.wake.next(news));
+            woken.as_mut().enable();
+            let is_due = match news {
+                News::Deliveries => self.is_delivery_due().await,
+                _ => self.is_check_due().await,
+            };
+            if is_due.unwrap_or(false) || Instant::now() >= end {
+                return;
+            }
+            let _ = timeout_at(end.min(Instant::now() + POLL), woken).await;
+        }
+    }
+
     /// Succeeds if the database answers.
     pub async fn ping(&self) -> Result<(), CatalogError> {
         self.database.row("SELECT 1 AS one", values![]).await.map(|_| ())

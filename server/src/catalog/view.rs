@@ -103,6 +103,17 @@ impl Tx {
         self.rows(sql, values).await
     }
 
+    /// The first row of a statement over `visible_videos`, for a caller with this visibility.
+    pub(super) async fn row_seen_by(
+        &mut self,
+        visibility: &Visibility,
+        sql: Sql,
+        values: Vec<Value>,
+    ) -> Result<Option<Row>, CatalogError> {
+        let (sql, values) = restricted(visibility, &sql.of(self.is_postgres()), values);
+        self.row(sql, values).await
+    }
+
     /// Whether this transaction may see and change the video.
     pub(super) async fn sees(&mut self, video: Uuid) -> Result<bool, CatalogError> {
         if !self.visibility().is_limited() {

@@ -1,4 +1,4 @@
-//! Wakes tasks of this process that wait for a job or a change.
+//! Wakes tasks of this process that wait for a job, a change, a delivery or an alert's check.
 
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
@@ -10,16 +10,22 @@ pub(super) enum News {
     Jobs,
     /// `changes` has grown.
     Changes,
+    /// A webhook's delivery may be due.
+    Deliveries,
+    /// An alert may have a video to ask.
+    Checks,
 }
 
 impl News {
-    pub(super) const ALL: [News; 2] = [News::Jobs, News::Changes];
+    pub(super) const ALL: [News; 4] = [News::Jobs, News::Changes, News::Deliveries, News::Checks];
 
     /// The Postgres channel of the event.
     pub(super) fn channel(self) -> &'static str {
         match self {
             News::Jobs => "reprise_jobs",
             News::Changes => "reprise_changes",
+            News::Deliveries => "reprise_deliveries",
+            News::Checks => "reprise_checks",
         }
     }
 }
@@ -29,6 +35,8 @@ impl News {
 pub(super) struct Wake {
     jobs: Notify,
     changes: Notify,
+    deliveries: Notify,
+    checks: Notify,
 }
 
 impl Wake {
@@ -46,6 +54,8 @@ impl Wake {
         match news {
             News::Jobs => &self.jobs,
             News::Changes => &self.changes,
+            News::Deliveries => &self.deliveries,
+            News::Checks => &self.checks,
         }
     }
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::access::Refusal;
-use crate::catalog::{CatalogError, RangeFault};
+use crate::catalog::{CatalogError, RangeFault, WebhookFault};
 use crate::library::LibraryError;
 use crate::models::SpacesError;
 use crate::search::SearchError;
@@ -72,6 +72,11 @@ impl ApiError {
 
     fn over_quota(detail: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::FORBIDDEN, "over quota", detail)
+    }
+
+    /// What is wrong, for people.
+    pub(super) fn detail(&self) -> &str {
+        &self.detail
     }
 
     /// The same error at this place of the request's JSON.
@@ -198,6 +203,13 @@ impl From<CatalogError> for ApiError {
             }
             CatalogError::Range { place, fault } => {
                 ApiError::invalid(format!("/ranges/{place}/start"), fault.to_string())
+            }
+            CatalogError::Webhook { place, fault } => {
+                let pointer = format!("/webhooks/{place}");
+                match fault {
+                    WebhookFault::Missing(_) => ApiError::not_found(fault.to_string()).at(pointer),
+                    WebhookFault::OtherEvents => ApiError::invalid(pointer, fault.to_string()),
+                }
             }
             CatalogError::OverQuota(detail) => ApiError::over_quota(detail.as_str()),
             CatalogError::Away(_) => {

@@ -1,6 +1,7 @@
 //! The HTTP API: routes, middleware layers and serving. No other folder uses axum.
 
 mod add;
+mod alerts;
 mod audit;
 mod clips;
 mod conditional;
@@ -30,6 +31,7 @@ mod spaces;
 mod subtitles;
 mod timeline;
 mod videos;
+mod webhooks;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -63,8 +65,10 @@ use connections::Connections;
 use contract::Contract;
 use error::{ApiError, REQUEST_ID};
 
+pub use search::stored_search;
+
 /// The documented routes of every room.
-fn rooms() -> [OpenApiRouter<Arc<App>>; 18] {
+fn rooms() -> [OpenApiRouter<Arc<App>>; 20] {
     [
         search::routes(),
         searches::routes(),
@@ -78,6 +82,8 @@ fn rooms() -> [OpenApiRouter<Arc<App>>; 18] {
         reels::routes(),
         exports::routes(),
         jobs::routes(),
+        alerts::routes(),
+        webhooks::routes(),
         spaces::routes(),
         embeddings::routes(),
         keys::routes(),

@@ -9,6 +9,7 @@ mod names;
 use std::sync::Arc;
 
 use axum::extract::{FromRequest, Request as HttpRequest};
+use serde_json::Value;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -63,6 +64,37 @@ pub(super) async fn matches(app: &Authorized, body: SearchBody) -> Result<Vec<se
     let _place = app.gate.search_place(app.caller())?;
     let admitted = search::admit(app, &request)?;
     Ok(search::run(app, request, admitted).await?.results)
+}
+
+/// Reads a search that was stored, for an alert.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn stored_search(body: &Value) -> Result<search::Request, String> {
+    read_stored(body).map_err(|error| error.detail().to_owned())
+}
+
+/// Reads a search that is to be stored.
+///
+/// # Errors
+/// What is wrong with it, with pointers into the search.
+pub(super) fn read_stored(body: &Value) -> Result<search::Request, ApiError> {
+    if !body.is_object() {
+        return Err(ApiError::invalid("", "must be an object"));
+    }
+    let bytes = serde_json::to_vec(body).map_err(ApiError::internal)?;
+    extract::parse::<SearchBody>(&bytes, "")?.checked(Carrier::Json)
+}
+
+/// Encodes a search that is to be stored, so that its space, its clip and its text are checked too.
+///
+/// # Errors
+/// As a search.
+pub(super) async fn check_stored(app: &Authorized, request: &search::Request) -> Result<(), ApiError> {
+    let _place = app.gate.search_place(app.caller())?;
+    let admitted = search::admit(app, request)?;
+    search::plan(app, request, admitted).await?;
+    Ok(())
 }
 
 /// Checks the JSON, and whether the pools have room, before it reads the file. It takes their places only then: a client

@@ -1,6 +1,5 @@
 //! Sources besides uploads: videos under a media root or at https addresses, models under a model root.
 
-use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use reqwest::Url;
 
 use super::error::ApiError;
 use crate::app::App;
-use crate::https;
+use crate::https::{self, AddressError, Reach};
 use crate::storage::Received;
 
 /// Largest number of redirects to follow.
@@ -63,20 +62,13 @@ async fn hop(url: &Url) -> Result<reqwest::Response, ApiError> {
     if url.scheme() != "https" {
         return Err(ApiError::invalid("/url", "only https is fetched"));
     }
-    let host = url.host_str().ok_or_else(|| ApiError::invalid("/url", "it names no host"))?;
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let port = url.port_or_known_default().unwrap_or(443);
-    let unknown = |_| ApiError::invalid("/url", "its host can't be found");
-    let addresses: Vec<SocketAddr> = tokio::net::lookup_host((bare, port)).await.map_err(unknown)?.collect();
-    if addresses.is_empty() || !addresses.iter().all(|address| is_public(address.ip())) {
-        return Err(ApiError::forbidden("the URL leads to an address that is not public"));
-    }
-    let client = https::client()
-        .redirect(reqwest::redirect::Policy::none())
-        .no_proxy()
+    let client = https::client_to(url, Reach::Public).await.map_err(|error| match error {
+        AddressError::NoHost | AddressError::Unknown => ApiError::invalid("/url", error.to_string()),
+        AddressError::Private => ApiError::forbidden("the URL leads to an address that is not public"),
+    })?;
+    let client = client
         .connect_timeout(Duration::from_secs(10))
         .read_timeout(Duration::from_secs(30))
-        .resolve_to_addrs(host, &addresses)
         .build()
         .map_err(ApiError::internal)?;
     client
@@ -103,70 +95,4 @@ async fn receive(app: &App, url: &Url, response: reqwest::Response) -> Result<(S
         }
     }
     Ok((name, incoming.finish().await?))
-}
-
-/// Whether an address is public.
-fn is_public(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(v4) => {
-            let [a, b, ..] = v4.octets();
-            let shared = a == 100 && (64..128).contains(&b);
-            let benchmark = a == 198 && (b == 18 || b == 19);
-            let special = v4.is_private()
-                || v4.is_loopback()
-                || v4.is_link_local()
-                || v4.is_broadcast()
-                || v4.is_documentation()
-                || v4.is_multicast();
-            !(special || shared || benchmark || a == 0 || a >= 240 || (a == 192 && b == 0))
-        }
-        IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
-            Some(v4) => is_public(IpAddr::V4(v4)),
-            // Global unicast is 2000::/3; 2002::/16, 2001::/32 and 64:ff9b::/96 tunnel to any IPv4 address.
-            None => {
-                v6.segments()[0] & 0xe000 == 0x2000
-                    && v6.segments()[0] != 0x2002
-                    && ![[0x2001, 0], [0x2001, 0xdb8]].contains(&[v6.segments()[0], v6.segments()[1]])
-            }
-        },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(address: &str, expected: bool) {
-        assert_eq!(is_public(address.parse().unwrap()), expected, "{address}");
-    }
-
-    #[test]
-    fn only_addresses_out_on_the_internet_are_public() {
-        check("93.184.216.34", true);
-        check("2606:4700::1111", true);
-        for inside in [
-            "127.0.0.1",
-            "10.1.2.3",
-            "172.16.0.1",
-            "192.168.1.1",
-            "169.254.169.254",
-            "100.64.0.1",
-            "0.0.0.0",
-            "224.0.0.1",
-            "255.255.255.255",
-            "::1",
-            "::",
-            "fe80::1",
-            "fc00::1",
-            "::ffff:127.0.0.1",
-            "::ffff:10.0.0.1",
-            "2002:7f00:1::",
-            "2001:0:7f00:1::",
-            "64:ff9b::7f00:1",
-            "ff02::1",
-        ] {
-            check(inside, false);
-        }
-    }
 }

@@ -55,6 +55,11 @@ pub const FRAMES: Metric = counter(
 pub const JOBS: Metric = counter("reprise_jobs_total", "ended jobs by outcome");
 /// No label.
 pub const JOB_SECONDS: Metric = histogram("reprise_job_seconds", "time that a job took");
+/// Label: outcome.
+pub const WEBHOOK_ATTEMPTS: Metric = counter(
+    "reprise_webhook_attempts_total",
+    "attempts to deliver an event to a webhook, by outcome: delivered, failed, gone",
+);
 /// Labels: space, lane.
 pub const POOL_WAITING: Metric = gauge("reprise_pool_waiting", "inputs waiting by space and lane");
 /// Label: space.
@@ -100,7 +105,7 @@ pub const QUERY_LOG_DROPPED: Metric = counter(
     "pages of searches that the query log lacks, by reason: overload, or the database failed",
 );
 
-const ALL: [Metric; 22] = [
+const ALL: [Metric; 23] = [
     REQUESTS,
     REQUEST_SECONDS,
     SEARCH_SECONDS,
@@ -110,6 +115,7 @@ const ALL: [Metric; 22] = [
     FRAMES,
     JOBS,
     JOB_SECONDS,
+    WEBHOOK_ATTEMPTS,
     POOL_WAITING,
     POOL_ABANDONED,
     INDEX_LIVE,

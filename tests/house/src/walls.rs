@@ -17,7 +17,7 @@ struct KnownIn {
     files: &'static [&'static str],
 }
 
-const WALLS: [Wall; 12] = [
+const WALLS: [Wall; 13] = [
     Wall { rooms: &["encoders/"], never: &["index/", "server/", "research/"] },
     Wall { rooms: &["index/"], never: &["encoders/", "server/", "research/"] },
     Wall { rooms: &["research/"], never: &["server/"] },
@@ -57,6 +57,7 @@ const WALLS: [Wall; 12] = [
         rooms: &["server/src/exports/"],
         never: &["server/src/jobs/", "server/src/http/", "server/src/search/"],
     },
+    Wall { rooms: &["server/src/activity/"], never: &["server/src/http/", "server/src/jobs/"] },
     Wall { rooms: &["server/src/jobs/"], never: &["server/src/http/", "server/src/search/"] },
     Wall { rooms: &["server/src/subtitles/", "server/src/terms.rs"], never: &["server/src/catalog/"] },
 ];

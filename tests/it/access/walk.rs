@@ -37,7 +37,7 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
         "post /v1/spaces" => Forbidden(Some(json!({"model": "builtin:tiny"}))),
         "post /v1/spaces/{id}/activate" => Forbidden(Some(json!({"for": ["text"]}))),
         "get /v1/videos" | "get /v1/jobs" | "get /v1/stats" | "get /v1/spaces" | "get /v1/reels"
-        | "get /v1/exports" => only(operation.split_once(' ')?.1),
+        | "get /v1/exports" | "get /v1/webhooks" | "get /v1/alerts" => only(operation.split_once(' ')?.1),
         "post /v1/reels" | "put /v1/reels/{id}" => {
             Missing(Some(json!({"name": "mine now", "ranges": [clip]})))
         }
@@ -61,7 +61,14 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
         "post /v1/media-links" => {
             Missing(Some(json!({"paths": [format!("/v1/videos/{}/media", theirs.video)]})))
         }
-        "post /v1/videos" => Elsewhere,
+        "post /v1/videos" | "post /v1/webhooks" => Elsewhere,
+        "post /v1/alerts" => Missing(Some(
+            json!({"name": "x", "search": {"query": {"text": "x"}}, "webhooks": [theirs.webhook]}),
+        )),
+        "delete /v1/webhooks/{id}"
+        | "delete /v1/alerts/{id}"
+        | "post /v1/webhooks/{id}/rotate"
+        | "post /v1/webhooks/{id}/test" => Missing(None),
         "post /v1/videos/{id}/clips" => Missing(Some(json!({"start": 0.0, "end": 1.0}))),
         "patch /v1/clips/{id}" => Missing(Some(json!({"metadata": {}}))),
         "patch /v1/videos/{id}" => Missing(Some(json!({"title": "mine now"}))),
@@ -87,7 +94,11 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
         | "get /v1/exports/{id}"
         | "get /v1/exports/{id}/download"
         | "get /v1/jobs/{id}"
-        | "get /v1/jobs/{id}/events" => Missing(None),
+        | "get /v1/jobs/{id}/events"
+        | "get /v1/webhooks/{id}"
+        | "get /v1/webhooks/{id}/deliveries"
+        | "get /v1/alerts/{id}"
+        | "get /v1/alerts/{id}/matches" => Missing(None),
         _ => return None,
     })
 }
@@ -102,6 +113,8 @@ struct Theirs {
     reel: String,
     export: String,
     search: String,
+    webhook: String,
+    alert: String,
 }
 
 impl Theirs {
@@ -115,6 +128,8 @@ impl Theirs {
             it if it.starts_with("/v1/reels") => &self.reel,
             it if it.starts_with("/v1/exports") => &self.export,
             it if it.starts_with("/v1/searches") => &self.search,
+            it if it.starts_with("/v1/webhooks") => &self.webhook,
+            it if it.starts_with("/v1/alerts") => &self.alert,
             _ => "tiny",
         };
         let path = template.replace("{id}", id).replace("{lang}", "en");
@@ -225,9 +240,14 @@ async fn every_operation_hides_what_another_team_has() {
     let ended = a.request("GET", &format!("/v1/jobs/{export}/events")).send().await.unwrap();
     assert!(ended.text().await.unwrap().contains("\"succeeded\""));
     let searched = a.good("POST", "/v1/search", Some(&json!({"query": {"clip_id": clip}}))).await;
-    let search = searched["search_id"].as_str().unwrap().to_owned();
+    let searched = searched["search_id"].as_str().unwrap().to_owned();
+    let body = json!({"url": "https://example.com/alpha-secret", "events": ["alert.matched"]});
+    let webhook = id(a.good("POST", "/v1/webhooks", Some(&body)).await);
+    let search = json!({"query": {"text": "xylophone"}});
+    let body = json!({"name": "hidden title", "search": search, "webhooks": [webhook]});
+    let alert = id(a.good("POST", "/v1/alerts", Some(&body)).await);
     let key = "01890000-0000-7000-8000-000000000000".to_owned();
-    let theirs = Theirs { video, clip, job, key, reel, export, search };
+    let theirs = Theirs { video, clip, job, key, reel, export, search: searched, webhook, alert };
 
     for operation in &operations {
         let (method, template) = operation.split_once(' ').unwrap();
@@ -252,6 +272,11 @@ async fn every_operation_hides_what_another_team_has() {
                 }
             }
         }
+    }
+    let stored = json!({"video_id": theirs.video, "start": 0.0, "end": 1.0});
+    for query in [json!({"clip_id": theirs.clip}), json!({"clip": stored})] {
+        let body = json!({"name": "x", "search": {"query": query}});
+        assert_eq!(b.send("POST", "/v1/alerts", Some(&body)).await.0, 404, "{body}");
     }
     for path in ["/v1/jobs/{id}", "/v1/jobs/{id}/events"] {
         assert_eq!(b.send("GET", &path.replace("{id}", &theirs.export), None).await.0, 404, "{path}");

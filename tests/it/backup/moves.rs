@@ -35,6 +35,9 @@ async fn a_library_in_use_is_saved_and_moves_to_the_other_database(bed: &Bed) {
     let before = answers(&server, &kept).await;
     let reels = server.get("/v1/reels").await.1;
     let searched = judged(&server).await;
+    let hooks = server.get("/v1/webhooks").await.1;
+    let matches = matches(&server).await;
+    assert_eq!(matches.len(), KEPT - 1);
     let first_page =
         server.search(&json!({"query": {"text": "red"}, "filter": only_kept(), "limit": 2})).await;
     let backup = bed.folder().join("backup");
@@ -53,6 +56,9 @@ async fn a_library_in_use_is_saved_and_moves_to_the_other_database(bed: &Bed) {
     let path = format!("/v1/searches/{}", text(&searched, "/id"));
     assert_eq!(server.get(&path).await.1, searched, "searches and feedback are kept");
     assert_eq!(server.get("/v1/exports").await.1["items"], json!([]), "a backup leaves exports out");
+    assert_eq!(server.get("/v1/webhooks").await.1, hooks);
+    let of_kept = self::matches(&server).await.into_iter().filter(|it| matches.contains(it)).count();
+    assert_eq!(of_kept, matches.len());
     let next = json!({"cursor": first_page["next_cursor"]});
     assert_eq!(
         server.search(&next).await["results"].as_array().map(Vec::len),
@@ -74,6 +80,16 @@ async fn a_library_in_use_is_saved_and_moves_to_the_other_database(bed: &Bed) {
     prints(&other, &["verify"]);
 }
 
+/// What the only alert found, once it has asked every video.
+async fn matches(server: &Server) -> Vec<Value> {
+    let alert = server.get("/v1/alerts").await.1["items"][0].clone();
+    let path = format!("/v1/alerts/{}", text(&alert, "/id"));
+    let asked = async || (server.get(&path).await.1["waiting"] == 0).then_some(());
+    until("the alert has asked every video", asked).await;
+    let page = server.get(&format!("{path}/matches?limit=1000")).await.1;
+    page["items"].as_array().cloned().expect("a list")
+}
+
 /// Adds videos with metadata, a given clip and subtitles. Returns ids of clips.
 async fn fill(server: &Server, bed: &Bed) -> Vec<String> {
     let mut kept = Vec::new();
@@ -91,6 +107,12 @@ async fn fill(server: &Server, bed: &Bed) -> Vec<String> {
             let range = json!({"video_id": id, "start": 0.5, "end": 1.5, "note": "é\"'\\"});
             let (status, reel) = server.post("/v1/reels", &json!({"name": "é", "ranges": [range]})).await;
             assert_eq!(status, StatusCode::CREATED, "{reel}");
+            let hook = json!({"url": "https://example.com/é", "events": ["alert.matched", "video.failed"]});
+            let (status, hook) = server.post("/v1/webhooks", &hook).await;
+            assert_eq!(status, StatusCode::CREATED, "{hook}");
+            let search = json!({"query": {"text": "red"}, "sources": ["visual"]});
+            let alert = json!({"name": "é", "search": search, "min_score": -1, "webhooks": [hook["id"]]});
+            assert_eq!(server.post("/v1/alerts", &alert).await.0, StatusCode::CREATED);
             let export = json!({"format": "csv", "reel_id": reel["id"]});
             assert_eq!(server.post("/v1/exports", &export).await.0, StatusCode::ACCEPTED);
         }

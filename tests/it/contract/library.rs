@@ -23,6 +23,8 @@ const API_KEY: &str = "01980f5d-30b8-7d44-8e12-c0ffee12ab05";
 const REEL: &str = "01980f62-44aa-7c10-8b2d-9d8e7f605107";
 const EXPORT: &str = "01980f63-55bb-7d21-9c3e-0e9f8a716208";
 const SEARCH: &str = "01980f64-66cc-7e32-8d4f-1fa09b827309";
+const WEBHOOK: &str = "01980f64-66cc-7e32-8d4f-1f0a9b827309";
+const ALERT: &str = "01980f65-77dd-7f43-9e50-2a1b0c938410";
 const CANCELLED_JOB: &str = "01980f60-2a77-7f19-9c5d-7b6a59483706";
 
 /// A server with one video, its clips, subtitles, jobs and an API key.
@@ -90,10 +92,14 @@ async fn fill(data: &Path, file: &Path) -> Vec<(String, &'static str)> {
     assert_eq!(server.job_end(&id(&export)).await["state"], "succeeded");
     let searched =
         server.search(&json!({"query": {"clip_id": clip["clip"]["id"]}, "exclude": {"self": false}})).await;
+    let hook = json!({"url": "https://example.com/hooks", "events": ["alert.matched"]});
+    let (_, hook) = server.post("/v1/webhooks", &hook).await;
+    let alert = json!({"name": "Vaults", "search": {"query": {"text": "a vault"}}, "webhooks": [hook["id"]]});
+    let (_, alert) = server.post("/v1/alerts", &alert).await;
     // Last: from then on the server wants a key.
     let (_, key) = server.post("/v1/keys", &json!({"name": "Team B", "scopes": ["read"]})).await;
     let mut made = vec![(video, VIDEO), (id(&clip["clip"]), CLIP), (job, JOB), (id(&key), API_KEY)];
-    made.extend([(id(&reel), REEL), (id(&export), EXPORT)]);
+    made.extend([(id(&reel), REEL), (id(&export), EXPORT), (id(&hook), WEBHOOK), (id(&alert), ALERT)]);
     made.push((searched["search_id"].as_str().unwrap().to_owned(), SEARCH));
     assert!(server.stop(), "a server that was asked to stop leaves with 0");
     made
@@ -125,6 +131,10 @@ async fn rename(data: &Path, made: &[(String, &str)]) {
         "search_hits.search",
         "search_hits.span",
         "search_hits.video",
+        "webhooks.id",
+        "alerts.id",
+        "alert_webhooks.alert",
+        "alert_webhooks.webhook",
     ];
     for (old, new) in made {
         for (table, column) in columns.iter().filter_map(|it| it.split_once('.')) {

@@ -14,7 +14,8 @@ use super::bed::{Bed, Random, assert_consistent, assert_whole, on_both, see_thro
 /// Faults of each kind in a short run; a full run tries every write.
 const TRIED: u64 = 4;
 /// Failed jobs are tried again at once, and a dead server's jobs return soon.
-const QUICK: [&str; 4] = ["--lease-seconds", "2", "--retry-waits", "0s"];
+const QUICK: [&str; 7] =
+    ["--lease-seconds", "2", "--retry-waits", "0s", "--timeout-seconds", "10", "--allow-private-webhooks"];
 
 on_both!(
     an_error_at_any_write_loses_nothing,
@@ -55,6 +56,8 @@ async fn a_death_at_any_moment_loses_nothing(bed: &Bed) {
 /// Everything that a server has acknowledged.
 #[derive(Debug, Default)]
 struct Acknowledged {
+    webhook: Option<String>,
+    alert: Option<String>,
     video: Option<String>,
     subtitles: bool,
     metadata: bool,
@@ -110,6 +113,7 @@ async fn count_writes(bed: &Bed, films: &Films) -> u64 {
 
 /// A day of the server: every kind of write. Ends at the first request without an answer. `None`: the server has died.
 async fn day(films: &Films, server: &Server, done: &mut Acknowledged) -> Option<()> {
+    listen(server, done).await?;
     done.video = upload(server, &films.kept).await?;
     let Some(video) = done.video.clone() else { return Some(()) };
     let path = format!("/v1/videos/{video}");
@@ -166,6 +170,44 @@ async fn search_and_judge(server: &Server) -> Option<Option<String>> {
     Some(status.is_success().then(|| id.to_owned()))
 }
 
+/// Makes a webhook, to which nobody listens, and an alert that everything matches.
+async fn listen(server: &Server, done: &mut Acknowledged) -> Option<()> {
+    let events = ["video.ready", "export.ready", "alert.matched"];
+    let add =
+        server.request("POST", "/v1/webhooks").json(&json!({"url": "http://127.0.0.1:9/", "events": events}));
+    let (status, added) = try_send(add).await?;
+    done.webhook = status.is_success().then(|| text(&added, "/id").to_owned());
+    let search = json!({"query": {"text": "x"}, "sources": ["visual"]});
+    let mut alert = json!({"name": "an alert", "search": search});
+    if let Some(webhook) = &done.webhook {
+        alert["webhooks"] = json!([webhook]);
+        try_send(server.request("POST", &format!("/v1/webhooks/{webhook}/rotate"))).await?;
+    }
+    let (status, added) = try_send(server.request("POST", "/v1/alerts").json(&alert)).await?;
+    done.alert = status.is_success().then(|| text(&added, "/id").to_owned());
+    Some(())
+}
+
+/// Checks that the kept video has one match, and that its events were stored.
+async fn assert_events(server: &Server, done: &Acknowledged, fault: &str) {
+    let (Some(webhook), Some(alert), Some(video)) = (&done.webhook, &done.alert, &done.video) else { return };
+    let path = format!("/v1/alerts/{alert}");
+    let asked = async || (server.get(&path).await.1["waiting"] == 0).then_some(());
+    until("the alert has asked every video", asked).await;
+    let (_, page) = server.get(&format!("{path}/matches")).await;
+    let matches = page["items"].as_array().expect("a list");
+    let of_video = matches.iter().filter(|it| it["video_id"] == video.as_str()).count();
+    assert_eq!(of_video, 1, "{fault}: {page}");
+    let (_, page) = server.get(&format!("/v1/webhooks/{webhook}/deliveries?limit=1000")).await;
+    let stored = |kind: &str| {
+        let all = page["items"].as_array().into_iter().flatten();
+        all.filter(|it| it["type"] == kind).count()
+    };
+    // Two, if the video that was deleted became searchable before.
+    assert!((1..=2).contains(&stored("video.ready")), "{fault}: {page}");
+    assert!((1..=2).contains(&stored("alert.matched")), "{fault}: {page}");
+}
+
 /// Sends a request. `None`: no answer came.
 async fn try_send(request: reqwest::RequestBuilder) -> Option<(StatusCode, Value)> {
     let answer = request.send().await.ok()?;
@@ -202,6 +244,7 @@ async fn check(bed: &Bed, server: &Server, done: &Acknowledged, fault: &str) {
     for job in jobs["items"].as_array().expect("a list") {
         see_through(server, text(job, "/id")).await;
     }
+    assert_events(server, done, fault).await;
     if let Some(video) = &done.video {
         assert_whole(server, video).await;
         let (_, stored) = server.get(&format!("/v1/videos/{video}")).await;

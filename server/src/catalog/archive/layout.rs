@@ -40,7 +40,7 @@ macro_rules! columns {
 }
 
 /// Tables of the library as a whole. A table comes after the tables that it refers to.
-pub static LIBRARY: [Table; 12] = [
+pub static LIBRARY: [Table; 15] = [
     Table { name: "library", columns: columns![one Int, id Uuid], rows: "library t" },
     Table { name: "secrets", columns: columns![name Text, value Bytes], rows: "secrets t ORDER BY t.name" },
     Table {
@@ -112,10 +112,31 @@ pub static LIBRARY: [Table; 12] = [
         rows: "search_feedback t JOIN videos v ON v.id = t.video WHERE v.deleted_at_ms IS NULL \
                ORDER BY t.search, t.span, t.verdict",
     },
+    // Their deliveries are left out: a restored library must not repeat old news.
+    Table {
+        name: "webhooks",
+        columns: columns![
+            id Uuid, owner Uuid, url Text, description Text, events Text, secret Bytes, old_secret Bytes,
+            old_until_ms Int, disabled_at_ms Int, disabled_why Text, dropped Int, created_at_ms Int,
+        ],
+        rows: "webhooks t ORDER BY t.id",
+    },
+    Table {
+        name: "alerts",
+        columns: columns![
+            id Uuid, owner Uuid, name Text, search Text, min_score Real, trouble Text, missed Int, created_at_ms Int,
+        ],
+        rows: "alerts t ORDER BY t.id",
+    },
+    Table {
+        name: "alert_webhooks",
+        columns: columns![alert Uuid, webhook Uuid],
+        rows: "alert_webhooks t ORDER BY t.alert, t.webhook",
+    },
 ];
 
 /// Tables of one video. A table comes after the tables that it refers to.
-pub static OF_VIDEO: [Table; 8] = [
+pub static OF_VIDEO: [Table; 10] = [
     Table {
         name: "videos",
         columns: columns![
@@ -157,6 +178,19 @@ pub static OF_VIDEO: [Table; 8] = [
         name: "idempotency_keys",
         columns: columns![key Text, request_hash Text, video Uuid, job Uuid, duplicate Bool, created_at_ms Int],
         rows: "idempotency_keys t WHERE t.video = $1 ORDER BY t.key",
+    },
+    // Without the lease: a check that was running runs again.
+    Table {
+        name: "alert_checks",
+        columns: columns![
+            alert Uuid, video Uuid, attempts Int, not_before_ms Int, created_at_ms Int, updated_at_ms Int,
+        ],
+        rows: "alert_checks t WHERE t.video = $1 ORDER BY t.alert",
+    },
+    Table {
+        name: "alert_matches",
+        columns: columns![id Uuid, alert Uuid, video Uuid, space Text, hits Text, at_ms Int],
+        rows: "alert_matches t WHERE t.video = $1 ORDER BY t.id",
     },
 ];
 

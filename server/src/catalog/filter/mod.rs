@@ -24,7 +24,7 @@ mod sql;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::instant;
@@ -79,6 +79,18 @@ impl Filter {
     /// The JSON given to [`Filter::parse`].
     pub fn to_json(&self) -> &Value {
         &self.source
+    }
+
+    /// `filter`, for the spans of one video only. It may be one level deeper than a parsed one.
+    pub fn within_video(filter: Option<Filter>, video: Uuid) -> Filter {
+        let test = Node::Test(Field::BuiltIn(BuiltIn::VideoId), Test::In(vec![Scalar::Id(video)]));
+        let mut sources = vec![json!({"field": "video_id", "eq": video})];
+        let mut nodes = vec![test];
+        if let Some(Filter { source, root }) = filter {
+            sources.push(source);
+            nodes.push(root);
+        }
+        Filter { source: json!({"all": sources}), root: Node::All(nodes) }
     }
 }
 

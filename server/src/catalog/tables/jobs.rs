@@ -193,11 +193,12 @@ pub(in crate::catalog) fn from_row(row: &Row) -> Result<Job, CatalogError> {
     })
 }
 
-/// Fails the pending video of an ingest that ended without success. A searchable video stays searchable.
-pub(in crate::catalog) async fn fail_pending_video(tx: &mut Tx, job: &Job) -> Result<(), CatalogError> {
-    if job.kind == JobName::Ingest {
-        let sql = "UPDATE videos SET state = 'failed' WHERE id = $1 AND state = 'pending'";
-        tx.execute(sql, values![job.video]).await?;
+/// Fails the pending video of an ingest that ended without success; returns whether there was one. A searchable video stays
+/// searchable.
+pub(in crate::catalog) async fn fail_pending_video(tx: &mut Tx, job: &Job) -> Result<bool, CatalogError> {
+    if job.kind != JobName::Ingest {
+        return Ok(false);
     }
-    Ok(())
+    let sql = "UPDATE videos SET state = 'failed' WHERE id = $1 AND state = 'pending'";
+    Ok(tx.execute(sql, values![job.video]).await? > 0)
 }

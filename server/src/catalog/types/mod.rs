@@ -1,5 +1,6 @@
 //! The rows of the catalog as types of the service, one file per topic.
 
+mod alert;
 mod cue;
 mod job;
 mod key;
@@ -8,7 +9,9 @@ mod search;
 mod span;
 mod vector;
 mod video;
+mod webhook;
 
+pub use alert::*;
 pub use cue::*;
 pub use job::*;
 pub use key::*;
@@ -17,3 +20,4 @@ pub use search::*;
 pub use span::*;
 pub use vector::*;
 pub use video::*;
+pub use webhook::*;

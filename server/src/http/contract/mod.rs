@@ -30,6 +30,7 @@ use statuses::Route;
         (name = "media", description = "Video files, previews and thumbnails"),
         (name = "exports", description = "Reels, and files of their ranges"),
         (name = "jobs", description = "Background jobs"),
+        (name = "activity", description = "Saved searches, and webhooks that get events"),
         (name = "models", description = "Embedding spaces and vectors"),
         (name = "access", description = "API keys, signed links and the audit log"),
         (name = "operation", description = "Health, metrics, counts"),
