@@ -12,6 +12,7 @@ mod fuse;
 mod input;
 mod late;
 mod log;
+mod measure;
 mod merge;
 mod paging;
 mod plan;
@@ -27,7 +28,6 @@ mod types;
 use std::time::Instant;
 
 use crate::app::Authorized;
-use standing::Backgrounds;
 
 pub use admit::{Admitted, admit, space_for};
 pub use cursor::{Cursor, CursorSigner};
@@ -107,7 +107,7 @@ async fn page(
         return Err(SearchError::CursorGone);
     }
     if plan.backgrounds.is_none() {
-        plan.backgrounds = Some(Backgrounds::measure(app, &space, &plan, input.newest).await?);
+        plan.backgrounds = Some(measure::measure(app, &space, &plan, input.newest).await?);
     }
     let mut page = rank::page(app, &space, &plan, after.as_ref(), input).await?;
     if let Some(query) = plan.query_vectors() {
