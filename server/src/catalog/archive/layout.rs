@@ -69,11 +69,12 @@ pub static LIBRARY: [Table; 15] = [
         ],
         rows: "audit t ORDER BY t.seq",
     },
-    // Exports are left out: they expire, and can be made again.
+    // Exports are left out: they expire, and can be made again. Refused files are left out: they expire too.
     Table {
         name: "jobs",
         columns: JOBS,
-        rows: "jobs t WHERE t.video IS NULL AND t.kind <> 'export' ORDER BY t.id",
+        rows: "jobs t WHERE t.video IS NULL AND t.kind <> 'export' \
+               AND NOT EXISTS (SELECT 1 FROM refusals r WHERE r.id = t.id) ORDER BY t.id",
     },
     Table {
         name: "reels",
@@ -101,7 +102,7 @@ pub static LIBRARY: [Table; 15] = [
             visual_score Real, visual_rank Int, visual_z Real, spoken_score Real, spoken_rank Int, spoken_z Real,
             full_video_score Real, full_video_rank Int, full_video_z Real,
         ],
-        rows: "search_hits t JOIN videos v ON v.id = t.video WHERE v.deleted_at_ms IS NULL \
+        rows: "search_hits t JOIN videos v ON v.id = t.video WHERE NOT v.purging \
                ORDER BY t.search, t.rank, t.span",
     },
     Table {
@@ -109,7 +110,7 @@ pub static LIBRARY: [Table; 15] = [
         columns: columns![
             search Uuid, span Uuid, verdict Text, video Uuid, rank Int, at_ms Int, key Uuid, key_name Text,
         ],
-        rows: "search_feedback t JOIN videos v ON v.id = t.video WHERE v.deleted_at_ms IS NULL \
+        rows: "search_feedback t JOIN videos v ON v.id = t.video WHERE NOT v.purging \
                ORDER BY t.search, t.span, t.verdict",
     },
     // Their deliveries are left out: a restored library must not repeat old news.
@@ -142,7 +143,8 @@ pub static OF_VIDEO: [Table; 10] = [
         columns: columns![
             id Uuid, number Int, content_hash Text, file Text, file_name Text, bytes Int, title Text, metadata Text,
             recorded_at Text, recorded_at_ms Int, created_at_ms Int, state Text, segmentation Text, facts Text,
-            duration_ms Int, media_offset_ms Int, warnings Text, added_by Uuid, probed_ms Int,
+            duration_ms Int, media_offset_ms Int, warnings Text, added_by Uuid, probed_ms Int, deleted_at_ms Int,
+            restored_at_ms Int,
         ],
         rows: "videos t WHERE t.id = $1",
     },
