@@ -59,7 +59,7 @@ async fn a_video_matches_once_across_restarts(bed: &Bed) {
     let second = ingest(bed, &server, 2).await;
     let cut = json!({"policy": "fixed", "params": {"every_seconds": 1}});
     let (_, recut) = server.post(&format!("/v1/videos/{first}/resegment"), &cut).await;
-    see_through(&server, text(&recut, "/id")).await;
+    see_through(&server, text(&recut, "/job/id")).await;
     let after = asked(&server, &alert).await;
     assert_eq!(
         (&after["matches"], &after["missed"], &after["trouble"]),
@@ -122,6 +122,10 @@ async fn thresholds_and_filters_hold(bed: &Bed) {
     let mut search = visual("x");
     search["filter"] = json!({"field": "metadata.kind", "eq": "match"});
     let filtered = alert(&server, &json!({"name": "filtered", "search": search})).await;
+    // So few clips are no background: no hit has a z.
+    let mut strong = visual("x");
+    strong["min_z"] = json!(-100);
+    let strong = alert(&server, &json!({"name": "strong", "search": strong})).await;
     let words = json!({"query": {"text": "harmonica"}, "sources": ["spoken"]});
     let said = alert(&server, &json!({"name": "said", "search": words})).await;
     let plain = ingest(bed, &server, 0).await;
@@ -131,6 +135,7 @@ async fn thresholds_and_filters_hold(bed: &Bed) {
     for (alert, expected) in [
         (&all, vec![kind.clone(), plain.clone()]),
         (&none, vec![]),
+        (&strong, vec![]),
         (&filtered, vec![kind.clone()]),
         (&said, vec![]),
     ] {

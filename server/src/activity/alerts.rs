@@ -153,6 +153,7 @@ fn hit(found: &Match) -> AlertHit {
         start_ms: span.start_ms,
         end_ms: span.end_ms,
         score: f64::from(found.score),
+        z: found.evidence.iter().filter_map(|it| it.z).max_by(f32::total_cmp).map(f64::from),
     }
 }
 

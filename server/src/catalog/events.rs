@@ -69,6 +69,7 @@ pub(super) async fn alert_matched(tx: &mut Tx, alert: Uuid, found: &AlertMatch) 
             "start": hit.start_ms as f64 / 1000.0,
             "end": hit.end_ms as f64 / 1000.0,
             "score": hit.score,
+            "z": hit.z,
             "url": format!("/v1/clips/{}", hit.clip),
         })
     };

@@ -188,6 +188,8 @@ struct HitOut {
     end: f64,
     /// Its score, as a search gives it.
     score: f64,
+    /// The highest z of its sources: how far it stood above the background of the search. Null if it had none.
+    z: Option<f64>,
 }
 
 impl From<AlertMatch> for MatchOut {
@@ -204,8 +206,8 @@ impl From<AlertMatch> for MatchOut {
 
 impl From<AlertHit> for HitOut {
     fn from(hit: AlertHit) -> HitOut {
-        let AlertHit { clip, level, start_ms, end_ms, score } = hit;
-        HitOut { clip_id: clip, level, start: seconds(start_ms), end: seconds(end_ms), score }
+        let AlertHit { clip, level, start_ms, end_ms, score, z } = hit;
+        HitOut { clip_id: clip, level, start: seconds(start_ms), end: seconds(end_ms), score, z }
     }
 }
 
@@ -233,7 +235,8 @@ struct AlertPageParams {
 /// Makes an alert: from now on every newly ready video is asked its search, once.
 ///
 /// It belongs to the key that makes it, and finds what this key reaches. Hits that pass its thresholds make a match, which
-/// `/v1/alerts/{id}/matches` lists and its webhooks get. Without a threshold almost every video matches.
+/// `/v1/alerts/{id}/matches` lists and its webhooks get. Without a threshold (`min_z` in the search, or `min_score`) almost
+/// every video matches.
 #[utoipa::path(post, path = "/v1/alerts", operation_id = "createAlert", tag = "activity", request_body = AlertBody,
     responses((status = 201, body = AlertOut), (status = 404), (status = 409), (status = 422), (status = 424)))]
 async fn create(

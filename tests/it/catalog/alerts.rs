@@ -55,7 +55,14 @@ async fn nothing_is_due(opened: &Opened) -> bool {
 }
 
 fn found(score: f64) -> Found {
-    let hit = AlertHit { clip: Uuid::from_u128(7), level: Level::Clip, start_ms: 500, end_ms: 1500, score };
+    let hit = AlertHit {
+        clip: Uuid::from_u128(7),
+        level: Level::Clip,
+        start_ms: 500,
+        end_ms: 1500,
+        score,
+        z: Some(4.5),
+    };
     Found { space: "tiny".to_owned(), hits: vec![hit] }
 }
 
@@ -110,7 +117,8 @@ async fn a_new_video_is_asked_once_and_its_match_is_sent_once(opened: &Opened) {
     assert_eq!((&data["alert_id"], &data["alert_name"]), (&json!(alert.id), &json!("é")));
     assert_eq!((&data["match_id"], &data["video_id"]), (&json!(only.id), &json!(first.id)));
     let url = format!("/v1/clips/{}", Uuid::from_u128(7));
-    let hit = json!({"clip_id": Uuid::from_u128(7), "level": "clip", "start": 0.5, "end": 1.5, "score": 0.5, "url": url});
+    let hit = json!({"clip_id": Uuid::from_u128(7), "level": "clip", "start": 0.5, "end": 1.5, "score": 0.5, "z": 4.5,
+        "url": url});
     assert_eq!(data["hits"], json!([hit]));
     let now = seen(opened, &alert).await;
     assert_eq!((now.matches, now.waiting, now.missed, &now.trouble), (1, 0, 0, &None));

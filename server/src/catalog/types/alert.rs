@@ -109,6 +109,8 @@ pub struct AlertHit {
     pub end_ms: i64,
     /// The score, as a search gives it.
     pub score: f64,
+    /// The highest z of its sources; `None`: it has none.
+    pub z: Option<f64>,
 }
 
 /// A stored match: an alert, a video, and what was found in it.
