@@ -52,6 +52,7 @@ mod openapi;
 mod refusals;
 mod resegment;
 mod search;
+mod search_batch;
 mod segment;
 mod served_index;
 mod standing;

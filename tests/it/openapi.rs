@@ -92,6 +92,7 @@ fn the_contract_names_every_operation_once_and_nothing_that_is_not_there() {
             "post /v1/media-links",
             "post /v1/reels",
             "post /v1/search",
+            "post /v1/search/batch",
             "post /v1/searches/{id}/feedback",
             "post /v1/spaces",
             "post /v1/spaces/{id}/activate",

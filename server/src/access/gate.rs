@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use governor::clock::{Clock, DefaultClock};
-use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use governor::{DefaultDirectRateLimiter, NotUntil, Quota, RateLimiter};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -112,6 +112,15 @@ impl Gate {
         places.try_acquire_owned().map(Some).map_err(|_| Refusal::TooManySearches)
     }
 
+    /// Counts a further search of a request that holds several.
+    ///
+    /// # Errors
+    /// [`Refusal::TooManyRequests`].
+    pub fn count_request(&self, caller: &Caller) -> Result<(), Refusal> {
+        let known = caller.key_id().and_then(|id| self.known.lock().get(&id).cloned());
+        known.map_or(Ok(()), |known| known.usage.count())
+    }
+
     /// Whether a key was ever made; asks the catalog once a second.
     ///
     /// # Errors
@@ -162,12 +171,7 @@ impl Known {
     }
 
     async fn admit(&self, catalog: &Catalog) -> Result<Caller, Refusal> {
-        if let Some(rate) = &self.usage.rate {
-            let checked = rate.check();
-            checked.map_err(|wait| {
-                Refusal::TooManyRequests(wait.wait_time_from(DefaultClock::default().now()))
-            })?;
-        }
+        self.usage.count()?;
         // A database that takes no writes must not end reads.
         if let Err(error) = catalog.note_use(&self.key).await {
             tracing::warn!(%error, key = %self.key.id, "the use of a key could not be stored");
@@ -177,6 +181,14 @@ impl Known {
 }
 
 impl Usage {
+    /// Counts a request.
+    fn count(&self) -> Result<(), Refusal> {
+        let Some(rate) = &self.rate else { return Ok(()) };
+        let over =
+            |wait: NotUntil<_>| Refusal::TooManyRequests(wait.wait_time_from(DefaultClock::default().now()));
+        rate.check().map_err(over)
+    }
+
     fn new(limits: KeyLimits) -> Usage {
         let rate = limits.requests_per_minute.and_then(NonZeroU32::new);
         let searches = limits.searches_at_once.map(|places| Arc::new(Semaphore::new(places as usize)));

@@ -58,7 +58,8 @@ impl Record {
 
 /// Whether such a request changes anything. Searches and links change nothing; feedback is in the query log itself.
 pub(super) fn is_change(method: &Method, route: &str) -> bool {
-    let reads = ["/v1/search", "/v1/embeddings", "/v1/media-links", "/v1/searches/{id}/feedback"];
+    let reads =
+        ["/v1/search", "/v1/search/batch", "/v1/embeddings", "/v1/media-links", "/v1/searches/{id}/feedback"];
     !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) && !reads.contains(&route)
 }
 

@@ -417,25 +417,37 @@ pub(super) async fn render(request: Request, next: Next) -> Response {
     rendered
 }
 
+impl Problem {
+    /// The problem as an answer shows it. `instance`: the path of the request.
+    pub(super) fn of(error: ApiError, instance: String, request_id: &str) -> Problem {
+        Problem {
+            r#type: format!("urn:reprise:problem:{}", error.title.replace(' ', "-")),
+            title: error.title.to_owned(),
+            status: error.status.as_u16(),
+            detail: error.detail,
+            instance,
+            request_id: request_id.to_owned(),
+            errors: error.errors,
+            job_id: error.job,
+        }
+    }
+
+    /// The HTTP status.
+    pub(super) fn status(&self) -> u16 {
+        self.status
+    }
+}
+
 fn problem(error: ApiError, instance: String, request_id: &str) -> Response {
-    let body = Problem {
-        r#type: format!("urn:reprise:problem:{}", error.title.replace(' ', "-")),
-        title: error.title.to_owned(),
-        status: error.status.as_u16(),
-        detail: error.detail,
-        instance,
-        request_id: request_id.to_owned(),
-        errors: error.errors,
-        job_id: error.job,
-    };
-    let json = serde_json::to_vec(&body).unwrap_or_default();
-    let mut response = (error.status, json).into_response();
+    let (status, retry_after_s) = (error.status, error.retry_after_s);
+    let json = serde_json::to_vec(&Problem::of(error, instance, request_id)).unwrap_or_default();
+    let mut response = (status, json).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-    if let Some(seconds) = error.retry_after_s {
+    if let Some(seconds) = retry_after_s {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
-    if error.status == StatusCode::UNAUTHORIZED {
+    if status == StatusCode::UNAUTHORIZED {
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     response

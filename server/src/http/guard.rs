@@ -79,7 +79,11 @@ pub(super) fn scope_of(method: &Method, route: &str) -> Scope {
     match route {
         "/v1/keys" | "/v1/keys/{id}" | "/v1/audit" => Scope::Admin,
         _ if is_read => Scope::Read,
-        "/v1/search" | "/v1/embeddings" | "/v1/media-links" | "/v1/searches/{id}/feedback" => Scope::Read,
+        "/v1/search"
+        | "/v1/search/batch"
+        | "/v1/embeddings"
+        | "/v1/media-links"
+        | "/v1/searches/{id}/feedback" => Scope::Read,
         "/v1/spaces" | "/v1/spaces/{id}/activate" => Scope::Admin,
         _ => Scope::Write,
     }
@@ -87,7 +91,8 @@ pub(super) fn scope_of(method: &Method, route: &str) -> Scope {
 
 /// Whether the route counts as a search.
 fn searches(method: &Method, route: &str) -> bool {
-    let is_post = method == Method::POST && ["/v1/search", "/v1/embeddings"].contains(&route);
+    let is_post =
+        method == Method::POST && ["/v1/search", "/v1/search/batch", "/v1/embeddings"].contains(&route);
     is_post || route == "/v1/videos/{id}/timeline"
 }
 
@@ -176,7 +181,7 @@ pub(super) async fn time_limit(State(app): State<Arc<App>>, request: Request, ne
 /// Whether [`time_limit`] leaves such a request alone.
 pub(super) fn has_no_limit(method: &Method, path: &str, is_json: bool) -> bool {
     let is_upload = !is_json && ["/v1/search", "/v1/embeddings"].contains(&path);
-    *method == Method::POST && (is_upload || ["/v1/videos", "/v1/spaces"].contains(&path))
+    *method == Method::POST && (is_upload || ["/v1/videos", "/v1/spaces", "/v1/search/batch"].contains(&path))
         || ["/media", "/preview", "/thumbnail", "/events", "/download"].iter().any(|end| path.ends_with(end))
 }
 
@@ -258,6 +263,7 @@ mod tests {
         for (method, route, expected) in [
             (Method::GET, "/v1/videos", Scope::Read),
             (Method::POST, "/v1/search", Scope::Read),
+            (Method::POST, "/v1/search/batch", Scope::Read),
             (Method::POST, "/v1/searches/{id}/feedback", Scope::Read),
             (Method::POST, "/v1/videos", Scope::Write),
             (Method::DELETE, "/v1/clips/{id}", Scope::Write),

@@ -1,6 +1,7 @@
 //! `POST /v1/search`: searches and their next pages.
 
 mod answer;
+mod batch;
 mod body;
 mod forms;
 mod html;
@@ -29,7 +30,7 @@ pub(super) use names::{EvidenceSource, OverflowName, QueryKindName};
 
 /// Routes of `/v1/search`.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(search))
+    OpenApiRouter::new().routes(routes!(search)).routes(routes!(batch::search_batch))
 }
 
 /// Searches by a text, a stored clip or an uploaded clip. A modification text may change the clip.

@@ -52,6 +52,10 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
         "post /v1/searches/{id}/feedback" => {
             Missing(Some(json!({"clip_id": theirs.clip, "verdict": "relevant"})))
         }
+        "post /v1/search/batch" => Unchanged(vec![(
+            "/v1/search/batch".to_owned(),
+            Some(json!({"searches": [{"query": {"text": "xylophone"}}, {"query": {"text": "harmonica"}}]})),
+        )]),
         "post /v1/search" => Unchanged(vec![
             search(json!({"query": {"text": "harmonica"}, "level": "both", "explain": true})),
             search(json!({"query": {"text": "xylophone"}, "level": "both"})),
