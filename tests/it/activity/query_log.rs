@@ -134,7 +134,7 @@ async fn every_kind_of_query_is_in_the_log(bed: &Bed) {
             "composed",
             json!(["from the side", null, id, 0.5, 1.5, false]),
         ),
-        (json!({"upload": true, "end": 1.0}), "clip", json!([null, null, null, null, 1.0, true])),
+        (json!({"upload": true, "end": 1.0}), "clip", json!([null, null, id, null, 1.0, true])),
     ] {
         let answer = match query["upload"] == true {
             true => server.search_upload(&json!({"query": query}), &film).await.1,

@@ -50,11 +50,14 @@ async fn rows(opened: &Opened, sql: &str) -> Vec<Value> {
 }
 
 fn object(row: &SqliteRow) -> Value {
-    let value = |at: usize| match row.try_get_raw(at).unwrap().type_info().name() {
-        "NULL" => Value::Null,
-        "INTEGER" => json!(row.get_unchecked::<i64, _>(at)),
-        "REAL" => json!(row.get_unchecked::<f64, _>(at)),
-        _ => json!(row.get_unchecked::<String, _>(at)),
+    let value = |at: usize| {
+        let raw = row.try_get_raw(at).unwrap();
+        match raw.type_info().name() {
+            _ if raw.is_null() => Value::Null,
+            "INTEGER" => json!(row.get_unchecked::<i64, _>(at)),
+            "REAL" => json!(row.get_unchecked::<f64, _>(at)),
+            _ => json!(row.get_unchecked::<String, _>(at)),
+        }
     };
     row.columns().iter().map(|column| (column.name().to_owned(), value(column.ordinal()))).collect()
 }

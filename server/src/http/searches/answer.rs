@@ -86,7 +86,7 @@ struct LoggedQueryOut {
     hash: String,
     /// Id of the stored clip. Null for another query.
     clip_id: Option<Uuid>,
-    /// Id of the stored video. Null for another query.
+    /// Id of the stored video, also of one that holds the uploaded file. Null for another query.
     video_id: Option<Uuid>,
     /// Start in the video or upload, in seconds. Null if it has none.
     #[schema(minimum = 0)]
