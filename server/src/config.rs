@@ -39,6 +39,9 @@ pub struct Config {
     /// Days for which the audit log keeps changes and downloads; 0: no audit log
     #[arg(long, env = "REPRISE_AUDIT_DAYS", default_value_t = 90)]
     pub audit_days: u32,
+    /// Days for which a deleted video stays in the trash, from which it can be restored; 0: it is purged at once
+    #[arg(long, env = "REPRISE_TRASH_DAYS", default_value_t = 7, value_parser = clap::value_parser!(u32).range(..=36_500))]
+    pub trash_days: u32,
     /// Listen beyond loopback without an API key
     #[arg(long, env = "REPRISE_INSECURE")]
     pub insecure: bool,
@@ -199,6 +202,11 @@ impl Config {
     /// For how long a made export can be fetched.
     pub fn export_lasts(&self) -> Duration {
         Duration::from_secs_f64(self.export_hours * 3600.0)
+    }
+
+    /// How long a deleted video stays in the trash.
+    pub fn trash_lasts(&self) -> Duration {
+        Duration::from_secs(u64::from(self.trash_days) * 24 * 3600)
     }
 
     /// The vector engine's settings.

@@ -191,7 +191,7 @@ class VideoCard {
 
   async remove() {
     const sure = await confirmAction(`Delete ${this.video.title}?`,
-      'The file, its clips and everything known about them are removed for good.', 'Delete');
+      'Searches no longer find it. While it is in the trash of the server, it can be restored over the API.', 'Delete');
     if (!sure) return;
     await deleteVideo(this.video.id);
     announce(`${this.video.title} is deleted.`);

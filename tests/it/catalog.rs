@@ -11,6 +11,7 @@ mod jobs;
 mod passages;
 pub(crate) mod samples;
 mod spans;
+mod trash;
 mod upgrade;
 mod vectors;
 mod videos;

@@ -397,6 +397,8 @@ const MALFORMED: [(&str, Make); 50] = [
         let (method, path) = *it.random.pick(&[
             ("GET", "/v1/videos/ID"),
             ("DELETE", "/v1/videos/ID"),
+            ("DELETE", "/v1/videos/ID?purge=true"),
+            ("POST", "/v1/videos/ID/restore"),
             ("GET", "/v1/videos/ID/clips"),
             ("GET", "/v1/videos/ID/media"),
             ("GET", "/v1/videos/ID/thumbnail"),

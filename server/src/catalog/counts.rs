@@ -8,17 +8,20 @@ use super::view::View;
 use crate::terms::{Collection, Level};
 
 /// Counts of the whole library. Counting what was deleted is quicker than joining everything else with its video.
-const OF_ALL: &str = "WITH deleted AS (SELECT id FROM videos WHERE deleted_at_ms IS NOT NULL) \
+const OF_ALL: &str = "WITH deleted AS (SELECT id FROM videos WHERE deleted_at_ms IS NOT NULL), \
+    living_jobs AS (SELECT state FROM jobs WHERE video IS NULL OR video NOT IN (SELECT id FROM deleted)) \
     SELECT (SELECT count(*) FROM visible_videos v) AS videos, \
     (SELECT count(*) FROM visible_videos v WHERE v.state = 'ready') AS videos_ready, \
     (SELECT count(*) FROM spans WHERE level = 'clip' AND video NOT IN (SELECT id FROM deleted)) AS clips, \
     (SELECT count(*) FROM spans WHERE level = 'passage' AND video NOT IN (SELECT id FROM deleted)) AS passages, \
     (SELECT count(*) FROM embeddings) - (SELECT count(*) FROM deleted d \
     JOIN spans s ON s.video = d.id JOIN embeddings e ON e.span = s.key) AS vectors, \
-    (SELECT count(*) FROM jobs WHERE state = 'queued') AS jobs_queued, \
-    (SELECT count(*) FROM jobs WHERE state = 'running') AS jobs_running, \
-    (SELECT count(*) FROM jobs WHERE state = 'failed') AS jobs_failed, \
-    (SELECT CAST(COALESCE(sum(v.bytes), 0) AS bigint) FROM visible_videos v) AS media_bytes";
+    (SELECT count(*) FROM living_jobs WHERE state = 'queued') AS jobs_queued, \
+    (SELECT count(*) FROM living_jobs WHERE state = 'running') AS jobs_running, \
+    (SELECT count(*) FROM living_jobs WHERE state = 'failed') AS jobs_failed, \
+    (SELECT CAST(COALESCE(sum(v.bytes), 0) AS bigint) FROM visible_videos v) AS media_bytes, \
+    (SELECT count(*) FROM trashed_videos t) AS videos_trashed, \
+    (SELECT CAST(COALESCE(sum(t.bytes), 0) AS bigint) FROM trashed_videos t) AS trashed_bytes";
 
 /// Counts of the videos that a caller with a filter sees.
 const OF_SOME: &str = "WITH mine AS (SELECT v.id, v.state, v.bytes FROM visible_videos v), \
@@ -32,7 +35,9 @@ const OF_SOME: &str = "WITH mine AS (SELECT v.id, v.state, v.bytes FROM visible_
     (SELECT count(*) FROM jobs_of_mine WHERE state = 'queued') AS jobs_queued, \
     (SELECT count(*) FROM jobs_of_mine WHERE state = 'running') AS jobs_running, \
     (SELECT count(*) FROM jobs_of_mine WHERE state = 'failed') AS jobs_failed, \
-    (SELECT CAST(COALESCE(sum(bytes), 0) AS bigint) FROM mine) AS media_bytes";
+    (SELECT CAST(COALESCE(sum(bytes), 0) AS bigint) FROM mine) AS media_bytes, \
+    (SELECT count(*) FROM trashed_videos t) AS videos_trashed, \
+    (SELECT CAST(COALESCE(sum(t.bytes), 0) AS bigint) FROM trashed_videos t) AS trashed_bytes";
 
 /// Number of vectors that a caller sees in one space at one level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +72,8 @@ impl View<'_> {
             jobs_running: row.get("jobs_running")?,
             jobs_failed: row.get("jobs_failed")?,
             media_bytes: row.get("media_bytes")?,
+            videos_trashed: row.get("videos_trashed")?,
+            trashed_bytes: row.get("trashed_bytes")?,
         })
     }
 

@@ -139,12 +139,13 @@ pub(super) async fn store(tx: &mut Tx, video: Uuid, all: &[Subtitles]) -> Result
     ledger.apply(tx, video).await
 }
 
-/// Subtracts the words of a video from the counts, before its deletion. The video must be locked.
-pub(super) async fn forget_video(tx: &mut Tx, video: Uuid) -> Result<(), CatalogError> {
+/// Adds `by` to the count of each word for each cue of a video: -1 when it is hidden, 1 when it is back. The video must be
+/// locked.
+pub(super) async fn count_video(tx: &mut Tx, video: Uuid, by: i64) -> Result<(), CatalogError> {
     let mut ledger = Ledger::default();
     let sql = "SELECT c.words FROM cues c JOIN tracks t ON t.key = c.track WHERE t.video = $1";
     for row in tx.rows(sql, values![video]).await? {
-        ledger.count(&row.get::<String>("words")?, -1);
+        ledger.count(&row.get::<String>("words")?, by);
     }
     ledger.count_words(tx).await
 }

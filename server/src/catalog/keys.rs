@@ -126,13 +126,14 @@ pub(super) async fn check_quota(tx: &mut Tx, key: Uuid) -> Result<(), CatalogErr
     let sql = "SELECT CAST(COALESCE(sum(bytes), 0) + (SELECT COALESCE(sum(e.bytes), 0) FROM exports e \
                WHERE e.added_by = $1) AS bigint) AS bytes, \
                CAST(COALESCE(sum(COALESCE(duration_ms, probed_ms)), 0) AS bigint) AS ms \
-               FROM videos WHERE added_by = $1 AND deleted_at_ms IS NULL";
+               FROM videos WHERE added_by = $1 AND NOT purging";
     let Some(used) = tx.row(sql, values![key]).await? else { return Ok(()) };
     let (bytes, seconds) = (used.get::<i64>("bytes")?, used.get::<i64>("ms")? / 1000);
     let over = |used: i64, most: Option<i64>, unit: &str| {
         most.filter(|most| used > *most).map(|most| {
             CatalogError::OverQuota(format!(
-                "your key may store {most} {unit} and would have {used}; delete videos or exports first"
+                "your key may store {most} {unit} and would have {used}, with those in the trash; delete videos for good, or \
+                 exports, first"
             ))
         })
     };

@@ -15,7 +15,7 @@ use super::wake::News;
 /// Longest stored reason, in characters.
 const MAX_REASON: usize = 4000;
 
-/// Jobs that a worker may take: $1 now, $2 the kinds that it runs.
+/// Jobs that a worker may take: $1 now, $2 the kinds that it runs. Jobs of deleted videos wait for a restore.
 ///
 /// A row changed over five minutes after now was changed before the clock was set back: its deadline is as far off. A
 /// worker that lives changes the row at its next heartbeat.
@@ -26,7 +26,8 @@ macro_rules! due {
              OR (j.state = 'running' AND (j.lease_until_ms <= $1 OR j.updated_at_ms > $1 + 300000))) AND j.kind ",
             $kinds,
             " AND NOT (j.needs_ready AND EXISTS \
-             (SELECT 1 FROM videos v WHERE v.id = j.video AND v.state = 'pending'))"
+             (SELECT 1 FROM videos v WHERE v.id = j.video AND v.state = 'pending')) AND NOT EXISTS \
+             (SELECT 1 FROM videos d WHERE d.id = j.video AND d.deleted_at_ms IS NOT NULL)"
         )
     };
 }
@@ -87,12 +88,13 @@ impl Catalog {
         let values = values![now, names(kinds), token, deadline(now, lease), worker];
         let Some(row) = tx.row(LEASE_NEXT, values).await? else { return Ok(None) };
         let id: Uuid = row.get("id")?;
-        let gone = || CatalogError::Damaged(format!("job {id} or its video is not there").into());
+        let gone = || CatalogError::Damaged(format!("job {id} is not there").into());
         let job = jobs::read(&mut tx, id).await?.ok_or_else(gone)?;
         let (mut video, mut given) = (None, Vec::new());
         if let Some(of_job) = job.video {
             given = spans::given(&mut tx, of_job).await?;
-            let mut stored = videos::read(&mut tx, of_job).await?.ok_or_else(gone)?;
+            // It may have been deleted since the job was chosen: the job then stays in the queue.
+            let Some(mut stored) = videos::read(&mut tx, of_job).await? else { return Ok(None) };
             if let Some(segmentation) = jobs::new_segmentation(&job)? {
                 stored.segmentation = segmentation;
             }

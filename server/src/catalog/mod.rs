@@ -32,6 +32,7 @@ mod spans;
 mod sqlite;
 mod store;
 mod tables;
+mod trash;
 mod types;
 mod upgrade;
 mod vectors;

@@ -1,62 +1,20 @@
-//! Videos: adding them with their first job, reading, changing, deleting.
-
-use std::collections::HashSet;
+//! Videos: adding them with their first job, reading, changing.
 
 use uuid::Uuid;
 
-use super::database::{Row, Sql, Tx, Value, values};
+use super::database::{Row, Tx, Value, values};
 use super::error::CatalogError;
 use super::filter::attributes::attributes;
-use super::store::Catalog;
 use super::tables::jobs;
 use super::tables::stored::to_json;
-use super::tables::vectors::{self, Op};
 use super::tables::videos::{check_metadata, from_row, lock, read, video_columns};
 use super::types::*;
 use super::view::View;
 use super::wake::News;
-use super::{cues, exports, instant, keys, spans};
+use super::{cues, instant, keys, spans};
 
 /// Attempts to add a video. Another attempt follows if a video with the same bytes is deleted at that moment.
 const TRIES: usize = 3;
-
-impl Catalog {
-    /// The next deleted video to purge, in order of id after `after`.
-    pub async fn next_deleted(&self, after: Option<Uuid>) -> Result<Option<DeletedVideo>, CatalogError> {
-        let sql =
-            "SELECT id, file FROM videos WHERE deleted_at_ms IS NOT NULL AND id > $1 ORDER BY id LIMIT 1";
-        let after = after.unwrap_or(Uuid::nil());
-        let Some(row) = self.database.row(sql, values![after]).await? else { return Ok(None) };
-        let (id, file): (Uuid, String) = (row.get("id")?, row.get("file")?);
-        let sql = "SELECT id FROM spans WHERE video = $1 AND level = 'clip' ORDER BY key";
-        let clips = self.database.rows(sql, values![id]).await?;
-        let clips = clips.iter().map(|row| row.get("id")).collect::<Result<_, _>>()?;
-        Ok(Some(DeletedVideo { id, file, clips }))
-    }
-
-    /// Those of these ids that belong to a video, or to a span of a video, that is not deleted.
-    pub async fn known_ids(&self, ids: &[Uuid]) -> Result<HashSet<Uuid>, CatalogError> {
-        let listed: Vec<String> = (1..=ids.len()).map(|number| format!("${number}")).collect();
-        let listed = listed.join(", ");
-        let sql = format!(
-            "SELECT id FROM videos WHERE deleted_at_ms IS NULL AND id IN ({listed}) UNION ALL \
-             SELECT s.id FROM spans s JOIN videos v ON v.id = s.video \
-             WHERE v.deleted_at_ms IS NULL AND s.id IN ({listed})"
-        );
-        let values = ids.iter().map(|id| Value::from(*id)).collect();
-        let rows = self.database.rows(Sql::Built(sql), values).await?;
-        rows.iter().map(|row| row.get("id")).collect()
-    }
-
-    /// Deletes all rows of a deleted video. A second call changes nothing.
-    pub async fn purge_video(&self, id: Uuid) -> Result<(), CatalogError> {
-        let mut tx = self.database.begin().await?;
-        tx.execute("DELETE FROM reel_ranges WHERE video = $1", values![id]).await?;
-        // Spans, vectors, attributes and cues are deleted with it (cascade).
-        tx.execute("DELETE FROM videos WHERE id = $1 AND deleted_at_ms IS NOT NULL", values![id]).await?;
-        tx.commit().await
-    }
-}
 
 impl View<'_> {
     /// Adds a video and its first job in one transaction, unless a visible video has its content hash.
@@ -141,26 +99,6 @@ impl View<'_> {
         }
         tx.must_see(id).await?;
         let video = read(&mut tx, id).await?;
-        tx.commit().await?;
-        Ok(video)
-    }
-
-    /// Hides a video from all reads and indexes (appends to `changes`), and deletes its jobs and keys. Returns the
-    /// video. Its other rows stay until [`Catalog::purge_video`].
-    pub async fn delete_video(&self, id: Uuid) -> Result<Option<Video>, CatalogError> {
-        let mut tx = self.begin().await?;
-        if !lock(&mut tx, id).await? {
-            return Ok(None);
-        }
-        let video = read(&mut tx, id).await?;
-        let gone = vectors::of_video(&mut tx, id).await?;
-        cues::forget_video(&mut tx, id).await?;
-        tx.execute("DELETE FROM jobs WHERE video = $1", values![id]).await?;
-        tx.execute("DELETE FROM idempotency_keys WHERE video = $1", values![id]).await?;
-        let now = tx.now_ms().await?;
-        tx.execute("UPDATE videos SET deleted_at_ms = $2 WHERE id = $1", values![id, now]).await?;
-        exports::end_those_of(&mut tx, id).await?;
-        vectors::append_changes(&mut tx, gone.into_iter().map(|at| (Op::Delete, at)).collect()).await?;
         tx.commit().await?;
         Ok(video)
     }

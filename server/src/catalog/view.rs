@@ -15,8 +15,11 @@ pub struct View<'a> {
     visibility: &'a Visibility,
 }
 
-/// The name for the table of videos in a view's statements; always used with an alias.
-const VISIBLE_VIDEOS: &str = "visible_videos";
+/// The names for the table of videos in a view's statements, always used with an alias, and their conditions on `videos f`.
+const VIEWS: [(&str, &str); 2] = [
+    ("visible_videos", "f.deleted_at_ms IS NULL"),
+    ("trashed_videos", "f.deleted_at_ms IS NOT NULL AND NOT f.purging"),
+];
 
 impl Catalog {
     /// A view of the catalog for a caller with this visibility.
@@ -67,19 +70,25 @@ impl View<'_> {
     }
 }
 
-/// Replaces [`VISIBLE_VIDEOS`] in a statement by a select of the visible videos, whose values follow the statement's
-/// own.
+/// Replaces the names of [`VIEWS`] in a statement by selects of the videos that the caller may see, whose values follow the
+/// statement's own.
 fn restricted(visibility: &Visibility, text: &str, mut values: Vec<Value>) -> (Sql, Vec<Value>) {
-    debug_assert!(text.contains(VISIBLE_VIDEOS), "a view's statement reads every video: {text}");
-    let videos = match visibility {
-        Visibility::All => "(SELECT * FROM videos WHERE deleted_at_ms IS NULL)".to_owned(),
-        Visibility::Matching(filter) => {
-            let (condition, more) = filter.condition(values.len());
-            values.extend(more);
-            format!("(SELECT f.* FROM videos f WHERE f.deleted_at_ms IS NULL AND {condition})")
-        }
-    };
-    (Sql::Built(text.replace(VISIBLE_VIDEOS, &videos)), values)
+    let mut text = text.to_owned();
+    let mut is_restricted = false;
+    for (name, state) in VIEWS.into_iter().filter(|(name, _)| text.contains(name)).collect::<Vec<_>>() {
+        let videos = match visibility {
+            Visibility::All => format!("(SELECT f.* FROM videos f WHERE {state})"),
+            Visibility::Matching(filter) => {
+                let (condition, more) = filter.condition(values.len());
+                values.extend(more);
+                format!("(SELECT f.* FROM videos f WHERE {state} AND {condition})")
+            }
+        };
+        text = text.replace(name, &videos);
+        is_restricted = true;
+    }
+    debug_assert!(is_restricted, "a view's statement reads every video: {text}");
+    (Sql::Built(text), values)
 }
 
 impl Tx {

@@ -133,15 +133,22 @@ struct CountsOut {
     /// Number of failed jobs.
     #[schema(minimum = 0)]
     jobs_failed: i64,
-    /// Size of all stored media, in bytes.
+    /// Size of the media of these videos, in bytes.
     #[schema(minimum = 0)]
     media_bytes: i64,
+    /// Number of videos in the trash.
+    #[schema(minimum = 0)]
+    videos_trashed: i64,
+    /// Size of the media of the videos in the trash, in bytes.
+    #[schema(minimum = 0)]
+    trashed_bytes: i64,
 }
 
 impl From<Counts> for CountsOut {
     fn from(counts: Counts) -> CountsOut {
         let Counts { videos, videos_ready, clips, passages, vectors, .. } = counts;
         let Counts { jobs_queued, jobs_running, jobs_failed, media_bytes, .. } = counts;
+        let Counts { videos_trashed, trashed_bytes, .. } = counts;
         CountsOut {
             videos,
             videos_ready,
@@ -152,6 +159,8 @@ impl From<Counts> for CountsOut {
             jobs_running,
             jobs_failed,
             media_bytes,
+            videos_trashed,
+            trashed_bytes,
         }
     }
 }

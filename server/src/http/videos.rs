@@ -1,6 +1,7 @@
-//! `/v1/videos` and `/v1/videos/{id}`: lists, changes and deletes videos.
+//! `/v1/videos` and `/v1/videos/{id}`: lists, changes, deletes and restores videos.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
@@ -20,9 +21,9 @@ use crate::app::{App, Authorized};
 use crate::catalog::{Segmentation, Video, VideoPatch, VideoState};
 use crate::library::Library;
 
-/// Routes of `/v1/videos` and `/v1/videos/{id}`.
+/// Routes of `/v1/videos` and `/v1/videos/{id}`, but for adding one.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(get, patch, delete))
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(get, patch, delete)).routes(routes!(restore))
 }
 
 /// A stored video.
@@ -87,6 +88,12 @@ pub(super) struct VideoOut {
     rendition_url: Option<String>,
     /// Path of a JPEG of the frame in the middle.
     thumbnail_url: String,
+    /// Time of its deletion (RFC 3339), if it is in the trash; its paths then answer 404 until it is restored. Else null.
+    deleted_at: Option<String>,
+    /// Time from which it can't be restored (RFC 3339), if it is in the trash. Else null.
+    purge_at: Option<String>,
+    /// Time when it last left the trash (RFC 3339). Null if it was never restored.
+    restored_at: Option<String>,
 }
 
 impl From<Video> for VideoOut {
@@ -121,7 +128,19 @@ impl From<Video> for VideoOut {
             segmentation: video.segmentation,
             clips: video.clips,
             job_id: video.job_id,
+            deleted_at: video.deleted_at_ms.map(super::instant),
+            purge_at: None,
+            restored_at: video.restored_at_ms.map(super::instant),
         }
+    }
+}
+
+impl VideoOut {
+    /// A video in the trash, which stays there for `lasts`.
+    fn trashed(video: Video, lasts: Duration) -> VideoOut {
+        let lasts = i64::try_from(lasts.as_millis()).unwrap_or(i64::MAX);
+        let purge_at = video.deleted_at_ms.map(|deleted| super::instant(deleted.saturating_add(lasts)));
+        VideoOut { purge_at, ..VideoOut::from(video) }
     }
 }
 
@@ -134,27 +153,37 @@ struct VideoPage {
     next_cursor: Option<String>,
 }
 
-/// The start and size of a page.
+/// Which videos to list, and the start and size of a page.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Paging {
+struct VideoParams {
+    /// Lists the videos in the trash instead of the others; default false.
+    #[param(nullable = false)]
+    trashed: Option<bool>,
     /// Items per page, 1 to 1000; default 50.
     #[param(minimum = 1, maximum = 1000, nullable = false)]
-    pub(super) limit: Option<u32>,
+    limit: Option<u32>,
     /// `next_cursor` of the previous page.
     #[param(nullable = false)]
-    pub(super) cursor: Option<Uuid>,
+    cursor: Option<Uuid>,
 }
 
 /// Lists videos, oldest first.
-#[utoipa::path(get, path = "/v1/videos", operation_id = "listVideos", tag = "library", params(Paging),
+#[utoipa::path(get, path = "/v1/videos", operation_id = "listVideos", tag = "library", params(VideoParams),
     responses((status = 200, body = VideoPage)))]
-async fn list(app: Authorized, Params(paging): Params<Paging>) -> Result<axum::Json<VideoPage>, ApiError> {
-    let limit = extract::page_size(paging.limit)?;
-    let videos = app.view().videos(paging.cursor, limit).await?;
+async fn list(
+    app: Authorized,
+    Params(params): Params<VideoParams>,
+) -> Result<axum::Json<VideoPage>, ApiError> {
+    let limit = extract::page_size(params.limit)?;
+    let (videos, lasts) = match params.trashed {
+        Some(true) => (app.view().trashed_videos(params.cursor, limit).await?, app.config.trash_lasts()),
+        _ => (app.view().videos(params.cursor, limit).await?, Duration::ZERO),
+    };
     let next_cursor = super::next_cursor(&videos, limit, |video| video.id);
-    Ok(axum::Json(VideoPage { items: videos.into_iter().map(VideoOut::from).collect(), next_cursor }))
+    let items = videos.into_iter().map(|video| VideoOut::trashed(video, lasts)).collect();
+    Ok(axum::Json(VideoPage { items, next_cursor }))
 }
 
 /// Checks the length of a title. U+0000 is refused, because Postgres can't store it.
@@ -261,12 +290,38 @@ async fn patch(
     conditional::answer(&HeaderMap::new(), &VideoOut::from(changed))
 }
 
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct DeleteParams {
+    /// Deletes the video for good, also if it is in the trash already; default false.
+    #[param(nullable = false)]
+    purge: Option<bool>,
+}
+
 /// Deletes a video with its clips, vectors and files. Later answers contain none of them.
+///
+/// The video stays in the trash for the configured days, from which `restoreVideo` brings it back. Until then it uses its
+/// key's quota. With `purge`, and on a server without a trash, its files are freed at once.
 #[utoipa::path(delete, path = "/v1/videos/{id}", operation_id = "deleteVideo", tag = "library",
-    params(("id" = Uuid, Path, description = "The video's id")), responses((status = 204)))]
-async fn delete(app: Authorized, Id(id): Id) -> Result<StatusCode, ApiError> {
-    Library::of(&app).delete(id).await?;
+    params(("id" = Uuid, Path, description = "The video's id"), DeleteParams), responses((status = 204)))]
+async fn delete(
+    app: Authorized,
+    Id(id): Id,
+    Params(params): Params<DeleteParams>,
+) -> Result<StatusCode, ApiError> {
+    Library::of(&app).delete(id, params.purge == Some(true)).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Takes a video out of the trash, with its clips, subtitles and vectors.
+///
+/// Searches find it again, and jobs that its deletion stopped start again. Repeated requests change nothing. 404 once the
+/// video is purged.
+#[utoipa::path(post, path = "/v1/videos/{id}/restore", operation_id = "restoreVideo", tag = "library",
+    params(("id" = Uuid, Path, description = "The video's id")), responses((status = 200, body = VideoOut)))]
+async fn restore(app: Authorized, Id(id): Id) -> Result<Response, ApiError> {
+    conditional::answer(&HeaderMap::new(), &VideoOut::from(Library::of(&app).restore(id).await?))
 }
 
 /// The video, or 404.

@@ -15,7 +15,7 @@ use super::passages;
 use super::raw_vectors::{RawVector, Spans, moment, pooled, unit};
 use super::source::Source;
 use crate::app::App;
-use crate::catalog::{Filled, NewVector, Segmentation, Span, Video};
+use crate::catalog::{Filled, NewVector, Segmentation, Span, Video, VideoState};
 use crate::models::LoadedSpace;
 use crate::terms::{Level, SpanKey};
 
@@ -75,6 +75,22 @@ pub async fn enqueue_new_spaces(app: &App, video: Uuid, spaces_before: usize) {
     if let Err(error) = app.catalog.enqueue_fill(video).await {
         tracing::warn!(%error, %video, "a video waits for the next start to be filled into a new space");
     }
+}
+
+/// Enqueues a fill if spans of a ready video lack vectors: nothing else enqueues one for a space that was added while the
+/// video was in the trash. Errors are logged, and the next start tries again.
+pub async fn enqueue_lacking(app: &App, video: &Video) {
+    let Some(facts) = video.facts.as_ref().filter(|_| video.state == VideoState::Ready) else { return };
+    let enqueued = async {
+        if !lacking(app, video.id, facts.duration_ms).await?.is_empty() {
+            app.catalog.enqueue_fill(video.id).await?;
+        }
+        Ok::<_, IngestError>(())
+    };
+    if let Err(error) = enqueued.await {
+        tracing::warn!(%error, video = %video.id, "a restored video waits for the next start to be filled");
+    }
+    passages::enqueue(app, video.id).await;
 }
 
 /// The spans of a video that lack a vector.

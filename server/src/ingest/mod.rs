@@ -19,7 +19,7 @@ mod subtitles;
 mod whole;
 
 pub use error::{IngestError, Stop};
-pub use missing::{enqueue_new_spaces, missing};
+pub use missing::{enqueue_lacking, enqueue_new_spaces, missing};
 pub(crate) use passages::enqueue as enqueue_passages;
 pub use progress::JobProgress;
 pub use source::Source;

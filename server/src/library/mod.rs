@@ -1,4 +1,4 @@
-//! Adds, deletes and recuts videos, and replaces their subtitles.
+//! Adds, deletes, restores and recuts videos, and replaces their subtitles.
 //!
 //! Files and rows change together. A file is on disk before its row, and a row is hidden before its file is removed.
 //! [`tend`] removes what a crash leaves. Independent of HTTP.
@@ -13,7 +13,7 @@ use reprise_encoders::video::VideoError;
 use uuid::Uuid;
 
 use crate::app::Authorized;
-use crate::catalog::{CatalogError, Job, Segmentation};
+use crate::catalog::{CatalogError, Job, Segmentation, Video};
 use crate::subtitles::Unreadable;
 use crate::vectors::EngineError;
 
@@ -73,15 +73,34 @@ impl<'a> Library<'a> {
         Library { app }
     }
 
-    /// Deletes a video: later answers do not contain it. Its files and rows are purged in the background.
+    /// Deletes a video: later answers do not contain it. It stays in the trash for the configured time. `for_good`: its files
+    /// and rows are purged in the background at once, also if it is in the trash already.
     ///
     /// # Errors
     /// [`LibraryError::NoVideo`].
-    pub async fn delete(&self, video: Uuid) -> Result<(), LibraryError> {
-        self.app.view().delete_video(video).await?.ok_or(LibraryError::NoVideo(video))?;
+    pub async fn delete(&self, video: Uuid, for_good: bool) -> Result<(), LibraryError> {
+        let deleted = if for_good || self.app.config.trash_days == 0 {
+            self.app.view().delete_video(video).await?
+        } else {
+            self.app.view().trash_video(video).await?
+        };
+        deleted.ok_or(LibraryError::NoVideo(video))?;
         self.app.deleted.notify_one();
         self.app.vectors.nudge().await;
         Ok(())
+    }
+
+    /// Takes a video out of the trash. A video that is not in the trash stays as it is, so the call may be repeated.
+    ///
+    /// # Errors
+    /// [`LibraryError::NoVideo`], also once the purge has begun.
+    pub async fn restore(&self, id: Uuid) -> Result<Video, LibraryError> {
+        let Some(video) = self.app.view().restore_video(id).await? else {
+            return self.app.view().video(id).await?.ok_or(LibraryError::NoVideo(id));
+        };
+        self.app.vectors.nudge().await;
+        crate::ingest::enqueue_lacking(self.app, &video).await;
+        Ok(self.app.view().video(id).await?.unwrap_or(video))
     }
 
     /// Deletes a given clip with its vectors and pictures.

@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::LibraryError;
 use crate::app::App;
-use crate::catalog::{DeletedVideo, Visibility};
+use crate::catalog::DeletedVideo;
 use crate::storage::{Derived, StoredFile};
 
-/// Interval of the search for stray files, and for videos that another process has deleted.
+/// Interval of the search for stray files, for videos whose time in the trash is over, and for those that another process
+/// has deleted.
 const SWEEP_EVERY: Duration = Duration::from_secs(3600);
 /// Interval of the checks whether a backup has ended, while deleted videos wait for it.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -72,14 +74,16 @@ enum Purged {
     Waits,
 }
 
-/// Frees files and rows of all deleted videos. A second call changes nothing. A video that fails is left for later.
+/// Frees files and rows of all deleted videos whose time in the trash is over. A second call changes nothing. A video that
+/// fails is left for later.
 async fn purge(app: &App, closing: &CancellationToken) -> Result<Purged, LibraryError> {
+    app.catalog.empty_trash(app.config.trash_lasts()).await?;
     let mut after = None;
     while let Some(deleted) = app.catalog.next_deleted(after).await? {
         if closing.is_cancelled() {
             return Ok(Purged::All);
         }
-        // Asked after the video was found to be deleted: a backup that begins later leaves it out.
+        // Asked after the video was marked: a backup that begins later leaves it out.
         if app.catalog.is_backed_up().await? {
             return Ok(Purged::Waits);
         }
@@ -128,10 +132,10 @@ async fn sweep_exports(app: &Arc<App>) -> Result<(), LibraryError> {
 
 /// Removes stored files of unknown videos: a crash between keeping a file and inserting its row leaves such files.
 async fn sweep(app: &Arc<App>) -> Result<(), LibraryError> {
-    let mut known = HashSet::new();
+    let mut known: HashSet<Uuid> = HashSet::new();
     let mut after = None;
     loop {
-        let videos = app.catalog.view(&Visibility::All).videos(after, VIDEOS_PER_READ).await?;
+        let videos = app.catalog.kept_videos(after, VIDEOS_PER_READ).await?;
         let Some(last) = videos.last().map(|video| video.id) else { break };
         after = Some(last);
         known.extend(videos.into_iter().map(|video| video.id));
@@ -156,7 +160,7 @@ async fn sweep_pictures(app: &Arc<App>) -> Result<u64, LibraryError> {
         let listing = Arc::clone(app);
         let ids = tokio::task::spawn_blocking(move || listing.storage.derived_ids(kind)).await??;
         for some in ids.chunks(IDS_PER_READ) {
-            let known = app.catalog.known_ids(some).await?;
+            let known = app.catalog.kept_ids(some).await?;
             for id in some.iter().filter(|id| !known.contains(id)) {
                 app.storage.remove_derived(kind, *id).await?;
                 removed += 1;

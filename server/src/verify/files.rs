@@ -6,25 +6,25 @@ use std::io;
 use uuid::Uuid;
 
 use super::{Fault, Library, VerifyError, name_of};
-use crate::catalog::{Video, Visibility};
+use crate::catalog::{KeptVideo, Visibility};
 use crate::storage::{Derived, StoredFile, fingerprint};
 
 /// Videos or ids per read.
 const ROWS_PER_READ: u32 = 500;
 
-/// Compares the file of each video with its hash. Holds one piece of a file at a time.
+/// Compares the file of each video, those in the trash too, with its hash. Holds one piece of a file at a time.
 pub(super) async fn of_videos(library: &Library<'_>) -> Result<Vec<Fault>, VerifyError> {
     let (mut faults, mut after, mut done) = (Vec::new(), None, 0);
-    let view = library.catalog.view(&Visibility::All);
-    let all = u64::try_from(view.counts().await?.videos).unwrap_or_default();
+    let counts = library.catalog.view(&Visibility::All).counts().await?;
+    let all = u64::try_from(counts.videos + counts.videos_trashed).unwrap_or_default();
     loop {
-        let videos = view.videos(after, ROWS_PER_READ).await?;
+        let videos = library.catalog.kept_videos(after, ROWS_PER_READ).await?;
         let Some(last) = videos.last() else { return Ok(faults) };
         after = Some(last.id);
         for video in &videos {
             let fault = of_video(library, video).await?;
-            // A video that was deleted meanwhile may have lost its file.
-            if fault.is_some() && view.video(video.id).await?.is_some() {
+            // A video that is purged meanwhile may have lost its file.
+            if fault.is_some() && !library.catalog.kept_ids(&[video.id]).await?.is_empty() {
                 faults.extend(fault);
             }
             done += 1;
@@ -33,7 +33,7 @@ pub(super) async fn of_videos(library: &Library<'_>) -> Result<Vec<Fault>, Verif
     }
 }
 
-async fn of_video(library: &Library<'_>, video: &Video) -> Result<Option<Fault>, VerifyError> {
+async fn of_video(library: &Library<'_>, video: &KeptVideo) -> Result<Option<Fault>, VerifyError> {
     let missing = || Some(Fault::FileMissing { video: video.id, file: video.file.clone() });
     let found = match library.storage.local(&StoredFile::of(&video.file)).await {
         Ok(found) => found,
@@ -93,7 +93,7 @@ pub(super) async fn foreign(library: &Library<'_>) -> Result<Vec<Fault>, VerifyE
     }
     for some in derived.chunks(ROWS_PER_READ as usize) {
         let ids: Vec<Uuid> = some.iter().map(|(_, id)| *id).collect();
-        let known = library.catalog.known_ids(&ids).await?;
+        let known = library.catalog.kept_ids(&ids).await?;
         let lost = some.iter().filter(|(_, id)| !known.contains(id) && !named.deleted.contains(id));
         faults.extend(lost.map(|(of, id)| Fault::DerivedForeign { of, id: *id }));
     }
@@ -103,7 +103,7 @@ pub(super) async fn foreign(library: &Library<'_>) -> Result<Vec<Fault>, VerifyE
 /// The files that rows name.
 struct Named {
     files: HashSet<String>,
-    /// Ids of deleted videos and their clips, which wait for the purge.
+    /// Ids of the videos that are being purged, and of their clips.
     deleted: HashSet<Uuid>,
 }
 
@@ -119,7 +119,7 @@ impl Named {
         }
         let mut after = None;
         loop {
-            let videos = library.catalog.view(&Visibility::All).videos(after, ROWS_PER_READ).await?;
+            let videos = library.catalog.kept_videos(after, ROWS_PER_READ).await?;
             let Some(last) = videos.last() else { return Ok(Named { files, deleted }) };
             after = Some(last.id);
             files.extend(videos.into_iter().map(|video| video.file));

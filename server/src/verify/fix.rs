@@ -37,8 +37,9 @@ async fn delete_bad_vectors(library: &Library<'_>, faults: &[Fault]) -> Result<V
 async fn fix_one(library: &Library<'_>, fault: &Fault) -> Result<Option<String>, VerifyError> {
     match fault {
         Fault::FileMissing { video, .. } | Fault::FileDamaged { video, .. } => {
-            library.catalog.mark_file_lost(*video, &fault.to_string()).await?;
-            Ok(Some(format!("video {video}: a failed job says that its file is lost")))
+            // A video in the trash is not marked: nobody reads its file before a restore.
+            let is_marked = library.catalog.mark_file_lost(*video, &fault.to_string()).await?;
+            Ok(is_marked.then(|| format!("video {video}: a failed job says that its file is lost")))
         }
         Fault::ExportLost { export, .. } => {
             library.catalog.expire_export(*export).await?;

@@ -145,6 +145,8 @@ async fn a_key_has_its_rate_and_its_quota() {
     assert_eq!(holder.upload(&other, json!({})).await.0, 403);
     let video = format!("/v1/videos/{}", added["video"]["id"].as_str().unwrap());
     assert_eq!(holder.send("DELETE", &video, None).await.0, 204);
+    assert_eq!(holder.upload(&other, json!({})).await.0, 403, "a video in the trash uses its quota");
+    assert_eq!(holder.send("DELETE", &format!("{video}?purge=true"), None).await.0, 204);
     assert_eq!(holder.upload(&other, json!({})).await.0, 202, "a deleted video frees its quota");
 }
 

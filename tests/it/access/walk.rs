@@ -36,8 +36,12 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
         "post /v1/keys" => Forbidden(Some(json!({"name": "x", "scopes": ["read"]}))),
         "post /v1/spaces" => Forbidden(Some(json!({"model": "builtin:tiny"}))),
         "post /v1/spaces/{id}/activate" => Forbidden(Some(json!({"for": ["text"]}))),
-        "get /v1/videos" | "get /v1/jobs" | "get /v1/stats" | "get /v1/spaces" | "get /v1/reels"
-        | "get /v1/exports" => only(operation.split_once(' ')?.1),
+        "get /v1/videos" => {
+            Unchanged(vec![("/v1/videos".to_owned(), None), ("/v1/videos?trashed=true".to_owned(), None)])
+        }
+        "get /v1/jobs" | "get /v1/stats" | "get /v1/spaces" | "get /v1/reels" | "get /v1/exports" => {
+            only(operation.split_once(' ')?.1)
+        }
         "post /v1/reels" | "put /v1/reels/{id}" => {
             Missing(Some(json!({"name": "mine now", "ranges": [clip]})))
         }
@@ -62,7 +66,9 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
         "post /v1/videos/{id}/resegment" => {
             Missing(Some(json!({"policy": "fixed", "params": {"every_seconds": 1}})))
         }
-        "post /v1/jobs/{id}/cancel" | "post /v1/jobs/{id}/retry" => Missing(None),
+        "post /v1/jobs/{id}/cancel" | "post /v1/jobs/{id}/retry" | "post /v1/videos/{id}/restore" => {
+            Missing(None)
+        }
         "put /v1/videos/{id}/subtitles/{lang}" => Missing(Some(json!("subtitles"))),
         "delete /v1/videos/{id}" | "delete /v1/clips/{id}" | "delete /v1/videos/{id}/subtitles/{lang}" => {
             Missing(None)
@@ -218,6 +224,10 @@ async fn every_operation_hides_what_another_team_has() {
     assert!(ended.text().await.unwrap().contains("\"succeeded\""));
     let key = "01890000-0000-7000-8000-000000000000".to_owned();
     let theirs = Theirs { video, clip, job, key, reel, export };
+    let other = guarded.film("other", &["smptebars"]);
+    let trashed = a.ingest(&other, json!({"team": "a", "marker": "alpha-secret"})).await;
+    let trashed = format!("/v1/videos/{}", trashed["video"]["id"].as_str().unwrap());
+    assert_eq!(a.send("DELETE", &trashed, None).await.0, 204);
 
     for operation in &operations {
         let (method, template) = operation.split_once(' ').unwrap();
@@ -246,6 +256,11 @@ async fn every_operation_hides_what_another_team_has() {
     for path in ["/v1/jobs/{id}", "/v1/jobs/{id}/events"] {
         assert_eq!(b.send("GET", &path.replace("{id}", &theirs.export), None).await.0, 404, "{path}");
     }
+    assert_eq!(b.send("POST", &format!("{trashed}/restore"), None).await.0, 404);
+    assert_eq!(b.send("DELETE", &format!("{trashed}?purge=true"), None).await.0, 404);
+    let listed = a.good("GET", "/v1/videos?trashed=true", None).await;
+    assert_eq!(listed["items"].as_array().map(Vec::len), Some(1), "{listed}");
+    a.good("POST", &format!("{trashed}/restore"), None).await;
     let cancel = format!("/v1/jobs/{}/cancel", theirs.export);
     assert_eq!(b.send("POST", &cancel, None).await.0, 404);
     let links = json!({"paths": [format!("/v1/exports/{}/download", theirs.export)]});

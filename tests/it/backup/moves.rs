@@ -11,13 +11,16 @@ use reqwest::multipart::Form;
 use serde_json::{Value, json};
 
 use super::{complains, prints, prints_json, said, shown};
-use crate::faults::bed::{Bed, assert_whole, clips, on_both, see_through, text, until, upload, videos};
+use crate::faults::bed::{
+    Bed, assert_consistent, assert_whole, clips, on_both, see_through, text, until, upload, videos,
+};
 
 on_both!(
     a_library_in_use_is_saved_and_moves_to_the_other_database,
     purges_wait_for_a_backup_and_go_on_after_a_dead_one,
     one_server_at_a_time_has_an_embedded_database,
     what_was_cut_off_can_be_started_again,
+    the_trash_is_saved_and_restored,
 );
 
 /// Videos that stay as they are during the backup.
@@ -142,7 +145,8 @@ async fn save_under_load(server: &Server, bed: &Bed, to: &Path) {
             }
             if added.len() > 2 {
                 let doomed = added.remove(0);
-                assert_eq!(server.delete(&format!("/v1/videos/{doomed}")).await.0, StatusCode::NO_CONTENT);
+                let path = format!("/v1/videos/{doomed}?purge={}", added.len() % 2 == 0);
+                assert_eq!(server.delete(&path).await.0, StatusCode::NO_CONTENT);
             }
         }
     };
@@ -209,7 +213,7 @@ async fn purges_wait_for_a_backup_and_go_on_after_a_dead_one(bed: &Bed) {
     // What a backup leaves behind that was killed.
     let row = if bed.is_embedded() { "x'01'" } else { "'00000000-0000-0000-0000-000000000001'" };
     bed.execute(&format!("INSERT INTO backups (id, until_ms) VALUES ({row}, {until_ms})")).await;
-    assert_eq!(server.delete(&format!("/v1/videos/{id}")).await.0, StatusCode::NO_CONTENT);
+    assert_eq!(server.delete(&format!("/v1/videos/{id}?purge=true")).await.0, StatusCode::NO_CONTENT);
     let lease_ends = async || (reprise_server::catalog::instant::now_ms() >= until_ms - 500).then_some(());
     until("the lease ends soon", async || {
         assert!(file.exists() || reprise_server::catalog::instant::now_ms() >= until_ms, "purged too early");
@@ -290,4 +294,33 @@ async fn one_server_at_a_time_has_an_embedded_database(bed: &Bed) {
     } else {
         assert!(second.is_ok(), "several servers share Postgres");
     }
+}
+
+async fn the_trash_is_saved_and_restored(bed: &Bed) {
+    let Some(other) = bed.other().await else { return };
+    let server = bed.start(&[]);
+    let videos = [server.ingest(&bed.film(0, 2)).await, server.ingest(&bed.film(1, 2)).await];
+    let [kept, trashed] = videos.each_ref().map(|video| text(video, "/id"));
+    let request = server.request("PUT", &format!("/v1/videos/{trashed}/subtitles/en"));
+    let request = request.header("content-type", "application/x-subrip").body(SUBTITLES);
+    assert_eq!(server.send(request).await.0, StatusCode::OK);
+    finish_jobs(&server).await;
+    assert_eq!(server.delete(&format!("/v1/videos/{trashed}")).await.0, StatusCode::NO_CONTENT);
+    let (_, listed) = server.get("/v1/videos?trashed=true").await;
+    let backup = bed.folder().join("backup");
+    prints(bed, &["backup", shown(&backup)]);
+    prints(&other, &["restore", shown(&backup)]);
+    prints(&other, &["verify"]);
+    let server = other.start(&[]);
+    assert_eq!(server.get("/v1/videos?trashed=true").await.1, listed);
+    assert_consistent(&server).await;
+    let query = json!({"query": {"text": "a clean entry"}, "sources": ["spoken"]});
+    assert_eq!(server.search_hits(query.clone()).await, [] as [Value; 0]);
+    let (status, _) = server.post(&format!("/v1/videos/{trashed}/restore"), &json!({})).await;
+    assert_eq!(status, StatusCode::OK);
+    for video in [kept, trashed] {
+        assert_whole(&server, video).await;
+    }
+    assert_eq!(server.search_hits(query).await.len(), 1, "its words count again");
+    assert_consistent(&server).await;
 }

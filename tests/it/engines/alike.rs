@@ -1,4 +1,4 @@
-//! The same vectors, filters and deletes in every engine: the same answers.
+//! The same vectors, filters, deletes and restores in every engine: the same answers.
 
 use reprise_server::catalog::Visibility;
 use std::collections::BTreeMap;
@@ -47,9 +47,15 @@ async fn every_engine_finds_the_same_ten() {
     }
     check_all(&library, &engines).await;
     let videos = library.catalog.view(crate::catalog::ALL).videos(None, 2).await.unwrap();
-    for video in videos.iter().take(2) {
-        library.catalog.view(&Visibility::All).delete_video(video.id).await.unwrap();
+    let [deleted, trashed] = [videos[0].id, videos[1].id];
+    let view = library.catalog.view(&Visibility::All);
+    view.delete_video(deleted).await.unwrap().unwrap();
+    view.trash_video(trashed).await.unwrap().unwrap();
+    for engine in &engines {
+        engine.catch_up().await.unwrap();
     }
+    check_all(&library, &engines).await;
+    view.restore_video(trashed).await.unwrap().unwrap();
     for engine in &engines {
         engine.catch_up().await.unwrap();
     }

@@ -22,7 +22,8 @@ async fn a_video_can_be_deleted_while_it_is_ingested(bed: &Bed) {
     let server = bed.start(&[]);
     let (video, id) = upload(&server, &film).await;
     decoding(&server, &id).await;
-    assert_eq!(server.delete(&format!("/v1/videos/{video}")).await.0, StatusCode::NO_CONTENT);
+    let path = format!("/v1/videos/{video}?purge=true");
+    assert_eq!(server.delete(&path).await.0, StatusCode::NO_CONTENT);
     assert_eq!(server.get(&format!("/v1/videos/{video}")).await.0, StatusCode::NOT_FOUND);
     assert_eq!(server.get(&format!("/v1/jobs/{id}")).await.0, StatusCode::NOT_FOUND);
     bed.slow(false);

@@ -125,6 +125,8 @@ async fn day(films: &Films, server: &Server, done: &mut Acknowledged) -> Option<
     let recut = server.request("POST", &format!("{path}/resegment")).json(&cut);
     done.recut = try_send(recut).await?.0.is_success();
     finish_jobs(server).await?;
+    try_send(server.request("DELETE", &path)).await?;
+    try_send(server.request("POST", &format!("{path}/restore"))).await?;
     let range = json!([{"video_id": video, "start": 0.5, "end": 1.5}]);
     let add = server.request("POST", "/v1/reels").json(&json!({"name": "a reel", "ranges": range}));
     let (status, added) = try_send(add).await?;
@@ -183,6 +185,11 @@ async fn finish_jobs(server: &Server) -> Option<()> {
 }
 
 async fn check(bed: &Bed, server: &Server, done: &Acknowledged, fault: &str) {
+    if let Some(video) = &done.video {
+        // Between its deletion and its restore it is in the trash.
+        let (status, _) = server.post(&format!("/v1/videos/{video}/restore"), &json!({})).await;
+        assert_eq!(status, StatusCode::OK, "{fault}");
+    }
     finish_jobs(server).await.expect("the second server has no faults");
     let (_, jobs) = server.get("/v1/jobs?state=failed").await;
     for job in jobs["items"].as_array().expect("a list") {

@@ -94,7 +94,8 @@ pub static OF_VIDEO: [Table; 8] = [
         columns: columns![
             id Uuid, number Int, content_hash Text, file Text, file_name Text, bytes Int, title Text, metadata Text,
             recorded_at Text, recorded_at_ms Int, created_at_ms Int, state Text, segmentation Text, facts Text,
-            duration_ms Int, media_offset_ms Int, warnings Text, added_by Uuid, probed_ms Int,
+            duration_ms Int, media_offset_ms Int, warnings Text, added_by Uuid, probed_ms Int, deleted_at_ms Int,
+            restored_at_ms Int,
         ],
         rows: "videos t WHERE t.id = $1",
     },

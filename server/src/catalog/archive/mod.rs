@@ -1,6 +1,6 @@
 //! All rows that a backup holds, in a form that is the same for both databases.
 //!
-//! Left out: deleted videos, and what follows from other rows (values for filters, counts of words, the change log),
+//! Left out: videos that are being purged, and what follows from other rows (values for filters, counts of words, the change log),
 //! and what is true only for running servers (leases).
 
 mod layout;

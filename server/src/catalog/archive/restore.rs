@@ -19,6 +19,8 @@ const CHANGES_APART: i64 = 1 << 32;
 pub struct Restoring {
     tx: Tx,
     words: Ledger,
+    /// Whether the last video is in the trash. Its words do not count.
+    is_trashed: bool,
 }
 
 impl Catalog {
@@ -46,7 +48,7 @@ impl Catalog {
         for name in LIBRARY.iter().rev().map(|table| table.name).chain(more) {
             tx.execute(Sql::Built(format!("DELETE FROM {name}")), values![]).await?;
         }
-        Ok(Restoring { tx, words: Ledger::default() })
+        Ok(Restoring { tx, words: Ledger::default(), is_trashed: false })
     }
 }
 
@@ -63,13 +65,16 @@ async fn must_be_empty(tx: &mut Tx) -> Result<(), CatalogError> {
 }
 
 impl Restoring {
-    /// Inserts rows of a table, and what follows from them.
+    /// Inserts rows of a table, and what follows from them. The row of a video comes before those that belong to it.
     ///
     /// # Errors
     /// [`CatalogError::Damaged`] for a row of another form.
     pub async fn insert(&mut self, table: &Table, rows: Vec<Vec<Json>>) -> Result<(), CatalogError> {
         let derived = derived(table, &rows)?;
-        if let Some(words) = table.place("words") {
+        if let Some((place, video)) = table.place("deleted_at_ms").zip(rows.last()) {
+            self.is_trashed = video.get(place).is_some_and(|it| !it.is_null());
+        }
+        if let Some(words) = table.place("words").filter(|_| !self.is_trashed) {
             rows.iter()
                 .filter_map(|row| row.get(words)?.as_str())
                 .for_each(|words| self.words.count(words, 1));
@@ -99,7 +104,8 @@ impl Restoring {
             self.go_on_after(&counter, last).await?;
         }
         let sql = "INSERT INTO changes (op, span, space, level) SELECT 'insert', e.span, e.space, s.level \
-                   FROM embeddings e JOIN spans s ON s.key = e.span ORDER BY e.space, e.span";
+                   FROM embeddings e JOIN spans s ON s.key = e.span JOIN videos v ON v.id = s.video \
+                   WHERE v.deleted_at_ms IS NULL ORDER BY e.space, e.span";
         self.tx.execute(sql, values![]).await?;
         self.tx.commit().await
     }

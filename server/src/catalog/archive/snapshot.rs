@@ -70,10 +70,9 @@ impl Catalog {
 }
 
 impl Snapshot {
-    /// All videos that are not deleted, in order of id.
+    /// All videos, those in the trash too, in order of id. Those that are being purged are left out.
     pub async fn videos(&mut self) -> Result<Vec<ArchivedVideo>, CatalogError> {
-        let sql =
-            "SELECT id, title, file, content_hash, bytes FROM videos WHERE deleted_at_ms IS NULL ORDER BY id";
+        let sql = "SELECT id, title, file, content_hash, bytes FROM videos WHERE NOT purging ORDER BY id";
         let mut videos = Vec::new();
         self.tx
             .each(sql, values![], |row| {

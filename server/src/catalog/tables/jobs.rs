@@ -159,6 +159,18 @@ pub(in crate::catalog) async fn cancel(tx: &mut Tx, job: Uuid) -> Result<(), Cat
     Ok(())
 }
 
+/// Takes the running jobs of a video from their workers, who are told at the next heartbeat, and queues them. That counts
+/// neither an attempt nor a death.
+pub(in crate::catalog) async fn put_back(tx: &mut Tx, video: Uuid) -> Result<(), CatalogError> {
+    let now = tx.now_ms().await?;
+    let sql = "UPDATE jobs SET state = 'queued', attempts = attempts - 1, \
+               deaths = CASE WHEN progressed THEN 0 ELSE deaths END, lease_token = NULL, lease_until_ms = NULL, \
+               stage = '', fraction = 0, frames_done = 0, frames_total = NULL, eta_s = NULL, updated_at_ms = $2 \
+               WHERE video = $1 AND state = 'running'";
+    tx.execute(sql, values![video, now]).await?;
+    Ok(())
+}
+
 /// Marks a job as succeeded. The token stays, so that a repeated finish is recognised.
 pub(in crate::catalog) async fn succeed(tx: &mut Tx, job: Uuid) -> Result<(), CatalogError> {
     let now = tx.now_ms().await?;

@@ -11,7 +11,7 @@ use crate::catalog::types::*;
 macro_rules! video_columns {
     () => {
         "v.id, v.content_hash, v.file, v.file_name, v.bytes, v.title, v.metadata, v.recorded_at, \
-         v.created_at_ms, v.state, v.segmentation, v.facts, v.warnings, \
+         v.created_at_ms, v.state, v.segmentation, v.facts, v.warnings, v.deleted_at_ms, v.restored_at_ms, \
          (SELECT string_agg(t.warnings, '' ORDER BY t.key) FROM tracks t WHERE t.video = v.id) AS said_wrong, \
          (SELECT count(*) FROM spans c WHERE c.video = v.id AND c.level = 'clip') AS clips, \
          (SELECT n.id FROM jobs n WHERE n.video = v.id ORDER BY n.id DESC LIMIT 1) AS job_id"
@@ -59,6 +59,8 @@ pub(in crate::catalog) fn from_row(row: &Row) -> Result<Video, CatalogError> {
         warnings: warnings(row)?,
         clips: row.get("clips")?,
         job_id: row.get("job_id")?,
+        deleted_at_ms: row.get("deleted_at_ms")?,
+        restored_at_ms: row.get("restored_at_ms")?,
     })
 }
 

@@ -212,7 +212,7 @@ pub struct JobFilter {
 /// Counts for `/v1/stats`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Number of videos in any state.
+    /// Number of videos in any state, without those in the trash.
     pub videos: i64,
     /// Number of searchable videos.
     pub videos_ready: i64,
@@ -228,6 +228,10 @@ pub struct Counts {
     pub jobs_running: i64,
     /// Number of failed jobs.
     pub jobs_failed: i64,
-    /// Bytes of all stored media.
+    /// Bytes of the media of these videos.
     pub media_bytes: i64,
+    /// Number of videos in the trash.
+    pub videos_trashed: i64,
+    /// Bytes of the media of the videos in the trash.
+    pub trashed_bytes: i64,
 }

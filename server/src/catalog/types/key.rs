@@ -57,9 +57,9 @@ pub struct KeyLimits {
     pub requests_per_minute: Option<u32>,
     /// Searches at once, in each server process.
     pub searches_at_once: Option<u32>,
-    /// Bytes of all videos that the key added and that are not deleted.
+    /// Bytes of all videos that the key added, with those in the trash.
     pub stored_bytes: Option<i64>,
-    /// Seconds of all videos that the key added and that are not deleted.
+    /// Seconds of all videos that the key added, with those in the trash.
     pub stored_seconds: Option<i64>,
 }
 

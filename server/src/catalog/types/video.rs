@@ -81,9 +81,24 @@ pub struct Video {
     pub clips: i64,
     /// Its newest job.
     pub job_id: Option<Uuid>,
+    /// Time of its deletion, in Unix milliseconds, if it is in the trash.
+    pub deleted_at_ms: Option<i64>,
+    /// Time when it last left the trash, in Unix milliseconds.
+    pub restored_at_ms: Option<i64>,
 }
 
-/// A deleted video that still has files and rows.
+/// A video whose file must stay: one that is not deleted, or one in the trash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptVideo {
+    /// Its id.
+    pub id: Uuid,
+    /// Its file, as in [`Video`].
+    pub file: String,
+    /// SHA-256 of the file, 64 hex digits.
+    pub content_hash: String,
+}
+
+/// A deleted video that can't be restored, and still has files and rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeletedVideo {
     /// Its id.
