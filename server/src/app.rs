@@ -107,7 +107,7 @@ impl Authorized {
 
     /// The catalog as the caller sees it.
     pub fn view(&self) -> View<'_> {
-        self.app.catalog.view(self.caller.visibility())
+        self.app.catalog.view(self.caller.visibility()).of_key(self.caller.key_id())
     }
 
     /// The service itself, for work that outlives the request.

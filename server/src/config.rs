@@ -42,6 +42,9 @@ pub struct Config {
     /// Days for which a deleted video stays in the trash, from which it can be restored; 0: it is purged at once
     #[arg(long, env = "REPRISE_TRASH_DAYS", default_value_t = 7, value_parser = clap::value_parser!(u32).range(..=36_500))]
     pub trash_days: u32,
+    /// Days for which refused files are listed as failed jobs; 0: they are not listed
+    #[arg(long, env = "REPRISE_REFUSAL_DAYS", default_value_t = 7, value_parser = clap::value_parser!(u32).range(..=36_500))]
+    pub refusal_days: u32,
     /// Listen beyond loopback without an API key
     #[arg(long, env = "REPRISE_INSECURE")]
     pub insecure: bool,
@@ -207,6 +210,11 @@ impl Config {
     /// How long a deleted video stays in the trash.
     pub fn trash_lasts(&self) -> Duration {
         Duration::from_secs(u64::from(self.trash_days) * 24 * 3600)
+    }
+
+    /// How long refused files are listed as failed jobs.
+    pub fn refusals_last(&self) -> Duration {
+        Duration::from_secs(u64::from(self.refusal_days) * 24 * 3600)
     }
 
     /// The vector engine's settings.

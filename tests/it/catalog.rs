@@ -9,6 +9,7 @@ mod filters;
 mod following;
 mod jobs;
 mod passages;
+mod refusals;
 pub(crate) mod samples;
 mod spans;
 mod trash;

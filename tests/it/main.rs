@@ -47,6 +47,7 @@ mod long_text;
 mod metrics;
 mod moments;
 mod openapi;
+mod refusals;
 mod resegment;
 mod search;
 mod segment;

@@ -23,10 +23,11 @@ const OF_ALL: &str = "WITH deleted AS (SELECT id FROM videos WHERE deleted_at_ms
     (SELECT count(*) FROM trashed_videos t) AS videos_trashed, \
     (SELECT CAST(COALESCE(sum(t.bytes), 0) AS bigint) FROM trashed_videos t) AS trashed_bytes";
 
-/// Counts of the videos that a caller with a filter sees.
+/// Counts of the videos that a caller with a filter sees. $1: its key.
 const OF_SOME: &str = "WITH mine AS (SELECT v.id, v.state, v.bytes FROM visible_videos v), \
     spans_of_mine AS (SELECT s.key, s.level FROM spans s JOIN mine m ON m.id = s.video), \
-    jobs_of_mine AS (SELECT j.state FROM jobs j JOIN mine m ON m.id = j.video) \
+    jobs_of_mine AS (SELECT j.state FROM jobs j JOIN mine m ON m.id = j.video \
+    UNION ALL SELECT j.state FROM jobs j JOIN refusals r ON r.id = j.id WHERE r.added_by = $1) \
     SELECT (SELECT count(*) FROM mine) AS videos, \
     (SELECT count(*) FROM mine WHERE state = 'ready') AS videos_ready, \
     (SELECT count(*) FROM spans_of_mine WHERE level = 'clip') AS clips, \
@@ -60,8 +61,9 @@ impl VectorCount {
 impl View<'_> {
     /// Counts for `/v1/stats`.
     pub async fn counts(&self) -> Result<Counts, CatalogError> {
-        let sql = if self.visibility().is_limited() { OF_SOME } else { OF_ALL };
-        let Some(row) = self.row(sql, values![]).await? else { return Ok(Counts::default()) };
+        let (sql, values) =
+            if self.visibility().is_limited() { (OF_SOME, values![self.key()]) } else { (OF_ALL, values![]) };
+        let Some(row) = self.row(sql, values).await? else { return Ok(Counts::default()) };
         Ok(Counts {
             videos: row.get("videos")?,
             videos_ready: row.get("videos_ready")?,

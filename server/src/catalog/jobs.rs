@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::database::{Sql, Tx, values};
+use super::database::{Sql, Tx, Value, values};
 use super::error::CatalogError;
 use super::tables::exports::is_seen;
 use super::tables::jobs::{self, NewJob};
@@ -39,6 +39,9 @@ impl View<'_> {
 
     /// Cancels a queued or running job; `Err(Conflict)` if it has ended.
     pub async fn cancel_job(&self, id: Uuid) -> Result<Option<Job>, CatalogError> {
+        if self.is_refusal(id).await? {
+            return Err(CatalogError::Conflict("the job has ended: failed".to_owned()));
+        }
         let mut tx = self.begin().await?;
         let Some(found) = jobs::lock(&mut tx, id).await? else { return Ok(None) };
         if !matches!(found.job.state, JobState::Queued | JobState::Running) {
@@ -54,6 +57,10 @@ impl View<'_> {
     /// Queues a failed or cancelled job with fresh attempts. A job that waits for its next attempt becomes due at once.
     /// `Err(Conflict)` otherwise.
     pub async fn retry_job(&self, id: Uuid) -> Result<Option<Job>, CatalogError> {
+        if self.is_refusal(id).await? {
+            let text = "the job can't be retried: its file was refused and is not kept; upload it again";
+            return Err(CatalogError::Conflict(text.to_owned()));
+        }
         let mut tx = self.begin().await?;
         let Some(found) = jobs::lock(&mut tx, id).await? else { return Ok(None) };
         match found.job.state {
@@ -77,7 +84,9 @@ impl View<'_> {
 
     /// One job.
     pub async fn job(&self, id: Uuid) -> Result<Option<Job>, CatalogError> {
-        let row = self.row(Sql::Built(self.seen("WHERE j.id = $1")), values![id]).await?;
+        let mut values = values![id];
+        let sql = self.seen("WHERE j.id = $1", &mut values);
+        let row = self.row(Sql::Built(sql), values).await?;
         row.as_ref().map(jobs::from_row).transpose()
     }
 
@@ -90,25 +99,27 @@ impl View<'_> {
     ) -> Result<Vec<Job>, CatalogError> {
         let listed = "WHERE ($1 IS NULL OR j.state = $1) AND ($2 IS NULL OR j.kind = $2) \
                       AND ($3 IS NULL OR j.video = $3) AND j.id < $4";
-        let mut sql = self.seen(listed);
-        sql.push_str(" ORDER BY j.id DESC LIMIT $5");
-        let values = values![
+        let mut values = values![
             only.state.map(|state| state.name().to_owned()),
             only.kind.map(|kind| kind.name().to_owned()),
             only.video,
             before.unwrap_or(Uuid::max()),
             limit,
         ];
+        let mut sql = self.seen(listed, &mut values);
+        sql.push_str(" ORDER BY j.id DESC LIMIT $5");
         self.rows(Sql::Built(sql), values).await?.iter().map(jobs::from_row).collect()
     }
 
-    /// A select over the jobs that the caller sees: those of its videos and its exports.
-    fn seen(&self, condition: &str) -> String {
-        let exports = is_seen(self.visibility());
+    /// A select over the jobs that the caller sees: those of its videos, its exports and its refused files. Adds its values
+    /// to those of the condition.
+    fn seen(&self, condition: &str, values: &mut Vec<Value>) -> String {
+        let (exports, refusals) = (is_seen(self.visibility()), self.sees_refusal(values));
         format!(
             "SELECT {} FROM jobs j {condition} \
              AND (EXISTS (SELECT 1 FROM visible_videos v WHERE v.id = j.video) OR (j.video IS NULL AND \
-             EXISTS (SELECT 1 FROM exports e WHERE e.id = j.id AND {exports})))",
+             (EXISTS (SELECT 1 FROM exports e WHERE e.id = j.id AND {exports}) OR \
+             EXISTS (SELECT 1 FROM refusals r WHERE r.id = j.id AND {refusals}))))",
             jobs::job_columns!(),
         )
     }

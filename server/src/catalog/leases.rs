@@ -228,6 +228,6 @@ async fn end_as_failed(tx: &mut Tx, job: &Job, reason: &str) -> Result<(), Catal
 }
 
 /// Shortens a reason and removes NUL: reasons contain messages of other programs.
-fn storable(reason: &str) -> String {
+pub(super) fn storable(reason: &str) -> String {
     reason.chars().filter(|character| *character != '\0').take(MAX_REASON).collect()
 }

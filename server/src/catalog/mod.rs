@@ -26,6 +26,7 @@ mod passages;
 mod postgres;
 mod ranges;
 mod reels;
+mod refusals;
 mod results;
 mod secrets;
 mod spans;

@@ -13,6 +13,8 @@ use crate::terms::KeySet;
 pub struct View<'a> {
     database: &'a Database,
     visibility: &'a Visibility,
+    /// The caller's API key, for what belongs to a key and not to a video.
+    key: Option<Uuid>,
 }
 
 /// The names for the table of videos in a view's statements, always used with an alias, and their conditions on `videos f`.
@@ -24,11 +26,23 @@ const VIEWS: [(&str, &str); 2] = [
 impl Catalog {
     /// A view of the catalog for a caller with this visibility.
     pub fn view<'a>(&'a self, visibility: &'a Visibility) -> View<'a> {
-        View { database: &self.database, visibility }
+        View { database: &self.database, visibility, key: None }
+    }
+}
+
+impl<'a> View<'a> {
+    /// The same view, for the holder of an API key.
+    pub fn of_key(self, key: Option<Uuid>) -> View<'a> {
+        View { key, ..self }
     }
 }
 
 impl View<'_> {
+    /// The caller's API key.
+    pub(super) fn key(&self) -> Option<Uuid> {
+        self.key
+    }
+
     /// All rows of a statement over `visible_videos`.
     pub(super) async fn rows(
         &self,

@@ -19,7 +19,7 @@ use super::segmentation::SegmentationBody;
 use super::subtitles::MAX_BYTES;
 use super::videos::{VideoOut, checked_instant, checked_metadata, checked_title};
 use crate::app::{App, Authorized};
-use crate::catalog::{IdempotencyKey, Subtitles};
+use crate::catalog::{IdempotencyKey, RefusedFile, Subtitles};
 use crate::library::{self, AddedVideo, Library, NewUpload, SourceFile, VideoDetails};
 use crate::storage;
 use crate::subtitles::language;
@@ -122,6 +122,7 @@ struct AddAnswer {
 /// Adds a video. Send multipart with the part `file`, or JSON with `path` or `url`.
 ///
 /// The server checks that the file is a video before it answers. The video is searchable when the job has succeeded.
+/// A file that is refused is listed as a failed job for some days; the problem then has its `job_id`.
 /// A repeated request with the same `Idempotency-Key` gets the first answer, for 24 hours.
 #[utoipa::path(
     post, path = "/v1/videos", operation_id = "addVideo", tag = "library",
@@ -239,13 +240,17 @@ fn utf8(bytes: &[u8], name: &str) -> Result<String, ApiError> {
 }
 
 impl Asked {
-    async fn from_form(app: &App, mut form: Form) -> Result<Asked, ApiError> {
+    async fn from_form(app: &Authorized, mut form: Form) -> Result<Asked, ApiError> {
         let mut details = Details::default();
         let mut file = None;
         while let Some(part) = form.next_part(app).await? {
             match part.name() {
                 "file" if file.is_some() => return Err(ApiError::invalid("file", "send one file a request")),
-                "file" => file = Some((shown_name(part.file_name()), part.file().await?)),
+                "file" => {
+                    let name = shown_name(part.file_name());
+                    let received = part.file().await;
+                    file = Some((name.clone(), or_refused(app, name, received).await?));
+                }
                 "subtitles" => details.subtitles(part).await?,
                 name => {
                     let name = name.to_owned();
@@ -271,7 +276,8 @@ impl Asked {
         match (body.path, body.url) {
             (Some(path), None) => Asked::in_place(app, &path, details).await,
             (None, Some(url)) => {
-                let (file_name, received) = super::sources::fetch(app, &url).await?;
+                let source = super::sources::fetch(app, &url).await;
+                let (file_name, received) = or_refused(app, name_in(&url), source).await?;
                 Ok(Asked { file: SourceFile::Received(received), file_name: shown_name(&file_name), details })
             }
             _ => {
@@ -322,6 +328,24 @@ impl Asked {
     }
 }
 
+/// What was received. A file that is too large is listed as refused; the rest of it was not read.
+async fn or_refused<T>(
+    app: &Authorized,
+    file_name: String,
+    received: Result<T, ApiError>,
+) -> Result<T, ApiError> {
+    let Some(reason) = received.as_ref().err().and_then(ApiError::why_too_large).map(str::to_owned) else {
+        return received;
+    };
+    let job = Library::of(app).refuse(RefusedFile { file_name, bytes: None }, reason, None).await;
+    received.map_err(|error| error.of_job(job))
+}
+
+/// The name at the end of an address, whose query may hold secrets.
+fn name_in(url: &str) -> String {
+    shown_name(url.split(['?', '#']).next().unwrap_or_default())
+}
+
 /// The last component of a client's path, without control characters.
 fn shown_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -346,5 +370,6 @@ mod tests {
         check("a\u{0}b\n.mp4", "ab.mp4");
         check("", "video");
         check("folder/", "video");
+        assert_eq!(name_in("https://example.com/a/dive.mp4?token=secret#x"), "dive.mp4");
     }
 }

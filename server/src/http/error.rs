@@ -8,6 +8,7 @@ use reprise_encoders::video::VideoError;
 use reprise_encoders::{EncodeError, LoadError, with_causes};
 use serde::Serialize;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use crate::access::Refusal;
 use crate::catalog::{CatalogError, RangeFault};
@@ -27,6 +28,7 @@ pub(super) struct ApiError {
     detail: String,
     errors: Vec<FieldError>,
     retry_after_s: Option<u64>,
+    job: Option<Uuid>,
 }
 
 /// One fault of the request.
@@ -55,11 +57,15 @@ pub(super) struct Problem {
     request_id: String,
     /// Faults of the request, each with its location. Empty if none is known.
     errors: Vec<FieldError>,
+    /// Id of the failed job that lists the refused file. Absent unless a file was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    job_id: Option<Uuid>,
 }
 
 impl ApiError {
     fn new(status: StatusCode, title: &'static str, detail: impl Into<String>) -> ApiError {
-        ApiError { status, title, detail: detail.into(), errors: Vec::new(), retry_after_s: None }
+        ApiError { status, title, detail: detail.into(), errors: Vec::new(), retry_after_s: None, job: None }
     }
 
     pub(super) fn unreadable(detail: impl Into<String>) -> ApiError {
@@ -81,6 +87,16 @@ impl ApiError {
             fields => fields.iter_mut().for_each(|field| field.pointer.clone_from(&pointer)),
         }
         self
+    }
+
+    /// The same error, with the failed job that lists the refused file.
+    pub(super) fn of_job(self, job: Option<Uuid>) -> ApiError {
+        ApiError { job, ..self }
+    }
+
+    /// The detail, if a file was too large.
+    pub(super) fn why_too_large(&self) -> Option<&str> {
+        (self.status == StatusCode::PAYLOAD_TOO_LARGE).then_some(self.detail.as_str())
     }
 
     pub(super) fn forbidden(detail: impl Into<String>) -> ApiError {
@@ -258,6 +274,7 @@ impl From<LibraryError> for ApiError {
             LibraryError::Catalog(error) => error.into(),
             LibraryError::Vectors(error) => error.into(),
             LibraryError::Storage(error) => error.into(),
+            LibraryError::Refused { job, error } => ApiError::from(*error).of_job(Some(job)),
             LibraryError::Panicked(panic) => ApiError::internal(panic),
         }
     }
@@ -397,6 +414,7 @@ fn problem(error: ApiError, instance: String, request_id: &str) -> Response {
         instance,
         request_id: request_id.to_owned(),
         errors: error.errors,
+        job_id: error.job,
     };
     let json = serde_json::to_vec(&body).unwrap_or_default();
     let mut response = (error.status, json).into_response();

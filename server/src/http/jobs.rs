@@ -16,7 +16,7 @@ use super::error::ApiError;
 use super::extract::{self, Id, Params};
 use super::names::{JobKindName, JobStateName};
 use crate::app::{App, Authorized};
-use crate::catalog::{Job, JobFilter, JobName, JobState};
+use crate::catalog::{Job, JobFilter, JobName, JobState, RefusedFile};
 
 /// Polling interval of a watched job.
 const LOOK: Duration = Duration::from_millis(400);
@@ -40,7 +40,7 @@ pub(super) struct JobOut {
     /// Kind of the job.
     #[schema(value_type = JobKindName)]
     kind: JobName,
-    /// Id of the video that it works on; null for an export.
+    /// Id of the video that it works on; null for an export and for a refused file.
     video_id: Option<Uuid>,
     /// State of the job.
     #[schema(value_type = JobStateName)]
@@ -67,10 +67,24 @@ pub(super) struct JobOut {
     retry_at: Option<String>,
     /// Reason for the failure, the next attempt or the cancellation; null if there is none.
     reason: Option<String>,
+    /// The file, if it was refused at the upload. The job then failed at once, has no video and can't be retried. Null for
+    /// all other jobs.
+    refused_file: Option<RefusedFileOut>,
     /// Time of its making (RFC 3339).
     created_at: String,
     /// Time of its last change (RFC 3339).
     updated_at: String,
+}
+
+/// A file that was refused. The server does not keep it.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = RefusedFile)]
+struct RefusedFileOut {
+    /// Name of the file as the client sent it, without folders, 1 to 255 characters.
+    file_name: String,
+    /// Size of the file, in bytes. Null if the upload was cut off because the file is too large.
+    #[schema(minimum = 0)]
+    bytes: Option<i64>,
 }
 
 impl From<Job> for JobOut {
@@ -89,6 +103,9 @@ impl From<Job> for JobOut {
             attempts: job.attempts,
             retry_at: job.retry_at_ms.map(super::instant),
             reason: job.reason,
+            refused_file: job
+                .refused
+                .map(|RefusedFile { file_name, bytes }| RefusedFileOut { file_name, bytes }),
             created_at: super::instant(job.created_at_ms),
             updated_at: super::instant(job.updated_at_ms),
         }
@@ -131,7 +148,7 @@ struct JobParams {
     cursor: Option<Uuid>,
 }
 
-/// Lists jobs, newest first.
+/// Lists jobs, newest first. Files that were refused at the upload are failed jobs without a video, for some days.
 #[utoipa::path(get, path = "/v1/jobs", operation_id = "listJobs", tag = "jobs", params(JobParams),
     responses((status = 200, body = JobPage)))]
 async fn list(app: Authorized, Params(params): Params<JobParams>) -> Result<axum::Json<JobPage>, ApiError> {
@@ -204,6 +221,8 @@ async fn cancel(app: Authorized, Id(id): Id) -> Result<axum::Json<JobOut>, ApiEr
 }
 
 /// Queues a failed or cancelled job again. A job that waits for its next attempt is tried at once.
+///
+/// The job of a refused file gets 409: the file is not kept.
 #[utoipa::path(post, path = "/v1/jobs/{id}/retry", operation_id = "retryJob", tag = "jobs",
     params(("id" = Uuid, Path, description = "The job's id")),
     responses((status = 200, body = JobOut), (status = 409)))]

@@ -2,12 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use reprise_encoders::video::{self, Probe};
+use reprise_encoders::video::{self, Probe, VideoError};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{Library, LibraryError};
-use crate::catalog::{Added, GivenClip, IdempotencyKey, Job, NewVideo, Segmentation, Subtitles, Video};
+use crate::catalog::{
+    Added, CatalogError, GivenClip, IdempotencyKey, Job, NewRefusal, NewVideo, RefusedFile, Segmentation,
+    Subtitles, Video,
+};
 use crate::storage::{Fingerprint, Received, Storage, StoredFile};
 
 /// A file to add.
@@ -101,12 +104,47 @@ impl Library<'_> {
     /// The result is durable: after a crash the file and its row still exist. A crash during the call leaves no row
     /// without a file; a file without a row is swept.
     ///
+    /// A file that is refused, because it is no video, beyond the limits or over the quota, is listed as a failed job.
+    ///
     /// # Errors
-    /// [`LibraryError::Video`] if the file is no video; [`LibraryError::KeyReused`] if another request used the key.
+    /// [`LibraryError::Refused`]; [`LibraryError::KeyReused`] if another request used the key.
     pub async fn add(&self, new: NewUpload, key: Option<IdempotencyKey>) -> Result<AddedVideo, LibraryError> {
         if let Some(earlier) = self.earlier(key.as_ref()).await? {
             return Ok(earlier);
         }
+        let bytes = Some(i64::try_from(new.file.bytes()).unwrap_or(i64::MAX));
+        let file = RefusedFile { file_name: new.file_name.clone(), bytes };
+        match self.add_new(new, key.clone()).await {
+            Err(error) if error.is_of_file() => match self.refuse(file, error.to_string(), key).await {
+                Some(job) => Err(LibraryError::Refused { job, error: Box::new(error) }),
+                None => Err(error),
+            },
+            added => added,
+        }
+    }
+
+    /// Lists a refused file as a failed job; returns the job's id. `None` if refused files are not listed, or the catalog
+    /// failed: the refusal itself matters more to the caller.
+    pub async fn refuse(
+        &self,
+        file: RefusedFile,
+        reason: String,
+        repeat: Option<IdempotencyKey>,
+    ) -> Option<Uuid> {
+        if self.app.config.refusal_days == 0 {
+            return None;
+        }
+        let new = NewRefusal { file, reason, added_by: self.app.caller().key_id(), repeat };
+        match self.app.view().add_refusal(&new).await {
+            Ok(job) => Some(job.id),
+            Err(error) => {
+                tracing::warn!(%error, "a refused file is not listed as a failed job");
+                None
+            }
+        }
+    }
+
+    async fn add_new(&self, new: NewUpload, key: Option<IdempotencyKey>) -> Result<AddedVideo, LibraryError> {
         let probed_ms = match self.app.view().video_by_hash(new.file.content_hash()).await? {
             Some(_) => 0,
             None => self.probe(new.file.path()).await?.duration_ms,
@@ -177,6 +215,17 @@ impl Library<'_> {
             added_by: self.app.caller().key_id(),
             probed_ms: 0,
         })
+    }
+}
+
+impl LibraryError {
+    /// Whether the file is the reason: another request with it fails too.
+    fn is_of_file(&self) -> bool {
+        match self {
+            LibraryError::Video(error) => !matches!(error, VideoError::Ffmpeg(_)),
+            LibraryError::Catalog(error) => matches!(error, CatalogError::OverQuota(_)),
+            _ => false,
+        }
     }
 }
 

@@ -62,6 +62,14 @@ pub enum LibraryError {
     /// The disk failed or is full.
     #[error("a file can't be stored or read")]
     Storage(#[from] io::Error),
+    /// The caller's file was refused; `job` is the failed job that lists it.
+    #[error("{error}")]
+    Refused {
+        /// The failed job.
+        job: Uuid,
+        /// Why it was refused.
+        error: Box<LibraryError>,
+    },
     /// A task panicked; an internal fault.
     #[error("a task of the library panicked")]
     Panicked(#[from] tokio::task::JoinError),

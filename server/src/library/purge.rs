@@ -24,7 +24,7 @@ const IDS_PER_READ: usize = 100;
 const VIDEOS_PER_READ: u32 = 1000;
 
 /// Purges deleted videos and expired exports at the start and after each deletion, and sweeps stray files and
-/// old entries of the audit log every hour, until `closing`. While a backup is being made, no stored file is removed.
+/// old entries of the audit log and old refusals every hour, until `closing`. While a backup is being made, no stored file is removed.
 pub async fn tend(app: Arc<App>, closing: CancellationToken) {
     let mut next_sweep = Instant::now();
     while !closing.is_cancelled() {
@@ -43,6 +43,7 @@ pub async fn tend(app: Arc<App>, closing: CancellationToken) {
                 sweep(&app).await,
                 sweep_exports(&app).await,
                 forget_audit(&app).await,
+                forget_refusals(&app).await,
             ];
             for swept in swept {
                 if let Err(error) = swept {
@@ -63,6 +64,12 @@ pub async fn tend(app: Arc<App>, closing: CancellationToken) {
 async fn forget_audit(app: &App) -> Result<(), LibraryError> {
     let days = i64::from(app.config.audit_days);
     app.catalog.forget_audit(days * 24 * 3600 * 1000).await?;
+    Ok(())
+}
+
+/// Deletes old refusals.
+async fn forget_refusals(app: &App) -> Result<(), LibraryError> {
+    app.catalog.forget_refusals(app.config.refusals_last()).await?;
     Ok(())
 }
 

@@ -224,6 +224,11 @@ async fn every_operation_hides_what_another_team_has() {
     assert!(ended.text().await.unwrap().contains("\"succeeded\""));
     let key = "01890000-0000-7000-8000-000000000000".to_owned();
     let theirs = Theirs { video, clip, job, key, reel, export };
+    let text = guarded.folder.path().join("alpha-secret.mp4");
+    std::fs::write(&text, "no video").unwrap();
+    let (status, refused) = a.upload(&text, json!({"team": "a"})).await;
+    assert_eq!(status, 415, "{refused}");
+    let refused = format!("/v1/jobs/{}", refused["job_id"].as_str().unwrap());
     let other = guarded.film("other", &["smptebars"]);
     let trashed = a.ingest(&other, json!({"team": "a", "marker": "alpha-secret"})).await;
     let trashed = format!("/v1/videos/{}", trashed["video"]["id"].as_str().unwrap());
@@ -256,6 +261,12 @@ async fn every_operation_hides_what_another_team_has() {
     for path in ["/v1/jobs/{id}", "/v1/jobs/{id}/events"] {
         assert_eq!(b.send("GET", &path.replace("{id}", &theirs.export), None).await.0, 404, "{path}");
     }
+    for (method, path) in [("GET", ""), ("GET", "/events"), ("POST", "/cancel"), ("POST", "/retry")] {
+        assert_eq!(b.send(method, &format!("{refused}{path}"), None).await.0, 404, "{path}");
+    }
+    assert_eq!(a.send("POST", &format!("{refused}/retry"), None).await.0, 409);
+    let failed = a.good("GET", "/v1/jobs?state=failed", None).await;
+    assert_eq!(failed["items"][0]["refused_file"]["file_name"], "alpha-secret.mp4", "{failed}");
     assert_eq!(b.send("POST", &format!("{trashed}/restore"), None).await.0, 404);
     assert_eq!(b.send("DELETE", &format!("{trashed}?purge=true"), None).await.0, 404);
     let listed = a.good("GET", "/v1/videos?trashed=true", None).await;

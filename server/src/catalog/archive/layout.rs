@@ -69,11 +69,12 @@ pub static LIBRARY: [Table; 9] = [
         ],
         rows: "audit t ORDER BY t.seq",
     },
-    // Exports are left out: they expire, and can be made again.
+    // Exports are left out: they expire, and can be made again. Refused files are left out: they expire too.
     Table {
         name: "jobs",
         columns: JOBS,
-        rows: "jobs t WHERE t.video IS NULL AND t.kind <> 'export' ORDER BY t.id",
+        rows: "jobs t WHERE t.video IS NULL AND t.kind <> 'export' \
+               AND NOT EXISTS (SELECT 1 FROM refusals r WHERE r.id = t.id) ORDER BY t.id",
     },
     Table {
         name: "reels",

@@ -14,7 +14,9 @@ use crate::catalog::types::*;
 macro_rules! job_columns {
     () => {
         "j.id, j.kind, j.video, j.params, j.state, j.stage, j.fraction, j.frames_done, j.frames_total, j.eta_s, \
-         j.attempts, j.attempts_most, j.not_before_ms, j.reason, j.created_at_ms, j.updated_at_ms"
+         j.attempts, j.attempts_most, j.not_before_ms, j.reason, j.created_at_ms, j.updated_at_ms, \
+         (SELECT r.file_name FROM refusals r WHERE r.id = j.id) AS refused_name, \
+         (SELECT r.bytes FROM refusals r WHERE r.id = j.id) AS refused_bytes"
     };
 }
 
@@ -53,6 +55,11 @@ impl NewJob {
     /// A job that adds missing vectors of a video. It waits for the ingest, which makes the spans.
     pub(in crate::catalog) fn fill(video: Uuid) -> NewJob {
         NewJob { kind: JobName::Fill, video: Some(video), params: None, needs_ready: true }
+    }
+
+    /// The job of a file that is refused, to be stored as failed.
+    pub(in crate::catalog) fn refused() -> NewJob {
+        NewJob { kind: JobName::Ingest, video: None, params: None, needs_ready: false }
     }
 
     /// A job that makes an export. The export's row has its request.
@@ -200,9 +207,15 @@ pub(in crate::catalog) fn from_row(row: &Row) -> Result<Job, CatalogError> {
         attempts_most: row.get("attempts_most")?,
         retry_at_ms: retry_at_ms.filter(|_| state == JobState::Queued),
         reason: row.get("reason")?,
+        refused: refused(row)?,
         created_at_ms: row.get("created_at_ms")?,
         updated_at_ms: row.get("updated_at_ms")?,
     })
+}
+
+fn refused(row: &Row) -> Result<Option<RefusedFile>, CatalogError> {
+    let Some(file_name) = row.get("refused_name")? else { return Ok(None) };
+    Ok(Some(RefusedFile { file_name, bytes: row.get("refused_bytes")? }))
 }
 
 /// Fails the pending video of an ingest that ended without success. A searchable video stays searchable.

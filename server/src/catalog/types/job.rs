@@ -7,7 +7,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::span::Span;
-use super::video::Video;
+use super::video::{IdempotencyKey, Video};
 
 /// The kind of a job, by its stored and public name. The names of kinds without a worker are reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -135,11 +135,41 @@ pub struct Job {
     pub retry_at_ms: Option<i64>,
     /// Reason of the last failure or of the cancellation.
     pub reason: Option<String>,
+    /// The file that was refused, if this is the job of one. It failed at once and can't be retried.
+    pub refused: Option<RefusedFile>,
     /// Time of enqueueing, in Unix milliseconds.
     pub created_at_ms: i64,
     /// Time of the last change, in Unix milliseconds.
     pub updated_at_ms: i64,
 }
+
+/// A file that was refused. It is not kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedFile {
+    /// The user's file name; for display, never a path.
+    pub file_name: String,
+    /// Its size in bytes; `None` if it was cut off because it is too large.
+    pub bytes: Option<i64>,
+}
+
+/// A refused file to store as a failed job.
+#[derive(Debug, Clone)]
+pub struct NewRefusal {
+    /// The file.
+    pub file: RefusedFile,
+    /// Why it was refused.
+    pub reason: String,
+    /// The API key that sent it; `None` for callers without one.
+    pub added_by: Option<Uuid>,
+    /// The idempotency key of its request.
+    pub repeat: Option<IdempotencyKey>,
+}
+
+/// Most stored refusals; the oldest make room for new ones.
+pub const MOST_REFUSALS: i64 = 10_000;
+
+/// Most stored refusals of one API key; the oldest make room for new ones.
+pub const MOST_REFUSALS_OF_KEY: i64 = 1_000;
 
 /// The result of adding a video.
 #[derive(Debug, Clone, PartialEq)]
