@@ -14,6 +14,7 @@ pub(crate) mod samples;
 mod spans;
 mod trash;
 mod upgrade;
+mod uploads;
 mod vectors;
 mod videos;
 mod visibility;

@@ -36,6 +36,7 @@ mod tables;
 mod trash;
 mod types;
 mod upgrade;
+mod uploads;
 mod vectors;
 mod verify;
 mod videos;

@@ -22,6 +22,7 @@ const QUEUED_JOB: &str = "01980f60-11d2-7e6b-a8c4-0f1e2d3c4b04";
 const API_KEY: &str = "01980f5d-30b8-7d44-8e12-c0ffee12ab05";
 const REEL: &str = "01980f62-44aa-7c10-8b2d-9d8e7f605107";
 const EXPORT: &str = "01980f63-55bb-7d21-9c3e-0e9f8a716208";
+const UPLOAD: &str = "01980f64-66cc-7e32-8d4f-1fa09b827309";
 const CANCELLED_JOB: &str = "01980f60-2a77-7f19-9c5d-7b6a59483706";
 
 /// A server with one video, its clips, subtitles, jobs and an API key.
@@ -87,10 +88,13 @@ async fn fill(data: &Path, file: &Path) -> Vec<(String, &'static str)> {
     let (_, reel) = server.post("/v1/reels", &json!({"name": "Vaults", "ranges": ranges})).await;
     let (_, export) = server.post("/v1/exports", &json!({"format": "csv", "reel_id": id(&reel)})).await;
     assert_eq!(server.job_end(&id(&export)).await["state"], "succeeded");
+    let begin = server.request("POST", "/v1/uploads").header("tus-resumable", "1.0.0");
+    let begun = begin.header("upload-length", "1000000").send().await.unwrap();
+    let upload = begun.headers()["location"].to_str().unwrap().rsplit('/').next().unwrap().to_owned();
     // Last: from then on the server wants a key.
     let (_, key) = server.post("/v1/keys", &json!({"name": "Team B", "scopes": ["read"]})).await;
     let mut made = vec![(video, VIDEO), (id(&clip["clip"]), CLIP), (job, JOB), (id(&key), API_KEY)];
-    made.extend([(id(&reel), REEL), (id(&export), EXPORT)]);
+    made.extend([(id(&reel), REEL), (id(&export), EXPORT), (upload, UPLOAD)]);
     assert!(server.stop(), "a server that was asked to stop leaves with 0");
     made
 }
@@ -115,6 +119,7 @@ async fn rename(data: &Path, made: &[(String, &str)]) {
         "exports.id",
         "export_videos.export",
         "export_videos.video",
+        "uploads.id",
     ];
     for (old, new) in made {
         for (table, column) in columns.iter().filter_map(|it| it.split_once('.')) {

@@ -5,6 +5,7 @@ mod job;
 mod key;
 mod reel;
 mod span;
+mod upload;
 mod vector;
 mod video;
 
@@ -13,5 +14,6 @@ pub use job::*;
 pub use key::*;
 pub use reel::*;
 pub use span::*;
+pub use upload::*;
 pub use vector::*;
 pub use video::*;
