@@ -110,7 +110,8 @@ async fn check_bounds(
     now: i64,
 ) -> Result<(), CatalogError> {
     let Some(row) = tx.row(UNFINISHED, values![key, now]).await? else { return Ok(()) };
-    let bounds = new.bounds;
+    let no_key = UploadBounds { uploads_of_key: i64::MAX, bytes_of_key: i64::MAX, ..new.bounds };
+    let bounds = if key.is_some() { new.bounds } else { no_key };
     let checks = [
         (row.get::<i64>("uploads")? + 1, bounds.uploads, "the server", "unfinished uploads"),
         (row.get::<i64>("bytes")? + new.length, bounds.bytes, "the server", "bytes of unfinished uploads"),
