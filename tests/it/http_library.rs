@@ -327,7 +327,7 @@ async fn a_deleted_video_is_gone_at_once(server: &Server, folder: &Path, video: 
     };
     let [videos, ..] = files();
     assert_eq!(files(), [videos, 2, 1, 0]);
-    assert_eq!(server.delete(&path).await.0, 204);
+    assert_eq!(server.delete(&format!("{path}?purge=true")).await.0, 204);
     for level in ["clip", "video"] {
         let hits = server.search_hits(json!({"query": {"text": "x"}, "level": level, "limit": 100})).await;
         assert!(!hits.is_empty() && hits.iter().all(|hit| hit["video_id"] != video["id"]), "{level}");

@@ -166,7 +166,7 @@ fn bound(asked: &[&Asked]) -> Option<f32> {
     strengths.min_by(|one, other| errors(*one).cmp(&errors(*other)).then(one.total_cmp(other)))
 }
 
-fn table(lines: &Vec<Line>, clips: usize) -> Vec<String> {
+fn table(lines: &[Line], clips: usize) -> Vec<String> {
     let heading = format!(
         "{clips} clips. The bound is chosen on the first half of the queries, the rest is the second half's."
     );

@@ -218,7 +218,7 @@ async fn an_owner_sees_its_own_alerts(opened: &Opened) {
     let mine = alert(opened, &NewAlert { owner: Some(a), ..new("mine") }).await;
     let theirs = alert(opened, &NewAlert { owner: Some(b), ..new("theirs") }).await;
     let view = opened.catalog.view(&a_team);
-    assert_eq!(view.alerts(Owner::Key(a), None, 9).await.unwrap(), [mine.clone()]);
+    assert_eq!(view.alerts(Owner::Key(a), None, 9).await.unwrap(), std::slice::from_ref(&mine));
     assert_eq!(
         opened.catalog.view(ALL).alerts(Owner::Anybody, None, 9).await.unwrap(),
         [theirs.clone(), mine.clone()]
