@@ -1,4 +1,4 @@
-// Modal questions: confirm something that can't be undone, and ask for the API key.
+// Modal questions: confirm a deletion or a replacement, and ask for the API key.
 // Built on <dialog>, which brings focus trapping and Escape.
 
 import { button, el } from './dom.js';

@@ -191,7 +191,8 @@ class VideoCard {
 
   async remove() {
     const sure = await confirmAction(`Delete ${this.video.title}?`,
-      'The file, its clips and everything known about them are removed for good.', 'Delete');
+      'It goes to the trash, with its clips and everything known about it. ' +
+        'The server empties the trash after 7 days, unless its operator chose otherwise.', 'Delete');
     if (!sure) return;
     await deleteVideo(this.video.id);
     announce(`${this.video.title} is deleted.`);
