@@ -73,6 +73,10 @@ async fn a_fault_in_one_search_refuses_the_batch() {
     };
     check(json!([]), "/searches").await;
     check(json!(vec![good.clone(); 101]), "/searches").await;
+    let large = json!({"query": {"text": "x"}, "limit": 1000});
+    check(json!(vec![large; 6]), "/searches").await;
+    let grouped = json!({"query": {"text": "x"}, "group_by": "video", "limit": 100, "per_group": 51});
+    check(json!([grouped]), "/searches").await;
     check(json!([good, {"query": {"text": "x"}, "limit": 0}]), "/searches/1/limit").await;
     check(json!([good, {"query": {"text": "x"}, "limit": "x"}]), "/searches/1/limit").await;
     check(json!([good, {"query": {}}]), "/searches/1/query").await;

@@ -1,7 +1,7 @@
 //! Asks every newly ready video the stored searches, in the background.
 //!
 //! A check is a row that is stored with the video's state and deleted with the match (`catalog/checks.rs`). So it survives
-//! `kill -9`, and of several servers one runs it. An alert runs as its owner: its hits are those that the owner would get.
+//! `kill -9`, and only one of several servers runs it. An alert runs with its owner's key and finds only what that key sees.
 
 use std::sync::Arc;
 use std::time::Duration;

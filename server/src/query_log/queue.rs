@@ -141,7 +141,7 @@ mod tests {
         NewSearchPage { search, first: None, hits: vec![hit; hits], shown: 1, exhausted: true }
     }
 
-    /// Adds pages of so many hits until one is dropped. Returns how many there was room for.
+    /// Adds pages of `hits` hits until one is dropped. Returns the number of pages before it.
     fn room_for(log: &QueryLog, hits: usize) -> usize {
         (0..1_000_000).take_while(|_| log.add(page(hits))).count()
     }

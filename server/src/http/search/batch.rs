@@ -14,6 +14,8 @@ use crate::search::{self, Request};
 
 /// Largest number of searches in a batch.
 const MOST: usize = 100;
+/// Largest number of hits that the searches of a batch may ask for together. The whole answer is in memory.
+const MOST_HITS: usize = 5000;
 /// Path of the route.
 const PATH: &str = "/v1/search/batch";
 
@@ -22,7 +24,7 @@ const PATH: &str = "/v1/search/batch";
 #[serde(deny_unknown_fields)]
 #[schema(as = SearchBatch)]
 pub(super) struct BatchBody {
-    /// The searches, 1 to 100.
+    /// The searches, 1 to 100. Their limits, times `per_group` where hits are grouped, add up to 5000 at most.
     #[schema(min_items = 1, max_items = 100)]
     searches: Vec<SearchBody>,
 }
@@ -78,7 +80,15 @@ fn checked(body: BatchBody) -> Result<Vec<Request>, ApiError> {
     let one = |(place, body): (usize, SearchBody)| {
         body.checked(Carrier::Json).map_err(|error| error.within(&pointer(place)))
     };
-    body.searches.into_iter().enumerate().map(one).collect()
+    let requests: Vec<Request> = body.searches.into_iter().enumerate().map(one).collect::<Result<_, _>>()?;
+    let hits = |request: &Request| request.limit.saturating_mul(request.per_group.unwrap_or(1));
+    let asked = requests.iter().map(hits).fold(0, usize::saturating_add);
+    if asked > MOST_HITS {
+        let detail =
+            format!("the searches ask for {asked} hits together; at most {MOST_HITS} are answered at once");
+        return Err(ApiError::invalid("/searches", detail));
+    }
+    Ok(requests)
 }
 
 async fn one(app: &Authorized, request: Request, place: usize) -> Result<SearchAnswer, ApiError> {
