@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs the validator and the generators with which tests check the OpenAPI file, for Python and for Node.js, into the
-# target folder, and prints their folder. Quick if they are there. REPRISE_TEST_CONTRACT names another folder.
+# Installs the programs with which tests check the HTTP API, for Python and for Node.js, into the target folder: a validator
+# and generators of the OpenAPI file, and clients of the tus protocol. Prints their folder. Quick if they are there.
+# REPRISE_TEST_CONTRACT names another folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=${REPRISE_TEST_CONTRACT:-$(scripts/target-dir.sh)/contract}

@@ -11,6 +11,7 @@ use clap::Args;
 pub use reprise_encoders::text::MAX_WINDOWS;
 use reprise_encoders::{DEFAULT_MODEL, DeviceChoice, ModelName, Precision};
 
+use crate::catalog::UploadBounds;
 use crate::https::Reach;
 use crate::query_log::QueryLogMode;
 use crate::terms::QueryKind;
@@ -87,6 +88,15 @@ pub struct Config {
     /// Least rate of an upload over all of its time, in bytes per second; slower ones are answered 408
     #[arg(long, env = "REPRISE_MIN_UPLOAD_RATE", default_value_t = 4096)]
     pub min_upload_rate: u64,
+    /// Resumable uploads that are not complete, in all; one API key may have a tenth of them
+    #[arg(long, env = "REPRISE_UNFINISHED_UPLOADS", default_value_t = 1000)]
+    pub unfinished_uploads: u32,
+    /// Bytes of the whole files of resumable uploads that are not complete, in all; one API key may have half of them
+    #[arg(long, env = "REPRISE_UNFINISHED_BYTES", default_value_t = 256 << 30)]
+    pub unfinished_bytes: u64,
+    /// Hours after its last byte for which a resumable upload can go on
+    #[arg(long, env = "REPRISE_UNFINISHED_HOURS", default_value_t = 24.0, value_parser = hours)]
+    pub unfinished_hours: f64,
     /// Connections at once; beyond them the one that was idle for longest is closed
     #[arg(long, env = "REPRISE_MAX_CONNECTIONS", default_value_t = 1024)]
     pub max_connections: usize,
@@ -234,6 +244,14 @@ impl Config {
     /// How long refused files are listed as failed jobs.
     pub fn refusals_last(&self) -> Duration {
         Duration::from_secs(u64::from(self.refusal_days) * 24 * 3600)
+    }
+
+    /// How much of unfinished uploads the server takes.
+    pub fn upload_bounds(&self) -> UploadBounds {
+        let (uploads, bytes) =
+            (i64::from(self.unfinished_uploads), i64::try_from(self.unfinished_bytes).unwrap_or(i64::MAX));
+        let lasts = Duration::from_secs_f64(self.unfinished_hours * 3600.0);
+        UploadBounds { uploads, bytes, uploads_of_key: (uploads / 10).max(1), bytes_of_key: bytes / 2, lasts }
     }
 
     /// The vector engine's settings.

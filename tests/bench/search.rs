@@ -118,6 +118,7 @@ async fn add(catalog: &Catalog, number: u32, spans: Vec<IngestedSpan>) {
         subtitles: vec![],
         added_by: None,
         probed_ms: 0,
+        upload: None,
     };
     let added = catalog.view(&Visibility::All).add_video(video, None).await.unwrap();
     assert!(matches!(added, Added::New(..)));

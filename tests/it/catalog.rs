@@ -16,6 +16,7 @@ pub(crate) mod searches;
 mod spans;
 mod trash;
 mod upgrade;
+mod uploads;
 mod vectors;
 mod videos;
 mod visibility;

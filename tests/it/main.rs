@@ -61,6 +61,7 @@ mod subtitles;
 mod synth;
 mod tidy;
 mod traces;
+mod uploads;
 mod vector_index;
 mod video;
 mod video_files;

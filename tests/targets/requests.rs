@@ -23,7 +23,7 @@ use crate::film::{Store, film};
 /// Longest answer that is looked at.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Requests beside reading ones. Others would change the service for the requests after them.
-const POSTS: [&str; 4] = ["/v1/search", "/v1/embeddings", "/v1/media-links", "/v1/videos"];
+const POSTS: [&str; 5] = ["/v1/search", "/v1/embeddings", "/v1/media-links", "/v1/videos", "/v1/uploads"];
 
 /// The service in this process, without its background tasks.
 struct Service {

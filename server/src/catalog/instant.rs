@@ -50,11 +50,25 @@ pub fn format(ms: i64) -> String {
     format!("{}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z", at.date())
 }
 
+/// The instant as HTTP's headers have it, e.g. `Mon, 01 Jul 2024 10:30:00 GMT`. Bounded as [`format`].
+pub fn format_for_headers(ms: i64) -> String {
+    let at = UtcDateTime::UNIX_EPOCH.saturating_add(Duration::milliseconds(ms));
+    let (hour, minute, second) = at.as_hms();
+    let (weekday, month) = (at.weekday().to_string(), at.month().to_string());
+    format!("{weekday:.3}, {:02} {month:.3} {:04} {hour:02}:{minute:02}:{second:02} GMT", at.day(), at.year())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const MS_PER_DAY: i64 = 86_400_000;
+
+    #[test]
+    fn headers_have_their_own_form() {
+        assert_eq!(format_for_headers(0), "Thu, 01 Jan 1970 00:00:00 GMT");
+        assert_eq!(format_for_headers(1_719_829_800_500), "Mon, 01 Jul 2024 10:30:00 GMT");
+    }
 
     #[track_caller]
     fn check(text: &str, expected: Option<i64>) {

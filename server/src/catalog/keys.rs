@@ -113,6 +113,14 @@ impl Catalog {
 /// # Errors
 /// [`CatalogError::OverQuota`].
 pub(super) async fn check_quota(tx: &mut Tx, key: Uuid) -> Result<(), CatalogError> {
+    check_room(tx, key, 0).await
+}
+
+/// Checks that so many more bytes fit into a key's quotas.
+///
+/// # Errors
+/// [`CatalogError::OverQuota`].
+pub(super) async fn check_room(tx: &mut Tx, key: Uuid, more_bytes: i64) -> Result<(), CatalogError> {
     // Two uploads at once must not share the last free byte.
     let sql = Sql::Each {
         sqlite: BY_ID,
@@ -128,7 +136,8 @@ pub(super) async fn check_quota(tx: &mut Tx, key: Uuid) -> Result<(), CatalogErr
                CAST(COALESCE(sum(COALESCE(duration_ms, probed_ms)), 0) AS bigint) AS ms \
                FROM videos WHERE added_by = $1 AND NOT purging";
     let Some(used) = tx.row(sql, values![key]).await? else { return Ok(()) };
-    let (bytes, seconds) = (used.get::<i64>("bytes")?, used.get::<i64>("ms")? / 1000);
+    let bytes = used.get::<i64>("bytes")?.saturating_add(more_bytes);
+    let seconds = used.get::<i64>("ms")? / 1000;
     let over = |used: i64, most: Option<i64>, unit: &str| {
         most.filter(|most| used > *most).map(|most| {
             CatalogError::OverQuota(format!(

@@ -42,6 +42,7 @@ mod tables;
 mod trash;
 mod types;
 mod upgrade;
+mod uploads;
 mod vectors;
 mod verify;
 mod videos;

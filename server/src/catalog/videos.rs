@@ -11,7 +11,7 @@ use super::tables::videos::{check_metadata, from_row, lock, read, video_columns}
 use super::types::*;
 use super::view::View;
 use super::wake::News;
-use super::{cues, instant, keys, spans};
+use super::{cues, instant, keys, spans, uploads};
 
 /// Attempts to add a video. Another attempt follows if a video with the same bytes is deleted at that moment.
 const TRIES: usize = 3;
@@ -34,7 +34,10 @@ impl View<'_> {
         if let Some(key) = &idempotency
             && let Some(record) = claim(&mut tx, key, now).await?
         {
-            return repeat(&mut tx, key, &record).await;
+            let added = repeat(&mut tx, key, &record).await?;
+            finish_upload(&mut tx, video.upload, &added).await?;
+            tx.commit().await?;
+            return Ok(added);
         }
         lock_content(&mut tx, &video.content_hash).await?;
         let mut added = None;
@@ -52,6 +55,7 @@ impl View<'_> {
         if let Some(key) = &idempotency {
             record(&mut tx, key, &added, now).await?;
         }
+        finish_upload(&mut tx, video.upload, &added).await?;
         tx.announce(News::Jobs).await?;
         tx.commit().await?;
         Ok(added)
@@ -263,6 +267,16 @@ async fn repeat(
         Some(job) => Ok(Added::New(Box::new(video), Box::new(job))),
         None => Err(damaged()),
     }
+}
+
+/// Stores what a resumable upload has become.
+async fn finish_upload(tx: &mut Tx, upload: Option<Uuid>, added: &Added) -> Result<(), CatalogError> {
+    let Some(upload) = upload else { return Ok(()) };
+    let (video, job, duplicate) = match added {
+        Added::New(video, job) => (video.id, Some(job.id), false),
+        Added::Duplicate(video, job) => (video.id, job.as_ref().map(|job| job.id), true),
+    };
+    uploads::finish(tx, upload, &FinishedUpload { video, job, duplicate }).await
 }
 
 async fn record(tx: &mut Tx, key: &IdempotencyKey, added: &Added, now: i64) -> Result<(), CatalogError> {

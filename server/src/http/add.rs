@@ -11,6 +11,7 @@ use utoipa::openapi::schema::{Array, ArrayBuilder, KnownFormat, ObjectBuilder, S
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use uuid::Uuid;
 
 use super::error::ApiError;
 use super::extract::{self, Form, Json, Part};
@@ -86,7 +87,7 @@ pub(super) struct AddForm {
 #[derive(IntoParams)]
 #[expect(dead_code, reason = "describes the header in the OpenAPI file")]
 #[into_params(parameter_in = Header)]
-struct RepeatKey {
+pub(super) struct RepeatKey {
     /// Names this request for 24 hours: 1 to 255 printable ASCII characters. The same request with the same key gets the
     /// first answer; another request with it gets 409.
     #[param(
@@ -137,9 +138,7 @@ async fn add(app: Authorized, request: Request) -> Result<(StatusCode, axum::Jso
     } else {
         Asked::from_json(&app, Json::from_request(request, &()).await?.0).await?
     };
-    // Two API keys may use the same text.
-    let owned = |key: String| app.caller().key_id().map_or(key.clone(), |id| format!("{id}/{key}"));
-    let key = key.map(|key| IdempotencyKey { key: owned(key), request_hash: asked.hash() });
+    let key = key.map(|key| IdempotencyKey { key: owned(&app, key), request_hash: asked.hash() });
     let added = Library::of(&app).add(asked.upload(&app)?, key).await?;
     Ok((StatusCode::ACCEPTED, axum::Json(added.into())))
 }
@@ -151,7 +150,12 @@ impl From<AddedVideo> for AddAnswer {
     }
 }
 
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+/// The key as it is stored. Two API keys may use the same text.
+pub(super) fn owned(app: &Authorized, key: String) -> String {
+    app.caller().key_id().map_or(key.clone(), |id| format!("{id}/{key}"))
+}
+
+pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
     match value.to_str() {
         Ok(key) if (1..=255).contains(&key.len()) => Ok(Some(key.to_owned())),
@@ -160,15 +164,17 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
 }
 
 /// A checked request to add a video.
-struct Asked {
-    file: SourceFile,
-    file_name: String,
-    details: Details,
+pub(super) struct Asked {
+    pub(super) file: SourceFile,
+    pub(super) file_name: String,
+    pub(super) details: Details,
+    /// The resumable upload whose file it is.
+    pub(super) upload: Option<Uuid>,
 }
 
 /// Details of the video besides its file.
 #[derive(Default)]
-struct Details {
+pub(super) struct Details {
     title: Option<String>,
     metadata: Option<Value>,
     recorded_at: Option<String>,
@@ -177,7 +183,7 @@ struct Details {
 }
 
 impl Details {
-    fn check(&self, app: &App) -> Result<(), ApiError> {
+    pub(super) fn check(&self, app: &App) -> Result<(), ApiError> {
         checked_title(self.title.as_deref(), "/title")?;
         checked_metadata(self.metadata.as_ref(), "/metadata")?;
         checked_instant(self.recorded_at.as_deref(), "/recorded_at")?;
@@ -187,7 +193,7 @@ impl Details {
     }
 
     /// Reads a named text or JSON part of a form.
-    fn part(&mut self, name: &str, bytes: &[u8]) -> Result<(), ApiError> {
+    pub(super) fn part(&mut self, name: &str, bytes: &[u8]) -> Result<(), ApiError> {
         match name {
             "title" => self.title = Some(utf8(bytes, name)?),
             "recorded_at" => self.recorded_at = Some(utf8(bytes, name)?),
@@ -234,7 +240,7 @@ fn shown_subtitles(it: &Subtitles) -> Value {
     json!([it.track.language, it.track.provenance, lines])
 }
 
-fn utf8(bytes: &[u8], name: &str) -> Result<String, ApiError> {
+pub(super) fn utf8(bytes: &[u8], name: &str) -> Result<String, ApiError> {
     let text = std::str::from_utf8(bytes).map_err(|_| ApiError::invalid(name, "must be UTF-8"))?;
     Ok(text.to_owned())
 }
@@ -261,7 +267,7 @@ impl Asked {
         details.check(app)?;
         let (file_name, received) =
             file.ok_or_else(|| ApiError::invalid("file", "the part `file` is missing"))?;
-        Ok(Asked { file: SourceFile::Received(received), file_name, details })
+        Ok(Asked { file: SourceFile::Received(received), file_name, details, upload: None })
     }
 
     async fn from_json(app: &Authorized, body: AddBody) -> Result<Asked, ApiError> {
@@ -278,7 +284,8 @@ impl Asked {
             (None, Some(url)) => {
                 let source = super::sources::fetch(app, &url).await;
                 let (file_name, received) = or_refused(app, name_in(&url), source).await?;
-                Ok(Asked { file: SourceFile::Received(received), file_name: shown_name(&file_name), details })
+                let (file, file_name) = (SourceFile::Received(received), shown_name(&file_name));
+                Ok(Asked { file, file_name, details, upload: None })
             }
             _ => {
                 Err(ApiError::invalid("", "give exactly one of path and url, or send the file as multipart"))
@@ -297,11 +304,11 @@ impl Asked {
         let read = path.clone();
         let fingerprint = tokio::task::spawn_blocking(move || storage::fingerprint(&read)).await;
         let fingerprint = fingerprint.map_err(ApiError::internal)??;
-        Ok(Asked { file: SourceFile::InPlace { path, fingerprint }, file_name, details })
+        Ok(Asked { file: SourceFile::InPlace { path, fingerprint }, file_name, details, upload: None })
     }
 
     /// Hash of the whole request.
-    fn hash(&self) -> String {
+    pub(super) fn hash(&self) -> String {
         let said = json!({
             "content": self.file.content_hash(),
             "file_name": self.file_name,
@@ -314,7 +321,7 @@ impl Asked {
         storage::hash_bytes(said.to_string().as_bytes())
     }
 
-    fn upload(self, app: &App) -> Result<NewUpload, ApiError> {
+    pub(super) fn upload(self, app: &App) -> Result<NewUpload, ApiError> {
         let Details { title, metadata, recorded_at, segmentation, subtitles } = self.details;
         let body = segmentation.unwrap_or_default();
         Ok(NewUpload {
@@ -324,6 +331,7 @@ impl Asked {
             segmentation: body.segmentation(app.config.max_clip_seconds)?,
             clips: body.given()?,
             subtitles,
+            upload: self.upload,
         })
     }
 }
@@ -347,7 +355,7 @@ fn name_in(url: &str) -> String {
 }
 
 /// The last component of a client's path, without control characters.
-fn shown_name(name: &str) -> String {
+pub(super) fn shown_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let plain: String = last.chars().filter(|it| !it.is_control()).take(255).collect();
     if plain.trim().is_empty() { "video".to_owned() } else { plain }

@@ -56,11 +56,13 @@ impl Record {
     }
 }
 
-/// Whether such a request changes anything. Searches and links change nothing; feedback is in the query log itself.
+/// Whether such a request changes anything. Searches and links change nothing; feedback is in the query log itself. Of a
+/// resumable upload its creation counts, not its parts.
 pub(super) fn is_change(method: &Method, route: &str) -> bool {
     let reads =
         ["/v1/search", "/v1/search/batch", "/v1/embeddings", "/v1/media-links", "/v1/searches/{id}/feedback"];
-    !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) && !reads.contains(&route)
+    let is_part = *method == Method::PATCH && route == "/v1/uploads/{id}";
+    !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) && !reads.contains(&route) && !is_part
 }
 
 /// A player asks for many ranges of one file; only the first one counts.

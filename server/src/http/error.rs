@@ -121,6 +121,25 @@ impl ApiError {
         ApiError::new(StatusCode::PRECONDITION_FAILED, "changed in the meantime", detail)
     }
 
+    pub(super) fn other_protocol(detail: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::PRECONDITION_FAILED, "other protocol", detail)
+    }
+
+    pub(super) fn locked(detail: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::LOCKED, "locked", detail)
+    }
+
+    /// The status of the tus protocol for it.
+    pub(super) fn wrong_checksum() -> ApiError {
+        let status = StatusCode::from_u16(460).unwrap_or(StatusCode::BAD_REQUEST);
+        ApiError::new(status, "checksum mismatch", "the bytes do not have this checksum; send them again")
+    }
+
+    /// Whether the same file would be refused again.
+    pub(super) fn is_of_file(&self) -> bool {
+        matches!(self.status.as_u16(), 403 | 413 | 415 | 422)
+    }
+
     pub(super) fn unconditional(detail: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::PRECONDITION_REQUIRED, "condition required", detail)
     }

@@ -7,12 +7,13 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, BodyDataStream};
 use axum::extract::multipart::{Field, MultipartError};
 use axum::extract::{FromRequest, FromRequestParts, Multipart, Request};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use bytes::Bytes;
+use futures_util::StreamExt;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
@@ -164,12 +165,33 @@ pub(super) struct Form {
 
 /// The pace of a body that arrives.
 #[derive(Debug, Clone, Copy)]
-struct Pace {
+pub(super) struct Pace {
     started: Instant,
     bytes: u64,
 }
 
 impl Pace {
+    /// The pace of a body of which nothing has arrived.
+    pub(super) fn start() -> Pace {
+        Pace { started: Instant::now(), bytes: 0 }
+    }
+
+    /// The next piece of a body that is a file.
+    ///
+    /// # Errors
+    /// 408 if it does not arrive in time, 400 if the body is broken.
+    pub(super) async fn piece(
+        &mut self,
+        config: &Config,
+        body: &mut BodyDataStream,
+    ) -> Result<Option<Bytes>, ApiError> {
+        let piece = timeout_at(self.deadline(config), body.next()).await.map_err(|_| ApiError::stalled())?;
+        let broken = |error| ApiError::unreadable(format!("the body is broken: {error}"));
+        let piece = piece.transpose().map_err(broken)?;
+        self.bytes += piece.as_ref().map_or(0, |piece| piece.len() as u64);
+        Ok(piece)
+    }
+
     /// The time at which the next piece must have arrived, so that the whole body keeps the least rate. A body that was
     /// fast before may pause for the configured time.
     fn deadline(&self, config: &Config) -> Instant {
@@ -197,7 +219,7 @@ impl<S: Send + Sync> FromRequest<S> for Form {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let multipart = Multipart::from_request(request, state).await;
-        let pace = Pace { started: Instant::now(), bytes: 0 };
+        let pace = Pace::start();
         let form = |parts| Form { parts, pace, early: None };
         multipart.map(form).map_err(|wrong| ApiError::unreadable(wrong.body_text()))
     }

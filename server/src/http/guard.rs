@@ -78,6 +78,8 @@ pub(super) fn scope_of(method: &Method, route: &str) -> Scope {
     let is_read = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     match route {
         "/v1/keys" | "/v1/keys/{id}" | "/v1/audit" => Scope::Admin,
+        // Who uploads must learn how much has arrived.
+        "/v1/uploads/{id}" => Scope::Write,
         _ if is_read => Scope::Read,
         "/v1/search"
         | "/v1/search/batch"
@@ -181,7 +183,9 @@ pub(super) async fn time_limit(State(app): State<Arc<App>>, request: Request, ne
 /// Whether [`time_limit`] leaves such a request alone.
 pub(super) fn has_no_limit(method: &Method, path: &str, is_json: bool) -> bool {
     let is_upload = !is_json && ["/v1/search", "/v1/embeddings"].contains(&path);
-    *method == Method::POST && (is_upload || ["/v1/videos", "/v1/spaces", "/v1/search/batch"].contains(&path))
+    let is_part = path.starts_with("/v1/uploads") && [Method::POST, Method::PATCH].contains(method);
+    is_part
+        || *method == Method::POST && (is_upload || ["/v1/videos", "/v1/spaces", "/v1/search/batch"].contains(&path))
         || ["/media", "/preview", "/thumbnail", "/events", "/download"].iter().any(|end| path.ends_with(end))
 }
 
@@ -267,6 +271,7 @@ mod tests {
             (Method::POST, "/v1/searches/{id}/feedback", Scope::Read),
             (Method::POST, "/v1/videos", Scope::Write),
             (Method::DELETE, "/v1/clips/{id}", Scope::Write),
+            (Method::HEAD, "/v1/uploads/{id}", Scope::Write),
             (Method::GET, "/v1/spaces", Scope::Read),
             (Method::POST, "/v1/spaces", Scope::Admin),
             (Method::GET, "/v1/keys", Scope::Admin),

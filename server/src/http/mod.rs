@@ -30,6 +30,7 @@ mod sources;
 mod spaces;
 mod subtitles;
 mod timeline;
+mod uploads;
 mod videos;
 mod webhooks;
 
@@ -68,11 +69,12 @@ use error::{ApiError, REQUEST_ID};
 pub use search::stored_search;
 
 /// The documented routes of every room.
-fn rooms() -> [OpenApiRouter<Arc<App>>; 20] {
+fn rooms() -> [OpenApiRouter<Arc<App>>; 21] {
     [
         search::routes(),
         searches::routes(),
         add::routes(),
+        uploads::routes(),
         videos::routes(),
         clips::routes(),
         resegment::routes(),
@@ -125,6 +127,7 @@ pub fn router(app: Arc<App>) -> Router {
         .layer(middleware::from_fn(error::render))
         .layer(SetRequestIdLayer::new(HeaderName::from_static(REQUEST_ID), NewRequestId))
         .layer(middleware::from_fn(guard::plain_request_id))
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), uploads::speak))
         .layer(SetResponseHeaderLayer::if_not_present(
             HeaderName::from_static("x-content-type-options"),
             HeaderValue::from_static("nosniff"),
@@ -171,14 +174,14 @@ fn cors(origins: &[String]) -> CorsLayer {
     // Browsers do not take `*` for Authorization, so every header is named.
     let headers =
         [header::AUTHORIZATION, header::CONTENT_TYPE, header::RANGE, header::IF_MATCH, header::IF_NONE_MATCH];
-    let ours = ["idempotency-key", REQUEST_ID].map(HeaderName::from_static);
-    let shown =
-        [header::RETRY_AFTER, header::CONTENT_RANGE, header::ETAG, HeaderName::from_static(REQUEST_ID)];
+    let ours = ["idempotency-key", REQUEST_ID].into_iter().chain(uploads::SENT).map(HeaderName::from_static);
+    let shown = [header::RETRY_AFTER, header::CONTENT_RANGE, header::ETAG, header::LOCATION];
+    let shown_too = uploads::ANSWERED.into_iter().chain([REQUEST_ID]).map(HeaderName::from_static);
     CorsLayer::new()
         .allow_origin(AllowOrigin::list(origins))
         .allow_methods(Any)
         .allow_headers(headers.into_iter().chain(ours).collect::<Vec<_>>())
-        .expose_headers(shown)
+        .expose_headers(shown.into_iter().chain(shown_too).collect::<Vec<_>>())
 }
 
 /// Log span with the request's id, which the answer also carries.

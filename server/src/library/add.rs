@@ -75,6 +75,8 @@ pub struct NewUpload {
     pub clips: Vec<GivenClip>,
     /// Its subtitles. If these bytes are stored already, the existing video gets the subtitles.
     pub subtitles: Vec<Subtitles>,
+    /// The resumable upload whose file it is.
+    pub upload: Option<Uuid>,
 }
 
 /// The result of [`Library::add`].
@@ -214,6 +216,7 @@ impl Library<'_> {
             subtitles: new.subtitles,
             added_by: self.app.caller().key_id(),
             probed_ms: 0,
+            upload: new.upload,
         })
     }
 }

@@ -44,6 +44,7 @@ pub async fn tend(app: Arc<App>, closing: CancellationToken) {
                 sweep_exports(&app).await,
                 forget_audit(&app).await,
                 forget_refusals(&app).await,
+                sweep_uploads(&app).await,
             ];
             for swept in swept {
                 if let Err(error) = swept {
@@ -70,6 +71,19 @@ async fn forget_audit(app: &App) -> Result<(), LibraryError> {
 /// Deletes old refusals.
 async fn forget_refusals(app: &App) -> Result<(), LibraryError> {
     app.catalog.forget_refusals(app.config.refusals_last()).await?;
+    Ok(())
+}
+
+/// Deletes expired uploads, and the files that no unfinished upload needs. A file that somebody writes to stays.
+async fn sweep_uploads(app: &Arc<App>) -> Result<(), LibraryError> {
+    app.catalog.forget_uploads().await?;
+    let listing = Arc::clone(app);
+    for id in tokio::task::spawn_blocking(move || listing.storage.part_ids()).await?? {
+        let Ok(_held) = app.storage.part(id).await else { continue };
+        if !app.catalog.needs_part(id).await? {
+            app.storage.remove_part(id).await?;
+        }
+    }
     Ok(())
 }
 

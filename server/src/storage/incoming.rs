@@ -85,6 +85,11 @@ pub struct Received {
 }
 
 impl Received {
+    /// A complete and durable file. `lock` keeps a sweep away.
+    pub(super) fn of(path: PathBuf, read: Fingerprint, lock: std::fs::File) -> Received {
+        Received { path, content_hash: read.content_hash, bytes: read.bytes, _lock: lock }
+    }
+
     /// Its temporary path.
     pub fn path(&self) -> &Path {
         &self.path

@@ -7,6 +7,7 @@
 pub mod features;
 mod folder;
 mod incoming;
+mod part;
 
 use std::collections::HashMap;
 use std::io;
@@ -19,11 +20,14 @@ use uuid::Uuid;
 use folder::Folder;
 use incoming::create_locked;
 pub use incoming::{Fingerprint, IncomingFile, Received, Scratch, fingerprint, hash_bytes, hex};
+pub use part::PartFile;
 
 /// Folder of temporary files.
 const INCOMING: &str = "incoming";
 /// Folder of stored videos.
 const VIDEOS: &str = "videos";
+/// Folder of the files of resumable uploads.
+const UPLOADS: &str = "uploads";
 /// Folder of made exports.
 const EXPORTS: &str = "exports";
 /// Folder of frame features, with one folder per video.
@@ -143,7 +147,7 @@ impl Storage {
     /// # Errors
     /// The folder can't be written.
     pub fn open(root: &Path) -> io::Result<Storage> {
-        let mut folders = vec![VIDEOS, INCOMING, FEATURES, EXPORTS];
+        let mut folders = vec![VIDEOS, INCOMING, FEATURES, EXPORTS, UPLOADS];
         folders.extend(Derived::ALL.map(Derived::folder));
         let folder = Folder::open(root, &folders)?;
         Ok(Storage { backend: Backend::Folder(folder), making: Mutex::default() })
@@ -314,6 +318,39 @@ impl Storage {
     /// The disk failed.
     pub fn old_exports(&self) -> io::Result<Vec<String>> {
         self.folder().old_files(EXPORTS, UNNAMED)
+    }
+
+    /// Opens or creates the file of a resumable upload, for this caller alone.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] while another caller has it, in any process.
+    pub async fn part(&self, upload: Uuid) -> io::Result<PartFile> {
+        PartFile::open(self.folder().path(&format!("{UPLOADS}/{upload}"))).await
+    }
+
+    /// A complete file as one that was received. The upload's own file stays until [`Storage::remove_part`], so that a crash
+    /// in between loses nothing.
+    ///
+    /// # Errors
+    /// The disk failed or is full.
+    pub async fn receive_part(&self, part: &PartFile) -> io::Result<Received> {
+        part.receive(self.temporary("")).await
+    }
+
+    /// Removes the file of a resumable upload. A missing one is no error.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub async fn remove_part(&self, upload: Uuid) -> io::Result<()> {
+        self.folder().remove(&format!("{UPLOADS}/{upload}")).await
+    }
+
+    /// The resumable uploads that have files. Blocks.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn part_ids(&self) -> io::Result<Vec<Uuid>> {
+        self.folder().ids(UPLOADS, Duration::ZERO)
     }
 
     /// Removes temporary files that a crash left. Returns their number. Blocks.

@@ -68,7 +68,7 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
         "post /v1/media-links" => {
             Missing(Some(json!({"paths": [format!("/v1/videos/{}/media", theirs.video)]})))
         }
-        "post /v1/videos" | "post /v1/webhooks" => Elsewhere,
+        "post /v1/videos" | "post /v1/uploads" | "post /v1/webhooks" => Elsewhere,
         "post /v1/alerts" => Missing(Some(
             json!({"name": "x", "search": {"query": {"text": "x"}}, "webhooks": [theirs.webhook]}),
         )),
@@ -76,6 +76,7 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
         | "delete /v1/alerts/{id}"
         | "post /v1/webhooks/{id}/rotate"
         | "post /v1/webhooks/{id}/test" => Missing(None),
+        "head /v1/uploads/{id}" | "patch /v1/uploads/{id}" | "delete /v1/uploads/{id}" => Missing(None),
         "post /v1/videos/{id}/clips" => Missing(Some(json!({"start": 0.0, "end": 1.0}))),
         "patch /v1/clips/{id}" => Missing(Some(json!({"metadata": {}}))),
         "patch /v1/videos/{id}" => Missing(Some(json!({"title": "mine now"}))),
@@ -124,6 +125,7 @@ struct Theirs {
     search: String,
     webhook: String,
     alert: String,
+    upload: String,
 }
 
 impl Theirs {
@@ -139,6 +141,7 @@ impl Theirs {
             it if it.starts_with("/v1/searches") => &self.search,
             it if it.starts_with("/v1/webhooks") => &self.webhook,
             it if it.starts_with("/v1/alerts") => &self.alert,
+            it if it.starts_with("/v1/uploads") => &self.upload,
             _ => "tiny",
         };
         let path = template.replace("{id}", id).replace("{lang}", "en");
@@ -157,6 +160,7 @@ impl Step<'_> {
     /// Sends it. Subtitles are the only body that is no JSON.
     async fn send(&self, holder: Holder<'_>) -> (u16, String) {
         let request = holder.request(self.method, &self.path).header("if-match", "*");
+        let request = request.header("tus-resumable", "1.0.0");
         let request = match &self.body {
             Some(Value::String(_)) => request.header("content-type", "text/vtt").body(SUBTITLES),
             Some(body) => request.json(body),
@@ -256,7 +260,11 @@ async fn every_operation_hides_what_another_team_has() {
     let body = json!({"name": "hidden title", "search": search, "webhooks": [webhook]});
     let alert = id(a.good("POST", "/v1/alerts", Some(&body)).await);
     let key = "01890000-0000-7000-8000-000000000000".to_owned();
-    let theirs = Theirs { video, clip, job, key, reel, export, search: searched, webhook, alert };
+    let begin =
+        a.request("POST", "/v1/uploads").header("tus-resumable", "1.0.0").header("upload-length", "9");
+    let begun = begin.send().await.unwrap();
+    let upload = begun.headers()["location"].to_str().unwrap().rsplit('/').next().unwrap().to_owned();
+    let theirs = Theirs { video, clip, job, key, reel, export, search: searched, webhook, alert, upload };
     let text = guarded.folder.path().join("alpha-secret.mp4");
     std::fs::write(&text, "no video").unwrap();
     let (status, refused) = a.upload(&text, json!({"team": "a"})).await;

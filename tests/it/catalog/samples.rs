@@ -31,6 +31,7 @@ pub(crate) fn video(name: &str) -> NewVideo {
         subtitles: vec![],
         added_by: None,
         probed_ms: 0,
+        upload: None,
     }
 }
 

@@ -1,4 +1,4 @@
-//! The commands of docs/api.md, run as they stand there.
+//! The commands of docs/api.md and docs/uploads.md, run as they stand there.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,15 +9,21 @@ use super::library::{KEY, Library};
 use super::run;
 
 #[tokio::test]
-async fn the_commands_of_the_guide_work() {
+async fn the_commands_of_the_guides_work() {
     if reprise_tests::program("curl").is_none() {
         return;
     }
-    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/api.md");
+    check("api.md", 6).await;
+    check("uploads.md", 3).await;
+}
+
+/// Runs the commands of a guide, of which there are at least so many.
+async fn check(guide: &str, commands: usize) {
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(guide);
     let guide = std::fs::read_to_string(guide).unwrap();
     let blocks: Vec<&str> =
         guide.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
-    assert!(blocks.len() >= 6, "{}", blocks.len());
+    assert!(blocks.len() >= commands, "{}", blocks.len());
     let library = Library::start().await;
     let folder = tempfile::tempdir().unwrap();
     film(folder.path(), "vault", &["smptebars", "color=c=blue"], Store::Web);

@@ -7,9 +7,10 @@ use super::contract;
 use super::library::Library;
 
 /// Operations whose examples are sent last, in this order: later ones would miss what they remove.
-const LAST: [&str; 9] = [
+const LAST: [&str; 10] = [
     "deleteAlert",
     "deleteWebhook",
+    "deleteUpload",
     "deleteExport",
     "deleteReel",
     "resegmentVideo",

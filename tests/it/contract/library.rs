@@ -25,6 +25,7 @@ const EXPORT: &str = "01980f63-55bb-7d21-9c3e-0e9f8a716208";
 const SEARCH: &str = "01980f64-66cc-7e32-8d4f-1fa09b827309";
 const WEBHOOK: &str = "01980f64-66cc-7e32-8d4f-1f0a9b827309";
 const ALERT: &str = "01980f65-77dd-7f43-9e50-2a1b0c938410";
+const UPLOAD: &str = "01980f66-88ee-7054-8f61-3b2c1da49511";
 const CANCELLED_JOB: &str = "01980f60-2a77-7f19-9c5d-7b6a59483706";
 
 /// A server with one video, its clips, subtitles, jobs and an API key.
@@ -96,11 +97,15 @@ async fn fill(data: &Path, file: &Path) -> Vec<(String, &'static str)> {
     let (_, hook) = server.post("/v1/webhooks", &hook).await;
     let alert = json!({"name": "Vaults", "search": {"query": {"text": "a vault"}}, "webhooks": [hook["id"]]});
     let (_, alert) = server.post("/v1/alerts", &alert).await;
+    let begin = server.request("POST", "/v1/uploads").header("tus-resumable", "1.0.0");
+    let begun = begin.header("upload-length", "1000000").send().await.unwrap();
+    let upload = begun.headers()["location"].to_str().unwrap().rsplit('/').next().unwrap().to_owned();
     // Last: from then on the server wants a key.
     let (_, key) = server.post("/v1/keys", &json!({"name": "Team B", "scopes": ["read"]})).await;
     let mut made = vec![(video, VIDEO), (id(&clip["clip"]), CLIP), (job, JOB), (id(&key), API_KEY)];
     made.extend([(id(&reel), REEL), (id(&export), EXPORT), (id(&hook), WEBHOOK), (id(&alert), ALERT)]);
     made.push((searched["search_id"].as_str().unwrap().to_owned(), SEARCH));
+    made.push((upload, UPLOAD));
     assert!(server.stop(), "a server that was asked to stop leaves with 0");
     made
 }
@@ -135,6 +140,7 @@ async fn rename(data: &Path, made: &[(String, &str)]) {
         "alerts.id",
         "alert_webhooks.alert",
         "alert_webhooks.webhook",
+        "uploads.id",
     ];
     for (old, new) in made {
         for (table, column) in columns.iter().filter_map(|it| it.split_once('.')) {

@@ -33,7 +33,7 @@ async fn a_death_at_any_write_loses_nothing(bed: &Bed) {
 
 async fn a_death_at_any_moment_loses_nothing(bed: &Bed) {
     let rounds = if is_full() { 100 } else { 2 };
-    let films = Films { kept: bed.film(0, 2), deleted: bed.film(1, 1) };
+    let films = Films { kept: bed.film(0, 2), deleted: bed.film(1, 1), in_parts: bed.film(2, 1) };
     let started = Instant::now();
     count_writes(bed, &films).await;
     let day_ms = started.elapsed().as_millis() as u64;
@@ -49,7 +49,7 @@ async fn a_death_at_any_moment_loses_nothing(bed: &Bed) {
         }
         server.kill();
         let server = fresh.start(&QUICK);
-        check(&fresh, &server, &acknowledged, &format!("kill {round} after {moment:?}")).await;
+        check(&fresh, &server, &films, &acknowledged, &format!("kill {round} after {moment:?}")).await;
     }
 }
 
@@ -70,16 +70,19 @@ struct Acknowledged {
     /// A second video, and whether its deletion was acknowledged.
     other: Option<String>,
     deleted: bool,
+    /// The path of a resumable upload, and the offset that was acknowledged.
+    parts: Option<(String, usize)>,
 }
 
 /// The films of a day.
 struct Films {
     kept: PathBuf,
     deleted: PathBuf,
+    in_parts: PathBuf,
 }
 
 async fn walk(bed: &Bed, kind: &str) {
-    let films = Films { kept: bed.film(0, 2), deleted: bed.film(1, 1) };
+    let films = Films { kept: bed.film(0, 2), deleted: bed.film(1, 1), in_parts: bed.film(2, 1) };
     let writes = count_writes(bed, &films).await;
     assert!(writes > 50, "only {writes} writes were counted");
     let step = if is_full() { 1 } else { (writes / TRIED).max(1) };
@@ -94,7 +97,7 @@ async fn walk(bed: &Bed, kind: &str) {
             server.stop();
         }
         let server = fresh.start(&QUICK);
-        check(&fresh, &server, &acknowledged, &fault).await;
+        check(&fresh, &server, &films, &acknowledged, &fault).await;
     }
 }
 
@@ -152,6 +155,8 @@ async fn day(films: &Films, server: &Server, done: &mut Acknowledged) -> Option<
         finish_jobs(server).await?;
         try_send(server.request("DELETE", &format!("/v1/exports/{}", text(&added, "/id")))).await?;
     }
+    upload_in_parts(films, server, done).await?;
+    finish_jobs(server).await?;
     done.other = upload(server, &films.deleted).await?;
     if let Some(other) = &done.other {
         finish_jobs(server).await?;
@@ -205,9 +210,52 @@ async fn assert_events(server: &Server, done: &Acknowledged, fault: &str) {
         let all = page["items"].as_array().into_iter().flatten();
         all.filter(|it| it["type"] == kind).count()
     };
-    // Two, if the video that was deleted became searchable before.
-    assert!((1..=2).contains(&stored("video.ready")), "{fault}: {page}");
-    assert!((1..=2).contains(&stored("alert.matched")), "{fault}: {page}");
+    // More, if the uploaded parts became a video, and if the video that was deleted became searchable before.
+    assert!((1..=3).contains(&stored("video.ready")), "{fault}: {page}");
+    assert!((1..=3).contains(&stored("alert.matched")), "{fault}: {page}");
+}
+
+/// Begins a resumable upload and sends its file in two parts. `None`: the server has died.
+async fn upload_in_parts(films: &Films, server: &Server, done: &mut Acknowledged) -> Option<()> {
+    let bytes = std::fs::read(&films.in_parts).expect("the film was made");
+    let begin = server.request("POST", "/v1/uploads").header("upload-length", bytes.len());
+    let begun = begin.header("tus-resumable", "1.0.0").send().await.ok()?;
+    let Some(path) = begun.headers().get("location") else { return Some(()) };
+    let path = path.to_str().expect("a path").to_owned();
+    done.parts = Some((path.clone(), 0));
+    for until in [bytes.len() / 2, bytes.len()] {
+        let offset = done.parts.as_ref().map_or(0, |(_, offset)| *offset);
+        if !send_part(server, &path, offset, &bytes[offset..until]).await?.is_success() {
+            break;
+        }
+        done.parts = Some((path.clone(), until));
+    }
+    Some(())
+}
+
+async fn send_part(server: &Server, path: &str, offset: usize, bytes: &[u8]) -> Option<StatusCode> {
+    let part = server.request("PATCH", path).header("upload-offset", offset).header("tus-resumable", "1.0.0");
+    let part = part.header("content-type", "application/offset+octet-stream").body(bytes.to_vec());
+    Some(part.send().await.ok()?.status())
+}
+
+/// Completes the resumable upload, and checks that its video has every byte.
+async fn check_parts(films: &Films, server: &Server, path: &str, acknowledged: usize) {
+    let bytes = std::fs::read(&films.in_parts).expect("the film was made");
+    let state = async || {
+        let head =
+            server.request("HEAD", path).header("tus-resumable", "1.0.0").send().await.expect("it answers");
+        let text = |name: &str| head.headers().get(name).map(|it| it.to_str().expect("text").to_owned());
+        (text("upload-offset"), text("reprise-video-id"))
+    };
+    let offset: usize = state().await.0.and_then(|offset| offset.parse().ok()).expect("an offset");
+    assert!(offset >= acknowledged, "{offset} of {acknowledged} acknowledged bytes are left");
+    assert_eq!(send_part(server, path, offset, &bytes[offset..]).await, Some(StatusCode::NO_CONTENT));
+    let video = state().await.1.expect("the upload is complete");
+    let media = server.request("GET", &format!("/v1/videos/{video}/media")).send().await.expect("it answers");
+    assert!(media.bytes().await.expect("it is whole") == bytes, "the stored file has other bytes");
+    finish_jobs(server).await.expect("the second server has no faults");
+    assert_whole(server, &video).await;
 }
 
 /// Sends a request. `None`: no answer came.
@@ -240,7 +288,7 @@ async fn finish_jobs(server: &Server) -> Option<()> {
     }
 }
 
-async fn check(bed: &Bed, server: &Server, done: &Acknowledged, fault: &str) {
+async fn check(bed: &Bed, server: &Server, films: &Films, done: &Acknowledged, fault: &str) {
     if let Some(video) = &done.video {
         // Between its deletion and its restore it is in the trash.
         let (status, _) = server.post(&format!("/v1/videos/{video}/restore"), &json!({})).await;
@@ -252,6 +300,9 @@ async fn check(bed: &Bed, server: &Server, done: &Acknowledged, fault: &str) {
         see_through(server, text(job, "/id")).await;
     }
     assert_events(server, done, fault).await;
+    if let Some((path, acknowledged)) = &done.parts {
+        check_parts(films, server, path, *acknowledged).await;
+    }
     if let Some(video) = &done.video {
         assert_whole(server, video).await;
         let (_, stored) = server.get(&format!("/v1/videos/{video}")).await;

@@ -138,6 +138,8 @@ pub struct NewVideo {
     pub added_by: Option<Uuid>,
     /// Duration by the file's header, in milliseconds, for quotas.
     pub probed_ms: i64,
+    /// The resumable upload whose file it is. It is finished in the same transaction.
+    pub upload: Option<Uuid>,
 }
 
 /// A clip that a user supplies.

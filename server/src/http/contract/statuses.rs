@@ -18,7 +18,7 @@ pub(super) struct Route<'a> {
 }
 
 /// The status, name and description of each kind of problem.
-const PROBLEMS: [(u16, &str, &str); 19] = [
+const PROBLEMS: [(u16, &str, &str); 21] = [
     (400, "Unreadable", "The body is not what its content type says, or broke off"),
     (401, "Unauthorized", "No valid API key, or a signed link that is wrong or has expired"),
     (
@@ -30,14 +30,20 @@ const PROBLEMS: [(u16, &str, &str); 19] = [
     (408, "BodyTimeout", "The body stopped coming, or came too slowly"),
     (409, "Conflict", "The state of what is asked for forbids it; the detail has the reason"),
     (410, "CursorGone", "The cursor belongs to a space or a version that is gone; search again"),
-    (412, "Changed", "It is not the version that the request names; read it again"),
+    (
+        412,
+        "Changed",
+        "It is not the version that the request names; read it again. Of an upload: `Tus-Resumable` is not 1.0.0",
+    ),
     (413, "TooLarge", "The body is larger than the server takes"),
     (415, "WrongType", "The content type is wrong, or the file is no video that can be decoded"),
     (416, "NoSuchRange", "The file has no such bytes"),
     (422, "Invalid", "A value is wrong; `errors` point at each"),
+    (423, "Locked", "Another request is sending bytes of this upload; ask for its offset and try again"),
     (424, "ModelFailed", "The model failed or can't be had; not the caller's fault"),
     (428, "Unconditional", "The request must name a version in `If-Match`, or `*`"),
     (429, "Busy", "Too many requests at once, or in a minute; try again after `Retry-After`"),
+    (460, "WrongChecksum", "The bytes do not have the checksum of the request; none of them was kept"),
     (500, "Failed", "Something went wrong; the server's log has the cause under the request's id"),
     (
         503,
@@ -80,7 +86,11 @@ pub(super) fn complete(route: &Route, named: Map<String, Value>, schemas: &Value
             _ => described(named(status), schemas),
         };
         if response["$ref"].is_null() {
+            let own = response["headers"].as_object().cloned().unwrap_or_default();
             response["headers"] = headers_of(status, statuses.contains("304"));
+            if let Some(headers) = response["headers"].as_object_mut() {
+                headers.extend(own);
+            }
         }
         responses.insert(status.clone(), response);
     }
