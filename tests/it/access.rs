@@ -2,6 +2,7 @@
 
 mod keys;
 mod searches;
+mod uploads;
 mod walk;
 
 use std::path::Path;

@@ -16,6 +16,9 @@ use super::view::View;
 const COLUMNS: &str =
     "u.id, u.length, u.received, u.metadata, u.repeat_key, u.video, u.job, u.duplicate, u.expires_at_ms";
 
+/// The advisory lock of transactions that begin an upload.
+const BEGIN_LOCK: i64 = 7267;
+
 /// Uploads whose file is not complete, and their bytes: of all, and of the key $1. $2: now.
 const UNFINISHED: &str = "SELECT count(*) AS uploads, CAST(COALESCE(sum(u.length), 0) AS bigint) AS bytes, \
     CAST(COALESCE(sum(CASE WHEN u.added_by = $1 THEN 1 ELSE 0 END), 0) AS bigint) AS uploads_of_key, \
@@ -56,14 +59,19 @@ impl View<'_> {
 
 impl Catalog {
     /// Stores how many bytes of an upload are durable. It expires after `lasts`, counted from now. Returns the time of its
-    /// expiry, in Unix milliseconds.
-    pub async fn keep_received(&self, id: Uuid, bytes: i64, lasts: Duration) -> Result<i64, CatalogError> {
+    /// expiry, in Unix milliseconds; `None` if it is gone or complete.
+    pub async fn keep_received(
+        &self,
+        id: Uuid,
+        bytes: i64,
+        lasts: Duration,
+    ) -> Result<Option<i64>, CatalogError> {
         let mut tx = self.database.begin().await?;
         let until = tx.now_ms().await?.saturating_add(milliseconds(lasts));
         let sql = "UPDATE uploads SET received = $2, expires_at_ms = $3 WHERE id = $1 AND video IS NULL";
-        tx.execute(sql, values![id, bytes, until]).await?;
+        let kept = tx.execute(sql, values![id, bytes, until]).await?;
         tx.commit().await?;
-        Ok(until)
+        Ok((kept > 0).then_some(until))
     }
 
     /// Stores the answer to an upload whose request was answered before.
@@ -109,6 +117,10 @@ async fn check_bounds(
     new: &NewPartialUpload,
     now: i64,
 ) -> Result<(), CatalogError> {
+    if tx.is_postgres() {
+        // Two uploads that begin at once must not share the last place. SQLite has one writer anyway.
+        tx.execute("SELECT pg_advisory_xact_lock($1)", values![BEGIN_LOCK]).await?;
+    }
     let Some(row) = tx.row(UNFINISHED, values![key, now]).await? else { return Ok(()) };
     let no_key = UploadBounds { uploads_of_key: i64::MAX, bytes_of_key: i64::MAX, ..new.bounds };
     let bounds = if key.is_some() { new.bounds } else { no_key };

@@ -61,6 +61,25 @@ impl View<'_> {
         Ok(added)
     }
 
+    /// Checks that the caller would see a new video with this metadata. A filter means what it means to the database, so the
+    /// database is asked, in a transaction that is dropped.
+    ///
+    /// # Errors
+    /// [`CatalogError::Outside`].
+    pub async fn check_reach(&self, metadata: &serde_json::Value) -> Result<(), CatalogError> {
+        if !self.visibility().is_limited() {
+            return Ok(());
+        }
+        check_metadata(metadata)?;
+        let id = Uuid::now_v7();
+        let sql = "INSERT INTO videos (id, content_hash, file, file_name, bytes, title, metadata, created_at_ms, state, \
+                   segmentation, warnings) VALUES ($1, $2, '', '', 0, '', $3, 0, 'pending', '{}', '[]')";
+        let mut tx = self.begin().await?;
+        tx.execute(sql, values![id, id.to_string(), to_json(metadata)?]).await?;
+        insert_attributes(&mut tx, id, metadata).await?;
+        tx.must_see(id).await
+    }
+
     /// The result of an earlier request with this key within [`IDEMPOTENCY_WINDOW`].
     pub async fn idempotent(&self, key: &str) -> Result<Option<IdempotencyRecord>, CatalogError> {
         if key.contains('\0') {

@@ -192,6 +192,15 @@ impl Details {
         segmentation.given().map(|_| ())
     }
 
+    /// Checks that the caller would see the video, if its bytes are new.
+    ///
+    /// # Errors
+    /// 403.
+    pub(super) async fn check_reach(&self, app: &Authorized) -> Result<(), ApiError> {
+        let metadata = self.metadata.clone().unwrap_or_else(|| json!({}));
+        Ok(app.view().check_reach(&metadata).await?)
+    }
+
     /// Reads a named text or JSON part of a form.
     pub(super) fn part(&mut self, name: &str, bytes: &[u8]) -> Result<(), ApiError> {
         match name {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use axum::extract::{MatchedPath, Request};
-use axum::http::{Method, StatusCode, header};
+use axum::http::{Method, header};
+use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -23,7 +24,11 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 }
 
 /// A request that will be logged if it succeeds.
-pub(super) struct Record(NewAuditEntry);
+pub(super) struct Record {
+    entry: NewAuditEntry,
+    /// Whether it sends bytes of a resumable upload, of which the last ones count: they make the video.
+    is_part: bool,
+}
 
 impl Record {
     /// The entry of a change, or of a download of media; `None` for other requests.
@@ -33,36 +38,51 @@ impl Record {
             return None;
         }
         let id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
-        Some(Record(NewAuditEntry {
+        let is_part = is_part(request, route);
+        let entry = NewAuditEntry {
             key: caller.key_id(),
             key_name: caller.key().map(|key| key.name.clone()),
             method: request.method().to_string(),
             path: request.uri().path().to_owned(),
             status: 0,
             request_id: id.to_owned(),
-        }))
+        };
+        Some(Record { entry, is_part })
     }
 
-    /// Stores the entry, unless the request failed. What the request changed stays even if the log can't be written.
-    pub(super) async fn store(self, app: &App, status: StatusCode) {
+    /// The record with the answer; `None` if the request failed or changed nothing.
+    pub(super) fn answered(self, response: &Response) -> Option<Record> {
+        let status = response.status();
         let failed = status.is_client_error() || status.is_server_error();
-        if failed || app.config.audit_days == 0 {
+        let changes_nothing = self.is_part && !response.headers().contains_key("reprise-video-id");
+        let entry = NewAuditEntry { status: status.as_u16(), ..self.entry };
+        (!failed && !changes_nothing).then_some(Record { entry, ..self })
+    }
+
+    /// Stores the entry. What the request changed stays even if the log can't be written.
+    pub(super) async fn store(self, app: &App) {
+        if app.config.audit_days == 0 {
             return;
         }
-        let entry = NewAuditEntry { status: status.as_u16(), ..self.0 };
+        let entry = self.entry;
         if let Err(error) = app.catalog.log_request(entry).await {
             tracing::error!(%error, "the audit log lacks an entry");
         }
     }
 }
 
-/// Whether such a request changes anything. Searches and links change nothing; feedback is in the query log itself. Of a
-/// resumable upload its creation counts, not its parts.
+/// Whether such a request changes anything. Searches and links change nothing; feedback is in the query log itself.
 pub(super) fn is_change(method: &Method, route: &str) -> bool {
     let reads =
         ["/v1/search", "/v1/search/batch", "/v1/embeddings", "/v1/media-links", "/v1/searches/{id}/feedback"];
-    let is_part = *method == Method::PATCH && route == "/v1/uploads/{id}";
-    !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) && !reads.contains(&route) && !is_part
+    !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) && !reads.contains(&route)
+}
+
+/// Whether it sends bytes of a resumable upload. A `POST` may stand for a `PATCH`.
+fn is_part(request: &Request, route: &str) -> bool {
+    let deletes = request.headers().get("x-http-method-override").is_some_and(|method| method == "DELETE");
+    let may_send = *request.method() == Method::PATCH || *request.method() == Method::POST && !deletes;
+    route == "/v1/uploads/{id}" && may_send
 }
 
 /// A player asks for many ranges of one file; only the first one counts.

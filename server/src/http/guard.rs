@@ -45,8 +45,8 @@ pub(super) async fn caller(State(app): State<Arc<App>>, mut request: Request, ne
     let record = audit::Record::of(&request, &caller);
     request.extensions_mut().insert(caller);
     let response = next.run(request).await;
-    if let Some(record) = record {
-        record.store(&app, response.status()).await;
+    if let Some(record) = record.and_then(|record| record.answered(&response)) {
+        record.store(&app).await;
     }
     response
 }
@@ -185,7 +185,8 @@ pub(super) fn has_no_limit(method: &Method, path: &str, is_json: bool) -> bool {
     let is_upload = !is_json && ["/v1/search", "/v1/embeddings"].contains(&path);
     let is_part = path.starts_with("/v1/uploads") && [Method::POST, Method::PATCH].contains(method);
     is_part
-        || *method == Method::POST && (is_upload || ["/v1/videos", "/v1/spaces", "/v1/search/batch"].contains(&path))
+        || *method == Method::POST
+            && (is_upload || ["/v1/videos", "/v1/spaces", "/v1/search/batch"].contains(&path))
         || ["/media", "/preview", "/thumbnail", "/events", "/download"].iter().any(|end| path.ends_with(end))
 }
 

@@ -85,18 +85,13 @@ struct PartHeaders {
         ("Upload-Offset" = i64, description = "Bytes of the file that have arrived"),
         ("Upload-Expires" = String, description = "Time after which the upload is gone, an HTTP date"))),
         (status = 400), (status = 408), (status = 409), (status = 412), (status = 413), (status = 415), (status = 422),
-        (status = 460)))]
+        (status = 460), (status = 507)))]
 async fn create(app: Authorized, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     let new = new_upload(&app, &headers).await?;
     let mut upload = app.view().add_upload(&new).await?;
     if extract::has_type(&headers, PART) || upload.length == 0 {
-        let (id, begun) = (upload.id, receive(&app, &upload, &headers, body).await);
-        if begun.is_err() {
-            // The client never learns its path.
-            app.catalog.delete_upload(id).await?;
-            app.storage.remove_part(id).await?;
-        }
-        upload = begun?;
+        let sent = Sent { headers, body, is_first: true };
+        upload = receive(&app, &upload, sent).await?;
     }
     let location =
         HeaderValue::from_str(&format!("/v1/uploads/{}", upload.id)).map_err(ApiError::internal)?;
@@ -111,6 +106,7 @@ async fn new_upload(app: &Authorized, headers: &HeaderMap) -> Result<NewPartialU
     let metadata = metadata.map_err(|_| ApiError::invalid("Upload-Metadata", "must be ASCII"))?.to_owned();
     let said = metadata::parse(&metadata)?;
     said.details.check(app)?;
+    said.details.check_reach(app).await?;
     let repeat_key = add::idempotency_key(headers)?;
     let most = app.config.max_upload_bytes;
     if u64::try_from(length).is_ok_and(|length| length > most) {
@@ -118,6 +114,10 @@ async fn new_upload(app: &Authorized, headers: &HeaderMap) -> Result<NewPartialU
         let file = RefusedFile { file_name: said.file_name, bytes: Some(length) };
         let job = Library::of(app).refuse(file, reason.clone(), None).await;
         return Err(ApiError::too_large(reason).of_job(job));
+    }
+    let free = app.storage.free_bytes()?;
+    if u64::try_from(length).is_ok_and(|length| length > free) {
+        return Err(ApiError::disk_full());
     }
     Ok(NewPartialUpload { length, metadata, repeat_key, bounds: app.config.upload_bounds() })
 }
@@ -173,7 +173,8 @@ async fn patch(app: Authorized, Id(id): Id, headers: HeaderMap, body: Body) -> R
     if offset != upload.received {
         return Err(other_offset(&upload));
     }
-    let upload = if upload.made.is_some() { upload } else { receive(&app, &upload, &headers, body).await? };
+    let sent = Sent { headers, body, is_first: false };
+    let upload = if upload.made.is_some() { upload } else { receive(&app, &upload, sent).await? };
     Ok((StatusCode::NO_CONTENT, protocol::state(&upload)).into_response())
 }
 
@@ -200,13 +201,40 @@ async fn overridden(app: Authorized, id: Id, headers: HeaderMap, body: Body) -> 
     }
 }
 
-/// Appends the body to the upload. Goes on if the client goes away, until what has arrived is durable.
-async fn receive(
-    app: &Authorized,
-    upload: &PartialUpload,
-    headers: &HeaderMap,
+/// A request with bytes.
+struct Sent {
+    headers: HeaderMap,
     body: Body,
-) -> Result<PartialUpload, ApiError> {
+    /// Whether the request began the upload. The client never learns its path if it fails.
+    is_first: bool,
+}
+
+/// Appends the body to the upload. Goes on if the client goes away, until what has arrived is durable, or is removed.
+async fn receive(app: &Authorized, upload: &PartialUpload, sent: Sent) -> Result<PartialUpload, ApiError> {
+    let (app, upload) = (app.clone(), upload.clone());
+    let receiving = tokio::spawn(async move {
+        let received = match admit(&app, &upload, &sent.headers).await {
+            Ok(admitted) => admitted.receiver.append(sent.body, admitted.checksum).await,
+            Err(error) => Err(error),
+        };
+        if sent.is_first && received.is_err() {
+            app.catalog.delete_upload(upload.id).await?;
+            app.storage.remove_part(upload.id).await?;
+        }
+        received
+    });
+    receiving.await.map_err(ApiError::internal)?
+}
+
+/// A request whose bytes may be received.
+struct Admitted {
+    receiver: Receiver,
+    checksum: Option<Checksum>,
+    _place: OwnedSemaphorePermit,
+}
+
+/// Checks everything that can be known before the bytes come.
+async fn admit(app: &Authorized, upload: &PartialUpload, headers: &HeaderMap) -> Result<Admitted, ApiError> {
     let checksum = Checksum::of(headers)?;
     let place = place(app)?;
     let receiver = Receiver::take(app, upload).await?;
@@ -217,11 +245,7 @@ async fn receive(
     if sent.is_some_and(|sent| sent > upload.length - upload.received) {
         return Err(receive::too_long(upload));
     }
-    let receiving = tokio::spawn(async move {
-        let _place = place;
-        receiver.append(body, checksum).await
-    });
-    receiving.await.map_err(ApiError::internal)?
+    Ok(Admitted { receiver, checksum, _place: place })
 }
 
 /// A place for an upload. Clients of the protocol try again after 503, and give up after 429.

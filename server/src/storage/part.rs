@@ -2,7 +2,7 @@
 
 use std::fs::TryLockError;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tokio::fs::File;
 use tokio::io::{AsyncSeekExt, AsyncWriteExt};
@@ -22,9 +22,9 @@ impl PartFile {
         let opened = path.clone();
         let file = tokio::task::spawn_blocking(move || {
             let file =
-                std::fs::File::options().create(true).truncate(false).read(true).write(true).open(opened)?;
+                std::fs::File::options().create(true).truncate(false).read(true).write(true).open(&opened)?;
             match file.try_lock() {
-                Ok(()) => Ok(file),
+                Ok(()) => name_durably(&file, &opened).map(|()| file),
                 Err(TryLockError::Error(error)) => Err(error),
                 Err(TryLockError::WouldBlock) => Err(io::Error::from(io::ErrorKind::WouldBlock)),
             }
@@ -82,5 +82,13 @@ impl PartFile {
             Ok(Received::of(to, read, lock))
         });
         received.await.map_err(io::Error::other)?
+    }
+}
+
+/// Makes the name of a new file durable, so that its bytes can be found after a power failure.
+fn name_durably(file: &std::fs::File, path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(folder) if file.metadata()?.len() == 0 => std::fs::File::open(folder)?.sync_all(),
+        _ => Ok(()),
     }
 }

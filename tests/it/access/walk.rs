@@ -260,8 +260,9 @@ async fn every_operation_hides_what_another_team_has() {
     let body = json!({"name": "hidden title", "search": search, "webhooks": [webhook]});
     let alert = id(a.good("POST", "/v1/alerts", Some(&body)).await);
     let key = "01890000-0000-7000-8000-000000000000".to_owned();
-    let begin =
-        a.request("POST", "/v1/uploads").header("tus-resumable", "1.0.0").header("upload-length", "9");
+    let begin = a.request("POST", "/v1/uploads").header("tus-resumable", "1.0.0");
+    // Its metadata is {"team":"a"}.
+    let begin = begin.header("upload-length", "9").header("upload-metadata", "metadata eyJ0ZWFtIjoiYSJ9");
     let begun = begin.send().await.unwrap();
     let upload = begun.headers()["location"].to_str().unwrap().rsplit('/').next().unwrap().to_owned();
     let theirs = Theirs { video, clip, job, key, reel, export, search: searched, webhook, alert, upload };

@@ -45,7 +45,7 @@ async fn an_upload_expires_after_its_last_byte(opened: &Opened) {
     let upload = view.add_upload(&of(100)).await.unwrap();
     opened.clock.advance(HOUR / 2);
     let until = catalog.keep_received(upload.id, 40, HOUR).await.unwrap();
-    assert_eq!(until, upload.expires_at_ms + 1_800_000);
+    assert_eq!(until, Some(upload.expires_at_ms + 1_800_000));
     opened.clock.advance(HOUR - Duration::from_secs(1));
     assert_eq!(catalog.forget_uploads().await.unwrap(), 0);
     assert_eq!(view.upload(upload.id).await.unwrap().unwrap().received, 40);
@@ -54,6 +54,11 @@ async fn an_upload_expires_after_its_last_byte(opened: &Opened) {
     assert!(catalog.needs_part(upload.id).await.unwrap(), "its file is swept after its row");
     assert_eq!(catalog.forget_uploads().await.unwrap(), 1);
     assert!(!catalog.needs_part(upload.id).await.unwrap());
+    assert_eq!(
+        catalog.keep_received(upload.id, 50, HOUR).await.unwrap(),
+        None,
+        "nobody may promise its bytes"
+    );
 }
 
 async fn an_upload_is_finished_with_its_video(opened: &Opened) {
@@ -66,7 +71,7 @@ async fn an_upload_is_finished_with_its_video(opened: &Opened) {
     let stored = view.upload(upload.id).await.unwrap().unwrap();
     assert_eq!((stored.received, stored.made), (1000, Some(made)));
     assert!(!catalog.needs_part(upload.id).await.unwrap());
-    catalog.keep_received(upload.id, 5, HOUR).await.unwrap();
+    assert_eq!(catalog.keep_received(upload.id, 5, HOUR).await.unwrap(), None);
     assert_eq!(view.upload(upload.id).await.unwrap().unwrap().received, 1000, "it is complete");
     // A complete upload takes no room.
     let again = view.add_upload(&of(1000)).await.unwrap();

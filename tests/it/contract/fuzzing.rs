@@ -6,7 +6,8 @@ use super::library::{KEY, Library};
 use super::{run, source, tools};
 
 /// Operations that remove what the others need.
-const REMOVING: &str = "^(deleteVideo|deleteClip|deleteSubtitles|deleteUpload|revokeApiKey|deleteWebhook|deleteAlert)$";
+const REMOVING: &str =
+    "^(deleteVideo|deleteClip|deleteSubtitles|deleteUpload|revokeApiKey|deleteWebhook|deleteAlert)$";
 
 #[tokio::test]
 async fn made_up_requests_are_answered_as_the_contract_says() {

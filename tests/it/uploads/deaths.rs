@@ -65,22 +65,21 @@ async fn what_arrived_before_a_connection_broke_is_kept() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_request_at_a_time_sends_bytes() {
-    let it = Uploading::start(&["--timeout-seconds", "2"]);
-    let (_, bytes) = it.film("film", 1 << 10);
+    let it = Uploading::start(&["--timeout-seconds", "5"]);
+    let (_, bytes) = it.film("film", 10 << 20);
     let path = it.begin(bytes.len()).await;
-    let stream = broken_part(&it.server, &path, 0, &bytes[..100]);
-    let is_locked = async || {
-        let status = it.part(&path, 0, b"").send().await.unwrap().status();
-        assert!(status == 204 || status == 423, "{status}");
-        (status == 423).then_some(())
-    };
-    until("the upload is locked", is_locked).await;
-    it.server.refused(it.part(&path, 0, b"x"), 423).await;
+    let sent = 9 << 20;
+    let stream = broken_part(&it.server, &path, 0, &bytes[..sent]);
+    // An offset that moves shows that the first request has the upload. Asking for it takes no lock.
+    let moved = async || it.offset(&path).await.filter(|offset| *offset > 0);
+    let offset = until("the first request is sending", moved).await;
+    assert!(offset < sent, "the first request has ended: {offset}");
+    it.server.refused(it.part(&path, offset, b"x"), 423).await;
     it.server.refused(it.request("DELETE", &path), 423).await;
     // The first one sends nothing more: it is cut off, and what it has sent is kept.
-    until("the slow sender is cut off", async || it.offset(&path).await.filter(|offset| *offset == 100))
+    until("the slow sender is cut off", async || it.offset(&path).await.filter(|offset| *offset == sent))
         .await;
     drop(stream);
-    let last = it.send(&path, 100, &bytes[100..]).await;
+    let last = it.send(&path, sent, &bytes[sent..]).await;
     it.check_made(&last, &bytes).await;
 }

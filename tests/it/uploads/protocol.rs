@@ -197,6 +197,7 @@ async fn an_abandoned_upload_expires() {
     let it = Uploading::start(&["--unfinished-hours", "0.001"]);
     let path = it.begin(9).await;
     it.send(&path, 0, b"abc").await;
+    // Parts without bytes do not hold up its end.
     until("it has expired", async || it.offset(&path).await.is_none().then_some(())).await;
     it.server.refused(it.part(&path, 3, b"def"), 404).await;
     assert_eq!(it.parts(), 1);

@@ -78,7 +78,10 @@ impl Receiver {
             (Some(false), Ok(())) => return Err(ApiError::wrong_checksum()),
             (_, Ok(())) if self.arrived == self.upload.length => return self.finish().await,
             (_, filled) => {
-                self.keep().await?;
+                // An empty part must not hold up the upload's end.
+                if self.arrived > self.upload.received {
+                    self.keep().await?;
+                }
                 filled?;
             }
         }
@@ -111,11 +114,16 @@ impl Receiver {
 
     /// Makes what has arrived durable, and then the offset. The last byte's offset is stored with the video, so that an
     /// upload that is cut off in between is sent on and not taken for complete.
+    ///
+    /// # Errors
+    /// 404 if the upload has expired.
     async fn keep(&mut self) -> Result<(), ApiError> {
         let arrived = self.arrived.min(self.upload.length - 1).max(0);
         self.part.sync().await?;
         let lasts = self.app.config.upload_bounds().lasts;
-        self.upload.expires_at_ms = self.app.catalog.keep_received(self.upload.id, arrived, lasts).await?;
+        let until = self.app.catalog.keep_received(self.upload.id, arrived, lasts).await?;
+        let gone = || ApiError::not_found("the upload expired while its bytes came; begin again");
+        self.upload.expires_at_ms = until.ok_or_else(gone)?;
         self.upload.received = arrived;
         Ok(())
     }
