@@ -1,6 +1,7 @@
 //! Who may do what: keys, the videos that a key reaches, quotas, links, the audit log.
 
 mod keys;
+mod reel_links;
 mod searches;
 mod uploads;
 mod walk;

@@ -30,6 +30,7 @@ mod migrations;
 mod passages;
 mod postgres;
 mod ranges;
+mod reel_links;
 mod reels;
 mod refusals;
 mod results;

@@ -19,7 +19,7 @@ const COLUMNS: &str = "r.id, r.name, r.version, r.created_at_ms, r.updated_at_ms
      JOIN visible_videos v ON v.id = c.video WHERE c.reel = r.id) AS duration_ms";
 
 /// The condition on `reels r` under which a caller sees it.
-fn is_seen(visibility: &Visibility) -> &'static str {
+pub(super) fn is_seen(visibility: &Visibility) -> &'static str {
     match visibility {
         Visibility::All => "TRUE",
         Visibility::Matching(_) => {
@@ -115,7 +115,7 @@ const RANGES: &str = "SELECT c.video, c.start_ms, c.end_ms, c.note FROM reel_ran
                       JOIN visible_videos v ON v.id = c.video WHERE c.reel = $1 ORDER BY c.place";
 
 /// Locks a reel that the caller sees.
-async fn lock(tx: &mut Tx, id: Uuid) -> Result<Option<Reel>, CatalogError> {
+pub(super) async fn lock(tx: &mut Tx, id: Uuid) -> Result<Option<Reel>, CatalogError> {
     let sql = Sql::Each {
         sqlite: "SELECT id FROM reels WHERE id = $1",
         postgres: "SELECT id FROM reels WHERE id = $1 FOR UPDATE",

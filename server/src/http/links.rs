@@ -12,7 +12,8 @@ use uuid::Uuid;
 
 use super::error::ApiError;
 use super::extract::Json;
-use super::{clips, instant as rfc3339, videos};
+use super::signed::{self, Signed, Target};
+use super::{clips, instant as rfc3339, reel_links, videos};
 use crate::access::{Caller, Link};
 use crate::app::{App, Authorized};
 use crate::catalog::instant;
@@ -112,31 +113,7 @@ pub(super) fn signed(app: &Authorized, uri: &Uri, expires: i64) -> String {
     format!("{}?{own}{key}expires={expires}&signature={signature}", uri.path())
 }
 
-/// What a link shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Target {
-    Video(Uuid),
-    Clip(Uuid),
-    Export(Uuid),
-}
-
-impl Target {
-    fn of(path: &str) -> Option<Target> {
-        let mut parts = path.strip_prefix("/v1/")?.split('/');
-        let (kind, id, what, None) = (parts.next()?, parts.next()?, parts.next()?, parts.next()) else {
-            return None;
-        };
-        let id = id.parse().ok()?;
-        match (kind, what) {
-            ("videos", "media" | "thumbnail") => Some(Target::Video(id)),
-            ("clips", "preview" | "thumbnail") => Some(Target::Clip(id)),
-            ("exports", "download") => Some(Target::Export(id)),
-            _ => None,
-        }
-    }
-}
-
-/// Whether links to this route can be signed.
+/// Whether links to this media route can be signed.
 pub(super) fn is_signable(route: &str) -> bool {
     Target::of(&route.replace("{id}", &Uuid::nil().to_string())).is_some()
 }
@@ -149,84 +126,24 @@ pub(super) fn is_signable(route: &str) -> bool {
 pub(super) async fn take(app: &App, request: &mut Request) -> Result<Option<Caller>, ApiError> {
     let uri = request.uri().clone();
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-    if !is_read || Target::of(uri.path()).is_none() {
+    if !is_read {
         return Ok(None);
     }
-    let Some(signed) = Signed::of(uri.query().unwrap_or_default()) else { return Ok(None) };
-    let link = Link { path: uri.path(), key: signed.key, expires: signed.expires };
-    if !app.links.has_signed(link, &signed.signature) || instant::now_ms() / 1000 >= signed.expires {
-        return Err(ApiError::unauthorized("this link is not valid, or has expired"));
-    }
-    let plain = if signed.rest.is_empty() {
-        uri.path().to_owned()
-    } else {
-        format!("{}?{}", uri.path(), signed.rest)
+    let Some(sent) = Signed::of(uri.query().unwrap_or_default()) else { return Ok(None) };
+    let caller = match sent.reel {
+        Some(reel) => match reel_links::part(uri.path(), reel) {
+            Some(part) => reel_links::caller(app, reel, &sent, part).await?,
+            None => return Ok(None),
+        },
+        None if Target::of(uri.path()).is_none() => return Ok(None),
+        None => {
+            let link = Link { path: uri.path(), key: sent.key, expires: sent.expires };
+            signed::check(app, link, &sent.signature)?;
+            app.gate.link_owner(&app.catalog, sent.key).await?.reading()
+        }
     };
+    let plain =
+        if sent.rest.is_empty() { uri.path().to_owned() } else { format!("{}?{}", uri.path(), sent.rest) };
     *request.uri_mut() = plain.parse().map_err(ApiError::internal)?;
-    Ok(Some(app.gate.link_owner(&app.catalog, signed.key).await?.reading()))
-}
-
-/// The parts of a signed link's query string.
-#[derive(Debug, PartialEq, Eq)]
-struct Signed {
-    key: Option<Uuid>,
-    expires: i64,
-    signature: String,
-    /// The other parameters.
-    rest: String,
-}
-
-impl Signed {
-    /// `None` without a signature. A part that can't be read leaves the signature wrong.
-    fn of(query: &str) -> Option<Signed> {
-        let (mut key, mut expires, mut signature, mut rest) = (None, 0, None, Vec::new());
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            match pair.split_once('=') {
-                Some(("key", id)) => key = id.parse().ok(),
-                Some(("expires", seconds)) => expires = seconds.parse().unwrap_or_default(),
-                Some(("signature", text)) => signature = Some(text.to_owned()),
-                _ => rest.push(pair),
-            }
-        }
-        Some(Signed { key, expires, signature: signature?, rest: rest.join("&") })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(query: &str, expected: Option<(i64, &str, &str)>) {
-        let read = Signed::of(query).map(|it| (it.expires, it.signature, it.rest));
-        assert_eq!(
-            read.as_ref().map(|(at, it, rest)| (*at, it.as_str(), rest.as_str())),
-            expected,
-            "{query}"
-        );
-    }
-
-    #[test]
-    fn a_signature_is_taken_out_of_the_query() {
-        check("", None);
-        check("rendition=web", None);
-        check("expires=5&signature=ab", Some((5, "ab", "")));
-        check("rendition=web&key=x&expires=5&signature=ab", Some((5, "ab", "rendition=web")));
-        check("signature=&expires=x", Some((0, "", "")));
-    }
-
-    #[test]
-    fn only_media_has_links() {
-        let id = Uuid::now_v7();
-        assert_eq!(Target::of(&format!("/v1/videos/{id}/media")), Some(Target::Video(id)));
-        assert_eq!(Target::of(&format!("/v1/clips/{id}/preview")), Some(Target::Clip(id)));
-        for path in [
-            format!("/v1/videos/{id}"),
-            format!("/v1/clips/{id}/media"),
-            "/v1/videos/x/media".to_owned(),
-            format!("/v1/videos/{id}/media/x"),
-        ] {
-            assert_eq!(Target::of(&path), None, "{path}");
-        }
-    }
+    Ok(Some(caller))
 }

@@ -21,11 +21,13 @@ mod names;
 mod operation;
 mod page;
 mod ranges;
+mod reel_links;
 mod reels;
 mod resegment;
 mod search;
 mod searches;
 mod segmentation;
+mod signed;
 mod sources;
 mod spaces;
 mod subtitles;
@@ -69,7 +71,7 @@ use error::{ApiError, REQUEST_ID};
 pub use search::stored_search;
 
 /// The documented routes of every room.
-fn rooms() -> [OpenApiRouter<Arc<App>>; 21] {
+fn rooms() -> [OpenApiRouter<Arc<App>>; 22] {
     [
         search::routes(),
         searches::routes(),
@@ -82,6 +84,7 @@ fn rooms() -> [OpenApiRouter<Arc<App>>; 21] {
         timeline::routes(),
         media::routes(),
         reels::routes(),
+        reel_links::routes(),
         exports::routes(),
         jobs::routes(),
         alerts::routes(),

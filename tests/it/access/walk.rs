@@ -77,6 +77,8 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
         | "post /v1/webhooks/{id}/rotate"
         | "post /v1/webhooks/{id}/test" => Missing(None),
         "head /v1/uploads/{id}" | "patch /v1/uploads/{id}" | "delete /v1/uploads/{id}" => Missing(None),
+        "post /v1/reels/{id}/links" => Missing(Some(json!({}))),
+        "delete /v1/reels/{id}/links" => Missing(None),
         "post /v1/videos/{id}/clips" => Missing(Some(json!({"start": 0.0, "end": 1.0}))),
         "patch /v1/clips/{id}" => Missing(Some(json!({"metadata": {}}))),
         "patch /v1/videos/{id}" => Missing(Some(json!({"title": "mine now"}))),

@@ -78,7 +78,7 @@ pub static LIBRARY: [Table; 15] = [
     },
     Table {
         name: "reels",
-        columns: columns![id Uuid, name Text, version Int, created_at_ms Int, updated_at_ms Int],
+        columns: columns![id Uuid, name Text, version Int, created_at_ms Int, updated_at_ms Int, link_epoch Int],
         rows: "reels t ORDER BY t.id",
     },
     Table {

@@ -67,6 +67,17 @@ pub struct ReelVersion {
     pub ranges: i64,
 }
 
+/// A part of a reel that a link to it may show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReelPart {
+    /// The list of its ranges.
+    Ranges,
+    /// A video of one of its ranges.
+    Video(Uuid),
+    /// A span of such a video.
+    Span(Uuid),
+}
+
 /// An export to make.
 #[derive(Debug, Clone)]
 pub struct NewExport {

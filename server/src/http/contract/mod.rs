@@ -85,7 +85,7 @@ fn complete_operation(method: &Method, path: &str, operation: &mut Value, schema
         operation["security"] = json!([]);
     } else {
         let scope = guard::scope_of(method, path);
-        operation["security"] = security(path, scope);
+        operation["security"] = security(method, path, scope);
         let said = operation["description"].as_str().map(|it| format!("{it}\n\n")).unwrap_or_default();
         operation["description"] = format!("{said}Needs a key with the scope `{scope}`.").into();
     }
@@ -99,9 +99,10 @@ fn complete_operation(method: &Method, path: &str, operation: &mut Value, schema
     }
 }
 
-fn security(path: &str, scope: Scope) -> Value {
+fn security(method: &Method, path: &str, scope: Scope) -> Value {
     let key = json!({"apiKey": [scope.name()]});
-    if links::is_signable(path) { json!([key, {"signedLink": []}]) } else { json!([key]) }
+    let is_shared = *method == Method::GET && path == "/v1/reels/{id}";
+    if is_shared || links::is_signable(path) { json!([key, {"signedLink": []}]) } else { json!([key]) }
 }
 
 fn security_schemes() -> Value {
@@ -116,8 +117,8 @@ fn security_schemes() -> Value {
             "type": "apiKey",
             "in": "query",
             "name": "signature",
-            "description": "A link of `POST /v1/media-links`: its query string has `signature`, `expires` and perhaps \
-                `key`. It needs no other key until it expires.",
+            "description": "A link of `POST /v1/media-links` or `POST /v1/reels/{id}/links`: its query string has \
+                `signature`, `expires` and perhaps `key` and `reel`. It needs no other key until it expires.",
         },
     })
 }
