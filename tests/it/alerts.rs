@@ -13,6 +13,7 @@ on_both!(
     a_match_survives_a_kill,
     thresholds_and_filters_hold,
     an_alert_without_its_space_says_so,
+    an_alert_is_changed_under_its_etag,
 );
 
 async fn alert(server: &Server, body: &Value) -> String {
@@ -168,4 +169,62 @@ async fn an_alert_without_its_space_says_so(bed: &Bed) {
     let after = asked(&server, &alert).await;
     assert_eq!(after["trouble"], Value::Null);
     assert_eq!(matched(&server, &alert).await, [video]);
+}
+
+/// Changes an alert. Returns status, answer and ETag.
+async fn change(server: &Server, path: &str, state: Option<&str>, body: &Value) -> (u16, Value, String) {
+    let request = server.request("PATCH", path).json(body);
+    let answer = state.into_iter().fold(request, |it, tag| it.header("if-match", tag)).send().await.unwrap();
+    let (status, tag) = (answer.status().as_u16(), tag(&answer));
+    (status, serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap(), tag)
+}
+
+fn tag(answer: &reqwest::Response) -> String {
+    answer.headers().get("etag").map(|it| it.to_str().unwrap().to_owned()).unwrap_or_default()
+}
+
+async fn an_alert_is_changed_under_its_etag(bed: &Bed) {
+    let server = bed.start(&[]);
+    let id = alert(&server, &json!({"name": "x", "search": visual("x"), "min_score": 1.1})).await;
+    let path = format!("/v1/alerts/{id}");
+    let first = tag(&server.request("GET", &path).send().await.unwrap());
+    let (status, renamed, second) = change(&server, &path, Some(&first), &json!({"name": "y"})).await;
+    assert_eq!(
+        (status, &renamed["name"], &renamed["min_score"]),
+        (200, &json!("y"), &json!(1.1)),
+        "{renamed}"
+    );
+    assert_ne!(first, second);
+    let (status, problem, _) = change(&server, &path, Some(&first), &json!({"name": "z"})).await;
+    assert_eq!(status, 412, "{problem}");
+    let both = json!({"query": {"text": "x"}, "limit": 2});
+    for (body, pointer) in [
+        (json!({"name": ""}), "/name"),
+        (json!({"name": null}), "/name"),
+        (json!({"search": both}), "/min_score"),
+        (json!({"search": {"query": {}}}), "/search/query"),
+        (json!({"search": null}), "/search"),
+        (json!({"min_score": 2e6}), "/min_score"),
+        (json!({"webhooks": null}), "/webhooks"),
+        (json!({"other": 1}), ""),
+    ] {
+        let (status, problem, _) = change(&server, &path, None, &body).await;
+        assert_eq!(status, 422, "{body}: {problem}");
+        let told = text(&problem, "/errors/0/pointer");
+        assert!(told.starts_with(pointer), "{body}: {problem}");
+    }
+    let hidden = ingest(bed, &server, 0).await;
+    asked(&server, &id).await;
+    assert_eq!(matched(&server, &id).await, Vec::<String>::new(), "{hidden} has no such score");
+    // What it found does not change its state.
+    let same = tag(&server.request("GET", &path).send().await.unwrap());
+    assert_eq!(same, second);
+    let (status, changed, _) =
+        change(&server, &path, Some(&same), &json!({"search": both, "min_score": null})).await;
+    assert_eq!((status, &changed["min_score"]), (200, &Value::Null), "{changed}");
+    let shown = ingest(bed, &server, 1).await;
+    asked(&server, &id).await;
+    assert_eq!(matched(&server, &id).await, [shown], "the first video is not asked again");
+    assert_eq!(server.delete(&path).await.0, StatusCode::NO_CONTENT);
+    assert_eq!(change(&server, &path, None, &json!({"name": "y"})).await.0, 404);
 }

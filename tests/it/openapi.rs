@@ -84,6 +84,7 @@ fn the_contract_names_every_operation_once_and_nothing_that_is_not_there() {
             "get /v1/webhooks/{id}",
             "get /v1/webhooks/{id}/deliveries",
             "head /v1/uploads/{id}",
+            "patch /v1/alerts/{id}",
             "patch /v1/clips/{id}",
             "patch /v1/uploads/{id}",
             "patch /v1/videos/{id}",

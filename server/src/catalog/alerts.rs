@@ -1,9 +1,10 @@
-//! Alerts: making, listing, deleting; and the list of their matches.
+//! Alerts: making, listing, changing, deleting; and the list of their matches.
 
 use std::collections::HashMap;
 
 use uuid::Uuid;
 
+use super::checks;
 use super::database::{Row, Sql, Tx, Value, values};
 use super::error::{CatalogError, WebhookFault};
 use super::store::Catalog;
@@ -39,11 +40,8 @@ impl View<'_> {
                    VALUES ($1, $2, $3, $4, $5, $6)";
         let values = values![id, new.owner, new.name.as_str(), to_json(&new.search)?, new.min_score, now];
         tx.execute(sql, values).await?;
-        let mut webhooks = new.webhooks.clone();
-        webhooks.sort_unstable();
-        webhooks.dedup();
-        let rows: Vec<Vec<Value>> = webhooks.iter().map(|webhook| values![id, *webhook]).collect();
-        tx.insert("INSERT INTO alert_webhooks (alert, webhook)", rows, "").await?;
+        let webhooks = distinct(&new.webhooks);
+        insert_webhooks(&mut tx, id, &webhooks).await?;
         tx.commit().await?;
         Ok(Alert {
             id,
@@ -84,10 +82,47 @@ impl View<'_> {
     pub async fn alert(&self, owner: Owner, id: Uuid) -> Result<Option<Alert>, CatalogError> {
         let sql = format!("SELECT {COLUMNS} FROM alerts a WHERE a.id = $1 AND {IS_OWNED}");
         let Some(row) = self.row(Sql::Built(sql), values![id, owner.key()]).await? else { return Ok(None) };
-        let sql = "SELECT webhook FROM alert_webhooks WHERE alert = $1 ORDER BY webhook";
-        let webhooks = self.database().rows(sql, values![id]).await?;
+        let webhooks = self.database().rows(WEBHOOKS, values![id]).await?;
         let webhooks = webhooks.iter().map(|row| row.get("webhook")).collect::<Result<_, _>>()?;
         from_row(&row, webhooks).map(Some)
+    }
+
+    /// Replaces name, search, least score and webhooks of an alert, if it has those of `expected`; `None` if the owner has no
+    /// such alert. Its maker stays. A new search is also asked the videos that wait.
+    ///
+    /// # Errors
+    /// [`CatalogError::Stale`] if it was changed; [`CatalogError::Webhook`] for a new webhook that the owner can't name.
+    pub async fn update_alert(
+        &self,
+        owner: Owner,
+        expected: &Alert,
+        new: &NewAlert,
+    ) -> Result<Option<Alert>, CatalogError> {
+        let (id, webhooks) = (expected.id, distinct(&new.webhooks));
+        let mut tx = self.begin().await?;
+        if new.search != expected.search {
+            // Checks first: a server that stores a match holds its check's row.
+            checks::ask_again(&mut tx, id).await?;
+        }
+        if webhooks != expected.webhooks {
+            check_webhooks(&mut tx, owner, &new.webhooks).await?;
+        }
+        match lock(&mut tx, owner, id).await? {
+            None => return Ok(None),
+            Some(found) if !found.is_state_of(expected) => return Err(CatalogError::Stale),
+            Some(_) => {}
+        }
+        let sql = "UPDATE alerts SET name = $2, search = $3, min_score = $4 WHERE id = $1";
+        tx.execute(sql, values![id, new.name.as_str(), to_json(&new.search)?, new.min_score]).await?;
+        if new.search != expected.search {
+            tx.execute("UPDATE alerts SET trouble = NULL WHERE id = $1", values![id]).await?;
+        }
+        if webhooks != expected.webhooks {
+            tx.execute("DELETE FROM alert_webhooks WHERE alert = $1", values![id]).await?;
+            insert_webhooks(&mut tx, id, &webhooks).await?;
+        }
+        tx.commit().await?;
+        self.alert(owner, id).await
     }
 
     /// Deletes an alert with its matches; `None` if the owner has no such alert.
@@ -140,6 +175,55 @@ impl Catalog {
         }
         tx.commit().await
     }
+}
+
+/// What a caller can change of an alert.
+struct State {
+    name: String,
+    search: serde_json::Value,
+    min_score: Option<f64>,
+    webhooks: Vec<Uuid>,
+}
+
+impl State {
+    fn is_state_of(&self, alert: &Alert) -> bool {
+        self.name == alert.name
+            && self.search == alert.search
+            && self.min_score == alert.min_score
+            && self.webhooks == alert.webhooks
+    }
+}
+
+/// Locks an alert of an owner.
+async fn lock(tx: &mut Tx, owner: Owner, id: Uuid) -> Result<Option<State>, CatalogError> {
+    let lock = if tx.is_postgres() { " FOR UPDATE" } else { "" };
+    let sql =
+        format!("SELECT a.name, a.search, a.min_score FROM alerts a WHERE a.id = $1 AND {IS_OWNED}{lock}");
+    let Some(row) = tx.row(Sql::Built(sql), values![id, owner.key()]).await? else { return Ok(None) };
+    let webhooks = tx.rows(WEBHOOKS, values![id]).await?;
+    Ok(Some(State {
+        name: row.get("name")?,
+        search: parse_json(&row.get::<String>("search")?)?,
+        min_score: row.get("min_score")?,
+        webhooks: webhooks.iter().map(|row| row.get("webhook")).collect::<Result<_, _>>()?,
+    }))
+}
+
+/// The webhooks of the alert $1.
+const WEBHOOKS: &str = "SELECT webhook FROM alert_webhooks WHERE alert = $1 ORDER BY webhook";
+
+/// Webhooks as they are stored: each once, in order of id.
+fn distinct(webhooks: &[Uuid]) -> Vec<Uuid> {
+    let mut webhooks = webhooks.to_vec();
+    webhooks.sort_unstable();
+    webhooks.dedup();
+    webhooks
+}
+
+async fn insert_webhooks(tx: &mut Tx, alert: Uuid, webhooks: &[Uuid]) -> Result<(), CatalogError> {
+    let rows: Vec<Vec<Value>> = webhooks.iter().map(|webhook| values![alert, *webhook]).collect();
+    tx.insert("INSERT INTO alert_webhooks (alert, webhook)", rows, "").await?;
+    Ok(())
 }
 
 /// Refuses webhooks that the owner does not have, and those without the event of matches.

@@ -54,6 +54,15 @@ pub(super) async fn enqueue(tx: &mut Tx, video: Uuid) -> Result<(), CatalogError
     if checks > 0 { tx.announce(News::Checks).await } else { Ok(()) }
 }
 
+/// Lets the checks of an alert run that wait for another try.
+pub(super) async fn ask_again(tx: &mut Tx, alert: Uuid) -> Result<(), CatalogError> {
+    let now = tx.now_ms().await?;
+    let sql = "UPDATE alert_checks SET not_before_ms = $2, updated_at_ms = $2 \
+               WHERE alert = $1 AND lease_token IS NULL";
+    let checks = tx.execute(sql, values![alert, now]).await?;
+    if checks > 0 { tx.announce(News::Checks).await } else { Ok(()) }
+}
+
 impl Catalog {
     /// Takes the check that is due first; counts the try.
     pub async fn lease_check(&self, lease: Duration) -> Result<Option<LeasedCheck>, CatalogError> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -14,17 +14,23 @@ use super::error::ApiError;
 use super::extract::{self, Id, Json, Params};
 use super::names::LevelName;
 use super::search::{SearchBody, check_stored, read_stored, seconds};
-use super::{instant, ranges};
+use super::{conditional, instant, ranges};
 use crate::app::{App, Authorized};
 use crate::catalog::{
-    Alert, AlertHit, AlertMatch, LARGEST_SEARCH, MOST_ALERT_HITS, MOST_ALERT_WEBHOOKS, NewAlert,
+    Alert, AlertHit, AlertMatch, CatalogError, LARGEST_SEARCH, MOST_ALERT_HITS, MOST_ALERT_WEBHOOKS, NewAlert,
 };
 use crate::search::Request;
 use crate::terms::Level;
 
+/// Attempts to change an alert without a condition, while others change it.
+const TRIES: usize = 3;
+
 /// Routes of `/v1/alerts`.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(create, list)).routes(routes!(get, delete)).routes(routes!(matches))
+    OpenApiRouter::new()
+        .routes(routes!(create, list))
+        .routes(routes!(get, patch, delete))
+        .routes(routes!(matches))
 }
 
 /// An alert to make.
@@ -50,7 +56,8 @@ struct AlertBody {
 }
 
 impl AlertBody {
-    async fn checked(self, app: &Authorized) -> Result<NewAlert, ApiError> {
+    /// `stored`: the alert that it changes. A search that stays is not run again: its space may be away.
+    async fn checked(self, app: &Authorized, stored: Option<&Alert>) -> Result<NewAlert, ApiError> {
         let name = ranges::checked_name(self.name, "/name")?;
         if self.webhooks.len() > MOST_ALERT_WEBHOOKS {
             let detail = format!("name at most {MOST_ALERT_WEBHOOKS} webhooks");
@@ -63,10 +70,71 @@ impl AlertBody {
         let request = read_stored(&self.search).map_err(|error| error.within("/search"))?;
         check_fit(&request)?;
         check_score(&request, self.min_score)?;
-        check_stored(app, &request).await.map_err(|error| error.within("/search"))?;
+        if stored.is_none_or(|stored| stored.search != self.search) {
+            check_stored(app, &request).await.map_err(|error| error.within("/search"))?;
+        }
         let AlertBody { search, min_score, webhooks, .. } = self;
         Ok(NewAlert { owner: app.caller().key_id(), name, search, min_score, webhooks })
     }
+}
+
+/// Changes to an alert. A missing field changes nothing.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = AlertChanges)]
+struct PatchBody {
+    /// The new name: 1 to 200 characters.
+    #[serde(default, deserialize_with = "extract::present")]
+    #[schema(nullable = false, min_length = 1, max_length = 200)]
+    name: Option<String>,
+    /// The new search, as in a new alert. It is asked videos that become ready from now on, and those that wait. Matches stay.
+    #[serde(default, deserialize_with = "extract::present")]
+    #[schema(value_type = Option<SearchBody>, nullable = false)]
+    search: Option<Value>,
+    /// Hits need at least this `score`, -1000000 to 1000000. Null: any score.
+    #[serde(default, deserialize_with = "extract::present")]
+    #[schema(value_type = Option<f64>, minimum = -1_000_000, maximum = 1_000_000)]
+    min_score: Option<Option<f64>>,
+    /// Ids of at most 10 webhooks with the event `alert.matched`. They replace the old ones.
+    #[serde(default, deserialize_with = "extract::present")]
+    #[schema(nullable = false, max_items = 10)]
+    webhooks: Option<Vec<Uuid>>,
+}
+
+impl PatchBody {
+    /// The whole alert after the change.
+    fn onto(self, alert: &Alert) -> AlertBody {
+        AlertBody {
+            name: self.name.unwrap_or_else(|| alert.name.clone()),
+            search: self.search.unwrap_or_else(|| alert.search.clone()),
+            min_score: self.min_score.unwrap_or(alert.min_score),
+            webhooks: self.webhooks.unwrap_or_else(|| alert.webhooks.clone()),
+        }
+    }
+}
+
+/// What a caller can change of an alert: its ETag does not name what it has found.
+#[derive(Serialize)]
+struct State<'a> {
+    name: &'a str,
+    search: &'a Value,
+    min_score: Option<f64>,
+    webhooks: &'a [Uuid],
+}
+
+impl<'a> State<'a> {
+    fn of(alert: &'a Alert) -> State<'a> {
+        let Alert { name, search, min_score, webhooks, .. } = alert;
+        State { name, search, min_score: *min_score, webhooks }
+    }
+}
+
+/// An alert with its ETag.
+type Answer = ([(header::HeaderName, String); 1], axum::Json<AlertOut>);
+
+fn answer(alert: Alert) -> Result<Answer, ApiError> {
+    let tag = conditional::tag(&State::of(&alert))?;
+    Ok(([(header::ETAG, tag)], axum::Json(alert.into())))
 }
 
 /// Refuses searches that ask for more than a match holds.
@@ -238,14 +306,12 @@ struct AlertPageParams {
 /// `/v1/alerts/{id}/matches` lists and its webhooks get. Without a threshold (`min_z` in the search, or `min_score`) almost
 /// every video matches.
 #[utoipa::path(post, path = "/v1/alerts", operation_id = "createAlert", tag = "activity", request_body = AlertBody,
-    responses((status = 201, body = AlertOut), (status = 404), (status = 409), (status = 422), (status = 424)))]
-async fn create(
-    app: Authorized,
-    Json(body): Json<AlertBody>,
-) -> Result<(StatusCode, axum::Json<AlertOut>), ApiError> {
-    let new = body.checked(&app).await?;
+    responses((status = 201, body = AlertOut, headers(("etag" = String, description = "Its state, for If-Match"))),
+        (status = 404), (status = 409), (status = 422), (status = 424)))]
+async fn create(app: Authorized, Json(body): Json<AlertBody>) -> Result<(StatusCode, Answer), ApiError> {
+    let new = body.checked(&app, None).await?;
     let alert = app.view().add_alert(app.caller().owner(), &new, app.config.max_alerts).await?;
-    Ok((StatusCode::CREATED, axum::Json(alert.into())))
+    Ok((StatusCode::CREATED, answer(alert)?))
 }
 
 /// Lists alerts, newest first: those of the caller's key, or all for the scope `admin`.
@@ -261,12 +327,36 @@ async fn list(
     Ok(axum::Json(AlertPage { items: alerts.into_iter().map(AlertOut::from).collect(), next_cursor }))
 }
 
-/// Returns one alert.
+/// Returns one alert. Its ETag names what can be changed, and not what it has found.
 #[utoipa::path(get, path = "/v1/alerts/{id}", operation_id = "getAlert", tag = "activity",
-    params(("id" = Uuid, Path, description = "Id of the alert")), responses((status = 200, body = AlertOut)))]
-async fn get(app: Authorized, Id(id): Id) -> Result<axum::Json<AlertOut>, ApiError> {
-    let alert = app.view().alert(app.caller().owner(), id).await?;
-    Ok(axum::Json(found(alert, id)?.into()))
+    params(("id" = Uuid, Path, description = "Id of the alert")),
+    responses((status = 200, body = AlertOut, headers(("etag" = String, description = "Its state, for If-Match")))))]
+async fn get(app: Authorized, Id(id): Id) -> Result<Answer, ApiError> {
+    answer(found(app.view().alert(app.caller().owner(), id).await?, id)?)
+}
+
+/// Changes an alert's name, search, least score or webhooks. Its matches stay, and so does the key that it belongs to.
+#[utoipa::path(patch, path = "/v1/alerts/{id}", operation_id = "updateAlert", tag = "activity",
+    params(("id" = Uuid, Path, description = "Id of the alert"), conditional::IfMatch), request_body = PatchBody,
+    responses((status = 200, body = AlertOut, headers(("etag" = String, description = "Its state, for If-Match"))),
+        (status = 404), (status = 409), (status = 412), (status = 422), (status = 424)))]
+async fn patch(
+    app: Authorized,
+    Id(id): Id,
+    headers: HeaderMap,
+    Json(body): Json<PatchBody>,
+) -> Result<Answer, ApiError> {
+    let owner = app.caller().owner();
+    for _ in 0..TRIES {
+        let alert = found(app.view().alert(owner, id).await?, id)?;
+        conditional::check(&headers, &State::of(&alert))?;
+        let new = body.clone().onto(&alert).checked(&app, Some(&alert)).await?;
+        match app.view().update_alert(owner, &alert, &new).await {
+            Err(CatalogError::Stale) if !conditional::has_condition(&headers) => {}
+            changed => return answer(found(changed?, id)?),
+        }
+    }
+    Err(ApiError::conflict("others are changing this alert; try again"))
 }
 
 /// Deletes an alert with its matches.

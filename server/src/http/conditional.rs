@@ -63,6 +63,14 @@ pub(super) fn check<T: Serialize>(request: &HeaderMap, entity: &T) -> Result<(),
     Err(ApiError::changed())
 }
 
+/// The ETag of an entity, with its quotes.
+///
+/// # Errors
+/// 500 if it can't be written as JSON.
+pub(super) fn tag<T: Serialize>(entity: &T) -> Result<String, ApiError> {
+    Ok(tag_of(&serde_json::to_vec(entity).map_err(ApiError::internal)?))
+}
+
 /// The strong ETag of these bytes, with its quotes.
 fn tag_of(bytes: &[u8]) -> String {
     let hash = storage::hash_bytes(bytes);

@@ -72,6 +72,7 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
         "post /v1/alerts" => Missing(Some(
             json!({"name": "x", "search": {"query": {"text": "x"}}, "webhooks": [theirs.webhook]}),
         )),
+        "patch /v1/alerts/{id}" => Missing(Some(json!({"name": "mine now"}))),
         "delete /v1/webhooks/{id}"
         | "delete /v1/alerts/{id}"
         | "post /v1/webhooks/{id}/rotate"

@@ -20,6 +20,7 @@ on_both!(
     deleted_videos_and_alerts_are_not_asked,
     an_owner_sees_its_own_alerts,
     an_alert_names_webhooks_of_its_owner,
+    an_alert_is_changed_in_the_state_that_was_read,
 );
 
 fn new(name: &str) -> NewAlert {
@@ -240,6 +241,41 @@ async fn an_owner_sees_its_own_alerts(opened: &Opened) {
     assert_eq!(matches().await, 0);
     let most = opened.catalog.view(ALL).add_alert(Owner::Anybody, &new("third"), 2).await;
     assert!(matches!(&most, Err(CatalogError::Conflict(text)) if text.contains("may have 2")), "{most:?}");
+}
+
+async fn an_alert_is_changed_in_the_state_that_was_read(opened: &Opened) {
+    let view = opened.catalog.view(ALL);
+    let hook = webhook(opened, None, &[WebhookEvent::AlertMatched]).await;
+    let first = alert(opened, &new("first")).await;
+    ready(opened, "a").await;
+    let wait = Duration::from_secs(600);
+    let lease = leased(opened).await.lease;
+    opened.catalog.postpone_check(&lease, wait, Some("no such space")).await.unwrap();
+    assert!(nothing_is_due(opened).await);
+    let change =
+        async |expected: &Alert, new: NewAlert| view.update_alert(Owner::Anybody, expected, &new).await;
+    // A name and webhooks leave the checks alone.
+    let named = NewAlert { webhooks: vec![hook, hook], ..new("second") };
+    let second = change(&seen(opened, &first).await, named.clone()).await.unwrap().unwrap();
+    assert_eq!((&*second.name, &second.webhooks, second.min_score), ("second", &vec![hook], Some(0.25)));
+    assert_eq!((second.waiting, second.trouble.as_deref()), (1, Some("no such space")));
+    assert!(nothing_is_due(opened).await);
+    assert!(matches!(change(&first, named).await, Err(CatalogError::Stale)), "it has another name by now");
+    // A new search is asked at once.
+    let search = json!({"query": {"text": "b"}});
+    let asked = NewAlert { search: search.clone(), min_score: None, ..new("third") };
+    let third = change(&second, asked).await.unwrap().unwrap();
+    assert_eq!((&third.search, third.min_score, third.trouble.as_deref()), (&search, None, None));
+    assert_eq!(third.webhooks, Vec::<Uuid>::new());
+    let check = leased(opened).await;
+    assert_eq!((check.lease.alert, check.search), (third.id, search));
+    let unknown = NewAlert { webhooks: vec![Uuid::now_v7()], ..new("x") };
+    let refused = change(&third, unknown).await;
+    assert!(matches!(refused, Err(CatalogError::Webhook { place: 0, .. })), "{refused:?}");
+    let other = Owner::Key(key(opened, "a").await.0);
+    assert_eq!(view.update_alert(other, &third, &new("x")).await.unwrap(), None);
+    view.delete_alert(Owner::Anybody, third.id).await.unwrap().unwrap();
+    assert_eq!(change(&third, new("x")).await.unwrap(), None);
 }
 
 async fn an_alert_names_webhooks_of_its_owner(opened: &Opened) {

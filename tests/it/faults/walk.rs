@@ -192,6 +192,10 @@ async fn listen(server: &Server, done: &mut Acknowledged) -> Option<()> {
     }
     let (status, added) = try_send(server.request("POST", "/v1/alerts").json(&alert)).await?;
     done.alert = status.is_success().then(|| text(&added, "/id").to_owned());
+    if let Some(alert) = &done.alert {
+        let change = json!({"name": "a changed alert", "min_score": -1.0});
+        try_send(server.request("PATCH", &format!("/v1/alerts/{alert}")).json(&change)).await?;
+    }
     Some(())
 }
 

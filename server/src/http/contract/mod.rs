@@ -18,7 +18,7 @@ use statuses::Route;
 #[openapi(
     info(
         title = "reprise",
-        description = "Finds moments in video. Times are seconds, end exclusive; ids are uuid v7; errors are RFC 9457 problem+json. Scores are comparable within one answer only. Every path that answers GET also answers HEAD. Answers are compressed with gzip if the request allows it.",
+        description = "Finds moments in video. Times are seconds, end exclusive; ids are uuid v7; errors are RFC 9457 problem+json. Scores are comparable within one answer only. Every path that answers GET also answers HEAD, with the same status and headers and without a body; HEAD is listed only where there is no GET. Answers are compressed with gzip if the request allows it.",
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
     servers((url = "/", description = "The server that serves this file")),
