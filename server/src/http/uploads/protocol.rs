@@ -57,7 +57,8 @@ pub(in crate::http) async fn speak(State(app): State<Arc<App>>, request: Request
     }
     let is_preflight = request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
     if *request.method() == Method::OPTIONS && !is_preflight {
-        return abilities(app.config.max_upload_bytes);
+        let methods = if path == "/v1/uploads" { "POST" } else { "HEAD,PATCH,DELETE" };
+        return abilities(app.config.max_upload_bytes, methods);
     }
     let mut response = next.run(request).await;
     let is_other_version = response.status() == StatusCode::PRECONDITION_FAILED;
@@ -68,13 +69,15 @@ pub(in crate::http) async fn speak(State(app): State<Arc<App>>, request: Request
     response
 }
 
-fn abilities(max_bytes: u64) -> Response {
+fn abilities(max_bytes: u64, methods: &str) -> Response {
     let headers = [
         ("tus-resumable", VERSION.to_owned()),
         ("tus-version", VERSION.to_owned()),
         ("tus-extension", EXTENSIONS.to_owned()),
         ("tus-checksum-algorithm", ALGORITHMS.to_owned()),
         ("tus-max-size", max_bytes.to_string()),
+        // Without it the router would name the POST that stands for another method, too.
+        ("allow", methods.to_owned()),
     ];
     (StatusCode::NO_CONTENT, headers).into_response()
 }
