@@ -76,6 +76,30 @@ impl QueryVectors {
     }
 }
 
+/// Default share of the mean of the negative examples that [`rocchio`] subtracts. BENCHMARKS.md compares shares.
+pub const NEGATIVE_SHARE: f32 = 0.25;
+
+/// Least norm of the difference of two means that has a direction of its own. Below it, rounding decides.
+const LEAST_NORM: f32 = 1e-3;
+
+/// One query vector from examples (Rocchio): the mean of the positive ones minus `share` times the mean of the negative
+/// ones. Returns it with norm 1, and its norm before. `None` without a positive example, or if the examples cancel out.
+///
+/// All vectors must have the same length.
+pub fn rocchio(positive: &[UnitVector], negative: &[UnitVector], share: f32) -> Option<(UnitVector, f32)> {
+    if let ([only], []) = (positive, negative) {
+        return Some((only.clone(), 1.0));
+    }
+    let mut sum = vec![0_f32; positive.first()?.values().len()];
+    for (examples, weight) in [(positive, 1.0), (negative, -share)] {
+        let each = weight / examples.len().max(1) as f32;
+        for example in examples {
+            sum.iter_mut().zip(example.values()).for_each(|(sum, value)| *sum += each * value);
+        }
+    }
+    UnitVector::from_raw(&sum).filter(|(_, norm)| *norm >= LEAST_NORM)
+}
+
 /// Weight of [`late_interaction`]'s share of best-met query vectors.
 const BEST_MET_WEIGHT: f32 = 0.1;
 
@@ -132,6 +156,42 @@ mod tests {
         assert_eq!(query(&[]), None);
         assert_eq!(query(&[[1.0, 0.0], [-1.0, 0.0]]).unwrap().mean(), None);
         assert_eq!(query(&[[0.6, 0.8]]).unwrap().mean(), Some(unit(&[0.6, 0.8])));
+    }
+
+    /// The scores that `positive` and `negative` examples give to (1, 0), (0, 1) and (-1, 0).
+    #[track_caller]
+    fn check_examples(positive: &[[f32; 2]], negative: &[[f32; 2]], expected: Option<[f32; 3]>) {
+        let units = |raws: &[[f32; 2]]| raws.iter().map(|raw| unit(raw)).collect::<Vec<_>>();
+        let query = rocchio(&units(positive), &units(negative), NEGATIVE_SHARE).map(|(query, _)| query);
+        let scores = query.map(|query| [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]].map(|it| query.dot(&unit(&it))));
+        let near = |got: [f32; 3], expected: [f32; 3]| {
+            got.iter().zip(expected).all(|(got, expected)| (got - expected).abs() < 1e-6)
+        };
+        assert!(scores.zip(expected).is_none_or(|(got, expected)| near(got, expected)), "{scores:?}");
+        assert_eq!(scores.is_some(), expected.is_some());
+    }
+
+    #[test]
+    fn positive_examples_attract_and_negative_ones_repel() {
+        let (half, norm) = (std::f32::consts::FRAC_1_SQRT_2, (1.0 + NEGATIVE_SHARE * NEGATIVE_SHARE).sqrt());
+        check_examples(&[[1.0, 0.0]], &[], Some([1.0, 0.0, -1.0]));
+        check_examples(&[[1.0, 0.0], [0.0, 1.0]], &[], Some([half, half, -half]));
+        check_examples(&[[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]], &[], Some([1.0, 0.0, -1.0]));
+        check_examples(&[[1.0, 0.0]], &[[0.0, 1.0]], Some([1.0 / norm, -NEGATIVE_SHARE / norm, -1.0 / norm]));
+        // The number of examples on a side does not change its weight.
+        check_examples(
+            &[[1.0, 0.0]],
+            &[[0.0, 1.0], [0.0, 1.0]],
+            Some([1.0 / norm, -NEGATIVE_SHARE / norm, -1.0 / norm]),
+        );
+        check_examples(&[[1.0, 0.0]], &[[1.0, 0.0]], Some([1.0, 0.0, -1.0]));
+    }
+
+    #[test]
+    fn examples_without_a_direction_make_no_query() {
+        check_examples(&[], &[[1.0, 0.0]], None);
+        check_examples(&[[1.0, 0.0], [-1.0, 0.0]], &[], None);
+        check_examples(&[[1.0, 0.0], [-1.0, 1e-5]], &[], None);
     }
 
     /// Best cosines by query vector for videos 0, 1, ...; which video comes first.

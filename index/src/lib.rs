@@ -25,7 +25,7 @@ pub mod vector;
 mod walk;
 mod work;
 
-pub use aggregate::{Aggregation, QueryVectors, late_interaction};
+pub use aggregate::{Aggregation, NEGATIVE_SHARE, QueryVectors, late_interaction, rocchio};
 pub use background::Background;
 pub use codes::Codes;
 pub use snapshot::SnapshotError;

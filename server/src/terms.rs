@@ -8,7 +8,8 @@ use roaring::RoaringTreemap;
 use serde::{Deserialize, Serialize};
 
 pub use reprise_index::{
-    Aggregation, Background, Collection, Level, QueryVectors, SpaceInfo, UnitVector, cosine, late_interaction,
+    Aggregation, Background, Collection, Level, NEGATIVE_SHARE, QueryVectors, SpaceInfo, UnitVector, cosine,
+    late_interaction, rocchio,
 };
 
 /// A span's number in the catalog. A deleted span's key is never reused.
@@ -200,6 +201,36 @@ impl QueryKind {
             QueryKind::Clip => "clip",
             QueryKind::Composed => "composed",
             QueryKind::Spoken => "spoken",
+        }
+    }
+}
+
+/// A kind of search, in answers and in the query log. A space answers it by one or more [`QueryKind`]s.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SearchKind {
+    /// A text.
+    Text,
+    /// A stored range or an uploaded clip.
+    Clip,
+    /// A clip with a modification text.
+    Composed,
+    /// Several examples: more like some, less like others.
+    Examples,
+}
+
+impl SearchKind {
+    /// All kinds.
+    pub const ALL: [SearchKind; 4] =
+        [SearchKind::Text, SearchKind::Clip, SearchKind::Composed, SearchKind::Examples];
+
+    /// The name in answers and in the log.
+    pub fn name(self) -> &'static str {
+        match self {
+            SearchKind::Text => "text",
+            SearchKind::Clip => "clip",
+            SearchKind::Composed => "composed",
+            SearchKind::Examples => "examples",
         }
     }
 }

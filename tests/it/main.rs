@@ -53,6 +53,7 @@ mod refusals;
 mod resegment;
 mod search;
 mod search_batch;
+mod search_examples;
 mod segment;
 mod served_index;
 mod standing;

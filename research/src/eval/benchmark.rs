@@ -19,6 +19,8 @@ pub(super) struct Benchmark {
     pub(super) composed: Vec<ComposedQuery>,
     /// One query per row of descriptions.csv whose label belongs to a clip.
     pub(super) texts: Vec<TextQuery>,
+    /// The clips of each label of labels.csv, in order of the labels.
+    pub(super) classes: Vec<Vec<usize>>,
 }
 
 /// A composed query: a clip and a modification text.
@@ -97,7 +99,15 @@ impl Benchmark {
         }
         let composed = composed(folder, &mut numbers)?;
         let clips: Result<Vec<PathBuf>, _> = numbers.names.iter().map(|name| file_of(folder, name)).collect();
-        Ok(Benchmark { clips: clips?, composed, texts: texts(folder, &by_label)? })
+        let texts = texts(folder, &by_label)?;
+        let mut labelled: Vec<_> = by_label.into_iter().collect();
+        labelled.sort_unstable_by_key(|(label, _)| *label);
+        let class = |(_, clips): (&str, HashSet<usize>)| {
+            let mut clips: Vec<usize> = clips.into_iter().collect();
+            clips.sort_unstable();
+            clips
+        };
+        Ok(Benchmark { clips: clips?, composed, texts, classes: labelled.into_iter().map(class).collect() })
     }
 
     /// Normalises the modification texts as TF-CoVR's data set does, for models of every family.
@@ -280,6 +290,7 @@ mod tests {
         assert_eq!(first.valid, HashSet::from([1, 2]));
         assert_eq!(read.composed[1].kind, "two_attribute");
         let valid = HashSet::from([1, 2]);
+        assert_eq!(read.classes, [vec![0], vec![1, 2]]);
         assert_eq!(read.texts, [TextQuery { text: "somebody does c".to_owned(), valid }]);
     }
 

@@ -5,6 +5,7 @@ mod absent;
 mod benchmark;
 mod care;
 mod covr;
+mod examples;
 mod figure;
 mod long;
 mod lovr;
@@ -29,6 +30,8 @@ pub enum Benchmark {
     Lovr(lovr::LovrArgs),
     /// Queries whose answers are in the gallery, and the same queries without them: how well `z` tells them apart
     Absent(absent::AbsentArgs),
+    /// Several clips of one label as a query, and hits that are marked as wrong: more and less like examples
+    Examples(examples::ExamplesArgs),
     /// Captions of appearance and of motion, to and from clips (CaReBench)
     Care(care::CareArgs),
 }
@@ -43,6 +46,7 @@ pub fn run(benchmark: &Benchmark) -> anyhow::Result<()> {
         Benchmark::Long(args) => long::run(args),
         Benchmark::Lovr(args) => lovr::run(args),
         Benchmark::Absent(args) => absent::run(args),
+        Benchmark::Examples(args) => examples::run(args),
         Benchmark::Care(args) => care::run(args),
     }
 }

@@ -16,7 +16,7 @@ use reprise_research::encode::LONGEST_MS;
 use reprise_research::terminal::say;
 use reprise_server::config::MAX_WINDOWS;
 use reprise_server::search::{EmbeddedWindow, Embedding, QueryInfo, text_vectors};
-use reprise_server::terms::{QueryKind, UnitVector};
+use reprise_server::terms::{SearchKind, UnitVector};
 
 use many::TextList;
 
@@ -147,7 +147,7 @@ fn embed_text(loaded: &mut Embedder, text: &str, is_passage: bool) -> anyhow::Re
         vectors: vectors.collect(),
         vector: vector.values().to_vec(),
         norm,
-        query_info: QueryInfo::of_text(QueryKind::Text, &windows),
+        query_info: QueryInfo::of_text(SearchKind::Text, &windows),
     })
 }
 

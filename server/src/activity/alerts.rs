@@ -133,7 +133,7 @@ async fn caller(app: &App, owner: Option<Uuid>) -> Result<Caller, Trouble> {
 
 /// Whether the video lacks vectors that the search compares. A job makes them.
 async fn is_incomplete(app: &App, request: &Request, video: Uuid) -> Result<bool, CatalogError> {
-    let visual = search::space_for(app, request.kind(), request.space.as_deref()).ok();
+    let visual = search::space_of(app, request).ok();
     if let Some(space) = visual.filter(|space| request.sources.visual && space.space.can.frames)
         && !app.catalog.spans_without_vector(video, space.key).await?.is_empty()
     {

@@ -12,7 +12,7 @@ use super::store::Catalog;
 use super::tables::stored::{level, level_name, named, parse_json, to_json};
 use super::types::*;
 use super::view::View;
-use crate::terms::QueryKind;
+use crate::terms::SearchKind;
 
 /// Searches that one transaction forgets: SQLite's other writers wait for it.
 const FORGOTTEN_AT_ONCE: u32 = 1000;
@@ -282,8 +282,8 @@ fn from_row(row: &Row) -> Result<LoggedSearch, CatalogError> {
     })
 }
 
-pub(super) fn kind(row: &Row) -> Result<QueryKind, CatalogError> {
-    named(&row.get::<String>("kind")?, &QueryKind::ALL.map(|kind| (kind, kind.name())))
+pub(super) fn kind(row: &Row) -> Result<SearchKind, CatalogError> {
+    named(&row.get::<String>("kind")?, &SearchKind::ALL.map(|kind| (kind, kind.name())))
 }
 
 /// The query of `searches s`.
@@ -352,7 +352,7 @@ mod tests {
         check(|_| (), "s.id < $1");
         check(|asked| asked.of = SearchesOf::Key(Uuid::nil()), "s.id < $1 AND s.key = $2");
         check(
-            |asked| (asked.since_ms, asked.kind) = (Some(1), Some(QueryKind::Clip)),
+            |asked| (asked.since_ms, asked.kind) = (Some(1), Some(SearchKind::Clip)),
             "s.id < $1 AND s.at_ms >= $2 AND s.kind = $3",
         );
         check(|asked| asked.without_results = Some(false), "s.id < $1 AND s.hits > $2");

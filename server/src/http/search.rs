@@ -6,6 +6,7 @@ mod body;
 mod forms;
 mod html;
 mod names;
+mod query;
 
 use std::sync::Arc;
 
@@ -21,19 +22,21 @@ use crate::app::{App, Authorized};
 use crate::search::{self, CursorSigner, Query, Request};
 use crate::storage::Received;
 use answer::SearchAnswer;
-use body::{Carrier, SearchForm};
+use body::SearchForm;
+use query::Carrier;
 
 pub(super) use answer::{QueryInfoOut, TimingsOut, seconds};
-pub(super) use body::{SearchBody, SearchForms, some_text};
+pub(super) use body::{SearchBody, SearchForms};
 pub(super) use forms::{ClipBody, FilterForms, InputForms};
-pub(super) use names::{EvidenceSource, OverflowName, QueryKindName};
+pub(super) use names::{EvidenceSource, OverflowName, QueryKindName, SearchKindName};
+pub(super) use query::some_text;
 
 /// Routes of `/v1/search`.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(search)).routes(routes!(batch::search_batch))
 }
 
-/// Searches by a text, a stored clip or an uploaded clip. A modification text may change the clip.
+/// Searches by a text, a stored clip, an uploaded clip, or several examples. A modification text may change a clip.
 ///
 /// Send JSON, or multipart with the part `query` (this JSON, at most 256 KiB), then the part `file`. Scores are
 /// comparable within one answer only.

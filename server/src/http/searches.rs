@@ -14,10 +14,10 @@ use uuid::Uuid;
 use super::error::ApiError;
 use super::extract::{self, Id, Json, Params};
 use super::names::VerdictName;
-use super::search::QueryKindName;
+use super::search::SearchKindName;
 use crate::app::{App, Authorized};
 use crate::catalog::{FeedbackTaken, NewFeedback, Scope, SearchesAsked, SearchesOf, Verdict, instant};
-use crate::terms::QueryKind;
+use crate::terms::SearchKind;
 use answer::{SearchEntry, SearchPage};
 
 /// Hits of a search in a list.
@@ -40,7 +40,7 @@ struct SearchParams {
     until: Option<String>,
     /// Lists only searches of this kind.
     #[param(nullable = false)]
-    kind: Option<QueryKindName>,
+    kind: Option<SearchKindName>,
     /// Lists only searches in the space with this readable name.
     #[param(nullable = false)]
     space: Option<String>,
@@ -66,7 +66,7 @@ impl SearchParams {
             limit: extract::page_size(self.limit)?,
             since_ms: time(self.since.as_deref(), "since")?,
             until_ms: time(self.until.as_deref(), "until")?,
-            kind: self.kind.map(QueryKind::from),
+            kind: self.kind.map(SearchKind::from),
             space: self.space,
             key: self.key_id,
             without_results: self.without_results,

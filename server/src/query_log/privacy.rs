@@ -8,7 +8,7 @@ use sha2::Sha256;
 use uuid::Uuid;
 
 use crate::catalog::{LoggedQuery, Secret};
-use crate::terms::QueryKind;
+use crate::terms::SearchKind;
 
 /// Longest text that the log keeps, in characters. The hash is of all of it.
 const LONGEST_TEXT: usize = 4000;
@@ -46,6 +46,8 @@ pub struct AskedQuery<'a> {
     pub end_ms: Option<i64>,
     /// SHA-256 of the uploaded file.
     pub upload: Option<&'a str>,
+    /// Several examples. The log keeps only their hash.
+    pub examples: Option<Value>,
     /// The filter.
     pub filter: Option<&'a Value>,
 }
@@ -63,7 +65,7 @@ impl QueryKeeper {
     }
 
     /// What the log keeps of a query. Of a clip that was hashed not even the times are kept.
-    pub(super) fn keep(&self, kind: QueryKind, asked: &AskedQuery<'_>) -> LoggedQuery {
+    pub(super) fn keep(&self, kind: SearchKind, asked: &AskedQuery<'_>) -> LoggedQuery {
         let hashed = LoggedQuery {
             hash: self.hash(kind, asked),
             uploaded: asked.upload.is_some(),
@@ -88,19 +90,25 @@ impl QueryKeeper {
 
     /// HMAC-SHA256 with a secret of the library, so that a list of common queries finds none. Case and white space of the text
     /// do not count.
-    fn hash(&self, kind: QueryKind, asked: &AskedQuery<'_>) -> String {
-        let text = asked.text.map(|text| {
-            let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
-            words.join(" ")
-        });
-        let query =
+    fn hash(&self, kind: SearchKind, asked: &AskedQuery<'_>) -> String {
+        let text = asked.text.map(plain);
+        let mut query =
             json!([kind.name(), text, asked.clip, asked.video, asked.start_ms, asked.end_ms, asked.upload]);
+        if let (Some(query), Some(examples)) = (query.as_array_mut(), &asked.examples) {
+            query.push(examples.clone());
+        }
         let mut key = Key::<Hmac<Sha256>>::default();
         key[..self.secret.bytes().len()].copy_from_slice(self.secret.bytes());
         let bytes = Hmac::<Sha256>::new(&key).chain_update(query.to_string()).finalize().into_bytes();
         let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         digits[..HASH_DIGITS].to_owned()
     }
+}
+
+/// A text without what does not count: case and white space.
+pub fn plain(text: &str) -> String {
+    let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
+    words.join(" ")
 }
 
 /// The text's beginning, without what no database can store.
@@ -139,14 +147,14 @@ mod tests {
     }
 
     fn hash(asked: &AskedQuery<'_>) -> String {
-        keeper(QueryLogMode::Hashed).keep(QueryKind::Text, asked).hash
+        keeper(QueryLogMode::Hashed).keep(SearchKind::Text, asked).hash
     }
 
     #[track_caller]
     fn check(filter: Value, expected: Value) {
         let asked = AskedQuery { filter: Some(&filter), ..AskedQuery::default() };
-        assert_eq!(keeper(QueryLogMode::Hashed).keep(QueryKind::Text, &asked).filter, Some(expected));
-        assert_eq!(keeper(QueryLogMode::Full).keep(QueryKind::Text, &asked).filter, Some(filter));
+        assert_eq!(keeper(QueryLogMode::Hashed).keep(SearchKind::Text, &asked).filter, Some(expected));
+        assert_eq!(keeper(QueryLogMode::Full).keep(SearchKind::Text, &asked).filter, Some(filter));
     }
 
     #[test]
@@ -158,22 +166,24 @@ mod tests {
             end_ms: Some(4),
             ..of_text("a dive")
         };
-        let kept = keeper(QueryLogMode::Hashed).keep(QueryKind::Composed, &asked);
+        let kept = keeper(QueryLogMode::Hashed).keep(SearchKind::Composed, &asked);
         let nothing = LoggedQuery { hash: kept.hash.clone(), ..LoggedQuery::default() };
         assert_eq!(kept, nothing);
         assert_eq!(kept.hash.len(), HASH_DIGITS);
         assert_eq!(hash(&of_text("A  dive\n")), hash(&of_text("a dive")));
         assert_ne!(hash(&of_text("a dive")), hash(&of_text("a dove")));
         assert_ne!(hash(&asked), hash(&AskedQuery { start_ms: Some(5), ..asked.clone() }));
+        let examples = |like: &str| AskedQuery { examples: Some(json!({"like": [like]})), ..asked.clone() };
+        assert_ne!(hash(&examples("one")), hash(&examples("other")));
     }
 
     #[test]
     fn a_hash_needs_the_secret() {
         let other = QueryKeeper::new(QueryLogMode::Hashed, Secret::from([8; 32]));
-        let theirs = other.keep(QueryKind::Text, &of_text("a dive")).hash;
+        let theirs = other.keep(SearchKind::Text, &of_text("a dive")).hash;
         assert_ne!(theirs, hash(&of_text("a dive")));
         assert_eq!(
-            keeper(QueryLogMode::Full).keep(QueryKind::Text, &of_text("a dive")).hash,
+            keeper(QueryLogMode::Full).keep(SearchKind::Text, &of_text("a dive")).hash,
             hash(&of_text("a dive"))
         );
     }
@@ -191,11 +201,11 @@ mod tests {
     #[test]
     fn long_queries_are_cut() {
         let text = "é\0".repeat(LONGEST_TEXT);
-        let kept = keeper(QueryLogMode::Full).keep(QueryKind::Text, &of_text(&text)).text.unwrap();
+        let kept = keeper(QueryLogMode::Full).keep(SearchKind::Text, &of_text(&text)).text.unwrap();
         assert_eq!((kept.chars().count(), kept.contains('\0')), (LONGEST_TEXT, false));
         let filter = json!({"field": "title", "eq": "x".repeat(LONGEST_FILTER)});
         let asked = AskedQuery { filter: Some(&filter), ..AskedQuery::default() };
-        let kept = keeper(QueryLogMode::Full).keep(QueryKind::Text, &asked);
+        let kept = keeper(QueryLogMode::Full).keep(SearchKind::Text, &asked);
         assert_eq!(kept.filter, Some(json!({"field": "title", "eq": null})));
     }
 }

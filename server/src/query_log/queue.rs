@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::privacy::{AskedQuery, QueryKeeper, QueryLogMode};
 use crate::catalog::{LoggedQuery, NewSearchPage, SearchHit, Secret};
 use crate::telemetry::names;
-use crate::terms::QueryKind;
+use crate::terms::SearchKind;
 
 /// Most pages that wait to be written.
 const MOST_WAITING: usize = 2048;
@@ -71,7 +71,7 @@ impl QueryLog {
     }
 
     /// What the log keeps of a query.
-    pub fn keep(&self, kind: QueryKind, asked: &AskedQuery<'_>) -> LoggedQuery {
+    pub fn keep(&self, kind: SearchKind, asked: &AskedQuery<'_>) -> LoggedQuery {
         self.keeper.keep(kind, asked)
     }
 

@@ -8,7 +8,7 @@ use super::error::SearchError;
 use super::types::{FusionMode, Request};
 use crate::app::App;
 use crate::models::LoadedSpace;
-use crate::terms::QueryKind;
+use crate::terms::{QueryKind, SearchKind};
 
 /// A loaded space and a permit to encode in its pool.
 pub(super) struct Admission {
@@ -23,7 +23,7 @@ pub struct Admitted {
     pub(super) permit: Option<Permit>,
     /// The passage space. `None` if none is loaded or the search leaves subtitles out.
     pub(super) passages: Option<Admission>,
-    pub(super) kind: QueryKind,
+    pub(super) kind: SearchKind,
 }
 
 /// Finds the spaces for a query and takes a permit from each pool.
@@ -35,8 +35,7 @@ pub fn admit(app: &App, request: &Request) -> Result<Admitted, SearchError> {
         let why = "the vector engine of this server can't compare every vector; search without `exact`";
         return Err(SearchError::invalid("/exact", why));
     }
-    let kind = request.kind();
-    let (space, visual) = match space_for(app, kind, request.space.as_deref()) {
+    let (space, visual) = match space_of(app, request) {
         Ok(space) => (space, request.sources.visual),
         // Without a model for text queries, subtitles alone can still answer.
         Err(SearchError::SpaceCannot(_)) if request.may_use_subtitles_only() => (any_space(app)?, false),
@@ -49,7 +48,7 @@ pub fn admit(app: &App, request: &Request) -> Result<Admitted, SearchError> {
         )));
     }
     let permit = if visual { Some(space.pool.admit()?) } else { None };
-    Ok(Admitted { space, permit, passages: passages(app, request)?, kind })
+    Ok(Admitted { space, permit, passages: passages(app, request)?, kind: request.kind() })
 }
 
 /// Takes a permit from the pool of each of these spaces, for a page after the first.
@@ -73,6 +72,50 @@ fn passages(app: &App, request: &Request) -> Result<Option<Admission>, SearchErr
 fn any_space(app: &App) -> Result<Arc<LoadedSpace>, SearchError> {
     let none = || SearchError::SpaceCannot("no model is loaded".to_owned());
     app.spaces.now().all().first().cloned().ok_or_else(none)
+}
+
+/// The space that answers a request: the one it names, or the active one for its kind.
+///
+/// # Errors
+/// No such space, or it can't answer the kind. [`SearchError::Invalid`] if no one space answers all examples.
+pub fn space_of(app: &App, request: &Request) -> Result<Arc<LoadedSpace>, SearchError> {
+    let (kinds, named) = (request.query_kinds(), request.space.as_deref());
+    match (&kinds[..], named) {
+        ([kind], _) => space_for(app, *kind, named),
+        (_, Some(name)) => named_for_all(app, &kinds, name),
+        (_, None) => active_for_all(app, &kinds),
+    }
+}
+
+fn named_for_all(app: &App, kinds: &[QueryKind], name: &str) -> Result<Arc<LoadedSpace>, SearchError> {
+    let space = app.spaces.named(name).ok_or_else(|| SearchError::NoSuchSpace(name.to_owned()))?;
+    let Some(lacking) = kinds.iter().find(|kind| !space.can(**kind)) else { return Ok(space) };
+    let (name, lacking) = (&space.space.name, lacking.name());
+    let detail =
+        format!("one model must answer all examples, but space {name} can't answer {lacking} queries");
+    Err(SearchError::invalid("/space", detail))
+}
+
+/// Several kinds of example need one space that is active for all of them: vectors of two spaces can't be compared.
+fn active_for_all(app: &App, kinds: &[QueryKind]) -> Result<Arc<LoadedSpace>, SearchError> {
+    let now = app.spaces.now();
+    let active = |kind: &QueryKind| (*kind, now.active(*kind));
+    let active: Vec<_> = kinds.iter().map(active).collect();
+    if let Some((_, Some(first))) = active.first()
+        && active.iter().all(|(_, space)| space.is_some_and(|space| space.key == first.key))
+    {
+        return Ok(Arc::clone(first));
+    }
+    let who = |(kind, space): &(QueryKind, Option<&Arc<LoadedSpace>>)| {
+        let name = space.map_or("no model", |space| &space.space.name);
+        format!("{name} answers {} queries", kind.name())
+    };
+    let who: Vec<String> = active.iter().map(who).collect();
+    let detail = format!(
+        "one model must answer all examples, but {}; name a `space` that answers all of them",
+        who.join(" and ")
+    );
+    Err(SearchError::invalid("/query", detail))
 }
 
 /// The space named, or the active one for `kind`.

@@ -20,7 +20,7 @@ use crate::terms::Aggregation;
 /// Length of the signature: HMAC-SHA256, cut to 128 bits (RFC 2104, section 5).
 const SIGNATURE_BYTES: usize = 16;
 /// Raised when the encoding changes.
-const VERSION: u8 = 4;
+const VERSION: u8 = 5;
 
 /// Signs the cursors of one caller and checks them. All servers of a library have the same secret, so each continues the
 /// others' searches.
@@ -173,7 +173,7 @@ mod tests {
     use super::super::types::{Exclude, Levels, Overlaps, QueryInfo, Weights};
     use super::*;
     use crate::catalog::Filter;
-    use crate::terms::{QueryKind, UnitVector};
+    use crate::terms::{SearchKind, UnitVector};
 
     #[derive(Debug, PartialEq)]
     struct Entry(u64);
@@ -193,7 +193,7 @@ mod tests {
 
     fn cursor(windows: usize, dim: usize, seen: usize) -> Cursor {
         let Cut { end, .. } = cut((0..seen as u64).map(Entry).collect(), None, seen, Scores::Relative);
-        let info = QueryInfo { kind: QueryKind::Text, windows, ..QueryInfo::of_clip(0) };
+        let info = QueryInfo { kind: SearchKind::Text, windows, ..QueryInfo::of_clip(0) };
         let meaning = Some(Meaning { space: "reader".to_owned(), vectors: vectors(windows, dim) });
         let plan = SearchPlan {
             id: Some(Uuid::from_u128(1)),
@@ -203,7 +203,8 @@ mod tests {
             filter: Some(Filter::parse(&json!({"field": "title", "eq": "a"})).unwrap()),
             levels: Levels::Clip,
             exclude: Exclude { itself: true, same_video: false },
-            origin: None,
+            origins: Vec::new(),
+            of_text: true,
             exact: false,
             min_z: Some(3.5),
             backgrounds: Some(Backgrounds::default()),

@@ -1,4 +1,4 @@
-//! Encodes queries: a text, a time range of a stored video, an upload, or a clip with a modification text.
+//! Encodes one query: a text, a time range of a stored video, an upload, or a clip with a modification text.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use crate::app::Authorized;
 use crate::catalog::Video;
 use crate::models::LoadedSpace;
 use crate::storage::StoredFile;
-use crate::terms::{Aggregation, QueryKind, QueryVectors, UnitVector};
+use crate::terms::{Aggregation, QueryVectors, SearchKind, UnitVector};
 
 /// Longer than any video, in milliseconds. The default end of an upload.
 const LONGEST_MS: i64 = 10_000_000_000;
@@ -32,8 +32,9 @@ pub struct Encoded {
     pub norm: f32,
     /// First token, token after the last and unit vector of each text window, in order. Empty for a clip.
     pub windows: Vec<(usize, usize, UnitVector)>,
-    /// The stored time range that the query shows. `None` for a text or an unknown upload.
-    pub origin: Option<Origin>,
+    /// The stored time ranges that the query shows: one for a clip, one for each example that has one, none for a text or
+    /// an unknown upload.
+    pub origins: Vec<Origin>,
     /// Token, window and frame counts of the query.
     pub info: QueryInfo,
     /// Milliseconds spent on decoding frames.
@@ -44,7 +45,7 @@ pub struct Encoded {
 
 /// Input that the encoder needs for the video side of a query.
 #[derive(Debug, Clone, Copy)]
-enum Wanted {
+pub(super) enum Wanted {
     /// Its vector. A stored vector needs no decoding.
     Vector,
     /// Frames from this sampler, which the encoder combines with a text.
@@ -52,18 +53,18 @@ enum Wanted {
 }
 
 /// The decoded frames or the stored vector of a query clip.
-struct Footage {
-    source: Source,
-    frames: usize,
-    origin: Option<Origin>,
-    decode_ms: f64,
+pub(super) struct Footage {
+    pub(super) source: Source,
+    pub(super) frames: usize,
+    pub(super) origin: Option<Origin>,
+    pub(super) decode_ms: f64,
 }
 
 /// Encodes one query in one space.
 pub struct QueryEncoder<'a> {
-    app: &'a Authorized,
-    space: &'a LoadedSpace,
-    permit: Permit,
+    pub(super) app: &'a Authorized,
+    pub(super) space: &'a LoadedSpace,
+    pub(super) permit: Permit,
 }
 
 impl<'a> QueryEncoder<'a> {
@@ -75,6 +76,7 @@ impl<'a> QueryEncoder<'a> {
     /// Encodes a search request.
     pub(super) async fn request(self, request: &Request) -> Result<Encoded, SearchError> {
         match (&request.query, &request.modification) {
+            (Query::Examples(examples), _) => self.examples(examples, request.overflow).await,
             (clip, Some(modification)) => self.composed(clip, modification, request.fusion).await,
             (query, None) => self.embed(query, request.overflow, "/query").await,
         }
@@ -103,8 +105,8 @@ impl<'a> QueryEncoder<'a> {
             vector,
             norm,
             windows: placed.map(|(window, unit)| (window.start_token, window.end_token, unit)).collect(),
-            origin: None,
-            info: QueryInfo::of_text(QueryKind::Text, &windows),
+            origins: Vec::new(),
+            info: QueryInfo::of_text(SearchKind::Text, &windows),
             decode_ms: 0.0,
             encode_ms: millis(started),
         })
@@ -125,7 +127,7 @@ impl<'a> QueryEncoder<'a> {
             vector,
             norm,
             windows: Vec::new(),
-            origin: footage.origin,
+            origins: footage.origin.into_iter().collect(),
             info: QueryInfo::of_clip(footage.frames),
             decode_ms: footage.decode_ms,
             encode_ms: millis(started),
@@ -157,12 +159,12 @@ impl<'a> QueryEncoder<'a> {
             FusionMode::Average => self.average(footage.source, &read, fusion.alpha).await?,
         };
         let (vector, norm) = unit(&raw)?;
-        let text = QueryInfo::of_text(QueryKind::Composed, &read);
+        let text = QueryInfo::of_text(SearchKind::Composed, &read);
         Ok(Encoded {
             vector,
             norm,
             windows: Vec::new(),
-            origin: footage.origin,
+            origins: footage.origin.into_iter().collect(),
             info: QueryInfo { frames: footage.frames, fusion: Some(head), ..text },
             decode_ms: footage.decode_ms,
             encode_ms: millis(started),
@@ -200,9 +202,14 @@ impl<'a> QueryEncoder<'a> {
     }
 
     /// Decodes the frames of a query clip, or finds the stored vector that replaces them.
-    async fn footage(&self, clip: &Query, wanted: Wanted, at: &str) -> Result<Footage, SearchError> {
+    pub(super) async fn footage(
+        &self,
+        clip: &Query,
+        wanted: Wanted,
+        at: &str,
+    ) -> Result<Footage, SearchError> {
         let found = match clip {
-            Query::Text(_) => Err(SearchError::Internal("a text has no pictures")),
+            Query::Text(_) | Query::Examples(_) => Err(SearchError::Internal("this query has no pictures")),
             Query::Clip(id) => {
                 let span = self
                     .app
@@ -349,6 +356,7 @@ impl Encoded {
 fn place(clip: &Query) -> &'static str {
     match clip {
         Query::Text(_) => "/text",
+        Query::Examples(_) => "",
         Query::Range { .. } => "/clip",
         Query::Clip(_) => "/clip_id",
         Query::Upload { .. } => "/start",
@@ -370,16 +378,16 @@ struct FootageFile {
     in_order: bool,
 }
 
-fn tokenizer(space: &LoadedSpace) -> Result<&reprise_encoders::text::Tokenizer, SearchError> {
+pub(super) fn tokenizer(space: &LoadedSpace) -> Result<&reprise_encoders::text::Tokenizer, SearchError> {
     let none = || SearchError::SpaceCannot(format!("space {} takes no text", space.space.name));
     space.tokenizer.as_deref().ok_or_else(none)
 }
 
-fn too_long(pointer: &str, error: &TextError) -> SearchError {
+pub(super) fn too_long(pointer: &str, error: &TextError) -> SearchError {
     SearchError::invalid(pointer, error.to_string())
 }
 
-fn unit(raw: &[f32]) -> Result<(UnitVector, f32), SearchError> {
+pub(super) fn unit(raw: &[f32]) -> Result<(UnitVector, f32), SearchError> {
     let failed = || EncodeError::Failed("the query's vector is zero or not finite".into());
     Ok(UnitVector::from_raw(raw).ok_or_else(failed)?)
 }
@@ -391,7 +399,7 @@ fn one(raw: Vec<Vec<f32>>) -> Result<Vec<f32>, SearchError> {
 
 impl QueryInfo {
     /// Facts about a text query or a modification text.
-    pub fn of_text(kind: QueryKind, windows: &Windows) -> QueryInfo {
+    pub fn of_text(kind: SearchKind, windows: &Windows) -> QueryInfo {
         QueryInfo {
             kind,
             tokens_total: windows.tokens_total,
@@ -407,7 +415,7 @@ impl QueryInfo {
     /// Facts about a clip query. `frames` is 0 if a stored vector was used.
     pub fn of_clip(frames: usize) -> QueryInfo {
         QueryInfo {
-            kind: QueryKind::Clip,
+            kind: SearchKind::Clip,
             tokens_total: 0,
             tokens_used: 0,
             windows: 0,

@@ -3,20 +3,21 @@
 use std::collections::HashSet;
 use std::time::Instant;
 
+use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::types::{Match, Origin, Outcome, Query, Request, Source};
+use super::types::{Examples, Match, Origin, Outcome, Query, Request, Source};
 use crate::app::Authorized;
 use crate::catalog::{Filter, NewSearch, NewSearchPage, SearchFacts, SearchHit, SearchTimes, SourceScore};
-use crate::query_log::AskedQuery;
+use crate::query_log::{AskedQuery, plain};
 
 /// The log holds hits up to this rank.
 const MOST_RANK: usize = 1000;
 /// Most hits inside another one that the log holds.
 const MOST_INSIDE: usize = 20;
 
-/// Logs the first page of a search. `origin`: the stored range that the query shows.
-pub(super) fn first_page(app: &Authorized, request: &Request, origin: Option<Origin>, outcome: &Outcome) {
+/// Logs the first page of a search. `origins`: the stored ranges that the query shows.
+pub(super) fn first_page(app: &Authorized, request: &Request, origins: &[Origin], outcome: &Outcome) {
     let Some(id) = outcome.search_id else { return };
     let caller = app.caller();
     let (kind, times) = (outcome.info.kind, outcome.timings);
@@ -25,7 +26,7 @@ pub(super) fn first_page(app: &Authorized, request: &Request, origin: Option<Ori
         key_name: caller.key().map(|key| key.name.clone()),
         kind,
         space: outcome.index.space.clone(),
-        query: app.query_log.keep(kind, &asked(request, origin)),
+        query: app.query_log.keep(kind, &asked(request, origins)),
         live: i64::try_from(outcome.index.live).unwrap_or(i64::MAX),
         times: SearchTimes {
             decode: times.decode_ms,
@@ -47,13 +48,18 @@ pub(super) fn later_page(app: &Authorized, before: usize, outcome: &Outcome) {
 }
 
 /// The query as it was sent.
-fn asked(request: &Request, origin: Option<Origin>) -> AskedQuery<'_> {
+fn asked<'a>(request: &'a Request, origins: &[Origin]) -> AskedQuery<'a> {
+    let filter = request.filter.as_ref().map(Filter::to_json);
+    if let Query::Examples(examples) = &request.query {
+        return AskedQuery { examples: Some(described(examples)), filter, ..AskedQuery::default() };
+    }
+    let origin = origins.first();
     let range = AskedQuery {
         text: request.modification.as_deref(),
         video: origin.map(|origin| origin.video),
         start_ms: origin.map(|origin| origin.start_ms),
         end_ms: origin.map(|origin| origin.end_ms),
-        filter: request.filter.as_ref().map(Filter::to_json),
+        filter,
         ..AskedQuery::default()
     };
     match &request.query {
@@ -62,10 +68,28 @@ fn asked(request: &Request, origin: Option<Origin>) -> AskedQuery<'_> {
             AskedQuery { video: Some(*video), start_ms: Some(*start_ms), end_ms: Some(*end_ms), ..range }
         }
         Query::Clip(id) => AskedQuery { clip: Some(*id), ..range },
+        Query::Examples(_) => range,
         Query::Upload { content_hash, start_ms, end_ms, .. } => {
             AskedQuery { upload: Some(content_hash), start_ms: *start_ms, end_ms: *end_ms, ..range }
         }
     }
+}
+
+/// Several examples, so that equal ones have equal descriptions.
+fn described(examples: &Examples) -> Value {
+    let one = |example: &Query| match example {
+        Query::Text(text) => json!({"text": plain(text)}),
+        Query::Range { video, start_ms, end_ms } => {
+            json!({"video": video, "start_ms": start_ms, "end_ms": end_ms})
+        }
+        Query::Clip(id) => json!({"clip": id}),
+        Query::Upload { content_hash, start_ms, end_ms, .. } => {
+            json!({"upload": content_hash, "start_ms": start_ms, "end_ms": end_ms})
+        }
+        Query::Examples(_) => Value::Null,
+    };
+    let side = |side: &[Query]| side.iter().map(one).collect::<Vec<_>>();
+    json!({"like": side(&examples.like), "unlike": side(&examples.unlike)})
 }
 
 fn page(search: Uuid, before: usize, outcome: &Outcome) -> NewSearchPage {

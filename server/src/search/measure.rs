@@ -6,7 +6,7 @@ use super::standing::Backgrounds;
 use super::types::Levels;
 use crate::app::Authorized;
 use crate::models::LoadedSpace;
-use crate::terms::{Background, Level, QueryKind, QueryVectors};
+use crate::terms::{Background, Level, QueryVectors};
 use crate::vectors::Gallery;
 
 /// Measures the backgrounds that the plan's hits need. `seq`: the catalog's newest change.
@@ -19,8 +19,7 @@ pub(super) async fn measure(
     plan: &SearchPlan,
     seq: i64,
 ) -> Result<Backgrounds, SearchError> {
-    let of_text = plan.info.kind == QueryKind::Text;
-    let mut measured = Backgrounds { of_text, ..Backgrounds::default() };
+    let mut measured = Backgrounds { of_text: plan.of_text, ..Backgrounds::default() };
     if let Some(query) = plan.ranking_vectors() {
         let by_clips = plan.ranks_videos_by_clips();
         if plan.levels != Levels::Video || by_clips {

@@ -7,6 +7,7 @@ mod admit;
 mod cursor;
 mod encode;
 mod error;
+mod examples;
 mod fold;
 mod fuse;
 mod input;
@@ -29,7 +30,7 @@ use std::time::Instant;
 
 use crate::app::Authorized;
 
-pub use admit::{Admitted, admit, space_for};
+pub use admit::{Admitted, admit, space_for, space_of};
 pub use cursor::{Cursor, CursorSigner};
 pub use encode::{Encoded, QueryEncoder, text_vectors};
 pub use error::SearchError;
@@ -57,9 +58,9 @@ pub async fn run(app: &Authorized, request: Request, admitted: Admitted) -> Resu
 pub async fn ask(app: &Authorized, request: Request, admitted: Admitted) -> Result<Outcome, SearchError> {
     let mut planned = plan(app, &request, admitted).await?;
     planned.plan.id = app.query_log.next_id();
-    let origin = planned.plan.origin;
+    let origins = planned.plan.origins.clone();
     let outcome = first_page(app, planned).await?;
-    log::first_page(app, &request, origin, &outcome);
+    log::first_page(app, &request, &origins, &outcome);
     Ok(outcome)
 }
 

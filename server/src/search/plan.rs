@@ -14,11 +14,11 @@ use super::rounded::RoundedVectors;
 use super::spoken::{self, SpokenQuery};
 use super::standing::Backgrounds;
 use super::timings::{Timings, millis};
-use super::types::{Exclude, Levels, Origin, Overlaps, QueryInfo, Request};
+use super::types::{Exclude, Levels, MAX_EXAMPLES, Origin, Overlaps, QueryInfo, Request};
 use crate::app::Authorized;
 use crate::catalog::Filter;
 use crate::models::LoadedSpace;
-use crate::terms::{Aggregation, QueryKind, QueryVectors};
+use crate::terms::{Aggregation, QueryVectors, SearchKind};
 
 /// Everything that decides a ranking. All pages of a search have an equal plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,7 +36,9 @@ pub struct SearchPlan {
     pub(super) filter: Option<Filter>,
     pub(super) levels: Levels,
     pub(super) exclude: Exclude,
-    pub(super) origin: Option<Origin>,
+    pub(super) origins: Vec<Origin>,
+    /// Whether the query is nothing but text.
+    pub(super) of_text: bool,
     /// Compare every vector instead of searching the graph.
     pub(super) exact: bool,
     /// Leave out hits with a lower z in every source.
@@ -101,14 +103,14 @@ pub async fn plan(app: &Authorized, request: &Request, admitted: Admitted) -> Re
 impl SearchPlan {
     fn draft(
         request: &Request,
-        kind: QueryKind,
+        kind: SearchKind,
         space: &LoadedSpace,
         encoded: Option<Encoded>,
         spoken: Option<SpokenQuery>,
     ) -> Result<SearchPlan, SearchError> {
         let weights = spoken::weights(request, space, encoded.is_some());
         let visual = encoded.as_ref().map(|encoded| rounded(encoded, request.aggregation)).transpose()?;
-        let origin = encoded.as_ref().and_then(|encoded| encoded.origin);
+        let origins = encoded.as_ref().map(|encoded| encoded.origins.clone()).unwrap_or_default();
         let info = encoded.map_or_else(|| QueryInfo::of_clip(0), |encoded| encoded.info);
         Ok(SearchPlan {
             id: None,
@@ -118,7 +120,8 @@ impl SearchPlan {
             filter: request.filter.clone(),
             levels: request.levels,
             exclude: request.exclude,
-            origin,
+            origins,
+            of_text: request.is_text(),
             exact: request.exact,
             min_z: request.min_z,
             backgrounds: None,
@@ -164,7 +167,7 @@ impl SearchPlan {
 
     /// Whether full videos are ranked by their clips (late interaction).
     pub(super) fn ranks_videos_by_clips(&self) -> bool {
-        self.info.kind == QueryKind::Text
+        self.of_text
     }
 
     /// Whether scores stay the same from page to page. Three kinds depend on other hits: fused scores, group scores,
@@ -184,6 +187,7 @@ impl SearchPlan {
         let meaning = self.spoken.as_ref().and_then(|spoken| spoken.meaning.as_ref());
         let mut vectors = self.visual.iter().chain(meaning.map(|meaning| &meaning.vectors));
         searches
+            && self.origins.len() <= MAX_EXAMPLES
             && vectors.all(|vectors| vectors.count() <= most_windows)
             && limits.contains(&self.shape.limit)
             && self.shape.per_group.is_none_or(|it| limits.contains(&it))

@@ -345,11 +345,12 @@ impl<'a> Ranking<'a> {
     }
 
     fn is_excluded(&self, found: &Match) -> bool {
-        let Some(origin) = self.plan.origin else { return false };
         let exclude = self.plan.exclude;
-        let same_video = found.span.span.video == origin.video;
-        let itself = same_video && (self.at.level == Level::Video || overlaps(&origin, found));
-        (exclude.same_video && same_video) || (exclude.itself && itself)
+        self.plan.origins.iter().any(|origin| {
+            let same_video = found.span.span.video == origin.video;
+            let itself = same_video && (self.at.level == Level::Video || overlaps(origin, found));
+            (exclude.same_video && same_video) || (exclude.itself && itself)
+        })
     }
 
     /// Fills each group with its video's best hits, whatever their rank.

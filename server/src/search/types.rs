@@ -1,5 +1,6 @@
 //! Search requests and answers, independent of the wire format.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use reprise_encoders::text::Overflow;
@@ -10,7 +11,7 @@ use uuid::Uuid;
 use super::timings::Timings;
 use crate::catalog::{Filter, SpanWithVideo};
 use crate::subtitles::snippet::Snippet;
-use crate::terms::{Aggregation, Level, QueryKind, SpanKey};
+use crate::terms::{Aggregation, Level, QueryKind, SearchKind, SpanKey};
 
 /// Largest number of hits or groups per page.
 pub const MAX_LIMIT: usize = 1000;
@@ -62,12 +63,33 @@ impl Request {
         self.sources.spoken && self.space.is_none() && (self.sources.by_default || !self.sources.visual)
     }
 
-    /// The kind of query.
-    pub fn kind(&self) -> QueryKind {
+    /// The kind of search.
+    pub fn kind(&self) -> SearchKind {
         match (&self.query, &self.modification) {
-            (Query::Text(_), _) => QueryKind::Text,
-            (_, Some(_)) => QueryKind::Composed,
-            (_, None) => QueryKind::Clip,
+            (Query::Text(_), _) => SearchKind::Text,
+            (Query::Examples(_), _) => SearchKind::Examples,
+            (_, Some(_)) => SearchKind::Composed,
+            (_, None) => SearchKind::Clip,
+        }
+    }
+
+    /// The kinds of query that its space must answer, each once.
+    pub fn query_kinds(&self) -> Vec<QueryKind> {
+        let examples = match &self.query {
+            Query::Examples(examples) => examples,
+            _ if self.modification.is_some() => return vec![QueryKind::Composed],
+            one => return vec![one.kind()],
+        };
+        let kinds: BTreeSet<QueryKind> = examples.all().map(Query::kind).collect();
+        kinds.into_iter().collect()
+    }
+
+    /// Whether the query is nothing but text.
+    pub fn is_text(&self) -> bool {
+        match &self.query {
+            Query::Text(_) => true,
+            Query::Examples(examples) => examples.all().all(|it| matches!(it, Query::Text(_))),
+            _ => false,
         }
     }
 }
@@ -99,6 +121,34 @@ pub enum Query {
         /// Millisecond after the last. `None`: the file's end.
         end_ms: Option<i64>,
     },
+    /// Several examples, which have no examples in turn.
+    Examples(Examples),
+}
+
+impl Query {
+    /// The kind of query that a space must answer for one query without a modification.
+    fn kind(&self) -> QueryKind {
+        if matches!(self, Query::Text(_)) { QueryKind::Text } else { QueryKind::Clip }
+    }
+}
+
+/// Most examples of a query, positive and negative ones together.
+pub const MAX_EXAMPLES: usize = 16;
+
+/// Several examples as one query.
+#[derive(Debug, Clone)]
+pub struct Examples {
+    /// Positive examples; at least one.
+    pub like: Vec<Query>,
+    /// Negative examples.
+    pub unlike: Vec<Query>,
+}
+
+impl Examples {
+    /// All examples, the positive ones first.
+    pub fn all(&self) -> impl Iterator<Item = &Query> {
+        self.like.iter().chain(&self.unlike)
+    }
 }
 
 /// Levels of the answer.
@@ -138,9 +188,9 @@ pub struct Sources {
 /// Hits to leave out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exclude {
-    /// Hits that overlap the query's own time range by more than half of the shorter of the two.
+    /// Hits that overlap the time range of the query, or of an example, by more than half of the shorter of the two.
     pub itself: bool,
-    /// All hits of the query's video.
+    /// All hits of the videos that the query or an example shows.
     pub same_video: bool,
 }
 
@@ -174,7 +224,7 @@ pub enum FusionMode {
     Average,
 }
 
-/// The stored time range that the query shows. Needed to leave it out of the answer.
+/// A stored time range that the query shows. Needed to leave it out of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// The stored video.
@@ -188,8 +238,8 @@ pub struct Origin {
 /// Facts about the encoded query.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueryInfo {
-    /// Kind of query.
-    pub kind: QueryKind,
+    /// Kind of search.
+    pub kind: SearchKind,
     /// Tokens of the text.
     pub tokens_total: usize,
     /// Tokens that were encoded.

@@ -62,6 +62,7 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
             search(json!({"query": {"text": "harmonica"}, "level": "video"})),
             search(json!({"query": {"text": "harmonica"}, "sources": ["spoken"]})),
             search(json!({"query": {"text": "red"}, "exact": true, "limit": 100})),
+            search(json!({"query": {"like": [{"text": "red"}], "unlike": [{"text": "xylophone"}]}})),
             search(json!({"query": {"text": "red"}, "filter": {"field": "metadata.marker", "exists": true}})),
         ]),
         "post /v1/embeddings" => Missing(Some(json!({"input": {"clip": clip}}))),

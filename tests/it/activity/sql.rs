@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use reprise_server::catalog::{NewFeedback, NextAttempt, SearchFacts, SearchTimes, SearchesOf, Verdict};
-use reprise_server::terms::QueryKind;
+use reprise_server::terms::SearchKind;
 use serde_json::{Value, json};
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
@@ -87,7 +87,7 @@ async fn library(opened: &Opened) -> [String; 2] {
     log(opened, first_page(keyed(timed("a unicorn", 250.0)), Vec::new())).await;
     opened.clock.advance(DAY);
     let vaults = vec![hit(1, &vault, vault_clip)];
-    let kind = QueryKind::Composed;
+    let kind = SearchKind::Composed;
     let composed = SearchFacts { kind, space: "other".to_owned(), ..keyed(timed("backwards", 2000.0)) };
     let composed = log(opened, first_page(composed, vaults)).await;
     let view = catalog.view(ALL);

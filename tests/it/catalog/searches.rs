@@ -8,7 +8,7 @@ use reprise_server::catalog::{
     NewVideo, SearchFacts, SearchHit, SearchTimes, SearchesAsked, SearchesOf, SourceScore, Verdict, Video,
     VideoFilter, Visibility,
 };
-use reprise_server::terms::{Level, QueryKind};
+use reprise_server::terms::{Level, SearchKind};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -58,7 +58,7 @@ pub(crate) fn facts(text: &str) -> SearchFacts {
     SearchFacts {
         key: None,
         key_name: None,
-        kind: QueryKind::Text,
+        kind: SearchKind::Text,
         space: "tiny".to_owned(),
         query: LoggedQuery {
             text: Some(text.to_owned()),
@@ -134,9 +134,9 @@ async fn searches_are_listed_in_pages_and_filtered(opened: &Opened) {
     let (start, key) = (opened.catalog.now_ms().await.unwrap(), Uuid::now_v7());
     let mut ids = Vec::new();
     for (kind, space, hits, key) in [
-        (QueryKind::Text, "tiny", 1, None),
-        (QueryKind::Clip, "tiny", 0, Some(key)),
-        (QueryKind::Composed, "other", 1, Some(key)),
+        (SearchKind::Text, "tiny", 1, None),
+        (SearchKind::Clip, "tiny", 0, Some(key)),
+        (SearchKind::Composed, "other", 1, Some(key)),
     ] {
         let asked = SearchFacts { kind, space: space.to_owned(), key, ..facts("x") };
         ids.push(log(opened, first_page(asked, vec![hit(1, &video, clip); hits])).await);
@@ -156,7 +156,7 @@ async fn searches_are_listed_in_pages_and_filtered(opened: &Opened) {
     check(&|asked| asked.before = Some(ids[1]), &[0]).await;
     check(&|asked| asked.since_ms = Some(start + day / 2), &[2, 1]).await;
     check(&|asked| asked.until_ms = Some(start + day / 2), &[0]).await;
-    check(&|asked| asked.kind = Some(QueryKind::Clip), &[1]).await;
+    check(&|asked| asked.kind = Some(SearchKind::Clip), &[1]).await;
     check(&|asked| asked.space = Some("tiny".to_owned()), &[1, 0]).await;
     check(&|asked| asked.key = Some(key), &[2, 1]).await;
     check(&|asked| asked.without_results = Some(true), &[1]).await;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::terms::{Level, QueryKind};
+use crate::terms::{Level, SearchKind};
 
 /// One page of an answer, to log.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ pub struct SearchFacts {
     /// The key's name at that time.
     pub key_name: Option<String>,
     /// Kind of query.
-    pub kind: QueryKind,
+    pub kind: SearchKind,
     /// The space's readable name.
     pub space: String,
     /// The query.
@@ -232,7 +232,7 @@ pub struct SearchesAsked {
     /// Answered before this time, in Unix milliseconds.
     pub until_ms: Option<i64>,
     /// Of this kind.
-    pub kind: Option<QueryKind>,
+    pub kind: Option<SearchKind>,
     /// In the space with this readable name.
     pub space: Option<String>,
     /// With this API key.
@@ -279,7 +279,7 @@ pub struct JudgedSearch {
     /// Name of the API key.
     pub key_name: Option<String>,
     /// Kind of query.
-    pub kind: QueryKind,
+    pub kind: SearchKind,
     /// The space's readable name.
     pub space: String,
     /// The query.

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::super::names::LevelName;
 use super::html;
-use super::names::{EvidenceSource, FusionModeName, QueryKindName};
+use super::names::{EvidenceSource, FusionModeName, SearchKindName};
 use crate::catalog::SearchTimes;
 use crate::search::{Evidence, Group, IndexInfo, Match, Outcome, QueryInfo, Timings, Weights};
 use crate::terms::Level;
@@ -200,8 +200,8 @@ impl From<Group> for GroupOut {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = QueryInfo)]
 pub(in crate::http) struct QueryInfoOut {
-    /// Kind of query.
-    kind: QueryKindName,
+    /// Kind of search.
+    kind: SearchKindName,
     /// Number of tokens of the text.
     tokens_total: usize,
     /// Number of encoded tokens.

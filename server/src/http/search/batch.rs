@@ -8,7 +8,8 @@ use super::super::error::{ApiError, Problem, REQUEST_ID};
 use super::super::extract::Json;
 use super::super::guard;
 use super::answer::SearchAnswer;
-use super::body::{Carrier, SearchBody};
+use super::body::SearchBody;
+use super::query::Carrier;
 use crate::app::Authorized;
 use crate::search::{self, Request};
 

@@ -4,12 +4,11 @@ use reprise_encoders::text::Overflow;
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use super::super::error::ApiError;
-use super::super::extract;
-use super::forms::{ClipBody, FilterForms, NextPage, QueryForms};
+use super::forms::{FilterForms, NextPage, QueryForms};
 use super::names::{AggregationName, FusionModeName, LevelsName, OverflowName, OverlapsName};
+use super::query::{Carrier, QueryBody};
 use crate::catalog::Filter;
 use crate::search::{Exclude, Fusion, FusionMode, MAX_LIMIT, Overlaps, Query, Request, Sources, Weights};
 use crate::terms::Aggregation;
@@ -96,20 +95,6 @@ pub(super) struct SearchForm {
     file: Vec<u8>,
 }
 
-/// A query: exactly one of `text`, `clip`, `clip_id` and `upload`. A clip or upload may have a `modification`.
-/// [`QueryForms`] describes it.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct QueryBody {
-    text: Option<String>,
-    clip: Option<ClipBody>,
-    clip_id: Option<Uuid>,
-    upload: Option<bool>,
-    start: Option<f64>,
-    end: Option<f64>,
-    modification: Option<String>,
-}
-
 /// How hits are grouped. `video`: by their video.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -131,10 +116,11 @@ enum SourceName {
 #[serde(deny_unknown_fields)]
 #[schema(as = Exclude)]
 struct ExcludeBody {
-    /// Hits that overlap the query's own time range by more than half of the shorter of the two. Default true.
+    /// Hits that overlap the query's own time range, or that of an example, by more than half of the shorter of the two.
+    /// Default true.
     #[serde(rename = "self")]
     itself: Option<bool>,
-    /// All hits of the query's video. Default false.
+    /// All hits of the query's video, or of the examples' videos. Default false.
     #[serde(default)]
     same_video: bool,
 }
@@ -165,15 +151,6 @@ struct WeightsBody {
     /// Weight of the subtitles, 0 to 1000000.
     #[schema(minimum = 0, maximum = 1_000_000)]
     spoken: Option<f32>,
-}
-
-/// Transport of the request's JSON.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Carrier {
-    /// As the whole body.
-    Json,
-    /// As a multipart part, followed by a file.
-    Multipart,
 }
 
 impl SearchBody {
@@ -218,7 +195,7 @@ impl SearchBody {
             per_group: per_group(self.group_by, self.per_group)?,
             filter: self.filter.as_ref().map(filter).transpose()?,
             exclude: Exclude { itself: exclude.itself.unwrap_or(true), same_video: exclude.same_video },
-            fusion: fusion(self.fusion, matches!(query, Query::Text(_)))?,
+            fusion: fusion(self.fusion, matches!(query, Query::Text(_) | Query::Examples(_)))?,
             sources,
             weights,
             overflow: self.on_overflow.map_or(Overflow::Window, Overflow::from),
@@ -231,64 +208,6 @@ impl SearchBody {
             query,
         })
     }
-}
-
-impl QueryBody {
-    fn checked(self, carrier: Carrier) -> Result<(Query, Option<String>), ApiError> {
-        self.check_upload(carrier)?;
-        let modification =
-            self.modification.map(|text| some_text(text, "/query/modification")).transpose()?;
-        let query = match (self.text, self.clip, self.clip_id, self.upload == Some(true)) {
-            (Some(text), None, None, false) => Query::Text(some_text(text, "/query/text")?),
-            (None, Some(clip), None, false) => {
-                let (start_ms, end_ms) = extract::stretch(clip.start, clip.end, "/query/clip")?;
-                Query::Range { video: clip.video_id, start_ms, end_ms }
-            }
-            (None, None, Some(id), false) => Query::Clip(id),
-            (None, None, None, true) => upload_query(self.start, self.end)?,
-            _ => return Err(ApiError::invalid("/query", "give exactly one of text, clip, clip_id, upload")),
-        };
-        if modification.is_some() && matches!(query, Query::Text(_)) {
-            let detail = "a modification changes a clip, not a text";
-            return Err(ApiError::invalid("/query/modification", detail));
-        }
-        Ok((query, modification))
-    }
-
-    fn check_upload(&self, carrier: Carrier) -> Result<(), ApiError> {
-        match (self.upload == Some(true), carrier) {
-            (true, Carrier::Json) => {
-                let detail = "an upload comes as multipart with the part `file`";
-                Err(ApiError::invalid("/query/upload", detail))
-            }
-            (false, Carrier::Multipart) => {
-                let detail = "a multipart search has the query {\"upload\": true}";
-                Err(ApiError::invalid("/query/upload", detail))
-            }
-            (false, Carrier::Json) if self.start.is_some() || self.end.is_some() => {
-                let detail = "start and end stand here for an upload only; a clip has its own";
-                Err(ApiError::invalid("/query/start", detail))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-/// A query for an upload. Path and hash are set after the file has arrived.
-fn upload_query(start: Option<f64>, end: Option<f64>) -> Result<Query, ApiError> {
-    let start_ms = start.map(|start| extract::milliseconds(start, "/query/start")).transpose()?;
-    let end_ms = end.map(|end| extract::milliseconds(end, "/query/end")).transpose()?;
-    if end_ms.is_some_and(|end_ms| end_ms <= start_ms.unwrap_or(0)) {
-        return Err(ApiError::invalid("/query/end", "the end must be after the start"));
-    }
-    Ok(Query::Upload { path: Default::default(), content_hash: String::new(), start_ms, end_ms })
-}
-
-pub(in crate::http) fn some_text(text: String, pointer: &str) -> Result<String, ApiError> {
-    if text.trim().is_empty() {
-        return Err(ApiError::invalid(pointer, "the text is empty"));
-    }
-    Ok(text)
 }
 
 fn bounded(value: Option<usize>, default: usize, pointer: &str) -> Result<usize, ApiError> {
@@ -325,7 +244,8 @@ fn sources(named: Option<&[SourceName]>, query: &Query, modified: bool) -> Resul
     match (visual, spoken) {
         (false, false) => Err(ApiError::invalid("/sources", "name at least one source")),
         (_, true) if !is_text && !modified => {
-            Err(ApiError::invalid("/sources", "a clip says nothing: `spoken` needs a text or a modification"))
+            let detail = "clips and examples say nothing: `spoken` needs a text or a modification";
+            Err(ApiError::invalid("/sources", detail))
         }
         _ => Ok(Sources { visual, spoken, by_default: false }),
     }
@@ -351,10 +271,10 @@ fn weights(body: Option<&FusionBody>, sources: Sources) -> Result<Weights, ApiEr
     Ok(Weights { visual, spoken })
 }
 
-fn fusion(body: Option<FusionBody>, is_text: bool) -> Result<Fusion, ApiError> {
+fn fusion(body: Option<FusionBody>, composes_nothing: bool) -> Result<Fusion, ApiError> {
     let Some(body) = body else { return Ok(Fusion { mode: None, alpha: 0.5 }) };
-    if is_text && (body.mode.is_some() || body.alpha.is_some()) {
-        let detail = "mode and alpha are for composed queries; a text has weights";
+    if composes_nothing && (body.mode.is_some() || body.alpha.is_some()) {
+        let detail = "mode and alpha are for composed queries";
         return Err(ApiError::invalid("/fusion", detail));
     }
     let alpha = body.alpha.unwrap_or(0.5);

@@ -17,7 +17,7 @@ pub(in crate::http) struct NextPage {
     cursor: String,
 }
 
-/// What to search for, in one of four forms.
+/// What to search for, in one of five forms.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the request in the OpenAPI file")]
 #[serde(untagged)]
@@ -27,6 +27,7 @@ pub(super) enum QueryForms {
     Range(RangeQuery),
     Clip(ClipQuery),
     Upload(UploadQuery),
+    Examples(ExamplesQuery),
 }
 
 /// Searches by a text.
@@ -84,6 +85,52 @@ pub(in crate::http) struct UploadQuery {
     /// Text that describes a change to the clip, not only white space. It makes a composed query.
     #[schema(min_length = 1, pattern = r"\S")]
     modification: Option<String>,
+}
+
+/// Searches for more like some examples and less like others, 1 to 16 together. The query's vector is the mean of the liked
+/// examples' unit vectors, minus a quarter of the mean of the others. One model must answer all of them.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the request in the OpenAPI file")]
+#[serde(deny_unknown_fields)]
+#[schema(title = "Examples query")]
+pub(in crate::http) struct ExamplesQuery {
+    /// Examples of what to find. One that is given twice counts twice.
+    #[schema(min_items = 1, max_items = 16)]
+    like: Vec<ExampleForms>,
+    /// Examples of what not to find. Their own spans are left out too.
+    #[schema(max_items = 15)]
+    unlike: Option<Vec<ExampleForms>>,
+}
+
+/// One of several examples, in one of three forms.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the request in the OpenAPI file")]
+#[serde(untagged)]
+#[schema(as = Example)]
+pub(super) enum ExampleForms {
+    Text(TextQuery),
+    Range(RangeExample),
+    Clip(ClipExample),
+}
+
+/// A time range of a stored video as an example.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the request in the OpenAPI file")]
+#[serde(deny_unknown_fields)]
+#[schema(title = "Range example")]
+pub(in crate::http) struct RangeExample {
+    /// The time range.
+    clip: ClipBody,
+}
+
+/// A stored clip as an example.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the request in the OpenAPI file")]
+#[serde(deny_unknown_fields)]
+#[schema(title = "Clip example")]
+pub(in crate::http) struct ClipExample {
+    /// Id of the clip.
+    clip_id: Uuid,
 }
 
 /// What to embed, in one of three forms.

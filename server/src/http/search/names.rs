@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::search::{FusionMode, Levels, Overlaps, Source};
-use crate::terms::{Aggregation, QueryKind};
+use crate::terms::{Aggregation, QueryKind, SearchKind};
 
 /// A kind of query. `text`: a text. `clip`: a stored clip or time range, or an uploaded clip. `composed`: a clip changed by
 /// a modification text. `spoken`: a text, compared with subtitles by meaning.
@@ -37,6 +37,40 @@ impl From<QueryKindName> for QueryKind {
             QueryKindName::Clip => QueryKind::Clip,
             QueryKindName::Composed => QueryKind::Composed,
             QueryKindName::Spoken => QueryKind::Spoken,
+        }
+    }
+}
+
+/// A kind of search. `text`: a text. `clip`: a stored clip or time range, or an uploaded clip. `composed`: a clip changed by a
+/// modification text. `examples`: several examples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = SearchKind)]
+pub(in crate::http) enum SearchKindName {
+    Text,
+    Clip,
+    Composed,
+    Examples,
+}
+
+impl From<SearchKind> for SearchKindName {
+    fn from(kind: SearchKind) -> SearchKindName {
+        match kind {
+            SearchKind::Text => SearchKindName::Text,
+            SearchKind::Clip => SearchKindName::Clip,
+            SearchKind::Composed => SearchKindName::Composed,
+            SearchKind::Examples => SearchKindName::Examples,
+        }
+    }
+}
+
+impl From<SearchKindName> for SearchKind {
+    fn from(name: SearchKindName) -> SearchKind {
+        match name {
+            SearchKindName::Text => SearchKind::Text,
+            SearchKindName::Clip => SearchKind::Clip,
+            SearchKindName::Composed => SearchKind::Composed,
+            SearchKindName::Examples => SearchKind::Examples,
         }
     }
 }

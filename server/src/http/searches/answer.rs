@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::super::names::{LevelName, VerdictName};
-use super::super::search::{EvidenceSource, QueryKindName, TimingsOut, seconds};
+use super::super::search::{EvidenceSource, SearchKindName, TimingsOut, seconds};
 use crate::catalog::{JudgedHit, LoggedQuery, LoggedSearch, SourceScore, Verdict};
 use crate::search::Source;
 use crate::terms::Level;
@@ -29,7 +29,7 @@ pub(super) struct SearchEntry {
     /// Time of its answer (RFC 3339).
     at: String,
     /// Kind of query.
-    kind: QueryKindName,
+    kind: SearchKindName,
     /// The space's readable name.
     space: String,
     /// The query.
