@@ -215,14 +215,16 @@ pub enum SearchKind {
     Clip,
     /// A clip with a modification text.
     Composed,
+    /// A still image.
+    Image,
     /// Several examples: more like some, less like others.
     Examples,
 }
 
 impl SearchKind {
     /// All kinds.
-    pub const ALL: [SearchKind; 4] =
-        [SearchKind::Text, SearchKind::Clip, SearchKind::Composed, SearchKind::Examples];
+    pub const ALL: [SearchKind; 5] =
+        [SearchKind::Text, SearchKind::Clip, SearchKind::Composed, SearchKind::Image, SearchKind::Examples];
 
     /// The name in answers and in the log.
     pub fn name(self) -> &'static str {
@@ -230,6 +232,7 @@ impl SearchKind {
             SearchKind::Text => "text",
             SearchKind::Clip => "clip",
             SearchKind::Composed => "composed",
+            SearchKind::Image => "image",
             SearchKind::Examples => "examples",
         }
     }

@@ -158,17 +158,17 @@ fn plan(probe: &Probe, request: &Request) -> (Vec<Branch>, Vec<Consumer>) {
 
 /// Converts a scaling to the pixel size of this video.
 pub(super) fn fine(scaling: Scaling, probe: &Probe) -> Scale {
-    let (width, height) = pixels(scaling.size, probe);
+    let (width, height) = pixels(scaling.size, probe.width, probe.height);
     Scale::Fine(width, height, scaling.resampling)
 }
 
-/// Converts a frame size to the pixel size of this video.
-fn pixels(size: FrameSize, probe: &Probe) -> (u32, u32) {
+/// Converts a frame size to the pixel size for pictures that are shown with this width and height.
+pub(super) fn pixels(size: FrameSize, width: u32, height: u32) -> (u32, u32) {
     match size {
         FrameSize::Exact { width, height } => (width.max(1), height.max(1)),
         FrameSize::ShortEdge(short) => {
             let (width, height, short) =
-                (u64::from(probe.width.max(1)), u64::from(probe.height.max(1)), u64::from(short.max(1)));
+                (u64::from(width.max(1)), u64::from(height.max(1)), u64::from(short.max(1)));
             let long = (short * width.max(height) / width.min(height)).min(1 << 14) as u32;
             if width <= height { (short as u32, long) } else { (long, short as u32) }
         }

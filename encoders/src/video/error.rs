@@ -8,6 +8,9 @@ pub enum VideoError {
     /// The file is not video (text, empty, audio only, damaged beyond use); the caller's fault.
     #[error("not a video that can be decoded: {0}")]
     NotVideo(String),
+    /// The file is no image of a known format, or damaged; the caller's fault.
+    #[error("not an image that can be decoded: {0}")]
+    NotImage(String),
     /// The span holds no frame; the caller's fault.
     #[error("no frame between {start_ms} and {end_ms} ms; the video ends at {duration_ms} ms")]
     EmptySpan {

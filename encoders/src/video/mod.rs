@@ -23,6 +23,7 @@ mod running;
 mod sandbox;
 pub mod segment;
 pub mod span;
+mod still;
 mod subtitles;
 mod watchdog;
 mod wide;
@@ -39,4 +40,5 @@ pub use sandbox::use_sandbox;
 pub use span::{
     Pick, VideoFile, count_frames, frames_of_span, picked_frames_of_span, seek_agrees_with, seek_is_safe,
 };
+pub use still::decode_still;
 pub use subtitles::{is_text, subtitles_as_vtt};

@@ -228,7 +228,8 @@ impl Scale {
         if self.matrix().is_some() { "yuv422p" } else { "rgb24" }
     }
 
-    fn filter(self) -> String {
+    /// ffmpeg's filters for this scale.
+    pub(super) fn filter(self) -> String {
         const EXACT: &str = "accurate_rnd+full_chroma_int";
         // Nearest neighbour: like OpenCV's resize, with which PySceneDetect's thresholds were tuned, it reads few
         // source pixels. Smoother scaling lowers the scores.

@@ -60,6 +60,14 @@ impl Run {
         self.may_read(path);
     }
 
+    /// Opens the still image `path` with ffmpeg's `demuxer`, and no other file.
+    pub(super) fn image(&mut self, path: &Path, demuxer: &str, limits: &Limits) {
+        self.args(["-protocol_whitelist", "file,pipe", "-format_whitelist", demuxer, "-f", demuxer]);
+        self.option("-max_pixels", limits.max_pixels.to_string());
+        self.option("-i", file_url(path));
+        self.may_read(path);
+    }
+
     /// Lets the program read a file that an input names.
     pub(super) fn may_read(&mut self, path: &Path) {
         self.reads.push(path.to_owned());

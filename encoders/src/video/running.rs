@@ -187,21 +187,27 @@ impl Finished {
             Some(_) if self.log.count == 0 => Some(VideoError::Ffmpeg(
                 format!("it ended without a reason; {mebibytes} MiB of memory were allowed").into(),
             )),
-            Some(_) => self.log.errors.iter().find_map(|line| {
-                let too_large =
-                    line.split_once("Picture size ").filter(|(_, rest)| rest.contains("max pixel count"));
-                if let Some((size, _)) = too_large.and_then(|(_, rest)| rest.split_once(' ')) {
-                    let most = limits.max_pixels;
-                    return Some(VideoError::OverLimit(format!(
-                        "its pictures have {size} pixels, at most {most} are accepted"
-                    )));
-                }
-                let no_memory = line.contains("allocate memory");
-                no_memory.then(|| {
-                    VideoError::OverLimit(format!("reading it took more than {mebibytes} MiB of memory"))
-                })
-            }),
+            Some(_) => self.named_limit(limits),
         }
+    }
+
+    /// The limit that an error line names. ffprobe ends without an error code after one.
+    pub(super) fn named_limit(&self, limits: &Limits) -> Option<VideoError> {
+        let mebibytes = limits.memory_bytes >> 20;
+        self.log.errors.iter().find_map(|line| {
+            let too_large =
+                line.split_once("Picture size ").filter(|(_, rest)| rest.contains("max pixel count"));
+            if let Some((size, _)) = too_large.and_then(|(_, rest)| rest.split_once(' ')) {
+                let most = limits.max_pixels;
+                return Some(VideoError::OverLimit(format!(
+                    "its pictures have {size} pixels, at most {most} are accepted"
+                )));
+            }
+            let no_memory = line.contains("allocate memory");
+            no_memory.then(|| {
+                VideoError::OverLimit(format!("reading it took more than {mebibytes} MiB of memory"))
+            })
+        })
     }
 }
 

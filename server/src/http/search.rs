@@ -19,8 +19,7 @@ use super::error::ApiError;
 use super::extract::{self, Form, Json};
 use super::guard;
 use crate::app::{App, Authorized};
-use crate::search::{self, CursorSigner, Query, Request};
-use crate::storage::Received;
+use crate::search::{self, CursorSigner};
 use answer::SearchAnswer;
 use body::SearchForm;
 use query::Carrier;
@@ -36,10 +35,10 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(search)).routes(routes!(batch::search_batch))
 }
 
-/// Searches by a text, a stored clip, an uploaded clip, or several examples. A modification text may change a clip.
+/// Searches by a text, a clip, an image, or several examples. A modification text may change a clip or an image.
 ///
-/// Send JSON, or multipart with the part `query` (this JSON, at most 256 KiB), then the part `file`. Scores are
-/// comparable within one answer only.
+/// Send JSON, or multipart with the part `query` (this JSON, at most 256 KiB), then the part `file`: a video, or a
+/// JPEG, PNG or WebP image. Scores are comparable within one answer only.
 #[utoipa::path(
     post, path = "/v1/search", operation_id = "searchVideos", tag = "search",
     request_body(content((SearchForms = "application/json"), (SearchForm = "multipart/form-data"))),
@@ -110,14 +109,7 @@ async fn search_multipart(app: &Authorized, mut form: Form) -> Result<axum::Json
     drop(search::admit(app, &request)?);
     let file = form.file(app).await?;
     let admitted = search::admit(app, &request)?;
-    point_at(&mut request, &file);
+    request.query.point_at(file.path(), file.content_hash());
     let outcome = guard::in_time(app, async { Ok(search::ask(app, request, admitted).await?) });
     Ok(axum::Json(outcome.await?.into()))
-}
-
-fn point_at(request: &mut Request, file: &Received) {
-    if let Query::Upload { path, content_hash, .. } = &mut request.query {
-        file.path().clone_into(path);
-        file.content_hash().clone_into(content_hash);
-    }
 }

@@ -1,4 +1,4 @@
-//! Encodes one query: a text, a time range of a stored video, an upload, or a clip with a modification text.
+//! Encodes one query: a text, a time range of a stored video, an upload, a still image, or a clip with a modification text.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use reprise_encoders::{Clip, EncodeError, Frame, Input, Permit, Source};
 use super::error::SearchError;
 use super::timings::millis;
 use super::types::{
-    EmbeddedWindow, Embedding, Fusion, FusionMode, Origin, Query, QueryInfo, Request, Weights,
+    EmbeddedWindow, Embedding, Fusion, FusionMode, Image, Origin, Query, QueryInfo, Request, Weights,
 };
 use crate::app::Authorized;
 use crate::catalog::Video;
@@ -224,6 +224,12 @@ impl<'a> QueryEncoder<'a> {
                 let origin = Origin { video: *video, start_ms: *start_ms, end_ms: *end_ms };
                 self.stored(origin, wanted).await
             }
+            Query::Image(Image::Stored { video, at_ms }) => {
+                // The frame on screen at that time, also if it began before.
+                let origin = Origin { video: *video, start_ms: *at_ms, end_ms: at_ms.saturating_add(1) };
+                self.stored(origin, wanted).await
+            }
+            Query::Image(Image::Upload { path, .. }) => self.still(path.clone(), wanted).await,
             Query::Upload { path, content_hash, start_ms, end_ms } => {
                 let range = start_ms.unwrap_or(0)..end_ms.unwrap_or(LONGEST_MS);
                 self.uploaded(path.clone(), content_hash, range, wanted).await
@@ -282,33 +288,54 @@ impl<'a> QueryEncoder<'a> {
         Ok(Footage { frames: frames.len(), source: Source::Frames(Clip { frames }), origin, decode_ms })
     }
 
-    async fn decode(&self, footage: FootageFile, wanted: Wanted) -> Result<(Vec<Frame>, f64), SearchError> {
-        let closed = |_| SearchError::Encode(EncodeError::Closed);
-        let place = std::sync::Arc::clone(&self.app.query_decodes).acquire_owned().await.map_err(closed)?;
-        let sampler = match wanted {
+    /// An uploaded image as a clip of one frame, as often as the sampler takes it.
+    async fn still(&self, path: PathBuf, wanted: Wanted) -> Result<Footage, SearchError> {
+        let (scaling, limits) = (self.space.space.scaling, self.app.config.decode_limits());
+        let decode = move || video::decode_still(&path, scaling, &limits);
+        let (frame, decode_ms) = self.in_turn(decode).await?;
+        let picked = self.sampler(wanted).pick(&[frame.time_ms], frame.time_ms);
+        let frames = vec![frame; picked.len().max(1)];
+        Ok(Footage { frames: frames.len(), source: Source::Frames(Clip { frames }), origin: None, decode_ms })
+    }
+
+    fn sampler(&self, wanted: Wanted) -> Sampler {
+        match wanted {
             Wanted::Vector => self.space.space.sampler,
             Wanted::Frames(sampler) => sampler,
-        };
-        let (scaling, limits) = (self.space.space.scaling, self.app.config.decode_limits());
-        let FootageFile { path, probe, range, in_order } = footage;
+        }
+    }
+
+    /// Decodes when a place is free. Returns the milliseconds that it took, too.
+    async fn in_turn<T: Send + 'static>(
+        &self,
+        decode: impl FnOnce() -> Result<T, VideoError> + Send + 'static,
+    ) -> Result<(T, f64), SearchError> {
+        let closed = |_| SearchError::Encode(EncodeError::Closed);
+        let place = std::sync::Arc::clone(&self.app.query_decodes).acquire_owned().await.map_err(closed)?;
         let started = Instant::now();
-        let work = move || -> Result<Vec<Frame>, VideoError> {
+        let work = move || {
             // Held by the task, not the request. Otherwise a client that hangs up would make room for another decode.
             let _place = place;
+            decode()
+        };
+        let span = tracing::debug_span!("decode");
+        let decoded = tokio::task::spawn_blocking(move || span.in_scope(work)).await??;
+        Ok((decoded, millis(started)))
+    }
+
+    async fn decode(&self, footage: FootageFile, wanted: Wanted) -> Result<(Vec<Frame>, f64), SearchError> {
+        let (scaling, limits) = (self.space.space.scaling, self.app.config.decode_limits());
+        let sampler = self.sampler(wanted);
+        let FootageFile { path, probe, range, in_order } = footage;
+        let decode = move || {
             let probe = match probe {
                 Some(probe) => probe,
                 None => video::probe(&path, &limits)?,
             };
-            video::frames_of_span(
-                video::VideoFile { path: &path, probe: &probe, in_order, limits: &limits },
-                range,
-                &sampler,
-                scaling,
-            )
+            let file = video::VideoFile { path: &path, probe: &probe, in_order, limits: &limits };
+            video::frames_of_span(file, range, &sampler, scaling)
         };
-        let span = tracing::debug_span!("decode");
-        let frames = tokio::task::spawn_blocking(move || span.in_scope(work)).await??;
-        Ok((frames, millis(started)))
+        self.in_turn(decode).await
     }
 }
 
@@ -360,6 +387,7 @@ fn place(clip: &Query) -> &'static str {
         Query::Range { .. } => "/clip",
         Query::Clip(_) => "/clip_id",
         Query::Upload { .. } => "/start",
+        Query::Image(_) => "/image/at",
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::types::{Examples, Match, Origin, Outcome, Query, Request, Source};
+use super::types::{Examples, Image, Match, Origin, Outcome, Query, Request, Source};
 use crate::app::Authorized;
 use crate::catalog::{Filter, NewSearch, NewSearchPage, SearchFacts, SearchHit, SearchTimes, SourceScore};
 use crate::query_log::{AskedQuery, plain};
@@ -68,6 +68,12 @@ fn asked<'a>(request: &'a Request, origins: &[Origin]) -> AskedQuery<'a> {
             AskedQuery { video: Some(*video), start_ms: Some(*start_ms), end_ms: Some(*end_ms), ..range }
         }
         Query::Clip(id) => AskedQuery { clip: Some(*id), ..range },
+        Query::Image(Image::Stored { video, at_ms }) => {
+            AskedQuery { video: Some(*video), start_ms: Some(*at_ms), end_ms: Some(at_ms + 1), ..range }
+        }
+        Query::Image(Image::Upload { content_hash, .. }) => {
+            AskedQuery { upload: Some(content_hash), ..range }
+        }
         Query::Examples(_) => range,
         Query::Upload { content_hash, start_ms, end_ms, .. } => {
             AskedQuery { upload: Some(content_hash), start_ms: *start_ms, end_ms: *end_ms, ..range }
@@ -83,6 +89,8 @@ fn described(examples: &Examples) -> Value {
             json!({"video": video, "start_ms": start_ms, "end_ms": end_ms})
         }
         Query::Clip(id) => json!({"clip": id}),
+        Query::Image(Image::Stored { video, at_ms }) => json!({"video": video, "at_ms": at_ms}),
+        Query::Image(Image::Upload { content_hash, .. }) => json!({"image": content_hash}),
         Query::Upload { content_hash, start_ms, end_ms, .. } => {
             json!({"upload": content_hash, "start_ms": start_ms, "end_ms": end_ms})
         }

@@ -1,7 +1,7 @@
 //! Search requests and answers, independent of the wire format.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use reprise_encoders::text::Overflow;
 use serde::{Deserialize, Serialize};
@@ -69,6 +69,7 @@ impl Request {
             (Query::Text(_), _) => SearchKind::Text,
             (Query::Examples(_), _) => SearchKind::Examples,
             (_, Some(_)) => SearchKind::Composed,
+            (Query::Image(_), None) => SearchKind::Image,
             (_, None) => SearchKind::Clip,
         }
     }
@@ -121,6 +122,8 @@ pub enum Query {
         /// Millisecond after the last. `None`: the file's end.
         end_ms: Option<i64>,
     },
+    /// A still image.
+    Image(Image),
     /// Several examples, which have no examples in turn.
     Examples(Examples),
 }
@@ -130,6 +133,39 @@ impl Query {
     fn kind(&self) -> QueryKind {
         if matches!(self, Query::Text(_)) { QueryKind::Text } else { QueryKind::Clip }
     }
+
+    /// Sets the file of its upload, if it has one.
+    pub fn point_at(&mut self, file: &Path, hash: &str) {
+        match self {
+            Query::Upload { path, content_hash, .. } | Query::Image(Image::Upload { path, content_hash }) => {
+                file.clone_into(path);
+                hash.clone_into(content_hash);
+            }
+            Query::Examples(examples) => {
+                examples.like.iter_mut().chain(&mut examples.unlike).for_each(|it| it.point_at(file, hash));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A still image. Encoders get it as a clip of one frame, which is repeated if the space samples more.
+#[derive(Debug, Clone)]
+pub enum Image {
+    /// The frame that a stored video shows at a time.
+    Stored {
+        /// The video.
+        video: Uuid,
+        /// The time, in milliseconds.
+        at_ms: i64,
+    },
+    /// An uploaded image.
+    Upload {
+        /// Path of the file.
+        path: PathBuf,
+        /// SHA-256 of the file.
+        content_hash: String,
+    },
 }
 
 /// Most examples of a query, positive and negative ones together.

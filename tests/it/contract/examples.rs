@@ -123,6 +123,9 @@ async fn form(parts: &Value, library: &Library) -> multipart::Form {
     let mut form = multipart::Form::new();
     for (name, value) in parts.as_object().unwrap() {
         form = match name.as_str() {
+            "file" if value.as_str().is_some_and(|it| it.ends_with(".jpg")) => {
+                form.file("file", library.picture()).await.unwrap()
+            }
             "file" => form.file("file", library.file()).await.unwrap(),
             _ => form.text(name.clone(), text(value)),
         };

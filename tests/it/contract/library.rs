@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use reprise_server::catalog;
-use reprise_tests::film::{Store, film};
+use reprise_tests::film::{Store, ffmpeg, film, run};
 use reprise_tests::server::Server;
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
@@ -52,6 +52,13 @@ impl Library {
     /// The film.
     pub(super) fn file(&self) -> PathBuf {
         self.folder.path().join("videos/vault.mp4")
+    }
+
+    /// The film's first frame as a JPEG.
+    pub(super) fn picture(&self) -> PathBuf {
+        let picture = self.folder.path().join("vault.jpg");
+        run(ffmpeg().arg("-i").arg(self.file()).args(["-frames:v", "1"]).arg(&picture));
+        picture
     }
 
     /// A request with the key.

@@ -90,7 +90,7 @@ pub(in crate::http) enum SearchForms {
 pub(super) struct SearchForm {
     /// JSON, at most 256 KiB.
     query: SearchBody,
-    /// The query's video, at most as large as the server allows.
+    /// The query's video or image, at most as large as the server allows.
     #[schema(value_type = String, format = Binary)]
     file: Vec<u8>,
 }

@@ -17,7 +17,7 @@ pub(in crate::http) struct NextPage {
     cursor: String,
 }
 
-/// What to search for, in one of five forms.
+/// What to search for, in one of six forms.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the request in the OpenAPI file")]
 #[serde(untagged)]
@@ -26,6 +26,7 @@ pub(super) enum QueryForms {
     Text(TextQuery),
     Range(RangeQuery),
     Clip(ClipQuery),
+    Image(ImageQuery),
     Upload(UploadQuery),
     Examples(ExamplesQuery),
 }
@@ -102,7 +103,54 @@ pub(in crate::http) struct ExamplesQuery {
     unlike: Option<Vec<ExampleForms>>,
 }
 
-/// One of several examples, in one of three forms.
+/// Searches by a still image. The model gets it as a clip of one frame, which is repeated if it takes more.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the request in the OpenAPI file")]
+#[serde(deny_unknown_fields)]
+#[schema(title = "Image query")]
+pub(in crate::http) struct ImageQuery {
+    /// The image.
+    image: ImageForms,
+    /// Text that describes a change to the image, not only white space. It makes a composed query.
+    #[schema(min_length = 1, pattern = r"\S")]
+    modification: Option<String>,
+}
+
+/// A still image, in one of two forms.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the request in the OpenAPI file")]
+#[serde(untagged)]
+#[schema(as = Image)]
+pub(in crate::http) enum ImageForms {
+    Stored(StoredImage),
+    Upload(UploadedImage),
+}
+
+/// The frame that a stored video shows at a time.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the request in the OpenAPI file")]
+#[serde(deny_unknown_fields)]
+#[schema(title = "Stored image")]
+pub(in crate::http) struct StoredImage {
+    /// Id of the video.
+    video_id: Uuid,
+    /// Time in the video, in seconds, 0 to 10000000.
+    #[schema(minimum = 0, maximum = 10_000_000)]
+    at: f64,
+}
+
+/// The image in the part `file` of a multipart request: JPEG, PNG or WebP.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the request in the OpenAPI file")]
+#[serde(deny_unknown_fields)]
+#[schema(title = "Uploaded image")]
+pub(in crate::http) struct UploadedImage {
+    /// Always `true`.
+    #[schema(schema_with = only_true)]
+    upload: bool,
+}
+
+/// One of several examples, in one of five forms. At most one may be an upload.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the request in the OpenAPI file")]
 #[serde(untagged)]
@@ -111,6 +159,8 @@ pub(super) enum ExampleForms {
     Text(TextQuery),
     Range(RangeExample),
     Clip(ClipExample),
+    Image(ImageExample),
+    Upload(UploadExample),
 }
 
 /// A time range of a stored video as an example.
@@ -131,6 +181,33 @@ pub(in crate::http) struct RangeExample {
 pub(in crate::http) struct ClipExample {
     /// Id of the clip.
     clip_id: Uuid,
+}
+
+/// A still image as an example.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the request in the OpenAPI file")]
+#[serde(deny_unknown_fields)]
+#[schema(title = "Image example")]
+pub(in crate::http) struct ImageExample {
+    /// The image.
+    image: ImageForms,
+}
+
+/// The part `file` of a multipart request as an example.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the request in the OpenAPI file")]
+#[serde(deny_unknown_fields)]
+#[schema(title = "Upload example")]
+pub(in crate::http) struct UploadExample {
+    /// Always `true`.
+    #[schema(schema_with = only_true)]
+    upload: bool,
+    /// Start of the example in the file, in seconds, 0 to 10000000. Default 0.
+    #[schema(minimum = 0, maximum = 10_000_000)]
+    start: Option<f64>,
+    /// End of the example in the file, in seconds, exclusive, 0 to 10000000. Default: the file's end.
+    #[schema(minimum = 0, maximum = 10_000_000)]
+    end: Option<f64>,
 }
 
 /// What to embed, in one of three forms.

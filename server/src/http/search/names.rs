@@ -42,7 +42,7 @@ impl From<QueryKindName> for QueryKind {
 }
 
 /// A kind of search. `text`: a text. `clip`: a stored clip or time range, or an uploaded clip. `composed`: a clip changed by a
-/// modification text. `examples`: several examples.
+/// modification text. `image`: a still image. `examples`: several examples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = SearchKind)]
@@ -50,6 +50,7 @@ pub(in crate::http) enum SearchKindName {
     Text,
     Clip,
     Composed,
+    Image,
     Examples,
 }
 
@@ -59,6 +60,7 @@ impl From<SearchKind> for SearchKindName {
             SearchKind::Text => SearchKindName::Text,
             SearchKind::Clip => SearchKindName::Clip,
             SearchKind::Composed => SearchKindName::Composed,
+            SearchKind::Image => SearchKindName::Image,
             SearchKind::Examples => SearchKindName::Examples,
         }
     }
@@ -70,6 +72,7 @@ impl From<SearchKindName> for SearchKind {
             SearchKindName::Text => SearchKind::Text,
             SearchKindName::Clip => SearchKind::Clip,
             SearchKindName::Composed => SearchKind::Composed,
+            SearchKindName::Image => SearchKind::Image,
             SearchKindName::Examples => SearchKind::Examples,
         }
     }
