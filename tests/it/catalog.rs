@@ -10,6 +10,7 @@ mod filters;
 mod following;
 mod jobs;
 mod passages;
+mod range_vectors;
 mod refusals;
 pub(crate) mod samples;
 pub(crate) mod searches;

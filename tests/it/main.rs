@@ -55,6 +55,7 @@ mod search;
 mod search_batch;
 mod search_examples;
 mod search_images;
+mod search_ranges;
 mod segment;
 mod served_index;
 mod standing;

@@ -78,11 +78,11 @@ pub enum PoolError {
     Failed(Cause),
 }
 
-/// The right of one request to queue inputs. Its jobs hold it, not its caller.
-#[derive(Debug)]
+/// The right of one request to queue inputs. Its jobs hold it, not its caller. A clone shares the request's place.
+#[derive(Debug, Clone)]
 pub struct Permit {
-    /// Released when the request's last job has run or has left the queue.
-    _place: OwnedSemaphorePermit,
+    /// Released when the request's last job has run or has left the queue, and the last clone is dropped.
+    _place: Arc<OwnedSemaphorePermit>,
 }
 
 /// Sizes of a pool.
@@ -262,7 +262,7 @@ impl<W: Worker> Pool<W> {
             return Err(PoolError::Closed.into());
         }
         match Arc::clone(&self.handle.requests).try_acquire_owned() {
-            Ok(place) => Ok(Permit { _place: place }),
+            Ok(place) => Ok(Permit { _place: Arc::new(place) }),
             Err(_) => Err(PoolError::Overloaded { capacity: self.handle.settings.requests }.into()),
         }
     }

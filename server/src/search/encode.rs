@@ -11,6 +11,7 @@ use reprise_encoders::video::{self, Probe, VideoError};
 use reprise_encoders::{Clip, EncodeError, Frame, Input, Permit, Source};
 
 use super::error::SearchError;
+use super::ranges;
 use super::timings::millis;
 use super::types::{
     EmbeddedWindow, Embedding, Fusion, FusionMode, Image, Origin, Query, QueryInfo, Request, Weights,
@@ -58,6 +59,8 @@ pub(super) struct Footage {
     pub(super) frames: usize,
     pub(super) origin: Option<Origin>,
     pub(super) decode_ms: f64,
+    /// Milliseconds that its vector has taken so far.
+    pub(super) encode_ms: f64,
 }
 
 /// Encodes one query in one space.
@@ -130,7 +133,7 @@ impl<'a> QueryEncoder<'a> {
             origins: footage.origin.into_iter().collect(),
             info: QueryInfo::of_clip(footage.frames),
             decode_ms: footage.decode_ms,
-            encode_ms: millis(started),
+            encode_ms: footage.encode_ms + millis(started),
         })
     }
 
@@ -167,7 +170,7 @@ impl<'a> QueryEncoder<'a> {
             origins: footage.origin.into_iter().collect(),
             info: QueryInfo { frames: footage.frames, fusion: Some(head), ..text },
             decode_ms: footage.decode_ms,
-            encode_ms: millis(started),
+            encode_ms: footage.encode_ms + millis(started),
         })
     }
 
@@ -243,28 +246,72 @@ impl<'a> QueryEncoder<'a> {
         })
     }
 
+    /// A stored range: as a vector if the encoder takes one, as decoded frames otherwise.
     async fn stored(&self, origin: Origin, wanted: Wanted) -> Result<Footage, SearchError> {
         let video = self.app.view().video(origin.video).await?;
         let video = video.ok_or(SearchError::NotFound { what: "video", id: origin.video })?;
-        if let Wanted::Vector = wanted
-            && let Some(span) =
-                self.app.view().span_at(video.id, origin.start_ms, origin.end_ms, self.space.key).await?
-            && let Some(raw) = self.app.view().raw_vector(span.key, self.space.key).await?
-        {
-            return Ok(Footage { source: Source::Raw(raw), frames: 0, origin: Some(origin), decode_ms: 0.0 });
+        match wanted {
+            Wanted::Vector => self.vector_of(&video, origin).await,
+            Wanted::Frames(_) => self.frames_of(&video, origin, wanted).await,
         }
+    }
+
+    /// The raw vector of a stored range: that of a span, one that an earlier query asked for, from the kept features of its
+    /// frames, or else from decoded frames.
+    async fn vector_of(&self, video: &Video, origin: Origin) -> Result<Footage, SearchError> {
+        let of = |raw: Vec<f32>| Footage {
+            source: Source::Raw(raw),
+            frames: 0,
+            origin: Some(origin),
+            decode_ms: 0.0,
+            encode_ms: 0.0,
+        };
+        let (view, space) = (self.app.view(), self.space);
+        if let Some(span) = view.span_at(video.id, origin.start_ms, origin.end_ms, space.key).await?
+            && let Some(raw) = view.raw_vector(span.key, space.key).await?
+        {
+            return Ok(of(raw));
+        }
+        if let Some(raw) = ranges::cached(self.app, space, origin).await {
+            return Ok(of(raw));
+        }
+        let kept = ranges::features(self.app, space, video, origin.start_ms..origin.end_ms).await?;
+        let (input, frames, decode_ms) = match kept {
+            Some(features) => {
+                let features = repeated(features, &space.space.sampler);
+                let frames = features.len();
+                (Input::Features(features), frames, 0.0)
+            }
+            None => {
+                let Footage { source, frames, decode_ms, .. } =
+                    self.frames_of(video, origin, Wanted::Vector).await?;
+                let Source::Frames(clip) = source else {
+                    return Err(SearchError::Internal("a decoded range has no frames"));
+                };
+                (Input::Frames(clip), frames, decode_ms)
+            }
+        };
+        let started = Instant::now();
+        let raw = one(self.space.pool.encode(self.permit.clone(), vec![input]).await?)?;
+        let encode_ms = millis(started);
+        ranges::keep(self.app, space, origin, &raw).await;
+        Ok(Footage { frames, decode_ms, encode_ms, ..of(raw) })
+    }
+
+    async fn frames_of(&self, video: &Video, origin: Origin, wanted: Wanted) -> Result<Footage, SearchError> {
         let gone = |_| SearchError::NotFound { what: "file of video", id: video.id };
         let file = self.app.storage.local(&StoredFile::of(&video.file)).await.map_err(gone)?;
         let range = origin.start_ms..origin.end_ms;
         let in_order = video.facts.as_ref().is_some_and(|facts| !facts.seek_is_safe);
         let footage =
-            FootageFile { path: file.path().to_owned(), probe: known_probe(&video), range, in_order };
+            FootageFile { path: file.path().to_owned(), probe: known_probe(video), range, in_order };
         let (frames, decode_ms) = self.decode(footage, wanted).await?;
         Ok(Footage {
             frames: frames.len(),
             source: Source::Frames(Clip { frames }),
             origin: Some(origin),
             decode_ms,
+            encode_ms: 0.0,
         })
     }
 
@@ -279,13 +326,15 @@ impl<'a> QueryEncoder<'a> {
         // An unknown file's index is not trusted: only decoding from the start is sure to give the right frames.
         let footage = FootageFile { path, probe: None, range: range.clone(), in_order: true };
         let (frames, decode_ms) = self.decode(footage, wanted).await?;
+        let count = frames.len();
         let end_of = |video: &Video| video.facts.as_ref().map_or(LONGEST_MS, |facts| facts.duration_ms);
         let origin = twin.map(|video| Origin {
             video: video.id,
             start_ms: range.start,
             end_ms: range.end.min(end_of(&video)),
         });
-        Ok(Footage { frames: frames.len(), source: Source::Frames(Clip { frames }), origin, decode_ms })
+        let source = Source::Frames(Clip { frames });
+        Ok(Footage { frames: count, source, origin, decode_ms, encode_ms: 0.0 })
     }
 
     /// An uploaded image as a clip of one frame, as often as the sampler takes it.
@@ -293,9 +342,9 @@ impl<'a> QueryEncoder<'a> {
         let (scaling, limits) = (self.space.space.scaling, self.app.config.decode_limits());
         let decode = move || video::decode_still(&path, scaling, &limits);
         let (frame, decode_ms) = self.in_turn(decode).await?;
-        let picked = self.sampler(wanted).pick(&[frame.time_ms], frame.time_ms);
-        let frames = vec![frame; picked.len().max(1)];
-        Ok(Footage { frames: frames.len(), source: Source::Frames(Clip { frames }), origin: None, decode_ms })
+        let frames = repeated(vec![frame], &self.sampler(wanted));
+        let (count, source) = (frames.len(), Source::Frames(Clip { frames }));
+        Ok(Footage { frames: count, source, origin: None, decode_ms, encode_ms: 0.0 })
     }
 
     fn sampler(&self, wanted: Wanted) -> Sampler {
@@ -335,7 +384,8 @@ impl<'a> QueryEncoder<'a> {
             let file = video::VideoFile { path: &path, probe: &probe, in_order, limits: &limits };
             video::frames_of_span(file, range, &sampler, scaling)
         };
-        self.in_turn(decode).await
+        let (frames, decode_ms) = self.in_turn(decode).await?;
+        Ok((repeated(frames, &sampler), decode_ms))
     }
 }
 
@@ -389,6 +439,15 @@ fn place(clip: &Query) -> &'static str {
         Query::Upload { .. } => "/start",
         Query::Image(_) => "/image/at",
     }
+}
+
+/// A single frame as often as the sampler takes one: the frame on the screen of a range in which none begins makes the same
+/// vector as that of the range in which it begins.
+fn repeated<T: Clone>(frames: Vec<T>, sampler: &Sampler) -> Vec<T> {
+    if let [only] = &frames[..] {
+        return vec![only.clone(); sampler.pick(&[0], 0).len().max(1)];
+    }
+    frames
 }
 
 fn known_probe(video: &Video) -> Option<Probe> {

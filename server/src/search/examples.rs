@@ -18,6 +18,7 @@ struct Gathered {
     origins: Vec<Origin>,
     info: QueryInfo,
     decode_ms: f64,
+    encode_ms: f64,
 }
 
 /// The vector of one example.
@@ -45,7 +46,7 @@ impl QueryEncoder<'_> {
                 }
             }
         }
-        let Gathered { parts, inputs, origins, info, decode_ms } = gathered;
+        let Gathered { parts, inputs, origins, info, decode_ms, encode_ms } = gathered;
         let started = Instant::now();
         let raw = match inputs.is_empty() {
             true => Vec::new(),
@@ -55,7 +56,7 @@ impl QueryEncoder<'_> {
         let unlike = like.split_off(examples.like.len());
         let cancelled = || SearchError::invalid("/query", "the examples cancel each other out");
         let (vector, norm) = rocchio(&like, &unlike, NEGATIVE_SHARE).ok_or_else(cancelled)?;
-        let encode_ms = millis(started);
+        let encode_ms = encode_ms + millis(started);
         Ok(Encoded { vector, norm, windows: Vec::new(), origins, info, decode_ms, encode_ms })
     }
 
@@ -84,6 +85,7 @@ impl QueryEncoder<'_> {
         gathered.info.frames += footage.frames;
         gathered.origins.extend(footage.origin);
         gathered.decode_ms += footage.decode_ms;
+        gathered.encode_ms += footage.encode_ms;
         gathered.parts.push(match footage.source {
             Source::Raw(raw) => Part::Stored(raw),
             Source::Frames(clip) => {
@@ -103,6 +105,7 @@ impl Gathered {
             origins: Vec::new(),
             info: QueryInfo { kind: SearchKind::Examples, ..QueryInfo::of_clip(0) },
             decode_ms: 0.0,
+            encode_ms: 0.0,
         }
     }
 }

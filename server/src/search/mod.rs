@@ -18,6 +18,7 @@ mod merge;
 mod paging;
 mod plan;
 mod query_vectors;
+mod ranges;
 mod rank;
 mod rounded;
 mod spoken;
@@ -45,7 +46,7 @@ pub use types::*;
 /// Answers a query's first page.
 ///
 /// # Errors
-/// See [`SearchError`]. A search changes no stored data.
+/// See [`SearchError`]. A search changes no stored data but the cache of ranges.
 pub async fn run(app: &Authorized, request: Request, admitted: Admitted) -> Result<Outcome, SearchError> {
     let planned = plan(app, &request, admitted).await?;
     first_page(app, planned).await

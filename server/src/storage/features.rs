@@ -9,6 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use half::f16;
 
@@ -217,6 +218,57 @@ impl Features {
         self.blocks.iter().map(|block| block.last_ms).find(|last_ms| from_ms <= *last_ms)
     }
 
+    /// The times of the frames in `range` (milliseconds), in order. Reads no features.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn times(&mut self, range: Range<i64>) -> Result<Vec<i64>, FeaturesError> {
+        let mut times = Vec::new();
+        let meets = |block: &Block| block.first_ms < range.end && range.start <= block.last_ms;
+        for block in self.blocks.clone().iter().filter(|block| meets(block)) {
+            let mut bytes = vec![0; 8 * block.rows];
+            self.file.seek(SeekFrom::Start(block.at + BLOCK_HEADER_BYTES as u64))?;
+            self.file.read_exact(&mut bytes)?;
+            let (all, _) = bytes.as_chunks::<8>();
+            times
+                .extend(all.iter().map(|time| i64::from_le_bytes(*time)).filter(|time| range.contains(time)));
+        }
+        Ok(times)
+    }
+
+    /// The features of the frames at `times`, which ascend and may repeat. Times without a frame are left out.
+    ///
+    /// # Errors
+    /// The disk failed, or the file was damaged after it was opened.
+    pub fn rows_at(&mut self, times: &[i64]) -> Result<Vec<Arc<[f32]>>, FeaturesError> {
+        let mut found = Vec::with_capacity(times.len());
+        for block in self.blocks.clone() {
+            let from = times.partition_point(|time| *time < block.first_ms);
+            let end = times.partition_point(|time| *time <= block.last_ms);
+            if from == end {
+                continue;
+            }
+            let (of_block, values) = self.read(&block)?;
+            let feature =
+                |at: usize| values[at * self.width..][..self.width].iter().map(|it| it.to_f32()).collect();
+            let places = times[from..end].iter().filter_map(|time| of_block.binary_search(time).ok());
+            found.extend(places.map(feature));
+        }
+        Ok(found)
+    }
+
+    /// The feature of the newest frame before `time_ms`.
+    ///
+    /// # Errors
+    /// As [`Features::rows_at`].
+    pub fn last_before(&mut self, time_ms: i64) -> Result<Option<Arc<[f32]>>, FeaturesError> {
+        let Some(block) = self.blocks.iter().rev().find(|block| block.first_ms < time_ms).copied() else {
+            return Ok(None);
+        };
+        let newest = self.times(block.first_ms..time_ms)?.pop();
+        Ok(self.rows_at(newest.as_slice())?.pop())
+    }
+
     /// The frames with times in `range` (milliseconds), in order.
     ///
     /// # Errors
@@ -312,6 +364,23 @@ mod tests {
         }
         std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
         assert!(!Features::is_whole(&path, 3));
+    }
+
+    #[test]
+    fn single_frames_are_read_by_their_times() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut features = written(&folder.path().join("features"), &[&[0, 40, 80], &[120, 160]]);
+        assert_eq!(features.times(40..160).unwrap(), [40, 80, 120]);
+        let expected: Vec<Arc<[f32]>> = [40, 40, 160].map(|time| feature(time).into()).to_vec();
+        assert_eq!(features.rows_at(&[-5, 40, 40, 90, 160, 200]).unwrap(), expected);
+        for (time, newest) in [(0, None), (1, Some(0)), (120, Some(80)), (121, Some(120)), (9000, Some(160))]
+        {
+            assert_eq!(
+                features.last_before(time).unwrap(),
+                newest.map(|it| -> Arc<[f32]> { feature(it).into() }),
+                "{time}"
+            );
+        }
     }
 
     #[test]

@@ -134,6 +134,9 @@ async fn day(films: &Films, server: &Server, done: &mut Acknowledged) -> Option<
     let recut = server.request("POST", &format!("{path}/resegment")).json(&cut);
     done.recut = try_send(recut).await?.0.is_success();
     finish_jobs(server).await?;
+    // Its vector is kept.
+    let range = json!({"query": {"clip": {"video_id": video, "start": 0.25, "end": 1.25}}});
+    try_send(server.request("POST", "/v1/search").json(&range)).await?;
     done.judged = search_and_judge(server).await?;
     try_send(server.request("DELETE", &path)).await?;
     try_send(server.request("POST", &format!("{path}/restore"))).await?;

@@ -210,7 +210,7 @@ pub(in crate::http) struct QueryInfoOut {
     windows: usize,
     /// Whether tokens were cut off.
     truncated: bool,
-    /// Number of encoded frames.
+    /// Number of encoded frames. 0 where a stored vector replaced them.
     frames: usize,
     /// `combiner` or `average` for a composed query.
     fusion: Option<FusionModeName>,
