@@ -166,7 +166,7 @@ impl Checksum {
     }
 
     /// Whether the bytes have the client's checksum.
-    pub(super) fn is_right(self) -> bool {
+    pub(super) fn holds(self) -> bool {
         match self.hash {
             Hash::Sha1(hash) => hash.finalize().as_slice() == self.expected,
             Hash::Sha256(hash) => hash.finalize().as_slice() == self.expected,
@@ -188,7 +188,7 @@ mod tests {
         let read = Checksum::of(&headers("upload-checksum", sent)).ok().flatten();
         let right = read.map(|mut sum| {
             bytes.chunks(3).for_each(|piece| sum.update(piece));
-            sum.is_right()
+            sum.holds()
         });
         assert_eq!(right, expected, "{sent}");
     }

@@ -72,7 +72,7 @@ impl Receiver {
         self.part.cut(durable).await?;
         let mut checksum = checksum;
         let filled = self.fill(body, &mut checksum).await;
-        match (checksum.map(Checksum::is_right), filled) {
+        match (checksum.map(Checksum::holds), filled) {
             // Without its end nobody can check it.
             (Some(_), Err(error)) => return Err(error),
             (Some(false), Ok(())) => return Err(ApiError::wrong_checksum()),
