@@ -80,6 +80,7 @@ fn the_contract_names_every_operation_once_and_nothing_that_is_not_there() {
             "get /v1/videos/{id}/subtitles/{lang}",
             "get /v1/videos/{id}/thumbnail",
             "get /v1/videos/{id}/timeline",
+            "get /v1/videos/{id}/transcript",
             "get /v1/webhooks",
             "get /v1/webhooks/{id}",
             "get /v1/webhooks/{id}/deliveries",

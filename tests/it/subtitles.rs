@@ -341,3 +341,59 @@ fn every_cue_of_real_lectures_is_read() {
     }
     assert_eq!((files, cues), (76, 6497));
 }
+
+/// Reads a transcript and checks start, end and text of each line.
+async fn check_transcript(server: &Server, path: &str, expected: &[(f64, f64, &str)]) {
+    let (status, page) = server.get(path).await;
+    assert_eq!(status, 200, "{path}: {page}");
+    let line = |it: &Value| {
+        let text = it["text"].as_str().unwrap().to_owned();
+        (it["start"].as_f64().unwrap(), it["end"].as_f64().unwrap(), text)
+    };
+    let lines: Vec<_> = page["items"].as_array().unwrap().iter().map(line).collect();
+    let lines: Vec<_> = lines.iter().map(|it| (it.0, it.1, it.2.as_str())).collect();
+    assert_eq!(lines, expected, "{path}");
+}
+
+#[tokio::test]
+async fn a_transcript_is_read_as_json() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    let video = server.ingest(&film(folder.path(), "film", &["testsrc2"], Store::Web)).await;
+    let base = format!("/v1/videos/{}", video["id"].as_str().unwrap());
+    let path = format!("{base}/transcript");
+    check_transcript(&server, &path, &[]).await;
+    put(&server, &format!("{base}/subtitles/en"), "text/plain", SRT).await;
+    let german = "WEBVTT\n\n00:01.000 --> 00:02.000\nHallo\n";
+    put(&server, &format!("{base}/subtitles/de"), "text/vtt", german).await;
+    let (hello, hallo, bye) =
+        ((0.5, 1.5, "Hello there & you"), (1.0, 2.0, "Hallo"), (2.0, 3.0, "Goodbye 🤗"));
+    for (query, expected) in [
+        ("", &[hello, hallo, bye][..]),
+        ("?language=EN", &[hello, bye]),
+        ("?kind=speech&start=1.5", &[hallo, bye]),
+        ("?start=0&end=1", &[hello]),
+        ("?kind=ocr", &[]),
+        ("?unit=passage&language=de", &[hallo]),
+        ("?limit=1", &[hello]),
+    ] {
+        check_transcript(&server, &format!("{path}{query}"), expected).await;
+    }
+    let (_, page) = server.get(&format!("{path}?limit=2")).await;
+    let line = json!({"kind": "speech", "language": "de", "provenance": "upload"});
+    let shown = page["items"][1].as_object().unwrap();
+    assert!(line.as_object().unwrap().iter().all(|(name, value)| &shown[name] == value), "{page}");
+    let next = format!("{path}?limit=2&cursor={}", page["next_cursor"].as_str().unwrap());
+    check_transcript(&server, &next, &[bye]).await;
+
+    let first = server.request("GET", &path).send().await.unwrap();
+    let tag = first.headers()["etag"].to_str().unwrap().to_owned();
+    let ask = || server.request("GET", &path).header("if-none-match", &tag);
+    assert_eq!(ask().send().await.unwrap().status(), 304);
+    assert_eq!(server.delete(&format!("{base}/subtitles/de")).await.0, 204);
+    assert_eq!(ask().send().await.unwrap().status(), 200);
+    for wrong in ["start=2&end=1", "language=x", "kind=song", "cursor=7", "limit=0", "start=-1", "x=1"] {
+        server.refused(server.request("GET", &format!("{path}?{wrong}")), 422).await;
+    }
+    server.refused(server.request("GET", "/v1/videos/7/transcript"), 404).await;
+}

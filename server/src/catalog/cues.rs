@@ -119,13 +119,7 @@ impl View<'_> {
         after: Option<(i64, Uuid)>,
         limit: u32,
     ) -> Result<Vec<Cue>, CatalogError> {
-        let (start_ms, id) = after.unwrap_or((-1, Uuid::nil()));
-        let sql = "SELECT c.id, t.kind, t.language, t.provenance, c.start_ms, c.end_ms, c.text \
-                   FROM tracks t JOIN cues c ON c.track = t.key JOIN visible_videos v ON v.id = t.video \
-                   WHERE t.video = $1 AND (c.start_ms, c.id) > ($2, $3) ORDER BY c.start_ms, c.id LIMIT $4";
-        let found = self.rows(sql, values![video, start_ms, id, limit]).await?;
-        let cue = |row: &Row| Ok(Cue { id: row.get("id")?, track: tracks::from_row(row)?, line: line(row)? });
-        found.iter().map(cue).collect()
+        self.transcript(video, &TranscriptPart { after, ..TranscriptPart::default() }, limit).await
     }
 }
 

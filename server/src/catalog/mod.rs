@@ -41,6 +41,7 @@ mod spans;
 mod sqlite;
 mod store;
 mod tables;
+mod transcript;
 mod trash;
 mod types;
 mod upgrade;

@@ -105,16 +105,10 @@ async fn list(
 ) -> Result<axum::Json<ClipPage>, ApiError> {
     found_video(app.view().video(id).await?, id)?;
     let limit = extract::page_size(params.limit)?;
-    let after = params.cursor.as_deref().map(read_cursor).transpose()?;
+    let after = params.cursor.as_deref().map(extract::time_cursor).transpose()?;
     let clips = app.view().clips(id, after, limit).await?;
     let next_cursor = super::next_cursor(&clips, limit, |clip| format!("{}.{}", clip.start_ms, clip.id));
     Ok(axum::Json(ClipPage { items: clips.into_iter().map(ClipOut::from).collect(), next_cursor }))
-}
-
-/// Parses `start.id` of the last clip on the page before.
-fn read_cursor(text: &str) -> Result<(i64, Uuid), ApiError> {
-    let parts = text.split_once('.').and_then(|(start, id)| Some((start.parse().ok()?, id.parse().ok()?)));
-    parts.ok_or_else(|| ApiError::invalid("cursor", "this is not a cursor of this service"))
 }
 
 /// A user's clip and the job that makes it searchable.

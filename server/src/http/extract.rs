@@ -397,6 +397,15 @@ pub(super) fn page_size(limit: Option<u32>) -> Result<u32, ApiError> {
     }
 }
 
+/// Parses a cursor `start.id`: start in milliseconds and id of the last item on the page before.
+///
+/// # Errors
+/// 422 if it is another text.
+pub(super) fn time_cursor(text: &str) -> Result<(i64, Uuid), ApiError> {
+    let parts = text.split_once('.').and_then(|(start, id)| Some((start.parse().ok()?, id.parse().ok()?)));
+    parts.ok_or_else(|| ApiError::invalid("cursor", "this is not a cursor of this service"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

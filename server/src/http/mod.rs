@@ -32,6 +32,7 @@ mod sources;
 mod spaces;
 mod subtitles;
 mod timeline;
+mod transcript;
 mod uploads;
 mod videos;
 mod webhooks;
@@ -71,7 +72,7 @@ use error::{ApiError, REQUEST_ID};
 pub use search::stored_search;
 
 /// The documented routes of every room.
-fn rooms() -> [OpenApiRouter<Arc<App>>; 22] {
+fn rooms() -> [OpenApiRouter<Arc<App>>; 23] {
     [
         search::routes(),
         searches::routes(),
@@ -81,6 +82,7 @@ fn rooms() -> [OpenApiRouter<Arc<App>>; 22] {
         clips::routes(),
         resegment::routes(),
         subtitles::routes(),
+        transcript::routes(),
         timeline::routes(),
         media::routes(),
         reels::routes(),

@@ -99,6 +99,7 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
         | "get /v1/videos/{id}/media"
         | "get /v1/videos/{id}/thumbnail"
         | "get /v1/videos/{id}/timeline"
+        | "get /v1/videos/{id}/transcript"
         | "get /v1/videos/{id}/subtitles"
         | "get /v1/videos/{id}/subtitles/{lang}"
         | "get /v1/clips/{id}"

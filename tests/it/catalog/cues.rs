@@ -1,7 +1,7 @@
 //! Cues: replaced per track, searched by words, deleted with their track and video.
 
 use reprise_server::catalog::{
-    CatalogError, Cue, CueHit, CueKind, CueQuery, EMBEDDED, Line, Subtitles, Track,
+    CatalogError, Cue, CueHit, CueKind, CueQuery, EMBEDDED, Line, Subtitles, Track, TranscriptPart,
 };
 use reprise_server::terms::{KeySet, Level, SpanKey};
 use uuid::Uuid;
@@ -20,6 +20,7 @@ on_both!(
     a_filter_acts_inside_the_search,
     what_is_deleted_or_replaced_is_not_found_any_more,
     queries_of_any_length_are_answered,
+    a_transcript_is_read_by_kind_language_and_time,
 );
 
 fn track(kind: CueKind, language: &str) -> Track {
@@ -297,4 +298,41 @@ async fn queries_of_any_length_are_answered(opened: &Opened) {
     let hits = search(opened, &"the about ".repeat(1000), Level::Clip, None).await;
     assert_eq!(hits.len(), 2, "stop words alone are looked for: {hits:?}");
     assert!(search(opened, &"x".repeat(100_000), Level::Clip, None).await.is_empty());
+}
+
+async fn a_transcript_is_read_by_kind_language_and_time(opened: &Opened) {
+    let catalog = &*opened.catalog;
+    let tiny = space(catalog, "tiny", 4).await;
+    let stored = add_ready(catalog, video("a"), 4, &[&tiny]).await;
+    let tracks = [(CueKind::Speech, "en"), (CueKind::Speech, "de"), (CueKind::Ocr, "en")];
+    for (kind, language) in tracks {
+        let subtitles = numbered(&track(kind, language), 3, &format!("{kind:?} {language}"));
+        catalog.view(ALL).replace_cues(stored.id, &subtitles).await.unwrap();
+    }
+    let read = async |part: TranscriptPart| -> Vec<String> {
+        let lines = catalog.view(ALL).transcript(stored.id, &part, 100).await.unwrap();
+        let mut texts: Vec<String> = lines.into_iter().map(|cue| cue.line.text).collect();
+        texts.sort();
+        texts
+    };
+    let (kind, language) = (Some(CueKind::Speech), Some("en".to_owned()));
+    let all = TranscriptPart::default();
+    assert_eq!(read(all.clone()).await.len(), 9);
+    let part = TranscriptPart { kind, language, ..all.clone() };
+    assert_eq!(read(part.clone()).await, ["Speech en 0", "Speech en 1", "Speech en 2"]);
+    // Lines of 900 ms begin at 0, 700 and 1400 ms; a line that ends where the part begins is not in it.
+    let part = TranscriptPart { from_ms: Some(900), until_ms: Some(1400), ..part };
+    assert_eq!(read(part.clone()).await, ["Speech en 1"]);
+    assert_eq!(read(TranscriptPart { until_ms: Some(1401), ..part }).await, ["Speech en 1", "Speech en 2"]);
+    assert!(read(TranscriptPart { kind: Some(CueKind::Caption), ..all.clone() }).await.is_empty());
+    assert!(read(TranscriptPart { language: Some("'; --".to_owned()), ..all.clone() }).await.is_empty());
+
+    let part = TranscriptPart { kind, ..all };
+    let passages = catalog.view(ALL).passages(stored.id, &part, 10).await.unwrap();
+    let shown: Vec<_> = passages.iter().map(|it| (it.track.language.as_str(), it.line.start_ms)).collect();
+    assert_eq!(passages.len(), 2, "{passages:?}");
+    assert!(shown.contains(&("en", 0)) && shown.contains(&("de", 0)), "{shown:?}");
+    let after = passages.first().map(|it| (it.line.start_ms, it.id));
+    let rest = catalog.view(ALL).passages(stored.id, &TranscriptPart { after, ..part }, 10).await.unwrap();
+    assert_eq!(rest, passages[1..]);
 }

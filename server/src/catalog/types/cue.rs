@@ -66,6 +66,21 @@ pub struct Cue {
     pub line: Line,
 }
 
+/// A part of a transcript. Empty fields limit nothing.
+#[derive(Debug, Clone, Default)]
+pub struct TranscriptPart {
+    /// Lines of this kind only.
+    pub kind: Option<CueKind>,
+    /// Lines in this language only: a BCP 47 tag as stored.
+    pub language: Option<String>,
+    /// Lines that end after this time, in milliseconds on the lines' clock.
+    pub from_ms: Option<i64>,
+    /// Lines that start before this time, in milliseconds on the lines' clock.
+    pub until_ms: Option<i64>,
+    /// Start and id of the last line before this part.
+    pub after: Option<(i64, Uuid)>,
+}
+
 /// A cue that matches a query, with the span returned for it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CueHit {

@@ -1,0 +1,160 @@
+//! `GET /v1/videos/{id}/transcript`: what is said, shown and described in a video, as JSON.
+
+use std::sync::Arc;
+
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use uuid::Uuid;
+
+use super::conditional;
+use super::error::ApiError;
+use super::extract::{self, Id, Params};
+use super::names::TrackKindName;
+use super::search::seconds;
+use super::videos::found;
+use crate::app::{App, Authorized};
+use crate::catalog::{Cue, CueKind, Track, TranscriptPart};
+use crate::subtitles::language;
+
+/// Routes of `/v1/videos/{id}/transcript`.
+pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(transcript))
+}
+
+/// The unit of a transcript. `cue`: a line as its track has it. `passage`: about half a minute of cues of one track, cut
+/// where sentences end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = TranscriptUnit)]
+enum Unit {
+    /// A line as its track has it.
+    #[default]
+    Cue,
+    /// About half a minute of cues.
+    Passage,
+}
+
+/// A line of a transcript.
+#[derive(Debug, Serialize, ToSchema)]
+struct TranscriptLine {
+    /// Its id, a uuid v7. It changes when the track is replaced.
+    id: Uuid,
+    /// Start in the video, in seconds. 0 for a line that starts before the first frame.
+    #[schema(minimum = 0)]
+    start: f64,
+    /// End in the video, in seconds, exclusive. May lie after the video's end.
+    #[schema(minimum = 0)]
+    end: f64,
+    /// The text, without markup. Line breaks are kept.
+    text: String,
+    /// Kind of its track.
+    #[schema(value_type = TrackKindName)]
+    kind: CueKind,
+    /// Language of its track: a BCP 47 tag, `und` if unknown. Kind and language name a track of a video.
+    language: String,
+    /// Source of its track, as in `listSubtitles`.
+    provenance: String,
+}
+
+impl TranscriptLine {
+    /// A line whose times are `offset_ms` ahead of the video's.
+    fn new(cue: Cue, offset_ms: i64) -> TranscriptLine {
+        let Track { kind, language, provenance } = cue.track;
+        let at = |ms: i64| seconds((ms - offset_ms).max(0));
+        let (start, end) = (at(cue.line.start_ms), at(cue.line.end_ms));
+        TranscriptLine { id: cue.id, start, end, text: cue.line.text, kind, language, provenance }
+    }
+}
+
+/// One page of a transcript.
+#[derive(Debug, Serialize, ToSchema)]
+struct TranscriptPage {
+    /// The lines in order of start, at most `limit`.
+    items: Vec<TranscriptLine>,
+    /// Cursor of the next page. Null on the last page.
+    next_cursor: Option<String>,
+}
+
+/// Which lines to return, and the start and size of a page.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct TranscriptParams {
+    /// The unit; default `cue`.
+    #[param(value_type = Option<Unit>, inline, nullable = false)]
+    unit: Option<Unit>,
+    /// Lines of tracks of this kind only; default all.
+    #[param(value_type = Option<TrackKindName>, nullable = false)]
+    kind: Option<CueKind>,
+    /// Lines of tracks in this language only: a BCP 47 tag, e.g. `en`. Default all.
+    #[param(nullable = false, pattern = "^[A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8}){0,3}$", max_length = 35)]
+    language: Option<String>,
+    /// Lines that end after this time of the video only, in seconds, 0 to 10000000.
+    #[param(nullable = false, minimum = 0, maximum = 10_000_000)]
+    start: Option<f64>,
+    /// Lines that start before this time of the video only, in seconds, 0 to 10000000.
+    #[param(nullable = false, minimum = 0, maximum = 10_000_000)]
+    end: Option<f64>,
+    /// Items per page, 1 to 1000; default 50.
+    #[param(minimum = 1, maximum = 1000, nullable = false)]
+    limit: Option<u32>,
+    /// `next_cursor` of the previous page.
+    #[param(nullable = false, pattern = r"^-?[0-9]{1,18}\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
+    cursor: Option<String>,
+}
+
+impl TranscriptParams {
+    /// The part that is asked for, of lines whose times are `offset_ms` ahead of the video's.
+    fn part(&self, offset_ms: i64) -> Result<TranscriptPart, ApiError> {
+        let wrong = || {
+            ApiError::invalid("language", "this is no language tag; use one like `en` or `pt-BR`, or `und`")
+        };
+        let tag = |it: &String| language::tag(it).ok_or_else(wrong);
+        let time = |it: Option<f64>, name| it.map(|it| extract::milliseconds(it, name)).transpose();
+        let (from_ms, until_ms) = (time(self.start, "start")?, time(self.end, "end")?);
+        if from_ms.zip(until_ms).is_some_and(|(from, until)| until <= from) {
+            return Err(ApiError::invalid("end", "the end must be after the start"));
+        }
+        Ok(TranscriptPart {
+            kind: self.kind,
+            language: self.language.as_ref().map(tag).transpose()?,
+            // A line before the first frame counts as being at 0.
+            from_ms: from_ms.filter(|it| *it > 0).map(|it| it + offset_ms),
+            until_ms: until_ms.map(|it| it + offset_ms),
+            after: self.cursor.as_deref().map(extract::time_cursor).transpose()?,
+        })
+    }
+}
+
+/// Returns what is said, shown and described in a video, with its times.
+///
+/// Lines of all tracks come in order of start. Times are the video's, like those of clips; before the ingest has
+/// succeeded they are the media file's, and there are no passages. A video without tracks has no lines.
+#[utoipa::path(get, path = "/v1/videos/{id}/transcript", operation_id = "getTranscript", tag = "subtitles",
+    params(("id" = Uuid, Path, description = "The video's id"), TranscriptParams),
+    responses((status = 200, body = TranscriptPage), (status = 304)))]
+async fn transcript(
+    app: Authorized,
+    Id(id): Id,
+    Params(params): Params<TranscriptParams>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let limit = extract::page_size(params.limit)?;
+    let video = found(app.view().video(id).await?, id)?;
+    let of_file = video.facts.map_or(0, |facts| facts.media_offset_ms);
+    let by_passage = params.unit == Some(Unit::Passage);
+    let offset_ms = if by_passage { 0 } else { of_file };
+    let part = params.part(offset_ms)?;
+    let view = app.view();
+    let lines = match by_passage {
+        true => view.passages(id, &part, limit).await?,
+        false => view.transcript(id, &part, limit).await?,
+    };
+    let next_cursor = super::next_cursor(&lines, limit, |cue| format!("{}.{}", cue.line.start_ms, cue.id));
+    let items = lines.into_iter().map(|cue| TranscriptLine::new(cue, offset_ms)).collect();
+    conditional::answer(&headers, &TranscriptPage { items, next_cursor })
+}
