@@ -14,6 +14,7 @@ mod extract;
 mod guard;
 mod jobs;
 mod keys;
+mod labels;
 mod linger;
 mod links;
 mod media;
@@ -72,13 +73,14 @@ use error::{ApiError, REQUEST_ID};
 pub use search::stored_search;
 
 /// The documented routes of every room.
-fn rooms() -> [OpenApiRouter<Arc<App>>; 23] {
+fn rooms() -> [OpenApiRouter<Arc<App>>; 24] {
     [
         search::routes(),
         searches::routes(),
         add::routes(),
         uploads::routes(),
         videos::routes(),
+        labels::routes(),
         clips::routes(),
         resegment::routes(),
         subtitles::routes(),
