@@ -18,6 +18,7 @@ mod labels;
 mod linger;
 mod links;
 mod media;
+mod models;
 mod names;
 mod operation;
 mod page;
@@ -73,7 +74,7 @@ use error::{ApiError, REQUEST_ID};
 pub use search::stored_search;
 
 /// The documented routes of every room.
-fn rooms() -> [OpenApiRouter<Arc<App>>; 24] {
+fn rooms() -> [OpenApiRouter<Arc<App>>; 25] {
     [
         search::routes(),
         searches::routes(),
@@ -94,6 +95,7 @@ fn rooms() -> [OpenApiRouter<Arc<App>>; 24] {
         alerts::routes(),
         webhooks::routes(),
         spaces::routes(),
+        models::routes(),
         embeddings::routes(),
         keys::routes(),
         links::routes(),

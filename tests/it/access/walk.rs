@@ -44,8 +44,10 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
             ("/v1/folders".to_owned(), None),
             ("/v1/folders?parent=hidden%20title".to_owned(), None),
         ]),
-        "get /v1/jobs" | "get /v1/tags" | "get /v1/stats" | "get /v1/spaces" | "get /v1/reels"
-        | "get /v1/exports" | "get /v1/webhooks" | "get /v1/alerts" => only(operation.split_once(' ')?.1),
+        "get /v1/jobs" | "get /v1/tags" | "get /v1/models" | "get /v1/stats" | "get /v1/spaces"
+        | "get /v1/reels" | "get /v1/exports" | "get /v1/webhooks" | "get /v1/alerts" => {
+            only(operation.split_once(' ')?.1)
+        }
         "post /v1/reels" | "put /v1/reels/{id}" => {
             Missing(Some(json!({"name": "mine now", "ranges": [clip]})))
         }
