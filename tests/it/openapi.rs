@@ -79,6 +79,8 @@ fn the_contract_names_every_operation_once_and_nothing_that_is_not_there() {
             "get /v1/videos/{id}",
             "get /v1/videos/{id}/clips",
             "get /v1/videos/{id}/media",
+            "get /v1/videos/{id}/sprites",
+            "get /v1/videos/{id}/sprites/{sheet}",
             "get /v1/videos/{id}/subtitles",
             "get /v1/videos/{id}/subtitles/{lang}",
             "get /v1/videos/{id}/thumbnail",

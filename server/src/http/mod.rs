@@ -32,6 +32,7 @@ mod segmentation;
 mod signed;
 mod sources;
 mod spaces;
+mod sprites;
 mod subtitles;
 mod timeline;
 mod transcript;
@@ -74,7 +75,7 @@ use error::{ApiError, REQUEST_ID};
 pub use search::stored_search;
 
 /// The documented routes of every room.
-fn rooms() -> [OpenApiRouter<Arc<App>>; 25] {
+fn rooms() -> [OpenApiRouter<Arc<App>>; 26] {
     [
         search::routes(),
         searches::routes(),
@@ -88,6 +89,7 @@ fn rooms() -> [OpenApiRouter<Arc<App>>; 25] {
         transcript::routes(),
         timeline::routes(),
         media::routes(),
+        sprites::routes(),
         reels::routes(),
         reel_links::routes(),
         exports::routes(),

@@ -105,6 +105,8 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
         | "get /v1/videos/{id}/clips"
         | "get /v1/videos/{id}/media"
         | "get /v1/videos/{id}/thumbnail"
+        | "get /v1/videos/{id}/sprites"
+        | "get /v1/videos/{id}/sprites/{sheet}"
         | "get /v1/videos/{id}/timeline"
         | "get /v1/videos/{id}/transcript"
         | "get /v1/videos/{id}/subtitles"
@@ -156,7 +158,7 @@ impl Theirs {
             it if it.starts_with("/v1/uploads") => &self.upload,
             _ => "tiny",
         };
-        let path = template.replace("{id}", id).replace("{lang}", "en");
+        let path = template.replace("{id}", id).replace("{lang}", "en").replace("{sheet}", "0");
         if path.ends_with("/timeline") { format!("{path}?text=x") } else { path }
     }
 }
