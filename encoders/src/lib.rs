@@ -28,7 +28,9 @@ pub use device::{DeviceChoice, Placement, Precision, PrecisionError, UsableDevic
 pub use encoder::{
     Abilities, Clip, EncodeError, Encoder, Frame, FrameSize, Input, Scaling, Source, Space, TrainedOn,
 };
-pub use hub::Repository;
-pub use loading::{DEFAULT_MODEL, Embedder, LoadError, LoadOptions, ModelFiles, ModelName};
+pub use hub::{CachedModel, Repository, cached_models};
+pub use loading::{
+    DEFAULT_MODEL, DownloadProgress, Downloaded, Embedder, LoadError, LoadOptions, ModelFiles, ModelName,
+};
 pub use pool::{Permit, Pool};
 pub use registry::{load, load_with};

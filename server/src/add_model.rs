@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use reprise_encoders::ModelName;
+use reprise_encoders::{LoadOptions, ModelName};
 
 use crate::app::App;
 use crate::catalog::CatalogError;
@@ -33,12 +33,14 @@ pub async fn add_model(app: &Arc<App>, model: ModelName) -> Result<Added, Spaces
 
 async fn load_and_add(app: &App, model: &ModelName) -> Result<Added, SpacesError> {
     let name = model.to_string();
-    let _turn = app.spaces.take_turn(&name).await;
+    let turn = app.spaces.take_turn(&name).await;
     let is_it = |it: &Arc<LoadedSpace>| it.space.model == name;
     if let Some(space) = app.spaces.all().into_iter().find(is_it) {
         return Ok(Added { space, is_new: false });
     }
-    let loaded = models::load_model(model, app.config.load_options()).await?;
+    let progress = Some(Arc::clone(&turn.progress));
+    let options = LoadOptions { progress, ..app.config.load_options() };
+    let loaded = models::load_model(model, options).await?;
     if let Some(space) = app.spaces.named(&loaded.space.id) {
         return Ok(Added { space, is_new: false });
     }

@@ -60,11 +60,17 @@ pub struct Renders {
     thumbnails: Semaphore,
     previews: Semaphore,
     renditions: Semaphore,
+    sprites: Semaphore,
 }
 
 impl Default for Renders {
     fn default() -> Renders {
-        Renders { thumbnails: Semaphore::new(2), previews: Semaphore::new(2), renditions: Semaphore::new(1) }
+        Renders {
+            thumbnails: Semaphore::new(2),
+            previews: Semaphore::new(2),
+            renditions: Semaphore::new(1),
+            sprites: Semaphore::new(1),
+        }
     }
 }
 
@@ -75,6 +81,7 @@ impl Renders {
             Derived::Thumbnail => &self.thumbnails,
             Derived::Preview => &self.previews,
             Derived::Rendition => &self.renditions,
+            Derived::Sprites => &self.sprites,
         }
     }
 }

@@ -20,6 +20,7 @@ pub mod library;
 pub mod models;
 pub mod query_log;
 pub mod search;
+pub mod sprites;
 pub mod start;
 pub mod storage;
 pub mod subtitles;

@@ -112,6 +112,8 @@ async fn add(catalog: &Catalog, number: u32, spans: Vec<IngestedSpan>) {
         bytes: 1,
         title: format!("film {number}"),
         metadata: json!({"number": number}),
+        tags: Default::default(),
+        folder: Default::default(),
         recorded_at: None,
         segmentation: Segmentation::content(30.0),
         given: Vec::new(),

@@ -9,6 +9,7 @@ mod exports;
 mod filters;
 mod following;
 mod jobs;
+mod labels;
 mod passages;
 mod range_vectors;
 mod refusals;

@@ -447,3 +447,70 @@ async fn a_queued_job_is_cancelled_and_tried_again() {
     assert_eq!(server.job_end(id(&added["job"])).await["state"], "succeeded");
     assert_eq!(server.search_hits(json!({"query": {"text": "x"}})).await.len(), 1);
 }
+
+#[tokio::test]
+async fn tags_and_folders_are_given_changed_listed_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    let file = film(folder.path(), "one", &["testsrc2"], Store::Web);
+    let form = reqwest::multipart::Form::new().text("tags", "Dive").text("tags", "10 m");
+    let form = form.text("folder", "Season 2026/Finals").file("file", &file).await.unwrap();
+    let (status, added) = server.send(server.request("POST", "/v1/videos").multipart(form)).await;
+    let video = &added["video"];
+    assert_eq!((status.as_u16(), &video["tags"]), (202, &json!(["10 m", "Dive"])), "{added}");
+    assert_eq!(video["folder"], "Season 2026/Finals");
+    let path = format!("/v1/videos/{}", video["id"].as_str().unwrap());
+    for (query, found) in [
+        ("tag=dive", 1),
+        ("tag=dive,10%20M", 1),
+        ("tag=dive,none", 0),
+        ("folder=season%202026", 1),
+        ("folder=season%202026&subfolders=false", 0),
+        ("subfolders=false", 0),
+        ("folder=season%202026/finals&tag=DIVE&subfolders=false", 1),
+        ("folder=&trashed=true", 0),
+    ] {
+        let (status, page) = server.get(&format!("/v1/videos?{query}")).await;
+        assert_eq!((status.as_u16(), page["items"].as_array().map(Vec::len)), (200, Some(found)), "{query}");
+    }
+    let expected = json!({"videos": 0, "next_cursor": null, "items": [
+        {"folder": "Season 2026", "name": "Season 2026", "videos": 0, "total": 1, "has_folders": true}]});
+    assert_eq!(server.get("/v1/folders").await.1, expected);
+    let (_, inner) = server.get("/v1/folders?parent=season%202026&limit=1").await;
+    assert_eq!(inner["items"][0]["name"], "Finals");
+    let cursor = inner["next_cursor"].as_str().unwrap();
+    let (_, next) = server.get(&format!("/v1/folders?parent=season%202026&limit=1&cursor={cursor}")).await;
+    assert_eq!((&next["items"], &next["next_cursor"]), (&json!([]), &Value::Null));
+    let (_, tags) = server.get("/v1/tags?prefix=D").await;
+    assert_eq!(tags, json!({"items": [{"tag": "Dive", "videos": 1}], "next_cursor": null}));
+
+    let change =
+        json!({"ids": [video["id"]], "add_tags": ["Final"], "remove_tags": ["DIVE"], "folder": null});
+    let (_, changed) = server.send(server.request("PATCH", "/v1/videos").json(&change)).await;
+    let expected = json!({"items": [{"id": video["id"], "tags": ["10 m", "Final"], "folder": null}]});
+    assert_eq!(changed, expected);
+    assert_eq!(server.get("/v1/folders").await.1["videos"], 1);
+    let nobody = "0190163d-8694-739b-aea5-966c26f8ad91";
+    let many: Vec<String> = (0..51).map(|it| it.to_string()).collect();
+    for (method, at, body, status, pointer) in [
+        ("PATCH", path.as_str(), json!({"tags": ["a", "b,c"]}), 422, "/tags/1"),
+        ("PATCH", path.as_str(), json!({"tags": many}), 422, "/tags"),
+        ("PATCH", path.as_str(), json!({"folder": "a//b"}), 422, "/folder"),
+        ("PATCH", "/v1/videos", json!({"ids": []}), 422, "/ids"),
+        ("PATCH", "/v1/videos", json!({"ids": vec![nobody; 501]}), 422, "/ids"),
+        ("PATCH", "/v1/videos", json!({"ids": [video["id"], nobody]}), 404, "/ids/1"),
+        ("PATCH", "/v1/videos", json!({"ids": [video["id"]], "add_tags": [""]}), 422, "/add_tags/0"),
+        ("GET", "/v1/videos?tag=", Value::Null, 422, "tag"),
+        ("GET", "/v1/videos?folder=/", Value::Null, 422, "folder"),
+        ("GET", "/v1/folders?parent=..", Value::Null, 422, "parent"),
+        ("GET", "/v1/folders?cursor=$", Value::Null, 422, "cursor"),
+        ("GET", "/v1/tags?prefix=,", Value::Null, 422, "prefix"),
+    ] {
+        let request = server.request(method, at);
+        let request = if body.is_null() { request } else { request.json(&body) };
+        let problem = server.refused(request, status).await;
+        assert_eq!(problem["errors"][0]["pointer"], pointer, "{method} {at}: {problem}");
+    }
+    let (_, video) = server.get(&path).await;
+    assert_eq!(video["tags"], json!(["10 m", "Final"]));
+}

@@ -291,16 +291,37 @@ async fn a_model_of_the_hub_is_added_by_its_name() {
     assert!(problem["detail"].as_str().unwrap().contains("has no model org/nothing"), "{problem}");
     let problem = server.refused(ask("org/whole"), 424).await;
     assert!(problem["detail"].as_str().unwrap().contains("503"), "{problem}");
+    let half = listed(&server, "org/whole").await;
+    assert_eq!((&half["state"], &half["spaces"]), (&json!("partial"), &json!([])), "{half}");
     for status in [424, 201, 200] {
         let (got, space) = server.send(ask("org/whole")).await;
         assert_eq!(got, status, "{space}");
     }
+    let whole = listed(&server, "org/whole").await;
+    assert_eq!((&whole["state"], whole["spaces"].as_array().map(Vec::len)), (&json!("loaded"), Some(1)));
+    assert!(whole["cached_bytes"].as_u64() > half["cached_bytes"].as_u64(), "{half} {whole}");
+    assert_eq!((&whole["licence"], &whole["bytes"]), (&Value::Null, &Value::Null), "nobody stated them");
+    let known = listed(&server, "sentence-transformers/all-MiniLM-L6-v2").await;
+    assert_eq!((&known["state"], &known["licence"]), (&json!("away"), &json!("Apache-2.0")));
+    assert_eq!(listed(&server, "builtin:tiny").await["state"], "loaded");
+    assert_eq!(listed(&server, "builtin:sports").await["state"], "here");
     let asked = hub.asked_for("model.safetensors");
     assert_eq!(asked, [0, 1000], "a cut download goes on");
     assert!(server.stop());
     let server = hub_server(&bed, &hub, &[]).unwrap_or_else(|said| panic!("{said}"));
     assert_eq!(server.get("/v1/spaces").await.1["items"][1]["model"], "org/whole");
     assert_eq!(hub.asked_for("model.safetensors"), asked, "a restart needs no network");
+    assert!(server.stop());
+    let server = hub_server(&bed, &hub, &["--forget-added"]).unwrap_or_else(|said| panic!("{said}"));
+    assert_eq!(listed(&server, "org/whole").await["state"], "here");
+    assert_eq!(listed(&server, "org/other").await, Value::Null, "nobody asked for it");
+}
+
+/// A model in the list of models; null if it is not there.
+async fn listed(server: &Server, model: &str) -> Value {
+    let (status, models) = server.get("/v1/models").await;
+    assert_eq!(status, 200, "{models}");
+    models["items"].as_array().unwrap().iter().find(|it| it["model"] == model).cloned().unwrap_or_default()
 }
 
 #[test]
@@ -388,6 +409,17 @@ async fn while_a_model_is_loaded_the_server_answers_and_stops_when_it_is_told() 
     let loading = async || server.get("/v1/spaces").await.1["loading"].clone();
     while loading().await != json!(["org/whole"]) || hub.asked_for("model.safetensors").is_empty() {
         assert!(Instant::now() < deadline, "it is never loaded");
+        tokio::task::yield_now().await;
+    }
+    loop {
+        let model = listed(&server, "org/whole").await;
+        assert_eq!(model["state"], "loading", "{model}");
+        let [bytes, total] = ["bytes", "total"].map(|it| model["download"][it].as_u64().unwrap());
+        if bytes >= 1000 && model["download"]["files"].as_u64() > Some(1) {
+            assert!(total > bytes, "{model}");
+            break;
+        }
+        assert!(Instant::now() < deadline, "it never comes: {model}");
         tokio::task::yield_now().await;
     }
     // The client is gone, but the download continues.

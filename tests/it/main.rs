@@ -58,6 +58,7 @@ mod search_images;
 mod search_ranges;
 mod segment;
 mod served_index;
+mod sprites;
 mod standing;
 mod stored;
 mod subtitles;

@@ -96,7 +96,25 @@ pub struct KnownModel {
     pub verified: &'static str,
     /// Further remarks.
     pub note: &'static str,
+    /// Models by name that it stands for; there may be others.
+    pub published: &'static [PublishedModel],
 }
+
+/// A model that can be loaded by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct PublishedModel {
+    /// The value for the model option.
+    pub model: &'static str,
+    /// SPDX id of the licence of its weights; `None` if it is not known for certain.
+    pub licence: Option<&'static str>,
+    /// Size of its weights in bytes; `None` if it is not known for certain.
+    pub bytes: Option<u64>,
+    /// Its use, in words.
+    pub purpose: &'static str,
+}
+
+/// The use of models that compare pictures with texts.
+pub(crate) const SEES: &str = "finds moments by a text or a clip";
 
 /// The reference for models that transformers has.
 pub(crate) const TRANSFORMERS: &str = "transformers, on small seeded models (docs/encoders.md)";

@@ -70,7 +70,7 @@ impl Repository {
     fn fetch(&self, file: &str, facts: &Facts, part: &Path) -> Result<(), Ended> {
         let mut out = OpenOptions::new().append(true).create(true).open(part).map_err(Ended::Disk)?;
         let mut at = out.metadata().map_err(Ended::Disk)?.len();
-        let mut progress = Progress::new(&self.model, file, at, facts.bytes);
+        let mut progress = Progress::new(&self.model, file, at, facts.bytes, self.progress.clone());
         let (mut failures, mut since) = (0, at);
         while facts.bytes != Some(at) {
             let refusal = match self.receive(file, facts, &mut out, &mut at, &mut progress) {

@@ -1,12 +1,13 @@
 //! One hub model at one commit: finds its files and downloads them into the cache.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::cache::Cache;
 use super::remote::{Facts, Refusal, Remote, pause};
 use super::settings::Settings;
 use crate::loading::folder::{self, TOKENIZER, shards};
-use crate::loading::{CONFIG, LoadError, LoadOptions};
+use crate::loading::{CONFIG, DownloadProgress, LoadError, LoadOptions};
 
 const REVISION: &str = "main";
 /// Attempts to get a file's facts.
@@ -22,6 +23,8 @@ pub struct Repository {
     pub(super) settings: Settings,
     pub(super) cache: Cache,
     pub(super) remote: Remote,
+    /// Gets the progress of downloads.
+    pub(super) progress: Option<Arc<DownloadProgress>>,
     /// The commit of all files.
     commit: String,
 }
@@ -45,6 +48,7 @@ impl Repository {
             model,
             cache: Cache::new(&settings.cache, repository),
             remote: Remote::new(&settings),
+            progress: options.progress.clone(),
             settings,
             commit: String::new(),
         };

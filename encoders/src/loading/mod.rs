@@ -7,6 +7,7 @@ mod identity;
 mod model_files;
 mod name;
 mod options;
+mod progress;
 mod weights;
 
 pub use embedder::Embedder;
@@ -17,4 +18,5 @@ pub(crate) use model_files::{CONFIG, PretrainedFiles};
 pub use name::{DEFAULT_MODEL, ModelName};
 pub(crate) use name::{Source, is_model_file};
 pub use options::LoadOptions;
+pub use progress::{DownloadProgress, Downloaded};
 pub(crate) use weights::{Weights, is_torchscript};

@@ -93,6 +93,14 @@ impl ModelName {
         }
     }
 
+    /// `org/name` of a model of the hub; `None` for other names.
+    pub fn repository(&self) -> Option<&str> {
+        match &self.0 {
+            Source::Hub { repository, .. } => Some(repository),
+            _ => None,
+        }
+    }
+
     /// The location of the model's files.
     pub(crate) fn source(&self) -> &Source {
         &self.0

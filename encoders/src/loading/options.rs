@@ -1,8 +1,10 @@
 //! Options for loading a model.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::progress::DownloadProgress;
 use crate::device::{DeviceChoice, Precision};
 
 /// Options for loading a model.
@@ -26,6 +28,8 @@ pub struct LoadOptions {
     pub offline: Option<bool>,
     /// Longest silence of the hub before a retry; `None`: `HF_HUB_DOWNLOAD_TIMEOUT` (seconds), or 10 s.
     pub patience: Option<Duration>,
+    /// Gets the progress of the download.
+    pub progress: Option<Arc<DownloadProgress>>,
 }
 
 impl Default for LoadOptions {
@@ -40,6 +44,7 @@ impl Default for LoadOptions {
             precision: Precision::F32,
             offline: None,
             patience: None,
+            progress: None,
         }
     }
 }

@@ -34,6 +34,12 @@ pub fn load_with(name: &ModelName, options: &LoadOptions) -> Result<Embedder, Lo
     })
 }
 
+/// Whether a model would load without a network: all its files are on this machine, and a family reads them. Blocks on the
+/// disk for a moment.
+pub fn is_here(name: &ModelName, options: &LoadOptions) -> bool {
+    find(name, &LoadOptions { offline: Some(true), progress: None, ..options.clone() }).is_ok()
+}
+
 /// A model with its files on this machine, and the family that reads them.
 pub(super) struct Found {
     files: ModelFiles,

@@ -45,7 +45,7 @@ const fn useful(kind: &'static str, name: &'static str, without: &'static str) -
 
 const PREVIEWS: &str = "no previews, and no playable copies of videos that browsers can't play";
 
-const PARTS: [Part; 17] = [
+const PARTS: [Part; 18] = [
     essential("encoder", "rawvideo"),
     essential("muxer", "nut"),
     essential("muxer", "rawvideo"),
@@ -58,6 +58,7 @@ const PARTS: [Part; 17] = [
     useful("decoder", "vp9", "no VP9"),
     useful("demuxer", "concat", "no previews of several clips"),
     useful("encoder", "mjpeg", "no thumbnails"),
+    useful("demuxer", "rawvideo", "no filmstrips"),
     useful("encoder", "libx264", PREVIEWS),
     useful("encoder", "aac", PREVIEWS),
     useful("muxer", "mp4", PREVIEWS),

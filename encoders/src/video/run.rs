@@ -21,6 +21,8 @@ pub(super) struct Run {
     args: Vec<OsString>,
     reads: Vec<PathBuf>,
     writes: Vec<PathBuf>,
+    /// Whether its standard input is a pipe from this process.
+    is_fed: bool,
 }
 
 impl Run {
@@ -39,7 +41,7 @@ impl Run {
     }
 
     fn of(program: Program) -> Run {
-        Run { program, args: Vec::new(), reads: Vec::new(), writes: Vec::new() }
+        Run { program, args: Vec::new(), reads: Vec::new(), writes: Vec::new(), is_fed: false }
     }
 
     /// Adds arguments. Those that name files belong to [`Run::input`] and [`Run::output`].
@@ -68,6 +70,12 @@ impl Run {
         self.may_read(path);
     }
 
+    /// Reads what this process writes to its standard input, in the format that the arguments before name.
+    pub(super) fn fed(&mut self) {
+        self.args(["-i", "pipe:0"]);
+        self.is_fed = true;
+    }
+
     /// Lets the program read a file that an input names.
     pub(super) fn may_read(&mut self, path: &Path) {
         self.reads.push(path.to_owned());
@@ -94,7 +102,8 @@ impl Run {
         // Each arena of malloc reserves address space, which the memory limit counts. With one arena per core, a large
         // machine would exceed the limit on a small video.
         command.env("MALLOC_ARENA_MAX", "2").env_remove("FFREPORT");
-        command.args(self.args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let stdin = if self.is_fed { Stdio::piped() } else { Stdio::null() };
+        command.args(self.args).stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         Ok(command)
     }
 }

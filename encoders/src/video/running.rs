@@ -2,7 +2,7 @@
 
 use crate::Cause;
 use std::io::{self, Read};
-use std::process::{Child, ChildStderr, ChildStdout, ExitStatus};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, ExitStatus};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -97,6 +97,11 @@ impl Running {
     pub(super) fn take_stdout(&mut self) -> Option<Output> {
         let watch = Arc::clone(&self.watch);
         self.stdout.take().map(|stdout| Output { stdout, watch })
+    }
+
+    /// Takes the pipe to the child's standard input; `None` after the first call, and if it has none.
+    pub(super) fn take_stdin(&mut self) -> Option<ChildStdin> {
+        lock(&self.process).stdin.take()
     }
 
     /// Closes standard output, unless taken, and waits for the child.

@@ -33,6 +33,15 @@ pub(crate) fn run(args: &ModelsArgs) -> anyhow::Result<()> {
         ] {
             say(format!("    {what:<12} {words}"))?;
         }
+        for published in model.published {
+            let licence = published.licence.unwrap_or("unknown");
+            let size =
+                published.bytes.map_or("unknown".to_owned(), |bytes| format!("{} MB", bytes / 1_000_000));
+            say(format!(
+                "    {:<12} {}: {}, licence {licence}, size {size}",
+                "by name", published.model, published.purpose
+            ))?;
+        }
     }
     for device in usable_devices() {
         let precisions = device.precisions.iter().map(|it| it.name()).collect::<Vec<_>>().join(", ");

@@ -13,7 +13,7 @@ pub enum CatalogError {
     #[error("{0}")]
     Invalid(#[source] Cause),
     /// The caller may not see the video after the change; the caller's fault.
-    #[error("your key does not reach this video: its metadata must match the key's filter")]
+    #[error("your key does not reach this video: its metadata, tags and folder must match the key's filter")]
     Outside,
     /// The caller's key has no room for the video. The text gives the quota.
     #[error("{0}")]

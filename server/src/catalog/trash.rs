@@ -73,13 +73,8 @@ impl View<'_> {
 
     /// Videos in the trash in order of id, which is the order of creation, after `after`.
     pub async fn trashed_videos(&self, after: Option<Uuid>, limit: u32) -> Result<Vec<Video>, CatalogError> {
-        let sql = concat!(
-            "SELECT ",
-            video_columns!(),
-            " FROM trashed_videos v WHERE v.id > $1 ORDER BY v.id LIMIT $2"
-        );
-        let rows = self.rows(sql, values![after.unwrap_or(Uuid::nil()), limit]).await?;
-        rows.iter().map(from_row).collect()
+        let list = VideoList { trashed: true, ..VideoList::default() };
+        self.videos_of(&list, after, limit).await
     }
 }
 

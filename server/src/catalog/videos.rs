@@ -11,7 +11,7 @@ use super::tables::videos::{check_metadata, from_row, lock, read, video_columns}
 use super::types::*;
 use super::view::View;
 use super::wake::News;
-use super::{cues, instant, keys, spans, uploads};
+use super::{cues, instant, keys, labels, spans, uploads};
 
 /// Attempts to add a video. Another attempt follows if a video with the same bytes is deleted at that moment.
 const TRIES: usize = 3;
@@ -61,12 +61,17 @@ impl View<'_> {
         Ok(added)
     }
 
-    /// Checks that the caller would see a new video with this metadata. A filter means what it means to the database, so the
+    /// Checks that the caller would see a new video with this metadata, these tags and this folder. A filter means what it means to the database, so the
     /// database is asked, in a transaction that is dropped.
     ///
     /// # Errors
     /// [`CatalogError::Outside`].
-    pub async fn check_reach(&self, metadata: &serde_json::Value) -> Result<(), CatalogError> {
+    pub async fn check_reach(
+        &self,
+        metadata: &serde_json::Value,
+        tags: &Tags,
+        folder: &Folder,
+    ) -> Result<(), CatalogError> {
         if !self.visibility().is_limited() {
             return Ok(());
         }
@@ -77,6 +82,8 @@ impl View<'_> {
         let mut tx = self.begin().await?;
         tx.execute(sql, values![id, id.to_string(), to_json(metadata)?]).await?;
         insert_attributes(&mut tx, id, metadata).await?;
+        labels::set_folder(&mut tx, id, folder).await?;
+        labels::set_tags(&mut tx, id, tags).await?;
         tx.must_see(id).await
     }
 
@@ -90,7 +97,7 @@ impl View<'_> {
         row.as_ref().map(record_from).transpose()
     }
 
-    /// Changes title, metadata or recording time; `None` if there is no such video.
+    /// Changes title, metadata, tags, folder or recording time; `None` if there is no such video.
     ///
     /// [`CatalogError::Outside`] if the caller would not see the video any more.
     pub async fn update_video(&self, id: Uuid, patch: VideoPatch) -> Result<Option<Video>, CatalogError> {
@@ -114,6 +121,12 @@ impl View<'_> {
                 .await?;
             tx.execute("DELETE FROM video_attributes WHERE video = $1", values![id]).await?;
             insert_attributes(&mut tx, id, &metadata).await?;
+        }
+        if let Some(tags) = &patch.tags {
+            labels::set_tags(&mut tx, id, tags).await?;
+        }
+        if let Some(folder) = &patch.folder {
+            labels::set_folder(&mut tx, id, folder).await?;
         }
         if let Some(recorded_at) = patch.recorded_at {
             let ms = recorded_at_ms(recorded_at.as_deref())?;
@@ -146,13 +159,7 @@ impl View<'_> {
 
     /// Videos in order of id, which is the order of creation, after `after`.
     pub async fn videos(&self, after: Option<Uuid>, limit: u32) -> Result<Vec<Video>, CatalogError> {
-        let sql = concat!(
-            "SELECT ",
-            video_columns!(),
-            " FROM visible_videos v WHERE v.id > $1 ORDER BY v.id LIMIT $2"
-        );
-        let rows = self.rows(sql, values![after.unwrap_or(Uuid::nil()), limit]).await?;
-        rows.iter().map(from_row).collect()
+        self.videos_of(&VideoList::default(), after, limit).await
     }
 }
 
@@ -173,6 +180,8 @@ async fn add_once(tx: &mut Tx, video: &NewVideo, now: i64) -> Result<Option<Adde
 async fn add_new(tx: &mut Tx, video: &NewVideo, now: i64) -> Result<Added, CatalogError> {
     insert(tx, video, now).await?;
     insert_attributes(tx, video.id, &video.metadata).await?;
+    labels::set_folder(tx, video.id, &video.folder).await?;
+    labels::set_tags(tx, video.id, &video.tags).await?;
     tx.must_see(video.id).await?;
     if let Some(key) = video.added_by {
         keys::check_quota(tx, key).await?;

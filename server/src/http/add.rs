@@ -16,11 +16,12 @@ use uuid::Uuid;
 use super::error::ApiError;
 use super::extract::{self, Form, Json, Part};
 use super::jobs::JobOut;
+use super::labels::{checked_folder, checked_tags};
 use super::segmentation::SegmentationBody;
 use super::subtitles::MAX_BYTES;
 use super::videos::{VideoOut, checked_instant, checked_metadata, checked_title};
 use crate::app::{App, Authorized};
-use crate::catalog::{IdempotencyKey, RefusedFile, Subtitles};
+use crate::catalog::{IdempotencyKey, MOST_TAGS, RefusedFile, Subtitles};
 use crate::library::{self, AddedVideo, Library, NewUpload, SourceFile, VideoDetails};
 use crate::storage;
 use crate::subtitles::language;
@@ -49,13 +50,20 @@ pub(super) struct AddBody {
     /// Your metadata, a JSON object of at most 65536 bytes.
     #[schema(value_type = Option<HashMap<String, Value>>)]
     metadata: Option<Value>,
+    /// Tags, at most 50, each of 1 to 60 characters without commas and control characters.
+    #[serde(default)]
+    #[schema(max_items = 50)]
+    tags: Vec<String>,
+    /// The folder: a path such as `season 2026/finals`, at most 10 names and 300 characters. Default: none.
+    #[schema(max_length = 300)]
+    folder: Option<String>,
     /// Time of recording: an RFC 3339 date or instant.
     recorded_at: Option<String>,
     /// How the video is cut into clips. Default: the policy `hybrid`.
     segmentation: Option<SegmentationBody>,
 }
 
-/// A multipart body: the part `file`, and optional parts. `metadata` and `segmentation` are JSON. `subtitles` may
+/// A multipart body: the part `file`, and optional parts. `metadata` and `segmentation` are JSON. `tags` and `subtitles` may
 /// repeat.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the multipart body in the OpenAPI file")]
@@ -71,6 +79,12 @@ pub(super) struct AddForm {
     /// Your metadata, a JSON object of at most 65536 bytes.
     #[schema(value_type = Option<HashMap<String, Value>>, nullable = false)]
     metadata: Option<Value>,
+    /// Tags: a part for each, at most 50, of 1 to 60 characters without commas and control characters.
+    #[schema(nullable = false, max_items = 50)]
+    tags: Option<Vec<String>>,
+    /// The folder: a path such as `season 2026/finals`, at most 10 names and 300 characters. Default: none.
+    #[schema(nullable = false, max_length = 300)]
+    folder: Option<String>,
     /// Time of recording: an RFC 3339 date or instant.
     #[schema(nullable = false)]
     recorded_at: Option<String>,
@@ -177,6 +191,8 @@ pub(super) struct Asked {
 pub(super) struct Details {
     title: Option<String>,
     metadata: Option<Value>,
+    tags: Vec<String>,
+    folder: Option<String>,
     recorded_at: Option<String>,
     segmentation: Option<SegmentationBody>,
     subtitles: Vec<Subtitles>,
@@ -187,6 +203,8 @@ impl Details {
         checked_title(self.title.as_deref(), "/title")?;
         checked_metadata(self.metadata.as_ref(), "/metadata")?;
         checked_instant(self.recorded_at.as_deref(), "/recorded_at")?;
+        checked_tags(&self.tags, "/tags")?;
+        checked_folder(self.folder.as_deref(), "/folder")?;
         let Some(segmentation) = &self.segmentation else { return Ok(()) };
         segmentation.segmentation(app.config.max_clip_seconds)?;
         segmentation.given().map(|_| ())
@@ -198,7 +216,9 @@ impl Details {
     /// 403.
     pub(super) async fn check_reach(&self, app: &Authorized) -> Result<(), ApiError> {
         let metadata = self.metadata.clone().unwrap_or_else(|| json!({}));
-        Ok(app.view().check_reach(&metadata).await?)
+        let tags = checked_tags(&self.tags, "/tags")?;
+        let folder = checked_folder(self.folder.as_deref(), "/folder")?;
+        Ok(app.view().check_reach(&metadata, &tags, &folder).await?)
     }
 
     /// Reads a named text or JSON part of a form.
@@ -206,12 +226,17 @@ impl Details {
         match name {
             "title" => self.title = Some(utf8(bytes, name)?),
             "recorded_at" => self.recorded_at = Some(utf8(bytes, name)?),
+            "folder" => self.folder = Some(utf8(bytes, name)?),
+            "tags" if self.tags.len() >= MOST_TAGS => {
+                return Err(ApiError::invalid("tags", format!("a video may have {MOST_TAGS} tags")));
+            }
+            "tags" => self.tags.push(utf8(bytes, name)?),
             "metadata" => self.metadata = Some(extract::parse(bytes, "/metadata")?),
             "segmentation" => self.segmentation = Some(extract::parse(bytes, "/segmentation")?),
             other => {
                 return Err(ApiError::invalid(
                     other,
-                    "there is no such part; use file, title, metadata, recorded_at, segmentation, subtitles",
+                    "there is no such part; use file, title, metadata, tags, folder, recorded_at, segmentation, subtitles",
                 ));
             }
         }
@@ -283,6 +308,8 @@ impl Asked {
         let details = Details {
             title: body.title,
             metadata: body.metadata,
+            tags: body.tags,
+            folder: body.folder,
             recorded_at: body.recorded_at,
             segmentation: body.segmentation,
             subtitles: Vec::new(),
@@ -318,7 +345,7 @@ impl Asked {
 
     /// Hash of the whole request.
     pub(super) fn hash(&self) -> String {
-        let said = json!({
+        let mut said = json!({
             "content": self.file.content_hash(),
             "file_name": self.file_name,
             "title": self.details.title,
@@ -327,16 +354,22 @@ impl Asked {
             "segmentation": self.details.segmentation,
             "subtitles": self.details.subtitles.iter().map(shown_subtitles).collect::<Vec<_>>(),
         });
+        // A request without them keeps the hash that an older version gave it.
+        if !self.details.tags.is_empty() || self.details.folder.is_some() {
+            said["labels"] = json!([self.details.tags, self.details.folder]);
+        }
         storage::hash_bytes(said.to_string().as_bytes())
     }
 
     pub(super) fn upload(self, app: &App) -> Result<NewUpload, ApiError> {
-        let Details { title, metadata, recorded_at, segmentation, subtitles } = self.details;
+        let Details { title, metadata, tags, folder, recorded_at, segmentation, subtitles } = self.details;
+        let tags = checked_tags(&tags, "/tags")?;
+        let folder = checked_folder(folder.as_deref(), "/folder")?;
         let body = segmentation.unwrap_or_default();
         Ok(NewUpload {
             file: self.file,
             file_name: self.file_name,
-            details: VideoDetails { title, metadata, recorded_at },
+            details: VideoDetails { title, metadata, tags, folder, recorded_at },
             segmentation: body.segmentation(app.config.max_clip_seconds)?,
             clips: body.given()?,
             subtitles,

@@ -35,9 +35,19 @@ pub(super) fn of_bytes(
     bytes: impl AsRef<[u8]> + Into<axum::body::Body>,
     content_type: HeaderValue,
 ) -> Response {
+    kept(request, bytes, content_type, "no-cache")
+}
+
+/// As [`of_bytes`], for bytes of which a client may use what it has as `cache_control` says.
+pub(super) fn kept(
+    request: &HeaderMap,
+    bytes: impl AsRef<[u8]> + Into<axum::body::Body>,
+    content_type: HeaderValue,
+    cache_control: &'static str,
+) -> Response {
     let tag = tag_of(bytes.as_ref());
     let headers = [
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+        (header::CACHE_CONTROL, HeaderValue::from_static(cache_control)),
         (header::ETAG, HeaderValue::from_str(&tag).unwrap_or_else(|_| HeaderValue::from_static("\"\""))),
     ];
     if names(request, &header::IF_NONE_MATCH, &tag) {

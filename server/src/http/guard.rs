@@ -187,7 +187,10 @@ pub(super) fn has_no_limit(method: &Method, path: &str, is_json: bool) -> bool {
     is_part
         || *method == Method::POST
             && (is_upload || ["/v1/videos", "/v1/spaces", "/v1/search/batch"].contains(&path))
-        || ["/media", "/preview", "/thumbnail", "/events", "/download"].iter().any(|end| path.ends_with(end))
+        || ["/media", "/preview", "/thumbnail", "/events", "/download", "/sprites"]
+            .iter()
+            .any(|end| path.ends_with(end))
+        || path.contains("/sprites/")
 }
 
 /// Runs `work` with the configured time limit.

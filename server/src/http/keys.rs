@@ -52,7 +52,7 @@ struct NewKey {
     /// Rights, at least one. `admin` includes the others.
     #[schema(value_type = Vec<ScopeName>, min_items = 1)]
     scopes: Vec<Scope>,
-    /// A filter on metadata. The key reaches only the videos that match, such as
+    /// A filter on metadata, tags and folders. The key reaches only the videos that match, such as
     /// `{"field": "metadata.team", "eq": "a"}`; null: all. Not with the scope `admin`.
     #[schema(value_type = Option<FilterForms>)]
     only: Option<Value>,

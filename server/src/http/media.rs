@@ -23,6 +23,7 @@ use super::names::FileBytes;
 use super::{clips, videos};
 use crate::app::{App, Authorized};
 use crate::catalog::{Span, Video};
+use crate::sprites;
 use crate::storage::{Derived, LocalFile, StoredFile};
 
 /// Width of thumbnails, in pixels.
@@ -138,7 +139,7 @@ async fn local(app: &App, video: &Video) -> Result<LocalFile, ApiError> {
 }
 
 /// A stored file, with the facts needed to decode it.
-struct Footage {
+pub(super) struct Footage {
     file: LocalFile,
     probe: Probe,
     in_order: bool,
@@ -147,7 +148,7 @@ struct Footage {
 
 impl Footage {
     /// The footage of a video. A video that is not ingested yet is probed.
-    async fn of(app: &App, video: &Video) -> Result<Footage, ApiError> {
+    pub(super) async fn of(app: &App, video: &Video) -> Result<Footage, ApiError> {
         let (file, limits) = (local(app, video).await?, app.config.decode_limits());
         let limits = Limits { wall_clock: limits.wall_clock.min(PICTURE_WITHIN), ..limits };
         let facts = video.facts.as_ref();
@@ -165,7 +166,7 @@ impl Footage {
     }
 
     /// The same footage with another limit on a run of ffmpeg.
-    fn within(self, wall_clock: Duration) -> Footage {
+    pub(super) fn within(self, wall_clock: Duration) -> Footage {
         Footage { limits: Limits { wall_clock, ..self.limits }, ..self }
     }
 
@@ -191,13 +192,19 @@ impl Footage {
         rendition::preview(self.video(), span, PREVIEW_WIDTH, out)
     }
 
+    /// Writes the file of the sprite sheets.
+    pub(super) fn sprites(&self, out: &Path) -> Result<(), VideoError> {
+        let sheets = sprites::of_video(self.file.path(), &self.probe, &self.limits)?;
+        std::fs::write(out, sheets).map_err(|error| VideoError::Ffmpeg(error.into()))
+    }
+
     fn web(&self, out: &Path) -> Result<(), VideoError> {
         rendition::web(self.file.path(), &self.probe, out, &self.limits)
     }
 }
 
 /// Makes the derived file of a video or span, or finds it. Continues if the client leaves, because it will ask again.
-async fn make(
+pub(super) async fn make(
     app: &Authorized,
     kind: Derived,
     id: Uuid,

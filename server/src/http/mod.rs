@@ -14,9 +14,11 @@ mod extract;
 mod guard;
 mod jobs;
 mod keys;
+mod labels;
 mod linger;
 mod links;
 mod media;
+mod models;
 mod names;
 mod operation;
 mod page;
@@ -30,6 +32,7 @@ mod segmentation;
 mod signed;
 mod sources;
 mod spaces;
+mod sprites;
 mod subtitles;
 mod timeline;
 mod transcript;
@@ -72,19 +75,21 @@ use error::{ApiError, REQUEST_ID};
 pub use search::stored_search;
 
 /// The documented routes of every room.
-fn rooms() -> [OpenApiRouter<Arc<App>>; 23] {
+fn rooms() -> [OpenApiRouter<Arc<App>>; 26] {
     [
         search::routes(),
         searches::routes(),
         add::routes(),
         uploads::routes(),
         videos::routes(),
+        labels::routes(),
         clips::routes(),
         resegment::routes(),
         subtitles::routes(),
         transcript::routes(),
         timeline::routes(),
         media::routes(),
+        sprites::routes(),
         reels::routes(),
         reel_links::routes(),
         exports::routes(),
@@ -92,6 +97,7 @@ fn rooms() -> [OpenApiRouter<Arc<App>>; 23] {
         alerts::routes(),
         webhooks::routes(),
         spaces::routes(),
+        models::routes(),
         embeddings::routes(),
         keys::routes(),
         links::routes(),

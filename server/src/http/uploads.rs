@@ -56,7 +56,8 @@ struct NewHeaders {
     #[param(rename = "Upload-Length", minimum = 0)]
     upload_length: i64,
     /// What you say of the file: names with values in Base64, such as `filename dmF1bHQubXA0,title VmF1bHQ=`. The names are
-    /// `filename`, `title`, `metadata`, `recorded_at` and `segmentation`, as in `addVideo`.
+    /// `filename`, `title`, `metadata`, `tags` (with commas between them), `folder`, `recorded_at` and `segmentation`, as in
+    /// `addVideo`.
     #[param(rename = "Upload-Metadata", nullable = false)]
     upload_metadata: Option<String>,
 }

@@ -15,10 +15,11 @@ use uuid::Uuid;
 use super::conditional;
 use super::error::ApiError;
 use super::extract::{self, Id, Json, Params};
+use super::labels;
 use super::names::VideoStateName;
 use super::search::seconds;
 use crate::app::{App, Authorized};
-use crate::catalog::{Segmentation, Video, VideoPatch, VideoState};
+use crate::catalog::{Segmentation, Video, VideoList, VideoPatch, VideoState};
 use crate::library::Library;
 
 /// Routes of `/v1/videos` and `/v1/videos/{id}`, but for adding one.
@@ -70,6 +71,11 @@ pub(super) struct VideoOut {
     /// Your metadata, a JSON object of at most 65536 bytes.
     #[schema(value_type = HashMap<String, Value>)]
     metadata: Value,
+    /// Its tags in alphabetical order, at most 50. They are compared without case.
+    #[schema(max_items = 50)]
+    tags: Vec<String>,
+    /// The path of its folder, such as `season 2026/finals`. Null without one.
+    folder: Option<String>,
     /// Time of recording, an RFC 3339 date or instant. Null if unknown.
     recorded_at: Option<String>,
     /// Time of adding the video (RFC 3339).
@@ -123,6 +129,8 @@ impl From<Video> for VideoOut {
             state: video.state,
             warnings: video.warnings,
             metadata: video.metadata,
+            tags: video.tags,
+            folder: video.folder,
             recorded_at: video.recorded_at,
             created_at: super::instant(video.created_at_ms),
             segmentation: video.segmentation,
@@ -161,12 +169,36 @@ struct VideoParams {
     /// Lists the videos in the trash instead of the others; default false.
     #[param(nullable = false)]
     trashed: Option<bool>,
+    /// Videos that have this tag only; several tags with commas between them: those that have all of them, at most 50.
+    #[param(nullable = false, min_length = 1, max_length = 3000)]
+    tag: Option<String>,
+    /// Videos in this folder and below it only: a path such as `season 2026/finals`.
+    #[param(nullable = false, max_length = 300)]
+    folder: Option<String>,
+    /// Whether videos below the folder are listed too; default true. False without a folder: those that are in none.
+    #[param(nullable = false)]
+    subfolders: Option<bool>,
     /// Items per page, 1 to 1000; default 50.
     #[param(minimum = 1, maximum = 1000, nullable = false)]
     limit: Option<u32>,
     /// `next_cursor` of the previous page.
     #[param(nullable = false)]
     cursor: Option<Uuid>,
+}
+
+impl VideoParams {
+    /// The list that is asked for.
+    fn list(&self) -> Result<VideoList, ApiError> {
+        let tags: Vec<String> = self.tag.iter().flat_map(|it| it.split(',')).map(str::to_owned).collect();
+        let only_itself = self.subfolders == Some(false);
+        let folder = labels::checked_folder(self.folder.as_deref(), "folder")?;
+        Ok(VideoList {
+            trashed: self.trashed == Some(true),
+            tags: labels::checked_tags(&tags, "tag").map_err(|error| error.at("tag".to_owned()))?,
+            folder: (self.folder.is_some() || only_itself).then_some(folder),
+            only_itself,
+        })
+    }
 }
 
 /// Lists videos, oldest first.
@@ -177,10 +209,9 @@ async fn list(
     Params(params): Params<VideoParams>,
 ) -> Result<axum::Json<VideoPage>, ApiError> {
     let limit = extract::page_size(params.limit)?;
-    let (videos, lasts) = match params.trashed {
-        Some(true) => (app.view().trashed_videos(params.cursor, limit).await?, app.config.trash_lasts()),
-        _ => (app.view().videos(params.cursor, limit).await?, Duration::ZERO),
-    };
+    let list = params.list()?;
+    let videos = app.view().videos_of(&list, params.cursor, limit).await?;
+    let lasts = if list.trashed { app.config.trash_lasts() } else { Duration::ZERO };
     let next_cursor = super::next_cursor(&videos, limit, |video| video.id);
     let items = videos.into_iter().map(|video| VideoOut::trashed(video, lasts)).collect();
     Ok(axum::Json(VideoPage { items, next_cursor }))
@@ -250,6 +281,16 @@ struct PatchBody {
     #[serde(default, deserialize_with = "extract::present")]
     #[schema(value_type = Option<HashMap<String, Value>>)]
     metadata: Option<Option<Value>>,
+    /// The new tags, at most 50, each of 1 to 60 characters without commas and control characters. They replace the old
+    /// ones; null removes them.
+    #[serde(default, deserialize_with = "extract::present")]
+    #[schema(value_type = Option<Vec<String>>, max_items = 50)]
+    tags: Option<Option<Vec<String>>>,
+    /// The new folder: a path such as `season 2026/finals`, at most 10 names and 300 characters. Null takes the video out of
+    /// its folder.
+    #[serde(default, deserialize_with = "extract::present")]
+    #[schema(value_type = Option<String>, max_length = 300)]
+    folder: Option<Option<String>>,
     /// The new time of recording: an RFC 3339 date or instant. Null removes it.
     #[serde(default, deserialize_with = "extract::present")]
     #[schema(value_type = Option<String>)]
@@ -266,11 +307,13 @@ impl PatchBody {
         checked_title(title.as_deref(), "/title")?;
         checked_metadata(metadata.as_ref(), "/metadata")?;
         checked_instant(self.recorded_at.as_ref().and_then(Option::as_deref), "/recorded_at")?;
-        Ok(VideoPatch { title, metadata, recorded_at: self.recorded_at, expected: None })
+        let tags = self.tags.map(|it| labels::checked_tags(&it.unwrap_or_default(), "/tags")).transpose()?;
+        let folder = self.folder.map(|it| labels::checked_folder(it.as_deref(), "/folder")).transpose()?;
+        Ok(VideoPatch { title, metadata, tags, folder, recorded_at: self.recorded_at, expected: None })
     }
 }
 
-/// Changes a video's title, metadata or time of recording.
+/// Changes a video's title, metadata, tags, folder or time of recording.
 #[utoipa::path(patch, path = "/v1/videos/{id}", operation_id = "updateVideo", tag = "library",
     params(("id" = Uuid, Path, description = "The video's id"), conditional::IfMatch), request_body = PatchBody,
     responses((status = 200, body = VideoOut), (status = 412)))]

@@ -40,6 +40,8 @@ pub(super) struct Plan {
     pub(super) spaces: Vec<Arc<LoadedSpace>>,
     /// Folder of the video's features.
     pub(super) features: PathBuf,
+    /// Whether a pass makes sprite sheets too.
+    pub(super) sprites: bool,
 }
 
 /// Facts about a video, known before a pass.
@@ -56,6 +58,8 @@ pub(super) struct Embedded {
     pub(super) spans: Spans,
     /// Whether seeking yields the same frames as decoding in order.
     pub(super) seek_is_safe: bool,
+    /// The file of the sprite sheets, if a pass made them.
+    pub(super) sprites: Option<Vec<u8>>,
 }
 
 /// Decodes `media` once and encodes every span of `plan` in every space of the plan.
@@ -70,11 +74,11 @@ pub(super) async fn ingest(
     let known = work.for_each_tap(&plan);
     let (seen, lacking) = work.pass(plan.segment, known).await?;
     work.progress.stage("finish");
-    let PassOutcome { summary, references, curve } = seen;
+    let PassOutcome { summary, references, curve, sprites } = seen;
     work.keep_curve(curve).await?;
     let seek_is_safe = work.seek_agrees_with(references).await?;
     work.complete(lacking, seek_is_safe, summary.duration_ms).await?;
-    Ok(Embedded { summary, spans: work.spans, seek_is_safe })
+    Ok(Embedded { summary, spans: work.spans, seek_is_safe, sprites })
 }
 
 /// Cuts and encodes a video from stored scores and features, without decoding it. `None` if any of them is missing.
@@ -98,7 +102,8 @@ pub(super) async fn recut(
         media_offset_ms: facts.media_offset_ms,
         warnings: Vec::new(),
     };
-    Ok(Some(Embedded { summary, spans: work.spans, seek_is_safe: facts.seek_is_safe }))
+    let seek_is_safe = facts.seek_is_safe;
+    Ok(Some(Embedded { summary, spans: work.spans, seek_is_safe, sprites: None }))
 }
 
 /// Encodes the spans of `plan` from stored features, by seeking if that is cheaper than a pass, or else in a pass.
@@ -129,6 +134,7 @@ struct Work {
     media: Media,
     taps: Taps,
     features: PathBuf,
+    sprites: bool,
     progress: Arc<JobProgress>,
     spans: Spans,
 }
@@ -143,7 +149,8 @@ impl Work {
                 None => taps.push((tap, vec![Arc::clone(space)])),
             }
         }
-        Work { media, taps, features: plan.features.clone(), progress, spans: Spans::new() }
+        let (features, sprites) = (plan.features.clone(), plan.sprites);
+        Work { media, taps, features, sprites, progress, spans: Spans::new() }
     }
 
     /// The known spans for each tap. Taps with moments also get the windows.
@@ -162,7 +169,8 @@ impl Work {
         known: PerTap,
     ) -> Result<(PassOutcome, PerTap), IngestError> {
         let target = segment.as_ref().map(|cutting| cutting.target);
-        let pass = Pass { segment, taps: self.taps.iter().map(|(tap, _)| *tap).collect() };
+        let (taps, sprites) = (self.taps.iter().map(|(tap, _)| *tap).collect(), self.sprites);
+        let pass = Pass { segment, taps, sprites };
         let (sender, mut receiver) = mpsc::channel(STEPS_AHEAD);
         let (media, progress) = (self.media.clone(), Arc::clone(&self.progress));
         let kept = self.kept().await?;

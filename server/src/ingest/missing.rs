@@ -126,7 +126,8 @@ impl Lacking {
         let known = self.parts.iter().map(|it| (Target::Known(it.key), range(it.start_ms, it.end_ms)));
         let windows = self.windows.clone();
         let segment = cut.then_some(Cutting { segmentation, cues: Vec::new(), target: Target::Pooled });
-        Plan { segment, known: known.collect(), windows, spaces, features: app.storage.features(video.id) }
+        let features = app.storage.features(video.id);
+        Plan { segment, known: known.collect(), windows, spaces, features, sprites: false }
     }
 
     fn vectors(&self, spans: &Spans) -> Result<Vec<NewVector>, EncodeError> {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use reprise_encoders::Frame;
 use reprise_encoders::video::sample::Sampler;
 use reprise_encoders::video::segment::{ClipRange, CurveWriter, Meter, Segmentation, Segmenter};
+use reprise_encoders::video::sprites::SpriteCollector;
 use reprise_encoders::video::{self, Event, Limits, Output, Probe, Request, Summary, VideoError};
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -12,10 +13,9 @@ use uuid::Uuid;
 use super::assemble::Feed;
 use super::error::{IngestError, Stop};
 use super::progress::JobProgress;
+use crate::sprites;
 use crate::terms::SpanKey;
 
-/// Width in pixels of the frames for shot boundary detection.
-const DETECT_WIDTH: u32 = 256;
 /// Positions at which seeking is compared with decoding in order, in twentieths of the duration. Each check may
 /// decode a whole keyframe interval. A short video is checked only at the last position: if any seek fails, that one
 /// fails.
@@ -99,6 +99,8 @@ pub(super) struct Pass {
     pub(super) segment: Option<Cutting>,
     /// Consumers of sampled frames.
     pub(super) taps: Vec<Tap>,
+    /// Whether to make sprite sheets of the frames in which the cuts are found.
+    pub(super) sprites: bool,
 }
 
 /// Output of a pass, in order of time within each tap.
@@ -116,6 +118,8 @@ pub(super) struct PassOutcome {
     pub(super) references: Vec<Frame>,
     /// The scores of all frames as stored ([`Curve`]). Empty if the video was not cut.
     pub(super) curve: Vec<u8>,
+    /// The file of the sprite sheets, if they were asked for and could be made.
+    pub(super) sprites: Option<Vec<u8>>,
 }
 
 /// Decodes all of `media` and sends frames and clips. Blocks on ffmpeg and on a full channel.
@@ -126,11 +130,12 @@ pub(super) fn run(
     steps: &mpsc::Sender<Step>,
 ) -> Result<PassOutcome, IngestError> {
     let request = Request {
-        detect_width: pass.segment.as_ref().map(|_| DETECT_WIDTH),
+        detect_width: pass.segment.as_ref().map(|_| sprites::FRAME_WIDTH),
         outputs: pass.taps.iter().map(Tap::output).collect(),
     };
     let mut decoder = video::decode(&media.path, &media.probe, request, &media.limits)?;
     let mut cutter = pass.segment.as_ref().map(|cutting| Cutter::new(cutting, &media.probe));
+    let mut tiles = pass.sprites.then(|| SpriteCollector::new(&media.probe));
     let mut waiting: Vec<Vec<Frame>> = vec![Vec::new(); pass.taps.len()];
     progress.stage("decode");
     for event in &mut decoder {
@@ -140,6 +145,7 @@ pub(super) fn run(
         match event? {
             Event::Detect(frame) => {
                 progress.frame(frame.time_ms);
+                tiles.iter_mut().for_each(|tiles| tiles.push(&frame));
                 let clips = cutter.as_mut().map_or(Vec::new(), |cutter| cutter.push(frame));
                 send_clips(clips, steps)?;
             }
@@ -158,11 +164,24 @@ pub(super) fn run(
         send_frames(tap, frames, steps)?;
     }
     let Some(cutter) = cutter else {
-        return Ok(PassOutcome { summary, references: Vec::new(), curve: Vec::new() });
+        return Ok(PassOutcome { summary, references: Vec::new(), curve: Vec::new(), sprites: None });
     };
     let (clips, references, curve) = cutter.finish(summary.duration_ms);
     send_clips(clips, steps)?;
-    Ok(PassOutcome { summary, references, curve })
+    drop(decoder);
+    let sprites = tiles.and_then(|tiles| sheets(tiles, summary.duration_ms, &media.limits));
+    Ok(PassOutcome { summary, references, curve, sprites })
+}
+
+/// The file of the sprite sheets. A video is searchable without them, and they can be made later.
+fn sheets(tiles: SpriteCollector, duration_ms: i64, limits: &Limits) -> Option<Vec<u8>> {
+    match tiles.finish(duration_ms, limits) {
+        Ok(sprites) => sprites.and_then(|sprites| sprites::to_file(&sprites).ok()),
+        Err(error) => {
+            tracing::warn!(%error, "the sprite sheets of a video could not be made");
+            None
+        }
+    }
 }
 
 fn send_frames(tap: usize, frames: Vec<Frame>, steps: &mpsc::Sender<Step>) -> Result<(), IngestError> {

@@ -1,6 +1,7 @@
 //! Ingests a whole video: file to all spans, for the first time or with a new segmentation.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use reprise_encoders::video::Probe;
@@ -18,6 +19,7 @@ use crate::app::App;
 use crate::catalog::{
     CueKind, Ingested, Line, MediaFacts, Segmentation, Span, Video, VideoState, Visibility,
 };
+use crate::storage::Derived;
 use crate::terms::Level;
 
 /// Ids of the found clips that an ingest of a ready video will replace.
@@ -56,11 +58,24 @@ async fn cut_and_encode(source: Source<'_>) -> Result<Ingested, IngestError> {
             (embed::ingest(media, plan, Arc::clone(&source.progress)).await?, unread)
         }
     };
+    keep_sprites(source.app, video.id, embedded.sprites.as_deref()).await;
     let mut ingested = ingested(source.given, &probe, embedded)?;
     ingested.warnings.extend(unread);
     let mut known = BTreeSet::new();
     ingested.warnings.retain(|warning| known.insert(warning.clone()));
     Ok(ingested)
+}
+
+/// Stores the sprite sheets. They are made anew at the first request if that fails.
+async fn keep_sprites(app: &App, video: Uuid, file: Option<&[u8]>) {
+    let Some(file) = file else { return };
+    let write = async |path: PathBuf| {
+        reprise_faults::at("sprites: write")?;
+        tokio::fs::write(path, file).await
+    };
+    if let Err(error) = app.storage.derived(Derived::Sprites, video, write).await {
+        tracing::warn!(%error, %video, "the sprite sheets of a video could not be stored");
+    }
 }
 
 async fn plan(source: &Source<'_>, probe: &Probe) -> Result<Plan, IngestError> {
@@ -78,6 +93,7 @@ async fn plan(source: &Source<'_>, probe: &Probe) -> Result<Plan, IngestError> {
         windows: if given_only { windows_inside(clips) } else { Vec::new() },
         spaces: app.spaces.all(),
         features: app.storage.features(video.id),
+        sprites: !app.storage.has_derived(Derived::Sprites, video.id),
     })
 }
 

@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use super::{Library, LibraryError};
 use crate::catalog::{
-    Added, CatalogError, GivenClip, IdempotencyKey, Job, NewRefusal, NewVideo, RefusedFile, Segmentation,
-    Subtitles, Video,
+    Added, CatalogError, Folder, GivenClip, IdempotencyKey, Job, NewRefusal, NewVideo, RefusedFile,
+    Segmentation, Subtitles, Tags, Video,
 };
 use crate::storage::{Fingerprint, Received, Storage, StoredFile};
 
@@ -57,6 +57,10 @@ pub struct VideoDetails {
     pub title: Option<String>,
     /// A JSON object; default: an empty one.
     pub metadata: Option<Value>,
+    /// Its tags.
+    pub tags: Tags,
+    /// Its folder.
+    pub folder: Folder,
     /// Recording time: an RFC 3339 date or instant.
     pub recorded_at: Option<String>,
 }
@@ -194,7 +198,7 @@ impl Library<'_> {
     /// Moves the file into the storage, unless it stays in its place. Returns the row to insert.
     async fn keep(&self, new: NewUpload) -> Result<NewVideo, LibraryError> {
         let id = Uuid::now_v7();
-        let VideoDetails { title, metadata, recorded_at } = new.details;
+        let VideoDetails { title, metadata, tags, folder, recorded_at } = new.details;
         let (content_hash, bytes) = (new.file.content_hash().to_owned(), new.file.bytes());
         let file = match new.file {
             SourceFile::Received(received) => {
@@ -210,6 +214,8 @@ impl Library<'_> {
             title: title.unwrap_or_else(|| title_of(&new.file_name)),
             file_name: new.file_name,
             metadata: metadata.unwrap_or_else(|| Value::Object(Map::new())),
+            tags,
+            folder,
             recorded_at,
             segmentation: new.segmentation,
             given: new.clips,

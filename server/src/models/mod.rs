@@ -1,11 +1,15 @@
 //! The loaded embedding spaces, and the active space for each kind of query.
 
+pub mod catalogue;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use reprise_encoders::text::Tokenizer;
-use reprise_encoders::{Embedder, LoadError, LoadOptions, ModelName, Pool, Space, batch, pool};
+use reprise_encoders::{
+    DownloadProgress, Embedder, LoadError, LoadOptions, ModelName, Pool, Space, batch, pool,
+};
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::catalog::{Activation, Catalog, CatalogError, NewSpace, SpaceRow};
@@ -54,7 +58,7 @@ pub struct Spaces {
     /// Lock: one load at a time. Two loads could make the same space.
     turn: Mutex<()>,
     /// Models that are loading or wait to load.
-    loading: std::sync::Mutex<Vec<String>>,
+    loading: std::sync::Mutex<Vec<Loading>>,
     unavailable: Vec<Unavailable>,
 }
 
@@ -65,6 +69,15 @@ pub struct Snapshot {
     active: BTreeMap<QueryKind, usize>,
     /// The spaces that the command line names for a kind.
     named: BTreeMap<QueryKind, usize>,
+}
+
+/// A model that is loading or waits to load.
+#[derive(Debug, Clone)]
+pub struct Loading {
+    /// Name from the user.
+    pub model: String,
+    /// Its download.
+    pub progress: Arc<DownloadProgress>,
 }
 
 /// An added model that did not load at this start.
@@ -194,8 +207,8 @@ impl Spaces {
         self.now().loaded.clone()
     }
 
-    /// Models that are loading or wait to load.
-    pub fn loading(&self) -> Vec<String> {
+    /// Models that are loading or wait to load, in order. The first one is loading.
+    pub fn loading(&self) -> Vec<Loading> {
         self.loading.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -206,9 +219,11 @@ impl Spaces {
 
     /// Waits until no other model is loading. No other model loads until the result is dropped.
     pub(crate) async fn take_turn(&self, model: &str) -> Turn<'_> {
-        self.loading.lock().unwrap_or_else(PoisonError::into_inner).push(model.to_owned());
+        let progress = Arc::<DownloadProgress>::default();
+        let loading = Loading { model: model.to_owned(), progress: Arc::clone(&progress) };
+        self.loading.lock().unwrap_or_else(PoisonError::into_inner).push(loading);
         let listed = Listed { spaces: self, model: model.to_owned() };
-        Turn { _turn: self.turn.lock().await, _listed: listed }
+        Turn { _turn: self.turn.lock().await, _listed: listed, progress }
     }
 
     /// Adds a loaded space. It becomes active for kinds without an active space.
@@ -269,6 +284,8 @@ impl Spaces {
 pub(crate) struct Turn<'a> {
     _turn: MutexGuard<'a, ()>,
     _listed: Listed<'a>,
+    /// Shows the download to others.
+    pub(crate) progress: Arc<DownloadProgress>,
 }
 
 /// Lists a model as loading until it is dropped.
@@ -280,7 +297,7 @@ struct Listed<'a> {
 impl Drop for Listed<'_> {
     fn drop(&mut self) {
         let mut loading = self.spaces.loading.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(index) = loading.iter().position(|model| *model == self.model) {
+        if let Some(index) = loading.iter().position(|it| it.model == self.model) {
             loading.remove(index);
         }
     }

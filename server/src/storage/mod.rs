@@ -97,7 +97,7 @@ pub struct DerivedFile {
     pub is_new: bool,
 }
 
-/// A file that is made from a video at the first request.
+/// A file that is made from a video, at the first request if not before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Derived {
     /// A JPEG from the middle of a span.
@@ -106,17 +106,21 @@ pub enum Derived {
     Preview,
     /// An MP4 of a whole video, playable in browsers.
     Rendition,
+    /// Sprite sheets of a whole video, in one file.
+    Sprites,
 }
 
 impl Derived {
     /// All kinds.
-    pub const ALL: [Derived; 3] = [Derived::Thumbnail, Derived::Preview, Derived::Rendition];
+    pub const ALL: [Derived; 4] =
+        [Derived::Thumbnail, Derived::Preview, Derived::Rendition, Derived::Sprites];
 
     fn folder(self) -> &'static str {
         match self {
             Derived::Thumbnail => "thumbnails",
             Derived::Preview => "previews",
             Derived::Rendition => "renditions",
+            Derived::Sprites => "sprites",
         }
     }
 
@@ -124,6 +128,7 @@ impl Derived {
         match self {
             Derived::Thumbnail => "jpg",
             Derived::Preview | Derived::Rendition => "mp4",
+            Derived::Sprites => "sheets",
         }
     }
 
@@ -225,12 +230,13 @@ impl Storage {
         if file.is_ours() { self.folder().remove(&file.0).await } else { Ok(()) }
     }
 
-    /// Removes all files derived from a video: its rendition, pictures and features.
+    /// Removes all files derived from a video: its rendition, sprite sheets, pictures and features.
     ///
     /// # Errors
     /// The disk failed. Another call continues.
     pub async fn remove_derived_of_video(&self, id: Uuid) -> io::Result<()> {
         self.folder().remove(&Derived::Rendition.name(id)).await?;
+        self.folder().remove(&Derived::Sprites.name(id)).await?;
         self.folder().remove(&format!("{FEATURES}/{id}")).await?;
         self.remove_pictures(id).await
     }
@@ -278,6 +284,11 @@ impl Storage {
         reprise_faults::at("storage: rename a derived file")?;
         tokio::fs::rename(&unfinished, &file.path).await?;
         Ok(DerivedFile { file, is_new: true })
+    }
+
+    /// Whether the derived file of a video or span is there.
+    pub fn has_derived(&self, kind: Derived, id: Uuid) -> bool {
+        self.folder().path(&kind.name(id)).exists()
     }
 
     /// Removes the derived file of a video or span. A missing one is no error.

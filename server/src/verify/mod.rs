@@ -152,5 +152,6 @@ fn name_of(kind: Derived) -> &'static str {
         Derived::Thumbnail => "thumbnail",
         Derived::Preview => "preview",
         Derived::Rendition => "rendition",
+        Derived::Sprites => "sprites",
     }
 }

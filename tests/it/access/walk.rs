@@ -39,8 +39,15 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
         "get /v1/videos" => {
             Unchanged(vec![("/v1/videos".to_owned(), None), ("/v1/videos?trashed=true".to_owned(), None)])
         }
-        "get /v1/jobs" | "get /v1/stats" | "get /v1/spaces" | "get /v1/reels" | "get /v1/exports"
-        | "get /v1/webhooks" | "get /v1/alerts" => only(operation.split_once(' ')?.1),
+        "patch /v1/videos" => Missing(Some(json!({"ids": [theirs.video], "add_tags": ["mine now"]}))),
+        "get /v1/folders" => Unchanged(vec![
+            ("/v1/folders".to_owned(), None),
+            ("/v1/folders?parent=hidden%20title".to_owned(), None),
+        ]),
+        "get /v1/jobs" | "get /v1/tags" | "get /v1/models" | "get /v1/stats" | "get /v1/spaces"
+        | "get /v1/reels" | "get /v1/exports" | "get /v1/webhooks" | "get /v1/alerts" => {
+            only(operation.split_once(' ')?.1)
+        }
         "post /v1/reels" | "put /v1/reels/{id}" => {
             Missing(Some(json!({"name": "mine now", "ranges": [clip]})))
         }
@@ -98,6 +105,8 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
         | "get /v1/videos/{id}/clips"
         | "get /v1/videos/{id}/media"
         | "get /v1/videos/{id}/thumbnail"
+        | "get /v1/videos/{id}/sprites"
+        | "get /v1/videos/{id}/sprites/{sheet}"
         | "get /v1/videos/{id}/timeline"
         | "get /v1/videos/{id}/transcript"
         | "get /v1/videos/{id}/subtitles"
@@ -149,7 +158,7 @@ impl Theirs {
             it if it.starts_with("/v1/uploads") => &self.upload,
             _ => "tiny",
         };
-        let path = template.replace("{id}", id).replace("{lang}", "en");
+        let path = template.replace("{id}", id).replace("{lang}", "en").replace("{sheet}", "0");
         if path.ends_with("/timeline") { format!("{path}?text=x") } else { path }
     }
 }
@@ -245,6 +254,8 @@ async fn every_operation_hides_what_another_team_has() {
     assert_eq!(theirs["duplicate"], false, "{theirs}");
     let video = theirs["video"]["id"].as_str().unwrap().to_owned();
     a.good("PATCH", &format!("/v1/videos/{video}"), Some(&json!({"title": "hidden title"}))).await;
+    let shelved = json!({"tags": ["hidden title"], "folder": "hidden title/alpha-secret"});
+    a.good("PATCH", &format!("/v1/videos/{video}"), Some(&shelved)).await;
     put_subtitles(a, &video, "WEBVTT\n\n00:00.000 --> 00:01.000\na xylophone and a harmonica\n").await;
     let clips = a.good("GET", &format!("/v1/videos/{video}/clips"), None).await;
     let clip = clips["items"][0]["id"].as_str().unwrap().to_owned();
@@ -336,6 +347,7 @@ async fn every_operation_hides_what_another_team_has() {
     assert_eq!((&unharmed["name"], &unharmed["version"]), (&json!("hidden title"), &json!(1)));
     let unharmed = a.good("GET", &format!("/v1/videos/{}", theirs.video), None).await;
     assert_eq!(unharmed["title"], "hidden title");
+    assert_eq!(unharmed["tags"], json!(["hidden title"]));
     let found = a.good("POST", "/v1/search", Some(&json!({"query": {"text": "xylophone"}}))).await;
     assert!(found.to_string().contains(&theirs.video), "{found}");
 }

@@ -25,6 +25,8 @@ pub(crate) fn video(name: &str) -> NewVideo {
         bytes: 1000,
         title: name.to_owned(),
         metadata: json!({}),
+        tags: Default::default(),
+        folder: Default::default(),
         recorded_at: None,
         segmentation: Segmentation::content(30.0),
         given: vec![],

@@ -22,6 +22,8 @@ async fn clients_keep_answers_and_ask_whether_they_changed() {
         (format!("{VIDEO}/thumbnail"), media),
         (format!("{CLIP}/thumbnail"), media),
         (format!("{CLIP}/preview"), media),
+        (format!("{VIDEO}/sprites/0"), media),
+        (format!("{VIDEO}/sprites"), "no-cache"),
         (VIDEO.to_owned(), "no-cache"),
         (CLIP.to_owned(), "no-cache"),
         ("/".to_owned(), "no-cache"),
@@ -50,8 +52,9 @@ async fn every_get_answers_head(library: &Library) {
     for (path, item) in gets {
         let mut place = path.clone();
         for parameter in item["get"]["parameters"].as_array().into_iter().flatten() {
-            let value = parameter["example"].as_str().unwrap_or_default();
-            place = place.replace(&format!("{{{}}}", parameter["name"].as_str().unwrap_or_default()), value);
+            let example = &parameter["example"];
+            let value = example.as_str().map_or_else(|| example.to_string(), str::to_owned);
+            place = place.replace(&format!("{{{}}}", parameter["name"].as_str().unwrap_or_default()), &value);
         }
         if path.ends_with("/timeline") {
             place.push_str("?text=a");

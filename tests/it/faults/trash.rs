@@ -32,7 +32,7 @@ fn let_purges_go_on(bed: &Bed) {
 
 /// Files and folders of the data folder that bear this id.
 fn files(bed: &Bed, id: &str) -> Vec<PathBuf> {
-    let folders = ["videos", "features", "thumbnails", "previews", "renditions"];
+    let folders = ["videos", "features", "thumbnails", "previews", "renditions", "sprites"];
     let entries = folders.iter().filter_map(|folder| fs::read_dir(bed.data().join(folder)).ok());
     let paths = entries.flatten().flatten().map(|entry| entry.path());
     paths.filter(|path| path.to_string_lossy().contains(id)).collect()

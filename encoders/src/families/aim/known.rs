@@ -13,4 +13,5 @@ pub(super) const KNOWN: &[KnownModel] = &[KnownModel {
     source: "arXiv 2302.03024, 2506.05274; PyTorch checkpoints too",
     verified: "AIM's and TF-CoVR's released modules, on small seeded models (docs/encoders.md)",
     note: "TF-CoVR's AIM, text tower and Combiner",
+    published: &[],
 }];

@@ -1,6 +1,6 @@
 //! BLIP-2's models.
 
-use crate::families::family::{KnownModel, TRANSFORMERS};
+use crate::families::family::{KnownModel, PublishedModel, SEES, TRANSFORMERS};
 
 /// Entries of `reprise models`.
 pub(super) const KNOWN: &[KnownModel] = &[KnownModel {
@@ -13,4 +13,10 @@ pub(super) const KNOWN: &[KnownModel] = &[KnownModel {
     source: "arXiv 2301.12597; Salesforce/blip2-itm-vit-g and others of Blip2ForImageTextRetrieval",
     verified: TRANSFORMERS,
     note: "a picture's vector is the mean of its 32 queries' unit vectors, where BLIP-2's own score takes the nearest",
+    published: &[PublishedModel {
+        model: "Salesforce/blip2-itm-vit-g",
+        licence: Some("MIT"),
+        bytes: None,
+        purpose: SEES,
+    }],
 }];

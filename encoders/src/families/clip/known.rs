@@ -1,6 +1,6 @@
 //! CLIP's models in all layouts.
 
-use crate::families::family::{KnownModel, TRANSFORMERS};
+use crate::families::family::{KnownModel, PublishedModel, SEES, TRANSFORMERS};
 
 /// Entries of `reprise models`.
 pub(super) const KNOWN: &[KnownModel] = &[
@@ -14,6 +14,12 @@ pub(super) const KNOWN: &[KnownModel] = &[
         source: "arXiv 2103.00020; openai/clip-vit-base-patch32[@revision] and others with model_type clip",
         verified: TRANSFORMERS,
         note: "also with the tensor names of OpenAI's code, as model.pt",
+        published: &[PublishedModel {
+            model: "openai/clip-vit-base-patch32",
+            licence: Some("MIT"),
+            bytes: None,
+            purpose: SEES,
+        }],
     },
     KnownModel {
         name: "FILE.pt or FOLDER",
@@ -25,6 +31,7 @@ pub(super) const KNOWN: &[KnownModel] = &[
         source: "arXiv 2103.00020; ViT-B-32.pt and OpenAI's other vision transformers as they are downloaded (TorchScript archives), CLIP's tokenizer.json beside",
         verified: "open_clip_torch's loader of such files, on a small seeded model (docs/encoders.md)",
         note: "sizes are read off the tensors; no config.json may lie beside",
+        published: &[],
     },
     KnownModel {
         name: "FOLDER or ORG/NAME",
@@ -36,6 +43,7 @@ pub(super) const KNOWN: &[KnownModel] = &[
         source: "arXiv 2212.07143, 2309.16671; open_clip_config.json beside open_clip_model.safetensors or open_clip_pytorch_model.bin",
         verified: "open_clip_torch, on small seeded models (docs/encoders.md)",
         note: "OpenCLIP's own vision transformers (ViT-B-32 to ViT-bigG-14, quick_gelu or gelu); other settings are refused by name",
+        published: &[],
     },
     KnownModel {
         name: "FOLDER or ORG/NAME",
@@ -47,5 +55,6 @@ pub(super) const KNOWN: &[KnownModel] = &[
         source: "arXiv 2403.15378; as Hugging Face has CLIP, or longclip-B.pt as model.pt beside CLIP's config.json with 248 positions",
         verified: "transformers with the two tables of positions joined as in the released code, on small seeded models (docs/encoders.md)",
         note: "Long-CLIP",
+        published: &[],
     },
 ];

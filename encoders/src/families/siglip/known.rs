@@ -1,6 +1,6 @@
 //! SigLIP's models in both layouts.
 
-use crate::families::family::{KnownModel, TRANSFORMERS};
+use crate::families::family::{KnownModel, PublishedModel, SEES, TRANSFORMERS};
 
 /// Entries of `reprise models`.
 pub(super) const KNOWN: &[KnownModel] = &[
@@ -14,6 +14,20 @@ pub(super) const KNOWN: &[KnownModel] = &[
         source: "arXiv 2303.15343, 2502.14786; google/siglip-base-patch16-224, google/siglip2-base-patch16-224 and others with model_type siglip",
         verified: TRANSFORMERS,
         note: "pictures are squashed; SigLIP 2's NaFlex models (model_type siglip2) are refused",
+        published: &[
+            PublishedModel {
+                model: "google/siglip-base-patch16-224",
+                licence: Some("Apache-2.0"),
+                bytes: Some(812_672_320),
+                purpose: SEES,
+            },
+            PublishedModel {
+                model: "google/siglip2-base-patch16-224",
+                licence: Some("Apache-2.0"),
+                bytes: None,
+                purpose: SEES,
+            },
+        ],
     },
     KnownModel {
         name: "FOLDER or ORG/NAME",
@@ -25,5 +39,19 @@ pub(super) const KNOWN: &[KnownModel] = &[
         source: "arXiv 2303.15343, 2502.14786; timm/ViT-B-16-SigLIP, timm/ViT-B-16-SigLIP2 and others in OpenCLIP's layout with timm_model_name vit_{base,large,so400m,giantopt}_patch*_siglip_*",
         verified: "open_clip_torch and timm, on small seeded models (docs/encoders.md)",
         note: "texts lose case and punctuation as in OpenCLIP; what else ftfy mends there, and HTML, stays as it is",
+        published: &[
+            PublishedModel {
+                model: "timm/ViT-B-16-SigLIP",
+                licence: Some("Apache-2.0"),
+                bytes: None,
+                purpose: SEES,
+            },
+            PublishedModel {
+                model: "timm/ViT-B-16-SigLIP2",
+                licence: Some("Apache-2.0"),
+                bytes: None,
+                purpose: SEES,
+            },
+        ],
     },
 ];

@@ -1,6 +1,6 @@
 //! The built-in model without training.
 
-use crate::families::family::KnownModel;
+use crate::families::family::{KnownModel, PublishedModel};
 
 /// Entries of `reprise models`.
 pub(super) const KNOWN: &[KnownModel] = &[KnownModel {
@@ -13,4 +13,10 @@ pub(super) const KNOWN: &[KnownModel] = &[KnownModel {
     source: "in the binary",
     verified: "as CLIP",
     note: "seeded weights, untrained: sees little more than colour and layout",
+    published: &[PublishedModel {
+        model: "builtin:tiny",
+        licence: Some("Apache-2.0"),
+        bytes: Some(0),
+        purpose: "tests the service; its weights are made at each start",
+    }],
 }];

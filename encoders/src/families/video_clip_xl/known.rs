@@ -13,4 +13,5 @@ pub(super) const KNOWN: &[KnownModel] = &[KnownModel {
     source: "arXiv 2410.00741; alibaba-pai/VideoCLIP-XL's or -v2's checkpoint as pytorch_model.bin, CLIP's tokenizer.json, and a config.json of {\"model_type\": \"videoclip-xl\"}",
     verified: "VideoCLIP-XL's released modules, on a small seeded model (docs/encoders.md)",
     note: "8 frames of a clip are one sequence; each (count / 8)-th from the first, as its code does",
+    published: &[],
 }];

@@ -137,16 +137,21 @@ pub static LIBRARY: [Table; 15] = [
 ];
 
 /// Tables of one video. A table comes after the tables that it refers to.
-pub static OF_VIDEO: [Table; 10] = [
+pub static OF_VIDEO: [Table; 11] = [
     Table {
         name: "videos",
         columns: columns![
             id Uuid, number Int, content_hash Text, file Text, file_name Text, bytes Int, title Text, metadata Text,
             recorded_at Text, recorded_at_ms Int, created_at_ms Int, state Text, segmentation Text, facts Text,
             duration_ms Int, media_offset_ms Int, warnings Text, added_by Uuid, probed_ms Int, deleted_at_ms Int,
-            restored_at_ms Int,
+            restored_at_ms Int, folder Text, folder_key Bytes,
         ],
         rows: "videos t WHERE t.id = $1",
+    },
+    Table {
+        name: "video_tags",
+        columns: columns![video Uuid, key Bytes, tag Text],
+        rows: "video_tags t WHERE t.video = $1 ORDER BY t.key",
     },
     Table {
         name: "tracks",

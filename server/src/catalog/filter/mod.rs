@@ -1,7 +1,7 @@
 //! The metadata filter of the API: syntax, validation and meaning.
 //!
 //! A filter is a test, or `{"all": [..]}`, `{"any": [..]}`, `{"not": {..}}` of filters. A test names a field and
-//! exactly one operator: `{"field": F, "eq" | "in" | "lt" | "lte" | "gt" | "gte" | "exists": V}`. `not` is boolean
+//! exactly one operator: `{"field": F, "eq" | "in" | "lt" | "lte" | "gt" | "gte" | "under" | "exists": V}`. `not` is boolean
 //! negation; an empty `all` is true, an empty `any` is false.
 //!
 //! A test has the same meaning on both databases:
@@ -13,6 +13,9 @@
 //! Built-in fields: `duration` (of the video, in seconds, rounded to milliseconds), `recorded_at` and `created_at` (RFC
 //! 3339 instants or dates, compared as instants; a date means its first moment in UTC), `title`, `video_id` and `level`
 //! (`eq`, `in`, `exists` only). Values must have the field's type.
+//!
+//! `tags` matches if one of the video's tags does (`eq`, `in`, `exists` only), `folder` is the path of its folder (`eq`, `in`,
+//! `exists`, and `under`: the folder and all below it). Both are compared without case.
 //!
 //! `metadata.x` is the user's field x, `metadata.x.y` the field y of the object in x. In a name, `\.` is a dot and
 //! `\\` a backslash. A given clip's metadata overlays its video's: if the clip has the top-level field, the video's
@@ -28,6 +31,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::instant;
+use super::types::{Folder, Tag};
 use crate::terms::Level;
 
 /// Deepest nesting of a filter.
@@ -44,7 +48,7 @@ pub struct Filter {
     root: Node,
 }
 
-/// A filter on the metadata of videos: each test names a field `metadata.…`.
+/// A filter on videos by what their owner says of them: each test names a field `metadata.…`, `tags` or `folder`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VideoFilter(Filter);
 
@@ -95,7 +99,7 @@ impl Filter {
 }
 
 impl VideoFilter {
-    /// Parses a filter on metadata.
+    /// Parses a filter on metadata, tags and folders.
     ///
     /// # Errors
     /// As [`Filter::parse`], and for a test of another field.
@@ -104,7 +108,8 @@ impl VideoFilter {
         match filter.root.built_in() {
             None => Ok(VideoFilter(filter)),
             Some(field) => {
-                wrong("", format!("only fields `metadata.…` may be tested here, not `{}`", field.name()))
+                let detail = "only fields `metadata.…`, `tags` and `folder` may be tested here";
+                wrong("", format!("{detail}, not `{}`", field.name()))
             }
         }
     }
@@ -116,13 +121,13 @@ impl VideoFilter {
 }
 
 impl Node {
-    /// The first built-in field that it tests.
+    /// The first field that it tests which the owner of a video does not set.
     fn built_in(&self) -> Option<BuiltIn> {
         match self {
             Node::All(nodes) | Node::Any(nodes) => nodes.iter().find_map(Node::built_in),
             Node::Not(node) => node.built_in(),
+            Node::Test(Field::BuiltIn(BuiltIn::Tags | BuiltIn::Folder) | Field::Metadata { .. }, _) => None,
             Node::Test(Field::BuiltIn(field), _) => Some(*field),
-            Node::Test(Field::Metadata { .. }, _) => None,
         }
     }
 }
@@ -165,6 +170,8 @@ enum BuiltIn {
     Title,
     VideoId,
     Level,
+    Tags,
+    Folder,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -173,6 +180,8 @@ enum Test {
     /// Equal to any of these.
     In(Vec<Scalar>),
     Order(Order, Scalar),
+    /// In this folder or below it.
+    Under(Folder),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,6 +201,8 @@ enum Scalar {
     Ms(i64),
     Id(Uuid),
     Level(Level),
+    /// The key of a tag or a folder.
+    Key(Vec<u8>),
 }
 
 struct Parser {
@@ -247,7 +258,10 @@ impl Parser {
             Field::parse(name).map_err(|detail| FilterError { pointer: format!("{at}/field"), detail })?;
         let mut operators = object.iter().filter(|(key, _)| *key != "field");
         let (Some((operator, value)), None) = (operators.next(), operators.next()) else {
-            return wrong(at, "expected exactly one of `eq`, `in`, `lt`, `lte`, `gt`, `gte`, `exists`");
+            return wrong(
+                at,
+                "expected exactly one of `eq`, `in`, `lt`, `lte`, `gt`, `gte`, `under`, `exists`",
+            );
         };
         let at = format!("{at}/{}", attributes::escape(operator));
         let test = match operator.as_str() {
@@ -255,6 +269,7 @@ impl Parser {
                 Value::Bool(wanted) => Test::Exists(*wanted),
                 _ => return wrong(at, "expected true or false"),
             },
+            "under" => Test::Under(self.folder(&field, value, &at)?),
             "eq" => Test::In(vec![self.scalar(&field, value, &at)?]),
             "in" => Test::In(self.list(&field, value, &at)?),
             "lt" => Test::Order(Order::Less, self.ordered(&field, value, &at)?),
@@ -262,7 +277,8 @@ impl Parser {
             "gt" => Test::Order(Order::Greater, self.ordered(&field, value, &at)?),
             "gte" => Test::Order(Order::GreaterOrEqual, self.ordered(&field, value, &at)?),
             _ => {
-                let detail = "unknown operator; expected `eq`, `in`, `lt`, `lte`, `gt`, `gte` or `exists`";
+                let detail =
+                    "unknown operator; expected `eq`, `in`, `lt`, `lte`, `gt`, `gte`, `under` or `exists`";
                 return wrong(at, detail);
             }
         };
@@ -280,10 +296,20 @@ impl Parser {
         values.map(|(number, value)| self.scalar(field, value, &format!("{at}/{number}"))).collect()
     }
 
+    fn folder(&mut self, field: &Field, value: &Value, at: &str) -> Result<Folder, FilterError> {
+        if *field != Field::BuiltIn(BuiltIn::Folder) {
+            return wrong(at, "only `folder` has others below it");
+        }
+        self.scalar(field, value, at)?;
+        Folder::parse(value.as_str().unwrap_or_default()).or_else(|detail| wrong(at, detail))
+    }
+
     fn ordered(&mut self, field: &Field, value: &Value, at: &str) -> Result<Scalar, FilterError> {
         match self.scalar(field, value, at)? {
             Scalar::Bool(_) => wrong(at, "expected a number or a string; booleans have no order"),
-            Scalar::Id(_) | Scalar::Level(_) => wrong(at, "this field has no order; use `eq` or `in`"),
+            Scalar::Id(_) | Scalar::Level(_) | Scalar::Key(_) => {
+                wrong(at, "this field has no order; use `eq` or `in`")
+            }
             scalar => Ok(scalar),
         }
     }
@@ -308,7 +334,7 @@ impl Field {
             Some(rest) => Field::metadata(rest),
             None => {
                 Err("unknown field; expected `duration`, `recorded_at`, `created_at`, `title`, `video_id`, \
-                         `level` or `metadata.…`"
+                         `level`, `tags`, `folder` or `metadata.…`"
                     .to_owned())
             }
         }
@@ -341,13 +367,15 @@ impl Field {
 
 impl BuiltIn {
     /// All built-in fields.
-    const ALL: [BuiltIn; 6] = [
+    const ALL: [BuiltIn; 8] = [
         BuiltIn::Duration,
         BuiltIn::RecordedAt,
         BuiltIn::CreatedAt,
         BuiltIn::Title,
         BuiltIn::VideoId,
         BuiltIn::Level,
+        BuiltIn::Tags,
+        BuiltIn::Folder,
     ];
 
     /// Its name in a filter.
@@ -359,6 +387,8 @@ impl BuiltIn {
             BuiltIn::Title => "title",
             BuiltIn::VideoId => "video_id",
             BuiltIn::Level => "level",
+            BuiltIn::Tags => "tags",
+            BuiltIn::Folder => "folder",
         }
     }
 
@@ -387,6 +417,14 @@ impl BuiltIn {
                 Some("passage") => Ok(Scalar::Level(Level::Passage)),
                 _ => Err("expected `video`, `clip`, `moment` or `passage`"),
             },
+            BuiltIn::Tags => text()
+                .and_then(|text| Tag::parse(text).ok())
+                .map(|tag| Scalar::Key(tag.key().to_vec()))
+                .ok_or("expected a tag: 1 to 60 characters without commas and control characters"),
+            BuiltIn::Folder => text()
+                .and_then(|text| Folder::parse(text).ok())
+                .map(|folder| Scalar::Key(folder.key().to_vec()))
+                .ok_or("expected the path of a folder, e.g. `season 2026/finals`"),
         }
     }
 }

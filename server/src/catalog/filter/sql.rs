@@ -1,4 +1,4 @@
-//! Translates a filter to a condition on `spans s JOIN visible_videos v`, and one on metadata to a condition on `videos f`.
+//! Translates a filter to a condition on `spans s JOIN visible_videos v`, and one on videos to a condition on `videos f`.
 
 use super::{BuiltIn, Field, Filter, Node, Order, Scalar, Test, VideoFilter};
 use crate::catalog::database::{Sql, Value};
@@ -56,6 +56,8 @@ impl Writer {
             Node::Any(nodes) => self.join(nodes, " OR ", "(1 = 0)"),
             Node::Not(node) => format!("(NOT {})", self.node(node)),
             Node::Test(Field::Metadata { path, top }, test) => self.metadata(path, top, test),
+            Node::Test(Field::BuiltIn(BuiltIn::Tags), test) => self.tags(test),
+            Node::Test(Field::BuiltIn(BuiltIn::Folder), test) => self.folder(test),
             Node::Test(Field::BuiltIn(field), test) => self.column(column(*field), test),
         }
     }
@@ -78,7 +80,47 @@ impl Writer {
                 let value = self.scalar(scalar);
                 format!("({column} IS NOT NULL AND {column} {} {value})", operator(*order))
             }
+            Test::Under(_) => "(1 = 0)".to_owned(),
         }
+    }
+
+    /// A condition on the tags of the video.
+    fn tags(&mut self, test: &Test) -> String {
+        let video = self.video();
+        match test {
+            Test::Exists(false) => format!("(NOT {})", self.tags(&Test::Exists(true))),
+            Test::In(keys) => {
+                let list: Vec<String> = keys.iter().map(|key| self.scalar(key)).collect();
+                if list.is_empty() {
+                    return "(1 = 0)".to_owned();
+                }
+                let list = list.join(", ");
+                format!("({video}.id IN (SELECT g.video FROM video_tags g WHERE g.key IN ({list})))")
+            }
+            // Tags have no order, and the parser refuses tests of it.
+            _ => format!("({video}.id IN (SELECT g.video FROM video_tags g))"),
+        }
+    }
+
+    /// A condition on the folder of the video. No folder has the empty key.
+    fn folder(&mut self, test: &Test) -> String {
+        let video = self.video();
+        match test {
+            Test::Exists(false) => format!("(length({video}.folder_key) = 0)"),
+            Test::Under(folder) => {
+                let first = self.placeholder(folder.key().to_vec());
+                let end = self.placeholder(folder.end());
+                format!("({video}.folder_key >= {first} AND {video}.folder_key < {end})")
+            }
+            Test::In(_) => self.column(&format!("{video}.folder_key"), test),
+            // Folders have no order, and the parser refuses tests of it.
+            _ => format!("(length({video}.folder_key) > 0)"),
+        }
+    }
+
+    /// The name of the row of the video.
+    fn video(&self) -> &'static str {
+        if self.on_videos { "f" } else { "v" }
     }
 
     /// A condition on a metadata value: the clip's if the clip has the top-level field, else the video's. The inner
@@ -107,6 +149,7 @@ impl Writer {
     fn attribute(&mut self, test: &Test) -> String {
         match test {
             Test::Exists(_) => "a.kind <> 'null'".to_owned(),
+            Test::Under(_) => "(1 = 0)".to_owned(),
             Test::Order(order, scalar) => {
                 let (kind, column) = storage(scalar);
                 let value = self.stored(scalar);
@@ -147,6 +190,7 @@ impl Writer {
             Scalar::Id(id) => self.placeholder(*id),
             Scalar::Level(level) => self.placeholder(level_name(*level)),
             Scalar::Text(text) => self.placeholder(text.clone()),
+            Scalar::Key(key) => self.placeholder(key.clone()),
         }
     }
 }
@@ -159,6 +203,8 @@ fn column(field: BuiltIn) -> &'static str {
         BuiltIn::Title => "v.title",
         BuiltIn::VideoId => "v.id",
         BuiltIn::Level => "s.level",
+        // Tests of them have conditions of their own.
+        BuiltIn::Tags | BuiltIn::Folder => "NULL",
     }
 }
 

@@ -30,6 +30,11 @@ fn well_formed_filters_are_accepted() {
         json!({"field": "title", "lte": "m"}),
         json!({"field": "video_id", "eq": "01900000-0000-7000-8000-000000000000"}),
         json!({"field": "level", "in": ["clip", "video"]}),
+        json!({"field": "tags", "eq": " Dive "}),
+        json!({"field": "tags", "in": []}),
+        json!({"field": "tags", "exists": false}),
+        json!({"field": "folder", "in": ["a/b", ""]}),
+        json!({"field": "folder", "under": "Season 2026"}),
     ];
     for filter in filters {
         check(filter, None);
@@ -71,6 +76,14 @@ fn a_mistake_is_named_by_its_pointer() {
         (json!({"field": "video_id", "lt": "01900000-0000-7000-8000-000000000000"}), "/lt"),
         (json!({"field": "level", "eq": "scene"}), "/eq"),
         (json!({"field": "level", "gt": "clip"}), "/gt"),
+        (json!({"field": "tags", "eq": "a,b"}), "/eq"),
+        (json!({"field": "tags", "in": ["a", 3]}), "/in/1"),
+        (json!({"field": "tags", "lt": "a"}), "/lt"),
+        (json!({"field": "tags", "under": "a"}), "/under"),
+        (json!({"field": "folder", "eq": "a//b"}), "/eq"),
+        (json!({"field": "folder", "gte": "a"}), "/gte"),
+        (json!({"field": "folder", "under": 3}), "/under"),
+        (json!({"field": "title", "under": "a"}), "/under"),
         (json!({"field": "metadata.x", "eq": null}), "/eq"),
         (json!({"field": "metadata.x", "eq": {}}), "/eq"),
         (json!({"field": "metadata.x", "in": [1, []]}), "/in/1"),

@@ -10,8 +10,9 @@ use crate::catalog::types::*;
 /// The columns that [`from_row`] reads, of `videos v`.
 macro_rules! video_columns {
     () => {
-        "v.id, v.content_hash, v.file, v.file_name, v.bytes, v.title, v.metadata, v.recorded_at, \
+        "v.id, v.content_hash, v.file, v.file_name, v.bytes, v.title, v.metadata, v.folder, v.recorded_at, \
          v.created_at_ms, v.state, v.segmentation, v.facts, v.warnings, v.deleted_at_ms, v.restored_at_ms, \
+         (SELECT string_agg(g.tag, ',' ORDER BY g.key) FROM video_tags g WHERE g.video = v.id) AS tags, \
          (SELECT string_agg(t.warnings, '' ORDER BY t.key) FROM tracks t WHERE t.video = v.id) AS said_wrong, \
          (SELECT count(*) FROM spans c WHERE c.video = v.id AND c.level = 'clip') AS clips, \
          (SELECT n.id FROM jobs n WHERE n.video = v.id ORDER BY n.id DESC LIMIT 1) AS job_id"
@@ -51,6 +52,8 @@ pub(in crate::catalog) fn from_row(row: &Row) -> Result<Video, CatalogError> {
         bytes: row.get("bytes")?,
         title: row.get("title")?,
         metadata: parse_json(&row.get::<String>("metadata")?)?,
+        tags: tags(row)?,
+        folder: Some(row.get::<String>("folder")?).filter(|folder| !folder.is_empty()),
         recorded_at: row.get("recorded_at")?,
         created_at_ms: row.get("created_at_ms")?,
         state: named(&row.get::<String>("state")?, &states)?,
@@ -62,6 +65,12 @@ pub(in crate::catalog) fn from_row(row: &Row) -> Result<Video, CatalogError> {
         deleted_at_ms: row.get("deleted_at_ms")?,
         restored_at_ms: row.get("restored_at_ms")?,
     })
+}
+
+/// The tags, which hold no commas.
+fn tags(row: &Row) -> Result<Vec<String>, CatalogError> {
+    let joined: Option<String> = row.get("tags")?;
+    Ok(joined.iter().flat_map(|tags| tags.split(',')).map(str::to_owned).collect())
 }
 
 /// The warnings of the file, then those of its subtitles.

@@ -8,6 +8,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::cue::Subtitles;
+use super::tags::{Folder, Tags};
 
 /// State of a video.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +66,10 @@ pub struct Video {
     pub title: String,
     /// The user's metadata: a JSON object.
     pub metadata: Value,
+    /// Its tags as they were given, in order of their keys.
+    pub tags: Vec<String>,
+    /// The path of its folder as it was given.
+    pub folder: Option<String>,
     /// Recording time from the user: an RFC 3339 date or instant.
     pub recorded_at: Option<String>,
     /// Time of adding, in Unix milliseconds.
@@ -126,6 +131,10 @@ pub struct NewVideo {
     pub title: String,
     /// A JSON object.
     pub metadata: Value,
+    /// Its tags.
+    pub tags: Tags,
+    /// Its folder.
+    pub folder: Folder,
     /// As in [`Video`].
     pub recorded_at: Option<String>,
     /// As in [`Video`].
@@ -160,6 +169,10 @@ pub struct VideoPatch {
     pub title: Option<String>,
     /// New metadata object; replaces the old one.
     pub metadata: Option<Value>,
+    /// New tags; they replace the old ones.
+    pub tags: Option<Tags>,
+    /// New folder; the empty one takes it out of its folder.
+    pub folder: Option<Folder>,
     /// New recording time; `Some(None)` removes it.
     pub recorded_at: Option<Option<String>>,
     /// The video as the change expects it. If it is another one, nothing changes ([`CatalogError::Stale`]). `None`: the

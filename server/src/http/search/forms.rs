@@ -261,8 +261,9 @@ pub(in crate::http) enum FilterForms {
 #[serde(deny_unknown_fields)]
 #[schema(title = "Filter test")]
 pub(in crate::http) struct FilterTest {
-    /// `duration` (of the video, in seconds), `recorded_at`, `created_at` (RFC 3339), `title`, `video_id`, `level`, or
-    /// `metadata.x` for the field x of the metadata. Dots go into nested objects; a backslash escapes one.
+    /// `duration` (of the video, in seconds), `recorded_at`, `created_at` (RFC 3339), `title`, `video_id`, `level`, `tags` (one
+    /// of them must match; without case), `folder` (without case), or `metadata.x` for the field x of the metadata. Dots go
+    /// into nested objects; a backslash escapes one.
     field: String,
     /// The field equals this number, string or boolean.
     #[schema(nullable = false)]
@@ -282,6 +283,9 @@ pub(in crate::http) struct FilterTest {
     /// The field is at least this number or string.
     #[schema(nullable = false)]
     gte: Option<Value>,
+    /// The field `folder` is this folder or lies below it.
+    #[schema(nullable = false)]
+    under: Option<String>,
     /// Whether the field is there and not null.
     #[schema(nullable = false)]
     exists: Option<bool>,

@@ -12,7 +12,7 @@ const HEADER: &str = "Upload-Metadata";
 /// Fields that common clients send by themselves. The server finds out by itself what they say.
 const IGNORED: [&str; 3] = ["filetype", "type", "relativePath"];
 /// Fields of a plain upload.
-const FIELDS: [&str; 4] = ["title", "metadata", "recorded_at", "segmentation"];
+const FIELDS: [&str; 6] = ["title", "metadata", "tags", "folder", "recorded_at", "segmentation"];
 
 /// What a client says of a file.
 pub(super) struct Said {
@@ -43,6 +43,9 @@ pub(super) fn parse(text: &str) -> Result<Said, ApiError> {
             "filename" => file_name = Some(add::utf8(&bytes, name)?),
             "name" => other_name = Some(add::utf8(&bytes, name)?),
             name if IGNORED.contains(&name) => {}
+            "tags" => {
+                add::utf8(&bytes, name)?.split(',').try_for_each(|tag| details.part(name, tag.as_bytes()))?
+            }
             name if FIELDS.contains(&name) => details.part(name, &bytes)?,
             name => {
                 let known = FIELDS.join(", ");
@@ -73,6 +76,7 @@ mod tests {
         check("filename ZGl2ZS5tcDQ=", Some("dive.mp4"));
         check("filename ZGl2ZS5tcDQ=,title VmF1bHQ=, filetype dmlkZW8vbXA0", Some("dive.mp4"));
         check("name ZGl2ZS5tcDQ=,type", Some("dive.mp4"));
+        check("filename ZGl2ZS5tcDQ=,tags YSxi,folder YS9i", Some("dive.mp4"));
         check("filename Li4vLi4vZXRjL3Bhc3N3ZA==", Some("passwd"));
         for wrong in [
             "filename ???",
@@ -80,6 +84,7 @@ mod tests {
             "colour cmVk",
             "metadata e30",
             "filename /w==",
+            "tags /w==",
         ] {
             check(wrong, None);
         }
