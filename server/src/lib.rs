@@ -10,6 +10,7 @@ pub mod app;
 pub mod backup;
 pub mod catalog;
 pub mod config;
+pub mod evaluations;
 pub mod exports;
 pub mod health;
 pub mod http;

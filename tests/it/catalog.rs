@@ -5,6 +5,7 @@ mod alerts;
 mod backups;
 mod cues;
 mod durability;
+mod evaluations;
 mod exports;
 mod filters;
 mod following;

@@ -32,6 +32,7 @@ mod encoders_siglip;
 mod engines;
 mod eval;
 mod eval_retrieval;
+mod evaluations;
 mod exports;
 mod faults;
 mod hostile_files;

@@ -16,6 +16,7 @@ mod cues;
 mod database;
 mod deliveries;
 mod error;
+mod evaluations;
 mod events;
 mod exports;
 mod facts;

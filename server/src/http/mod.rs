@@ -9,6 +9,7 @@ mod connections;
 mod contract;
 mod embeddings;
 mod error;
+mod evaluations;
 mod exports;
 mod extract;
 mod guard;
@@ -71,7 +72,7 @@ use error::{ApiError, REQUEST_ID};
 pub use search::stored_search;
 
 /// The documented routes of every room.
-fn rooms() -> [OpenApiRouter<Arc<App>>; 22] {
+fn rooms() -> [OpenApiRouter<Arc<App>>; 23] {
     [
         search::routes(),
         searches::routes(),
@@ -89,6 +90,7 @@ fn rooms() -> [OpenApiRouter<Arc<App>>; 22] {
         jobs::routes(),
         alerts::routes(),
         webhooks::routes(),
+        evaluations::routes(),
         spaces::routes(),
         embeddings::routes(),
         keys::routes(),

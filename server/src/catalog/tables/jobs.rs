@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::stored::{named, parse_json, to_json};
-use super::{exports, videos};
+use super::{evaluations, exports, videos};
 use crate::catalog::database::{Row, Sql, Tx, values};
 use crate::catalog::error::CatalogError;
 use crate::catalog::types::*;
@@ -65,6 +65,11 @@ impl NewJob {
     /// A job that makes an export. The export's row has its request.
     pub(in crate::catalog) fn export() -> NewJob {
         NewJob { kind: JobName::Export, video: None, params: None, needs_ready: false }
+    }
+
+    /// A job that asks the queries of an evaluation. The evaluation's row has its settings.
+    pub(in crate::catalog) fn evaluation() -> NewJob {
+        NewJob { kind: JobName::Evaluation, video: None, params: None, needs_ready: false }
     }
 }
 
@@ -142,7 +147,9 @@ pub(in crate::catalog) async fn lock(tx: &mut Tx, id: Uuid) -> Result<Option<Loc
     };
     let is_seen = match row.get("video")? {
         Some(video) => videos::lock(tx, video).await?,
-        None => !tx.visibility().is_limited() || exports::sees(tx, id).await?,
+        None => {
+            !tx.visibility().is_limited() || exports::sees(tx, id).await? || evaluations::owns(tx, id).await?
+        }
     };
     if !is_seen {
         return Ok(None);

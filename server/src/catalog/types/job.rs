@@ -27,11 +27,13 @@ pub enum JobName {
     Export,
     /// Rebuilds an index.
     Reindex,
+    /// Asks spaces the queries of an evaluation.
+    Evaluation,
 }
 
 impl JobName {
     /// All kinds.
-    pub const ALL: [JobName; 7] = [
+    pub const ALL: [JobName; 8] = [
         JobName::Ingest,
         JobName::Fill,
         JobName::Transcribe,
@@ -39,6 +41,7 @@ impl JobName {
         JobName::Caption,
         JobName::Export,
         JobName::Reindex,
+        JobName::Evaluation,
     ];
 
     /// The stored and public name.
@@ -51,6 +54,7 @@ impl JobName {
             JobName::Caption => "caption",
             JobName::Export => "export",
             JobName::Reindex => "reindex",
+            JobName::Evaluation => "evaluation",
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod alert;
 mod cue;
+mod evaluation;
 mod job;
 mod key;
 mod reel;
@@ -14,6 +15,7 @@ mod webhook;
 
 pub use alert::*;
 pub use cue::*;
+pub use evaluation::*;
 pub use job::*;
 pub use key::*;
 pub use reel::*;

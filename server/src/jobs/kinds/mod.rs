@@ -1,5 +1,6 @@
 //! The kinds of job that this version runs. A new kind takes a file here and an entry in the list.
 
+mod evaluation;
 mod export;
 mod fill;
 mod ingest;
@@ -7,4 +8,4 @@ mod ingest;
 use super::kind::JobKind;
 
 /// All kinds of job.
-pub static KINDS: &[&dyn JobKind] = &[&ingest::Ingest, &fill::Fill, &export::Export];
+pub static KINDS: &[&dyn JobKind] = &[&ingest::Ingest, &fill::Fill, &export::Export, &evaluation::Evaluation];
