@@ -50,6 +50,8 @@ pub struct App {
     pub exports: Arc<Semaphore>,
     /// One evaluation runs at a time: it must not hold up the ingest.
     pub evaluations: Arc<Semaphore>,
+    /// One map is made at a time.
+    pub maps: Arc<Semaphore>,
     /// Example queries for the web page. A demo sets them once.
     pub examples: OnceLock<Vec<Example>>,
     /// Whether the server has started and is not closing.

@@ -18,6 +18,7 @@ pub mod https;
 pub mod ingest;
 pub mod jobs;
 pub mod library;
+pub mod maps;
 pub mod models;
 pub mod query_log;
 pub mod search;

@@ -10,6 +10,7 @@ mod exports;
 mod filters;
 mod following;
 mod jobs;
+mod maps;
 mod passages;
 mod range_vectors;
 mod refusals;

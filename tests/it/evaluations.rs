@@ -167,7 +167,7 @@ async fn a_killed_evaluation_goes_on(bed: &Bed) {
     let video = server.ingest(&bed.film(0, 4)).await;
     let relevant = json!([{"video_id": video["id"], "start": 2.0, "end": 4.0}]);
     let query = |number: usize| json!({"text": format!("query {number}"), "relevant": relevant});
-    let queries: Vec<Value> = (0..200).map(query).collect();
+    let queries: Vec<Value> = (0..64).map(query).collect();
     let body = json!({"name": "many", "spaces": ["tiny"], "queries": queries});
     let whole = ended(&server, &body).await;
     let (_, begun) = server.post("/v1/evaluations", &body).await;

@@ -47,6 +47,7 @@ mod ingest;
 mod lecture_questions;
 mod lectures;
 mod long_text;
+mod maps;
 mod metrics;
 mod moments;
 mod openapi;

@@ -69,6 +69,7 @@ fn the_contract_names_every_operation_once_and_nothing_that_is_not_there() {
             "get /v1/jobs/{id}",
             "get /v1/jobs/{id}/events",
             "get /v1/keys",
+            "get /v1/map",
             "get /v1/reels",
             "get /v1/reels/{id}",
             "get /v1/searches",

@@ -27,6 +27,7 @@ pub mod instant;
 mod jobs;
 mod keys;
 mod leases;
+mod maps;
 mod migrations;
 mod passages;
 mod postgres;

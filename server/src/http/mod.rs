@@ -17,6 +17,7 @@ mod jobs;
 mod keys;
 mod linger;
 mod links;
+mod map;
 mod media;
 mod names;
 mod operation;
@@ -72,7 +73,7 @@ use error::{ApiError, REQUEST_ID};
 pub use search::stored_search;
 
 /// The documented routes of every room.
-fn rooms() -> [OpenApiRouter<Arc<App>>; 23] {
+fn rooms() -> [OpenApiRouter<Arc<App>>; 24] {
     [
         search::routes(),
         searches::routes(),
@@ -91,6 +92,7 @@ fn rooms() -> [OpenApiRouter<Arc<App>>; 23] {
         alerts::routes(),
         webhooks::routes(),
         evaluations::routes(),
+        map::routes(),
         spaces::routes(),
         embeddings::routes(),
         keys::routes(),

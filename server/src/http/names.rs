@@ -37,7 +37,7 @@ pub(super) enum TrackKindName {
 }
 
 /// Kind of a job. `ingest`: cuts a video into clips and encodes them. `fill`: adds missing vectors. `export`: makes a file of
-/// ranges. `evaluation`: asks spaces the queries of an evaluation. `transcribe`, `read_text`, `caption` and `reindex` are
+/// ranges. `evaluation`: asks spaces the queries of an evaluation. `map`: makes a map of a space and level. `transcribe`, `read_text`, `caption` and `reindex` are
 /// reserved.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes values in the OpenAPI file")]
@@ -51,6 +51,7 @@ pub(super) enum JobKindName {
     Export,
     Reindex,
     Evaluation,
+    Map,
 }
 
 /// State of a job. `queued`: waits for a worker or for its next attempt. `running`: a worker has it. `succeeded`, `failed`

@@ -69,11 +69,11 @@ pub static LIBRARY: [Table; 17] = [
         ],
         rows: "audit t ORDER BY t.seq",
     },
-    // Exports are left out: they expire, and can be made again. Refused files are left out: they expire too.
+    // Exports and maps are left out: they can be made again. Refused files are left out: they expire.
     Table {
         name: "jobs",
         columns: JOBS,
-        rows: "jobs t WHERE t.video IS NULL AND t.kind <> 'export' \
+        rows: "jobs t WHERE t.video IS NULL AND t.kind NOT IN ('export', 'map') \
                AND NOT EXISTS (SELECT 1 FROM refusals r WHERE r.id = t.id) ORDER BY t.id",
     },
     Table {

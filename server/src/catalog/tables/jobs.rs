@@ -4,11 +4,12 @@ use reprise_encoders::Cause;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::stored::{named, parse_json, to_json};
+use super::stored::{level_name, named, parse_json, to_json};
 use super::{evaluations, exports, videos};
 use crate::catalog::database::{Row, Sql, Tx, values};
 use crate::catalog::error::CatalogError;
 use crate::catalog::types::*;
+use crate::terms::Collection;
 
 /// The columns that [`from_row`] reads, of `jobs j`.
 macro_rules! job_columns {
@@ -70,6 +71,12 @@ impl NewJob {
     /// A job that asks the queries of an evaluation. The evaluation's row has its settings.
     pub(in crate::catalog) fn evaluation() -> NewJob {
         NewJob { kind: JobName::Evaluation, video: None, params: None, needs_ready: false }
+    }
+
+    /// A job that makes a map.
+    pub(in crate::catalog) fn map(of: Collection) -> NewJob {
+        let params = json!({ "space": of.space, "level": level_name(of.level) });
+        NewJob { kind: JobName::Map, video: None, params: Some(params), needs_ready: false }
     }
 }
 

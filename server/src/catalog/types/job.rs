@@ -29,11 +29,13 @@ pub enum JobName {
     Reindex,
     /// Asks spaces the queries of an evaluation.
     Evaluation,
+    /// Makes the map of a space and level.
+    Map,
 }
 
 impl JobName {
     /// All kinds.
-    pub const ALL: [JobName; 8] = [
+    pub const ALL: [JobName; 9] = [
         JobName::Ingest,
         JobName::Fill,
         JobName::Transcribe,
@@ -42,6 +44,7 @@ impl JobName {
         JobName::Export,
         JobName::Reindex,
         JobName::Evaluation,
+        JobName::Map,
     ];
 
     /// The stored and public name.
@@ -55,6 +58,7 @@ impl JobName {
             JobName::Export => "export",
             JobName::Reindex => "reindex",
             JobName::Evaluation => "evaluation",
+            JobName::Map => "map",
         }
     }
 }

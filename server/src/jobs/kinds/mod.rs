@@ -4,8 +4,10 @@ mod evaluation;
 mod export;
 mod fill;
 mod ingest;
+mod map;
 
 use super::kind::JobKind;
 
 /// All kinds of job.
-pub static KINDS: &[&dyn JobKind] = &[&ingest::Ingest, &fill::Fill, &export::Export, &evaluation::Evaluation];
+pub static KINDS: &[&dyn JobKind] =
+    &[&ingest::Ingest, &fill::Fill, &export::Export, &evaluation::Evaluation, &map::Map];
