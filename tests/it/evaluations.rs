@@ -15,6 +15,9 @@ on_both!(
     what_is_wrong_is_refused,
 );
 
+/// The space of `builtin:tiny`.
+const TINY: &str = "tiny-1ade90";
+
 /// Starts an evaluation and waits for its end. Returns it with its first queries.
 async fn ended(server: &Server, body: &Value) -> Value {
     let (status, begun) = server.post("/v1/evaluations", body).await;
@@ -135,7 +138,7 @@ async fn judge(server: &Server, search: &Value, hit: usize, verdict: &str) {
 async fn feedback_becomes_queries(bed: &Bed) {
     let server = bed.start(&[]);
     let video = server.ingest(&bed.film(0, 4)).await;
-    let body = json!({"name": "log", "spaces": ["tiny"], "from_feedback": {}});
+    let body = json!({"name": "log", "spaces": [TINY], "from_feedback": {}});
     let refused = server.refused(server.request("POST", "/v1/evaluations").json(&body), 422).await;
     assert_eq!(refused["errors"][0]["pointer"], "/from_feedback", "{refused}");
     let asked = json!({"query": {"text": "a red square"}, "sources": ["visual"], "exact": true});
@@ -158,7 +161,7 @@ async fn feedback_becomes_queries(bed: &Bed) {
     assert_eq!(done["queries"][0]["outcomes"][0]["ranks"], json!([2, 4]), "{done}");
     assert_eq!(done["queries"][1]["outcomes"][0]["ranks"], json!([1]), "{done}");
     assert_eq!(done["queries"][1]["clip"], clip["query"]["clip"]);
-    let before = json!({"name": "log", "spaces": ["tiny"], "from_feedback": {"until": "2001-01-01"}});
+    let before = json!({"name": "log", "spaces": [TINY], "from_feedback": {"until": "2001-01-01"}});
     server.refused(server.request("POST", "/v1/evaluations").json(&before), 422).await;
 }
 
@@ -168,7 +171,7 @@ async fn a_killed_evaluation_goes_on(bed: &Bed) {
     let relevant = json!([{"video_id": video["id"], "start": 2.0, "end": 4.0}]);
     let query = |number: usize| json!({"text": format!("query {number}"), "relevant": relevant});
     let queries: Vec<Value> = (0..64).map(query).collect();
-    let body = json!({"name": "many", "spaces": ["tiny"], "queries": queries});
+    let body = json!({"name": "many", "spaces": [TINY], "queries": queries});
     let whole = ended(&server, &body).await;
     let (_, begun) = server.post("/v1/evaluations", &body).await;
     let path = format!("/v1/evaluations/{}", text(&begun, "/id"));
@@ -212,7 +215,7 @@ async fn a_deleted_video_is_left_out(bed: &Bed) {
         {"text": "bars", "relevant": [range(&kept), range(&gone), {"video_id": kept["id"]}]},
         {"clip": range(&gone), "relevant": [range(&kept)]},
     ]);
-    let body = json!({"name": "x", "spaces": ["tiny"], "queries": queries});
+    let body = json!({"name": "x", "spaces": [TINY], "queries": queries});
     let done = ended(&server, &body).await;
     assert_eq!(done["evaluation"]["figures"]["asked"], 2, "{done}");
     assert_eq!(server.delete(&format!("/v1/videos/{}", text(&gone, "/id"))).await.0, StatusCode::NO_CONTENT);
@@ -228,7 +231,7 @@ async fn a_deleted_video_is_left_out(bed: &Bed) {
 async fn what_is_wrong_is_refused(bed: &Bed) {
     let server = bed.start(&[]);
     let video = server.ingest(&bed.film(0, 2)).await;
-    let sound = json!({"name": "x", "spaces": ["tiny"],
+    let sound = json!({"name": "x", "spaces": [TINY],
         "queries": [{"text": "bars", "relevant": [{"video_id": video["id"], "start": 0.0, "end": 1.0}]}]});
     let with = |field: &str, value: Value| {
         let mut body = sound.clone();
@@ -247,8 +250,8 @@ async fn what_is_wrong_is_refused(bed: &Bed) {
     let cases = [
         (with("/name", json!("")), 422, "/name"),
         (with("/spaces", json!([])), 422, "/spaces"),
-        (with("/spaces", json!(["tiny", "no space"])), 422, "/spaces/1"),
-        (with("/spaces", json!(["tiny", "tiny"])), 422, "/spaces/1"),
+        (with("/spaces", json!([TINY, "no space"])), 422, "/spaces/1"),
+        (with("/spaces", json!([TINY, TINY])), 422, "/spaces/1"),
         (with("/queries", json!([])), 422, "/queries"),
         (beside("from_feedback", json!({})), 422, ""),
         (beside("min_iou", json!(0.0)), 422, "/min_iou"),
@@ -259,7 +262,7 @@ async fn what_is_wrong_is_refused(bed: &Bed) {
         (beside("cutoffs", json!([0])), 422, "/cutoffs"),
         (beside("cutoffs", json!([5, 5])), 422, "/cutoffs"),
         (
-            json!({"name": "x", "spaces": ["tiny"], "depth": 5, "cutoffs": [6], "queries": sound["queries"]}),
+            json!({"name": "x", "spaces": [TINY], "depth": 5, "cutoffs": [6], "queries": sound["queries"]}),
             422,
             "/cutoffs",
         ),
@@ -292,7 +295,7 @@ async fn what_is_wrong_is_refused(bed: &Bed) {
     }
     let (_, evaluation) = server.post("/v1/evaluations", &sound).await;
     let path = format!("/v1/evaluations/{}", text(&evaluation, "/id"));
-    for parameters in ["?change=better", "?change=better&space=tiny&baseline=other", "?limit=0", "?change=x"]
+    for parameters in ["?change=better", "?change=better&space=other&baseline=other", "?limit=0", "?change=x"]
     {
         server.refused(server.request("GET", &format!("{path}{parameters}")), 422).await;
     }

@@ -72,7 +72,7 @@ async fn a_map_has_every_clip_once_and_stays(bed: &Bed) {
     assert_eq!(paged, all);
     let (_, jobs) = server.get("/v1/jobs?kind=map").await;
     assert_eq!(jobs["items"].as_array().map(Vec::len), Some(1), "one job made it: {jobs}");
-    let videos = made(&server, "?level=video&space=tiny").await;
+    let videos = made(&server, "?level=video&space=tiny-1ade90").await;
     assert_eq!(videos["ids"].as_array().map(Vec::len), Some(2));
     assert!(server.stop());
     let server = bed.start(&[]);

@@ -170,32 +170,7 @@ impl View<'_> {
         let most = MOST_RELEVANT as i64;
         let values = values![between_ms.start, between_ms.end, key, full_videos, most + 1];
         let rows = self.rows(sql, values).await?;
-        let mut judged = JudgedQueries { is_cut: rows.len() > MOST_RELEVANT, ..JudgedQueries::default() };
-        let mut known: HashMap<String, Option<usize>> = HashMap::new();
-        for row in &rows {
-            let key = format!(
-                "{} {}",
-                row.get::<String>("query_hash")?,
-                row.get::<Option<String>>("filter")?.unwrap_or_default()
-            );
-            let place = match known.get(&key) {
-                Some(place) => *place,
-                None => {
-                    let query = askable(row)?;
-                    let place = query.is_some().then_some(judged.queries.len());
-                    judged.left_out += usize::from(query.is_none());
-                    judged.queries.extend(query);
-                    known.insert(key, place);
-                    place
-                }
-            };
-            let hit = range(row, ["hit_video", "hit_start_ms", "hit_end_ms"])?;
-            let query = place.and_then(|place| judged.queries.get_mut(place));
-            if let Some(query) = query.filter(|query| !query.relevant.contains(&hit)) {
-                query.relevant.push(hit);
-            }
-        }
-        Ok(judged)
+        merged(&rows)
     }
 
     /// The condition on `evaluations u` under which the caller sees its job. Adds its value to those of the statement.
@@ -324,6 +299,33 @@ async fn delete(tx: &mut Tx, id: Uuid) -> Result<(), CatalogError> {
         tx.execute(sql, values![id]).await?;
     }
     Ok(())
+}
+
+/// The queries in rows of judged hits. Equal queries, with equal filters, become one.
+fn merged(rows: &[Row]) -> Result<JudgedQueries, CatalogError> {
+    let mut judged = JudgedQueries { is_cut: rows.len() > MOST_RELEVANT, ..JudgedQueries::default() };
+    // The place of each query; `None`: it can't be asked again.
+    let mut known: HashMap<(String, Option<String>), Option<usize>> = HashMap::new();
+    let mut seen: HashSet<(usize, VideoRange)> = HashSet::new();
+    for row in rows {
+        let key = (row.get("query_hash")?, row.get("filter")?);
+        let place = match known.get(&key) {
+            Some(place) => *place,
+            None => {
+                let query = askable(row)?;
+                let place = query.is_some().then_some(judged.queries.len());
+                judged.left_out += usize::from(query.is_none());
+                judged.queries.extend(query);
+                known.insert(key, place);
+                place
+            }
+        };
+        let hit = range(row, ["hit_video", "hit_start_ms", "hit_end_ms"])?;
+        if let Some(place) = place.filter(|place| seen.insert((*place, hit))) {
+            judged.queries[place].relevant.push(hit);
+        }
+    }
+    Ok(judged)
 }
 
 /// The query of a logged search, without what it should find; `None` if the log does not hold all of it: it was a file, its

@@ -52,7 +52,7 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
         }
         "post /v1/exports" => Missing(Some(json!({"format": "csv", "ranges": [clip]}))),
         "post /v1/evaluations" => Missing(Some(
-            json!({"name": "x", "spaces": ["tiny"], "queries": [{"text": "x", "relevant": [clip]}]}),
+            json!({"name": "x", "spaces": ["tiny-1ade90"], "queries": [{"text": "x", "relevant": [clip]}]}),
         )),
         "delete /v1/evaluations/{id}" => Missing(None),
         "delete /v1/reels/{id}" | "delete /v1/exports/{id}" => Missing(None),
@@ -273,7 +273,7 @@ async fn every_operation_hides_what_another_team_has() {
     let searched = a.good("POST", "/v1/search", Some(&json!({"query": {"clip_id": clip}}))).await;
     let searched = searched["search_id"].as_str().unwrap().to_owned();
     let wanted = json!([{"label": "hidden title", "text": "xylophone", "relevant": [{"clip_id": clip}]}]);
-    let body = json!({"name": "hidden title", "spaces": ["tiny"], "queries": wanted});
+    let body = json!({"name": "hidden title", "spaces": ["tiny-1ade90"], "queries": wanted});
     let evaluation = id(a.good("POST", "/v1/evaluations", Some(&body)).await);
     let ended = a.request("GET", &format!("/v1/jobs/{evaluation}/events")).send().await.unwrap();
     assert!(ended.text().await.unwrap().contains("\"succeeded\""));

@@ -110,7 +110,7 @@ async fn fill(data: &Path, file: &Path) -> Vec<(String, &'static str)> {
     let upload = begun.headers()["location"].to_str().unwrap().rsplit('/').next().unwrap().to_owned();
     let relevant = json!([{"video_id": video, "start": 0.5, "end": 1.5}]);
     let queries = json!([{"text": "a vault", "relevant": relevant}]);
-    let evaluation = json!({"name": "Vaults", "spaces": ["tiny"], "queries": queries});
+    let evaluation = json!({"name": "Vaults", "spaces": ["tiny-1ade90"], "queries": queries});
     let (_, evaluation) = server.post("/v1/evaluations", &evaluation).await;
     assert_eq!(server.job_end(&id(&evaluation)).await["state"], "succeeded");
     // Evaluations take their queries from what was judged.

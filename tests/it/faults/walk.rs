@@ -153,7 +153,7 @@ async fn day(films: &Films, server: &Server, done: &mut Acknowledged) -> Option<
     let (status, added) = try_send(export).await?;
     done.export = status.is_success().then(|| text(&added, "/id").to_owned());
     let queries = json!([{"text": "a harmonica", "relevant": range}, {"clip": range[0], "relevant": range}]);
-    let evaluation = json!({"name": "both", "spaces": ["tiny"], "queries": queries});
+    let evaluation = json!({"name": "both", "spaces": ["tiny-1ade90"], "queries": queries});
     let (status, added) = try_send(server.request("POST", "/v1/evaluations").json(&evaluation)).await?;
     done.evaluation = status.is_success().then(|| text(&added, "/id").to_owned());
     finish_jobs(server).await?;
