@@ -79,8 +79,7 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
         "post /v1/media-links" => {
             Missing(Some(json!({"paths": [format!("/v1/videos/{}/media", theirs.video)]})))
         }
-        "post /v1/videos" | "post /v1/uploads" | "post /v1/webhooks" => Elsewhere,
-        "post /v1/videos" | "post /v1/webhooks" | "get /v1/map" => Elsewhere,
+        "post /v1/videos" | "post /v1/uploads" | "post /v1/webhooks" | "get /v1/map" => Elsewhere,
         "post /v1/alerts" => Missing(Some(
             json!({"name": "x", "search": {"query": {"text": "x"}}, "webhooks": [theirs.webhook]}),
         )),
