@@ -31,7 +31,7 @@ impl JobKind for Evaluation {
     }
 
     async fn run(&self, work: Work) -> Result<(), JobError> {
-        evaluations::run(&work.app, &work.lease, &work.progress).await?;
+        Box::pin(evaluations::run(&work.app, &work.lease, &work.progress)).await?;
         Ok(())
     }
 }
