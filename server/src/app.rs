@@ -6,9 +6,10 @@ use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 use tokio::sync::{Notify, Semaphore};
+use uuid::Uuid;
 
 use crate::access::{Caller, Gate, LinkSigner};
-use crate::catalog::{Catalog, Hold, Secret, View};
+use crate::catalog::{Catalog, CatalogError, Hold, Secret, View, instant};
 use crate::config::Config;
 use crate::models::Spaces;
 use crate::query_log::QueryLog;
@@ -47,6 +48,10 @@ pub struct App {
     pub renders: Renders,
     /// Limits exports that are made at once.
     pub exports: Arc<Semaphore>,
+    /// One evaluation runs at a time: it must not hold up the ingest.
+    pub evaluations: Arc<Semaphore>,
+    /// One map is made at a time.
+    pub maps: Arc<Semaphore>,
     /// Example queries for the web page. A demo sets them once.
     pub examples: OnceLock<Vec<Example>>,
     /// Whether the server has started and is not closing.
@@ -113,6 +118,18 @@ impl Authorized {
     /// The service for this caller.
     pub fn new(app: Arc<App>, caller: Caller) -> Authorized {
         Authorized { app, caller }
+    }
+
+    /// The service for the holder of a key, at work that outlives its request. `owner`: the key's id; `None` for a caller
+    /// without one. `None` if the key was revoked or has expired.
+    ///
+    /// # Errors
+    /// The catalog failed.
+    pub async fn for_owner(app: &Arc<App>, owner: Option<Uuid>) -> Result<Option<Authorized>, CatalogError> {
+        let Some(id) = owner else { return Ok(Some(Authorized::new(Arc::clone(app), Caller::unlimited()))) };
+        let key = app.catalog.key(id).await?.map(|held| held.key);
+        let valid = key.filter(|key| key.is_valid_at(instant::now_ms()));
+        Ok(valid.map(|key| Authorized::new(Arc::clone(app), Caller::of_key(Arc::new(key)))))
     }
 
     /// The catalog as the caller sees it.

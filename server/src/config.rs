@@ -54,6 +54,9 @@ pub struct Config {
     /// Days for which refused files are listed as failed jobs; 0: they are not listed
     #[arg(long, env = "REPRISE_REFUSAL_DAYS", default_value_t = 7, value_parser = clap::value_parser!(u32).range(..=36_500))]
     pub refusal_days: u32,
+    /// Days for which evaluations are kept; those from feedback no longer than the query log keeps searches
+    #[arg(long, env = "REPRISE_EVALUATION_DAYS", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    pub evaluation_days: u32,
     /// Listen beyond loopback without an API key
     #[arg(long, env = "REPRISE_INSECURE")]
     pub insecure: bool,
@@ -239,6 +242,12 @@ impl Config {
     /// How long a deleted video stays in the trash.
     pub fn trash_lasts(&self) -> Duration {
         Duration::from_secs(u64::from(self.trash_days) * 24 * 3600)
+    }
+
+    /// How long an evaluation is kept. One from feedback repeats queries of the log, and is kept no longer than they are.
+    pub fn evaluation_lasts(&self, is_from_log: bool) -> Duration {
+        let most = if is_from_log { self.query_log_days } else { u32::MAX };
+        Duration::from_secs(u64::from(self.evaluation_days.min(most)) * 24 * 3600)
     }
 
     /// How long refused files are listed as failed jobs.

@@ -87,6 +87,8 @@ pub async fn open(config: Config) -> Result<Arc<App>, StartError> {
         query_decodes: Arc::new(Semaphore::new(config.query_decodes.max(1))),
         renders: Renders::default(),
         exports: Arc::new(Semaphore::new(config.exports_at_once)),
+        evaluations: Arc::new(Semaphore::new(1)),
+        maps: Arc::new(Semaphore::new(1)),
         examples: OnceLock::new(),
         ready: AtomicBool::new(false),
         vectors: Arc::new(vectors),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use roaring::RoaringTreemap;
 use serde::{Deserialize, Serialize};
 
+pub use reprise_index::eval::{average_precision, recall_at};
 pub use reprise_index::{
     Aggregation, Background, Collection, Level, NEGATIVE_SHARE, QueryVectors, SampledSpan, SpaceInfo,
     UnitVector, cosine, duplicate_cosine, late_interaction, rocchio,

@@ -11,9 +11,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::access::Caller;
 use crate::app::{App, Authorized};
-use crate::catalog::{AlertHit, CatalogError, Filter, Found, LeasedCheck, instant};
+use crate::catalog::{AlertHit, CatalogError, Filter, Found, LeasedCheck};
 use crate::search::{self, Match, Request, SearchError};
 use crate::terms::QueryKind;
 
@@ -108,7 +107,7 @@ async fn check(app: &Arc<App>, read: ReadSearch, leased: LeasedCheck, closing: &
 
 /// The hits of an alert's search in the check's video.
 async fn find(app: &Arc<App>, read: ReadSearch, leased: &LeasedCheck) -> Result<Found, Trouble> {
-    let owner = Authorized::new(Arc::clone(app), caller(app, leased.owner).await?);
+    let owner = Authorized::for_owner(app, leased.owner).await?.ok_or(Trouble::NoOwner)?;
     let mut request = read(&leased.search).map_err(Trouble::Unreadable)?;
     if is_incomplete(app, &request, leased.lease.video).await? {
         return Err(Trouble::TooEarly);
@@ -124,13 +123,6 @@ async fn find(app: &Arc<App>, read: ReadSearch, leased: &LeasedCheck) -> Result<
     let passes = |hit: &&Match| leased.min_score.is_none_or(|least| f64::from(hit.score) >= least);
     let hits = outcome.results.iter().filter(passes).map(hit).collect();
     Ok(Found { space: outcome.index.space, hits })
-}
-
-/// Who asks: the holder of the key that made the alert.
-async fn caller(app: &App, owner: Option<Uuid>) -> Result<Caller, Trouble> {
-    let Some(id) = owner else { return Ok(Caller::unlimited()) };
-    let key = app.catalog.key(id).await?.ok_or(Trouble::NoOwner)?.key;
-    if key.is_valid_at(instant::now_ms()) { Ok(Caller::of_key(Arc::new(key))) } else { Err(Trouble::NoOwner) }
 }
 
 /// Whether the video lacks vectors that the search compares. A job makes them.

@@ -27,7 +27,8 @@ const OF_ALL: &str = "WITH deleted AS (SELECT id FROM videos WHERE deleted_at_ms
 const OF_SOME: &str = "WITH mine AS (SELECT v.id, v.state, v.bytes FROM visible_videos v), \
     spans_of_mine AS (SELECT s.key, s.level FROM spans s JOIN mine m ON m.id = s.video), \
     jobs_of_mine AS (SELECT j.state FROM jobs j JOIN mine m ON m.id = j.video \
-    UNION ALL SELECT j.state FROM jobs j JOIN refusals r ON r.id = j.id WHERE r.added_by = $1) \
+    UNION ALL SELECT j.state FROM jobs j JOIN refusals r ON r.id = j.id WHERE r.added_by = $1 \
+    UNION ALL SELECT j.state FROM jobs j JOIN evaluations u ON u.id = j.id WHERE u.owner = $1) \
     SELECT (SELECT count(*) FROM mine) AS videos, \
     (SELECT count(*) FROM mine WHERE state = 'ready') AS videos_ready, \
     (SELECT count(*) FROM spans_of_mine WHERE level = 'clip') AS clips, \

@@ -329,7 +329,7 @@ impl Database {
             Pools::Postgres(pool) => Begun::Postgres(pool.begin().await?),
         };
         let (clock, wake) = (self.clock.clone(), Arc::clone(&self.wake));
-        Ok(Tx { begun, clock, wake, news: Vec::new(), visibility: Visibility::All })
+        Ok(Tx { begun, clock, wake, news: Vec::new(), visibility: Visibility::All, key: None })
     }
 
     /// A transaction that sees the rows as they are at its first statement, and changes nothing.
@@ -341,7 +341,7 @@ impl Database {
             }
         };
         let (clock, wake) = (self.clock.clone(), Arc::clone(&self.wake));
-        Ok(Tx { begun, clock, wake, news: Vec::new(), visibility: Visibility::All })
+        Ok(Tx { begun, clock, wake, news: Vec::new(), visibility: Visibility::All, key: None })
     }
 
     /// `sqlite` or `postgres`.
@@ -388,6 +388,8 @@ pub(super) struct Tx {
     news: Vec<News>,
     /// The videos that it may change.
     visibility: Visibility,
+    /// The caller's API key.
+    key: Option<Uuid>,
 }
 
 enum Begun {
@@ -399,6 +401,16 @@ impl Tx {
     /// The same transaction, for changes to these videos only.
     pub(super) fn within(self, visibility: Visibility) -> Tx {
         Tx { visibility, ..self }
+    }
+
+    /// The same transaction, for the holder of an API key.
+    pub(super) fn of_key(self, key: Option<Uuid>) -> Tx {
+        Tx { key, ..self }
+    }
+
+    /// The caller's API key.
+    pub(super) fn key(&self) -> Option<Uuid> {
+        self.key
     }
 
     /// The videos that it may change.

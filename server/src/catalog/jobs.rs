@@ -114,15 +114,19 @@ impl View<'_> {
         self.rows(Sql::Built(sql), values).await?.iter().map(jobs::from_row).collect()
     }
 
-    /// A select over the jobs that the caller sees: those of its videos, its exports and its refused files. Adds its values
-    /// to those of the condition.
+    /// A select over the jobs that the caller sees: those of its videos, its exports, its refused files and its evaluations.
+    /// Adds its values to those of the condition.
     fn seen(&self, condition: &str, values: &mut Vec<Value>) -> String {
         let (exports, refusals) = (is_seen(self.visibility()), self.sees_refusal(values));
+        let evaluations = self.sees_evaluation_job(values);
+        // A map has everybody's spans.
+        let maps = if self.visibility().is_limited() { "FALSE" } else { "TRUE" };
         format!(
             "SELECT {} FROM jobs j {condition} \
              AND (EXISTS (SELECT 1 FROM visible_videos v WHERE v.id = j.video) OR (j.video IS NULL AND \
              (EXISTS (SELECT 1 FROM exports e WHERE e.id = j.id AND {exports}) OR \
-             EXISTS (SELECT 1 FROM refusals r WHERE r.id = j.id AND {refusals}))))",
+             EXISTS (SELECT 1 FROM refusals r WHERE r.id = j.id AND {refusals}) OR \
+             EXISTS (SELECT 1 FROM evaluations u WHERE u.id = j.id AND {evaluations}) OR (j.kind = 'map' AND {maps}))))",
             jobs::job_columns!(),
         )
     }

@@ -94,7 +94,7 @@ fn check_ranges(ingested: &[IngestedSpan]) -> Result<(), CatalogError> {
 }
 
 /// The job, if this lease may finish it; `None` if this lease has already finished it.
-async fn held(tx: &mut Tx, lease: &Lease, kind: JobName) -> Result<Option<Locked>, CatalogError> {
+pub(super) async fn held(tx: &mut Tx, lease: &Lease, kind: JobName) -> Result<Option<Locked>, CatalogError> {
     match jobs::lock(tx, lease.job).await? {
         Some(found) if found.was_finished_by(lease) => Ok(None),
         Some(found) if found.is_held_by(lease) && found.job.kind == kind => Ok(Some(found)),

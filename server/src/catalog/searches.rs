@@ -177,7 +177,7 @@ impl Conditions {
 }
 
 /// `$1, $2, $3` for three values.
-fn placeholders(count: usize) -> String {
+pub(super) fn placeholders(count: usize) -> String {
     (1..=count).map(|number| format!("${number}")).collect::<Vec<_>>().join(", ")
 }
 

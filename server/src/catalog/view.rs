@@ -70,7 +70,7 @@ impl View<'_> {
 
     /// A transaction that changes visible videos only.
     pub(super) async fn begin(&self) -> Result<Tx, CatalogError> {
-        Ok(self.database.begin().await?.within(self.visibility.clone()))
+        Ok(self.database.begin().await?.within(self.visibility.clone()).of_key(self.key))
     }
 
     /// The videos that the caller may see.

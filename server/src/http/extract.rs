@@ -67,12 +67,20 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
-        if !has_type(request.headers(), "application/json") {
-            return Err(ApiError::wrong_type("the body must be sent as application/json"));
-        }
-        let bytes = read_body(request.into_body(), MAX_JSON, "a JSON body").await?;
-        Ok(Json(parse::<Object<T>>(&bytes, "")?.0))
+        json_up_to(request, MAX_JSON).await.map(Json)
     }
+}
+
+/// The JSON body of a request, of at most `most` bytes.
+///
+/// # Errors
+/// 415 for another content type; else as [`read_body`] and [`parse`].
+pub(super) async fn json_up_to<T: DeserializeOwned>(request: Request, most: usize) -> Result<T, ApiError> {
+    if !has_type(request.headers(), "application/json") {
+        return Err(ApiError::wrong_type("the body must be sent as application/json"));
+    }
+    let bytes = read_body(request.into_body(), most, "a JSON body").await?;
+    Ok(parse::<Object<T>>(&bytes, "")?.0)
 }
 
 /// Whether the content type is `wanted`. Parameters are ignored.

@@ -40,13 +40,15 @@ pub(super) struct JobOut {
     /// Kind of the job.
     #[schema(value_type = JobKindName)]
     kind: JobName,
-    /// Id of the video that it works on; null for an export and for a refused file.
+    /// Id of the video that it works on; null for an export, an evaluation, a map and a refused file.
     video_id: Option<Uuid>,
     /// State of the job.
     #[schema(value_type = JobStateName)]
     state: JobState,
     /// Current stage: `probe`, `decode`, `features` (cached frames instead of decoding), `finish` or `done`; of an export
-    /// `probe`, `film`, `join`, `write` or `done`. Empty if no worker runs the job.
+    /// `probe`, `film`, `join`, `write` or `done`; of an evaluation `search`, `finish` or `done`; of a map
+    /// `read`, `project`, `place` or `done`. Empty if no worker runs the
+    /// job.
     stage: String,
     /// Fraction of the work done, 0 to 1.
     #[schema(minimum = 0, maximum = 1)]

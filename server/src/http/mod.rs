@@ -9,6 +9,7 @@ mod connections;
 mod contract;
 mod embeddings;
 mod error;
+mod evaluations;
 mod exports;
 mod extract;
 mod guard;
@@ -17,6 +18,7 @@ mod keys;
 mod labels;
 mod linger;
 mod links;
+mod map;
 mod media;
 mod models;
 mod names;
@@ -75,7 +77,7 @@ use error::{ApiError, REQUEST_ID};
 pub use search::stored_search;
 
 /// The documented routes of every room.
-fn rooms() -> [OpenApiRouter<Arc<App>>; 26] {
+fn rooms() -> [OpenApiRouter<Arc<App>>; 28] {
     [
         search::routes(),
         searches::routes(),
@@ -96,6 +98,8 @@ fn rooms() -> [OpenApiRouter<Arc<App>>; 26] {
         jobs::routes(),
         alerts::routes(),
         webhooks::routes(),
+        evaluations::routes(),
+        map::routes(),
         spaces::routes(),
         models::routes(),
         embeddings::routes(),

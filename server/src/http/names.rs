@@ -36,8 +36,9 @@ pub(super) enum TrackKindName {
     Ocr,
 }
 
-/// Kind of a job. `ingest`: cuts a video into clips and encodes them. `fill`: adds missing vectors. `transcribe`,
-/// `read_text`, `caption`, `export` and `reindex` are reserved.
+/// Kind of a job. `ingest`: cuts a video into clips and encodes them. `fill`: adds missing vectors. `export`: makes a file of
+/// ranges. `evaluation`: asks spaces the queries of an evaluation. `map`: makes a map of a space and level. `transcribe`, `read_text`, `caption` and `reindex` are
+/// reserved.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes values in the OpenAPI file")]
 #[schema(as = JobKind, rename_all = "snake_case")]
@@ -49,6 +50,8 @@ pub(super) enum JobKindName {
     Caption,
     Export,
     Reindex,
+    Evaluation,
+    Map,
 }
 
 /// State of a job. `queued`: waits for a worker or for its next attempt. `running`: a worker has it. `succeeded`, `failed`

@@ -74,7 +74,7 @@ impl SearchParams {
     }
 }
 
-fn time(text: Option<&str>, name: &str) -> Result<Option<i64>, ApiError> {
+pub(super) fn time(text: Option<&str>, name: &str) -> Result<Option<i64>, ApiError> {
     let parsed = |text| {
         instant::parse(text).ok_or_else(|| ApiError::invalid(name, "must be an RFC 3339 date or instant"))
     };
@@ -82,7 +82,7 @@ fn time(text: Option<&str>, name: &str) -> Result<Option<i64>, ApiError> {
 }
 
 /// The searches that the caller may see.
-fn seen_by(app: &Authorized) -> SearchesOf {
+pub(super) fn seen_by(app: &Authorized) -> SearchesOf {
     match app.caller().may(Scope::Admin) {
         true => SearchesOf::Everybody,
         false => SearchesOf::Key(app.caller().key_id().unwrap_or_default()),

@@ -24,7 +24,7 @@ const IDS_PER_READ: usize = 100;
 const VIDEOS_PER_READ: u32 = 1000;
 
 /// Purges deleted videos and expired exports at the start and after each deletion, and sweeps stray files and
-/// old entries of the audit log and old refusals every hour, until `closing`. While a backup is being made, no stored file is removed.
+/// old entries of the audit log, old refusals and evaluations every hour, until `closing`. While a backup is being made, no stored file is removed.
 pub async fn tend(app: Arc<App>, closing: CancellationToken) {
     let mut next_sweep = Instant::now();
     while !closing.is_cancelled() {
@@ -45,6 +45,7 @@ pub async fn tend(app: Arc<App>, closing: CancellationToken) {
                 forget_audit(&app).await,
                 forget_refusals(&app).await,
                 sweep_uploads(&app).await,
+                forget_evaluations(&app).await,
             ];
             for swept in swept {
                 if let Err(error) = swept {
@@ -84,6 +85,12 @@ async fn sweep_uploads(app: &Arc<App>) -> Result<(), LibraryError> {
             app.storage.remove_part(id).await?;
         }
     }
+    Ok(())
+}
+
+/// Deletes evaluations that have expired.
+async fn forget_evaluations(app: &App) -> Result<(), LibraryError> {
+    app.catalog.forget_evaluations().await?;
     Ok(())
 }
 

@@ -7,11 +7,9 @@ use serde_json::{Map, Value, json};
 use sha2::Sha256;
 use uuid::Uuid;
 
-use crate::catalog::{LoggedQuery, Secret};
+use crate::catalog::{LONGEST_LOGGED_TEXT, LoggedQuery, Secret};
 use crate::terms::SearchKind;
 
-/// Longest text that the log keeps, in characters. The hash is of all of it.
-const LONGEST_TEXT: usize = 4000;
 /// Longest filter that the log keeps with its values, in bytes of JSON.
 const LONGEST_FILTER: usize = 16 << 10;
 /// Hex digits of a hash: 128 bits.
@@ -114,7 +112,7 @@ pub fn plain(text: &str) -> String {
 /// The text's beginning, without what no database can store.
 fn storable(text: &str) -> String {
     text.chars()
-        .take(LONGEST_TEXT)
+        .take(LONGEST_LOGGED_TEXT)
         .map(|it| if it == '\0' { char::REPLACEMENT_CHARACTER } else { it })
         .collect()
 }
@@ -200,9 +198,9 @@ mod tests {
 
     #[test]
     fn long_queries_are_cut() {
-        let text = "é\0".repeat(LONGEST_TEXT);
+        let text = "é\0".repeat(LONGEST_LOGGED_TEXT);
         let kept = keeper(QueryLogMode::Full).keep(SearchKind::Text, &of_text(&text)).text.unwrap();
-        assert_eq!((kept.chars().count(), kept.contains('\0')), (LONGEST_TEXT, false));
+        assert_eq!((kept.chars().count(), kept.contains('\0')), (LONGEST_LOGGED_TEXT, false));
         let filter = json!({"field": "title", "eq": "x".repeat(LONGEST_FILTER)});
         let asked = AskedQuery { filter: Some(&filter), ..AskedQuery::default() };
         let kept = keeper(QueryLogMode::Full).keep(SearchKind::Text, &asked);

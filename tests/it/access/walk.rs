@@ -44,14 +44,24 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
             ("/v1/folders".to_owned(), None),
             ("/v1/folders?parent=hidden%20title".to_owned(), None),
         ]),
-        "get /v1/jobs" | "get /v1/tags" | "get /v1/models" | "get /v1/stats" | "get /v1/spaces"
-        | "get /v1/reels" | "get /v1/exports" | "get /v1/webhooks" | "get /v1/alerts" => {
-            only(operation.split_once(' ')?.1)
-        }
+        "get /v1/jobs"
+        | "get /v1/tags"
+        | "get /v1/models"
+        | "get /v1/stats"
+        | "get /v1/spaces"
+        | "get /v1/reels"
+        | "get /v1/exports"
+        | "get /v1/webhooks"
+        | "get /v1/alerts"
+        | "get /v1/evaluations" => only(operation.split_once(' ')?.1),
         "post /v1/reels" | "put /v1/reels/{id}" => {
             Missing(Some(json!({"name": "mine now", "ranges": [clip]})))
         }
         "post /v1/exports" => Missing(Some(json!({"format": "csv", "ranges": [clip]}))),
+        "post /v1/evaluations" => Missing(Some(
+            json!({"name": "x", "spaces": ["tiny-1ade90"], "queries": [{"text": "x", "relevant": [clip]}]}),
+        )),
+        "delete /v1/evaluations/{id}" => Missing(None),
         "delete /v1/reels/{id}" | "delete /v1/exports/{id}" => Missing(None),
         // The walk itself searches by text.
         "get /v1/searches" => Unchanged(vec![("/v1/searches?kind=clip".to_owned(), None)]),
@@ -76,7 +86,7 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
         "post /v1/media-links" => {
             Missing(Some(json!({"paths": [format!("/v1/videos/{}/media", theirs.video)]})))
         }
-        "post /v1/videos" | "post /v1/uploads" | "post /v1/webhooks" => Elsewhere,
+        "post /v1/videos" | "post /v1/uploads" | "post /v1/webhooks" | "get /v1/map" => Elsewhere,
         "post /v1/alerts" => Missing(Some(
             json!({"name": "x", "search": {"query": {"text": "x"}}, "webhooks": [theirs.webhook]}),
         )),
@@ -115,6 +125,7 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
         | "get /v1/clips/{id}/preview"
         | "get /v1/clips/{id}/thumbnail"
         | "get /v1/reels/{id}"
+        | "get /v1/evaluations/{id}"
         | "get /v1/exports/{id}"
         | "get /v1/exports/{id}/download"
         | "get /v1/jobs/{id}"
@@ -137,6 +148,7 @@ struct Theirs {
     reel: String,
     export: String,
     search: String,
+    evaluation: String,
     webhook: String,
     alert: String,
     upload: String,
@@ -153,6 +165,7 @@ impl Theirs {
             it if it.starts_with("/v1/reels") => &self.reel,
             it if it.starts_with("/v1/exports") => &self.export,
             it if it.starts_with("/v1/searches") => &self.search,
+            it if it.starts_with("/v1/evaluations") => &self.evaluation,
             it if it.starts_with("/v1/webhooks") => &self.webhook,
             it if it.starts_with("/v1/alerts") => &self.alert,
             it if it.starts_with("/v1/uploads") => &self.upload,
@@ -270,6 +283,11 @@ async fn every_operation_hides_what_another_team_has() {
     assert!(ended.text().await.unwrap().contains("\"succeeded\""));
     let searched = a.good("POST", "/v1/search", Some(&json!({"query": {"clip_id": clip}}))).await;
     let searched = searched["search_id"].as_str().unwrap().to_owned();
+    let wanted = json!([{"label": "hidden title", "text": "xylophone", "relevant": [{"clip_id": clip}]}]);
+    let body = json!({"name": "hidden title", "spaces": ["tiny-1ade90"], "queries": wanted});
+    let evaluation = id(a.good("POST", "/v1/evaluations", Some(&body)).await);
+    let ended = a.request("GET", &format!("/v1/jobs/{evaluation}/events")).send().await.unwrap();
+    assert!(ended.text().await.unwrap().contains("\"succeeded\""));
     let body = json!({"url": "https://example.com/alpha-secret", "events": ["alert.matched"]});
     let webhook = id(a.good("POST", "/v1/webhooks", Some(&body)).await);
     let search = json!({"query": {"text": "xylophone"}});
@@ -281,7 +299,8 @@ async fn every_operation_hides_what_another_team_has() {
     let begin = begin.header("upload-length", "9").header("upload-metadata", "metadata eyJ0ZWFtIjoiYSJ9");
     let begun = begin.send().await.unwrap();
     let upload = begun.headers()["location"].to_str().unwrap().rsplit('/').next().unwrap().to_owned();
-    let theirs = Theirs { video, clip, job, key, reel, export, search: searched, webhook, alert, upload };
+    let search = searched;
+    let theirs = Theirs { video, clip, job, key, reel, export, search, evaluation, webhook, alert, upload };
     let text = guarded.folder.path().join("alpha-secret.mp4");
     std::fs::write(&text, "no video").unwrap();
     let (status, refused) = a.upload(&text, json!({"team": "a"})).await;
@@ -322,7 +341,9 @@ async fn every_operation_hides_what_another_team_has() {
         assert_eq!(b.send("POST", "/v1/alerts", Some(&body)).await.0, 404, "{body}");
     }
     for path in ["/v1/jobs/{id}", "/v1/jobs/{id}/events"] {
-        assert_eq!(b.send("GET", &path.replace("{id}", &theirs.export), None).await.0, 404, "{path}");
+        for id in [&theirs.export, &theirs.evaluation] {
+            assert_eq!(b.send("GET", &path.replace("{id}", id), None).await.0, 404, "{path}");
+        }
     }
     for (method, path) in [("GET", ""), ("GET", "/events"), ("POST", "/cancel"), ("POST", "/retry")] {
         assert_eq!(b.send(method, &format!("{refused}{path}"), None).await.0, 404, "{path}");
@@ -335,8 +356,10 @@ async fn every_operation_hides_what_another_team_has() {
     let listed = a.good("GET", "/v1/videos?trashed=true", None).await;
     assert_eq!(listed["items"].as_array().map(Vec::len), Some(1), "{listed}");
     a.good("POST", &format!("{trashed}/restore"), None).await;
-    let cancel = format!("/v1/jobs/{}/cancel", theirs.export);
-    assert_eq!(b.send("POST", &cancel, None).await.0, 404);
+    for id in [&theirs.export, &theirs.evaluation] {
+        assert_eq!(b.send("POST", &format!("/v1/jobs/{id}/cancel"), None).await.0, 404);
+        assert_eq!(a.send("POST", &format!("/v1/jobs/{id}/cancel"), None).await.0, 409, "it has ended");
+    }
     let links = json!({"paths": [format!("/v1/exports/{}/download", theirs.export)]});
     assert_eq!(b.send("POST", "/v1/media-links", Some(&links)).await.0, 404);
     let exported = json!({"format": "csv", "reel_id": theirs.reel});

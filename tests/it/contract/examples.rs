@@ -7,10 +7,11 @@ use super::contract;
 use super::library::Library;
 
 /// Operations whose examples are sent last, in this order: later ones would miss what they remove.
-const LAST: [&str; 10] = [
+const LAST: [&str; 11] = [
     "deleteAlert",
     "deleteWebhook",
     "deleteUpload",
+    "deleteEvaluation",
     "deleteExport",
     "deleteReel",
     "resegmentVideo",

@@ -26,6 +26,7 @@ const SEARCH: &str = "01980f64-66cc-7e32-8d4f-1fa09b827309";
 const WEBHOOK: &str = "01980f64-66cc-7e32-8d4f-1f0a9b827309";
 const ALERT: &str = "01980f65-77dd-7f43-9e50-2a1b0c938410";
 const UPLOAD: &str = "01980f66-88ee-7054-8f61-3b2c1da49511";
+const EVALUATION: &str = "01980f66-88ee-7054-8f61-3b2c1d0e9511";
 const CANCELLED_JOB: &str = "01980f60-2a77-7f19-9c5d-7b6a59483706";
 
 /// A server with one video, its clips, subtitles, jobs and an API key.
@@ -107,10 +108,21 @@ async fn fill(data: &Path, file: &Path) -> Vec<(String, &'static str)> {
     let begin = server.request("POST", "/v1/uploads").header("tus-resumable", "1.0.0");
     let begun = begin.header("upload-length", "1000000").send().await.unwrap();
     let upload = begun.headers()["location"].to_str().unwrap().rsplit('/').next().unwrap().to_owned();
+    let relevant = json!([{"video_id": video, "start": 0.5, "end": 1.5}]);
+    let queries = json!([{"text": "a vault", "relevant": relevant}]);
+    let evaluation = json!({"name": "Vaults", "spaces": ["tiny-1ade90"], "queries": queries});
+    let (_, evaluation) = server.post("/v1/evaluations", &evaluation).await;
+    assert_eq!(server.job_end(&id(&evaluation)).await["state"], "succeeded");
+    // Evaluations take their queries from what was judged.
+    let worded = server.search(&json!({"query": {"text": "a vault"}})).await;
+    let feedback = json!({"clip_id": worded["results"][0]["clip_id"], "verdict": "relevant"});
+    let path = format!("/v1/searches/{}/feedback", worded["search_id"].as_str().unwrap());
+    assert_eq!(server.post(&path, &feedback).await.0, 204);
     // Last: from then on the server wants a key.
     let (_, key) = server.post("/v1/keys", &json!({"name": "Team B", "scopes": ["read"]})).await;
     let mut made = vec![(video, VIDEO), (id(&clip["clip"]), CLIP), (job, JOB), (id(&key), API_KEY)];
     made.extend([(id(&reel), REEL), (id(&export), EXPORT), (id(&hook), WEBHOOK), (id(&alert), ALERT)]);
+    made.push((id(&evaluation), EVALUATION));
     made.push((searched["search_id"].as_str().unwrap().to_owned(), SEARCH));
     made.push((upload, UPLOAD));
     assert!(server.stop(), "a server that was asked to stop leaves with 0");
@@ -134,6 +146,8 @@ async fn rename(data: &Path, made: &[(String, &str)]) {
         "reels.id",
         "reel_ranges.reel",
         "reel_ranges.video",
+        "evaluations.id",
+        "evaluation_queries.evaluation",
         "exports.id",
         "export_videos.export",
         "export_videos.video",

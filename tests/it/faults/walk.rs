@@ -65,6 +65,7 @@ struct Acknowledged {
     recut: bool,
     reel: Option<String>,
     export: Option<String>,
+    evaluation: Option<String>,
     /// The search whose hit was judged.
     judged: Option<String>,
     /// A second video, and whether its deletion was acknowledged.
@@ -151,6 +152,10 @@ async fn day(films: &Films, server: &Server, done: &mut Acknowledged) -> Option<
     let export = server.request("POST", "/v1/exports").json(&json!({"format": "mp4", "ranges": range}));
     let (status, added) = try_send(export).await?;
     done.export = status.is_success().then(|| text(&added, "/id").to_owned());
+    let queries = json!([{"text": "a harmonica", "relevant": range}, {"clip": range[0], "relevant": range}]);
+    let evaluation = json!({"name": "both", "spaces": ["tiny-1ade90"], "queries": queries});
+    let (status, added) = try_send(server.request("POST", "/v1/evaluations").json(&evaluation)).await?;
+    done.evaluation = status.is_success().then(|| text(&added, "/id").to_owned());
     finish_jobs(server).await?;
     let short = server.request("POST", "/v1/exports").json(&json!({"format": "vtt", "ranges": range}));
     let (status, added) = try_send(short).await?;
@@ -334,6 +339,10 @@ async fn check(bed: &Bed, server: &Server, films: &Films, done: &Acknowledged, f
         let file =
             server.request("GET", url).send().await.expect("it answers").bytes().await.expect("it is whole");
         assert_eq!(file.len(), stored["file"]["bytes"], "{fault}: {stored}");
+    }
+    if let Some(evaluation) = &done.evaluation {
+        let (_, stored) = server.get(&format!("/v1/evaluations/{evaluation}")).await;
+        assert_eq!(stored["evaluation"]["figures"]["asked"], 2, "{fault}: {stored}");
     }
     let stored = videos(server).await;
     if let Some(other) = done.other.as_ref().filter(|_| done.deleted) {

@@ -40,7 +40,7 @@ macro_rules! columns {
 }
 
 /// Tables of the library as a whole. A table comes after the tables that it refers to.
-pub static LIBRARY: [Table; 15] = [
+pub static LIBRARY: [Table; 17] = [
     Table { name: "library", columns: columns![one Int, id Uuid], rows: "library t" },
     Table { name: "secrets", columns: columns![name Text, value Bytes], rows: "secrets t ORDER BY t.name" },
     Table {
@@ -69,11 +69,11 @@ pub static LIBRARY: [Table; 15] = [
         ],
         rows: "audit t ORDER BY t.seq",
     },
-    // Exports are left out: they expire, and can be made again. Refused files are left out: they expire too.
+    // Exports and maps are left out: they can be made again. Refused files are left out: they expire.
     Table {
         name: "jobs",
         columns: JOBS,
-        rows: "jobs t WHERE t.video IS NULL AND t.kind <> 'export' \
+        rows: "jobs t WHERE t.video IS NULL AND t.kind NOT IN ('export', 'map') \
                AND NOT EXISTS (SELECT 1 FROM refusals r WHERE r.id = t.id) ORDER BY t.id",
     },
     Table {
@@ -133,6 +133,19 @@ pub static LIBRARY: [Table; 15] = [
         name: "alert_webhooks",
         columns: columns![alert Uuid, webhook Uuid],
         rows: "alert_webhooks t ORDER BY t.alert, t.webhook",
+    },
+    // One that was running goes on after a restore.
+    Table {
+        name: "evaluations",
+        columns: columns![
+            id Uuid, owner Uuid, name Text, settings Text, queries Int, report Text, expires_at_ms Int,
+        ],
+        rows: "evaluations t ORDER BY t.id",
+    },
+    Table {
+        name: "evaluation_queries",
+        columns: columns![evaluation Uuid, place Int, query Text, outcome Text],
+        rows: "evaluation_queries t ORDER BY t.evaluation, t.place",
     },
 ];
 

@@ -4,11 +4,12 @@ use reprise_encoders::Cause;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::stored::{named, parse_json, to_json};
-use super::{exports, videos};
+use super::stored::{level_name, named, parse_json, to_json};
+use super::{evaluations, exports, videos};
 use crate::catalog::database::{Row, Sql, Tx, values};
 use crate::catalog::error::CatalogError;
 use crate::catalog::types::*;
+use crate::terms::Collection;
 
 /// The columns that [`from_row`] reads, of `jobs j`.
 macro_rules! job_columns {
@@ -65,6 +66,17 @@ impl NewJob {
     /// A job that makes an export. The export's row has its request.
     pub(in crate::catalog) fn export() -> NewJob {
         NewJob { kind: JobName::Export, video: None, params: None, needs_ready: false }
+    }
+
+    /// A job that asks the queries of an evaluation. The evaluation's row has its settings.
+    pub(in crate::catalog) fn evaluation() -> NewJob {
+        NewJob { kind: JobName::Evaluation, video: None, params: None, needs_ready: false }
+    }
+
+    /// A job that makes a map.
+    pub(in crate::catalog) fn map(of: Collection) -> NewJob {
+        let params = json!({ "space": of.space, "level": level_name(of.level) });
+        NewJob { kind: JobName::Map, video: None, params: Some(params), needs_ready: false }
     }
 }
 
@@ -142,7 +154,9 @@ pub(in crate::catalog) async fn lock(tx: &mut Tx, id: Uuid) -> Result<Option<Loc
     };
     let is_seen = match row.get("video")? {
         Some(video) => videos::lock(tx, video).await?,
-        None => !tx.visibility().is_limited() || exports::sees(tx, id).await?,
+        None => {
+            !tx.visibility().is_limited() || exports::sees(tx, id).await? || evaluations::owns(tx, id).await?
+        }
     };
     if !is_seen {
         return Ok(None);

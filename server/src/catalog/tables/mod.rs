@@ -1,5 +1,6 @@
 //! Access to rows that several topics share: reading, locking, common statements. Independent of the topics.
 
+pub(super) mod evaluations;
 pub(super) mod exports;
 pub(super) mod jobs;
 pub(super) mod spans;

@@ -27,11 +27,15 @@ pub enum JobName {
     Export,
     /// Rebuilds an index.
     Reindex,
+    /// Asks spaces the queries of an evaluation.
+    Evaluation,
+    /// Makes the map of a space and level.
+    Map,
 }
 
 impl JobName {
     /// All kinds.
-    pub const ALL: [JobName; 7] = [
+    pub const ALL: [JobName; 9] = [
         JobName::Ingest,
         JobName::Fill,
         JobName::Transcribe,
@@ -39,6 +43,8 @@ impl JobName {
         JobName::Caption,
         JobName::Export,
         JobName::Reindex,
+        JobName::Evaluation,
+        JobName::Map,
     ];
 
     /// The stored and public name.
@@ -51,6 +57,8 @@ impl JobName {
             JobName::Caption => "caption",
             JobName::Export => "export",
             JobName::Reindex => "reindex",
+            JobName::Evaluation => "evaluation",
+            JobName::Map => "map",
         }
     }
 }

@@ -2,8 +2,10 @@
 
 mod alert;
 mod cue;
+mod evaluation;
 mod job;
 mod key;
+mod map;
 mod reel;
 mod search;
 mod span;
@@ -15,8 +17,10 @@ mod webhook;
 
 pub use alert::*;
 pub use cue::*;
+pub use evaluation::*;
 pub use job::*;
 pub use key::*;
+pub use map::*;
 pub use reel::*;
 pub use search::*;
 pub use span::*;

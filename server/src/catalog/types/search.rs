@@ -10,6 +10,9 @@ use uuid::Uuid;
 
 use crate::terms::{Level, SearchKind};
 
+/// Longest text that the query log keeps, in characters. The hash is of all of it.
+pub const LONGEST_LOGGED_TEXT: usize = 4000;
+
 /// One page of an answer, to log.
 #[derive(Debug, Clone)]
 pub struct NewSearchPage {
