@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Fewest spans with a background.
-const FEWEST: usize = 50;
+pub(crate) const FEWEST: usize = 50;
 /// Number of best spans that count as the query's hits. They are no background.
 const HITS: usize = 20;
 /// Largest share of a sample that counts as hits.
@@ -60,7 +60,7 @@ impl Background {
 }
 
 /// The negative logarithm of the distance `1 - score`.
-fn nearness(score: f32) -> f32 {
+pub(crate) fn nearness(score: f32) -> f32 {
     -(1.0 - score).max(LEAST_DISTANCE).ln()
 }
 

@@ -9,6 +9,7 @@ mod build;
 mod codes;
 mod disk;
 mod due;
+mod duplicates;
 pub mod eval;
 mod exact;
 mod home;
@@ -28,6 +29,7 @@ mod work;
 pub use aggregate::{Aggregation, NEGATIVE_SHARE, QueryVectors, late_interaction, rocchio};
 pub use background::Background;
 pub use codes::Codes;
+pub use duplicates::{SampledSpan, duplicate_cosine};
 pub use snapshot::SnapshotError;
 pub use vector::{UnitVector, cosine};
 

@@ -8,8 +8,8 @@ use roaring::RoaringTreemap;
 use serde::{Deserialize, Serialize};
 
 pub use reprise_index::{
-    Aggregation, Background, Collection, Level, NEGATIVE_SHARE, QueryVectors, SpaceInfo, UnitVector, cosine,
-    late_interaction, rocchio,
+    Aggregation, Background, Collection, Level, NEGATIVE_SHARE, QueryVectors, SampledSpan, SpaceInfo,
+    UnitVector, cosine, duplicate_cosine, late_interaction, rocchio,
 };
 
 /// A span's number in the catalog. A deleted span's key is never reused.

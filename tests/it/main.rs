@@ -5,6 +5,7 @@ mod acceptance;
 mod access;
 mod activity;
 mod alerts;
+mod answers;
 mod attacks;
 mod backup;
 mod broadcast;

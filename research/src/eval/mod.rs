@@ -12,6 +12,7 @@ mod lovr;
 mod matching;
 mod methods;
 pub mod ranges;
+mod replays;
 pub mod report;
 
 use clap::Subcommand;
@@ -32,6 +33,8 @@ pub enum Benchmark {
     Absent(absent::AbsentArgs),
     /// Several clips of one label as a query, and hits that are marked as wrong: more and less like examples
     Examples(examples::ExamplesArgs),
+    /// Near duplicates in rendered broadcasts: replays, and other routines
+    Replays(replays::ReplaysArgs),
     /// Captions of appearance and of motion, to and from clips (CaReBench)
     Care(care::CareArgs),
 }
@@ -47,6 +50,7 @@ pub fn run(benchmark: &Benchmark) -> anyhow::Result<()> {
         Benchmark::Lovr(args) => lovr::run(args),
         Benchmark::Absent(args) => absent::run(args),
         Benchmark::Examples(args) => examples::run(args),
+        Benchmark::Replays(args) => replays::run(args),
         Benchmark::Care(args) => care::run(args),
     }
 }

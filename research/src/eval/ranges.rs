@@ -42,6 +42,19 @@ pub struct Element {
     pub uncut: bool,
 }
 
+/// A stretch between two cuts that shows one element: a routine, or a replay of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cut {
+    /// From cut to cut.
+    pub range: Range,
+    /// The element's label.
+    pub label: String,
+    /// Number of the video.
+    pub broadcast: u64,
+    /// Number of the routine that it shows. A replay has that of its routine.
+    pub shown: usize,
+}
+
 /// A query with all its relevant elements.
 #[derive(Debug, PartialEq)]
 pub struct Query {
@@ -79,6 +92,10 @@ struct RangeLine {
     start: f64,
     end: f64,
     kind: String,
+    #[serde(default)]
+    range: usize,
+    /// The replayed range.
+    replays: Option<usize>,
     elements: Vec<ElementLine>,
 }
 
@@ -126,6 +143,33 @@ pub fn elements(folder: &Path) -> anyhow::Result<Vec<Element>> {
         }
     }
     Ok(elements)
+}
+
+/// All cuts of a folder's long videos that show one element.
+///
+/// # Errors
+/// broadcasts.jsonl is missing or unreadable.
+pub fn cuts(folder: &Path) -> anyhow::Result<Vec<Cut>> {
+    let (mut cuts, mut videos, mut routines) = (Vec::new(), Vec::new(), Vec::new());
+    for line in lines::<RangeLine>(&folder.join("broadcasts.jsonl"))? {
+        let [element] = &line.elements[..] else { continue };
+        if line.kind == "uncut_routine" {
+            continue;
+        }
+        let broadcast = place_of(&mut videos, line.video.clone()) as u64;
+        let shown = place_of(&mut routines, (line.video.clone(), line.replays.unwrap_or(line.range)));
+        let range = Range { video: line.video, start: line.start, end: line.end };
+        cuts.push(Cut { range, label: element.label.clone(), broadcast, shown });
+    }
+    Ok(cuts)
+}
+
+/// The place of a value among those known, where it is added if it is new.
+fn place_of<T: PartialEq>(known: &mut Vec<T>, value: T) -> usize {
+    known.iter().position(|it| *it == value).unwrap_or_else(|| {
+        known.push(value);
+        known.len() - 1
+    })
 }
 
 /// The changes of a folder's triplets.

@@ -113,6 +113,8 @@ async fn find(app: &Arc<App>, read: ReadSearch, leased: &LeasedCheck) -> Result<
     if is_incomplete(app, &request, leased.lease.video).await? {
         return Err(Trouble::TooEarly);
     }
+    // An alert takes the hits alone.
+    request.facets.clear();
     request.filter = Some(Filter::within_video(request.filter, leased.lease.video));
     let admitted = search::admit(app, &request)?;
     let outcome = search::run(&owner, request, admitted).await?;

@@ -58,6 +58,11 @@ pub fn format_for_headers(ms: i64) -> String {
     format!("{weekday:.3}, {:02} {month:.3} {:04} {hour:02}:{minute:02}:{second:02} GMT", at.day(), at.year())
 }
 
+/// The instant's date in UTC, e.g. `2024-07-01`. Later instants than the year 9999 become its last one.
+pub fn day(ms: i64) -> String {
+    UtcDateTime::UNIX_EPOCH.saturating_add(Duration::milliseconds(ms)).date().to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -61,7 +61,7 @@ pub use error::{CatalogError, RangeFault, WebhookFault};
 pub use exports::Finished;
 pub use facts::{DatabaseFacts, ExtensionFacts, facts};
 pub use feedback::FeedbackPosition;
-pub use filter::{Filter, FilterError, VideoFilter};
+pub use filter::{Filter, FilterError, MetadataField, VideoFilter};
 pub use hold::{Hold, hold};
 pub use keys::HashedKey;
 pub use range_vectors::{RangeBounds, RangeOf};

@@ -33,7 +33,7 @@ macro_rules! by_key {
         concat!(
             "SELECT ",
             span_columns!(),
-            ", v.title, v.metadata AS video_metadata, v.media_offset_ms, v.duration_ms \
+            ", v.title, v.metadata AS video_metadata, v.media_offset_ms, v.duration_ms, v.recorded_at_ms \
              FROM spans s JOIN visible_videos v ON v.id = s.video WHERE ",
             $condition
         )
@@ -213,6 +213,7 @@ fn with_video(row: &Row) -> Result<SpanWithVideo, CatalogError> {
         video_metadata: parse_json(&row.get::<String>("video_metadata")?)?,
         media_offset_ms: row.get::<Option<i64>>("media_offset_ms")?.unwrap_or(0),
         duration_ms: row.get::<Option<i64>>("duration_ms")?.unwrap_or(0),
+        recorded_at_ms: row.get("recorded_at_ms")?,
     })
 }
 

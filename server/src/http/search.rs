@@ -3,6 +3,7 @@
 mod answer;
 mod batch;
 mod body;
+mod facets;
 mod forms;
 mod html;
 mod names;

@@ -21,6 +21,7 @@ use crate::add_model::{Added, add_model};
 use crate::app::{App, Authorized};
 use crate::catalog::Counts;
 use crate::models::{LoadedSpace, Snapshot, Unavailable};
+use crate::search;
 use crate::terms::{Collection, Level, QueryKind};
 
 /// Routes of `/v1/spaces`.
@@ -72,6 +73,10 @@ struct SpaceOut {
     videos: u64,
     /// Number of searchable passages of subtitles.
     passages: u64,
+    /// Least cosine of two clips that are near duplicates, 0.9 to 0.995. A search with `near_duplicates` measures it from the
+    /// clips that the caller may see. Null before, and if they are fewer than 50.
+    #[schema(minimum = 0.9, maximum = 0.995)]
+    near_duplicate_similarity: Option<f32>,
     /// Share of all ready videos that are searchable in this space, 0 to 1. For a space that takes no frames: the
     /// share of all passages.
     #[schema(minimum = 0, maximum = 1)]
@@ -123,7 +128,7 @@ async fn list(app: Authorized) -> Result<axum::Json<SpaceList>, ApiError> {
     let unavailable = unavailable.filter(|it| now.all().iter().all(|space| space.space.model != it.model));
     let out = |it: &Unavailable| UnavailableOut { model: it.model.clone(), reason: it.why.clone() };
     Ok(axum::Json(SpaceList {
-        items: now.all().iter().map(|space| describe(&now, space, &held)).collect(),
+        items: now.all().iter().map(|space| describe(&app, &now, space, &held)).collect(),
         loading: app.spaces.loading(),
         unavailable: unavailable.map(out).collect(),
     }))
@@ -157,7 +162,7 @@ async fn add(
         None => add_model(app.shared(), model_name(&app, &body.model)?).await?,
     };
     let held = Held::of(&app).await?;
-    let out = describe(&app.spaces.now(), &added.space, &held);
+    let out = describe(&app, &app.spaces.now(), &added.space, &held);
     Ok((if added.is_new { StatusCode::CREATED } else { StatusCode::OK }, axum::Json(out)))
 }
 
@@ -210,7 +215,7 @@ async fn activate(
     let kinds: Vec<QueryKind> = body.r#for.into_iter().map(QueryKind::from).collect();
     app.spaces.activate(&space, &kinds, &app.catalog).await?;
     let held = Held::of(&app).await?;
-    Ok(axum::Json(describe(&app.spaces.now(), &space, &held)))
+    Ok(axum::Json(describe(&app, &app.spaces.now(), &space, &held)))
 }
 
 /// Counts of stored and of searchable entries that the caller sees.
@@ -232,7 +237,7 @@ impl Held {
     }
 }
 
-fn describe(now: &Snapshot, loaded: &LoadedSpace, held: &Held) -> SpaceOut {
+fn describe(app: &Authorized, now: &Snapshot, loaded: &LoadedSpace, held: &Held) -> SpaceOut {
     let Held { counts, live } = held;
     let live = |level| live.get(&Collection { space: loaded.key, level }).copied().unwrap_or_default();
     let (space, videos, passages) = (&loaded.space, live(Level::Video), live(Level::Passage));
@@ -257,6 +262,7 @@ fn describe(now: &Snapshot, loaded: &LoadedSpace, held: &Held) -> SpaceOut {
         clips: live(Level::Clip),
         videos,
         passages,
+        near_duplicate_similarity: search::known_duplicate_cosine(app, loaded),
         coverage: if all > 0 { (held as f64 / all as f64).min(1.0) } else { 1.0 },
     }
 }

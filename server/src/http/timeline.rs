@@ -15,7 +15,8 @@ use super::search::some_text;
 use super::videos::found;
 use crate::app::{App, Authorized};
 use crate::search::{
-    self, Exclude, Fusion, Grain, Levels, Overlaps, Query, Request, Sources, Timeline, Weights,
+    self, Exclude, Fusion, Grain, Levels, NearDuplicates, Overlaps, Query, Request, Sources, Timeline,
+    Weights,
 };
 use crate::terms::Aggregation;
 
@@ -149,6 +150,9 @@ impl TimelineQuery {
             aggregation: Aggregation::default(),
             exact: false,
             overlaps: Overlaps::Keep,
+            near_duplicates: NearDuplicates::Keep,
+            diversity: None,
+            facets: Vec::new(),
             min_z: None,
             merge_adjacent: false,
             explain: false,

@@ -170,7 +170,9 @@ mod tests {
     use super::super::plan::PageShape;
     use super::super::spoken::SpokenQuery;
     use super::super::standing::Backgrounds;
-    use super::super::types::{Exclude, Levels, Overlaps, QueryInfo, Weights};
+    use super::super::types::{
+        DuplicateBound, Exclude, Levels, NearDuplicates, Overlaps, QueryInfo, Weights,
+    };
     use super::*;
     use crate::catalog::Filter;
     use crate::terms::{SearchKind, UnitVector};
@@ -208,10 +210,14 @@ mod tests {
             exact: false,
             min_z: Some(3.5),
             backgrounds: Some(Backgrounds::default()),
+            duplicates: Some(DuplicateBound { cosine: Some(0.97) }),
+            diversity: Some(0.3),
+            facets: Vec::new(),
             shape: PageShape {
                 limit: 20,
                 per_group: None,
                 overlaps: Overlaps::Fold,
+                near_duplicates: NearDuplicates::Fold,
                 merge_adjacent: false,
                 explain: false,
             },
@@ -286,6 +292,7 @@ mod tests {
         assert!(!shaped(&|plan| plan.shape.limit = 0));
         assert!(!shaped(&|plan| plan.shape.limit = usize::MAX));
         assert!(!shaped(&|plan| plan.shape.per_group = Some(0)));
+        assert!(!shaped(&|plan| plan.diversity = Some(1.5)));
         assert!(!shaped(&|plan| (plan.visual, plan.spoken) = (None, None)));
         assert!(shaped(&|plan| plan.visual = Some(vectors(128, 3))));
         assert!(!shaped(&|plan| plan.visual = Some(vectors(129, 3))));

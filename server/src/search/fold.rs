@@ -10,7 +10,7 @@ use crate::terms::{Level, SpanKey};
 
 /// Largest intersection over union of two entries.
 const MOST_SHARED: f64 = 0.5;
-/// Largest number of folded hits that an entry shows. An answer stays small, however many clips overlap.
+/// Largest number of overlapping hits that an entry shows, and of near duplicates. An answer stays small, however many clips overlap.
 const MOST_SHOWN: usize = 20;
 
 /// Folds a ranking, best first. An entry has the place and score of its best hit, and the others inside it.
@@ -132,6 +132,9 @@ impl Times {
 pub(super) fn shown(entry: Match) -> Match {
     let mut entry = lead(entry);
     entry.folded.truncate(MOST_SHOWN);
+    entry.duplicates.truncate(MOST_SHOWN);
+    let duplicates = std::mem::take(&mut entry.duplicates).into_iter();
+    entry.duplicates = duplicates.map(|it| Match { folded: Vec::new(), ..lead(it) }).collect();
     entry
 }
 
@@ -140,13 +143,14 @@ pub(super) fn shown(entry: Match) -> Match {
 fn lead(entry: Match) -> Match {
     let is_spoken = entry.evidence.iter().any(|it| it.source == Source::Spoken);
     let Some(at) = place_of_moment(&entry).filter(|_| !is_spoken) else { return entry };
-    let (rank, score, weak) = (entry.rank, entry.score, entry.weak);
-    let mut clip = entry;
+    let (rank, score, weak, similarity) = (entry.rank, entry.score, entry.weak, entry.similarity);
+    let mut clip = Match { similarity: None, ..entry };
     let mut folded = std::mem::take(&mut clip.folded);
+    let duplicates = std::mem::take(&mut clip.duplicates);
     let moment = std::mem::replace(&mut folded[at], clip);
     // The clip scores highest, so it comes first among the others.
     folded[..=at].rotate_right(1);
-    Match { rank, score, weak, folded, moment: None, ..moment }
+    Match { rank, score, weak, similarity, folded, duplicates, moment: None, ..moment }
 }
 
 /// The place of an entry's moment among the hits inside it.

@@ -178,6 +178,7 @@ pub(super) mod tests {
             video_metadata: json!({}),
             media_offset_ms: 0,
             duration_ms: 60_000,
+            recorded_at_ms: None,
         };
         Match::new(score, span)
     }

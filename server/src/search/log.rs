@@ -106,7 +106,7 @@ fn page(search: Uuid, before: usize, outcome: &Outcome) -> NewSearchPage {
     let shown = outcome.results.iter().chain(grouped).chain(outcome.videos.iter().flatten());
     let mut known = HashSet::new();
     let hits = shown.take_while(|found| found.rank <= MOST_RANK).take(MOST_RANK).flat_map(|found| {
-        let inside = found.folded.iter().chain(&found.merged).take(MOST_INSIDE);
+        let inside = found.folded.iter().chain(&found.duplicates).chain(&found.merged).take(MOST_INSIDE);
         std::iter::once(hit(found, false)).chain(inside.map(|it| hit(it, true)))
     });
     NewSearchPage {
@@ -168,6 +168,8 @@ mod tests {
             groups: None,
             next_cursor: None,
             exhausted: true,
+            near_duplicates: None,
+            facets: None,
             info: QueryInfo::of_clip(0),
             index: IndexInfo {
                 space: String::new(),

@@ -1,13 +1,15 @@
-//! Measures the backgrounds of a query.
+//! Measures the backgrounds of a query, and what counts as a near duplicate in its space.
+
+use std::sync::Arc;
 
 use super::error::SearchError;
 use super::plan::SearchPlan;
 use super::standing::Backgrounds;
-use super::types::Levels;
+use super::types::{DuplicateBound, Levels};
 use crate::app::Authorized;
 use crate::models::LoadedSpace;
 use crate::terms::{Background, Level, QueryVectors};
-use crate::vectors::Gallery;
+use crate::vectors::{Gallery, Sample};
 
 /// Measures the backgrounds that the plan's hits need. `seq`: the catalog's newest change.
 ///
@@ -58,12 +60,34 @@ async fn background(
     query: &QueryVectors,
     seq: i64,
 ) -> Result<Option<Background>, SearchError> {
-    let sample = match app.vectors.fresh_sample(gallery, seq) {
-        Some(sample) => sample,
-        None => {
-            let visible = app.view().keys_allowed(None).await?;
-            app.vectors.sample(gallery, visible.as_ref(), seq).await?
-        }
-    };
-    Ok(sample.background(query))
+    Ok(sample(app, gallery, seq).await?.background(query))
+}
+
+async fn sample(app: &Authorized, gallery: Gallery, seq: i64) -> Result<Arc<Sample>, SearchError> {
+    if let Some(sample) = app.vectors.fresh_sample(gallery, seq) {
+        return Ok(sample);
+    }
+    let visible = app.view().keys_allowed(None).await?;
+    Ok(app.vectors.sample(gallery, visible.as_ref(), seq).await?)
+}
+
+/// Measures what counts as a near duplicate among the results of a plan. `seq`: the catalog's newest change.
+///
+/// # Errors
+/// [`SearchError`] if the catalog or the engine can't be read.
+pub(super) async fn duplicate_bound(
+    app: &Authorized,
+    space: &LoadedSpace,
+    plan: &SearchPlan,
+    seq: i64,
+) -> Result<DuplicateBound, SearchError> {
+    let sample = sample(app, gallery(app, space, plan.levels.of_results()), seq).await?;
+    let cosine = tokio::task::spawn_blocking(move || sample.duplicate_cosine()).await?;
+    Ok(DuplicateBound { cosine })
+}
+
+/// The least cosine of near duplicates among the clips of a space that the caller sees. `None` before a search has measured
+/// it, and if the clips are too few.
+pub fn known_duplicate_cosine(app: &Authorized, space: &LoadedSpace) -> Option<f32> {
+    app.vectors.known_duplicate_cosine(gallery(app, space, Level::Clip))
 }

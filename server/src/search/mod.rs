@@ -4,10 +4,14 @@
 //! the plan and the position to the next page.
 
 mod admit;
+mod arrange;
 mod cursor;
+mod diversity;
+mod duplicates;
 mod encode;
 mod error;
 mod examples;
+mod facets;
 mod fold;
 mod fuse;
 mod input;
@@ -35,7 +39,9 @@ pub use admit::{Admitted, admit, space_for, space_of};
 pub use cursor::{Cursor, CursorSigner};
 pub use encode::{Encoded, QueryEncoder, text_vectors};
 pub use error::SearchError;
+pub use facets::MOST_FACETS;
 pub use input::RankInput;
+pub use measure::known_duplicate_cosine;
 pub use paging::Position;
 pub use plan::{Planned, SearchPlan, plan};
 pub use timeline::{Grain, Timeline, timeline};
@@ -111,12 +117,15 @@ async fn page(
     if plan.backgrounds.is_none() {
         plan.backgrounds = Some(measure::measure(app, &space, &plan, input.newest).await?);
     }
+    if plan.folds_duplicates() && plan.duplicates.is_none() {
+        plan.duplicates = Some(measure::duplicate_bound(app, &space, &plan, input.newest).await?);
+    }
     let mut page = rank::page(app, &space, &plan, after.as_ref(), input).await?;
     if let Some(query) = plan.query_vectors() {
         let grouped = page.groups.iter_mut().flatten().flat_map(|group| &mut group.matches);
         timeline::find_peaks(app, &space, query, page.results.iter_mut().chain(grouped)).await;
     }
-    let (search_id, info) = (plan.id, plan.info.clone());
+    let (search_id, near_duplicates, info) = (plan.id, plan.duplicates, plan.info.clone());
     let exhausted = page.end.is_none();
     let next_cursor =
         page.end.map(|after| CursorSigner::of(app).encode(&Cursor { plan, after })).transpose()?;
@@ -127,6 +136,8 @@ async fn page(
         groups: page.groups,
         next_cursor,
         exhausted,
+        near_duplicates,
+        facets: page.facets,
         info,
         index: page.index,
         timings: Timings { total_ms: millis(started), ..page.timings },

@@ -50,7 +50,14 @@ impl Ranked for Match {
     }
 
     fn folded(&self) -> Vec<u64> {
-        self.folded.iter().map(|it| it.span.span.key.number()).collect()
+        let inside =
+            |found: &Match| found.folded.iter().map(|it| it.span.span.key.number()).collect::<Vec<_>>();
+        let mut ids = inside(self);
+        for found in &self.duplicates {
+            ids.push(found.span.span.key.number());
+            ids.extend(inside(found));
+        }
+        ids
     }
 }
 

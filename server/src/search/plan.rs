@@ -14,7 +14,10 @@ use super::rounded::RoundedVectors;
 use super::spoken::{self, SpokenQuery};
 use super::standing::Backgrounds;
 use super::timings::{Timings, millis};
-use super::types::{Exclude, Levels, MAX_EXAMPLES, Origin, Overlaps, QueryInfo, Request};
+use super::types::{
+    DuplicateBound, Exclude, Facet, Levels, MAX_EXAMPLES, NearDuplicates, Origin, Overlaps, QueryInfo,
+    Request,
+};
 use crate::app::Authorized;
 use crate::catalog::Filter;
 use crate::models::LoadedSpace;
@@ -45,6 +48,15 @@ pub struct SearchPlan {
     pub(super) min_z: Option<f32>,
     /// The query's backgrounds. `None` until the first page measures them.
     pub(super) backgrounds: Option<Backgrounds>,
+    /// What counts as a near duplicate. `None` until the first page measures it, and where they are kept.
+    #[serde(default)]
+    pub(super) duplicates: Option<DuplicateBound>,
+    /// How far hits are spread over what differs, over 0 to 1.
+    #[serde(default)]
+    pub(super) diversity: Option<f32>,
+    /// What the first page counts. The cursor does not carry it.
+    #[serde(skip)]
+    pub(super) facets: Vec<Facet>,
     pub(super) shape: PageShape,
     /// Includes the weights of the sources.
     pub(super) info: QueryInfo,
@@ -58,6 +70,8 @@ pub(super) struct PageShape {
     /// Largest number of hits per group, if hits are grouped by video.
     pub(super) per_group: Option<usize>,
     pub(super) overlaps: Overlaps,
+    #[serde(default)]
+    pub(super) near_duplicates: NearDuplicates,
     pub(super) merge_adjacent: bool,
     pub(super) explain: bool,
 }
@@ -125,10 +139,14 @@ impl SearchPlan {
             exact: request.exact,
             min_z: request.min_z,
             backgrounds: None,
+            duplicates: None,
+            diversity: request.diversity.filter(|diversity| *diversity > 0.0),
+            facets: request.facets.clone(),
             shape: PageShape {
                 limit: request.limit,
                 per_group: request.per_group,
                 overlaps: request.overlaps,
+                near_duplicates: request.near_duplicates,
                 merge_adjacent: request.merge_adjacent,
                 explain: request.explain,
             },
@@ -170,11 +188,18 @@ impl SearchPlan {
         self.of_text
     }
 
+    /// Whether near duplicates are folded.
+    pub(super) fn folds_duplicates(&self) -> bool {
+        self.shape.near_duplicates == NearDuplicates::Fold
+    }
+
     /// Whether scores stay the same from page to page. Three kinds depend on other hits: fused scores, group scores,
-    /// and late interaction scores of full videos.
+    /// and late interaction scores of full videos. Diversity gives hits places that other hits decide, and so do near
+    /// duplicates, which a deleted hit would set free again.
     pub(super) fn scores(&self) -> Scores {
         let by_clips = self.levels == Levels::Video && self.ranks_videos_by_clips();
-        match self.spoken.is_some() || self.shape.per_group.is_some() || by_clips {
+        let by_others = self.folds_duplicates() || self.diversity.is_some();
+        match self.spoken.is_some() || self.shape.per_group.is_some() || by_clips || by_others {
             true => Scores::Relative,
             false => Scores::Fixed,
         }
@@ -189,6 +214,7 @@ impl SearchPlan {
         searches
             && self.origins.len() <= MAX_EXAMPLES
             && vectors.all(|vectors| vectors.count() <= most_windows)
+            && self.diversity.is_none_or(|it| (0.0..=1.0).contains(&it))
             && limits.contains(&self.shape.limit)
             && self.shape.per_group.is_none_or(|it| limits.contains(&it))
     }

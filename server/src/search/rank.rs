@@ -7,7 +7,9 @@ use std::time::Instant;
 use serde_json::json;
 use uuid::Uuid;
 
+use super::arrange::Arrangement;
 use super::error::SearchError;
+use super::facets;
 use super::fold;
 use super::fuse::{self, FUSED_DEPTH};
 use super::input::RankInput;
@@ -19,11 +21,11 @@ use super::query_vectors;
 use super::spoken::SpokenHit;
 use super::standing;
 use super::timings::{Timings, millis};
-use super::types::{Evidence, Group, IndexInfo, Levels, Match, Origin, Overlaps, Source};
+use super::types::{Evidence, Facets, Group, IndexInfo, Levels, Match, Origin, Overlaps, Source};
 use crate::app::Authorized;
 use crate::catalog::{Filter, SpanWithVideo};
 use crate::models::LoadedSpace;
-use crate::terms::{Collection, KeySet, Level, QueryVectors, SpanKey, VideoNumber};
+use crate::terms::{Collection, KeySet, Level, QueryVectors, SpanKey, UnitVector, VideoNumber};
 use crate::vectors::{Allowed, Ask, Hit, Hits};
 
 /// Hits fetched beyond a page, so that exclusions seldom force a second fetch.
@@ -33,6 +35,8 @@ const SLACK: usize = 32;
 struct Ranking<'a> {
     app: &'a Authorized,
     at: Collection,
+    /// Whether these are the results, and not the full videos beside them.
+    is_main: bool,
     /// Whether moments rank among the clips.
     moments: bool,
     plan: &'a SearchPlan,
@@ -44,6 +48,11 @@ struct Ranking<'a> {
     /// Pooled score and peak of full videos that are ranked by their clips.
     videos: HashMap<SpanKey, OfVideo>,
     rows: HashMap<SpanKey, Option<SpanWithVideo>>,
+    /// How entries are arranged. `None`: they stay as they are.
+    arrangement: Option<Arrangement>,
+    /// Vectors of entries that were compared.
+    units: HashMap<SpanKey, UnitVector>,
+    facets: Option<Facets>,
     fetched: Hits,
     wanted: usize,
     rounds: usize,
@@ -58,6 +67,8 @@ pub(super) struct RankedPage {
     pub(super) videos: Option<Vec<Match>>,
     /// Position of the last entry. `None` if nothing follows.
     pub(super) end: Option<Position>,
+    /// Counts of the best hits, on a first page.
+    pub(super) facets: Option<Facets>,
     pub(super) index: IndexInfo,
     pub(super) timings: Timings,
     pub(super) explain: Option<serde_json::Value>,
@@ -88,6 +99,7 @@ pub(super) async fn page(
     let input = RankInput { keys, videos: allowed, spoken, ..RankInput::default() };
     let mut ranking = Ranking::new(app, space, plan.levels.of_results(), plan, input);
     ranking.after = after;
+    ranking.arrangement = Arrangement::of(plan);
     let page = match plan.shape.per_group {
         None => ranking.flat().await?,
         Some(per_group) => ranking.grouped(per_group).await?,
@@ -96,6 +108,7 @@ pub(super) async fn page(
     timings.add(videos.as_ref().map(|(_, timings)| *timings).unwrap_or_default());
     Ok(RankedPage {
         index: IndexInfo { behind, ..ranking.index_info(space).await? },
+        facets: ranking.facets.take(),
         explain: plan.shape.explain.then(|| ranking.explain()),
         results: page.results,
         groups: page.groups,
@@ -122,6 +135,7 @@ impl<'a> Ranking<'a> {
         Ranking {
             app,
             at: Collection { space: space.key, level },
+            is_main: level == plan.levels.of_results(),
             moments: space.space.temporal && level == Level::Clip,
             plan,
             after: None,
@@ -130,6 +144,9 @@ impl<'a> Ranking<'a> {
             spoken: input.spoken,
             videos: HashMap::new(),
             rows: HashMap::new(),
+            arrangement: None,
+            units: HashMap::new(),
+            facets: None,
             fetched: nothing(),
             wanted: 0,
             rounds: 0,
@@ -139,11 +156,14 @@ impl<'a> Ranking<'a> {
 
     async fn flat(&mut self) -> Result<Page, SearchError> {
         let (limit, seen) = (self.plan.shape.limit, Position::seen(self.after));
-        let mut wanted = self.at_least(seen.saturating_add(limit + SLACK));
+        let mut wanted =
+            self.at_least(seen.saturating_add(limit).max(self.known_least()).saturating_add(SLACK));
         loop {
             self.fetch(wanted).await?;
-            let mut page = cut(self.matches(), self.after, limit, self.plan.scores());
-            if page.more || self.is_all() {
+            let ranking = self.matches().await?;
+            let is_known = self.known_least() <= ranking.len();
+            let mut page = cut(ranking, self.after, limit, self.plan.scores());
+            if (page.more && is_known) || self.is_all() {
                 number(&mut page.entries, seen);
                 let results = self.merged(page.entries.into_iter().map(fold::shown).collect());
                 return Ok(Page { results, groups: None, end: page.end.filter(|_| page.more) });
@@ -155,11 +175,14 @@ impl<'a> Ranking<'a> {
     async fn grouped(&mut self, per_group: usize) -> Result<Page, SearchError> {
         let limit = self.plan.shape.limit;
         let groups = Position::seen(self.after).saturating_add(limit);
-        let mut wanted = self.at_least(groups.saturating_mul(per_group).saturating_add(SLACK));
+        let hits = groups.saturating_mul(per_group).max(self.known_least());
+        let mut wanted = self.at_least(hits.saturating_add(SLACK));
         loop {
             self.fetch(wanted).await?;
-            let mut page = cut(group(self.matches()), self.after, limit, self.plan.scores());
-            if page.more || self.is_all() {
+            let ranking = self.matches().await?;
+            let is_known = self.known_least() <= ranking.len();
+            let mut page = cut(group(ranking), self.after, limit, self.plan.scores());
+            if (page.more && is_known) || self.is_all() {
                 self.fill(&mut page.entries, per_group).await?;
                 for group in &mut page.entries {
                     number(&mut group.matches, 0);
@@ -171,6 +194,17 @@ impl<'a> Ranking<'a> {
             }
             wanted = wanted.saturating_mul(2);
         }
+    }
+
+    /// Number of entries that must be known before a page can be cut, if there are as many.
+    fn known_least(&self) -> usize {
+        let reordered = self.arrangement.map_or(0, |it| it.reordered());
+        if self.counts() { reordered.max(facets::DEPTH) } else { reordered }
+    }
+
+    /// Whether the page has facets.
+    fn counts(&self) -> bool {
+        self.after.is_none() && self.is_main && !self.plan.facets.is_empty()
     }
 
     /// A fused ranking needs each source to its full fusion depth.
@@ -239,6 +273,11 @@ impl<'a> Ranking<'a> {
             || self.all_others_are_weaker()
     }
 
+    /// Whether all hits of the search were fetched.
+    fn is_complete(&self) -> bool {
+        self.fetched.complete || self.all_others_are_weaker()
+    }
+
     /// Whether the last fetched hit has a lower z than the request wants, and therefore all that follow.
     fn all_others_are_weaker(&self) -> bool {
         let backgrounds = self.plan.backgrounds.unwrap_or_default();
@@ -278,10 +317,37 @@ impl<'a> Ranking<'a> {
     }
 
     /// All fetched hits that are not excluded, best first. Overlapping ones are folded if the request says so.
-    fn matches(&self) -> Vec<Match> {
+    /// Near duplicates are folded and hits reordered likewise. Counts them.
+    async fn matches(&mut self) -> Result<Vec<Match>, SearchError> {
         let mut ranking = self.ranking();
         self.judge(&mut ranking);
-        ranking
+        let ranking = self.arranged(ranking).await?;
+        if self.counts() {
+            self.facets = Some(facets::count(&self.plan.facets, &ranking, self.is_complete()));
+        }
+        Ok(ranking)
+    }
+
+    /// Folds near duplicates and reorders hits, if the plan says so.
+    async fn arranged(&mut self, ranking: Vec<Match>) -> Result<Vec<Match>, SearchError> {
+        let Some(arrangement) = self.arrangement else { return Ok(ranking) };
+        let compared = ranking.iter().take(arrangement.compared()).map(|it| it.span.span.key);
+        self.fetch_units(compared.collect()).await?;
+        let units = std::mem::take(&mut self.units);
+        let arrange = move || (arrangement.apply(ranking, &units), units);
+        let (ranking, units) = tokio::task::spawn_blocking(arrange).await?;
+        self.units = units;
+        Ok(ranking)
+    }
+
+    /// Fetches the vectors that are still missing.
+    async fn fetch_units(&mut self, mut keys: Vec<SpanKey>) -> Result<(), SearchError> {
+        let started = Instant::now();
+        keys.retain(|key| !self.units.contains_key(key));
+        let stored = self.app.catalog.vectors_of(self.at.space, &keys).await?;
+        self.units.extend(stored.into_iter().map(|it| (it.span, it.unit)));
+        self.timings.catalog_ms += millis(started);
+        Ok(())
     }
 
     /// Compares hits with the query's backgrounds, and leaves out those that are too weak.
@@ -368,7 +434,7 @@ impl<'a> Ranking<'a> {
             self.fetch_rows(&hits.hits.iter().map(|hit| hit.key).collect::<Vec<_>>()).await?;
             let mut ranking = self.one_per_event(&hits.hits);
             self.judge(&mut ranking);
-            for full in group(ranking) {
+            for full in group(self.arranged(ranking).await?) {
                 if let Some(group) = groups.iter_mut().find(|group| group.video == full.video)
                     && group.matches.len() < full.matches.len()
                 {
@@ -416,7 +482,7 @@ fn best(mut hits: Hits, others: Hits, wanted: usize) -> Hits {
 fn number(matches: &mut [Match], before: usize) {
     for (index, found) in matches.iter_mut().enumerate() {
         found.rank = before + index + 1;
-        found.folded.iter_mut().for_each(|it| it.rank = found.rank);
+        found.folded.iter_mut().chain(&mut found.duplicates).for_each(|it| it.rank = found.rank);
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::timings::Timings;
-use crate::catalog::{Filter, SpanWithVideo};
+use crate::catalog::{Filter, MetadataField, SpanWithVideo};
 use crate::subtitles::snippet::Snippet;
 use crate::terms::{Aggregation, Level, QueryKind, SearchKind, SpanKey};
 
@@ -49,6 +49,12 @@ pub struct Request {
     pub exact: bool,
     /// Treatment of overlapping hits.
     pub overlaps: Overlaps,
+    /// Treatment of hits that show nearly the same picture.
+    pub near_duplicates: NearDuplicates,
+    /// How far hits are spread over what differs, over 0 to 1. `None`: they are ranked by score.
+    pub diversity: Option<f32>,
+    /// What hits are counted by.
+    pub facets: Vec<Facet>,
     /// Leave out hits with a lower z in every source.
     pub min_z: Option<f32>,
     /// Merge adjacent hits.
@@ -241,6 +247,24 @@ pub enum Overlaps {
     Keep,
 }
 
+/// Treatment of hits of any videos that show nearly the same picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum NearDuplicates {
+    /// One entry for all of them.
+    Fold,
+    /// An entry for each.
+    #[default]
+    Keep,
+}
+
+/// What counts as a near duplicate in a search.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct DuplicateBound {
+    /// Least cosine of two near duplicates. `None`: the caller sees too few spans to know it, and nothing is folded.
+    pub cosine: Option<f32>,
+}
+
 /// Fusion of clip and text of a composed query into one vector.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fusion {
@@ -363,6 +387,10 @@ pub struct Match {
     pub merged: Vec<Match>,
     /// Overlapping hits that this one stands for, best first.
     pub folded: Vec<Match>,
+    /// Hits of any video that this one stands for because they show nearly the same picture, best first.
+    pub duplicates: Vec<Match>,
+    /// Cosine with the best hit of the entry that this one was folded into as a near duplicate.
+    pub similarity: Option<f32>,
     /// The moment among `folded` that shows best what this clip was found for.
     pub moment: Option<SpanKey>,
 }
@@ -379,6 +407,8 @@ impl Match {
             peak_ms: None,
             merged: Vec::new(),
             folded: Vec::new(),
+            duplicates: Vec::new(),
+            similarity: None,
             moment: None,
         }
     }
@@ -393,6 +423,56 @@ pub struct Group {
     pub score: f32,
     /// Its matches, best first.
     pub matches: Vec<Match>,
+}
+
+/// What hits are counted by.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Facet {
+    /// A field of the metadata.
+    Field(MetadataField),
+    /// The video.
+    Video,
+    /// The day in UTC on which the video was recorded.
+    Day,
+}
+
+/// The counts of a search.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Facets {
+    /// Number of hits that were counted.
+    pub counted: usize,
+    /// Whether these are all hits of the search.
+    pub complete: bool,
+    /// One for each facet, in order.
+    pub facets: Vec<FacetCounts>,
+}
+
+/// The counts of one facet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FacetCounts {
+    /// What is counted.
+    pub facet: Facet,
+    /// The most frequent values, by number of hits, then of videos, then in order of the value.
+    pub values: Vec<FacetValue>,
+    /// Number of further values.
+    pub other_values: usize,
+    /// Hits of the further values. A hit with several of them counts for each.
+    pub other_hits: usize,
+    /// Hits without a value.
+    pub missing: usize,
+}
+
+/// A value with its counts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FacetValue {
+    /// A text, number or boolean; the id of a video; a date.
+    pub value: Value,
+    /// The title of a video.
+    pub title: Option<String>,
+    /// Number of hits.
+    pub hits: usize,
+    /// Number of their videos.
+    pub videos: usize,
 }
 
 /// One page of an answer.
@@ -412,6 +492,10 @@ pub struct Outcome {
     pub exhausted: bool,
     /// Facts about the encoded query.
     pub info: QueryInfo,
+    /// What counted as a near duplicate, if they were folded.
+    pub near_duplicates: Option<DuplicateBound>,
+    /// Counts of the best hits, if the request asked for them; on the first page only.
+    pub facets: Option<Facets>,
     /// The index that was searched.
     pub index: IndexInfo,
     /// Durations of the search.

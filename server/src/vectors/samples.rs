@@ -1,12 +1,15 @@
 //! Samples of the vectors of a gallery, from which the background of a query is measured.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use uuid::Uuid;
 
 use super::{EngineError, Vectors};
-use crate::terms::{Background, Collection, KeySet, Level, QueryVectors, SpanKey, UnitVector};
+use crate::catalog::StoredVector;
+use crate::terms::{
+    Background, Collection, KeySet, Level, QueryVectors, SampledSpan, SpanKey, duplicate_cosine,
+};
 
 /// Largest number of samples in memory: 4 MB each for a thousand vectors of 1,024 values.
 const MOST: usize = 32;
@@ -28,11 +31,13 @@ pub struct Gallery {
 
 /// Vectors drawn evenly from a gallery.
 pub struct Sample {
-    units: Vec<UnitVector>,
+    spans: Vec<SampledSpan>,
     /// Number of vectors in the gallery.
     gallery: u64,
     /// The newest change of the catalog before the sample was taken.
     seq: i64,
+    /// The least cosine of near duplicates, once measured.
+    duplicates: OnceLock<Option<f32>>,
 }
 
 /// The samples in memory.
@@ -47,6 +52,11 @@ impl Vectors {
     /// The sample of a gallery, unless over 5 % of it have changed since. `seq`: the catalog's newest change.
     pub fn fresh_sample(&self, gallery: Gallery, seq: i64) -> Option<Arc<Sample>> {
         self.samples.get(gallery).filter(|it| !it.is_stale(seq))
+    }
+
+    /// The least cosine of near duplicates in a gallery, if a search has measured it. `None` also if the gallery is too small.
+    pub fn known_duplicate_cosine(&self, gallery: Gallery) -> Option<f32> {
+        self.samples.get(gallery)?.duplicates.get().copied().flatten()
     }
 
     /// Takes a new sample of a gallery. While another search takes one, the old one serves. `visible`: the keys that the
@@ -88,8 +98,9 @@ impl Vectors {
             keys &= visible;
         }
         let stored = self.catalog.vectors_of(gallery.space, &evenly(&keys)).await?;
-        let units = stored.into_iter().map(|it| it.unit).collect();
-        Ok(Sample { units, gallery: keys.len(), seq })
+        let span = |it: StoredVector| SampledSpan { video: it.video.number(), unit: it.unit };
+        let spans = stored.into_iter().map(span).collect();
+        Ok(Sample::new(spans, keys.len(), seq))
     }
 }
 
@@ -110,9 +121,19 @@ impl Samples {
 }
 
 impl Sample {
+    fn new(spans: Vec<SampledSpan>, gallery: u64, seq: i64) -> Sample {
+        Sample { spans, gallery, seq, duplicates: OnceLock::new() }
+    }
+
+    /// The least cosine of near duplicates. `None` if the gallery is too small. The first call computes half a million cosines
+    /// and blocks meanwhile.
+    pub fn duplicate_cosine(&self) -> Option<f32> {
+        *self.duplicates.get_or_init(|| duplicate_cosine(&self.spans, self.gallery))
+    }
+
     /// The background of a query. `None` if the gallery is too small for one.
     pub fn background(&self, query: &QueryVectors) -> Option<Background> {
-        Background::of(self.units.iter().map(|unit| query.score(unit)).collect(), self.gallery)
+        Background::of(self.spans.iter().map(|span| query.score(&span.unit)).collect(), self.gallery)
     }
 
     fn is_stale(&self, seq: i64) -> bool {
@@ -153,9 +174,9 @@ mod tests {
 
     #[test]
     fn a_sample_is_stale_after_a_change_of_a_twentieth() {
-        let sample = Sample { units: Vec::new(), gallery: 100, seq: 7 };
+        let sample = Sample::new(Vec::new(), 100, 7);
         assert!(!sample.is_stale(7) && !sample.is_stale(12) && sample.is_stale(13));
-        assert!(Sample { gallery: 0, ..sample }.is_stale(8));
+        assert!(Sample::new(Vec::new(), 0, 7).is_stale(8));
     }
 
     #[test]
@@ -164,7 +185,7 @@ mod tests {
         let of = |space| Gallery { space, level: Level::Clip, moments: false, viewer: None };
         for space in 0..=MOST as u32 {
             let seq = i64::from(space);
-            samples.put(of(space), Arc::new(Sample { units: Vec::new(), gallery: 1, seq }));
+            samples.put(of(space), Arc::new(Sample::new(Vec::new(), 1, seq)));
         }
         assert!(samples.get(of(0)).is_none() && samples.get(of(1)).is_some());
         assert!(samples.get(of(MOST as u32)).is_some());

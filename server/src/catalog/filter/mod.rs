@@ -19,6 +19,7 @@
 //! is ignored. A filter cannot use names longer than 512 bytes together.
 
 pub(super) mod attributes;
+mod field;
 mod sql;
 
 use std::fmt;
@@ -29,6 +30,8 @@ use uuid::Uuid;
 
 use super::instant;
 use crate::terms::Level;
+
+pub use field::MetadataField;
 
 /// Deepest nesting of a filter.
 pub const MAX_DEPTH: usize = 8;

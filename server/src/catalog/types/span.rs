@@ -41,6 +41,8 @@ pub struct SpanWithVideo {
     pub media_offset_ms: i64,
     /// Length of the video, in milliseconds.
     pub duration_ms: i64,
+    /// When the video was recorded, in Unix milliseconds, if the user said it.
+    pub recorded_at_ms: Option<i64>,
 }
 
 /// The result of an ingest.

@@ -6,10 +6,13 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::super::names::LevelName;
+use super::facets::FacetsOut;
 use super::html;
 use super::names::{EvidenceSource, FusionModeName, SearchKindName};
 use crate::catalog::SearchTimes;
-use crate::search::{Evidence, Group, IndexInfo, Match, Outcome, QueryInfo, Timings, Weights};
+use crate::search::{
+    DuplicateBound, Evidence, Group, IndexInfo, Match, Outcome, QueryInfo, Timings, Weights,
+};
 use crate::terms::Level;
 
 /// One page of an answer.
@@ -27,6 +30,10 @@ pub(super) struct SearchAnswer {
     next_cursor: Option<String>,
     /// Whether no more results follow.
     exhausted: bool,
+    /// What counted as a near duplicate. Null unless the request folds them.
+    near_duplicates: Option<DuplicateBoundOut>,
+    /// Counts of the best hits. Null on later pages, and unless the request has facets.
+    facets: Option<FacetsOut>,
     /// Facts about the encoded query.
     query_info: QueryInfoOut,
     /// The index that was searched.
@@ -49,6 +56,8 @@ impl From<Outcome> for SearchAnswer {
             groups: outcome.groups.map(|groups| groups.into_iter().map(GroupOut::from).collect()),
             next_cursor: outcome.next_cursor,
             exhausted: outcome.exhausted,
+            near_duplicates: outcome.near_duplicates.map(DuplicateBoundOut::from),
+            facets: outcome.facets.map(FacetsOut::from),
             query_info: outcome.info.into(),
             index: outcome.index.into(),
             timings_ms: outcome.timings.into(),
@@ -100,10 +109,15 @@ struct Hit {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(no_recursion)]
     merged: Vec<Hit>,
-    /// The overlapping hits of the same video that this one stands for, best first: at most 20.
+    /// The hits that this one stands for: at most 20 that overlap it, best first, then at most 20 near duplicates from any
+    /// video, best first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(no_recursion, max_items = 20)]
+    #[schema(no_recursion, max_items = 40)]
     folded: Vec<Hit>,
+    /// Cosine of a near duplicate with the best of the hits that it was folded into, -1 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = -1, maximum = 1)]
+    similarity: Option<f32>,
 }
 
 impl From<Match> for Hit {
@@ -130,8 +144,25 @@ impl From<Match> for Hit {
             metadata: overlaid(&found.span.video_metadata, &span.metadata),
             title: found.span.title,
             merged: found.merged.into_iter().map(Hit::from).collect(),
-            folded: found.folded.into_iter().map(Hit::from).collect(),
+            folded: found.folded.into_iter().chain(found.duplicates).map(Hit::from).collect(),
+            similarity: found.similarity,
         }
+    }
+}
+
+/// What counts as a near duplicate.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = DuplicateBound)]
+struct DuplicateBoundOut {
+    /// Least cosine of two near duplicates among the results, 0.9 to 0.995. It is measured from up to 1,000 spans of the space
+    /// that the caller may see, and stays the same on all pages. Null if they are fewer than 50: then nothing is folded.
+    #[schema(minimum = 0.9, maximum = 0.995)]
+    min_similarity: Option<f32>,
+}
+
+impl From<DuplicateBound> for DuplicateBoundOut {
+    fn from(bound: DuplicateBound) -> DuplicateBoundOut {
+        DuplicateBoundOut { min_similarity: bound.cosine }
     }
 }
 

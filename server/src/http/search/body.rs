@@ -6,11 +6,16 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::super::error::ApiError;
+use super::facets::{self, FacetBody, FacetForms};
 use super::forms::{FilterForms, NextPage, QueryForms};
-use super::names::{AggregationName, FusionModeName, LevelsName, OverflowName, OverlapsName};
+use super::names::{
+    AggregationName, FusionModeName, LevelsName, NearDuplicatesName, OverflowName, OverlapsName,
+};
 use super::query::{Carrier, QueryBody};
 use crate::catalog::Filter;
-use crate::search::{Exclude, Fusion, FusionMode, MAX_LIMIT, Overlaps, Query, Request, Sources, Weights};
+use crate::search::{
+    Exclude, Fusion, FusionMode, MAX_LIMIT, NearDuplicates, Overlaps, Query, Request, Sources, Weights,
+};
 use crate::terms::Aggregation;
 
 /// A search.
@@ -54,6 +59,20 @@ pub(in crate::http) struct SearchBody {
     /// Hits of one video that overlap. `fold` (default): one hit stands for all that show the same moment, and has the others
     /// as `folded`. `keep`: each is a hit.
     overlaps: Option<OverlapsName>,
+    /// Hits of any videos that show nearly the same picture, such as a slide that is shown again. `fold`: one hit stands for
+    /// all of them, and has the others as `folded` with their `similarity`. `keep` (default): each is a hit. Of the best
+    /// 2000 hits those are folded whose cosine reaches the space's bound, which the answer tells. With `group_by` only hits
+    /// of the same video are folded.
+    near_duplicates: Option<NearDuplicatesName>,
+    /// Spreads the best hits over what differs (maximal marginal relevance), 0 to 1: 0 (default) ranks by score alone, 1 by
+    /// unlikeness alone. The best 10 times `limit` hits, 100 to 1000, are reordered; deeper ones follow by score. A
+    /// grouped search takes none.
+    #[schema(minimum = 0, maximum = 1)]
+    diversity: Option<f32>,
+    /// Counts the best 1000 hits by fields of the metadata, by video or by day; at most 10 facets. The first page has the
+    /// counts.
+    #[schema(value_type = Option<Vec<FacetForms>>, max_items = 10)]
+    facets: Option<Vec<FacetBody>>,
     /// Leaves out hits whose `z` is lower in every source. Hits without a `z` are left out too, except quotations of subtitles.
     /// -100 to 100.
     #[schema(minimum = -100, maximum = 100)]
@@ -169,6 +188,9 @@ impl SearchBody {
             || self.aggregation.is_some()
             || self.exact
             || self.overlaps.is_some()
+            || self.near_duplicates.is_some()
+            || self.diversity.is_some()
+            || self.facets.is_some()
             || self.min_z.is_some()
             || self.merge_adjacent
             || self.explain;
@@ -193,6 +215,9 @@ impl SearchBody {
             levels: self.level.unwrap_or_default().into(),
             limit: bounded(self.limit, 20, "/limit")?,
             per_group: per_group(self.group_by, self.per_group)?,
+            near_duplicates: self.near_duplicates.map(NearDuplicates::from).unwrap_or_default(),
+            diversity: self.diversity.map(|it| diversity(it, self.group_by)).transpose()?,
+            facets: facets::checked(self.facets.unwrap_or_default())?,
             filter: self.filter.as_ref().map(filter).transpose()?,
             exclude: Exclude { itself: exclude.itself.unwrap_or(true), same_video: exclude.same_video },
             fusion: fusion(self.fusion, matches!(query, Query::Text(_) | Query::Examples(_)))?,
@@ -224,6 +249,16 @@ fn per_group(group_by: Option<GroupBy>, per_group: Option<usize>) -> Result<Opti
         (None, Some(_)) => Err(ApiError::invalid("/per_group", "set group_by to get groups")),
         (Some(GroupBy::Video), per_group) => bounded(per_group, 3, "/per_group").map(Some),
     }
+}
+
+fn diversity(value: f32, group_by: Option<GroupBy>) -> Result<f32, ApiError> {
+    if !(0.0..=1.0).contains(&value) {
+        return Err(ApiError::invalid("/diversity", "must be from 0 to 1"));
+    }
+    if group_by.is_some() && value > 0.0 {
+        return Err(ApiError::invalid("/diversity", "groups are ranked by score alone; leave out group_by"));
+    }
+    Ok(value)
 }
 
 fn min_z(value: f32) -> Result<f32, ApiError> {

@@ -4,7 +4,7 @@ use reprise_encoders::text::Overflow;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::search::{FusionMode, Levels, Overlaps, Source};
+use crate::search::{FusionMode, Levels, NearDuplicates, Overlaps, Source};
 use crate::terms::{Aggregation, QueryKind, SearchKind};
 
 /// A kind of query. `text`: a text. `clip`: a stored clip or time range, or an uploaded clip. `composed`: a clip changed by
@@ -165,6 +165,25 @@ impl From<OverlapsName> for Overlaps {
         match name {
             OverlapsName::Fold => Overlaps::Fold,
             OverlapsName::Keep => Overlaps::Keep,
+        }
+    }
+}
+
+/// Treatment of hits of any videos that show nearly the same picture. `fold`: one hit stands for all of them. `keep`: each is
+/// a hit.
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = NearDuplicates)]
+pub(super) enum NearDuplicatesName {
+    Fold,
+    Keep,
+}
+
+impl From<NearDuplicatesName> for NearDuplicates {
+    fn from(name: NearDuplicatesName) -> NearDuplicates {
+        match name {
+            NearDuplicatesName::Fold => NearDuplicates::Fold,
+            NearDuplicatesName::Keep => NearDuplicates::Keep,
         }
     }
 }
