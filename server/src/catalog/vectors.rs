@@ -111,6 +111,12 @@ impl Catalog {
         rows.iter().map(change).collect()
     }
 
+    /// The highest key of a span; 0 without spans.
+    pub async fn newest_key(&self) -> Result<SpanKey, CatalogError> {
+        let row = self.database.row("SELECT COALESCE(max(key), 0) AS key FROM spans", values![]).await?;
+        row.map_or(Ok(SpanKey::new(0)), |row| row.key("key"))
+    }
+
     /// The newest seq; 0 without changes.
     pub async fn last_seq(&self) -> Result<i64, CatalogError> {
         let row = self.database.row("SELECT COALESCE(max(seq), 0) AS seq FROM changes", values![]).await?;

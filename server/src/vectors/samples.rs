@@ -1,18 +1,24 @@
 //! Samples of the vectors of a gallery, from which the background of a query is measured.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use uuid::Uuid;
 
-use super::{EngineError, Vectors};
-use crate::catalog::StoredVector;
+use super::{EngineError, ROWS_PER_READ, Vectors};
 use crate::terms::{
     Background, Collection, KeySet, Level, QueryVectors, SampledSpan, SpanKey, duplicate_cosine,
 };
 
 /// Largest number of samples in memory: 4 MB each for a thousand vectors of 1,024 values.
 const MOST: usize = 32;
+/// The keys of a shared engine's gallery are listed up to this number of vectors. A list of 10^8 keys takes minutes there.
+const LISTED: u64 = 200_000;
+/// Number of ranges of keys that a larger gallery is sampled in.
+const RANGES: u64 = 128;
+/// Number of keys that a range has on average.
+const OF_RANGE: u64 = 32;
 /// A sample is taken again when this share of its gallery has changed.
 const STALE: f64 = 0.05;
 
@@ -27,6 +33,19 @@ pub struct Gallery {
     pub moments: bool,
     /// The API key of a caller who may see some videos only. `None`: all videos.
     pub viewer: Option<Uuid>,
+}
+
+impl Gallery {
+    fn collections(self) -> impl Iterator<Item = Collection> {
+        let levels = std::iter::once(self.level).chain(self.moments.then_some(Level::Moment));
+        levels.map(move |level| Collection { space: self.space, level })
+    }
+}
+
+/// Keys of a gallery, and the number of its vectors.
+struct Found {
+    keys: KeySet,
+    gallery: u64,
 }
 
 /// Vectors drawn evenly from a gallery.
@@ -89,18 +108,74 @@ impl Vectors {
         visible: Option<&KeySet>,
         seq: i64,
     ) -> Result<Sample, EngineError> {
+        let Found { keys, gallery: size } = match (visible, self.size_if_large(gallery).await?) {
+            (None, Some(live)) => Found { keys: self.in_ranges(gallery, live).await?, gallery: live },
+            (Some(visible), Some(_)) => return self.draw_visible(gallery, visible, seq).await,
+            (_, None) => self.listed(gallery, visible).await?,
+        };
+        let spans = self.spans(gallery, &evenly(&keys, Background::SAMPLE)).await?;
+        Ok(Sample::new(spans, size, seq))
+    }
+
+    /// Number of vectors of a gallery, if its keys are too many to be listed.
+    async fn size_if_large(&self, gallery: Gallery) -> Result<Option<u64>, EngineError> {
+        if !self.limits().shared {
+            return Ok(None);
+        }
+        let status = self.status().await?;
+        let live = gallery.collections().map(|at| status.live(at)).sum();
+        Ok(Some(live).filter(|live| *live > LISTED))
+    }
+
+    /// All keys of a gallery.
+    async fn listed(&self, gallery: Gallery, visible: Option<&KeySet>) -> Result<Found, EngineError> {
         let mut keys = KeySet::default();
-        for level in std::iter::once(gallery.level).chain(gallery.moments.then_some(Level::Moment)) {
-            let at = Collection { space: gallery.space, level };
+        for at in gallery.collections() {
             keys = &keys | &self.reach.ask(self.engine.keys(at, SpanKey::ALL)).await?;
         }
         if let Some(visible) = visible {
             keys &= visible;
         }
-        let stored = self.catalog.vectors_of(gallery.space, &evenly(&keys)).await?;
-        let span = |it: StoredVector| SampledSpan { video: it.video.number(), unit: it.unit };
-        let spans = stored.into_iter().map(span).collect();
-        Ok(Sample::new(spans, keys.len(), seq))
+        Ok(Found { gallery: keys.len(), keys })
+    }
+
+    /// The keys of a gallery of `live` vectors in short ranges, one at a random place in each part of all keys.
+    async fn in_ranges(&self, gallery: Gallery, live: u64) -> Result<KeySet, EngineError> {
+        let newest = self.catalog.newest_key().await?.number();
+        let mut keys = KeySet::default();
+        for range in ranges(newest, live, || Uuid::new_v4().as_u64_pair().0) {
+            for at in gallery.collections() {
+                keys = &keys | &self.reach.ask(self.engine.keys(at, range.clone())).await?;
+            }
+        }
+        Ok(keys)
+    }
+
+    /// Draws from the spans that a caller sees, many of which may belong to other levels or have no vector.
+    async fn draw_visible(
+        &self,
+        gallery: Gallery,
+        visible: &KeySet,
+        seq: i64,
+    ) -> Result<Sample, EngineError> {
+        let asked = evenly(visible, 4 * Background::SAMPLE);
+        let spans = self.spans(gallery, &asked).await?;
+        let share = spans.len() as f64 / asked.len().max(1) as f64;
+        let size = (share * visible.len() as f64).round() as u64;
+        let (all, most) = (spans.len() as u64, Background::SAMPLE as u64);
+        let drawn = spans.into_iter().zip(0..).filter(|(_, place)| is_drawn(*place, all, most));
+        Ok(Sample::new(drawn.map(|(span, _)| span).collect(), size, seq))
+    }
+
+    /// The vectors of these keys that belong to the gallery.
+    async fn spans(&self, gallery: Gallery, keys: &[SpanKey]) -> Result<Vec<SampledSpan>, EngineError> {
+        let mut spans = Vec::with_capacity(keys.len());
+        for keys in keys.chunks(ROWS_PER_READ) {
+            let stored = self.catalog.vectors_of(gallery.space, keys).await?.into_iter();
+            let own = stored.filter(|it| gallery.collections().any(|at| at.level == it.level));
+            spans.extend(own.map(|it| SampledSpan { video: it.video.number(), unit: it.unit }));
+        }
+        Ok(spans)
     }
 }
 
@@ -142,11 +217,28 @@ impl Sample {
     }
 }
 
-/// At most [`Background::SAMPLE`] keys at even distances.
-fn evenly(keys: &KeySet) -> Vec<SpanKey> {
-    let (all, most) = (keys.len(), Background::SAMPLE as u64);
-    let is_drawn = |place: u64| all <= most || place * most / all != (place + 1) * most / all;
-    keys.iter().zip(0..).filter(|(_, place)| is_drawn(*place)).map(|(key, _)| key).collect()
+/// At most `most` keys at even distances.
+fn evenly(keys: &KeySet, most: usize) -> Vec<SpanKey> {
+    let (all, most) = (keys.len(), most as u64);
+    keys.iter().zip(0..).filter(|(_, place)| is_drawn(*place, all, most)).map(|(key, _)| key).collect()
+}
+
+/// Whether the item at `place` is one of `most` at even distances, of `all`.
+fn is_drawn(place: u64, all: u64, most: u64) -> bool {
+    all <= most || place * most / all != (place + 1) * most / all
+}
+
+/// Ranges of keys up to `newest`, so long that each has [`OF_RANGE`] of `live` keys on average: one in each of [`RANGES`]
+/// equal parts, at a place that `random` chooses.
+fn ranges(newest: u64, live: u64, random: impl Fn() -> u64) -> Vec<Range<SpanKey>> {
+    let part = newest / RANGES + 1;
+    let per_key = (newest / live.max(1)).saturating_add(1);
+    let long = OF_RANGE.saturating_mul(per_key).min(part);
+    let range = |number: u64| {
+        let start = number.saturating_mul(part).saturating_add(random() % (part - long + 1));
+        SpanKey::new(start)..SpanKey::new(start.saturating_add(long))
+    };
+    (0..RANGES).map(range).collect()
 }
 
 #[cfg(test)]
@@ -157,7 +249,7 @@ mod tests {
     #[track_caller]
     fn check(all: u64, expected: (usize, u64)) {
         let keys: KeySet = (0..all).map(SpanKey::new).collect();
-        let drawn = evenly(&keys);
+        let drawn = evenly(&keys, 1000);
         let distance = drawn.windows(2).map(|pair| pair[1].number() - pair[0].number()).max();
         assert_eq!((drawn.len(), distance.unwrap_or_default()), expected);
     }
@@ -170,6 +262,23 @@ mod tests {
         check(1001, (1000, 1));
         check(2500, (1000, 3));
         check(1_000_000, (1000, 1000));
+    }
+
+    #[test]
+    fn ranges_lie_apart_and_hold_enough_keys() {
+        for (newest, live) in [(0, 0), (10, 3), (300_000, 200_001), (1 << 40, 100_000_000), (u64::MAX, 1)] {
+            for random in [0, 1 << 20, u64::MAX] {
+                let ranges = ranges(newest, live, || random);
+                assert_eq!(ranges.len() as u64, RANGES);
+                assert!(ranges.windows(2).all(|pair| pair[0].end <= pair[1].start), "{newest} {live}");
+                let held: u64 = ranges.iter().map(|it| it.end.number() - it.start.number()).sum();
+                let probably = held as f64 * live as f64 / newest.max(1) as f64;
+                assert!(
+                    live <= LISTED || probably >= Background::SAMPLE as f64,
+                    "{newest} {live}: {probably}"
+                );
+            }
+        }
     }
 
     #[test]
