@@ -9,6 +9,7 @@
     reason = "a program for developers: it prints and may panic"
 )]
 
+mod answers;
 mod cpu;
 mod engines;
 mod exports;
@@ -33,6 +34,9 @@ async fn main() {
     let mut report = Report::default();
     if wanted("search") {
         search::measure(folder.path(), &mut report).await;
+    }
+    if parts.iter().any(|it| it == "answers") {
+        answers::measure(folder.path(), &mut report).await;
     }
     if wanted("ingest") {
         ingest::measure(folder.path(), &mut report).await;

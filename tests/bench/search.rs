@@ -141,7 +141,7 @@ async fn add(catalog: &Catalog, number: u32, spans: Vec<IngestedSpan>) {
     catalog.finish_ingest(&leased.lease, ingested).await.unwrap();
 }
 
-async fn all_clips(server: &Server) -> Vec<String> {
+pub(crate) async fn all_clips(server: &Server) -> Vec<String> {
     let mut ids = Vec::new();
     let (_, videos) = server.get("/v1/videos?limit=1000").await;
     for video in videos["items"].as_array().unwrap() {
@@ -155,7 +155,7 @@ async fn all_clips(server: &Server) -> Vec<String> {
 
 /// Waits at most 30 s until a search uses the graph, which the server builds in the background. Small collections
 /// have none.
-async fn wait_for_graph(server: &Server) {
+pub(crate) async fn wait_for_graph(server: &Server) {
     for _ in 0..60 {
         let answer = server.search(&json!({"query": {"text": "water"}, "limit": 20})).await;
         if answer["index"]["exact"] == false {
