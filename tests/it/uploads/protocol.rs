@@ -179,6 +179,34 @@ async fn a_refused_file_is_a_failed_job_and_its_upload_is_gone() {
 }
 
 #[tokio::test]
+async fn a_file_larger_than_the_free_disk_is_refused_before_its_bytes() {
+    let it = Uploading::start(&["--max-upload-bytes", "9000000000000000000"]);
+    let request = it.request("POST", "/v1/uploads").header("upload-length", "8000000000000000000");
+    it.server.refused(request, 507).await;
+    assert_eq!(it.parts(), 0);
+}
+
+#[tokio::test]
+async fn pages_of_listed_origins_speak_the_protocol() {
+    let origin = "https://editor.example";
+    let it = Uploading::start(&["--api-key", "root", "--cors-origin", origin]);
+    let ask = it.server.request("OPTIONS", "/v1/uploads").header("origin", origin);
+    let ask = ask.header("access-control-request-method", "PATCH");
+    let ask = ask.header("access-control-request-headers", "tus-resumable,upload-offset,authorization");
+    let allowed = header(&ask.send().await.unwrap(), "access-control-allow-headers").unwrap().to_lowercase();
+    for name in ["tus-resumable", "upload-length", "upload-offset", "upload-metadata", "authorization"] {
+        assert!(allowed.split(',').any(|it| it.trim() == name), "{name}: {allowed}");
+    }
+    let begin = it.request("POST", "/v1/uploads").bearer_auth("root").header("origin", origin);
+    let begun = begin.header("upload-length", 9).send().await.unwrap();
+    assert_eq!((begun.status().as_u16(), header(&begun, "location").is_some()), (201, true));
+    let shown = header(&begun, "access-control-expose-headers").unwrap().to_lowercase();
+    for name in ["location", "tus-resumable", "upload-offset", "upload-length", "reprise-video-id"] {
+        assert!(shown.split(',').any(|it| it.trim() == name), "{name}: {shown}");
+    }
+}
+
+#[tokio::test]
 async fn other_methods_can_be_sent_as_post() {
     let it = Uploading::start(&[]);
     let path = it.begin(9).await;
