@@ -129,7 +129,6 @@ async fn list(app: Authorized) -> Result<axum::Json<SpaceList>, ApiError> {
     let out = |it: &Unavailable| UnavailableOut { model: it.model.clone(), reason: it.why.clone() };
     Ok(axum::Json(SpaceList {
         items: now.all().iter().map(|space| describe(&app, &now, space, &held)).collect(),
-        items: now.all().iter().map(|space| describe(&app, &now, space, &held)).collect(),
         loading: app.spaces.loading().into_iter().map(|it| it.model).collect(),
         unavailable: unavailable.map(out).collect(),
     }))
