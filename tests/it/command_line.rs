@@ -232,13 +232,14 @@ async fn embed_prints_what_the_server_answers(server: &Server, file: &Path, vide
     for text in ["bars", long.as_str()] {
         let alone = prints_json(&["embed", "--text", text, "--json"]);
         let (_, served) = server.post("/v1/embeddings", &json!({"input": {"text": text}})).await;
-        equal_embeddings(&alone, &served);
+        equal_embeddings(&alone, &served, 1e-5);
         assert_eq!(alone["query_info"], served["query_info"]);
     }
     let alone = prints_json(&["embed", "--video", shown(file), "--start", "0.5", "--end", "3.5", "--json"]);
     let clip = json!({"video_id": video, "start": 0.5, "end": 3.5});
     let (_, served) = server.post("/v1/embeddings", &json!({"input": {"clip": clip}})).await;
-    equal_embeddings(&alone, &served);
+    // The server pools kept features, which are rounded to f16.
+    equal_embeddings(&alone, &served, 1e-3);
     assert_eq!(alone["query_info"], served["query_info"]);
     let values: Vec<f32> = serde_json::from_value(alone["vector"].clone()).unwrap();
     let plain = prints(&["embed", "--video", shown(file), "--start", "0.5", "--end", "3.5"]);
@@ -247,16 +248,16 @@ async fn embed_prints_what_the_server_answers(server: &Server, file: &Path, vide
 }
 
 #[track_caller]
-fn equal_embeddings(alone: &Value, served: &Value) {
+fn equal_embeddings(alone: &Value, served: &Value, tolerance: f32) {
     assert_eq!(alone["space"], served["space"]);
     let near = |a: &Value, b: &Value| {
         let (a, b): (Vec<f32>, Vec<f32>) =
             (serde_json::from_value(a.clone()).unwrap(), serde_json::from_value(b.clone()).unwrap());
-        a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-5)
+        a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| (a - b).abs() < tolerance)
     };
     assert!(near(&alone["vector"], &served["vector"]));
     let norm = |it: &Value| it["norm"].as_f64().unwrap();
-    assert!((norm(alone) / norm(served) - 1.0).abs() < 1e-4, "{} {}", norm(alone), norm(served));
+    assert!((norm(alone) / norm(served) - 1.0).abs() < 1e-3, "{} {}", norm(alone), norm(served));
     let (windows, others) = (alone["vectors"].as_array().unwrap(), served["vectors"].as_array().unwrap());
     assert_eq!(windows.len(), others.len());
     for (window, other) in windows.iter().zip(others) {

@@ -54,7 +54,7 @@ struct QueryParams {
     #[param(minimum = 0, maximum = 10_000, nullable = false)]
     cursor: Option<i64>,
     /// Lists only queries that fare this way in `space`, compared with `baseline`. Needs both.
-    #[param(nullable = false)]
+    #[param(inline, nullable = false)]
     change: Option<ChangeName>,
     /// Readable name or id of a space of the evaluation.
     #[param(nullable = false)]
@@ -106,6 +106,15 @@ async fn list(
     Ok(axum::Json(EvaluationPage { items, next_cursor }))
 }
 
+/// The place after which a page begins; -1 for the first page.
+fn after(cursor: Option<i64>) -> Result<i64, ApiError> {
+    match cursor {
+        None => Ok(-1),
+        Some(place @ 0..) => Ok(place),
+        Some(_) => Err(ApiError::invalid("cursor", "must be the next_cursor of a page")),
+    }
+}
+
 /// Returns one evaluation: its figures, and page by page what each space found for each query.
 ///
 /// Ranges in videos that were deleted since, or that the key does not reach, are left out.
@@ -120,7 +129,7 @@ async fn get(
     let evaluation = found(app.view().evaluation(app.caller().owner(), id).await?, id)?;
     let settings = settings(&evaluation)?;
     let wanted = Wanted::of(&params, &settings)?;
-    let (after, limit) = (params.cursor.unwrap_or(-1), extract::page_size(params.limit)?);
+    let (after, limit) = (after(params.cursor)?, extract::page_size(params.limit)?);
     let queries = queries(&app, id, after, &Listed { limit, wanted }).await?;
     let next_cursor = super::next_cursor(&queries, limit, |query| query.place);
     let queries =
