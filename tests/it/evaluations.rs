@@ -271,7 +271,11 @@ async fn what_is_wrong_is_refused(bed: &Bed) {
         (query(json!({"relevant": ok})), 422, "/queries/0"),
         (query(json!({"text": "a", "clip_id": nobody, "relevant": ok})), 422, "/queries/0"),
         (query(json!({"text": "a", "modification": "b", "relevant": ok})), 422, "/queries/0/modification"),
-        (query(json!({"text": "a", "filter": {"field": "x"}, "relevant": ok})), 422, "/queries/0/filter/field"),
+        (
+            query(json!({"text": "a", "filter": {"field": "x"}, "relevant": ok})),
+            422,
+            "/queries/0/filter/field",
+        ),
         (query(json!({"text": "a", "relevant": []})), 422, "/queries/0/relevant"),
         (query(json!({"clip_id": nobody, "relevant": ok})), 404, "/queries/0/clip_id"),
         (relevant(json!({"clip_id": nobody})), 404, "/queries/0/relevant/0/clip_id"),

@@ -147,8 +147,9 @@ async fn files_under_a_media_root_are_taken_in_place() {
         let path = format!("/v1/videos/{}/{path}", id(&answer["video"]));
         server.refused(server.request("GET", &path), 404).await;
     }
-    let clip = json!({"video_id": answer["video"]["id"], "start": 0.5, "end": 1.5});
-    let search = server.request("POST", "/v1/search").json(&json!({"query": {"clip": clip}}));
+    // No frame is kept of this moment, so that it must be decoded.
+    let image = json!({"video_id": answer["video"]["id"], "at": 0.3});
+    let search = server.request("POST", "/v1/search").json(&json!({"query": {"image": image}}));
     server.refused(search, 404).await;
     std::fs::rename(&moved, &inside).unwrap();
     assert_eq!(server.delete(&format!("/v1/videos/{}", id(&answer["video"]))).await.0, 204);

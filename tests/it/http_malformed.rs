@@ -367,7 +367,7 @@ const MALFORMED: [(&str, Make); 50] = [
             ("subtitles", "WEBVTT\n\n00:02.000 --> 00:01.000\nhello"),
             ("recorded_at", "yesterday"),
             ("title", ""),
-            ("tags", "[]"),
+            ("labels", "[]"),
         ]);
         let body = it.form(&[(name, value.as_bytes()), ("file", &it.film)]);
         it.multipart("/v1/videos", &body)

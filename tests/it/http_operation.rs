@@ -143,10 +143,10 @@ async fn an_answer_that_takes_too_long_is_given_up() {
     let (folder, server) = start(&["--timeout-seconds", "0.02"]);
     let (_, added) =
         server.upload(&film(folder.path(), "slow", &["testsrc2", "mandelbrot"], Store::Web), &[]).await;
-    // Adding videos and events have no time limit. Decoding a range takes longer than 20 ms.
+    // Adding videos and events have no time limit. Decoding a moment of which no frame is kept takes longer than 20 ms.
     assert_eq!(server.job_end(added["job"]["id"].as_str().unwrap()).await["state"], "succeeded");
-    let clip = json!({"video_id": added["video"]["id"], "start": 0.3, "end": 3.7});
-    let request = server.request("POST", "/v1/search").json(&json!({"query": {"clip": clip}}));
+    let image = json!({"video_id": added["video"]["id"], "at": 3.7});
+    let request = server.request("POST", "/v1/search").json(&json!({"query": {"image": image}}));
     server.refused(request, 504).await;
 }
 

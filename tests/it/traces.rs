@@ -145,7 +145,7 @@ async fn the_parts_of_a_search_arrive_in_the_callers_trace() {
     let (folder, collector) = (tempfile::tempdir().unwrap(), Collector::start());
     let server = start(folder.path(), &collector.address);
     let video = server.ingest(&film(folder.path(), "one", &["testsrc2", "mandelbrot"], Store::Web)).await;
-    let query = json!({"query": {"clip": {"video_id": video["id"], "start": 0.3, "end": 3.7}}});
+    let query = json!({"query": {"image": {"video_id": video["id"], "at": 3.7}}});
     let request = server.request("POST", "/v1/search").json(&query);
     let (status, answer) =
         server.send(request.header("traceparent", format!("00-{TRACE}-{CALLER}-01"))).await;

@@ -110,7 +110,7 @@ async fn list(
 fn after(cursor: Option<i64>) -> Result<i64, ApiError> {
     match cursor {
         None => Ok(-1),
-        Some(place @ 0..) => Ok(place),
+        Some(place @ 0..=10_000) => Ok(place),
         Some(_) => Err(ApiError::invalid("cursor", "must be the next_cursor of a page")),
     }
 }

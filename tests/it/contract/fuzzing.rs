@@ -6,8 +6,7 @@ use super::library::{KEY, Library};
 use super::{run, source, tools};
 
 /// Operations that remove what the others need.
-const REMOVING: &str =
-    "^(deleteVideo|deleteClip|deleteSubtitles|deleteUpload|revokeApiKey|deleteWebhook|deleteAlert|deleteEvaluation)$";
+const REMOVING: &str = "^(deleteVideo|deleteClip|deleteSubtitles|deleteUpload|revokeApiKey|deleteWebhook|deleteAlert|deleteEvaluation)$";
 
 #[tokio::test]
 async fn made_up_requests_are_answered_as_the_contract_says() {
