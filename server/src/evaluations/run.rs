@@ -134,7 +134,7 @@ impl Asker<'_> {
             self.settings.request(query, space).map_err(|error| Fault::OfQuery(error.to_string()))?;
         let admitted = search::admit(self.app, &request)?;
         let within = Duration::from_secs_f64(self.app.config.timeout_seconds);
-        // On the heap: the compiler gives up on the layout of so many nested futures.
+        // On the heap: the compiler does not lay out futures that are nested this deep.
         let answered = Box::pin(search::run(self.app, request, admitted));
         match tokio::time::timeout(within, answered).await {
             Ok(answered) => Ok(answered?),
