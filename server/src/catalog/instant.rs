@@ -50,7 +50,7 @@ pub fn format(ms: i64) -> String {
     format!("{}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z", at.date())
 }
 
-/// The instant as HTTP's headers have it, e.g. `Mon, 01 Jul 2024 10:30:00 GMT`. Bounded as [`format`].
+/// The instant as HTTP's headers have it, e.g. `Mon, 01 Jul 2024 10:30:00 GMT`. Bounded as [`format()`].
 pub fn format_for_headers(ms: i64) -> String {
     let at = UtcDateTime::UNIX_EPOCH.saturating_add(Duration::milliseconds(ms));
     let (hour, minute, second) = at.as_hms();

@@ -1,4 +1,4 @@
-//! The headers of the tus protocol, version 1.0.0 (https://tus.io/protocols/resumable-upload).
+//! The headers of the tus protocol, version 1.0.0 (<https://tus.io/protocols/resumable-upload>).
 
 use std::sync::Arc;
 
