@@ -111,8 +111,8 @@ async fn publish(tx: &mut Tx, event: WebhookEvent, about: About, data: &Json) ->
     send(tx, listeners, event, about, data).await
 }
 
-/// The webhooks that listen to an event and have a valid key. For an alert: only those that it names. A lock keeps them from
-/// being deleted until the transaction ends.
+/// Returns the webhooks that listen to an event and have a valid key. An alert's match goes only to the webhooks that the
+/// alert names. The rows are locked, so nobody deletes them before the transaction ends.
 async fn listening(
     tx: &mut Tx,
     event: WebhookEvent,

@@ -116,7 +116,7 @@ pub(super) async fn check_quota(tx: &mut Tx, key: Uuid) -> Result<(), CatalogErr
     check_room(tx, key, 0).await
 }
 
-/// Checks that so many more bytes fit into a key's quotas.
+/// Checks that `more_bytes` fit into a key's quotas.
 ///
 /// # Errors
 /// [`CatalogError::OverQuota`].

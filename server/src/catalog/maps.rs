@@ -1,4 +1,4 @@
-//! Maps of spans: when they are made, and their points. A map has every span; a page has those that its caller sees.
+//! Maps of spans: their state and their points. A map covers all spans; a page shows only the spans that its caller sees.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Resumable uploads: what has arrived, for whom, and until when. The bytes are files of the storage.
+//! The rows of resumable uploads: owner, received bytes, expiry. The storage keeps the bytes in files.
 //!
 //! An upload belongs to the API key that makes it; callers without a key share theirs.
 

@@ -57,7 +57,7 @@ pub fn change(before: &Found, now: &Found) -> Change {
 }
 
 /// The ranks at which `hits` find ranges of `relevant`, ascending. A range is found once, by the first hit that shows it; a hit
-/// finds one range, that of the largest overlap. A hit shows its own range and those that are folded into it.
+/// finds one range: the one with the largest overlap. A hit shows its own range and the ranges of its folded hits.
 pub(super) fn ranks(hits: &[Match], relevant: &[VideoRange], settings: &Settings) -> Vec<u32> {
     let shown = hits.iter().map(|hit| {
         let all = std::iter::once(hit).chain(&hit.folded);

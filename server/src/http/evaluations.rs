@@ -23,7 +23,7 @@ use body::EvaluationBody;
 
 /// Largest request for an evaluation, in bytes.
 const MOST_BYTES: usize = 8 << 20;
-/// Queries per read, while those that changed are sought.
+/// Queries per read from the catalog, when only queries with a changed rank are listed.
 const READ: u32 = 1000;
 
 /// Routes of `/v1/evaluations`.

@@ -117,7 +117,7 @@ struct ModelList {
     items: Vec<Model>,
 }
 
-/// Lists the models to choose from: those that are known by name, and those that are loaded or loading.
+/// Lists the models that are known by name, and the models that are loaded or loading.
 ///
 /// Many more can be loaded by their name or from a folder: `reprise models` lists what the families read. A key with the
 /// scope `admin` also sees other models in the server's cache of downloads, which is shared with other programs.

@@ -1,4 +1,4 @@
-//! `GET /v1/videos/{id}/transcript`: what is said, shown and described in a video, as JSON.
+//! `GET /v1/videos/{id}/transcript`: the cues or passages of a video, as JSON.
 
 use std::sync::Arc;
 

@@ -74,7 +74,7 @@ pub enum ReelPart {
     Ranges,
     /// A video of one of its ranges.
     Video(Uuid),
-    /// A span of such a video.
+    /// A span of a video that has a range in the reel.
     Span(Uuid),
 }
 
