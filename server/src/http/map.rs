@@ -94,7 +94,7 @@ async fn get(app: Authorized, Params(params): Params<MapParams>) -> Result<axum:
     let space = space(&app, params.space.as_deref(), level)?;
     let of = Collection { space: space.key, level };
     let state = match params.cursor {
-        None => app.catalog.ask_for_map(of).await?,
+        None => asked(&app, of).await?,
         Some(_) => MapState { made_at_ms: app.catalog.map_made_at(of).await?, ..MapState::default() },
     };
     let page = match state.made_at_ms {
@@ -102,6 +102,16 @@ async fn get(app: Authorized, Params(params): Params<MapParams>) -> Result<axum:
         None => MapPage::default(),
     };
     Ok(axum::Json(MapOut::of(state, page, &space, level)))
+}
+
+/// The state of a map, which is made if it must be.
+async fn asked(app: &Authorized, of: Collection) -> Result<MapState, ApiError> {
+    let mut state = app.catalog.ask_for_map(of).await?;
+    if app.caller().visibility().is_limited() {
+        // The job reads all videos, so its reason may speak of videos that the caller does not see.
+        state.trouble = state.trouble.map(|_| "its job failed".to_owned());
+    }
+    Ok(state)
 }
 
 /// The space named, or the one that answers texts: those of subtitles for passages.
