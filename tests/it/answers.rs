@@ -7,8 +7,7 @@ use reprise_tests::film::{Store, film};
 use reprise_tests::server::Server;
 use serde_json::{Value, json};
 
-/// The server's own key.
-const ROOT: &str = "root";
+use crate::standing::{ROOT, add_in_seconds};
 
 /// A film of 30 shots, and one that shows them again in the other order. Each has 60 clips of a second.
 struct Library {
@@ -76,26 +75,11 @@ impl Library {
 
 /// Ingests a film in clips of a second. Returns the video's id.
 async fn add(server: &Server, folder: &Path, name: &str, shots: &[&str]) -> String {
-    let bytes = std::fs::read(film(folder, name, shots, Store::Web)).unwrap();
-    let part = reqwest::multipart::Part::bytes(bytes).file_name(format!("{name}.mp4"));
-    let cut = json!({"policy": "fixed", "params": {"every_seconds": 1}});
-    let mut form = reqwest::multipart::Form::new()
-        .text("metadata", json!({"team": name, "tags": ["all", name]}).to_string())
-        .text("segmentation", cut.to_string());
+    let mut fields = vec![("metadata", json!({"team": name, "tags": ["all", name]}).to_string())];
     if name == "one" {
-        form = form.text("recorded_at", "2024-07-01T23:30:00Z");
+        fields.push(("recorded_at", "2024-07-01T23:30:00Z".to_owned()));
     }
-    let request = server.request("POST", "/v1/videos").bearer_auth(ROOT).multipart(form.part("file", part));
-    let (status, answer) = server.send(request).await;
-    assert_eq!(status, 202, "{answer}");
-    let job = format!("/v1/jobs/{}", answer["job"]["id"].as_str().unwrap());
-    let ended = async || {
-        let (_, job) = server.send(server.request("GET", &job).bearer_auth(ROOT)).await;
-        assert_ne!(job["state"], "failed", "{job}");
-        (job["state"] == "succeeded").then_some(())
-    };
-    crate::faults::bed::until("the film is ingested", ended).await;
-    answer["video"]["id"].as_str().unwrap().to_owned()
+    add_in_seconds(server, &film(folder, name, shots, Store::Web), &fields).await
 }
 
 fn hits(answer: &Value) -> &Vec<Value> {

@@ -7,7 +7,7 @@ use reprise_tests::server::Server;
 use serde_json::{Value, json};
 
 /// The server's own key.
-const ROOT: &str = "root";
+pub(crate) const ROOT: &str = "root";
 
 /// A library of a short film and, later, a long one of 60 clips.
 struct Library {
@@ -54,18 +54,27 @@ impl Library {
     }
 }
 
-/// Ingests a film in clips of a second. Returns the video's id.
+/// Ingests a film in clips of a second.
 async fn add(server: &Server, folder: &Path, name: &str, shots: &[&str]) -> String {
-    let file = film(folder, name, shots, Store::Web);
-    let bytes = std::fs::read(&file).unwrap();
-    let part = reqwest::multipart::Part::bytes(bytes).file_name(format!("{name}.mp4"));
+    let fields = [("metadata", json!({"team": name}).to_string())];
+    add_in_seconds(server, &film(folder, name, shots, Store::Web), &fields).await
+}
+
+/// Uploads a film with these fields and [`ROOT`] as its key, and waits for the ingest in clips of a second. Returns the
+/// video's id.
+pub(crate) async fn add_in_seconds(
+    server: &Server,
+    file: &Path,
+    fields: &[(&'static str, String)],
+) -> String {
+    let name = file.file_name().unwrap().to_string_lossy().into_owned();
+    let part = reqwest::multipart::Part::bytes(std::fs::read(file).unwrap()).file_name(name);
     let cut = json!({"policy": "fixed", "params": {"every_seconds": 1}});
-    let metadata = json!({"team": name});
-    let form = reqwest::multipart::Form::new()
-        .text("metadata", metadata.to_string())
-        .text("segmentation", cut.to_string())
-        .part("file", part);
-    let request = server.request("POST", "/v1/videos").bearer_auth(ROOT).multipart(form);
+    let mut form = reqwest::multipart::Form::new().text("segmentation", cut.to_string());
+    for (name, value) in fields {
+        form = form.text(*name, value.clone());
+    }
+    let request = server.request("POST", "/v1/videos").bearer_auth(ROOT).multipart(form.part("file", part));
     let (status, answer) = server.send(request).await;
     assert_eq!(status, 202, "{answer}");
     let job = format!("/v1/jobs/{}", answer["job"]["id"].as_str().unwrap());
