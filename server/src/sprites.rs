@@ -8,7 +8,7 @@ use reprise_encoders::video::sprites::{SpriteCollector, Sprites};
 use reprise_encoders::video::{self, Event, Limits, Probe, Request, VideoError};
 use serde::{Deserialize, Serialize};
 
-/// Width in pixels of the frames that shots are found in, of which the pictures are made.
+/// Width in pixels of the shot detector's frames. The pictures are made from them.
 pub const FRAME_WIDTH: u32 = 256;
 /// Longest description, in bytes.
 const LONGEST_LINE: u64 = 64 << 10;

@@ -87,7 +87,7 @@ struct PatchBody {
     #[serde(default, deserialize_with = "extract::present")]
     #[schema(nullable = false, min_length = 1, max_length = 200)]
     name: Option<String>,
-    /// The new search, as in a new alert. It runs on videos that become ready from now on, and on waiting ones. Earlier matches stay.
+    /// The new search, as in a new alert. It runs on videos that are ready later, and on waiting ones. Earlier matches stay.
     #[serde(default, deserialize_with = "extract::present")]
     #[schema(value_type = Option<SearchBody>, nullable = false)]
     search: Option<Value>,

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::error::ApiError;
 use super::extract::{self, Id, Params};
 use crate::app::{App, Authorized};
-use crate::catalog::{EvaluatedQuery, Evaluation};
+use crate::catalog::{EvaluatedQuery, Evaluation, MOST_EVALUATED};
 use crate::evaluations::{Change, Found, Settings, change};
 use answer::{EvaluatedQueryOut, EvaluationOut, EvaluationPage, EvaluationWithQueries};
 use body::EvaluationBody;
@@ -110,7 +110,7 @@ async fn list(
 fn after(cursor: Option<i64>) -> Result<i64, ApiError> {
     match cursor {
         None => Ok(-1),
-        Some(place @ 0..=10_000) => Ok(place),
+        Some(place) if (0..=MOST_EVALUATED as i64).contains(&place) => Ok(place),
         Some(_) => Err(ApiError::invalid("cursor", "must be the next_cursor of a page")),
     }
 }

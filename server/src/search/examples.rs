@@ -25,7 +25,7 @@ struct Gathered {
 enum Part {
     /// A stored raw vector.
     Stored(Vec<f32>),
-    /// The vectors of so many of the encoder's inputs: of one clip, or of all windows of a text.
+    /// Number of the encoder's inputs that belong to it: 1 for a clip, or all windows of a text.
     Encoded(usize),
 }
 
