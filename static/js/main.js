@@ -1,160 +1,170 @@
-// Starts the page: makes the parts, wires the header, and shows the view that the address names.
+// Starts the page: makes the parts, and shows the screen that the address names.
 
-import { onKeyNeeded } from './api.js';
-import { askApiKey } from './dialogs.js';
-import { el, fill } from './dom.js';
-import { JobFollower } from './jobs.js';
-import { Library } from './library.js';
-import { ModelsDialog } from './models.js';
-import { QueryFiles, isSearch, isText } from './query.js';
-import { Router } from './router.js';
-import { SearchView } from './search.js';
-import { Spaces } from './spaces.js';
-import { Uploads } from './upload.js';
-import { WatchView } from './watch.js';
+import { onKeyNeeded } from './core/api.js';
+import { connection } from './core/connection.js';
+import { el, fill } from './core/dom.js';
+import { jobs } from './core/jobs.js';
+import { keys } from './core/keys.js';
+import { askKey } from './core/needkey.js';
+import { reels } from './core/reels.js';
+import { Router } from './core/router.js';
+import { Shell } from './core/shell.js';
+import { toasts } from './core/toast.js';
 
-/** How many searches keep their results for Back. */
-const KEPT_SEARCHES = 8;
+/** @typedef {import('./core/router.js').Route} Route */
 
-class Page {
+/**
+ * What a screen is.
+ * @typedef {object} Screen
+ * @property {HTMLElement} element with one `h1`, which takes the focus when the screen is shown first
+ * @property {string} title for the window
+ * @property {(route: Route, how: {back: boolean}) => void} show draws the route. Called again when only parameters change,
+ *   and when Back returns to a kept screen
+ * @property {() => void} hide stops requests, players and keys; `show` may follow
+ * @property {(files: File[]) => boolean} [takeFiles] takes files that are dropped on it; false gives them to the library
+ */
+
+/** @typedef {{router: Router, shell: Shell, toasts: typeof toasts, addFiles: (files: File[]) => void}} Page */
+
+/** @type {Record<Route['name'], () => Promise<{make: (page: Page) => Screen}>>} */
+const SCREENS = {
+  search: () => import('./screens/search.js'),
+  watch: () => import('./screens/watch.js'),
+  library: () => import('./screens/library.js'),
+  reels: () => import('./screens/reels.js'),
+  reel: () => import('./screens/reel.js'),
+  shared: () => import('./screens/shared.js'),
+  activity: () => import('./screens/activity.js'),
+  insights: () => import('./screens/insights.js'),
+  models: () => import('./screens/models.js'),
+};
+
+class App {
   constructor() {
-    this.main = document.getElementById('main');
-    this.text = document.getElementById('search-text');
-    this.sources = document.getElementById('search-sources');
-    this.jobs = new JobFollower();
-    this.spaces = new Spaces();
-    this.files = new QueryFiles();
+    this.main = /** @type {HTMLElement} */ (document.getElementById('main'));
     this.router = new Router((route, how) => this.show(route, how));
-    this.library = new Library({ jobs: this.jobs, chooseFiles: () => document.getElementById('upload-input').click() });
-    this.uploads = new Uploads(document.getElementById('uploads'), {
-      onAdded: (video, job) => this.library.add(video, job),
-      onDrop: (files) => this.view?.takeFiles?.(files) ?? files,
-    });
-    /** @type {Map<string, SearchView>} by address, oldest first */
-    this.searches = new Map();
-    this.view = null;
+    this.shell = new Shell(this.router);
+    /** @type {Map<string, Screen>} screens made so far, by name: each keeps its state while others are shown */
+    this.screens = new Map();
+    /** @type {Screen|null} */
+    this.screen = null;
+    /** @type {WeakMap<Screen, Element>} what had the focus when a screen was left */
+    this.focus = new WeakMap();
+    this.shows = 0;
+    /** @type {Page} */
+    this.page = { router: this.router, shell: this.shell, toasts, addFiles: (files) => this.addFiles(files) };
   }
 
-  async start() {
-    onKeyNeeded(askApiKey);
-    this.uploads.listen(document.getElementById('upload-input'), document.getElementById('drop-hint'));
-    this.wireSearch();
-    const models = new ModelsDialog(() => this.loadSpaces());
-    document.getElementById('models-button').addEventListener('click', () => models.open());
-    await this.loadSpaces();
+  start() {
+    onKeyNeeded(askKey);
+    connection.start();
+    document.body.append(toasts.element);
+    document.getElementById('notices')?.append(connection.element);
+    this.shell.start();
+    keys.start(document);
+    keys.add('Anywhere', [
+      { key: '/', label: 'Search', act: () => this.focusSearch() },
+      { key: 'Ctrl+Z', label: 'Undo', act: () => toasts.undo() },
+    ]);
     this.router.start();
+    reels.load().catch((error) => toasts.problem(error));
+    jobs.start();
+    this.takeDrops();
   }
 
-  /** The spaces decide what the page offers, so they come first; without them it still works. */
-  async loadSpaces() {
-    try {
-      await this.spaces.load();
-    } catch {
-      return;
+  /** Goes to the search box of this screen, or of the search. */
+  focusSearch() {
+    const box = /** @type {HTMLTextAreaElement|null} */ (this.main.querySelector('.ask textarea, .jump input'));
+    if (box) {
+      box.focus();
+      box.select();
+    } else {
+      this.router.go('/');
     }
-    const warning = this.spaces.warning();
-    const notice = document.getElementById('model-notice');
-    notice.hidden = !warning;
-    notice.textContent = warning ?? '';
-    document.getElementById('spaces-line').textContent = this.spaces.line();
   }
 
-  wireSearch() {
-    const form = document.getElementById('search-form');
-    form.addEventListener('submit', (event) => {
+  /**
+   * @param {Route|null} route
+   * @param {{back: boolean}} how
+   */
+  async show(route, how) {
+    this.shows += 1;
+    const number = this.shows;
+    this.shell.mark(route?.name ?? '');
+    const screen = route ? await this.screenFor(route.name) : new Missing();
+    // Another address was shown while the screen's file came.
+    if (number !== this.shows) return;
+    const isSame = screen === this.screen;
+    if (!isSame) this.leave();
+    this.screen = screen;
+    if (!isSame) fill(this.main, screen.element);
+    if (route) screen.show(route, how);
+    document.title = screen.title ? `${screen.title} · reprise` : 'reprise';
+    if (how.back) requestAnimationFrame(() => scrollTo(0, this.router.keptScroll()));
+    if (!isSame) this.placeFocus(screen, how.back);
+  }
+
+  leave() {
+    if (!this.screen) return;
+    const focused = document.activeElement;
+    if (focused && this.main.contains(focused)) this.focus.set(this.screen, focused);
+    this.screen.hide();
+  }
+
+  /**
+   * Back returns to what was left; elsewhere the heading is where reading starts.
+   * @param {Screen} screen
+   * @param {boolean} back
+   */
+  placeFocus(screen, back) {
+    if (this.shows === 1 || screen.element.contains(document.activeElement)) return;
+    const left = back ? this.focus.get(screen) : null;
+    const target = left?.isConnected ? left : screen.element.querySelector('h1');
+    if (target instanceof HTMLElement) {
+      if (target.tabIndex < 0) target.tabIndex = -1;
+      target.focus({ preventScroll: true });
+    }
+  }
+
+  /**
+   * @param {Route['name']} name
+   * @returns {Promise<Screen>}
+   */
+  async screenFor(name) {
+    const made = this.screens.get(name);
+    if (made) return made;
+    const { make } = await SCREENS[name]();
+    const screen = this.screens.get(name) ?? make(this.page);
+    this.screens.set(name, screen);
+    return screen;
+  }
+
+  /**
+   * Adds files to the library, from any screen.
+   * @param {File[]} files
+   */
+  async addFiles(files) {
+    const { addFiles } = await import('./parts/uploads.js');
+    addFiles(this.page, files);
+  }
+
+  takeDrops() {
+    const hint = /** @type {HTMLElement} */ (document.getElementById('drop-hint'));
+    const hasFiles = (/** @type {DragEvent} */ event) => event.dataTransfer?.types.includes('Files') ?? false;
+    addEventListener('dragover', (event) => {
+      if (!hasFiles(event)) return;
       event.preventDefault();
-      const text = this.text.value.trim();
-      this.router.go(text ? `/?${this.withSettings({ q: text })}` : '/');
+      hint.hidden = false;
     });
-    this.text.addEventListener('keydown', (event) => {
-      if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
-        event.preventDefault();
-        form.requestSubmit();
-      } else if (event.key === 'Escape') {
-        if (this.text.value) this.text.value = '';
-        else this.text.blur();
-      }
-    });
-    this.sources.addEventListener('change', () => this.chooseSources());
-    const file = document.getElementById('query-file');
-    file.addEventListener('change', () => {
-      if (file.files.length > 0) this.router.go(this.files.pathFor(file.files[0]));
-      file.value = '';
-    });
-    document.addEventListener('keydown', (event) => {
-      const typing = event.target.matches('input, textarea, select') || document.querySelector('dialog[open]');
-      if (event.key !== '/' || typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    addEventListener('dragleave', (event) => { if (!event.relatedTarget) hint.hidden = true; });
+    addEventListener('drop', async (event) => {
+      if (!hasFiles(event) || event.defaultPrevented) return;
       event.preventDefault();
-      this.text.focus();
-      this.text.select();
+      hint.hidden = true;
+      const { filesOf } = await import('./parts/dropped.js');
+      const files = await filesOf(/** @type {DataTransfer} */ (event.dataTransfer));
+      if (!this.screen?.takeFiles?.(files)) await this.addFiles(files);
     });
-  }
-
-  /** A text that is being searched is searched again in the new place. */
-  chooseSources() {
-    const parameters = new URLSearchParams(location.search);
-    if (!isText(parameters)) return;
-    if (this.sources.value) parameters.set('sources', this.sources.value);
-    else parameters.delete('sources');
-    this.router.replace(`${location.pathname}?${parameters}`, '#search-sources');
-  }
-
-  /** A new text search keeps the level and the grouping of the one before. */
-  withSettings(query) {
-    const parameters = new URLSearchParams(query);
-    if (this.sources.value) parameters.set('sources', this.sources.value);
-    const now = new URLSearchParams(location.search);
-    for (const name of ['level', 'group']) if (now.get(name)) parameters.set(name, now.get(name));
-    return parameters;
-  }
-
-  show(route, { back, control }) {
-    const isShown = route?.name === 'video' && this.view instanceof WatchView && this.view.id === route.id;
-    if (isShown) this.view.goTo(route);
-    else this.swap(this.viewFor(route, back), back, control);
-    this.text.value = route?.parameters.get('q') ?? '';
-    this.sources.value = route?.parameters.get('sources') ?? '';
-    // A choice that is not offered.
-    if (this.sources.selectedIndex < 0) this.sources.value = '';
-  }
-
-  viewFor(route, back) {
-    if (!route) return new Missing();
-    if (route.name === 'video') return new WatchView(route, this);
-    if (!isSearch(route.parameters)) return this.library;
-    const kept = back ? this.searches.get(route.key) : null;
-    const view = kept ?? new SearchView(route.parameters, this);
-    this.keepSearch(route.key, view);
-    return view;
-  }
-
-  keepSearch(key, view) {
-    const before = this.searches.get(key);
-    if (before && before !== view) before.close();
-    this.searches.delete(key);
-    this.searches.set(key, view);
-    for (const [oldest, old] of this.searches) {
-      if (this.searches.size <= KEPT_SEARCHES) break;
-      old.close();
-      this.searches.delete(oldest);
-    }
-  }
-
-  swap(view, back, control) {
-    if (this.view) {
-      this.view.lastFocus = this.main.contains(document.activeElement) ? document.activeElement : null;
-      this.view.hide();
-    }
-    const first = this.view === null;
-    this.view = view;
-    fill(this.main, view.element);
-    document.title = view === this.library ? 'reprise' : `${view.title} – reprise`;
-    view.show();
-    if (first) return;
-    // Back returns to what was left; elsewhere the new heading is where reading starts.
-    const left = back && view.lastFocus?.isConnected ? view.lastFocus : null;
-    const target = left ?? view.element.querySelector(control ?? 'h1');
-    target?.focus({ preventScroll: true });
   }
 }
 
@@ -162,7 +172,8 @@ class Page {
 class Missing {
   constructor() {
     this.title = 'Not found';
-    this.element = el('div', { class: 'empty' }, el('h1', { tabindex: -1 }, 'Nothing here'), el('a', { href: '/' }, 'To the library'));
+    this.element = el('div', { class: 'empty' }, el('h1', {}, 'Nothing is here'),
+      el('p', {}, 'The address may be mistyped, or what it showed is gone.'), el('a', { class: 'btn', href: '/' }, 'To the search'));
   }
 
   show() {}
@@ -170,4 +181,4 @@ class Missing {
   hide() {}
 }
 
-new Page().start();
+new App().start();

@@ -15,7 +15,7 @@ use percent_encoding::percent_decode_str;
 
 use super::error::{ApiError, REQUEST_ID};
 use super::extract::has_type;
-use super::{audit, links};
+use super::{audit, links, page};
 use crate::access::Caller;
 use crate::app::{App, Authorized};
 use crate::catalog::Scope;
@@ -99,8 +99,7 @@ fn searches(method: &Method, route: &str) -> bool {
 }
 
 pub(super) fn is_open(path: &str) -> bool {
-    matches!(path, "/" | "/livez" | "/readyz" | "/openapi.json")
-        || ["/v/", "/static/", "/docs"].iter().any(|it| path.starts_with(it))
+    matches!(path, "/livez" | "/readyz" | "/openapi.json") || path.starts_with("/docs") || page::is_page(path)
 }
 
 impl FromRequestParts<Arc<App>> for Authorized {

@@ -1,5 +1,6 @@
 //! The web page, embedded in the binary.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
@@ -18,16 +19,25 @@ static FILES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../static");
 /// Content security policy: the page may load only its own files, and media that it creates itself.
 const POLICY: &str = "default-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; object-src 'none'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Routes of the page (`/` and `/v/{id}`), its files under `/static/`, and its example queries.
+/// Addresses of the page's screens. One file answers all of them; its script reads the address.
+const SCREENS: [&str; 9] =
+    ["/", "/v/{id}", "/library", "/reels", "/reels/{id}", "/shared/{id}", "/activity", "/insights", "/models"];
+
+/// Routes of the page's screens, its files under `/static/`, and its example queries.
 pub(super) fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/", get(|headers: HeaderMap| async move { file("index.html", &headers) }))
-        .route("/v/{id}", get(|headers: HeaderMap| async move { file("index.html", &headers) }))
-        .route("/examples.json", get(examples))
-        .route(
-            "/static/{*path}",
-            get(async |Path(path): Path<String>, headers: HeaderMap| file(&path, &headers)),
-        )
+    let files = Router::new().route("/examples.json", get(examples)).route(
+        "/static/{*path}",
+        get(async |Path(path): Path<String>, headers: HeaderMap| file(&path, &headers)),
+    );
+    SCREENS.into_iter().fold(files, |router, screen| {
+        router.route(screen, get(async |headers: HeaderMap| file("index.html", &headers)))
+    })
+}
+
+/// Whether a path is one of the page's screens or files, which need no API key.
+pub(super) fn is_page(path: &str) -> bool {
+    let of_video_or_reel = ["/v/", "/reels/", "/shared/", "/static/"].iter().any(|it| path.starts_with(it));
+    of_video_or_reel || SCREENS.contains(&path)
 }
 
 /// Example queries. Empty unless this is a demo.
@@ -36,11 +46,22 @@ async fn examples(State(app): State<Arc<App>>) -> Json<Vec<Example>> {
 }
 
 fn file(path: &str, request: &HeaderMap) -> Result<Response, ApiError> {
-    let file = FILES.get_file(path).ok_or_else(|| ApiError::not_found("the page has no such file"))?;
+    let contents = contents(path).ok_or_else(|| ApiError::not_found("the page has no such file"))?;
     let kind = mime_guess::from_path(path).first_or_octet_stream();
     let kind = HeaderValue::from_str(kind.as_ref()).map_err(ApiError::internal)?;
-    let mut response = conditional::of_bytes(request, file.contents(), kind);
+    let mut response = conditional::of_bytes(request, contents, kind);
     let headers = response.headers_mut();
     headers.insert(HeaderName::from_static("content-security-policy"), HeaderValue::from_static(POLICY));
     Ok(response)
+}
+
+/// The bytes of a file of the page. A debug build reads them from the folder `REPRISE_PAGE`, if it is set: a change of
+/// the page then needs no build.
+fn contents(path: &str) -> Option<Cow<'static, [u8]>> {
+    #[cfg(debug_assertions)]
+    if let Some(folder) = std::env::var_os("REPRISE_PAGE") {
+        let is_below = std::path::Path::new(path).components().all(|it| matches!(it, std::path::Component::Normal(_)));
+        return is_below.then(|| std::fs::read(std::path::Path::new(&folder).join(path)).ok()).flatten().map(Cow::Owned);
+    }
+    FILES.get_file(path).map(|file| Cow::Borrowed(file.contents()))
 }
