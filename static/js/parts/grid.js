@@ -61,6 +61,19 @@ export class Grid {
     this.askForMore();
   }
 
+  /**
+   * Shows changed items in the places of the old ones, without a jump.
+   * @param {T[]} items
+   */
+  update(items) {
+    this.items = items;
+    this.current = Math.min(this.current, Math.max(0, items.length - 1));
+    const chunks = Math.ceil(items.length / this.perChunk);
+    while (this.list.children.length > chunks) this.dropChunk(/** @type {HTMLElement} */ (this.list.lastElementChild));
+    this.redraw();
+    this.addChunks(this.list.children.length);
+  }
+
   /** Draws the cards near the window anew: their state has changed. */
   redraw() {
     for (const chunk of /** @type {HTMLElement[]} */ ([...this.list.children])) {
