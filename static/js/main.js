@@ -70,6 +70,8 @@ class App {
     reels.load().catch((error) => toasts.problem(error));
     jobs.start();
     this.takeDrops();
+    // Uploads that an earlier page left behind show themselves.
+    if (localStorage.getItem('reprise_uploads')) import('./parts/uploads.js');
   }
 
   /** Goes to the search box of this screen, or of the search. */
