@@ -160,7 +160,7 @@ function openKeys() {
     first.append(...section.querySelectorAll('.keyrow'));
     section.hidden = true;
   }
-  const find = el('input', { type: 'search', placeholder: 'Find a key', 'aria-label': 'Find a key', on: { input: () => {
+  const find = el('input', { placeholder: 'Find a key', 'aria-label': 'Find a key', on: { input: () => {
     for (const row of table.querySelectorAll('.keyrow')) /** @type {HTMLElement} */ (row).hidden = !row.textContent?.toLowerCase().includes(find.value.toLowerCase());
     for (const section of sections) section.hidden = !section.querySelector('.keyrow:not([hidden])');
   } } });

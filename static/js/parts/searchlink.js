@@ -26,14 +26,11 @@ export function againPath({ query, kind }) {
 }
 
 /**
- * The address of a search for more like some clips: up to 16, evenly drawn.
- * @param {string[]} clips ids
+ * The address of a search for more like some ranges: up to 16 of them, evenly drawn.
+ * @param {string[]} ranges each as `VIDEO:START-END`
  */
-export function likePath(clips) {
-  const parameters = new URLSearchParams();
-  const number = Math.min(MOST_EXAMPLES, clips.length);
-  for (let place = 0; place < number; place += 1) {
-    parameters.append('like', clips[Math.floor(((place + 0.5) * clips.length) / number)]);
-  }
-  return `/?${parameters}`;
+export function likeAll(ranges) {
+  const number = Math.min(MOST_EXAMPLES, ranges.length);
+  const drawn = Array.from({ length: number }, (_, place) => ['like', ranges[Math.floor(((place + 0.5) * ranges.length) / number)]]);
+  return `/?${new URLSearchParams(drawn)}`;
 }

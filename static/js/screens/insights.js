@@ -5,7 +5,7 @@ import { el, fill } from '../core/dom.js';
 import { count, formatBytes, formatNumber } from '../core/words.js';
 import { changed, choice, load, table, topBar } from '../parts/frame.js';
 import { chart, legend } from './insights/charts.js';
-import { figures, MOST_ROWS, rangeOf } from './insights/figures.js';
+import { figures } from './insights/figures.js';
 import { MapPanel } from './insights/map.js';
 import { searchList } from './insights/searches.js';
 
@@ -47,7 +47,7 @@ class Insights {
     fill(this.period, choice('Period', RANGES.map((number) => [`${number} days`, this.to({ days: String(number) }), number === days])));
     const list = parameters.get('list');
     this.list.hidden = !list;
-    fill(this.list, list && searchList(list, rangeOf(days), this.to({ list: null }), this.stop.signal));
+    fill(this.list, list && searchList(list, days, this.to({ list: null }), this.stop.signal));
     this.list.querySelector('h2')?.focus();
   }
 
@@ -62,28 +62,27 @@ class Insights {
   }
 
   async readNumbers() {
-    const { days: dates, ...range } = rangeOf(this.days);
-    const { complete, sums, days, frequent, unanswered } = await figures({ days: dates, ...range }, this.stop.signal);
-    const { latency, searches, nothing } = sums;
+    const all = await figures(this.days, this.stop.signal);
+    const { latency_ms: latency, searches, without_results: nothing, days } = all;
+    const dates = days.map(({ day }) => day);
     const inMs = (/** @type {number} */ value) => `${formatNumber(value)} ms`;
-    const inHours = (/** @type {number} */ value) => (value > 0 && value < 1 ? `${formatNumber(value * 60)} min` : `${formatNumber(value)} h`);
-    const series = (/** @type {string} */ name, /** @type {string} */ tone, /** @type {(day: typeof days[number]) => number|null} */ value, write = formatNumber) => ({ name, tone, values: days.map(value), write });
-    const used = [series('found nothing', 's1', (day) => day.nothing), series('answered', 's3', (day) => day.searches - day.nothing)];
-    const times = [series('half', 's3', ({ latency: of }) => of && of.p50, inMs), series('95 %', 's2', ({ latency: of }) => of && of.p95, inMs), series('99 %', 's1', ({ latency: of }) => of && of.p99, inMs)];
-    const added = [series('videos', 's2', (day) => day.videos), series('of footage', '', (day) => day.seconds / 3600, inHours)];
-    const sum = (/** @type {number} */ at) => added[at].values.reduce((total, value) => Number(total) + Number(value), 0) ?? 0;
+    const inHours = (/** @type {number} */ value) => (value > 0 && value < 3600 ? `${formatNumber(value / 60)} min` : `${formatNumber(value / 3600)} h`);
+    const series = (/** @type {string} */ name, /** @type {string} */ tone, /** @type {(day: typeof days[number]) => number|undefined} */ value, write = formatNumber) => ({ name, tone, values: days.map((day) => value(day) ?? null), write });
+    const used = [series('found nothing', 's1', (day) => day.without_results), series('answered', 's3', (day) => day.searches - day.without_results)];
+    const times = [series('half', 's3', (day) => day.latency_ms?.p50, inMs), series('95 %', 's2', (day) => day.latency_ms?.p95, inMs), series('99 %', 's1', (day) => day.latency_ms?.p99, inMs)];
+    const added = [series('videos', 's2', (day) => day.videos_added), series('of footage', '', (day) => day.seconds_added, inHours)];
     const link = (/** @type {string} */ list) => this.to({ list });
     const go = (/** @type {string} */ path) => this.page.router.go(path);
     return [
-      !complete && el('p', { class: 'span-12 small dim' }, `Only the newest ${formatNumber(MOST_ROWS)} rows are counted.`),
+      !all.complete && el('p', { class: 'span-12 small dim' }, 'Too much to count all of it: only the newest is counted.'),
       stat('Searches', formatNumber(searches), '', `${formatNumber(searches / this.days)} a day`, link('all')),
       stat('Half are faster than', latency ? formatNumber(latency.p50) : '–', 'ms', latency ? `95 % under ${inMs(latency.p95)}, 99 % under ${inMs(latency.p99)}` : 'no searches yet', link('slow')),
       stat('Found nothing', searches > 0 ? formatNumber((nothing / searches) * 100) : '–', '%', count(nothing, 'search', 'searches'), link('nothing')),
-      stat('Added', formatNumber(sum(0)), 'videos', `${inHours(sum(1))} of footage`, '/library'),
+      stat('Added', formatNumber(all.videos_added), all.videos_added === 1 ? 'video' : 'videos', `${inHours(all.seconds_added)} of footage`, '/library'),
       panel('Searches a day', 6, legend(used), chart('Searches a day', dates, used, true, link, go)),
       panel('Time to answer', 6, legend(times), chart('Time to answer', dates, times, false, link, go)),
-      panel('Most searched', 4, 'searches', this.texts(frequent, 'Nothing was searched by words in this time.')),
-      panel('Found little', 4, 'nothing, or only weak hits', this.texts(unanswered, 'Every search found something.')),
+      panel('Most searched', 4, 'searches', this.texts(all.most_searched, 'Nothing was searched by words in this time.')),
+      panel('Found nothing', 4, el('a', { class: 'link small', href: link('nothing') }, 'or only weak hits'), this.texts(all.nothing_found, 'Every search found something.')),
       panel('Added a day', 4, legend(added), chart('Videos added a day', dates, added, true, null)),
     ];
   }
@@ -93,8 +92,8 @@ class Insights {
    * @param {string} none
    */
   texts(texts, none) {
-    return texts.length === 0 ? el('p', { class: 'none' }, none) : el('ol', {}, texts.map(({ text, hash, searches }) => el('li', {},
-      el('a', { class: 'hbar', href: this.to({ list: hash }), title: text }, el('i', { vars: { '--share': searches / texts[0].searches } }), el('span', { class: 'clip1' }, text), el('span', { class: 'count' }, formatNumber(searches))))));
+    return texts.length === 0 ? el('p', { class: 'none' }, none) : el('ol', {}, texts.slice(0, 6).map(({ text, searches }) => el('li', {},
+      el('a', { class: 'hbar', href: this.to({ list: `text:${text}` }), title: text }, el('i', { vars: { '--share': searches / texts[0].searches } }), el('span', { class: 'clip1' }, text), el('span', { class: 'count' }, formatNumber(searches))))));
   }
 
   async readStored() {

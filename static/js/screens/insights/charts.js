@@ -59,11 +59,11 @@ export function chart(label, days, series, hasBars, link, go) {
     const { left, width } = drawing.getBoundingClientRect();
     return Math.max(0, Math.min(days.length - 1, Math.floor(((clientX - left) / width) * days.length)));
   };
-  const valueOf = (/** @type {Series} */ { values, write }, /** @type {number} */ at) => (values[at] === null ? '–' : write(/** @type {number} */ (values[at])));
+  const written = (/** @type {Series} */ { values, write }, /** @type {number} */ at) => (values[at] === null ? '–' : write(/** @type {number} */ (values[at])));
   drawing.addEventListener('pointermove', (event) => {
     const at = dayAt(event);
     hair.setAttribute('d', `M${(at + 0.5) * step} ${TOP}V${BASE}`);
-    fill(tip, el('b', {}, shortDay(days[at])), series.map((one) => el('span', { class: `key ${one.tone}` }, `${one.name} ${valueOf(one, at)}`)));
+    fill(tip, el('b', {}, shortDay(days[at])), series.map((one) => el('span', { class: `key ${one.tone}` }, `${one.name} ${written(one, at)}`)));
     tip.style.setProperty('--at', String((at + 0.5) / days.length));
     tip.hidden = false;
   });
@@ -75,7 +75,7 @@ export function chart(label, days, series, hasBars, link, go) {
   const twin = el('details', { class: 'twin small', on: { toggle: () => {
     if (twin.children.length > 1) return;
     twin.append(table(label, ['Day', ...series.map(({ name }) => `>${name}`)], [...days.keys()].reverse().map((at) => [
-      link ? el('a', { class: 'link', href: link(days[at]) }, shortDay(days[at])) : shortDay(days[at]), ...series.map((one) => valueOf(one, at))]), 'tall'));
+      link ? el('a', { class: 'link', href: link(days[at]) }, shortDay(days[at])) : shortDay(days[at]), ...series.map((one) => written(one, at))]), 'tall'));
   } } }, el('summary', {}, 'As a table'));
   return el('figure', { class: 'chart' },
     el('div', { class: 'plot' }, drawing, [most, most / 2, 0].map((value, at) => el('span', { class: `dim tiny num y y${at}`, 'aria-hidden': 'true' }, drawn[0].write(value))), tip),

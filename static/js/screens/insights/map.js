@@ -8,7 +8,7 @@ import { videoPath } from '../../core/router.js';
 import { formatTime } from '../../core/time.js';
 import { count, formatEstimate, titleOf } from '../../core/words.js';
 import { load, selectOf } from '../../parts/frame.js';
-import { likePath } from '../../parts/searchlink.js';
+import { likeAll } from '../../parts/searchlink.js';
 import { readMap } from './points.js';
 import { MapView } from './view.js';
 
@@ -126,6 +126,12 @@ export class MapPanel {
   }
 
   /** @param {number} point */
+  rangeOf(point) {
+    const { videos, start, end } = /** @type {MapView} */ (this.view).points;
+    return `${videos[point]}:${start[point]}-${end[point]}`;
+  }
+
+  /** @param {number} point */
   pathOf(point) {
     const { videos, start } = /** @type {MapView} */ (this.view).points;
     return videoPath(videos[point], start[point]);
@@ -148,7 +154,7 @@ export class MapPanel {
   chosen(points) {
     this.picked = points;
     this.bar.hidden = points.length === 0;
-    const find = el('a', { class: 'btn primary', href: likePath(points.map((point) => this.view?.points.ids[point] ?? '')) }, icon('scan-search'), 'Find more like these');
+    const find = el('a', { class: 'btn primary', href: likeAll(points.map((point) => this.rangeOf(point))) }, icon('scan-search'), 'Find more like these');
     fill(this.bar, el('span', { class: 'num' }, count(points.length, 'shot')), find, iconButton('x', 'Clear the choice', () => this.view?.choose([])));
     if (points.length > 0) find.focus();
     this.fillList();

@@ -4,7 +4,7 @@ import { get } from '../../core/api.js';
 
 const CELLS = 100;
 
-/** @typedef {{space: string, ids: string[], videos: string[], x: number[], y: number[], start: number[]}} Points one value for each shot */
+/** @typedef {{space: string, ids: string[], videos: string[], x: number[], y: number[], start: number[], end: number[]}} Points one value for each shot */
 
 /**
  * Reads the map; no points while the server makes it for the first time.
@@ -12,7 +12,7 @@ const CELLS = 100;
  */
 export async function readMap(signal) {
   /** @type {Points} */
-  const points = { space: '', ids: [], videos: [], x: [], y: [], start: [] };
+  const points = { space: '', ids: [], videos: [], x: [], y: [], start: [], end: [] };
   /** @type {Api<'Map'>} */
   let page;
   let refreshing = false;
@@ -22,7 +22,7 @@ export async function readMap(signal) {
     const { videos, video_ids: ids } = page;
     points.space = page.space;
     points.videos = points.videos.concat(videos.map((place) => ids[place]));
-    for (const name of /** @type {const} */ (['x', 'y', 'start'])) points[name] = points[name].concat(page[name]);
+    for (const name of /** @type {const} */ (['x', 'y', 'start', 'end'])) points[name] = points[name].concat(page[name]);
     points.ids = points.ids.concat(page.ids);
     refreshing ||= page.refreshing;
     cursor = page.next_cursor;

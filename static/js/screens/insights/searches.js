@@ -6,7 +6,7 @@ import { count, formatInstant, formatNumber } from '../../core/words.js';
 import { load, table } from '../../parts/frame.js';
 import { againPath } from '../../parts/searchlink.js';
 import { shortDay } from './charts.js';
-import { foundLittle, MOST_ROWS } from './figures.js';
+import { foundLittle, MOST_ROWS, plain, rangeOf } from './figures.js';
 
 const SHOWN = 100;
 /** @type {Record<string, string>} */
@@ -15,27 +15,27 @@ const TITLES = { all: 'All searches', slow: 'The slowest searches', nothing: 'Fo
 const KINDS = { text: 'Words', clip: 'A clip', composed: 'A clip and a change', image: 'A picture', examples: 'Examples' };
 
 /**
- * @param {string} list `all`, `slow`, `nothing`, a date, or the hash of a query
- * @param {ReturnType<typeof import('./figures.js').rangeOf>} range
+ * @param {string} list `all`, `slow`, `nothing`, a date, or `text:` and a text
+ * @param {number} days
  * @param {string} close address without the list
  * @param {AbortSignal} signal
  */
-export function searchList(list, { since, until }, close, signal) {
+export function searchList(list, days, close, signal) {
   const isDay = /^\d{4}-\d\d-\d\d$/.test(list);
   const body = el('div');
   load(body, signal, async () => {
-    const query = isDay ? { since: list, until: new Date(Date.parse(list) + 86_400_000).toISOString() } : { since, until };
+    const query = isDay ? { since: list, until: new Date(Date.parse(list) + 86_400_000).toISOString() } : rangeOf(days);
     const most = list === 'all' || isDay ? SHOWN : MOST_ROWS;
     /** @type {Api<'LoggedSearch'>[]} */
     let rows = await all('/v1/searches', { query: { ...query, limit: Math.min(1000, most) }, most, signal });
     if (list === 'slow') rows.sort((a, b) => b.timings_ms.total - a.timings_ms.total);
     else if (list === 'nothing') rows = rows.filter(foundLittle);
-    else if (most > SHOWN) rows = rows.filter((row) => row.query.hash === list);
+    else if (most > SHOWN) rows = rows.filter(({ query: { text } }) => plain(text) === plain(list.slice(5)));
     if (rows.length === 0) return el('p', { class: 'none' }, 'No such search in this time.');
-    return [table('Searches', ['Search', 'Kind', '>Found', '>Took', '>When'], rows.slice(0, SHOWN).map(cellsOf), 'wide'),
+    return [table('Searches', ['Search', 'Kind', '>Found', '>Took', '>When'], rows.slice(0, SHOWN).map(cellsOf), 'five'),
       rows.length > SHOWN && el('p', { class: 'none' }, `These are the first ${SHOWN} of ${formatNumber(rows.length)}.`)];
   });
-  return el('section', { class: 'panel', id: 'searches' }, el('h2', { tabindex: -1 }, isDay ? `Searches of ${shortDay(list)}` : TITLES[list] ?? 'Searches with this text',
+  return el('section', { class: 'panel', id: 'searches' }, el('h2', { tabindex: -1 }, isDay ? `Searches of ${shortDay(list)}` : TITLES[list] ?? `Searches for “${list.slice(5)}”`,
     el('a', { class: 'btn ghost sq', href: close, 'aria-label': 'Close the list' }, icon('x'))), body);
 }
 
