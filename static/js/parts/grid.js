@@ -93,6 +93,8 @@ export class Grid {
 
   /** Reads how many columns the style sheet makes of this width; other columns make other chunks. */
   measure() {
+    // A grid that was taken out of the page has no width; it keeps its cards for its return.
+    if (this.element.offsetWidth === 0) return;
     const probe = el('div', { class: 'grid' });
     this.list.append(probe);
     const columns = getComputedStyle(probe).gridTemplateColumns.split(' ').length;

@@ -260,7 +260,7 @@ class SearchScreen {
 
   /** Further examples of the query, as tokens that can be taken out. */
   tokens() {
-    return ['like', 'unlike'].flatMap((name) => this.parameters.getAll(name).map((written, place, all) => {
+    const examples = ['like', 'unlike'].flatMap((name) => this.parameters.getAll(name).map((written, place, all) => {
       const example = readExample(written);
       const words = name === 'like' ? 'Like' : 'Not like';
       const label = el('span', {}, `${words} ${'text' in example ? `“${example.text}”` : 'a moment'}`);
@@ -271,6 +271,7 @@ class SearchScreen {
       return el('span', { class: `token ${name}` }, label,
         button(icon('x', 's'), () => this.change({ [name]: others }), { class: 'out', 'aria-label': `Take out: ${words.toLowerCase()} this` }));
     }));
+    return isText(this.parameters) ? examples : [this.panel.mini, ...examples];
   }
 
   /** @returns {string[]} */

@@ -67,7 +67,7 @@ export class Ask {
     this.usual = SOURCES[change ? 1 : 0][1];
     this.box.placeholder = change ? 'nothing: find it as it is' : 'Describe what is shown or said, or drop a clip';
     this.element.classList.toggle('changes', change);
-    fill(this.tokens, change && el('span', { class: 'token plus' }, 'The same, but'), tokens);
+    fill(this.tokens, change && el('span', { class: 'token plus only-l' }, 'The same, but'), tokens);
     this.where.hidden = !hears;
     const label = sources === 'visual,spoken' ? SOURCES[0][1] : (SOURCES.find(([value]) => value && value === sources)?.[1] ?? this.usual);
     fill(this.where, this.element.classList.contains('big') && icon('eye'), label, ' ', icon('chevron-down', 's'));

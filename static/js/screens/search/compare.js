@@ -87,8 +87,6 @@ export function openCompare({ items, item, title, subject, onMove, onLike, onRee
   const like = () => close(() => onLike(items[place].hit));
   const reel = () => onReel(items[place].hit);
   const body = [
-    el('div', { class: 'row' }, el('p', { class: 'grow dim clip1' }, title), button([icon('scan-search'), 'More like this ', keyCap('L')], like, { class: 'btn ghost' }),
-      button([icon('list-plus'), 'Add to reel ', keyCap('R')], reel)),
     el('div', { class: subject ? 'stagepair' : 'stagepair one' }, query, figure),
     el('div', { class: 'row wrap' }, iconButton('step-back', 'Frame back', () => frame(-1)), play, iconButton('step-forward', 'Frame on', () => frame(1)), clock,
       el('div', { class: 'grow bars' }, subject && !subject.image && el('div', { class: 'bar go' }, bars[0]), el('div', { class: 'bar' }, bars[1])),
@@ -106,6 +104,9 @@ export function openCompare({ items, item, title, subject, onMove, onLike, onRee
     step.close();
     onClose(items[place]);
   } });
+  dialog.querySelector('h2')?.after(el('p', { class: 'grow dim clip1' }, title),
+    button([icon('scan-search'), el('span', { class: 'only-l' }, 'More like this '), keyCap('L')], like, { class: 'btn ghost', title: 'More like this  L' }),
+    button([icon('list-plus'), el('span', { class: 'only-l' }, 'Add to reel '), keyCap('R')], reel, { class: 'btn', title: 'Add to reel  R' }));
   /** @type {HTMLElement|null} */ (dialog.querySelector('h2'))?.focus();
   show(place);
   pause(still());

@@ -38,6 +38,7 @@ export function openExport(hits, searchId) {
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
       made = await get(`/v1/exports/${made.id}`);
     }
+    make.hidden = Boolean(made.file);
     if (!made.file) return fill(state, problemBox(new Error(made.reason ?? 'The export failed.')));
     fill(state, el('a', { class: 'btn primary', href: made.file.url, download: made.file.name }, icon('download'), `Download ${made.file.name}, ${formatBytes(made.file.bytes)}`),
       made.left_out.length > 0 && el('p', { class: 'muted small' }, `${count(made.left_out.length, 'moment')} left out: ${made.left_out[0].reason}`));

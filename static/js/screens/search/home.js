@@ -3,6 +3,7 @@
 import { get } from '../../core/api.js';
 import { button, el, fill, icon } from '../../core/dom.js';
 import { count, formatNumber } from '../../core/words.js';
+import { queryParameters } from '../../parts/query.js';
 
 const RECENT = 'reprise_recent';
 const KEPT = 20;
@@ -21,7 +22,9 @@ export function recentSearches() {
 
 /** @param {Recent} search */
 export function remember(search) {
-  const others = recentSearches().filter(({ path }) => path !== search.path);
+  // Other filters and orders make no other search.
+  const query = (/** @type {string} */ path) => String(queryParameters(new URLSearchParams(path.slice(2))));
+  const others = recentSearches().filter(({ path }) => query(path) !== query(search.path));
   localStorage.setItem(RECENT, JSON.stringify([search, ...others].slice(0, KEPT)));
 }
 

@@ -68,6 +68,8 @@ export class Panel {
     /** @type {import('../../parts/loop.js').Loop|null} */
     this.beside = null;
     this.query = el('figure');
+    /** The clip inside the box, where the window has no room beside it. */
+    this.mini = button('', onCompare, { class: 'mini-query only-s', 'aria-label': 'Compare with the query' });
     this.hit = el('figure', { hidden: true });
     this.element = el('div', { class: 'col', hidden: true }, el('div', { class: 'pair' }, this.query, this.hit),
       el('div', { class: 'row' }, speedButtons((speed) => this.step.setSpeed(speed)), el('span', { class: 'grow' }),
@@ -93,6 +95,7 @@ export class Panel {
     if (!subject) return;
     const { played, name, href, image } = subject;
     const media = image ? el('img', { src: image, alt: '' }) : this.step.add(played).element;
+    if (matchMedia('(max-width: 760px)').matches) return fill(this.mini, media);
     fill(this.query, media, el('figcaption', { class: 'q' }, 'Query'),
       el(href ? 'a' : 'span', { class: 'tag b num', href }, name),
       iconButton('x', 'Remove the clip', this.onRemove, { class: 'x' }));

@@ -128,7 +128,7 @@ export class Results {
     fill(this.head, filterChips(this.parameters, this.host.change));
     this.cursor = this.sort ? null : answer.next_cursor;
     if (answer.groups) this.drawGroups(answer.groups);
-    else this.drawHits(this.sort ? [...answer.results].sort(ORDERS[this.sort]) : answer.results);
+    else this.drawHits(this.sort in ORDERS ? [...answer.results].sort(ORDERS[this.sort]) : answer.results);
     const text = this.parameters.get('q') ?? this.parameters.get('mod') ?? '';
     this.filter?.classList.toggle('on', this.host.showsFacets());
     if (this.shown === 0) this.drawNothing(text);
@@ -171,8 +171,8 @@ export class Results {
   /** @param {Hit[]} hits */
   drawHits(hits) {
     const items = this.take(hits);
-    const weak = this.sort ? [] : items.filter(({ hit }) => hit.weak);
-    const strong = this.sort ? items : items.filter(({ hit }) => !hit.weak);
+    const weak = items.filter(({ hit }) => hit.weak);
+    const strong = items.filter(({ hit }) => !hit.weak);
     this.main = this.newGrid('Moments', () => { if (!this.weaker) this.more(); });
     if (strong.length > 0 || weak.length === 0) {
       this.body.append(this.main.element);
