@@ -6,7 +6,7 @@ import { hasEnded, jobs } from '../core/jobs.js';
 import { keys } from '../core/keys.js';
 import { openMenu } from '../core/menu.js';
 import { problemBox } from '../core/problems.js';
-import { timeOf, videoPath } from '../core/router.js';
+import { videoPath } from '../core/router.js';
 import { formatTime } from '../core/time.js';
 import { toasts } from '../core/toast.js';
 import { count, formatEstimate, titleOf } from '../core/words.js';
@@ -173,9 +173,9 @@ class Watch {
     const { viewer } = this;
     const { signal } = this.stop;
     if (!viewer || viewer.video.state === 'ready' || !viewer.video.job_id) return;
-    const { video } = viewer;
+    const id = viewer.video.job_id;
     /** @type {Api<'Job'>|null} */
-    const job = jobs.known.get(video.job_id) ?? await get(`/v1/jobs/${video.job_id}`).catch(() => null);
+    const job = jobs.known.get(id) ?? await get(`/v1/jobs/${id}`).catch(() => null);
     if (signal.aborted || !job) return;
     this.state.hidden = false;
     if (job.state === 'succeeded' && this.route) return this.again();

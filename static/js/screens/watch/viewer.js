@@ -189,7 +189,11 @@ export class Viewer extends EventTarget {
     this.hitList.wait();
     const asked = this.asked;
     const isOld = () => this.stop.signal.aborted || asked !== this.asked;
-    this.score(parameters).then((scored) => { if (!isOld()) this.timeline.setScores(scored); });
+    this.score(parameters).then((scored) => {
+      if (isOld()) return;
+      this.timeline.setScores(scored);
+      this.details.model = scored?.space ?? null;
+    });
     parameters.set('video', this.video.id);
     const request = searchOf(parameters);
     if (!request) {
@@ -202,7 +206,6 @@ export class Viewer extends EventTarget {
       if (isOld()) return;
       this.searchId = answer.search_id ?? null;
       this.found = answer.results;
-      this.details.setAnswer(answer);
       this.order();
       if (timeOf(this.parameters) === null && this.found.length > 0 && !this.parameters.has('in')) this.seek(playsFrom(this.found[0]));
     } catch (error) {
