@@ -20,7 +20,7 @@ const SAME_SHAPE = 0.04;
 /** @type {Record<Act, [icon: string, label: string, key: string]>} */
 const ACTS = {
   pick: ['check', 'Select', 'X'],
-  unlike: ['trash-2', 'Not like this', '⇧L'],
+  unlike: ['x', 'Not like this', '⇧L'],
   like: ['scan-search', 'More like this', 'L'],
   reel: ['list-plus', 'Add to reel', 'R'],
 };

@@ -21,7 +21,7 @@ const LIMIT = 60;
 /** Hits from which those of another order are taken. */
 const SORTED_LIMIT = 300;
 const GROUPS = 10;
-const PER_GROUP = 6;
+const PER_GROUP = 5;
 
 /** Files of queries live in this tab only; the address holds their number. */
 class QueryFiles {
