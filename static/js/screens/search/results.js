@@ -291,8 +291,18 @@ export class Results {
     const filters = FILTERS.reduce((sum, name) => sum + this.parameters.getAll(name).length, 0);
     fill(this.body, el('div', { class: 'empty nothing' }, el('h2', {}, title),
       el('p', {}, filters > 0 ? `${count(filters, 'filter is', 'filters are')} on. Without ${filters === 1 ? 'it' : 'them'} there is more to look through.`
-        : 'Videos become searchable when they have been read. What is added now is found in a moment.'),
+        : 'Other words may find it, or another place to look.'),
       this.wayButtons(this.waysOn(text)) || el('a', { class: 'btn', href: '/library' }, 'See the library')));
+    if (text && isText(this.parameters) && (only === 'spoken' || filters > 0)) this.drawNearest(text).catch(() => {});
+  }
+
+  /** What comes nearest without filters. @param {string} text */
+  async drawNearest(text) {
+    const { results } = await search({ query: { text }, sources: ['visual'], near_duplicates: 'fold', limit: 6 }, null, this.stop.signal);
+    if (results.length === 0) return;
+    const grid = this.newGrid('Nearest moments');
+    this.body.append(el('section', { class: 'weaker' }, el('h2', { class: 'line' }, 'Nearest in what is seen'), grid.element));
+    grid.set(results.map((hit) => ({ hit, alike: foldedOf(hit) })));
   }
 
   /** The list, place and item of a card. @param {Element|null} card */
