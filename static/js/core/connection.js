@@ -10,7 +10,7 @@ class Connection extends EventTarget {
   constructor() {
     super();
     this.away = false;
-    this.element = el('div', { class: 'notice away', role: 'status', hidden: true });
+    this.element = el('div', { class: 'notice away', hidden: true });
     this.timer = 0;
   }
 
@@ -47,9 +47,11 @@ class Connection extends EventTarget {
   /** @param {number} attempt */
   wait(attempt) {
     let left = WAITS_S[Math.min(attempt, WAITS_S.length - 1)];
-    const say = () => fill(this.element, icon('unplug'),
-      el('span', {}, `The server does not answer. Marks and reel are kept. Next try in ${left} s.`),
-      button('Try now', () => this.ask(attempt), { class: 'btn ghost' }));
+    const seconds = el('span');
+    const say = () => { seconds.textContent = `${left} s`; };
+    fill(this.element, icon('unplug'), el('span', { class: 'grow' }, el('b', {}, 'The server does not answer.'), ' ',
+      el('span', { class: 'muted' }, 'Trying again in ', seconds, '. Your marks, your selection and the open reel are kept in this browser.')),
+    button([icon('rotate-ccw'), 'Try now'], () => this.ask(attempt)));
     say();
     clearInterval(this.timer);
     this.timer = window.setInterval(() => {

@@ -34,7 +34,8 @@ export class Shell {
     showTheme(localStorage.getItem(THEME));
   }
 
-  start() {
+  /** @param {boolean} [isGuest] whether somebody has no key: then there is nowhere else to go */
+  start(isGuest = false) {
     const rail = /** @type {HTMLElement} */ (document.getElementById('rail'));
     const links = PLACES.map((place) => this.link(place));
     const more = el('button', { type: 'button', class: 'nav more', 'aria-haspopup': 'menu', on: { click: () => this.openMore(more) } },
@@ -45,6 +46,8 @@ export class Shell {
     rail.append(...links, more, foot);
     reels.addEventListener('change', () => this.badge('reels', reels.size, '', `${reels.size} in the open reel`));
     jobs.addEventListener('change', () => this.badge('activity', jobs.active.length, 'run', `${jobs.active.length} running`));
+    rail.hidden = isGuest;
+    if (isGuest) return;
     this.addKeys();
     this.loadNotice();
   }
@@ -80,8 +83,8 @@ export class Shell {
 
   addKeys() {
     keys.add('Anywhere', [
-      { key: '?', label: 'Keys', act: () => openKeys() },
-      ...PLACES.map(({ key, label, path }) => ({ key: `G ${key}`, label, act: () => this.router.go(path) })),
+      { key: '?', label: 'This sheet', act: () => openKeys() },
+      ...PLACES.map(({ key, label, path }) => ({ key: `G ${key}`, label: `Go to ${label}`, act: () => this.router.go(path) })),
       { key: 'Shift+D', label: 'Light or dark', act: () => this.turnTheme() },
     ]);
   }
@@ -147,17 +150,26 @@ function showTheme(theme) {
   else delete document.documentElement.dataset.theme;
 }
 
-/** The list of keys that act on this screen. */
+/** The list of keys that act on this screen. Keys that do the same share a line. */
 function openKeys() {
-  const groups = keys.scopes.filter(({ bindings }) => bindings.some(({ label }) => label));
-  openDialog({
-    id: 'keys',
-    title: 'Keys',
-    class: 'keys',
-    body: [el('div', { class: 'keytable' }, groups.map(({ name, bindings }) => el('section', {},
-      el('h3', {}, name),
-      el('dl', {}, bindings.filter(({ label }) => label).map(({ key, label }) => [el('dt', {}, key.split(' ').map((one) => el('kbd', {}, printed(one)))), el('dd', {}, label)])))))],
+  const sections = keys.scopes.map(({ name, bindings }) => {
+    const rows = [...Map.groupBy(bindings.filter(({ label }) => label), ({ label }) => label)].map(([label, same]) =>
+      el('div', { class: 'keyrow' }, el('span', {}, label), same.flatMap(({ key }) => key.split(' ')).map((one) => el('kbd', {}, printed(one)))));
+    return el('section', { hidden: rows.length === 0, data: { group: name } }, el('h3', {}, name), rows);
   });
+  for (const section of sections) {
+    const first = sections.find(({ dataset }) => dataset.group === section.dataset.group);
+    if (first === section || !first) continue;
+    first.append(...section.querySelectorAll('.keyrow'));
+    section.hidden = true;
+  }
+  const find = el('input', { placeholder: 'Find a key', 'aria-label': 'Find a key', on: { input: () => {
+    for (const row of table.querySelectorAll('.keyrow')) /** @type {HTMLElement} */ (row).hidden = !row.textContent?.toLowerCase().includes(find.value.toLowerCase());
+    for (const section of sections) section.hidden = !section.querySelector('.keyrow:not([hidden])');
+  } } });
+  const table = el('div', { class: 'keytable' }, sections);
+  const dialog = openDialog({ id: 'keys', title: 'Keyboard', class: 'keys', body: [table] });
+  dialog.querySelector('header')?.lastElementChild?.before(el('label', { class: 'field find' }, icon('search', 's'), find));
 }
 
 /** @param {string} key */
