@@ -155,9 +155,14 @@ class SearchScreen {
   }
 
   /** @param {string} key @param {Results} [waiting] a search of this address that runs already */
-  async load(key, waiting) {
+  load(key, waiting) {
     const view = waiting ?? new Results(this.parameters, {
       change: (changes) => this.change(changes), isChosen: (hit) => this.dock.has(hit), onHot: (item) => this.heat(item),
+      done: (done) => {
+        if (this.wanted !== done) return;
+        this.swap(key, done, false);
+        this.remember(done);
+      },
       toggleFacets: () => this.toggleFacets(), resize: (step) => this.resize(step), showsFacets: () => this.facetsOpen,
     });
     this.keep(key, view);
@@ -166,11 +171,7 @@ class SearchScreen {
     // Old results stay, dimmed, until the new ones are there.
     if (this.view?.element.isConnected && this.view.answer) this.view.element.classList.add('stale');
     else this.swap(key, view, false);
-    if (waiting) return;
-    await view.load();
-    if (this.wanted !== view || view.aborted) return;
-    this.swap(key, view, false);
-    this.remember(view);
+    if (!waiting) view.load();
   }
 
   /** @param {string} key @param {Results} view */
@@ -218,6 +219,7 @@ class SearchScreen {
     this.panel.rest();
     this.removeKeys?.();
     this.removeKeys = undefined;
+    this.facets.labels = undefined;
     const hint = document.querySelector('#drop-hint p');
     if (hint) hint.textContent = 'Drop to add to the library';
   }

@@ -41,6 +41,7 @@ const ORDERS = {
  * @property {() => void} toggleFacets
  * @property {(step: number) => void} resize
  * @property {() => boolean} showsFacets
+ * @property {(view: Results) => void} done there is something to be seen: hits, or a failure
  */
 
 export class Results {
@@ -91,10 +92,13 @@ export class Results {
       iconButton('layout-grid', 'Larger cards', () => host.resize(1), { key: '+', class: 'btn ghost sq only-l' }));
   }
 
-  /** Asks for the first page. Resolves when something is to be seen, even if it is a failure. */
+  /** Asks for the first page. */
   async load() {
     const asked = searchOf(this.parameters);
-    if (!asked) return this.fail(new Error('The query’s file is gone: a page that was loaded again forgets it. Choose it again'));
+    if (!asked) {
+      this.fail(new Error('The query’s file is gone: a page that was loaded again forgets it. Choose it again with the paperclip'));
+      return this.host.done(this);
+    }
     const timer = setTimeout(() => this.drawSkeleton(), WAIT_MS);
     try {
       this.answer = await search(asked.body, asked.file, this.stop.signal);
@@ -104,6 +108,7 @@ export class Results {
       else this.aborted = true;
     } finally {
       clearTimeout(timer);
+      if (!this.aborted) this.host.done(this);
     }
   }
 
