@@ -159,7 +159,8 @@ class SearchScreen {
     const view = waiting ?? new Results(this.parameters, {
       change: (changes) => this.change(changes), isChosen: (hit) => this.dock.has(hit), onHot: (item) => this.heat(item),
       done: (done) => {
-        if (this.wanted !== done) return;
+        // Old results stay in sight while the server is away.
+        if (this.wanted !== done || (done.away && this.view !== done && this.view?.answer)) return;
         this.swap(key, done, false);
         this.remember(done);
       },

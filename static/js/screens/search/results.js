@@ -58,6 +58,8 @@ export class Results {
     this.left = null;
     this.aborted = false;
     this.failed = false;
+    /** Whether the server was away: the search runs on its return. */
+    this.away = false;
     this.shown = 0;
     this.folded = 0;
     this.strong = 0;
@@ -73,7 +75,7 @@ export class Results {
     });
     this.body.addEventListener('focusin', (event) => {
       const card = /** @type {HTMLElement} */ (event.target).closest('.card');
-      if (card instanceof HTMLElement && card !== this.previews.card && card.matches(':has(:focus-visible)')) this.previews.enter(/** @type {any} */ ({ target: card, clientX: 0 }));
+      if (card instanceof HTMLElement && card !== this.previews.card && card.matches(':has(:focus-visible)')) this.previews.enter({ target: card, clientX: 0 });
     });
   }
 
@@ -115,6 +117,7 @@ export class Results {
   /** @param {any} error @param {(() => void)|null} [retry] */
   fail(error, retry = null) {
     this.failed = true;
+    this.away = error.status === 0;
     this.heading.textContent = 'The search failed';
     fill(this.body, problemBox(error, retry));
     if (error.status === 0 && retry) connection.whenBack(retry);
@@ -129,6 +132,7 @@ export class Results {
   /** @param {Api<'SearchAnswer'>} answer */
   draw(answer) {
     this.failed = false;
+    this.away = false;
     fill(this.body);
     fill(this.head, filterChips(this.parameters, this.host.change));
     this.cursor = this.sort ? null : answer.next_cursor;
