@@ -91,6 +91,7 @@ export function askText({ id, title, label, value = '', act, choices = [], most 
     }, el('label', { class: 'field' }, input), el('datalist', { id: `${id}-list` }, choices.map((one) => el('option', { value: one }))),
     el('div', { class: 'row dialog-foot' }, el('span', { class: 'dim small grow' }, label), el('button', { class: 'btn primary' }, act)));
     const dialog = openDialog({ id, title, class: 'narrow', body: [form], onClose: () => resolve(answer) });
+    input.focus();
     input.select();
   });
 }

@@ -73,10 +73,15 @@ class Library {
     this.table.addEventListener('keydown', (event) => this.moveInTable(event));
     this.end = el('div', { 'aria-hidden': 'true' });
     new IntersectionObserver((seen) => { if (seen.some(({ isIntersecting }) => isIntersecting)) this.drawRows(); }, { rootMargin: '800px 0px' }).observe(this.end);
-    this.dock = el('div', { class: 'dock', role: 'region', 'aria-label': 'Selection', hidden: true });
+    this.chosenCount = el('span', { class: 'small num chosen-count' });
+    const act = (/** @type {string} */ picture, /** @type {string} */ label, /** @type {(videos: Video[]) => unknown} */ run, inTrash = false, kind = '') =>
+      button([icon(picture), el('span', { class: 'only-l' }, label)], () => run.call(this, this.picked), { class: `btn ghost ${kind}`, 'aria-label': label, data: { trash: inTrash } });
+    this.dock = el('div', { class: 'dock', role: 'region', 'aria-label': 'Selection', hidden: true }, this.chosenCount, el('span', { class: 'sep only-l' }),
+      act('tag', 'Tag', this.tagThem), act('folder', 'Move', this.askMove), act('captions', 'Subtitles', this.addSubtitles), act('trash-2', 'Delete', this.discard, false, 'danger'), act('undo-2', 'Restore', this.bringBack, true),
+      iconButton('x', 'Clear selection', () => this.clearChoice(), { key: 'Esc' }));
     this.add = button([icon('plus'), 'Add videos'], () => this.openAdd(), { class: 'btn primary', 'aria-haspopup': 'menu', id: 'add-videos' });
     this.element = el('div', { class: 'library' },
-      el('header', { class: 'top' }, el('h1', {}, 'Library'), this.total,
+      el('header', { class: 'top' }, el('h1', { tabindex: -1 }, 'Library'), this.total,
         el('a', { class: 'field jump only-l', href: '/' }, icon('search'), el('span', { class: 'grow' }, 'Search in all videos'), el('kbd', { 'aria-hidden': 'true' }, '/')),
         el('span', { class: 'only-s grow' }), this.add),
       el('div', { class: 'lib' }, this.places.element,
@@ -175,7 +180,10 @@ class Library {
     const isKind = KINDS[this.parameters.get('show') ?? ''] ?? (() => true);
     const matches = (/** @type {Video} */ video) => {
       const text = [titleOf(video), video.file_name, video.folder ?? '', ...video.tags].join(' ').toLowerCase();
-      return words.every((word) => text.includes(word));
+      const [folder, tagName] = ['folder', 'tag'].map((name) => this.parameters.get(name)?.toLowerCase());
+      // What was moved away just now was listed before.
+      const isIn = (!folder || `${video.folder?.toLowerCase()}/`.startsWith(`${folder}/`)) && (!tagName || video.tags.some((one) => one.toLowerCase() === tagName));
+      return isIn && words.every((word) => text.includes(word));
     };
     const sort = this.parameters.get('sort') ?? 'newest';
     this.shown = this.videos.filter((video) => isKind(video) && matches(video)).sort((SORTS[sort] ?? SORTS.newest).compare);
@@ -187,6 +195,7 @@ class Library {
     this.places.show(this.parameters, this.kindCounts);
     this.drawSmallPlaces();
     this.drawDock();
+    const focused = /** @type {HTMLElement|null|undefined} */ (this.body.contains(document.activeElement) ? document.activeElement?.closest('[data-id]') : null)?.dataset.id;
     this.drawn = 0;
     fill(this.tbody);
     if (this.shown.length === 0) {
@@ -199,6 +208,8 @@ class Library {
       this.grid.measure();
       this.grid.set(this.shown);
     }
+    const place = this.shown.findIndex(({ id }) => id === focused);
+    if (place >= 0 && !isList) this.grid.focus(place);
   }
 
   drawRows() {
@@ -324,19 +335,12 @@ class Library {
   }
 
   drawDock() {
-    const videos = this.picked;
-    const had = this.dock.contains(document.activeElement);
-    this.dock.hidden = videos.length === 0;
-    this.body.classList.toggle('choosing', videos.length > 0);
-    if (videos.length === 0) {
-      if (had) this.element.querySelector('h1')?.focus();
-      return;
-    }
-    const act = (/** @type {string} */ picture, /** @type {string} */ label, /** @type {(videos: Video[]) => void} */ run, classes = 'btn ghost') =>
-      button([icon(picture), el('span', { class: 'only-l' }, label)], () => run.call(this, this.picked), { class: classes, 'aria-label': label });
-    fill(this.dock, el('span', { class: 'small num chosen-count' }, `${videos.length} selected`), el('span', { class: 'sep only-l' }),
-      this.isTrash ? act('undo-2', 'Restore', this.bringBack) : [act('tag', 'Tag', this.tagThem), act('folder', 'Move', this.askMove), act('captions', 'Subtitles', this.addSubtitles), act('trash-2', 'Delete', this.discard, 'btn ghost danger')],
-      iconButton('x', 'Clear selection', () => this.clearChoice(), { key: 'Esc' }));
+    const number = this.picked.length;
+    if (number === 0 && this.dock.contains(document.activeElement)) this.element.querySelector('h1')?.focus();
+    this.dock.hidden = number === 0;
+    this.body.classList.toggle('choosing', number > 0);
+    this.chosenCount.textContent = `${number} selected`;
+    for (const part of this.dock.querySelectorAll('[data-trash]')) part.toggleAttribute('hidden', part.getAttribute('data-trash') !== String(this.isTrash));
   }
 
   // Changes

@@ -123,7 +123,7 @@ class Reel {
       { key: 'I', label: 'In here', act: () => this.trim(this.player.place, { start: this.player.time }) },
       { key: 'O', label: 'Out here', act: () => this.trim(this.player.place, { end: this.player.time + (this.player.range ? this.frameOf(this.player.range) : 0) }) },
       { key: 'Delete', label: 'Take out', act: () => this.takeOut(this.player.place) },
-      { key: 'Shift+E', label: 'Export', act: () => openExports(this.reel) },
+      { key: 'Shift+E', label: 'Export', act: () => (this.ranges.length > 0 ? openExports(this.reel) : false) },
       ...this.player.bindings,
     ]);
   }
@@ -394,6 +394,7 @@ class Reel {
       await remove(`/v1/reels/${reel.id}`, { headers: { 'If-Match': reels.tag ?? '*' } });
       this.player.set([]);
       reels.close();
+      for (const action of this.actions.slice(1)) action.disabled = true;
       fill(this.body, this.empty('Nothing is in this reel any more', EMPTY));
       toasts.show('Took out the last clip; the reel went with it.', {
         undo: async () => {
