@@ -11,7 +11,7 @@ import { Grid } from '../parts/grid.js';
 import { askTags, askText, editDetails, move, restore, tag, trash } from '../parts/labels.js';
 import { DRAGGED, Places } from '../parts/places.js';
 import { chooseFiles, pairStored, uploads } from '../parts/uploads.js';
-import { card, row } from '../parts/videocard.js';
+import { card, row, stateLine } from '../parts/videocard.js';
 
 /** @typedef {Api<'Video'>} Video */
 
@@ -238,7 +238,7 @@ class Library {
         el('span', { class: 'muted small' }, 'Subtitles beside them (.srt, .vtt) come along. MP4, MOV, MKV, MXF and more.'),
         el('span', { class: 'row wrap' }, button([icon('plus'), 'Choose videos'], () => chooseFiles(this.page.addFiles), { class: 'btn primary' }),
           button([icon('folder'), 'Choose a folder'], () => chooseFiles(this.page.addFiles, { folder: true })))),
-      el('a', { class: 'link', href: '/models' }, 'Choose a model: the built-in one knows only drawings'));
+      el('a', { class: 'link', href: '/models' }, 'Choose a model first'));
   }
 
   /**
@@ -403,10 +403,14 @@ class Library {
   }
 
   /** @param {Video[]} videos */
+  drop(videos) {
+    this.videos = this.videos.filter((video) => !videos.includes(video));
+    for (const { id } of videos) this.chosen.delete(id);
+  }
+
+  /** @param {Video[]} videos */
   async discard(videos) {
-    const gone = new Set(videos.map(({ id }) => id));
-    this.videos = this.videos.filter(({ id }) => !gone.has(id));
-    for (const id of gone) this.chosen.delete(id);
+    this.drop(videos);
     const what = videos.length === 1 ? `“${titleOf(videos[0])}”` : count(videos.length, 'video');
     await this.change([], `Moved ${what} to the trash.`, async () => {
       await trash(videos);
@@ -416,8 +420,7 @@ class Library {
 
   /** @param {Video[]} videos */
   async bringBack(videos) {
-    const gone = new Set(videos.map(({ id }) => id));
-    this.videos = this.videos.filter(({ id }) => !gone.has(id));
+    this.drop(videos);
     await this.change([], `Restored ${count(videos.length, 'video')}.`, async () => {
       await restore(videos);
       return () => trash(videos);
@@ -471,13 +474,8 @@ class Library {
   /** Shows the progress of videos that are being read. */
   redrawPending() {
     for (const part of /** @type {NodeListOf<HTMLElement>} */ (this.body.querySelectorAll('[data-state="pending"]'))) {
-      const job = jobs.active.find(({ video_id: id }) => id === part.dataset.id);
-      if (!job) continue;
-      const percent = Math.round(job.progress * 100);
-      part.querySelector('.bar')?.setAttribute('aria-valuenow', String(percent));
-      /** @type {HTMLElement|null} */ (part.querySelector('.bar > i'))?.style.setProperty('width', `${percent}%`);
-      const text = part.querySelector('.state > span');
-      if (text && job.state === 'running') text.textContent = `${percent} %`;
+      const video = this.shown.find(({ id }) => id === part.dataset.id);
+      if (video) part.querySelector('.state')?.replaceWith(stateLine(video, this));
     }
   }
 
