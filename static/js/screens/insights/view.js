@@ -131,9 +131,9 @@ export class MapView {
     const { color, backgroundColor, fontFamily } = getComputedStyle(this.element);
     Object.assign(context, { font: `600 12px ${fontFamily}`, textAlign: 'center', lineWidth: 4, strokeStyle: backgroundColor, fillStyle: color });
     for (const [text, x, y] of this.labels) {
-      const at = this.toScreen(x, y);
-      context.strokeText(text, ...at);
-      context.fillText(text, ...at);
+      const [left, top] = this.toScreen(x, y);
+      context.strokeText(text, left, top - 8);
+      context.fillText(text, left, top - 8);
     }
     context.lineWidth = 2;
     context.strokeStyle = color;
