@@ -46,7 +46,7 @@ export class Shell {
     reels.addEventListener('change', () => this.badge('reels', reels.size, '', `${reels.size} in the open reel`));
     jobs.addEventListener('change', () => this.badge('activity', jobs.active.length, 'run', `${jobs.active.length} running`));
     this.addKeys();
-    this.loadNotice();
+    this.loadNotice().catch(() => {});
   }
 
   /** @param {typeof PLACES[number]} place */

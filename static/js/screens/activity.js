@@ -12,6 +12,8 @@ import { activeRow, failedRow, KINDS, pastRow, speedOf } from './activity/rows.j
 
 const PAGE = 50;
 const MOST_FAILED = 200;
+/** Queued jobs that are shown: a new model queues one for each video. */
+const MOST_QUEUED = 10;
 
 class Activity {
   /** @param {import('../main.js').Page} page */
@@ -98,7 +100,7 @@ class Activity {
     this.note.textContent = [running.length > 0 && `${running.length} running`, this.failed.length > 0 && `${this.failed.length} failed`].filter(Boolean).join(', ');
     const speed = Math.round(running.reduce((sum, job) => sum + (speedOf(job) ?? 0), 0));
     this.drawList(this.running, running, 'Running', 'live', speed > 0 && `${formatNumber(speed)} frames/s in all`);
-    this.drawList(this.queued, queued, 'Queued', '');
+    this.drawList(this.queued, queued.slice(0, MOST_QUEUED), 'Queued', '', queued.length > MOST_QUEUED && `${queued.length - MOST_QUEUED} more wait`);
     this.queued.hidden = queued.length === 0;
     for (const id of this.rows.keys()) if (!active.some((job) => job.id === id)) this.rows.delete(id);
   }
