@@ -60,16 +60,21 @@ class App {
     connection.start();
     document.body.append(toasts.element);
     document.getElementById('notices')?.append(connection.element);
-    this.shell.start();
+    // Somebody with a link to a reel has no key: nothing may ask for one.
+    const isGuest = location.pathname.startsWith('/shared/');
+    this.shell.start(isGuest);
     keys.start(document);
     keys.add('Anywhere', [
       { key: '/', label: 'Search', act: () => this.focusSearch() },
       { key: 'Ctrl+Z', label: 'Undo', act: () => toasts.undo() },
     ]);
     this.router.start();
+    if (isGuest) return;
     reels.load().catch((error) => toasts.problem(error));
     jobs.start();
     this.takeDrops();
+    // Uploads that an earlier page left behind show themselves.
+    if (localStorage.getItem('reprise_uploads')) import('./parts/uploads.js');
   }
 
   /** Goes to the search box of this screen, or of the search. */

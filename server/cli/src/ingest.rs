@@ -57,6 +57,8 @@ pub(crate) struct Source {
     pub(crate) path: PathBuf,
     /// Whether the user named the file itself rather than its folder.
     pub(crate) named: bool,
+    /// The folder of the library that the video goes to.
+    pub(crate) folder: Option<String>,
 }
 
 /// Uploads files concurrently and waits for their jobs. Calls `ended` with the outcomes in the order of the files.
@@ -73,10 +75,10 @@ pub(crate) async fn each(
     let client = Client::new(server)?;
     let attached = sidecars::of(files.iter().map(|file| file.path.as_path()));
     let mut ending = stream::iter(files)
-        .map(|Source { path: file, named }| {
-            let subtitles = attached.beside(&file);
-            let owner = attached.owner_of(&file);
-            take(&client, &bar_of, Taken { file, named, subtitles, owner })
+        .map(|source| {
+            let subtitles = attached.beside(&source.path);
+            let owner = attached.owner_of(&source.path);
+            take(&client, &bar_of, Taken { source, subtitles, owner })
         })
         .buffered(IN_FLIGHT);
     while let Some(outcome) = ending.next().await {
@@ -87,9 +89,7 @@ pub(crate) async fn each(
 
 /// A file to ingest.
 struct Taken {
-    file: PathBuf,
-    /// Whether the user named the file itself rather than its folder.
-    named: bool,
+    source: Source,
     /// Subtitle files of this video.
     subtitles: Vec<PathBuf>,
     /// The video that a subtitle file belongs to.
@@ -98,7 +98,8 @@ struct Taken {
 
 /// Ingests one file. Skips a file from a folder that is no video.
 async fn take(client: &Client, bar_of: &impl Fn(&Path) -> ProgressBar, taken: Taken) -> Outcome {
-    let Taken { file, named, subtitles, owner } = taken;
+    let Taken { source, subtitles, owner } = taken;
+    let Source { path: file, named, folder } = source;
     if sidecars::is_one(&file) && !named {
         return sidecars::outcome(file, owner).await;
     }
@@ -106,7 +107,7 @@ async fn take(client: &Client, bar_of: &impl Fn(&Path) -> ProgressBar, taken: Ta
         return Outcome::without_video(file, "skipped", reason);
     }
     let bar = bar_of(&file);
-    let outcome = one_with(client, &file, &subtitles, &bar).await;
+    let outcome = one_with(client, &file, &Beside { subtitles, folder }, &bar).await;
     bar.finish_and_clear();
     outcome.unwrap_or_else(|error| Outcome::without_video(file, "failed", with_causes(error.as_ref())))
 }
@@ -144,9 +145,9 @@ pub(crate) fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
             let mut inside = Vec::new();
             walk(path, &mut inside)?;
             inside.sort();
-            all.extend(inside.into_iter().map(|path| Source { path, named: false }));
+            all.extend(inside.into_iter().map(|path| Source { path, named: false, folder: None }));
         } else if path.exists() {
-            all.push(Source { path: path.clone(), named: true });
+            all.push(Source { path: path.clone(), named: true, folder: None });
         } else {
             bail!("{}: no such file", path.display());
         }
@@ -193,21 +194,32 @@ pub(crate) fn bar(file: &Path, hidden: bool) -> ProgressBar {
 /// # Errors
 /// The file can't be read, or the server does not answer or refuses it.
 pub(crate) async fn one(client: &Client, file: &Path, bar: &ProgressBar) -> anyhow::Result<Outcome> {
-    one_with(client, file, &[], bar).await
+    one_with(client, file, &Beside::default(), bar).await
 }
 
-/// Like [`one`], with subtitle files. Skips unreadable ones.
+/// What is sent with a video.
+#[derive(Default)]
+struct Beside {
+    /// Subtitle files; unreadable ones are left out.
+    subtitles: Vec<PathBuf>,
+    folder: Option<String>,
+}
+
+/// Like [`one`], with what belongs to the video.
 async fn one_with(
     client: &Client,
     file: &Path,
-    subtitles: &[PathBuf],
+    beside: &Beside,
     bar: &ProgressBar,
 ) -> anyhow::Result<Outcome> {
     let mut form = reqwest::multipart::Form::new()
         .file("file", file)
         .await
         .with_context(|| file.display().to_string())?;
-    for path in subtitles {
+    if let Some(folder) = &beside.folder {
+        form = form.text("folder", folder.clone());
+    }
+    for path in &beside.subtitles {
         if in_background(path, sidecars::unreadable).await.is_none() {
             form = form.file("subtitles", path).await.with_context(|| path.display().to_string())?;
         }

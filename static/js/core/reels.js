@@ -1,6 +1,6 @@
 // The open reel: ranges that are collected from anywhere on the page, stored by the server at once.
 
-import { ApiError, get, tagged } from './api.js';
+import { ApiError, get, remove, tagged } from './api.js';
 
 /** @typedef {Api<'Range'>} Range */
 
@@ -95,6 +95,8 @@ class Reels extends EventTarget {
     const { name, ranges } = edit(before);
     // Shown at once; put back if the server refuses.
     this.set({ ...before, name, ranges }, this.tag);
+    // A reel has at least one range: without any it goes.
+    if (ranges.length === 0) return this.discard(before);
     for (let attempt = 1; ; attempt += 1) {
       try {
         const { name: newName, ranges: newRanges } = attempt === 1 ? { name, ranges } : edit(/** @type {Api<'Reel'>} */ (this.open));
@@ -123,6 +125,20 @@ class Reels extends EventTarget {
     if (reel) localStorage.setItem(OPEN, reel.id);
     else localStorage.removeItem(OPEN);
     this.dispatchEvent(new Event('change'));
+  }
+
+  /**
+   * Takes a reel away that its last range was taken out of.
+   * @param {Api<'Reel'>} reel
+   */
+  async discard(reel) {
+    try {
+      await remove(`/v1/reels/${reel.id}`, { headers: { 'If-Match': this.tag ?? '*' } });
+      this.close();
+    } catch (error) {
+      this.set(reel, this.tag);
+      throw error;
+    }
   }
 
   /** All stored reels, newest first, without their ranges. @returns {Promise<Api<'ReelPage'>>} */

@@ -34,7 +34,8 @@ export class Shell {
     showTheme(localStorage.getItem(THEME));
   }
 
-  start() {
+  /** @param {boolean} [isGuest] whether somebody has no key: then there is nowhere else to go */
+  start(isGuest = false) {
     const rail = /** @type {HTMLElement} */ (document.getElementById('rail'));
     const links = PLACES.map((place) => this.link(place));
     const more = el('button', { type: 'button', class: 'nav more', 'aria-haspopup': 'menu', on: { click: () => this.openMore(more) } },
@@ -45,6 +46,8 @@ export class Shell {
     rail.append(...links, more, foot);
     reels.addEventListener('change', () => this.badge('reels', reels.size, '', `${reels.size} in the open reel`));
     jobs.addEventListener('change', () => this.badge('activity', jobs.active.length, 'run', `${jobs.active.length} running`));
+    rail.hidden = isGuest;
+    if (isGuest) return;
     this.addKeys();
     this.loadNotice().catch(() => {});
   }

@@ -10,7 +10,7 @@ class Toasts {
     /** @type {(() => unknown)[]} what Ctrl Z takes back, the newest last */
     this.undos = [];
     this.timer = 0;
-    this.element = el('div', { class: 'toast', hidden: true, id: 'toast' });
+    this.element = el('div', { class: 'toast', hidden: true, id: 'toast', role: 'region', 'aria-label': 'Message' });
   }
 
   /**

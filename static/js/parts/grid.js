@@ -61,6 +61,19 @@ export class Grid {
     this.askForMore();
   }
 
+  /**
+   * Shows changed items in the places of the old ones, without a jump.
+   * @param {T[]} items
+   */
+  update(items) {
+    this.items = items;
+    this.current = Math.min(this.current, Math.max(0, items.length - 1));
+    const chunks = Math.ceil(items.length / this.perChunk);
+    while (this.list.children.length > chunks) this.dropChunk(/** @type {HTMLElement} */ (this.list.lastElementChild));
+    this.redraw();
+    this.addChunks(this.list.children.length);
+  }
+
   /** Draws the cards near the window anew: their state has changed. */
   redraw() {
     for (const chunk of /** @type {HTMLElement[]} */ ([...this.list.children])) {
@@ -80,6 +93,8 @@ export class Grid {
 
   /** Reads how many columns the style sheet makes of this width; other columns make other chunks. */
   measure() {
+    // A grid that was taken out of the page has no width; it keeps its cards for its return.
+    if (this.element.offsetWidth === 0) return;
     const probe = el('div', { class: 'grid' });
     this.list.append(probe);
     const columns = getComputedStyle(probe).gridTemplateColumns.split(' ').length;

@@ -1,8 +1,493 @@
-// Library.
+// Library: all videos, found by folder, tag and name, and changed one or many at a time.
 
-import { el } from '../core/dom.js';
+import { get, post } from '../core/api.js';
+import { button, el, fill, icon, iconButton } from '../core/dom.js';
+import { hasEnded, jobs } from '../core/jobs.js';
+import { keys } from '../core/keys.js';
+import { openMenu } from '../core/menu.js';
+import { problemBox } from '../core/problems.js';
+import { count, titleOf } from '../core/words.js';
+import { Grid } from '../parts/grid.js';
+import { askTags, askText, editDetails, move, restore, tag, trash } from '../parts/labels.js';
+import { DRAGGED, Places } from '../parts/places.js';
+import { chooseFiles, pairStored, uploads } from '../parts/uploads.js';
+import { card, row } from '../parts/videocard.js';
 
-export function make() {
-  const element = el('div', { class: 'page' }, el('h1', {}, 'Library'));
-  return { element, title: 'Library', show() {}, hide() {} };
+/** @typedef {Api<'Video'>} Video */
+
+/** What one request brings. */
+const PAGE = 1000;
+const WEEK_MS = 7 * 86_400_000;
+/** Rows that the table draws at a time. */
+const ROWS = 150;
+
+/** @type {Record<string, {label: string, compare: (a: Video, b: Video) => number}>} */
+const SORTS = {
+  newest: { label: 'Newest first', compare: (a, b) => (a.id < b.id ? 1 : -1) },
+  oldest: { label: 'Oldest first', compare: (a, b) => (a.id < b.id ? -1 : 1) },
+  name: { label: 'By name', compare: (a, b) => titleOf(a).localeCompare(titleOf(b), undefined, { numeric: true }) },
+  length: { label: 'Longest first', compare: (a, b) => (b.duration ?? 0) - (a.duration ?? 0) },
+};
+
+/** @type {Record<string, (video: Video) => boolean>} */
+const KINDS = {
+  week: ({ created_at: at }) => Date.now() - Date.parse(at) < WEEK_MS,
+  warning: ({ warnings }) => warnings.length > 0,
+  failed: ({ state }) => state === 'failed',
+};
+
+class Library {
+  /** @param {import('../main.js').Page} page */
+  constructor(page) {
+    this.page = page;
+    this.title = 'Library';
+    /** @type {Video[]} what the server listed, oldest first */
+    this.videos = [];
+    /** @type {Video[]} what is shown, in order */
+    this.shown = [];
+    /** @type {Set<string>} */
+    this.chosen = new Set();
+    this.anchor = '';
+    this.listed = '';
+    this.parameters = new URLSearchParams();
+    this.drawn = 0;
+    /** @type {AbortController|null} */
+    this.loading = null;
+    /** @type {Video[]} */
+    this.dragged = [];
+    this.removeKeys = () => {};
+    this.places = new Places({ move: (folder) => this.moveTo(this.dragged, folder) });
+    this.grid = new Grid({ make: (/** @type {Video} */ video) => card(video, this), label: 'Videos' });
+    this.total = el('span', { class: 'dim small num' });
+    this.filter = el('input', { placeholder: 'Filter by name, tag, folder', on: { input: () => this.note({ q: this.filter.value }) } });
+    this.sort = button('', () => this.openSort(), { class: 'btn ghost', 'aria-haspopup': 'menu', id: 'library-sort' });
+    this.views = ['grid', 'list'].map((view) => el('button', {
+      type: 'button', 'aria-label': view === 'grid' ? 'Grid' : 'List', on: { click: () => this.note({ view: view === 'grid' ? '' : 'list' }) },
+    }, icon(view === 'grid' ? 'layout-grid' : 'list', 's')));
+    this.small = el('select', { class: 'field only-s places', 'aria-label': 'Folder or tag', on: { change: () => this.page.router.go(`/library${this.small.value}`) } });
+    this.body = el('div', { class: 'library-body' });
+    this.tbody = el('tbody');
+    this.table = el('div', { class: 'panel table-scroll' }, el('table', { class: 'tbl videos' }, el('thead', {}, el('tr', {},
+      ['Select', 'Picture'].map((name) => el('th', {}, el('span', { class: 'sr' }, name))), el('th', {}, 'Title'), el('th', { class: 'r' }, 'Length'),
+      el('th', { class: 'r' }, 'Shots'), el('th', {}, 'Tags'), el('th', { class: 'r' }, 'Added'), el('th', { class: 'r' }, 'Size'), el('th', {}, el('span', { class: 'sr' }, 'More')))), this.tbody));
+    this.table.addEventListener('keydown', (event) => this.moveInTable(event));
+    this.end = el('div', { 'aria-hidden': 'true' });
+    new IntersectionObserver((seen) => { if (seen.some(({ isIntersecting }) => isIntersecting)) this.drawRows(); }, { rootMargin: '800px 0px' }).observe(this.end);
+    this.dock = el('div', { class: 'dock', role: 'region', 'aria-label': 'Selection', hidden: true });
+    this.add = button([icon('plus'), 'Add videos'], () => this.openAdd(), { class: 'btn primary', 'aria-haspopup': 'menu', id: 'add-videos' });
+    this.element = el('div', { class: 'library' },
+      el('header', { class: 'top' }, el('h1', {}, 'Library'), this.total,
+        el('a', { class: 'field jump only-l', href: '/' }, icon('search'), el('span', { class: 'grow' }, 'Search in all videos'), el('kbd', { 'aria-hidden': 'true' }, '/')),
+        el('span', { class: 'only-s grow' }), this.add),
+      el('div', { class: 'lib' }, this.places.element,
+        el('div', { class: 'found' },
+          el('div', { class: 'toolbar' }, el('label', { class: 'field filter' }, icon('list-filter', 's'), el('span', { class: 'sr' }, 'Filter by name, tag, folder'), this.filter, el('kbd', { class: 'only-l', 'aria-hidden': 'true' }, 'F')),
+            this.small, el('span', { class: 'grow' }), this.sort, el('div', { class: 'seg', role: 'group', 'aria-label': 'View' }, this.views)),
+          this.body, this.end)),
+      this.dock);
+    uploads.addEventListener('added', (event) => this.readOne(/** @type {CustomEvent<string>} */ (event).detail));
+    jobs.addEventListener('change', () => this.redrawPending());
+    jobs.addEventListener('ended', (event) => {
+      const { video_id: id } = /** @type {CustomEvent<Api<'Job'>>} */ (event).detail;
+      if (id && this.videos.some((video) => video.id === id)) this.readOne(id);
+    });
+  }
+
+  get isTrash() {
+    return this.parameters.get('show') === 'trash';
+  }
+
+  /** @param {import('../core/router.js').Route} route */
+  show(route) {
+    this.parameters = new URLSearchParams(route.parameters);
+    const [folder, tagName] = [this.parameters.get('folder'), this.parameters.get('tag')];
+    uploads.folder = folder ?? '';
+    const listing = JSON.stringify([folder, tagName, this.isTrash]);
+    if (this.filter.value !== (this.parameters.get('q') ?? '')) this.filter.value = this.parameters.get('q') ?? '';
+    if (listing !== this.listed) this.chosen.clear();
+    this.places.show(this.parameters, this.kindCounts);
+    this.removeKeys();
+    this.addKeys();
+    if (listing !== this.listed) this.load(listing);
+    else this.refresh();
+    this.places.load().catch(() => {});
+  }
+
+  hide() {
+    uploads.folder = '';
+    this.removeKeys();
+  }
+
+  addKeys() {
+    this.removeKeys = keys.add('Library', [
+      { key: 'X', label: 'Select', act: () => this.chooseFocused(false) },
+      { key: 'Shift+X', label: 'Select up to here', act: () => this.chooseFocused(true) },
+      { key: 'Ctrl+A', label: 'Select all', act: () => this.chooseAll() },
+      { key: 'F', label: 'Filter', act: () => this.filter.focus() },
+      { key: 'Delete', label: 'Delete', act: () => (this.chosen.size > 0 && !this.isTrash ? this.discard(this.picked) : false) },
+      { key: 'Escape', label: '', act: () => (this.chosen.size > 0 ? this.clearChoice() : false) },
+    ]);
+  }
+
+  /**
+   * Reads the list, page by page. The service lists the oldest first and sorts by nothing else, so the newest are
+   * known only when all are here.
+   * @param {string} listing
+   */
+  async load(listing) {
+    this.loading?.abort();
+    const loading = new AbortController();
+    this.loading = loading;
+    this.listed = listing;
+    this.videos = [];
+    const skeleton = setTimeout(() => fill(this.body, el('div', { class: 'grid' }, Array.from({ length: 12 }, () => el('div', { class: 'skel card-skel' })))), 150);
+    try {
+      let cursor;
+      do {
+        /** @type {Api<'VideoPage'>} */
+        const page = await get('/v1/videos', {
+          query: { folder: this.parameters.get('folder'), tag: this.parameters.get('tag'), trashed: this.isTrash || null, limit: PAGE, cursor }, signal: loading.signal,
+        });
+        if (cursor === undefined) this.videos = page.items;
+        else this.videos.push(...page.items);
+        if (cursor === undefined && page.next_cursor) this.refresh();
+        cursor = page.next_cursor;
+      } while (cursor);
+      this.refresh();
+    } catch (error) {
+      if (loading.signal.aborted) return;
+      this.listed = '';
+      fill(this.body, problemBox(error, () => this.load(listing)));
+    } finally {
+      clearTimeout(skeleton);
+    }
+  }
+
+  /** How many videos of each kind there are; only the whole list can tell. */
+  get kindCounts() {
+    if (this.listed !== JSON.stringify([null, null, false])) return {};
+    return Object.fromEntries(Object.entries(KINDS).map(([kind, is]) => [kind, this.videos.filter(is).length]));
+  }
+
+  /** Filters, sorts and draws. */
+  refresh() {
+    const words = (this.parameters.get('q') ?? '').toLowerCase().split(/\s+/).filter(Boolean);
+    const isKind = KINDS[this.parameters.get('show') ?? ''] ?? (() => true);
+    const matches = (/** @type {Video} */ video) => {
+      const text = [titleOf(video), video.file_name, video.folder ?? '', ...video.tags].join(' ').toLowerCase();
+      return words.every((word) => text.includes(word));
+    };
+    const sort = this.parameters.get('sort') ?? 'newest';
+    this.shown = this.videos.filter((video) => isKind(video) && matches(video)).sort((SORTS[sort] ?? SORTS.newest).compare);
+    const isList = this.parameters.get('view') === 'list';
+    this.views.forEach((view, place) => { view.setAttribute('aria-pressed', String(isList === (place === 1))); });
+    fill(this.sort, icon('arrow-up-down'), el('span', { class: 'only-l' }, (SORTS[sort] ?? SORTS.newest).label));
+    this.sort.setAttribute('aria-label', `Sort: ${(SORTS[sort] ?? SORTS.newest).label}`);
+    this.total.textContent = this.shown.length === this.videos.length ? count(this.videos.length, 'video') : `${this.shown.length} of ${count(this.videos.length, 'video')}`;
+    this.places.show(this.parameters, this.kindCounts);
+    this.drawSmallPlaces();
+    this.drawDock();
+    this.drawn = 0;
+    fill(this.tbody);
+    if (this.shown.length === 0) {
+      fill(this.body, this.empty());
+    } else if (isList) {
+      if (this.table.parentNode !== this.body) fill(this.body, this.table);
+      this.drawRows();
+    } else {
+      if (this.grid.element.parentNode !== this.body) fill(this.body, this.grid.element);
+      this.grid.measure();
+      this.grid.set(this.shown);
+    }
+  }
+
+  drawRows() {
+    if (this.parameters.get('view') !== 'list') return;
+    const next = this.shown.slice(this.drawn, this.drawn + ROWS);
+    this.drawn += next.length;
+    this.tbody.append(...next.map((video) => row(video, this)));
+  }
+
+  /** Below 760 px the left side is a list to choose from. */
+  drawSmallPlaces() {
+    const links = /** @type {HTMLAnchorElement[]} */ ([...this.places.element.querySelectorAll('a')]);
+    fill(this.small, links.map((link) => el('option', { value: link.search, selected: link.classList.contains('on') }, link.querySelector('.clip1')?.textContent ?? '')));
+  }
+
+  empty() {
+    const filtered = this.videos.length > 0 || this.parameters.has('folder') || this.parameters.has('tag');
+    if (this.isTrash && !filtered) return el('div', { class: 'empty' }, el('h2', {}, 'The trash is empty'), el('p', {}, 'Deleted videos stay here for some days and can be brought back.'));
+    if (filtered) {
+      return el('div', { class: 'empty' }, el('h2', {}, 'No video is like this'), el('p', {}, 'No video passes what is set here: its name, folder, tag or kind.'),
+        el('a', { class: 'btn', href: '/library' }, 'Show all videos'));
+    }
+    return el('div', { class: 'empty first-run' }, el('h2', {}, 'Nothing here yet'),
+      el('p', {}, 'Add videos, and every moment in them can be found: by words, by a clip, or by a clip and what should be different.'),
+      el('div', { class: 'drop' }, icon('upload', 'l'), el('b', {}, 'Drop videos or a folder here'),
+        el('span', { class: 'muted small' }, 'Subtitles beside them (.srt, .vtt) come along. MP4, MOV, MKV, MXF and more.'),
+        el('span', { class: 'row wrap' }, button([icon('plus'), 'Choose videos'], () => chooseFiles(this.page.addFiles), { class: 'btn primary' }),
+          button([icon('folder'), 'Choose a folder'], () => chooseFiles(this.page.addFiles, { folder: true })))),
+      el('a', { class: 'link', href: '/models' }, 'Choose a model: the built-in one knows only drawings'));
+  }
+
+  /**
+   * Changes what the address says and shows it; Back does not step through it.
+   * @param {Record<string, string>} changes
+   */
+  note(changes) {
+    for (const [name, value] of Object.entries(changes)) {
+      if (value) this.parameters.set(name, value);
+      else this.parameters.delete(name);
+    }
+    const text = this.parameters.toString();
+    this.page.router.note(text ? `/library?${text}` : '/library');
+    this.refresh();
+  }
+
+  openSort() {
+    const now = this.parameters.get('sort') ?? 'newest';
+    openMenu(this.sort, Object.entries(SORTS).map(([sort, { label }]) => ({ label, checked: sort === now, act: () => this.note({ sort: sort === 'newest' ? '' : sort }) })));
+  }
+
+  openAdd() {
+    openMenu(this.add, [
+      { label: 'Choose videos', icon: 'file-video', act: () => chooseFiles(this.page.addFiles) },
+      { label: 'Choose a folder', icon: 'folder', act: () => chooseFiles(this.page.addFiles, { folder: true }) },
+    ]);
+  }
+
+  /** @param {Video} video @param {HTMLElement} opener */
+  openMenu(video, opener) {
+    openMenu(opener, [
+      { label: 'Edit the details', icon: 'pencil', act: () => this.attempt(() => editDetails(video.id, (changed) => this.replace([changed]))) },
+      { label: 'Tag', icon: 'tag', act: () => this.tagThem([video]) },
+      { label: 'Move', icon: 'folder', act: () => this.askMove([video]) },
+      { label: 'Add subtitles', icon: 'captions', act: () => this.addSubtitles([video]) },
+      { label: 'More like this', icon: 'scan-search', act: () => this.page.router.go(`/?clip=${video.id}&start=0&end=${video.duration ?? 1}`) },
+      null,
+      { label: 'Delete', icon: 'trash-2', act: () => this.discard([video]) },
+    ]);
+  }
+
+  // What is chosen
+
+  /** The chosen videos that are shown, in order. */
+  get picked() {
+    return this.shown.filter(({ id }) => this.chosen.has(id));
+  }
+
+  /** @param {Video} video */
+  isChosen(video) {
+    return this.chosen.has(video.id);
+  }
+
+  /** @param {Video} video @param {boolean} range */
+  choose(video, range) {
+    const from = this.shown.findIndex(({ id }) => id === this.anchor);
+    const to = this.shown.indexOf(video);
+    if (range && from >= 0) for (const one of this.shown.slice(Math.min(from, to), Math.max(from, to) + 1)) this.chosen.add(one.id);
+    else if (!this.chosen.delete(video.id)) this.chosen.add(video.id);
+    this.anchor = video.id;
+    this.drawChoice();
+  }
+
+  /** @param {boolean} range */
+  chooseFocused(range) {
+    const inside = document.activeElement?.closest('[data-id]');
+    const video = inside instanceof HTMLElement ? this.shown.find(({ id }) => id === inside.dataset.id) : undefined;
+    if (!video) return false;
+    this.choose(video, range);
+    return true;
+  }
+
+  chooseAll() {
+    for (const { id } of this.shown) this.chosen.add(id);
+    this.drawChoice();
+  }
+
+  clearChoice() {
+    this.chosen.clear();
+    this.drawChoice();
+  }
+
+  /** Marks what is chosen in place: the cards stay, and the focus with them. */
+  drawChoice() {
+    for (const part of /** @type {NodeListOf<HTMLElement>} */ (this.body.querySelectorAll('[data-id]'))) {
+      const on = this.chosen.has(part.dataset.id ?? '');
+      part.classList.toggle('chosen', on);
+      part.querySelector('.pick')?.setAttribute('aria-pressed', String(on));
+      const check = part.querySelector('.check');
+      check?.classList.toggle('on', on);
+      check?.setAttribute('aria-checked', String(on));
+    }
+    this.drawDock();
+  }
+
+  drawDock() {
+    const videos = this.picked;
+    const had = this.dock.contains(document.activeElement);
+    this.dock.hidden = videos.length === 0;
+    this.body.classList.toggle('choosing', videos.length > 0);
+    if (videos.length === 0) {
+      if (had) this.element.querySelector('h1')?.focus();
+      return;
+    }
+    const act = (/** @type {string} */ picture, /** @type {string} */ label, /** @type {(videos: Video[]) => void} */ run, classes = 'btn ghost') =>
+      button([icon(picture), el('span', { class: 'only-l' }, label)], () => run.call(this, this.picked), { class: classes, 'aria-label': label });
+    fill(this.dock, el('span', { class: 'small num chosen-count' }, `${videos.length} selected`), el('span', { class: 'sep only-l' }),
+      this.isTrash ? act('undo-2', 'Restore', this.bringBack) : [act('tag', 'Tag', this.tagThem), act('folder', 'Move', this.askMove), act('captions', 'Subtitles', this.addSubtitles), act('trash-2', 'Delete', this.discard, 'btn ghost danger')],
+      iconButton('x', 'Clear selection', () => this.clearChoice(), { key: 'Esc' }));
+  }
+
+  // Changes
+
+  /** @param {() => Promise<unknown>} act */
+  async attempt(act) {
+    try {
+      await act();
+    } catch (error) {
+      this.page.toasts.problem(error);
+    }
+  }
+
+  /**
+   * Shows a change at once, makes it, and offers to undo it; a failure shows what the server has.
+   * @param {Video[]} changed as they will be
+   * @param {string} message
+   * @param {() => Promise<() => Promise<unknown>>} act
+   */
+  async change(changed, message, act) {
+    this.replace(changed);
+    try {
+      const undo = await act();
+      this.page.toasts.show(message, { undo: () => undo().finally(() => this.again()) });
+    } catch (error) {
+      this.page.toasts.problem(error);
+      await this.again();
+    }
+    this.places.load().catch(() => {});
+  }
+
+  again() {
+    this.places.load().catch(() => {});
+    return this.load(this.listed || JSON.stringify([this.parameters.get('folder'), this.parameters.get('tag'), this.isTrash]));
+  }
+
+  /** @param {Video[]} videos */
+  async tagThem(videos) {
+    const answer = await askTags(videos);
+    if (!answer || answer.add.length + answer.take.length === 0) return;
+    const { add, take } = answer;
+    const changed = videos.map((video) => ({ ...video, tags: [...new Set([...video.tags.filter((one) => !take.includes(one)), ...add])].sort() }));
+    await this.change(changed, `Changed the tags of ${count(videos.length, 'video')}.`, () => tag(videos, add, take));
+  }
+
+  /** @param {Video[]} videos */
+  async askMove(videos) {
+    const folder = await askText({ id: 'move', title: `Move ${count(videos.length, 'video')}`, label: 'Folder. Empty: out of all folders.', value: videos[0].folder ?? '', act: 'Move', choices: this.places.names });
+    if (folder !== null) await this.moveTo(videos, folder || null);
+  }
+
+  /** @param {Video[]} videos @param {string|null} folder */
+  async moveTo(videos, folder) {
+    await this.change(videos.map((video) => ({ ...video, folder })), `Moved ${count(videos.length, 'video')} ${folder ? `to ${folder}` : 'out of their folders'}.`, () => move(videos, folder));
+  }
+
+  /** @param {Video[]} videos */
+  addSubtitles(videos) {
+    chooseFiles((files) => this.attempt(() => pairStored(this.page, files, videos)), { accept: '.srt,.vtt' });
+  }
+
+  /** @param {Video[]} videos */
+  async discard(videos) {
+    const gone = new Set(videos.map(({ id }) => id));
+    this.videos = this.videos.filter(({ id }) => !gone.has(id));
+    for (const id of gone) this.chosen.delete(id);
+    const what = videos.length === 1 ? `“${titleOf(videos[0])}”` : count(videos.length, 'video');
+    await this.change([], `Moved ${what} to the trash.`, async () => {
+      await trash(videos);
+      return () => restore(videos);
+    });
+  }
+
+  /** @param {Video[]} videos */
+  async bringBack(videos) {
+    const gone = new Set(videos.map(({ id }) => id));
+    this.videos = this.videos.filter(({ id }) => !gone.has(id));
+    await this.change([], `Restored ${count(videos.length, 'video')}.`, async () => {
+      await restore(videos);
+      return () => trash(videos);
+    });
+  }
+
+  /** @param {Video} video */
+  restore(video) {
+    return this.bringBack([video]);
+  }
+
+  /** @param {Video} video */
+  retry(video) {
+    this.replace([{ ...video, state: 'pending' }]);
+    return this.attempt(async () => {
+      const job = await post(`/v1/jobs/${video.job_id}/retry`);
+      if (hasEnded(job)) await this.readOne(video.id);
+      else jobs.look(job);
+    });
+  }
+
+  /** @param {Video} video @param {DragEvent} event */
+  drag(video, event) {
+    this.dragged = this.chosen.has(video.id) ? this.picked : [video];
+    event.dataTransfer?.setData(DRAGGED, this.dragged.map(({ id }) => id).join(' '));
+  }
+
+  /** @param {Video[]} changed */
+  replace(changed) {
+    const byId = new Map(changed.map((video) => [video.id, video]));
+    this.videos = this.videos.map((video) => byId.get(video.id) ?? video);
+    this.refresh();
+  }
+
+  /**
+   * Reads a video anew, or for the first time.
+   * @param {string} id
+   */
+  async readOne(id) {
+    const video = await get(`/v1/videos/${id}`).catch(() => null);
+    if (!video || this.isTrash) return;
+    if (this.videos.some((one) => one.id === id)) {
+      this.replace([video]);
+    } else if (this.listed) {
+      this.videos.push(video);
+      this.refresh();
+      this.places.load().catch(() => {});
+    }
+  }
+
+  /** Shows the progress of videos that are being read. */
+  redrawPending() {
+    for (const part of /** @type {NodeListOf<HTMLElement>} */ (this.body.querySelectorAll('[data-state="pending"]'))) {
+      const job = jobs.active.find(({ video_id: id }) => id === part.dataset.id);
+      if (!job) continue;
+      const percent = Math.round(job.progress * 100);
+      part.querySelector('.bar')?.setAttribute('aria-valuenow', String(percent));
+      /** @type {HTMLElement|null} */ (part.querySelector('.bar > i'))?.style.setProperty('width', `${percent}%`);
+      const text = part.querySelector('.state > span');
+      if (text && job.state === 'running') text.textContent = `${percent} %`;
+    }
+  }
+
+  /** @param {KeyboardEvent} event */
+  moveInTable(event) {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const names = /** @type {HTMLElement[]} */ ([...this.tbody.querySelectorAll('a.name')]);
+    const row0 = event.target instanceof Element ? event.target.closest('tr') : null;
+    const at = names.findIndex((name) => row0?.contains(name));
+    if (!step || at < 0) return;
+    event.preventDefault();
+    names[at + step]?.focus();
+  }
 }
+
+/** @param {import('../main.js').Page} page */
+export const make = (page) => new Library(page);

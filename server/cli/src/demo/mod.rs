@@ -73,11 +73,13 @@ async fn fill(app: Arc<App>, address: SocketAddr, videos: Vec<PathBuf>) -> anyho
     Ok(())
 }
 
-/// The videos of rendered folders, marked as named by the user: then only the server probes them.
+/// The videos of rendered folders, each in a folder of that name in the library. They are marked as named by the user:
+/// then only the server probes them.
 fn rendered(folders: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
     let files = ingest::files(folders)?.into_iter();
     let whole = files.filter(|file| file.path.extension().is_some_and(|it| it == "mp4"));
-    Ok(whole.map(|file| Source { named: true, ..file }).collect())
+    let folder = |file: &Source| Some(file.path.parent()?.file_name()?.to_str()?.to_owned());
+    Ok(whole.map(|file| Source { named: true, folder: folder(&file), path: file.path }).collect())
 }
 
 /// Ingests files with one bar for all, and prints the files that failed.

@@ -1,0 +1,152 @@
+// Measures the page in Chromium against a running server: first pictures, scrolling, the player, memory.
+//
+//   node page.mjs MODULES ADDRESS TEXT
+//
+// MODULES is a node_modules folder with puppeteer-core, ADDRESS a server with a filled library, TEXT a query that finds
+// something. Prints one JSON object: milliseconds are medians of RUNS runs after one that is not counted.
+
+import { createRequire } from 'node:module';
+
+const [modules, address, text] = process.argv.slice(2);
+const puppeteer = createRequire(`${modules}/`)('puppeteer-core');
+const RUNS = 7;
+const WINDOW = { width: 1440, height: 900 };
+
+/** Runs in the page before its own scripts: notes when an element first appears, long tasks and layout shifts. */
+function watch() {
+  window.seen = {};
+  window.longTasks = [];
+  window.shift = 0;
+  const wanted = { card: '.card', hit: '.card[data-hit]' };
+  const look = () => {
+    for (const [name, selector] of Object.entries(wanted)) {
+      // The frame after the one in which the element came has it painted.
+      if (!(name in window.seen) && document.querySelector(selector)) {
+        window.seen[name] = Number.POSITIVE_INFINITY;
+        requestAnimationFrame(() => requestAnimationFrame(() => { window.seen[name] = performance.now(); }));
+      }
+    }
+  };
+  new MutationObserver(look).observe(document, { childList: true, subtree: true });
+  new PerformanceObserver((list) => window.longTasks.push(...list.getEntries().map((entry) => entry.duration))).observe({ entryTypes: ['longtask'] });
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shift += entry.value;
+  }).observe({ type: 'layout-shift', buffered: true });
+}
+
+const median = (values) => values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)];
+
+/** The median of a measurement. */
+async function medianOf(measure) {
+  await measure();
+  const values = [];
+  for (let run = 0; run < RUNS; run += 1) values.push(await measure());
+  return median(values);
+}
+
+async function openPage(browser) {
+  const page = await browser.newPage();
+  await page.setViewport(WINDOW);
+  await page.evaluateOnNewDocument(watch);
+  return page;
+}
+
+const isSeen = (page, name) => page.waitForFunction((it) => Number.isFinite(window.seen[it]), { polling: 20 }, name);
+
+/** From the start of the navigation to the first painted card of the library. */
+async function firstCard(page) {
+  await page.goto(`${address}/library`);
+  await isSeen(page, 'card');
+  return page.evaluate(() => window.seen.card);
+}
+
+/** From Enter to the first painted hit. */
+async function firstHit(page) {
+  await page.goto(`${address}/`);
+  await page.waitForSelector('.ask textarea');
+  await page.type('.ask textarea', text);
+  await page.evaluate(() => {
+    document.addEventListener('keydown', (event) => { if (event.key === 'Enter') window.entered = performance.now(); }, { capture: true, once: true });
+  });
+  await page.keyboard.press('Enter');
+  await isSeen(page, 'hit');
+  return page.evaluate(() => window.seen.hit - window.entered);
+}
+
+/** From the start of the navigation to the player's first frame. */
+async function firstFrame(page, id) {
+  await page.goto(`${address}/v/${id}?t=1`);
+  await page.waitForSelector('video#player');
+  return page.evaluate(() => new Promise((done) => {
+    document.getElementById('player').requestVideoFrameCallback(() => done(performance.now()));
+  }));
+}
+
+/** The first frame in a browser that has cached nothing of the page or the video. */
+async function coldFrame(browser, id) {
+  const context = await browser.createBrowserContext();
+  const page = await openPage(context);
+  const milliseconds = await firstFrame(page, id);
+  await context.close();
+  return milliseconds;
+}
+
+/** Scrolls through results. The longest task, the cards in the document at most, and the layout shift. */
+async function scroll(page) {
+  await page.goto(`${address}/?${new URLSearchParams({ q: text })}`);
+  await isSeen(page, 'hit');
+  await page.evaluate(() => { window.longTasks.length = 0; });
+  let cards = 0;
+  for (let step = 0; step < 120; step += 1) {
+    await page.mouse.wheel({ deltaY: 600 });
+    await new Promise((done) => setTimeout(done, 60));
+    cards = Math.max(cards, await page.evaluate(() => document.querySelectorAll('.card').length));
+  }
+  const seen = await page.evaluate(() => ({ longest: Math.max(0, ...window.longTasks), shift: window.shift, height: scrollY }));
+  return { ...seen, cards };
+}
+
+/** The heap after a collection, in MB, when `screens` screens were shown in one tab. */
+async function heap(page, ids, counts) {
+  const session = await page.createCDPSession();
+  await page.goto(`${address}/`);
+  await page.waitForSelector('.ask textarea');
+  const paths = [`/?${new URLSearchParams({ q: text })}`, '/library', '/activity', ...ids.map((id) => `/v/${id}`)];
+  const found = {};
+  for (let screen = 1; screen <= Math.max(...counts); screen += 1) {
+    await page.evaluate((path) => {
+      const link = document.createElement('a');
+      link.href = path;
+      document.body.append(link);
+      link.click();
+      link.remove();
+    }, paths[screen % paths.length]);
+    await new Promise((done) => setTimeout(done, 60));
+    if (counts.includes(screen)) {
+      await session.send('HeapProfiler.collectGarbage');
+      const { usedSize } = await session.send('Runtime.getHeapUsage');
+      found[screen] = usedSize / 1e6;
+    }
+  }
+  return found;
+}
+
+const browser = await puppeteer.launch({
+  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--headless=new', '--disable-gpu', '--autoplay-policy=no-user-gesture-required'],
+});
+try {
+  const answer = await fetch(`${address}/v1/videos?limit=5`);
+  const ids = (await answer.json()).items.map((video) => video.id);
+  const page = await openPage(browser);
+  const result = {
+    first_card_ms: await medianOf(() => firstCard(page)),
+    first_hit_ms: await medianOf(() => firstHit(page)),
+    frame_warm_ms: await medianOf(() => firstFrame(page, ids[0])),
+    frame_cold_ms: await medianOf(() => coldFrame(browser, ids[0])),
+    scroll: await scroll(page),
+    heap_mb: await heap(page, ids.slice(0, 3), [100, 1000]),
+  };
+  console.log(JSON.stringify(result));
+} finally {
+  await browser.close();
+}
