@@ -128,7 +128,7 @@ export class MapPanel {
   /** @param {number} point */
   rangeOf(point) {
     const { videos, start, end } = /** @type {MapView} */ (this.view).points;
-    return `${videos[point]}:${start[point]}-${end[point]}`;
+    return { video_id: videos[point], start: start[point], end: end[point] };
   }
 
   /** @param {number} point */
