@@ -198,7 +198,7 @@ class Activity {
  * @param {import('../core/dom.js').Children} [aside]
  */
 const heading = (title, dot, number, aside) => el('div', { class: 'row section-head' }, el('h2', { class: 'row grow' },
-  number > 0 && el('span', { class: `dot ${dot}` }), title, number > 0 && el('span', { class: 'count' }, number)), aside);
+  number > 0 && el('span', { class: `dot ${dot}` }), title, number > 0 && el('span', { class: 'count' }, number < 100 ? number : '100 or more')), aside);
 
 /** @param {import('../main.js').Page} page */
 export const make = (page) => new Activity(page);
