@@ -50,12 +50,19 @@ class Activity {
     this.kind = parameters.get('kind') ?? '';
     this.state = parameters.get('state') ?? '';
     const to = (/** @type {Record<string, string>} */ changes) => changed('/activity', parameters, changes);
-    fill(this.filters,
+    const tab = parameters.get('tab');
+    const tabs = /** @type {[string, string, boolean][]} */ ([['Jobs', ''], ['Alerts', 'alerts'], ['Webhooks', 'webhooks']].map(([text, name]) => [text, name ? `/activity?tab=${name}` : '/activity', name === (tab ?? '')]));
+    fill(this.body);
+    if (tab === 'alerts' || tab === 'webhooks') {
+      fill(this.filters, choice('Part', tabs));
+      load(this.body, this.stop.signal, async () => (await import('./activity/subscriptions.js')).subscriptions(tab, this.stop.signal));
+      return;
+    }
+    fill(this.filters, choice('Part', tabs), el('span', { class: 'grow' }),
       choice('State', [['All', ''], ['Running', 'running'], ['Failed', 'failed'], ['History', 'ended']].map(([text, state]) => [text, to({ state }), state === this.state])),
       selectOf('Kind', [['', 'All kinds'], ...Object.entries(KINDS)], this.kind, (kind) => this.page.router.go(to({ kind }))));
     jobs.addEventListener('change', this.onChange);
     jobs.addEventListener('ended', this.onEnded);
-    fill(this.body);
     load(this.body, this.stop.signal, () => this.read());
     jobs.look();
   }
