@@ -147,7 +147,7 @@ class Activity {
 
   drawPast() {
     fill(this.history, heading('History', '', 0), this.past.length > 0
-      ? el('div', { class: 'panel' }, table('History', ['Video', 'What', '>Frames', '>Took', '>When'], this.past.map(pastRow), 'five'))
+      ? el('div', { class: 'panel' }, table('History', ['Video', 'What', '>Frames', '>Took, with waiting', '>When'], this.past.map(pastRow), 'five'))
       : el('p', { class: 'panel none' }, 'Nothing has ended yet. Videos that you add show up here.'),
     this.cursor && button('Show more', () => this.more().then(() => this.drawPast(), (error) => { if (!isAbort(error)) this.page.toasts.problem(error); })));
   }
