@@ -327,8 +327,14 @@ class SearchScreen {
     if (!this.view) return;
     this.view.left = item;
     const { hit } = item;
+    if (this.panel.asked) videoOf(hit.video_id).then(() => { if (this.hot === item) this.showBeside(item); }, () => {});
+  }
+
+  /** @param {Item} item */
+  showBeside(item) {
+    const { hit } = item;
     this.panel.showHit({ ...rangeOf(hit), poster: hit.thumbnail_url, preview: previewOf(hit) },
-      `${hitTitle(hit)} · ${formatRange(hit.start, hit.end)}`, `Hit ${this.view.items.indexOf(item) + 1}`);
+      `${hitTitle(hit)} · ${formatRange(hit.start, hit.end)}`, `Hit ${(this.view?.items.indexOf(item) ?? 0) + 1}`);
   }
 
   /** @param {MouseEvent} event */
