@@ -294,7 +294,7 @@ export async function addFiles(page, files) {
  * @param {Api<'Video'>[]} videos
  */
 export async function pairStored(page, files, videos) {
-  const pairs = pair(files, videos, ({ file_name: name }) => name);
+  const pairs = videos.length === 1 ? files.map((file) => ({ file, video: videos[0], sure: true })) : pair(files, videos, ({ file_name: name }) => name);
   const sure = /** @type {{file: File, video: Api<'Video'>}[]} */ (pairs.filter((one) => one.sure));
   const doubtful = pairs.filter((one) => !one.sure);
   const asked = doubtful.length > 0 ? await askPairs(doubtful, videos, titleOf) ?? [] : [];

@@ -102,19 +102,23 @@ class Library {
     return this.parameters.get('show') === 'trash';
   }
 
+  /** What the server is asked to list. */
+  get listing() {
+    return JSON.stringify([this.parameters.get('folder'), this.parameters.get('tag'), this.isTrash]);
+  }
+
   /** @param {import('../core/router.js').Route} route */
   show(route) {
     this.parameters = new URLSearchParams(route.parameters);
-    const [folder, tagName] = [this.parameters.get('folder'), this.parameters.get('tag')];
-    uploads.folder = folder ?? '';
-    const listing = JSON.stringify([folder, tagName, this.isTrash]);
+    const { listing } = this;
+    uploads.folder = this.parameters.get('folder') ?? '';
     if (this.filter.value !== (this.parameters.get('q') ?? '')) this.filter.value = this.parameters.get('q') ?? '';
     if (listing !== this.listed) this.chosen.clear();
     this.places.show(this.parameters, this.kindCounts);
     this.removeKeys();
     this.addKeys();
-    if (listing !== this.listed) this.load(listing);
-    else this.refresh();
+    if (listing === this.listed) this.refresh();
+    this.load();
     this.places.load().catch(() => {});
   }
 
@@ -137,35 +141,42 @@ class Library {
   /**
    * Reads the list, page by page. The service lists the oldest first and sorts by nothing else, so the newest are
    * known only when all are here.
-   * @param {string} listing
    */
-  async load(listing) {
+  async load() {
     this.loading?.abort();
-    const loading = new AbortController();
-    this.loading = loading;
+    this.loading = new AbortController();
+    const { signal } = this.loading;
+    const { listing } = this;
+    if (listing !== this.listed) this.videos = [];
     this.listed = listing;
-    this.videos = [];
-    const skeleton = setTimeout(() => fill(this.body, el('div', { class: 'grid' }, Array.from({ length: 12 }, () => el('div', { class: 'skel card-skel' })))), 150);
+    const skeleton = this.videos.length > 0 ? 0 : setTimeout(() => fill(this.body, el('div', { class: 'grid' }, Array.from({ length: 12 }, () => el('div', { class: 'skel card-skel' })))), 150);
+    /** @type {Video[]} */
+    const videos = [];
     try {
       let cursor;
       do {
         /** @type {Api<'VideoPage'>} */
-        const page = await get('/v1/videos', {
-          query: { folder: this.parameters.get('folder'), tag: this.parameters.get('tag'), trashed: this.isTrash || null, limit: PAGE, cursor }, signal: loading.signal,
-        });
-        if (cursor === undefined) this.videos = page.items;
-        else this.videos.push(...page.items);
-        if (cursor === undefined && page.next_cursor) this.refresh();
+        const page = await get('/v1/videos', { query: { folder: this.parameters.get('folder'), tag: this.parameters.get('tag'), trashed: this.isTrash || null, limit: PAGE, cursor }, signal });
+        videos.push(...page.items);
         cursor = page.next_cursor;
+        // The first page need not wait for the others; what is here already stays until all have come.
+        if (cursor && this.videos.length === 0) this.take([...videos]);
       } while (cursor);
-      this.refresh();
+      clearTimeout(skeleton);
+      if (videos.length === 0 || JSON.stringify(videos) !== JSON.stringify(this.videos)) this.take(videos);
     } catch (error) {
-      if (loading.signal.aborted) return;
+      if (signal.aborted) return;
       this.listed = '';
-      fill(this.body, problemBox(error, () => this.load(listing)));
+      fill(this.body, problemBox(error, () => this.load()));
     } finally {
       clearTimeout(skeleton);
     }
+  }
+
+  /** @param {Video[]} videos */
+  take(videos) {
+    this.videos = videos;
+    this.refresh();
   }
 
   /** How many videos of each kind there are; only the whole list can tell. */
@@ -361,20 +372,20 @@ class Library {
    * @param {() => Promise<() => Promise<unknown>>} act
    */
   async change(changed, message, act) {
+    this.loading?.abort();
     this.replace(changed);
     try {
       const undo = await act();
       this.page.toasts.show(message, { undo: () => undo().finally(() => this.again()) });
     } catch (error) {
       this.page.toasts.problem(error);
-      await this.again();
     }
-    this.places.load().catch(() => {});
+    await this.again();
   }
 
   again() {
     this.places.load().catch(() => {});
-    return this.load(this.listed || JSON.stringify([this.parameters.get('folder'), this.parameters.get('tag'), this.isTrash]));
+    return this.load();
   }
 
   /** @param {Video[]} videos */
