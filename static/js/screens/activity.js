@@ -11,6 +11,8 @@ import { activeRow, failedRow, KINDS, pastRow, speedOf } from './activity/rows.j
 /** @typedef {Api<'Job'>} Job */
 
 const PAGE = 50;
+/** A new model queues many jobs: behind the first page more are read at once. */
+const MOST_READ = 500;
 const MOST_FAILED = 200;
 /** Queued jobs that are shown: a new model queues one for each video. */
 const MOST_QUEUED = 10;
@@ -94,7 +96,7 @@ class Activity {
   async more() {
     const { length } = this.past;
     while (this.cursor !== null && this.past.length === length) {
-      const query = { kind: this.kind, limit: PAGE, cursor: this.cursor };
+      const query = { kind: this.kind, limit: this.cursor ? MOST_READ : PAGE, cursor: this.cursor };
       const page = await get('/v1/jobs', { query, signal: this.stop.signal });
       this.past.push(...page.items.filter((/** @type {Job} */ { state }) => state === 'succeeded' || state === 'cancelled'));
       this.cursor = page.next_cursor ?? null;

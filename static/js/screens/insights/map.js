@@ -61,9 +61,12 @@ export class MapPanel {
 
   load() {
     load(this.body, this.stop.signal, async () => {
-      const [{ points, refreshing, problem }, videos] = await Promise.all([readMap(this.stop.signal), all('/v1/videos', { most: 100_000, signal: this.stop.signal })]);
+      const [{ points, made, refreshing, problem }, videos] = await Promise.all([readMap(this.stop.signal), all('/v1/videos', { most: 100_000, signal: this.stop.signal })]);
       this.videos = new Map(videos.map((video) => [video.id, video]));
       if (refreshing) this.timer = window.setTimeout(() => this.load(), ASK_AGAIN_MS * (points ? 5 : 1));
+      // The same map is not drawn again, so that its zoom and its choice stay.
+      if (points && this.view && made === this.made) return [...this.body.children];
+      this.made = made;
       if (points && points.x.length > 0) return this.draw(points, refreshing);
       const job = jobs.active.find(({ kind }) => kind === 'map');
       return [el('h2', {}, 'Map of the library'), el('div', { class: 'map making' }, problem

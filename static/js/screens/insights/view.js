@@ -204,9 +204,11 @@ export class MapView {
         stop.abort();
         const { outline } = this;
         this.outline = [];
-        if (way > CLICK_PX) {
+        if (name === 'pointercancel') {
+          this.refresh();
+        } else if (way > CLICK_PX) {
           if (draws) this.choose(this.nearby.inside(outline));
-        } else if (name === 'pointerup') {
+        } else {
           this.find(/** @type {PointerEvent} */ (end));
           if (this.hot >= 0) this.parts.open(this.hot);
           else this.choose([]);
