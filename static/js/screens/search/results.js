@@ -153,7 +153,7 @@ export class Results {
     const weak = shown - strong;
     if (shown === 0) this.heading.textContent = 'Nothing found';
     else if (answer?.groups) this.heading.textContent = `${count(shown, 'moment')} in ${count(this.groups ?? 0, 'video')}${more}`;
-    else if (strong === 0) this.heading.textContent = 'Nothing stands out';
+    else if (strong === 0) this.heading.textContent = 'Nearest moments';
     else this.heading.textContent = `${formatNumber(strong)}${weak === 0 ? more : ''} ${strong === 1 && !(more && weak === 0) ? 'moment' : 'moments'}`;
     this.facts.textContent = [this.folded > 0 && `${count(this.folded, 'hit')} folded`, this.answer && `${Math.round(this.answer.timings_ms.total)} ms`]
       .filter(Boolean).join(', ');
@@ -279,16 +279,16 @@ export class Results {
 
   /** @param {[string, Record<string, string|string[]|null>][]} ways */
   wayButtons(ways) {
-    return ways.length > 0 && el('div', { class: 'row wrap' }, ways.map(([label, changes], place) => button(label, () => this.host.change(changes), { class: place === 0 ? 'btn primary' : 'btn' })));
+    return ways.length > 0 && el('div', { class: 'row wrap' }, ways.map(([label, changes], place) => button(label, () => this.host.change(changes), { class: place === 0 ? 'btn on' : 'btn' })));
   }
 
   /** @param {string} text */
   drawWeak(text) {
     const long = countWords(text) > 30;
     this.head.append(el('div', { class: 'weak-note panel', role: 'status' }, icon('info'),
-      el('div', { class: 'col grow' }, el('b', {}, 'Nothing here stands out from the rest of the library.'),
-        el('p', { class: 'muted small' }, long ? 'The nearest moments are below, none of them close. A shorter text often finds more.' : 'The nearest moments are below, none of them close.'),
-        this.wayButtons(this.waysOn(text)))));
+      el('p', { class: 'grow' }, el('b', {}, 'None stands out. '),
+        `Much else in the library matches about as well.${long ? ' A shorter text often finds more.' : ''}`),
+      this.wayButtons(this.waysOn(text))));
   }
 
   /** @param {string} text */
