@@ -185,6 +185,7 @@ class Reel {
     fill(this.rows, this.ranges.map((range, place) => (this.tab === 'clips' ? this.row(range, place) : this.note(range, place))));
     const again = focused instanceof HTMLElement ? this.rows.children[this.player.place]?.querySelector('button, input') : null;
     if (again instanceof HTMLElement) again.focus();
+    this.markRow();
   }
 
   /** @param {Range} range @param {number} place */
@@ -345,13 +346,16 @@ class Reel {
     const before = place * 3 + 6;
     const widths = this.track.clientWidth - 12 - (this.ranges.length - 1) * 3;
     this.head.style.setProperty('left', `${before + (this.total ? this.player.passed / this.total : 0) * widths}px`);
-    if (place !== this.drawnPlace && this.ranges.length > 0) {
-      this.drawTrack();
-      this.drawLine();
-    }
+    if (place === this.drawnPlace || this.ranges.length === 0) return;
+    this.drawTrack();
+    this.drawLine();
+    this.markRow();
+  }
+
+  markRow() {
+    const { place } = this.player;
     [...this.rows.children].forEach((row, number) => {
-      const on = number === place;
-      (row.firstElementChild?.matches('.reelrow') ? row.firstElementChild : row).classList.toggle('on', on);
+      (row.querySelector('.reelrow') ?? row).classList.toggle('on', number === place);
     });
     if (this.player.range) this.player.tag.textContent = `${place + 1} of ${this.ranges.length} · ${this.titleOf(this.player.range.video_id)}`;
   }
