@@ -299,9 +299,10 @@ class Reel {
       handle.setPointerCapture(event.pointerId);
       const perPixel = this.total / this.track.clientWidth;
       let value = range[side];
+      const frame = this.frameOf(range);
       const moved = (/** @type {PointerEvent} */ { clientX }) => {
-        value = this.within(range, side, range[side] + (clientX - event.clientX) * perPixel);
-        this.player.seek(side === 'start' ? value : value - this.frameOf(range));
+        value = this.within(range, side, Math.round((range[side] + (clientX - event.clientX) * perPixel) / frame) * frame);
+        this.player.seek(side === 'start' ? value : value - frame);
         const block = handle.parentElement;
         block?.style.setProperty('flex-grow', String(side === 'start' ? range.end - value : value - range.start));
         fill(this.line, el('b', { class: 'num' }, formatRange(side === 'start' ? value : range.start, side === 'end' ? value : range.end)));
