@@ -40,8 +40,10 @@ const heirOf = (id) => (heirs.has(id) ? heirOf(heirs.get(id) ?? '') : id);
  * @param {(reel: {name: string, ranges: Range[]}) => {name: string, ranges: Range[]}} edit
  */
 async function changeIn(id, edit) {
-  if (reels.open?.id !== heirOf(id)) await reels.choose(heirOf(id));
+  const now = reels.open?.id;
+  if (now !== heirOf(id)) await reels.choose(heirOf(id));
   await reels.change(edit);
+  if (now && now !== heirOf(id)) await reels.choose(now);
 }
 
 class Reel {
