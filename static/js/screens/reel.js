@@ -70,7 +70,7 @@ class Reel {
     this.ruler = el('div', { class: 'ruler', 'aria-hidden': 'true' });
     this.track = el('div', { class: 'track', role: 'group', 'aria-label': 'Track' });
     this.head = el('div', { class: 'head reel-head' });
-    this.line = el('div', { class: 'compose' });
+    this.line = el('div', { class: 'compose reelline' });
     const label = (/** @type {string} */ text) => el('span', { class: 'only-l' }, text);
     this.desk = el('div', { class: 'desk' },
       el('div', { class: 'stage' }, this.player.screen, this.player.transport),
