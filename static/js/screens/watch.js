@@ -61,7 +61,6 @@ class Watch {
   }
 
   hide() {
-    this.viewer?.note();
     this.stop.abort();
     this.viewer?.close();
     this.viewer = null;
