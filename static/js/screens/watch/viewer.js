@@ -98,6 +98,7 @@ export class Viewer extends EventTarget {
     ], () => this.noteSoon());
     this.element = el('div', { class: 'desk' }, this.stage, this.panel.element, el('div', { class: 'under' }, this.timeline.element, this.compose.element));
     player.addEventListener('time', () => this.showTime());
+    player.addEventListener('open', () => this.timeline.setDuration(player.duration));
     player.addEventListener('change', () => { if (player.paused) this.noteSoon(); });
   }
 
