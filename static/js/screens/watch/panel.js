@@ -136,8 +136,7 @@ export class HitList {
     return el('a', { class: 'hitrow', href: '#', data: { hit: place }, on: { click: (/** @type {Event} */ event) => {
       event.preventDefault();
       this.onHit(place);
-    } } }, thumb(hit.thumbnail_url), el('span', {}, el('span', { class: 'num strong' }, listTime(hit.start)), el('span', { class: 'dim num' }, ` · ${formatLength(hit.end - hit.start)}`)),
-    place < 9 && keyCap(String(place + 1)));
+    } } }, thumb(hit.thumbnail_url), when(hit), place < 9 && keyCap(String(place + 1)));
   }
 
   /** @param {number} place -1: none */
@@ -146,29 +145,82 @@ export class HitList {
   }
 }
 
+/** A row's height until one was measured, and how many are drawn beyond the window. */
+const ROW_PX = 56;
+const SPARE = 8;
+
+/** The shots of a video, which may be thousands: only those in sight are in the document. */
 export class ShotList {
   /** @param {(clip: Api<'Clip'>) => void} onShot */
   constructor(onShot) {
     this.onShot = onShot;
-    this.list = el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Shots', id: 'shots' });
+    /** @type {Api<'Clip'>[]} */
+    this.clips = [];
+    this.current = -1;
+    this.first = -1;
+    this.rows = el('div', { class: 'shotrows' });
+    this.list = el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Shots', id: 'shots', on: { scroll: () => this.draw() } }, this.rows);
     this.element = el('div', {}, this.list);
   }
 
   /** @param {Api<'Clip'>[]} clips */
   set(clips) {
-    fill(this.list, clips.length === 0 && el('p', { class: 'hint muted small' }, 'No shots are known yet.'),
-      clips.map((clip, place) => el('a', { class: 'hitrow', href: '#', data: { hit: place }, on: { click: (/** @type {Event} */ event) => {
-        event.preventDefault();
-        this.onShot(clip);
-      } } }, thumb(clip.thumbnail_url), el('span', {}, el('span', { class: 'num strong' }, listTime(clip.start)), el('span', { class: 'dim num' }, ` · ${formatLength(clip.end - clip.start)}`)),
-      clip.given && el('span', { class: 'dim tiny' }, 'yours'))));
+    this.clips = clips;
+    this.first = -1;
+    if (clips.length === 0) fill(this.rows, el('p', { class: 'hint muted small' }, 'No shots are known yet.'));
+    this.shown();
+  }
+
+  /** The tab is chosen: only now its rows have a height. */
+  shown() {
+    this.draw();
+    this.reveal();
+  }
+
+  get rowHeight() {
+    return /** @type {HTMLElement|null} */ (this.rows.querySelector('.hitrow'))?.offsetHeight || ROW_PX;
+  }
+
+  draw() {
+    const { clips, list } = this;
+    const height = this.rowHeight;
+    const first = Math.max(0, Math.floor(list.scrollTop / height) - SPARE);
+    if (clips.length === 0 || list.clientHeight === 0 || first === this.first) return;
+    // A row with the focus must not go: the list takes the focus then.
+    if (this.rows.contains(document.activeElement)) list.focus({ preventScroll: true });
+    this.first = first;
+    const number = Math.ceil(list.clientHeight / height) + 2 * SPARE;
+    this.rows.style.setProperty('height', `${clips.length * height}px`);
+    this.rows.style.setProperty('padding-top', `${first * height}px`);
+    fill(this.rows, clips.slice(first, first + number).map((clip, offset) => this.row(clip, first + offset)));
+    markCurrent(list, this.current, false);
+  }
+
+  /** @param {Api<'Clip'>} clip @param {number} place */
+  row(clip, place) {
+    return el('a', { class: 'hitrow', href: '#', data: { hit: place }, on: { click: (/** @type {Event} */ event) => {
+      event.preventDefault();
+      this.onShot(clip);
+    } } }, thumb(clip.thumbnail_url), when(clip), clip.given && el('span', { class: 'dim tiny' }, 'yours'));
   }
 
   /** @param {number} place */
   setCurrent(place) {
-    markCurrent(this.list, place);
+    if (place === this.current) return;
+    this.current = place;
+    this.reveal();
+  }
+
+  reveal() {
+    if (this.list.clientHeight === 0) return;
+    if (this.current >= 0 && !this.list.matches(':hover, :focus-within')) this.list.scrollTop = this.current * this.rowHeight - this.list.clientHeight / 3;
+    this.draw();
+    markCurrent(this.list, this.current, false);
   }
 }
+
+/** @param {{start: number, end: number}} span */
+const when = ({ start, end }) => el('span', {}, el('span', { class: 'num strong' }, listTime(start)), el('span', { class: 'dim num' }, ` · ${formatLength(end - start)}`));
 
 /** @param {string} address */
 const thumb = (address) => el('img', { class: 'rowthumb', alt: '', loading: 'lazy', decoding: 'async', src: address });
@@ -177,8 +229,9 @@ const thumb = (address) => el('img', { class: 'rowthumb', alt: '', loading: 'laz
  * Marks a row and shows it, unless somebody scrolls there.
  * @param {HTMLElement} list
  * @param {number} place
+ * @param {boolean} [scroll]
  */
-function markCurrent(list, place) {
+function markCurrent(list, place, scroll = true) {
   const now = list.querySelector('.hitrow.now');
   const next = /** @type {HTMLElement|null} */ (list.querySelector(`[data-hit="${place}"]`));
   if (now === next) return;
@@ -186,5 +239,5 @@ function markCurrent(list, place) {
   now?.removeAttribute('aria-current');
   next?.classList.add('now');
   next?.setAttribute('aria-current', 'true');
-  if (next && !list.matches(':hover, :focus-within')) list.scrollTop = next.offsetTop - list.offsetTop - list.clientHeight / 2;
+  if (next && scroll && !list.matches(':hover, :focus-within')) list.scrollTop = next.offsetTop - list.offsetTop - list.clientHeight / 2;
 }

@@ -93,7 +93,7 @@ export class Viewer extends EventTarget {
     this.panel = new Panel([
       { name: 'hits', label: 'Hits', view: this.hitList.element },
       { name: 'transcript', label: 'Transcript', view: this.transcript.element, shown: () => this.transcript.shown(player.time) },
-      { name: 'shots', label: 'Shots', view: this.shotList.element },
+      { name: 'shots', label: 'Shots', view: this.shotList.element, shown: () => this.shotList.shown() },
       { name: 'details', label: 'Details', view: this.details.element, shown: () => this.details.setHit(this.hits[this.current] ?? null) },
     ], () => this.noteSoon());
     this.element = el('div', { class: 'desk' }, this.stage, this.panel.element, el('div', { class: 'under' }, this.timeline.element, this.compose.element));
