@@ -124,10 +124,7 @@ class Watch {
     fill(this.back, icon('arrow-left'), el('span', { class: 'only-l' }, label));
   }
 
-  /**
-   * Back in the history where that leads to the same place, so that it is as it was left.
-   * @param {Event} [event]
-   */
+  /** Back in the history where that leads to the same place, so that it is as it was left. @param {Event} [event] */
   goBack(event) {
     const { navigation } = /** @type {any} */ (window);
     const before = navigation?.entries?.()[(navigation.currentEntry?.index ?? 0) - 1]?.url;

@@ -17,10 +17,7 @@ const listTime = (seconds) => {
 /** @typedef {{name: string, label: string, view: HTMLElement, shown?: () => void}} Tab */
 
 export class Panel {
-  /**
-   * @param {Tab[]} tabs
-   * @param {(name: string) => void} onChoose
-   */
+  /** @param {Tab[]} tabs @param {(name: string) => void} onChoose */
   constructor(tabs, onChoose) {
     this.tabs = tabs;
     this.onChoose = onChoose;
@@ -36,10 +33,7 @@ export class Panel {
     this.element = el('section', { class: 'panel sidepanel', 'aria-label': 'In this video' }, list, tabs.map(({ view }) => view));
   }
 
-  /**
-   * @param {string} name
-   * @param {boolean} [byHand]
-   */
+  /** @param {string} name @param {boolean} [byHand] */
   choose(name, byHand = true) {
     this.current = name;
     for (const { name: one, view, shown } of this.tabs) {
@@ -53,10 +47,7 @@ export class Panel {
     if (byHand) this.onChoose(name);
   }
 
-  /**
-   * @param {string} name
-   * @param {number|null} number
-   */
+  /** @param {string} name @param {number|null} number */
   count(name, number) {
     const tab = this.buttons.get(name);
     if (tab) fill(tab, this.tabs.find((one) => one.name === name)?.label, number !== null && [' ', el('span', { class: 'count' }, String(number))]);
@@ -90,10 +81,7 @@ export class HitList {
     this.element = el('div', {}, this.bar, this.list);
   }
 
-  /**
-   * What was asked, in words.
-   * @param {URLSearchParams} parameters
-   */
+  /** What was asked, in words. @param {URLSearchParams} parameters */
   setQuery(parameters) {
     const [words, mod] = [parameters.get('q'), parameters.get('mod')];
     const start = Number.parseFloat(parameters.get('start') ?? '');
@@ -118,11 +106,7 @@ export class HitList {
     fill(this.list, [1, 2, 3, 4].map(() => el('div', { class: 'hitrow', 'aria-hidden': 'true' }, el('span', { class: 'rowthumb' }))));
   }
 
-  /**
-   * @param {Hit[]} hits
-   * @param {boolean} byTime
-   * @param {number} more how many weaker ones are left out
-   */
+  /** @param {Hit[]} hits @param {boolean} byTime @param {number} more how many weaker ones are left out */
   set(hits, byTime, more) {
     this.byTime = byTime;
     this.bar.hidden = false;
@@ -225,12 +209,7 @@ const when = ({ start, end }) => el('span', {}, el('span', { class: 'num strong'
 /** @param {string} address */
 const thumb = (address) => el('img', { class: 'rowthumb', alt: '', loading: 'lazy', decoding: 'async', src: address });
 
-/**
- * Marks a row and shows it, unless somebody scrolls there.
- * @param {HTMLElement} list
- * @param {number} place
- * @param {boolean} [scroll]
- */
+/** Marks a row and shows it, unless somebody scrolls there. @param {HTMLElement} list @param {number} place @param {boolean} [scroll] */
 function markCurrent(list, place, scroll = true) {
   const now = list.querySelector('.hitrow.now');
   const next = /** @type {HTMLElement|null} */ (list.querySelector(`[data-hit="${place}"]`));

@@ -31,11 +31,7 @@ const NOTE_MS = 400;
 const PASSED_S = 0.6;
 
 export class Viewer extends EventTarget {
-  /**
-   * @param {import('../../main.js').Page} page
-   * @param {Api<'Video'>} video
-   * @param {string|null} tag its ETag
-   */
+  /** @param {import('../../main.js').Page} page @param {Api<'Video'>} video @param {string|null} tag its ETag */
   constructor(page, video, tag) {
     super();
     this.page = page;
@@ -118,11 +114,7 @@ export class Viewer extends EventTarget {
     this.loadParts();
   }
 
-  /**
-   * Takes another address of the same video.
-   * @param {Route} route
-   * @param {boolean} [first]
-   */
+  /** Takes another address of the same video. @param {Route} route @param {boolean} [first] */
   update(route, first = false) {
     const { parameters } = route;
     this.parameters = parameters;
@@ -304,10 +296,7 @@ export class Viewer extends EventTarget {
     return start !== null && end !== null ? { start, end } : null;
   }
 
-  /**
-   * @param {import('./timeline.js').Marks} marks
-   * @param {boolean} [note]
-   */
+  /** @param {import('./timeline.js').Marks} marks @param {boolean} [note] */
   setMarks({ start, end }, note = true) {
     this.marks = start !== null && end !== null && end <= start ? { start, end: null } : { start, end };
     this.timeline.setMarks(this.marks);
