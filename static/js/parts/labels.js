@@ -91,6 +91,7 @@ export function askText({ id, title, label, value = '', act, choices = [], most 
     }, el('label', { class: 'field' }, input), el('datalist', { id: `${id}-list` }, choices.map((one) => el('option', { value: one }))),
     el('div', { class: 'row dialog-foot' }, el('span', { class: 'dim small grow' }, label), el('button', { class: 'btn primary' }, act)));
     const dialog = openDialog({ id, title, class: 'narrow', body: [form], onClose: () => resolve(answer) });
+    input.focus();
     input.select();
   });
 }
@@ -137,30 +138,35 @@ export async function askTags(videos) {
   });
 }
 
-const TYPES = { text: 'Text', number: 'Number', truth: 'Yes or no', json: 'JSON' };
-
-/** @param {unknown} value @returns {keyof typeof TYPES} */
-function typeOf(value) {
-  if (typeof value === 'string') return 'text';
-  if (typeof value === 'number') return 'number';
-  return typeof value === 'boolean' ? 'truth' : 'json';
+/** What a text is as JSON; undefined for a text that is none. @param {string} text */
+function asJson(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
-/** A line of metadata. @param {string} [name] @param {unknown} [value] */
+/**
+ * A line of metadata. Its value is JSON where it can be read as such, else text: 12 is a number, "12" is a text.
+ * @param {string} [name]
+ * @param {unknown} [value]
+ */
 function field(name = '', value = '') {
+  const plain = typeof value === 'string' && asJson(value) === undefined;
   const key = el('input', { value: name, 'aria-label': 'Name', placeholder: 'Name' });
-  const type = el('select', { class: 'field', 'aria-label': `Kind of ${name || 'the value'}` },
-    Object.entries(TYPES).map(([one, label]) => el('option', { value: one, selected: one === typeOf(value) }, label)));
-  const content = el('input', { value: typeof value === 'string' ? value : JSON.stringify(value), 'aria-label': `Value of ${name || 'the field'}`, placeholder: 'Value' });
-  const element = el('div', { class: 'metarow' }, el('label', { class: 'field' }, key), type, el('label', { class: 'field' }, content),
+  const content = el('input', { value: plain ? value : JSON.stringify(value), 'aria-label': `Value of ${name || 'the field'}`, placeholder: 'Text, number, true or JSON' });
+  const kind = el('span', { class: 'dim tiny' });
+  const say = () => {
+    kind.textContent = { number: 'number', boolean: 'yes or no', object: 'JSON' }[/** @type {string} */ (typeof asJson(content.value))] ?? 'text';
+  };
+  content.addEventListener('input', say);
+  say();
+  const element = el('div', { class: 'metarow' }, el('label', { class: 'field' }, key), el('label', { class: 'field' }, content, kind),
     iconButton('x', `Take out ${name || 'this field'}`, () => element.remove()));
   const read = () => {
-    const text = content.value.trim();
-    if (type.value === 'text') return content.value;
-    if (type.value === 'number' && text !== '' && Number.isFinite(Number(text))) return Number(text);
-    if (type.value === 'truth' && /^(true|yes|false|no)$/i.test(text)) return /^(true|yes)$/i.test(text);
-    if (type.value === 'json') return JSON.parse(text);
-    throw new Error(`“${key.value}”: ${text || 'nothing'} is not ${type.value === 'number' ? 'a number' : 'yes or no'}.`);
+    const json = asJson(content.value);
+    return json === undefined ? content.value : json;
   };
   return { element, key, read };
 }

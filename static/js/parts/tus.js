@@ -29,7 +29,6 @@ export class Upload extends EventTarget {
    */
   constructor({ name, size, modified, folder, url }, file) {
     super();
-    Object.assign(this, { name, size, modified, folder, url });
     this.name = name;
     this.size = size;
     this.modified = modified;

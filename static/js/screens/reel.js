@@ -28,6 +28,22 @@ function sheetsOf(id) {
   return known;
 }
 
+/** Reels that were stored anew by undo, by their old id: earlier changes are taken back there. @type {Map<string, string>} */
+const heirs = new Map();
+
+/** @param {string} id @returns {string} */
+const heirOf = (id) => (heirs.has(id) ? heirOf(heirs.get(id) ?? '') : id);
+
+/**
+ * Changes a reel, whichever is open by now.
+ * @param {string} id
+ * @param {(reel: {name: string, ranges: Range[]}) => {name: string, ranges: Range[]}} edit
+ */
+async function changeIn(id, edit) {
+  if (reels.open?.id !== heirOf(id)) await reels.choose(heirOf(id));
+  await reels.change(edit);
+}
+
 class Reel {
   /** @param {import('../main.js').Page} page */
   constructor(page) {
@@ -123,7 +139,7 @@ class Reel {
       { key: 'I', label: 'In here', act: () => this.trim(this.player.place, { start: this.player.time }) },
       { key: 'O', label: 'Out here', act: () => this.trim(this.player.place, { end: this.player.time + (this.player.range ? this.frameOf(this.player.range) : 0) }) },
       { key: 'Delete', label: 'Take out', act: () => this.takeOut(this.player.place) },
-      { key: 'Shift+E', label: 'Export', act: () => openExports(this.reel) },
+      { key: 'Shift+E', label: 'Export', act: () => (this.ranges.length > 0 ? openExports(this.reel) : false) },
       ...this.player.bindings,
     ]);
   }
@@ -347,11 +363,10 @@ class Reel {
    * @param {string} message
    */
   async change(edit, message) {
-    const before = this.ranges;
+    const { id, ranges: before } = this.reel;
     try {
-      const changed = reels.change((reel) => ({ name: reel.name, ranges: edit(reel.ranges) }));
-      await changed;
-      toasts.show(message, { undo: () => reels.change((reel) => ({ name: reel.name, ranges: before })) });
+      await reels.change((reel) => ({ name: reel.name, ranges: edit(reel.ranges) }));
+      toasts.show(message, { undo: () => changeIn(id, ({ name }) => ({ name, ranges: before })) });
     } catch (error) {
       toasts.problem(error);
     }
@@ -394,10 +409,12 @@ class Reel {
       await remove(`/v1/reels/${reel.id}`, { headers: { 'If-Match': reels.tag ?? '*' } });
       this.player.set([]);
       reels.close();
+      for (const action of this.actions.slice(1)) action.disabled = true;
       fill(this.body, this.empty('Nothing is in this reel any more', EMPTY));
       toasts.show('Took out the last clip; the reel went with it.', {
         undo: async () => {
           await reels.make(reel.name, reel.ranges);
+          heirs.set(reel.id, this.reel.id);
           if (this.shown) this.page.router.go(`/reels/${this.reel.id}`);
         },
       });
@@ -407,12 +424,12 @@ class Reel {
   }
 
   async rename() {
-    const { name } = this.reel;
+    const { id, name } = this.reel;
     const answer = await askText({ id: 'rename', title: 'Rename the reel', label: 'Name', value: name, act: 'Rename', most: 200 });
-    if (!answer || answer === name) return;
+    if (!answer || answer === name || this.reel.id !== id) return;
     try {
       await reels.change(({ ranges }) => ({ name: answer, ranges }));
-      toasts.show(`Renamed to “${answer}”.`, { undo: () => reels.change(({ ranges }) => ({ name, ranges })) });
+      toasts.show(`Renamed to “${answer}”.`, { undo: () => changeIn(id, ({ ranges }) => ({ name, ranges })) });
     } catch (error) {
       toasts.problem(error);
     }
