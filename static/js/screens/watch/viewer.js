@@ -124,11 +124,12 @@ export class Viewer extends EventTarget {
     if (at !== null) this.seek(at);
     else if (first) this.player.seek(0);
     const query = queryParameters(parameters).toString();
-    if (query !== this.asked) {
+    const isOther = query !== this.asked;
+    if (isOther) {
       this.asked = query;
       this.ask();
     }
-    const tab = parameters.get('tab') ?? (first ? this.firstTab() : null);
+    const tab = parameters.get('tab') ?? (isOther ? this.firstTab() : null);
     if (tab) this.panel.choose(tab, false);
     if (first && start !== null && end !== null) this.timeline.fit({ start, end });
   }
