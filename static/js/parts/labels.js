@@ -1,7 +1,7 @@
 // Changes of many videos at once, each with its undo: tags, folder, deletion; and the dialog of one video's details.
 
 import { all, patch, post, remove, tagged } from '../core/api.js';
-import { openDialog } from '../core/dialog.js';
+import { ask, openDialog } from '../core/dialog.js';
 import { button, el, fill, iconButton } from '../core/dom.js';
 import { describe } from '../core/problems.js';
 import { count, titleOf } from '../core/words.js';
@@ -76,65 +76,30 @@ export const restore = (videos) => forEach(videos, ({ id }) => post(`/v1/videos/
  * @returns {Promise<string|null>} null when it was closed
  */
 export function askText({ id, title, label, value = '', act, choices = [], most = 300 }) {
-  return new Promise((resolve) => {
-    /** @type {string|null} */
-    let answer = null;
-    const input = el('input', { value, list: `${id}-list`, maxlength: most, autocomplete: 'off', 'aria-label': label });
-    const form = el('form', {
-      class: 'col', on: {
-        submit: (/** @type {Event} */ event) => {
-          event.preventDefault();
-          answer = input.value.trim();
-          dialog.close();
-        },
-      },
-    }, el('label', { class: 'field' }, input), el('datalist', { id: `${id}-list` }, choices.map((one) => el('option', { value: one }))),
-    el('div', { class: 'row dialog-foot' }, el('span', { class: 'dim small grow' }, label), el('button', { class: 'btn primary' }, act)));
-    const dialog = openDialog({ id, title, class: 'narrow', body: [form], onClose: () => resolve(answer) });
-    input.focus();
-    input.select();
-  });
+  const input = el('input', { value, list: `${id}-list`, maxlength: most, autocomplete: 'off', 'aria-label': label });
+  const body = [el('label', { class: 'field' }, input), el('datalist', { id: `${id}-list` }, choices.map((one) => el('option', { value: one })))];
+  return ask({ id, title, body, act, hint: label, read: () => input.value.trim() });
 }
 
 /**
  * Asks for tags to add and to take away.
  * @param {Video[]} videos
- * @returns {Promise<{add: string[], take: string[]}|null>}
  */
 export async function askTags(videos) {
   /** @type {Api<'TagCount'>[]} */
   const known = await all('/v1/tags', { most: 500 }).catch(() => []);
-  const present = new Map(videos.flatMap(({ tags }) => tags).map((one) => [one.toLowerCase(), one]));
-  return new Promise((resolve) => {
-    /** @type {{add: string[], take: string[]}|null} */
-    let answer = null;
-    /** @type {Set<string>} */
-    const take = new Set();
-    const input = el('input', { list: 'tags-list', 'aria-label': 'New tags, with commas between them', placeholder: 'New tags, with commas between them', autocomplete: 'off' });
-    const chips = [...present.values()].map((one) => el('button', {
-      type: 'button', class: 'chip on', 'aria-pressed': 'true', on: {
-        click: (/** @type {MouseEvent} */ event) => {
-          const chip = /** @type {HTMLElement} */ (event.currentTarget);
-          const off = !take.delete(one);
-          if (off) take.add(one);
-          chip.classList.toggle('on', !off);
-          chip.setAttribute('aria-pressed', String(!off));
-        },
-      },
-    }, one));
-    const form = el('form', {
-      class: 'col', on: {
-        submit: (/** @type {Event} */ event) => {
-          event.preventDefault();
-          answer = { add: input.value.split(',').map((one) => one.trim()).filter(Boolean), take: [...take] };
-          dialog.close();
-        },
-      },
-    }, el('label', { class: 'field' }, input), el('datalist', { id: 'tags-list' }, known.map((one) => el('option', { value: one.tag }))),
-    chips.length > 0 && el('div', { class: 'row wrap', role: 'group', 'aria-label': 'Tags to keep' }, chips),
-    el('div', { class: 'row dialog-foot' }, el('span', { class: 'dim small grow' }, chips.length > 0 && 'Press a tag to take it away.'), el('button', { class: 'btn primary' }, 'Save')));
-    const dialog = openDialog({ id: 'tags', title: `Tags of ${count(videos.length, 'video')}`, class: 'narrow', body: [form], onClose: () => resolve(answer) });
-    input.focus();
+  const present = [...new Map(videos.flatMap(({ tags }) => tags).map((one) => [one.toLowerCase(), one])).values()];
+  const label = 'New tags, with commas between them';
+  const input = el('input', { list: 'tags-list', 'aria-label': label, placeholder: label, autocomplete: 'off' });
+  const chips = present.map((one) => {
+    const chip = button(one, () => chip.setAttribute('aria-pressed', String(!chip.classList.toggle('off'))), { class: 'chip on', 'aria-pressed': 'true' });
+    return chip;
+  });
+  return ask({
+    id: 'tags', title: `Tags of ${count(videos.length, 'video')}`, act: 'Save', hint: present.length > 0 ? 'Press a tag to take it away.' : '',
+    body: [el('label', { class: 'field' }, input), el('datalist', { id: 'tags-list' }, known.map((one) => el('option', { value: one.tag }))),
+      present.length > 0 && el('div', { class: 'row wrap', role: 'group', 'aria-label': 'Tags to keep' }, chips)],
+    read: () => ({ add: input.value.split(',').map((one) => one.trim()).filter(Boolean), take: present.filter((_, place) => chips[place].classList.contains('off')) }),
   });
 }
 

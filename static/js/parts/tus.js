@@ -196,7 +196,7 @@ export class Upload extends EventTarget {
     jobs.removeEventListener('change', this.follow);
     jobs.removeEventListener('ended', this.follow);
     this.job = job;
-    if (job && job.state !== 'succeeded') this.set('refused', job.reason || 'It was cancelled.');
+    if (job && job.state !== 'succeeded') this.set('refused', describe({ message: job.reason || 'it was cancelled' }));
     else this.set('done', this.reason);
   }
 

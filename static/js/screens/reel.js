@@ -40,8 +40,10 @@ const heirOf = (id) => (heirs.has(id) ? heirOf(heirs.get(id) ?? '') : id);
  * @param {(reel: {name: string, ranges: Range[]}) => {name: string, ranges: Range[]}} edit
  */
 async function changeIn(id, edit) {
-  if (reels.open?.id !== heirOf(id)) await reels.choose(heirOf(id));
+  const now = reels.open?.id;
+  if (now !== heirOf(id)) await reels.choose(heirOf(id));
   await reels.change(edit);
+  if (now && now !== heirOf(id)) await reels.choose(now);
 }
 
 class Reel {
@@ -68,7 +70,7 @@ class Reel {
     this.ruler = el('div', { class: 'ruler', 'aria-hidden': 'true' });
     this.track = el('div', { class: 'track', role: 'group', 'aria-label': 'Track' });
     this.head = el('div', { class: 'head reel-head' });
-    this.line = el('div', { class: 'compose' });
+    this.line = el('div', { class: 'compose reelline' });
     const label = (/** @type {string} */ text) => el('span', { class: 'only-l' }, text);
     this.desk = el('div', { class: 'desk' },
       el('div', { class: 'stage' }, this.player.screen, this.player.transport),
@@ -185,6 +187,7 @@ class Reel {
     fill(this.rows, this.ranges.map((range, place) => (this.tab === 'clips' ? this.row(range, place) : this.note(range, place))));
     const again = focused instanceof HTMLElement ? this.rows.children[this.player.place]?.querySelector('button, input') : null;
     if (again instanceof HTMLElement) again.focus();
+    this.markRow();
   }
 
   /** @param {Range} range @param {number} place */
@@ -298,9 +301,10 @@ class Reel {
       handle.setPointerCapture(event.pointerId);
       const perPixel = this.total / this.track.clientWidth;
       let value = range[side];
+      const frame = this.frameOf(range);
       const moved = (/** @type {PointerEvent} */ { clientX }) => {
-        value = this.within(range, side, range[side] + (clientX - event.clientX) * perPixel);
-        this.player.seek(side === 'start' ? value : value - this.frameOf(range));
+        value = this.within(range, side, Math.round((range[side] + (clientX - event.clientX) * perPixel) / frame) * frame);
+        this.player.seek(side === 'start' ? value : value - frame);
         const block = handle.parentElement;
         block?.style.setProperty('flex-grow', String(side === 'start' ? range.end - value : value - range.start));
         fill(this.line, el('b', { class: 'num' }, formatRange(side === 'start' ? value : range.start, side === 'end' ? value : range.end)));
@@ -345,13 +349,16 @@ class Reel {
     const before = place * 3 + 6;
     const widths = this.track.clientWidth - 12 - (this.ranges.length - 1) * 3;
     this.head.style.setProperty('left', `${before + (this.total ? this.player.passed / this.total : 0) * widths}px`);
-    if (place !== this.drawnPlace && this.ranges.length > 0) {
-      this.drawTrack();
-      this.drawLine();
-    }
+    if (place === this.drawnPlace || this.ranges.length === 0) return;
+    this.drawTrack();
+    this.drawLine();
+    this.markRow();
+  }
+
+  markRow() {
+    const { place } = this.player;
     [...this.rows.children].forEach((row, number) => {
-      const on = number === place;
-      (row.firstElementChild?.matches('.reelrow') ? row.firstElementChild : row).classList.toggle('on', on);
+      (row.querySelector('.reelrow') ?? row).classList.toggle('on', number === place);
     });
     if (this.player.range) this.player.tag.textContent = `${place + 1} of ${this.ranges.length} · ${this.titleOf(this.player.range.video_id)}`;
   }
