@@ -12,20 +12,34 @@ import { toasts } from '../core/toast.js';
 import { count, formatEstimate, titleOf } from '../core/words.js';
 import { isSearch, queryParameters } from '../parts/query.js';
 import { forgetVideos } from '../parts/videos.js';
-import { Viewer } from './watch/viewer.js';
 import { bindings } from './watch/keys.js';
 
 /** @typedef {import('../core/router.js').Route} Route */
 
-/** What the search screen leaves here: its address's parameters and what it found, such as "17 moments". */
-const FOUND = 'reprise_found';
+/** Where the search screen keeps recent searches. */
+const RECENT = 'reprise_recent';
+
+/**
+ * The recent search with this query, and what it found, such as "17 moments".
+ * @param {string} query
+ * @returns {{path: string, found: string}|null}
+ */
+function recentSearch(query) {
+  try {
+    /** @type {{path: string, found: string}[]} */
+    const searches = JSON.parse(localStorage.getItem(RECENT) ?? '[]');
+    return searches.find(({ path }) => String(queryParameters(new URLSearchParams(path.slice(2)))) === query) ?? null;
+  } catch {
+    return null;
+  }
+}
 
 class Watch {
   /** @param {import('../main.js').Page} page */
   constructor(page) {
     this.page = page;
     this.title = 'Video';
-    /** @type {Viewer|null} */
+    /** @type {import('./watch/viewer.js').Viewer|null} */
     this.viewer = null;
     this.id = '';
     this.stop = new AbortController();
@@ -61,7 +75,6 @@ class Watch {
   }
 
   hide() {
-    this.viewer?.note();
     this.stop.abort();
     this.viewer?.close();
     this.viewer = null;
@@ -77,7 +90,8 @@ class Watch {
     for (const part of [this.steps, this.add, this.more]) part.hidden = true;
     fill(this.facts);
     try {
-      const { value, tag } = await tagged('GET', `/v1/videos/${route.id}`, { signal });
+      // The player's files and the video's facts come at the same time: the first frame is near.
+      const [{ Viewer }, { value, tag }] = await Promise.all([import('./watch/viewer.js'), tagged('GET', `/v1/videos/${route.id}`, { signal })]);
       if (signal.aborted) return;
       const viewer = new Viewer(this.page, value, tag);
       this.viewer = viewer;
@@ -111,24 +125,14 @@ class Watch {
   showBack(parameters) {
     const query = queryParameters(parameters);
     const asked = isSearch(query);
-    /** @type {{key?: string, text?: string}} */
-    let found = {};
-    try {
-      found = JSON.parse(sessionStorage.getItem(FOUND) ?? '{}');
-    } catch {
-      // Then the link has a plain name.
-    }
-    const isSame = asked && found.text && queryParameters(new URLSearchParams(found.key)).toString() === query.toString();
-    this.back.href = isSame ? `/?${found.key}` : asked ? `/?${query}` : '/library';
-    const label = isSame ? found.text : asked ? 'Results' : 'Library';
+    const search = asked ? recentSearch(String(query)) : null;
+    this.back.href = search?.path ?? (asked ? `/?${query}` : '/library');
+    const label = search && /moment/.test(search.found) ? search.found : asked ? 'Results' : 'Library';
     this.back.setAttribute('aria-label', `Back: ${label}`);
     fill(this.back, icon('arrow-left'), el('span', { class: 'only-l' }, label));
   }
 
-  /**
-   * Back in the history where that leads to the same place, so that it is as it was left.
-   * @param {Event} [event]
-   */
+  /** Back in the history where that leads to the same place, so that it is as it was left. @param {Event} [event] */
   goBack(event) {
     const { navigation } = /** @type {any} */ (window);
     const before = navigation?.entries?.()[(navigation.currentEntry?.index ?? 0) - 1]?.url;

@@ -31,11 +31,7 @@ const NOTE_MS = 400;
 const PASSED_S = 0.6;
 
 export class Viewer extends EventTarget {
-  /**
-   * @param {import('../../main.js').Page} page
-   * @param {Api<'Video'>} video
-   * @param {string|null} tag its ETag
-   */
+  /** @param {import('../../main.js').Page} page @param {Api<'Video'>} video @param {string|null} tag its ETag */
   constructor(page, video, tag) {
     super();
     this.page = page;
@@ -71,8 +67,8 @@ export class Viewer extends EventTarget {
       onSeek: (seconds) => player.seek(seconds), onMarks: (marks) => this.setMarks(marks), onHit: (place) => this.toHit(place),
     });
     this.compose = new Compose({
-      video, go: (path) => this.page.router.go(path), onClear: () => this.clearMarks(),
-      findHere: (words) => this.page.router.go(videoPath(video.id, player.frameTime, new URLSearchParams({ q: words }))),
+      video, go: (path) => this.leave(path), onClear: () => this.clearMarks(),
+      findHere: (words) => this.leave(videoPath(video.id, player.frameTime, new URLSearchParams({ q: words }))),
     });
     this.hitList = new HitList({
       onHit: (place) => this.toHit(place),
@@ -93,11 +89,12 @@ export class Viewer extends EventTarget {
     this.panel = new Panel([
       { name: 'hits', label: 'Hits', view: this.hitList.element },
       { name: 'transcript', label: 'Transcript', view: this.transcript.element, shown: () => this.transcript.shown(player.time) },
-      { name: 'shots', label: 'Shots', view: this.shotList.element },
+      { name: 'shots', label: 'Shots', view: this.shotList.element, shown: () => this.shotList.shown() },
       { name: 'details', label: 'Details', view: this.details.element, shown: () => this.details.setHit(this.hits[this.current] ?? null) },
     ], () => this.noteSoon());
     this.element = el('div', { class: 'desk' }, this.stage, this.panel.element, el('div', { class: 'under' }, this.timeline.element, this.compose.element));
     player.addEventListener('time', () => this.showTime());
+    player.addEventListener('open', () => this.timeline.setDuration(player.duration));
     player.addEventListener('change', () => { if (player.paused) this.noteSoon(); });
   }
 
@@ -117,11 +114,7 @@ export class Viewer extends EventTarget {
     this.loadParts();
   }
 
-  /**
-   * Takes another address of the same video.
-   * @param {Route} route
-   * @param {boolean} [first]
-   */
+  /** Takes another address of the same video. @param {Route} route @param {boolean} [first] */
   update(route, first = false) {
     const { parameters } = route;
     this.parameters = parameters;
@@ -131,11 +124,12 @@ export class Viewer extends EventTarget {
     if (at !== null) this.seek(at);
     else if (first) this.player.seek(0);
     const query = queryParameters(parameters).toString();
-    if (query !== this.asked) {
+    const isOther = query !== this.asked;
+    if (isOther) {
       this.asked = query;
       this.ask();
     }
-    const tab = parameters.get('tab') ?? (first ? this.firstTab() : null);
+    const tab = parameters.get('tab') ?? (isOther ? this.firstTab() : null);
     if (tab) this.panel.choose(tab, false);
     if (first && start !== null && end !== null) this.timeline.fit({ start, end });
   }
@@ -303,10 +297,7 @@ export class Viewer extends EventTarget {
     return start !== null && end !== null ? { start, end } : null;
   }
 
-  /**
-   * @param {import('./timeline.js').Marks} marks
-   * @param {boolean} [note]
-   */
+  /** @param {import('./timeline.js').Marks} marks @param {boolean} [note] */
   setMarks({ start, end }, note = true) {
     this.marks = start !== null && end !== null && end <= start ? { start, end: null } : { start, end };
     this.timeline.setMarks(this.marks);
@@ -411,7 +402,14 @@ export class Viewer extends EventTarget {
 
   note() {
     clearTimeout(this.noting);
-    if (!this.stop.signal.aborted) this.page.router.note(this.path);
+    // Another address may be shown already, while its screen is still loading.
+    if (!this.stop.signal.aborted && location.pathname === `/v/${this.video.id}`) this.page.router.note(this.path);
+  }
+
+  /** Goes elsewhere; Back returns to what is seen now. @param {string} path */
+  leave(path) {
+    this.note();
+    this.page.router.go(path);
   }
 
   close() {
