@@ -7,29 +7,33 @@ use reprise_tests::film::{Store, film};
 use reprise_tests::server::Server;
 use serde_json::{Value, json};
 
+use crate::faults::bed::{Bed, on_both};
 use crate::standing::{ROOT, add_in_seconds};
+
+on_both!(
+    pictures_that_are_shown_again_are_one_hit,
+    diverse_hits_are_the_same_hits_in_another_order_on_all_pages,
+    hits_are_counted_by_field_video_and_day,
+    what_can_not_be_counted_or_spread_is_refused,
+);
 
 /// A film of 30 shots, and one that shows them again in the other order. Each has 60 clips of a second.
 struct Library {
     server: Server,
     one: String,
     again: String,
-    _folder: tempfile::TempDir,
 }
 
 impl Library {
-    async fn start() -> Library {
-        let folder = tempfile::tempdir().unwrap();
-        let data = folder.path().join("data");
-        std::fs::create_dir(&data).unwrap();
-        let server = Server::start(&data, &["--api-key", ROOT]);
+    async fn start(bed: &Bed) -> Library {
+        let (server, folder) = (bed.start(&["--api-key", ROOT]), bed.folder());
         let shots: Vec<String> =
             (0..30).map(|at| format!("color=c=0x{:06x}", at * 0x07_2b_61 % 0xff_ff_ff)).collect();
         let mut shots: Vec<&str> = shots.iter().map(String::as_str).collect();
-        let one = add(&server, folder.path(), "one", &shots).await;
+        let one = add(&server, folder, "one", &shots).await;
         shots.reverse();
-        let again = add(&server, folder.path(), "again", &shots).await;
-        Library { server, one, again, _folder: folder }
+        let again = add(&server, folder, "again", &shots).await;
+        Library { server, one, again }
     }
 
     /// Searches with the first film's first second, and with the fields of `more` set.
@@ -115,9 +119,8 @@ fn check_folded(folded: &[Value], kept: &[Value], least: f64) {
     }
 }
 
-#[tokio::test]
-async fn pictures_that_are_shown_again_are_one_hit() {
-    let library = Library::start().await;
+async fn pictures_that_are_shown_again_are_one_hit(bed: &Bed) {
+    let library = Library::start(bed).await;
     let kept = library.search(json!({})).await;
     assert!(kept["near_duplicates"].is_null() && hits(&kept).len() == 120, "{kept}");
     let folded = library.search(json!({"near_duplicates": "fold"})).await;
@@ -163,9 +166,8 @@ async fn pictures_that_are_shown_again_are_one_hit() {
     assert!(all.into_iter().all(|hit| hit["video_id"] == library.one.as_str()));
 }
 
-#[tokio::test]
-async fn diverse_hits_are_the_same_hits_in_another_order_on_all_pages() {
-    let library = Library::start().await;
+async fn diverse_hits_are_the_same_hits_in_another_order_on_all_pages(bed: &Bed) {
+    let library = Library::start(bed).await;
     let of_one = json!({"field": "video_id", "eq": library.one});
     let ask =
         |diversity: f64, limit: usize| json!({"diversity": diversity, "limit": limit, "filter": of_one});
@@ -193,9 +195,8 @@ fn values(counts: &Value) -> BTreeMap<String, (u64, u64)> {
     counts["values"].as_array().unwrap().iter().map(of).collect()
 }
 
-#[tokio::test]
-async fn hits_are_counted_by_field_video_and_day() {
-    let library = Library::start().await;
+async fn hits_are_counted_by_field_video_and_day(bed: &Bed) {
+    let library = Library::start(bed).await;
     let facets =
         json!([{"field": "metadata.team"}, {"field": "metadata.tags"}, {"by": "video"}, {"by": "day"}]);
     let answer = library.search(json!({"facets": facets, "limit": 5})).await;
@@ -233,9 +234,8 @@ async fn hits_are_counted_by_field_video_and_day() {
     assert_eq!(values(&seen["facets"]["counts"][0]), BTreeMap::from([(text("one"), (60, 1))]));
 }
 
-#[tokio::test]
-async fn what_can_not_be_counted_or_spread_is_refused() {
-    let library = Library::start().await;
+async fn what_can_not_be_counted_or_spread_is_refused(bed: &Bed) {
+    let library = Library::start(bed).await;
     let many = vec![json!({"by": "video"}); 11];
     let cases = [
         (json!({"diversity": 1.5}), "/diversity"),

@@ -9,6 +9,7 @@ mod evaluations;
 mod exports;
 mod filters;
 mod following;
+mod insights;
 mod jobs;
 mod labels;
 mod maps;

@@ -45,6 +45,7 @@ mod http_spaces;
 mod index;
 mod index_bench;
 mod ingest;
+mod insights;
 mod lecture_questions;
 mod lectures;
 mod long_text;

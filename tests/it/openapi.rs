@@ -66,6 +66,7 @@ fn the_contract_names_every_operation_once_and_nothing_that_is_not_there() {
             "get /v1/exports/{id}",
             "get /v1/exports/{id}/download",
             "get /v1/folders",
+            "get /v1/insights",
             "get /v1/jobs",
             "get /v1/jobs/{id}",
             "get /v1/jobs/{id}/events",

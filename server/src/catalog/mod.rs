@@ -23,6 +23,7 @@ mod facts;
 mod feedback;
 pub mod filter;
 mod hold;
+mod insights;
 pub mod instant;
 mod jobs;
 mod keys;

@@ -145,29 +145,41 @@ pub(super) fn is_seen(of: SearchesOf, key: Option<Uuid>) -> bool {
 }
 
 /// Conditions on `searches s`, and their values.
-struct Conditions {
-    texts: Vec<String>,
-    values: Vec<Value>,
+#[derive(Default)]
+pub(super) struct Conditions {
+    pub(super) texts: Vec<String>,
+    pub(super) values: Vec<Value>,
 }
 
 impl Conditions {
     fn of(asked: &SearchesAsked) -> Conditions {
-        let mut all = Conditions { texts: Vec::new(), values: Vec::new() };
+        let mut all = Conditions::default();
         all.add("s.id <", asked.before.unwrap_or(Uuid::max()));
+        all.narrow(asked);
+        all
+    }
+
+    /// The conditions on the searches of all pages.
+    pub(super) fn without_position(asked: &SearchesAsked) -> Conditions {
+        let mut all = Conditions::default();
+        all.narrow(asked);
+        all
+    }
+
+    fn narrow(&mut self, asked: &SearchesAsked) {
         if let SearchesOf::Key(own) = asked.of {
-            all.add("s.key =", own);
+            self.add("s.key =", own);
         }
-        asked.key.into_iter().for_each(|key| all.add("s.key =", key));
-        asked.since_ms.into_iter().for_each(|since| all.add("s.at_ms >=", since));
-        asked.until_ms.into_iter().for_each(|until| all.add("s.at_ms <", until));
-        asked.kind.into_iter().for_each(|kind| all.add("s.kind =", kind.name()));
-        asked.space.iter().for_each(|space| all.add("s.space =", space.as_str()));
+        asked.key.into_iter().for_each(|key| self.add("s.key =", key));
+        asked.since_ms.into_iter().for_each(|since| self.add("s.at_ms >=", since));
+        asked.until_ms.into_iter().for_each(|until| self.add("s.at_ms <", until));
+        asked.kind.into_iter().for_each(|kind| self.add("s.kind =", kind.name()));
+        asked.space.iter().for_each(|space| self.add("s.space =", space.as_str()));
         match asked.without_results {
-            Some(true) => all.add("s.hits =", 0_i64),
-            Some(false) => all.add("s.hits >", 0_i64),
+            Some(true) => self.add("s.hits =", 0_i64),
+            Some(false) => self.add("s.hits >", 0_i64),
             None => {}
         }
-        all
     }
 
     fn add(&mut self, test: &str, value: impl Into<Value>) {

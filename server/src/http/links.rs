@@ -35,8 +35,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 #[serde(deny_unknown_fields)]
 #[schema(as = MediaPaths)]
 struct LinksBody {
-    /// 1 to 1000 paths of media, previews, thumbnails and downloads of exports, such as `/v1/clips/{id}/preview`. A query
-    /// string stays.
+    /// 1 to 1000 paths of media, previews, thumbnails, sprite sheets and downloads of exports, such as
+    /// `/v1/clips/{id}/preview`. A query string stays.
     #[schema(min_items = 1, max_items = 1000)]
     paths: Vec<String>,
     /// Validity in seconds, 1 to 604800; default 3600.
@@ -90,7 +90,8 @@ async fn link(app: &Authorized, sent: String, expires: i64) -> Result<LinkOut, A
         Some(Target::Clip(id)) => drop(clips::found(app.view().span(id).await?, id)?),
         Some(Target::Export(id)) => export_exists(app, id).await?,
         None => {
-            let detail = "only media, previews and thumbnails, and downloads of exports, have links";
+            let detail =
+                "only media, previews, thumbnails, sprite sheets and downloads of exports have links";
             return Err(ApiError::invalid("", detail));
         }
     }
@@ -115,7 +116,7 @@ pub(super) fn signed(app: &Authorized, uri: &Uri, expires: i64) -> String {
 
 /// Whether links to this media route can be signed.
 pub(super) fn is_signable(route: &str) -> bool {
-    Target::of(&route.replace("{id}", &Uuid::nil().to_string())).is_some()
+    Target::of(&route.replace("{id}", &Uuid::nil().to_string()).replace("{sheet}", "0")).is_some()
 }
 
 /// The caller of a signed link, who may only read; `None` if the request is no signed link. Removes the signature, so that

@@ -13,6 +13,7 @@ mod evaluations;
 mod exports;
 mod extract;
 mod guard;
+mod insights;
 mod jobs;
 mod keys;
 mod labels;
@@ -77,10 +78,11 @@ use error::{ApiError, REQUEST_ID};
 pub use search::stored_search;
 
 /// The documented routes of every room.
-fn rooms() -> [OpenApiRouter<Arc<App>>; 28] {
+fn rooms() -> [OpenApiRouter<Arc<App>>; 29] {
     [
         search::routes(),
         searches::routes(),
+        insights::routes(),
         add::routes(),
         uploads::routes(),
         videos::routes(),

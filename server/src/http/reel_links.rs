@@ -44,8 +44,8 @@ struct ReelLinkOut {
     /// The reel's path with its signature. It needs no key.
     url: String,
     /// The query string of `url`. Behind `?` it opens these paths too, for the videos of the reel's ranges:
-    /// `/v1/videos/{id}/media`, `/v1/videos/{id}/thumbnail`, and `/v1/clips/{id}/preview` and `/v1/clips/{id}/thumbnail` of
-    /// their clips.
+    /// `/v1/videos/{id}/media`, `/v1/videos/{id}/thumbnail`, `/v1/videos/{id}/sprites` and its sheets, and
+    /// `/v1/clips/{id}/preview` and `/v1/clips/{id}/thumbnail` of their clips.
     query: String,
     /// End of its validity (RFC 3339).
     expires_at: String,
@@ -132,6 +132,7 @@ mod tests {
         check(&format!("/v1/reels/{reel}"), Some(ReelPart::Ranges));
         check(&format!("/v1/videos/{id}/media"), Some(ReelPart::Video(id)));
         check(&format!("/v1/videos/{id}/thumbnail"), Some(ReelPart::Video(id)));
+        check(&format!("/v1/videos/{id}/sprites/0"), Some(ReelPart::Video(id)));
         check(&format!("/v1/clips/{id}/preview"), Some(ReelPart::Span(id)));
         check(&format!("/v1/clips/{id}/thumbnail"), Some(ReelPart::Span(id)));
         for other in [

@@ -18,15 +18,13 @@ pub(super) enum Target {
 impl Target {
     /// `None`: no link to this path can be signed.
     pub(super) fn of(path: &str) -> Option<Target> {
-        let mut parts = path.strip_prefix("/v1/")?.split('/');
-        let (kind, id, what, None) = (parts.next()?, parts.next()?, parts.next()?, parts.next()) else {
-            return None;
-        };
-        let id = id.parse().ok()?;
-        match (kind, what) {
-            ("videos", "media" | "thumbnail") => Some(Target::Video(id)),
-            ("clips", "preview" | "thumbnail") => Some(Target::Clip(id)),
-            ("exports", "download") => Some(Target::Export(id)),
+        let parts: Vec<&str> = path.strip_prefix("/v1/")?.split('/').collect();
+        let id = parts.get(1)?.parse().ok()?;
+        match parts[..] {
+            ["videos", _, "media" | "thumbnail" | "sprites"] => Some(Target::Video(id)),
+            ["videos", _, "sprites", sheet] => sheet.parse::<u32>().ok().map(|_| Target::Video(id)),
+            ["clips", _, "preview" | "thumbnail"] => Some(Target::Clip(id)),
+            ["exports", _, "download"] => Some(Target::Export(id)),
             _ => None,
         }
     }
@@ -103,11 +101,17 @@ mod tests {
         let id = Uuid::now_v7();
         assert_eq!(Target::of(&format!("/v1/videos/{id}/media")), Some(Target::Video(id)));
         assert_eq!(Target::of(&format!("/v1/clips/{id}/preview")), Some(Target::Clip(id)));
+        assert_eq!(Target::of(&format!("/v1/videos/{id}/sprites")), Some(Target::Video(id)));
+        assert_eq!(Target::of(&format!("/v1/videos/{id}/sprites/12")), Some(Target::Video(id)));
         for path in [
             format!("/v1/videos/{id}"),
             format!("/v1/clips/{id}/media"),
             "/v1/videos/x/media".to_owned(),
             format!("/v1/videos/{id}/media/x"),
+            format!("/v1/videos/{id}/sprites/x"),
+            format!("/v1/videos/{id}/sprites/1/2"),
+            format!("/v1/clips/{id}/sprites"),
+            "/v1/videos".to_owned(),
         ] {
             assert_eq!(Target::of(&path), None, "{path}");
         }

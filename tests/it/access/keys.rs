@@ -5,7 +5,7 @@ use std::process::Command;
 use reprise_tests::server::binary;
 use serde_json::{Value, json};
 
-use super::{Guarded, ROOT};
+use super::{Guarded, Holder, ROOT};
 
 /// Sends a request with a key of these scopes.
 async fn check(scopes: Value, requests: &[(&str, &str, u16)]) {
@@ -173,6 +173,35 @@ async fn a_key_searches_so_many_times_at_once() {
     }
 }
 
+/// Signs links to every kind of picture of a video, and follows them without a key.
+async fn sign_pictures(guarded: &Guarded, holder: Holder<'_>, video: &str) {
+    let video = format!("/v1/videos/{video}");
+    let clips = holder.good("GET", &format!("{video}/clips"), None).await;
+    let clip = format!("/v1/clips/{}", clips["items"][0]["id"].as_str().unwrap());
+    let (facts, sheet) = (format!("{video}/sprites"), format!("{video}/sprites/0"));
+    let thumbnails = [format!("{video}/thumbnail"), format!("{clip}/thumbnail")];
+    let paths = [&facts, &sheet, &thumbnails[0], &thumbnails[1], &format!("{clip}/preview")];
+    let links = holder.good("POST", "/v1/media-links", Some(&json!({"paths": paths}))).await;
+    let types = ["application/json", "image/jpeg", "image/jpeg", "image/jpeg", "video/mp4"];
+    for ((item, path), expected) in links["items"].as_array().unwrap().iter().zip(paths).zip(types) {
+        let url = item["url"].as_str().unwrap();
+        let answer = guarded.server.request("GET", url).send().await.unwrap();
+        let content_type = answer.headers()["content-type"].to_str().unwrap();
+        assert_eq!((answer.status().as_u16(), content_type), (200, expected), "{url}");
+        let unsigned = guarded.server.request("GET", path).send().await.unwrap();
+        assert_eq!(unsigned.status(), 401, "{path}");
+    }
+    // The signature of one sheet opens no other, nor what lists them.
+    let url = links["items"][1]["url"].as_str().unwrap();
+    for other in [url.replace("/sprites/0", "/sprites/1"), url.replace("/sprites/0", "/sprites")] {
+        assert_eq!(guarded.server.request("GET", &other).send().await.unwrap().status(), 401, "{other}");
+    }
+    for wrong in [format!("{facts}/x"), format!("{sheet}/0")] {
+        let body = json!({"paths": [wrong]});
+        assert_eq!(holder.send("POST", "/v1/media-links", Some(&body)).await.0, 422, "{body}");
+    }
+}
+
 #[tokio::test]
 async fn a_signed_link_shows_one_file_to_anybody_until_its_key_ends() {
     let guarded = Guarded::start(&[]);
@@ -198,6 +227,7 @@ async fn a_signed_link_shows_one_file_to_anybody_until_its_key_ends() {
     }
     let part = guarded.server.request("GET", &url(0)).header("range", "bytes=10-19").send().await.unwrap();
     assert_eq!((part.status().as_u16(), part.bytes().await.unwrap().len()), (206, 10));
+    sign_pictures(&guarded, holder, added["video"]["id"].as_str().unwrap()).await;
     // A link reads, whatever its key may do.
     let delete = url(0).replace("/media", "");
     assert_eq!(guarded.server.send(guarded.server.request("DELETE", &delete)).await.0, 401);

@@ -1,7 +1,9 @@
 //! Two keys of two teams walk over every operation of the contract: neither sees or changes what the other has.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
+use reprise_server::catalog::instant;
 use serde_json::{Value, json};
 
 use super::{Guarded, Holder};
@@ -65,6 +67,7 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
         "delete /v1/reels/{id}" | "delete /v1/exports/{id}" => Missing(None),
         // The walk itself searches by text.
         "get /v1/searches" => Unchanged(vec![("/v1/searches?kind=clip".to_owned(), None)]),
+        "get /v1/insights" => Unchanged(vec![(insights(), None)]),
         "get /v1/searches/{id}" => Missing(None),
         "post /v1/searches/{id}/feedback" => {
             Missing(Some(json!({"clip_id": theirs.clip, "verdict": "relevant"})))
@@ -136,6 +139,14 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
         | "get /v1/alerts/{id}/matches" => Missing(None),
         _ => return None,
     })
+}
+
+/// The path of the figures of three days, the same throughout the walk.
+fn insights() -> String {
+    static PATH: OnceLock<String> = OnceLock::new();
+    let day = |offset: i64| instant::format(instant::now_ms() + offset * 24 * 3600 * 1000);
+    // The walk itself searches by text.
+    PATH.get_or_init(|| format!("/v1/insights?kind=clip&since={}&until={}", day(-1), day(2))).clone()
 }
 
 /// What the other team has.

@@ -14,6 +14,7 @@ use super::{ALL, Opened, on_both};
 on_both!(
     a_space_is_registered_once,
     vectors_are_read_by_key,
+    the_newest_key_is_that_of_the_last_span,
     a_raw_vector_is_the_direction_times_its_norm,
     an_ingest_replaces_every_vector,
     vectors_of_the_wrong_length_are_refused,
@@ -64,6 +65,25 @@ async fn vectors_are_read_by_key(opened: &Opened) {
     assert_eq!(of_space(catalog, other.key).await.len(), 6);
     let counts: Vec<i64> = catalog.spaces().await.unwrap().iter().map(|space| space.vectors).collect();
     assert_eq!(counts, [12, 6]);
+}
+
+async fn the_newest_key_is_that_of_the_last_span(opened: &Opened) {
+    let catalog = &*opened.catalog;
+    assert_eq!(catalog.newest_key().await.unwrap(), SpanKey::new(0), "without spans");
+    let tiny = space(catalog, "tiny", 4).await;
+    let mut before = SpanKey::new(0);
+    for name in ["a", "b"] {
+        add_ready(catalog, video(name), 3, &[&tiny]).await;
+        let newest = of_space(catalog, tiny.key).await.last().unwrap().span;
+        assert_eq!(catalog.newest_key().await.unwrap(), newest);
+        assert!(before < newest);
+        before = newest;
+    }
+    // A clip without vectors counts too: it may get them at any time.
+    let stored = add_ready(catalog, video("c"), 1, &[&tiny]).await;
+    let added = catalog.view(ALL).add_given_clip(stored.id, clip(0, 10, json!({}))).await.unwrap();
+    let (given, _) = added.unwrap();
+    assert_eq!(catalog.newest_key().await.unwrap(), given.key);
 }
 
 async fn a_raw_vector_is_the_direction_times_its_norm(opened: &Opened) {

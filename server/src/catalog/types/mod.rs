@@ -3,6 +3,7 @@
 mod alert;
 mod cue;
 mod evaluation;
+mod insight;
 mod job;
 mod key;
 mod map;
@@ -18,6 +19,7 @@ mod webhook;
 pub use alert::*;
 pub use cue::*;
 pub use evaluation::*;
+pub use insight::*;
 pub use job::*;
 pub use key::*;
 pub use map::*;
