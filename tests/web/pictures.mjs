@@ -20,29 +20,42 @@ async function makeReel(videos) {
   return answer.json();
 }
 
+/** Searches, so that there is something to count. */
+async function searchOften() {
+  const texts = ['a dive from the platform', 'a somersault in the tuck position', 'a handstand', 'a twist on the floor', 'a dive from the platform', 'a leap'];
+  for (const text of [...texts, ...texts.slice(0, 3), texts[0]]) {
+    await fetch(`${address}/v1/search`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ query: { text } }) });
+  }
+}
+
 const browser = await puppeteer.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--headless=new', '--disable-gpu', '--autoplay-policy=no-user-gesture-required'] });
 try {
   const page = await browser.newPage();
   await page.setViewport({ width: 1440, height: 900 });
+  await page.evaluateOnNewDocument(() => localStorage.setItem('reprise_builtin_known', '1'));
   const take = async (name, path, prepare = async () => {}) => {
     await page.goto(`${address}${path}`, { waitUntil: 'networkidle2' });
     await prepare();
     await new Promise((done) => setTimeout(done, REST));
-    await page.screenshot({ path: `${folder}/page-${name}.png`, optimizeForSpeed: false });
+    await page.screenshot({ path: `${folder}/page-${name}.webp`, type: 'webp', quality: 86 });
   };
   const { items } = await get('/v1/videos?limit=1000');
   const broadcasts = items.filter((video) => video.duration > 60).slice(0, 3);
   const reel = await makeReel(broadcasts);
-  const [{ video_id: clipVideo, start, end }] = (await get(`/v1/videos/${broadcasts[0].id}/clips?limit=10`)).items.slice(2);
-  const composed = new URLSearchParams({ clip: clipVideo, start, end, mod: 'with one more twist' });
-  await take('clip', `/?${composed}`, async () => {
+  // The demo's first example is a clip with a change.
+  const [{ href }] = await get('/examples.json');
+  await searchOften();
+  await take('clip', href, async () => {
     const cards = await page.$$('.card');
-    await cards[3]?.hover();
+    await cards[2]?.hover();
   });
-  await take('watch', `/v/${clipVideo}?t=${start}&in=${start}&out=${end}&${composed}`);
+  const [shot] = (await get(`/v1/videos/${broadcasts[0].id}/clips?limit=10`)).items.slice(2);
+  const marks = new URLSearchParams({ in: shot.start, out: shot.end, clip: shot.video_id, start: shot.start, end: shot.end, mod: 'with one more twist' });
+  await take('watch', `/v/${shot.video_id}?t=${shot.start + 1}&${marks}`);
   await take('reel', `/reels/${reel.id}`);
   await take('library', '/library');
-  await take('insights', '/insights');
+  await take('insights', '/insights', () => page.waitForSelector('canvas.map', { timeout: 60_000 }));
+  await take('models', '/models');
 } finally {
   await browser.close();
 }
