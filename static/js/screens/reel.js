@@ -9,6 +9,7 @@ import { videoPath } from '../core/router.js';
 import { formatRange, formatTime, toMilliseconds } from '../core/time.js';
 import { toasts } from '../core/toast.js';
 import { count, formatLength, titleOf } from '../core/words.js';
+import { filmstripOf } from '../parts/filmstrip.js';
 import { askText } from '../parts/labels.js';
 import { ListPlayer } from '../parts/listplayer.js';
 import { openExports, openShare } from '../parts/reelout.js';
@@ -194,7 +195,7 @@ class Reel {
   row(range, place) {
     const row = el('div', { role: 'listitem', draggable: 'true', data: { place } },
       el('button', { type: 'button', class: 'reelrow', on: { click: () => this.player.go(place) } }, icon('grip-vertical', 's'), el('span', { class: 'num dim' }, place + 1),
-        el('img', { src: `/v1/videos/${range.video_id}/thumbnail`, alt: '', loading: 'lazy', draggable: 'false' }),
+        frameOf(range),
         el('span', { class: 'grow' }, el('span', { class: 'clip1' }, range.note || this.titleOf(range.video_id)), el('span', { class: 'dim tiny num' }, formatRange(range.start, range.end))),
         el('span', { class: 'num muted' }, formatLength(range.end - range.start))));
     this.takeDrops(row, place);
@@ -445,3 +446,10 @@ class Reel {
 
 /** @param {import('../main.js').Page} page */
 export const make = (page) => new Reel(page);
+
+/** The picture in the middle of a range. @param {Range} range */
+function frameOf({ video_id: video, start, end }) {
+  const box = el('span', { class: 'rowframe' });
+  filmstripOf(video).then((strip) => { if (strip) fill(box, strip.box((start + end) / 2)); });
+  return box;
+}
