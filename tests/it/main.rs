@@ -67,6 +67,7 @@ mod standing;
 mod stored;
 mod subtitles;
 mod synth;
+mod thumbnails;
 mod tidy;
 mod traces;
 mod uploads;

@@ -27,6 +27,7 @@ pub mod span;
 pub mod sprites;
 mod still;
 mod subtitles;
+pub mod thumbnails;
 mod watchdog;
 mod wide;
 

@@ -196,9 +196,9 @@ pub(super) fn failed(finished: &Finished) -> VideoError {
 
 /// Size of a picture in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Size {
-    width: u32,
-    height: u32,
+pub(super) struct Size {
+    pub(super) width: u32,
+    pub(super) height: u32,
 }
 
 impl Size {
@@ -209,7 +209,7 @@ impl Size {
 }
 
 /// The shown size, scaled down to at most `width`.
-fn fitted(probe: &Probe, width: u32) -> Size {
+pub(super) fn fitted(probe: &Probe, width: u32) -> Size {
     let (full_width, full_height) = (probe.width.max(1), probe.height.max(1));
     let width = width.clamp(1, full_width);
     let height = (f64::from(full_height) * f64::from(width) / f64::from(full_width)).round() as u32;

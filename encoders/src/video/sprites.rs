@@ -2,7 +2,7 @@
 //!
 //! They are made of the frames that a decode yields anyway, so a video is not decoded for them again.
 
-use super::jpeg::jpegs;
+use super::jpeg::{Quality, jpegs};
 use super::{Limits, Probe, VideoError};
 use crate::Frame;
 use crate::resize::{Pixels, Resampling, resize};
@@ -15,6 +15,7 @@ const LEAST_INTERVAL_MS: i64 = 500;
 const TILE_SIDE: u32 = 160;
 /// Pictures in a row of a sheet, and most rows.
 const SHEET_SIDE: usize = 10;
+const QUALITY: Quality = Quality(5);
 
 /// The sprite sheets of a video.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +89,7 @@ impl SpriteCollector {
             let tiles = std::mem::replace(&mut self.tiles, rest);
             pictures.push(self.sheet(&tiles, columns, sheet));
         }
-        let sheets = jpegs(pictures, sheet, limits)?;
+        let sheets = jpegs(pictures, sheet, QUALITY, limits)?;
         let interval_ms = self.interval_ms;
         Ok(Some(Sprites {
             tile_width: width,
@@ -162,10 +163,10 @@ fn tile_of(probe: &Probe) -> Pixels {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn probe(width: u32, height: u32, duration_ms: i64) -> Probe {
+    pub(in crate::video) fn probe(width: u32, height: u32, duration_ms: i64) -> Probe {
         Probe {
             duration_ms,
             frame_rate: 25.0,

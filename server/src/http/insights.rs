@@ -27,7 +27,7 @@ const DAY_MS: i64 = 24 * 3600 * 1000;
 const MOST_DAYS: i64 = 366;
 /// Days of an answer without `since` and `days`.
 const DAYS: i64 = 30;
-/// Most searches that are counted: two seconds of a database's work.
+/// Most searches that are counted: about ten seconds of SQLite's work.
 const MOST_SEARCHES: u32 = 1_000_000;
 
 /// Routes of `/v1/insights`.

@@ -8,6 +8,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use reprise_encoders::video::thumbnails::THUMBNAIL_WIDTH;
 use reprise_encoders::video::{self, Limits, Probe, VideoError, rendition};
 use serde::Deserialize;
 use tower::ServiceExt;
@@ -26,8 +27,6 @@ use crate::catalog::{Span, Video};
 use crate::sprites;
 use crate::storage::{Derived, LocalFile, StoredFile};
 
-/// Width of thumbnails, in pixels.
-const THUMBNAIL_WIDTH: u32 = 480;
 /// Width of previews, in pixels.
 const PREVIEW_WIDTH: u32 = 480;
 /// Longest wait for a place to make a picture.
@@ -90,7 +89,7 @@ async fn media(
     }
 }
 
-/// Serves a JPEG of the frame in the middle of a video.
+/// Serves a JPEG of the frame in the middle of a video. The ingest makes it; a lost one is made at its first request.
 #[utoipa::path(get, path = "/v1/videos/{id}/thumbnail", operation_id = "getVideoThumbnail", tag = "media",
     params(("id" = Uuid, Path, description = "The video's id")),
     responses((status = 200, content_type = "image/jpeg", body = inline(FileBytes), description = "The picture, 480 pixels wide"),
@@ -104,6 +103,9 @@ async fn video_thumbnail(app: Authorized, Id(id): Id, request: Request) -> Resul
 }
 
 /// Serves a JPEG of the frame in the middle of a clip.
+///
+/// The ingest makes it, of a frame that is shown half a second from the middle at most, or in a clip of many minutes a
+/// little farther. That of a given clip, and of a clip that was cut anew without a decode, is made at its first request.
 #[utoipa::path(get, path = "/v1/clips/{id}/thumbnail", operation_id = "getClipThumbnail", tag = "media",
     params(("id" = Uuid, Path, description = "The clip's id")),
     responses((status = 200, content_type = "image/jpeg", body = inline(FileBytes), description = "The picture, 480 pixels wide"),

@@ -14,6 +14,7 @@ use super::error::{IngestError, Stop};
 use super::feature_cache::{self, FeatureCache};
 use super::flow::{Flow, Inputs, PerTap, Taps, blocking, encode};
 use super::pass::{self, Cutting, Media, Pass, PassOutcome, Tap, Target};
+use super::pictures::{Pictures, Wanted};
 use super::progress::JobProgress;
 use super::raw_vectors::Spans;
 use crate::catalog::MediaFacts;
@@ -40,8 +41,8 @@ pub(super) struct Plan {
     pub(super) spaces: Vec<Arc<LoadedSpace>>,
     /// Folder of the video's features.
     pub(super) features: PathBuf,
-    /// Whether a pass makes sprite sheets too.
-    pub(super) sprites: bool,
+    /// The pictures for people that a pass makes too.
+    pub(super) pictures: Wanted,
 }
 
 /// Facts about a video, known before a pass.
@@ -58,8 +59,8 @@ pub(super) struct Embedded {
     pub(super) spans: Spans,
     /// Whether seeking yields the same frames as decoding in order.
     pub(super) seek_is_safe: bool,
-    /// The file of the sprite sheets, if a pass made them.
-    pub(super) sprites: Option<Vec<u8>>,
+    /// The pictures for people that a pass made.
+    pub(super) pictures: Pictures,
 }
 
 /// Decodes `media` once and encodes every span of `plan` in every space of the plan.
@@ -74,11 +75,11 @@ pub(super) async fn ingest(
     let known = work.for_each_tap(&plan);
     let (seen, lacking) = work.pass(plan.segment, known).await?;
     work.progress.stage("finish");
-    let PassOutcome { summary, references, curve, sprites } = seen;
+    let PassOutcome { summary, references, curve, pictures } = seen;
     work.keep_curve(curve).await?;
     let seek_is_safe = work.seek_agrees_with(references).await?;
     work.complete(lacking, seek_is_safe, summary.duration_ms).await?;
-    Ok(Embedded { summary, spans: work.spans, seek_is_safe, sprites })
+    Ok(Embedded { summary, spans: work.spans, seek_is_safe, pictures })
 }
 
 /// Cuts and encodes a video from stored scores and features, without decoding it. `None` if any of them is missing.
@@ -103,7 +104,7 @@ pub(super) async fn recut(
         warnings: Vec::new(),
     };
     let seek_is_safe = facts.seek_is_safe;
-    Ok(Some(Embedded { summary, spans: work.spans, seek_is_safe, sprites: None }))
+    Ok(Some(Embedded { summary, spans: work.spans, seek_is_safe, pictures: Pictures::default() }))
 }
 
 /// Encodes the spans of `plan` from stored features, by seeking if that is cheaper than a pass, or else in a pass.
@@ -134,7 +135,7 @@ struct Work {
     media: Media,
     taps: Taps,
     features: PathBuf,
-    sprites: bool,
+    pictures: Wanted,
     progress: Arc<JobProgress>,
     spans: Spans,
 }
@@ -149,8 +150,8 @@ impl Work {
                 None => taps.push((tap, vec![Arc::clone(space)])),
             }
         }
-        let (features, sprites) = (plan.features.clone(), plan.sprites);
-        Work { media, taps, features, sprites, progress, spans: Spans::new() }
+        let (features, pictures) = (plan.features.clone(), plan.pictures);
+        Work { media, taps, features, pictures, progress, spans: Spans::new() }
     }
 
     /// The known spans for each tap. Taps with moments also get the windows.
@@ -169,8 +170,8 @@ impl Work {
         known: PerTap,
     ) -> Result<(PassOutcome, PerTap), IngestError> {
         let target = segment.as_ref().map(|cutting| cutting.target);
-        let (taps, sprites) = (self.taps.iter().map(|(tap, _)| *tap).collect(), self.sprites);
-        let pass = Pass { segment, taps, sprites };
+        let (taps, pictures) = (self.taps.iter().map(|(tap, _)| *tap).collect(), self.pictures);
+        let pass = Pass { segment, taps, pictures };
         let (sender, mut receiver) = mpsc::channel(STEPS_AHEAD);
         let (media, progress) = (self.media.clone(), Arc::clone(&self.progress));
         let kept = self.kept().await?;

@@ -12,6 +12,7 @@ use super::error::IngestError;
 use super::moments::windows_inside;
 use super::pass::{Cutting, Target};
 use super::passages;
+use super::pictures::Wanted;
 use super::raw_vectors::{RawVector, Spans, moment, pooled, unit};
 use super::source::Source;
 use crate::app::App;
@@ -127,7 +128,7 @@ impl Lacking {
         let windows = self.windows.clone();
         let segment = cut.then_some(Cutting { segmentation, cues: Vec::new(), target: Target::Pooled });
         let features = app.storage.features(video.id);
-        Plan { segment, known: known.collect(), windows, spaces, features, sprites: false }
+        Plan { segment, known: known.collect(), windows, spaces, features, pictures: Wanted::default() }
     }
 
     fn vectors(&self, spans: &Spans) -> Result<Vec<NewVector>, EncodeError> {

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use reprise_encoders::Frame;
 use reprise_encoders::video::sample::Sampler;
 use reprise_encoders::video::segment::{ClipRange, CurveWriter, Meter, Segmentation, Segmenter};
-use reprise_encoders::video::sprites::SpriteCollector;
 use reprise_encoders::video::{self, Event, Limits, Output, Probe, Request, Summary, VideoError};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::assemble::Feed;
 use super::error::{IngestError, Stop};
+use super::pictures::{PictureMaker, Pictures, Wanted};
 use super::progress::JobProgress;
 use crate::sprites;
 use crate::terms::SpanKey;
@@ -99,8 +99,8 @@ pub(super) struct Pass {
     pub(super) segment: Option<Cutting>,
     /// Consumers of sampled frames.
     pub(super) taps: Vec<Tap>,
-    /// Whether to make sprite sheets of the frames in which the cuts are found.
-    pub(super) sprites: bool,
+    /// The pictures for people to make. None without cutting.
+    pub(super) pictures: Wanted,
 }
 
 /// Output of a pass, in order of time within each tap.
@@ -118,8 +118,8 @@ pub(super) struct PassOutcome {
     pub(super) references: Vec<Frame>,
     /// The scores of all frames as stored ([`Curve`]). Empty if the video was not cut.
     pub(super) curve: Vec<u8>,
-    /// The file of the sprite sheets, if they were asked for and could be made.
-    pub(super) sprites: Option<Vec<u8>>,
+    /// The pictures that were asked for.
+    pub(super) pictures: Pictures,
 }
 
 /// Decodes all of `media` and sends frames and clips. Blocks on ffmpeg and on a full channel.
@@ -129,13 +129,15 @@ pub(super) fn run(
     progress: &JobProgress,
     steps: &mpsc::Sender<Step>,
 ) -> Result<PassOutcome, IngestError> {
+    let wanted = pass.segment.as_ref().map_or(Wanted::default(), |_| pass.pictures);
+    let mut pictures = PictureMaker::new(wanted, &media.probe, &media.limits);
     let request = Request {
         detect_width: pass.segment.as_ref().map(|_| sprites::FRAME_WIDTH),
-        outputs: pass.taps.iter().map(Tap::output).collect(),
+        // The output behind those of the taps is that of the pictures.
+        outputs: pass.taps.iter().map(Tap::output).chain(pictures.output()).collect(),
     };
     let mut decoder = video::decode(&media.path, &media.probe, request, &media.limits)?;
     let mut cutter = pass.segment.as_ref().map(|cutting| Cutter::new(cutting, &media.probe));
-    let mut tiles = pass.sprites.then(|| SpriteCollector::new(&media.probe));
     let mut waiting: Vec<Vec<Frame>> = vec![Vec::new(); pass.taps.len()];
     progress.stage("decode");
     for event in &mut decoder {
@@ -145,10 +147,12 @@ pub(super) fn run(
         match event? {
             Event::Detect(frame) => {
                 progress.frame(frame.time_ms);
-                tiles.iter_mut().for_each(|tiles| tiles.push(&frame));
+                pictures.detect(&frame);
                 let clips = cutter.as_mut().map_or(Vec::new(), |cutter| cutter.push(frame));
+                pictures.clips(&clips);
                 send_clips(clips, steps)?;
             }
+            Event::Sampled { output, frame } if output == pass.taps.len() => pictures.sampled(frame),
             Event::Sampled { output, frame } => {
                 progress.reached(frame.time_ms);
                 let bytes = frame.rgb.len() * (waiting[output].len() + 1);
@@ -164,24 +168,19 @@ pub(super) fn run(
         send_frames(tap, frames, steps)?;
     }
     let Some(cutter) = cutter else {
-        return Ok(PassOutcome { summary, references: Vec::new(), curve: Vec::new(), sprites: None });
+        return Ok(PassOutcome {
+            summary,
+            references: Vec::new(),
+            curve: Vec::new(),
+            pictures: Pictures::default(),
+        });
     };
     let (clips, references, curve) = cutter.finish(summary.duration_ms);
-    send_clips(clips, steps)?;
     drop(decoder);
-    let sprites = tiles.and_then(|tiles| sheets(tiles, summary.duration_ms, &media.limits));
-    Ok(PassOutcome { summary, references, curve, sprites })
-}
-
-/// The file of the sprite sheets. A video is searchable without them, and they can be made later.
-fn sheets(tiles: SpriteCollector, duration_ms: i64, limits: &Limits) -> Option<Vec<u8>> {
-    match tiles.finish(duration_ms, limits) {
-        Ok(sprites) => sprites.and_then(|sprites| sprites::to_file(&sprites).ok()),
-        Err(error) => {
-            tracing::warn!(%error, "the sprite sheets of a video could not be made");
-            None
-        }
-    }
+    pictures.clips(&clips);
+    send_clips(clips, steps)?;
+    let pictures = pictures.finish(summary.duration_ms);
+    Ok(PassOutcome { summary, references, curve, pictures })
 }
 
 fn send_frames(tap: usize, frames: Vec<Frame>, steps: &mpsc::Sender<Step>) -> Result<(), IngestError> {

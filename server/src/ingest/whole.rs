@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use reprise_encoders::video::Probe;
 use reprise_encoders::video::segment::ClipRange;
+use reprise_encoders::video::thumbnails::Thumbnails;
 use uuid::Uuid;
 
 use super::embed::{self, Embedded, Plan};
 use super::error::IngestError;
 use super::moments::windows_inside;
 use super::pass::{Cutting, Target};
+use super::pictures::Wanted;
 use super::raw_vectors::{moment, pooled, span};
 use super::source::Source;
 use super::subtitles;
@@ -34,16 +36,24 @@ pub async fn found_clips(app: &App, video: &Video) -> Result<Vec<Uuid>, IngestEr
     Ok(clips.into_iter().filter(|clip| !clip.given).map(|clip| clip.id).collect())
 }
 
+/// A video that was cut and encoded.
+pub struct Whole {
+    /// What the catalog stores.
+    pub ingested: Ingested,
+    /// Thumbnails, to keep once the spans are stored.
+    pub thumbnails: Thumbnails,
+}
+
 /// Cuts the video and encodes its spans. Decodes it only if stored scores or features are missing.
 ///
 /// # Errors
 /// [`IngestError`]. The catalog then stores nothing.
-pub async fn whole(source: Source<'_>) -> Result<Ingested, IngestError> {
+pub async fn whole(source: Source<'_>) -> Result<Whole, IngestError> {
     let progress = Arc::clone(&source.progress);
     progress.unless_stopped(cut_and_encode(source)).await
 }
 
-async fn cut_and_encode(source: Source<'_>) -> Result<Ingested, IngestError> {
+async fn cut_and_encode(source: Source<'_>) -> Result<Whole, IngestError> {
     let media = source.media().await?;
     let plan = plan(&source, &media.probe).await?;
     let (probe, video) = (media.probe.clone(), source.video);
@@ -51,19 +61,20 @@ async fn cut_and_encode(source: Source<'_>) -> Result<Ingested, IngestError> {
         Some(facts) => embed::recut(media.clone(), &plan, facts, Arc::clone(&source.progress)).await?,
         None => None,
     };
-    let (embedded, unread) = match recut {
+    let (mut embedded, unread) = match recut {
         Some(embedded) => (embedded, video.warnings.clone()),
         None => {
             let unread = subtitles::take(source.app, video.id, &media).await?;
             (embed::ingest(media, plan, Arc::clone(&source.progress)).await?, unread)
         }
     };
-    keep_sprites(source.app, video.id, embedded.sprites.as_deref()).await;
+    keep_sprites(source.app, video.id, embedded.pictures.sprites.as_deref()).await;
+    let thumbnails = std::mem::take(&mut embedded.pictures.thumbnails);
     let mut ingested = ingested(source.given, &probe, embedded)?;
     ingested.warnings.extend(unread);
     let mut known = BTreeSet::new();
     ingested.warnings.retain(|warning| known.insert(warning.clone()));
-    Ok(ingested)
+    Ok(Whole { ingested, thumbnails })
 }
 
 /// Stores the sprite sheets. They are made anew at the first request if that fails.
@@ -93,7 +104,10 @@ async fn plan(source: &Source<'_>, probe: &Probe) -> Result<Plan, IngestError> {
         windows: if given_only { windows_inside(clips) } else { Vec::new() },
         spaces: app.spaces.all(),
         features: app.storage.features(video.id),
-        sprites: !app.storage.has_derived(Derived::Sprites, video.id),
+        pictures: Wanted {
+            sprites: !app.storage.has_derived(Derived::Sprites, video.id),
+            thumbnails: !given_only,
+        },
     })
 }
 

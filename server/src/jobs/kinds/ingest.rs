@@ -5,7 +5,7 @@ use reprise_encoders::EncodeError;
 use reprise_encoders::video::VideoError;
 
 use crate::catalog::JobName;
-use crate::ingest::{self, IngestError, Stop};
+use crate::ingest::{self, IngestError, Stop, Whole};
 use crate::jobs::error::JobError;
 use crate::jobs::kind::{JobKind, Need, Work};
 
@@ -26,7 +26,7 @@ impl JobKind for Ingest {
         let (app, video) = (&work.app, work.video()?);
         let spaces = app.spaces.all().len();
         let replaced = ingest::found_clips(app, video).await?;
-        let ingested = ingest::whole(work.source()?).await?;
+        let Whole { ingested, thumbnails } = ingest::whole(work.source()?).await?;
         work.report().await?;
         app.catalog.finish_ingest(&work.lease, ingested).await?;
         for clip in replaced {
@@ -34,6 +34,7 @@ impl JobKind for Ingest {
                 tracing::warn!(%error, %clip, "the pictures of a replaced clip could not be removed");
             }
         }
+        ingest::keep_thumbnails(app, video.id, thumbnails).await;
         ingest::enqueue_passages(app, video.id).await;
         ingest::enqueue_new_spaces(app, video.id, spaces).await;
         Ok(())
