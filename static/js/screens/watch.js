@@ -1,8 +1,252 @@
-// Watch.
+// Watch: one video with its hits, marks and transcript; and what to do where it can't be watched.
 
-import { el } from '../core/dom.js';
+import { ApiError, all, get, isAbort, post, tagged } from '../core/api.js';
+import { button, el, fill, icon, iconButton, keyCap } from '../core/dom.js';
+import { hasEnded, jobs } from '../core/jobs.js';
+import { keys } from '../core/keys.js';
+import { openMenu } from '../core/menu.js';
+import { problemBox } from '../core/problems.js';
+import { videoPath } from '../core/router.js';
+import { formatTime } from '../core/time.js';
+import { toasts } from '../core/toast.js';
+import { count, formatEstimate, titleOf } from '../core/words.js';
+import { isSearch, queryParameters } from '../parts/query.js';
+import { forgetVideos } from '../parts/videos.js';
+import { Viewer } from './watch/viewer.js';
+import { bindings } from './watch/keys.js';
 
-export function make() {
-  const element = el('div', { class: 'page' }, el('h1', {}, 'Watch'));
-  return { element, title: 'Watch', show() {}, hide() {} };
+/** @typedef {import('../core/router.js').Route} Route */
+
+/** What the search screen leaves here: its address's parameters and what it found, such as "17 moments". */
+const FOUND = 'reprise_found';
+
+class Watch {
+  /** @param {import('../main.js').Page} page */
+  constructor(page) {
+    this.page = page;
+    this.title = 'Video';
+    /** @type {Viewer|null} */
+    this.viewer = null;
+    this.id = '';
+    this.stop = new AbortController();
+    this.unbind = () => {};
+    this.follow = () => this.showJob();
+    this.back = el('a', { class: 'btn ghost', href: '/', id: 'back', title: 'Back  Esc', on: { click: (/** @type {MouseEvent} */ event) => this.goBack(event) } });
+    this.heading = el('h1', { class: 'clip1' }, 'Video');
+    this.facts = el('span', { class: 'dim small num clip1 only-l facts' });
+    this.number = el('span', { class: 'small num muted nowrap', id: 'hit-number' });
+    this.steps = el('span', { class: 'row' }, this.number,
+      iconButton('chevron-left', 'Previous hit', () => this.viewer?.stepHit(-1), { key: 'P' }), iconButton('chevron-right', 'Next hit', () => this.viewer?.stepHit(1), { key: 'N' }));
+    this.add = button([icon('list-plus'), 'Add to reel ', keyCap('R')], () => this.viewer?.addToReel(), { class: 'btn only-l', id: 'add-to-reel' });
+    this.more = iconButton('ellipsis', 'More', () => this.openMore(), { 'aria-haspopup': 'menu', id: 'more' });
+    this.state = el('div', { class: 'watch-state', hidden: true });
+    this.body = el('div', { class: 'watch-body' });
+    this.element = el('div', { class: 'watch' }, el('header', { class: 'top' }, this.back, this.heading, this.facts, el('span', { class: 'grow' }), this.steps, this.add, this.more), this.state, this.body);
+  }
+
+  /** @param {Route} route */
+  show(route) {
+    this.route = route;
+    this.showBack(route.parameters);
+    if (this.viewer && this.id === route.id) {
+      this.viewer.update(route);
+      return;
+    }
+    this.hide();
+    this.id = route.id;
+    this.stop = new AbortController();
+    this.unbind = keys.add('Player and marks', bindings(() => this.viewer, { back: () => this.goBack() }));
+    jobs.addEventListener('change', this.follow);
+    this.load(route);
+  }
+
+  hide() {
+    this.viewer?.note();
+    this.stop.abort();
+    this.viewer?.close();
+    this.viewer = null;
+    this.unbind();
+    jobs.removeEventListener('change', this.follow);
+    fill(this.body);
+    this.state.hidden = true;
+  }
+
+  /** @param {Route} route */
+  async load(route) {
+    const { signal } = this.stop;
+    for (const part of [this.steps, this.add, this.more]) part.hidden = true;
+    fill(this.facts);
+    try {
+      const { value, tag } = await tagged('GET', `/v1/videos/${route.id}`, { signal });
+      if (signal.aborted) return;
+      const viewer = new Viewer(this.page, value, tag);
+      this.viewer = viewer;
+      viewer.addEventListener('change', () => this.showTop());
+      fill(this.body, viewer.element);
+      for (const part of [this.add, this.more]) part.hidden = false;
+      viewer.start(this.route ?? route);
+      this.showTop();
+      this.showJob();
+    } catch (error) {
+      if (!isAbort(error) && !signal.aborted) this.showProblem(error);
+    }
+  }
+
+  showTop() {
+    const { viewer } = this;
+    if (!viewer) return;
+    const { video, hits, current } = viewer;
+    const title = titleOf(video);
+    this.heading.textContent = title;
+    this.heading.title = title;
+    this.title = title;
+    document.title = `${title} · reprise`;
+    const rate = video.frame_rate && `${Math.round(video.frame_rate * 100) / 100} fps`;
+    this.facts.textContent = [video.duration !== null && formatTime(video.duration), rate, viewer.shots.length > 0 && count(viewer.shots.length, 'shot')].filter(Boolean).join(' · ');
+    this.steps.hidden = hits.length === 0;
+    this.number.textContent = current < 0 ? count(hits.length, 'hit') : `Hit ${current + 1} of ${hits.length}`;
+  }
+
+  /** @param {URLSearchParams} parameters */
+  showBack(parameters) {
+    const query = queryParameters(parameters);
+    const asked = isSearch(query);
+    /** @type {{key?: string, text?: string}} */
+    let found = {};
+    try {
+      found = JSON.parse(sessionStorage.getItem(FOUND) ?? '{}');
+    } catch {
+      // Then the link has a plain name.
+    }
+    const isSame = asked && found.text && queryParameters(new URLSearchParams(found.key)).toString() === query.toString();
+    this.back.href = isSame ? `/?${found.key}` : asked ? `/?${query}` : '/library';
+    const label = isSame ? found.text : asked ? 'Results' : 'Library';
+    this.back.setAttribute('aria-label', `Back: ${label}`);
+    fill(this.back, icon('arrow-left'), el('span', { class: 'only-l' }, label));
+  }
+
+  /**
+   * Back in the history where that leads to the same place, so that it is as it was left.
+   * @param {Event} [event]
+   */
+  goBack(event) {
+    const { navigation } = /** @type {any} */ (window);
+    const before = navigation?.entries?.()[(navigation.currentEntry?.index ?? 0) - 1]?.url;
+    const target = new URL(this.back.href);
+    const isThere = before && new URL(before).pathname === target.pathname
+      && queryParameters(new URL(before).searchParams).toString() === queryParameters(target.searchParams).toString();
+    if (isThere) {
+      event?.preventDefault();
+      history.back();
+    } else if (!event) {
+      this.page.router.go(target.pathname + target.search);
+    }
+  }
+
+  openMore() {
+    const { viewer } = this;
+    if (!viewer) return;
+    const { video } = viewer;
+    const at = viewer.player.frameTime;
+    const copy = (/** @type {string} */ what, /** @type {string} */ text) => () => navigator.clipboard.writeText(text)
+      .then(() => toasts.show(`Copied ${what}.`), () => toasts.show(`The browser did not let the page copy ${what}.`));
+    const chosen = viewer.chosen();
+    const link = (/** @type {URLSearchParams} */ parameters, /** @type {number|null} */ time) => new URL(videoPath(video.id, time, parameters), location.href).href;
+    const media = new URL(video.media_url, location.href).href;
+    const range = chosen && new URLSearchParams({ in: String(chosen.start), out: String(chosen.end) });
+    const clip = chosen ? `#t=${chosen.start},${chosen.end}` : `#t=${at}`;
+    openMenu(this.more, [
+      { label: 'Add to reel', icon: 'list-plus', key: 'R', act: () => viewer.addToReel() },
+      null,
+      { label: `Copy link at ${formatTime(at)}`, icon: 'copy', act: copy('the link', link(queryParameters(viewer.parameters), at)) },
+      ...(range ? [{ label: 'Copy link of the range', icon: 'copy', act: copy('the link', link(range, chosen.start)) }] : []),
+      { label: 'Copy code to embed', icon: 'share-2', act: copy('the code', `<video controls src="${media}${clip}"></video>`) },
+      null,
+      { label: 'Download the original', icon: 'download', act: () => el('a', { href: video.media_url, download: video.file_name }).click() },
+      { label: 'Open in the library', icon: 'library', act: () => this.page.router.go(video.folder ? `/library?${new URLSearchParams({ folder: video.folder })}` : '/library') },
+      { label: 'Details', icon: 'info', act: () => viewer.panel.choose('details') },
+    ]);
+  }
+
+  /** Says how far the ingest of a video is that can't be searched yet, or why it failed. */
+  async showJob() {
+    const { viewer } = this;
+    const { signal } = this.stop;
+    if (!viewer || viewer.video.state === 'ready' || !viewer.video.job_id) return;
+    const id = viewer.video.job_id;
+    /** @type {Api<'Job'>|null} */
+    const job = jobs.known.get(id) ?? await get(`/v1/jobs/${id}`).catch(() => null);
+    if (signal.aborted || !job) return;
+    this.state.hidden = false;
+    if (job.state === 'succeeded' && this.route) return this.again();
+    if (job.state === 'failed' || job.state === 'cancelled') {
+      fill(this.state, problemBox({ message: job.reason ? `This video can't be searched: ${job.reason}` : 'Reading this video was stopped.' }, () => this.retry(job)));
+      return;
+    }
+    const done = Math.round(job.progress * 100);
+    fill(this.state, el('div', { class: 'notice', role: 'status' }, icon('clock'),
+      el('span', {}, job.state === 'queued' ? 'Waiting to be read. It plays, but is not found yet.' : `Being read: ${done} %${job.eta_s === null || job.eta_s === undefined ? '' : `, ${formatEstimate(job.eta_s)} left`}. It plays, but is not found yet.`),
+      el('span', { class: 'bar go grow' }, el('i', { vars: { width: `${done}%` } }))));
+    if (!hasEnded(job) && !jobs.known.has(job.id)) jobs.look(job);
+  }
+
+  /** @param {Api<'Job'>} job */
+  async retry(job) {
+    try {
+      jobs.look(await post(`/v1/jobs/${job.id}/retry`));
+      this.showJob();
+    } catch (error) {
+      toasts.problem(error);
+    }
+  }
+
+  /** Loads the same video anew. */
+  again() {
+    if (!this.route) return;
+    const { route } = this;
+    const parameters = new URLSearchParams(location.search);
+    forgetVideos([route.id]);
+    this.hide();
+    this.show({ ...route, parameters });
+  }
+
+  /** @param {unknown} error */
+  async showProblem(error) {
+    this.state.hidden = false;
+    this.heading.textContent = 'Video';
+    if (!(error instanceof ApiError) || error.status !== 404) {
+      fill(this.state, problemBox(error, () => this.again()));
+      return;
+    }
+    const { id } = this;
+    /** @type {Api<'Video'>[]} */
+    const trashed = await all('/v1/videos', { query: { trashed: true }, signal: this.stop.signal }).catch(() => []);
+    if (id !== this.id) return;
+    const video = trashed.find((one) => one.id === id);
+    this.heading.textContent = video ? titleOf(video) : 'Not here';
+    fill(this.state, video
+      ? el('div', { class: 'empty' }, icon('trash-2', 'l'), el('h2', {}, 'This video is in the trash'),
+        el('p', { class: 'muted' }, video.purge_at ? `It can be restored until ${new Date(video.purge_at).toLocaleDateString()}.` : ''),
+        button([icon('undo-2'), 'Restore'], () => this.restore(), { class: 'btn primary' }))
+      : el('div', { class: 'empty' }, icon('film', 'l'), el('h2', {}, 'This video is gone'),
+        el('p', { class: 'muted' }, 'It was deleted for good, or the address is mistyped.'), el('a', { class: 'btn', href: '/library' }, 'To the library')));
+  }
+
+  async restore() {
+    try {
+      await post(`/v1/videos/${this.id}/restore`);
+      toasts.show('Restored the video.');
+      this.again();
+    } catch (error) {
+      toasts.problem(error);
+    }
+  }
+
+  /** Subtitles go to this video; other files to the library. @param {File[]} files */
+  takeFiles(files) {
+    return this.viewer?.transcript.takeFiles(files) ?? false;
+  }
 }
+
+/** @param {import('../main.js').Page} page */
+export const make = (page) => new Watch(page);
