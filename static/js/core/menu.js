@@ -30,7 +30,8 @@ export function openMenu(opener, items) {
     menu.remove();
   });
   opener.setAttribute('aria-expanded', 'true');
-  document.body.append(menu);
+  // In a dialog the rest of the page is inert; elsewhere it belongs to the opener's landmark.
+  (opener.closest('dialog, main, nav') ?? document.body).append(menu);
   menu.showPopover();
   place(menu, opener);
   (/** @type {HTMLElement|null} */ (menu.querySelector('[aria-checked="true"]') ?? menu.firstElementChild))?.focus();

@@ -27,6 +27,7 @@ export class Transport {
     this.stage = stage;
     this.playButton = iconButton('play', 'Play', () => player.toggle(), { key: 'Space', id: 'play' });
     this.code = el('span', { class: 'at' });
+    this.length = el('span', { class: 'dim only-l of' });
     this.frame = el('span', { class: 'dim small num only-l only-w' });
     this.loopButton = onLoop && iconButton('repeat', 'Loop in to out', onLoop, { key: '⇧ Space', 'aria-pressed': 'false' });
     this.speedButton = button('1×', () => this.chooseSpeed(), { class: 'btn ghost num', title: 'Speed  < >', 'aria-haspopup': 'menu' });
@@ -38,7 +39,7 @@ export class Transport {
       this.playButton,
       iconButton('step-forward', 'Frame on', () => player.step(1), { key: '→', class: 'btn ghost sq only-l' }),
       iconButton('skip-forward', `Next ${steps}`, onNext, { key: 'N' }),
-      el('span', { class: 'tc', id: 'timecode' }, this.code, el('span', { class: 'dim only-l of' }, ` / ${exact(player.duration)}`)),
+      el('span', { class: 'tc', id: 'timecode' }, this.code, this.length),
       this.frame, el('span', { class: 'grow' }), this.loopButton, this.speedButton, this.subtitles, this.sound,
       iconButton('maximize', 'Full screen', () => this.toggleFullScreen(), { key: '⇧ F' }));
     player.addEventListener('time', () => this.showTime());
@@ -50,6 +51,7 @@ export class Transport {
   showTime() {
     const { player } = this;
     this.code.textContent = exact(player.frameTime);
+    this.length.textContent = ` / ${exact(player.duration)}`;
     this.frame.textContent = `frame ${player.frame}`;
   }
 

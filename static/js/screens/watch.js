@@ -12,7 +12,6 @@ import { toasts } from '../core/toast.js';
 import { count, formatEstimate, titleOf } from '../core/words.js';
 import { isSearch, queryParameters } from '../parts/query.js';
 import { forgetVideos } from '../parts/videos.js';
-import { Viewer } from './watch/viewer.js';
 import { bindings } from './watch/keys.js';
 
 /** @typedef {import('../core/router.js').Route} Route */
@@ -25,7 +24,7 @@ class Watch {
   constructor(page) {
     this.page = page;
     this.title = 'Video';
-    /** @type {Viewer|null} */
+    /** @type {import('./watch/viewer.js').Viewer|null} */
     this.viewer = null;
     this.id = '';
     this.stop = new AbortController();
@@ -61,7 +60,6 @@ class Watch {
   }
 
   hide() {
-    this.viewer?.note();
     this.stop.abort();
     this.viewer?.close();
     this.viewer = null;
@@ -77,7 +75,8 @@ class Watch {
     for (const part of [this.steps, this.add, this.more]) part.hidden = true;
     fill(this.facts);
     try {
-      const { value, tag } = await tagged('GET', `/v1/videos/${route.id}`, { signal });
+      // The player's files and the video's facts come at the same time: the first frame is near.
+      const [{ Viewer }, { value, tag }] = await Promise.all([import('./watch/viewer.js'), tagged('GET', `/v1/videos/${route.id}`, { signal })]);
       if (signal.aborted) return;
       const viewer = new Viewer(this.page, value, tag);
       this.viewer = viewer;

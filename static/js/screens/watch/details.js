@@ -159,5 +159,5 @@ export class Details {
  * @param {[string, string|Node|null|undefined|false|0][]} rows those without a value are left out
  */
 function facts(title, rows) {
-  return el('section', { class: 'col' }, el('h3', {}, title), el('dl', {}, rows.filter(([, value]) => value).map(([name, value]) => [el('dt', {}, name), el('dd', {}, /** @type {string} */ (value))])));
+  return el('section', { class: 'col' }, el('h2', {}, title), el('dl', {}, rows.filter(([, value]) => value).map(([name, value]) => [el('dt', {}, name), el('dd', {}, /** @type {string} */ (value))])));
 }

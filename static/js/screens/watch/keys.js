@@ -4,7 +4,7 @@
 /** @typedef {import('../../core/keys.js').Binding} Binding */
 
 /** Whether the focus is on a control that takes this key itself. @param {KeyboardEvent} event */
-const isControl = (event) => event.target instanceof Element && event.target.closest('button, a[href], [role="slider"], [role="menu"]') !== null;
+const isControl = (event) => event.target instanceof Element && event.target.closest(`button, ${event.key === ' ' ? '' : 'a[href], '}[role="menu"]`) !== null;
 
 /**
  * @param {() => Viewer|null} viewer

@@ -221,6 +221,13 @@ export class Timeline {
     this.redraw();
   }
 
+  /** A video that was not read yet tells its length when it opens. @param {number} duration */
+  setDuration(duration) {
+    if (duration === this.duration || !(duration > 0)) return;
+    this.duration = duration;
+    this.showAll();
+  }
+
   /** @param {import('../../parts/filmstrip.js').Filmstrip|null} strip */
   setStrip(strip) {
     this.strip = strip;

@@ -121,7 +121,7 @@ export class Transcript {
       const heading = line.kind === 'ocr' ? line.text.split('\n')[0] : title;
       if (heading === title) return this.rows[place];
       title = heading;
-      return [el('h3', { class: 'cue chap' }, el('span', {}), el('span', {}, title)), line.text.includes('\n') && this.rows[place]];
+      return [el('h2', { class: 'cue chap' }, el('span', {}), el('span', {}, title)), line.text.includes('\n') && this.rows[place]];
     }));
     this.find();
     this.showHits();

@@ -71,8 +71,8 @@ export class Viewer extends EventTarget {
       onSeek: (seconds) => player.seek(seconds), onMarks: (marks) => this.setMarks(marks), onHit: (place) => this.toHit(place),
     });
     this.compose = new Compose({
-      video, go: (path) => this.page.router.go(path), onClear: () => this.clearMarks(),
-      findHere: (words) => this.page.router.go(videoPath(video.id, player.frameTime, new URLSearchParams({ q: words }))),
+      video, go: (path) => this.leave(path), onClear: () => this.clearMarks(),
+      findHere: (words) => this.leave(videoPath(video.id, player.frameTime, new URLSearchParams({ q: words }))),
     });
     this.hitList = new HitList({
       onHit: (place) => this.toHit(place),
@@ -98,6 +98,7 @@ export class Viewer extends EventTarget {
     ], () => this.noteSoon());
     this.element = el('div', { class: 'desk' }, this.stage, this.panel.element, el('div', { class: 'under' }, this.timeline.element, this.compose.element));
     player.addEventListener('time', () => this.showTime());
+    player.addEventListener('open', () => this.timeline.setDuration(player.duration));
     player.addEventListener('change', () => { if (player.paused) this.noteSoon(); });
   }
 
@@ -411,7 +412,14 @@ export class Viewer extends EventTarget {
 
   note() {
     clearTimeout(this.noting);
-    if (!this.stop.signal.aborted) this.page.router.note(this.path);
+    // Another address may be shown already, while its screen is still loading.
+    if (!this.stop.signal.aborted && location.pathname === `/v/${this.video.id}`) this.page.router.note(this.path);
+  }
+
+  /** Goes elsewhere; Back returns to what is seen now. @param {string} path */
+  leave(path) {
+    this.note();
+    this.page.router.go(path);
   }
 
   close() {
