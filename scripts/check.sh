@@ -2,7 +2,7 @@
 # Checks for every change before its merge, besides the tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-scripts/setup.sh demo
+scripts/setup.sh test
 
 # Installs a cargo subcommand into the user's cargo folder if it is missing.
 need() {
@@ -19,5 +19,6 @@ run cargo fmt --all --check
 run cargo clippy --workspace --all-targets --quiet -- -D warnings
 RUSTDOCFLAGS='-D warnings' run cargo doc --workspace --no-deps --quiet
 run cargo machete
+run scripts/check-page.sh
 run cargo deny --log-level error check bans licenses sources
 echo 'check: clean'

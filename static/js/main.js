@@ -10,6 +10,7 @@ import { reels } from './core/reels.js';
 import { Router } from './core/router.js';
 import { Shell } from './core/shell.js';
 import { toasts } from './core/toast.js';
+import { filesOf } from './parts/dropped.js';
 
 /** @typedef {import('./core/router.js').Route} Route */
 
@@ -166,7 +167,7 @@ class App {
       if (!hasFiles(event) || event.defaultPrevented) return;
       event.preventDefault();
       hint.hidden = true;
-      const { filesOf } = await import('./parts/dropped.js');
+      // The browser empties the transfer after the first await, hence no import here.
       const files = await filesOf(/** @type {DataTransfer} */ (event.dataTransfer));
       if (!this.screen?.takeFiles?.(files)) await this.addFiles(files);
     });

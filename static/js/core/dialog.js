@@ -26,3 +26,27 @@ export function openDialog({ id, title, body, class: classes = '', onClose }) {
   dialog.showModal();
   return dialog;
 }
+
+/**
+ * Asks something by a form in a dialog. Enter, or the button named `act`, answers with what `read` says then.
+ * @template T
+ * @param {{id: string, title: string, body: (Node|string|null|false)[], class?: string, act: string, hint?: string, read: () => T}} parts
+ * @returns {Promise<T|null>} null when it was closed
+ */
+export function ask({ id, title, body, class: classes = 'narrow', act, hint = '', read }) {
+  return new Promise((resolve) => {
+    /** @type {T|null} */
+    let answer = null;
+    const submit = (/** @type {Event} */ event) => {
+      event.preventDefault();
+      answer = read();
+      dialog.close();
+    };
+    const form = el('form', { class: 'col', on: { submit } }, body,
+      el('div', { class: 'row dialog-foot' }, el('span', { class: 'dim small grow' }, hint), el('button', { class: 'btn primary' }, act)));
+    const dialog = openDialog({ id, title, class: classes, body: [form], onClose: () => resolve(answer) });
+    const field = form.querySelector('input');
+    field?.focus();
+    field?.select();
+  });
+}

@@ -49,7 +49,7 @@ export class Shell {
     rail.hidden = isGuest;
     if (isGuest) return;
     this.addKeys();
-    this.loadNotice();
+    this.loadNotice().catch(() => {});
   }
 
   /** @param {typeof PLACES[number]} place */
@@ -154,7 +154,7 @@ function showTheme(theme) {
 function openKeys() {
   const sections = keys.scopes.map(({ name, bindings }) => {
     const rows = [...Map.groupBy(bindings.filter(({ label }) => label), ({ label }) => label)].map(([label, same]) =>
-      el('div', { class: 'keyrow' }, el('span', {}, label), same.flatMap(({ key }) => key.split(' ')).map((one) => el('kbd', {}, printed(one)))));
+      el('div', { class: 'keyrow' }, el('span', {}, label), same.flatMap(({ key }) => key.split(/ |\+(?=.)/)).map((one) => el('kbd', {}, printed(one)))));
     return el('section', { hidden: rows.length === 0, data: { group: name } }, el('h3', {}, name), rows);
   });
   for (const section of sections) {
@@ -175,5 +175,5 @@ function openKeys() {
 /** @param {string} key */
 function printed(key) {
   const signs = /** @type {Record<string, string>} */ ({ ArrowUp: '↑', ArrowDown: '↓', ArrowLeft: '←', ArrowRight: '→', Shift: '⇧', Escape: 'Esc', Enter: '↵', '-': '−' });
-  return key.split(/\+(?=.)/).map((part) => signs[part] ?? part).join(' ');
+  return signs[key] ?? key;
 }

@@ -23,6 +23,8 @@ class Toasts {
     const back = undo && button(['Undo ', keyCap('Ctrl Z')], () => this.undo(undo), { class: 'btn ghost' });
     const close = iconButton('x', 'Close', () => this.hide());
     fill(this.element, el('span', {}, message), back, close);
+    // What lies outside an open dialog can't be reached.
+    (document.querySelector('dialog[open]') ?? document.body).append(this.element);
     this.element.hidden = false;
     announce(this.element.firstElementChild?.textContent ?? '');
     clearTimeout(this.timer);

@@ -87,7 +87,15 @@ export function hitCard(hit, how) {
  */
 export function nameLater(hit, place) {
   if (!place || !/^\d+$/.test(hit.title)) return;
-  videoLater(hit.video_id).then((video) => { place.textContent = titleOf(video); }, () => {});
+  const old = hitTitle(hit);
+  videoLater(hit.video_id).then((video) => {
+    const name = titleOf(video);
+    place.textContent = name;
+    // The card's link and buttons are named after it, too.
+    for (const one of name === old ? [] : (place.closest('.card')?.querySelectorAll('[aria-label]') ?? [])) {
+      one.setAttribute('aria-label', one.getAttribute('aria-label')?.replace(old, name) ?? name);
+    }
+  }, () => {});
 }
 
 /** The shape that most pictures of a list have, and the others fitted into it. */

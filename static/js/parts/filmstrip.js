@@ -6,10 +6,7 @@ import { el } from '../core/dom.js';
 /** @type {Map<string, Promise<Filmstrip|null>>} */
 const known = new Map();
 
-/**
- * The filmstrip of a video; null where it has no pictures.
- * @param {string} id
- */
+/** The filmstrip of a video; null where it has no pictures. @param {string} id */
 export function filmstripOf(id) {
   let strip = known.get(id);
   if (!strip) {
@@ -35,10 +32,7 @@ export class Filmstrip {
     return this.sheets.tile_width / this.sheets.tile_height;
   }
 
-  /**
-   * Which picture is on screen at a time, and where it stands.
-   * @param {number} seconds
-   */
+  /** Which picture is on screen at a time, and where it stands. @param {number} seconds */
   tileAt(seconds) {
     const { interval, tiles, columns, rows, sheets } = this.sheets;
     const number = Math.min(tiles - 1, Math.max(0, Math.floor(seconds / interval + 1e-6)));

@@ -28,9 +28,10 @@ export async function load(into, signal, make) {
     if (!signal.aborted) fill(into, made);
   } catch (error) {
     if (isAbort(error) || signal.aborted) return;
-    const again = () => load(into, signal, make);
-    fill(into, failure(error, 'read', again));
-    if (connection.away) connection.whenBack(() => { if (!signal.aborted) again(); });
+    const again = () => { if (!signal.aborted) load(into, signal, make); };
+    // The line on top says that the server is away: what is shown stays, or grey boxes.
+    if (connection.away) connection.whenBack(again);
+    else fill(into, failure(error, 'read', again));
   }
 }
 

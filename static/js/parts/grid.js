@@ -55,9 +55,12 @@ export class Grid {
    */
   append(items) {
     const kept = Math.floor(this.items.length / this.perChunk);
+    const focused = this.list.contains(document.activeElement);
     this.items = [...this.items, ...items];
     while (this.list.children.length > kept) this.dropChunk(/** @type {HTMLElement} */ (this.list.lastElementChild));
     this.addChunks(kept);
+    // The last chunk may have been drawn anew with the focus in it.
+    if (focused && !this.list.contains(document.activeElement)) this.stop(this.current)?.focus({ preventScroll: true });
     this.askForMore();
   }
 

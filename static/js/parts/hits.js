@@ -4,6 +4,7 @@ import { addressOf, headers } from '../core/api.js';
 import { el } from '../core/dom.js';
 import { videoPath } from '../core/router.js';
 import { titleOf } from '../core/words.js';
+import { videoHere } from './videos.js';
 
 /** @typedef {Api<'Hit'>} Hit */
 
@@ -59,10 +60,12 @@ export const hitPath = (hit, query) => videoPath(hit.video_id, playsFrom(hit), q
 export const rangeOf = ({ video_id: id, start, end }) => ({ video_id: id, start, end });
 
 /**
- * What a hit's video is called, as far as the hit tells: a bare number needs its video's folder.
- * @param {{title: string}} hit
+ * What a hit's video is called, as far as it is known: a bare number needs its video's folder.
+ * @param {{title: string, video_id?: string}} hit
  */
-export function hitTitle({ title }) {
+export function hitTitle({ title, video_id: id = '' }) {
+  const video = videoHere(id);
+  if (video) return titleOf(video);
   return /[\s,]/.test(title) ? title : titleOf({ title, file_name: `${title}.x` });
 }
 

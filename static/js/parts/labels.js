@@ -1,7 +1,7 @@
 // Changes of many videos at once, each with its undo: tags, folder, deletion; and the dialog of one video's details.
 
 import { all, patch, post, remove, tagged } from '../core/api.js';
-import { openDialog } from '../core/dialog.js';
+import { ask, openDialog } from '../core/dialog.js';
 import { button, el, fill, iconButton } from '../core/dom.js';
 import { describe } from '../core/problems.js';
 import { count, titleOf } from '../core/words.js';
@@ -76,91 +76,62 @@ export const restore = (videos) => forEach(videos, ({ id }) => post(`/v1/videos/
  * @returns {Promise<string|null>} null when it was closed
  */
 export function askText({ id, title, label, value = '', act, choices = [], most = 300 }) {
-  return new Promise((resolve) => {
-    /** @type {string|null} */
-    let answer = null;
-    const input = el('input', { value, list: `${id}-list`, maxlength: most, autocomplete: 'off', 'aria-label': label });
-    const form = el('form', {
-      class: 'col', on: {
-        submit: (/** @type {Event} */ event) => {
-          event.preventDefault();
-          answer = input.value.trim();
-          dialog.close();
-        },
-      },
-    }, el('label', { class: 'field' }, input), el('datalist', { id: `${id}-list` }, choices.map((one) => el('option', { value: one }))),
-    el('div', { class: 'row dialog-foot' }, el('span', { class: 'dim small grow' }, label), el('button', { class: 'btn primary' }, act)));
-    const dialog = openDialog({ id, title, class: 'narrow', body: [form], onClose: () => resolve(answer) });
-    input.select();
-  });
+  const input = el('input', { value, list: `${id}-list`, maxlength: most, autocomplete: 'off', 'aria-label': label });
+  const body = [el('label', { class: 'field' }, input), el('datalist', { id: `${id}-list` }, choices.map((one) => el('option', { value: one })))];
+  return ask({ id, title, body, act, hint: label, read: () => input.value.trim() });
 }
 
 /**
  * Asks for tags to add and to take away.
  * @param {Video[]} videos
- * @returns {Promise<{add: string[], take: string[]}|null>}
  */
 export async function askTags(videos) {
   /** @type {Api<'TagCount'>[]} */
   const known = await all('/v1/tags', { most: 500 }).catch(() => []);
-  const present = new Map(videos.flatMap(({ tags }) => tags).map((one) => [one.toLowerCase(), one]));
-  return new Promise((resolve) => {
-    /** @type {{add: string[], take: string[]}|null} */
-    let answer = null;
-    /** @type {Set<string>} */
-    const take = new Set();
-    const input = el('input', { list: 'tags-list', 'aria-label': 'New tags, with commas between them', placeholder: 'New tags, with commas between them', autocomplete: 'off' });
-    const chips = [...present.values()].map((one) => el('button', {
-      type: 'button', class: 'chip on', 'aria-pressed': 'true', on: {
-        click: (/** @type {MouseEvent} */ event) => {
-          const chip = /** @type {HTMLElement} */ (event.currentTarget);
-          const off = !take.delete(one);
-          if (off) take.add(one);
-          chip.classList.toggle('on', !off);
-          chip.setAttribute('aria-pressed', String(!off));
-        },
-      },
-    }, one));
-    const form = el('form', {
-      class: 'col', on: {
-        submit: (/** @type {Event} */ event) => {
-          event.preventDefault();
-          answer = { add: input.value.split(',').map((one) => one.trim()).filter(Boolean), take: [...take] };
-          dialog.close();
-        },
-      },
-    }, el('label', { class: 'field' }, input), el('datalist', { id: 'tags-list' }, known.map((one) => el('option', { value: one.tag }))),
-    chips.length > 0 && el('div', { class: 'row wrap', role: 'group', 'aria-label': 'Tags to keep' }, chips),
-    el('div', { class: 'row dialog-foot' }, el('span', { class: 'dim small grow' }, chips.length > 0 && 'Press a tag to take it away.'), el('button', { class: 'btn primary' }, 'Save')));
-    const dialog = openDialog({ id: 'tags', title: `Tags of ${count(videos.length, 'video')}`, class: 'narrow', body: [form], onClose: () => resolve(answer) });
-    input.focus();
+  const present = [...new Map(videos.flatMap(({ tags }) => tags).map((one) => [one.toLowerCase(), one])).values()];
+  const label = 'New tags, with commas between them';
+  const input = el('input', { list: 'tags-list', 'aria-label': label, placeholder: label, autocomplete: 'off' });
+  const chips = present.map((one) => {
+    const chip = button(one, () => chip.setAttribute('aria-pressed', String(!chip.classList.toggle('off'))), { class: 'chip on', 'aria-pressed': 'true' });
+    return chip;
+  });
+  return ask({
+    id: 'tags', title: `Tags of ${count(videos.length, 'video')}`, act: 'Save', hint: present.length > 0 ? 'Press a tag to take it away.' : '',
+    body: [el('label', { class: 'field' }, input), el('datalist', { id: 'tags-list' }, known.map((one) => el('option', { value: one.tag }))),
+      present.length > 0 && el('div', { class: 'row wrap', role: 'group', 'aria-label': 'Tags to keep' }, chips)],
+    read: () => ({ add: input.value.split(',').map((one) => one.trim()).filter(Boolean), take: present.filter((_, place) => chips[place].classList.contains('off')) }),
   });
 }
 
-const TYPES = { text: 'Text', number: 'Number', truth: 'Yes or no', json: 'JSON' };
-
-/** @param {unknown} value @returns {keyof typeof TYPES} */
-function typeOf(value) {
-  if (typeof value === 'string') return 'text';
-  if (typeof value === 'number') return 'number';
-  return typeof value === 'boolean' ? 'truth' : 'json';
+/** What a text is as JSON; undefined for a text that is none. @param {string} text */
+function asJson(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
-/** A line of metadata. @param {string} [name] @param {unknown} [value] */
+/**
+ * A line of metadata. Its value is JSON where it can be read as such, else text: 12 is a number, "12" is a text.
+ * @param {string} [name]
+ * @param {unknown} [value]
+ */
 function field(name = '', value = '') {
+  const plain = typeof value === 'string' && asJson(value) === undefined;
   const key = el('input', { value: name, 'aria-label': 'Name', placeholder: 'Name' });
-  const type = el('select', { class: 'field', 'aria-label': `Kind of ${name || 'the value'}` },
-    Object.entries(TYPES).map(([one, label]) => el('option', { value: one, selected: one === typeOf(value) }, label)));
-  const content = el('input', { value: typeof value === 'string' ? value : JSON.stringify(value), 'aria-label': `Value of ${name || 'the field'}`, placeholder: 'Value' });
-  const element = el('div', { class: 'metarow' }, el('label', { class: 'field' }, key), type, el('label', { class: 'field' }, content),
+  const content = el('input', { value: plain ? value : JSON.stringify(value), 'aria-label': `Value of ${name || 'the field'}`, placeholder: 'Text, number, true or JSON' });
+  const kind = el('span', { class: 'dim tiny' });
+  const say = () => {
+    kind.textContent = { number: 'number', boolean: 'yes or no', object: 'JSON' }[/** @type {string} */ (typeof asJson(content.value))] ?? 'text';
+  };
+  content.addEventListener('input', say);
+  say();
+  const element = el('div', { class: 'metarow' }, el('label', { class: 'field' }, key), el('label', { class: 'field' }, content, kind),
     iconButton('x', `Take out ${name || 'this field'}`, () => element.remove()));
   const read = () => {
-    const text = content.value.trim();
-    if (type.value === 'text') return content.value;
-    if (type.value === 'number' && text !== '' && Number.isFinite(Number(text))) return Number(text);
-    if (type.value === 'truth' && /^(true|yes|false|no)$/i.test(text)) return /^(true|yes)$/i.test(text);
-    if (type.value === 'json') return JSON.parse(text);
-    throw new Error(`“${key.value}”: ${text || 'nothing'} is not ${type.value === 'number' ? 'a number' : 'yes or no'}.`);
+    const json = asJson(content.value);
+    return json === undefined ? content.value : json;
   };
   return { element, key, read };
 }

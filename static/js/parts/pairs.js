@@ -1,8 +1,8 @@
 // Pairs subtitle files with videos by their names, and asks about the pairs that are in doubt.
 
 import { put } from '../core/api.js';
-import { openDialog } from '../core/dialog.js';
-import { button, el } from '../core/dom.js';
+import { ask } from '../core/dialog.js';
+import { el } from '../core/dom.js';
 import { languageName, languageOfFile } from '../core/languages.js';
 
 /**
@@ -49,26 +49,14 @@ export function pair(subtitles, videos, nameOf) {
  * @returns {Promise<{file: File, video: V}[]|null>}
  */
 export function askPairs(doubtful, videos, labelOf) {
-  return new Promise((resolve) => {
-    const selects = doubtful.map(({ file, video }) => el('select', { class: 'field', 'aria-label': `Video of ${file.name}` },
-      el('option', { value: '' }, 'Leave out'),
-      videos.map((one, place) => el('option', { value: place, selected: one === video }, labelOf(one)))));
-    /** @type {{file: File, video: V}[]|null} */
-    let answer = null;
-    const rows = doubtful.map(({ file }, place) => el('tr', {}, el('td', {}, el('b', {}, file.name),
-      el('div', { class: 'dim tiny' }, languageName(languageOfFile(file.name)))), el('td', {}, selects[place])));
-    const dialog = openDialog({
-      id: 'pairs',
-      title: 'To which videos do these subtitles belong?',
-      body: [
-        el('table', { class: 'tbl' }, el('thead', {}, el('tr', {}, el('th', {}, 'Subtitles'), el('th', {}, 'Video'))), el('tbody', {}, rows)),
-        el('div', { class: 'row dialog-foot' }, el('span', { class: 'grow' }), button('Add', () => {
-          answer = doubtful.flatMap(({ file }, place) => (selects[place].value === '' ? [] : [{ file, video: videos[Number(selects[place].value)] }]));
-          dialog.close();
-        }, { class: 'btn primary' })),
-      ],
-      onClose: () => resolve(answer),
-    });
+  const selects = doubtful.map(({ file, video }) => el('select', { class: 'field', 'aria-label': `Video of ${file.name}` },
+    el('option', { value: '' }, 'Leave out'), videos.map((one, place) => el('option', { value: place, selected: one === video }, labelOf(one)))));
+  const rows = doubtful.map(({ file }, place) => el('tr', {}, el('td', {}, el('b', {}, file.name),
+    el('div', { class: 'dim tiny' }, languageName(languageOfFile(file.name)))), el('td', {}, selects[place])));
+  return ask({
+    id: 'pairs', title: 'To which videos do these subtitles belong?', class: '', act: 'Add',
+    body: [el('table', { class: 'tbl' }, el('thead', {}, el('tr', {}, el('th', {}, 'Subtitles'), el('th', {}, 'Video'))), el('tbody', {}, rows))],
+    read: () => doubtful.flatMap(({ file }, place) => (selects[place].value === '' ? [] : [{ file, video: videos[Number(selects[place].value)] }])),
   });
 }
 

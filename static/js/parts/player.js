@@ -35,10 +35,7 @@ function firstFrameTime(media) {
  * `open` when it can be told where to go.
  */
 export class Player extends EventTarget {
-  /**
-   * @param {Api<'Video'>} video
-   * @param {{label?: string, poster?: string|null}} [options]
-   */
+  /** @param {Api<'Video'>} video @param {{label?: string, poster?: string|null}} [options] */
   constructor(video, { label = 'Video', poster = video.thumbnail_url } = {}) {
     super();
     this.video = video;

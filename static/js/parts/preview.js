@@ -28,9 +28,16 @@ export class Previews {
     list.addEventListener('pointerover', (event) => { if (event.pointerType !== 'touch') this.enter(event); });
     list.addEventListener('pointerleave', () => this.stop());
     list.addEventListener('pointermove', (event) => this.scrub(event));
+    // Nothing hovers on a touch screen: what is in the middle plays.
+    if (matchMedia('(hover: none)').matches) document.addEventListener('scrollend', () => { if (list.isConnected) this.enterAt(innerWidth / 4, innerHeight / 2); });
   }
 
-  /** @param {PointerEvent} event */
+  /** @param {number} x @param {number} y */
+  enterAt(x, y) {
+    this.enter({ target: document.elementFromPoint(x, y), clientX: x });
+  }
+
+  /** @param {{target: EventTarget|null, clientX: number}} event */
   enter(event) {
     const card = event.target instanceof Element ? /** @type {HTMLElement|null} */ (event.target.closest('.card')) : null;
     if (card === this.card) return;

@@ -53,7 +53,7 @@ export function openExports(reel) {
   function line(one) {
     const filled = el('i');
     filled.style.setProperty('width', `${one.progress * 100}%`);
-    const said = { queued: 'Waits for its turn', running: `${Math.round(one.progress * 100)} %${one.eta_s ? `, ${formatEstimate(one.eta_s)} left` : ''}`, succeeded: `${formatBytes(one.file?.bytes ?? 0)} · until ${formatInstant(one.expires_at ?? one.created_at)}`, failed: one.reason ?? 'It failed', cancelled: 'Cancelled' }[one.state];
+    const said = { queued: 'Waits for its turn', running: `${Math.round(one.progress * 100)} %${one.eta_s ? `, ${formatEstimate(one.eta_s)} left` : ''}`, succeeded: `${formatBytes(one.file?.bytes ?? 0)} · until ${formatInstant(one.expires_at ?? one.created_at)}`, failed: describe({ message: one.reason ?? 'it failed' }), cancelled: 'Cancelled' }[one.state];
     return el('div', { class: 'export', role: 'listitem', data: { state: one.state } }, icon(one.format === 'mp4' ? 'film' : 'file-text'),
       el('div', { class: 'grow' }, el('b', {}, `${one.title}, ${one.format.toUpperCase()}`), el('div', { class: one.state === 'failed' ? 'bad tiny' : 'dim tiny num' }, said, one.left_out.length > 0 && ` · left out: ${one.left_out.map(({ range, reason }) => `clip ${range + 1} (${reason})`).join(', ')}`),
         RUNS.includes(one.state) && el('div', { class: 'bar go', role: 'progressbar', 'aria-label': one.title, 'aria-valuenow': Math.round(one.progress * 100) }, filled)),

@@ -1,6 +1,6 @@
 // Addresses of searches, for screens that lead to one.
 
-import { toMilliseconds } from '../core/time.js';
+import { rangeParameters, writeExample } from './query.js';
 
 /** Most examples that one search takes. */
 const MOST_EXAMPLES = 16;
@@ -10,27 +10,19 @@ const MOST_EXAMPLES = 16;
  * @param {Api<'LoggedSearch'>} search
  */
 export function againPath({ query, kind }) {
-  const { text, video_id: video, start, end, uploaded } = query;
-  const parameters = new URLSearchParams();
-  if (kind === 'text' && text) {
-    parameters.set('q', text);
-  } else if ((kind === 'clip' || kind === 'composed') && video && !uploaded && typeof start === 'number' && typeof end === 'number') {
-    parameters.set('clip', video);
-    parameters.set('start', String(toMilliseconds(start)));
-    parameters.set('end', String(toMilliseconds(end)));
-    if (text) parameters.set('mod', text);
-  } else {
-    return null;
-  }
+  const { text, video_id: id, start, end, uploaded } = query;
+  if (kind === 'text') return text ? `/?${new URLSearchParams({ q: text })}` : null;
+  if (!['clip', 'composed'].includes(kind) || !id || uploaded || typeof start !== 'number' || typeof end !== 'number') return null;
+  const parameters = rangeParameters({ video_id: id, start, end });
+  if (text) parameters.set('mod', text);
   return `/?${parameters}`;
 }
 
 /**
  * The address of a search for more like some ranges: up to 16 of them, evenly drawn.
- * @param {string[]} ranges each as `VIDEO:START-END`
+ * @param {Api<'TimeRange'>[]} ranges
  */
 export function likeAll(ranges) {
   const number = Math.min(MOST_EXAMPLES, ranges.length);
-  const drawn = Array.from({ length: number }, (_, place) => ['like', ranges[Math.floor(((place + 0.5) * ranges.length) / number)]]);
-  return `/?${new URLSearchParams(drawn)}`;
+  return `/?${new URLSearchParams(Array.from({ length: number }, (_, at) => ['like', writeExample(ranges[Math.floor(((at + 0.5) * ranges.length) / number)])]))}`;
 }

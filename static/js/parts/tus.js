@@ -29,7 +29,6 @@ export class Upload extends EventTarget {
    */
   constructor({ name, size, modified, folder, url }, file) {
     super();
-    Object.assign(this, { name, size, modified, folder, url });
     this.name = name;
     this.size = size;
     this.modified = modified;
@@ -197,7 +196,7 @@ export class Upload extends EventTarget {
     jobs.removeEventListener('change', this.follow);
     jobs.removeEventListener('ended', this.follow);
     this.job = job;
-    if (job && job.state !== 'succeeded') this.set('refused', job.reason || 'It was cancelled.');
+    if (job && job.state !== 'succeeded') this.set('refused', describe({ message: job.reason || 'it was cancelled' }));
     else this.set('done', this.reason);
   }
 

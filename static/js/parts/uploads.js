@@ -120,7 +120,6 @@ class Uploads extends EventTarget {
 
   /** Takes ended uploads off the tray. */
   clear() {
-    for (const upload of this.items) if (['done', 'refused'].includes(upload.state)) this.rows.get(upload)?.element.remove();
     this.items = this.items.filter(({ state }) => !['done', 'refused'].includes(state));
     this.draw();
   }
@@ -128,8 +127,6 @@ class Uploads extends EventTarget {
   /** @param {Upload} upload */
   remove(upload) {
     upload.drop();
-    this.rows.get(upload)?.element.remove();
-    this.rows.delete(upload);
     this.items = this.items.filter((one) => one !== upload);
     this.changed();
   }
@@ -151,7 +148,11 @@ class Uploads extends EventTarget {
     this.element.classList.toggle('folded', this.folded);
     this.fold.setAttribute('aria-expanded', String(!this.folded));
     const shown = [...this.items].sort((a, b) => order(a) - order(b)).slice(0, SHOWN);
-    for (const [upload, { element }] of this.rows) if (!shown.includes(upload)) element.remove();
+    for (const [upload, { element }] of this.rows) {
+      if (shown.includes(upload)) continue;
+      element.remove();
+      this.rows.delete(upload);
+    }
     for (const upload of shown) {
       const one = this.rows.get(upload) ?? row(upload, this);
       this.rows.set(upload, one);
@@ -293,7 +294,7 @@ export async function addFiles(page, files) {
  * @param {Api<'Video'>[]} videos
  */
 export async function pairStored(page, files, videos) {
-  const pairs = pair(files, videos, ({ file_name: name }) => name);
+  const pairs = videos.length === 1 ? files.map((file) => ({ file, video: videos[0], sure: true })) : pair(files, videos, ({ file_name: name }) => name);
   const sure = /** @type {{file: File, video: Api<'Video'>}[]} */ (pairs.filter((one) => one.sure));
   const doubtful = pairs.filter((one) => !one.sure);
   const asked = doubtful.length > 0 ? await askPairs(doubtful, videos, titleOf) ?? [] : [];

@@ -3,6 +3,7 @@
 import { get } from '../core/api.js';
 import { button, el, fill, icon, iconButton } from '../core/dom.js';
 import { jobs } from '../core/jobs.js';
+import { describe } from '../core/problems.js';
 import { formatTime } from '../core/time.js';
 import { count, formatBytes, formatEstimate, formatInstant, titleOf } from '../core/words.js';
 
@@ -31,7 +32,7 @@ export function stateLine(video, host) {
   } else if (video.state === 'failed') {
     const why = el('span', { class: 'bad' }, 'It could not be read.');
     fill(line, why, button([icon('rotate-ccw', 's'), 'Retry'], () => host.retry(video), { class: 'btn low', 'aria-label': `Retry ${titleOf(video)}` }));
-    reasonOf(video).then((reason) => { if (reason) fill(why, reason); }, () => {});
+    reasonOf(video).then((reason) => { if (reason) fill(why, describe({ message: reason })); }, () => {});
   } else if (video.state === 'pending') {
     const job = jobs.active.find(({ video_id: id }) => id === video.id);
     const done = job ? job.progress : 0;

@@ -7,6 +7,8 @@ const AT_ONCE = 2;
 
 /** @type {Map<string, Promise<Api<'Video'>>>} */
 const known = new Map();
+/** @type {Map<string, Api<'Video'>>} those that have come */
+const here = new Map();
 /** @type {(() => void)[]} */
 const waiting = [];
 let running = 0;
@@ -21,10 +23,13 @@ export function videoOf(id) {
   if (!video) {
     video = get(`/v1/videos/${id}`);
     known.set(id, video);
-    video.catch(() => known.delete(id));
+    video.then((one) => here.set(id, one), () => known.delete(id));
   }
   return video;
 }
+
+/** A video, if it has come already. @param {string} id */
+export const videoHere = (id) => here.get(id) ?? null;
 
 /**
  * A video that nobody waits for: asked a few at a time.
@@ -54,5 +59,8 @@ function next() {
  * @param {string[]} ids
  */
 export function forgetVideos(ids) {
-  for (const id of ids) known.delete(id);
+  for (const id of ids) {
+    known.delete(id);
+    here.delete(id);
+  }
 }

@@ -11,7 +11,11 @@ import { activeRow, failedRow, KINDS, pastRow, speedOf } from './activity/rows.j
 /** @typedef {Api<'Job'>} Job */
 
 const PAGE = 50;
+/** A new model queues many jobs: behind the first page more are read at once. */
+const MOST_READ = 500;
 const MOST_FAILED = 200;
+/** Queued jobs that are shown: a new model queues one for each video. */
+const MOST_QUEUED = 10;
 
 class Activity {
   /** @param {import('../main.js').Page} page */
@@ -48,12 +52,19 @@ class Activity {
     this.kind = parameters.get('kind') ?? '';
     this.state = parameters.get('state') ?? '';
     const to = (/** @type {Record<string, string>} */ changes) => changed('/activity', parameters, changes);
-    fill(this.filters,
+    const tab = parameters.get('tab');
+    const tabs = /** @type {[string, string, boolean][]} */ ([['Jobs', ''], ['Alerts', 'alerts'], ['Webhooks', 'webhooks']].map(([text, name]) => [text, name ? `/activity?tab=${name}` : '/activity', name === (tab ?? '')]));
+    fill(this.body);
+    if (tab === 'alerts' || tab === 'webhooks') {
+      fill(this.filters, choice('Part', tabs));
+      load(this.body, this.stop.signal, async () => (await import('./activity/subscriptions.js')).subscriptions(tab, this.stop.signal));
+      return;
+    }
+    fill(this.filters, choice('Part', tabs), el('span', { class: 'grow' }),
       choice('State', [['All', ''], ['Running', 'running'], ['Failed', 'failed'], ['History', 'ended']].map(([text, state]) => [text, to({ state }), state === this.state])),
       selectOf('Kind', [['', 'All kinds'], ...Object.entries(KINDS)], this.kind, (kind) => this.page.router.go(to({ kind }))));
     jobs.addEventListener('change', this.onChange);
     jobs.addEventListener('ended', this.onEnded);
-    fill(this.body);
     load(this.body, this.stop.signal, () => this.read());
     jobs.look();
   }
@@ -85,7 +96,7 @@ class Activity {
   async more() {
     const { length } = this.past;
     while (this.cursor !== null && this.past.length === length) {
-      const query = { kind: this.kind, limit: PAGE, cursor: this.cursor };
+      const query = { kind: this.kind, limit: this.cursor ? MOST_READ : PAGE, cursor: this.cursor };
       const page = await get('/v1/jobs', { query, signal: this.stop.signal });
       this.past.push(...page.items.filter((/** @type {Job} */ { state }) => state === 'succeeded' || state === 'cancelled'));
       this.cursor = page.next_cursor ?? null;
@@ -98,7 +109,7 @@ class Activity {
     this.note.textContent = [running.length > 0 && `${running.length} running`, this.failed.length > 0 && `${this.failed.length} failed`].filter(Boolean).join(', ');
     const speed = Math.round(running.reduce((sum, job) => sum + (speedOf(job) ?? 0), 0));
     this.drawList(this.running, running, 'Running', 'live', speed > 0 && `${formatNumber(speed)} frames/s in all`);
-    this.drawList(this.queued, queued, 'Queued', '');
+    this.drawList(this.queued, queued.slice(0, MOST_QUEUED), 'Queued', '', queued.length > MOST_QUEUED && `${queued.length - MOST_QUEUED} more wait`);
     this.queued.hidden = queued.length === 0;
     for (const id of this.rows.keys()) if (!active.some((job) => job.id === id)) this.rows.delete(id);
   }
@@ -138,7 +149,7 @@ class Activity {
 
   drawPast() {
     fill(this.history, heading('History', '', 0), this.past.length > 0
-      ? el('div', { class: 'panel' }, table('History', ['Video', 'What', '>Frames', '>Took', '>When'], this.past.map(pastRow), 'five'))
+      ? el('div', { class: 'panel' }, table('History', ['Video', 'What', '>Frames', '>Took, with waiting', '>When'], this.past.map(pastRow), 'five'))
       : el('p', { class: 'panel none' }, 'Nothing has ended yet. Videos that you add show up here.'),
     this.cursor && button('Show more', () => this.more().then(() => this.drawPast(), (error) => { if (!isAbort(error)) this.page.toasts.problem(error); })));
   }
@@ -196,7 +207,7 @@ class Activity {
  * @param {import('../core/dom.js').Children} [aside]
  */
 const heading = (title, dot, number, aside) => el('div', { class: 'row section-head' }, el('h2', { class: 'row grow' },
-  number > 0 && el('span', { class: `dot ${dot}` }), title, number > 0 && el('span', { class: 'count' }, number)), aside);
+  number > 0 && el('span', { class: `dot ${dot}` }), title, number > 0 && el('span', { class: 'count' }, number < 100 ? number : '100 or more')), aside);
 
 /** @param {import('../main.js').Page} page */
 export const make = (page) => new Activity(page);

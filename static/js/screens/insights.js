@@ -22,7 +22,7 @@ class Insights {
     this.title = 'Insights';
     this.period = el('div');
     this.list = el('div');
-    this.numbers = el('div', { class: 'dash' });
+    this.numbers = el('div', { class: 'dash', id: 'numbers' });
     this.stored = el('div', { class: 'dash' });
     this.map = new MapPanel(page);
     this.element = el('div', {}, topBar('Insights', this.period), el('div', { class: 'page gaps' }, this.list, this.numbers, this.map.element, this.stored));

@@ -11,7 +11,7 @@ import { Grid } from '../parts/grid.js';
 import { askTags, askText, editDetails, move, restore, tag, trash } from '../parts/labels.js';
 import { DRAGGED, Places } from '../parts/places.js';
 import { chooseFiles, pairStored, uploads } from '../parts/uploads.js';
-import { card, row } from '../parts/videocard.js';
+import { card, row, stateLine } from '../parts/videocard.js';
 
 /** @typedef {Api<'Video'>} Video */
 
@@ -73,10 +73,15 @@ class Library {
     this.table.addEventListener('keydown', (event) => this.moveInTable(event));
     this.end = el('div', { 'aria-hidden': 'true' });
     new IntersectionObserver((seen) => { if (seen.some(({ isIntersecting }) => isIntersecting)) this.drawRows(); }, { rootMargin: '800px 0px' }).observe(this.end);
-    this.dock = el('div', { class: 'dock', role: 'region', 'aria-label': 'Selection', hidden: true });
+    this.chosenCount = el('span', { class: 'small num chosen-count' });
+    const act = (/** @type {string} */ picture, /** @type {string} */ label, /** @type {(videos: Video[]) => unknown} */ run, inTrash = false, kind = '') =>
+      button([icon(picture), el('span', { class: 'only-l' }, label)], () => run.call(this, this.picked), { class: `btn ghost ${kind}`, 'aria-label': label, data: { trash: inTrash } });
+    this.dock = el('div', { class: 'dock', role: 'region', 'aria-label': 'Selection', hidden: true }, this.chosenCount, el('span', { class: 'sep only-l' }),
+      act('tag', 'Tag', this.tagThem), act('folder', 'Move', this.askMove), act('captions', 'Subtitles', this.addSubtitles), act('trash-2', 'Delete', this.discard, false, 'danger'), act('undo-2', 'Restore', this.bringBack, true),
+      iconButton('x', 'Clear selection', () => this.clearChoice(), { key: 'Esc' }));
     this.add = button([icon('plus'), 'Add videos'], () => this.openAdd(), { class: 'btn primary', 'aria-haspopup': 'menu', id: 'add-videos' });
     this.element = el('div', { class: 'library' },
-      el('header', { class: 'top' }, el('h1', {}, 'Library'), this.total,
+      el('header', { class: 'top' }, el('h1', { tabindex: -1 }, 'Library'), this.total,
         el('a', { class: 'field jump only-l', href: '/' }, icon('search'), el('span', { class: 'grow' }, 'Search in all videos'), el('kbd', { 'aria-hidden': 'true' }, '/')),
         el('span', { class: 'only-s grow' }), this.add),
       el('div', { class: 'lib' }, this.places.element,
@@ -97,19 +102,23 @@ class Library {
     return this.parameters.get('show') === 'trash';
   }
 
+  /** What the server is asked to list. */
+  get listing() {
+    return JSON.stringify([this.parameters.get('folder'), this.parameters.get('tag'), this.isTrash]);
+  }
+
   /** @param {import('../core/router.js').Route} route */
   show(route) {
     this.parameters = new URLSearchParams(route.parameters);
-    const [folder, tagName] = [this.parameters.get('folder'), this.parameters.get('tag')];
-    uploads.folder = folder ?? '';
-    const listing = JSON.stringify([folder, tagName, this.isTrash]);
+    const { listing } = this;
+    uploads.folder = this.parameters.get('folder') ?? '';
     if (this.filter.value !== (this.parameters.get('q') ?? '')) this.filter.value = this.parameters.get('q') ?? '';
     if (listing !== this.listed) this.chosen.clear();
     this.places.show(this.parameters, this.kindCounts);
     this.removeKeys();
     this.addKeys();
-    if (listing !== this.listed) this.load(listing);
-    else this.refresh();
+    if (listing === this.listed) this.refresh();
+    this.load();
     this.places.load().catch(() => {});
   }
 
@@ -132,35 +141,42 @@ class Library {
   /**
    * Reads the list, page by page. The service lists the oldest first and sorts by nothing else, so the newest are
    * known only when all are here.
-   * @param {string} listing
    */
-  async load(listing) {
+  async load() {
     this.loading?.abort();
-    const loading = new AbortController();
-    this.loading = loading;
+    this.loading = new AbortController();
+    const { signal } = this.loading;
+    const { listing } = this;
+    if (listing !== this.listed) this.videos = [];
     this.listed = listing;
-    this.videos = [];
-    const skeleton = setTimeout(() => fill(this.body, el('div', { class: 'grid' }, Array.from({ length: 12 }, () => el('div', { class: 'skel card-skel' })))), 150);
+    const skeleton = this.videos.length > 0 ? 0 : setTimeout(() => fill(this.body, el('div', { class: 'grid' }, Array.from({ length: 12 }, () => el('div', { class: 'skel card-skel' })))), 150);
+    /** @type {Video[]} */
+    const videos = [];
     try {
       let cursor;
       do {
         /** @type {Api<'VideoPage'>} */
-        const page = await get('/v1/videos', {
-          query: { folder: this.parameters.get('folder'), tag: this.parameters.get('tag'), trashed: this.isTrash || null, limit: PAGE, cursor }, signal: loading.signal,
-        });
-        if (cursor === undefined) this.videos = page.items;
-        else this.videos.push(...page.items);
-        if (cursor === undefined && page.next_cursor) this.refresh();
+        const page = await get('/v1/videos', { query: { folder: this.parameters.get('folder'), tag: this.parameters.get('tag'), trashed: this.isTrash || null, limit: PAGE, cursor }, signal });
+        videos.push(...page.items);
         cursor = page.next_cursor;
+        // The first page need not wait for the others; what is here already stays until all have come.
+        if (cursor && this.videos.length === 0) this.take([...videos]);
       } while (cursor);
-      this.refresh();
+      clearTimeout(skeleton);
+      if (videos.length === 0 || JSON.stringify(videos) !== JSON.stringify(this.videos)) this.take(videos);
     } catch (error) {
-      if (loading.signal.aborted) return;
+      if (signal.aborted) return;
       this.listed = '';
-      fill(this.body, problemBox(error, () => this.load(listing)));
+      fill(this.body, problemBox(error, () => this.load()));
     } finally {
       clearTimeout(skeleton);
     }
+  }
+
+  /** @param {Video[]} videos */
+  take(videos) {
+    this.videos = videos;
+    this.refresh();
   }
 
   /** How many videos of each kind there are; only the whole list can tell. */
@@ -175,7 +191,10 @@ class Library {
     const isKind = KINDS[this.parameters.get('show') ?? ''] ?? (() => true);
     const matches = (/** @type {Video} */ video) => {
       const text = [titleOf(video), video.file_name, video.folder ?? '', ...video.tags].join(' ').toLowerCase();
-      return words.every((word) => text.includes(word));
+      const [folder, tagName] = ['folder', 'tag'].map((name) => this.parameters.get(name)?.toLowerCase());
+      // What was moved away just now was listed before.
+      const isIn = (!folder || `${video.folder?.toLowerCase()}/`.startsWith(`${folder}/`)) && (!tagName || video.tags.some((one) => one.toLowerCase() === tagName));
+      return isIn && words.every((word) => text.includes(word));
     };
     const sort = this.parameters.get('sort') ?? 'newest';
     this.shown = this.videos.filter((video) => isKind(video) && matches(video)).sort((SORTS[sort] ?? SORTS.newest).compare);
@@ -187,6 +206,7 @@ class Library {
     this.places.show(this.parameters, this.kindCounts);
     this.drawSmallPlaces();
     this.drawDock();
+    const focused = /** @type {HTMLElement|null|undefined} */ (this.body.contains(document.activeElement) ? document.activeElement?.closest('[data-id]') : null)?.dataset.id;
     this.drawn = 0;
     fill(this.tbody);
     if (this.shown.length === 0) {
@@ -199,6 +219,8 @@ class Library {
       this.grid.measure();
       this.grid.set(this.shown);
     }
+    const place = this.shown.findIndex(({ id }) => id === focused);
+    if (place >= 0 && !isList) this.grid.focus(place);
   }
 
   drawRows() {
@@ -227,7 +249,7 @@ class Library {
         el('span', { class: 'muted small' }, 'Subtitles beside them (.srt, .vtt) come along. MP4, MOV, MKV, MXF and more.'),
         el('span', { class: 'row wrap' }, button([icon('plus'), 'Choose videos'], () => chooseFiles(this.page.addFiles), { class: 'btn primary' }),
           button([icon('folder'), 'Choose a folder'], () => chooseFiles(this.page.addFiles, { folder: true })))),
-      el('a', { class: 'link', href: '/models' }, 'Choose a model: the built-in one knows only drawings'));
+      el('a', { class: 'link', href: '/models' }, 'Choose a model first'));
   }
 
   /**
@@ -324,19 +346,12 @@ class Library {
   }
 
   drawDock() {
-    const videos = this.picked;
-    const had = this.dock.contains(document.activeElement);
-    this.dock.hidden = videos.length === 0;
-    this.body.classList.toggle('choosing', videos.length > 0);
-    if (videos.length === 0) {
-      if (had) this.element.querySelector('h1')?.focus();
-      return;
-    }
-    const act = (/** @type {string} */ picture, /** @type {string} */ label, /** @type {(videos: Video[]) => void} */ run, classes = 'btn ghost') =>
-      button([icon(picture), el('span', { class: 'only-l' }, label)], () => run.call(this, this.picked), { class: classes, 'aria-label': label });
-    fill(this.dock, el('span', { class: 'small num chosen-count' }, `${videos.length} selected`), el('span', { class: 'sep only-l' }),
-      this.isTrash ? act('undo-2', 'Restore', this.bringBack) : [act('tag', 'Tag', this.tagThem), act('folder', 'Move', this.askMove), act('captions', 'Subtitles', this.addSubtitles), act('trash-2', 'Delete', this.discard, 'btn ghost danger')],
-      iconButton('x', 'Clear selection', () => this.clearChoice(), { key: 'Esc' }));
+    const number = this.picked.length;
+    if (number === 0 && this.dock.contains(document.activeElement)) this.element.querySelector('h1')?.focus();
+    this.dock.hidden = number === 0;
+    this.body.classList.toggle('choosing', number > 0);
+    this.chosenCount.textContent = `${number} selected`;
+    for (const part of this.dock.querySelectorAll('[data-trash]')) part.toggleAttribute('hidden', part.getAttribute('data-trash') !== String(this.isTrash));
   }
 
   // Changes
@@ -357,20 +372,20 @@ class Library {
    * @param {() => Promise<() => Promise<unknown>>} act
    */
   async change(changed, message, act) {
+    this.loading?.abort();
     this.replace(changed);
     try {
       const undo = await act();
       this.page.toasts.show(message, { undo: () => undo().finally(() => this.again()) });
     } catch (error) {
       this.page.toasts.problem(error);
-      await this.again();
     }
-    this.places.load().catch(() => {});
+    await this.again();
   }
 
   again() {
     this.places.load().catch(() => {});
-    return this.load(this.listed || JSON.stringify([this.parameters.get('folder'), this.parameters.get('tag'), this.isTrash]));
+    return this.load();
   }
 
   /** @param {Video[]} videos */
@@ -399,10 +414,14 @@ class Library {
   }
 
   /** @param {Video[]} videos */
+  drop(videos) {
+    this.videos = this.videos.filter((video) => !videos.includes(video));
+    for (const { id } of videos) this.chosen.delete(id);
+  }
+
+  /** @param {Video[]} videos */
   async discard(videos) {
-    const gone = new Set(videos.map(({ id }) => id));
-    this.videos = this.videos.filter(({ id }) => !gone.has(id));
-    for (const id of gone) this.chosen.delete(id);
+    this.drop(videos);
     const what = videos.length === 1 ? `“${titleOf(videos[0])}”` : count(videos.length, 'video');
     await this.change([], `Moved ${what} to the trash.`, async () => {
       await trash(videos);
@@ -412,8 +431,7 @@ class Library {
 
   /** @param {Video[]} videos */
   async bringBack(videos) {
-    const gone = new Set(videos.map(({ id }) => id));
-    this.videos = this.videos.filter(({ id }) => !gone.has(id));
+    this.drop(videos);
     await this.change([], `Restored ${count(videos.length, 'video')}.`, async () => {
       await restore(videos);
       return () => trash(videos);
@@ -467,13 +485,8 @@ class Library {
   /** Shows the progress of videos that are being read. */
   redrawPending() {
     for (const part of /** @type {NodeListOf<HTMLElement>} */ (this.body.querySelectorAll('[data-state="pending"]'))) {
-      const job = jobs.active.find(({ video_id: id }) => id === part.dataset.id);
-      if (!job) continue;
-      const percent = Math.round(job.progress * 100);
-      part.querySelector('.bar')?.setAttribute('aria-valuenow', String(percent));
-      /** @type {HTMLElement|null} */ (part.querySelector('.bar > i'))?.style.setProperty('width', `${percent}%`);
-      const text = part.querySelector('.state > span');
-      if (text && job.state === 'running') text.textContent = `${percent} %`;
+      const video = this.shown.find(({ id }) => id === part.dataset.id);
+      if (video) part.querySelector('.state')?.replaceWith(stateLine(video, this));
     }
   }
 

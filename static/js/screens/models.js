@@ -42,6 +42,8 @@ class Models {
     this.stop = new AbortController();
     /** What is drawn, so that an open list or a focused button stays while nothing changes. */
     this.drawn = '';
+    /** @type {Map<string, [number, number]>} when each model was first looked at, in seconds, and how much it had read */
+    this.seen = new Map();
   }
 
   show() {
@@ -63,11 +65,10 @@ class Models {
       /** @type {[Api<'SpaceList'>, Api<'ModelList'>, Api<'Stats'>]} */
       const [spaces, { items: models }, stats] = await Promise.all([get('/v1/spaces', { signal }), get('/v1/models', { signal }), get('/v1/stats', { signal })]);
       if ([...this.asked.values()].includes('') || spaces.loading.length > 0 || spaces.items.some(({ coverage }) => coverage < 1)) this.timer = window.setTimeout(() => this.load(), POLL_MS);
-      const left = jobs.active.reduce((sum, { kind, eta_s: eta }) => sum + (kind === 'fill' ? eta ?? 0 : 0), 0);
-      const state = JSON.stringify([spaces, models, stats.videos_ready, [...this.asked], left]);
+      const state = JSON.stringify([spaces, models, stats.videos_ready, [...this.asked]]);
       if (state === this.drawn) return [...this.body.children];
       this.drawn = state;
-      return this.draw(spaces, models, stats.videos_ready, left);
+      return this.draw(spaces, models, stats.videos_ready);
     });
   }
 
@@ -75,20 +76,27 @@ class Models {
    * @param {Api<'SpaceList'>} spaces
    * @param {Model[]} models
    * @param {number} videos
-   * @param {number} left seconds of the jobs that read videos with new models
    */
-  draw({ items, unavailable }, models, videos, left) {
+  draw({ items, unavailable }, models, videos) {
     // The tiny model is for tests, and of no use to anybody's footage.
     const others = models.filter(({ state, model }) => state !== 'loaded' && model !== 'builtin:tiny');
     const section = (/** @type {string} */ id, /** @type {string} */ title, /** @type {Children} */ body) => el('section', { id }, el('h2', { class: 'section-head' }, title), body);
     return el('div', { class: 'gaps' }, firstSteps(items, videos),
       section('answers', 'Which model answers', el('div', { class: 'answers' }, KINDS.map((kind) => this.answer(kind, items)))),
       section('here', 'On this server', el('div', { class: 'panel' }, table('On this server', HEAD, [
-        ...items.map((space) => spaceCells(space, models.find(({ spaces }) => spaces.includes(space.name)), left)),
+        ...items.map((space) => spaceCells(space, models.find(({ spaces }) => spaces.includes(space.name)), this.timeLeft(space))),
         ...unavailable.map(({ model, reason }) => [el('b', {}, model), el('span', { class: 'bad' }, `Did not load at this start: ${reason}`), '', '', this.loader(model, 'Load again')]),
       ], 'fixed models'))),
       section('recommended', 'Recommended', [el('div', { class: 'panel' }, table('Recommended', HEAD, others.map((model) => this.modelCells(model)), 'fixed models')),
         el('p', { class: 'dim small note' }, 'A download goes on where it stopped. The model that answers now goes on answering until you switch.')]));
+  }
+
+  /** How long a model reads on, at the pace since it was first looked at: in words, '' if not known. @param {Space} space */
+  timeLeft({ id, coverage }) {
+    const now = performance.now() / 1000;
+    const [since, before] = this.seen.get(id) ?? [now, coverage];
+    this.seen.set(id, [since, before]);
+    return coverage > before ? formatEstimate(((1 - coverage) * (now - since)) / (coverage - before)) : '';
   }
 
   /**
@@ -192,14 +200,14 @@ function firstSteps(spaces, videos) {
       el('li', {}, el('b', {}, '2'), el('span', {}, el('a', { class: 'link', href: '/library' }, 'Add your videos'), videos > 0 ? `: those that are here (${videos}) it reads by itself.` : ': it reads them as they come.'))));
 }
 
-/** @param {Space} space @param {Model|undefined} model @param {number} left @returns {Children[]} */
+/** @param {Space} space @param {Model|undefined} model @param {string} left @returns {Children[]} */
 function spaceCells(space, model, left) {
   const { can, coverage, dim, precision, devices, videos, clips, passages, active_for: kinds } = space;
   const uses = KINDS.filter(([kind]) => kinds.some((one) => one === kind)).map(([, , word]) => word).join(', ');
   return [[el('b', {}, nameOf(space)), el('div', { class: 'dim tiny num' }, can.frames ? `${count(videos, 'video')}, ${count(clips, 'shot')}` : count(passages, 'passage')),
     el('div', { class: 'dim tiny num' }, `${dim} values, ${precision}, on ${devices.join(', ').replace('cpu', 'the processor').replace('cuda:', 'graphics card ')}`)],
   capital(model?.purpose), model?.bytes ? formatBytes(model.bytes) : '–', licenceOf(model?.licence),
-  coverage < 1 ? progress(`Reading, ${percent(space)}. It answers over that part.`, left > 0 ? formatEstimate(left) : '', coverage, nameOf(space))
+  coverage < 1 ? progress(`Reading, ${percent(space)}. It answers over that part.`, left, coverage, nameOf(space))
     : el('span', { class: uses ? 'row small ok' : 'row small muted' }, icon('circle-check'), uses ? `Answers ${uses}` : 'Has read everything, not in use')];
 }
 

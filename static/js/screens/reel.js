@@ -28,6 +28,24 @@ function sheetsOf(id) {
   return known;
 }
 
+/** Reels that were stored anew by undo, by their old id: earlier changes are taken back there. @type {Map<string, string>} */
+const heirs = new Map();
+
+/** @param {string} id @returns {string} */
+const heirOf = (id) => (heirs.has(id) ? heirOf(heirs.get(id) ?? '') : id);
+
+/**
+ * Changes a reel, whichever is open by now.
+ * @param {string} id
+ * @param {(reel: {name: string, ranges: Range[]}) => {name: string, ranges: Range[]}} edit
+ */
+async function changeIn(id, edit) {
+  const now = reels.open?.id;
+  if (now !== heirOf(id)) await reels.choose(heirOf(id));
+  await reels.change(edit);
+  if (now && now !== heirOf(id)) await reels.choose(now);
+}
+
 class Reel {
   /** @param {import('../main.js').Page} page */
   constructor(page) {
@@ -52,7 +70,7 @@ class Reel {
     this.ruler = el('div', { class: 'ruler', 'aria-hidden': 'true' });
     this.track = el('div', { class: 'track', role: 'group', 'aria-label': 'Track' });
     this.head = el('div', { class: 'head reel-head' });
-    this.line = el('div', { class: 'compose' });
+    this.line = el('div', { class: 'compose reelline' });
     const label = (/** @type {string} */ text) => el('span', { class: 'only-l' }, text);
     this.desk = el('div', { class: 'desk' },
       el('div', { class: 'stage' }, this.player.screen, this.player.transport),
@@ -123,7 +141,7 @@ class Reel {
       { key: 'I', label: 'In here', act: () => this.trim(this.player.place, { start: this.player.time }) },
       { key: 'O', label: 'Out here', act: () => this.trim(this.player.place, { end: this.player.time + (this.player.range ? this.frameOf(this.player.range) : 0) }) },
       { key: 'Delete', label: 'Take out', act: () => this.takeOut(this.player.place) },
-      { key: 'Shift+E', label: 'Export', act: () => openExports(this.reel) },
+      { key: 'Shift+E', label: 'Export', act: () => (this.ranges.length > 0 ? openExports(this.reel) : false) },
       ...this.player.bindings,
     ]);
   }
@@ -169,6 +187,7 @@ class Reel {
     fill(this.rows, this.ranges.map((range, place) => (this.tab === 'clips' ? this.row(range, place) : this.note(range, place))));
     const again = focused instanceof HTMLElement ? this.rows.children[this.player.place]?.querySelector('button, input') : null;
     if (again instanceof HTMLElement) again.focus();
+    this.markRow();
   }
 
   /** @param {Range} range @param {number} place */
@@ -282,9 +301,10 @@ class Reel {
       handle.setPointerCapture(event.pointerId);
       const perPixel = this.total / this.track.clientWidth;
       let value = range[side];
+      const frame = this.frameOf(range);
       const moved = (/** @type {PointerEvent} */ { clientX }) => {
-        value = this.within(range, side, range[side] + (clientX - event.clientX) * perPixel);
-        this.player.seek(side === 'start' ? value : value - this.frameOf(range));
+        value = this.within(range, side, Math.round((range[side] + (clientX - event.clientX) * perPixel) / frame) * frame);
+        this.player.seek(side === 'start' ? value : value - frame);
         const block = handle.parentElement;
         block?.style.setProperty('flex-grow', String(side === 'start' ? range.end - value : value - range.start));
         fill(this.line, el('b', { class: 'num' }, formatRange(side === 'start' ? value : range.start, side === 'end' ? value : range.end)));
@@ -329,13 +349,16 @@ class Reel {
     const before = place * 3 + 6;
     const widths = this.track.clientWidth - 12 - (this.ranges.length - 1) * 3;
     this.head.style.setProperty('left', `${before + (this.total ? this.player.passed / this.total : 0) * widths}px`);
-    if (place !== this.drawnPlace && this.ranges.length > 0) {
-      this.drawTrack();
-      this.drawLine();
-    }
+    if (place === this.drawnPlace || this.ranges.length === 0) return;
+    this.drawTrack();
+    this.drawLine();
+    this.markRow();
+  }
+
+  markRow() {
+    const { place } = this.player;
     [...this.rows.children].forEach((row, number) => {
-      const on = number === place;
-      (row.firstElementChild?.matches('.reelrow') ? row.firstElementChild : row).classList.toggle('on', on);
+      (row.querySelector('.reelrow') ?? row).classList.toggle('on', number === place);
     });
     if (this.player.range) this.player.tag.textContent = `${place + 1} of ${this.ranges.length} · ${this.titleOf(this.player.range.video_id)}`;
   }
@@ -347,11 +370,10 @@ class Reel {
    * @param {string} message
    */
   async change(edit, message) {
-    const before = this.ranges;
+    const { id, ranges: before } = this.reel;
     try {
-      const changed = reels.change((reel) => ({ name: reel.name, ranges: edit(reel.ranges) }));
-      await changed;
-      toasts.show(message, { undo: () => reels.change((reel) => ({ name: reel.name, ranges: before })) });
+      await reels.change((reel) => ({ name: reel.name, ranges: edit(reel.ranges) }));
+      toasts.show(message, { undo: () => changeIn(id, ({ name }) => ({ name, ranges: before })) });
     } catch (error) {
       toasts.problem(error);
     }
@@ -394,10 +416,12 @@ class Reel {
       await remove(`/v1/reels/${reel.id}`, { headers: { 'If-Match': reels.tag ?? '*' } });
       this.player.set([]);
       reels.close();
+      for (const action of this.actions.slice(1)) action.disabled = true;
       fill(this.body, this.empty('Nothing is in this reel any more', EMPTY));
       toasts.show('Took out the last clip; the reel went with it.', {
         undo: async () => {
           await reels.make(reel.name, reel.ranges);
+          heirs.set(reel.id, this.reel.id);
           if (this.shown) this.page.router.go(`/reels/${this.reel.id}`);
         },
       });
@@ -407,12 +431,12 @@ class Reel {
   }
 
   async rename() {
-    const { name } = this.reel;
+    const { id, name } = this.reel;
     const answer = await askText({ id: 'rename', title: 'Rename the reel', label: 'Name', value: name, act: 'Rename', most: 200 });
-    if (!answer || answer === name) return;
+    if (!answer || answer === name || this.reel.id !== id) return;
     try {
       await reels.change(({ ranges }) => ({ name: answer, ranges }));
-      toasts.show(`Renamed to “${answer}”.`, { undo: () => reels.change(({ ranges }) => ({ name, ranges })) });
+      toasts.show(`Renamed to “${answer}”.`, { undo: () => changeIn(id, ({ ranges }) => ({ name, ranges })) });
     } catch (error) {
       toasts.problem(error);
     }

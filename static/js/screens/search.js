@@ -1,6 +1,7 @@
 // Search: the box, the results of the address, the clip that is asked with, and what is done with the hits.
 
 import { button, el, fill, icon } from '../core/dom.js';
+import { jobs } from '../core/jobs.js';
 import { keys } from '../core/keys.js';
 import { reels } from '../core/reels.js';
 import { formatRange, formatTime } from '../core/time.js';
@@ -45,6 +46,7 @@ class SearchScreen {
       onAsk: (/** @type {string} */ text) => this.askFor(text.trim()),
       onFile: (/** @type {File} */ file) => this.searchWith(file),
       onSources: (/** @type {string} */ sources) => this.change({ sources }),
+      onDown: () => this.enterList(),
     };
     this.home = new Home(page, new Ask({ ...acts, onSources: (sources) => this.home.ask.set({ text: this.home.ask.box.value.trim(), sources }) }, true));
     this.ask = new Ask(acts);
@@ -62,6 +64,7 @@ class SearchScreen {
     this.element = el('div', { class: 'search' });
     this.body.addEventListener('click', (event) => this.clicked(event));
     this.body.addEventListener('contextmenu', (event) => this.pressedLong(event));
+    jobs.addEventListener('ended', () => { if (this.home.element.isConnected) this.home.show().catch(() => {}); });
     this.resize(0);
   }
 
@@ -99,7 +102,11 @@ class SearchScreen {
     });
     this.drawChanges(text);
     this.panel.show(parameters);
-    if (this.looking.parentElement !== this.element) fill(this.element, this.looking);
+    if (this.looking.parentElement !== this.element) {
+      const fromHome = this.home.element.contains(document.activeElement);
+      fill(this.element, this.looking);
+      if (fromHome) this.ask.box.focus({ preventScroll: true });
+    }
     const known = this.kept.get(key);
     if (known?.answer) this.swap(key, known, back);
     else this.load(key, known?.aborted || known?.failed ? undefined : known);
@@ -148,9 +155,15 @@ class SearchScreen {
   }
 
   /** @param {string} key @param {Results} [waiting] a search of this address that runs already */
-  async load(key, waiting) {
+  load(key, waiting) {
     const view = waiting ?? new Results(this.parameters, {
       change: (changes) => this.change(changes), isChosen: (hit) => this.dock.has(hit), onHot: (item) => this.heat(item),
+      done: (done) => {
+        // Old results stay in sight while the server is away.
+        if (this.wanted !== done || (done.away && this.view !== done && this.view?.answer)) return;
+        this.swap(key, done, false);
+        this.remember(done);
+      },
       toggleFacets: () => this.toggleFacets(), resize: (step) => this.resize(step), showsFacets: () => this.facetsOpen,
     });
     this.keep(key, view);
@@ -159,11 +172,7 @@ class SearchScreen {
     // Old results stay, dimmed, until the new ones are there.
     if (this.view?.element.isConnected && this.view.answer) this.view.element.classList.add('stale');
     else this.swap(key, view, false);
-    if (waiting) return;
-    await view.load();
-    if (this.wanted !== view || view.aborted) return;
-    this.swap(key, view, false);
-    this.remember(view);
+    if (!waiting) view.load();
   }
 
   /** @param {string} key @param {Results} view */
@@ -211,6 +220,7 @@ class SearchScreen {
     this.panel.rest();
     this.removeKeys?.();
     this.removeKeys = undefined;
+    this.facets.labels = undefined;
     const hint = document.querySelector('#drop-hint p');
     if (hint) hint.textContent = 'Drop to add to the library';
   }
@@ -317,8 +327,14 @@ class SearchScreen {
     if (!this.view) return;
     this.view.left = item;
     const { hit } = item;
+    if (this.panel.asked) videoOf(hit.video_id).then(() => { if (this.hot === item) this.showBeside(item); }, () => {});
+  }
+
+  /** @param {Item} item */
+  showBeside(item) {
+    const { hit } = item;
     this.panel.showHit({ ...rangeOf(hit), poster: hit.thumbnail_url, preview: previewOf(hit) },
-      `${hitTitle(hit)} · ${formatRange(hit.start, hit.end)}`, `Hit ${this.view.items.indexOf(item) + 1}`);
+      `${hitTitle(hit)} · ${formatRange(hit.start, hit.end)}`, `Hit ${(this.view?.items.indexOf(item) ?? 0) + 1}`);
   }
 
   /** @param {MouseEvent} event */
@@ -372,6 +388,12 @@ class SearchScreen {
     const spot = this.spot();
     if (!spot || !this.view || (!spot.item.from && spot.item.alike.length === 0)) return false;
     this.view.unfold(spot);
+  }
+
+  /** Moves the focus from nowhere, or from the box, into the hits. */
+  enterList() {
+    const list = this.view?.element.isConnected && !document.activeElement?.closest('a, button, input') && this.view.lists.find(({ items }) => items.length > 0);
+    return list ? list.focus(list.current) : false;
   }
 
   /** The hit that keys act on: the focused one, else the one under the pointer. */
@@ -428,6 +450,7 @@ class SearchScreen {
     const searching = () => this.looking.isConnected;
     const grow = () => (searching() ? this.resize(1) : false);
     return [
+      { key: 'ArrowDown', label: 'Into the hits', act: () => this.enterList() },
       { key: 'Space', label: 'Look', act: () => (focused() ? void this.compare(true) : false) },
       { key: 'X', label: 'Select', act: on((hit) => this.dock.toggle(hit)) },
       { key: 'Shift+X', label: 'Select up to here', act: on((hit) => this.dock.toggle(hit, true)) },

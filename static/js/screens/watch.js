@@ -16,8 +16,23 @@ import { bindings } from './watch/keys.js';
 
 /** @typedef {import('../core/router.js').Route} Route */
 
-/** What the search screen leaves here: its address's parameters and what it found, such as "17 moments". */
-const FOUND = 'reprise_found';
+/** Where the search screen keeps recent searches. */
+const RECENT = 'reprise_recent';
+
+/**
+ * The recent search with this query, and what it found, such as "17 moments".
+ * @param {string} query
+ * @returns {{path: string, found: string}|null}
+ */
+function recentSearch(query) {
+  try {
+    /** @type {{path: string, found: string}[]} */
+    const searches = JSON.parse(localStorage.getItem(RECENT) ?? '[]');
+    return searches.find(({ path }) => String(queryParameters(new URLSearchParams(path.slice(2)))) === query) ?? null;
+  } catch {
+    return null;
+  }
+}
 
 class Watch {
   /** @param {import('../main.js').Page} page */
@@ -110,24 +125,14 @@ class Watch {
   showBack(parameters) {
     const query = queryParameters(parameters);
     const asked = isSearch(query);
-    /** @type {{key?: string, text?: string}} */
-    let found = {};
-    try {
-      found = JSON.parse(sessionStorage.getItem(FOUND) ?? '{}');
-    } catch {
-      // Then the link has a plain name.
-    }
-    const isSame = asked && found.text && queryParameters(new URLSearchParams(found.key)).toString() === query.toString();
-    this.back.href = isSame ? `/?${found.key}` : asked ? `/?${query}` : '/library';
-    const label = isSame ? found.text : asked ? 'Results' : 'Library';
+    const search = asked ? recentSearch(String(query)) : null;
+    this.back.href = search?.path ?? (asked ? `/?${query}` : '/library');
+    const label = search && /moment/.test(search.found) ? search.found : asked ? 'Results' : 'Library';
     this.back.setAttribute('aria-label', `Back: ${label}`);
     fill(this.back, icon('arrow-left'), el('span', { class: 'only-l' }, label));
   }
 
-  /**
-   * Back in the history where that leads to the same place, so that it is as it was left.
-   * @param {Event} [event]
-   */
+  /** Back in the history where that leads to the same place, so that it is as it was left. @param {Event} [event] */
   goBack(event) {
     const { navigation } = /** @type {any} */ (window);
     const before = navigation?.entries?.()[(navigation.currentEntry?.index ?? 0) - 1]?.url;

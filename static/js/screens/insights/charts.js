@@ -47,9 +47,9 @@ export function chart(label, days, series, hasBars, link, go) {
       return values[at] ? svg('rect', { class: tone, x: (at + 0.1) * step, y: y(below), width: step * 0.8, height: foot - y(below) }) : null;
     });
   });
-  // A day between two without searches is a dot.
+  // Days beside days without searches are short lines of their own.
   const curve = (/** @type {(number|null)[]} */ values) => values.map((value, at) => (value === null ? ''
-    : `${(values[at - 1] ?? null) === null ? 'M' : 'L'}${(at + 0.5) * step} ${y(value)}h.01`)).join('');
+    : (values[at - 1] ?? null) === null ? `M${at * step} ${y(value)}h${step / 2}` : `L${(at + 0.5) * step} ${y(value)}`)).join('');
   const hair = svg('path', { class: 'hair' });
   const drawing = svg('svg', { viewBox: `0 0 ${WIDTH} 140`, preserveAspectRatio: 'none', role: 'img', 'aria-label': `${label}; the table below has the values` },
     svg('path', { class: 'line', d: [TOP, 70, BASE].map((line) => `M0 ${line}H${WIDTH}`).join('') }),

@@ -3,6 +3,7 @@
 import { all } from '../../core/api.js';
 import { button, el, fill, icon, iconButton } from '../../core/dom.js';
 import { jobs } from '../../core/jobs.js';
+import { keys } from '../../core/keys.js';
 import { announce } from '../../core/problems.js';
 import { videoPath } from '../../core/router.js';
 import { formatTime } from '../../core/time.js';
@@ -14,6 +15,9 @@ import { MapView } from './view.js';
 
 const ASK_AGAIN_MS = 4000;
 const ROWS = 100;
+/** @type {[string, string][]} */
+const KEYS = [['ArrowLeft', 'From shot to shot'], ['ArrowUp', 'From shot to shot'], ['ArrowDown', 'From shot to shot'], ['ArrowRight', 'From shot to shot'],
+  ['Enter', 'Open'], ['-', 'Zoom'], ['+', 'Zoom'], ['Escape', 'Clear the choice']];
 /** The largest folders have the colours of the charts. */
 const TOKENS = ['--s2', '--s1', '--s3', '--ok'];
 
@@ -45,19 +49,24 @@ export class MapPanel {
   show() {
     this.hide();
     this.stop = new AbortController();
+    this.unbind = keys.add('Map', KEYS.map(([key, label]) => ({ key, label, act: () => this.view?.key(key) ?? false })));
     if (!this.view) this.load();
   }
 
   hide() {
+    this.unbind?.();
     this.stop.abort();
     clearTimeout(this.timer);
   }
 
   load() {
     load(this.body, this.stop.signal, async () => {
-      const [{ points, refreshing, problem }, videos] = await Promise.all([readMap(this.stop.signal), all('/v1/videos', { most: 100_000, signal: this.stop.signal })]);
+      const [{ points, made, refreshing, problem }, videos] = await Promise.all([readMap(this.stop.signal), all('/v1/videos', { most: 100_000, signal: this.stop.signal })]);
       this.videos = new Map(videos.map((video) => [video.id, video]));
       if (refreshing) this.timer = window.setTimeout(() => this.load(), ASK_AGAIN_MS * (points ? 5 : 1));
+      // The same map is not drawn again, so that its zoom and its choice stay.
+      if (points && this.view && made === this.made) return [...this.body.children];
+      this.made = made;
       if (points && points.x.length > 0) return this.draw(points, refreshing);
       const job = jobs.active.find(({ kind }) => kind === 'map');
       return [el('h2', {}, 'Map of the library'), el('div', { class: 'map making' }, problem
@@ -128,7 +137,7 @@ export class MapPanel {
   /** @param {number} point */
   rangeOf(point) {
     const { videos, start, end } = /** @type {MapView} */ (this.view).points;
-    return `${videos[point]}:${start[point]}-${end[point]}`;
+    return { video_id: videos[point], start: start[point], end: end[point] };
   }
 
   /** @param {number} point */

@@ -27,7 +27,7 @@ export async function readMap(signal) {
     refreshing ||= page.refreshing;
     cursor = page.next_cursor;
   } while (cursor);
-  return { points: page.made_at ? points : null, refreshing, problem: page.problem };
+  return { points: page.made_at ? points : null, made: page.made_at, refreshing, problem: page.problem };
 }
 
 /** @param {number} value -1 to 1 */

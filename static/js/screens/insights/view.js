@@ -131,9 +131,9 @@ export class MapView {
     const { color, backgroundColor, fontFamily } = getComputedStyle(this.element);
     Object.assign(context, { font: `600 12px ${fontFamily}`, textAlign: 'center', lineWidth: 4, strokeStyle: backgroundColor, fillStyle: color });
     for (const [text, x, y] of this.labels) {
-      const at = this.toScreen(x, y);
-      context.strokeText(text, ...at);
-      context.fillText(text, ...at);
+      const [left, top] = this.toScreen(x, y);
+      context.strokeText(text, left, top - 8);
+      context.fillText(text, left, top - 8);
     }
     context.lineWidth = 2;
     context.strokeStyle = color;
@@ -182,9 +182,6 @@ export class MapView {
     element.addEventListener('pointerdown', (event) => { if (event.button === 0) this.press(event); });
     element.addEventListener('pointermove', (event) => { if (event.buttons === 0) this.find(event); });
     for (const name of ['pointerleave', 'blur']) element.addEventListener(name, () => this.heat(-1));
-    element.addEventListener('keydown', (event) => {
-      if (!event.ctrlKey && !event.altKey && !event.metaKey && this.key(event.key)) event.preventDefault();
-    });
   }
 
   /** @param {PointerEvent} event */
@@ -207,9 +204,11 @@ export class MapView {
         stop.abort();
         const { outline } = this;
         this.outline = [];
-        if (way > CLICK_PX) {
+        if (name === 'pointercancel') {
+          this.refresh();
+        } else if (way > CLICK_PX) {
           if (draws) this.choose(this.nearby.inside(outline));
-        } else if (name === 'pointerup') {
+        } else {
           this.find(/** @type {PointerEvent} */ (end));
           if (this.hot >= 0) this.parts.open(this.hot);
           else this.choose([]);
@@ -239,14 +238,14 @@ export class MapView {
     this.refresh();
   }
 
-  /** @param {string} key */
+  /** Acts on a key; false while the map hasn't the focus. @param {string} key */
   key(key) {
-    if (key === '+' || key === '=') this.zoom(1.5);
+    if (document.activeElement !== this.element) return false;
+    if (key === '+') this.zoom(1.5);
     else if (key === '-') this.zoom(1 / 1.5);
     else if (key === 'Enter' && this.hot >= 0) this.parts.open(this.hot);
-    else if (key === 'Escape' && this.picked.size > 0) this.choose([]);
+    else if (key === 'Escape') this.choose([]);
     else if (TOWARDS[key]) this.step(TOWARDS[key]);
-    else return false;
     return true;
   }
 

@@ -16,9 +16,10 @@ export class Ask {
    * @param {(text: string) => void} acts.onAsk
    * @param {(file: File) => void} acts.onFile
    * @param {(sources: string) => void} acts.onSources
+   * @param {() => unknown} acts.onDown the caret leaves the text downwards
    * @param {boolean} [big] the box of the start
    */
-  constructor({ onAsk, onFile, onSources }, big = false) {
+  constructor({ onAsk, onFile, onSources, onDown }, big = false) {
     this.onSources = onSources;
     this.sources = '';
     /** What a search without a choice looks in. */
@@ -27,6 +28,7 @@ export class Ask {
     this.box = el('textarea', { rows: 1, 'aria-label': 'Search in all videos', enterkeyhint: 'search', autocomplete: 'off', on: {
       input: () => this.measure(),
       keydown: (/** @type {KeyboardEvent} */ event) => {
+        if (event.key === 'ArrowDown' && this.box.selectionStart === this.box.value.length && onDown() !== false) event.preventDefault();
         if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
         event.preventDefault();
         onAsk(this.box.value);

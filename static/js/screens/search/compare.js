@@ -52,7 +52,7 @@ export function openCompare({ items, item, title, subject, onMove, onLike, onRee
 
   function pause(paused = !step.paused) {
     step.setPaused(paused);
-    fill(play, icon(paused ? 'skip-forward' : 'pause'));
+    fill(play, icon(paused ? 'play' : 'pause'));
     play.setAttribute('aria-label', paused ? 'Play' : 'Pause');
     play.title = paused ? 'Play' : 'Pause';
   }

@@ -1,7 +1,5 @@
 // The chosen hits, and what can be done with them: into the reel, tagged, exported.
 
-import { patch } from '../../core/api.js';
-import { openDialog } from '../../core/dialog.js';
 import { button, el, fill, icon, iconButton, keyCap } from '../../core/dom.js';
 import { toasts } from '../../core/toast.js';
 import { count, formatLength, formatNumber } from '../../core/words.js';
@@ -10,7 +8,7 @@ import { forgetVideos, videoOf } from '../../parts/videos.js';
 /** @typedef {Api<'Hit'>} Hit */
 
 export class Dock {
-  /** @param {{view: import('./results.js').Results|null, found: HTMLElement, addToReel: (hits: Hit[]) => void}} screen */
+  /** @param {{view: import('./results.js').Results|null, found: HTMLElement, facets: import('./facets.js').FacetPanel, addToReel: (hits: Hit[]) => void}} screen */
   constructor(screen) {
     this.screen = screen;
     /** @type {Map<string, Hit>} by the id of its span */
@@ -70,32 +68,21 @@ export class Dock {
       iconButton('x', 'Clear selection', () => this.clear(), { key: 'Esc' }));
   }
 
-  /** Asks for a tag, and gives it to the videos of hits. @param {Hit[]} hits */
-  tag(hits) {
+  /** Changes the tags of the hits' videos. @param {Hit[]} hits */
+  async tag(hits) {
     const ids = [...new Set(hits.map((hit) => hit.video_id))];
-    const input = el('input', { id: 'new-tag', maxlength: 60, required: true, autocomplete: 'off' });
-    const form = el('form', { class: 'col', on: { submit: (/** @type {Event} */ event) => {
-      event.preventDefault();
-      dialog.close();
-      this.addTag(ids, input.value.trim());
-    } } },
-    el('label', { for: 'new-tag', class: 'label' }, `Tag of ${count(ids.length, 'video')}`), el('div', { class: 'field' }, input),
-    el('button', { type: 'submit', class: 'btn primary' }, 'Tag'));
-    const dialog = openDialog({ id: 'tagging', title: 'Tag', class: 'narrow', body: [form] });
-    input.focus();
-  }
-
-  /** @param {string[]} ids @param {string} tag */
-  async addTag(ids, tag) {
-    if (!tag) return;
-    const hasTag = (/** @type {string[]} */ tags) => tags.some((one) => one.toLowerCase() === tag.toLowerCase());
-    const change = (/** @type {any} */ changes) => patch('/v1/videos', { json: changes }).then(() => forgetVideos(ids));
+    const { askTags, tag } = await import('../../parts/labels.js');
     try {
-      // Undo must not take it from those that had it before.
       const videos = await Promise.all(ids.map(videoOf));
-      const news = videos.filter(({ tags }) => !hasTag(tags)).map(({ id }) => id);
-      if (news.length > 0) await change({ ids: news, add_tags: [tag] });
-      toasts.show([`Tagged ${count(ids.length, 'video')} `, el('b', {}, tag)], { undo: () => news.length > 0 && change({ ids: news, remove_tags: [tag] }) });
+      const tags = await askTags(videos);
+      if (!tags) return;
+      const undo = await tag(videos, tags.add, tags.take);
+      const changed = () => {
+        forgetVideos(ids);
+        this.screen.facets.labels = undefined;
+      };
+      changed();
+      toasts.show([`Tagged ${count(ids.length, 'video')} `, el('b', {}, tags.add.join(', '))], { undo: () => undo().then(changed) });
     } catch (error) {
       toasts.problem(error);
     }

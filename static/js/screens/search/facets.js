@@ -58,7 +58,7 @@ export class FacetPanel {
     const counts = (/** @type {string} */ by) => facets?.counts.find((one) => one.by === by)?.values ?? [];
     const days = counts('day').map(({ value, hits }) => ({ value: String(value), label: String(value), count: hits }));
     const videos = counts('video').map(({ value, title, hits }) => {
-      const label = el('span', { class: 'clip1' }, hitTitle({ title: title ?? '' }));
+      const label = el('span', { class: 'clip1' }, hitTitle({ title: title ?? '', video_id: String(value) }));
       return { value: String(value), label, count: hits, name: () => nameLater({ title: title ?? '', video_id: String(value) }, label) };
     });
     fill(this.element, canHear(parameters) && this.sources(parameters),

@@ -67,6 +67,7 @@ export class Panel {
     this.step = new InStep(loopSpeed());
     /** @type {import('../../parts/loop.js').Loop|null} */
     this.beside = null;
+    this.play = iconButton('pause', 'Pause', () => this.pause(!this.step.paused), { class: 'x play' });
     this.query = el('figure');
     /** The clip inside the box, where the window has no room beside it. */
     this.mini = button('', onCompare, { class: 'mini-query only-s', 'aria-label': 'Compare with the query' });
@@ -98,7 +99,17 @@ export class Panel {
     if (matchMedia('(max-width: 760px)').matches) return fill(this.mini, media);
     fill(this.query, media, el('figcaption', { class: 'q' }, 'Query'),
       el(href ? 'a' : 'span', { class: 'tag b num', href }, name),
-      iconButton('x', 'Remove the clip', this.onRemove, { class: 'x' }));
+      iconButton('x', 'Remove the clip', this.onRemove, { class: 'x' }), !image && this.play);
+    this.pause(this.step.paused);
+  }
+
+  /** @param {boolean} paused */
+  pause(paused) {
+    this.step.setPaused(paused);
+    const label = paused ? 'Play' : 'Pause';
+    fill(this.play, icon(label.toLowerCase()));
+    this.play.setAttribute('aria-label', label);
+    this.play.title = label;
   }
 
   /**

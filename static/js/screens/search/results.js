@@ -41,6 +41,7 @@ const ORDERS = {
  * @property {() => void} toggleFacets
  * @property {(step: number) => void} resize
  * @property {() => boolean} showsFacets
+ * @property {(view: Results) => void} done there is something to be seen: hits, or a failure
  */
 
 export class Results {
@@ -57,6 +58,8 @@ export class Results {
     this.left = null;
     this.aborted = false;
     this.failed = false;
+    /** Whether the server was away: the search runs on its return. */
+    this.away = false;
     this.shown = 0;
     this.folded = 0;
     this.strong = 0;
@@ -72,7 +75,7 @@ export class Results {
     });
     this.body.addEventListener('focusin', (event) => {
       const card = /** @type {HTMLElement} */ (event.target).closest('.card');
-      if (card instanceof HTMLElement && card !== this.previews.card && card.matches(':has(:focus-visible)')) this.previews.enter(/** @type {any} */ ({ target: card, clientX: 0 }));
+      if (card instanceof HTMLElement && card !== this.previews.card && card.matches(':has(:focus-visible)')) this.previews.enter({ target: card, clientX: 0 });
     });
   }
 
@@ -91,10 +94,13 @@ export class Results {
       iconButton('layout-grid', 'Larger cards', () => host.resize(1), { key: '+', class: 'btn ghost sq only-l' }));
   }
 
-  /** Asks for the first page. Resolves when something is to be seen, even if it is a failure. */
+  /** Asks for the first page. */
   async load() {
     const asked = searchOf(this.parameters);
-    if (!asked) return this.fail(new Error('The query’s file is gone: a page that was loaded again forgets it. Choose it again'));
+    if (!asked) {
+      this.fail(new Error('The query’s file is gone: a page that was loaded again forgets it. Choose it again with the paperclip'));
+      return this.host.done(this);
+    }
     const timer = setTimeout(() => this.drawSkeleton(), WAIT_MS);
     try {
       this.answer = await search(asked.body, asked.file, this.stop.signal);
@@ -104,12 +110,14 @@ export class Results {
       else this.aborted = true;
     } finally {
       clearTimeout(timer);
+      if (!this.aborted) this.host.done(this);
     }
   }
 
   /** @param {any} error @param {(() => void)|null} [retry] */
   fail(error, retry = null) {
     this.failed = true;
+    this.away = error.status === 0;
     this.heading.textContent = 'The search failed';
     fill(this.body, problemBox(error, retry));
     if (error.status === 0 && retry) connection.whenBack(retry);
@@ -124,6 +132,7 @@ export class Results {
   /** @param {Api<'SearchAnswer'>} answer */
   draw(answer) {
     this.failed = false;
+    this.away = false;
     fill(this.body);
     fill(this.head, filterChips(this.parameters, this.host.change));
     this.cursor = this.sort ? null : answer.next_cursor;
@@ -144,7 +153,7 @@ export class Results {
     const weak = shown - strong;
     if (shown === 0) this.heading.textContent = 'Nothing found';
     else if (answer?.groups) this.heading.textContent = `${count(shown, 'moment')} in ${count(this.groups ?? 0, 'video')}${more}`;
-    else if (strong === 0) this.heading.textContent = 'Nothing stands out';
+    else if (strong === 0) this.heading.textContent = 'Nearest moments';
     else this.heading.textContent = `${formatNumber(strong)}${weak === 0 ? more : ''} ${strong === 1 && !(more && weak === 0) ? 'moment' : 'moments'}`;
     this.facts.textContent = [this.folded > 0 && `${count(this.folded, 'hit')} folded`, this.answer && `${Math.round(this.answer.timings_ms.total)} ms`]
       .filter(Boolean).join(', ');
@@ -270,16 +279,16 @@ export class Results {
 
   /** @param {[string, Record<string, string|string[]|null>][]} ways */
   wayButtons(ways) {
-    return ways.length > 0 && el('div', { class: 'row wrap' }, ways.map(([label, changes], place) => button(label, () => this.host.change(changes), { class: place === 0 ? 'btn primary' : 'btn' })));
+    return ways.length > 0 && el('div', { class: 'row wrap' }, ways.map(([label, changes], place) => button(label, () => this.host.change(changes), { class: place === 0 ? 'btn on' : 'btn' })));
   }
 
   /** @param {string} text */
   drawWeak(text) {
     const long = countWords(text) > 30;
     this.head.append(el('div', { class: 'weak-note panel', role: 'status' }, icon('info'),
-      el('div', { class: 'col grow' }, el('b', {}, 'Nothing here stands out from the rest of the library.'),
-        el('p', { class: 'muted small' }, long ? 'The nearest moments are below, none of them close. A shorter text often finds more.' : 'The nearest moments are below, none of them close.'),
-        this.wayButtons(this.waysOn(text)))));
+      el('p', { class: 'grow' }, el('b', {}, 'None stands out. '),
+        `Much else in the library matches about as well.${long ? ' A shorter text often finds more.' : ''}`),
+      this.wayButtons(this.waysOn(text))));
   }
 
   /** @param {string} text */
@@ -291,8 +300,18 @@ export class Results {
     const filters = FILTERS.reduce((sum, name) => sum + this.parameters.getAll(name).length, 0);
     fill(this.body, el('div', { class: 'empty nothing' }, el('h2', {}, title),
       el('p', {}, filters > 0 ? `${count(filters, 'filter is', 'filters are')} on. Without ${filters === 1 ? 'it' : 'them'} there is more to look through.`
-        : 'Videos become searchable when they have been read. What is added now is found in a moment.'),
+        : 'Other words may find it, or another place to look.'),
       this.wayButtons(this.waysOn(text)) || el('a', { class: 'btn', href: '/library' }, 'See the library')));
+    if (text && isText(this.parameters) && (only === 'spoken' || filters > 0)) this.drawNearest(text).catch(() => {});
+  }
+
+  /** What comes nearest without filters. @param {string} text */
+  async drawNearest(text) {
+    const { results } = await search({ query: { text }, sources: ['visual'], near_duplicates: 'fold', limit: 6 }, null, this.stop.signal);
+    if (results.length === 0) return;
+    const grid = this.newGrid('Nearest moments');
+    this.body.append(el('section', { class: 'weaker' }, el('h2', { class: 'line' }, 'Nearest in what is seen'), grid.element));
+    grid.set(results.map((hit) => ({ hit, alike: foldedOf(hit) })));
   }
 
   /** The list, place and item of a card. @param {Element|null} card */

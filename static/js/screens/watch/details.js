@@ -11,11 +11,7 @@ import { forgetVideos } from '../../parts/videos.js';
 /** @typedef {Api<'Video'>} Video */
 
 export class Details {
-  /**
-   * @param {Video} video
-   * @param {string|null} tag its ETag
-   * @param {(video: Video) => void} onChange
-   */
+  /** @param {Video} video @param {string|null} tag its ETag @param {(video: Video) => void} onChange */
   constructor(video, tag, onChange) {
     this.video = video;
     this.tag = tag;
@@ -33,12 +29,7 @@ export class Details {
     fill(this.form, this.scores, this.titleField(), this.tagsField(), this.folderField(), this.metadataField(), this.fileFacts(video));
   }
 
-  /**
-   * @param {string} id
-   * @param {string} label
-   * @param {string} value
-   * @param {(value: string) => void} store
-   */
+  /** @param {string} id @param {string} label @param {string} value @param {(value: string) => void} store */
   line(id, label, value, store, placeholder = '') {
     const input = el('input', { id, value, placeholder, maxlength: 500, on: { keydown: (/** @type {KeyboardEvent} */ event) => { if (event.key === 'Enter') input.blur(); } } });
     input.addEventListener('change', () => store(input.value.trim()));
@@ -154,10 +145,7 @@ export class Details {
   }
 }
 
-/**
- * @param {string} title
- * @param {[string, string|Node|null|undefined|false|0][]} rows those without a value are left out
- */
+/** @param {string} title @param {[string, string|Node|null|undefined|false|0][]} rows those without a value are left out */
 function facts(title, rows) {
   return el('section', { class: 'col' }, el('h2', {}, title), el('dl', {}, rows.filter(([, value]) => value).map(([name, value]) => [el('dt', {}, name), el('dd', {}, /** @type {string} */ (value))])));
 }

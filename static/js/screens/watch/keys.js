@@ -6,11 +6,7 @@
 /** Whether the focus is on a control that takes this key itself. @param {KeyboardEvent} event */
 const isControl = (event) => event.target instanceof Element && event.target.closest(`button, ${event.key === ' ' ? '' : 'a[href], '}[role="menu"]`) !== null;
 
-/**
- * @param {() => Viewer|null} viewer
- * @param {{back: () => void}} parts
- * @returns {Binding[]}
- */
+/** @param {() => Viewer|null} viewer @param {{back: () => void}} parts @returns {Binding[]} */
 export function bindings(viewer, { back }) {
   /** @type {(key: string, label: string, act: (viewer: Viewer, event: KeyboardEvent) => unknown, more?: object) => Binding} */
   const on = (key, label, act, more = {}) => ({ key, label, ...more, act: (event) => {

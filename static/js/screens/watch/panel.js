@@ -17,10 +17,7 @@ const listTime = (seconds) => {
 /** @typedef {{name: string, label: string, view: HTMLElement, shown?: () => void}} Tab */
 
 export class Panel {
-  /**
-   * @param {Tab[]} tabs
-   * @param {(name: string) => void} onChoose
-   */
+  /** @param {Tab[]} tabs @param {(name: string) => void} onChoose */
   constructor(tabs, onChoose) {
     this.tabs = tabs;
     this.onChoose = onChoose;
@@ -36,10 +33,7 @@ export class Panel {
     this.element = el('section', { class: 'panel sidepanel', 'aria-label': 'In this video' }, list, tabs.map(({ view }) => view));
   }
 
-  /**
-   * @param {string} name
-   * @param {boolean} [byHand]
-   */
+  /** @param {string} name @param {boolean} [byHand] */
   choose(name, byHand = true) {
     this.current = name;
     for (const { name: one, view, shown } of this.tabs) {
@@ -53,10 +47,7 @@ export class Panel {
     if (byHand) this.onChoose(name);
   }
 
-  /**
-   * @param {string} name
-   * @param {number|null} number
-   */
+  /** @param {string} name @param {number|null} number */
   count(name, number) {
     const tab = this.buttons.get(name);
     if (tab) fill(tab, this.tabs.find((one) => one.name === name)?.label, number !== null && [' ', el('span', { class: 'count' }, String(number))]);
@@ -90,10 +81,7 @@ export class HitList {
     this.element = el('div', {}, this.bar, this.list);
   }
 
-  /**
-   * What was asked, in words.
-   * @param {URLSearchParams} parameters
-   */
+  /** What was asked, in words. @param {URLSearchParams} parameters */
   setQuery(parameters) {
     const [words, mod] = [parameters.get('q'), parameters.get('mod')];
     const start = Number.parseFloat(parameters.get('start') ?? '');
@@ -118,11 +106,7 @@ export class HitList {
     fill(this.list, [1, 2, 3, 4].map(() => el('div', { class: 'hitrow', 'aria-hidden': 'true' }, el('span', { class: 'rowthumb' }))));
   }
 
-  /**
-   * @param {Hit[]} hits
-   * @param {boolean} byTime
-   * @param {number} more how many weaker ones are left out
-   */
+  /** @param {Hit[]} hits @param {boolean} byTime @param {number} more how many weaker ones are left out */
   set(hits, byTime, more) {
     this.byTime = byTime;
     this.bar.hidden = false;
@@ -136,8 +120,7 @@ export class HitList {
     return el('a', { class: 'hitrow', href: '#', data: { hit: place }, on: { click: (/** @type {Event} */ event) => {
       event.preventDefault();
       this.onHit(place);
-    } } }, thumb(hit.thumbnail_url), el('span', {}, el('span', { class: 'num strong' }, listTime(hit.start)), el('span', { class: 'dim num' }, ` · ${formatLength(hit.end - hit.start)}`)),
-    place < 9 && keyCap(String(place + 1)));
+    } } }, thumb(hit.thumbnail_url), when(hit), place < 9 && keyCap(String(place + 1)));
   }
 
   /** @param {number} place -1: none */
@@ -146,39 +129,88 @@ export class HitList {
   }
 }
 
+/** A row's height until one was measured, and how many are drawn beyond the window. */
+const ROW_PX = 56;
+const SPARE = 8;
+
+/** The shots of a video, which may be thousands: only those in sight are in the document. */
 export class ShotList {
   /** @param {(clip: Api<'Clip'>) => void} onShot */
   constructor(onShot) {
     this.onShot = onShot;
-    this.list = el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Shots', id: 'shots' });
+    /** @type {Api<'Clip'>[]} */
+    this.clips = [];
+    this.current = -1;
+    this.first = -1;
+    this.rows = el('div', { class: 'shotrows' });
+    this.list = el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Shots', id: 'shots', on: { scroll: () => this.draw() } }, this.rows);
     this.element = el('div', {}, this.list);
   }
 
   /** @param {Api<'Clip'>[]} clips */
   set(clips) {
-    fill(this.list, clips.length === 0 && el('p', { class: 'hint muted small' }, 'No shots are known yet.'),
-      clips.map((clip, place) => el('a', { class: 'hitrow', href: '#', data: { hit: place }, on: { click: (/** @type {Event} */ event) => {
-        event.preventDefault();
-        this.onShot(clip);
-      } } }, thumb(clip.thumbnail_url), el('span', {}, el('span', { class: 'num strong' }, listTime(clip.start)), el('span', { class: 'dim num' }, ` · ${formatLength(clip.end - clip.start)}`)),
-      clip.given && el('span', { class: 'dim tiny' }, 'yours'))));
+    this.clips = clips;
+    this.first = -1;
+    if (clips.length === 0) fill(this.rows, el('p', { class: 'hint muted small' }, 'No shots are known yet.'));
+    this.shown();
+  }
+
+  /** The tab is chosen: only now its rows have a height. */
+  shown() {
+    this.draw();
+    this.reveal();
+  }
+
+  get rowHeight() {
+    return /** @type {HTMLElement|null} */ (this.rows.querySelector('.hitrow'))?.offsetHeight || ROW_PX;
+  }
+
+  draw() {
+    const { clips, list } = this;
+    const height = this.rowHeight;
+    const first = Math.max(0, Math.floor(list.scrollTop / height) - SPARE);
+    if (clips.length === 0 || list.clientHeight === 0 || first === this.first) return;
+    // A row with the focus must not go: the list takes the focus then.
+    if (this.rows.contains(document.activeElement)) list.focus({ preventScroll: true });
+    this.first = first;
+    const number = Math.ceil(list.clientHeight / height) + 2 * SPARE;
+    this.rows.style.setProperty('height', `${clips.length * height}px`);
+    this.rows.style.setProperty('padding-top', `${first * height}px`);
+    fill(this.rows, clips.slice(first, first + number).map((clip, offset) => this.row(clip, first + offset)));
+    markCurrent(list, this.current, false);
+  }
+
+  /** @param {Api<'Clip'>} clip @param {number} place */
+  row(clip, place) {
+    return el('a', { class: 'hitrow', href: '#', data: { hit: place }, on: { click: (/** @type {Event} */ event) => {
+      event.preventDefault();
+      this.onShot(clip);
+    } } }, thumb(clip.thumbnail_url), when(clip), clip.given && el('span', { class: 'dim tiny' }, 'yours'));
   }
 
   /** @param {number} place */
   setCurrent(place) {
-    markCurrent(this.list, place);
+    if (place === this.current) return;
+    this.current = place;
+    this.reveal();
+  }
+
+  reveal() {
+    if (this.list.clientHeight === 0) return;
+    if (this.current >= 0 && !this.list.matches(':hover, :focus-within')) this.list.scrollTop = this.current * this.rowHeight - this.list.clientHeight / 3;
+    this.draw();
+    markCurrent(this.list, this.current, false);
   }
 }
+
+/** @param {{start: number, end: number}} span */
+const when = ({ start, end }) => el('span', {}, el('span', { class: 'num strong' }, listTime(start)), el('span', { class: 'dim num' }, ` · ${formatLength(end - start)}`));
 
 /** @param {string} address */
 const thumb = (address) => el('img', { class: 'rowthumb', alt: '', loading: 'lazy', decoding: 'async', src: address });
 
-/**
- * Marks a row and shows it, unless somebody scrolls there.
- * @param {HTMLElement} list
- * @param {number} place
- */
-function markCurrent(list, place) {
+/** Marks a row and shows it, unless somebody scrolls there. @param {HTMLElement} list @param {number} place @param {boolean} [scroll] */
+function markCurrent(list, place, scroll = true) {
   const now = list.querySelector('.hitrow.now');
   const next = /** @type {HTMLElement|null} */ (list.querySelector(`[data-hit="${place}"]`));
   if (now === next) return;
@@ -186,5 +218,5 @@ function markCurrent(list, place) {
   now?.removeAttribute('aria-current');
   next?.classList.add('now');
   next?.setAttribute('aria-current', 'true');
-  if (next && !list.matches(':hover, :focus-within')) list.scrollTop = next.offsetTop - list.offsetTop - list.clientHeight / 2;
+  if (next && scroll && !list.matches(':hover, :focus-within')) list.scrollTop = next.offsetTop - list.offsetTop - list.clientHeight / 2;
 }

@@ -71,10 +71,7 @@ export class Timeline {
     this.listen();
   }
 
-  /**
-   * @param {string} name
-   * @param {'start'|'end'} edge
-   */
+  /** @param {string} name @param {'start'|'end'} edge */
   handle(name, edge) {
     return el('b', {
       role: 'slider', tabindex: 0, 'aria-label': name, title: `${name}: arrows move it by a frame, with ⇧ by a second`, 'aria-valuemin': 0,
@@ -101,10 +98,7 @@ export class Timeline {
     else this.drag(event, (x) => this.onSeek(this.timeAt(x)));
   }
 
-  /**
-   * @param {PointerEvent} event
-   * @param {(x: number) => void} move
-   */
+  /** @param {PointerEvent} event @param {(x: number) => void} move */
   drag(event, move) {
     const { element } = this;
     const follow = (/** @type {PointerEvent} */ moved) => move(moved.clientX);
@@ -136,11 +130,7 @@ export class Timeline {
     return (/** @type {number} */ x) => this.show(at(x) - grip, at(x) - grip + span);
   }
 
-  /**
-   * Moves a mark to a frame's edge; it can't pass the other one.
-   * @param {'start'|'end'} edge
-   * @param {number} seconds
-   */
+  /** Moves a mark to a frame's edge; it can't pass the other one. @param {'start'|'end'} edge @param {number} seconds */
   moveEdge(edge, seconds) {
     const { start, end } = this.marks;
     const { frameLength: frame } = this;
@@ -150,10 +140,7 @@ export class Timeline {
     this.onMarks({ ...this.marks, [edge]: Math.floor(clamp(time, low, Math.max(low, high)) * 1000 + 0.001) / 1000 });
   }
 
-  /**
-   * @param {KeyboardEvent} event
-   * @param {'start'|'end'} edge
-   */
+  /** @param {KeyboardEvent} event @param {'start'|'end'} edge */
   nudge(event, edge) {
     const step = event.shiftKey ? 1 : this.frameLength;
     const at = this.marks[edge] ?? 0;
@@ -185,10 +172,7 @@ export class Timeline {
     this.pointer.style.setProperty('left', `${x - this.element.getBoundingClientRect().left}px`);
   }
 
-  /**
-   * @param {number} factor under 1 shows less, larger
-   * @param {number} [at] the time that stays in its place
-   */
+  /** @param {number} factor under 1 shows less, larger @param {number} [at] the time that stays in its place */
   zoom(factor, at = clamp(this.time, this.from, this.to)) {
     const span = clamp((this.to - this.from) * factor, Math.min(LEAST_SPAN_S, this.duration), this.duration);
     const share = (at - this.from) / (this.to - this.from);
@@ -210,10 +194,7 @@ export class Timeline {
     this.show(0, this.duration);
   }
 
-  /**
-   * @param {number} from
-   * @param {number} to
-   */
+  /** @param {number} from @param {number} to */
   show(from, to) {
     const span = Math.min(this.duration, to - from);
     this.from = clamp(from, 0, this.duration - span);
@@ -272,10 +253,7 @@ export class Timeline {
     this.placeMarks();
   }
 
-  /**
-   * @param {number} seconds
-   * @param {boolean} playing then the view turns its page where the head would leave it
-   */
+  /** @param {number} seconds @param {boolean} playing then the view turns its page where the head would leave it */
   setTime(seconds, playing) {
     this.time = seconds;
     const span = this.to - this.from;
@@ -314,11 +292,7 @@ export class Timeline {
     this.put(this.view, this.from / this.duration, (this.to - this.from) / this.duration);
   }
 
-  /**
-   * @param {HTMLElement} node
-   * @param {number} left share of the width
-   * @param {number} width share of the width
-   */
+  /** @param {HTMLElement} node @param {number} left share of the width @param {number} width share of the width */
   put(node, left, width) {
     node.style.setProperty('left', `${(left * 100).toFixed(3)}%`);
     node.style.setProperty('width', `${(Math.max(0, width) * 100).toFixed(3)}%`);
@@ -377,10 +351,7 @@ export class Timeline {
     this.area.setAttribute('d', area);
   }
 
-  /**
-   * The scores in view; many are joined to their best.
-   * @param {Api<'Timeline'>} scored
-   */
+  /** The scores in view; many are joined to their best. @param {Api<'Timeline'>} scored */
   points({ step, scores }) {
     const first = Math.max(0, Math.floor(this.from / step) - 1);
     const last = Math.min(scores.length, Math.ceil(this.to / step) + 1);

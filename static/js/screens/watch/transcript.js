@@ -18,10 +18,7 @@ const ENDINGS = /(?:ing|ed|es|en|s|e)$/;
 /** @param {string} text */
 const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
-/**
- * What finds the words of a query in a text, in other forms, too; null without words.
- * @param {string} words
- */
+/** What finds the words of a query in a text, in other forms, too; null without words. @param {string} words */
 function patternOf(words) {
   const long = (words.match(/[\p{L}\p{N}]+/gu) ?? []).filter((word) => word.length >= LEAST_LETTERS);
   const stems = long.map((word) => escaped(word.toLowerCase().replace(ENDINGS, (ending) => (word.length - ending.length >= 3 ? '' : ending))));
@@ -60,7 +57,7 @@ export class Transcript {
     this.place = -1;
     this.pressed = -1;
     this.dragged = -1;
-    this.input = el('input', { type: 'search', id: 'find-in-transcript', placeholder: 'Find in the transcript', 'aria-label': 'Find in the transcript', on: {
+    this.input = el('input', { type: 'search', id: 'find-in-transcript', placeholder: 'Find here', 'aria-label': 'Find in the transcript', on: {
       input: () => this.find(), keydown: (/** @type {KeyboardEvent} */ event) => this.typed(event),
     } });
     this.number = el('span', { class: 'count', role: 'status' });
@@ -80,10 +77,7 @@ export class Transcript {
     return this.all.length > 0;
   }
 
-  /**
-   * Loads the lines. Returns whether there are any.
-   * @param {AbortSignal} [signal]
-   */
+  /** Loads the lines. Returns whether there are any. @param {AbortSignal} [signal] */
   async load(signal = this.signal) {
     this.signal = signal;
     const path = `/v1/videos/${this.video.id}`;
@@ -314,10 +308,7 @@ export class Transcript {
     input.click();
   }
 
-  /**
-   * Stores subtitle files with this video; other files are for the library.
-   * @param {File[]} files
-   */
+  /** Stores subtitle files with this video; other files are for the library. @param {File[]} files */
   takeFiles(files) {
     if (files.length === 0 || !files.every(isSubtitleFile)) return false;
     this.store(files.map((file) => ({ language: languageOfFile(file.name), body: file })));

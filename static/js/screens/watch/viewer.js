@@ -31,11 +31,7 @@ const NOTE_MS = 400;
 const PASSED_S = 0.6;
 
 export class Viewer extends EventTarget {
-  /**
-   * @param {import('../../main.js').Page} page
-   * @param {Api<'Video'>} video
-   * @param {string|null} tag its ETag
-   */
+  /** @param {import('../../main.js').Page} page @param {Api<'Video'>} video @param {string|null} tag its ETag */
   constructor(page, video, tag) {
     super();
     this.page = page;
@@ -93,7 +89,7 @@ export class Viewer extends EventTarget {
     this.panel = new Panel([
       { name: 'hits', label: 'Hits', view: this.hitList.element },
       { name: 'transcript', label: 'Transcript', view: this.transcript.element, shown: () => this.transcript.shown(player.time) },
-      { name: 'shots', label: 'Shots', view: this.shotList.element },
+      { name: 'shots', label: 'Shots', view: this.shotList.element, shown: () => this.shotList.shown() },
       { name: 'details', label: 'Details', view: this.details.element, shown: () => this.details.setHit(this.hits[this.current] ?? null) },
     ], () => this.noteSoon());
     this.element = el('div', { class: 'desk' }, this.stage, this.panel.element, el('div', { class: 'under' }, this.timeline.element, this.compose.element));
@@ -118,11 +114,7 @@ export class Viewer extends EventTarget {
     this.loadParts();
   }
 
-  /**
-   * Takes another address of the same video.
-   * @param {Route} route
-   * @param {boolean} [first]
-   */
+  /** Takes another address of the same video. @param {Route} route @param {boolean} [first] */
   update(route, first = false) {
     const { parameters } = route;
     this.parameters = parameters;
@@ -132,11 +124,12 @@ export class Viewer extends EventTarget {
     if (at !== null) this.seek(at);
     else if (first) this.player.seek(0);
     const query = queryParameters(parameters).toString();
-    if (query !== this.asked) {
+    const isOther = query !== this.asked;
+    if (isOther) {
       this.asked = query;
       this.ask();
     }
-    const tab = parameters.get('tab') ?? (first ? this.firstTab() : null);
+    const tab = parameters.get('tab') ?? (isOther ? this.firstTab() : null);
     if (tab) this.panel.choose(tab, false);
     if (first && start !== null && end !== null) this.timeline.fit({ start, end });
   }
@@ -304,10 +297,7 @@ export class Viewer extends EventTarget {
     return start !== null && end !== null ? { start, end } : null;
   }
 
-  /**
-   * @param {import('./timeline.js').Marks} marks
-   * @param {boolean} [note]
-   */
+  /** @param {import('./timeline.js').Marks} marks @param {boolean} [note] */
   setMarks({ start, end }, note = true) {
     this.marks = start !== null && end !== null && end <= start ? { start, end: null } : { start, end };
     this.timeline.setMarks(this.marks);
