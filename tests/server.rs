@@ -48,9 +48,19 @@ impl Server {
         more: &[&str],
         environment: &[(&str, &Path)],
     ) -> Result<Server, String> {
+        Server::try_start_at("127.0.0.1:0", data_dir, more, environment)
+    }
+
+    /// Like [`Server::try_start_with`], on an address such as that of a server that was stopped.
+    pub fn try_start_at(
+        address: &str,
+        data_dir: &Path,
+        more: &[&str],
+        environment: &[(&str, &Path)],
+    ) -> Result<Server, String> {
         let log = std::fs::File::create(data_dir.join("server.log")).expect("the data folder can be written");
         let mut child = Command::new(binary())
-            .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
+            .args(["serve", "--listen", address, "--data-dir"])
             .arg(data_dir)
             .args(more)
             .envs(environment.iter().copied())

@@ -5,11 +5,18 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use fantoccini::wd::WebDriverCompatibleCommand;
 use fantoccini::{Client, ClientBuilder};
+use hyper::Method;
 use hyper_util::client::legacy::connect::HttpConnector;
+use reqwest::Url;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// Browsers at once in this process: each takes most of a core and some hundred megabytes.
+static BROWSERS: Semaphore = Semaphore::const_new(4);
 
 /// Longest wait for the driver to stop its browsers.
 const STOP: Duration = Duration::from_secs(10);
@@ -19,6 +26,24 @@ pub(crate) struct Browser {
     pub(crate) client: Client,
     driver: Driver,
     _profile: TempDir,
+    _one_of_few: SemaphorePermit<'static>,
+}
+
+/// A command of Chromium's own protocol, for what WebDriver lacks: media features, network conditions.
+#[derive(Debug)]
+pub(crate) struct DevTools {
+    pub(crate) name: &'static str,
+    pub(crate) parameters: Value,
+}
+
+impl WebDriverCompatibleCommand for DevTools {
+    fn endpoint(&self, base: &Url, session: Option<&str>) -> Result<Url, <Url as std::str::FromStr>::Err> {
+        base.join(&format!("session/{}/goog/cdp/execute", session.unwrap_or_default()))
+    }
+
+    fn method_and_body(&self, _: &Url) -> (Method, Option<String>) {
+        (Method::POST, Some(json!({"cmd": self.name, "params": self.parameters}).to_string()))
+    }
 }
 
 /// The chromedriver process. On a regular stop it also stops its browsers.
@@ -42,6 +67,7 @@ impl Drop for Driver {
 
 impl Browser {
     pub(crate) async fn start(phone: bool) -> Browser {
+        let one_of_few = BROWSERS.acquire().await.expect("never closed");
         let profile = tempfile::tempdir().expect("a temporary folder");
         let (driver, port) = start_driver(profile.path());
         let client = ClientBuilder::new(HttpConnector::new())
@@ -49,7 +75,7 @@ impl Browser {
             .connect(&format!("http://127.0.0.1:{port}"))
             .await
             .expect("a browser session");
-        Browser { client, driver, _profile: profile }
+        Browser { client, driver, _profile: profile, _one_of_few: one_of_few }
     }
 
     pub(crate) async fn close(self) {
@@ -113,13 +139,13 @@ fn capabilities(profile: &TempDir, phone: bool) -> Map<String, Value> {
         "--disable-background-networking",
         "--disable-component-update",
         "--disable-sync",
-        "--window-size=1280,1000",
+        "--window-size=1280,900",
         &profile,
     ];
     let mut options = json!({"args": arguments});
     if phone {
         options["mobileEmulation"] =
-            json!({"deviceMetrics": {"width": 360, "height": 740, "pixelRatio": 2.0, "touch": true}});
+            json!({"deviceMetrics": {"width": 390, "height": 844, "pixelRatio": 2.0, "touch": true}});
     }
     let wanted = json!({
         "goog:chromeOptions": options,

@@ -1,52 +1,45 @@
-//! The models dialog: query kinds of each model, adding a model by name, and choosing the model for a query kind.
+//! The screen of models: what answers what, adding a model by its name, choosing the one that answers.
 
 use crate::Setting;
-
-/// JavaScript expression for a model's row in the dialog.
-fn row(model: &str) -> String {
-    format!("[...document.querySelectorAll('.models li')].find((it) => it.textContent.includes('{model}'))")
-}
 
 #[tokio::test]
 async fn a_model_is_added_by_its_name_and_made_the_one_that_answers() {
     crate::visit(Setting::default(), async |page, _| {
         page.open("/").await;
-        page.until("the page knows the models", "document.getElementById('spaces-line').textContent").await;
-        page.click("#models-button").await;
-        page.until(
-            "the model is listed",
-            &format!("{}?.textContent.includes('100 % filled')", row("builtin:tiny")),
-        )
-        .await;
-        page.type_into("dialog input", "no model\u{e007}").await;
-        page.until(
-            "the refusal is shown",
-            "document.querySelector('dialog [role=status]').textContent.includes('is no model')",
-        )
-        .await;
-        page.client
-            .execute("document.querySelector('dialog input').value = ''", Vec::new())
-            .await
-            .expect("it runs");
-        page.type_into("dialog input", "builtin:sports\u{e007}").await;
-        page.until(
-            "the model is loaded and answers nothing yet",
-            &format!("{}?.textContent.includes('only where it is named')", row("builtin:sports")),
-        )
-        .await;
-        page.click("[data-space^=sports] [data-activate=clip]").await;
-        page.until(
-            "it answers clips",
-            &format!("{}?.textContent.includes('answers clips')", row("builtin:sports")),
-        )
-        .await;
-        page.until(
-            "the foot of the page says so",
-            "/sports-\\w+: clip/.test(document.getElementById('spaces-line').textContent)",
-        )
-        .await;
-        page.press(&['\u{e00c}']).await;
-        page.until("Escape closes", "!document.querySelector('dialog')").await;
+        page.until("the notice says what the model knows", "!document.getElementById('model-notice').hidden").await;
+        page.choose("Choose a model for your footage").await;
+        page.until_heading("Models").await;
+        page.until("the model that answers", "document.getElementById('here')?.innerText.includes('tiny, built in')").await;
+        page.until_says("Its weights are random").await;
+        page.type_into("#model-name", "no model\u{e007}").await;
+        page.until("the refusal", "document.querySelector('form + [role=alert]').textContent.startsWith('no model: ')").await;
+        page.find("#model-name").await.clear().await.expect("an empty field");
+        page.type_into("#model-name", "builtin:sports\u{e007}").await;
+        page.until_message("sports, built in is loaded").await;
+        let choice = "[...document.querySelectorAll('[aria-label=\"Model for A clip\"] option')]";
+        let name = "sports, built in";
+        page.until("it can be chosen", &format!("{choice}.some((it) => it.textContent === '{name}' && !it.disabled)")).await;
+        let clips = page.find("[aria-label='Model for A clip']").await;
+        clips.select_by_label(name).await.expect("a choice");
+        page.until_message("sports, built in answers clips now").await;
+        page.until("the table says so", "[...document.querySelectorAll('#here tr')].some((it) => /sports.*Answers clips/s.test(it.innerText))").await;
+        page.choose("Undo").await;
+        page.until("tiny answers again", "[...document.querySelectorAll('#here tr')].some((it) => /tiny.*Answers[^]*clips/.test(it.innerText))").await;
+        page.picture("models").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_page_says_that_the_built_in_model_knows_drawings_only_until_it_is_told_not_to() {
+    let setting = Setting { model: Some("builtin:sports"), ..Setting::default() };
+    crate::visit(setting, async |page, _| {
+        page.open("/").await;
+        page.until_says("only knows drawings of sports").await;
+        page.choose("Close this line").await;
+        page.open("/library").await;
+        page.until_says("Nothing here yet").await;
+        assert!(page.holds("document.getElementById('model-notice').hidden").await);
     })
     .await;
 }

@@ -6,13 +6,14 @@ use reprise_tests::test_data;
 
 use crate::Setting;
 use crate::films::{self, COLOURS, Frame, H264, Recipe, SCENE_FRAMES};
-use crate::page::{Page, Shown, frame_at};
+use crate::library;
+use crate::page::{LEFT, Page, RIGHT, Shown, frame_at};
 
 /// Largest difference of equal pictures: browsers and ffmpeg convert colours slightly differently.
 const SAME: f64 = 2.0;
 
 /// Checks that the player shows the frame at `seconds` of the file, within `slack` frames.
-pub(crate) fn check_picture(shown: &Shown, frames: &[Frame], seconds: f64, slack: usize, what: &str) {
+fn check_picture(shown: &Shown, frames: &[Frame], seconds: f64, slack: usize, what: &str) {
     let expected = frame_at(frames, seconds);
     let differences: Vec<f64> =
         frames.iter().map(|frame| films::difference(&frame.picture, &shown.picture)).collect();
@@ -33,8 +34,7 @@ pub(crate) fn check_picture(shown: &Shown, frames: &[Frame], seconds: f64, slack
 /// Opens a file at the API's time of each frame and compares the player's picture with that frame.
 async fn check(page: &Page, file: &Path, rendition: bool, wanted: &[usize]) {
     let what = file.display().to_string();
-    page.open("/").await;
-    let id = page.upload(file).await;
+    let id = library::add(page, file).await;
     let (offset, frames) = films::frames(file);
     for &frame in wanted {
         let seconds = (frames[frame].seconds * 1000.0 + 1e-6).floor() / 1000.0;
@@ -49,6 +49,31 @@ async fn check(page: &Page, file: &Path, rendition: bool, wanted: &[usize]) {
             "{what}: asked for {seconds} s, the player stands at {clock} s"
         );
         check_picture(&shown, &frames, seconds, 0, &what);
+        check_timecode(page, seconds, &what).await;
+    }
+    step_by_frames(page, &id, &frames, &what).await;
+}
+
+/// The time below the player is that of the frame on screen.
+async fn check_timecode(page: &Page, seconds: f64, what: &str) {
+    let milliseconds = (seconds * 1000.0).round() as u64;
+    let expected =
+        format!("{}:{:02}.{:03}", milliseconds / 60_000, milliseconds / 1000 % 60, milliseconds % 1000);
+    let shown = "document.querySelector('#timecode .at').textContent";
+    page.until(&format!("{what}: the time code {expected}"), &format!("{shown} === '{expected}'")).await;
+}
+
+/// Two steps on and one back show the neighbours of a frame at a cut.
+async fn step_by_frames(page: &Page, id: &str, frames: &[Frame], what: &str) {
+    let from = (2 * SCENE_FRAMES - 1).min(frames.len() - 4);
+    let seconds = |frame: usize| (frames[frame].seconds * 1000.0 + 1e-6).floor() / 1000.0;
+    page.open(&format!("/v/{id}?t={}", seconds(from))).await;
+    page.player_settled().await;
+    for (key, frame) in [(RIGHT, from + 1), (RIGHT, from + 2), (LEFT, from + 1)] {
+        page.press(&[key]).await;
+        check_timecode(page, seconds(frame), what).await;
+        page.player_settled().await;
+        check_picture(&page.look().await, frames, seconds(frame), 0, what);
     }
 }
 
@@ -136,20 +161,16 @@ async fn check_captions(recipe: Recipe) {
     crate::visit(Setting::default(), async |page, folder| {
         let delay = recipe.delay;
         let Some(file) = films::make(folder, &recipe, &COLOURS) else { return };
-        page.open("/").await;
-        let id = page.upload(&file).await;
-        let address = format!("{}/v1/videos/{id}/subtitles/de", page.address);
+        let id = library::add(page, &file).await;
         let cue = format!("00:{:06.3} --> 00:{:06.3}\nGrüße & <Küsse>", delay + 1.0, delay + 1.5);
-        let sent =
-            reprise_server::https::client().no_proxy().build().expect("a client").put(address).body(cue);
-        assert_eq!(sent.send().await.expect("the server answers").status(), 200);
+        library::add_subtitles(page, &id, "de", cue).await;
         page.open(&format!("/v/{id}?t=0.5")).await;
         page.player_settled().await;
         let shown = page.look().await;
         page.until("captions are offered", "document.querySelector('#player track')").await;
         let track = "document.querySelector('#player').textTracks[0]";
         assert_eq!(page.text(&format!("{track}.kind + ' ' + {track}.language")).await, "captions de");
-        page.get(&format!("({track}.mode = 'hidden')")).await;
+        page.press(&['t']).await;
         page.until("the captions are there", &format!("{track}.cues && {track}.cues.length === 1")).await;
         let start = page.number(&format!("{track}.cues[0].startTime")).await;
         assert!((start - shown.element_seconds - 0.5).abs() < 0.02, "{start} s beside {shown:?}");

@@ -1,30 +1,40 @@
-//! Uploads: live progress, files that are not video, duplicates, and deleting videos.
+//! Adding files: by dropping and by choosing, what is refused, what is known, names that look like markup.
+
+use serde_json::Value;
 
 use crate::Setting;
 use crate::films::{self, COLOURS, Recipe};
 
 #[tokio::test]
-async fn a_file_becomes_searchable_without_a_reload_under_its_own_name() {
+async fn a_file_becomes_searchable_without_a_reload_and_its_name_stays_text() {
     crate::visit(Setting::default(), async |page, folder| {
-        let recipe = Recipe::plain("tricky <b>name & 'quotes'.mp4");
-        let Some(file) = films::make(folder, &recipe, &COLOURS) else { return };
-        page.open("/").await;
-        page.until(
-            "the library says that it is empty",
-            "document.querySelector('.empty')?.checkVisibility()",
-        )
-        .await;
-        page.get("(window.loadedOnce = true)").await;
-        page.upload(&file).await;
-        assert_eq!(page.get("window.loadedOnce").await, true, "the page was loaded again");
-        let clips = page.text("document.querySelector('.card.video .facts').textContent").await;
-        assert!(clips.contains("6 clips"), "one a scene: {clips}");
-        page.until(
-            "the thumbnail is a picture",
-            "document.querySelector('.card.video img')?.naturalWidth > 0",
-        )
-        .await;
-        assert_eq!(page.get("document.querySelector('.card.video h3 b')").await, serde_json::Value::Null);
+        let recipe = Recipe::plain("tricky <img src=x onerror='ran=1'> & \"quotes\".mp4");
+        let scenes: Vec<_> = COLOURS.into_iter().cycle().take(40).collect();
+        let Some(file) = films::make(folder, &recipe, &scenes) else { return };
+        let subtitles = folder.join("tricky <img src=x onerror='ran=1'> & \"quotes\".srt");
+        std::fs::write(&subtitles, "1\n00:00:01,000 --> 00:00:03,000\na <img src=x onerror='ran=1'> of said words\n").expect("a file");
+        page.open("/library").await;
+        page.until_says("Nothing here yet").await;
+        // Records what the tray and the card say between the test's looks.
+        page.run("window.loadedOnce = true; window.said = new Set(); new MutationObserver(() => document.querySelectorAll('.tray .up').forEach((it) => said.add(it.innerText))) \
+            .observe(document.body, {subtree: true, childList: true, characterData: true})", Value::Null).await;
+        page.drop_files(&[&file, &subtitles]).await;
+        page.until_added(1).await;
+        let said = page.text("[...said].join('; ')").await;
+        assert!(said.contains(" frames"), "progress was shown as it went: {said}");
+        page.until("its picture", "document.querySelector('.library .card img.front')?.naturalWidth > 0").await;
+        page.until_says("40 shots").await;
+        let title = "Tricky <img src=x onerror='ran=1'> & \"quotes\"";
+        assert_eq!(page.text("document.querySelector('.library .card b').textContent").await, title);
+        page.open("/?q=said+words").await;
+        page.until_results().await;
+        page.until("what was said", "document.querySelector('.snip mark')").await;
+        page.click(".results [data-place='0'] a.thumb").await;
+        page.player_settled().await;
+        page.until_heading(title).await;
+        page.open("/activity").await;
+        page.until("its job", "document.querySelector('#history tbody tr a')?.innerText.includes('onerror')").await;
+        assert!(!page.holds("window.ran").await, "a name or a line became markup");
     })
     .await;
 }
@@ -33,90 +43,25 @@ async fn a_file_becomes_searchable_without_a_reload_under_its_own_name() {
 async fn what_is_no_video_is_refused_with_a_reason_and_what_is_known_is_called_so() {
     crate::visit(Setting::default(), async |page, folder| {
         let Some(file) = films::make(folder, &Recipe::plain("film.mp4"), &COLOURS[..2]) else { return };
-        let text = folder.join("letter.mp4");
-        std::fs::write(&text, "this is no film\n").expect("a text file");
+        let letter = folder.join("letter.mp4");
+        std::fs::write(&letter, "this is no film\n").expect("a text file");
+        let notes = folder.join("notes.txt");
+        std::fs::write(&notes, "notes\n").expect("a text file");
         page.open("/").await;
-        page.upload(&file).await;
-        page.type_into("#upload-input", text.to_str().expect("a path")).await;
-        page.until("the refusal is shown", "document.querySelector('.upload.bad')?.textContent.includes('letter.mp4')").await;
-        let said = page.text("document.querySelector('.upload.bad .message').textContent").await;
+        page.find(".home .drop").await;
+        page.choose_files(".home .drop input[accept]", &[&file]).await;
+        page.until_added(1).await;
+        page.until("the start knows of the first video", "!document.querySelector('.home .drop')").await;
+        page.drop_files(&[&letter, &notes, &file]).await;
+        let row = |name: &str| format!("[...document.querySelectorAll('.tray .up')].findLast((it) => it.innerText.includes('{name}'))");
+        page.until("a refusal", &format!("{}?.dataset.state === 'refused'", row("letter.mp4"))).await;
+        let said = page.text(&format!("{}.querySelector('.said').textContent", row("letter.mp4"))).await;
         assert!(said.len() > 10, "the reason is in words: {said}");
-        page.type_into("#upload-input", file.to_str().expect("a path")).await;
-        let known = "[...document.querySelectorAll('.upload')].some((it) => it.textContent.includes('already in the library'))";
-        page.until("the duplicate is called so", known).await;
-        assert_eq!(page.number("document.querySelectorAll('.card.video').length").await, 1.0);
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_video_is_deleted_only_after_a_question() {
-    crate::visit(Setting::default(), async |page, folder| {
-        let Some(file) = films::make(folder, &Recipe::plain("film.mp4"), &COLOURS[..2]) else { return };
-        page.open("/").await;
-        let id = page.upload(&file).await;
-        page.click(".card.video [data-action=delete]").await;
-        page.until("the question", "document.querySelector('dialog[open]')").await;
-        page.press(&['\u{e00c}']).await;
-        page.until("Escape keeps the video", "!document.querySelector('dialog')").await;
-        assert_eq!(page.number("document.querySelectorAll('.card.video').length").await, 1.0);
-        page.click(".card.video [data-action=delete]").await;
-        page.click("dialog [data-confirm]").await;
-        page.until("the card is gone", "!document.querySelector('.card.video')").await;
-        let answer = reqwest::get(format!("{}/v1/videos/{id}", page.address)).await.expect("an answer");
-        assert_eq!(answer.status(), 404);
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_long_film_shows_its_progress_and_its_hits_come_page_by_page() {
-    crate::visit(Setting::default(), async |page, folder| {
-        let scenes: Vec<_> = COLOURS.into_iter().cycle().take(60).collect();
-        let Some(file) = films::make(folder, &Recipe::plain("long.mp4"), &scenes) else { return };
-        page.open("/").await;
-        // Records all texts of the card between the test's checks.
-        page.client.execute(
-            "window.said = new Set(); new MutationObserver(() => document.querySelectorAll('.card .state').forEach((it) => said.add(it.textContent))) \
-             .observe(document.body, {subtree: true, childList: true, characterData: true})",
-            Vec::new(),
-        ).await.expect("an observer");
-        page.upload(&file).await;
-        let said = page.text("[...said].join('; ')").await;
-        assert!(said.contains(" %"), "progress was shown as it went: {said}");
-
-        page.open("/?q=anything").await;
-        for expected in [24, 48, 60] {
-            let hits = "document.querySelectorAll('#results .hit').length";
-            page.until(&format!("{expected} hits"), &format!("{hits} === {expected}")).await;
-            if expected < 60 {
-                page.client.execute("[...document.querySelectorAll('button')].find((it) => it.textContent === 'Show more').click()", Vec::new()).await.expect("a click");
-            }
-        }
-        let starts = page.number("new Set([...document.querySelectorAll('#results .hit')].map((hit) => hit.dataset.start)).size").await;
-        assert_eq!(starts, 60.0, "no hit twice");
-        page.until("it says that this is all", "document.body.innerText.includes('That is everything.')").await;
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_file_dropped_anywhere_is_uploaded() {
-    crate::visit(Setting::default(), async |page, folder| {
-        let Some(file) = films::make(folder, &Recipe::plain("dropped.mp4"), &COLOURS[..2]) else { return };
-        let bytes = std::fs::read(&file).expect("the film");
-        page.open("/").await;
-        page.until("the library is there", "document.querySelector('.empty')?.checkVisibility()").await;
-        let drop = "const transfer = new DataTransfer();
-            transfer.items.add(new File([new Uint8Array(arguments[0])], 'dropped.mp4', { type: 'video/mp4' }));
-            const event = (name) => new DragEvent(name, { dataTransfer: transfer, bubbles: true, cancelable: true });
-            document.body.dispatchEvent(event('dragenter'));
-            const hint = !document.getElementById('drop-hint').hidden;
-            document.body.dispatchEvent(event('drop'));
-            return [hint, document.getElementById('drop-hint').hidden];";
-        let hints = page.client.execute(drop, vec![bytes.into()]).await.expect("a drop");
-        assert_eq!(hints, serde_json::json!([true, true]), "the hint shows while a file hovers");
-        page.ready("dropped").await;
+        page.until("another", &format!("{}?.innerText.includes('Not a video')", row("notes.txt"))).await;
+        page.until("the same film is called so", &format!("{}?.innerText.includes('Was here already')", row("film.mp4"))).await;
+        page.picture("uploads-refused").await;
+        page.open("/library").await;
+        page.until_count(".library .card", 1).await;
     })
     .await;
 }

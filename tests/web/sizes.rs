@@ -1,0 +1,111 @@
+//! Every screen on a phone, with text of twice the size, and while it loads.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::page::Page;
+use crate::screens::{self, Screen};
+use crate::{Setting, library};
+
+/// Most that the contents of a screen may move while it loads, as the Layout Instability API counts.
+const MOST_SHIFT: f64 = 0.02;
+
+/// Visits every screen of a full library and collects what `problems` finds.
+async fn visit_all(setting: Setting, problems: impl AsyncFn(&Page, &Screen) -> String) {
+    crate::visit(setting, async |page, folder: &Path| {
+        let Some(library) = library::furnish(page, folder).await else { return };
+        let mut found = Vec::new();
+        for screen in screens::all(page, &library).await {
+            screen.open(page).await;
+            let text = problems(page, &screen).await;
+            if !text.is_empty() {
+                found.push(format!("{} ({}):\n{text}", screen.name, screen.path));
+            }
+        }
+        assert!(found.is_empty(), "{}", found.join("\n\n"));
+    })
+    .await;
+}
+
+/// Elements in sight that stick out of the window, unless they lie in a box that scrolls or hides.
+const STICKS_OUT: &str = "(() => {
+    const clips = (it) => it.parentElement && (it.parentElement === document.body ? false
+        : getComputedStyle(it.parentElement).overflowX !== 'visible' || clips(it.parentElement));
+    return [...document.querySelectorAll('body *')].filter((it) => it.checkVisibility({ visibilityProperty: true })
+        && !it.closest('.sr, .skip, [popover]') && it.getBoundingClientRect().right > innerWidth + 0.5 && !clips(it))
+        .map((it) => it.outerHTML.slice(0, 140)).join('\\n');
+})()";
+
+/// Controls in sight of which a part can't be reached: outside of the window, or cut off by a box that does not scroll.
+const CUT_OFF: &str = "(() => {
+    const inside = (it) => {
+        const box = it.getBoundingClientRect();
+        if (box.left < -0.5 || box.right > innerWidth + 0.5) return false;
+        for (let around = it.parentElement; around && around !== document.body; around = around.parentElement) {
+            const style = getComputedStyle(around);
+            if (['auto', 'scroll'].includes(style.overflowX)) return true;
+            if (!['hidden', 'clip'].includes(style.overflowX)) continue;
+            const outer = around.getBoundingClientRect();
+            if (box.left < outer.left - 1 || box.right > outer.right + 1) return false;
+        }
+        return true;
+    };
+    return [...document.querySelectorAll('a[href], button, input, select, textarea, [role=slider]')]
+        .filter((it) => it.checkVisibility({ visibilityProperty: true, opacityProperty: true }) && it.getBoundingClientRect().width > 0
+            && !it.closest('.sr, .skip, .tl, .track') && !inside(it))
+        .map((it) => it.outerHTML.slice(0, 140)).join('\\n');
+})()";
+
+#[tokio::test]
+async fn nothing_scrolls_sideways_on_a_phone() {
+    visit_all(Setting { phone: true, ..Setting::default() }, async |page, screen| {
+        page.picture(&format!("phone-{}", screen.name)).await;
+        let mut problems = page.text(STICKS_OUT).await;
+        if page.number("innerWidth").await != 390.0 {
+            problems += "\nit is zoomed out to fit";
+        }
+        if page.number("document.documentElement.scrollWidth").await > 390.0 {
+            problems += "\nit scrolls sideways";
+        }
+        problems
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn with_text_of_twice_the_size_no_control_is_cut_off() {
+    visit_all(Setting::default(), async |page, screen| {
+        page.run("document.documentElement.style.fontSize = '200%'", Value::Null).await;
+        let drawn = "const [, done] = arguments; requestAnimationFrame(() => requestAnimationFrame(() => done(null)))";
+        page.client.execute_async(drawn, vec![json!(null)]).await.expect("two frames");
+        page.picture(&format!("large-text-{}", screen.name)).await;
+        page.text(CUT_OFF).await
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nothing_moves_while_a_screen_loads() {
+    let observe = "window.shifts = [];
+        const keep = (entries) => shifts.push(...entries.filter((it) => !it.hadRecentInput).map(({ value, sources }) =>
+            [value, ...sources.map(({ node }) => `${node?.nodeName} ${node?.className ?? node?.parentElement?.className}`)]));
+        window.shiftObserver = new PerformanceObserver((list) => keep(list.getEntries()));
+        shiftObserver.observe({ type: 'layout-shift', buffered: true });
+        window.allShifts = () => { keep(shiftObserver.takeRecords()); return shifts; }";
+    crate::visit(Setting::default(), async |page, folder| {
+        let Some(library) = library::furnish(page, folder).await else { return };
+        page.run_at_start(observe).await;
+        let mut found = Vec::new();
+        for screen in screens::all(page, &library).await {
+            screen.open(page).await;
+            let sum = page.number("allShifts().reduce((sum, [value]) => sum + value, 0)").await;
+            if sum >= MOST_SHIFT {
+                let what = page.get("shifts").await;
+                found.push(format!("{} ({}): {sum:.3}: {what}", screen.name, screen.path));
+            }
+        }
+        assert!(found.is_empty(), "{}", found.join("\n\n"));
+    })
+    .await;
+}
