@@ -27,7 +27,7 @@ async fn clients_keep_answers_and_ask_whether_they_changed() {
         (VIDEO.to_owned(), "no-cache"),
         (CLIP.to_owned(), "no-cache"),
         ("/".to_owned(), "no-cache"),
-        ("/static/js/api.js".to_owned(), "no-cache"),
+        ("/static/js/core/api.js".to_owned(), "no-cache"),
     ] {
         let first = library.request("GET", &path).send().await.unwrap();
         assert_eq!(
@@ -70,7 +70,7 @@ async fn every_get_answers_head(library: &Library) {
 async fn texts_are_compressed_and_media_are_not(library: &Library) {
     for (path, is_compressed) in [
         ("/openapi.json", true),
-        ("/static/js/api.js", true),
+        ("/static/js/core/api.js", true),
         (VIDEO, true),
         ("/metrics", true),
         ("/v1/nothing", true),
