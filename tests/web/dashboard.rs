@@ -97,7 +97,7 @@ async fn insights_show_what_is_searched_what_is_slow_and_the_map() {
         page.until("the searches are counted", &format!("/Searches\\s+5\\b/.test({})", stat("Searches"))).await;
         page.until("what found nothing", &format!("/20\\s*%/.test({})", stat("Found nothing"))).await;
         page.until("what was added", &format!("/2\\s*videos/.test({})", stat("Added"))).await;
-        page.until("the most searched text leads", "document.querySelector('.hbar')?.innerText.includes('yellow') && document.querySelector('.hbar .count').textContent === '3'").await;
+        page.until("the most searched text leads", "document.querySelector('.hbar')?.innerText.toLowerCase().includes('yellow') && document.querySelector('.hbar .count').textContent === '3'").await;
         page.until_says("Engine: built in, up to date").await;
         page.picture("dashboard-3-insights").await;
         see_slow_searches(page).await;

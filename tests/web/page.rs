@@ -219,7 +219,7 @@ impl Page {
     /// Waits until so many uploads are done, and no other one is under way.
     pub(crate) async fn until_added(&self, count: usize) {
         let expression = format!(
-            "(() => {{ const states = [...document.querySelectorAll('.tray .up')].map((it) => it.dataset.state);
+            "(() => {{ const states = [...document.querySelectorAll('.tray .up[data-state]')].map((it) => it.dataset.state);
                 return states.length === {count} && states.every((state) => state === 'done'); }})()"
         );
         self.until(&format!("{count} uploads are done"), &expression).await;

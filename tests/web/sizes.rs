@@ -41,7 +41,6 @@ const STICKS_OUT: &str = "(() => {
 const CUT_OFF: &str = "(() => {
     const inside = (it) => {
         const box = it.getBoundingClientRect();
-        if (box.left < -0.5 || box.right > innerWidth + 0.5) return false;
         for (let around = it.parentElement; around && around !== document.body; around = around.parentElement) {
             const style = getComputedStyle(around);
             if (['auto', 'scroll'].includes(style.overflowX)) return true;
@@ -49,7 +48,7 @@ const CUT_OFF: &str = "(() => {
             const outer = around.getBoundingClientRect();
             if (box.left < outer.left - 1 || box.right > outer.right + 1) return false;
         }
-        return true;
+        return box.left >= -0.5 && box.right <= innerWidth + 0.5;
     };
     return [...document.querySelectorAll('a[href], button, input, select, textarea, [role=slider]')]
         .filter((it) => it.checkVisibility({ visibilityProperty: true, opacityProperty: true }) && it.getBoundingClientRect().width > 0
@@ -95,6 +94,9 @@ async fn nothing_moves_while_a_screen_loads() {
         window.allShifts = () => { keep(shiftObserver.takeRecords()); return shifts; }";
     crate::visit(Setting::default(), async |page, folder| {
         let Some(library) = library::furnish(page, folder).await else { return };
+        // The first visit of all learns which model is here, and says so in a line; later ones know it from the start.
+        page.open("/").await;
+        page.until("the line", "!document.getElementById('model-notice').hidden").await;
         page.run_at_start(observe).await;
         let mut found = Vec::new();
         for screen in screens::all(page, &library).await {

@@ -9,6 +9,7 @@ import { openMenu } from './menu.js';
 import { reels } from './reels.js';
 
 const DISMISSED = 'reprise_builtin_known';
+const LIMIT = 'reprise_builtin_limit';
 const THEME = 'reprise_theme';
 
 /** @type {{name: string, path: string, label: string, icon: string, key: string, extra?: boolean}[]} */
@@ -37,6 +38,9 @@ export class Shell {
   /** @param {boolean} [isGuest] whether somebody has no key: then there is nowhere else to go */
   start(isGuest = false) {
     const rail = /** @type {HTMLElement} */ (document.getElementById('rail'));
+    // Its place stays, so that nothing moves.
+    rail.classList.toggle('nowhere', isGuest);
+    if (isGuest) return;
     const links = PLACES.map((place) => this.link(place));
     const more = el('button', { type: 'button', class: 'nav more', 'aria-haspopup': 'menu', on: { click: () => this.openMore(more) } },
       icon('ellipsis', 'l'), el('span', {}, 'More'));
@@ -46,8 +50,6 @@ export class Shell {
     rail.append(...links, more, foot);
     reels.addEventListener('change', () => this.badge('reels', reels.size, '', `${reels.size} in the open reel`));
     jobs.addEventListener('change', () => this.badge('activity', jobs.active.length, 'run', `${jobs.active.length} running`));
-    rail.hidden = isGuest;
-    if (isGuest) return;
     this.addKeys();
     this.loadNotice().catch(() => {});
   }
@@ -127,14 +129,27 @@ export class Shell {
   /** One line about a model that knows little; it leads to the models, and can be closed for good. */
   async loadNotice() {
     if (localStorage.getItem(DISMISSED)) return;
+    // What was said last time stands there at once: a line that comes late moves the screen.
+    const before = localStorage.getItem(LIMIT);
+    if (before) this.showNotice(before);
     /** @type {Api<'SpaceList'>} */
     const { items } = await get('/v1/spaces');
     const active = items.filter(({ active_for: kinds }) => kinds.includes('text') || kinds.includes('clip'));
     const known = active.length > 0 && active.every(({ trained_on: on }) => on === 'unstated');
-    if (known || active.length === 0) return;
+    if (known || active.length === 0) {
+      localStorage.removeItem(LIMIT);
+      this.notice.hidden = true;
+      return;
+    }
     const limit = active.some(({ trained_on: on }) => on === 'nothing')
       ? 'This model has learned nothing yet: words mean nothing to it.'
       : 'The built-in model only knows drawings of sports.';
+    if (limit !== before) this.showNotice(limit);
+    localStorage.setItem(LIMIT, limit);
+  }
+
+  /** @param {string} limit */
+  showNotice(limit) {
     fill(this.notice, icon('info'), el('span', { class: 'grow' }, limit, ' ', el('a', { class: 'link', href: '/models' }, 'Choose a model for your footage')),
       iconButton('x', 'Close this line', () => {
         localStorage.setItem(DISMISSED, '1');

@@ -76,7 +76,9 @@ export function openCompare({ items, item, title, subject, onMove, onLike, onRee
     fill(strip, items.slice(first, first + 2 * AROUND).map(({ hit: one }, at) => button(el('img', { src: one.thumbnail_url, alt: '' }), () => show(first + at), {
       class: first + at === place ? 'thumb at-now' : 'thumb', 'aria-label': `Hit ${first + at + 1}`, 'aria-pressed': String(first + at === place),
     })));
-    if (hadFocus) /** @type {HTMLElement|null} */ (strip.querySelector('.at-now'))?.focus();
+    const now = /** @type {HTMLElement|null} */ (strip.querySelector('.at-now'));
+    if (hadFocus) now?.focus();
+    else now?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
     onMove(items[place]);
   }
 

@@ -94,6 +94,8 @@ export class Panel {
     if (String(query) !== this.asked) return;
     this.subject = subject;
     if (!subject) return;
+    // Its place is kept, so that the filters below do not move when the first hit comes.
+    this.hit.hidden = false;
     const { played, name, href, image } = subject;
     const media = image ? el('img', { src: image, alt: '' }) : this.step.add(played).element;
     if (matchMedia('(max-width: 760px)').matches) return fill(this.mini, media);

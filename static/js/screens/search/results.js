@@ -119,6 +119,7 @@ export class Results {
     this.failed = true;
     this.away = error.status === 0;
     this.heading.textContent = 'The search failed';
+    fill(this.head);
     fill(this.body, problemBox(error, retry));
     if (error.status === 0 && retry) connection.whenBack(retry);
   }
@@ -126,7 +127,9 @@ export class Results {
   drawSkeleton() {
     if (!this.element.isConnected) return;
     const cards = Array.from({ length: 12 }, () => el('div', { class: 'card waits' }, el('div', { class: 'thumb' }), el('div', { class: 'cap' }, '\u00a0')));
-    fill(this.body, el('div', { class: 'grid', 'aria-hidden': 'true' }, cards));
+    // In the head, which is filled anew: a note above the hits must not push what was drawn.
+    fill(this.head, el('div', { class: 'hits', 'aria-hidden': 'true' }, el('div', { class: 'grid' }, cards)));
+    fill(this.body);
   }
 
   /** @param {Api<'SearchAnswer'>} answer */

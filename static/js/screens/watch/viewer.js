@@ -244,7 +244,8 @@ export class Viewer extends EventTarget {
     }
     this.timeline.setCurrent(current);
     this.shotList.setCurrent(this.shots.indexOf(/** @type {Api<'Clip'>} */ (this.shotAt(time))));
-    this.transcript.setTime(time);
+    // The frame on screen may begin before the line that was gone to.
+    this.transcript.setTime(player.time);
     if (player.paused) this.noteSoon();
   }
 
