@@ -24,7 +24,7 @@ async fn a_model_is_added_by_its_name_and_made_the_one_that_answers() {
         page.until_message("sports, built in answers clips now").await;
         page.until("the table says so", "[...document.querySelectorAll('#here tr')].some((it) => /sports.*Answers clips/s.test(it.innerText))").await;
         page.choose("Undo").await;
-        page.until("tiny answers again", "[...document.querySelectorAll('#here tr')].some((it) => /tiny.*Answers[^]*clips/.test(it.innerText))").await;
+        page.until("tiny answers again", "[...document.querySelectorAll('#here tr')].some((it) => /tiny[^]*Answers[^]*clips/.test(it.innerText))").await;
         page.picture("models").await;
     })
     .await;

@@ -43,7 +43,7 @@ const CUT_OFF: &str = "(() => {
         const box = it.getBoundingClientRect();
         for (let around = it.parentElement; around && around !== document.body; around = around.parentElement) {
             const style = getComputedStyle(around);
-            if (['auto', 'scroll'].includes(style.overflowX)) return true;
+            if (['auto', 'scroll'].includes(style.overflowX) || style.textOverflow === 'ellipsis') return true;
             if (!['hidden', 'clip'].includes(style.overflowX)) continue;
             const outer = around.getBoundingClientRect();
             if (box.left < outer.left - 1 || box.right > outer.right + 1) return false;
@@ -95,7 +95,9 @@ async fn nothing_moves_while_a_screen_loads() {
     crate::visit(Setting::default(), async |page, folder| {
         let Some(library) = library::furnish(page, folder).await else { return };
         // The first visit of all learns which model is here, and says so in a line; later ones know it from the start.
-        page.open("/").await;
+        // The first results tell the shape of the pictures.
+        page.open("/?q=anything").await;
+        page.until("the pictures' shape", "localStorage.getItem('reprise_ratio') > 1").await;
         page.until("the line", "!document.getElementById('model-notice').hidden").await;
         page.run_at_start(observe).await;
         let mut found = Vec::new();

@@ -87,7 +87,11 @@ async fn a_range_is_dragged_with_the_pointer_and_kept_in_the_address() {
         )
         .await;
         page.press_with(crate::page::SHIFT, 'z').await;
-        page.until("all of it", "Number.parseFloat(document.querySelector('#timeline .view').style.width) === 100").await;
+        page.until(
+            "all of it",
+            "Number.parseFloat(document.querySelector('#timeline .view').style.width) === 100",
+        )
+        .await;
         let length = scene_start(6);
         let from = scene_start(1) / length;
         let handle = "[data-edge=end]";

@@ -69,6 +69,8 @@ export class Results {
     this.body = el('div', { class: 'hits' });
     this.element = el('div', { class: 'results' }, this.toolbar(), this.head, this.body);
     this.shapes = new Shapes(this.element, Number(localStorage.getItem(RATIO)) || 1);
+    // The next search begins with the shape that these pictures have.
+    this.element.addEventListener('load', () => localStorage.setItem(RATIO, String(this.shapes.ratio)), true);
     this.previews = new Previews(this.body, (card) => `/v1/clips/${card.dataset.clip}/preview`, (card) => {
       const item = this.at(card)?.item;
       if (item) host.onHot(item);
