@@ -7,6 +7,8 @@ use super::super::model::{QwenVl, Sequence};
 use super::super::positions::Positions;
 use super::cases::{is_counted, positions, sequence};
 use super::fixture::{Fixture, check, each};
+use crate::Precision;
+use crate::device::Placement;
 
 #[test]
 fn both_layouts_of_config_json_say_the_same() {
@@ -98,6 +100,33 @@ fn hidden_states_and_vectors_are_the_references() {
                 check(&what, &outputs(&model, &sequence)[1], &vector(&case["vector"]));
             }
         }
+    });
+}
+
+/// Vectors of all cases with layers on `placement`.
+fn vectors(fixture: &Fixture, placement: &Placement) -> Tensor {
+    let model = QwenVl::load(fixture.config(), &fixture.weights().placed(placement)).unwrap();
+    let sequences: Vec<Sequence> = fixture.cases().map(|(_, case)| sequence(fixture, case)).collect();
+    unit(&model.last_hidden(&sequences.iter().collect::<Vec<_>>()).unwrap())
+}
+
+/// The least cosine of two vectors in the same row.
+fn least_cosine(one: &Tensor, other: &Tensor) -> f32 {
+    let cosines = (one * other).unwrap().sum(1).unwrap();
+    cosines.min(0).unwrap().to_scalar().unwrap()
+}
+
+#[test]
+fn other_precisions_and_operations_give_nearly_the_same_vectors() {
+    each(|fixture| {
+        let floats = vectors(fixture, &Placement::default());
+        let operations = vectors(fixture, &Placement::as_on_a_gpu(Precision::F32));
+        check(&format!("{} operations", fixture.name), &operations, &floats);
+        let halves = vectors(fixture, &Placement::as_on_a_gpu(Precision::F16));
+        let bytes = vectors(fixture, &Placement::new(Device::Cpu, Precision::Int8).unwrap());
+        let [halves, bytes] = [halves, bytes].map(|it| least_cosine(&it, &floats));
+        eprintln!("{} cosines: f16 {halves}, int8 {bytes}", fixture.name);
+        assert!(halves > 0.999 && bytes > 0.98, "{halves} {bytes}");
     });
 }
 
