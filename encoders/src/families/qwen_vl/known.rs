@@ -9,7 +9,7 @@ pub(super) const KNOWN: &[KnownModel] = &[KnownModel {
     modality: "text, frames, composed",
     dimension: "hidden_size (1536 to 4096)",
     text_tokens: "1800 (GME), 8192 (Qwen3-VL-Embedding), 2048 (CARE)",
-    licence: "Apache-2.0 (GME-2B, Qwen3-VL-Embedding)",
+    licence: "Apache-2.0 (GME-2B)",
     source: "arXiv 2412.16855 (GME), 2601.04720 (Qwen3-VL-Embedding), 2501.00513 (CARE)",
     verified: TRANSFORMERS,
     note: "one prompt of pictures, videos and texts; minutes a clip on a CPU",
@@ -20,12 +20,7 @@ pub(super) const KNOWN: &[KnownModel] = &[KnownModel {
             bytes: None,
             purpose: PURPOSE,
         },
-        PublishedModel {
-            model: "Qwen/Qwen3-VL-Embedding-2B",
-            licence: Some("Apache-2.0"),
-            bytes: None,
-            purpose: PURPOSE,
-        },
+        PublishedModel { model: "Qwen/Qwen3-VL-Embedding-2B", licence: None, bytes: None, purpose: PURPOSE },
     ],
 }];
 
