@@ -11,6 +11,7 @@ pub mod corpus;
 mod device;
 pub mod encoder;
 pub mod families;
+pub mod generator;
 mod hub;
 mod kernels;
 pub mod large_product;
@@ -33,4 +34,4 @@ pub use loading::{
     DEFAULT_MODEL, DownloadProgress, Downloaded, Embedder, LoadError, LoadOptions, ModelFiles, ModelName,
 };
 pub use pool::{Permit, Pool};
-pub use registry::{load, load_with};
+pub use registry::{load, load_generator, load_with};

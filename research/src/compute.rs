@@ -1,7 +1,10 @@
 //! The device and precision of a command that loads a model itself.
 
 use clap::Args;
-use reprise_encoders::{DeviceChoice, Embedder, LoadError, LoadOptions, ModelName, Precision, load_with};
+use reprise_encoders::generator::Generator;
+use reprise_encoders::{
+    DeviceChoice, Embedder, LoadError, LoadOptions, ModelName, Precision, load_generator, load_with,
+};
 
 /// A device and the precision of its matrix products.
 #[derive(Debug, Clone, Copy, Args)]
@@ -21,7 +24,19 @@ impl ComputeArgs {
     /// # Errors
     /// The model does not load, or the device lacks the precision.
     pub fn load(&self, model: &ModelName) -> Result<Embedder, LoadError> {
+        load_with(model, &self.options())
+    }
+
+    /// Loads the model to write texts.
+    ///
+    /// # Errors
+    /// As [`ComputeArgs::load`], also for models that write no texts.
+    pub fn load_generator(&self, model: &ModelName) -> Result<Box<dyn Generator>, LoadError> {
+        load_generator(model, &self.options())
+    }
+
+    fn options(&self) -> LoadOptions {
         let ComputeArgs { device, precision } = *self;
-        load_with(model, &LoadOptions { devices: vec![device], precision, ..LoadOptions::default() })
+        LoadOptions { devices: vec![device], precision, ..LoadOptions::default() }
     }
 }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::device::Placement;
+use crate::generator::Generator;
 use crate::hub::Repository;
 use crate::loading::{Embedder, LoadError, LoadOptions, ModelFiles};
 
@@ -56,6 +57,17 @@ pub trait Family: Send + Sync {
     /// # Errors
     /// [`LoadError`] for files that are missing, unreadable, inconsistent or with unsupported settings.
     fn load(&self, model: &ModelFiles, on: &Placement, options: &LoadOptions) -> Result<Model, LoadError>;
+
+    /// Loads the model onto one device to write texts.
+    ///
+    /// # Errors
+    /// [`LoadError::Unsupported`] for families that write none, and as [`Family::load`].
+    fn load_generator(&self, model: &ModelFiles, on: &Placement) -> Result<Box<dyn Generator>, LoadError> {
+        let _ = (model, on);
+        let why =
+            format!("models of family {} write no texts; Qwen2-VL, Qwen2.5-VL and Qwen3-VL do", self.name());
+        Err(LoadError::Unsupported(why.into()))
+    }
 }
 
 /// Whether a family reads a model.

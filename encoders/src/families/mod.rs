@@ -8,6 +8,7 @@ pub mod family;
 pub(crate) mod language_bind;
 pub(crate) mod open_clip;
 pub(crate) mod openai;
+pub(crate) mod qwen_vl;
 pub(crate) mod sentence;
 pub(crate) mod siglip;
 pub mod sports;

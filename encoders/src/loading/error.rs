@@ -89,6 +89,19 @@ pub enum LoadError {
         #[source]
         why: Cause,
     },
+    /// The machine has too little memory free.
+    #[error(
+        "loading the model needs about {:.1} GB of memory and {:.1} GB are free; \
+         free some, choose a smaller model, or on a CPU precision int8",
+        *needed as f64 / 1e9,
+        *free as f64 / 1e9
+    )]
+    Memory {
+        /// Bytes needed, estimated.
+        needed: u64,
+        /// Bytes free.
+        free: u64,
+    },
     /// The model lacks a file.
     #[error("model {model} has no {file}")]
     MissingFile {

@@ -4,6 +4,7 @@ mod embedder;
 mod error;
 pub(crate) mod folder;
 mod identity;
+pub(crate) mod memory;
 mod model_files;
 mod name;
 mod options;

@@ -16,7 +16,8 @@ mod load_cost;
 mod pickle;
 mod torchscript;
 
-/// Tensors by name, in f32 on the CPU, with a digest of their source and the placement of layers made of them.
+/// Tensors by name on the CPU, with a digest of their source and the placement of layers made of them. They keep the
+/// type of their file until a layer takes them, because a large model in f32 takes twice the memory.
 ///
 /// The digest covers names, types, shapes and bytes in order of names. It does not depend on how files are sharded.
 #[derive(Debug)]
@@ -89,9 +90,16 @@ impl Weights {
         let Weights { tensors, digest, placement, .. } = self;
         let mut changed = BTreeMap::new();
         for (name, tensor) in tensors {
-            changed.extend(change(&name, tensor)?);
+            changed.extend(change(&name, tensor.to_dtype(DType::F32)?)?);
         }
         Ok(Weights::of(changed, digest, placement))
+    }
+
+    /// Maps each name to another; the digest stays the same.
+    pub(crate) fn renamed(self, name_of: impl Fn(&str) -> String) -> Self {
+        let Weights { tensors, digest, placement, .. } = self;
+        let renamed = tensors.into_iter().map(|(name, tensor)| (name_of(&name), tensor));
+        Weights::of(renamed.collect(), digest, placement)
     }
 
     /// The same weights for layers that run on `placement`.
@@ -142,6 +150,7 @@ impl Weights {
             let (name, expected, found) = (name.to_owned(), shape.to_vec(), found.dims().to_vec());
             return Err(LoadError::WrongShape { name, expected, found });
         }
+        let found = found.to_dtype(DType::F32)?;
         let sum = found.abs()?.sum_all()?.to_scalar::<f32>()?;
         if !sum.is_finite() {
             return Err(LoadError::NotFinite { name: name.to_owned() });
@@ -208,8 +217,7 @@ fn parse_safetensors(bytes: &[u8]) -> Result<Vec<(String, Tensor, [u8; 32])>, Ca
     for (name, view) in file.tensors() {
         // Skips position ids and the like, which the code computes.
         let Some(kind) = float_type(&format!("{:?}", view.dtype())) else { continue };
-        let tensor = view.load(&Device::Cpu).and_then(|tensor| tensor.to_dtype(DType::F32));
-        let tensor = tensor.map_err(|error| Cause::in_context(&name, error))?;
+        let tensor = view.load(&Device::Cpu).map_err(|error| Cause::in_context(&name, error))?;
         tensors.push((name, tensor, hash(kind, view.shape(), view.data())));
     }
     Ok(tensors)

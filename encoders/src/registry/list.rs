@@ -2,7 +2,8 @@
 
 use crate::families::family::{Family, KnownModel};
 use crate::families::{
-    aim, blip, blip2, clip, language_bind, open_clip, openai, sentence, siglip, sports, tiny, video_clip_xl,
+    aim, blip, blip2, clip, language_bind, open_clip, openai, qwen_vl, sentence, siglip, sports, tiny,
+    video_clip_xl,
 };
 
 /// All families, in the order of classification and display.
@@ -21,6 +22,7 @@ pub static FAMILIES: &[&dyn Family] = &[
     &language_bind::LanguageBind,
     &video_clip_xl::VideoClipXl,
     &aim::TfCovr,
+    &qwen_vl::QwenVlFamily,
     &sentence::Sentences,
 ];
 

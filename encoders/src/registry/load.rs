@@ -4,6 +4,7 @@ use super::classify::{classify, marks};
 use super::warm_up::{find_limits, warm_up};
 use crate::device::{self, Placement};
 use crate::families::family::{Family, Model};
+use crate::generator::Generator;
 use crate::hub::Repository;
 use crate::loading::{
     CONFIG, Embedder, LoadError, LoadOptions, ModelFiles, ModelName, Source, folder::TOKENIZER,
@@ -32,6 +33,17 @@ pub fn load_with(name: &ModelName, options: &LoadOptions) -> Result<Embedder, Lo
     others.iter().try_fold(found.load(options, &first)?, |embedder, placement| {
         embedder.joined(found.load(options, placement)?)
     })
+}
+
+/// Loads `name` to write texts, on the first of `options.devices`. Blocks; downloads if needed.
+///
+/// # Errors
+/// [`LoadError`], also for models that write no texts.
+pub fn load_generator(name: &ModelName, options: &LoadOptions) -> Result<Box<dyn Generator>, LoadError> {
+    let (first, _) = device::open(&options.devices);
+    let placement = Placement::new(first, options.precision)?;
+    let found = find(name, options)?;
+    found.family.load_generator(&found.files, &placement)
 }
 
 /// Whether a model would load without a network: all its files are on this machine, and a family reads them. Blocks on the

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use grid::{Grid, Rate};
 
+pub mod even;
 pub(crate) mod grid;
 
 /// A rule that picks frames of a span by their times.

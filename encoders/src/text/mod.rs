@@ -208,6 +208,32 @@ impl Tokenizer {
         self.cleaning
     }
 
+    /// Reads special tokens in texts as ordinary letters.
+    #[must_use]
+    pub(crate) fn plain(mut self) -> Self {
+        self.inner.set_encode_special_tokens(true);
+        self
+    }
+
+    /// The special tokens behind every text.
+    pub(crate) fn after(&self) -> &[u32] {
+        &self.after
+    }
+
+    /// Puts `before` and `after` around every text, inside the tokenizer's own special tokens.
+    ///
+    /// # Errors
+    /// [`TokenizerError::NoRoom`].
+    pub(crate) fn within(mut self, before: &[u32], after: &[u32]) -> Result<Self, TokenizerError> {
+        self.before.extend_from_slice(before);
+        self.after.splice(..0, after.iter().copied());
+        let specials = self.before.len() + self.after.len();
+        match self.max_tokens > specials {
+            true => Ok(self),
+            false => Err(TokenizerError::NoRoom { specials, limit: self.max_tokens }),
+        }
+    }
+
     /// Lower-cases every text.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ mod doctor;
 mod embed;
 mod eval;
 mod feedback;
+mod generate;
 mod index;
 mod ingest;
 mod keys;
@@ -58,6 +59,8 @@ enum Command {
     Segment(segment::SegmentArgs),
     /// Print the vector of a text or video, or write those of many
     Embed(embed::EmbedArgs),
+    /// Ask a model that writes about a video or picture
+    Generate(Box<generate::GenerateArgs>),
     /// List the models that can be loaded
     Models(models::ModelsArgs),
     /// Make data for composed retrieval from your own labelled footage
@@ -157,6 +160,7 @@ async fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Search(args) => search::run(args).await,
         Command::Segment(args) => segment::run(args).await,
         Command::Embed(args) => embed::run(args).await,
+        Command::Generate(args) => generate::run(*args).await,
         Command::Models(args) => models::run(&args),
         Command::Covr(args) => covr::run(args).await,
         Command::Synth(args) => synth::run(args).await,

@@ -371,7 +371,11 @@ impl From<SpacesError> for ApiError {
             }
             // Not the client's fault: the same request may succeed later.
             SpacesError::Load {
-                error: LoadError::Network { .. } | LoadError::Corrupt { .. } | LoadError::Device(_),
+                error:
+                    LoadError::Network { .. }
+                    | LoadError::Corrupt { .. }
+                    | LoadError::Device(_)
+                    | LoadError::Memory { .. },
                 ..
             } => {
                 tracing::error!(detail, "a model can't be had");

@@ -1,0 +1,237 @@
+//! The decoder: Qwen2's, and Qwen3's with norms of queries and keys. Sequences of a batch lie one after the other
+//! without padding; each attends to itself only.
+
+use candle_core::{DType, Result, Tensor};
+use candle_nn::kv_cache::KvCache;
+
+use super::attention::{Projected, attend_all};
+use super::config::{Config, Generation, TextConfig};
+use super::layers::{Gated, RmsNorm, unbiased, unbiased_rows};
+use super::rotary::{Angles, MultiRotary, Position};
+use crate::LoadError;
+use crate::blocks::layers::{Activation, Affine, Linear};
+use crate::device::Placement;
+use crate::loading::Weights;
+
+/// Tokens by which the cache grows.
+const CACHE_STEP: usize = 256;
+
+/// The loaded decoder, without its head.
+#[derive(Debug)]
+pub(super) struct Decoder {
+    config: TextConfig,
+    placement: Placement,
+    /// (vocabulary, width).
+    embedding: Tensor,
+    layers: Vec<Layer>,
+    norm: RmsNorm,
+    rotary: MultiRotary,
+}
+
+#[derive(Debug)]
+struct Layer {
+    input_norm: RmsNorm,
+    /// Queries, keys and values.
+    projection: Linear,
+    /// Qwen3-VL: norms of queries and keys, over a head.
+    head_norms: Option<[RmsNorm; 2]>,
+    output: Linear,
+    middle_norm: RmsNorm,
+    mlp: Gated,
+}
+
+/// Keys and values of one sequence, layer by layer, after rotation.
+#[derive(Debug)]
+pub(super) struct Cache {
+    layers: Vec<KvCache>,
+}
+
+/// The decoder's input: the tokens of all sequences of a batch, one after the other.
+pub(super) struct Batch {
+    /// (tokens, width).
+    pub(super) rows: Tensor,
+    /// Tokens of each sequence, at least one.
+    pub(super) lengths: Vec<usize>,
+    /// Of each token.
+    pub(super) positions: Vec<Position>,
+    /// What DeepStack adds to visual tokens.
+    pub(super) deepstack: Option<Deepstack>,
+}
+
+/// Features that are added after the first layers.
+pub(super) struct Deepstack {
+    /// The tokens that stand for pictures and videos, u32.
+    pub(super) tokens: Tensor,
+    /// For each of the first layers, (tokens, width).
+    pub(super) levels: Vec<Tensor>,
+}
+
+impl Decoder {
+    /// # Errors
+    /// [`LoadError`] for missing tensors and other shapes.
+    pub(super) fn load(config: &Config, weights: &Weights) -> std::result::Result<Decoder, LoadError> {
+        let text = &config.text;
+        let layer = |at| Layer::load(weights, text, config.generation, at);
+        Ok(Decoder {
+            config: text.clone(),
+            placement: weights.placement().clone(),
+            embedding: weights.get("model.embed_tokens.weight", &[text.vocabulary, text.width])?,
+            layers: (0..text.depth).map(layer).collect::<std::result::Result<_, _>>()?,
+            norm: RmsNorm::load(weights, "model.norm", text.width, text.epsilon)?,
+            rotary: MultiRotary::new(text, config.generation),
+        })
+    }
+
+    /// (ids, width) of these ids, which must be in the vocabulary.
+    pub(super) fn embed(&self, ids: &[u32]) -> Result<Tensor> {
+        self.embedding.index_select(&Tensor::new(ids, self.placement.device())?, 0)
+    }
+
+    /// (vocabulary, width).
+    pub(super) fn embedding(&self) -> &Tensor {
+        &self.embedding
+    }
+
+    /// An empty cache of one sequence.
+    pub(super) fn cache(&self) -> Cache {
+        Cache { layers: self.layers.iter().map(|_| KvCache::new(1, CACHE_STEP)).collect() }
+    }
+
+    /// The last layer's output of all tokens, (tokens, width), before the final norm. With `caches`, one for each
+    /// sequence, tokens follow those that are kept there, and are kept too.
+    pub(super) fn forward(&self, batch: &Batch, caches: Option<&mut [Cache]>) -> Result<Tensor> {
+        let angles = self.rotary.angles(&batch.positions, self.placement.device())?;
+        let (mut x, mut caches) = (batch.rows.clone(), caches);
+        for (at, layer) in self.layers.iter().enumerate() {
+            let projected = self.project(layer, &x, &angles)?;
+            let attended = match caches.as_deref_mut() {
+                Some(caches) => {
+                    let mut kept: Vec<&mut KvCache> =
+                        caches.iter_mut().map(|cache| &mut cache.layers[at]).collect();
+                    self.attend_kept(&projected, &batch.lengths, &mut kept)?
+                }
+                None => projected.attend(&batch.lengths, true, &self.placement)?,
+            };
+            x = layer.output.forward_onto(&attended, Some(&x))?;
+            x = layer.mlp.forward_onto(&layer.middle_norm.forward(&x)?, &x)?;
+            if let Some(deepstack) = &batch.deepstack
+                && let Some(level) = deepstack.levels.get(at)
+            {
+                x = x.index_add(&deepstack.tokens, level, 0)?;
+            }
+        }
+        Ok(x)
+    }
+
+    /// The final norm.
+    pub(super) fn normed(&self, rows: &Tensor) -> Result<Tensor> {
+        self.norm.forward(rows)
+    }
+
+    fn project(&self, layer: &Layer, x: &Tensor, angles: &Angles) -> Result<Projected> {
+        let TextConfig { heads, kv_heads, head, .. } = self.config;
+        let all = layer.projection.forward(&layer.input_norm.forward(x)?)?;
+        let part = |first: usize, heads: usize| {
+            all.narrow(1, first * head, heads * head)?.contiguous()?.reshape(((), heads, head))
+        };
+        let (mut queries, mut keys) = (part(0, heads)?, part(heads, kv_heads)?);
+        if let Some([of_queries, of_keys]) = &layer.head_norms {
+            (queries, keys) = (of_queries.forward(&queries)?, of_keys.forward(&keys)?);
+        }
+        let values = part(heads + kv_heads, kv_heads)?;
+        Ok(Projected { queries: angles.rotate(&queries)?, keys: angles.rotate(&keys)?, values })
+    }
+
+    /// Attention of each sequence's tokens to those in its cache and to themselves.
+    fn attend_kept(
+        &self,
+        projected: &Projected,
+        lengths: &[usize],
+        caches: &mut [&mut KvCache],
+    ) -> Result<Tensor> {
+        let (mut outputs, mut first) = (Vec::new(), 0);
+        for (count, cache) in lengths.iter().zip(caches) {
+            let own = projected.part(first, *count)?;
+            let is_first = cache.current_seq_len() == 0;
+            let by_head = |tensor: &Tensor| tensor.transpose(0, 1)?.contiguous();
+            let (keys, values) = cache.append(&by_head(&own.keys)?, &by_head(&own.values)?)?;
+            outputs.push(match is_first {
+                true => own.attend(&[*count], true, &self.placement)?,
+                false => attend_all(&own.queries, &keys, &values, true)?,
+            });
+            first += count;
+        }
+        Tensor::cat(&outputs, 0)
+    }
+}
+
+impl Layer {
+    fn load(
+        weights: &Weights,
+        config: &TextConfig,
+        generation: Generation,
+        at: usize,
+    ) -> std::result::Result<Layer, LoadError> {
+        let TextConfig { width, middle, heads, kv_heads, head, epsilon, .. } = *config;
+        let name = |part: &str| format!("model.layers.{at}.{part}");
+        let norm = |part: &str, width| RmsNorm::load(weights, &name(part), width, epsilon);
+        let layer = |part: &str, inputs, outputs| unbiased(weights, &name(part), inputs, outputs);
+        let three = generation == Generation::Three;
+        let projection = |part: &str, heads: usize| match three {
+            true => unbiased_rows(weights, &name(part), width, heads * head),
+            false => Affine::load(weights, &name(part), width, heads * head),
+        };
+        let projections = [
+            projection("self_attn.q_proj", heads)?,
+            projection("self_attn.k_proj", kv_heads)?,
+            projection("self_attn.v_proj", kv_heads)?,
+        ];
+        let projection = Affine::joined(&projections.iter().collect::<Vec<_>>())?;
+        let head_norms = match three {
+            true => Some([norm("self_attn.q_norm", head)?, norm("self_attn.k_norm", head)?]),
+            false => None,
+        };
+        Ok(Layer {
+            input_norm: norm("input_layernorm", width)?,
+            projection: projection.ready(weights.placement())?,
+            head_norms,
+            output: layer("self_attn.o_proj", heads * head, width)?,
+            middle_norm: norm("post_attention_layernorm", width)?,
+            mlp: Gated {
+                gate: layer("mlp.gate_proj", width, middle)?,
+                up: layer("mlp.up_proj", width, middle)?,
+                down: layer("mlp.down_proj", middle, width)?,
+                activation: Activation::Silu,
+            },
+        })
+    }
+}
+
+/// The layer that scores all tokens of the vocabulary.
+#[derive(Debug)]
+pub(super) struct Head(Linear);
+
+impl Head {
+    /// Reads `lm_head.weight`; a tied head has the embedding's weights.
+    ///
+    /// # Errors
+    /// [`LoadError`] for missing tensors and other shapes.
+    pub(super) fn load(
+        config: &Config,
+        weights: &Weights,
+        decoder: &Decoder,
+    ) -> std::result::Result<Head, LoadError> {
+        let (name, text) = ("lm_head.weight", &config.text);
+        let is_tied = config.tied.unwrap_or(weights.shape(name).is_none());
+        let rows = match is_tied {
+            true => decoder.embedding().to_dtype(DType::F32)?,
+            false => weights.get(name, &[text.vocabulary, text.width])?,
+        };
+        Ok(Head(Affine::of_rows(&rows, None)?.ready(weights.placement())?))
+    }
+
+    /// Scores of (rows, width), which the final norm has normalised: (rows, vocabulary).
+    pub(super) fn forward(&self, rows: &Tensor) -> Result<Tensor> {
+        self.0.forward(rows)
+    }
+}

@@ -1,0 +1,101 @@
+//! Layers that the tower and the decoder share.
+
+use candle_core::{DType, Result, Tensor};
+
+use crate::LoadError;
+use crate::blocks::layers::{Activation, Affine, LayerNorm, Linear};
+use crate::loading::Weights;
+
+/// Root mean square norm; computes in f32.
+#[derive(Debug)]
+pub(super) struct RmsNorm {
+    weight: Tensor,
+    epsilon: f32,
+}
+
+impl RmsNorm {
+    /// Reads `{name}.weight` of `width` values.
+    pub(super) fn load(
+        weights: &Weights,
+        name: &str,
+        width: usize,
+        epsilon: f32,
+    ) -> std::result::Result<Self, LoadError> {
+        Ok(RmsNorm { weight: weights.get(&format!("{name}.weight"), &[width])?, epsilon })
+    }
+
+    /// Normalises the last dimension.
+    pub(super) fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        candle_nn::ops::rms_norm(&x.to_dtype(DType::F32)?.contiguous()?, &self.weight, self.epsilon)
+    }
+}
+
+/// The norm of a tower: RMS norm in Qwen2.5-VL, layer norm in the others.
+#[derive(Debug)]
+pub(super) enum Norm {
+    Layer(LayerNorm),
+    Rms(RmsNorm),
+}
+
+/// Epsilon of the tower's norms in all three models.
+const EPSILON: f32 = 1e-6;
+
+impl Norm {
+    pub(super) fn load(
+        weights: &Weights,
+        name: &str,
+        width: usize,
+        is_rms: bool,
+    ) -> std::result::Result<Self, LoadError> {
+        Ok(match is_rms {
+            true => Norm::Rms(RmsNorm::load(weights, name, width, EPSILON)?),
+            false => Norm::Layer(LayerNorm::load(weights, name, width, EPSILON)?),
+        })
+    }
+
+    pub(super) fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        match self {
+            Norm::Layer(norm) => norm.forward(x),
+            Norm::Rms(norm) => norm.forward(x),
+        }
+    }
+}
+
+/// Reads `{name}.weight` of (outputs, inputs), without a bias, in the model's precision.
+pub(super) fn unbiased(
+    weights: &Weights,
+    name: &str,
+    inputs: usize,
+    outputs: usize,
+) -> std::result::Result<Linear, LoadError> {
+    Ok(unbiased_rows(weights, name, inputs, outputs)?.ready(weights.placement())?)
+}
+
+/// Like [`unbiased`], but the layer can still be joined with others.
+pub(super) fn unbiased_rows(
+    weights: &Weights,
+    name: &str,
+    inputs: usize,
+    outputs: usize,
+) -> std::result::Result<Affine, LoadError> {
+    let weight = weights.get(&format!("{name}.weight"), &[outputs, inputs])?;
+    Ok(Affine::of_rows(&weight, None)?)
+}
+
+/// A gated MLP: `down(activation(gate(x)) * up(x))`.
+#[derive(Debug)]
+pub(super) struct Gated {
+    pub(super) gate: Linear,
+    pub(super) up: Linear,
+    pub(super) down: Linear,
+    pub(super) activation: Activation,
+}
+
+impl Gated {
+    /// The MLP's output plus `residual`, (rows, width).
+    pub(super) fn forward_onto(&self, rows: &Tensor, residual: &Tensor) -> Result<Tensor> {
+        let gate = self.gate.forward_inner(rows, Some(self.activation))?;
+        let product = (gate * self.up.forward_inner(rows, None)?)?;
+        self.down.forward_onto(&product, Some(residual))
+    }
+}

@@ -1,0 +1,212 @@
+//! Loads a folder as an embedder or a generator.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::ID;
+use super::config::{Config, Generation, Ids};
+use super::conversation::QwenVlGenerator;
+use super::decoder::Head;
+use super::embedding::{EmbeddingKind, PromptIds, Prompts, recognised};
+use super::encoder::{QwenVlEncoder, Reader};
+use super::model::{QwenVl, renamed};
+use super::patches::{self, FrameSizes, Patching, PreprocessorFile};
+use super::prompt::PromptTokenizer;
+use super::sizes::{Lift, SizeRule};
+use super::template::ChatTemplate;
+use super::writer::Writer;
+use crate::device::Placement;
+use crate::generator::Generator;
+use crate::loading::{
+    Embedder, Identity, LoadError, LoadOptions, ModelFiles, SpaceName, Weights, folder, memory,
+};
+use crate::sample::Sampler;
+use crate::text::{Specials, Tokenizer};
+use crate::{Abilities, EncodeError, Encoder, FrameSize, Space, TrainedOn};
+
+pub(super) const PREPROCESSOR: &str = "preprocessor_config.json";
+pub(super) const VIDEO_PREPROCESSOR: &str = "video_preprocessor_config.json";
+pub(super) const GENERATION: &str = "generation_config.json";
+
+/// The short side of frames that videos are decoded to. A frame of 16:9 is about 300 tokens of 28 pixels.
+const SHORT_EDGE: u32 = 360;
+
+/// What both purposes read from a folder.
+struct Parts {
+    config: Config,
+    tokenizer_json: Vec<u8>,
+    tokenizer: PromptTokenizer,
+    template: ChatTemplate,
+    patching: Patching,
+    identity: Identity,
+    weights: Weights,
+}
+
+impl Parts {
+    fn read(model: &ModelFiles, on: &Placement) -> Result<Parts, LoadError> {
+        let config = Config::parse(model.config_bytes()?)?;
+        let preprocessor = read_preprocessor(model, PREPROCESSOR)?;
+        let tokenizer_json = model.read(folder::TOKENIZER)?;
+        let tokenizer = PromptTokenizer::from_json(&tokenizer_json, &config)?;
+        let template = ChatTemplate::of(model, config.generation)?;
+        let files = folder::weight_files(model.folder(), folder::STEM, &model.name().to_string())?;
+        memory::check(&files, on)?;
+        let mut identity = Identity::new(on);
+        identity.add(&tokenizer_json);
+        let weights = renamed(identity.weights_of(&files)?);
+        let patching = Patching::new(&preprocessor, &config.vision)?;
+        Ok(Parts { config, tokenizer_json, tokenizer, template, patching, identity, weights })
+    }
+}
+
+fn read_preprocessor(model: &ModelFiles, file: &str) -> Result<PreprocessorFile, LoadError> {
+    patches::parse(&model.read(file)?).map_err(|why| model.bad(file, why))
+}
+
+fn unsupported(error: EncodeError) -> LoadError {
+    LoadError::Unsupported(error.into())
+}
+
+/// The embedder of a folder.
+///
+/// # Errors
+/// [`LoadError::Unsupported`] for a folder of a model that writes texts, and the usual ones.
+pub(super) fn embedder(
+    model: &ModelFiles,
+    on: &Placement,
+    options: &LoadOptions,
+) -> Result<Embedder, LoadError> {
+    let (kind, key) = recognised(model).ok_or_else(|| LoadError::Unsupported(WRITES.into()))?;
+    let parts = Parts::read(model, on)?;
+    let prompts = Prompts::new(kind, &key, &parts.template)?;
+    let text_limit = limit(kind).min(parts.config.text.longest);
+    let tokenizer = Tokenizer::from_json(&parts.tokenizer_json, Specials::default(), text_limit)?;
+    let end = tokenizer.after().to_vec();
+    let ids = PromptIds::new(&prompts, &parts.tokenizer, &end).map_err(unsupported)?;
+    let before = ids.text.clone();
+    let after = parts.tokenizer.ids(&prompts.text.after).map_err(unsupported)?;
+    let tokenizer = tokenizer.plain().within(&before, &after)?;
+    let patching = sized(parts.patching, kind);
+    let sampler = sampler(kind, options);
+    let rest = json!({
+        "family": ID.name,
+        "version": ID.version,
+        "config": parts.config,
+        "patching": patching,
+        "prompts": prompts,
+        "text_limit": text_limit,
+        "sampler": sampler,
+        "scaling": SHORT_EDGE,
+    });
+    let SpaceName { id, readable } = parts.identity.space(model.name(), &rest);
+    let dim = parts.config.text.width;
+    let space = Space {
+        id,
+        name: readable,
+        model: model.name().to_string(),
+        family: ID.name.to_owned(),
+        dim,
+        sampler,
+        scaling: FrameSize::ShortEdge(SHORT_EDGE).into(),
+        max_text_tokens: text_limit,
+        // Moments would be read again as videos of their own, at many times the cost of the clip.
+        temporal: false,
+        frame_stage: prompts.reads_pictures().then_some(dim),
+        can: Abilities { text: true, frames: true, composed: prompts.composes() },
+        composed_frames: prompts.composes().then(|| composed_sampler(kind, sampler)),
+        trained_on: TrainedOn::Unstated,
+        precision: parts.identity.precision(),
+    };
+    let model = QwenVl::load(parts.config, &parts.weights)?;
+    let reader = Arc::new(Reader { model, tokenizer: parts.tokenizer, patching, prompts, ids });
+    let encoder = || QwenVlEncoder::new(Arc::clone(&reader), space.clone());
+    let encoders = (0..options.replicas.max(1)).map(|_| Box::new(encoder()) as Box<dyn Encoder>).collect();
+    Ok(Embedder::new(space, Some(Arc::new(tokenizer)), encoders))
+}
+
+/// Why a folder is no embedder.
+pub(super) const WRITES: &str = "this model writes texts and was not trained for vectors; give it to `reprise generate`, \
+     or say in config.json with \"embedding\": {\"kind\": \"gme\"} (or \"qwen3\", \"care\") how it was trained";
+
+/// Most tokens of a text, the prompt included, by the released code; CARE's names none.
+fn limit(kind: EmbeddingKind) -> usize {
+    match kind {
+        EmbeddingKind::Gme => 1800,
+        EmbeddingKind::Qwen3 => 8192,
+        EmbeddingKind::Care => 2048,
+    }
+}
+
+/// The sizes of pictures and frames in the released code.
+fn sized(patching: Patching, kind: EmbeddingKind) -> Patching {
+    let tokens = |least, most| patching.tokens(least, most);
+    let (pictures, frames) = match kind {
+        // Its code resizes by qwen-vl-utils' bounds first, then by its own.
+        EmbeddingKind::Gme => (vec![tokens(4, 16_384), tokens(256, 1280)], patching.frames),
+        EmbeddingKind::Qwen3 => {
+            let each = tokens(128, 768);
+            let total = 7680 * (tokens(1, 1).min_pixels);
+            (vec![tokens(4, 1800)], FrameSizes::Within { each, total })
+        }
+        EmbeddingKind::Care => {
+            let each = SizeRule { max_pixels: 230_400, lift: Lift::Before, ..tokens(128, 768) };
+            (patching.pictures.clone(), FrameSizes::Each(each))
+        }
+    };
+    Patching { pictures, frames, ..patching }
+}
+
+/// Frames of a clip. GME's and Qwen3's rate can be set; CARE takes 32.
+fn sampler(kind: EmbeddingKind, options: &LoadOptions) -> Sampler {
+    let rate = options.frames_per_second.unwrap_or(1.0).clamp(0.01, 240.0);
+    match kind {
+        EmbeddingKind::Gme | EmbeddingKind::Qwen3 => Sampler::PerSecond { rate, at_most: 64 },
+        EmbeddingKind::Care => Sampler::Spread { frames: 32 },
+    }
+}
+
+/// Frames of a composed query's clip: GME looks at the middle one.
+fn composed_sampler(kind: EmbeddingKind, sampler: Sampler) -> Sampler {
+    match kind {
+        EmbeddingKind::Gme => Sampler::Spread { frames: 1 },
+        EmbeddingKind::Qwen3 | EmbeddingKind::Care => sampler,
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct GenerationFile {
+    eos_token_id: Option<Ids>,
+}
+
+/// The generator of a folder.
+///
+/// # Errors
+/// [`LoadError`].
+pub(super) fn generator(model: &ModelFiles, on: &Placement) -> Result<Box<dyn Generator>, LoadError> {
+    let parts = Parts::read(model, on)?;
+    let mut ends: BTreeSet<u32> = parts.config.ends.iter().copied().collect();
+    if model.has(GENERATION) {
+        let file: GenerationFile = model.json(GENERATION)?;
+        ends.extend(file.eos_token_id.map(Ids::list).unwrap_or_default());
+    }
+    ends.extend(["<|im_end|>", "<|endoftext|>"].into_iter().filter_map(|token| parts.tokenizer.id_of(token)));
+    let patching = of_videos(parts.patching, model, parts.config.generation)?;
+    let loaded = QwenVl::load(parts.config, &parts.weights)?;
+    let head = Head::load(&loaded.config, &parts.weights, &loaded.decoder)?;
+    let writer = Writer { model: Arc::new(loaded), head, tokenizer: parts.tokenizer, ends };
+    Ok(Box::new(QwenVlGenerator { writer: Arc::new(writer), template: parts.template, patching }))
+}
+
+/// Qwen3-VL's bounds of videos hold for all frames together, and stand in a file of their own.
+fn of_videos(patching: Patching, model: &ModelFiles, generation: Generation) -> Result<Patching, LoadError> {
+    if generation != Generation::Three || !model.has(VIDEO_PREPROCESSOR) {
+        return Ok(patching);
+    }
+    let file = read_preprocessor(model, VIDEO_PREPROCESSOR)?;
+    let rule = SizeRule { lift: Lift::After, ..file.bounds(patching.factor()) };
+    Ok(Patching { frames: FrameSizes::Together(rule), ..patching })
+}

@@ -1,0 +1,293 @@
+//! Embedders: prompts against the reference's, and folders through the registry.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use candle_core::{Device, Tensor};
+use serde_json::{Value, json};
+
+use super::super::config::Generation;
+use super::super::embedding::{EmbeddingKey, EmbeddingKind, PromptIds, Prompts};
+use super::super::encoder::Reader;
+use super::super::model::Sequence;
+use super::super::template::ChatTemplate;
+use super::cases::{numbers, visuals};
+use super::fixture::{Fixture, check, each};
+use super::pixels::{patching, picture};
+use crate::loading::Embedder;
+use crate::registry::load_with;
+use crate::text::{Overflow, Tokenizer};
+use crate::{Clip, DeviceChoice, EncodeError, Frame, Input, LoadError, LoadOptions, Source};
+
+fn kind(fixture: &Fixture) -> EmbeddingKind {
+    match fixture.config().generation {
+        Generation::Two => EmbeddingKind::Gme,
+        Generation::TwoFive => EmbeddingKind::Care,
+        Generation::Three => EmbeddingKind::Qwen3,
+    }
+}
+
+/// The reference's instruction in its cases of embedders.
+fn key(kind: EmbeddingKind) -> Value {
+    match kind {
+        EmbeddingKind::Gme => {
+            let helpful = "You are a helpful assistant.";
+            json!({"kind": "gme", "text": helpful, "composed": helpful})
+        }
+        EmbeddingKind::Qwen3 => json!({"kind": "qwen3"}),
+        EmbeddingKind::Care => json!({"kind": "care"}),
+    }
+}
+
+fn reader(fixture: &Fixture, kind: EmbeddingKind) -> Reader {
+    let (model, tokenizer) = (fixture.model(), fixture.tokenizer());
+    let key: EmbeddingKey = serde_json::from_value(key(kind)).unwrap();
+    let template = ChatTemplate::plain(model.config.generation);
+    let prompts = Prompts::new(kind, &key, &template).unwrap();
+    let ids = PromptIds::new(&prompts, &tokenizer, &[]).unwrap();
+    Reader { model, tokenizer, patching: patching(fixture), prompts, ids }
+}
+
+#[track_caller]
+fn vector_is(reader: &Reader, sequence: &Sequence, what: &str, case: &Value) {
+    assert_eq!(sequence.ids(), numbers(&case["ids"]), "{what}");
+    let hidden = reader.model.last_hidden(&[sequence]).unwrap();
+    let got = crate::blocks::layers::divided_by_norm(&hidden).unwrap();
+    let expected: Vec<f32> =
+        case["vector"].as_array().unwrap().iter().map(|value| value.as_f64().unwrap() as f32).collect();
+    check(what, &got, &Tensor::from_vec(expected, got.shape(), &Device::Cpu).unwrap());
+}
+
+#[test]
+fn prompts_and_vectors_of_embedders_are_the_references() {
+    each(|fixture| {
+        let case = |name: &str| &fixture.expected["cases"][name];
+        let check = |kind, name: &str, text: Option<&str>| {
+            let (reader, case) = (reader(fixture, kind), case(name));
+            let around = &reader.prompts.text;
+            let text = text.map(|text| {
+                reader.tokenizer.ids(&format!("{}{text}{}", around.before, around.after)).unwrap()
+            });
+            let sequence = match (visuals(fixture, case).pop(), text) {
+                (Some(visual), Some(text)) => reader.composed_of(visual, &text),
+                (Some(visual), None) => reader.document(visual),
+                (None, text) => reader.sequence(text.unwrap_or_default(), Vec::new()),
+            };
+            vector_is(&reader, &sequence.unwrap(), &format!("{} {name}", fixture.name), case);
+        };
+        match kind(fixture) {
+            EmbeddingKind::Gme => {
+                check(EmbeddingKind::Gme, "gme-text", Some("the red car"));
+                check(EmbeddingKind::Gme, "gme-image-text", Some("the red car"));
+                check(EmbeddingKind::Care, "care-video", None);
+                check(EmbeddingKind::Care, "text-eol", Some("a diver turns two and a half times"));
+            }
+            EmbeddingKind::Qwen3 => {
+                check(EmbeddingKind::Qwen3, "embedding-text", Some("the red car"));
+                check(EmbeddingKind::Qwen3, "embedding-video", Some("the red car"));
+            }
+            EmbeddingKind::Care => {
+                check(EmbeddingKind::Care, "text-eol", Some("a diver turns two and a half times"));
+            }
+        }
+    });
+}
+
+/// A folder with the fixture's model and this key in its config.json.
+fn folder(fixture: &Fixture, embedding: Option<Value>) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for file in ["model.safetensors", "tokenizer.json", "preprocessor_config.json"] {
+        std::fs::copy(fixture.folder.join(file), folder.path().join(file)).unwrap();
+    }
+    let json = std::fs::read(fixture.folder.join("config.json")).unwrap();
+    let mut config: Value = serde_json::from_slice(&json).unwrap();
+    if let Some(embedding) = embedding {
+        config["embedding"] = embedding;
+    }
+    // Frames of a video have 128 tokens at least.
+    longer(&mut config);
+    std::fs::write(folder.path().join("config.json"), config.to_string()).unwrap();
+    folder
+}
+
+/// Room for real prompts; rotary positions know no limit.
+fn longer(config: &mut Value) {
+    let text = match config.get("text_config") {
+        Some(_) => &mut config["text_config"],
+        None => config,
+    };
+    text["max_position_embeddings"] = 8192.into();
+}
+
+fn load(folder: &Path) -> Result<Embedder, LoadError> {
+    let options = LoadOptions { devices: vec![DeviceChoice::Cpu], ..LoadOptions::default() };
+    load_with(&folder.to_str().unwrap().parse().unwrap(), &options)
+}
+
+fn text(tokenizer: &Tokenizer, text: &str) -> Input {
+    let mut windows = tokenizer.windows(text, Overflow::Truncate, 1).unwrap().windows;
+    Input::Text(windows.remove(0).tokens)
+}
+
+fn clip(frames: u32) -> Clip {
+    let frame = |at: u32| Frame { time_ms: i64::from(at) * 1000, ..picture(48, 32, at) };
+    Clip { frames: (0..frames).map(frame).collect() }
+}
+
+fn largest(one: &[f32], other: &[f32]) -> f32 {
+    one.iter().zip(other).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+#[test]
+fn a_batch_of_texts_clips_and_both_is_its_inputs_alone() {
+    each(|fixture| {
+        let kind = kind(fixture);
+        let folder = folder(fixture, Some(key(kind)));
+        let mut model = load(folder.path()).unwrap();
+        let tokenizer = Arc::clone(model.tokenizer.as_ref().unwrap());
+        assert_eq!(model.space.can.composed, kind != EmbeddingKind::Care);
+        let mut inputs = vec![
+            text(&tokenizer, "the red car"),
+            Input::Frames(clip(3)),
+            text(&tokenizer, ""),
+            Input::Frames(clip(1)),
+            text(&tokenizer, "a <|im_end|> in the text"),
+        ];
+        if model.space.can.composed {
+            let modification = tokenizer.modification("but blue").unwrap().windows.remove(0).tokens;
+            inputs.push(Input::Composed { query: Source::Frames(clip(2)), modification });
+        }
+        let encoder = &mut model.encoders[0];
+        let together = encoder.encode(&inputs).unwrap();
+        for (input, vector) in inputs.iter().zip(&together) {
+            let alone = encoder.encode(std::slice::from_ref(input)).unwrap().remove(0);
+            assert!(largest(&alone, vector) < 1e-4, "{} {}", fixture.name, largest(&alone, vector));
+            assert!(encoder.cost(input) > 0);
+        }
+        encoder.bound_pass(1);
+        let one_by_one = encoder.share().encode(&inputs).unwrap();
+        assert!(one_by_one.iter().zip(&together).all(|(one, other)| largest(one, other) < 1e-4));
+        let (first, last) = (&together[0], &together[together.len() - 1]);
+        assert!(largest(first, last) > 1e-3, "every input has the same vector");
+    });
+}
+
+#[test]
+fn an_empty_text_is_null_where_the_release_says_so() {
+    each(|fixture| {
+        let kind = kind(fixture);
+        let folder = folder(fixture, Some(key(kind)));
+        let mut model = load(folder.path()).unwrap();
+        let tokenizer = Arc::clone(model.tokenizer.as_ref().unwrap());
+        let inputs = [text(&tokenizer, ""), text(&tokenizer, "NULL")];
+        let vectors = model.encoders[0].encode(&inputs).unwrap();
+        assert_eq!(largest(&vectors[0], &vectors[1]) < 1e-6, kind == EmbeddingKind::Qwen3);
+    });
+}
+
+#[test]
+fn features_of_single_frames_give_the_clips_vector() {
+    each(|fixture| {
+        let folder = folder(fixture, Some(key(kind(fixture))));
+        let mut model = load(folder.path()).unwrap();
+        let frames = clip(3).frames;
+        let features: Vec<Input> = frames.into_iter().map(Input::Frame).collect();
+        let features = model.encoders[0].encode(&features);
+        if model.space.frame_stage.is_none() {
+            assert!(matches!(features, Err(EncodeError::Unsupported { .. })));
+            return;
+        }
+        let features = features.unwrap().into_iter().map(Arc::from).collect();
+        let both = [Input::Features(features), Input::Frames(clip(3))];
+        let vectors = model.encoders[0].encode(&both).unwrap();
+        assert!(largest(&vectors[0], &vectors[1]) < 1e-5);
+    });
+}
+
+#[test]
+fn the_space_depends_on_prompts_frames_and_pixels() {
+    each(|fixture| {
+        let kind = kind(fixture);
+        let id = |embedding: Value, preprocessor: Option<&str>, rate: Option<f64>| {
+            let folder = folder(fixture, Some(embedding));
+            if let Some(json) = preprocessor {
+                std::fs::write(folder.path().join("preprocessor_config.json"), json).unwrap();
+            }
+            let options = LoadOptions {
+                devices: vec![DeviceChoice::Cpu],
+                frames_per_second: rate,
+                ..LoadOptions::default()
+            };
+            let name = folder.path().to_str().unwrap().parse().unwrap();
+            load_with(&name, &options).unwrap().space.id
+        };
+        let first = id(key(kind), None, None);
+        assert_eq!(first, id(key(kind), None, None));
+        let mut other = key(kind);
+        other["text"] = "Find a video.".into();
+        assert_ne!(first, id(other, None, None));
+        let means = r#"{"image_mean": [0.1, 0.2, 0.3], "min_pixels": 256, "max_pixels": 1024}"#;
+        assert_ne!(first, id(key(kind), Some(means), None));
+        if kind != EmbeddingKind::Care {
+            assert_ne!(first, id(key(kind), None, Some(0.5)));
+        }
+    });
+}
+
+#[test]
+fn what_can_not_be_read_is_said() {
+    each(|fixture| {
+        let kind = kind(fixture);
+        let refused = |change: &dyn Fn(&Path), part: &str| {
+            let folder = folder(fixture, Some(key(kind)));
+            change(folder.path());
+            let error = load(folder.path()).err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(error.contains(part), "{error:?} without {part:?}");
+        };
+        let without =
+            |file: &'static str| move |folder: &Path| std::fs::remove_file(folder.join(file)).unwrap();
+        refused(&without("tokenizer.json"), "tokenizer.json");
+        refused(&without("preprocessor_config.json"), "preprocessor_config.json");
+        refused(&without("model.safetensors"), "model.safetensors");
+        let with = |file: &'static str, bytes: &'static str| {
+            move |folder: &Path| std::fs::write(folder.join(file), bytes).unwrap()
+        };
+        refused(&with("preprocessor_config.json", r#"{"patch_size": 14}"#), "cuts other patches");
+        refused(&with("preprocessor_config.json", r#"{"max_pixels": 1}"#), "leave no size");
+        refused(&with("chat_template.jinja", "{% if %}"), "chat_template.jinja");
+        refused(&with("chat_template.jinja", "no text"), "leaves the user's text out");
+        let plain = folder(fixture, None);
+        let error = load(plain.path()).err().unwrap().to_string();
+        assert!(error.contains("reprise generate"), "{error}");
+    });
+}
+
+#[test]
+fn frames_and_queries_that_the_model_can_not_read_are_the_callers_fault() {
+    each(|fixture| {
+        let folder = folder(fixture, Some(key(kind(fixture))));
+        let mut model = load(folder.path()).unwrap();
+        let modification =
+            model.tokenizer.as_ref().unwrap().modification("a").unwrap().windows.remove(0).tokens;
+        let narrow = Frame { time_ms: 0, width: 300, height: 1, rgb: vec![0; 900].into() };
+        let broken = Frame { time_ms: 0, width: 30, height: 10, rgb: vec![0; 9].into() };
+        let mixed = Clip { frames: vec![picture(48, 32, 0), picture(32, 48, 1)] };
+        let mut bad = vec![
+            Input::Frames(Clip { frames: vec![] }),
+            Input::Frames(Clip { frames: vec![narrow] }),
+            Input::Frames(Clip { frames: vec![broken] }),
+            Input::Text(crate::text::Tokens { ids: vec![] }),
+            Input::Text(crate::text::Tokens { ids: vec![352] }),
+            Input::Text(crate::text::Tokens { ids: vec![99_999] }),
+            Input::Composed { query: Source::Raw(vec![1.0]), modification },
+        ];
+        if kind(fixture) != EmbeddingKind::Gme {
+            bad.push(Input::Frames(mixed));
+        }
+        for input in bad {
+            let error = model.encoders[0].encode(std::slice::from_ref(&input)).unwrap_err();
+            let is_theirs = matches!(error, EncodeError::BadInput(_) | EncodeError::Unsupported { .. });
+            assert!(is_theirs, "{error} for {input:?}");
+        }
+    });
+}

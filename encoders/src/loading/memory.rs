@@ -1,0 +1,133 @@
+//! Whether a model's weights fit into memory, estimated before they are read. Without this the system would end the
+//! process halfway through, and say nothing.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::error::LoadError;
+use crate::device::{Placement, Precision};
+
+/// Longest header of a safetensors file that is read; the format's own limit.
+const LONGEST_HEADER: u64 = 100_000_000;
+
+/// The size of weights, by the headers of their files.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Size {
+    /// Bytes in the files.
+    stored: u64,
+    /// Bytes of the largest file, which is in memory as a whole while its tensors are made.
+    largest_file: u64,
+    /// Values of layers.
+    values: u64,
+    /// Values of token embeddings, which stay in f32.
+    embeddings: u64,
+}
+
+impl Size {
+    /// Bytes in memory while a model is loaded: tensors as stored, one file, and layers.
+    fn needed(&self, placement: &Placement) -> u64 {
+        let of_value = match (placement.device().is_cpu(), placement.precision()) {
+            (true, Precision::Int8) => 1,
+            (true, _) => 4,
+            (false, _) => 0,
+        };
+        let embeddings = if placement.device().is_cpu() { 4 * self.embeddings } else { 0 };
+        let layers = of_value * (self.values + self.embeddings) + embeddings;
+        self.stored + self.largest_file + layers
+    }
+}
+
+/// # Errors
+/// [`LoadError::Memory`] if loading `files` needs more memory than is free. Files of other formats than safetensors are
+/// not counted, and where the system says no free memory nothing is refused.
+pub(crate) fn check(files: &[PathBuf], placement: &Placement) -> Result<(), LoadError> {
+    let mut size = Size::default();
+    for file in files {
+        add(file, &mut size);
+    }
+    let needed = size.needed(placement);
+    match free() {
+        Some(free) if free < needed => Err(LoadError::Memory { needed, free }),
+        _ => Ok(()),
+    }
+}
+
+/// Adds a file; unreadable ones are left to the reader, which says what is wrong.
+fn add(path: &Path, size: &mut Size) {
+    let Some((header, bytes)) = header(path) else { return };
+    size.stored += bytes;
+    size.largest_file = size.largest_file.max(bytes);
+    for (name, tensor) in header.as_object().into_iter().flatten() {
+        let Some(shape) = tensor["shape"].as_array() else { continue };
+        let values = shape.iter().filter_map(Value::as_u64).fold(1_u64, u64::saturating_mul);
+        let sum = if name.contains("embed_tokens") { &mut size.embeddings } else { &mut size.values };
+        *sum = sum.saturating_add(values);
+    }
+}
+
+fn header(path: &Path) -> Option<(Value, u64)> {
+    let mut file = File::open(path).ok()?;
+    let bytes = file.metadata().ok()?.len();
+    let mut length = [0; 8];
+    file.read_exact(&mut length).ok()?;
+    let length = u64::from_le_bytes(length);
+    if length > LONGEST_HEADER || length > bytes {
+        return None;
+    }
+    let mut header = Vec::new();
+    file.take(length).read_to_end(&mut header).ok()?;
+    Some((serde_json::from_slice(&header).ok()?, bytes))
+}
+
+/// Free bytes of memory, by the system and by the process's control group; `None` if neither says.
+fn free() -> Option<u64> {
+    let read = |path: &str| std::fs::read_to_string(path).ok();
+    let system = read("/proc/meminfo").and_then(|text| available(&text));
+    let number = |path: &str| read(path)?.trim().parse::<u64>().ok();
+    let limit = number("/sys/fs/cgroup/memory.max");
+    let group =
+        limit.zip(number("/sys/fs/cgroup/memory.current")).map(|(most, used)| most.saturating_sub(used));
+    system.into_iter().chain(group).min()
+}
+
+/// `MemAvailable` of /proc/meminfo, in bytes.
+fn available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    Some(1024 * line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::{DType, Device, Tensor};
+
+    use super::*;
+
+    #[test]
+    fn free_memory_is_read() {
+        assert_eq!(available("MemTotal: 9 kB\nMemAvailable:   5 kB\n"), Some(5120));
+        assert_eq!(available("MemTotal: 9 kB\n"), None);
+    }
+
+    #[test]
+    fn layers_cost_by_precision_and_files_as_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.safetensors");
+        let tensor = |rows: usize| Tensor::zeros((rows, 10), DType::F16, &Device::Cpu).unwrap();
+        let tensors = [("model.embed_tokens.weight", tensor(100)), ("layer.weight", tensor(50))];
+        candle_core::safetensors::save(&tensors.into_iter().collect(), &path).unwrap();
+        let mut size = Size::default();
+        add(&path, &mut size);
+        assert_eq!((size.values, size.embeddings), (500, 1000));
+        let files = 2 * size.stored;
+        assert!(size.stored > 3000 && size.stored < 3400);
+        assert_eq!(size.needed(&Placement::default()), files + 4 * 1500 + 4 * 1000);
+        let int8 = Placement::new(Device::Cpu, Precision::Int8).unwrap();
+        assert_eq!(size.needed(&int8), files + 1500 + 4 * 1000);
+        check(&[path.clone(), folder.path().join("missing")], &int8).unwrap();
+        std::fs::write(&path, [255; 9]).unwrap();
+        check(&[path], &int8).unwrap();
+    }
+}

@@ -1,0 +1,196 @@
+//! `reprise generate`: asks a model that writes texts about a video or picture, without a server.
+
+use std::cell::Cell;
+use std::io::Write;
+use std::ops::{ControlFlow, Range};
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use clap::{ArgGroup, Args};
+use reprise_encoders::generator::{Conversation, Message, Part, Role, Sampling};
+use reprise_encoders::sample::even::{FrameCount, indices};
+use reprise_encoders::video::{self, Limits};
+use reprise_encoders::{FrameSize, ModelName};
+use reprise_research::compute::ComputeArgs;
+use reprise_research::encode::LONGEST_MS;
+use reprise_research::terminal::say;
+
+/// Arguments of `reprise generate`.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("pixels").args(["video", "image"])))]
+pub(crate) struct GenerateArgs {
+    /// A folder with Qwen2-VL, Qwen2.5-VL or Qwen3-VL, or a hub id org/name or org/name@revision
+    #[arg(long, env = "REPRISE_GENERATOR")]
+    model: ModelName,
+    #[command(flatten)]
+    compute: ComputeArgs,
+    /// A video file
+    #[arg(long)]
+    video: Option<PathBuf>,
+    /// A picture file
+    #[arg(long)]
+    image: Option<PathBuf>,
+    /// What to write
+    #[arg(long)]
+    prompt: String,
+    /// The system message [default: the chat template's]
+    #[arg(long)]
+    system: Option<String>,
+    /// Start of the stretch, in seconds
+    #[arg(long, requires = "video")]
+    start: Option<f64>,
+    /// End of the stretch, in seconds
+    #[arg(long, requires = "video")]
+    end: Option<f64>,
+    /// Frames per second of video, at least 4 frames and at most 64
+    #[arg(long, requires = "video", default_value_t = 2.0, conflicts_with = "frames")]
+    fps: f64,
+    /// Number of frames instead, rounded to an even one
+    #[arg(long, requires = "video")]
+    frames: Option<usize>,
+    /// Short side of the frames in pixels; the model's own bounds hold too
+    #[arg(long, default_value_t = 448, value_parser = clap::value_parser!(u32).range(16..=4096))]
+    side: u32,
+    /// Most new tokens
+    #[arg(long, default_value_t = Sampling::default().max_tokens)]
+    max_tokens: usize,
+    /// 0 takes the likeliest token always
+    #[arg(long, default_value_t = 0.0)]
+    temperature: f32,
+    /// Keeps the likeliest tokens that together have this probability
+    #[arg(long, default_value_t = 1.0)]
+    top_p: f32,
+    /// Over 1 makes tokens less likely that were there before
+    #[arg(long, default_value_t = 1.0)]
+    repetition_penalty: f32,
+    /// Seed of the random numbers
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Print JSON when the text is complete, instead of the text as it grows
+    #[arg(long)]
+    json: bool,
+}
+
+/// Most frames of a video.
+const MOST_FRAMES: usize = 64;
+
+/// Prints the text as it grows, or JSON at the end.
+pub(crate) async fn run(args: GenerateArgs) -> anyhow::Result<()> {
+    tokio::task::spawn_blocking(move || generate(&args)).await?
+}
+
+fn generate(args: &GenerateArgs) -> anyhow::Result<()> {
+    let sampling = Sampling {
+        max_tokens: args.max_tokens,
+        temperature: args.temperature,
+        top_p: args.top_p,
+        repetition_penalty: args.repetition_penalty,
+        seed: args.seed,
+    };
+    // Bad arguments and videos are told before minutes of loading.
+    sampling.check()?;
+    let messages = args.messages()?;
+    let mut model = args.compute.load_generator(&args.model)?;
+    let conversation = Conversation { messages, sampling };
+    let failed = Cell::new(None);
+    let mut on_text = |_: usize, text: &str| match args.json {
+        true => ControlFlow::Continue(()),
+        false => match write(text) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                failed.set(Some(error));
+                ControlFlow::Break(())
+            }
+        },
+    };
+    let generated = model.generate(&[conversation], &mut on_text)?;
+    if let Some(error) = failed.take() {
+        return Err(error.into());
+    }
+    match args.json {
+        true => say(serde_json::to_string(generated.first().context("the model gave no text")?)?)?,
+        false => say("")?,
+    }
+    Ok(())
+}
+
+fn write(text: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+impl GenerateArgs {
+    fn messages(&self) -> anyhow::Result<Vec<Message>> {
+        let mut parts = Vec::new();
+        let limits = Limits::default();
+        if let Some(path) = &self.image {
+            let scaling = FrameSize::ShortEdge(self.side).into();
+            parts.push(Part::Picture(video::decode_still(path, scaling, &limits)?));
+        }
+        if let Some(path) = &self.video {
+            parts.push(self.video(path, &limits)?);
+        }
+        parts.push(Part::Text(self.prompt.clone()));
+        let system = self
+            .system
+            .as_ref()
+            .map(|text| Message { role: Role::System, parts: vec![Part::Text(text.clone())] });
+        Ok(system.into_iter().chain([Message { role: Role::User, parts }]).collect())
+    }
+
+    fn video(&self, path: &std::path::Path, limits: &Limits) -> anyhow::Result<Part> {
+        let span = self.span()?;
+        if !(self.fps > 0.0 && self.fps <= 240.0) {
+            bail!("--fps is a number over 0, at most 240");
+        }
+        let wanted = match self.frames {
+            Some(frames) => FrameCount::Exactly(frames),
+            None => FrameCount::PerSecond { rate: self.fps, at_most: MOST_FRAMES },
+        };
+        let probe = video::probe(path, limits)?;
+        let file = video::VideoFile { path, probe: &probe, in_order: true, limits };
+        let pick = |times_ms: &[i64], _: i64| {
+            let count = wanted.of(times_ms.len(), rate(times_ms));
+            // Too short a video gives what it has; a single frame counts twice.
+            count.map_or_else(|| (0..times_ms.len().min(2)).collect(), |count| indices(times_ms.len(), count))
+        };
+        let scaling = FrameSize::ShortEdge(self.side).into();
+        let frames = video::picked_frames_of_span(file, span, &pick, scaling)?;
+        let times: Vec<i64> = frames.iter().map(|frame| frame.time_ms).collect();
+        Ok(Part::Video { per_second: rate(&times), frames })
+    }
+
+    fn span(&self) -> anyhow::Result<Range<i64>> {
+        let millis = |seconds: f64| match (0.0..=1e7).contains(&seconds) {
+            true => Ok((seconds * 1000.0).round() as i64),
+            false => bail!("a time is a number of seconds from 0 to 10000000"),
+        };
+        let start = self.start.map_or(Ok(0), millis)?;
+        let end = self.end.map_or(Ok(LONGEST_MS), millis)?;
+        match start < end {
+            true => Ok(start..end),
+            false => bail!("the end must be after the start"),
+        }
+    }
+}
+
+/// Frames per second of frames at these times; 1 for a single frame.
+fn rate(times_ms: &[i64]) -> f64 {
+    let (first, last) = (times_ms.first().copied().unwrap_or(0), times_ms.last().copied().unwrap_or(0));
+    match last > first {
+        true => (times_ms.len() - 1) as f64 * 1000.0 / (last - first) as f64,
+        false => 1.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rate;
+
+    #[test]
+    fn frames_per_second_are_counted_between_frames() {
+        assert_eq!(rate(&[0, 500, 1000]), 2.0);
+        assert_eq!([rate(&[]), rate(&[7]), rate(&[7, 7])], [1.0; 3]);
+    }
+}
