@@ -258,7 +258,17 @@ async fn a_listed_origin_may_call_and_read_even_errors() {
 #[tokio::test]
 async fn a_key_opens_what_is_closed() {
     let (_folder, server) = start(&["--api-key", "open sesame"]);
-    for open in ["/", "/livez", "/readyz", "/openapi.json", "/docs/", "/v/7", "/library", "/reels/7", "/static/css/base.css"] {
+    for open in [
+        "/",
+        "/livez",
+        "/readyz",
+        "/openapi.json",
+        "/docs/",
+        "/v/7",
+        "/library",
+        "/reels/7",
+        "/static/css/base.css",
+    ] {
         assert_eq!(server.request("GET", open).send().await.unwrap().status(), 200, "{open}");
     }
     for closed in ["/v1/videos", "/v1/stats", "/metrics", "/v1/spaces", "/v1/nowhere"] {

@@ -121,7 +121,7 @@ async fn a_search_outlives_the_server() {
             "document.querySelectorAll('.results .card[data-place]').length === 6",
         )
         .await;
-        assert!(!page.holds("document.querySelector('.notice.away')?.checkVisibility()").await);
+        page.until("its line goes", "!document.querySelector('.notice.away')?.checkVisibility()").await;
     })
     .await;
 }

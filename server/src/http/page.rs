@@ -20,8 +20,17 @@ static FILES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../static");
 const POLICY: &str = "default-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; object-src 'none'; base-uri 'none'; frame-ancestors 'none'";
 
 /// Addresses of the page's screens. One file answers all of them; its script reads the address.
-const SCREENS: [&str; 9] =
-    ["/", "/v/{id}", "/library", "/reels", "/reels/{id}", "/shared/{id}", "/activity", "/insights", "/models"];
+const SCREENS: [&str; 9] = [
+    "/",
+    "/v/{id}",
+    "/library",
+    "/reels",
+    "/reels/{id}",
+    "/shared/{id}",
+    "/activity",
+    "/insights",
+    "/models",
+];
 
 /// Routes of the page's screens, its files under `/static/`, and its example queries.
 pub(super) fn routes() -> Router<Arc<App>> {
@@ -60,8 +69,12 @@ fn file(path: &str, request: &HeaderMap) -> Result<Response, ApiError> {
 fn contents(path: &str) -> Option<Cow<'static, [u8]>> {
     #[cfg(debug_assertions)]
     if let Some(folder) = std::env::var_os("REPRISE_PAGE") {
-        let is_below = std::path::Path::new(path).components().all(|it| matches!(it, std::path::Component::Normal(_)));
-        return is_below.then(|| std::fs::read(std::path::Path::new(&folder).join(path)).ok()).flatten().map(Cow::Owned);
+        let is_below =
+            std::path::Path::new(path).components().all(|it| matches!(it, std::path::Component::Normal(_)));
+        return is_below
+            .then(|| std::fs::read(std::path::Path::new(&folder).join(path)).ok())
+            .flatten()
+            .map(Cow::Owned);
     }
     FILES.get_file(path).map(|file| Cow::Borrowed(file.contents()))
 }
