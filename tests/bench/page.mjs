@@ -17,7 +17,7 @@ function watch() {
   window.seen = {};
   window.longTasks = [];
   window.shift = 0;
-  const wanted = { card: '.card', hit: '.card[data-hit]' };
+  const wanted = { card: '.library .card', hit: '.results .card[data-clip]' };
   const look = () => {
     for (const [name, selector] of Object.entries(wanted)) {
       // The frame after the one in which the element came has it painted.
