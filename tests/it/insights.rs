@@ -3,7 +3,7 @@
 use reprise_tests::server::Server;
 use serde_json::{Value, json};
 
-use crate::faults::bed::{Bed, on_both, text};
+use crate::faults::bed::{Bed, on_both, text, until};
 
 on_both!(
     insights_are_those_of_the_log,
@@ -45,8 +45,13 @@ async fn insights_are_those_of_the_log(bed: &Bed) {
     ] {
         newest = server.search(&body).await;
     }
+    // The log is written behind the answers.
+    let log = until("the log has all searches", async || {
+        let (_, log) = server.get("/v1/searches?limit=1000").await;
+        (list(&log, "items").len() == 6).then_some(log)
+    })
+    .await;
     let found = insights(&server, "").await;
-    let (_, log) = server.get("/v1/searches?limit=1000").await;
     let mut took: Vec<f64> =
         list(&log, "items").iter().map(|search| search["timings_ms"]["total"].as_f64().unwrap()).collect();
     took.sort_by(f64::total_cmp);
@@ -100,8 +105,12 @@ async fn check_parameters(server: &Server) {
 async fn a_log_of_hashes_tells_no_texts(bed: &Bed) {
     let server = bed.start(&["--query-log", "hashed"]);
     server.search(&json!({"query": {"text": "xylophone"}})).await;
-    let found = insights(&server, "").await;
-    assert_eq!((&found["searches"], &found["without_results"]), (&json!(1), &json!(1)), "{found}");
+    let found = until("the log has the search", async || {
+        let found = insights(&server, "").await;
+        (found["searches"] == 1).then_some(found)
+    })
+    .await;
+    assert_eq!(found["without_results"], 1, "{found}");
     assert_eq!((&found["most_searched"], &found["nothing_found"]), (&json!([]), &json!([])));
     assert!(!found.to_string().contains("xylophone"), "{found}");
 }
@@ -126,8 +135,11 @@ async fn a_key_counts_its_own(bed: &Bed) {
         assert_eq!(server.send(request.json(&search)).await.0, 200);
     }
     let figures = |found: &Value| json!([found["searches"], found["most_searched"][0]["searches"]]);
-    let (_, all) = server.send(root("GET", "/v1/insights")).await;
-    assert_eq!(figures(&all), json!([3, 3]), "{all}");
+    until("the log has all searches", async || {
+        let (_, all) = server.send(root("GET", "/v1/insights")).await;
+        (figures(&all) == json!([3, 3])).then_some(())
+    })
+    .await;
     let (_, mine) = server.send(own("GET", "/v1/insights")).await;
     assert_eq!(figures(&mine), json!([1, 1]), "{mine}");
     let of_key = format!("/v1/insights?key_id={}", text(&key, "/id"));
