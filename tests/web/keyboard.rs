@@ -79,7 +79,9 @@ async fn watch_keys(page: &Page) {
     page.player_settled().await;
     let time = page.number("player.currentTime").await;
     page.press(&[RIGHT]).await;
-    page.until("a frame on", &format!("Math.abs(player.currentTime - {time} - 0.0334) < 0.02")).await;
+    // It stood anywhere in its frame.
+    let frame = "((time) => Math.floor((time * 30000) / 1001))";
+    page.until("a frame on", &format!("{frame}(player.currentTime) === {frame}({time}) + 1")).await;
     page.press_with(SHIFT, LEFT).await;
     page.until("a second back", &format!("player.currentTime < {time} - 0.5 || player.currentTime < 0.01"))
         .await;

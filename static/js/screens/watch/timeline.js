@@ -288,7 +288,8 @@ export class Timeline {
     this.drawHits();
     this.placeMarks();
     this.placeHead();
-    this.over.hidden = this.to - this.from >= this.duration && this.hits.length === 0;
+    // It keeps its room: hits may come.
+    this.over.classList.toggle('idle', this.to - this.from >= this.duration && this.hits.length === 0);
     this.put(this.view, this.from / this.duration, (this.to - this.from) / this.duration);
   }
 
