@@ -31,7 +31,6 @@ fn needed(scripts: &[PathBuf]) -> BTreeMap<PathBuf, usize> {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the list is the point")]
 fn the_search_loads_few_scripts() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../static/js").canonicalize().expect("the page");
     let main = root.join("main.js");
