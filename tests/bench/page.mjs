@@ -17,7 +17,7 @@ function watch() {
   window.seen = {};
   window.longTasks = [];
   window.shift = 0;
-  const wanted = { card: '.library .card', hit: '.results .card[data-clip]' };
+  const wanted = { card: '.library .card', hit: '.results .card[data-clip]', frame: '.poster[hidden]' };
   const look = () => {
     for (const [name, selector] of Object.entries(wanted)) {
       // The frame after the one in which the element came has it painted.
@@ -27,7 +27,7 @@ function watch() {
       }
     }
   };
-  new MutationObserver(look).observe(document, { childList: true, subtree: true });
+  new MutationObserver(look).observe(document, { childList: true, subtree: true, attributeFilter: ['hidden'] });
   new PerformanceObserver((list) => window.longTasks.push(...list.getEntries().map((entry) => entry.duration))).observe({ entryTypes: ['longtask'] });
   new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shift += entry.value;
@@ -76,10 +76,9 @@ async function firstHit(page) {
 /** From the start of the navigation to the player's first frame. */
 async function firstFrame(page, id) {
   await page.goto(`${address}/v/${id}?t=1`);
-  await page.waitForSelector('video#player');
-  return page.evaluate(() => new Promise((done) => {
-    document.getElementById('player').requestVideoFrameCallback(() => done(performance.now()));
-  }));
+  // The poster goes when the frame is there.
+  await isSeen(page, 'frame');
+  return page.evaluate(() => window.seen.frame);
 }
 
 /** The first frame in a browser that has cached nothing of the page or the video. */
