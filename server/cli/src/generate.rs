@@ -87,7 +87,7 @@ fn generate(args: &GenerateArgs) -> anyhow::Result<()> {
         repetition_penalty: args.repetition_penalty,
         seed: args.seed,
     };
-    // Bad arguments and videos are told before minutes of loading.
+    // Loading takes minutes, so bad arguments and videos are refused before it.
     sampling.check()?;
     let messages = args.messages()?;
     let mut model = args.compute.load_generator(&args.model)?;

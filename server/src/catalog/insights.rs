@@ -5,18 +5,16 @@
 
 use super::database::{Row, Sql, Tx, Value, values};
 use super::error::CatalogError;
+use super::instant::DAY_MS;
 use super::searches::{Conditions, kind};
 use super::types::*;
 use super::view::View;
 
 /// Entries of a list of texts or of slow searches.
 const LISTED: u32 = 20;
-/// Milliseconds of a day.
-const DAY_MS: i64 = 24 * 3600 * 1000;
 
-/// The shares of a hundred searches whose durations are told. Of `n` searches, `share` of 100 keep the duration at place
-/// `ceil(n * share / 100)`.
-const SHARES: [u8; 3] = [50, 95, 99];
+/// The percentiles of durations. Of `n` searches in order of duration, percentile `p` is the one at place `ceil(n * p / 100)`.
+const PERCENTILES: [u8; 3] = [50, 95, 99];
 
 impl View<'_> {
     /// Figures of the newest `asked.limit` searches that were asked for, and of the visible videos that were added in the same
@@ -83,10 +81,8 @@ impl Counted {
 
     /// Figures of the searches that agree in an expression, in its order.
     fn figures(&self, part: &str) -> Sql {
-        let within = SHARES.map(|share| {
-            format!(
-                "max(CASE WHEN d.place <= (d.searches * {share} + 99) / 100 THEN d.total_ms END) AS p{share}"
-            )
+        let within = PERCENTILES.map(|p| {
+            format!("max(CASE WHEN d.place <= (d.searches * {p} + 99) / 100 THEN d.total_ms END) AS p{p}")
         });
         Sql::Built(format!(
             "SELECT d.part, max(d.searches) AS searches, sum(d.is_empty) AS without_results, {} FROM \

@@ -5,6 +5,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime, UtcDateTime};
 
+/// Milliseconds of a day.
+pub const DAY_MS: i64 = 24 * 3600 * 1000;
+
 /// Now, in Unix milliseconds, by this machine's clock.
 pub fn now_ms() -> i64 {
     match SystemTime::now().duration_since(UNIX_EPOCH) {

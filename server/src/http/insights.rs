@@ -16,19 +16,18 @@ use super::instant as rfc3339;
 use super::search::{SearchKindName, seconds};
 use super::searches;
 use crate::app::{App, Authorized};
+use crate::catalog::instant::DAY_MS;
 use crate::catalog::{
     FrequentText, Insights, KindFigures, Latency, SearchFigures, SearchesAsked, SlowSearch, instant,
 };
 use crate::terms::SearchKind;
 
-/// Milliseconds of a day.
-const DAY_MS: i64 = 24 * 3600 * 1000;
 /// Most days of an answer.
 const MOST_DAYS: i64 = 366;
 /// Days of an answer without `since` and `days`.
 const DAYS: i64 = 30;
-/// Most searches that are counted: about ten seconds of SQLite's work.
-const MOST_SEARCHES: u32 = 1_000_000;
+/// Most searches that are counted. A million take SQLite about ten seconds, in which others wait.
+const MOST_SEARCHES: u32 = 200_000;
 
 /// Routes of `/v1/insights`.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
@@ -110,7 +109,7 @@ struct InsightsOut {
     since: String,
     /// End of the time that is counted (RFC 3339), exclusive.
     until: String,
-    /// Whether all searches are counted. False: only the newest million, in all figures.
+    /// Whether all searches are counted. False: only the newest 200,000, in all figures.
     complete: bool,
     /// Number of searches.
     #[schema(minimum = 0)]
@@ -139,17 +138,17 @@ struct InsightsOut {
     slowest: Vec<SlowOut>,
 }
 
-/// Durations that so many of a hundred searches keep, in milliseconds.
+/// Percentiles of the searches' durations, in milliseconds.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SearchLatency)]
 struct LatencyOut {
-    /// 50 of 100.
+    /// The median.
     #[schema(minimum = 0)]
     p50: f64,
-    /// 95 of 100.
+    /// The 95th percentile.
     #[schema(minimum = 0)]
     p95: f64,
-    /// 99 of 100.
+    /// The 99th percentile.
     #[schema(minimum = 0)]
     p99: f64,
 }

@@ -36,14 +36,14 @@ pub struct SearchFigures {
     pub latency: Option<Latency>,
 }
 
-/// Durations that so many of a hundred searches keep, in milliseconds.
+/// Percentiles of the searches' durations, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Latency {
-    /// 50 of 100.
+    /// The median.
     pub p50: f64,
-    /// 95 of 100.
+    /// The 95th percentile.
     pub p95: f64,
-    /// 99 of 100.
+    /// The 99th percentile.
     pub p99: f64,
 }
 
