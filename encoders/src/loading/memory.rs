@@ -34,9 +34,10 @@ impl Size {
             (true, _) => 4,
             (false, _) => 0,
         };
-        let embeddings = if placement.device().is_cpu() { 4 * self.embeddings } else { 0 };
-        let layers = of_value * (self.values + self.embeddings) + embeddings;
-        self.stored + self.largest_file + layers
+        let embeddings = if placement.device().is_cpu() { self.embeddings.saturating_mul(4) } else { 0 };
+        // A header may claim any shape.
+        let layers = self.values.saturating_add(self.embeddings).saturating_mul(of_value);
+        [self.largest_file, layers, embeddings].into_iter().fold(self.stored, u64::saturating_add)
     }
 }
 
