@@ -175,7 +175,7 @@ export async function tagged(method, path, options) {
 /**
  * All items of a list, page by page.
  * @param {string} path
- * @param {Options & {most?: number}} [options] `most`: stops after so many items
+ * @param {Options & {most?: number}} [options] `most`: the number of items after which it stops
  * @returns {Promise<any[]>}
  */
 export async function all(path, { most = 10_000, query = {}, ...options } = {}) {

@@ -7,7 +7,7 @@ import { describe } from '../core/problems.js';
 import { count, titleOf } from '../core/words.js';
 
 /** @typedef {Api<'Video'>} Video */
-/** The API changes so many videos at a time. */
+/** Most videos that the API changes at a time. */
 const MOST = 500;
 
 /**

@@ -69,7 +69,7 @@ export class Player extends EventTarget {
     for (const name of ['play', 'pause', 'ratechange', 'volumechange', 'ended']) media.addEventListener(name, () => this.tell('change'));
     for (const name of ['timeupdate', 'seeked']) media.addEventListener(name, () => this.shown());
     media.addEventListener('loadeddata', () => { if (!media.requestVideoFrameCallback) this.poster.hidden = true; });
-    // A frame is told of as soon as it is on screen; `timeupdate` comes four times a second only.
+    // This reports a frame as soon as it is on screen; `timeupdate` comes four times a second only.
     const step = () => {
       if (this.closed) return;
       if (this.open && this.target === null) this.poster.hidden = true;

@@ -10,7 +10,7 @@ const BASE = 130;
 /**
  * @typedef {object} Series
  * @property {string} name
- * @property {string} tone `s1`, `s2` or `s3`; '' is told, not drawn
+ * @property {string} tone `s1`, `s2` or `s3`; '' is in the table alone
  * @property {(number|null)[]} values one for each day; null: none
  * @property {(value: number) => string} write
  */

@@ -5,7 +5,7 @@ import { Nearby } from './points.js';
 
 const REACH_PX = 16;
 const CLICK_PX = 4;
-/** From so many points on a move shows the last picture until it stops. */
+/** With more points than this, a move shifts the last picture and draws anew only when it stops. */
 const MANY = 20_000;
 const SETTLE_MS = 90;
 /** @type {Record<string, (right: number, up: number) => boolean>} */

@@ -6,7 +6,7 @@ import { count, countWords } from '../../core/words.js';
 
 /** @type {[value: string, label: string][]} */
 export const SOURCES = [['', 'Seen and said'], ['visual', 'Seen'], ['spoken', 'Said']];
-/** From so many words on their number is shown. */
+/** Fewest words of a text whose number is shown. */
 const LONG = 12;
 const grows = CSS.supports('field-sizing', 'content');
 
