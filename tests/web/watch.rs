@@ -96,7 +96,7 @@ async fn a_range_is_dragged_with_the_pointer_and_kept_in_the_address() {
         let from = scene_start(1) / length;
         let handle = "[data-edge=end]";
         let at = format!("Number(document.querySelector('{handle}')?.getAttribute('aria-valuenow'))");
-        // The handle is a few pixels wide: the drag is told in shares of the timeline.
+        // The handle is a few pixels wide: shares of the timeline say how far to drag.
         drag(page, "#timeline .range", &[0.995, 1.5, 2.0]).await;
         let end = page.number(&at).await;
         assert!(

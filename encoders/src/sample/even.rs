@@ -1,5 +1,5 @@
-//! Which frames of a video a model reads, as qwen-vl-utils 0.0.14 does: about so many a second, an even number, from
-//! the first to the last.
+//! Chooses the frames of a video that a model reads: an even number, evenly spaced from the first to the last. As
+//! qwen-vl-utils 0.0.14.
 
 /// Frames are taken in pairs.
 const PAIR: usize = 2;
@@ -7,7 +7,7 @@ const PAIR: usize = 2;
 /// How many frames to take.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FrameCount {
-    /// Frames per second, at least 4 and at most so many.
+    /// Frames at a rate: at least 4 in all, and `at_most`.
     PerSecond {
         /// Frames per second of video.
         rate: f64,

@@ -97,8 +97,8 @@ impl Decoder {
         Cache { layers: self.layers.iter().map(|_| KvCache::new(1, CACHE_STEP)).collect() }
     }
 
-    /// The last layer's output of all tokens, (tokens, width), before the final norm. With `caches`, one for each
-    /// sequence, tokens follow those that are kept there, and are kept too.
+    /// The last layer's output of all tokens, (tokens, width), before the final norm. `caches` has one
+    /// cache for each sequence: the tokens continue what it holds, and are added to it.
     pub(super) fn forward(&self, batch: &Batch, caches: Option<&mut [Cache]>) -> Result<Tensor> {
         let angles = self.rotary.angles(&batch.positions, self.placement.device())?;
         let (mut x, mut caches) = (batch.rows.clone(), caches);

@@ -37,7 +37,7 @@ pub(super) struct EmbeddingKey {
     composed: Option<String>,
 }
 
-/// config.json, as far as it says which embedder this is.
+/// The fields of config.json that name the embedder.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Marks {

@@ -46,7 +46,7 @@ enum Fold {
     Raw,
     /// The unit vector of one prompt.
     Unit,
-    /// The mean of so many unit vectors.
+    /// The mean of the unit vectors of this number of prompts.
     MeanOfUnits(usize),
     /// The mean of the input's own features; no prompt.
     Features,

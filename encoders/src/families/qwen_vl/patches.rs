@@ -29,7 +29,7 @@ pub(crate) struct Patching {
 pub(crate) enum FrameSizes {
     /// Each frame.
     Each(SizeRule),
-    /// Each frame; many frames together have at most so many pixels, as qwen-vl-utils does.
+    /// Each frame, and `total` pixels at most in all frames together, as qwen-vl-utils does.
     Within { each: SizeRule, total: u64 },
     /// All frames together, as transformers does for Qwen3-VL.
     Together(SizeRule),
@@ -76,7 +76,7 @@ struct Edges {
 }
 
 impl PreprocessorFile {
-    /// The bounds of areas; those that the file leaves out are qwen-vl-utils'.
+    /// The bounds of areas: the file's, else those of qwen-vl-utils.
     pub(super) fn bounds(&self, factor: u32) -> SizeRule {
         let area = u64::from(factor) * u64::from(factor);
         let edges = self.size.as_ref();
