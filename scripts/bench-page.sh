@@ -32,6 +32,8 @@ measure() {
 }
 
 serve "$reprise" demo --data-dir "$work/demo" --listen 127.0.0.1:9180
+# The demo adds its films one after another, so no job is left between two of them as well.
+until grep -q 'The page is at' "$work/server.log"; do sleep 1; done
 settle
 demo=$(measure 'a dive')
 stop
