@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::Cause;
+use crate::area::{BadSize, SizeRule};
 use crate::device::Precision;
 use crate::resize::Resampling;
 use crate::sample::Sampler;
@@ -59,6 +60,8 @@ pub enum FrameSize {
         /// Rows.
         height: u32,
     },
+    /// Sides and area by a rule of the model's.
+    Area(SizeRule),
 }
 
 /// One input of an encoder.
@@ -183,6 +186,22 @@ pub trait Encoder: Send {
     /// [`EncodeError::Unsupported`] for an input that [`Space::can`] excludes; [`EncodeError::Failed`] if the device
     /// fails.
     fn encode(&mut self, batch: &[Input]) -> Result<Vec<Vec<f32>>, EncodeError>;
+
+    /// The same vectors as [`Encoder::encode`]. Families whose inputs take long call `pause` between the steps of their
+    /// layers; other inputs are encoded by a [`Encoder::share`] of this encoder meanwhile.
+    ///
+    /// # Errors
+    /// As [`Encoder::encode`].
+    fn encode_pausing(&mut self, batch: &[Input], pause: &dyn Fn()) -> Result<Vec<Vec<f32>>, EncodeError> {
+        let _ = pause;
+        self.encode(batch)
+    }
+}
+
+impl From<BadSize> for EncodeError {
+    fn from(error: BadSize) -> Self {
+        EncodeError::BadInput(error.to_string().into())
+    }
 }
 
 /// Why encoding failed.

@@ -51,6 +51,8 @@ pub struct Sampling {
     pub max_tokens: usize,
     /// Divides scores, 0 to 100; 0 takes the best token always.
     pub temperature: f32,
+    /// Keeps this many of the likeliest tokens; 0 keeps all.
+    pub top_k: usize,
     /// Keeps the likeliest tokens that together have this probability; over 0, 1 keeps all.
     pub top_p: f32,
     /// Makes tokens of prompt and answer less likely, over 0; 1 changes nothing (arXiv 1909.05858).
@@ -62,7 +64,7 @@ pub struct Sampling {
 impl Default for Sampling {
     /// Greedy, 512 tokens.
     fn default() -> Self {
-        Sampling { max_tokens: 512, temperature: 0.0, top_p: 1.0, repetition_penalty: 1.0, seed: 0 }
+        Sampling { max_tokens: 512, temperature: 0.0, top_k: 0, top_p: 1.0, repetition_penalty: 1.0, seed: 0 }
     }
 }
 
@@ -125,6 +127,9 @@ pub type OnText<'a> = dyn FnMut(usize, &str) -> ControlFlow<()> + 'a;
 pub trait Generator: Send {
     /// Longest prompt and answer together, in tokens.
     fn longest(&self) -> usize;
+
+    /// How the model's folder says that tokens are chosen; greedy if it does not.
+    fn sampling(&self) -> Sampling;
 
     /// One text per conversation, in order. The texts of one call are written together.
     ///

@@ -4,6 +4,7 @@
 //! no index, and no HTTP except for the model hub in `hub`.
 #![warn(missing_docs)]
 
+mod area;
 pub mod batch;
 mod blocks;
 mod cause;
@@ -24,6 +25,7 @@ pub mod sample;
 pub mod text;
 pub mod video;
 
+pub use area::{Lift, SizeRule};
 pub use cause::{Cause, with_causes};
 pub use device::{DeviceChoice, Placement, Precision, PrecisionError, UsableDevice, threads, usable_devices};
 pub use encoder::{

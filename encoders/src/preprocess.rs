@@ -146,7 +146,7 @@ impl Preprocessing {
         let crop = match (config.do_center_crop, size) {
             (true, _) => config.crop_size.as_square_or_exact()?,
             (false, FrameSize::Exact { width, height }) => (width, height),
-            (false, FrameSize::ShortEdge(_)) => {
+            (false, FrameSize::ShortEdge(_) | FrameSize::Area(_)) => {
                 return Err("frames are neither cropped nor resized to an exact size".into());
             }
         };
@@ -175,6 +175,10 @@ impl Preprocessing {
         let (width, height) = (u64::from(frame.width), u64::from(frame.height));
         let size = match self.size {
             FrameSize::Exact { width, height } => return Ok((width, height)),
+            FrameSize::Area(rule) => {
+                let to = rule.of(Pixels { width: frame.width, height: frame.height })?;
+                return Ok((to.width, to.height));
+            }
             FrameSize::ShortEdge(short) if width <= height => {
                 (u64::from(short), u64::from(short) * height / width)
             }

@@ -20,8 +20,15 @@ pub struct LoadOptions {
     pub cache: Option<PathBuf>,
     /// The hub's access token; `None`: `HF_TOKEN`, or the token that the hub's own client stored.
     pub token: Option<String>,
-    /// Frames per second that a picture model encodes, 0.01 to 240; `None`: 2. Another rate gives another space.
+    /// Frames per second that is encoded, 0.01 to 240; `None`: 2 for picture models, 1 for models that read.
+    /// Another rate gives another space.
     pub frames_per_second: Option<f64>,
+    /// Most frames of a clip for models that read videos and pictures, 1 to 64; `None`: those of their papers. Another
+    /// number gives another space.
+    pub frames_per_clip: Option<usize>,
+    /// Largest area of a frame in pixels for models that read, at least 1,024; `None`: that of their papers. Another area
+    /// gives another space.
+    pub max_pixels: Option<u64>,
     /// Precision of the layers inside towers; another precision gives another space.
     pub precision: Precision,
     /// Whether to load from the cache only; `None`: `HF_HUB_OFFLINE`.
@@ -41,6 +48,8 @@ impl Default for LoadOptions {
             cache: None,
             token: None,
             frames_per_second: None,
+            frames_per_clip: None,
+            max_pixels: None,
             precision: Precision::F32,
             offline: None,
             patience: None,

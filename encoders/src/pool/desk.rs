@@ -39,14 +39,18 @@ pub(super) struct Post<W: Worker> {
     pub(super) thread: Option<JoinHandle<()>>,
 }
 
-/// The batch of one thread, where the watch can take it away.
+/// The batches of one thread, where the watch can take them away. The last one runs; those before it wait for its end.
 pub(super) struct Desk<W: Worker>(Mutex<State<W>>);
 
 struct State<W: Worker> {
-    batch: Option<Batch<W>>,
+    running: Vec<Running<W>>,
+    is_abandoned: bool,
+}
+
+struct Running<W: Worker> {
+    batch: Batch<W>,
     /// The end of the current run, and its limit. A batch with faulty inputs has several runs.
     limit: Option<Limit>,
-    is_abandoned: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -57,27 +61,38 @@ struct Limit {
 
 impl<W: Worker> Default for Desk<W> {
     fn default() -> Self {
-        Desk(Mutex::new(State { batch: None, limit: None, is_abandoned: false }))
+        Desk(Mutex::new(State { running: Vec::new(), is_abandoned: false }))
     }
 }
 
 impl<W: Worker> Desk<W> {
     /// A batch begins. It has no limit before its first run.
     pub(super) fn put(&self, batch: Batch<W>) {
-        lock(&self.0).batch = Some(batch);
+        lock(&self.0).running.push(Running { batch, limit: None });
     }
 
-    /// A run of the batch begins now and may take `lasts`.
+    /// A run of the last batch begins now and may take `lasts`.
     pub(super) fn run_for(&self, lasts: Duration) {
         let ends = Instant::now().checked_add(lasts);
-        lock(&self.0).limit = ends.map(|ends| Limit { ends, lasts });
+        if let Some(running) = lock(&self.0).running.last_mut() {
+            running.limit = ends.map(|ends| Limit { ends, lasts });
+        }
     }
 
-    /// The batch, which has ended. `None` if the watch took it away.
+    /// The last batch, which has ended. The one before it gets the time that it has waited. `None` if the watch took it
+    /// away.
     pub(super) fn take(&self) -> Option<Batch<W>> {
         let mut state = lock(&self.0);
-        state.limit = None;
-        state.batch.take()
+        let Running { batch, .. } = state.running.pop()?;
+        if let Some(limit) = state.running.last_mut().and_then(|before| before.limit.as_mut()) {
+            limit.ends = limit.ends.checked_add(batch.start.elapsed()).unwrap_or(limit.ends);
+        }
+        Some(batch)
+    }
+
+    /// Drops all batches.
+    pub(super) fn clear(&self) {
+        lock(&self.0).running.clear();
     }
 
     /// Whether the thread must end, because another one has its place.
@@ -85,20 +100,20 @@ impl<W: Worker> Desk<W> {
         lock(&self.0).is_abandoned
     }
 
-    /// Takes the batch away if its run should have ended before `now`.
+    /// Takes all batches away if the last one's run should have ended before `now`.
     pub(super) fn abandon(&self, now: Instant) -> Option<Overdue<W>> {
         let mut state = lock(&self.0);
-        let limit = state.limit.filter(|limit| limit.ends < now)?;
-        let batch = state.batch.take()?;
+        let limit = state.running.last()?.limit.filter(|limit| limit.ends < now)?;
         state.is_abandoned = true;
-        Some(Overdue { batch, limit: limit.lasts })
+        let batches = std::mem::take(&mut state.running).into_iter().map(|it| it.batch).collect();
+        Some(Overdue { batches, limit: limit.lasts })
     }
 }
 
-/// A batch that was taken away.
+/// Batches that were taken away.
 pub(super) struct Overdue<W: Worker> {
-    pub(super) batch: Batch<W>,
-    /// The time that it had.
+    pub(super) batches: Vec<Batch<W>>,
+    /// The time that the last one had.
     pub(super) limit: Duration,
 }
 

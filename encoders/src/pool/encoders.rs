@@ -39,8 +39,8 @@ impl Worker for EncoderWorker {
         self.0.cost(input)
     }
 
-    fn run(&mut self, batch: &[Input]) -> Result<Vec<Vec<f32>>, EncodeError> {
-        self.0.encode(batch)
+    fn run(&mut self, batch: &[Input], pause: &dyn Fn()) -> Result<Vec<Vec<f32>>, EncodeError> {
+        self.0.encode_pausing(batch, pause)
     }
 
     fn check(&self, input: &Input, vector: Vec<f32>) -> Result<Vec<f32>, EncodeError> {

@@ -2,8 +2,9 @@
 //!
 //! Two lanes: interactive inputs precede bulk inputs (ingest), but at least every n-th batch is bulk. A free worker
 //! takes the waiting inputs as one batch; there is no timer. Bulk batches are limited in time, because a query that
-//! arrives meanwhile waits for their end. `watch` replaces workers that don't finish. The pool is generic over its
-//! workers; `encoders` runs encoders on it.
+//! arrives meanwhile waits for their end. A worker may also let queries pass between the steps of a bulk batch: one input
+//! of a large model takes longer than a query should wait. `watch` replaces workers that don't finish. The pool is generic
+//! over its workers; `encoders` runs encoders on it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,11 +44,12 @@ pub trait Worker: Clone + Send + 'static {
     /// The cost of `input`, as [`Limits`] counts it.
     fn cost(&self, input: &Self::Input) -> usize;
 
-    /// Processes a batch; one output per input, in order.
+    /// Processes a batch; one output per input, in order. Calls `pause` wherever a long batch may be interrupted: other
+    /// batches then run on a clone of this worker before the call returns.
     ///
     /// # Errors
     /// If the batch failed as a whole.
-    fn run(&mut self, batch: &[Self::Input]) -> Result<Vec<Self::Output>, Self::Error>;
+    fn run(&mut self, batch: &[Self::Input], pause: &dyn Fn()) -> Result<Vec<Self::Output>, Self::Error>;
 
     /// Refuses a faulty output.
     ///
@@ -96,8 +98,8 @@ pub struct Settings {
     pub bulk_waiting: usize,
     /// At least every n-th batch is bulk work while there is any; 0 counts as 1.
     pub bulk_every: usize,
-    /// Longest duration of a bulk batch, estimated from earlier ones: a query that arrives meanwhile waits for its end.
-    /// A single input may take longer.
+    /// Longest duration of a bulk batch, estimated from earlier ones: a query that arrives meanwhile waits for its end, or
+    /// for the worker's next pause. A single input may take longer.
     pub bulk_time: Duration,
     /// Longest run of a batch, beside a tenth of a second for each unit of its cost. Its callers then get
     /// [`PoolError::Stuck`], and another worker takes the place of the stuck one.
@@ -131,7 +133,7 @@ pub struct BatchReport {
     pub lane: Lane,
     /// Waiting time of each input until the batch started.
     pub waited: Vec<Duration>,
-    /// Duration of the forward pass, retries included.
+    /// Duration of the forward pass, retries included, but without the queries that passed it.
     pub encoding: Duration,
     /// Inputs that got an error.
     pub failed: usize,

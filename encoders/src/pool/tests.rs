@@ -24,6 +24,8 @@ const IS_NAN: u32 = 103;
 const IS_SHORT: u32 = 104;
 const FAILS: u32 = 105;
 const IS_STUCK: u32 = 106;
+/// Pauses once, between two signals.
+const PAUSES: u32 = 107;
 
 impl Encoder for Gated {
     fn space(&self) -> &Space {
@@ -36,6 +38,15 @@ impl Encoder for Gated {
 
     fn share(&self) -> Box<dyn Encoder> {
         Box::new(self.clone())
+    }
+
+    fn encode_pausing(&mut self, batch: &[Input], pause: &dyn Fn()) -> Result<Vec<Vec<f32>>, EncodeError> {
+        if batch.iter().any(|input| first_id(input) == PAUSES) {
+            self.seen.send(vec![PAUSES]).unwrap();
+            self.go.lock().unwrap().recv().unwrap();
+            pause();
+        }
+        self.encode(batch)
     }
 
     fn encode(&mut self, batch: &[Input]) -> Result<Vec<Vec<f32>>, EncodeError> {
@@ -166,6 +177,46 @@ async fn requests_that_arrive_while_the_encoder_is_busy_share_a_batch() {
     assert_eq!(bench.next_batch().len(), 3);
     let stats = bench.pool.stats();
     assert_eq!((stats.batches, stats.inputs, stats.failed), (2, 4, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_passes_a_bulk_batch_that_pauses() {
+    let bench = bench(settings());
+    let bulk = bench.bulk(&[PAUSES]);
+    assert_eq!(bench.next_batch(), [PAUSES]);
+    let query = bench.query(&[1, 2]);
+    bench.until_waiting(2, 0).await;
+    bench.open(1);
+    assert_eq!(bench.next_batch(), [1, 2], "the bulk batch is not over");
+    bench.open(1);
+    assert_eq!(query.await.unwrap().unwrap(), [[1.0], [2.0]]);
+    assert!(!bulk.is_finished());
+    assert_eq!(bench.next_batch(), [PAUSES]);
+    bench.open(1);
+    assert_eq!(bulk.await.unwrap().unwrap(), [[PAUSES as f32]]);
+    let stats = bench.pool.stats();
+    assert_eq!((stats.batches, stats.inputs, stats.failed), (2, 3, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_that_gets_stuck_in_a_pause_is_answered_with_the_bulk_batch() {
+    let bench = bench(settings());
+    let bulk = bench.bulk(&[PAUSES]);
+    assert_eq!(bench.next_batch(), [PAUSES]);
+    let query = bench.query(&[IS_STUCK]);
+    bench.until_waiting(1, 0).await;
+    bench.open(1);
+    assert_eq!(bench.next_batch(), [IS_STUCK]);
+    bench.abandon();
+    for call in [query, bulk] {
+        assert!(matches!(call.await.unwrap(), Err(EncodeError::Stuck { .. })));
+    }
+    // Another worker has the thread's place.
+    let next = bench.query(&[3]);
+    assert_eq!(bench.next_batch(), [3]);
+    bench.open(1);
+    assert_eq!(next.await.unwrap().unwrap(), [[3.0]]);
+    drop(bench.never);
 }
 
 #[tokio::test(flavor = "multi_thread")]

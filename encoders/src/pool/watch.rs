@@ -35,7 +35,7 @@ fn watch_until_end<W: Worker>(shared: &Arc<Shared<W>>) {
 /// Abandons the threads whose run should have ended before `now`.
 pub(super) fn replace_stuck<W: Worker>(shared: &Arc<Shared<W>>, now: Instant) {
     for post in lock(&shared.posts).iter_mut() {
-        let Some(Overdue { batch, limit }) = post.desk.abandon(now) else { continue };
+        let Some(Overdue { batches, limit }) = post.desk.abandon(now) else { continue };
         let abandoned = shared.abandoned.fetch_add(1, Ordering::SeqCst) + 1;
         let (worker, seconds) = (post.spare.name(), limit.as_secs());
         tracing::error!(
@@ -55,9 +55,11 @@ pub(super) fn replace_stuck<W: Worker>(shared: &Arc<Shared<W>>, now: Instant) {
         }
         // After the new thread has come: a pool without threads closes.
         worker::leave(shared);
-        let inputs = batch.callers.len();
-        let answers = (0..inputs).map(|_| Err(PoolError::Stuck { seconds }.into())).collect();
-        worker::answer(shared, batch, answers);
+        for batch in batches {
+            let inputs = batch.callers.len();
+            let answers = (0..inputs).map(|_| Err(PoolError::Stuck { seconds }.into())).collect();
+            worker::answer(shared, batch, answers);
+        }
     }
 }
 

@@ -1,10 +1,11 @@
 //! One thread with one worker: takes batches, runs them, answers their callers.
 
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::desk::{Batch, BatchCaller, Desk, Post};
 use super::{BatchReport, Job, Lane, PoolError, Queue, Settings, Shared, Worker, lock};
@@ -47,7 +48,7 @@ struct Alive<W: Worker> {
 impl<W: Worker> Drop for Alive<W> {
     fn drop(&mut self) {
         // Callers are left here only by a panic outside the worker.
-        drop(self.desk.take());
+        self.desk.clear();
         if !self.desk.is_abandoned() {
             leave(&self.shared);
         }
@@ -69,8 +70,39 @@ fn work<W: Worker>(alive: &Alive<W>, mut worker: W) {
     let Alive { shared, desk } = alive;
     while !desk.is_abandoned() {
         let Some((lane, jobs)) = next_batch(shared, &worker) else { return };
-        run(alive, &mut worker, lane, jobs);
+        match lane {
+            Lane::Interactive => run(alive, &mut worker, Taken { lane, jobs, pause: &|| Duration::ZERO }),
+            Lane::Bulk => {
+                let other = RefCell::new(worker.clone());
+                let pause = || serve_waiting(alive, &mut other.borrow_mut());
+                run(alive, &mut worker, Taken { lane, jobs, pause: &pause });
+            }
+        }
     }
+}
+
+/// Jobs to run as one batch.
+struct Taken<'a, W: Worker> {
+    lane: Lane,
+    jobs: Vec<Job<W>>,
+    /// Called when the batch can be interrupted; gives how long it waited.
+    pause: &'a dyn Fn() -> Duration,
+}
+
+/// Runs the requests that wait, in the pause of a bulk batch. Gives the time that they took.
+fn serve_waiting<W: Worker>(alive: &Alive<W>, worker: &mut W) -> Duration {
+    let Alive { shared, desk } = alive;
+    let mut queue = lock(&shared.queue);
+    queue.interactive.retain(|job| !job.reply.is_closed());
+    if queue.interactive.is_empty() || desk.is_abandoned() {
+        return Duration::ZERO;
+    }
+    let limits = shared.limits(Lane::Interactive);
+    let jobs = batch::take(&mut queue.interactive, limits, |job| worker.cost(&job.input));
+    drop(queue);
+    let start = Instant::now();
+    run(alive, worker, Taken { lane: Lane::Interactive, jobs, pause: &|| Duration::ZERO });
+    start.elapsed()
 }
 
 /// Waits for work; `None` if the pool is closed and the queue empty.
@@ -125,8 +157,8 @@ impl<W: Worker> Queue<W> {
     }
 }
 
-fn run<W: Worker>(alive: &Alive<W>, worker: &mut W, lane: Lane, jobs: Vec<Job<W>>) {
-    let Alive { shared, desk } = alive;
+fn run<W: Worker>(alive: &Alive<W>, worker: &mut W, taken: Taken<'_, W>) {
+    let (Alive { shared, desk }, Taken { lane, jobs, pause }) = (alive, taken);
     let start = Instant::now();
     let mut inputs = Vec::with_capacity(jobs.len());
     let mut callers = Vec::with_capacity(jobs.len());
@@ -138,16 +170,18 @@ fn run<W: Worker>(alive: &Alive<W>, worker: &mut W, lane: Lane, jobs: Vec<Job<W>
         callers.push(BatchCaller { reply, since, permit });
     }
     desk.put(Batch { start, callers });
-    let answers = answers(alive, worker, &inputs);
+    let paused = Cell::new(Duration::ZERO);
+    let answers = answers(alive, worker, &inputs, &|| paused.set(paused.get() + pause()));
+    let encoding = start.elapsed().saturating_sub(paused.get());
     // Without a batch this thread is abandoned.
     let Some(batch) = desk.take() else { return };
     if lane == Lane::Bulk {
-        lock(&shared.pace).learn(padded_cost(worker, &inputs), start.elapsed());
+        lock(&shared.pace).learn(padded_cost(worker, &inputs), encoding);
     }
     let report = BatchReport {
         lane,
         waited: batch.waited().collect(),
-        encoding: start.elapsed(),
+        encoding,
         failed: answers.iter().filter(|answer| answer.is_err()).count(),
     };
     if let Some(observe) = shared.observer.get() {
@@ -168,22 +202,28 @@ fn answers<W: Worker>(
     alive: &Alive<W>,
     worker: &mut W,
     inputs: &[W::Input],
+    pause: &dyn Fn(),
 ) -> Vec<Result<W::Output, W::Error>> {
     alive.desk.run_for(alive.shared.settings.longest_run(padded_cost(worker, inputs)));
-    match guarded(worker, inputs) {
+    match guarded(worker, inputs, pause) {
         Ok(outputs) => {
             inputs.iter().zip(outputs).map(|(input, output)| worker.check(input, output)).collect()
         }
         Err(error) if W::is_inputs_fault(&error) && inputs.len() > 1 => {
-            inputs.iter().flat_map(|input| answers(alive, worker, std::slice::from_ref(input))).collect()
+            let alone = |input| answers(alive, worker, std::slice::from_ref(input), pause);
+            inputs.iter().flat_map(alone).collect()
         }
         Err(error) => inputs.iter().map(|_| Err(error.clone())).collect(),
     }
 }
 
 /// Runs a batch; panics and wrong numbers of outputs become errors.
-fn guarded<W: Worker>(worker: &mut W, inputs: &[W::Input]) -> Result<Vec<W::Output>, W::Error> {
-    let outputs = catch_unwind(AssertUnwindSafe(|| worker.run(inputs)));
+fn guarded<W: Worker>(
+    worker: &mut W,
+    inputs: &[W::Input],
+    pause: &dyn Fn(),
+) -> Result<Vec<W::Output>, W::Error> {
+    let outputs = catch_unwind(AssertUnwindSafe(|| worker.run(inputs, pause)));
     let outputs =
         outputs.unwrap_or_else(|panic| Err(PoolError::Failed(message(panic.as_ref()).into()).into()))?;
     if outputs.len() == inputs.len() {

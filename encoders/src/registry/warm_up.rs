@@ -97,6 +97,7 @@ fn picture(size: FrameSize) -> Frame {
     let (width, height) = match size {
         FrameSize::ShortEdge(side) => (side, side),
         FrameSize::Exact { width, height } => (width, height),
+        FrameSize::Area(rule) => rule.usual(),
     };
     let bytes = width as usize * height as usize * 3;
     Frame { time_ms: 0, width, height, rgb: (0..bytes).map(|at| (at % 251) as u8).collect() }

@@ -10,6 +10,7 @@ use super::answer::{check_duration, check_gap};
 use super::pass::{Branch, Pass, Picture, Plan, Scale, Which};
 use super::running::Finished;
 use super::{Limits, Probe, VideoError};
+use crate::resize::Pixels;
 use crate::sample::grid::{Matcher, Rate};
 use crate::{Frame, FrameSize, Scaling};
 
@@ -166,6 +167,10 @@ pub(super) fn fine(scaling: Scaling, probe: &Probe) -> Scale {
 pub(super) fn pixels(size: FrameSize, width: u32, height: u32) -> (u32, u32) {
     match size {
         FrameSize::Exact { width, height } => (width.max(1), height.max(1)),
+        FrameSize::Area(rule) => {
+            let to = rule.decoded(Pixels { width, height });
+            (to.width, to.height)
+        }
         FrameSize::ShortEdge(short) => {
             let (width, height, short) =
                 (u64::from(width.max(1)), u64::from(height.max(1)), u64::from(short.max(1)));

@@ -136,6 +136,7 @@ fn noise(number: usize, size: FrameSize) -> Frame {
     let (width, height) = match size {
         FrameSize::ShortEdge(side) => (side, side),
         FrameSize::Exact { width, height } => (width, height),
+        FrameSize::Area(rule) => rule.usual(),
     };
     let (rows, columns) = (u64::from(height.div_ceil(SQUARE)), u64::from(width.div_ceil(SQUARE)));
     let mut rgb = Vec::with_capacity(width as usize * height as usize * 3);

@@ -54,15 +54,20 @@ pub(crate) struct GenerateArgs {
     /// Most new tokens
     #[arg(long, default_value_t = Sampling::default().max_tokens)]
     max_tokens: usize,
-    /// 0 takes the likeliest token always
-    #[arg(long, default_value_t = 0.0)]
-    temperature: f32,
-    /// Keeps the likeliest tokens that together have this probability
-    #[arg(long, default_value_t = 1.0)]
-    top_p: f32,
-    /// Over 1 makes tokens less likely that were there before
-    #[arg(long, default_value_t = 1.0)]
-    repetition_penalty: f32,
+    /// 0 takes the likeliest token always [default: that of the model's generation_config.json, else 0]
+    #[arg(long)]
+    temperature: Option<f32>,
+    /// Keeps this many of the likeliest tokens, 0 all [default: that of the model's generation_config.json, else 0]
+    #[arg(long)]
+    top_k: Option<usize>,
+    /// Keeps the likeliest tokens that together have this probability [default: that of the model's
+    /// generation_config.json, else 1]
+    #[arg(long)]
+    top_p: Option<f32>,
+    /// Over 1 makes tokens less likely that were there before [default: that of the model's generation_config.json,
+    /// else 1]
+    #[arg(long)]
+    repetition_penalty: Option<f32>,
     /// Seed of the random numbers
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -80,18 +85,11 @@ pub(crate) async fn run(args: GenerateArgs) -> anyhow::Result<()> {
 }
 
 fn generate(args: &GenerateArgs) -> anyhow::Result<()> {
-    let sampling = Sampling {
-        max_tokens: args.max_tokens,
-        temperature: args.temperature,
-        top_p: args.top_p,
-        repetition_penalty: args.repetition_penalty,
-        seed: args.seed,
-    };
     // Loading takes minutes, so bad arguments and videos are refused before it.
-    sampling.check()?;
+    args.sampling(Sampling::default()).check()?;
     let messages = args.messages()?;
     let mut model = args.compute.load_generator(&args.model)?;
-    let conversation = Conversation { messages, sampling };
+    let conversation = Conversation { messages, sampling: args.sampling(model.sampling()) };
     let failed = Cell::new(None);
     let mut on_text = |_: usize, text: &str| match args.json {
         true => ControlFlow::Continue(()),
@@ -121,6 +119,18 @@ fn write(text: &str) -> std::io::Result<()> {
 }
 
 impl GenerateArgs {
+    /// What the arguments say, else what the model's folder says.
+    fn sampling(&self, of_model: Sampling) -> Sampling {
+        Sampling {
+            max_tokens: self.max_tokens,
+            temperature: self.temperature.unwrap_or(of_model.temperature),
+            top_k: self.top_k.unwrap_or(of_model.top_k),
+            top_p: self.top_p.unwrap_or(of_model.top_p),
+            repetition_penalty: self.repetition_penalty.unwrap_or(of_model.repetition_penalty),
+            seed: self.seed,
+        }
+    }
+
     fn messages(&self) -> anyhow::Result<Vec<Message>> {
         let mut parts = Vec::new();
         let limits = Limits::default();

@@ -17,6 +17,7 @@ pub(super) struct QwenVlGenerator {
     pub(super) writer: Arc<Writer>,
     pub(super) template: ChatTemplate,
     pub(super) patching: Patching,
+    pub(super) sampling: Sampling,
 }
 
 impl QwenVlGenerator {
@@ -63,6 +64,10 @@ impl QwenVlGenerator {
 impl Generator for QwenVlGenerator {
     fn longest(&self) -> usize {
         self.writer.model.config.text.longest
+    }
+
+    fn sampling(&self) -> Sampling {
+        self.sampling
     }
 
     fn generate(

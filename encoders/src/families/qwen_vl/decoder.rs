@@ -6,7 +6,7 @@ use candle_nn::kv_cache::KvCache;
 
 use super::attention::{Projected, attend_all};
 use super::config::{Config, Generation, TextConfig};
-use super::layers::{Gated, RmsNorm, unbiased, unbiased_rows};
+use super::layers::{Gated, Pause, RmsNorm, unbiased, unbiased_rows};
 use super::rotary::{Angles, MultiRotary, Position};
 use crate::LoadError;
 use crate::blocks::layers::{Activation, Affine, Linear};
@@ -99,10 +99,16 @@ impl Decoder {
 
     /// The last layer's output of all tokens, (tokens, width), before the final norm. `caches` has one
     /// cache for each sequence: the tokens continue what it holds, and are added to it.
-    pub(super) fn forward(&self, batch: &Batch, caches: Option<&mut [Cache]>) -> Result<Tensor> {
+    pub(super) fn forward(
+        &self,
+        batch: &Batch,
+        caches: Option<&mut [Cache]>,
+        pause: Pause<'_>,
+    ) -> Result<Tensor> {
         let angles = self.rotary.angles(&batch.positions, self.placement.device())?;
         let (mut x, mut caches) = (batch.rows.clone(), caches);
         for (at, layer) in self.layers.iter().enumerate() {
+            pause();
             let projected = self.project(layer, &x, &angles)?;
             let attended = match caches.as_deref_mut() {
                 Some(caches) => {
@@ -113,7 +119,7 @@ impl Decoder {
                 None => projected.attend(&batch.lengths, true, &self.placement)?,
             };
             x = layer.output.forward_onto(&attended, Some(&x))?;
-            x = layer.mlp.forward_onto(&layer.middle_norm.forward(&x)?, &x)?;
+            x = layer.mlp.forward_onto(&layer.middle_norm.forward(&x)?, &x, pause)?;
             if let Some(deepstack) = &batch.deepstack
                 && let Some(level) = deepstack.levels.get(at)
             {

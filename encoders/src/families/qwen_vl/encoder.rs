@@ -102,7 +102,7 @@ impl QwenVlEncoder {
     }
 
     /// The hidden state behind each prompt, in passes of at most `tokens_per_pass` tokens.
-    fn hidden(&self, prompts: &[Sequence]) -> Result<Vec<Vec<f32>>, EncodeError> {
+    fn hidden(&self, prompts: &[Sequence], pause: &dyn Fn()) -> Result<Vec<Vec<f32>>, EncodeError> {
         let mut vectors = Vec::with_capacity(prompts.len());
         let mut rest = prompts;
         while let Some(first) = rest.first() {
@@ -112,7 +112,7 @@ impl QwenVlEncoder {
                 tokens <= self.tokens_per_pass
             });
             let (pass, behind) = rest.split_at(1 + more.count());
-            let rows = self.reader.model.last_hidden(&pass.iter().collect::<Vec<_>>());
+            let rows = self.reader.model.last_hidden(&pass.iter().collect::<Vec<_>>(), pause);
             vectors.extend(rows.and_then(|rows| rows.to_vec2::<f32>()).map_err(failed)?);
             rest = behind;
         }
@@ -242,10 +242,14 @@ impl Encoder for QwenVlEncoder {
     }
 
     fn encode(&mut self, batch: &[Input]) -> Result<Vec<Vec<f32>>, EncodeError> {
+        self.encode_pausing(batch, &|| {})
+    }
+
+    fn encode_pausing(&mut self, batch: &[Input], pause: &dyn Fn()) -> Result<Vec<Vec<f32>>, EncodeError> {
         let mut prompts = Vec::new();
         let folds = batch.iter().map(|input| self.prompts(input, &mut prompts));
         let folds: Vec<Fold> = folds.collect::<Result<_, _>>()?;
-        let mut hidden = self.hidden(&prompts)?.into_iter();
+        let mut hidden = self.hidden(&prompts, pause)?.into_iter();
         let mut next =
             || hidden.next().ok_or_else(|| EncodeError::Failed("fewer vectors than prompts".into()));
         let (width, mut vectors) = (self.space.dim, Vec::with_capacity(batch.len()));

@@ -82,6 +82,12 @@ pub(super) fn unbiased_rows(
     Ok(Affine::of_rows(&weight, None)?)
 }
 
+/// Called between the steps of a long pass: other work may go first.
+pub(super) type Pause<'a> = &'a dyn Fn();
+
+/// Rows of one step of an MLP: bounds its memory, and the time between two pauses.
+const ROWS: usize = 512;
+
 /// A gated MLP: `down(activation(gate(x)) * up(x))`.
 #[derive(Debug)]
 pub(super) struct Gated {
@@ -92,8 +98,21 @@ pub(super) struct Gated {
 }
 
 impl Gated {
-    /// The MLP's output plus `residual`, (rows, width).
-    pub(super) fn forward_onto(&self, rows: &Tensor, residual: &Tensor) -> Result<Tensor> {
+    /// The MLP's output plus `residual`, (rows, width), some rows after the other.
+    pub(super) fn forward_onto(&self, rows: &Tensor, residual: &Tensor, pause: Pause<'_>) -> Result<Tensor> {
+        let all = rows.dim(0)?;
+        if all <= ROWS {
+            return self.of_rows(rows, residual);
+        }
+        let part = |first: usize| {
+            pause();
+            let count = ROWS.min(all - first);
+            self.of_rows(&rows.narrow(0, first, count)?, &residual.narrow(0, first, count)?)
+        };
+        Tensor::cat(&(0..all).step_by(ROWS).map(part).collect::<Result<Vec<_>>>()?, 0)
+    }
+
+    fn of_rows(&self, rows: &Tensor, residual: &Tensor) -> Result<Tensor> {
         let gate = self.gate.forward_inner(rows, Some(self.activation))?;
         let product = (gate * self.up.forward_inner(rows, None)?)?;
         self.down.forward_onto(&product, Some(residual))

@@ -11,28 +11,25 @@ use super::config::{Config, Generation, Ids};
 use super::conversation::QwenVlGenerator;
 use super::decoder::Head;
 use super::embedding::{EmbeddingKind, PromptIds, Prompts, recognised};
-use super::encoder::{QwenVlEncoder, Reader};
+use super::encoder::{MOST_FRAMES, QwenVlEncoder, Reader};
 use super::model::{QwenVl, renamed};
 use super::patches::{self, FrameSizes, Patching, PreprocessorFile};
 use super::prompt::PromptTokenizer;
-use super::sizes::{Lift, SizeRule};
 use super::template::ChatTemplate;
 use super::writer::Writer;
+use crate::area::{Lift, SizeRule};
 use crate::device::Placement;
-use crate::generator::Generator;
+use crate::generator::{Generator, Sampling};
 use crate::loading::{
     Embedder, Identity, LoadError, LoadOptions, ModelFiles, SpaceName, Weights, folder, memory,
 };
 use crate::sample::Sampler;
 use crate::text::{Specials, Tokenizer};
-use crate::{Abilities, EncodeError, Encoder, FrameSize, Space, TrainedOn};
+use crate::{Abilities, EncodeError, Encoder, FrameSize, Scaling, Space, TrainedOn};
 
 pub(super) const PREPROCESSOR: &str = "preprocessor_config.json";
 pub(super) const VIDEO_PREPROCESSOR: &str = "video_preprocessor_config.json";
 pub(super) const GENERATION: &str = "generation_config.json";
-
-/// The short side of frames that videos are decoded to. A frame of 16:9 is about 300 tokens of 28 pixels.
-const SHORT_EDGE: u32 = 360;
 
 /// What both purposes read from a folder.
 struct Parts {
@@ -90,6 +87,12 @@ pub(super) fn embedder(
     let after = parts.tokenizer.ids(&prompts.text.after).map_err(unsupported)?;
     let tokenizer = tokenizer.plain().within(&before, &after)?;
     let patching = sized(parts.patching, kind);
+    let patching = match options.max_pixels {
+        Some(most) => patching.within(most),
+        None => patching,
+    };
+    let size = patching.decoded(prompts.reads_pictures()).map(FrameSize::Area);
+    let scaling = Scaling::from(size.ok_or_else(|| LoadError::Unsupported("bounds of whole videos".into()))?);
     let sampler = sampler(kind, options);
     let rest = json!({
         "family": ID.name,
@@ -99,7 +102,7 @@ pub(super) fn embedder(
         "prompts": prompts,
         "text_limit": text_limit,
         "sampler": sampler,
-        "scaling": SHORT_EDGE,
+        "scaling": scaling,
     });
     let SpaceName { id, readable } = parts.identity.space(model.name(), &rest);
     let dim = parts.config.text.width;
@@ -110,11 +113,12 @@ pub(super) fn embedder(
         family: ID.name.to_owned(),
         dim,
         sampler,
-        scaling: FrameSize::ShortEdge(SHORT_EDGE).into(),
+        scaling,
         max_text_tokens: text_limit,
         // Moments would be read again as videos of their own, at many times the cost of the clip.
         temporal: false,
-        frame_stage: prompts.reads_pictures().then_some(dim),
+        // The frame stage would encode the frames that are left out, too.
+        frame_stage: (prompts.reads_pictures() && options.frames_per_clip.is_none()).then_some(dim),
         can: Abilities { text: true, frames: true, composed: prompts.composes() },
         composed_frames: prompts.composes().then(|| composed_sampler(kind, sampler)),
         trained_on: TrainedOn::Unstated,
@@ -159,12 +163,13 @@ fn sized(patching: Patching, kind: EmbeddingKind) -> Patching {
     Patching { pictures, frames, ..patching }
 }
 
-/// Frames of a clip. GME's and Qwen3's rate can be set; CARE takes 32.
+/// Frames of a clip: GME and Qwen3 sample at a rate, CARE takes 32.
 fn sampler(kind: EmbeddingKind, options: &LoadOptions) -> Sampler {
     let rate = options.frames_per_second.unwrap_or(1.0).clamp(0.01, 240.0);
+    let most = |released: usize| options.frames_per_clip.map_or(released, |most| most.clamp(1, MOST_FRAMES));
     match kind {
-        EmbeddingKind::Gme | EmbeddingKind::Qwen3 => Sampler::PerSecond { rate, at_most: 64 },
-        EmbeddingKind::Care => Sampler::Spread { frames: 32 },
+        EmbeddingKind::Gme | EmbeddingKind::Qwen3 => Sampler::PerSecond { rate, at_most: most(MOST_FRAMES) },
+        EmbeddingKind::Care => Sampler::Spread { frames: most(32) },
     }
 }
 
@@ -180,6 +185,28 @@ fn composed_sampler(kind: EmbeddingKind, sampler: Sampler) -> Sampler {
 #[serde(default)]
 struct GenerationFile {
     eos_token_id: Option<Ids>,
+    do_sample: Option<bool>,
+    temperature: Option<f32>,
+    top_k: Option<usize>,
+    top_p: Option<f32>,
+    repetition_penalty: Option<f32>,
+}
+
+impl GenerationFile {
+    /// As transformers reads it: greedy unless `do_sample`, and what is left out has its defaults.
+    fn sampling(&self) -> Sampling {
+        let greedy =
+            Sampling { repetition_penalty: self.repetition_penalty.unwrap_or(1.0), ..Sampling::default() };
+        match self.do_sample {
+            Some(true) => Sampling {
+                temperature: self.temperature.unwrap_or(1.0),
+                top_k: self.top_k.unwrap_or(50),
+                top_p: self.top_p.unwrap_or(1.0),
+                ..greedy
+            },
+            _ => greedy,
+        }
+    }
 }
 
 /// The generator of a folder.
@@ -189,8 +216,11 @@ struct GenerationFile {
 pub(super) fn generator(model: &ModelFiles, on: &Placement) -> Result<Box<dyn Generator>, LoadError> {
     let parts = Parts::read(model, on)?;
     let mut ends: BTreeSet<u32> = parts.config.ends.iter().copied().collect();
+    let mut sampling = Sampling::default();
     if model.has(GENERATION) {
         let file: GenerationFile = model.json(GENERATION)?;
+        sampling = file.sampling();
+        sampling.check().map_err(|error| model.bad(GENERATION, error))?;
         ends.extend(file.eos_token_id.map(Ids::list).unwrap_or_default());
     }
     ends.extend(["<|im_end|>", "<|endoftext|>"].into_iter().filter_map(|token| parts.tokenizer.id_of(token)));
@@ -198,7 +228,7 @@ pub(super) fn generator(model: &ModelFiles, on: &Placement) -> Result<Box<dyn Ge
     let loaded = QwenVl::load(parts.config, &parts.weights)?;
     let head = Head::load(&loaded.config, &parts.weights, &loaded.decoder)?;
     let writer = Writer { model: Arc::new(loaded), head, tokenizer: parts.tokenizer, ends };
-    Ok(Box::new(QwenVlGenerator { writer: Arc::new(writer), template: parts.template, patching }))
+    Ok(Box::new(QwenVlGenerator { writer: Arc::new(writer), template: parts.template, patching, sampling }))
 }
 
 /// Qwen3-VL's bounds of videos hold for all frames together, and stand in a file of their own.

@@ -34,7 +34,6 @@ mod positions;
 mod prompt;
 mod rotary;
 mod sampling;
-mod sizes;
 mod template;
 mod tower;
 mod tower_positions;

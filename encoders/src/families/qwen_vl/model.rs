@@ -7,6 +7,7 @@ use candle_core::{Result, Tensor};
 use super::config::Config;
 use super::decoder::{Batch, Cache, Decoder, Deepstack};
 use super::grid::Visual;
+use super::layers::Pause;
 use super::positions::{Positions, kind};
 use super::tower::Tower;
 use crate::loading::Weights;
@@ -76,12 +77,17 @@ impl QwenVl {
 
     /// Hidden states of all tokens of the batch, one sequence after the other, before the final norm: (tokens, width).
     /// `caches` as in [`Decoder::forward`].
-    pub(super) fn hidden(&self, batch: &[&Sequence], caches: Option<&mut [Cache]>) -> Result<Tensor> {
+    pub(super) fn hidden(
+        &self,
+        batch: &[&Sequence],
+        caches: Option<&mut [Cache]>,
+        pause: Pause<'_>,
+    ) -> Result<Tensor> {
         let ids: Vec<u32> = batch.iter().flat_map(|sequence| sequence.ids.iter().copied()).collect();
         let visuals: Vec<&Visual> = batch.iter().flat_map(|sequence| &sequence.visuals).collect();
         let (mut rows, mut deepstack) = (self.decoder.embed(&ids)?, None);
         if !visuals.is_empty() {
-            let output = self.tower.forward(&visuals)?;
+            let output = self.tower.forward(&visuals, pause)?;
             let (order, tokens) = self.merged_order(&ids);
             let device = rows.device().clone();
             let table = Tensor::cat(&[&rows, &output.features], 0)?;
@@ -97,7 +103,7 @@ impl QwenVl {
             positions: batch.iter().flat_map(|it| it.positions.of_tokens.iter().copied()).collect(),
             deepstack,
         };
-        self.decoder.forward(&batch, caches)
+        self.decoder.forward(&batch, caches, pause)
     }
 
     /// The row of each token in the table of embeddings, then features; and the tokens that features replace. Visuals
@@ -117,8 +123,8 @@ impl QwenVl {
     }
 
     /// The hidden state of each sequence's last token after the final norm, (sequences, width).
-    pub(super) fn last_hidden(&self, batch: &[&Sequence]) -> Result<Tensor> {
-        let hidden = self.hidden(batch, None)?;
+    pub(super) fn last_hidden(&self, batch: &[&Sequence], pause: Pause<'_>) -> Result<Tensor> {
+        let hidden = self.hidden(batch, None, pause)?;
         self.last_rows(&hidden, batch.iter().map(|sequence| sequence.ids.len()))
     }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::config::{FRAMES_PER_PATCH, VisionConfig};
 use super::grid::{Grid, Visual, VisualKind};
-use super::sizes::{Lift, SizeRule};
+use crate::area::{BadSize, Lift, SizeRule};
 use crate::resize::{Pixels, Resampling, resize, resize_with_short_weights};
 use crate::{Cause, EncodeError, Frame, LoadError};
 
@@ -36,7 +36,7 @@ pub(crate) enum FrameSizes {
 }
 
 impl FrameSizes {
-    fn of(self, from: Pixels, frames: usize) -> Result<Pixels, EncodeError> {
+    fn of(self, from: Pixels, frames: usize) -> Result<Pixels, BadSize> {
         match self {
             FrameSizes::Each(rule) => rule.of(from),
             FrameSizes::Within { each, total } => {
@@ -46,6 +46,15 @@ impl FrameSizes {
                 SizeRule { max_pixels: each.max_pixels.min(share).max(least), ..each }.of(from)
             }
             FrameSizes::Together(rule) => rule.of_clip(from, frames),
+        }
+    }
+
+    /// The same bounds, and `most` pixels at most in a frame.
+    fn within(self, most: u64) -> FrameSizes {
+        match self {
+            FrameSizes::Each(rule) => FrameSizes::Each(rule.within(most)),
+            FrameSizes::Within { each, total } => FrameSizes::Within { each: each.within(most), total },
+            FrameSizes::Together(rule) => FrameSizes::Together(rule),
         }
     }
 }
@@ -150,6 +159,21 @@ impl Patching {
         SizeRule { factor, min_pixels: least * area, max_pixels: most * area, lift: Lift::Before }
     }
 
+    /// The same steps with at most this many pixels in a picture or frame.
+    pub(super) fn within(self, most: u64) -> Patching {
+        let pictures = self.pictures.iter().map(|rule| rule.within(most)).collect();
+        Patching { pictures, frames: self.frames.within(most), ..self }
+    }
+
+    /// The rule for what a decoder gives: pictures, or frames of short videos, then need no second resize.
+    pub(super) fn decoded(&self, reads_pictures: bool) -> Option<SizeRule> {
+        match (reads_pictures, self.frames) {
+            (true, _) => self.pictures.last().copied(),
+            (false, FrameSizes::Each(rule) | FrameSizes::Within { each: rule, .. }) => Some(rule),
+            (false, FrameSizes::Together(_)) => None,
+        }
+    }
+
     /// The grid of a picture of this size.
     ///
     /// # Errors
@@ -183,7 +207,9 @@ impl Patching {
         let (mut size, mut rgb) = (checked(frame)?, frame.rgb.to_vec());
         for rule in &self.pictures {
             let to = rule.of(size)?;
-            (size, rgb) = (to, resize(&rgb, size, to, Resampling::Bicubic));
+            if to != size {
+                (size, rgb) = (to, resize(&rgb, size, to, Resampling::Bicubic));
+            }
         }
         let grid = self.grid(1, size);
         let mut patches = Vec::new();

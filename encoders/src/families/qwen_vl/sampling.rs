@@ -1,4 +1,4 @@
-//! Chooses tokens from scores, in the order of transformers: repetition penalty, temperature, top-p.
+//! Chooses tokens from scores, in the order of transformers: repetition penalty, temperature, top-k, top-p.
 
 use crate::EncodeError;
 use crate::generator::Sampling;
@@ -49,6 +49,9 @@ impl Chooser {
         let mut likely: Vec<(f64, u32)> =
             scores.iter().zip(0..).map(|(score, token)| (weight(*score), token)).collect();
         likely.sort_unstable_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
+        if self.sampling.top_k > 0 {
+            likely.truncate(self.sampling.top_k);
+        }
         let all: f64 = likely.iter().map(|(weight, _)| weight).sum();
         let mut kept = 0.0;
         // A token stays if the likelier ones have less than top_p together.
@@ -113,6 +116,9 @@ mod tests {
         assert_eq!(counts(Sampling { top_p: 0.001, ..plain }), [2000, 0, 0]);
         assert_eq!(counts(Sampling { top_p: 0.79, ..plain })[2], 0);
         assert_ne!(counts(Sampling { top_p: 0.81, ..plain })[2], 0);
+        assert_eq!(counts(Sampling { top_k: 1, ..plain }), [2000, 0, 0]);
+        assert_eq!(counts(Sampling { top_k: 2, ..plain })[2], 0);
+        assert_eq!(counts(Sampling { top_k: 9, ..plain }), counts(plain));
         assert_eq!(counts(Sampling::default()), [2000, 0, 0]);
         assert_eq!(counts(Sampling { temperature: 0.01, ..plain }), [2000, 0, 0]);
     }

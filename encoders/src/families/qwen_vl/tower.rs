@@ -6,7 +6,7 @@ use candle_core::{Result, Tensor};
 use super::attention::Projected;
 use super::config::{Config, Generation, VisionConfig};
 use super::grid::{Grid, Visual};
-use super::layers::{Gated, Norm};
+use super::layers::{Gated, Norm, Pause};
 use super::merger::Merger;
 use super::rotary::{Angles, tower_angles};
 use super::tower_positions::LearnedPositions;
@@ -80,7 +80,7 @@ impl Tower {
     }
 
     /// Encodes all `visuals`, at least one, whose patches must fit their grids.
-    pub(super) fn forward(&self, visuals: &[&Visual]) -> Result<TowerOutput> {
+    pub(super) fn forward(&self, visuals: &[&Visual], pause: Pause<'_>) -> Result<TowerOutput> {
         let grids: Vec<Grid> = visuals.iter().map(|visual| visual.grid).collect();
         let values: Vec<f32> = visuals.iter().flat_map(|visual| visual.patches.iter().copied()).collect();
         let rows = Tensor::from_vec(
@@ -98,7 +98,9 @@ impl Tower {
         let angles = tower_angles(&layout.places, head, self.placement.device())?;
         let mut levels = Vec::new();
         for (at, block) in self.blocks.iter().enumerate() {
-            x = self.block(block, &x, &angles, layout.lengths(&self.config, at))?;
+            pause();
+            let attended = self.attended(block, &x, &angles, layout.lengths(&self.config, at))?;
+            x = block.mlp.forward_onto(&block.second_norm.forward(&attended)?, &attended, pause)?;
             if let Some(level) = self.config.deepstack.iter().position(|layer| *layer == at) {
                 levels.push(self.levels[level].forward(&x)?);
             }
@@ -107,7 +109,7 @@ impl Tower {
         Ok(TowerOutput { hidden: x, features, levels })
     }
 
-    fn block(&self, block: &Block, x: &Tensor, angles: &Angles, lengths: &[usize]) -> Result<Tensor> {
+    fn attended(&self, block: &Block, x: &Tensor, angles: &Angles, lengths: &[usize]) -> Result<Tensor> {
         let (heads, head) = (self.config.heads, self.config.width / self.config.heads);
         let projected = block.projection.forward(&block.first_norm.forward(x)?)?;
         let projected = projected.reshape(((), 3, heads, head))?;
@@ -118,8 +120,7 @@ impl Tower {
             values: part(2)?.contiguous()?,
         };
         let attended = projected.attend(lengths, false, &self.placement)?;
-        let x = block.output.forward_onto(&attended, Some(x))?;
-        block.mlp.forward_onto(&block.second_norm.forward(&x)?, &x)
+        block.output.forward_onto(&attended, Some(x))
     }
 }
 
@@ -176,9 +177,9 @@ impl Block {
 }
 
 impl Mlp {
-    fn forward_onto(&self, rows: &Tensor, residual: &Tensor) -> Result<Tensor> {
+    fn forward_onto(&self, rows: &Tensor, residual: &Tensor, pause: Pause<'_>) -> Result<Tensor> {
         match self {
-            Mlp::Gated(gated) => gated.forward_onto(rows, residual),
+            Mlp::Gated(gated) => gated.forward_onto(rows, residual, pause),
             Mlp::Plain { first, second, activation } => {
                 second.forward_onto(&first.forward_inner(rows, Some(*activation))?, Some(residual))
             }

@@ -67,7 +67,7 @@ impl Writer {
             pairs.map(|(at, (prompt, sampling))| self.started(at, prompt, *sampling)).collect();
         let mut caches: Vec<Cache> = prompts.iter().map(|_| self.model.decoder.cache()).collect();
         let batch: Vec<&Sequence> = prompts.iter().collect();
-        let hidden = self.model.hidden(&batch, Some(&mut caches)).map_err(failed)?;
+        let hidden = self.model.hidden(&batch, Some(&mut caches), &|| {}).map_err(failed)?;
         let lengths = prompts.iter().map(|prompt| prompt.ids().len());
         let mut last = self.model.last_rows(&hidden, lengths).map_err(failed)?;
         loop {
@@ -143,7 +143,7 @@ impl Writer {
             deepstack: None,
         };
         growing.iter_mut().for_each(|text| text.position += 1);
-        self.model.decoder.normed(&self.model.decoder.forward(&batch, Some(caches))?)
+        self.model.decoder.normed(&self.model.decoder.forward(&batch, Some(caches), &|| {})?)
     }
 
     /// The caller's form of a written text.

@@ -1,5 +1,6 @@
 //! Embedders: prompts against the reference's, and folders through the registry.
 
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,7 +18,9 @@ use super::pixels::{patching, picture};
 use crate::loading::Embedder;
 use crate::registry::load_with;
 use crate::text::{Overflow, Tokenizer};
-use crate::{Clip, DeviceChoice, EncodeError, Frame, Input, LoadError, LoadOptions, Source};
+use crate::{
+    Clip, DeviceChoice, EncodeError, Frame, FrameSize, Input, LoadError, LoadOptions, ModelName, Source,
+};
 
 fn kind(fixture: &Fixture) -> EmbeddingKind {
     match fixture.config().generation {
@@ -51,7 +54,7 @@ fn reader(fixture: &Fixture, kind: EmbeddingKind) -> Reader {
 #[track_caller]
 fn vector_is(reader: &Reader, sequence: &Sequence, what: &str, case: &Value) {
     assert_eq!(sequence.ids(), numbers(&case["ids"]), "{what}");
-    let hidden = reader.model.last_hidden(&[sequence]).unwrap();
+    let hidden = reader.model.last_hidden(&[sequence], &|| {}).unwrap();
     let got = crate::blocks::layers::divided_by_norm(&hidden).unwrap();
     let expected: Vec<f32> =
         case["vector"].as_array().unwrap().iter().map(|value| value.as_f64().unwrap() as f32).collect();
@@ -173,6 +176,25 @@ fn a_batch_of_texts_clips_and_both_is_its_inputs_alone() {
 }
 
 #[test]
+fn a_pause_comes_with_every_layer_and_another_encoder_may_work_in_it() {
+    each(|fixture| {
+        let folder = folder(fixture, Some(key(kind(fixture))));
+        let mut model = load(folder.path()).unwrap();
+        let tokenizer = Arc::clone(model.tokenizer.as_ref().unwrap());
+        let (long, query) = ([Input::Frames(clip(4))], [text(&tokenizer, "the red car")]);
+        let expected = [&long, &query].map(|input| model.encoders[0].encode(input).unwrap());
+        let (pauses, other) = (Cell::new(0), RefCell::new(model.encoders[0].share()));
+        let pause = || {
+            pauses.set(pauses.get() + 1);
+            assert_eq!(other.borrow_mut().encode(&query).unwrap(), expected[1]);
+        };
+        assert_eq!(model.encoders[0].encode_pausing(&long, &pause).unwrap(), expected[0]);
+        let config = fixture.config();
+        assert!(pauses.get() >= config.text.depth + config.vision.depth, "{} pauses", pauses.get());
+    });
+}
+
+#[test]
 fn an_empty_text_is_null_where_the_release_says_so() {
     each(|fixture| {
         let kind = kind(fixture);
@@ -231,6 +253,34 @@ fn the_space_depends_on_prompts_frames_and_pixels() {
         if kind != EmbeddingKind::Care {
             assert_ne!(first, id(key(kind), None, Some(0.5)));
         }
+    });
+}
+
+#[test]
+fn fewer_frames_and_smaller_ones_make_another_space_that_costs_less() {
+    each(|fixture| {
+        let folder = folder(fixture, Some(key(kind(fixture))));
+        let name: ModelName = folder.path().to_str().unwrap().parse().unwrap();
+        let load = |frames_per_clip, max_pixels| {
+            let devices = vec![DeviceChoice::Cpu];
+            load_with(&name, &LoadOptions { devices, frames_per_clip, max_pixels, ..LoadOptions::default() })
+                .unwrap()
+        };
+        let (usual, mut few, mut small) = (load(None, None), load(Some(2), None), load(None, Some(4096)));
+        assert_ne!(few.space.id, usual.space.id);
+        assert_ne!(small.space.id, usual.space.id);
+        assert!(few.space.sampler.pick(&(0..9000).step_by(40).collect::<Vec<_>>(), 0).len() == 2);
+        assert!(few.space.frame_stage.is_none());
+        let large = Input::Frames(Clip { frames: vec![picture(640, 360, 1), picture(640, 360, 2)] });
+        let (cost, less) = (usual.encoders[0].cost(&large), small.encoders[0].cost(&large));
+        assert!(less * 2 < cost, "{less} of {cost}");
+        for model in [&mut few, &mut small] {
+            assert_eq!(model.encoders[0].encode(std::slice::from_ref(&large)).unwrap().len(), 1);
+        }
+        // What the decoder gives needs no second resize.
+        let FrameSize::Area(rule) = small.space.scaling.size else { panic!("a size of another kind") };
+        let decoded = rule.usual();
+        assert!(decoded.0 * decoded.1 <= 4096 && (decoded.0 % 8, decoded.1 % 8) == (0, 0), "{decoded:?}");
     });
 }
 

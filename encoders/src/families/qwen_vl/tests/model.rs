@@ -27,7 +27,7 @@ fn the_towers_features_are_the_references() {
         for media in fixture.names(".features") {
             let grid = grid(fixture, &media);
             let visual = fixture.visual(&media, &grid, 1.0);
-            let output = model.tower.forward(&[&visual]).unwrap();
+            let output = model.tower.forward(&[&visual], &|| {}).unwrap();
             let check = |part: &str, got: &Tensor| {
                 let name = format!("{media}.{part}");
                 check(&format!("{} {name}", fixture.name), got, fixture.tensor(&name).unwrap());
@@ -53,7 +53,7 @@ fn several_pictures_and_videos_at_once_do_not_mix() {
         let model = fixture.model();
         let visual = |media: &str| fixture.visual(media, &grid(fixture, media), 1.0);
         let both = [visual("wide"), visual("long"), visual("four")];
-        let output = model.tower.forward(&both.iter().collect::<Vec<_>>()).unwrap();
+        let output = model.tower.forward(&both.iter().collect::<Vec<_>>(), &|| {}).unwrap();
         let names = ["wide", "long", "four"].map(|media| format!("{media}.features"));
         let expected = names.map(|name| fixture.tensor(&name).unwrap());
         let what = format!("{} tower of three", fixture.name);
@@ -63,8 +63,8 @@ fn several_pictures_and_videos_at_once_do_not_mix() {
 
 /// Hidden states after the final norm, and the vector of the last token at norm 1.
 fn outputs(model: &QwenVl, sequence: &Sequence) -> [Tensor; 2] {
-    let hidden = model.decoder.normed(&model.hidden(&[sequence], None).unwrap()).unwrap();
-    [hidden, unit(&model.last_hidden(&[sequence]).unwrap())]
+    let hidden = model.decoder.normed(&model.hidden(&[sequence], None, &|| {}).unwrap()).unwrap();
+    [hidden, unit(&model.last_hidden(&[sequence], &|| {}).unwrap())]
 }
 
 fn unit(rows: &Tensor) -> Tensor {
@@ -107,7 +107,7 @@ fn hidden_states_and_vectors_are_the_references() {
 fn vectors(fixture: &Fixture, placement: &Placement) -> Tensor {
     let model = QwenVl::load(fixture.config(), &fixture.weights().placed(placement)).unwrap();
     let sequences: Vec<Sequence> = fixture.cases().map(|(_, case)| sequence(fixture, case)).collect();
-    unit(&model.last_hidden(&sequences.iter().collect::<Vec<_>>()).unwrap())
+    unit(&model.last_hidden(&sequences.iter().collect::<Vec<_>>(), &|| {}).unwrap())
 }
 
 /// The least cosine of two vectors in the same row.
@@ -143,11 +143,11 @@ fn a_batch_gives_the_vectors_of_its_sequences_alone() {
         };
         let sequences: Vec<Sequence> = names.iter().map(|name| given(case(name))).collect();
         let all: Vec<&Sequence> = sequences.iter().collect();
-        let vectors = unit(&model.last_hidden(&all).unwrap());
+        let vectors = unit(&model.last_hidden(&all, &|| {}).unwrap());
         for at in 0..all.len() {
             let what = format!("{} batch {at}", fixture.name);
             check(&what, &vectors.narrow(0, at, 1).unwrap(), &vector(&batch["vectors"][at]));
-            let alone = unit(&model.last_hidden(&[all[at]]).unwrap());
+            let alone = unit(&model.last_hidden(&[all[at]], &|| {}).unwrap());
             check(&what, &vectors.narrow(0, at, 1).unwrap(), &alone);
         }
         left_padding_hides_nothing_but_pads(batch, &sequences);

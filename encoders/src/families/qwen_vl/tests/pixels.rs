@@ -6,9 +6,9 @@ use candle_core::{Device, Tensor};
 
 use super::super::config::Generation;
 use super::super::patches::{FrameSizes, Patching, parse};
-use super::super::sizes::{Lift, SizeRule};
 use super::fixture::{Fixture, each};
 use crate::Frame;
+use crate::area::{Lift, SizeRule};
 
 /// The picture of the parity tests' formula (tests/parity/two_towers.py).
 pub(super) fn picture(width: u32, height: u32, kind: u32) -> Frame {

@@ -5,10 +5,10 @@ use serde_json::Value;
 use super::super::positions::times;
 use super::super::prompt::seconds;
 use super::super::rotary::tests::axes;
-use super::super::sizes::{Lift, SizeRule};
 use super::super::windows::Windows;
 use super::cases::numbers;
 use super::fixture::{folder, grid_of};
+use crate::area::{Lift, SizeRule};
 use crate::resize::Pixels;
 use crate::sample::even::{FrameCount, indices};
 
