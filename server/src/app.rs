@@ -12,6 +12,7 @@ use crate::access::{Caller, Gate, LinkSigner};
 use crate::catalog::{Catalog, CatalogError, Hold, Secret, View, instant};
 use crate::config::Config;
 use crate::models::Spaces;
+use crate::query_frames::QueryFrames;
 use crate::query_log::QueryLog;
 use crate::storage::{Derived, Storage};
 use crate::vectors::Vectors;
@@ -44,6 +45,8 @@ pub struct App {
     pub query_uploads: Arc<Semaphore>,
     /// Limits concurrent decodes for queries.
     pub query_decodes: Arc<Semaphore>,
+    /// Frames of recent query ranges.
+    pub query_frames: QueryFrames,
     /// Limits concurrent renders.
     pub renders: Renders,
     /// Limits exports that are made at once.

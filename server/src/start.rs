@@ -19,6 +19,7 @@ use crate::http;
 use crate::jobs;
 use crate::library;
 use crate::models::{Spaces, SpacesError};
+use crate::query_frames::QueryFrames;
 use crate::query_log::QueryLog;
 use crate::storage::Storage;
 use crate::vectors::{EngineError, Vectors};
@@ -85,6 +86,7 @@ pub async fn open(config: Config) -> Result<Arc<App>, StartError> {
         uploads: uploads(),
         query_uploads: uploads(),
         query_decodes: Arc::new(Semaphore::new(config.query_decodes.max(1))),
+        query_frames: QueryFrames::default(),
         renders: Renders::default(),
         exports: Arc::new(Semaphore::new(config.exports_at_once)),
         evaluations: Arc::new(Semaphore::new(1)),

@@ -19,6 +19,7 @@ use super::types::{
 use crate::app::Authorized;
 use crate::catalog::Video;
 use crate::models::LoadedSpace;
+use crate::query_frames::FramesOf;
 use crate::storage::StoredFile;
 use crate::terms::{Aggregation, QueryVectors, SearchKind, UnitVector};
 
@@ -299,13 +300,17 @@ impl<'a> QueryEncoder<'a> {
     }
 
     async fn frames_of(&self, video: &Video, origin: Origin, wanted: Wanted) -> Result<Footage, SearchError> {
-        let gone = |_| SearchError::NotFound { what: "file of video", id: video.id };
-        let file = self.app.storage.local(&StoredFile::of(&video.file)).await.map_err(gone)?;
-        let range = origin.start_ms..origin.end_ms;
-        let in_order = video.facts.as_ref().is_some_and(|facts| !facts.seek_is_safe);
-        let footage =
-            FootageFile { path: file.path().to_owned(), probe: known_probe(video), range, in_order };
-        let (frames, decode_ms) = self.decode(footage, wanted).await?;
+        let kept = FramesOf {
+            content_hash: video.content_hash.clone(),
+            range: origin.start_ms..origin.end_ms,
+            sampler: self.sampler(wanted),
+            scaling: self.space.space.scaling,
+        };
+        let (frames, decode_ms) = match self.app.query_frames.get(&kept) {
+            Some(frames) => (frames, 0.0),
+            None => self.frames_of_file(video, origin, wanted).await?,
+        };
+        self.app.query_frames.keep(kept, &frames);
         Ok(Footage {
             frames: frames.len(),
             source: Source::Frames(Clip { frames }),
@@ -313,6 +318,22 @@ impl<'a> QueryEncoder<'a> {
             decode_ms,
             encode_ms: 0.0,
         })
+    }
+
+    /// Decodes a range of a stored video. Returns the milliseconds that it took, too.
+    async fn frames_of_file(
+        &self,
+        video: &Video,
+        origin: Origin,
+        wanted: Wanted,
+    ) -> Result<(Vec<Frame>, f64), SearchError> {
+        let gone = |_| SearchError::NotFound { what: "file of video", id: video.id };
+        let file = self.app.storage.local(&StoredFile::of(&video.file)).await.map_err(gone)?;
+        let range = origin.start_ms..origin.end_ms;
+        let in_order = video.facts.as_ref().is_some_and(|facts| !facts.seek_is_safe);
+        let footage =
+            FootageFile { path: file.path().to_owned(), probe: known_probe(video), range, in_order };
+        self.decode(footage, wanted).await
     }
 
     async fn uploaded(
