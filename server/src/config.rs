@@ -133,9 +133,18 @@ pub struct Config {
     /// Worker threads per model and device; 0: chosen for the machine
     #[arg(long, env = "REPRISE_REPLICAS", default_value_t = 0)]
     pub replicas: usize,
-    /// Frames per second that image models sample from video; another rate makes another embedding space
-    #[arg(long, env = "REPRISE_FRAMES_PER_SECOND", default_value_t = 2.0, value_parser = frame_rate)]
-    pub frames_per_second: f64,
+    /// Frames per second that models sample from video; another rate makes another embedding space [default: 2 for image
+    /// models, 1 for models that read]
+    #[arg(long, env = "REPRISE_FRAMES_PER_SECOND", value_parser = frame_rate)]
+    pub frames_per_second: Option<f64>,
+    /// Most frames of a clip for models that read, 1 to 64; another number makes another embedding space [default: 64; 32
+    /// for CARE]
+    #[arg(long, env = "REPRISE_FRAMES_PER_CLIP", value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub frames_per_clip: Option<u8>,
+    /// Largest area of a frame, in pixels, for models that read; another area makes another embedding space [default: that
+    /// of the model's paper]
+    #[arg(long, env = "REPRISE_MAX_PIXELS", value_parser = clap::value_parser!(u64).range(1024..=16_777_216))]
+    pub max_pixels: Option<u64>,
     /// Number format of the models' arithmetic: f32; int8 on a CPU with AVX-512 VNNI, and bf16 or f16 on a GPU, are
     /// faster and slightly less exact; another format makes another embedding space
     #[arg(long, env = "REPRISE_PRECISION", default_value = "f32")]
@@ -297,7 +306,9 @@ impl Config {
         reprise_encoders::LoadOptions {
             replicas: self.replicas(),
             devices: self.devices.clone(),
-            frames_per_second: Some(self.frames_per_second),
+            frames_per_second: self.frames_per_second,
+            frames_per_clip: self.frames_per_clip.map(usize::from),
+            max_pixels: self.max_pixels,
             precision: self.precision,
             ..Default::default()
         }

@@ -28,6 +28,7 @@ mod encoders_open_clip;
 mod encoders_openai;
 mod encoders_parity;
 mod encoders_precision;
+mod encoders_qwen_vl;
 mod encoders_sentence;
 mod encoders_siglip;
 mod engines;

@@ -76,7 +76,7 @@ struct Line {
 /// Prints the table or JSON.
 pub(super) fn run(args: &AbsentArgs) -> anyhow::Result<()> {
     let benchmark = Benchmark::read(&args.data)?;
-    let mut models = Models::load(&args.model, None, args.compute)?;
+    let mut models = Models::load(&args.model, None, args.compute.into())?;
     let progress = bar(args.json, benchmark.clips.len(), "clips")?;
     let vectors = encode::clips(&mut models.loaded, &benchmark.clips, &|clips| progress.inc(clips))?;
     progress.finish_and_clear();

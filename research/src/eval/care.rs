@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::matching::{Reading, Recall, Side, by_place};
 use super::print;
-use crate::compute::ComputeArgs;
+use crate::compute::{ComputeArgs, FrameArgs};
 use crate::encode::{self, LongTexts, Stretch, file_of};
 use crate::terminal::bar;
 
@@ -46,6 +46,9 @@ pub struct CareArgs {
     model: ModelName,
     #[command(flatten)]
     compute: ComputeArgs,
+    /// Largest area of a frame, in pixels, for models that read [default: that of the model's paper]
+    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u64).range(1024..=16_777_216))]
+    max_pixels: Option<u64>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -137,7 +140,8 @@ fn of_files(args: &CareArgs, data: &Path) -> anyhow::Result<Report> {
     let mut names: Vec<String> = captions.values().flat_map(|it| it.videos.iter().cloned()).collect();
     names.sort();
     names.dedup();
-    let mut model = args.compute.load(&args.model).with_context(|| args.model.to_string())?;
+    let frames = FrameArgs { max_pixels: args.max_pixels, ..FrameArgs::default() };
+    let mut model = args.compute.load_with(&args.model, &frames).with_context(|| args.model.to_string())?;
     let can = model.space.can;
     ensure!(can.text && can.frames, "{} does not take both texts and videos", model.space.name);
     let clips_bar = bar(args.json, names.len(), "clips")?;

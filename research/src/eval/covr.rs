@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
+use reprise_encoders::sample::Sampler;
 use reprise_encoders::{DEFAULT_MODEL, Embedder, ModelName};
 use reprise_index::eval::{CUTOFFS, Figures, Judged, Protocol, rank};
 use reprise_index::{Collection, Filter, Index, Level, Mode, Settings, UnitVector};
@@ -13,9 +14,9 @@ use roaring::RoaringTreemap;
 
 use super::benchmark::{Benchmark, ComposedQuery};
 use super::figure;
-use super::methods::{Method, Models, queries, unit};
+use super::methods::{Loading, Method, Models, queries, unit};
 use super::report::{RECALL_AT, Row, inversions, json, table};
-use crate::compute::ComputeArgs;
+use crate::compute::{ComputeArgs, FrameArgs};
 use crate::encode;
 use crate::terminal::{bar, say};
 
@@ -33,6 +34,11 @@ pub struct CovrArgs {
     model: ModelName,
     #[command(flatten)]
     compute: ComputeArgs,
+    #[command(flatten)]
+    frames: FrameArgs,
+    /// TF-CoVR's zero-shot protocol: 15 frames of each target clip and one of each query clip
+    #[arg(long, conflicts_with_all = ["baselines", "frames_per_second", "frames_per_clip"])]
+    zero_shot: bool,
     /// The expected space of the model, by id or name; another one is an error
     #[arg(long)]
     space: Option<String>,
@@ -55,6 +61,10 @@ enum ModeArg {
 
 /// The kind of plain text queries in reports.
 const TEXT_TO_VIDEO: &str = "text_to_video";
+/// Frames of clips by TF-CoVR's zero-shot protocol, at the middles of equal parts.
+const TARGET_FRAMES: Sampler = Sampler::Middles { frames: 15 };
+const QUERY_FRAMES: Sampler = Sampler::Middles { frames: 1 };
+
 /// The space and level of all vectors.
 const AT: Collection = Collection { space: 0, level: Level::Clip };
 
@@ -68,16 +78,25 @@ pub(super) fn run(args: &CovrArgs) -> anyhow::Result<()> {
     if protocol == Protocol::Compat {
         benchmark.normalise();
     }
-    let mut models = Models::load(&args.model, args.baselines.as_deref(), args.compute)?;
+    let mut models = Models::load(
+        &args.model,
+        args.baselines.as_deref(),
+        Loading { compute: args.compute, frames: args.frames },
+    )?;
     check_space(&models.loaded[0], args.space.as_deref())?;
+    if args.zero_shot {
+        zero_shot(&mut models.loaded[0])?;
+    }
     let progress = bar(args.json, benchmark.clips.len() * models.loaded.len(), "clips")?;
     let vectors = encode::clips(&mut models.loaded, &benchmark.clips, &|clips| progress.inc(clips))?;
     progress.finish_and_clear();
+    let asked =
+        if args.zero_shot { query_clips(&mut models.loaded[0], &benchmark)? } else { vectors.clone() };
     let (mut rows, mut shown) = (Vec::new(), Vec::new());
     for (at, &method) in models.methods.iter().enumerate() {
         let model = &mut models.loaded[method.model];
         let gallery = Gallery::new(&benchmark, &vectors[method.model], protocol)?;
-        let mut judged = judge(method, model, &benchmark, &vectors[method.model], &gallery)?;
+        let mut judged = judge(method, model, &benchmark, &asked[method.model], &gallery)?;
         // Plain texts depend on the model alone, so each model's figures appear once.
         let is_last = models.methods[at + 1..].iter().all(|later| later.model != method.model);
         if is_last && model.space.can.text {
@@ -91,7 +110,7 @@ pub(super) fn run(args: &CovrArgs) -> anyhow::Result<()> {
     match args.json {
         true => say(json(&rows))?,
         false => {
-            say(heading(&benchmark, protocol))?;
+            say(heading(&benchmark, protocol, args.zero_shot))?;
             for line in table(&rows).into_iter().chain(inversions(&rows)) {
                 say(line)?;
             }
@@ -104,7 +123,7 @@ pub(super) fn run(args: &CovrArgs) -> anyhow::Result<()> {
 }
 
 /// Describes the figures: the gallery, the texts, and the definition of recall.
-fn heading(benchmark: &Benchmark, protocol: Protocol) -> String {
+fn heading(benchmark: &Benchmark, protocol: Protocol, zero_shot: bool) -> String {
     let (gallery, texts) = match protocol {
         Protocol::Clean => (format!("{} distinct clips", benchmark.clips.len()), "as they are"),
         Protocol::Compat => (
@@ -113,11 +132,35 @@ fn heading(benchmark: &Benchmark, protocol: Protocol) -> String {
         ),
     };
     format!(
-        "{} clips, protocol {}; gallery: {gallery}; modifications: {texts}; R@K: queries with a valid target among the \
+        "{} clips, protocol {}{}; gallery: {gallery}; modifications: {texts}; R@K: queries with a valid target among the \
          first K",
         benchmark.clips.len(),
-        protocol.name()
+        protocol.name(),
+        if zero_shot { ", zero-shot: 15 frames of a target, 1 of a query" } else { "" },
     )
+}
+
+/// Sets the frames of TF-CoVR's zero-shot protocol.
+///
+/// # Errors
+/// The model takes no videos, or another number of frames only.
+fn zero_shot(model: &mut Embedder) -> anyhow::Result<()> {
+    let space = &mut model.space;
+    ensure!(space.can.frames, "{} takes no videos", space.name);
+    ensure!(!space.temporal, "{} takes its own number of frames: leave --zero-shot out", space.name);
+    (space.sampler, space.composed_frames) = (TARGET_FRAMES, space.composed_frames.map(|_| QUERY_FRAMES));
+    Ok(())
+}
+
+/// Raw vectors of all clips as queries, from one frame each: `[0][clip]`.
+///
+/// # Errors
+/// A clip can't be decoded, or the model fails.
+fn query_clips(model: &mut Embedder, benchmark: &Benchmark) -> anyhow::Result<Vec<Vec<Vec<f32>>>> {
+    model.space.sampler = QUERY_FRAMES;
+    let vectors = encode::clips(std::slice::from_mut(model), &benchmark.clips, &|_| {});
+    model.space.sampler = TARGET_FRAMES;
+    vectors
 }
 
 /// # Errors

@@ -74,7 +74,7 @@ struct Found {
 pub(super) fn run(args: &ExamplesArgs) -> anyhow::Result<()> {
     let benchmark = Benchmark::read(&args.data)?;
     ensure!(benchmark.classes.iter().any(|class| class.len() > 2), "no label has three clips");
-    let mut models = Models::load(&args.model, None, args.compute)?;
+    let mut models = Models::load(&args.model, None, args.compute.into())?;
     let progress = bar(args.json, benchmark.clips.len(), "clips")?;
     let vectors = encode::clips(&mut models.loaded, &benchmark.clips, &|clips| progress.inc(clips))?;
     progress.finish_and_clear();

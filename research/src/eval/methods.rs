@@ -7,7 +7,7 @@ use reprise_encoders::{Clip, Embedder, Input, ModelName, Source, Space};
 use reprise_index::UnitVector;
 
 use super::benchmark::ComposedQuery;
-use crate::compute::ComputeArgs;
+use crate::compute::{ComputeArgs, FrameArgs};
 use crate::encode::{self, Stretch};
 
 /// One line of the table.
@@ -61,6 +61,20 @@ const OWN: [(&str, Fusion); 4] = [
 const ORDER: [&str; 7] =
     ["text_only", "video_only", "average_frames", "average", "order_blind", "stage2_only", "two_stage"];
 
+/// How models are loaded.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Loading {
+    pub(super) compute: ComputeArgs,
+    /// What models that read take of a clip.
+    pub(super) frames: FrameArgs,
+}
+
+impl From<ComputeArgs> for Loading {
+    fn from(compute: ComputeArgs) -> Loading {
+        Loading { compute, frames: FrameArgs::default() }
+    }
+}
+
 impl Models {
     /// Loads the model under test and the existing baselines. A method without its model is left out.
     ///
@@ -69,9 +83,9 @@ impl Models {
     pub(super) fn load(
         model: &ModelName,
         baselines: Option<&Path>,
-        compute: ComputeArgs,
+        Loading { compute, frames }: Loading,
     ) -> anyhow::Result<Models> {
-        let mut loaded = vec![compute.load(model).with_context(|| model.to_string())?];
+        let mut loaded = vec![compute.load_with(model, &frames).with_context(|| model.to_string())?];
         let mut methods: Vec<Method> = Vec::new();
         let mut folders: Vec<&str> = vec![""];
         for (name, folder, fusion) in BASELINES {
@@ -83,7 +97,7 @@ impl Models {
                 Some(model) => model,
                 None => {
                     let name: ModelName = path.to_string_lossy().parse()?;
-                    loaded.push(compute.load(&name).with_context(|| name.to_string())?);
+                    loaded.push(compute.load_with(&name, &frames).with_context(|| name.to_string())?);
                     folders.push(folder);
                     loaded.len() - 1
                 }

@@ -24,7 +24,7 @@ use crate::terminal::say;
 #[derive(Debug, Subcommand)]
 pub enum Benchmark {
     /// Composed queries over single clips, beside the paper's baselines
-    Covr(covr::CovrArgs),
+    Covr(Box<covr::CovrArgs>),
     /// One decisive sentence inside a long text, and long texts that describe full videos clip by clip
     Long(long::LongArgs),
     /// Long texts to and from clips and full videos (LoVR)

@@ -11,7 +11,7 @@ use clap::{ArgGroup, Args};
 use reprise_encoders::text::Overflow;
 use reprise_encoders::video::{self, Limits};
 use reprise_encoders::{Clip, DEFAULT_MODEL, Embedder, Encoder, Input, ModelName};
-use reprise_research::compute::ComputeArgs;
+use reprise_research::compute::{ComputeArgs, FrameArgs};
 use reprise_research::encode::LONGEST_MS;
 use reprise_research::terminal::say;
 use reprise_server::config::MAX_WINDOWS;
@@ -30,6 +30,8 @@ pub(crate) struct EmbedArgs {
     model: ModelName,
     #[command(flatten)]
     compute: ComputeArgs,
+    #[command(flatten)]
+    frames: FrameArgs,
     /// A text
     #[arg(long)]
     text: Option<String>,
@@ -88,7 +90,7 @@ fn embed(args: &EmbedArgs) -> anyhow::Result<Embedding> {
     if end_ms <= start_ms {
         bail!("the end must be after the start");
     }
-    let mut loaded = args.compute.load(&args.model)?;
+    let mut loaded = args.compute.load_with(&args.model, &args.frames)?;
     match (&args.text, &args.video) {
         (Some(text), _) => embed_text(&mut loaded, text, args.passages),
         (None, Some(file)) => embed_video(&mut loaded, file, start_ms..end_ms),
@@ -97,7 +99,7 @@ fn embed(args: &EmbedArgs) -> anyhow::Result<Embedding> {
 }
 
 fn embed_many(args: &EmbedArgs, out: &Path) -> anyhow::Result<()> {
-    let mut loaded = args.compute.load(&args.model)?;
+    let mut loaded = args.compute.load_with(&args.model, &args.frames)?;
     let folder = match &args.cache {
         Some(folder) => folder.clone(),
         None => dirs::cache_dir().context("there is no cache folder: give --cache")?.join("reprise/vectors"),
