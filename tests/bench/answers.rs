@@ -1,14 +1,16 @@
-//! What parts of an answer cost: searches over 10,000 clips with each part switched on and off, in turns.
+//! What parts of an answer cost: searches over 10,000 and a million clips with each part switched on and off, in turns.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::Instant;
 
+use reprise_index::{Background, UnitVector};
 use reprise_tests::server::Server;
 use serde_json::{Value, json};
 
 use super::cpu::{percentile, used};
 use super::report::Report;
-use super::search::{Random, all_clips, fill, wait_for_graph, words};
+use super::search::{CLIPS_PER_VIDEO, Random, fill, first_clips, wait_for_graph, words};
 
 /// Searches of one variant in a row.
 const BLOCK: usize = 50;
@@ -44,18 +46,52 @@ fn variants() -> Vec<Variant> {
     ]
 }
 
+/// Numbers of clips, as they are written in the table.
+const SIZES: [(u32, &str); 2] = [(10_000, "10,000"), (1_000_000, "1,000,000")];
+/// Times that the background of one query is measured.
+const BACKGROUNDS: usize = 1000;
+
 pub(crate) async fn measure(folder: &Path, report: &mut Report) {
-    let start = async |name: &str, mode: &str| {
-        let data = folder.join(name);
+    for (clips, size) in SIZES {
+        let data = folder.join(size);
         std::fs::create_dir_all(&data).unwrap();
-        fill(&data, "builtin:tiny").await;
-        let server = Server::start(&data, &["--query-log", mode]);
-        wait_for_graph(&server).await;
-        server
-    };
-    let (logged, silent) = (start("logged", "full").await, start("silent", "off").await);
-    // The libraries hold the same vectors under ids of their own.
-    let clips = [all_clips(&silent).await, all_clips(&logged).await];
+        fill(&data, "builtin:tiny", clips / CLIPS_PER_VIDEO).await;
+        of_size(&data, size, report).await;
+        std::fs::remove_dir_all(&data).unwrap();
+    }
+    for dim in [512, 3072] {
+        report.background(dim, background(dim));
+    }
+}
+
+/// Microseconds of a query's background: its scores over a sample of as many spans as a search uses, and what `z` needs
+/// of them.
+fn background(dim: usize) -> f64 {
+    let mut random = Random(3);
+    let mut unit = || UnitVector::from_raw(&random.vector(dim)).unwrap().0;
+    let sample: Vec<UnitVector> = (0..Background::SAMPLE).map(|_| unit()).collect();
+    let mut times: Vec<f64> = (0..BACKGROUNDS)
+        .map(|_| {
+            let query = unit();
+            let started = Instant::now();
+            let scores = sample.iter().map(|span| query.dot(span)).collect();
+            assert!(std::hint::black_box(Background::of(scores, 1_000_000)).is_some());
+            started.elapsed().as_secs_f64() * 1e6
+        })
+        .collect();
+    percentile(&mut times, 50)
+}
+
+/// Measures all variants in a filled library. One server logs searches, the other does not; they take turns.
+async fn of_size(data: &Path, size: &str, report: &mut Report) {
+    let copy = data.with_extension("logged");
+    let copied = Command::new("cp").arg("-r").arg(data).arg(&copy).status().unwrap();
+    assert!(copied.success());
+    let silent = Server::start(data, &["--query-log", "off"]);
+    wait_for_graph(&silent).await;
+    let logged = Server::start(&copy, &["--query-log", "full"]);
+    wait_for_graph(&logged).await;
+    let clips = first_clips(&silent).await;
     for kind in ["text", "clip_id"] {
         let mut variants = variants();
         let mut random = Random(7);
@@ -66,7 +102,6 @@ pub(crate) async fn measure(folder: &Path, report: &mut Report) {
             for turn in 0..count {
                 let variant = &mut variants[(block + turn) % count];
                 let server = if variant.logged { &logged } else { &silent };
-                let clips = &clips[usize::from(variant.logged)];
                 let query = |at: usize| match kind {
                     "text" => json!({"text": texts[at]}),
                     _ => json!({"clip_id": clips[(block * BLOCK + at) * 7 % clips.len()]}),
@@ -74,12 +109,17 @@ pub(crate) async fn measure(folder: &Path, report: &mut Report) {
                 run(server, variant, query, block > 0).await;
             }
         }
+        // The first variant does the least.
+        let mut least = None;
         for variant in &mut variants {
             let cpu = variant.cpu * 1000.0 / variant.times.len() as f64;
             let [p50, p95] = [50, 95].map(|percent| percentile(&mut variant.times, percent));
-            report.search(kind, variant.name, p50, p95, cpu);
+            let least = *least.get_or_insert(p95);
+            report.answer(&format!("{size} | {kind} | {}", variant.name), [p50, p95, p95 / least, cpu]);
         }
     }
+    drop(logged);
+    std::fs::remove_dir_all(&copy).unwrap();
 }
 
 /// Runs a block of searches. `counts`: whether their times count.

@@ -35,17 +35,11 @@ async fn main() {
     if wanted("search") {
         search::measure(folder.path(), &mut report).await;
     }
-    if parts.iter().any(|it| it == "answers") {
-        answers::measure(folder.path(), &mut report).await;
-    }
     if wanted("ingest") {
         ingest::measure(folder.path(), &mut report).await;
     }
     if wanted("segment") {
         segment::measure(folder.path(), &mut report).await;
-    }
-    if wanted("exports") {
-        exports::measure(folder.path(), &mut report).await;
     }
     if parts.is_empty() {
         report.publish();
@@ -54,6 +48,14 @@ async fn main() {
     if parts.iter().any(|it| it == "long") {
         long::measure(folder.path(), &mut report).await;
         report.publish_long();
+    }
+    if parts.iter().any(|it| it == "answers") {
+        answers::measure(folder.path(), &mut report).await;
+        report.publish_answers();
+    }
+    if parts.is_empty() || parts.iter().any(|it| it == "exports") {
+        exports::measure(folder.path(), &mut report).await;
+        report.publish_exports();
     }
     if parts.iter().any(|it| it == "engines") {
         engines::measure(&parts, &mut report).await;

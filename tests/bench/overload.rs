@@ -58,7 +58,7 @@ pub(crate) async fn measure(folder: &Path, minutes: f64, report: &mut Report) {
     std::fs::create_dir_all(&data).unwrap();
     seeded::write(&model, &VIT_B_32);
     let model = model.to_str().unwrap();
-    search::fill(&data, model).await;
+    search::fill(&data, model, search::VIDEOS).await;
     let server = Arc::new(Server::start(&data, &["--model", model]));
     give_cores(&server);
     let film = film(folder, "film", &["testsrc2", "smptebars"], Store::Web);

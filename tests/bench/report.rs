@@ -18,6 +18,8 @@ const ENGINES: [&str; 2] = ["<!-- engines: made by `scripts/bench.sh engines` --
 const OVERLOAD: [&str; 2] =
     ["<!-- overload: made by `scripts/bench.sh overload` -->", "<!-- overload: end -->"];
 const SOAK: [&str; 2] = ["<!-- soak: made by `scripts/bench.sh soak` -->", "<!-- soak: end -->"];
+const ANSWERS: [&str; 2] = ["<!-- answers: made by `scripts/bench.sh answers` -->", "<!-- answers: end -->"];
+const EXPORTS: [&str; 2] = ["<!-- exports: made by `scripts/bench.sh exports` -->", "<!-- exports: end -->"];
 const BENCHMARKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../BENCHMARKS.md");
 const RELIABILITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../RELIABILITY.md");
 
@@ -26,6 +28,7 @@ const RELIABILITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../RELIABILITY.m
 pub(crate) struct Report {
     ingest: String,
     search: String,
+    answers: String,
     segment: String,
     exports: String,
     meter: String,
@@ -55,6 +58,44 @@ impl Report {
         let row = format!("| {kind} | {way} | {p50:.2} | {p95:.2} | {cpu:.2} |");
         println!("{row}");
         writeln!(self.search, "{row}").unwrap();
+    }
+
+    /// Adds the p50, the p95, the p95 as a multiple of the first variant's, and the CPU time of one search, times in
+    /// milliseconds.
+    pub(crate) fn answer(&mut self, what: &str, [p50, p95, of_least, cpu]: [f64; 4]) {
+        let row = format!("| {what} | {p50:.2} | {p95:.2} | {of_least:.2} | {cpu:.2} |");
+        println!("{row}");
+        writeln!(self.answers, "{row}").unwrap();
+    }
+
+    /// Adds the microseconds of a query's background over vectors of `dim` values.
+    pub(crate) fn background(&mut self, dim: usize, micros: f64) {
+        self.note(&format!(
+            "The background behind `z`, over 1,000 spans of {dim} values: {micros:.0} µs a query."
+        ));
+    }
+
+    pub(crate) fn publish_answers(&self) {
+        let (rows, notes) = (&self.answers, &self.notes);
+        let table = format!(
+            "Measured {}, {}.\n\n\
+             | clips | query | search | p50 ms | p95 ms | p95, of the first | server CPU ms |\n\
+             |---|---|---|---|---|---|---|\n{rows}{notes}",
+            today(),
+            machine()
+        );
+        put(BENCHMARKS, ANSWERS, &table);
+    }
+
+    pub(crate) fn publish_exports(&self) {
+        let table = format!(
+            "Measured {}, {}.\n\n\
+             | a minute of film of six ranges, 1280x720 | CPU s | wall s | wall, of ffmpeg alone |\n|---|---|---|---|\n{}",
+            today(),
+            machine(),
+            self.exports
+        );
+        put(BENCHMARKS, EXPORTS, &table);
     }
 
     /// Adds the cost of a whole file, beside the cost of decoding it alone.
@@ -198,15 +239,13 @@ impl Report {
              |---|---|---|---|---|\n{}\n\
              | query | search | p50 ms | p95 ms | server CPU ms |\n|---|---|---|---|---|\n{}\n\
              | footage | cutting a video | CPU s | CPU, of decode alone |\n|---|---|---|---|\n{}\n\
-             | a frame of 256x144 in memory | microseconds |\n|---|---|\n{}\n\
-             | a minute of film of six ranges, 1280x720 | CPU s | wall s | wall, of ffmpeg alone |\n|---|---|---|---|\n{}",
+             | a frame of 256x144 in memory | microseconds |\n|---|---|\n{}",
             today(),
             machine(),
             self.ingest,
             self.search,
             self.segment,
-            self.meter,
-            self.exports
+            self.meter
         );
         put(BENCHMARKS, SERVICE, &table);
     }

@@ -1,4 +1,4 @@
-//! Searches over HTTP in a catalog of 10,000 clips.
+//! Searches over HTTP in a catalog of 10,000 clips, and the rows of catalogs of any size.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -16,8 +16,9 @@ use uuid::Uuid;
 use super::cpu::{Meter, percentile};
 use super::report::Report;
 
-const VIDEOS: u32 = 100;
-const CLIPS_PER_VIDEO: u32 = 100;
+/// Videos of a catalog of 10,000 clips.
+pub(crate) const VIDEOS: u32 = 100;
+pub(crate) const CLIPS_PER_VIDEO: u32 = 100;
 /// Number of kinds of clips; clips of one kind look alike.
 const KINDS: usize = 200;
 const QUERIES: usize = 1000;
@@ -29,9 +30,9 @@ const WORDS: [&str; 12] =
 pub(crate) async fn measure(folder: &Path, report: &mut Report) {
     let data = folder.join("search");
     std::fs::create_dir_all(&data).unwrap();
-    fill(&data, "builtin:tiny").await;
+    fill(&data, "builtin:tiny", VIDEOS).await;
     let server = Server::start(&data, &[]);
-    let clips = all_clips(&server).await;
+    let clips = first_clips(&server).await;
     wait_for_graph(&server).await;
     let mut random = Random(7);
     for exact in [false, true] {
@@ -74,15 +75,15 @@ async fn one(
     report.search(kind, way, percentile(&mut times, 50), percentile(&mut times, 95), cpu);
 }
 
-/// Fills the catalog with the rows of an ingest by `model`, without films.
-pub(crate) async fn fill(data: &Path, model: &str) {
+/// Fills the catalog with the rows of an ingest of `videos` films by `model`, without the films.
+pub(crate) async fn fill(data: &Path, model: &str, videos: u32) {
     let space = reprise_encoders::load(&model.parse::<ModelName>().unwrap(), 1).unwrap().space;
     let catalog = catalog::open(&catalog::embedded_url(data)).await.unwrap();
     let new = NewSpace { id: space.id, name: space.name, model: space.model, dim: space.dim };
     let key = catalog.register_space(&new).await.unwrap().key;
     let mut random = Random(1);
     let kinds: Vec<Vec<f32>> = (0..KINDS).map(|_| random.vector(space.dim)).collect();
-    for number in 0..VIDEOS {
+    for number in 0..videos {
         let mut spans = vec![span(Level::Video, 0, key, &mut random, &kinds)];
         spans.extend((0..CLIPS_PER_VIDEO).map(|clip| span(Level::Clip, clip, key, &mut random, &kinds)));
         add(&catalog, number, spans).await;
@@ -143,9 +144,10 @@ async fn add(catalog: &Catalog, number: u32, spans: Vec<IngestedSpan>) {
     catalog.finish_ingest(&leased.lease, ingested).await.unwrap();
 }
 
-pub(crate) async fn all_clips(server: &Server) -> Vec<String> {
+/// The clips of the oldest [`VIDEOS`] videos.
+pub(crate) async fn first_clips(server: &Server) -> Vec<String> {
     let mut ids = Vec::new();
-    let (_, videos) = server.get("/v1/videos?limit=1000").await;
+    let (_, videos) = server.get(&format!("/v1/videos?limit={VIDEOS}")).await;
     for video in videos["items"].as_array().unwrap() {
         let path = format!("/v1/videos/{}/clips?limit=1000", video["id"].as_str().unwrap());
         let (_, clips) = server.get(&path).await;
@@ -155,10 +157,10 @@ pub(crate) async fn all_clips(server: &Server) -> Vec<String> {
     ids
 }
 
-/// Waits at most 30 s until a search uses the graph, which the server builds in the background. Small collections
-/// have none.
+/// Waits at most 20 minutes until a search uses the graph, which the server builds in the background. A collection of
+/// 10,000 vectors has one.
 pub(crate) async fn wait_for_graph(server: &Server) {
-    for _ in 0..60 {
+    for _ in 0..2400 {
         let answer = server.search(&json!({"query": {"text": "water"}, "limit": 20})).await;
         if answer["index"]["exact"] == false {
             return;
@@ -186,7 +188,7 @@ impl Random {
     }
 
     /// A vector of about normal values, each the sum of four uniform numbers.
-    fn vector(&mut self, dim: usize) -> Vec<f32> {
+    pub(crate) fn vector(&mut self, dim: usize) -> Vec<f32> {
         let uniform = |random: &mut Random| (random.next() >> 40) as f32 / (1 << 23) as f32 - 1.0;
         (0..dim).map(|_| (0..4).map(|_| uniform(self)).sum()).collect()
     }

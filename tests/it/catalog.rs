@@ -12,6 +12,7 @@ mod following;
 mod insights;
 mod jobs;
 mod labels;
+mod listing;
 mod maps;
 mod passages;
 mod range_vectors;

@@ -2,9 +2,10 @@
 
 use uuid::Uuid;
 
-use super::database::{Row, Sql, Tx, Value, values};
+use super::database::{Row, Tx, values};
 use super::error::CatalogError;
-use super::tables::videos::{from_row, lock, read, video_columns};
+use super::listing;
+use super::tables::videos::{lock, read};
 use super::types::*;
 use super::view::View;
 
@@ -38,30 +39,6 @@ pub(super) async fn set_folder(tx: &mut Tx, video: Uuid, folder: &Folder) -> Res
 }
 
 impl View<'_> {
-    /// The videos of a list in order of id, which is the order of creation, after `after`.
-    pub async fn videos_of(
-        &self,
-        list: &VideoList,
-        after: Option<Uuid>,
-        limit: u32,
-    ) -> Result<Vec<Video>, CatalogError> {
-        let mut values = values![after.unwrap_or(Uuid::nil())];
-        let from = if list.trashed { "trashed_videos" } else { "visible_videos" };
-        let mut sql = format!("SELECT {} FROM {from} v WHERE v.id > $1", video_columns!());
-        if let Some(folder) = &list.folder {
-            sql.push_str(&within(folder, list.only_itself, &mut values));
-        }
-        for tag in list.tags.iter() {
-            values.push(tag.key().to_vec().into());
-            let has = "EXISTS (SELECT 1 AS one FROM video_tags g WHERE g.video = v.id AND g.key";
-            sql.push_str(&format!(" AND {has} = ${})", values.len()));
-        }
-        values.push(limit.into());
-        sql.push_str(&format!(" ORDER BY v.id LIMIT ${}", values.len()));
-        let rows = self.rows(Sql::Built(sql), values).await?;
-        rows.iter().map(from_row).collect()
-    }
-
     /// Tags of visible videos that begin with `prefix` (without case), in order of key, after the key `after`.
     pub async fn tag_counts(
         &self,
@@ -141,6 +118,7 @@ impl View<'_> {
             if !label(&mut tx, id, change).await? {
                 return Ok(Labelled::TooManyTags(id));
             }
+            listing::index(&mut tx, id).await?;
             tx.must_see(id).await?;
             labelled.extend(read(&mut tx, id).await?);
         }
@@ -171,17 +149,6 @@ async fn label(tx: &mut Tx, id: Uuid, change: &LabelChange) -> Result<bool, Cata
 const FOLDERS: &str = "SELECT v.folder_key, min(v.folder) AS folder, count(*) AS videos FROM visible_videos v \
                        WHERE v.folder_key >= $1 AND v.folder_key < $2 \
                        GROUP BY v.folder_key ORDER BY v.folder_key LIMIT $3";
-
-/// The condition that a video `v` is in a folder, or below it too.
-fn within(folder: &Folder, only_itself: bool, values: &mut Vec<Value>) -> String {
-    values.push(folder.key().to_vec().into());
-    let first = values.len();
-    if only_itself {
-        return format!(" AND v.folder_key = ${first}");
-    }
-    values.push(folder.end().into());
-    format!(" AND v.folder_key >= ${first} AND v.folder_key < ${}", first + 1)
-}
 
 impl FolderCount {
     /// Counts the videos of a folder for its ancestor at `depth`. False if that begins a new entry.

@@ -29,6 +29,7 @@ mod jobs;
 mod keys;
 mod labels;
 mod leases;
+mod listing;
 mod maps;
 mod migrations;
 mod passages;

@@ -74,7 +74,8 @@ impl View<'_> {
     /// Videos in the trash in order of id, which is the order of creation, after `after`.
     pub async fn trashed_videos(&self, after: Option<Uuid>, limit: u32) -> Result<Vec<Video>, CatalogError> {
         let list = VideoList { trashed: true, ..VideoList::default() };
-        self.videos_of(&list, after, limit).await
+        let after = after.map(|id| VideoPlace { key: PlaceKey::Nothing, id });
+        self.videos_of(&list, after.as_ref(), limit).await
     }
 }
 

@@ -13,13 +13,19 @@ use uuid::Uuid;
 
 use super::database::{Database, Tx, values};
 use super::error::CatalogError;
+use super::listing;
 use super::tables::stored::{parse_json, to_json};
 
 /// Longest clip if none is stored: the default of the first release.
 const MAX_CLIP_SECONDS: f64 = 30.0;
 
-/// Runs the steps that have not run on this database.
+/// Runs the steps that have not run on this database, and fills columns that an older version did not have.
 pub(super) async fn run(database: &Database) -> Result<(), CatalogError> {
+    rewrite_segmentations(database).await?;
+    listing::index_missing(database).await
+}
+
+async fn rewrite_segmentations(database: &Database) -> Result<(), CatalogError> {
     let mut tx = database.begin().await?;
     // A second process that upgrades waits here for the end of this transaction.
     let sql = "INSERT INTO upgrades (name) VALUES ('segmentations') ON CONFLICT (name) DO NOTHING";

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
@@ -19,7 +21,10 @@ use super::labels;
 use super::names::VideoStateName;
 use super::search::seconds;
 use crate::app::{App, Authorized};
-use crate::catalog::{Segmentation, Video, VideoList, VideoPatch, VideoState};
+use crate::catalog::{
+    ListedWord, MOST_LISTED_WORDS, PlaceKey, Segmentation, Video, VideoList, VideoOrder, VideoPatch,
+    VideoPlace, VideoState,
+};
 use crate::library::Library;
 
 /// Routes of `/v1/videos` and `/v1/videos/{id}`, but for adding one.
@@ -178,17 +183,61 @@ struct VideoParams {
     /// Whether videos below the folder are listed too; default true. False without a folder: those that are in none.
     #[param(nullable = false)]
     subfolders: Option<bool>,
+    /// Videos whose title, file name, folder or tags hold all of these words, or parts of words; at most 20, compared without
+    /// case and accents.
+    #[param(nullable = false, max_length = 500)]
+    text: Option<String>,
+    /// Videos in this state only.
+    #[param(inline, value_type = Option<VideoStateName>, nullable = false)]
+    state: Option<VideoState>,
+    /// True: videos whose file or subtitles have warnings. False: the others.
+    #[param(nullable = false)]
+    warnings: Option<bool>,
+    /// Videos that were added at this time or later: an RFC 3339 date or instant.
+    #[param(nullable = false, max_length = 40)]
+    added_since: Option<String>,
+    /// The order; default `oldest`.
+    #[param(inline, nullable = false)]
+    order: Option<VideoOrderName>,
     /// Items per page, 1 to 1000; default 50.
     #[param(minimum = 1, maximum = 1000, nullable = false)]
     limit: Option<u32>,
-    /// `next_cursor` of the previous page.
-    #[param(nullable = false)]
-    cursor: Option<Uuid>,
+    /// `next_cursor` of the previous page of the same list in the same order.
+    #[param(nullable = false, max_length = 2000)]
+    cursor: Option<String>,
+}
+
+/// Order of a list of videos. `oldest`, `newest`: by the time of adding. `title`: by title, without case and accents, numbers
+/// by their value. `longest`: by length, videos that are not decoded yet last. `largest`: by the size of the file.
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = VideoOrder)]
+enum VideoOrderName {
+    Oldest,
+    Newest,
+    Title,
+    Longest,
+    Largest,
+}
+
+impl From<VideoOrderName> for VideoOrder {
+    fn from(name: VideoOrderName) -> VideoOrder {
+        match name {
+            VideoOrderName::Oldest => VideoOrder::Oldest,
+            VideoOrderName::Newest => VideoOrder::Newest,
+            VideoOrderName::Title => VideoOrder::Title,
+            VideoOrderName::Longest => VideoOrder::Longest,
+            VideoOrderName::Largest => VideoOrder::Largest,
+        }
+    }
 }
 
 impl VideoParams {
     /// The list that is asked for.
     fn list(&self) -> Result<VideoList, ApiError> {
+        let many = || ApiError::invalid("text", format!("a text has at most {MOST_LISTED_WORDS} words"));
+        checked_instant(self.added_since.as_deref(), "added_since")?;
+        let since = self.added_since.as_deref().and_then(crate::catalog::instant::parse);
         let tags: Vec<String> = self.tag.iter().flat_map(|it| it.split(',')).map(str::to_owned).collect();
         let only_itself = self.subfolders == Some(false);
         let folder = labels::checked_folder(self.folder.as_deref(), "folder")?;
@@ -197,11 +246,40 @@ impl VideoParams {
             tags: labels::checked_tags(&tags, "tag").map_err(|error| error.at("tag".to_owned()))?,
             folder: (self.folder.is_some() || only_itself).then_some(folder),
             only_itself,
+            words: ListedWord::all(self.text.as_deref().unwrap_or_default()).ok_or_else(many)?,
+            state: self.state,
+            warned: self.warnings,
+            added_since_ms: since,
+            order: self.order.map(VideoOrder::from).unwrap_or_default(),
         })
     }
 }
 
-/// Lists videos, oldest first.
+/// The cursor behind a place: the id, with what the order compares before it.
+fn cursor(place: &VideoPlace) -> String {
+    match &place.key {
+        PlaceKey::Nothing => place.id.to_string(),
+        PlaceKey::Title(key) => format!("{}.{}", place.id, URL_SAFE_NO_PAD.encode(key)),
+        PlaceKey::Number(number) => format!("{}.{number}", place.id),
+    }
+}
+
+/// Reads a cursor of a list in this order.
+fn read_cursor(text: &str, order: VideoOrder) -> Result<VideoPlace, ApiError> {
+    let place = || {
+        let (id, key) = text.split_once('.').map_or((text, None), |(id, key)| (id, Some(key)));
+        let key = match (order, key) {
+            (VideoOrder::Oldest | VideoOrder::Newest, None) => PlaceKey::Nothing,
+            (VideoOrder::Title, Some(key)) => PlaceKey::Title(URL_SAFE_NO_PAD.decode(key).ok()?),
+            (VideoOrder::Longest | VideoOrder::Largest, Some(key)) => PlaceKey::Number(key.parse().ok()?),
+            _ => return None,
+        };
+        Some(VideoPlace { key, id: id.parse().ok()? })
+    };
+    place().ok_or_else(|| ApiError::invalid("cursor", "this is not a cursor of a list in this order"))
+}
+
+/// Lists videos, oldest first unless another order is asked for.
 #[utoipa::path(get, path = "/v1/videos", operation_id = "listVideos", tag = "library", params(VideoParams),
     responses((status = 200, body = VideoPage)))]
 async fn list(
@@ -210,9 +288,10 @@ async fn list(
 ) -> Result<axum::Json<VideoPage>, ApiError> {
     let limit = extract::page_size(params.limit)?;
     let list = params.list()?;
-    let videos = app.view().videos_of(&list, params.cursor, limit).await?;
+    let after = params.cursor.as_deref().map(|text| read_cursor(text, list.order)).transpose()?;
+    let videos = app.view().videos_of(&list, after.as_ref(), limit).await?;
     let lasts = if list.trashed { app.config.trash_lasts() } else { Duration::ZERO };
-    let next_cursor = super::next_cursor(&videos, limit, |video| video.id);
+    let next_cursor = super::next_cursor(&videos, limit, |video| cursor(&list.order.place(video)));
     let items = videos.into_iter().map(|video| VideoOut::trashed(video, lasts)).collect();
     Ok(axum::Json(VideoPage { items, next_cursor }))
 }

@@ -47,7 +47,8 @@ pub fn is_stop_word(word: &str) -> bool {
     !word.is_empty() && STOP_WORDS.split(' ').any(|it| it == word)
 }
 
-fn folded(word: &str) -> String {
+/// A text without case, accents and apostrophes, compatibility forms resolved.
+pub fn folded(word: &str) -> String {
     let mut folded = String::with_capacity(word.len());
     for character in word.nfkd().filter(|it| !is_combining_mark(*it)).flat_map(char::to_lowercase) {
         match character {

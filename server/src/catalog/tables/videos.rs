@@ -43,7 +43,7 @@ pub(in crate::catalog) async fn lock(tx: &mut Tx, id: Uuid) -> Result<bool, Cata
 
 pub(in crate::catalog) fn from_row(row: &Row) -> Result<Video, CatalogError> {
     let states =
-        [(VideoState::Pending, "pending"), (VideoState::Ready, "ready"), (VideoState::Failed, "failed")];
+        [VideoState::Pending, VideoState::Ready, VideoState::Failed].map(|state| (state, state.name()));
     Ok(Video {
         id: row.get("id")?,
         content_hash: row.get("content_hash")?,

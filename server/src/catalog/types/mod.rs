@@ -14,6 +14,7 @@ mod tags;
 mod upload;
 mod vector;
 mod video;
+pub(in crate::catalog) mod video_list;
 mod webhook;
 
 pub use alert::*;
@@ -30,4 +31,5 @@ pub use tags::*;
 pub use upload::*;
 pub use vector::*;
 pub use video::*;
+pub use video_list::{ListedWord, MOST_LISTED_WORDS, PlaceKey, VideoList, VideoOrder, VideoPlace};
 pub use webhook::*;

@@ -182,19 +182,6 @@ fn key_of(name: &str) -> Option<Vec<u8>> {
     Some(folded.into_bytes()).filter(|key| !key.is_empty() && key.len() <= LONGEST_KEY)
 }
 
-/// Which videos to list.
-#[derive(Debug, Clone, Default)]
-pub struct VideoList {
-    /// Those in the trash instead of the others.
-    pub trashed: bool,
-    /// Those that have all of these tags.
-    pub tags: Tags,
-    /// Those in this folder or below it.
-    pub folder: Option<Folder>,
-    /// Those in `folder` itself only.
-    pub only_itself: bool,
-}
-
 /// A tag with the number of its videos.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TagCount {

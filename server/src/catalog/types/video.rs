@@ -22,6 +22,17 @@ pub enum VideoState {
     Failed,
 }
 
+impl VideoState {
+    /// The name in the catalog.
+    pub(in crate::catalog) fn name(self) -> &'static str {
+        match self {
+            VideoState::Pending => "pending",
+            VideoState::Ready => "ready",
+            VideoState::Failed => "failed",
+        }
+    }
+}
+
 /// Facts about the media, known after the ingest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MediaFacts {
