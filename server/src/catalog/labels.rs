@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::database::{Row, Tx, values};
 use super::error::CatalogError;
-use super::listing;
+use super::tables::listed;
 use super::tables::videos::{lock, read};
 use super::types::*;
 use super::view::View;
@@ -118,7 +118,7 @@ impl View<'_> {
             if !label(&mut tx, id, change).await? {
                 return Ok(Labelled::TooManyTags(id));
             }
-            listing::index(&mut tx, id).await?;
+            listed::index(&mut tx, id).await?;
             tx.must_see(id).await?;
             labelled.extend(read(&mut tx, id).await?);
         }

@@ -1,16 +1,10 @@
-//! Lists of videos: filtered, in an order, a page at a time; and the columns that they are read by.
+//! Lists of videos: filtered, in an order, a page at a time.
 
-use uuid::Uuid;
-
-use super::database::{Database, Row, Sql, Tx, Value, values};
+use super::database::{Sql, Value, values};
 use super::error::CatalogError;
 use super::tables::videos::{from_row, video_columns};
-use super::types::video_list::{look_up, title_key};
 use super::types::*;
 use super::view::View;
-
-/// Rows per transaction, when the columns of an older database are filled.
-const ROWS_PER_FILL: u32 = 500;
 
 impl View<'_> {
     /// The videos of a list in its order, after `after`.
@@ -121,42 +115,4 @@ fn within(folder: &Folder, only_itself: bool, values: &mut Vec<Value>) -> String
     }
     values.push(folder.end().into());
     format!(" AND v.folder_key >= ${first} AND v.folder_key < ${}", first + 1)
-}
-
-/// Writes the columns of a video that lists are read by. Called after each change of its title, folder or tags.
-pub(super) async fn index(tx: &mut Tx, id: Uuid) -> Result<(), CatalogError> {
-    let sql = "SELECT v.title, v.file_name, v.folder, \
-               (SELECT string_agg(g.tag, ',' ORDER BY g.key) FROM video_tags g WHERE g.video = v.id) AS tags \
-               FROM videos v WHERE v.id = $1";
-    let Some(row) = tx.row(sql, values![id]).await? else { return Ok(()) };
-    let text = |name: &str| row.get::<Option<String>>(name).map(Option::unwrap_or_default);
-    let (title, file_name, folder, tags) =
-        (text("title")?, text("file_name")?, text("folder")?, text("tags")?);
-    let found = look_up([title.as_str(), &file_name, &folder, &tags]);
-    let sql = "UPDATE videos SET title_key = $2, look_up = $3 WHERE id = $1";
-    tx.execute(sql, values![id, title_key(&title), found]).await?;
-    Ok(())
-}
-
-/// Writes the columns of the videos that have none: those of an older database, or of a backup.
-pub(super) async fn index_missing(database: &Database) -> Result<(), CatalogError> {
-    loop {
-        let mut tx = database.begin().await?;
-        let filled = index_some(&mut tx).await?;
-        tx.commit().await?;
-        if filled < ROWS_PER_FILL as usize {
-            return Ok(());
-        }
-    }
-}
-
-/// Writes the columns of some videos that have none. Returns their number.
-pub(super) async fn index_some(tx: &mut Tx) -> Result<usize, CatalogError> {
-    let sql = "SELECT id FROM videos WHERE title_key IS NULL ORDER BY id LIMIT $1";
-    let rows = tx.rows(sql, values![ROWS_PER_FILL]).await?;
-    let ids: Vec<Uuid> = rows.iter().map(|row: &Row| row.get("id")).collect::<Result<_, _>>()?;
-    for id in &ids {
-        index(tx, *id).await?;
-    }
-    Ok(ids.len())
 }

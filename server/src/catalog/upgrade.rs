@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::database::{Database, Tx, values};
 use super::error::CatalogError;
-use super::listing;
+use super::tables::listed;
 use super::tables::stored::{parse_json, to_json};
 
 /// Longest clip if none is stored: the default of the first release.
@@ -22,7 +22,7 @@ const MAX_CLIP_SECONDS: f64 = 30.0;
 /// Runs the steps that have not run on this database, and fills columns that an older version did not have.
 pub(super) async fn run(database: &Database) -> Result<(), CatalogError> {
     rewrite_segmentations(database).await?;
-    listing::index_missing(database).await
+    listed::index_missing(database).await
 }
 
 async fn rewrite_segmentations(database: &Database) -> Result<(), CatalogError> {

@@ -6,12 +6,13 @@ use super::database::{Row, Tx, Value, values};
 use super::error::CatalogError;
 use super::filter::attributes::attributes;
 use super::tables::jobs;
+use super::tables::listed;
 use super::tables::stored::to_json;
 use super::tables::videos::{check_metadata, from_row, lock, read, video_columns};
 use super::types::*;
 use super::view::View;
 use super::wake::News;
-use super::{cues, instant, keys, labels, listing, spans, uploads};
+use super::{cues, instant, keys, labels, spans, uploads};
 
 /// Attempts to add a video. Another attempt follows if a video with the same bytes is deleted at that moment.
 const TRIES: usize = 3;
@@ -133,7 +134,7 @@ impl View<'_> {
             let sql = "UPDATE videos SET recorded_at = $2, recorded_at_ms = $3 WHERE id = $1";
             tx.execute(sql, values![id, recorded_at, ms]).await?;
         }
-        listing::index(&mut tx, id).await?;
+        listed::index(&mut tx, id).await?;
         tx.must_see(id).await?;
         let video = read(&mut tx, id).await?;
         tx.commit().await?;
@@ -184,7 +185,7 @@ async fn add_new(tx: &mut Tx, video: &NewVideo, now: i64) -> Result<Added, Catal
     insert_attributes(tx, video.id, &video.metadata).await?;
     labels::set_folder(tx, video.id, &video.folder).await?;
     labels::set_tags(tx, video.id, &video.tags).await?;
-    listing::index(tx, video.id).await?;
+    listed::index(tx, video.id).await?;
     tx.must_see(video.id).await?;
     if let Some(key) = video.added_by {
         keys::check_quota(tx, key).await?;

@@ -8,8 +8,8 @@ use crate::catalog::cues::Ledger;
 use crate::catalog::database::{Sql, Tx, Value, values};
 use crate::catalog::error::CatalogError;
 use crate::catalog::filter::attributes::{Attribute, attributes};
-use crate::catalog::listing;
 use crate::catalog::store::Catalog;
+use crate::catalog::tables::listed;
 use crate::catalog::tables::stored::parse_json;
 
 /// How far the first change after a restore is above the last one before the backup. An engine that outlived the
@@ -108,7 +108,7 @@ impl Restoring {
                    FROM embeddings e JOIN spans s ON s.key = e.span JOIN videos v ON v.id = s.video \
                    WHERE v.deleted_at_ms IS NULL ORDER BY e.space, e.span";
         self.tx.execute(sql, values![]).await?;
-        while listing::index_some(&mut self.tx).await? > 0 {}
+        while listed::index_some(&mut self.tx).await? > 0 {}
         self.tx.commit().await
     }
 

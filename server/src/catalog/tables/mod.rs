@@ -3,6 +3,7 @@
 pub(super) mod evaluations;
 pub(super) mod exports;
 pub(super) mod jobs;
+pub(super) mod listed;
 pub(super) mod spans;
 pub(super) mod stored;
 pub(super) mod tracks;
