@@ -21,6 +21,7 @@ pub mod preprocess;
 pub mod registry;
 mod resize;
 pub mod sample;
+pub mod screen_text;
 pub mod text;
 pub mod video;
 
