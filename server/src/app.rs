@@ -13,6 +13,7 @@ use crate::catalog::{Catalog, CatalogError, Hold, Secret, View, instant};
 use crate::config::Config;
 use crate::models::Spaces;
 use crate::query_log::QueryLog;
+use crate::speech::Speech;
 use crate::storage::{Derived, Storage};
 use crate::vectors::Vectors;
 
@@ -24,6 +25,8 @@ pub struct App {
     pub catalog: Arc<Catalog>,
     /// The loaded embedding spaces.
     pub spaces: Spaces,
+    /// What writes down speech; `None` if this process does not.
+    pub speech: Option<Arc<Speech>>,
     /// The vector index.
     pub vectors: Arc<Vectors>,
     /// Storage for files.

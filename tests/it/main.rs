@@ -70,6 +70,7 @@ mod synth;
 mod thumbnails;
 mod tidy;
 mod traces;
+mod transcribe;
 mod uploads;
 mod vector_index;
 mod video;

@@ -120,6 +120,7 @@ fn the_contract_names_every_operation_once_and_nothing_that_is_not_there() {
             "post /v1/videos/{id}/clips",
             "post /v1/videos/{id}/resegment",
             "post /v1/videos/{id}/restore",
+            "post /v1/videos/{id}/transcribe",
             "post /v1/webhooks",
             "post /v1/webhooks/{id}/rotate",
             "post /v1/webhooks/{id}/test",

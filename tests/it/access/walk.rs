@@ -107,6 +107,7 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
         "post /v1/videos/{id}/resegment" => {
             Missing(Some(json!({"policy": "fixed", "params": {"every_seconds": 1}})))
         }
+        "post /v1/videos/{id}/transcribe" => Missing(Some(json!({}))),
         "post /v1/jobs/{id}/cancel" | "post /v1/jobs/{id}/retry" | "post /v1/videos/{id}/restore" => {
             Missing(None)
         }

@@ -46,7 +46,9 @@ impl Library {
         let made = fill(&data, &file).await;
         rename(&data, &made).await;
         let root = videos.to_str().unwrap();
-        let server = Server::start(&data, &["--api-key", KEY, "--media-root", root]);
+        // Nobody listens there. The film has no sound to be sent.
+        let arguments = ["--api-key", KEY, "--media-root", root, "--transcribe-url", "http://127.0.0.1:9"];
+        let server = Server::start(&data, &arguments);
         Library { server, folder }
     }
 
