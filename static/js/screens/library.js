@@ -41,7 +41,7 @@ class Library {
   constructor(page) {
     this.page = page;
     this.title = 'Library';
-    /** @type {Video[]} what the server listed, oldest first */
+    /** @type {Video[]} what the server listed, newest first */
     this.videos = [];
     /** @type {Video[]} what is shown, in order */
     this.shown = [];
@@ -139,8 +139,7 @@ class Library {
   }
 
   /**
-   * Reads the list, page by page. The service lists the oldest first and sorts by nothing else, so the newest are
-   * known only when all are here.
+   * Reads the list, page by page, the newest first. Other orders and filters are applied here, to what has come.
    */
   async load() {
     this.loading?.abort();
@@ -156,7 +155,7 @@ class Library {
       let cursor;
       do {
         /** @type {Api<'VideoPage'>} */
-        const page = await get('/v1/videos', { query: { folder: this.parameters.get('folder'), tag: this.parameters.get('tag'), trashed: this.isTrash || null, limit: PAGE, cursor }, signal });
+        const page = await get('/v1/videos', { query: { folder: this.parameters.get('folder'), tag: this.parameters.get('tag'), trashed: this.isTrash || null, order: 'newest', limit: PAGE, cursor }, signal });
         videos.push(...page.items);
         cursor = page.next_cursor;
         // The first page need not wait for the others; what is here already stays until all have come.
