@@ -504,6 +504,8 @@ async fn tags_and_folders_are_given_changed_listed_and_counted() {
         ("PATCH", "/v1/videos", json!({"ids": [video["id"]], "add_tags": [""]}), 422, "/add_tags/0"),
         ("GET", "/v1/videos?tag=", Value::Null, 422, "tag"),
         ("GET", "/v1/videos?folder=/", Value::Null, 422, "folder"),
+        ("GET", &format!("/v1/videos?text={}", "x".repeat(501)), Value::Null, 422, "text"),
+        ("GET", &format!("/v1/videos?text={}", "x+".repeat(21)), Value::Null, 422, "text"),
         ("GET", "/v1/videos?added_since=tomorrow", Value::Null, 422, "added_since"),
         (
             "GET",

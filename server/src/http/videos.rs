@@ -166,6 +166,11 @@ struct VideoPage {
     next_cursor: Option<String>,
 }
 
+/// Longest text that a list looks up, in characters.
+const LONGEST_TEXT: usize = 500;
+/// Longest cursor of a list, in characters: an id and the key of a title.
+const LONGEST_CURSOR: usize = 2000;
+
 /// Which videos to list, and the start and size of a page.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -235,7 +240,14 @@ impl From<VideoOrderName> for VideoOrder {
 impl VideoParams {
     /// The list that is asked for.
     fn list(&self) -> Result<VideoList, ApiError> {
-        let many = || ApiError::invalid("text", format!("a text has at most {MOST_LISTED_WORDS} words"));
+        let wrong = || {
+            let why = format!("a text has at most {MOST_LISTED_WORDS} words and {LONGEST_TEXT} characters");
+            ApiError::invalid("text", why)
+        };
+        let text = self.text.as_deref().unwrap_or_default();
+        if text.chars().count() > LONGEST_TEXT {
+            return Err(wrong());
+        }
         checked_instant(self.added_since.as_deref(), "added_since")?;
         let since = self.added_since.as_deref().and_then(crate::catalog::instant::parse);
         let tags: Vec<String> = self.tag.iter().flat_map(|it| it.split(',')).map(str::to_owned).collect();
@@ -246,7 +258,7 @@ impl VideoParams {
             tags: labels::checked_tags(&tags, "tag").map_err(|error| error.at("tag".to_owned()))?,
             folder: (self.folder.is_some() || only_itself).then_some(folder),
             only_itself,
-            words: ListedWord::all(self.text.as_deref().unwrap_or_default()).ok_or_else(many)?,
+            words: ListedWord::all(text).ok_or_else(wrong)?,
             state: self.state,
             warned: self.warnings,
             added_since_ms: since,
@@ -267,6 +279,9 @@ fn cursor(place: &VideoPlace) -> String {
 /// Reads a cursor of a list in this order.
 fn read_cursor(text: &str, order: VideoOrder) -> Result<VideoPlace, ApiError> {
     let place = || {
+        if text.len() > LONGEST_CURSOR {
+            return None;
+        }
         let (id, key) = text.split_once('.').map_or((text, None), |(id, key)| (id, Some(key)));
         let key = match (order, key) {
             (VideoOrder::Oldest | VideoOrder::Newest, None) => PlaceKey::Nothing,
