@@ -68,16 +68,15 @@ pub(super) fn leave<W: Worker>(shared: &Shared<W>) {
 
 fn work<W: Worker>(alive: &Alive<W>, mut worker: W) {
     let Alive { shared, desk } = alive;
+    let other = RefCell::new(worker.clone());
+    let let_pass = || serve_waiting(alive, &mut other.borrow_mut());
     while !desk.is_abandoned() {
         let Some((lane, jobs)) = next_batch(shared, &worker) else { return };
-        match lane {
-            Lane::Interactive => run(alive, &mut worker, Taken { lane, jobs, pause: &|| Duration::ZERO }),
-            Lane::Bulk => {
-                let other = RefCell::new(worker.clone());
-                let pause = || serve_waiting(alive, &mut other.borrow_mut());
-                run(alive, &mut worker, Taken { lane, jobs, pause: &pause });
-            }
-        }
+        let pause: &dyn Fn() -> Duration = match lane {
+            Lane::Interactive => &|| Duration::ZERO,
+            Lane::Bulk => &let_pass,
+        };
+        run(alive, &mut worker, Taken { lane, jobs, pause });
     }
 }
 
