@@ -19,13 +19,15 @@ impl View<'_> {
     ) -> Result<Vec<Video>, CatalogError> {
         let from = if list.trashed { "trashed_videos" } else { "visible_videos" };
         let mut values = values![];
-        let mut sql = format!("SELECT {} FROM {from} v WHERE TRUE", video_columns!());
-        sql.push_str(&conditions(list, &mut values));
+        let mut wanted = conditions(list, &mut values);
         if let Some(place) = after {
-            sql.push_str(&behind(list.order, place, &mut values)?);
+            wanted.push_str(&behind(list.order, place, &mut values)?);
         }
         values.push(limit.into());
-        sql.push_str(&format!(" ORDER BY {} LIMIT ${}", terms(list.order), values.len()));
+        let (columns, terms, limit) = (video_columns!(), terms(list.order), values.len());
+        // The page is chosen first: the columns count clips and join tags, which is too much for videos that are not shown.
+        let page = format!("SELECT v.* FROM {from} v WHERE TRUE{wanted} ORDER BY {terms} LIMIT ${limit}");
+        let sql = format!("SELECT {columns} FROM ({page}) v ORDER BY {terms}");
         let rows = self.rows(Sql::Built(sql), values).await?;
         rows.iter().map(from_row).collect()
     }
