@@ -22,19 +22,22 @@ pub struct ComputeArgs {
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct FrameArgs {
     /// Frames per second that the model samples [default: 2 for image models, 1 for models that read]
-    #[arg(long, value_name = "RATE", value_parser = rate)]
+    #[arg(long, value_name = "RATE", value_parser = LoadOptions::parse_frame_rate)]
     pub frames_per_second: Option<f64>,
     /// Most frames of a clip for models that read, 1 to 64 [default: 64; 32 for CARE]
     #[arg(long, value_name = "FRAMES", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub frames_per_clip: Option<u8>,
+    /// How large frames are.
+    #[command(flatten)]
+    pub size: FrameSizeArgs,
+}
+
+/// How large the frames are that models that read take.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct FrameSizeArgs {
     /// Largest area of a frame, in pixels, for models that read [default: that of the model's paper]
     #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u64).range(1024..=16_777_216))]
     pub max_pixels: Option<u64>,
-}
-
-fn rate(text: &str) -> Result<f64, String> {
-    let rate: f64 = text.parse().map_err(|_| format!("`{text}` is no number"))?;
-    if (0.01..=240.0).contains(&rate) { Ok(rate) } else { Err("a rate is 0.01 to 240".to_owned()) }
 }
 
 impl ComputeArgs {
@@ -43,7 +46,7 @@ impl ComputeArgs {
     /// # Errors
     /// As [`ComputeArgs::load`].
     pub fn load_with(&self, model: &ModelName, frames: &FrameArgs) -> Result<Embedder, LoadError> {
-        let FrameArgs { frames_per_second, frames_per_clip, max_pixels } = *frames;
+        let FrameArgs { frames_per_second, frames_per_clip, size: FrameSizeArgs { max_pixels } } = *frames;
         let frames_per_clip = frames_per_clip.map(usize::from);
         load_with(model, &LoadOptions { frames_per_second, frames_per_clip, max_pixels, ..self.options() })
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 pub use reprise_encoders::text::MAX_WINDOWS;
-use reprise_encoders::{DEFAULT_MODEL, DeviceChoice, ModelName, Precision};
+use reprise_encoders::{DEFAULT_MODEL, DeviceChoice, LoadOptions, ModelName, Precision};
 
 use crate::catalog::UploadBounds;
 use crate::https::Reach;
@@ -135,7 +135,7 @@ pub struct Config {
     pub replicas: usize,
     /// Frames per second that models sample from video; another rate makes another embedding space [default: 2 for image
     /// models, 1 for models that read]
-    #[arg(long, env = "REPRISE_FRAMES_PER_SECOND", value_parser = frame_rate)]
+    #[arg(long, env = "REPRISE_FRAMES_PER_SECOND", value_parser = LoadOptions::parse_frame_rate)]
     pub frames_per_second: Option<f64>,
     /// Most frames of a clip for models that read, 1 to 64; another number makes another embedding space [default: 64; 32
     /// for CARE]
@@ -302,8 +302,8 @@ impl Config {
     }
 
     /// Options for loading models.
-    pub fn load_options(&self) -> reprise_encoders::LoadOptions {
-        reprise_encoders::LoadOptions {
+    pub fn load_options(&self) -> LoadOptions {
+        LoadOptions {
             replicas: self.replicas(),
             devices: self.devices.clone(),
             frames_per_second: self.frames_per_second,
@@ -388,13 +388,6 @@ pub fn share(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
         _ => Err("must be between 0 and 1".to_owned()),
-    }
-}
-
-fn frame_rate(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(rate) if (0.01..=240.0).contains(&rate) => Ok(rate),
-        _ => Err("must be between 0.01 and 240 frames per second".to_owned()),
     }
 }
 

@@ -39,6 +39,19 @@ pub struct LoadOptions {
     pub progress: Option<Arc<DownloadProgress>>,
 }
 
+impl LoadOptions {
+    /// Reads frames per second from a setting.
+    ///
+    /// # Errors
+    /// What is wrong, for texts that are no number from 0.01 to 240.
+    pub fn parse_frame_rate(text: &str) -> Result<f64, String> {
+        match text.parse::<f64>() {
+            Ok(rate) if (0.01..=240.0).contains(&rate) => Ok(rate),
+            _ => Err("must be between 0.01 and 240 frames per second".to_owned()),
+        }
+    }
+}
+
 impl Default for LoadOptions {
     fn default() -> Self {
         LoadOptions {

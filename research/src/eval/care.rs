@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::matching::{Reading, Recall, Side, by_place};
 use super::print;
-use crate::compute::{ComputeArgs, FrameArgs};
+use crate::compute::{ComputeArgs, FrameArgs, FrameSizeArgs};
 use crate::encode::{self, LongTexts, Stretch, file_of};
 use crate::terminal::bar;
 
@@ -46,9 +46,8 @@ pub struct CareArgs {
     model: ModelName,
     #[command(flatten)]
     compute: ComputeArgs,
-    /// Largest area of a frame, in pixels, for models that read [default: that of the model's paper]
-    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u64).range(1024..=16_777_216))]
-    max_pixels: Option<u64>,
+    #[command(flatten)]
+    size: FrameSizeArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -140,7 +139,7 @@ fn of_files(args: &CareArgs, data: &Path) -> anyhow::Result<Report> {
     let mut names: Vec<String> = captions.values().flat_map(|it| it.videos.iter().cloned()).collect();
     names.sort();
     names.dedup();
-    let frames = FrameArgs { max_pixels: args.max_pixels, ..FrameArgs::default() };
+    let frames = FrameArgs { size: args.size, ..FrameArgs::default() };
     let mut model = args.compute.load_with(&args.model, &frames).with_context(|| args.model.to_string())?;
     let can = model.space.can;
     ensure!(can.text && can.frames, "{} does not take both texts and videos", model.space.name);
