@@ -1,5 +1,4 @@
--- The same in both databases. Both columns follow from the rest of the row; reprise fills them when it opens the database.
-
+-- Both columns follow from the rest of the row; reprise fills them when it opens the database.
 -- title_key: the title in the order of a list, without case and accents. look_up: title, file name, folder and tags in the
 -- form in which words are looked up.
 ALTER TABLE videos ADD COLUMN title_key BYTEA;

@@ -84,7 +84,7 @@ mod tests {
         vec![Frame { time_ms: 0, width: 1, height: 1, rgb: vec![0; bytes].into() }]
     }
 
-    /// After keeping ranges of these sizes, which start at 0, 1, 2 ...: those that are still kept.
+    /// Keeps ranges of these sizes, the first at 0, the next at 1, and so on. Checks the starts of those that are left.
     #[track_caller]
     fn check(sizes: &[usize], expected: &[i64]) {
         let cache = QueryFrames::default();

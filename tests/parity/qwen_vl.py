@@ -154,8 +154,8 @@ def listed(vector):
     return [round(float(it), 6) for it in vector / vector.norm()]
 
 
-# Three videos of 4 s at 5 frames per second; frame n of video v is picture(WIDTH, HEIGHT, 20 v + n). Clips of 2 s. Frames
-# at the middles of seconds: those that a service at one frame per second takes.
+# Three videos of 4 s at 5 frames per second; frame n of video v is picture(WIDTH, HEIGHT, 20 v + n). Clips of 2 s. The
+# frames lie at the middles of seconds; a service that samples one frame per second takes the same.
 WIDTH, HEIGHT, PER_SECOND = 160, 112, 5
 CLIPS = {0: [2, 7], 2: [12, 17]}
 # The query's range, 1 s to 3 s.

@@ -60,7 +60,7 @@ pub enum VideoOrder {
     Newest,
     /// By title, without case and accents; numbers in titles are compared as numbers.
     Title,
-    /// The longest first; those that are not decoded yet come last.
+    /// By length, the longest first. Videos that are not decoded yet come last.
     Longest,
     /// The largest file first.
     Largest,
