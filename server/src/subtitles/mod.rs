@@ -17,6 +17,9 @@ mod time;
 mod vtt;
 pub mod words;
 
+use serde::{Deserialize, Serialize};
+
+pub use srt::write as write_srt;
 pub use vtt::write as write_vtt;
 
 /// Largest number of cues of one file.
@@ -29,7 +32,7 @@ const MAX_CHARACTERS: usize = 20_000;
 const MAX_WARNINGS: usize = 50;
 
 /// A timed line of text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
     /// First millisecond on the container's clock, inclusive.
     pub start_ms: i64,

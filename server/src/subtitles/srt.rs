@@ -4,6 +4,7 @@
 use super::blocks::Read;
 use super::markup;
 use super::text::Row;
+use super::{Line, time, vtt};
 
 pub(super) fn read(rows: &[Row<'_>]) -> Read {
     let mut read = Read::default();
@@ -18,6 +19,21 @@ pub(super) fn read(rows: &[Row<'_>]) -> Read {
         read.cue(&rows[*at], payload, markup::of_subrip);
     }
     read
+}
+
+/// Writes a SubRip file of `lines`, with all times shifted by `shift_ms`, as [`vtt::write`] does. SubRip escapes nothing, so
+/// an arrow in a text loses its point.
+pub fn write(lines: &[Line], shift_ms: i64) -> String {
+    let mut file = String::new();
+    for (number, shown) in vtt::shifted(lines, shift_ms).enumerate() {
+        let time = |ms| time::written(ms).replace('.', ",");
+        let (start, end) = (time(shown.start_ms), time(shown.end_ms));
+        let rows = shown.text.lines().map(str::trim).filter(|row| !row.is_empty());
+        let text = rows.collect::<Vec<_>>().join("\n").replace("-->", "--");
+        let blank = if number > 0 { "\n" } else { "" };
+        file.push_str(&format!("{blank}{}\n{start} --> {end}\n{text}\n", number + 1));
+    }
+    file
 }
 
 /// Removes the next cue's number from a cue's text.

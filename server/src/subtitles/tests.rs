@@ -119,6 +119,13 @@ fn written_times_are_moved_and_cut_at_zero() {
 }
 
 #[test]
+fn subrip_is_written_with_numbers_and_commas() {
+    let lines = [line(0, 500, "gone"), line(500, 1500, "a --> b"), line(61_000, 3_661_001, "1\n\n<i>")];
+    let expected = "1\n00:00:00,000 --> 00:00:00,500\na -- b\n\n2\n00:01:00,000 --> 01:01:00,001\n1\n<i>\n";
+    assert_eq!(write_srt(&lines, -1000), expected);
+}
+
+#[test]
 fn a_large_file_is_refused_and_its_warnings_are_counted() {
     let refusal = |text: String| parse(text.as_bytes()).unwrap_err().why;
     assert_eq!(refusal("\n".repeat(8 << 20)), "the file has more than 1000000 lines");
@@ -161,6 +168,18 @@ proptest! {
     fn what_is_written_is_read_again(mut lines in proptest::collection::vec(cue(), 1..8)) {
         lines.sort_by_key(|line| line.start_ms);
         let parsed = parse(write_vtt(&lines, 0).as_bytes()).unwrap();
+        prop_assert_eq!(parsed.lines, lines);
+        prop_assert!(parsed.warnings.is_empty());
+    }
+
+    #[test]
+    fn what_is_written_as_subrip_keeps_its_times_and_plain_text(
+        mut cues in proptest::collection::vec((0..1_000_000_i64, 1..100_000_i64, "[a-z][a-z ,.']{0,20}[a-z]"), 1..8)
+    ) {
+        cues.sort_by_key(|(start_ms, _, _)| *start_ms);
+        let lines: Vec<Line> =
+            cues.iter().map(|(start_ms, length, text)| line(*start_ms, start_ms + length, text)).collect();
+        let parsed = parse(write_srt(&lines, 0).as_bytes()).unwrap();
         prop_assert_eq!(parsed.lines, lines);
         prop_assert!(parsed.warnings.is_empty());
     }

@@ -50,16 +50,27 @@ fn block(read: &mut Read, rows: &[Row<'_>]) {
 /// that end at zero or before are left out.
 pub fn write(lines: &[Line], shift_ms: i64) -> String {
     let mut file = String::from("WEBVTT\n");
-    for line in lines {
-        let (start_ms, end_ms) =
-            (line.start_ms.saturating_add(shift_ms), line.end_ms.saturating_add(shift_ms));
-        if end_ms <= 0 {
-            continue;
-        }
-        let (start, end) = (time::written(start_ms.max(0)), time::written(end_ms));
-        file.push_str(&format!("\n{start} --> {end}\n{}\n", escaped(&line.text)));
+    for shown in shifted(lines, shift_ms) {
+        let (start, end) = (time::written(shown.start_ms), time::written(shown.end_ms));
+        file.push_str(&format!("\n{start} --> {end}\n{}\n", escaped(shown.text)));
     }
     file
+}
+
+/// A line with its times in a written file.
+pub(super) struct Shifted<'a> {
+    pub(super) start_ms: i64,
+    pub(super) end_ms: i64,
+    pub(super) text: &'a str,
+}
+
+/// The lines that a file shows: those that end after zero.
+pub(super) fn shifted(lines: &[Line], shift_ms: i64) -> impl Iterator<Item = Shifted<'_>> {
+    lines.iter().filter_map(move |line| {
+        let start_ms = line.start_ms.saturating_add(shift_ms).max(0);
+        let end_ms = line.end_ms.saturating_add(shift_ms);
+        (end_ms > 0).then_some(Shifted { start_ms, end_ms, text: &line.text })
+    })
 }
 
 /// Escapes markup and the cue arrow.
