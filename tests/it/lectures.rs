@@ -32,7 +32,12 @@ async fn store(catalog: &Catalog, number: usize, lines: Vec<Line>) -> Stored {
     let leased = lease(catalog).await;
     let ingested = Ingested { facts: facts(duration_ms), warnings: vec![], spans };
     catalog.finish_ingest(&leased.lease, ingested).await.unwrap();
-    let track = Track { kind: CueKind::Speech, language: "en".to_owned(), provenance: "a.srt".to_owned() };
+    let track = Track {
+        kind: CueKind::Speech,
+        language: "en".to_owned(),
+        provenance: "a.srt".to_owned(),
+        is_machine: false,
+    };
     let subtitles = Subtitles { track, lines: lines.clone(), warnings: vec![] };
     assert!(catalog.view(ALL).replace_cues(stored.id, &subtitles).await.unwrap());
     Stored { id: stored.id, lines }

@@ -88,7 +88,7 @@ macro_rules! clips_of {
 macro_rules! shown_of {
     ($cues:literal) => {
         concat!(
-            "SELECT c.key, c.id, t.video, t.kind, t.language, t.provenance, c.start_ms, c.end_ms, c.text, \
+            "SELECT c.key, c.id, t.video, t.kind, t.language, t.provenance, t.machine, c.start_ms, c.end_ms, c.text, \
              COALESCE(v.media_offset_ms, 0) AS media_offset_ms FROM cues c JOIN tracks t ON t.key = c.track \
              JOIN visible_videos v ON v.id = t.video WHERE c.key ",
             $cues

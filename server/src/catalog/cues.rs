@@ -18,7 +18,7 @@ use crate::subtitles::words::words;
 macro_rules! tracks_of {
     ($videos:literal) => {
         concat!(
-            "SELECT t.key, t.kind, t.language, t.provenance, t.warnings, \
+            "SELECT t.key, t.kind, t.language, t.provenance, t.machine, t.warnings, \
              (SELECT count(*) FROM cues c WHERE c.track = t.key) AS cues FROM tracks t JOIN ",
             $videos,
             " v ON v.id = t.video WHERE t.video = $1 ORDER BY t.kind, t.language"
@@ -28,7 +28,8 @@ macro_rules! tracks_of {
 
 impl Catalog {
     /// Stores the tracks embedded in a video's file and replaces the earlier embedded ones; their provenance is
-    /// [`EMBEDDED`]. A user's track of the same kind and language stays. False if there is no such video.
+    /// [`EMBEDDED`]. A user's track of the same kind and language stays, a machine's is replaced. False if there is no
+    /// such video.
     pub async fn keep_embedded(&self, video: Uuid, subtitles: &[Subtitles]) -> Result<bool, CatalogError> {
         subtitles.iter().try_for_each(check)?;
         let mut tx = self.database.begin().await?;
@@ -39,7 +40,9 @@ impl Catalog {
         let mut taken = Vec::new();
         for row in tx.rows(tracks_of!("videos"), values![video]).await? {
             let (key, track) = (row.get("key")?, tracks::from_row(&row)?);
-            if track.provenance == EMBEDDED {
+            if track.is_machine {
+                continue;
+            } else if track.provenance == EMBEDDED {
                 remove(&mut tx, key, &mut ledger).await?;
             } else {
                 taken.push((track.kind, track.language));
@@ -47,6 +50,7 @@ impl Catalog {
         }
         let is_free = |it: &&Subtitles| !taken.contains(&(it.track.kind, it.track.language.clone()));
         for subtitles in subtitles.iter().filter(is_free) {
+            forget(&mut tx, video, subtitles.track.kind, &subtitles.track.language, &mut ledger).await?;
             insert(&mut tx, video, subtitles, &mut ledger).await?;
         }
         ledger.apply(&mut tx, video).await?;
@@ -133,6 +137,18 @@ pub(super) async fn store(tx: &mut Tx, video: Uuid, all: &[Subtitles]) -> Result
     ledger.apply(tx, video).await
 }
 
+/// Stores what a machine heard, in place of all speech that machines wrote before. The video must be locked, and no person's
+/// track be in the way. Call last in a transaction.
+pub(super) async fn store_heard(tx: &mut Tx, video: Uuid, heard: &Subtitles) -> Result<(), CatalogError> {
+    let mut ledger = Ledger::default();
+    let sql = "SELECT key FROM tracks WHERE video = $1 AND kind = 'speech' AND machine ORDER BY key";
+    for row in tx.rows(sql, values![video]).await? {
+        remove(tx, row.get("key")?, &mut ledger).await?;
+    }
+    insert(tx, video, heard, &mut ledger).await?;
+    ledger.apply(tx, video).await
+}
+
 /// Adds `by` to the count of each word for each cue of a video: -1 when it is hidden, 1 when it is back. The video must be
 /// locked.
 pub(super) async fn count_video(tx: &mut Tx, video: Uuid, by: i64) -> Result<(), CatalogError> {
@@ -184,13 +200,13 @@ async fn insert(
     subtitles: &Subtitles,
     ledger: &mut Ledger,
 ) -> Result<(), CatalogError> {
-    let Track { kind, language, provenance } = &subtitles.track;
+    let Track { kind, language, provenance, is_machine } = &subtitles.track;
     let one_a_line = |warning: &String| format!("{}\n", warning.replace(['\r', '\n'], " "));
     let warnings: String = subtitles.warnings.iter().map(one_a_line).collect();
-    let sql = "INSERT INTO tracks (video, kind, language, provenance, warnings) VALUES ($1, $2, $3, $4, $5) \
-               RETURNING key";
+    let sql = "INSERT INTO tracks (video, kind, language, provenance, machine, warnings) \
+               VALUES ($1, $2, $3, $4, $5, $6) RETURNING key";
     let kind = cue_kind_name(*kind);
-    let values = values![video, kind, language.as_str(), provenance.as_str(), warnings];
+    let values = values![video, kind, language.as_str(), provenance.as_str(), *is_machine, warnings];
     let Some(row) = tx.row(sql, values).await? else { return Ok(()) };
     let track: i64 = row.get("key")?;
     let mut lines: Vec<&Line> = subtitles.lines.iter().collect();

@@ -47,6 +47,7 @@ mod sqlite;
 mod store;
 mod tables;
 mod transcript;
+mod transcriptions;
 mod trash;
 mod types;
 mod upgrade;

@@ -89,7 +89,7 @@ macro_rules! within {
 macro_rules! hits {
     ($keys:literal, $level:literal) => {
         concat!(
-            "SELECT q.key AS passage, q.start_ms, q.end_ms, q.video, p.text, t.kind, t.language, t.provenance, \
+            "SELECT q.key AS passage, q.start_ms, q.end_ms, q.video, p.text, t.kind, t.language, t.provenance, t.machine, \
              s.key AS span FROM spans q JOIN passages p ON p.span = q.key JOIN tracks t ON t.key = p.track \
              JOIN visible_videos v ON v.id = q.video JOIN spans s ON s.video = q.video WHERE q.key ",
             $keys,

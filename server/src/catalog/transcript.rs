@@ -9,10 +9,10 @@ use super::types::*;
 use super::view::View;
 
 /// Cues and passages as one shape. A cue's times are on the container's clock, a passage's are the video's.
-const CUES: &str = "SELECT c.id, t.kind, t.language, t.provenance, c.start_ms, c.end_ms, c.text \
+const CUES: &str = "SELECT c.id, t.kind, t.language, t.provenance, t.machine, c.start_ms, c.end_ms, c.text \
                     FROM tracks t JOIN cues c ON c.track = t.key JOIN visible_videos v ON v.id = t.video \
                     WHERE t.video = $1 AND (c.start_ms, c.id) > ($2, $3)";
-const PASSAGES: &str = "SELECT c.id, t.kind, t.language, t.provenance, c.start_ms, c.end_ms, p.text \
+const PASSAGES: &str = "SELECT c.id, t.kind, t.language, t.provenance, t.machine, c.start_ms, c.end_ms, p.text \
                         FROM tracks t JOIN passages p ON p.track = t.key JOIN spans c ON c.key = p.span \
                         JOIN visible_videos v ON v.id = t.video \
                         WHERE t.video = $1 AND (c.start_ms, c.id) > ($2, $3)";

@@ -66,7 +66,8 @@ fn tracks(streams: Vec<(SubtitleStream, Vec<Line>)>) -> Vec<Subtitles> {
         }
         known.push(lines.clone());
         let language = if known.len() == 1 { language } else { format!("{language}-x-{}", known.len()) };
-        let track = Track { kind: CueKind::Speech, language, provenance: EMBEDDED.to_owned() };
+        let provenance = EMBEDDED.to_owned();
+        let track = Track { kind: CueKind::Speech, language, provenance, is_machine: false };
         tracks.push(Subtitles { track, lines, warnings: Vec::new() });
     }
     tracks

@@ -18,7 +18,8 @@ pub async fn read_subtitles(
     let parsed = tokio::task::spawn_blocking(move || subtitles::parse(&bytes)).await??;
     // The video lists warnings of all its files, so each one names its file.
     let warnings = parsed.warnings.iter().map(|it| format!("subtitles {language}, {it}")).collect();
-    let track = Track { kind: CueKind::Speech, language, provenance: provenance.to_owned() };
+    let track =
+        Track { kind: CueKind::Speech, language, provenance: provenance.to_owned(), is_machine: false };
     Ok(Subtitles { track, lines: parsed.lines, warnings })
 }
 
@@ -34,12 +35,12 @@ impl Library<'_> {
         self.subtitles_changed(video).await
     }
 
-    /// Deletes the subtitles of one language; later answers do not contain them.
+    /// Deletes the track of a kind and language; later answers do not contain it.
     ///
     /// # Errors
     /// [`LibraryError::NoTrack`].
-    pub async fn delete_subtitles(&self, video: Uuid, language: &str) -> Result<(), LibraryError> {
-        if !self.app.view().delete_track(video, CueKind::Speech, language).await? {
+    pub async fn delete_track(&self, video: Uuid, kind: CueKind, language: &str) -> Result<(), LibraryError> {
+        if !self.app.view().delete_track(video, kind, language).await? {
             return Err(LibraryError::NoTrack(language.to_owned()));
         }
         self.app.vectors.nudge().await;

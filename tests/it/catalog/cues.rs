@@ -24,7 +24,7 @@ on_both!(
 );
 
 fn track(kind: CueKind, language: &str) -> Track {
-    Track { kind, language: language.to_owned(), provenance: "lecture.srt".to_owned() }
+    Track { kind, language: language.to_owned(), provenance: "lecture.srt".to_owned(), is_machine: false }
 }
 
 fn numbered(track: &Track, count: i64, text: &str) -> Subtitles {

@@ -21,8 +21,12 @@ fn speech(cues: i64, language: &str) -> Subtitles {
         end_ms: number * 5000 + 6075,
         text: format!("cue {number}{}", if number % 4 == 3 { "." } else { "" }),
     };
-    let track =
-        Track { kind: CueKind::Speech, language: language.to_owned(), provenance: "a.srt".to_owned() };
+    let track = Track {
+        kind: CueKind::Speech,
+        language: language.to_owned(),
+        provenance: "a.srt".to_owned(),
+        is_machine: false,
+    };
     Subtitles { track, lines: (0..cues).map(line).collect(), warnings: vec![] }
 }
 

@@ -54,7 +54,12 @@ async fn shown(catalog: &Catalog, of: &Video, space: u32) -> impl PartialEq + st
 }
 
 fn said(text: &str) -> Subtitles {
-    let track = Track { kind: CueKind::Speech, language: "en".to_owned(), provenance: "a.srt".to_owned() };
+    let track = Track {
+        kind: CueKind::Speech,
+        language: "en".to_owned(),
+        provenance: "a.srt".to_owned(),
+        is_machine: false,
+    };
     let line = Line { start_ms: 1075, end_ms: 2075, text: text.to_owned() };
     Subtitles { track, lines: vec![line], warnings: vec![] }
 }

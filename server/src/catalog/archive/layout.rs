@@ -168,7 +168,7 @@ pub static OF_VIDEO: [Table; 11] = [
     },
     Table {
         name: "tracks",
-        columns: columns![key Int, video Uuid, kind Text, language Text, provenance Text, warnings Text],
+        columns: columns![key Int, video Uuid, kind Text, language Text, provenance Text, machine Bool, warnings Text],
         rows: "tracks t WHERE t.video = $1 ORDER BY t.key",
     },
     Table {
@@ -214,11 +214,11 @@ pub static OF_VIDEO: [Table; 11] = [
     },
 ];
 
-/// Without the lease: a running job is queued again.
+/// Without the lease: a running job is queued again. Windows of a running transcription are left out: it begins again.
 const JOBS: &[Column] = columns![
     id Uuid, kind Text, video Uuid, params Text, state Text, stage Text, fraction Real, frames_done Int,
     frames_total Int, eta_s Real, attempts Int, attempts_most Int, deaths Int, progressed Bool, needs_ready Bool,
-    not_before_ms Int, reason Text, created_at_ms Int, updated_at_ms Int,
+    not_before_ms Int, reason Text, note Text, created_at_ms Int, updated_at_ms Int,
 ];
 
 impl Table {

@@ -15,7 +15,7 @@ use crate::terms::Collection;
 macro_rules! job_columns {
     () => {
         "j.id, j.kind, j.video, j.params, j.state, j.stage, j.fraction, j.frames_done, j.frames_total, j.eta_s, \
-         j.attempts, j.attempts_most, j.not_before_ms, j.reason, j.created_at_ms, j.updated_at_ms, \
+         j.attempts, j.attempts_most, j.not_before_ms, j.reason, j.note, j.created_at_ms, j.updated_at_ms, \
          (SELECT r.file_name FROM refusals r WHERE r.id = j.id) AS refused_name, \
          (SELECT r.bytes FROM refusals r WHERE r.id = j.id) AS refused_bytes"
     };
@@ -63,6 +63,12 @@ impl NewJob {
         NewJob { kind: JobName::Ingest, video: None, params: None, needs_ready: false }
     }
 
+    /// A job that writes down the speech of a video. It waits for the ingest: the video is searchable by its pictures first.
+    pub(in crate::catalog) fn transcribe(video: Uuid, language: Option<&str>) -> NewJob {
+        let params = language.map(|language| json!({ LANGUAGE: language }));
+        NewJob { kind: JobName::Transcribe, video: Some(video), params, needs_ready: true }
+    }
+
     /// A job that makes an export. The export's row has its request.
     pub(in crate::catalog) fn export() -> NewJob {
         NewJob { kind: JobName::Export, video: None, params: None, needs_ready: false }
@@ -82,6 +88,9 @@ impl NewJob {
 
 /// Key of the new segmentation in an ingest's params; absent if the segmentation stays.
 const SEGMENTATION: &str = "segmentation";
+
+/// Key of the language in a transcription's params; absent if it is to be detected.
+pub(in crate::catalog) const LANGUAGE: &str = "language";
 
 /// The new segmentation that a job requests; `None` if the segmentation stays.
 pub(in crate::catalog) fn new_segmentation(job: &Job) -> Result<Option<Segmentation>, CatalogError> {
@@ -201,6 +210,12 @@ pub(in crate::catalog) async fn succeed(tx: &mut Tx, job: Uuid) -> Result<(), Ca
     Ok(())
 }
 
+/// Stores what a job found, where that needs words.
+pub(in crate::catalog) async fn note(tx: &mut Tx, job: Uuid, note: &str) -> Result<(), CatalogError> {
+    tx.execute("UPDATE jobs SET note = $2 WHERE id = $1", values![job, note]).await?;
+    Ok(())
+}
+
 pub(in crate::catalog) fn from_row(row: &Row) -> Result<Job, CatalogError> {
     let state = named(&row.get::<String>("state")?, &JobState::ALL.map(|state| (state, state.name())))?;
     let retry_at_ms: Option<i64> = row.get("not_before_ms")?;
@@ -221,6 +236,7 @@ pub(in crate::catalog) fn from_row(row: &Row) -> Result<Job, CatalogError> {
         attempts_most: row.get("attempts_most")?,
         retry_at_ms: retry_at_ms.filter(|_| state == JobState::Queued),
         reason: row.get("reason")?,
+        note: row.get("note")?,
         refused: refused(row)?,
         created_at_ms: row.get("created_at_ms")?,
         updated_at_ms: row.get("updated_at_ms")?,

@@ -7,7 +7,7 @@ use crate::catalog::types::*;
 
 pub(in crate::catalog) fn from_row(row: &Row) -> Result<Track, CatalogError> {
     let (kind, language, provenance) = (cue_kind(row)?, row.get("language")?, row.get("provenance")?);
-    Ok(Track { kind, language, provenance })
+    Ok(Track { kind, language, provenance, is_machine: row.get("machine")? })
 }
 
 fn cue_kind(row: &Row) -> Result<CueKind, CatalogError> {

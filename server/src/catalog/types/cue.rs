@@ -31,6 +31,8 @@ pub struct Track {
     pub language: String,
     /// Origin, e.g. the subtitle file's name or the transcribing model.
     pub provenance: String,
+    /// Whether a program wrote it. Such a track never replaces a person's.
+    pub is_machine: bool,
 }
 
 /// A track with its lines, e.g. one subtitle file.

@@ -143,6 +143,8 @@ pub struct Job {
     pub retry_at_ms: Option<i64>,
     /// Reason of the last failure or of the cancellation.
     pub reason: Option<String>,
+    /// What it found, where that needs words: e.g. that a video has no sound.
+    pub note: Option<String>,
     /// The file that was refused, if this is the job of one. It failed at once and can't be retried.
     pub refused: Option<RefusedFile>,
     /// Time of enqueueing, in Unix milliseconds.
