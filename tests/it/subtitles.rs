@@ -45,7 +45,7 @@ async fn subtitles_are_stored_shown_replaced_and_deleted() {
     let warnings =
         json!(["subtitles en, line 6: these are no two times like 00:00:01,000 --> 00:00:02,000; \
                            the cue is left out"]);
-    let english = json!({"language": "en", "kind": "speech", "provenance": "upload", "cues": 2,
+    let english = json!({"language": "en", "kind": "speech", "provenance": "upload", "machine": false, "cues": 2,
                          "warnings": warnings, "url": format!("{base}/en")});
     assert_eq!(stored, english);
     let (status, german) =
@@ -380,7 +380,7 @@ async fn a_transcript_is_read_as_json() {
         check_transcript(&server, &format!("{path}{query}"), expected).await;
     }
     let (_, page) = server.get(&format!("{path}?limit=2")).await;
-    let line = json!({"kind": "speech", "language": "de", "provenance": "upload"});
+    let line = json!({"kind": "speech", "language": "de", "provenance": "upload", "machine": false});
     let shown = page["items"][1].as_object().unwrap();
     assert!(line.as_object().unwrap().iter().all(|(name, value)| &shown[name] == value), "{page}");
     let next = format!("{path}?limit=2&cursor={}", page["next_cursor"].as_str().unwrap());

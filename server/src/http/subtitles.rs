@@ -50,23 +50,30 @@ struct TrackOut {
     #[schema(value_type = TrackKindName)]
     kind: CueKind,
     /// Source of the track. `embedded`: the video's file. `upload`: a request without a file name. Otherwise the name
-    /// of the subtitle file.
+    /// of the subtitle file, or of the model that wrote it.
     provenance: String,
+    /// Whether a program wrote it, from speech or from what it read in the picture. Such a track never replaces a
+    /// person's.
+    machine: bool,
     /// Number of cues.
     #[schema(minimum = 0)]
     cues: i64,
     /// Faults of the subtitle file, with line numbers.
     warnings: Vec<String>,
-    /// Address of the cues as WebVTT. Null for tracks other than speech.
-    url: Option<String>,
+    /// Address of the cues as WebVTT; with `format=srt` as SubRip.
+    url: String,
 }
 
 impl TrackOut {
     fn new(video: Uuid, row: TrackRow) -> TrackOut {
-        let Track { kind, language, provenance } = row.track;
-        let url = format!("/v1/videos/{video}/subtitles/{language}");
-        let url = (kind == CueKind::Speech).then_some(url);
-        TrackOut { language, kind, provenance, cues: row.cues, warnings: row.warnings, url }
+        let Track { kind, language, provenance, is_machine: machine } = row.track;
+        let query = match kind {
+            CueKind::Speech => "",
+            CueKind::Caption => "?kind=caption",
+            CueKind::Ocr => "?kind=ocr",
+        };
+        let url = format!("/v1/videos/{video}/subtitles/{language}{query}");
+        TrackOut { language, kind, provenance, machine, cues: row.cues, warnings: row.warnings, url }
     }
 }
 
@@ -106,10 +113,12 @@ impl<S: Send + Sync> FromRequestParts<S> for TrackPath {
     }
 }
 
-/// Stores a subtitle file. It replaces the track of the same language. Its words are searchable at once.
+/// Stores a subtitle file. It replaces the speech of the same language, also a transcript by a model. Its words are
+/// searchable at once.
 ///
-/// The server detects SubRip or WebVTT by the content. Times are on the media file's clock. Unreadable cues are left
-/// out and listed in `warnings`. Vectors of clips and videos do not change.
+/// The track is then a person's: no later transcription replaces it. The server detects SubRip or WebVTT by the content.
+/// Times are on the media file's clock. Unreadable cues are left out and listed in `warnings`. Vectors of clips and videos
+/// do not change.
 #[utoipa::path(put, path = "/v1/videos/{id}/subtitles/{lang}", operation_id = "putSubtitles", tag = "subtitles",
     params(("id" = Uuid, Path, description = "The video's id"), LanguagePath),
     request_body(content((inline(FileBytes) = "text/vtt"), (inline(FileBytes) = "application/x-subrip"), (inline(FileBytes) = "text/plain"),
@@ -144,45 +153,82 @@ struct LanguagePath {
     lang: String,
 }
 
-/// The clock of the returned cues.
+/// The form of a subtitle file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = SubtitleFormat)]
+enum Format {
+    /// WebVTT.
+    #[default]
+    Vtt,
+    /// SubRip.
+    Srt,
+}
+
+/// The kind of the track.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Clock {
+struct OfKind {
+    /// Kind of the track; default `speech`.
+    #[param(value_type = Option<TrackKindName>, nullable = false)]
+    kind: Option<CueKind>,
+}
+
+/// The track, the form and the clock of the returned cues.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct FileParams {
+    /// Kind of the track; default `speech`.
+    #[param(value_type = Option<TrackKindName>, nullable = false)]
+    kind: Option<CueKind>,
+    /// Form of the file; default `vtt`.
+    #[param(value_type = Option<Format>, inline, nullable = false)]
+    format: Option<Format>,
     /// Time of the first frame on the player's clock, in seconds, 0 to 10000000. Default: its time on the media file's
     /// clock.
     #[param(minimum = 0, maximum = 10_000_000, nullable = false)]
     offset: Option<f64>,
 }
 
-/// Returns a track as WebVTT, for a player.
+/// Returns a track as WebVTT, for a player, or as SubRip.
 #[utoipa::path(get, path = "/v1/videos/{id}/subtitles/{lang}", operation_id = "getSubtitles", tag = "subtitles",
-    params(("id" = Uuid, Path, description = "The video's id"), LanguagePath, Clock),
-    responses((status = 200, body = String, content_type = "text/vtt", description = "The cues as WebVTT")))]
+    params(("id" = Uuid, Path, description = "The video's id"), LanguagePath, FileParams),
+    responses((status = 200, description = "The cues as WebVTT, or as SubRip with `format=srt`",
+        content((String = "text/vtt"), (String = "application/x-subrip")))))]
 async fn get(
     app: Authorized,
     place: TrackPath,
-    Params(clock): Params<Clock>,
+    Params(asked): Params<FileParams>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let offset_ms = clock.offset.map(|it| extract::milliseconds(it, "offset")).transpose()?;
+    let offset_ms = asked.offset.map(|it| extract::milliseconds(it, "offset")).transpose()?;
     let video = videos::found(app.view().video(place.video).await?, place.video)?;
-    let lines = app.view().track_lines(place.video, CueKind::Speech, &place.language).await?;
+    let kind = asked.kind.unwrap_or(CueKind::Speech);
+    let lines = app.view().track_lines(place.video, kind, &place.language).await?;
     if lines.is_empty() {
         return Err(LibraryError::NoTrack(place.language).into());
     }
     let of_file = video.facts.map_or(0, |facts| facts.media_offset_ms);
     let shift_ms = offset_ms.map_or(0, |wanted| wanted - of_file);
-    let file = subtitles::write_vtt(&lines, shift_ms);
+    let (content_type, file) = match asked.format.unwrap_or_default() {
+        Format::Vtt => ("text/vtt; charset=utf-8", subtitles::write_vtt(&lines, shift_ms)),
+        Format::Srt => ("application/x-subrip; charset=utf-8", subtitles::write_srt(&lines, shift_ms)),
+    };
     // A track may be replaced at any time.
-    let headers = [(header::CONTENT_TYPE, "text/vtt; charset=utf-8"), (header::CACHE_CONTROL, "no-cache")];
-    Ok((headers, Body::from(file)))
+    Ok(([(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, "no-cache")], Body::from(file)))
 }
 
 /// Deletes a track. Later answers do not contain it.
 #[utoipa::path(delete, path = "/v1/videos/{id}/subtitles/{lang}", operation_id = "deleteSubtitles",
-    tag = "subtitles", params(("id" = Uuid, Path, description = "The video's id"), LanguagePath),
+    tag = "subtitles", params(("id" = Uuid, Path, description = "The video's id"), LanguagePath, OfKind),
     responses((status = 204), (status = 422)))]
-async fn delete(app: Authorized, place: TrackPath) -> Result<StatusCode, ApiError> {
-    Library::of(&app).delete_subtitles(place.video, &place.language).await?;
+async fn delete(
+    app: Authorized,
+    place: TrackPath,
+    Params(of): Params<OfKind>,
+) -> Result<StatusCode, ApiError> {
+    let kind = of.kind.unwrap_or(CueKind::Speech);
+    Library::of(&app).delete_track(place.video, kind, &place.language).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -58,15 +58,17 @@ struct TranscriptLine {
     language: String,
     /// Source of its track, as in `listSubtitles`.
     provenance: String,
+    /// Whether a program wrote its track.
+    machine: bool,
 }
 
 impl TranscriptLine {
     /// A line whose times are `offset_ms` ahead of the video's.
     fn new(cue: Cue, offset_ms: i64) -> TranscriptLine {
-        let Track { kind, language, provenance } = cue.track;
+        let Track { kind, language, provenance, is_machine: machine } = cue.track;
         let at = |ms: i64| seconds((ms - offset_ms).max(0));
         let (start, end) = (at(cue.line.start_ms), at(cue.line.end_ms));
-        TranscriptLine { id: cue.id, start, end, text: cue.line.text, kind, language, provenance }
+        TranscriptLine { id: cue.id, start, end, text: cue.line.text, kind, language, provenance, machine }
     }
 }
 

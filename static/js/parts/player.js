@@ -140,8 +140,8 @@ export class Player extends EventTarget {
     if (this.closed || offset !== this.clock.offset) return;
     const shown = this.subtitle;
     for (const old of this.media.querySelectorAll('track')) old.remove();
-    for (const { language, url } of items) {
-      if (!url) continue;
+    for (const { kind, language, url } of items) {
+      if (kind !== 'speech') continue;
       const track = el('track', { kind: 'captions', srclang: language, label: languageName(language), src: `${url}?offset=${offset}` });
       this.media.append(track);
       if (language === shown) track.track.mode = 'showing';

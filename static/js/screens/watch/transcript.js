@@ -1,6 +1,6 @@
 // The transcript: follows the playback, finds words, seeks and marks by its lines, and keeps subtitle files.
 
-import { all, get, put, remove, send } from '../../core/api.js';
+import { addressOf, all, get, put, remove, send } from '../../core/api.js';
 import { button, el, fill, icon, iconButton, keyCap } from '../../core/dom.js';
 import { isSubtitleFile, languageName, languageOfFile } from '../../core/languages.js';
 import { openMenu } from '../../core/menu.js';
@@ -12,6 +12,7 @@ import { count } from '../../core/words.js';
 /** @typedef {Api<'TranscriptLine'>} Line */
 
 const MOST_LINES = 20_000;
+const FORMATS = ['srt', 'vtt'];
 /** Words shorter than this are in every line. */
 const LEAST_LETTERS = 4;
 const ENDINGS = /(?:ing|ed|es|en|s|e)$/;
@@ -291,15 +292,16 @@ export class Transcript {
         this.draw();
       } })),
       null,
-      ...(track?.url ? [{ label: 'Download as .vtt', icon: 'download', act: () => this.download(track) }] : []),
+      ...(track ? FORMATS.map((format) => ({ label: `Download as .${format}`, icon: 'download', act: () => this.download(track, format) })) : []),
       { label: 'Add a subtitle file', icon: 'upload', act: () => this.choose() },
       ...(track ? [{ label: `Delete ${labelOf(track)}`, icon: 'trash-2', act: () => this.remove(track) }] : []),
     ]);
   }
 
-  /** @param {Api<'Track'>} track */
-  download({ url, language }) {
-    el('a', { href: url, download: `${this.video.file_name.replace(/\.[^.]+$/, '')}.${language}.vtt` }).click();
+  /** @param {Api<'Track'>} track @param {string} format */
+  download({ kind, language }, format) {
+    const href = addressOf(this.pathOf(language), { kind, format });
+    el('a', { href, download: `${this.video.file_name.replace(/\.[^.]+$/, '')}.${language}.${format}` }).click();
   }
 
   choose() {
@@ -333,9 +335,11 @@ export class Transcript {
   /** @param {Api<'Track'>} track */
   async remove(track) {
     try {
-      const kept = track.url ? await (await send('GET', `${track.url}?offset=0`)).blob() : null;
-      await remove(this.pathOf(track.language));
-      toasts.show(`Deleted ${labelOf(track)}.`, kept ? { undo: () => this.store([{ language: track.language, body: kept }]) } : {});
+      const { kind, language } = track;
+      // Only speech can be put back.
+      const kept = kind === 'speech' ? await (await send('GET', this.pathOf(language), { query: { offset: 0 } })).blob() : null;
+      await remove(this.pathOf(language), { query: { kind } });
+      toasts.show(`Deleted ${labelOf(track)}.`, kept ? { undo: () => this.store([{ language, body: kept }]) } : {});
       await this.reload();
     } catch (error) {
       toasts.problem(error);
