@@ -22,7 +22,9 @@ pub mod preprocess;
 pub mod registry;
 mod resize;
 pub mod sample;
+pub mod speech;
 pub mod text;
+pub mod transcriber;
 pub mod video;
 
 pub use area::{Lift, SizeRule};
@@ -36,4 +38,4 @@ pub use loading::{
     DEFAULT_MODEL, DownloadProgress, Downloaded, Embedder, LoadError, LoadOptions, ModelFiles, ModelName,
 };
 pub use pool::{Permit, Pool};
-pub use registry::{load, load_generator, load_with};
+pub use registry::{load, load_generator, load_transcriber, load_with};

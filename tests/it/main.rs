@@ -63,6 +63,7 @@ mod search_images;
 mod search_ranges;
 mod segment;
 mod served_index;
+mod speech;
 mod sprites;
 mod standing;
 mod stored;

@@ -6,6 +6,7 @@ use crate::device::Placement;
 use crate::generator::Generator;
 use crate::hub::Repository;
 use crate::loading::{Embedder, LoadError, LoadOptions, ModelFiles};
+use crate::transcriber::Transcriber;
 
 /// A model family: recognises, downloads and loads its models.
 pub trait Family: Send + Sync {
@@ -66,6 +67,20 @@ pub trait Family: Send + Sync {
         let _ = (model, on);
         let why =
             format!("models of family {} write no texts; Qwen2-VL, Qwen2.5-VL and Qwen3-VL do", self.name());
+        Err(LoadError::Unsupported(why.into()))
+    }
+
+    /// Loads the model onto one device to write down speech.
+    ///
+    /// # Errors
+    /// [`LoadError::Unsupported`] for families that do not hear, and as [`Family::load`].
+    fn load_transcriber(
+        &self,
+        model: &ModelFiles,
+        on: &Placement,
+    ) -> Result<Box<dyn Transcriber>, LoadError> {
+        let _ = (model, on);
+        let why = format!("models of family {} write down no speech; Whisper does", self.name());
         Err(LoadError::Unsupported(why.into()))
     }
 }

@@ -9,6 +9,7 @@ use crate::hub::Repository;
 use crate::loading::{
     CONFIG, Embedder, LoadError, LoadOptions, ModelFiles, ModelName, Source, folder::TOKENIZER,
 };
+use crate::transcriber::Transcriber;
 
 /// Loads `name` with `replicas` encoders. Blocks; downloads if needed.
 ///
@@ -44,6 +45,17 @@ pub fn load_generator(name: &ModelName, options: &LoadOptions) -> Result<Box<dyn
     let placement = Placement::new(first, options.precision)?;
     let found = find(name, options)?;
     found.family.load_generator(&found.files, &placement)
+}
+
+/// Loads `name` to write down speech, on the first of `options.devices`. Blocks; downloads if needed.
+///
+/// # Errors
+/// [`LoadError`], also for models that write down no speech.
+pub fn load_transcriber(name: &ModelName, options: &LoadOptions) -> Result<Box<dyn Transcriber>, LoadError> {
+    let (first, _) = device::open(&options.devices);
+    let placement = Placement::new(first, options.precision)?;
+    let found = find(name, options)?;
+    found.family.load_transcriber(&found.files, &placement)
 }
 
 /// Whether a model would load without a network: all its files are on this machine, and a family reads them. Blocks on the

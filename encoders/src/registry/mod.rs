@@ -9,7 +9,7 @@ mod load;
 mod warm_up;
 
 pub use list::{FAMILIES, known};
-pub use load::{is_here, load, load_generator, load_with};
+pub use load::{is_here, load, load_generator, load_transcriber, load_with};
 
 #[cfg(test)]
 mod operations_tests;

@@ -11,6 +11,9 @@ pub enum VideoError {
     /// The file is no image of a known format, or damaged; the caller's fault.
     #[error("not an image that can be decoded: {0}")]
     NotImage(String),
+    /// The file is no media, or its sound is damaged beyond use; the caller's fault.
+    #[error("its sound can't be read: {0}")]
+    NotAudio(String),
     /// The span holds no frame; the caller's fault.
     #[error("no frame between {start_ms} and {end_ms} ms; the video ends at {duration_ms} ms")]
     EmptySpan {

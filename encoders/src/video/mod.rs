@@ -4,6 +4,7 @@
 //! only if `start_ms <= time_ms < end_ms`.
 
 mod answer;
+pub mod audio;
 pub mod clock;
 pub mod colour;
 pub mod decode;

@@ -1,8 +1,8 @@
-//! A demuxer for NUT, the container in which ffmpeg passes several streams of raw pictures through one pipe, each
-//! picture with its exact timestamp.
+//! A demuxer for NUT, the container in which ffmpeg passes streams of raw pictures or samples through one pipe,
+//! with exact timestamps.
 //!
 //! Covers the output of ffmpeg's muxer (version 3 of the format). It does not seek and checks no checksums, because a
-//! pipe loses nothing. Knows nothing of the pictures' contents.
+//! pipe loses nothing. Knows nothing of the contents.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -23,23 +23,23 @@ pub(super) enum NutError {
 pub(super) struct Stream {
     /// Seconds per tick.
     pub(super) time_base: (u64, u64),
-    /// Pixels per row.
+    /// Pixels per row; 0 for sound.
     pub(super) width: u32,
-    /// Rows.
+    /// Rows; 0 for sound.
     pub(super) height: u32,
     msb_pts_shift: u32,
     last_pts: i64,
     time_base_id: usize,
 }
 
-/// One packet: a raw picture.
+/// One packet: a raw picture, or samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Packet {
     /// Index of its stream.
     pub(super) stream: usize,
     /// Timestamp, in ticks of the stream.
     pub(super) pts: i64,
-    /// The picture.
+    /// The picture, or the samples.
     pub(super) data: Arc<[u8]>,
 }
 
@@ -72,6 +72,9 @@ const FILE_ID: &[u8; 25] = b"nut/multimedia container\0";
 const MAIN: u64 = 0x4E4D_7A56_1F5F_04AD;
 const STREAM: u64 = 0x4E53_1140_5BF2_F9DB;
 const SYNCPOINT: u64 = 0x4E4B_E4AD_EECA_4569;
+
+/// Class of a stream of samples; 0 is one of pictures.
+const AUDIO: u64 = 1;
 
 /// Larger than any header packet of ffmpeg.
 const MAX_HEADER_BYTES: u64 = 1 << 20;
@@ -106,7 +109,7 @@ impl<R: Read> Demuxer<R> {
         self.streams.get(index)
     }
 
-    /// The next picture; `None` at the end.
+    /// The next packet; `None` at the end.
     pub(super) fn next_packet(&mut self) -> Result<Option<Packet>, NutError> {
         loop {
             let mut code = [0; 1];
@@ -168,8 +171,9 @@ impl<R: Read> Demuxer<R> {
 
     fn read_stream(&mut self, body: &mut &[u8]) -> Result<(), NutError> {
         let index = unsigned(body)? as usize;
-        if unsigned(body)? != 0 {
-            return Err(NutError::Format("a stream that is not video"));
+        let class = unsigned(body)?;
+        if class > AUDIO {
+            return Err(NutError::Format("a stream that is neither video nor audio"));
         }
         bytes(body)?;
         let time_base_id = unsigned(body)? as usize;
@@ -178,7 +182,10 @@ impl<R: Read> Demuxer<R> {
         unsigned(body)?;
         unsigned(body)?;
         bytes(body)?;
-        let (width, height) = (unsigned(body)? as u32, unsigned(body)? as u32);
+        let (width, height) = match class {
+            AUDIO => (0, 0),
+            _ => (unsigned(body)? as u32, unsigned(body)? as u32),
+        };
         let time_base = *self.time_bases.get(time_base_id).ok_or(NutError::Format("unknown time base"))?;
         if msb_pts_shift > 62 || time_base.0 == 0 || time_base.1 == 0 {
             return Err(NutError::Format("bad stream header"));

@@ -330,7 +330,9 @@ impl From<EncodeError> for ApiError {
 impl From<VideoError> for ApiError {
     fn from(error: VideoError) -> Self {
         match &error {
-            VideoError::NotVideo(_) | VideoError::NotImage(_) => ApiError::not_video(error.to_string()),
+            VideoError::NotVideo(_) | VideoError::NotAudio(_) | VideoError::NotImage(_) => {
+                ApiError::not_video(error.to_string())
+            }
             VideoError::EmptySpan { .. } | VideoError::OverLimit(_) => {
                 ApiError::invalid("/query", error.to_string())
             }

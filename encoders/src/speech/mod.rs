@@ -1,0 +1,12 @@
+//! Speech of a file as timed text: finds where somebody speaks, cuts windows and has a transcriber write them down.
+
+mod activity;
+mod ahead;
+mod energy;
+mod transcription;
+
+pub use activity::{ActivityOptions, FRAME, SpeechDetector};
+pub use energy::Energy;
+pub use transcription::{
+    FinishedWindow, Listener, Outcome, ResumePoint, Summary, TranscribeError, Transcription,
+};
