@@ -30,11 +30,21 @@ const MAPS_LOCK: i64 = 0x7265_7072_6973_6502;
 const OLDER: &str = "DELETE FROM jobs WHERE kind = 'map' AND params = $1 AND id <> $2 \
                      AND state IN ('succeeded', 'failed', 'cancelled')";
 
+/// A stored map: $1 its space, $2 its level.
+const STORED: &str = "SELECT seq, points, made_at_ms FROM maps WHERE space = $1 AND level = $2";
+
 /// A stored map.
+#[derive(PartialEq)]
 struct Stored {
     seq: i64,
     points: i64,
     made_at_ms: i64,
+}
+
+impl Stored {
+    fn of(row: Row) -> Result<Stored, CatalogError> {
+        Ok(Stored { seq: row.get("seq")?, points: row.get("points")?, made_at_ms: row.get("made_at_ms")? })
+    }
 }
 
 impl Catalog {
@@ -53,6 +63,13 @@ impl Catalog {
             tx.execute("SELECT pg_advisory_xact_lock($1)", values![MAPS_LOCK]).await?;
         }
         let last = last_job(&mut tx, of).await?;
+        // Read again, after the job: one that succeeded since the first read has made what this call asks for.
+        let newest = tx.row(STORED, values![of.space, level_name(of.level)]).await?;
+        let newest = newest.map(Stored::of).transpose()?;
+        if newest != stored {
+            state.made_at_ms = newest.map(|it| it.made_at_ms);
+            return Ok(state);
+        }
         let now = tx.now_ms().await?;
         let wait = i64::try_from(WAIT.as_millis()).unwrap_or(i64::MAX);
         match last {
@@ -78,16 +95,8 @@ impl Catalog {
     }
 
     async fn stored_map(&self, of: Collection) -> Result<Option<Stored>, CatalogError> {
-        let sql = "SELECT seq, points, made_at_ms FROM maps WHERE space = $1 AND level = $2";
-        let row = self.database.row(sql, values![of.space, level_name(of.level)]).await?;
-        let stored = |row: Row| {
-            Ok(Stored {
-                seq: row.get("seq")?,
-                points: row.get("points")?,
-                made_at_ms: row.get("made_at_ms")?,
-            })
-        };
-        row.map(stored).transpose()
+        let row = self.database.row(STORED, values![of.space, level_name(of.level)]).await?;
+        row.map(Stored::of).transpose()
     }
 
     async fn is_outdated(&self, of: Collection, stored: &Stored) -> Result<bool, CatalogError> {
