@@ -52,3 +52,37 @@ async fn videos_are_tagged_deleted_and_brought_back() {
     })
     .await;
 }
+
+/// Makes every page of a list of videos hold one video.
+const SHORT_PAGES: &str = "const whole = window.fetch;
+    window.fetch = (path, how) => whole(String(path).replace('limit=200', 'limit=1').replace('limit=1000', 'limit=1'), how);";
+
+#[tokio::test]
+async fn a_long_list_is_read_a_page_at_a_time() {
+    crate::visit(Setting::default(), async |page, folder| {
+        for (name, colours) in
+            [("film 10.mp4", &COLOURS[..2]), ("film 9.mp4", &COLOURS[2..4]), ("raw.mp4", &COLOURS[4..])]
+        {
+            if library::add_film(page, folder, &Recipe::plain(name), colours).await.is_none() {
+                return;
+            }
+        }
+        page.run_at_start(SHORT_PAGES).await;
+        page.open("/library?sort=name").await;
+        page.until_count(".library .card", 3).await;
+        let titles = "[...document.querySelectorAll('.library .card b')].map((it) => it.textContent).join()";
+        assert_eq!(page.text(titles).await, "Film 9,Film 10,Raw");
+        let later =
+            "performance.getEntriesByType('resource').filter((it) => it.name.includes('cursor=')).length";
+        assert!(page.number(later).await >= 2.0, "the list came in one page");
+        page.until_says("3 videos").await;
+        page.until_says("Added this week").await;
+        page.open("/library?view=list&show=week").await;
+        page.until_count("table.videos tbody tr", 3).await;
+        page.press_with(CONTROL, 'a').await;
+        page.until_says("3 selected").await;
+        page.open("/library?show=failed").await;
+        page.until_says("No video is like this").await;
+    })
+    .await;
+}

@@ -17,7 +17,7 @@ impl View<'_> {
         after: Option<&VideoPlace>,
         limit: u32,
     ) -> Result<Vec<Video>, CatalogError> {
-        let from = if list.trashed { "trashed_videos" } else { "visible_videos" };
+        let from = listed_from(list);
         let mut values = values![];
         let mut wanted = conditions(list, &mut values);
         if let Some(place) = after {
@@ -31,6 +31,21 @@ impl View<'_> {
         let rows = self.rows(Sql::Built(sql), values).await?;
         rows.iter().map(from_row).collect()
     }
+
+    /// The number of videos in a list. Reads all of them.
+    pub async fn number_of_videos(&self, list: &VideoList) -> Result<u64, CatalogError> {
+        let mut values = values![];
+        let (from, wanted) = (listed_from(list), conditions(list, &mut values));
+        let sql = format!("SELECT count(*) AS listed FROM {from} v WHERE TRUE{wanted}");
+        let row = self.row(Sql::Built(sql), values).await?;
+        let listed: i64 = row.map_or(Ok(0), |row| row.get("listed"))?;
+        Ok(u64::try_from(listed).unwrap_or_default())
+    }
+}
+
+/// The view that a list reads.
+fn listed_from(list: &VideoList) -> &'static str {
+    if list.trashed { "trashed_videos" } else { "visible_videos" }
 }
 
 /// What a list asks of a video `v`.

@@ -164,6 +164,8 @@ struct VideoPage {
     items: Vec<VideoOut>,
     /// Cursor of the next page. Null on the last page.
     next_cursor: Option<String>,
+    /// Number of videos on all pages of the list. Null unless the request asks for it with `count`.
+    total: Option<u64>,
 }
 
 /// Longest text that a list looks up, in characters.
@@ -204,6 +206,9 @@ struct VideoParams {
     /// The order; default `oldest`.
     #[param(inline, nullable = false)]
     order: Option<VideoOrderName>,
+    /// Whether the answer says how many videos all pages hold together; default false. Counting reads the whole list.
+    #[param(nullable = false)]
+    count: Option<bool>,
     /// Items per page, 1 to 1000; default 50.
     #[param(minimum = 1, maximum = 1000, nullable = false)]
     limit: Option<u32>,
@@ -305,10 +310,14 @@ async fn list(
     let list = params.list()?;
     let after = params.cursor.as_deref().map(|text| read_cursor(text, list.order)).transpose()?;
     let videos = app.view().videos_of(&list, after.as_ref(), limit).await?;
+    let total = match params.count {
+        Some(true) => Some(app.view().number_of_videos(&list).await?),
+        _ => None,
+    };
     let lasts = if list.trashed { app.config.trash_lasts() } else { Duration::ZERO };
     let next_cursor = super::next_cursor(&videos, limit, |video| cursor(&list.order.place(video)));
     let items = videos.into_iter().map(|video| VideoOut::trashed(video, lasts)).collect();
-    Ok(axum::Json(VideoPage { items, next_cursor }))
+    Ok(axum::Json(VideoPage { items, next_cursor, total }))
 }
 
 /// Checks the length of a title. U+0000 is refused, because Postgres can't store it.

@@ -24,7 +24,9 @@ class Toasts {
     const close = iconButton('x', 'Close', () => this.hide());
     fill(this.element, el('span', {}, message), back, close);
     // What lies outside an open dialog can't be reached.
-    (document.querySelector('dialog[open]') ?? document.body).append(this.element);
+    const dialog = document.querySelector('dialog[open]');
+    (dialog ?? document.body).append(this.element);
+    dialog?.addEventListener('close', () => document.body.append(this.element), { once: true });
     this.element.hidden = false;
     announce(this.element.firstElementChild?.textContent ?? '');
     clearTimeout(this.timer);

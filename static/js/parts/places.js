@@ -4,6 +4,7 @@ import { all, get } from '../core/api.js';
 import { button, el, fill, icon } from '../core/dom.js';
 import { formatBytes, formatNumber } from '../core/words.js';
 import { askText } from './labels.js';
+import { kindQuery } from './videolist.js';
 
 export const DRAGGED = 'application/x-reprise-videos';
 
@@ -15,6 +16,12 @@ const KINDS = [
 
 /** @param {string} path */
 const nameOf = (path) => path.split('/').pop() ?? path;
+
+async function countKinds() {
+  const count = async (/** @type {string} */ kind) => (await get('/v1/videos', { query: { ...kindQuery(kind), limit: 1, count: true } })).total ?? undefined;
+  const [week, warning, failed] = await Promise.all(['week', 'warning', 'failed'].map(count));
+  return { week, warning, failed };
+}
 
 export class Places {
   /** @param {{move: (folder: string|null) => unknown}} host moves what is dragged, or what is selected */
@@ -29,7 +36,7 @@ export class Places {
     /** @type {Api<'Stats'>|null} */
     this.stats = null;
     this.parameters = new URLSearchParams();
-    /** @type {Record<string, number>} */
+    /** @type {Record<string, number|undefined>} videos of the kinds that the statistics do not count */
     this.counts = {};
     this.element = el('nav', { class: 'side only-l', 'aria-label': 'Folders and tags' });
     this.loads = 0;
@@ -40,29 +47,26 @@ export class Places {
     return [...this.made, ...[...this.folders.values()].flat().map(({ folder }) => folder)];
   }
 
-  /** Reads folders down to the shown one, tags and sizes. */
+  /** Reads folders down to the shown one, tags, sizes and the numbers of videos. */
   async load() {
     this.loads += 1;
     const number = this.loads;
     const shown = this.parameters.get('folder') ?? '';
     const parents = ['', ...shown.split('/').filter(Boolean).map((_, place, names) => names.slice(0, place + 1).join('/'))];
-    const [tags, stats, ...levels] = await Promise.all([all('/v1/tags', { most: 200 }), get('/v1/stats'),
+    const [tags, stats, counts, ...levels] = await Promise.all([all('/v1/tags', { most: 200 }), get('/v1/stats'), countKinds(),
       ...parents.map((parent) => all('/v1/folders', { query: { parent } }))]);
     if (number !== this.loads) return;
     this.tags = tags;
     this.stats = stats;
+    this.counts = counts;
     this.folders = new Map(parents.map((parent, place) => [parent, levels[place]]));
     this.made = this.made.filter((folder) => !this.names.slice(this.made.length).includes(folder));
     this.draw();
   }
 
-  /**
-   * @param {URLSearchParams} parameters of the address
-   * @param {Record<string, number>} counts of the kinds, where they are known
-   */
-  show(parameters, counts) {
+  /** @param {URLSearchParams} parameters of the address */
+  show(parameters) {
     this.parameters = parameters;
-    this.counts = counts;
     this.draw();
   }
 

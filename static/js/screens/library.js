@@ -1,6 +1,6 @@
 // Library: all videos, found by folder, tag and name, and changed one or many at a time.
 
-import { get, post } from '../core/api.js';
+import { get, isAbort, post } from '../core/api.js';
 import { button, el, fill, icon, iconButton } from '../core/dom.js';
 import { hasEnded, jobs } from '../core/jobs.js';
 import { keys } from '../core/keys.js';
@@ -12,54 +12,40 @@ import { askTags, askText, editDetails, move, restore, tag, trash } from '../par
 import { DRAGGED, Places } from '../parts/places.js';
 import { chooseFiles, pairStored, uploads } from '../parts/uploads.js';
 import { card, row, stateLine } from '../parts/videocard.js';
+import { SORTS, VideoList } from '../parts/videolist.js';
 
 /** @typedef {Api<'Video'>} Video */
 
-/** What one request brings. */
-const PAGE = 1000;
-const WEEK_MS = 7 * 86_400_000;
+/** Pause in typing after which the list is read. */
+const TYPING_MS = 150;
+/** Videos that come within this time are listed together. */
+const ADDED_MS = 300;
 /** Rows that the table draws at a time. */
 const ROWS = 150;
-
-/** @type {Record<string, {label: string, compare: (a: Video, b: Video) => number}>} */
-const SORTS = {
-  newest: { label: 'Newest first', compare: (a, b) => (a.id < b.id ? 1 : -1) },
-  oldest: { label: 'Oldest first', compare: (a, b) => (a.id < b.id ? -1 : 1) },
-  name: { label: 'By name', compare: (a, b) => titleOf(a).localeCompare(titleOf(b), undefined, { numeric: true }) },
-  length: { label: 'Longest first', compare: (a, b) => (b.duration ?? 0) - (a.duration ?? 0) },
-};
-
-/** @type {Record<string, (video: Video) => boolean>} */
-const KINDS = {
-  week: ({ created_at: at }) => Date.now() - Date.parse(at) < WEEK_MS,
-  warning: ({ warnings }) => warnings.length > 0,
-  failed: ({ state }) => state === 'failed',
-};
 
 class Library {
   /** @param {import('../main.js').Page} page */
   constructor(page) {
     this.page = page;
     this.title = 'Library';
-    /** @type {Video[]} what the server listed, newest first */
-    this.videos = [];
+    this.list = new VideoList();
     /** @type {Video[]} what is shown, in order */
     this.shown = [];
     /** @type {Set<string>} */
     this.chosen = new Set();
     this.anchor = '';
-    this.listed = '';
     this.parameters = new URLSearchParams();
     this.drawn = 0;
-    /** @type {AbortController|null} */
-    this.loading = null;
+    this.isReadingMore = false;
+    /** @type {ReturnType<typeof setTimeout>|undefined} */
+    this.later = undefined;
     /** @type {Video[]} */
     this.dragged = [];
     this.removeKeys = () => {};
     this.places = new Places({ move: (folder) => this.moveTo(this.dragged, folder) });
-    this.grid = new Grid({ make: (/** @type {Video} */ video) => card(video, this), label: 'Videos' });
+    this.grid = new Grid({ make: (/** @type {Video} */ video) => card(video, this), onEnd: () => this.more(), label: 'Videos' });
     this.total = el('span', { class: 'dim small num' });
-    this.filter = el('input', { placeholder: 'Filter by name, tag, folder', on: { input: () => this.note({ q: this.filter.value }) } });
+    this.filter = el('input', { placeholder: 'Filter by name, tag, folder', on: { input: () => this.note({ q: this.filter.value }, TYPING_MS) } });
     this.sort = button('', () => this.openSort(), { class: 'btn ghost', 'aria-haspopup': 'menu', id: 'library-sort' });
     this.views = ['grid', 'list'].map((view) => el('button', {
       type: 'button', 'aria-label': view === 'grid' ? 'Grid' : 'List', on: { click: () => this.note({ view: view === 'grid' ? '' : 'list' }) },
@@ -72,7 +58,7 @@ class Library {
       el('th', { class: 'r' }, 'Shots'), el('th', {}, 'Tags'), el('th', { class: 'r' }, 'Added'), el('th', { class: 'r' }, 'Size'), el('th', {}, el('span', { class: 'sr' }, 'More')))), this.tbody));
     this.table.addEventListener('keydown', (event) => this.moveInTable(event));
     this.end = el('div', { 'aria-hidden': 'true' });
-    new IntersectionObserver((seen) => { if (seen.some(({ isIntersecting }) => isIntersecting)) this.drawRows(); }, { rootMargin: '800px 0px' }).observe(this.end);
+    this.atEnd = new IntersectionObserver((seen) => { if (seen.some(({ isIntersecting }) => isIntersecting)) this.drawMoreRows(); }, { rootMargin: '800px 0px' });
     this.chosenCount = el('span', { class: 'small num chosen-count' });
     const act = (/** @type {string} */ picture, /** @type {string} */ label, /** @type {(videos: Video[]) => unknown} */ run, inTrash = false, kind = '') =>
       button([icon(picture), el('span', { class: 'only-l' }, label)], () => run.call(this, this.picked), { class: `btn ghost ${kind}`, 'aria-label': label, data: { trash: inTrash } });
@@ -94,7 +80,7 @@ class Library {
     jobs.addEventListener('change', () => this.redrawPending());
     jobs.addEventListener('ended', (event) => {
       const { video_id: id } = /** @type {CustomEvent<Api<'Job'>>} */ (event).detail;
-      if (id && this.videos.some((video) => video.id === id)) this.readOne(id);
+      if (id && this.list.videos.some((video) => video.id === id)) this.readOne(id);
     });
   }
 
@@ -102,22 +88,16 @@ class Library {
     return this.parameters.get('show') === 'trash';
   }
 
-  /** What the server is asked to list. */
-  get listing() {
-    return JSON.stringify([this.parameters.get('folder'), this.parameters.get('tag'), this.isTrash]);
-  }
-
   /** @param {import('../core/router.js').Route} route */
   show(route) {
     this.parameters = new URLSearchParams(route.parameters);
-    const { listing } = this;
     uploads.folder = this.parameters.get('folder') ?? '';
     if (this.filter.value !== (this.parameters.get('q') ?? '')) this.filter.value = this.parameters.get('q') ?? '';
-    if (listing !== this.listed) this.chosen.clear();
-    this.places.show(this.parameters, this.kindCounts);
+    if (VideoList.key(this.parameters) !== this.list.asked) this.chosen.clear();
+    else this.refresh();
+    this.places.show(this.parameters);
     this.removeKeys();
     this.addKeys();
-    if (listing === this.listed) this.refresh();
     this.load();
     this.places.load().catch(() => {});
   }
@@ -138,71 +118,65 @@ class Library {
     ]);
   }
 
-  /**
-   * Reads the list, page by page, the newest first. Other orders and filters are applied here, to what has come.
-   */
+  /** Reads the list, and shows it if it is another one now. */
   async load() {
-    this.loading?.abort();
-    this.loading = new AbortController();
-    const { signal } = this.loading;
-    const { listing } = this;
-    if (listing !== this.listed) this.videos = [];
-    this.listed = listing;
-    const skeleton = this.videos.length > 0 ? 0 : setTimeout(() => fill(this.body, el('div', { class: 'grid' }, Array.from({ length: 12 }, () => el('div', { class: 'skel card-skel' })))), 150);
-    /** @type {Video[]} */
-    const videos = [];
+    clearTimeout(this.later);
+    const isOther = VideoList.key(this.parameters) !== this.list.asked;
+    const skeleton = isOther && setTimeout(() => fill(this.body, el('div', { class: 'grid' }, Array.from({ length: 12 }, () => el('div', { class: 'skel card-skel' })))), 150);
     try {
-      let cursor;
-      do {
-        /** @type {Api<'VideoPage'>} */
-        const page = await get('/v1/videos', { query: { folder: this.parameters.get('folder'), tag: this.parameters.get('tag'), trashed: this.isTrash || null, order: 'newest', limit: PAGE, cursor }, signal });
-        videos.push(...page.items);
-        cursor = page.next_cursor;
-        // The first page need not wait for the others; what is here already stays until all have come.
-        if (cursor && this.videos.length === 0) this.take([...videos]);
-      } while (cursor);
-      clearTimeout(skeleton);
-      if (videos.length === 0 || JSON.stringify(videos) !== JSON.stringify(this.videos)) this.take(videos);
+      if (await this.list.read(this.parameters)) this.refresh();
     } catch (error) {
-      if (signal.aborted) return;
-      this.listed = '';
+      if (isAbort(error)) return;
+      this.list.asked = '';
       fill(this.body, problemBox(error, () => this.load()));
     } finally {
-      clearTimeout(skeleton);
+      if (skeleton) clearTimeout(skeleton);
     }
   }
 
-  /** @param {Video[]} videos */
-  take(videos) {
-    this.videos = videos;
-    this.refresh();
+  /** Reads the list after a while; a second call within it waits anew. @param {number} wait in milliseconds */
+  loadLater(wait) {
+    clearTimeout(this.later);
+    this.later = setTimeout(() => this.load(), wait);
   }
 
-  /** How many videos of each kind there are; only the whole list can tell. */
-  get kindCounts() {
-    if (this.listed !== JSON.stringify([null, null, false])) return {};
-    return Object.fromEntries(Object.entries(KINDS).map(([kind, is]) => [kind, this.videos.filter(is).length]));
+  /** Reads and shows the next page. */
+  async more() {
+    if (this.isReadingMore) return;
+    this.isReadingMore = true;
+    try {
+      const videos = (await this.list.more()).filter((video) => this.isHere(video));
+      if (videos.length === 0) return;
+      this.shown = [...this.shown, ...videos];
+      if (this.isList) this.drawRows();
+      else this.grid.append(videos);
+    } catch (error) {
+      if (!isAbort(error)) this.page.toasts.problem(error);
+    } finally {
+      this.isReadingMore = false;
+    }
   }
 
-  /** Filters, sorts and draws. */
+  get isList() {
+    return this.parameters.get('view') === 'list';
+  }
+
+  /** Whether a video is still in the folder and has the tag; one that was moved away just now is not. @param {Video} video */
+  isHere(video) {
+    const [folder, tagName] = ['folder', 'tag'].map((name) => this.parameters.get(name)?.toLowerCase());
+    return (!folder || `${video.folder?.toLowerCase()}/`.startsWith(`${folder}/`)) && (!tagName || video.tags.some((one) => one.toLowerCase() === tagName));
+  }
+
+  /** Draws the list. */
   refresh() {
-    const words = (this.parameters.get('q') ?? '').toLowerCase().split(/\s+/).filter(Boolean);
-    const isKind = KINDS[this.parameters.get('show') ?? ''] ?? (() => true);
-    const matches = (/** @type {Video} */ video) => {
-      const text = [titleOf(video), video.file_name, video.folder ?? '', ...video.tags].join(' ').toLowerCase();
-      const [folder, tagName] = ['folder', 'tag'].map((name) => this.parameters.get(name)?.toLowerCase());
-      // What was moved away just now was listed before.
-      const isIn = (!folder || `${video.folder?.toLowerCase()}/`.startsWith(`${folder}/`)) && (!tagName || video.tags.some((one) => one.toLowerCase() === tagName));
-      return isIn && words.every((word) => text.includes(word));
-    };
-    const sort = this.parameters.get('sort') ?? 'newest';
-    this.shown = this.videos.filter((video) => isKind(video) && matches(video)).sort((SORTS[sort] ?? SORTS.newest).compare);
-    const isList = this.parameters.get('view') === 'list';
+    this.shown = this.list.videos.filter((video) => this.isHere(video));
+    const { isList } = this;
+    const { label } = SORTS[this.parameters.get('sort') ?? ''] ?? SORTS.newest;
     this.views.forEach((view, place) => { view.setAttribute('aria-pressed', String(isList === (place === 1))); });
-    fill(this.sort, icon('arrow-up-down'), el('span', { class: 'only-l' }, (SORTS[sort] ?? SORTS.newest).label));
-    this.sort.setAttribute('aria-label', `Sort: ${(SORTS[sort] ?? SORTS.newest).label}`);
-    this.total.textContent = this.shown.length === this.videos.length ? count(this.videos.length, 'video') : `${this.shown.length} of ${count(this.videos.length, 'video')}`;
-    this.places.show(this.parameters, this.kindCounts);
+    fill(this.sort, icon('arrow-up-down'), el('span', { class: 'only-l' }, label));
+    this.sort.setAttribute('aria-label', `Sort: ${label}`);
+    this.total.textContent = count(this.list.total - (this.list.videos.length - this.shown.length), 'video');
+    this.places.show(this.parameters);
     this.drawSmallPlaces();
     this.drawDock();
     const focused = /** @type {HTMLElement|null|undefined} */ (this.body.contains(document.activeElement) ? document.activeElement?.closest('[data-id]') : null)?.dataset.id;
@@ -223,10 +197,19 @@ class Library {
   }
 
   drawRows() {
-    if (this.parameters.get('view') !== 'list') return;
     const next = this.shown.slice(this.drawn, this.drawn + ROWS);
     this.drawn += next.length;
     this.tbody.append(...next.map((video) => row(video, this)));
+    // The observer reports changes only: an end that stays in sight must be looked at again.
+    this.atEnd.unobserve(this.end);
+    this.atEnd.observe(this.end);
+  }
+
+  /** Draws what comes next in the table, and reads more once all is drawn. */
+  drawMoreRows() {
+    if (!this.isList) return;
+    if (this.drawn < this.shown.length) this.drawRows();
+    else this.more();
   }
 
   /** Below 760 px the left side is a list to choose from. */
@@ -236,7 +219,7 @@ class Library {
   }
 
   empty() {
-    const filtered = this.videos.length > 0 || this.parameters.has('folder') || this.parameters.has('tag');
+    const filtered = ['folder', 'tag', 'q'].some((name) => this.parameters.has(name)) || (this.parameters.has('show') && !this.isTrash);
     if (this.isTrash && !filtered) return el('div', { class: 'empty' }, el('h2', {}, 'The trash is empty'), el('p', {}, 'Deleted videos stay here for some days and can be brought back.'));
     if (filtered) {
       return el('div', { class: 'empty' }, el('h2', {}, 'No video is like this'), el('p', {}, 'No video passes what is set here: its name, folder, tag or kind.'),
@@ -254,15 +237,17 @@ class Library {
   /**
    * Changes what the address says and shows it; Back does not step through it.
    * @param {Record<string, string>} changes
+   * @param {number} [wait] before another list is read, in milliseconds
    */
-  note(changes) {
+  note(changes, wait = 0) {
     for (const [name, value] of Object.entries(changes)) {
       if (value) this.parameters.set(name, value);
       else this.parameters.delete(name);
     }
     const text = this.parameters.toString();
     this.page.router.note(text ? `/library?${text}` : '/library');
-    this.refresh();
+    if (VideoList.key(this.parameters) === this.list.asked) this.refresh();
+    else this.loadLater(wait);
   }
 
   openSort() {
@@ -321,7 +306,10 @@ class Library {
     return true;
   }
 
-  chooseAll() {
+  /** Selects the whole list, of which the page may have read the start only. */
+  async chooseAll() {
+    await this.attempt(() => this.list.rest());
+    this.refresh();
     for (const { id } of this.shown) this.chosen.add(id);
     this.drawChoice();
   }
@@ -360,7 +348,7 @@ class Library {
     try {
       await act();
     } catch (error) {
-      this.page.toasts.problem(error);
+      if (!isAbort(error)) this.page.toasts.problem(error);
     }
   }
 
@@ -371,7 +359,7 @@ class Library {
    * @param {() => Promise<() => Promise<unknown>>} act
    */
   async change(changed, message, act) {
-    this.loading?.abort();
+    this.list.stop();
     this.replace(changed);
     try {
       const undo = await act();
@@ -414,7 +402,7 @@ class Library {
 
   /** @param {Video[]} videos */
   drop(videos) {
-    this.videos = this.videos.filter((video) => !videos.includes(video));
+    this.list.drop(videos);
     for (const { id } of videos) this.chosen.delete(id);
   }
 
@@ -460,8 +448,7 @@ class Library {
 
   /** @param {Video[]} changed */
   replace(changed) {
-    const byId = new Map(changed.map((video) => [video.id, video]));
-    this.videos = this.videos.map((video) => byId.get(video.id) ?? video);
+    this.list.replace(changed);
     this.refresh();
   }
 
@@ -472,11 +459,10 @@ class Library {
   async readOne(id) {
     const video = await get(`/v1/videos/${id}`).catch(() => null);
     if (!video || this.isTrash) return;
-    if (this.videos.some((one) => one.id === id)) {
+    if (this.list.videos.some((one) => one.id === id)) {
       this.replace([video]);
-    } else if (this.listed) {
-      this.videos.push(video);
-      this.refresh();
+    } else if (this.list.asked) {
+      this.loadLater(ADDED_MS);
       this.places.load().catch(() => {});
     }
   }

@@ -52,6 +52,8 @@ async fn check(opened: &Opened, list: &VideoList, expected: &[&str]) {
         let titles: Vec<String> = read(opened, list, limit).await.into_iter().map(|it| it.title).collect();
         assert_eq!(titles, expected, "{list:?}, {limit} a page");
     }
+    let number = opened.catalog.view(ALL).number_of_videos(list).await.unwrap();
+    assert_eq!(number, expected.len() as u64, "{list:?}");
 }
 
 async fn every_order_is_the_same_in_pages_of_any_size(opened: &Opened) {
