@@ -19,6 +19,7 @@ pub mod large_product;
 mod loading;
 pub mod pool;
 pub mod preprocess;
+mod random;
 pub mod registry;
 mod resize;
 pub mod sample;

@@ -26,6 +26,7 @@ import openai_archive
 import sentence
 import siglip
 import video_clip_xl
+import whisper
 from two_towers import picture
 from vocabularies import byte_level, word_piece
 
@@ -47,6 +48,7 @@ PARTS = {
     "videoclip-xl": (["videoclip-xl"], lambda: video_clip_xl.write_all(DATA)),
     "covr": (["covr"], lambda: covr.write_all(DATA, picture, word_piece, byte_level)),
     "sentence": (["sentence"], lambda: sentence.write_all(DATA, word_piece)),
+    "whisper": (["whisper", "whisper-en"], lambda: whisper.write_all(DATA)),
     "tiny": ([], lambda: TINY.write_text(byte_level(1000, specials_last=False).to_str())),
 }
 

@@ -450,6 +450,16 @@ impl Transformer {
         }
     }
 
+    /// The number of blocks.
+    pub(crate) fn depth(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Block `at` alone, which must exist, for callers that do something between blocks. `x`: (batch, tokens, width).
+    pub(crate) fn step(&self, at: usize, x: &Tensor, mask: AttentionMask<'_>) -> Result<Tensor> {
+        self.blocks[at].forward(x, mask)
+    }
+
     /// Ranges of sequences that pass through a block together.
     fn parts(&self, x: &Tensor) -> Result<Vec<(usize, usize)>> {
         let (batch, tokens, _) = x.dims3()?;

@@ -14,3 +14,4 @@ pub(crate) mod siglip;
 pub mod sports;
 pub(crate) mod tiny;
 pub(crate) mod video_clip_xl;
+pub(crate) mod whisper;

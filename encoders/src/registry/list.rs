@@ -3,7 +3,7 @@
 use crate::families::family::{Family, KnownModel};
 use crate::families::{
     aim, blip, blip2, clip, language_bind, open_clip, openai, qwen_vl, sentence, siglip, sports, tiny,
-    video_clip_xl,
+    video_clip_xl, whisper,
 };
 
 /// All families, in the order of classification and display.
@@ -23,6 +23,7 @@ pub static FAMILIES: &[&dyn Family] = &[
     &video_clip_xl::VideoClipXl,
     &aim::TfCovr,
     &qwen_vl::QwenVlFamily,
+    &whisper::Whisper,
     &sentence::Sentences,
 ];
 

@@ -2,6 +2,7 @@
 
 use crate::EncodeError;
 use crate::generator::Sampling;
+use crate::random::SplitMix;
 
 /// Chooses the tokens of one text.
 pub(super) struct Chooser {
@@ -16,7 +17,7 @@ impl Chooser {
         let mut known = prompt.to_vec();
         known.sort_unstable();
         known.dedup();
-        Chooser { sampling, known, random: SplitMix(sampling.seed) }
+        Chooser { sampling, known, random: SplitMix::new(sampling.seed) }
     }
 
     /// The next token, by the `scores` of all tokens.
@@ -74,23 +75,6 @@ impl Chooser {
 fn best(scores: &[f32]) -> u32 {
     let first = |best: usize, at: usize| if scores[at] > scores[best] { at } else { best };
     (0..scores.len()).reduce(first).unwrap_or_default() as u32
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014): small, and the same everywhere.
-struct SplitMix(u64);
-
-impl SplitMix {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number from 0 (inclusive) to 1 (exclusive).
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
 }
 
 #[cfg(test)]
