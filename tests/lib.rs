@@ -10,6 +10,7 @@ pub mod postgres;
 pub mod receiver;
 pub mod server;
 pub mod slides;
+pub mod speech;
 // Two targets compile a parser's source again; the tests in that source belong to the parser's crate.
 #[cfg(not(test))]
 pub mod targets;

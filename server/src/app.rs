@@ -14,6 +14,7 @@ use crate::config::Config;
 use crate::models::Spaces;
 use crate::query_frames::QueryFrames;
 use crate::query_log::QueryLog;
+use crate::speech::Speech;
 use crate::storage::{Derived, Storage};
 use crate::vectors::Vectors;
 
@@ -25,6 +26,8 @@ pub struct App {
     pub catalog: Arc<Catalog>,
     /// The loaded embedding spaces.
     pub spaces: Spaces,
+    /// What writes down speech; `None` if this process does not.
+    pub speech: Option<Arc<Speech>>,
     /// The vector index.
     pub vectors: Arc<Vectors>,
     /// Storage for files.

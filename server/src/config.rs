@@ -1,6 +1,7 @@
 //! Server settings. Each field is a flag, an environment variable and a help text.
 
 mod retry_waits;
+mod speech;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ use crate::vectors::builtin::{Codes, Settings};
 use crate::vectors::{CheckSettings, EngineKind, EngineSettings};
 
 pub use retry_waits::RetryWaits;
+pub use speech::SpeechArgs;
 
 /// How a server runs.
 #[derive(Debug, Clone, Args)]
@@ -159,6 +161,9 @@ pub struct Config {
     /// Query decodes that run at once
     #[arg(long, env = "REPRISE_QUERY_DECODES", default_value_t = 2)]
     pub query_decodes: usize,
+    /// What writes down speech
+    #[command(flatten)]
+    pub speech: SpeechArgs,
     /// Where vectors are searched
     #[command(flatten)]
     pub engine: EngineArgs,

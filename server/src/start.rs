@@ -16,11 +16,12 @@ use crate::app::{App, Renders};
 use crate::catalog::{self, CatalogError};
 use crate::config::Config;
 use crate::http;
-use crate::jobs;
+use crate::jobs::{self, Duty};
 use crate::library;
 use crate::models::{Spaces, SpacesError};
 use crate::query_frames::QueryFrames;
 use crate::query_log::QueryLog;
+use crate::speech::{Speech, SpeechError};
 use crate::storage::Storage;
 use crate::vectors::{EngineError, Vectors};
 
@@ -41,6 +42,9 @@ pub enum StartError {
     /// A model can't be used.
     #[error(transparent)]
     Spaces(#[from] SpacesError),
+    /// Speech can't be written down as the operator wants.
+    #[error(transparent)]
+    Speech(#[from] SpeechError),
     /// The index can't be used.
     #[error(transparent)]
     Vectors(#[from] EngineError),
@@ -72,6 +76,7 @@ pub async fn open(config: Config) -> Result<Arc<App>, StartError> {
     let hold = catalog::hold(&config.catalog_url(), "a server")?;
     let catalog = catalog::open(&config.catalog_url()).await?;
     let spaces = Spaces::load(&config, &catalog).await?;
+    let speech = Speech::open(&config).await?.map(Arc::new);
     let expected = spaces.all().iter().map(|it| expectation(it)).collect();
     let vectors = Vectors::open(config.index_engine(), Arc::clone(&catalog), expected).await?;
     let cursor_secret = catalog.secret("cursors").await?;
@@ -97,6 +102,7 @@ pub async fn open(config: Config) -> Result<Arc<App>, StartError> {
         config,
         catalog,
         spaces,
+        speech,
         storage,
         deleted: Notify::new(),
         hold,
@@ -113,8 +119,10 @@ pub async fn start(app: &Arc<App>) -> Result<Background, StartError> {
         tracing::info!(videos = fills, "videos lack vectors of a loaded space; filling them in");
     }
     let closing = CancellationToken::new();
-    let runner = |_| tokio::spawn(jobs::run_forever(Arc::clone(app), closing.clone()));
-    let runners = (0..app.config.runners).map(runner).collect();
+    let runner = |duty| tokio::spawn(jobs::run_forever(Arc::clone(app), duty, closing.clone()));
+    let usual = (0..app.config.runners).map(|_| Duty::Usual);
+    let apart = (0..app.config.speech.runners(app.config.runners)).map(|_| Duty::Apart);
+    let runners = usual.chain(apart).map(runner).collect();
     let follower = tokio::spawn(Arc::clone(&app.vectors).follow(closing.clone()));
     let librarian = tokio::spawn(library::tend(Arc::clone(app), closing.clone()));
     let keeper = tokio::spawn(Arc::clone(&app.vectors).maintain(closing.clone()));

@@ -20,6 +20,7 @@ mod refusals;
 pub(crate) mod samples;
 pub(crate) mod searches;
 mod spans;
+mod transcriptions;
 mod trash;
 mod upgrade;
 mod uploads;

@@ -72,6 +72,7 @@ mod synth;
 mod thumbnails;
 mod tidy;
 mod traces;
+mod transcribe;
 mod uploads;
 mod vector_index;
 mod video;

@@ -189,7 +189,7 @@ async fn remove(tx: &mut Tx, track: i64, ledger: &mut Ledger) -> Result<(), Cata
     for row in tx.rows("SELECT words FROM cues WHERE track = $1", values![track]).await? {
         ledger.count(&row.get::<String>("words")?, -1);
     }
-    ledger.gone.extend(passages::remove(tx, track).await?);
+    ledger.forget_passages(tx, track).await?;
     tx.execute("DELETE FROM tracks WHERE key = $1", values![track]).await?;
     Ok(())
 }
@@ -250,8 +250,14 @@ impl Ledger {
         Ok(())
     }
 
+    /// Deletes the passages of a track. [`Ledger::apply`] makes those of its lines anew.
+    pub(super) async fn forget_passages(&mut self, tx: &mut Tx, track: i64) -> Result<(), CatalogError> {
+        self.gone.extend(passages::remove(tx, track).await?);
+        Ok(())
+    }
+
     /// Call last in a transaction: it appends to the changes.
-    async fn apply(mut self, tx: &mut Tx, video: Uuid) -> Result<(), CatalogError> {
+    pub(super) async fn apply(mut self, tx: &mut Tx, video: Uuid) -> Result<(), CatalogError> {
         passages::make(tx, video).await?;
         self.count_words(tx).await?;
         vectors::append_changes(tx, self.gone.into_iter().map(|at| (Op::Delete, at)).collect()).await

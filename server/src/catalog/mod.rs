@@ -10,6 +10,7 @@ mod audit;
 mod backups;
 mod checks;
 mod clock;
+mod corrections;
 mod counts;
 mod cue_search;
 mod cues;

@@ -294,9 +294,10 @@ impl From<EngineError> for ApiError {
 impl From<LibraryError> for ApiError {
     fn from(error: LibraryError) -> Self {
         match error {
-            LibraryError::NoVideo(_) | LibraryError::NoClip(_) | LibraryError::NoTrack(_) => {
-                ApiError::not_found(error.to_string())
-            }
+            LibraryError::NoVideo(_)
+            | LibraryError::NoClip(_)
+            | LibraryError::NoTrack(_)
+            | LibraryError::NoLine(_) => ApiError::not_found(error.to_string()),
             LibraryError::KeyReused | LibraryError::KeyOutlived => ApiError::conflict(error.to_string()),
             LibraryError::NoGivenClips => ApiError::invalid("/policy", error.to_string()),
             LibraryError::Subtitles(error) => ApiError::invalid("subtitles", error.to_string()),

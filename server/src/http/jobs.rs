@@ -47,7 +47,7 @@ pub(super) struct JobOut {
     state: JobState,
     /// Current stage: `probe`, `decode`, `features` (cached frames instead of decoding), `finish` or `done`; of an export
     /// `probe`, `film`, `join`, `write` or `done`; of an evaluation `search`, `finish` or `done`; of a map
-    /// `read`, `project`, `place` or `done`. Empty if no worker runs the
+    /// `read`, `project`, `place` or `done`; of a transcription `listen`, `finish` or `done`. Empty if no worker runs the
     /// job.
     stage: String,
     /// Fraction of the work done, 0 to 1.
@@ -69,6 +69,8 @@ pub(super) struct JobOut {
     retry_at: Option<String>,
     /// Reason for the failure, the next attempt or the cancellation; null if there is none.
     reason: Option<String>,
+    /// What a succeeded job found, where that needs words: e.g. that a video has no sound. Else null.
+    note: Option<String>,
     /// The file, if it was refused at the upload. The job then failed at once, has no video and can't be retried. Null for
     /// all other jobs.
     refused_file: Option<RefusedFileOut>,
@@ -105,6 +107,7 @@ impl From<Job> for JobOut {
             attempts: job.attempts,
             retry_at: job.retry_at_ms.map(super::instant),
             reason: job.reason,
+            note: job.note,
             refused_file: job
                 .refused
                 .map(|RefusedFile { file_name, bytes }| RefusedFileOut { file_name, bytes }),

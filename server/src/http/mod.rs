@@ -38,6 +38,7 @@ mod spaces;
 mod sprites;
 mod subtitles;
 mod timeline;
+mod transcribe;
 mod transcript;
 mod uploads;
 mod videos;
@@ -78,7 +79,7 @@ use error::{ApiError, REQUEST_ID};
 pub use search::stored_search;
 
 /// The documented routes of every room.
-fn rooms() -> [OpenApiRouter<Arc<App>>; 29] {
+fn rooms() -> [OpenApiRouter<Arc<App>>; 30] {
     [
         search::routes(),
         searches::routes(),
@@ -91,6 +92,7 @@ fn rooms() -> [OpenApiRouter<Arc<App>>; 29] {
         resegment::routes(),
         subtitles::routes(),
         transcript::routes(),
+        transcribe::routes(),
         timeline::routes(),
         media::routes(),
         sprites::routes(),

@@ -37,8 +37,8 @@ pub(super) enum TrackKindName {
 }
 
 /// Kind of a job. `ingest`: cuts a video into clips and encodes them. `fill`: adds missing vectors. `export`: makes a file of
-/// ranges. `evaluation`: asks spaces the queries of an evaluation. `map`: makes a map of a space and level. `transcribe`, `read_text`, `caption` and `reindex` are
-/// reserved.
+/// ranges. `evaluation`: asks spaces the queries of an evaluation. `map`: makes a map of a space and level. `transcribe`: writes
+/// down speech. `read_text`, `caption` and `reindex` are reserved.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes values in the OpenAPI file")]
 #[schema(as = JobKind, rename_all = "snake_case")]

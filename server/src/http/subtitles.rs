@@ -82,6 +82,8 @@ impl TrackOut {
 struct TrackList {
     /// The tracks.
     items: Vec<TrackOut>,
+    /// Model that `transcribeVideo` has write down speech. Null if this server has none.
+    transcriber: Option<String>,
 }
 
 /// Lists a video's tracks.
@@ -90,7 +92,9 @@ struct TrackList {
 async fn list(app: Authorized, Id(id): Id) -> Result<axum::Json<TrackList>, ApiError> {
     videos::found(app.view().video(id).await?, id)?;
     let tracks = app.view().tracks(id).await?;
-    Ok(axum::Json(TrackList { items: tracks.into_iter().map(|row| TrackOut::new(id, row)).collect() }))
+    let items = tracks.into_iter().map(|row| TrackOut::new(id, row)).collect();
+    let transcriber = app.speech.as_ref().map(|speech| speech.description().model.clone());
+    Ok(axum::Json(TrackList { items, transcriber }))
 }
 
 /// The video and the language in the path.

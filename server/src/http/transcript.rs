@@ -1,8 +1,10 @@
-//! `GET /v1/videos/{id}/transcript`: the cues or passages of a video, as JSON.
+//! `/v1/videos/{id}/transcript`: the cues or passages of a video as JSON, and corrections of a line.
 
 use std::sync::Arc;
 
+use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
+use axum::http::request::Parts;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -12,17 +14,21 @@ use uuid::Uuid;
 
 use super::conditional;
 use super::error::ApiError;
-use super::extract::{self, Id, Params};
+use super::extract::{self, Id, Json, Params};
 use super::names::TrackKindName;
 use super::search::seconds;
 use super::videos::found;
 use crate::app::{App, Authorized};
 use crate::catalog::{Cue, CueKind, Track, TranscriptPart};
+use crate::library::Library;
 use crate::subtitles::language;
+
+/// Most characters of a line.
+const LONGEST_LINE: usize = 20_000;
 
 /// Routes of `/v1/videos/{id}/transcript`.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(transcript))
+    OpenApiRouter::new().routes(routes!(transcript)).routes(routes!(correct))
 }
 
 /// The unit of a transcript. `cue`: a line as its track has it. `passage`: about half a minute of cues of one track, cut
@@ -41,7 +47,7 @@ enum Unit {
 /// A line of a transcript.
 #[derive(Debug, Serialize, ToSchema)]
 struct TranscriptLine {
-    /// Its id, a uuid v7. It changes when the track is replaced.
+    /// Its id, a uuid v7. It stays when the line is corrected, and changes when the track is replaced.
     id: Uuid,
     /// Start in the video, in seconds. 0 for a line that starts before the first frame.
     #[schema(minimum = 0)]
@@ -159,4 +165,61 @@ async fn transcript(
     let next_cursor = super::next_cursor(&lines, limit, |cue| format!("{}.{}", cue.line.start_ms, cue.id));
     let items = lines.into_iter().map(|cue| TranscriptLine::new(cue, offset_ms)).collect();
     conditional::answer(&headers, &TranscriptPage { items, next_cursor })
+}
+
+/// The video and the line in the path.
+struct LinePath {
+    video: Uuid,
+    line: Uuid,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for LinePath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let path = axum::extract::Path::<(Uuid, Uuid)>::from_request_parts(parts, state).await;
+        let axum::extract::Path((video, line)) =
+            path.map_err(|_| ApiError::not_found("the path names no video and line"))?;
+        Ok(LinePath { video, line })
+    }
+}
+
+/// A line as it should be.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = LineCorrection)]
+struct Correction {
+    /// The text, without markup.
+    #[schema(min_length = 1, max_length = 20_000, pattern = r"^[^\x00]*[^\s\x00][^\x00]*$")]
+    text: String,
+}
+
+impl Correction {
+    fn checked(self) -> Result<String, ApiError> {
+        let text = self.text.trim().to_owned();
+        if text.is_empty() || text.chars().count() > LONGEST_LINE || text.contains('\0') {
+            let detail = format!("a line has 1 to {LONGEST_LINE} characters, and no NUL");
+            return Err(ApiError::invalid("/text", detail));
+        }
+        Ok(text)
+    }
+}
+
+/// Corrects a line: replaces its text. Its new words are searchable at once.
+///
+/// Times and id stay. The track counts as a person's from then on, also one that a program wrote: `machine` is false,
+/// `provenance` ends in `, corrected`, and no transcription replaces it. `line` is the id of a cue, not of a passage.
+#[utoipa::path(patch, path = "/v1/videos/{id}/transcript/{line}", operation_id = "correctLine", tag = "subtitles",
+    params(("id" = Uuid, Path, description = "The video's id"), ("line" = Uuid, Path, description = "The line's id")),
+    request_body = Correction, responses((status = 200, body = TranscriptLine)))]
+async fn correct(
+    app: Authorized,
+    path: LinePath,
+    Json(body): Json<Correction>,
+) -> Result<axum::Json<TranscriptLine>, ApiError> {
+    let text = body.checked()?;
+    let video = found(app.view().video(path.video).await?, path.video)?;
+    let of_file = video.facts.map_or(0, |facts| facts.media_offset_ms);
+    let cue = Library::of(&app).correct_line(path.video, path.line, &text).await?;
+    Ok(axum::Json(TranscriptLine::new(cue, of_file)))
 }

@@ -26,6 +26,10 @@ pub trait JobKind: Send + Sync {
     fn retry(&self, configured: &RetryWaits) -> RetryWaits {
         configured.clone()
     }
+    /// Whether it has runners of its own, because it may take hours beside which ingests must go on. Default: no.
+    fn runs_apart(&self) -> bool {
+        false
+    }
     /// Does the work. Ends with one `Catalog::finish_*`, which checks the lease in its transaction.
     ///
     /// # Errors
@@ -38,12 +42,15 @@ pub trait JobKind: Send + Sync {
 pub enum Need {
     /// A working ffmpeg.
     Decoder,
+    /// A model or service that writes down speech.
+    Transcriber,
 }
 
 impl Need {
     /// Whether this process meets it. Blocks for a moment.
-    pub fn is_met(self) -> bool {
+    pub fn is_met(self, app: &App) -> bool {
         match self {
+            Need::Transcriber => app.speech.is_some(),
             Need::Decoder => reprise_encoders::video::ffmpeg::can_decode(),
         }
     }

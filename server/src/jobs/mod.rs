@@ -9,4 +9,4 @@ mod runner;
 pub use error::JobError;
 pub use kind::{JobKind, Need, Work};
 pub use kinds::KINDS;
-pub use runner::run_forever;
+pub use runner::{Duty, run_forever};

@@ -35,9 +35,19 @@ struct Runner {
     closing: CancellationToken,
 }
 
+/// The kinds of job that a runner takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Duty {
+    /// Those that may not wait behind a long one.
+    Usual,
+    /// Those that have runners of their own.
+    Apart,
+}
+
 /// Leases and runs jobs until `closing`. Then returns the current job to the queue.
-pub async fn run_forever(app: Arc<App>, closing: CancellationToken) {
-    let kinds = match tokio::task::spawn_blocking(runnable).await {
+pub async fn run_forever(app: Arc<App>, duty: Duty, closing: CancellationToken) {
+    let of = Arc::clone(&app);
+    let kinds = match tokio::task::spawn_blocking(move || runnable(&of, duty)).await {
         Ok(kinds) => kinds,
         Err(panic) => return tracing::error!(%panic, "this process runs no jobs"),
     };
@@ -72,10 +82,11 @@ impl OpenKinds {
     }
 }
 
-/// The kinds of job that this process can run.
-fn runnable() -> Vec<&'static dyn JobKind> {
+/// The kinds of job of a duty that this process can run.
+fn runnable(app: &App, duty: Duty) -> Vec<&'static dyn JobKind> {
+    let is_on_duty = |kind: &&'static dyn JobKind| kind.runs_apart() == (duty == Duty::Apart);
     let is_runnable = |kind: &&'static dyn JobKind| {
-        let lacking = kind.needs().iter().find(|need| !need.is_met());
+        let lacking = kind.needs().iter().find(|need| !need.is_met(app));
         if let Some(need) = lacking {
             tracing::warn!(
                 kind = kind.name().name(),
@@ -85,7 +96,7 @@ fn runnable() -> Vec<&'static dyn JobKind> {
         }
         lacking.is_none()
     };
-    KINDS.iter().copied().filter(is_runnable).collect()
+    KINDS.iter().copied().filter(is_on_duty).filter(is_runnable).collect()
 }
 
 impl Runner {

@@ -38,6 +38,9 @@ pub enum LibraryError {
     /// The caller named a language without a track in this video.
     #[error("the video has no subtitles in `{0}`")]
     NoTrack(String),
+    /// The caller named an unknown line of this video.
+    #[error("the video has no line {0}; its track may have been replaced")]
+    NoLine(Uuid),
     /// The caller used a key for two different requests.
     #[error("this Idempotency-Key was used for another request")]
     KeyReused,

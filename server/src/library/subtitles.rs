@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::{Library, LibraryError};
-use crate::catalog::{CueKind, Subtitles, Track};
+use crate::catalog::{Cue, CueKind, Subtitles, Track};
 use crate::subtitles;
 
 /// Parses a subtitle file; detects SubRip or WebVTT by its content.
@@ -33,6 +33,17 @@ impl Library<'_> {
             return Err(LibraryError::NoVideo(video));
         }
         self.subtitles_changed(video).await
+    }
+
+    /// Replaces the text of a line. Its track counts as a person's from then on, and no transcription replaces it.
+    ///
+    /// # Errors
+    /// [`LibraryError::NoLine`].
+    pub async fn correct_line(&self, video: Uuid, line: Uuid, text: &str) -> Result<Cue, LibraryError> {
+        let corrected = self.app.view().correct_line(video, line, text).await?;
+        let corrected = corrected.ok_or(LibraryError::NoLine(line))?;
+        self.subtitles_changed(video).await?;
+        Ok(corrected)
     }
 
     /// Deletes the track of a kind and language; later answers do not contain it.

@@ -107,6 +107,8 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
         "post /v1/videos/{id}/resegment" => {
             Missing(Some(json!({"policy": "fixed", "params": {"every_seconds": 1}})))
         }
+        "patch /v1/videos/{id}/transcript/{line}" => Missing(Some(json!({"text": "mine now"}))),
+        "post /v1/videos/{id}/transcribe" => Missing(Some(json!({}))),
         "post /v1/jobs/{id}/cancel" | "post /v1/jobs/{id}/retry" | "post /v1/videos/{id}/restore" => {
             Missing(None)
         }
@@ -153,6 +155,7 @@ fn insights() -> String {
 #[derive(Default)]
 struct Theirs {
     video: String,
+    line: String,
     clip: String,
     job: String,
     key: String,
@@ -182,7 +185,8 @@ impl Theirs {
             it if it.starts_with("/v1/uploads") => &self.upload,
             _ => "tiny",
         };
-        let path = template.replace("{id}", id).replace("{lang}", "en").replace("{sheet}", "0");
+        let path = template.replace("{id}", id).replace("{line}", &self.line);
+        let path = path.replace("{lang}", "en").replace("{sheet}", "0");
         if path.ends_with("/timeline") { format!("{path}?text=x") } else { path }
     }
 }
@@ -281,6 +285,8 @@ async fn every_operation_hides_what_another_team_has() {
     let shelved = json!({"tags": ["hidden title"], "folder": "hidden title/alpha-secret"});
     a.good("PATCH", &format!("/v1/videos/{video}"), Some(&shelved)).await;
     put_subtitles(a, &video, "WEBVTT\n\n00:00.000 --> 00:01.000\na xylophone and a harmonica\n").await;
+    let said = a.good("GET", &format!("/v1/videos/{video}/transcript"), None).await;
+    let line = said["items"][0]["id"].as_str().unwrap().to_owned();
     let clips = a.good("GET", &format!("/v1/videos/{video}/clips"), None).await;
     let clip = clips["items"][0]["id"].as_str().unwrap().to_owned();
     let job = theirs["job"]["id"].as_str().unwrap().to_owned();
@@ -311,7 +317,8 @@ async fn every_operation_hides_what_another_team_has() {
     let begun = begin.send().await.unwrap();
     let upload = begun.headers()["location"].to_str().unwrap().rsplit('/').next().unwrap().to_owned();
     let search = searched;
-    let theirs = Theirs { video, clip, job, key, reel, export, search, evaluation, webhook, alert, upload };
+    let theirs =
+        Theirs { video, line, clip, job, key, reel, export, search, evaluation, webhook, alert, upload };
     let text = guarded.folder.path().join("alpha-secret.mp4");
     std::fs::write(&text, "no video").unwrap();
     let (status, refused) = a.upload(&text, json!({"team": "a"})).await;

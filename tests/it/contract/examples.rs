@@ -7,7 +7,8 @@ use super::contract;
 use super::library::Library;
 
 /// Operations whose examples are sent last, in this order: later ones would miss what they remove.
-const LAST: [&str; 11] = [
+const LAST: [&str; 12] = [
+    "putSubtitles",
     "deleteAlert",
     "deleteWebhook",
     "deleteUpload",

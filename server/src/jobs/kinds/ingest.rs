@@ -8,6 +8,7 @@ use crate::catalog::JobName;
 use crate::ingest::{self, IngestError, Stop, Whole};
 use crate::jobs::error::JobError;
 use crate::jobs::kind::{JobKind, Need, Work};
+use crate::transcription;
 
 /// Cuts a video and encodes its spans. A ready video is cut again.
 pub(super) struct Ingest;
@@ -28,6 +29,8 @@ impl JobKind for Ingest {
         let replaced = ingest::found_clips(app, video).await?;
         let Whole { ingested, thumbnails } = ingest::whole(work.source()?).await?;
         work.report().await?;
+        // Before the ingest ends: a crash in between repeats the ingest, and loses no transcription.
+        transcription::after_ingest(app, video, &ingested.facts).await?;
         app.catalog.finish_ingest(&work.lease, ingested).await?;
         for clip in replaced {
             if let Err(error) = app.storage.remove_pictures(clip).await {

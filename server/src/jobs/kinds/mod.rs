@@ -5,9 +5,16 @@ mod export;
 mod fill;
 mod ingest;
 mod map;
+mod transcribe;
 
 use super::kind::JobKind;
 
 /// All kinds of job.
-pub static KINDS: &[&dyn JobKind] =
-    &[&ingest::Ingest, &fill::Fill, &export::Export, &evaluation::Evaluation, &map::Map];
+pub static KINDS: &[&dyn JobKind] = &[
+    &ingest::Ingest,
+    &fill::Fill,
+    &export::Export,
+    &evaluation::Evaluation,
+    &map::Map,
+    &transcribe::Transcribe,
+];
