@@ -17,6 +17,7 @@ mod interruptions;
 mod keyboard;
 mod keys;
 mod labels;
+mod lecture;
 mod models;
 mod modules;
 mod motion;
@@ -43,6 +44,8 @@ struct Setting {
     key: Option<&'static str>,
     /// Model of the server, if not `builtin:tiny`.
     model: Option<&'static str>,
+    /// Address of the service that writes down speech.
+    transcribe_url: Option<&'static str>,
     /// Whether the screen is only 390 pixels wide.
     phone: bool,
 }
@@ -54,7 +57,11 @@ async fn visit(setting: Setting, visit: impl AsyncFnOnce(&Page, &Path)) {
         return;
     }
     let films = tempfile::tempdir().expect("a temporary folder");
-    let given = [("--api-key", setting.key), ("--model", setting.model)];
+    let given = [
+        ("--api-key", setting.key),
+        ("--model", setting.model),
+        ("--transcribe-url", setting.transcribe_url),
+    ];
     let browser = Browser::start(setting.phone).await;
     let host = Host::start(given.into_iter().filter_map(|(name, value)| Some([name, value?])).flatten());
     let page = Page::new(browser.client.clone(), host);

@@ -39,6 +39,11 @@ export function bindings(viewer, { back }) {
       panel.choose('transcript');
       return transcript.focusFind();
     }, { inFields: true }),
+    on('E', 'Correct the line', ({ panel, transcript }) => {
+      if (!transcript.hasLines) return false;
+      panel.choose('transcript');
+      return transcript.correct();
+    }),
     on('R', 'Add to the reel', (now) => now.addToReel()),
     on('I', 'In', (now) => now.markIn()),
     on('[', 'In', (now) => now.markIn()),

@@ -29,13 +29,14 @@ function patternOf(words) {
 export class Transcript {
   /**
    * @param {Api<'Video'>} video
-   * @param {{onSeek: (seconds: number) => void, onMark: (start: number, end: number) => void, onTracks: () => void}} parts
+   * @param {{onSeek: (seconds: number) => void, onMark: (start: number, end: number) => void, onTracks: () => void, onCorrect: () => void}} parts
    */
-  constructor(video, { onSeek, onMark, onTracks }) {
+  constructor(video, { onSeek, onMark, onTracks, onCorrect }) {
     this.video = video;
     this.onSeek = onSeek;
     this.onMark = onMark;
     this.onTracks = onTracks;
+    this.onCorrect = onCorrect;
     /** @type {Line[]} all lines */
     this.all = [];
     /** @type {Line[]} those that are listed */
@@ -45,6 +46,8 @@ export class Transcript {
     /** @type {Api<'Track'>[]} */
     this.tracks = [];
     this.choice = '';
+    /** @type {import('./scribe.js').Scribe|null} where a program writes down speech, or has */
+    this.scribe = null;
     /** @type {AbortSignal|undefined} */
     this.signal = undefined;
     this.current = -1;
@@ -68,9 +71,10 @@ export class Transcript {
     this.list = el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Transcript', id: 'transcript', on: {
       wheel: () => this.setFollows(false), touchmove: () => this.setFollows(false),
       pointerdown: (/** @type {PointerEvent} */ event) => this.press(event), pointerover: (/** @type {PointerEvent} */ event) => this.drag(event),
-      click: (/** @type {MouseEvent} */ event) => this.click(event), keydown: (/** @type {KeyboardEvent} */ event) => this.move(event),
+      click: (/** @type {MouseEvent} */ event) => this.click(event), dblclick: (/** @type {Event} */ event) => this.correct(this.placeOf(event)), keydown: (/** @type {KeyboardEvent} */ event) => this.move(event),
     } });
-    this.element = el('div', {}, this.bar, this.list);
+    this.head = el('div', {});
+    this.element = el('div', {}, this.bar, this.head, this.list);
     this.setFollows(true);
   }
 
@@ -83,15 +87,30 @@ export class Transcript {
     this.signal = signal;
     const path = `/v1/videos/${this.video.id}`;
     try {
-      const [lines, { items: tracks }] = await Promise.all([all(`${path}/transcript`, { signal, most: MOST_LINES }), get(`${path}/subtitles`, { signal })]);
+      const [lines, { items: tracks, transcriber }] = await Promise.all([all(`${path}/transcript`, { signal, most: MOST_LINES }), get(`${path}/subtitles`, { signal })]);
       this.all = lines;
       this.tracks = tracks;
-      if (!this.tracks.some((track) => nameOf(track) === this.choice)) this.choice = this.firstChoice();
+      if (!this.track) this.choice = this.firstChoice();
+      if (transcriber || this.tracks.some(({ machine }) => machine)) await this.callScribe(transcriber);
+      if (signal?.aborted) return false;
       this.draw();
     } catch (error) {
       if (!signal?.aborted) fill(this.list, problemBox(error, () => this.load()));
     }
     return this.hasLines;
+  }
+
+  /** @param {string|null|undefined} transcriber */
+  async callScribe(transcriber) {
+    const { Scribe } = await import('./scribe.js');
+    this.scribe ??= new Scribe(this);
+    this.scribe.transcriber = transcriber ?? null;
+    fill(this.head, this.scribe.element);
+  }
+
+  /** The track that is listed. */
+  get track() {
+    return this.tracks.find((track) => nameOf(track) === this.choice);
   }
 
   firstChoice() {
@@ -102,9 +121,10 @@ export class Transcript {
 
   draw() {
     this.bar.hidden = !this.hasLines;
+    this.scribe?.draw();
     if (!this.hasLines) {
       fill(this.list, el('div', { class: 'hint col' }, el('p', { class: 'muted small' }, 'Nothing is known of what is said here.'),
-        button([icon('upload'), 'Add a subtitle file'], () => this.choose())));
+        button([icon('upload'), 'Add a subtitle file'], () => this.choose()), this.scribe?.offer()));
       return;
     }
     this.current = -1;
@@ -284,8 +304,18 @@ export class Transcript {
     this.reveal(next);
   }
 
+  /** Lets a line be corrected where it stands: the one with the focus, else the one that is said now. @param {number} [place] */
+  correct(place = this.rows.indexOf(/** @type {HTMLElement} */ (document.activeElement))) {
+    const at = place < 0 ? this.current : place;
+    if (!this.rows[at]) return false;
+    this.setFollows(false);
+    this.onCorrect();
+    import('./correct.js').then(({ correctLine }) => correctLine(this, at), (error) => toasts.problem(error));
+    return true;
+  }
+
   openMore() {
-    const track = this.tracks.find((one) => nameOf(one) === this.choice);
+    const { track } = this;
     openMenu(this.more, [
       ...this.tracks.map((one) => ({ label: labelOf(one), checked: nameOf(one) === this.choice, act: () => {
         this.choice = nameOf(one);
@@ -293,6 +323,8 @@ export class Transcript {
       } })),
       null,
       ...(track ? FORMATS.map((format) => ({ label: `Download as .${format}`, icon: 'download', act: () => this.download(track, format) })) : []),
+      ...(track ? [{ label: 'Correct the line', icon: 'pencil', key: 'E', act: () => this.correct() }] : []),
+      ...(this.scribe?.items ?? []),
       { label: 'Add a subtitle file', icon: 'upload', act: () => this.choose() },
       ...(track ? [{ label: `Delete ${labelOf(track)}`, icon: 'trash-2', act: () => this.remove(track) }] : []),
     ]);
@@ -361,7 +393,7 @@ export class Transcript {
 const nameOf = ({ kind, language }) => `${kind} ${language}`;
 
 /** @param {Api<'Track'>} track */
-function labelOf({ kind, language }) {
+function labelOf({ kind, language, machine, provenance }) {
   const name = languageName(language) ?? language;
-  return { speech: name, caption: `Descriptions, ${name}`, ocr: `In the picture, ${name}` }[kind];
+  return { speech: machine ? `${name}, by ${provenance}` : name, caption: `Descriptions, ${name}`, ocr: `In the picture, ${name}` }[kind];
 }

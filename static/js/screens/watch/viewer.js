@@ -83,7 +83,7 @@ export class Viewer extends EventTarget {
     });
     this.shotList = new ShotList((clip) => this.seek(clip.start));
     this.transcript = new Transcript(video, {
-      onSeek: (seconds) => this.seek(seconds), onMark: (start, end) => this.setMarks({ start, end }), onTracks: () => player.loadTracks(),
+      onSeek: (seconds) => this.seek(seconds), onMark: (start, end) => this.setMarks({ start, end }), onTracks: () => player.loadTracks(), onCorrect: () => player.pause(),
     });
     this.details = new Details(video, tag, (changed) => this.changed(changed));
     this.panel = new Panel([
