@@ -1,4 +1,4 @@
-//! The commands of docs/api.md and docs/uploads.md, run as they stand there.
+//! The commands of docs/api.md, docs/uploads.md and docs/speech.md, run as they stand there.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,6 +15,7 @@ async fn the_commands_of_the_guides_work() {
     }
     check("api.md", 6).await;
     check("uploads.md", 3).await;
+    check("speech.md", 3).await;
 }
 
 /// Runs the commands of a guide, of which there are at least so many.
