@@ -182,9 +182,11 @@ mod tests {
 
     use super::*;
 
-    /// Segments as (start, end, text, words).
+    /// A segment: start, end, text, words.
+    type Shown<'a> = (i64, i64, &'a str, &'a [&'a str]);
+
     #[track_caller]
-    fn check(answer: &serde_json::Value, expected: Result<&[(i64, i64, &str, &[&str])], &str>) {
+    fn check(answer: &serde_json::Value, expected: Result<&[Shown<'_>], &str>) {
         let got = read(answer.to_string().as_bytes(), 10_000);
         match (got, expected) {
             (Ok(got), Ok(expected)) => {
