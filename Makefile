@@ -7,7 +7,7 @@ export PATH := $(PATH):$(CURDIR)/.tools
 .PHONY: help setup demo build test test-full check bench bench-long bench-lectures bench-encoders bench-index
 
 help:
-	@echo 'make setup      install what is missing: C compiler, ffmpeg; for the tests PostgreSQL, Chromium, promtool, Node.js'
+	@echo 'make setup      install what is missing: C compiler, ffmpeg, Tesseract; for the tests PostgreSQL, Chromium, promtool, Node.js'
 	@echo 'make demo       build, render or ingest a few videos, and serve the page'
 	@echo 'make build      the binary for real work: target/release/reprise'
 	@echo 'make test       all tests; the last line is "N passed, N failed, N skipped"'

@@ -2,8 +2,9 @@
 # Installs missing programs with the system's package manager if allowed. Otherwise prints what to install.
 #
 #   setup.sh demo   for building and serving: Rust, a C compiler, ffmpeg
-#   setup.sh test   also for tests: a PostgreSQL server, Chromium with its driver, promtool, vector engines in a Python
-#                   environment, and Node.js with npm and Python packages that check the OpenAPI file.
+#   setup.sh test   also to read text on screen: Tesseract with English; and for tests: a PostgreSQL server, Chromium
+#                   with its driver, promtool, vector engines in a Python environment, and Node.js with npm and Python
+#                   packages that check the OpenAPI file.
 #                   Tests that need a missing one are skipped.
 #   setup.sh all    like test, but fails if something is still missing
 #
@@ -27,11 +28,12 @@ has_postgres() {
   return 1
 }
 
-# Prints what is missing: cc, ffmpeg, postgres, chromium, promtool, python, node, curl.
+# Prints what is missing: cc, ffmpeg, tesseract, postgres, chromium, promtool, python, node, curl.
 missing() {
   have cc || echo cc
   if ! have ffmpeg || ! have ffprobe; then echo ffmpeg; fi
   if [ "$purpose" != demo ]; then
+    tesseract --list-langs 2>&1 | grep -qx eng || echo tesseract
     has_postgres || echo postgres
     if ! have chromium || ! have chromedriver; then echo chromium; fi
     have promtool || echo promtool
@@ -46,6 +48,11 @@ packages() {
   case "$1 $2" in
     'apt cc') echo gcc libc6-dev ;;
     'apt ffmpeg' | 'pacman ffmpeg' | 'apk ffmpeg' | 'brew ffmpeg') echo ffmpeg ;;
+    'apt tesseract') echo tesseract-ocr tesseract-ocr-eng ;;
+    'dnf tesseract') echo tesseract tesseract-langpack-eng ;;
+    'pacman tesseract') echo tesseract tesseract-data-eng ;;
+    'apk tesseract') echo tesseract-ocr tesseract-ocr-data-eng ;;
+    'brew tesseract') echo tesseract ;;
     'apt postgres' | 'pacman postgres' | 'apk postgres') echo postgresql ;;
     'apt chromium') echo chromium chromium-driver ;;
     'apt promtool' | 'pacman promtool' | 'apk promtool' | 'brew promtool') echo prometheus ;;
@@ -179,6 +186,7 @@ for thing in $still; do
   case $thing in
     cc) what='a C compiler (cc)' fatal=1 ;;
     ffmpeg) what='ffmpeg and ffprobe' fatal=1 ;;
+    tesseract) what='tesseract with English, to read text on screen' ;;
     postgres) what='a PostgreSQL server (initdb and postgres), for tests only' ;;
     chromium) what='chromium and chromedriver, for tests of the page only' ;;
     promtool) what='promtool (comes with Prometheus), for tests of the metrics only' ;;

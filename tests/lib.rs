@@ -14,6 +14,7 @@ pub mod speech;
 // Two targets compile a parser's source again; the tests in that source belong to the parser's crate.
 #[cfg(not(test))]
 pub mod targets;
+pub mod written;
 
 use std::path::PathBuf;
 

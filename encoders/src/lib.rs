@@ -23,6 +23,7 @@ mod random;
 pub mod registry;
 mod resize;
 pub mod sample;
+pub mod screen_text;
 pub mod speech;
 pub mod text;
 pub mod transcriber;

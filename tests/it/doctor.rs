@@ -46,7 +46,17 @@ fn a_good_folder_has_no_problem() {
     let (_, said) = examine(folder.path(), &[], &[]);
     assert_eq!(find(&said, "database")["state"], "ok", "{said}");
     assert!(find(&said, "schema")["found"].as_str().unwrap().starts_with("version "), "{said}");
-    let names = ["ffmpeg", "ffprobe", "formats", "data folder", "disk", "index engine", "processor", "gpu"];
+    let names = [
+        "ffmpeg",
+        "ffprobe",
+        "formats",
+        "tesseract",
+        "data folder",
+        "disk",
+        "index engine",
+        "processor",
+        "gpu",
+    ];
     for name in names.into_iter().chain(["memory", "open files"]) {
         assert_ne!(find(&said, name)["state"], "problem", "{said}");
     }
@@ -73,6 +83,16 @@ fn missing_programs_are_problems() {
     check(folder.path(), &[], &[("REPRISE_FFMPEG", "/no/such")], &["ffmpeg"]);
     check(folder.path(), &[], &[("REPRISE_FFPROBE", "/no/such")], &["ffprobe"]);
     check(folder.path(), &[], &[("REPRISE_FFMPEG", "/bin/true")], &["ffmpeg"]);
+}
+
+#[test]
+fn a_missing_tesseract_is_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    for program in ["/no/such", "/bin/true"] {
+        let (is_good, said) = examine(folder.path(), &[], &[("REPRISE_TESSERACT", program)]);
+        assert!(is_good, "{said}");
+        assert_eq!(find(&said, "tesseract")["state"], "warning", "{said}");
+    }
 }
 
 /// Nobody may write below `/sys`, not even the superuser, whom the rights of an ordinary folder do not stop.

@@ -56,6 +56,7 @@ mod moments;
 mod openapi;
 mod refusals;
 mod resegment;
+mod screen_text;
 mod search;
 mod search_batch;
 mod search_examples;

@@ -84,6 +84,12 @@ struct Consumer {
     last_ms: i64,
 }
 
+/// The branches of a pass, and the consumer of each.
+struct Planned {
+    branches: Vec<Branch>,
+    consumers: Vec<Consumer>,
+}
+
 /// Statistics of the frame times so far.
 #[derive(Default)]
 struct FrameTimes {
@@ -110,25 +116,29 @@ const MAX_RESTARTS: u32 = 2;
 /// # Errors
 /// [`VideoError::Ffmpeg`] if ffmpeg cannot be started. Faults of the file come as an event.
 pub fn decode(path: &Path, probe: &Probe, request: Request, limits: &Limits) -> Result<Decoder, VideoError> {
-    let (branches, consumers) = plan(probe, &request);
-    let mut decoder = Decoder {
-        path: path.to_owned(),
-        probe: probe.clone(),
-        limits: *limits,
-        branches,
-        consumers,
-        pass: None,
-        restarts: 0,
-        seen: FrameTimes::default(),
-        ready: VecDeque::new(),
-        warnings: Vec::new(),
-    };
-    decoder.pass = Some(decoder.start()?);
-    Ok(decoder)
+    Decoder::open(path, probe, plan(probe, &request), limits)
+}
+
+/// Starts decoding the luma of the whole file in this size, `per_second` pictures a second. They come as
+/// [`Event::Sampled`] of output 0, with one byte a pixel.
+pub(super) fn decode_luma(
+    path: &Path,
+    probe: &Probe,
+    size: Pixels,
+    per_second: f64,
+    limits: &Limits,
+) -> Result<Decoder, VideoError> {
+    let times = Branch { which: Which::Every, scale: Scale::Nothing };
+    let grid = Which::Grid(Rate::new(per_second));
+    let consumer = Consumer { outputs: vec![0], ..Consumer::new(&grid) };
+    let luma = Branch { which: grid, scale: Scale::Luma(size.width, size.height) };
+    let planned =
+        Planned { branches: vec![times, luma], consumers: vec![Consumer::new(&Which::Every), consumer] };
+    Decoder::open(path, probe, planned, limits)
 }
 
 /// The branches of the pass and their consumers; equal outputs share a branch.
-fn plan(probe: &Probe, request: &Request) -> (Vec<Branch>, Vec<Consumer>) {
+fn plan(probe: &Probe, request: &Request) -> Planned {
     let mut plan: Vec<(Branch, Consumer)> = Vec::new();
     if let Some(width) = request.detect_width {
         let is_small = u64::from(probe.width) * u64::from(probe.height) <= WHOLE_PIXELS;
@@ -154,7 +164,8 @@ fn plan(probe: &Probe, request: &Request) -> (Vec<Branch>, Vec<Consumer>) {
         None => plan
             .insert(0, (Branch { which: Which::Every, scale: Scale::Nothing }, Consumer::new(&Which::Every))),
     }
-    plan.into_iter().unzip()
+    let (branches, consumers) = plan.into_iter().unzip();
+    Planned { branches, consumers }
 }
 
 /// Converts a scaling to the pixel size of this video.
@@ -209,6 +220,24 @@ impl Iterator for Decoder {
 }
 
 impl Decoder {
+    fn open(path: &Path, probe: &Probe, planned: Planned, limits: &Limits) -> Result<Decoder, VideoError> {
+        let Planned { branches, consumers } = planned;
+        let mut decoder = Decoder {
+            path: path.to_owned(),
+            probe: probe.clone(),
+            limits: *limits,
+            branches,
+            consumers,
+            pass: None,
+            restarts: 0,
+            seen: FrameTimes::default(),
+            ready: VecDeque::new(),
+            warnings: Vec::new(),
+        };
+        decoder.pass = Some(decoder.start()?);
+        Ok(decoder)
+    }
+
     /// The facts of the decode; complete after the iterator has ended.
     #[must_use]
     pub fn summary(&self) -> Summary {

@@ -12,6 +12,12 @@ use super::error::VideoError;
 pub(super) enum Program {
     Ffmpeg,
     Ffprobe,
+    Tesseract,
+}
+
+/// Path of Tesseract: `REPRISE_TESSERACT`, else `tesseract` in `PATH`.
+pub(super) fn tesseract_path() -> PathBuf {
+    env::var_os("REPRISE_TESSERACT").map_or_else(|| PathBuf::from("tesseract"), PathBuf::from)
 }
 
 impl Program {
@@ -19,14 +25,16 @@ impl Program {
         match self {
             Program::Ffmpeg => "ffmpeg",
             Program::Ffprobe => "ffprobe",
+            Program::Tesseract => "tesseract",
         }
     }
 
     /// The error of a program that is not installed.
     pub(super) fn not_found(self) -> VideoError {
         let (name, variable) = (self.name(), self.name().to_uppercase());
+        let package = if self == Program::Tesseract { "tesseract-ocr" } else { "ffmpeg" };
         VideoError::Ffmpeg(
-            format!("{name} was not found; install ffmpeg, or name it with REPRISE_{variable}").into(),
+            format!("{name} was not found; install {package}, or name it with REPRISE_{variable}").into(),
         )
     }
 
@@ -35,6 +43,7 @@ impl Program {
         match self {
             Program::Ffmpeg => ffmpeg_path(),
             Program::Ffprobe => ffprobe_path(),
+            Program::Tesseract => tesseract_path(),
         }
     }
 }

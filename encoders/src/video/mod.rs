@@ -16,6 +16,7 @@ mod installed;
 pub mod joined;
 mod jpeg;
 mod limits;
+mod luma;
 mod nut;
 mod pass;
 pub mod probe;
@@ -28,6 +29,7 @@ pub mod span;
 pub mod sprites;
 mod still;
 mod subtitles;
+mod tesseract;
 pub mod thumbnails;
 mod watchdog;
 mod wide;
@@ -39,6 +41,7 @@ pub use error::VideoError;
 pub use frame_rate::FrameRate;
 pub use installed::{InstalledProgram, LackingPart, installed_ffmpeg, installed_ffprobe, lacking_parts};
 pub use limits::Limits;
+pub use luma::{LumaPicture, LumaPictures, luma_pictures};
 pub use probe::{Probe, probe};
 pub use sandbox::use_sandbox;
 pub use span::{
@@ -46,3 +49,4 @@ pub use span::{
 };
 pub use still::decode_still;
 pub use subtitles::{is_text, subtitles_as_vtt};
+pub use tesseract::{InstalledTesseract, Tesseract, TesseractError, installed_tesseract};

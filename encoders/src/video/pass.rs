@@ -36,6 +36,8 @@ pub(super) enum Scale {
     Rough(u32, u32),
     /// Exactly this size, with swscale's best quality: for encoders.
     Fine(u32, u32, Resampling),
+    /// Exactly this size, luma alone: for readers of text.
+    Luma(u32, u32),
 }
 
 /// Selection of the frames that a branch passes on.
@@ -80,6 +82,7 @@ pub(super) struct Picture {
     pub(super) at: i64,
     pub(super) width: u32,
     pub(super) height: u32,
+    /// Of a branch with [`Scale::Luma`]: one byte a pixel.
     pub(super) rgb: Arc<[u8]>,
 }
 
@@ -101,6 +104,8 @@ pub(super) struct Pass {
     units: Vec<(i64, (i64, i64))>,
     /// For each branch, the conversion of its pictures to RGB, if they need one.
     colours: Vec<Option<ToRgb>>,
+    /// For each branch, the bytes of a pixel.
+    bytes_per_pixel: Vec<u64>,
 }
 
 impl Plan<'_> {
@@ -111,7 +116,8 @@ impl Plan<'_> {
         let demuxer = Demuxer::open(BufReader::with_capacity(1 << 16, stdout), most).unwrap_or(None);
         let units = self.branches.iter().map(|b| (self.shift(b), self.time_base(b))).collect();
         let colours = self.branches.iter().map(|b| b.scale.matrix().map(ToRgb::new)).collect();
-        Ok(Pass { running, demuxer, units, colours })
+        let bytes_per_pixel = self.branches.iter().map(|b| b.scale.bytes_per_pixel()).collect();
+        Ok(Pass { running, demuxer, units, colours, bytes_per_pixel })
     }
 
     fn run(&self, limits: &Limits) -> Run {
@@ -225,7 +231,16 @@ impl Scale {
 
     /// ffmpeg's name of the pixel format. Chroma has all rows, as the scaler reads it for RGB.
     fn pixel_format(self) -> &'static str {
-        if self.matrix().is_some() { "yuv422p" } else { "rgb24" }
+        match self {
+            Scale::Luma(..) => "gray",
+            _ if self.matrix().is_some() => "yuv422p",
+            _ => "rgb24",
+        }
+    }
+
+    /// Bytes of a pixel of a [`Picture`].
+    fn bytes_per_pixel(self) -> u64 {
+        if matches!(self, Scale::Luma(..)) { 1 } else { 3 }
     }
 
     /// ffmpeg's filters for this scale.
@@ -242,6 +257,7 @@ impl Scale {
             Scale::Fine(width, height, resampling) => {
                 format!("scale=w={width}:h={height}:flags={}+{EXACT}", named(resampling))
             }
+            Scale::Luma(width, height) => format!("scale=w={width}:h={height}:flags=area"),
         };
         format!("{size},format={}", self.pixel_format())
     }
@@ -298,7 +314,8 @@ impl Pass {
             Some(to_rgb) => to_rgb.picture(width, height, &packet.data)?,
             None => packet.data,
         };
-        let complete = rgb.len() as u64 == 3 * u64::from(width) * u64::from(height);
+        let bytes = self.bytes_per_pixel.get(packet.stream)? * u64::from(width) * u64::from(height);
+        let complete = rgb.len() as u64 == bytes;
         complete.then_some(Picture { branch: packet.stream, at, width, height, rgb })
     }
 

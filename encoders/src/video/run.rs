@@ -40,7 +40,8 @@ impl Run {
         run
     }
 
-    fn of(program: Program) -> Run {
+    /// The program without arguments.
+    pub(super) fn of(program: Program) -> Run {
         Run { program, args: Vec::new(), reads: Vec::new(), writes: Vec::new(), is_fed: false }
     }
 
@@ -73,6 +74,11 @@ impl Run {
     /// Reads what this process writes to its standard input, in the format that the arguments before name.
     pub(super) fn fed(&mut self) {
         self.args(["-i", "pipe:0"]);
+        self.takes_stdin();
+    }
+
+    /// Gives the program a pipe from this process as standard input.
+    pub(super) fn takes_stdin(&mut self) {
         self.is_fed = true;
     }
 
@@ -102,6 +108,10 @@ impl Run {
         // Each arena of malloc reserves address space, which the memory limit counts. With one arena per core, a large
         // machine would exceed the limit on a small video.
         command.env("MALLOC_ARENA_MAX", "2").env_remove("FFREPORT");
+        if self.program == Program::Tesseract {
+            // Its threads cost more than they gain.
+            command.env("OMP_THREAD_LIMIT", "1");
+        }
         let stdin = if self.is_fed { Stdio::piped() } else { Stdio::null() };
         command.args(self.args).stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         Ok(command)

@@ -1,4 +1,4 @@
-//! A running ffmpeg or ffprobe: its output, its errors, and limits on its time and memory.
+//! A running ffmpeg, ffprobe or tesseract: its output, its errors, and limits on its time and memory.
 
 use crate::Cause;
 use std::io::{self, Read};
@@ -72,10 +72,10 @@ impl Running {
         let program = run.program;
         let command = run.command(limits)?;
         let child = Spawner::shared().spawn(command).map_err(|error| not_started(program, error))?;
-        Ok(Running::watch(child, limits))
+        Ok(Running::watch(child, program, limits))
     }
 
-    fn watch(mut child: Child, limits: &Limits) -> Running {
+    fn watch(mut child: Child, program: Program, limits: &Limits) -> Running {
         limit_memory(&child, limits.memory_bytes);
         give_way(&child);
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
@@ -87,7 +87,7 @@ impl Running {
         let watch = Arc::new(Watch::default());
         let log_reader = stderr.map(|stderr| {
             let log = Arc::clone(&log);
-            thread::spawn(move || read_log(stderr, &log))
+            thread::spawn(move || read_log(stderr, program, &log))
         });
         let watchdog = Watchdog::start(Arc::clone(&process), Arc::clone(&watch), limits);
         Running { process, stdout, log, log_reader, watch, watchdog: Some(watchdog) }
@@ -223,13 +223,18 @@ fn not_started(program: Program, error: io::Error) -> VideoError {
     }
 }
 
-fn read_log(mut stderr: ChildStderr, log: &Mutex<Log>) {
+fn read_log(mut stderr: ChildStderr, program: Program, log: &Mutex<Log>) {
     let mut parser = FfmpegLogParser::new((&mut stderr).take(PARSED_LOG_BYTES));
     loop {
         match parser.parse_next_event() {
             Ok(FfmpegEvent::LogEOF) => break,
             Ok(FfmpegEvent::Log(LogLevel::Error | LogLevel::Fatal, line)) => lock(log).push(&line),
-            Ok(FfmpegEvent::Log(_, line)) if line.starts_with(SANDBOX_SAYS) => lock(log).push(&line),
+            // Tesseract gives its lines no level.
+            Ok(FfmpegEvent::Log(_, line))
+                if line.starts_with(SANDBOX_SAYS) || program == Program::Tesseract =>
+            {
+                lock(log).push(&line);
+            }
             // Not an error line, or one that the parser takes for another event.
             Ok(_) | Err(_) => {}
         }
@@ -362,7 +367,7 @@ mod tests {
         let mut sleeper = Command::new("sleep");
         sleeper.arg("1000").stdout(Stdio::piped()).stderr(Stdio::piped());
         let limits = Limits { stall: Duration::from_secs(1), ..Limits::default() };
-        let (_, finished) = Running::watch(sleeper.spawn().unwrap(), &limits).output(100);
+        let (_, finished) = Running::watch(sleeper.spawn().unwrap(), Program::Ffmpeg, &limits).output(100);
         assert_eq!(finished.killed, Some(Killed::Stalled));
         assert!(
             matches!(finished.over_limit(&limits), Some(VideoError::OverLimit(why)) if why.contains("no progress"))

@@ -18,8 +18,10 @@ use rustix::process::{Pid, getppid};
 use crate::arguments::Start;
 use crate::{SandboxError, Support};
 
-/// The variables that the program keeps: how it writes text and time, and where libraries lie.
-const KEPT_VARIABLES: [&str; 6] = ["LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "MALLOC_ARENA_MAX"];
+/// The variables that the program keeps: how it writes text and time, where libraries lie, and how many memory arenas and
+/// OpenMP threads it may have.
+const KEPT_VARIABLES: [&str; 7] =
+    ["LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "MALLOC_ARENA_MAX", "OMP_THREAD_LIMIT"];
 
 pub(crate) fn support() -> Support {
     Support {

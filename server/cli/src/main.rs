@@ -17,6 +17,7 @@ mod migrate;
 mod models;
 mod openapi;
 mod outcome;
+mod read_text;
 mod restore;
 mod sandbox;
 mod search;
@@ -57,6 +58,8 @@ enum Command {
     Search(search::SearchArgs),
     /// Print where a video would be cut
     Segment(segment::SegmentArgs),
+    /// Print the text on screen in a video
+    ReadText(read_text::ReadTextArgs),
     /// Print the vector of a text or video, or write those of many
     Embed(embed::EmbedArgs),
     /// Ask a model that writes about a video or picture
@@ -159,6 +162,7 @@ async fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Ingest(args) => ingest::run(args).await,
         Command::Search(args) => search::run(args).await,
         Command::Segment(args) => segment::run(args).await,
+        Command::ReadText(args) => read_text::run(args).await,
         Command::Embed(args) => embed::run(args).await,
         Command::Generate(args) => generate::run(*args).await,
         Command::Models(args) => models::run(&args),

@@ -1,10 +1,12 @@
-//! Checks of ffmpeg and ffprobe, and of their sandbox.
+//! Checks of ffmpeg, ffprobe and Tesseract, and of their sandbox.
 
 use std::io;
 
+use reprise_encoders::screen_text::{InstalledTesseract, TesseractError, installed_tesseract};
 use reprise_encoders::video::{
     InstalledProgram, LackingPart, installed_ffmpeg, installed_ffprobe, lacking_parts,
 };
+use reprise_encoders::with_causes;
 use reprise_sandbox::{Support, support};
 
 use super::check::Check;
@@ -17,8 +19,27 @@ pub(super) fn checks() -> Vec<Check> {
     }
     checks.insert(0, program("ffmpeg", "REPRISE_FFMPEG", ffmpeg));
     checks.insert(1, program("ffprobe", "REPRISE_FFPROBE", installed_ffprobe()));
+    checks.push(tesseract(installed_tesseract()));
     checks.push(sandbox(support()));
     checks
+}
+
+fn tesseract(found: Result<InstalledTesseract, TesseractError>) -> Check {
+    const NAME: &str = "tesseract";
+    match found {
+        Ok(InstalledTesseract { languages, .. }) if languages.is_empty() => {
+            let found = "it has no languages, so text on screen can't be read";
+            Check::warning(NAME, found, "install a language, such as tesseract-ocr-eng")
+        }
+        Ok(InstalledTesseract { path, version, languages, .. }) => {
+            let found = format!("{version} at {}, with {}", path.display(), languages.join(", "));
+            Check::ok(NAME, found)
+        }
+        Err(error) => {
+            let found = format!("text on screen can't be read: {}", with_causes(&error));
+            Check::warning(NAME, found, "install tesseract-ocr, or name it with REPRISE_TESSERACT")
+        }
+    }
 }
 
 fn sandbox(support: Support) -> Check {
